@@ -1,0 +1,82 @@
+#include <cmath>
+#include <cstring>
+
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/fp16.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+TEST(Fp16, EveryHalfRoundTripsThroughFloat) {
+  for (uint32_t h = 0; h < 0x10000; ++h) {
+    const uint16_t half = static_cast<uint16_t>(h);
+    const float f = HalfToFloat(half);
+    if (std::isnan(f)) {
+      EXPECT_TRUE(std::isnan(HalfToFloat(FloatToHalf(f))));
+      continue;
+    }
+    ASSERT_EQ(FloatToHalf(f), half) << h;
+  }
+}
+
+TEST(Fp16, MidpointsGoToTheEvenNeighbour) {
+  for (uint32_t h = 0; h < 0x7bff; ++h) {
+    const float low = HalfToFloat(static_cast<uint16_t>(h));
+    const float high = HalfToFloat(static_cast<uint16_t>(h + 1));
+    const float middle = (low + high) / 2;  // exact in float
+    ASSERT_EQ(FloatToHalf(middle), (h & 1) != 0 ? h + 1 : h) << h;
+    ASSERT_EQ(FloatToHalf(std::nextafter(middle, 1e9f)), h + 1) << h;
+    ASSERT_EQ(FloatToHalf(std::nextafter(middle, -1e9f)), h) << h;
+  }
+  EXPECT_EQ(FloatToHalf(65519.996f), 0x7bff);
+  EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);
+  EXPECT_EQ(FloatToHalf(-65520.0f), 0xfc00);
+}
+
+TEST(Digest, KnownVectors) {  // RFC 1321 A.5, FIPS 180-4 examples
+  EXPECT_EQ(Md5Hex("abc"), "900150983cd24fb0d6963f7d28e17f72");
+  EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  StreamDigest stream;
+  stream.Update("a");
+  stream.Update("bc");
+  const StreamDigest::Result result = stream.Finish();
+  EXPECT_EQ(result.md5_hex, Md5Hex("abc"));
+  EXPECT_EQ(result.sha256_hex, Sha256Hex("abc"));
+  EXPECT_EQ(result.size_bytes, 3u);
+}
+
+TEST(Diagnostic, RendersPlaceWhatFixAndId) {
+  const Diagnostic d{.kind = DiagnosticKind::kInternalError, .message = "stride 5 exceeds 3",
+                     .file = "m.pb", .line = 3, .column = 7, .node = "conv\n1", .op = "Conv2D",
+                     .limit_source = "GRUS", .fix = "use stride <= 3"};
+  EXPECT_EQ(d.ToString(),
+            "m.pb:3:7: node 'conv\\x0a1' (Conv2D): stride 5 exceeds 3 (GRUS); use stride <= 3 "
+            "[NPUC1900]");
+}
+
+TEST(Diagnostic, KindNumbersAreUniqueAndAscending) {
+  int last = 0;
+  for (const DiagnosticKindInfo& info : AllDiagnosticKinds()) {
+    EXPECT_GT(static_cast<int>(info.kind), last) << info.name;
+    last = static_cast<int>(info.kind);
+  }
+}
+
+TEST(NearestMatch, SuggestsOnlyWhatIsNear) {
+  const std::vector<absl::string_view> keys = {"CORENAME", "COMPRESS", "OUTPUT_OPS"};
+  EXPECT_EQ(NearestMatch("CORENAM", keys), "CORENAME");
+  EXPECT_EQ(NearestMatch("compress", keys), "COMPRESS");
+  EXPECT_EQ(NearestMatch("OUTPUTS_OPS", keys), "OUTPUT_OPS");
+  EXPECT_EQ(NearestMatch("XYZZY", keys), "");
+}
+
+TEST(Printable, EscapesControlAndBrokenUtf8AndCuts) {
+  EXPECT_EQ(Printable("a\x01\xff\xc3\xa9"), "a\\x01\\xff\xc3\xa9");
+  EXPECT_EQ(Printable(std::string(500, 'a'), 10), "aaaaaaaaaa...");
+}
+
+}  // namespace
+}  // namespace npuc

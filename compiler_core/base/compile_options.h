@@ -1,0 +1,60 @@
+#ifndef NPUC_COMPILER_CORE_BASE_COMPILE_OPTIONS_H_
+#define NPUC_COMPILER_CORE_BASE_COMPILE_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace npuc {
+
+enum class Framework : uint8_t { kTensorFlow, kTorchScript, kTfLite, kOnnx, kCaffe };
+
+// "TF", "PT", "TFLITE", "ONNX", "CAFFE": the FRAMEWORK values of the config.
+const char* FrameworkName(Framework framework);
+
+// One INPUT_OPS entry. For TF `name` is a node name, optionally NAME:K; for PT a decimal index.
+struct InputDecl {
+  std::string name;
+  std::vector<int64_t> shape;  // inference-time shape, every dimension >= 1
+};
+
+// Every setting of a compile that can change its output. The config parser fills it; stages get it
+// whole and read-only; CanonicalOptions() of it is part of the cache key, so a new field goes there
+// too (a test counts the fields). Source of names and defaults: shared/spec/gxnpuc.md section 2.
+struct CompileOptions {
+  std::string core;      // canonical core name: "GRUS", never an alias
+  std::string npu_unit;  // "NPU32"
+  Framework framework = Framework::kTensorFlow;
+  std::string model_name;   // base name of MODEL_FILE; diagnostics and artifacts carry it
+  std::string output_type;  // "c_code"
+  std::string output_file;  // base name of OUTPUT_FILE, e.g. "model.h"
+  std::vector<InputDecl> inputs;
+  std::vector<std::string> outputs;          // OUTPUT_OPS in order; NAME or NAME:K
+  std::vector<std::string> fp16_outputs;     // FP16_OUT_OPS: names (TF), decimal indices (PT)
+  std::vector<int64_t> input_ncx_to_nxc;     // INPUT_NCX_TO_NXC
+  bool fuse_bn = false;
+  bool fuse_biasadd = false;
+  bool compress = false;
+  bool conv2d_compress = false;
+  std::vector<std::string> exclude_compress_ops;
+  std::vector<std::string> exclude_conv2d_compress_ops;
+  std::map<std::string, std::pair<double, double>> weight_min_max;
+  std::optional<int64_t> weight_cache_size_bytes;
+  std::string model_info;  // text added to the header's model_info
+  // Where data buffers lie. kCompatible: as the vendor's compiler does, each buffer its own bytes
+  // where published headers show that; kShared: buffers whose lives do not overlap share bytes.
+  enum class MemoryPlan : uint8_t { kCompatible, kShared };
+  MemoryPlan memory_plan = MemoryPlan::kShared;
+  bool save_histograms = false;  // -s
+};
+
+// The bytes that stand for these options in a cache key: every field, in a fixed order, with
+// lengths, so that different options never give equal bytes.
+std::string CanonicalOptions(const CompileOptions& options);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_BASE_COMPILE_OPTIONS_H_

@@ -1,0 +1,175 @@
+#include "compiler_core/base/diagnostic.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+constexpr DiagnosticKindInfo kKinds[] = {
+#define NPUC_DIAGNOSTIC(number, name, severity, code, summary) \
+  {DiagnosticKind::k##name, #name, Severity::severity, absl::StatusCode::code, summary},
+#define NPUC_DIAGNOSTIC_RETIRED(number, summary)
+#include "compiler_core/base/diagnostic_kinds.inc"
+#undef NPUC_DIAGNOSTIC
+#undef NPUC_DIAGNOSTIC_RETIRED
+};
+
+// Length in bytes of the valid UTF-8 sequence at text[i], 0 where it is not one.
+size_t Utf8SequenceLength(absl::string_view text, size_t i) {
+  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
+  const unsigned char c = byte(i);
+  size_t length = 0;
+  uint32_t code_point = 0;
+  if (c < 0x80) return 1;
+  if (c >= 0xc2 && c <= 0xdf) {
+    length = 2;
+    code_point = c & 0x1f;
+  } else if (c >= 0xe0 && c <= 0xef) {
+    length = 3;
+    code_point = c & 0x0f;
+  } else if (c >= 0xf0 && c <= 0xf4) {
+    length = 4;
+    code_point = c & 0x07;
+  } else {
+    return 0;
+  }
+  if (i + length > text.size()) return 0;
+  for (size_t k = 1; k < length; ++k) {
+    if ((byte(i + k) & 0xc0) != 0x80) return 0;
+    code_point = code_point << 6 | (byte(i + k) & 0x3f);
+  }
+  if (length == 3 && (code_point < 0x800 || (code_point >= 0xd800 && code_point <= 0xdfff))) {
+    return 0;
+  }
+  if (length == 4 && (code_point < 0x10000 || code_point > 0x10ffff)) return 0;
+  return length;
+}
+
+}  // namespace
+
+absl::Span<const DiagnosticKindInfo> AllDiagnosticKinds() { return kKinds; }
+
+const DiagnosticKindInfo& InfoOf(DiagnosticKind kind) {
+  for (const DiagnosticKindInfo& info : kKinds) {
+    if (info.kind == kind) return info;
+  }
+  NPUC_CHECK(false);
+  return kKinds[0];
+}
+
+std::string IdOf(DiagnosticKind kind) {
+  return absl::StrFormat("NPUC%04d", static_cast<int>(kind));
+}
+
+std::string Diagnostic::ToString() const {
+  std::string out;
+  if (!file.empty()) {
+    absl::StrAppend(&out, Printable(file));
+    if (line > 0) absl::StrAppend(&out, ":", line);
+    if (line > 0 && column > 0) absl::StrAppend(&out, ":", column);
+    absl::StrAppend(&out, ": ");
+  }
+  if (severity() == Severity::kWarning) absl::StrAppend(&out, "warning: ");
+  if (severity() == Severity::kNote) absl::StrAppend(&out, "note: ");
+  if (!node.empty()) absl::StrAppend(&out, "node '", Printable(node), "'");
+  if (!op.empty()) absl::StrAppend(&out, node.empty() ? "(" : " (", Printable(op), ")");
+  if (!node.empty() || !op.empty()) absl::StrAppend(&out, ": ");
+  absl::StrAppend(&out, message);
+  if (!limit_source.empty()) absl::StrAppend(&out, " (", limit_source, ")");
+  if (!fix.empty()) absl::StrAppend(&out, "; ", fix);
+  absl::StrAppend(&out, " [", IdOf(kind), "]");
+  return out;
+}
+
+void Diagnostics::Add(Diagnostic diagnostic) {
+  if (diagnostic.severity() == Severity::kError) ++error_count_;
+  if (list_.size() >= kMaxDiagnostics) {
+    ++dropped_count_;
+    return;
+  }
+  list_.push_back(std::move(diagnostic));
+}
+
+void Diagnostics::Append(const Diagnostics& other) {
+  for (const Diagnostic& d : other.list_) Add(d);
+  dropped_count_ += other.dropped_count_;
+}
+
+absl::Status Diagnostics::ToStatus() const {
+  if (error_count_ == 0) return absl::OkStatus();
+  for (const Diagnostic& d : list_) {
+    if (d.severity() != Severity::kError) continue;
+    std::string text = d.ToString();
+    if (error_count_ > 1) {
+      absl::StrAppend(&text, " (and ", error_count_ - 1, " more)");
+    }
+    return absl::Status(InfoOf(d.kind).code, text);
+  }
+  return absl::InternalError("errors were found after too many warnings to keep");
+}
+
+std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_view> candidates) {
+  // Edit distance with costs doubled, so that a change of case alone costs 1 instead of 2.
+  constexpr size_t kMaxLength = 128;
+  const auto distance = [](absl::string_view a, absl::string_view b) {
+    std::vector<int> row(b.size() + 1);
+    for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(2 * j);
+    for (size_t i = 1; i <= a.size(); ++i) {
+      int diagonal = row[0];
+      row[0] = static_cast<int>(2 * i);
+      for (size_t j = 1; j <= b.size(); ++j) {
+        const char x = a[i - 1];
+        const char y = b[j - 1];
+        const int replace =
+            x == y ? 0 : (absl::ascii_tolower(x) == absl::ascii_tolower(y) ? 1 : 2);
+        const int best = std::min({row[j] + 2, row[j - 1] + 2, diagonal + replace});
+        diagonal = row[j];
+        row[j] = best;
+      }
+    }
+    return row[b.size()];
+  };
+  if (word.size() > kMaxLength) return "";
+  absl::string_view best;
+  int best_distance = -1;
+  for (absl::string_view candidate : candidates) {
+    if (candidate.size() > kMaxLength) continue;
+    const int d = distance(word, candidate);
+    const int limit = static_cast<int>(2 * std::max(word.size(), candidate.size()) / 3);
+    if (d <= std::max(limit, 2) && (best_distance < 0 || d < best_distance)) {
+      best = candidate;
+      best_distance = d;
+    }
+  }
+  return std::string(best);
+}
+
+std::string Printable(absl::string_view text, size_t max_bytes) {
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    if (out.size() >= max_bytes) {
+      out += "...";
+      break;
+    }
+    const size_t length = Utf8SequenceLength(text, i);
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    if (length == 0 || c < 0x20 || c == 0x7f) {
+      absl::StrAppendFormat(&out, "\\x%02x", c);
+      ++i;
+      continue;
+    }
+    out.append(text.data() + i, length);
+    i += length;
+  }
+  return out;
+}
+
+}  // namespace npuc

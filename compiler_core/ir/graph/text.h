@@ -1,0 +1,33 @@
+#ifndef NPUC_COMPILER_CORE_IR_GRAPH_TEXT_H_
+#define NPUC_COMPILER_CORE_IR_GRAPH_TEXT_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/ir/graph/graph.h"
+
+namespace npuc {
+
+// The textual form, one node a line; Parse(Print(g)) prints the same text.
+//   graph "m" {
+//     %0 = Placeholder() : f32[1,784] @"input_x"
+//     %1 = Const() {value = f32[2] "0000803f00000040"} : f32[2] @"w" ("Const")
+//     %2, %3 = Split(%0) {axis = 1, num = 2} : f32[1,392], f32[1,392] @"s" ("Split")
+//     return %2 @"out", %3 @"state" fp16
+//   }
+// Attribute values: true/false, 7, 1.5 (always with '.', 'e', inf or nan), "text", [1, 2],
+// [1.0, 2.0], and tensors as `f32[2] "hex"` or, where all bytes of every element repeat,
+// `f32[2] splat "hex"`. Strings escape ", \ and non-printable bytes as \xNN. # starts a comment.
+struct PrintOptions {
+  int64_t max_constant_bytes = -1;  // longer constants print as `f32[64,10] elided`; -1: none
+};
+std::string PrintGraph(const Graph& graph, const PrintOptions& options = {});
+
+// INVALID_ARGUMENT with line and column; bounded input size and counts. Elided constants are
+// refused. The result has been through VerifyStructure.
+absl::StatusOr<Graph> ParseGraph(absl::string_view text);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_IR_GRAPH_TEXT_H_

@@ -1,0 +1,74 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_COMPILE_H_
+#define NPUC_COMPILER_CORE_PIPELINE_COMPILE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+
+namespace npuc {
+
+// What a compile reads. The caller owns the bytes and keeps them for the call.
+struct CompileRequest {
+  CompileOptions options;
+  absl::string_view model_bytes;
+  // Further files the config names, by role ("OPT_CONFIG"): name for diagnostics, and bytes.
+  struct SideInput {
+    std::string name;
+    std::string bytes;
+  };
+  std::map<std::string, SideInput> side_inputs;
+  // Seconds since 1970 for the header's model_info, UTC. The only input besides the above that
+  // changes output bytes, and only in that line.
+  int64_t timestamp_seconds = 0;
+};
+
+struct Artifact {
+  std::string name;  // "model.h", "opt_template.json" ...: a base name, unique in a result
+  std::string bytes;
+};
+
+// Text for the terminal that -v, -m and -w ask for; made by every compile, since it is cheap.
+struct CompileListings {
+  std::string ops;      // -v
+  std::string memory;   // -m
+  std::string weights;  // -w
+};
+
+struct CompileResult {
+  std::vector<Artifact> artifacts;  // in a fixed order, the header first
+  CompileListings listings;
+};
+
+// Watches and steers a running compile. Called on the compiling thread. Must outlive the call.
+class CompileObserver {
+ public:
+  virtual ~CompileObserver() = default;
+  // A line for compile.log and the live log; no newline.
+  virtual void OnLog(absl::string_view line) {}
+  // A stage begins. fraction: share of the whole already done, 0..1, never falling.
+  virtual void OnStage(absl::string_view stage, double fraction) {}
+  // Asked between and inside stages; true ends the compile with CANCELLED.
+  virtual bool IsCancelled() { return false; }
+};
+
+// Compiles one model. Pure: no files, no clock, no environment, no output but through the observer
+// and the results; same request, same bytes, on any machine. Every problem goes to `diagnostics`;
+// the status repeats the first error's text and code. Thread-safe: any number of calls may run at
+// once.
+absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
+                                      Diagnostics& diagnostics);
+
+// "npuc 0.1.0" and an id that differs between builds whose output could differ (part of the cache
+// key).
+absl::string_view CompilerVersion();
+absl::string_view CompilerBuildId();
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_COMPILE_H_

@@ -1,0 +1,39 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_H_
+#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+
+namespace npuc {
+
+// A file that a config names, and that the caller must load: relative paths are relative to the
+// config's folder.
+struct ConfigFile {
+  std::string role;  // "MODEL_FILE", "OPT_CONFIG"
+  std::string path;  // as written
+  int line = 0;
+};
+
+struct ParsedConfig {
+  CompileOptions options;
+  std::string output_path;         // OUTPUT_FILE as written
+  std::vector<ConfigFile> files;   // MODEL_FILE first
+};
+
+inline constexpr size_t kMaxConfigBytes = 1 << 20;
+
+// Parses a gxnpuc YAML config. `name` is the file's name for diagnostics. Reads nothing but `text`.
+// All problems at once go to `diagnostics`, each with line, what was found, what is allowed, and
+// the nearest known key or value; the status is diagnostics.ToStatus(). Size, depth and node count
+// are bounded; duplicate keys, aliases and tags are refused.
+absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_view name,
+                                         Diagnostics& diagnostics);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_H_
