@@ -59,6 +59,8 @@ function(npuc_cc_library)
     foreach(fuzzer ${A_FUZZERS})
       get_filename_component(fuzz_name ${fuzzer} NAME_WE)
       add_executable(${fuzz_name}_replay ${fuzzer} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc")
+      set_target_properties(${fuzz_name}_replay PROPERTIES
+        RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test_bin")
       target_link_libraries(${fuzz_name}_replay PRIVATE ${target})
       add_test(NAME ${fuzz_name}_replay
         COMMAND ${fuzz_name}_replay "${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${fuzz_name}")
@@ -71,6 +73,8 @@ function(npuc_cc_test)
   cmake_parse_arguments(A "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(npuc_${A_NAME} ${A_SRCS})
   target_link_libraries(npuc_${A_NAME} PRIVATE npuc_flags ${A_DEPS} GTest::gmock_main)
+  set_target_properties(npuc_${A_NAME} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test_bin")
   add_test(NAME ${A_NAME} COMMAND npuc_${A_NAME})
   if(NOT A_TIMEOUT)
     set(A_TIMEOUT 300)
