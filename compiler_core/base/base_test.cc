@@ -49,9 +49,15 @@ TEST(Digest, KnownVectors) {  // RFC 1321 A.5, FIPS 180-4 examples
 }
 
 TEST(Diagnostic, RendersPlaceWhatFixAndId) {
-  const Diagnostic d{.kind = DiagnosticKind::kInternalError, .message = "stride 5 exceeds 3",
-                     .file = "m.pb", .line = 3, .column = 7, .node = "conv\n1", .op = "Conv2D",
-                     .limit_source = "GRUS", .fix = "use stride <= 3"};
+  const Diagnostic d{.kind = DiagnosticKind::kInternalError,
+                     .message = "stride 5 exceeds 3",
+                     .file = "m.pb",
+                     .line = 3,
+                     .column = 7,
+                     .node = "conv\n1",
+                     .op = "Conv2D",
+                     .limit_source = "GRUS",
+                     .fix = "use stride <= 3"};
   EXPECT_EQ(d.ToString(),
             "m.pb:3:7: node 'conv\\x0a1' (Conv2D): stride 5 exceeds 3 (GRUS); use stride <= 3 "
             "[NPUC1900]");

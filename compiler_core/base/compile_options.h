@@ -32,9 +32,9 @@ struct CompileOptions {
   std::string output_type;  // "c_code"
   std::string output_file;  // base name of OUTPUT_FILE, e.g. "model.h"
   std::vector<InputDecl> inputs;
-  std::vector<std::string> outputs;          // OUTPUT_OPS in order; NAME or NAME:K
-  std::vector<std::string> fp16_outputs;     // FP16_OUT_OPS: names (TF), decimal indices (PT)
-  std::vector<int64_t> input_ncx_to_nxc;     // INPUT_NCX_TO_NXC
+  std::vector<std::string> outputs;       // OUTPUT_OPS in order; NAME or NAME:K
+  std::vector<std::string> fp16_outputs;  // FP16_OUT_OPS: names (TF), decimal indices (PT)
+  std::vector<int64_t> input_ncx_to_nxc;  // INPUT_NCX_TO_NXC
   bool fuse_bn = false;
   bool fuse_biasadd = false;
   bool compress = false;

@@ -117,20 +117,17 @@ absl::Status Diagnostics::ToStatus() const {
 }
 
 std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_view> candidates) {
-  // Edit distance with costs doubled, so that a change of case alone costs 1 instead of 2.
+  // Edit distance; a letter in the other case counts as equal.
   constexpr size_t kMaxLength = 128;
   const auto distance = [](absl::string_view a, absl::string_view b) {
     std::vector<int> row(b.size() + 1);
-    for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(2 * j);
+    for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
     for (size_t i = 1; i <= a.size(); ++i) {
       int diagonal = row[0];
-      row[0] = static_cast<int>(2 * i);
+      row[0] = static_cast<int>(i);
       for (size_t j = 1; j <= b.size(); ++j) {
-        const char x = a[i - 1];
-        const char y = b[j - 1];
-        const int replace =
-            x == y ? 0 : (absl::ascii_tolower(x) == absl::ascii_tolower(y) ? 1 : 2);
-        const int best = std::min({row[j] + 2, row[j - 1] + 2, diagonal + replace});
+        const int replace = absl::ascii_tolower(a[i - 1]) == absl::ascii_tolower(b[j - 1]) ? 0 : 1;
+        const int best = std::min({row[j] + 1, row[j - 1] + 1, diagonal + replace});
         diagonal = row[j];
         row[j] = best;
       }
@@ -143,8 +140,8 @@ std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_v
   for (absl::string_view candidate : candidates) {
     if (candidate.size() > kMaxLength) continue;
     const int d = distance(word, candidate);
-    const int limit = static_cast<int>(2 * std::max(word.size(), candidate.size()) / 3);
-    if (d <= std::max(limit, 2) && (best_distance < 0 || d < best_distance)) {
+    const int limit = static_cast<int>(std::max(word.size(), candidate.size()) / 3);
+    if (d <= std::max(limit, 1) && (best_distance < 0 || d < best_distance)) {
       best = candidate;
       best_distance = d;
     }

@@ -80,7 +80,7 @@ class Diagnostics {
 };
 
 // The candidate nearest to `word` by edit distance, or "" where none is near enough to suggest
-// (distance over a third of the longer length). Case differences cost little.
+// (distance over a third of the longer length). Case does not count.
 std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_view> candidates);
 
 // `text` made safe to print: control characters and invalid UTF-8 escaped as \xNN, cut with "..."

@@ -12,8 +12,7 @@ std::string FinishHex(EVP_MD_CTX* context) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned int length = 0;
   NPUC_CHECK(EVP_DigestFinal_ex(context, digest, &length) == 1);
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest), length));
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), length));
 }
 
 struct ContextDeleter {

@@ -14,10 +14,10 @@
 #define NPUC_CONCAT(a, b) NPUC_CONCAT_INNER(a, b)
 
 // Returns the status from the enclosing function where expr is not OK.
-#define RETURN_IF_ERROR(expr)                     \
-  do {                                            \
-    ::absl::Status npuc_status = (expr);          \
-    if (!npuc_status.ok()) return npuc_status;    \
+#define RETURN_IF_ERROR(expr)                  \
+  do {                                         \
+    ::absl::Status npuc_status = (expr);       \
+    if (!npuc_status.ok()) return npuc_status; \
   } while (false)
 
 // ASSIGN_OR_RETURN(auto x, F()): x = *F(), or returns F()'s status.
@@ -29,12 +29,12 @@
   lhs = *std::move(tmp)
 
 // Aborts with file, line and condition. For our own invariants only: no user bytes may trip it.
-#define NPUC_CHECK(cond)                                                                      \
-  do {                                                                                        \
-    if (!(cond)) {                                                                            \
+#define NPUC_CHECK(cond)                                                                         \
+  do {                                                                                           \
+    if (!(cond)) {                                                                               \
       std::fprintf(stderr, "%s:%d: internal invariant broken: %s\n", __FILE__, __LINE__, #cond); \
-      std::abort();                                                                           \
-    }                                                                                         \
+      std::abort();                                                                              \
+    }                                                                                            \
   } while (false)
 
 #endif  // NPUC_COMPILER_CORE_BASE_STATUS_H_

@@ -21,8 +21,8 @@ struct ConfigFile {
 
 struct ParsedConfig {
   CompileOptions options;
-  std::string output_path;         // OUTPUT_FILE as written
-  std::vector<ConfigFile> files;   // MODEL_FILE first
+  std::string output_path;        // OUTPUT_FILE as written
+  std::vector<ConfigFile> files;  // MODEL_FILE first
 };
 
 inline constexpr size_t kMaxConfigBytes = 1 << 20;

@@ -14,11 +14,21 @@
 namespace npuc {
 
 enum class DType : uint8_t {
-  kInvalid, kFloat16, kFloat32, kFloat64, kInt8, kInt16, kInt32, kInt64, kUint8, kUint16, kUint32,
+  kInvalid,
+  kFloat16,
+  kFloat32,
+  kFloat64,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUint8,
+  kUint16,
+  kUint32,
   kBool,
 };
-int64_t SizeOf(DType dtype);               // bytes of an element; kInvalid: 0
-absl::string_view NameOf(DType dtype);     // "f32", "i8", "bool" ...
+int64_t SizeOf(DType dtype);                  // bytes of an element; kInvalid: 0
+absl::string_view NameOf(DType dtype);        // "f32", "i8", "bool" ...
 DType DTypeFromName(absl::string_view name);  // kInvalid where unknown
 bool IsFloat(DType dtype);
 bool IsInteger(DType dtype);  // bool excluded
@@ -50,8 +60,8 @@ class Tensor {
   Tensor() = default;
   // bytes.size() must equal type.size_bytes() (CHECKed).
   Tensor(TensorType type, std::vector<uint8_t> bytes);
-  static Tensor FromFloats(Shape shape, absl::Span<const float> values);    // f32
-  static Tensor FromInts(Shape shape, absl::Span<const int64_t> values);    // i64
+  static Tensor FromFloats(Shape shape, absl::Span<const float> values);  // f32
+  static Tensor FromInts(Shape shape, absl::Span<const int64_t> values);  // i64
   static Tensor ScalarFloat(float value);
   static Tensor Zeros(const TensorType& type);
 
@@ -66,7 +76,7 @@ class Tensor {
   // The element at flat index i, converted. f16 is decoded.
   double at(int64_t i) const;
   int64_t int_at(int64_t i) const;
-  std::vector<float> ToFloats() const;  // every element as float
+  std::vector<float> ToFloats() const;         // every element as float
   bool operator==(const Tensor& other) const;  // type and bytes
 
  private:
