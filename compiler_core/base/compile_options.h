@@ -44,10 +44,11 @@ struct CompileOptions {
   std::map<std::string, std::pair<double, double>> weight_min_max;
   std::optional<int64_t> weight_cache_size_bytes;
   std::string model_info;  // text added to the header's model_info
-  // Where data buffers lie. kCompatible: as the vendor's compiler does, each buffer its own bytes
-  // where published headers show that; kShared: buffers whose lives do not overlap share bytes.
-  enum class MemoryPlan : uint8_t { kCompatible, kShared };
-  MemoryPlan memory_plan = MemoryPlan::kShared;
+  // Where data buffers lie. Either way buffers whose lives do not overlap share bytes.
+  // kCompatible: a command's result never overlaps its operands, as in every published header.
+  // kInPlace: an element-wise command may overwrite an operand that dies there.
+  enum class MemoryPlan : uint8_t { kCompatible, kInPlace };
+  MemoryPlan memory_plan = MemoryPlan::kCompatible;
   bool save_histograms = false;  // -s
 };
 

@@ -74,10 +74,10 @@ constexpr OpDef MakeOpDef(absl::string_view name) {
 }
 
 // In ops/<name>/<name>.cc, at namespace scope: NPUC_DEFINE_OP(Softmax) after `struct Softmax`.
-#define NPUC_DEFINE_OP(name)                                                  \
-  const ::npuc::OpDef& Get##name##OpDef() {                                   \
-    static constexpr ::npuc::OpDef kDef = ::npuc::MakeOpDef<name>(#name);     \
-    return kDef;                                                              \
+#define NPUC_DEFINE_OP(name)                                              \
+  const ::npuc::OpDef& Get##name##OpDef() {                               \
+    static constexpr ::npuc::OpDef kDef = ::npuc::MakeOpDef<name>(#name); \
+    return kDef;                                                          \
   }
 
 // The operator of that canonical name, or null. op_list.inc is the list.

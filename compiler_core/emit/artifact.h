@@ -1,0 +1,38 @@
+#ifndef NPUC_COMPILER_CORE_EMIT_ARTIFACT_H_
+#define NPUC_COMPILER_CORE_EMIT_ARTIFACT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "compiler_core/ir/cmd/command.h"
+
+namespace npuc {
+
+// A compiled model in its final bytes: what a C header or a .npuc model file holds, and what the
+// simulator runs. Addresses are inside cmd_content (slot + offset), so nothing needs relocation.
+struct CompiledModel {
+  std::string version;     // of the compiler that made it
+  std::string model_md5;   // hex MD5 of the model file's bytes ("pb_md5")
+  std::string npu_unit;    // "NPU32"
+  std::string model_info;  // "(YYYYMMDDhhmmss)" and the config's MODEL_INFO text
+  std::string core;        // "GRUS"
+  std::vector<PortTensor> inputs;
+  std::vector<PortTensor> outputs;  // state outputs first where the config has them so
+  std::vector<uint8_t> cmd_content;
+  std::vector<uint8_t> weight_content;
+  std::vector<uint8_t> ops_content;
+  int64_t data_bytes = 0;
+
+  // cmd + weight + ops + data
+  int64_t npu_size() const;
+  // Bytes of the packed struct input / output: the ports laid one after the other.
+  int64_t input_struct_bytes() const;
+  int64_t output_struct_bytes() const;
+  // npu_size + both structs (true of every published header).
+  int64_t total_size() const;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_EMIT_ARTIFACT_H_
