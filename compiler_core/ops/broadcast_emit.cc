@@ -1,0 +1,179 @@
+// Element-wise operators with numpy broadcasting on the general-computation unit.
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/fp16.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/vector_emit.h"
+
+namespace npuc {
+namespace {
+
+// Adjacent dimensions over which each operand either walks or stands still.
+struct Group {
+  int64_t size = 1;
+  bool a_walks = true;
+  bool b_walks = true;
+};
+
+// The broadcast of two shapes as few groups as possible; dimensions of 1 vanish.
+std::vector<Group> GroupDimensions(const Shape& a, const Shape& b) {
+  const size_t rank = std::max(a.size(), b.size());
+  std::vector<Group> groups;
+  for (size_t i = 0; i < rank; ++i) {
+    const int64_t a_size = i + a.size() < rank ? 1 : a[i + a.size() - rank];
+    const int64_t b_size = i + b.size() < rank ? 1 : b[i + b.size() - rank];
+    const int64_t size = a_size == 1 ? b_size : a_size;
+    if (size == 1) continue;
+    const Group group{size, a_size != 1, b_size != 1};
+    if (!groups.empty() && groups.back().a_walks == group.a_walks &&
+        groups.back().b_walks == group.b_walks) {
+      groups.back().size *= size;
+    } else {
+      groups.push_back(group);
+    }
+  }
+  if (groups.empty()) groups.push_back({1, true, true});
+  return groups;
+}
+
+int64_t Product(absl::Span<const Group> groups, bool Group::*walks) {
+  int64_t product = 1;
+  for (const Group& group : groups) product *= group.*walks ? group.size : 1;
+  return product;
+}
+
+int64_t Total(absl::Span<const Group> groups) {
+  int64_t total = 1;
+  for (const Group& group : groups) total *= group.size;
+  return total;
+}
+
+// Commands that one broadcast may become before it is refused.
+constexpr int64_t kMaxBroadcastCommands = 1 << 16;
+
+struct Broadcast {
+  LowerContext& context;
+  Arithmetic arithmetic;
+  int64_t commands = 0;
+
+  // a walks every group. Emits the groups from `groups` on for one fixed index of those before.
+  absl::Status Emit(absl::Span<const Group> groups, Operand a, Operand b, Operand d) {
+    if (++commands > kMaxBroadcastCommands) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("broadcasting needs more than ", kMaxBroadcastCommands, " commands"));
+    }
+    if (groups.size() == 1 && groups[0].b_walks) {
+      EmitTensor(context, arithmetic, a, b, d, groups[0].size);
+      return absl::OkStatus();
+    }
+    if (groups.size() == 1) {
+      EmitVector(context, arithmetic, a, b, d, groups[0].size, 1);
+      return absl::OkStatus();
+    }
+    if (groups.size() == 2 && !groups[0].b_walks) {
+      EmitVector(context, arithmetic, a, b, d, groups[0].size, groups[1].size);
+      return absl::OkStatus();
+    }
+    const absl::Span<const Group> rest = groups.subspan(1);
+    const int64_t a_stride = Total(rest);
+    const int64_t b_stride = groups[0].b_walks ? Product(rest, &Group::b_walks) : 0;
+    for (int64_t i = 0; i < groups[0].size; ++i) {
+      RETURN_IF_ERROR(
+          Emit(rest, a.Plus(2 * i * a_stride), b.Plus(2 * i * b_stride), d.Plus(2 * i * a_stride)));
+    }
+    return absl::OkStatus();
+  }
+};
+
+// A copy of a with every group walked.
+Operand Expand(LowerContext& context, std::vector<Group>& groups, Operand a) {
+  for (size_t i = groups.size(); i-- > 0;) {
+    if (groups[i].a_walks) continue;
+    const absl::Span<const Group> all = groups;
+    const int64_t outer = Product(all.subspan(0, i), &Group::a_walks);
+    const int64_t inner = Product(all.subspan(i + 1), &Group::a_walks);
+    const Operand wide = context.Temp(outer * groups[i].size * inner);
+    for (int64_t o = 0; o < outer; ++o) {
+      EmitRepeat(context, a.Plus(2 * o * inner), wide.Plus(2 * o * groups[i].size * inner),
+                 groups[i].size, inner);
+    }
+    a = wide;
+    groups[i].a_walks = true;
+  }
+  return a;
+}
+
+std::optional<float> ScalarConstant(const OpView& view, int i) {
+  const Tensor* tensor = view.constants[i];
+  if (tensor == nullptr || tensor->element_count() != 1) return std::nullopt;
+  return static_cast<float>(tensor->at(0));
+}
+
+bool Commutes(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::kAdd || arithmetic == Arithmetic::kMul;
+}
+
+}  // namespace
+
+absl::Status LowerBroadcast(const OpView& view, LowerContext& context, Arithmetic arithmetic) {
+  std::vector<Group> groups = GroupDimensions(view.inputs[0].shape, view.inputs[1].shape);
+  const int64_t total = Total(groups);
+  const bool a_full = Product(groups, &Group::a_walks) == total;
+  const bool b_full = Product(groups, &Group::b_walks) == total;
+  if (const auto scalar = ScalarConstant(view, 1); scalar && a_full) {
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    EmitScalar(context, arithmetic, a, *scalar, context.OutputOver(0, 0), total);
+    return absl::OkStatus();
+  }
+  if (const auto scalar = ScalarConstant(view, 0); scalar && b_full) {
+    ASSIGN_OR_RETURN(const Operand b, context.Input(1));
+    const Operand d = context.OutputOver(0, 1);
+    if (Commutes(arithmetic)) {
+      EmitScalar(context, arithmetic, b, *scalar, d, total);
+    } else {
+      EmitScalarFirst(context, arithmetic, *scalar, b, d, total);
+    }
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(Operand a, context.Input(0));
+  ASSIGN_OR_RETURN(Operand b, context.Input(1));
+  int over = a_full ? 0 : -1;
+  if (!a_full && b_full && (Commutes(arithmetic) || arithmetic == Arithmetic::kSub)) {
+    // The unit repeats only its second source. a - b = -b + a, and negation is exact.
+    over = 1;
+    if (arithmetic == Arithmetic::kSub) {
+      const Operand negated = context.Temp(total);
+      EmitScalar(context, Arithmetic::kMul, b, -1.0f, negated, total);
+      b = negated;
+      arithmetic = Arithmetic::kAdd;
+      over = -1;
+    }
+    std::swap(a, b);
+    for (Group& group : groups) std::swap(group.a_walks, group.b_walks);
+  } else if (!a_full) {
+    a = Expand(context, groups, a);
+  }
+  const Operand d = over >= 0 ? context.OutputOver(0, over) : context.Output(0);
+  return Broadcast{context, arithmetic}.Emit(groups, a, b, d);
+}
+
+absl::Status LowerActivation(const OpView& view, LowerContext& context, Activation activation) {
+  ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+  EmitActivation(context, activation, a, context.OutputOver(0, 0), view.inputs[0].element_count());
+  return absl::OkStatus();
+}
+
+absl::Status LowerScalar(const OpView& view, LowerContext& context, Arithmetic arithmetic,
+                         float immediate) {
+  ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+  EmitScalar(context, arithmetic, a, immediate, context.OutputOver(0, 0),
+             view.inputs[0].element_count());
+  return absl::OkStatus();
+}
+
+}  // namespace npuc

@@ -1,0 +1,66 @@
+#ifndef NPUC_COMPILER_CORE_OPS_LOWER_CONTEXT_H_
+#define NPUC_COMPILER_CORE_OPS_LOWER_CONTEXT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ir/graph/types.h"
+
+namespace npuc {
+
+// The widths of the general-computation unit's fields, from the core's data file.
+struct VectorLimits {
+  int max_inner = 64;         // inner extent; 64 is the widest in any published header
+  int max_format_inner = 32;  // the same for fp16 -> fp32
+  int max_middle = 4095;      // 12 bits
+  int max_outer = 4095;       // 12 bits
+  int max_stride = 65535;     // 16 bits, elements
+  int max_window = 15;        // pooling, 4 bits
+};
+
+// What an operator's Lower function may do: ask where its operands lie, say where its results lie,
+// and emit commands. Every tensor is dense, row-major fp16. One context serves one node at a time;
+// lowering/lower.cc implements it.
+class LowerContext {
+ public:
+  virtual ~LowerContext() = default;
+
+  virtual const VectorLimits& limits() const = 0;
+
+  // Where operand i lies. A constant is placed in weight_content on the first call.
+  virtual absl::StatusOr<Operand> Input(int i) = 0;
+  // A new buffer for output i, sized by its type.
+  virtual Operand Output(int i) = 0;
+  // The buffer for output i of an element-wise node: under MEMORY_PLAN: in_place that of operand
+  // `operand` where it dies at this node and has the same size, else a new one.
+  virtual Operand OutputOver(int i, int operand) = 0;
+  // Output i is operand `operand` seen otherwise, from offset_bytes on; no command needed.
+  virtual absl::Status AliasOutput(int i, int operand, int64_t offset_bytes) = 0;
+  // Scratch memory that lives from its first to its last use.
+  virtual Operand Temp(int64_t elements) = 0;
+  // fp16 constants in weight_content; equal contents are placed once.
+  virtual absl::StatusOr<Operand> Constant(absl::Span<const float> values) = 0;
+
+  // The next command waits for all earlier ones. Each helper below and in vector_emit.h calls it
+  // once before its first command; commands up to the next call must not depend on each other.
+  virtual void Step() = 0;
+  virtual void Emit(VectorCommand command) = 0;
+  virtual void Emit(FullyConnectedCommand command) = 0;
+
+  // d [rows,n] = a [rows,k] x operand `weight_operand` of the node, which is a constant [k,n], or
+  // [n,k] where transposed. Compresses and records the weight as the options say; splits what is
+  // over the unit's limits.
+  virtual absl::Status ConstantMatMul(Operand a, Operand d, int64_t rows, int weight_operand,
+                                      bool transposed) = 0;
+  // The same with weights [k,n] that are computed at run time.
+  virtual absl::Status DynamicMatMul(Operand a, Operand b, Operand d, int64_t rows, int64_t k,
+                                     int64_t n) = 0;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_OPS_LOWER_CONTEXT_H_

@@ -1,0 +1,385 @@
+#include "compiler_core/ops/vector_emit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "compiler_core/base/fp16.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kHalfBytes = 2;
+
+Operand At(Operand base, int64_t elements) { return base.Plus(elements * kHalfBytes); }
+
+// A piece of a walk that fits one command: rows of `inner` elements.
+struct Piece {
+  int64_t first = 0;   // element offset of the piece
+  int64_t middle = 1;  // rows
+  int64_t inner = 1;
+};
+
+// Cuts n contiguous elements into rows of `lane` and a rest. The vendor's compiler does the same.
+std::vector<Piece> CutContiguous(const VectorLimits& limits, int64_t n, int64_t lane) {
+  std::vector<Piece> pieces;
+  int64_t done = 0;
+  while (n - done >= lane && n > lane) {
+    const int64_t rows =
+        std::min<int64_t>({(n - done) / lane, limits.max_middle, limits.max_stride / lane});
+    pieces.push_back({done, rows, lane});
+    done += rows * lane;
+  }
+  if (done < n) pieces.push_back({done, 1, n - done});
+  return pieces;
+}
+
+void SetDenseStrides(VectorCommand& command, const Piece& piece) {
+  command.extents = {1, static_cast<uint16_t>(piece.middle), static_cast<uint16_t>(piece.inner)};
+  command.a_middle_stride = command.d_middle_stride = static_cast<uint16_t>(piece.inner);
+  command.a_outer_stride = command.d_outer_stride =
+      static_cast<uint16_t>(piece.middle * piece.inner);
+}
+
+// Emits `command` over n contiguous elements of a, d and, for tensor-tensor, b.
+void EmitContiguous(LowerContext& context, VectorCommand command, int64_t n) {
+  const bool format = command.kind == VectorCommand::Kind::kFormat;
+  const VectorLimits& limits = context.limits();
+  const int64_t lane = format ? limits.max_format_inner : limits.max_inner;
+  const int64_t d_bytes = format ? 4 : kHalfBytes;
+  for (const Piece& piece : CutContiguous(limits, n, lane)) {
+    VectorCommand cut = command;
+    SetDenseStrides(cut, piece);
+    if (cut.a.present()) cut.a = At(command.a, piece.first);
+    if (cut.b.present()) cut.b = At(command.b, piece.first);
+    cut.d = command.d.Plus(piece.first * d_bytes);
+    context.Emit(cut);
+  }
+}
+
+uint16_t OuterStrideOrZero(const VectorLimits& limits, int64_t stride) {
+  return static_cast<uint16_t>(stride <= limits.max_stride ? stride : 0);
+}
+
+// Rows of n elements, a_stride and d_stride apart; b, where present, is a vector of n.
+void EmitRows(LowerContext& context, const VectorCommand& command, int64_t a_stride,
+              int64_t d_stride, int64_t rows, int64_t n) {
+  const VectorLimits& limits = context.limits();
+  const bool strides_fit = a_stride <= limits.max_stride && d_stride <= limits.max_stride;
+  const int64_t rows_max = strides_fit ? limits.max_middle : 1;
+  for (int64_t row = 0; row < rows; row += rows_max) {
+    const int64_t row_count = std::min(rows_max, rows - row);
+    for (int64_t column = 0; column < n; column += limits.max_inner) {
+      VectorCommand cut = command;
+      const int64_t width = std::min<int64_t>(limits.max_inner, n - column);
+      cut.extents = {1, static_cast<uint16_t>(row_count), static_cast<uint16_t>(width)};
+      cut.a_middle_stride = OuterStrideOrZero(limits, a_stride);
+      cut.d_middle_stride = OuterStrideOrZero(limits, d_stride);
+      cut.a_outer_stride = OuterStrideOrZero(limits, row_count * a_stride);
+      cut.d_outer_stride = OuterStrideOrZero(limits, row_count * d_stride);
+      cut.a = At(command.a, row * a_stride + column);
+      if (command.b.present()) cut.b = At(command.b, column);
+      cut.d = At(command.d, row * d_stride + column);
+      context.Emit(cut);
+    }
+  }
+}
+
+VectorCommand VectorOp(Arithmetic arithmetic, Operand a, Operand b, Operand d) {
+  VectorCommand command;
+  command.kind = VectorCommand::Kind::kTensorVector;
+  command.arithmetic = arithmetic;
+  command.a = a;
+  command.b = b;
+  command.d = d;
+  return command;
+}
+
+VectorCommand TensorOp(Arithmetic arithmetic, Operand a, Operand b, Operand d) {
+  VectorCommand command = VectorOp(arithmetic, a, b, d);
+  command.kind = VectorCommand::Kind::kTensorTensor;
+  return command;
+}
+
+// A pooling window of h x w contiguous elements.
+struct Window {
+  int64_t h = 1;
+  int64_t w = 1;
+  int64_t size() const { return h * w; }
+};
+
+// The window of exactly `size` elements whose sides differ least, or size() 0 where there is none.
+Window SquarestWindow(int64_t size, int64_t max_side) {
+  for (int64_t h = max_side; h >= 1; --h) {
+    if (h * h <= size && size % h == 0 && size / h <= max_side) return {h, size / h};
+  }
+  return {0, 0};
+}
+
+// The window for one level of a maximum over n > 1 elements: all of n where it factors, else a
+// large divisor, else the largest window at all (the last one then overlaps its neighbour).
+Window ChooseWindow(int64_t n, int64_t max_side) {
+  const int64_t largest = std::min(n, max_side * max_side);
+  constexpr int64_t kWorthwhileDivisor = 6;
+  for (int64_t size = largest; size >= kWorthwhileDivisor; --size) {
+    if (n % size != 0) continue;
+    const Window window = SquarestWindow(size, max_side);
+    if (window.size() > 0) return window;
+  }
+  for (int64_t size = largest; size > 1; --size) {
+    const Window window = SquarestWindow(size, max_side);
+    if (window.size() > 0) return window;
+  }
+  return {1, 1};
+}
+
+// Max-pools `count` adjacent windows of [window.size(), inner] -> [count, inner].
+void EmitPools(LowerContext& context, Window window, Operand a, Operand d, int64_t count,
+               int64_t inner) {
+  const VectorLimits& limits = context.limits();
+  const int64_t count_max = std::max<int64_t>(1, limits.max_outer / window.h);
+  for (int64_t first = 0; first < count; first += count_max) {
+    const int64_t now = std::min(count_max, count - first);
+    for (int64_t column = 0; column < inner; column += limits.max_inner) {
+      VectorCommand pool;
+      pool.kind = VectorCommand::Kind::kPool;
+      pool.window_h = static_cast<uint8_t>(window.h);
+      pool.window_w = static_cast<uint8_t>(window.w);
+      pool.a = At(a, first * window.size() * inner + column);
+      pool.d = At(d, first * inner + column);
+      const int64_t width = std::min<int64_t>(limits.max_inner, inner - column);
+      pool.extents = {static_cast<uint16_t>(now * window.h), static_cast<uint16_t>(window.w),
+                      static_cast<uint16_t>(width)};
+      pool.a_middle_stride = pool.d_middle_stride = static_cast<uint16_t>(inner);
+      pool.a_outer_stride = static_cast<uint16_t>(window.w * inner);
+      pool.d_outer_stride = static_cast<uint16_t>(inner);
+      context.Emit(pool);
+    }
+  }
+}
+
+VectorCommand ReduceOp(bool over_middle, float scale, Operand a, Operand d) {
+  VectorCommand reduce;
+  reduce.kind = VectorCommand::Kind::kReduce;
+  reduce.reduce_middle = over_middle;
+  reduce.immediate = FloatToHalf(scale);
+  reduce.a = a;
+  reduce.d = d;
+  return reduce;
+}
+
+// [rows,n] -> [rows] sums, rows lying a_stride apart and results d_stride apart; n <= max_inner.
+void EmitRowSums(LowerContext& context, float scale, Operand a, int64_t a_stride, Operand d,
+                 int64_t d_stride, int64_t rows, int64_t n) {
+  const VectorLimits& limits = context.limits();
+  const bool strides_fit = a_stride <= limits.max_stride && d_stride <= limits.max_stride;
+  const int64_t rows_max = strides_fit ? limits.max_middle : 1;
+  for (int64_t row = 0; row < rows; row += rows_max) {
+    const int64_t now = std::min(rows_max, rows - row);
+    VectorCommand reduce = ReduceOp(false, scale, At(a, row * a_stride), At(d, row * d_stride));
+    reduce.extents = {1, static_cast<uint16_t>(now), static_cast<uint16_t>(n)};
+    reduce.a_middle_stride = OuterStrideOrZero(limits, a_stride);
+    reduce.a_outer_stride = OuterStrideOrZero(limits, now * a_stride);
+    reduce.d_middle_stride = OuterStrideOrZero(limits, d_stride);
+    reduce.d_outer_stride = OuterStrideOrZero(limits, now * d_stride);
+    context.Emit(reduce);
+  }
+}
+
+void EmitSumOverLast(LowerContext& context, Operand a, Operand d, int64_t rows, int64_t n,
+                     float scale) {
+  const int64_t lane = context.limits().max_inner;
+  while (n > lane) {
+    const int64_t full = n / lane;
+    const int64_t rest = n % lane;
+    const int64_t partials = full + (rest > 0 ? 1 : 0);
+    const Operand partial = context.Temp(rows * partials);
+    context.Step();
+    for (int64_t row = 0; row < rows; ++row) {
+      EmitRowSums(context, 1.0f, At(a, row * n), lane, At(partial, row * partials), 1, full, lane);
+    }
+    if (rest > 0) {
+      EmitRowSums(context, 1.0f, At(a, full * lane), n, At(partial, full), partials, rows, rest);
+    }
+    a = partial;
+    n = partials;
+  }
+  context.Step();
+  EmitRowSums(context, scale, a, n, d, 1, rows, n);
+}
+
+}  // namespace
+
+void EmitActivation(LowerContext& context, Activation activation, Operand a, Operand d, int64_t n) {
+  VectorCommand command;
+  command.kind = VectorCommand::Kind::kActivation;
+  command.activation = activation;
+  command.a = a;
+  command.d = d;
+  context.Step();
+  EmitContiguous(context, command, n);
+}
+
+void EmitScalar(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate, Operand d,
+                int64_t n) {
+  VectorCommand command;
+  command.kind = VectorCommand::Kind::kTensorScalar;
+  command.arithmetic = arithmetic;
+  command.a = a;
+  command.d = d;
+  command.immediate = FloatToHalf(immediate);
+  context.Step();
+  EmitContiguous(context, command, n);
+}
+
+void EmitScalarFirst(LowerContext& context, Arithmetic arithmetic, float immediate, Operand a,
+                     Operand d, int64_t n) {
+  VectorCommand command = TensorOp(arithmetic, Operand{}, a, d);
+  command.a_is_immediate = true;
+  command.immediate = FloatToHalf(immediate);
+  context.Step();
+  EmitContiguous(context, command, n);
+}
+
+void EmitTensor(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,
+                int64_t n) {
+  context.Step();
+  EmitContiguous(context, TensorOp(arithmetic, a, b, d), n);
+}
+
+void EmitVector(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,
+                int64_t rows, int64_t n) {
+  context.Step();
+  EmitRows(context, VectorOp(arithmetic, a, b, d), n, n, rows, n);
+}
+
+void EmitCopy(LowerContext& context, Operand a, Operand d, int64_t n) {
+  VectorCommand command;
+  command.a = a;
+  command.d = d;
+  context.Step();
+  EmitContiguous(context, command, n);
+}
+
+void EmitCopyRows(LowerContext& context, Operand a, int64_t a_stride, Operand d, int64_t d_stride,
+                  int64_t rows, int64_t n) {
+  if (a_stride == n && d_stride == n) return EmitCopy(context, a, d, rows * n);
+  VectorCommand command;
+  command.a = a;
+  command.d = d;
+  context.Step();
+  EmitRows(context, command, a_stride, d_stride, rows, n);
+}
+
+void EmitRepeat(LowerContext& context, Operand a, Operand d, int64_t times, int64_t n) {
+  if (times <= 0) return;
+  EmitCopy(context, a, d, n);
+  for (int64_t have = 1; have < times; have *= 2) {
+    EmitCopy(context, d, At(d, have * n), std::min(have, times - have) * n);
+  }
+}
+
+void EmitFormat(LowerContext& context, Operand a, Operand d, int64_t n) {
+  VectorCommand command;
+  command.kind = VectorCommand::Kind::kFormat;
+  command.a = a;
+  command.d = d;
+  context.Step();
+  EmitContiguous(context, command, n);
+}
+
+absl::Status EmitMaxOverMiddle(LowerContext& context, Operand a, Operand d, int64_t outer,
+                               int64_t middle, int64_t inner) {
+  const VectorLimits& limits = context.limits();
+  if (inner * limits.max_window > limits.max_stride) {
+    // Too wide for the window's row stride: gather a band of columns, reduce it, put it back.
+    const int64_t band = limits.max_inner;
+    for (int64_t column = 0; column < inner; column += band) {
+      const int64_t width = std::min(band, inner - column);
+      const Operand gathered = context.Temp(outer * middle * width);
+      const Operand reduced = context.Temp(outer * width);
+      EmitCopyRows(context, At(a, column), inner, gathered, width, outer * middle, width);
+      RETURN_IF_ERROR(EmitMaxOverMiddle(context, gathered, reduced, outer, middle, width));
+      EmitCopyRows(context, reduced, width, At(d, column), inner, outer, width);
+    }
+    return absl::OkStatus();
+  }
+  if (middle < 1) return absl::InvalidArgumentError("maximum over an empty axis is undefined");
+  if (middle == 1) {
+    EmitCopy(context, a, d, outer * inner);
+    return absl::OkStatus();
+  }
+  while (middle > 1) {
+    const Window window = ChooseWindow(middle, limits.max_window);
+    const int64_t full = middle / window.size();
+    const bool overlap = middle % window.size() != 0;
+    const int64_t results = full + (overlap ? 1 : 0);
+    const Operand target = results == 1 ? d : context.Temp(outer * results * inner);
+    context.Step();
+    if (!overlap) {
+      EmitPools(context, window, a, target, outer * full, inner);
+    } else {
+      for (int64_t row = 0; row < outer; ++row) {
+        const Operand from = At(a, row * middle * inner);
+        const Operand to = At(target, row * results * inner);
+        EmitPools(context, window, from, to, full, inner);
+        EmitPools(context, window, At(from, (middle - window.size()) * inner), At(to, full * inner),
+                  1, inner);
+      }
+    }
+    a = target;
+    middle = results;
+  }
+  return absl::OkStatus();
+}
+
+void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t outer, int64_t middle,
+                       int64_t inner, float scale) {
+  if (inner == 1) return EmitSumOverLast(context, a, d, outer, middle, scale);
+  const VectorLimits& limits = context.limits();
+  const auto emit = [&](float factor, Operand from, Operand to, int64_t count) {
+    for (int64_t column = 0; column < inner; column += limits.max_inner) {
+      VectorCommand reduce = ReduceOp(true, factor, At(from, column), At(to, column));
+      const int64_t width = std::min<int64_t>(limits.max_inner, inner - column);
+      reduce.extents = {1, static_cast<uint16_t>(count), static_cast<uint16_t>(width)};
+      reduce.a_middle_stride = reduce.d_middle_stride = reduce.d_outer_stride =
+          OuterStrideOrZero(limits, inner);
+      reduce.a_outer_stride = OuterStrideOrZero(limits, count * inner);
+      context.Emit(reduce);
+    }
+  };
+  // A row stride that does not fit leaves plain additions, one row at a time.
+  const int64_t terms_max = inner <= limits.max_stride ? limits.max_middle : 1;
+  if (terms_max == 1) {
+    for (int64_t row = 0; row < outer; ++row) {
+      const Operand from = At(a, row * middle * inner);
+      const Operand to = At(d, row * inner);
+      EmitCopy(context, from, to, inner);
+      for (int64_t i = 1; i < middle; ++i) {
+        EmitTensor(context, Arithmetic::kAdd, to, At(from, i * inner), to, inner);
+      }
+      if (scale != 1.0f) EmitScalar(context, Arithmetic::kMul, to, scale, to, inner);
+    }
+    return;
+  }
+  while (middle > terms_max) {
+    const int64_t parts = (middle + terms_max - 1) / terms_max;
+    const Operand partial = context.Temp(outer * parts * inner);
+    context.Step();
+    for (int64_t row = 0; row < outer; ++row) {
+      for (int64_t part = 0; part < parts; ++part) {
+        emit(1.0f, At(a, (row * middle + part * terms_max) * inner),
+             At(partial, (row * parts + part) * inner),
+             std::min(terms_max, middle - part * terms_max));
+      }
+    }
+    a = partial;
+    middle = parts;
+  }
+  context.Step();
+  for (int64_t row = 0; row < outer; ++row) {
+    emit(scale, At(a, row * middle * inner), At(d, row * inner), middle);
+  }
+}
+
+}  // namespace npuc

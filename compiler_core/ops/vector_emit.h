@@ -1,0 +1,61 @@
+#ifndef NPUC_COMPILER_CORE_OPS_VECTOR_EMIT_H_
+#define NPUC_COMPILER_CORE_OPS_VECTOR_EMIT_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ops/lower_context.h"
+#include "compiler_core/ops/op.h"
+
+namespace npuc {
+
+// Emission of element-wise, reducing and copying work on dense fp16 tensors, cut into commands that
+// fit the unit's extents and strides. All sizes are in elements; element counts of 0 emit nothing.
+// a and d may be the same place where the function says so.
+
+// d = f(a) over n elements. d may be a.
+void EmitActivation(LowerContext& context, Activation activation, Operand a, Operand d, int64_t n);
+// d = a op immediate (a alone for kExp and kLog) over n elements. d may be a.
+void EmitScalar(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate, Operand d,
+                int64_t n);
+// d = immediate op a. d may be a.
+void EmitScalarFirst(LowerContext& context, Arithmetic arithmetic, float immediate, Operand a,
+                     Operand d, int64_t n);
+// d = a op b over n elements. d may be a or b.
+void EmitTensor(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,
+                int64_t n);
+// d [rows,n] = a [rows,n] op b [n]. d may be a.
+void EmitVector(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,
+                int64_t rows, int64_t n);
+// d = a over n elements.
+void EmitCopy(LowerContext& context, Operand a, Operand d, int64_t n);
+// d row r = a row r, for rows of n elements that lie a_stride and d_stride elements apart.
+void EmitCopyRows(LowerContext& context, Operand a, int64_t a_stride, Operand d, int64_t d_stride,
+                  int64_t rows, int64_t n);
+// d [times,n] = a [n] repeated, in ceil(log2(times)) + 1 steps.
+void EmitRepeat(LowerContext& context, Operand a, Operand d, int64_t times, int64_t n);
+// d [n] float32 = a [n] fp16.
+void EmitFormat(LowerContext& context, Operand a, Operand d, int64_t n);
+
+// d [outer,inner] = maximum over the middle axis of a [outer,middle,inner], by levels of
+// max-pooling with windows up to 15x15. Exact for any extents.
+absl::Status EmitMaxOverMiddle(LowerContext& context, Operand a, Operand d, int64_t outer,
+                               int64_t middle, int64_t inner);
+// d [outer,inner] = scale * sum over the middle axis of a [outer,middle,inner]. The unit rounds to
+// fp16 once a command; partial sums of at most max_inner or max_middle terms.
+void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t outer, int64_t middle,
+                       int64_t inner, float scale);
+
+// d = a op b with numpy broadcasting, for the element-wise operators with two operands: picks
+// immediates, vectors and repeats by the operands' shapes.
+absl::Status LowerBroadcast(const OpView& view, LowerContext& context, Arithmetic arithmetic);
+// The one-operand forms.
+absl::Status LowerActivation(const OpView& view, LowerContext& context, Activation activation);
+absl::Status LowerScalar(const OpView& view, LowerContext& context, Arithmetic arithmetic,
+                         float immediate);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_OPS_VECTOR_EMIT_H_
