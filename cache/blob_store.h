@@ -1,0 +1,167 @@
+#ifndef NPUC_CACHE_BLOB_STORE_H_
+#define NPUC_CACHE_BLOB_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+
+namespace npuc {
+
+// What a client knows of a blob before it sends it.
+struct BlobDigest {
+  std::string sha256;  // 64 lower-case hex digits
+  uint64_t size_bytes = 0;
+
+  friend bool operator==(const BlobDigest&, const BlobDigest&) = default;
+};
+
+// A committed blob.
+struct BlobInfo {
+  std::string sha256;
+  std::string md5;  // computed along with the SHA-256, never taken from a client
+  uint64_t size_bytes = 0;
+};
+
+// How far an upload is. A resuming client sends from committed_bytes on.
+struct UploadState {
+  uint64_t committed_bytes = 0;  // bytes that the store has; the next Append's offset
+  bool complete = false;         // the blob is committed; nothing is left to send
+};
+
+struct BlobStoreOptions {
+  std::string root;  // an absolute path; made where missing; one process at a time
+  uint64_t max_blob_bytes = uint64_t{2} << 30;
+  // Committed blobs plus the declared sizes of open uploads. Over the soft limit, the least
+  // recently used blobs that nobody holds are removed; what would go over the hard limit is
+  // refused.
+  uint64_t soft_limit_bytes = uint64_t{32} << 30;
+  uint64_t hard_limit_bytes = uint64_t{40} << 30;
+  // Space to leave free on the file system; an upload that would eat into it is refused.
+  uint64_t disk_reserve_bytes = uint64_t{256} << 20;
+  size_t max_open_uploads = 4096;
+  std::function<absl::Time()> now = [] { return absl::Now(); };  // order of use, age of uploads
+};
+
+// Holds a committed blob: while a BlobRef of it lives, the blob is not evicted and Remove refuses.
+// Copyable; must not outlive the store.
+class BlobRef {
+ public:
+  const BlobInfo& info() const;
+  // The file, read-only (0444), for open(2), mmap(2) and WorkerInput::path. Never write to it,
+  // never hand out a hard link of it to code that is not trusted: WorkerPool passes an open
+  // descriptor.
+  const std::string& path() const;
+
+ private:
+  friend class BlobStore;
+  struct Hold;
+  explicit BlobRef(std::shared_ptr<const Hold> hold) : hold_(std::move(hold)) {}
+  std::shared_ptr<const Hold> hold_;
+};
+
+// Content-addressed store of what clients upload: models and side inputs. Blobs are named by scope
+// (a tenant) and SHA-256; one scope cannot see, fill or learn of another's. Files below `root`;
+// keys.h draws them. A blob appears whole or not at all: it is fsynced, then renamed into place,
+// then its folder is fsynced. Uploads survive a restart of the daemon: what has arrived is a file,
+// and its length is the committed offset.
+//
+// An upload is named by (scope, SHA-256, size) and not by its client, so that two clients that send
+// one blob share the work, and a client that lost everything but the file can resume.
+//
+// Thread-safe. Uploads of different blobs do not wait for each other's disk writes.
+// Errors, besides those below: INVALID_ARGUMENT for a malformed scope or digest; RESOURCE_EXHAUSTED
+// for a full disk (ENOSPC, EDQUOT, EFBIG), which harms nothing that is stored; INTERNAL for other
+// I/O errors.
+class BlobStore {
+ public:
+  // Opens or makes the store: counts what is there and deletes files that are not its own kind
+  // below its own folders' temporary names. FAILED_PRECONDITION: in use by another process, or a
+  // newer format.
+  static absl::StatusOr<std::unique_ptr<BlobStore>> Open(BlobStoreOptions options);
+  ~BlobStore();
+  BlobStore(const BlobStore&) = delete;
+  BlobStore& operator=(const BlobStore&) = delete;
+
+  // Those of `digests` that are not committed (size counts: another size is missing), in the given
+  // order. Those present become recently used.
+  absl::StatusOr<std::vector<BlobDigest>> FindMissing(absl::string_view scope,
+                                                      absl::Span<const BlobDigest> digests);
+
+  // Starts an upload or finds the one under way; reserves the declared size. Committed already:
+  // {size, complete}. Idempotent.
+  // INVALID_ARGUMENT: larger than max_blob_bytes. RESOURCE_EXHAUSTED: hard limit, disk reserve or
+  // max_open_uploads.
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest);
+
+  // NOT_FOUND: neither committed nor begun.
+  absl::StatusOr<UploadState> QueryUpload(absl::string_view scope, const BlobDigest& digest);
+
+  // Writes bytes at offset. offset < committed: the part that is there already is skipped (a resend
+  // after a lost answer is harmless). offset > committed: OUT_OF_RANGE, the message names the
+  // committed offset. Past the declared size: INVALID_ARGUMENT. NOT_FOUND: not begun. On a full
+  // disk the upload keeps what had been committed and can go on later.
+  absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
+                                     uint64_t offset, absl::string_view bytes);
+
+  // Ends an upload: the blob is durable and visible when this returns OK. Idempotent: a committed
+  // blob gives its info again. FAILED_PRECONDITION: bytes are missing yet (the message names the
+  // committed offset). INVALID_ARGUMENT: the bytes have another SHA-256; what was sent is dropped
+  // and must be sent again from 0.
+  absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest);
+
+  // Forgets an upload that is not committed. OK where there is none.
+  absl::Status AbortUpload(absl::string_view scope, const BlobDigest& digest);
+
+  // Begin, Append and Commit in one, for bytes at hand.
+  absl::StatusOr<BlobInfo> Put(absl::string_view scope, absl::string_view bytes);
+
+  // Holds a blob; NOT_FOUND where it is not committed. Makes it recently used.
+  absl::StatusOr<BlobRef> Acquire(absl::string_view scope, absl::string_view sha256);
+
+  // Up to max_bytes (at most kMaxReadBytes) from offset; empty at the end. NOT_FOUND; OUT_OF_RANGE
+  // where offset is past the end. DATA_LOSS: the file is shorter than it was.
+  static constexpr size_t kMaxReadBytes = 4 << 20;
+  absl::StatusOr<std::string> ReadAt(absl::string_view scope, absl::string_view sha256,
+                                     uint64_t offset, size_t max_bytes);
+
+  // Reads the whole blob and compares digests. DATA_LOSS: it was damaged; the blob is removed
+  // (unless held), counted in Stats, and has to be uploaded again.
+  absl::Status Verify(absl::string_view scope, absl::string_view sha256);
+
+  // FAILED_PRECONDITION while a BlobRef holds it; NOT_FOUND.
+  absl::Status Remove(absl::string_view scope, absl::string_view sha256);
+
+  // Drops uploads that had no Append for max_age (a restart counts as one); returns their number.
+  // The daemon calls it now and then.
+  size_t DropStaleUploads(absl::Duration max_age);
+
+  struct Stats {
+    uint64_t blobs = 0;
+    uint64_t blob_bytes = 0;
+    uint64_t open_uploads = 0;
+    uint64_t reserved_bytes = 0;  // declared sizes of open uploads
+    uint64_t evicted_blobs = 0;   // since Open
+    uint64_t damaged_blobs = 0;   // since Open
+  };
+  Stats GetStats() const;
+  // Committed bytes of one scope.
+  uint64_t ScopeBytes(absl::string_view scope) const;
+
+ private:
+  struct Impl;
+  explicit BlobStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_CACHE_BLOB_STORE_H_

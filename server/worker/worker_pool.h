@@ -1,0 +1,176 @@
+#ifndef NPUC_SERVER_WORKER_WORKER_POOL_H_
+#define NPUC_SERVER_WORKER_WORKER_POOL_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "compiler_core/base/diagnostic.h"
+
+namespace npuc {
+
+// What one compile may use. Every one is enforced; none can be switched off.
+struct WorkerLimits {
+  uint64_t memory_bytes = uint64_t{2} << 30;  // on top of what the warm parent has mapped
+  uint32_t cpu_seconds = 300;
+  absl::Duration wall = absl::Minutes(10);
+  uint64_t output_bytes = uint64_t{512} << 20;  // all artifacts together, and each file
+  uint64_t log_bytes = uint64_t{4} << 20;       // log lines and printed text; more is dropped, told
+};
+
+// A file that the compile reads. The pool opens it and passes the descriptor; the compile never
+// sees a path. Link counts, owners and modes do not matter as long as this process can read it.
+struct WorkerInput {
+  std::string name;    // for diagnostics, as the user named it: "model.pb"
+  std::string path;    // a regular file, e.g. BlobRef::path()
+  std::string sha256;  // what it must be; the worker checks before it compiles
+};
+
+// One compile.
+struct WorkerJob {
+  // Names the run for Cancel; unique among the runs under way; 1..128 bytes.
+  std::string run_id;
+  // An existing folder of this run alone, absolute. The pool makes <job_folder>/out for the
+  // artifacts (it must not exist before). The caller removes the folder.
+  std::string job_folder;
+  std::string config_text;                    // gxnpuc YAML, at most kMaxConfigBytes
+  std::string config_name;                    // for diagnostics
+  std::map<std::string, WorkerInput> inputs;  // by role: "MODEL_FILE", "OPT_CONFIG"; at most 16
+  WorkerLimits limits;
+  int64_t timestamp_seconds = 0;  // CompileRequest::timestamp_seconds
+};
+
+// Told while a run is under way, on the thread that called Run, never at once for one run. Strings
+// are printable (control characters and bad UTF-8 escaped) and bounded. May block: only this run
+// waits.
+class WorkerEvents {
+ public:
+  virtual ~WorkerEvents() = default;
+  // A line for compile.log; no newline.
+  virtual void OnLog(absl::string_view line) {}
+  // fraction: 0..1, never falling.
+  virtual void OnStage(absl::string_view stage, double fraction) {}
+  virtual void OnDiagnostic(const Diagnostic& diagnostic) {}
+  // Asked before the start and at least every 100 ms; true ends the run as Cancel does. So a cancel
+  // that came before the run was known here is not lost.
+  virtual bool IsCancelled() { return false; }
+};
+
+struct WorkerArtifact {
+  std::string name;  // IsValidArtifactName
+  std::string path;  // <job_folder>/out/<name>
+  uint64_t size_bytes = 0;
+  std::string sha256;  // computed by the pool from the file
+};
+
+// How a run ended.
+struct WorkerOutcome {
+  enum class Kind {
+    kSucceeded,  // artifacts are in place and were checked
+    kFailed,     // the model or the config is at fault: diagnostics say how
+    kCancelled,
+    kLimit,    // memory, CPU, wall clock or output; `limit` says which
+    kCrashed,  // ended by a signal or an exit code, or broke the protocol: a bug of the compiler
+    kLost,     // killed from outside, or the warm parent died: nothing is known against the job
+  };
+  Kind kind = Kind::kLost;
+  enum class Limit { kNone, kMemory, kCpu, kWall, kOutput };
+  Limit limit = Limit::kNone;
+  // True for kLost only: running it again may well end otherwise.
+  bool retryable() const { return kind == Kind::kLost; }
+  // One sentence for a person, lower case: "worker crashed: signal 11 (SIGSEGV) in stage 'lower'".
+  // kFailed: the compile's status message. kSucceeded: empty.
+  std::string text;
+  absl::StatusCode code = absl::StatusCode::kOk;  // as the compile's status; INTERNAL for a crash
+  int signal = 0;                                 // kCrashed, kLost: what ended it, 0: none
+  int exit_code = 0;                              // kCrashed: 0 where a signal ended it
+  std::string last_stage;
+  std::string printed_tail;  // the last of what it printed to stdout and stderr, printable, 8 KiB
+  std::vector<WorkerArtifact> artifacts;  // in the compile's order; kSucceeded only
+  std::string listing_ops;                // CompileListings; kSucceeded only
+  std::string listing_memory;
+  std::string listing_weights;
+  std::vector<Diagnostic> diagnostics;  // warnings on success too; at most kMaxDiagnostics
+  uint64_t dropped_diagnostics = 0;
+  uint64_t dropped_log_bytes = 0;
+  absl::Duration wall_time = absl::ZeroDuration();   // whole run, as the pool saw it
+  absl::Duration start_time = absl::ZeroDuration();  // until the worker's first message
+  absl::Duration cpu_time = absl::ZeroDuration();
+  uint64_t peak_memory_bytes = 0;  // resident
+};
+
+// "succeeded", "failed", "cancelled", "limit", "crashed", "lost".
+absl::string_view WorkerOutcomeKindName(WorkerOutcome::Kind kind);
+
+struct WorkerPoolOptions {
+  // The warm parent: this program is executed with these arguments once, and forks for each run.
+  std::string program;  // absolute path of npuc-worker
+  std::vector<std::string> arguments;
+  size_t max_runs = 256;  // at once; a bound, the caller's slots are fewer
+  // The warm parent must answer a start, a kill or a death within this; else it is killed and
+  // replaced.
+  absl::Duration answer_timeout = absl::Seconds(10);
+  std::function<absl::Time()> now = [] { return absl::Now(); };  // wall limits and times
+};
+
+// Runs compiles in processes of their own, forked from a warm parent that has the compiler loaded.
+// Each run: own session and process group, dies with the parent, no new privileges, rlimits, umask
+// 077, /dev/null as stdin, what it prints is caught as log lines, no descriptors but its inputs
+// (read only), its output folder and its channel. Where a run ends, for whatever reason, all of its
+// processes are killed and none is left when Run returns, also those that left the group.
+// Everything that a run says is checked; the worst it can do is to fail itself.
+//
+// The pool needs no privileges and makes no use of them.
+//
+// Thread-safe. Any number of threads may be in Run.
+class WorkerPool {
+ public:
+  // Starts the warm parent and waits until it is ready. FAILED_PRECONDITION: it cannot be executed;
+  // UNAVAILABLE: it did not answer.
+  static absl::StatusOr<std::unique_ptr<WorkerPool>> Start(WorkerPoolOptions options);
+  // Kills what runs, and the warm parent. No thread may be in Run.
+  ~WorkerPool();
+  WorkerPool(const WorkerPool&) = delete;
+  WorkerPool& operator=(const WorkerPool&) = delete;
+
+  // Compiles; blocks until the run has ended and is cleaned up. A status only where no run was
+  // made: INVALID_ARGUMENT (bad id, too many inputs, an input that is no regular file), NOT_FOUND
+  // (an input's path), ALREADY_EXISTS (run id under way, or out folder there), RESOURCE_EXHAUSTED
+  // (max_runs, no descriptors, no processes), UNAVAILABLE (shut down, or the warm parent cannot be
+  // started now; retry), INTERNAL. Restarts the warm parent where it has died.
+  absl::StatusOr<WorkerOutcome> Run(const WorkerJob& job, WorkerEvents& events);
+
+  // Kills a run's processes; its Run returns kCancelled, or how it ended where it was faster.
+  // False: no such run under way.
+  bool Cancel(absl::string_view run_id);
+
+  // Cancels all runs and refuses new ones.
+  void Shutdown();
+
+  struct Stats {
+    size_t running = 0;
+    uint64_t started = 0;
+    uint64_t parent_restarts = 0;
+    int parent_pid = 0;  // 0: none at the moment
+  };
+  Stats GetStats() const;
+  // The process of a run under way, 0 where unknown: for operators and fault tests.
+  int PidOf(absl::string_view run_id) const;
+
+ private:
+  struct Impl;
+  explicit WorkerPool(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_WORKER_WORKER_POOL_H_
