@@ -40,7 +40,7 @@ std::vector<Change> OneChangePerField() {
       },
       [](CompileOptions& o) { o.weight_cache_size_bytes = 0; },
       [](CompileOptions& o) { o.model_info = "v1"; },
-      [](CompileOptions& o) { o.memory_plan = CompileOptions::MemoryPlan::kCompatible; },
+      [](CompileOptions& o) { o.memory_plan = CompileOptions::MemoryPlan::kInPlace; },
       [](CompileOptions& o) { o.save_histograms = true; },
   };
 }
