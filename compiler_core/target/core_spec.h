@@ -1,0 +1,143 @@
+#ifndef NPUC_COMPILER_CORE_TARGET_CORE_SPEC_H_
+#define NPUC_COMPILER_CORE_TARGET_CORE_SPEC_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/compile_options.h"
+
+namespace npuc {
+
+// What is known about each NPU core, as data: cores/*.yaml, which generate_cores.py turns into
+// constant tables when the project is built. Nothing is parsed or allocated at run time. All of it
+// is immutable and lives as long as the program, so pointers and views into it never dangle and
+// every function here is thread-safe.
+
+// A restriction's kind. What a checker evaluates depends on the kind alone; the facts of a node
+// (name -> bool, integer or text) that it needs are named by SupportRule::facts:
+//   kind                                            holds where
+//   kConstInput kStaticShape kCompileTimeOnly
+//   kOnlyInPattern kPositiveInput kSameShape
+//   kTranspose2d kRequiresAttr kOneDimPerItem       facts[0] (a bool) is true
+//   kLayout kPadding                                facts[0] (text) equals `text`
+//   kRange kRank kMaxRank kEqualConst               lo <= facts[0] <= hi
+//   kProductMax                                     the product of all facts, each rounded up to a
+//                                                   multiple of round_up_to, is <= hi
+//   kEqual                                          facts[0] == facts[1]
+//   kNotBothOne                                     facts[0] != 1 or facts[1] != 1
+//   kDivisible                                      facts[0] is a multiple of facts[1]
+//   kOdd                                            facts[0] is odd
+enum class RuleKind : uint8_t {
+  kConstInput,
+  kStaticShape,
+  kCompileTimeOnly,
+  kOnlyInPattern,
+  kPositiveInput,
+  kSameShape,
+  kTranspose2d,
+  kRequiresAttr,
+  kOneDimPerItem,
+  kLayout,
+  kPadding,
+  kRange,
+  kRank,
+  kMaxRank,
+  kEqualConst,
+  kProductMax,
+  kEqual,
+  kNotBothOne,
+  kDivisible,
+  kOdd,
+};
+
+// An integer fact that equals (or differs from) a value.
+struct FactCondition {
+  absl::string_view fact;
+  bool equal = true;
+  int64_t value = 0;
+};
+
+// One restriction on one operator.
+struct SupportRule {
+  absl::string_view id;  // "GRUS/TF/Conv2D/range/kernel_h@in_channels=1": unique and stable
+  RuleKind kind;
+  bool advisory = false;  // breaking it is slow, not wrong: a warning
+  absl::Span<const absl::string_view> facts;
+  int64_t lo = 0;
+  int64_t hi = 0;
+  int64_t round_up_to = 1;
+  absl::string_view text;                // layout, padding; what kOnlyInPattern, kRequiresAttr name
+  absl::Span<const FactCondition> when;  // the rule counts only where all of these hold
+  absl::string_view note;                // for people; may be empty
+  absl::string_view source;              // "compiler_core/target/cores/grus.yaml:57"
+};
+
+// An operator that a core accepts.
+struct OpSupport {
+  absl::string_view op;  // the framework's operator type (TF), the list's name for it (PT)
+  absl::Span<const absl::string_view> torch_names;  // PT: the functions that it stands for
+  absl::Span<const SupportRule> rules;
+  absl::string_view note;
+  absl::string_view source;  // the document that lists it
+};
+
+struct OpList {
+  Framework framework;
+  absl::Span<const OpSupport> ops;  // in ascending order of `op`
+};
+
+// The numbers that a command set imposes. Bytes, elements or bits, as the names say.
+struct CoreLimits {
+  int64_t macs;
+  int64_t sram_bytes;
+  int64_t npu_sram_bytes;  // the part of sram_bytes that the NPU has by default
+  int64_t region_alignment_bytes;
+  int64_t weight_alignment_bytes;
+  int64_t address_bits;
+  int64_t matrix_block;          // a weight matrix's sides are rounded up to multiples of this,
+  int64_t matrix_product_limit;  // and the product must then be below this
+  int64_t matrix_dim_bits;
+  int64_t outer_extent_bits;
+  int64_t middle_extent_bits;
+  int64_t inner_extent_bits;
+  int64_t stride_bits;
+  int64_t immediate_bits;
+  int64_t pool_window_max;
+  int64_t weight_code_bits;
+};
+
+struct CoreSpec {
+  absl::string_view name;   // "GRUS"
+  absl::string_view alias;  // "V150"
+  absl::Span<const absl::string_view> chips;
+  absl::Span<const Framework> frameworks;
+  absl::Span<const absl::string_view> npu_units;  // empty: not published
+  absl::Span<const absl::string_view> output_types;
+  absl::string_view compute_type;  // "fp16"; empty: not published
+  bool quant_inference = false;    // needs gxnpuc's -q
+  absl::string_view note;
+  const CoreLimits* limits = nullptr;  // null: no command encoding of this core is published
+  absl::Span<const OpList> op_lists;   // one per framework
+};
+
+// Every core, GRUS first.
+absl::Span<const CoreSpec* const> AllCores();
+
+// By name or alias, in the case that the documents use; null where unknown.
+const CoreSpec* FindCore(absl::string_view name_or_alias);
+
+// The operators that `core` accepts from `framework`; empty where it does not take that framework.
+absl::Span<const OpSupport> OpsOf(const CoreSpec& core, Framework framework);
+
+// Null where the core does not accept `op`.
+const OpSupport* FindOp(const CoreSpec& core, Framework framework, absl::string_view op);
+
+// The restriction as a sentence without a full stop: "where in_channels is 1, kernel_h must be
+// 1..11".
+std::string Describe(const SupportRule& rule);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_TARGET_CORE_SPEC_H_

@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+"""Turns core descriptions (cores/*.yaml) into core_tables.cc.
+
+Usage: generate_cores.py OUTPUT.cc CORE.yaml...
+
+Every key and value is checked here, so that a slip in a data file stops the build with the file
+and line instead of surfacing in a compile. The first file named is the first of AllCores().
+"""
+
+import os
+import sys
+
+import yaml
+
+FRAMEWORKS = {"TF": "kTensorFlow", "PT": "kTorchScript"}
+LIMITS = [
+    "macs", "sram_bytes", "npu_sram_bytes", "region_alignment_bytes", "weight_alignment_bytes",
+    "address_bits", "matrix_block", "matrix_product_limit", "matrix_dim_bits",
+    ("extent_bits", 3), "stride_bits", "immediate_bits", "pool_window_max", "weight_code_bits",
+]
+CORE_KEYS = {"name", "alias", "chips", "frameworks", "npu_units", "output_types", "compute_type",
+             "quant_inference", "note", "limits", "operators", "operators_of"}
+LINE = "__line__"
+
+
+class Loader(yaml.SafeLoader):
+    """Keeps the line of every mapping and refuses duplicate keys, which PyYAML merges."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise Fault(f"{key_node.start_mark.name}:{key_node.start_mark.line + 1}: "
+                            f"duplicate key {key!r}")
+            seen.add(key)
+        mapping = super().construct_mapping(node, deep=True)
+        mapping[LINE] = node.start_mark.line + 1
+        return mapping
+
+
+class Fault(Exception):
+    pass
+
+
+def literal(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+class Writer:
+    """Collects the arrays that spans point to."""
+
+    def __init__(self):
+        self.lines = []
+        self.count = 0
+
+    def array(self, kind, items):
+        """A span over a new array; `{}` where there is nothing."""
+        if not items:
+            return "{}"
+        name = f"kArray{self.count}"
+        self.count += 1
+        self.lines.append(f"constexpr {kind} {name}[] = {{{', '.join(items)}}};")
+        return name
+
+    def strings(self, items):
+        return self.array("absl::string_view", [literal(i) for i in items])
+
+
+class Rule:
+    def __init__(self, kind, facts, key, lo=0, hi=0, round_up=1, text=""):
+        self.kind, self.facts, self.key = kind, facts, key
+        self.lo, self.hi, self.round_up, self.text = lo, hi, round_up, text
+
+
+def whole(value):
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Fault(f"{value!r} is not an integer")
+    return value
+
+
+def pair(value):
+    if not isinstance(value, list) or len(value) != 2:
+        raise Fault(f"{value!r} is not a pair")
+    return value
+
+
+def true(value):
+    if value is not True:
+        raise Fault(f"{value!r} is not true")
+
+
+def rules_of(key, value):
+    """The rules that one `key: value` of a data file stands for."""
+    if key == "const_input":
+        return [Rule("ConstInput", [f"input_{whole(value)}_is_const"], key, value)]
+    if key == "positive_input":
+        return [Rule("PositiveInput", [f"input_{whole(value)}_is_positive"], key, value)]
+    if key == "same_shape":
+        a, b = map(whole, pair(value))
+        return [Rule("SameShape", [f"inputs_{a}_{b}_same_shape"], key, a, b)]
+    flags = {"static_shape": ("StaticShape", "static_shape"),
+             "compile_time_only": ("CompileTimeOnly", "folds_to_constant"),
+             "transpose_2d": ("Transpose2d", "is_2d_transpose"),
+             "one_dim_per_item": ("OneDimPerItem", "one_dim_per_item")}
+    if key in flags:
+        true(value)
+        return [Rule(flags[key][0], [flags[key][1]], key)]
+    if key == "only_in_pattern":
+        return [Rule("OnlyInPattern", [f"in_pattern_{value}"], key, text=value)]
+    if key == "requires_attr":
+        return [Rule("RequiresAttr", [f"has_{value}"], key, text=value)]
+    if key in ("layout", "padding"):
+        return [Rule(key.capitalize(), [key], key, text=value)]
+    if key == "range":
+        return [Rule("Range", [fact], key, *map(whole, pair(bounds)))
+                for fact, bounds in value.items() if fact != LINE]
+    if key == "equal_const":
+        return [Rule("EqualConst", [fact], key, whole(number), number)
+                for fact, number in value.items() if fact != LINE]
+    if key == "rank":
+        return [Rule("Rank", ["rank"], key, whole(value), value)]
+    if key == "max_rank":
+        return [Rule("MaxRank", ["rank"], key, 0, whole(value))]
+    if key == "product_max":
+        return [Rule("ProductMax", value["of"], key, hi=whole(value["limit"]))]
+    if key == "product_lt":
+        return [Rule("ProductMax", value["of"], key, hi=whole(value["limit"]) - 1,
+                     round_up=whole(value["round_up_to"]))]
+    if key in ("equal", "not_both_one", "divisible"):
+        kind = {"equal": "Equal", "not_both_one": "NotBothOne", "divisible": "Divisible"}[key]
+        return [Rule(kind, pair(value), key)]
+    if key == "odd":
+        return [Rule("Odd", [value], key)]
+    raise Fault(f"unknown rule {key!r}")
+
+
+def conditions_of(when):
+    """[(fact, equal, value)] of a `when:` mapping; a fact named X_not must differ."""
+    out = []
+    for fact, value in when.items():
+        if fact == LINE:
+            continue
+        equal = not fact.endswith("_not")
+        out.append((fact if equal else fact[:-len("_not")], equal, whole(value)))
+    return out
+
+
+def write_rules(writer, prefix, entries, path, ids):
+    rows = []
+    for entry in entries:
+        source = f"{path}:{entry[LINE]}"
+        conditions = conditions_of(entry.get("when", {}))
+        suffix = "".join(f"@{f}{'=' if e else '!='}{v}" for f, e, v in conditions)
+        rules = []
+        try:
+            for key, value in entry.items():
+                if key == "prefer":
+                    rules += [(True, r) for k, v in value.items() if k != LINE
+                              for r in rules_of(k, v)]
+                elif key not in (LINE, "when", "note"):
+                    rules += [(False, r) for r in rules_of(key, value)]
+        except (Fault, KeyError, TypeError, AttributeError) as fault:
+            raise Fault(f"{source}: {fault}")
+        if not rules:
+            raise Fault(f"{source}: the entry has no rule that can be checked")
+        for advisory, rule in rules:
+            identity = f"{prefix}/{rule.key}/{'+'.join(rule.facts)}{suffix}"
+            if identity in ids:
+                raise Fault(f"{source}: second rule {identity}")
+            ids.add(identity)
+            when = writer.array("FactCondition", [
+                f"{{{literal(f)}, {'true' if e else 'false'}, {v}}}" for f, e, v in conditions])
+            rows.append(
+                f"{{{literal(identity)}, RuleKind::k{rule.kind}, "
+                f"{'true' if advisory else 'false'}, {writer.strings(rule.facts)}, {rule.lo}, "
+                f"{rule.hi}, {rule.round_up}, {literal(rule.text)}, {when}, "
+                f"{literal(entry.get('note', ''))}, {literal(source)}}}")
+    return writer.array("SupportRule", rows)
+
+
+def write_op_lists(writer, core, path):
+    ids = set()
+    frameworks = {}
+    for section in core["operators"]:
+        framework = section["framework"]
+        if framework not in core["frameworks"]:
+            raise Fault(f"{path}:{section[LINE]}: framework {framework!r} is not the core's")
+        ops = frameworks.setdefault(framework, {})
+        for op, value in section["ops"].items():
+            if op == LINE:
+                continue
+            if op in ops:
+                raise Fault(f"{path}:{section[LINE]}: {op} is listed twice for {framework}")
+            if isinstance(value, list):
+                value = {"rules": value, LINE: section[LINE]}
+            unknown = set(value) - {"rules", "torch", "note", LINE}
+            if unknown:
+                raise Fault(f"{path}:{value[LINE]}: unknown keys {sorted(unknown)}")
+            rules = write_rules(writer, f"{core['name']}/{framework}/{op}",
+                                value.get("rules", []), path, ids)
+            ops[op] = (f"{{{literal(op)}, {writer.strings(value.get('torch', []))}, {rules}, "
+                       f"{literal(value.get('note', ''))}, {literal(section['source'])}}}")
+    lists = []
+    for framework, ops in frameworks.items():
+        array = writer.array("OpSupport", [ops[op] for op in sorted(ops)])
+        lists.append(f"{{Framework::{FRAMEWORKS[framework]}, {array}}}")
+    return writer.array("OpList", lists)
+
+
+def write_limits(writer, core, path):
+    limits = core.get("limits")
+    if limits is None:
+        return "nullptr"
+    fields = []
+    names = {LINE}
+    for limit in LIMITS:
+        name, count = limit if isinstance(limit, tuple) else (limit, 1)
+        names.add(name)
+        if name not in limits:
+            raise Fault(f"{path}:{limits[LINE]}: limit {name} is missing")
+        values = limits[name] if count > 1 else [limits[name]]
+        if len(values) != count or any(whole(v) <= 0 for v in values):
+            raise Fault(f"{path}:{limits[LINE]}: {name} must be {count} positive integer(s)")
+        fields += [str(v) for v in values]
+    if set(limits) - names:
+        raise Fault(f"{path}:{limits[LINE]}: unknown limits {sorted(set(limits) - names)}")
+    name = f"kLimits{core['name']}"
+    writer.lines.append(f"constexpr CoreLimits {name} = {{{', '.join(fields)}}};")
+    return f"&{name}"
+
+
+def load(path):
+    with open(path, encoding="utf-8") as stream:
+        core = yaml.load(stream, Loader)
+    shown = "/".join(os.path.abspath(path).split(os.sep)[-4:])
+    core.pop(LINE)
+    if set(core) - CORE_KEYS:
+        raise Fault(f"{shown}: unknown keys {sorted(set(core) - CORE_KEYS)}")
+    return shown, core
+
+
+def generate(paths):
+    writer = Writer()
+    lists = {}
+    names = []
+    for path in paths:
+        shown, core = load(path)
+        if "operators_of" in core:
+            if core["operators_of"] not in lists:
+                raise Fault(f"{shown}: operators_of must name a core of an earlier file")
+            op_lists = lists[core["operators_of"]]
+        else:
+            op_lists = write_op_lists(writer, core, shown)
+        lists[core["name"]] = op_lists
+        frameworks = writer.array("Framework",
+                                  [f"Framework::{FRAMEWORKS[f]}" for f in core["frameworks"]])
+        fields = [literal(core["name"]), literal(core["alias"]), writer.strings(core["chips"]),
+                  frameworks, writer.strings(core["npu_units"]),
+                  writer.strings(core["output_types"]), literal(core["compute_type"]),
+                  "true" if core["quant_inference"] else "false", literal(core["note"]),
+                  write_limits(writer, core, shown), op_lists]
+        name = f"kCore{core['name']}"
+        writer.lines.append(f"constexpr CoreSpec {name} = {{{', '.join(fields)}}};")
+        names.append(f"&{name}")
+    body = "\n".join(writer.lines)
+    return f"""// Made by generate_cores.py from cores/*.yaml; do not edit.
+#include "compiler_core/target/core_tables.h"
+
+namespace npuc::core_tables {{
+namespace {{
+
+{body}
+
+}}  // namespace
+
+const CoreSpec* const kAllCores[] = {{{', '.join(names)}}};
+const size_t kCoreCount = {len(names)};
+
+}}  // namespace npuc::core_tables
+"""
+
+
+def main():
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    try:
+        text = generate(sys.argv[2:])
+    except (Fault, yaml.YAMLError) as fault:
+        sys.exit(f"generate_cores.py: {fault}")
+    with open(sys.argv[1], "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+if __name__ == "__main__":
+    main()
