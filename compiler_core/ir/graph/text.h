@@ -17,16 +17,23 @@ namespace npuc {
 //     return %2 @"out", %3 @"state" fp16
 //   }
 // Attribute values: true/false, 7, 1.5 (always with '.', 'e', inf or nan), "text", [1, 2],
-// [1.0, 2.0], and tensors as `f32[2] "hex"` or, where all bytes of every element repeat,
-// `f32[2] splat "hex"`. Strings escape ", \ and non-printable bytes as \xNN. # starts a comment.
+// [1.0, 2.0], and tensors as `f32[2] "hex"` or, where all of two or more elements are equal,
+// `f32[2] splat "hex"` with the bytes of one. An empty list of either kind prints as []. Strings
+// escape ", \ and non-printable bytes as \xNN. # starts a comment. The parser takes any name of
+// letters, digits and _ after %; values are numbered in order of definition.
 struct PrintOptions {
   int64_t max_constant_bytes = -1;  // longer constants print as `f32[64,10] elided`; -1: none
 };
 std::string PrintGraph(const Graph& graph, const PrintOptions& options = {});
 
+struct ParseOptions {
+  int64_t max_text_bytes = int64_t{1} << 31;
+  int64_t max_constant_bytes = int64_t{1} << 30;  // of all constants together
+};
+
 // INVALID_ARGUMENT with line and column; bounded input size and counts. Elided constants are
 // refused. The result has been through VerifyStructure.
-absl::StatusOr<Graph> ParseGraph(absl::string_view text);
+absl::StatusOr<Graph> ParseGraph(absl::string_view text, const ParseOptions& options = {});
 
 }  // namespace npuc
 

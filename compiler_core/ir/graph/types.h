@@ -37,7 +37,8 @@ bool IsInteger(DType dtype);  // bool excluded
 inline constexpr int kMaxRank = 8;
 inline constexpr int64_t kMaxElements = int64_t{1} << 28;
 
-// A static shape: dims.size() <= kMaxRank, each dim >= 0, product <= kMaxElements (0 dims: scalar).
+// A static shape: dims.size() <= kMaxRank, each dim >= 0, product <= kMaxElements where a zero
+// dimension counts as one (so strides are bounded too). No dims: a scalar.
 using Shape = std::vector<int64_t>;
 int64_t ElementCount(absl::Span<const int64_t> shape);
 // INVALID_ARGUMENT naming the limit, where the shape is out of the bounds above.
@@ -64,6 +65,8 @@ class Tensor {
   static Tensor FromInts(Shape shape, absl::Span<const int64_t> values);  // i64
   static Tensor ScalarFloat(float value);
   static Tensor Zeros(const TensorType& type);
+  // The same bytes, shared, under another shape of as many elements (CHECKed).
+  Tensor WithShape(Shape shape) const;
 
   const TensorType& type() const { return type_; }
   const Shape& shape() const { return type_.shape; }
