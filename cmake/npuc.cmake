@@ -31,10 +31,14 @@ macro(npuc_global_setup)
   endif()
 endmacro()
 
-# npuc_cc_library(NAME name SRCS a.cc DEPS other... TESTS a_test.cc TEST_DEPS ... FUZZERS a_fuzz.cc)
-# Target npuc_<name>; tests become one binary npuc_<name>_test. DEPS are full target names.
+# npuc_cc_library(NAME name SRCS a.cc DEPS other... TESTS a_test.cc TEST_DEPS ... FUZZERS a_fuzz.cc
+#                 LABELS ...)
+# Target npuc_<name>; tests become one binary npuc_<name>_test. DEPS are full target names. LABELS
+# are those of the tests: `tsan` says that the tests link neither gRPC nor RocksDB nor use
+# absl::Mutex, so that they also run under ThreadSanitizer (target npuc_tsan_tests).
 function(npuc_cc_library)
-  cmake_parse_arguments(A "" "NAME" "SRCS;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS;FUZZERS" ${ARGN})
+  cmake_parse_arguments(A "" "NAME" "SRCS;DEPS;PRIVATE_DEPS;TESTS;TEST_DEPS;FUZZERS;LABELS"
+                        ${ARGN})
   set(target "npuc_${A_NAME}")
   if(A_SRCS)
     add_library(${target} STATIC ${A_SRCS})
@@ -44,7 +48,8 @@ function(npuc_cc_library)
     target_link_libraries(${target} INTERFACE npuc_flags ${A_DEPS})
   endif()
   if(A_TESTS AND NPUC_BUILD_TESTS)
-    npuc_cc_test(NAME ${A_NAME}_test SRCS ${A_TESTS} DEPS ${target} ${A_TEST_DEPS})
+    npuc_cc_test(NAME ${A_NAME}_test SRCS ${A_TESTS} DEPS ${target} ${A_TEST_DEPS}
+                 LABELS ${A_LABELS})
   endif()
   if(NPUC_BUILD_FUZZERS)
     foreach(fuzzer ${A_FUZZERS})
@@ -83,6 +88,12 @@ function(npuc_cc_test)
     ENVIRONMENT "NPUC_SOURCE_DIR=${PROJECT_SOURCE_DIR};NPUC_BIN_DIR=${PROJECT_BINARY_DIR}/bin")
   if(A_LABELS)
     set_tests_properties(${A_NAME} PROPERTIES LABELS "${A_LABELS}")
+  endif()
+  if("tsan" IN_LIST A_LABELS)
+    if(NOT TARGET npuc_tsan_tests)
+      add_custom_target(npuc_tsan_tests)
+    endif()
+    add_dependencies(npuc_tsan_tests npuc_${A_NAME})
   endif()
 endfunction()
 

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that npuc is built and tested with. Does nothing, quickly, where
+# all of them are there. Runs as root, or through sudo.
+#
+#   deploy/install_deps.sh [--list] GROUP...     groups: build lint test (default: all three)
+#
+# One package a line in the tables below, with why it is needed.
+set -euo pipefail
+
+# To build the programs and run the sample.
+build_packages=(
+  ca-certificates              # for apt and git over https
+  g++                          # the compiler of the release preset
+  cmake
+  ninja-build
+  lld                          # links in a quarter of bfd's time
+  ccache                       # makes a rebuild a matter of seconds
+  pkg-config                   # finds libzstd and others that RocksDB's CMake files ask for
+  libabsl-dev                  # Status, strings, containers
+  libprotobuf-dev              # the wire, and readers of model formats
+  protobuf-compiler
+  libgrpc++-dev                # the service
+  protobuf-compiler-grpc
+  golang-github-gogo-googleapis-dev  # google/rpc/*.proto: error details on the wire
+  librocksdb-dev               # job store and artifact cache
+  libyaml-cpp-dev              # configs
+  libssl-dev                   # MD5 and SHA-256
+  libgtest-dev                 # every preset configures the tests and benchmarks too
+  libgmock-dev
+  libbenchmark-dev
+  python3                      # the sample's comparison
+  python3-numpy
+)
+
+# For the lint steps of tests/run.sh.
+lint_packages=(
+  clang-format
+  clang-tidy
+  git                          # lists the tree's files
+)
+
+# To build the tests and run them.
+test_packages=(
+  clang                        # the dev and tsan presets
+  libclang-rt-14-dev           # the sanitizers' runtimes
+  llvm                         # llvm-symbolizer: sanitizer reports with lines
+  python3-yaml
+)
+
+usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
+
+packages=()
+list_only=false
+for argument in "$@"; do
+  case "$argument" in
+    build) packages+=("${build_packages[@]}") ;;
+    lint) packages+=("${lint_packages[@]}") ;;
+    test) packages+=("${test_packages[@]}") ;;
+    --list) list_only=true ;;
+    -h|--help) usage; exit 0 ;;
+    *) echo "install_deps.sh: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
+  esac
+done
+if [[ ${#packages[@]} -eq 0 ]]; then
+  packages=("${build_packages[@]}" "${lint_packages[@]}" "${test_packages[@]}")
+fi
+if $list_only; then
+  printf '%s\n' "${packages[@]}"
+  exit 0
+fi
+
+if ! command -v dpkg-query >/dev/null; then
+  echo "install_deps.sh: this is not a Debian system; install by your own means: ${packages[*]}" >&2
+  exit 1
+fi
+
+# dpkg-query fails where one of the names is unknown, but still lists those that are installed.
+installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
+missing=()
+for package in "${packages[@]}"; do
+  grep -qxF "installed $package" <<<"$installed" || missing+=("$package")
+done
+if [[ ${#missing[@]} -eq 0 ]]; then
+  echo "all ${#packages[@]} packages are installed"
+  exit 0
+fi
+
+as_root=()
+if [[ $(id -u) -ne 0 ]]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install_deps.sh: run it once as root, or install sudo; missing: ${missing[*]}" >&2
+    exit 1
+  fi
+  as_root=(sudo)
+fi
+echo "installing ${#missing[@]} packages: ${missing[*]}"
+apt_get() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
+apt_get update
+if ! apt_get install -y --no-install-recommends "${missing[@]}" >/dev/null; then
+  echo "install_deps.sh: apt-get install failed for: ${missing[*]}" >&2
+  exit 1
+fi
+echo "installed"
