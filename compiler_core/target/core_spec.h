@@ -106,6 +106,9 @@ struct CoreLimits {
   int64_t immediate_bits;
   int64_t pool_window_max;
   int64_t weight_code_bits;
+  int64_t vector_lanes;   // widest inner extent of a general computation command
+  int64_t format_lanes;   // the same for fp16 -> fp32
+  int64_t buffer_alignment_bytes;  // of buffers in data_content
 };
 
 struct CoreSpec {

@@ -1,0 +1,317 @@
+#include "compiler_core/lowering/lower.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/lowering/weight_store.h"
+#include "compiler_core/ops/lower_context.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/ops/vector_emit.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kHalfBytes = 2;
+constexpr size_t kMaxCommands = 1 << 20;
+
+// Lowers one graph, node by node; see LowerContext for what the operators see of it.
+class Lowerer : public LowerContext {
+ public:
+  Lowerer(const Graph& graph, const CoreSpec& core, const LowerOptions& options,
+          Diagnostics& diagnostics)
+      : graph_(graph),
+        core_(core),
+        options_(options),
+        diagnostics_(diagnostics),
+        weights_(&model_.program, &options, core.limits, &diagnostics),
+        locations_(graph.value_count()),
+        remaining_uses_(graph.UseCounts()) {
+    limits_.max_middle = (1 << core.limits->middle_extent_bits) - 1;
+    limits_.max_outer = (1 << core.limits->outer_extent_bits) - 1;
+    limits_.max_stride = (1 << core.limits->stride_bits) - 1;
+    limits_.max_window = static_cast<int>(core.limits->pool_window_max);
+    limits_.max_inner = static_cast<int>(core.limits->vector_lanes);
+    limits_.max_format_inner = static_cast<int>(core.limits->format_lanes);
+  }
+
+  absl::StatusOr<LoweredModel> Run() {
+    DeclareInputs();
+    for (const Node& node : graph_.nodes()) LowerNode(node);
+    RETURN_IF_ERROR(diagnostics_.ToStatus());
+    for (const GraphOutput& output : graph_.outputs()) RETURN_IF_ERROR(EmitOutput(output));
+    if (model_.program.commands.size() > kMaxCommands) {
+      diagnostics_.Add({.kind = DiagnosticKind::kProgramTooLarge,
+                        .message = absl::StrCat("the model needs ", model_.program.commands.size(),
+                                                " commands, at most ", kMaxCommands, " are allowed"),
+                        .file = options_.model_name,
+                        .fix = "reduce broadcasting over leading dimensions or unrolled steps"});
+      return diagnostics_.ToStatus();
+    }
+    model_.weights = weights_.TakeRecords();
+    return std::move(model_);
+  }
+
+  const VectorLimits& limits() const override { return limits_; }
+
+  absl::StatusOr<Operand> Input(int i) override { return Locate(node_->inputs[i]); }
+
+  Operand Output(int i) override {
+    const ValueId value = node_->outputs[i];
+    return locations_[value.value()] = NewData(graph_.type(value).element_count());
+  }
+
+  Operand OutputOver(int i, int operand) override {
+    const ValueId from = node_->inputs[operand];
+    const ValueId to = node_->outputs[i];
+    const Operand place = locations_[from.value()];
+    const bool dies = place.present() && remaining_uses_[from.value()] == 1 &&
+                      buffer(place).slot == Slot::kData && SoleView(place.buffer);
+    const bool same_size =
+        graph_.type(from).element_count() == graph_.type(to).element_count();
+    if (!options_.in_place || !dies || !same_size) return Output(i);
+    return locations_[to.value()] = place;
+  }
+
+  absl::Status AliasOutput(int i, int operand, int64_t offset_bytes) override {
+    ASSIGN_OR_RETURN(const Operand place, Input(operand));
+    locations_[node_->outputs[i].value()] = place.Plus(offset_bytes);
+    ++views_[place.buffer];
+    return absl::OkStatus();
+  }
+
+  Operand Temp(int64_t elements) override { return NewData(elements); }
+
+  absl::StatusOr<Operand> Constant(absl::Span<const float> values) override {
+    return weights_.Constant(values, node_->source.name);
+  }
+
+  void Step() override { waits_ = true; }
+  void Emit(VectorCommand command) override { Push(std::move(command)); }
+  void Emit(FullyConnectedCommand command) override { Push(std::move(command)); }
+
+  absl::Status ConstantMatMul(Operand a, Operand d, int64_t rows, int weight_operand,
+                              bool transposed) override {
+    const ValueId value = node_->inputs[weight_operand];
+    const Shape& shape = graph_.type(value).shape;
+    if (graph_.ConstantOf(value) == nullptr || shape.size() != 2) {
+      return absl::InternalError("the weight of a fully connected command must be a matrix");
+    }
+    const int64_t k = transposed ? shape[1] : shape[0];
+    const int64_t n = transposed ? shape[0] : shape[1];
+    const auto& parts = weights_.Matrix(graph_, value, transposed, node_->source.name);
+    EmitParts(parts, a, d, rows, k, n);
+    return absl::OkStatus();
+  }
+
+  absl::Status DynamicMatMul(Operand a, Operand b, Operand d, int64_t rows, int64_t k,
+                             int64_t n) override {
+    const int64_t block = core_.limits->matrix_block;
+    if ((k + block - 1) / block * block * block >= core_.limits->matrix_product_limit) {
+      return absl::UnimplementedError(
+          absl::StrCat("the second matrix is computed at run time and has ", k,
+                       " rows; at most ", core_.limits->matrix_product_limit / block - block,
+                       " fit the unit"));
+    }
+    for (int64_t first = 0; first < n; first += block) {
+      const int64_t width = std::min(block, n - first);
+      Operand weights = b;
+      if (width != n) {  // a column block, row by row: the order that the unit reads
+        weights = Temp(k * width);
+        EmitCopyRows(*this, b.Plus(first * kHalfBytes), n, weights, width, k, width);
+      }
+      Step();
+      for (int64_t row = 0; row < rows; ++row) {
+        FullyConnectedCommand command;
+        command.a = a.Plus(row * k * kHalfBytes);
+        command.codes = weights;
+        command.d = d.Plus((row * n + first) * kHalfBytes);
+        command.n = static_cast<uint16_t>(width);
+        command.k = static_cast<uint16_t>(k);
+        Emit(command);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const Buffer& buffer(Operand place) const {
+    return model_.program.buffers[place.buffer.value()];
+  }
+
+  bool SoleView(BufferId id) const {
+    const auto it = views_.find(id);
+    return it == views_.end() || it->second == 0;
+  }
+
+  Operand NewBuffer(Slot slot, int64_t size_bytes, int64_t offset_bytes, const std::string& name) {
+    model_.program.buffers.push_back({slot, size_bytes, offset_bytes, name});
+    return {BufferId(static_cast<int32_t>(model_.program.buffers.size() - 1)), 0};
+  }
+
+  Operand NewData(int64_t elements) {
+    return NewBuffer(Slot::kData, elements * kHalfBytes, -1, node_->source.name);
+  }
+
+  void DeclareInputs() {
+    int64_t offset = 0;
+    for (const ValueId value : graph_.inputs()) {
+      const TensorType& type = graph_.type(value);
+      PortTensor port;
+      port.name = graph_.def(value).source.name;
+      port.shape = type.shape;
+      port.offset_bytes = offset;
+      const int64_t size = type.element_count() * kHalfBytes;
+      locations_[value.value()] = NewBuffer(Slot::kInput, size, offset, port.name);
+      offset += size;
+      model_.program.inputs.push_back(std::move(port));
+    }
+  }
+
+  // Constants are placed where they are first asked for.
+  absl::StatusOr<Operand> Locate(ValueId value) {
+    Operand& place = locations_[value.value()];
+    if (place.present()) return place;
+    const Tensor* tensor = graph_.ConstantOf(value);
+    if (tensor == nullptr) return absl::InternalError("a value is used before it is computed");
+    place = weights_.Constant(tensor->ToFloats(), graph_.def(value).source.name);
+    return place;
+  }
+
+  template <typename Body>
+  void Push(Body body) {
+    Command command;
+    command.body = std::move(body);
+    command.waits = waits_;
+    command.node = node_->source.name;
+    waits_ = false;
+    model_.program.commands.push_back(std::move(command));
+  }
+
+  void EmitParts(const std::vector<WeightStore::Part>& parts, Operand a, Operand d, int64_t rows,
+                 int64_t k, int64_t n) {
+    for (const WeightStore::Part& part : parts) {
+      const bool first_of_k = part.k_first == 0;
+      const Operand target = first_of_k ? d : Temp(rows * part.n);
+      const int64_t target_stride = first_of_k ? n : part.n;
+      Step();
+      for (int64_t row = 0; row < rows; ++row) {
+        FullyConnectedCommand command = part.command;
+        command.a = a.Plus((row * k + part.k_first) * kHalfBytes);
+        command.d =
+            target.Plus((row * target_stride + (first_of_k ? part.n_first : 0)) * kHalfBytes);
+        Emit(command);
+      }
+      if (first_of_k) continue;
+      // Too many inputs for one command: the products of the further ones are added.
+      for (int64_t row = 0; row < rows; ++row) {
+        const Operand sum = d.Plus((row * n + part.n_first) * kHalfBytes);
+        EmitTensor(*this, Arithmetic::kAdd, sum, target.Plus(row * part.n * kHalfBytes), sum,
+                   part.n);
+      }
+    }
+  }
+
+  void LowerNode(const Node& node) {
+    node_ = &node;
+    waits_ = true;
+    if (node.op == "Placeholder" || node.op == "Const") return;
+    const OpDef* def = FindOp(node.op);
+    absl::Status status;
+    if (def == nullptr || def->lower == nullptr) {
+      status = absl::UnimplementedError(
+          absl::StrCat("operator ", node.op, " has no commands on core ", std::string(core_.name)));
+    } else if (!PoisonedOperand(node)) {
+      std::vector<TensorType> types;
+      std::vector<const Tensor*> constants;
+      for (const ValueId input : node.inputs) {
+        types.push_back(graph_.type(input));
+        constants.push_back(graph_.ConstantOf(input));
+      }
+      const OpView view{node, types, constants};
+      status = def->lower(view, *this);
+      for (const ValueId input : node.inputs) --remaining_uses_[input.value()];
+    }
+    if (status.ok()) return;
+    diagnostics_.Add({.kind = status.code() == absl::StatusCode::kInternal
+                                  ? DiagnosticKind::kInternalError
+                                  : DiagnosticKind::kNotLowerable,
+                      .message = std::string(status.message()),
+                      .file = options_.model_name,
+                      .node = node.source.name,
+                      .op = node.source.op.empty() ? node.op : node.source.op,
+                      .fix = "replace the operator, or cut the graph before it with INPUT_OPS"});
+  }
+
+  // A node whose operand could not be lowered is passed over: its cause was told already.
+  bool PoisonedOperand(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      return !locations_[input.value()].present() && graph_.ConstantOf(input) == nullptr;
+    });
+  }
+
+  absl::Status EmitOutput(const GraphOutput& output) {
+    node_ = &graph_.def(output.value);
+    const TensorType& type = graph_.type(output.value);
+    PortTensor port;
+    port.name = output.name;
+    port.shape = type.shape;
+    port.dtype = output.fp16 ? DType::kFloat16 : DType::kFloat32;
+    if (!model_.program.outputs.empty()) {
+      const PortTensor& last = model_.program.outputs.back();
+      port.offset_bytes = last.offset_bytes + ElementCount(last.shape) * SizeOf(last.dtype);
+    }
+    ASSIGN_OR_RETURN(const Operand from, Locate(output.value));
+    const int64_t count = type.element_count();
+    const Operand to =
+        NewBuffer(Slot::kOutput, count * SizeOf(port.dtype), port.offset_bytes, port.name);
+    if (output.fp16) {
+      EmitCopy(*this, from, to, count);
+    } else {
+      EmitFormat(*this, from, to, count);
+    }
+    model_.program.outputs.push_back(std::move(port));
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const CoreSpec& core_;
+  const LowerOptions& options_;
+  Diagnostics& diagnostics_;
+  LoweredModel model_;
+  WeightStore weights_;
+  VectorLimits limits_;
+  std::vector<Operand> locations_;  // by value id
+  std::vector<int> remaining_uses_;
+  std::map<BufferId, int> views_;  // further values that lie in a buffer
+  const Node* node_ = nullptr;
+  bool waits_ = true;
+};
+
+}  // namespace
+
+std::vector<std::string> WeightNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const Node& node : graph.nodes()) {
+    if (node.op != "MatMul" || graph.ConstantOf(node.inputs[1]) == nullptr) continue;
+    const std::string& name = graph.def(node.inputs[1]).source.name;
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+absl::StatusOr<LoweredModel> Lower(const Graph& graph, const CoreSpec& core,
+                                   const LowerOptions& options, Diagnostics& diagnostics) {
+  if (core.limits == nullptr) {
+    diagnostics.Add({.kind = DiagnosticKind::kNotLowerable,
+                     .message = absl::StrCat("core ", std::string(core.name),
+                                             " has no public command encoding"),
+                     .file = options.model_name,
+                     .fix = "set CORENAME: GRUS"});
+    return diagnostics.ToStatus();
+  }
+  return Lowerer(graph, core, options, diagnostics).Run();
+}
+
+}  // namespace npuc

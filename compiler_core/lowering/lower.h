@@ -1,0 +1,64 @@
+#ifndef NPUC_COMPILER_CORE_LOWERING_LOWER_H_
+#define NPUC_COMPILER_CORE_LOWERING_LOWER_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc {
+
+// How one weight is to be stored.
+struct WeightChoice {
+  bool compress = false;
+  std::optional<double> min;  // in place of the weight's own range
+  std::optional<double> max;
+};
+
+struct LowerOptions {
+  WeightChoice default_choice;
+  std::map<std::string, WeightChoice, std::less<>> weight_choices;  // by weight node name
+  bool in_place = false;   // CompileOptions::MemoryPlan::kInPlace
+  std::string model_name;  // for diagnostics
+};
+
+// What became of one weight, for the template, the listings and the report.
+struct WeightRecord {
+  std::string name;     // source node of the constant
+  std::string used_by;  // source node of its first user
+  Shape shape;
+  bool compressed = false;
+  double min = 0;   // range in force; the weight's own where not compressed
+  double max = 0;
+  double step = 0;  // 0 where not compressed
+  double sparsity = 0;       // share of weights that become exactly 0
+  double max_abs_error = 0;  // stored value against the float weight
+  double rms_error = 0;
+  int64_t mask_bytes = 0;
+  int64_t code_bytes = 0;
+};
+
+struct LoweredModel {
+  Program program;
+  std::vector<WeightRecord> weights;  // in order of first use
+};
+
+// The names of the constants that can carry a WeightChoice: the constant operands of MatMul, in
+// order of first use.
+std::vector<std::string> WeightNames(const Graph& graph);
+
+// Commands for a legal graph. All refusals go to diagnostics, with node and reason; the status is
+// the first. Output buffers of kind kData are not placed yet (memplan does that).
+absl::StatusOr<LoweredModel> Lower(const Graph& graph, const CoreSpec& core,
+                                   const LowerOptions& options, Diagnostics& diagnostics);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_LOWERING_LOWER_H_

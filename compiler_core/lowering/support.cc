@@ -1,0 +1,199 @@
+#include "compiler_core/lowering/support.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace npuc {
+namespace {
+
+const Fact* Find(const FactMap& facts, absl::string_view name) {
+  const auto it = facts.find(name);
+  return it == facts.end() ? nullptr : &it->second;
+}
+
+std::optional<int64_t> IntFact(const FactMap& facts, absl::string_view name) {
+  const Fact* fact = Find(facts, name);
+  if (fact == nullptr) return std::nullopt;
+  if (const auto* value = std::get_if<int64_t>(fact)) return *value;
+  return std::nullopt;
+}
+
+bool ConditionsHold(const SupportRule& rule, const FactMap& facts) {
+  return std::all_of(rule.when.begin(), rule.when.end(), [&](const FactCondition& condition) {
+    const auto value = IntFact(facts, condition.fact);
+    return value.has_value() && (*value == condition.value) == condition.equal;
+  });
+}
+
+bool FlagHolds(const SupportRule& rule, const FactMap& facts, std::string* found) {
+  const Fact* fact = Find(facts, rule.facts[0]);
+  const bool* flag = fact == nullptr ? nullptr : std::get_if<bool>(fact);
+  if (flag == nullptr || *flag) return true;
+  *found = "it is not";
+  return false;
+}
+
+bool TextHolds(const SupportRule& rule, const FactMap& facts, std::string* found) {
+  const Fact* fact = Find(facts, rule.facts[0]);
+  const std::string* text = fact == nullptr ? nullptr : std::get_if<std::string>(fact);
+  if (text == nullptr || absl::string_view(*text) == rule.text) return true;
+  *found = absl::StrCat("found ", *text);
+  return false;
+}
+
+bool BoundsHold(const SupportRule& rule, const FactMap& facts, std::string* found) {
+  const auto value = IntFact(facts, rule.facts[0]);
+  if (!value || (*value >= rule.lo && *value <= rule.hi)) return true;
+  *found = absl::StrCat("found ", rule.facts[0], " = ", *value);
+  return false;
+}
+
+bool ProductHolds(const SupportRule& rule, const FactMap& facts, std::string* found) {
+  int64_t product = 1;
+  std::string text;
+  for (const absl::string_view name : rule.facts) {
+    const auto value = IntFact(facts, name);
+    if (!value) return true;
+    const int64_t rounded = (*value + rule.round_up_to - 1) / rule.round_up_to * rule.round_up_to;
+    if (__builtin_mul_overflow(product, rounded, &product)) product = INT64_MAX;
+    absl::StrAppend(&text, text.empty() ? "" : ", ", name, " = ", *value);
+  }
+  if (product <= rule.hi) return true;
+  *found = absl::StrCat("found ", text, ", product ", product);
+  return false;
+}
+
+bool PairHolds(const SupportRule& rule, const FactMap& facts, std::string* found) {
+  const auto a = IntFact(facts, rule.facts[0]);
+  const auto b = IntFact(facts, rule.facts[1]);
+  if (!a || !b) return true;
+  bool holds = true;
+  if (rule.kind == RuleKind::kEqual) holds = *a == *b;
+  if (rule.kind == RuleKind::kNotBothOne) holds = *a != 1 || *b != 1;
+  if (rule.kind == RuleKind::kDivisible) holds = *b != 0 && *a % *b == 0;
+  if (!holds) {
+    *found = absl::StrCat("found ", rule.facts[0], " = ", *a, ", ", rule.facts[1], " = ", *b);
+  }
+  return holds;
+}
+
+std::string FixFor(const SupportRule& rule) {
+  if (rule.kind == RuleKind::kConstInput) {
+    return "freeze the graph so that this operand is a constant";
+  }
+  return "change the layer to keep the rule, or cut the graph before it with INPUT_OPS";
+}
+
+std::vector<absl::string_view> ListedNames(const CoreSpec& core, Framework framework) {
+  std::vector<absl::string_view> names;
+  for (const OpSupport& support : OpsOf(core, framework)) names.push_back(support.op);
+  return names;
+}
+
+void AddGeneralFacts(const Graph& graph, const Node& node, FactMap& facts) {
+  int64_t rank = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const TensorType& type = graph.type(node.inputs[i]);
+    rank = std::max<int64_t>(rank, static_cast<int64_t>(type.shape.size()));
+    const Tensor* constant = graph.ConstantOf(node.inputs[i]);
+    facts[absl::StrCat("input_", i, "_is_const")] = constant != nullptr;
+    if (constant != nullptr) {
+      bool positive = true;
+      for (int64_t k = 0; k < constant->element_count(); ++k) positive &= constant->at(k) > 0;
+      facts[absl::StrCat("input_", i, "_is_positive")] = positive;
+    }
+  }
+  if (node.inputs.size() >= 2) {
+    facts["inputs_0_1_same_shape"] =
+        graph.type(node.inputs[0]).shape == graph.type(node.inputs[1]).shape;
+  }
+  facts["rank"] = rank;
+  facts["static_shape"] = true;  // by construction of the graph
+}
+
+}  // namespace
+
+FactMap FactsOf(const Graph& graph, const Node& node) {
+  FactMap facts;
+  AddGeneralFacts(graph, node, facts);
+  CollectFacts(graph, node, facts);
+  return facts;
+}
+
+bool RuleHolds(const SupportRule& rule, const FactMap& facts, std::string* found) {
+  if (!ConditionsHold(rule, facts)) return true;
+  switch (rule.kind) {
+    case RuleKind::kConstInput:
+    case RuleKind::kStaticShape:
+    case RuleKind::kCompileTimeOnly:
+    case RuleKind::kOnlyInPattern:
+    case RuleKind::kPositiveInput:
+    case RuleKind::kSameShape:
+    case RuleKind::kTranspose2d:
+    case RuleKind::kRequiresAttr:
+    case RuleKind::kOneDimPerItem:
+      return FlagHolds(rule, facts, found);
+    case RuleKind::kLayout:
+    case RuleKind::kPadding:
+      return TextHolds(rule, facts, found);
+    case RuleKind::kRange:
+    case RuleKind::kRank:
+    case RuleKind::kMaxRank:
+    case RuleKind::kEqualConst:
+      return BoundsHold(rule, facts, found);
+    case RuleKind::kProductMax:
+      return ProductHolds(rule, facts, found);
+    case RuleKind::kEqual:
+    case RuleKind::kNotBothOne:
+    case RuleKind::kDivisible:
+      return PairHolds(rule, facts, found);
+    case RuleKind::kOdd: {
+      const auto value = IntFact(facts, rule.facts[0]);
+      if (!value || *value % 2 != 0) return true;
+      *found = absl::StrCat("found ", rule.facts[0], " = ", *value);
+      return false;
+    }
+  }
+  return true;
+}
+
+void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
+                  const std::string& model_name, Diagnostics& diagnostics) {
+  const std::string list_name = absl::StrCat(core.name, "/", FrameworkName(framework));
+  for (const Node& node : graph.nodes()) {
+    if (node.source.op.empty() || node.op == "Placeholder" || node.op == "Const") continue;
+    const OpSupport* support = FindOp(core, framework, node.source.op);
+    if (support == nullptr) {
+      const std::string nearest = NearestMatch(node.source.op, ListedNames(core, framework));
+      diagnostics.Add(
+          {.kind = DiagnosticKind::kOperatorNotAccepted,
+           .message = absl::StrCat("operator ", Printable(node.source.op), " is not accepted by ",
+                                   list_name),
+           .file = model_name,
+           .node = node.source.name,
+           .op = node.source.op,
+           .fix = absl::StrCat(nearest.empty() ? "" : absl::StrCat("use ", nearest, ", or "),
+                               "cut the graph there with INPUT_OPS or OUTPUT_OPS; npuc --list -c ",
+                               core.name, " shows what is accepted")});
+      continue;
+    }
+    const FactMap facts = FactsOf(graph, node);
+    for (const SupportRule& rule : support->rules) {
+      std::string found;
+      if (RuleHolds(rule, facts, &found)) continue;
+      diagnostics.Add({.kind = rule.advisory ? DiagnosticKind::kRestrictionAdvice
+                                             : DiagnosticKind::kRestrictionBroken,
+                       .message = absl::StrCat(Describe(rule), "; ", found),
+                       .file = model_name,
+                       .node = node.source.name,
+                       .op = node.source.op,
+                       .limit_source = absl::StrCat(rule.id, ", ", rule.source),
+                       .fix = FixFor(rule)});
+    }
+  }
+}
+
+}  // namespace npuc

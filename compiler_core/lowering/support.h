@@ -1,0 +1,31 @@
+#ifndef NPUC_COMPILER_CORE_LOWERING_SUPPORT_H_
+#define NPUC_COMPILER_CORE_LOWERING_SUPPORT_H_
+
+#include <string>
+
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc {
+
+// Holds every node of a legalised graph against the core's operator list: nodes that came from the
+// model (source.op set) must be listed for `framework` and keep every rule; nodes made by rewriting
+// are free. Reports all offences, each with the rule, what was found, and the rule's place in the
+// core's data file.
+void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
+                  const std::string& model_name, Diagnostics& diagnostics);
+
+// The facts of a node that rules may speak of: the operator's own and the general ones
+// (input_N_is_const, inputs_A_B_same_shape, rank, static_shape ...).
+FactMap FactsOf(const Graph& graph, const Node& node);
+
+// Whether `rule` holds for `facts`; a fact that is not known at compile time keeps a rule. On false
+// `found` says what was there instead.
+bool RuleHolds(const SupportRule& rule, const FactMap& facts, std::string* found);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_LOWERING_SUPPORT_H_

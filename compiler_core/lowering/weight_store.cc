@@ -1,0 +1,174 @@
+#include "compiler_core/lowering/weight_store.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/fp16.h"
+
+namespace npuc {
+namespace {
+
+constexpr float kLargestHalf = 65504.0f;
+
+int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
+
+std::vector<float> Transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
+  std::vector<float> out(values.size());
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = values[r * columns + c];
+  }
+  return out;
+}
+
+}  // namespace
+
+WeightStore::WeightStore(Program* program, const LowerOptions* options, const CoreLimits* limits,
+                         Diagnostics* diagnostics)
+    : program_(program), options_(options), limits_(limits), diagnostics_(diagnostics) {}
+
+Operand WeightStore::Place(absl::Span<const uint8_t> bytes, const std::string& name) {
+  Buffer buffer;
+  buffer.slot = Slot::kWeight;
+  buffer.size_bytes = static_cast<int64_t>(bytes.size());
+  buffer.offset_bytes = static_cast<int64_t>(program_->weights.size());
+  buffer.name = name;
+  program_->weights.insert(program_->weights.end(), bytes.begin(), bytes.end());
+  program_->buffers.push_back(std::move(buffer));
+  return {BufferId(static_cast<int32_t>(program_->buffers.size() - 1)), 0};
+}
+
+void WeightStore::WarnOutOfRange(const std::vector<float>& values, const std::string& node) {
+  const auto beyond = std::find_if(values.begin(), values.end(), [](float value) {
+    return !(std::fabs(value) <= kLargestHalf);
+  });
+  if (beyond == values.end()) return;
+  diagnostics_->Add({.kind = DiagnosticKind::kConstantBeyondFp16,
+                     .message = absl::StrCat("constant holds ", *beyond,
+                                             ", beyond fp16's +-65504; it was clamped"),
+                     .file = options_->model_name,
+                     .node = node,
+                     .fix = "scale the weights, or use a smaller masking constant"});
+}
+
+Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
+  WarnOutOfRange(std::vector<float>(values.begin(), values.end()), node);
+  std::vector<uint8_t> bytes;
+  bytes.reserve(2 * values.size());
+  for (const float value : values) {
+    const uint16_t half = FloatToHalf(std::clamp(value, -kLargestHalf, kLargestHalf));
+    bytes.push_back(static_cast<uint8_t>(half & 0xff));
+    bytes.push_back(static_cast<uint8_t>(half >> 8));
+  }
+  const auto [it, inserted] = constants_.try_emplace(std::move(bytes));
+  if (inserted) it->second = Place(it->first, node);
+  return it->second;
+}
+
+CodeBook WeightStore::ChooseCodeBook(const std::vector<float>& values, WeightRecord& record) {
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  record.min = values.empty() ? 0 : *low;
+  record.max = values.empty() ? 0 : *high;
+  const auto it = options_->weight_choices.find(record.name);
+  const WeightChoice& choice =
+      it != options_->weight_choices.end() ? it->second : options_->default_choice;
+  if (!choice.compress) return {};
+  record.min = choice.min.value_or(record.min);
+  record.max = choice.max.value_or(record.max);
+  const CodeBook book = MakeCodeBook(record.min, record.max);
+  record.compressed = book.usable();
+  if (book.usable()) {
+    record.step = HalfToFloat(book.step);
+    return book;
+  }
+  diagnostics_->Add({.kind = DiagnosticKind::kWeightNotCompressible,
+                     .message = absl::StrCat("weight range [", record.min, ", ", record.max,
+                                             "] leaves no fp16 step; the weight is stored as fp16"),
+                     .file = options_->model_name,
+                     .node = record.name,
+                     .fix = "give a range by WEIGHT_MIN_MAX, or list it in EXCLUDE_COMPRESS_OPS"});
+  return {};
+}
+
+void WeightStore::MeasureErrors(const std::vector<float>& values, const CodeBook& book,
+                                WeightRecord& record) {
+  double sum_squares = 0;
+  int64_t zeros = 0;
+  for (const float value : values) {
+    const float stored =
+        book.usable() ? DecodeWeight(book, EncodeWeight(book, value)) : RoundToHalf(value);
+    if (stored == 0.0f) ++zeros;
+    const double error = std::fabs(static_cast<double>(stored) - value);
+    record.max_abs_error = std::max(record.max_abs_error, error);
+    sum_squares += error * error;
+  }
+  if (values.empty()) return;
+  const double count = static_cast<double>(values.size());
+  record.rms_error = std::sqrt(sum_squares / count);
+  record.sparsity = static_cast<double>(zeros) / count;
+}
+
+void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n,
+                               const CodeBook& book, WeightRecord& record,
+                               std::vector<Part>& parts) {
+  const int64_t block = limits_->matrix_block;
+  // Blocks along K times blocks along N of one command stay below this.
+  const int64_t blocks_max = (limits_->matrix_product_limit - 1) / (block * block);
+  constexpr int64_t kByteMax = 255;  // block counts are bytes in the command
+  const int64_t n_blocks = RoundUp(n, block) / block;
+  const int64_t k_part = std::min<int64_t>(
+      RoundUp(k, block) / block, std::min(kByteMax, std::max<int64_t>(1, blocks_max)));
+  const int64_t n_part = std::min({n_blocks, kByteMax, std::max<int64_t>(1, blocks_max / k_part)});
+  for (int64_t k_first = 0; k_first < k; k_first += k_part * block) {
+    for (int64_t n_first = 0; n_first < n; n_first += n_part * block) {
+      Part part{k_first, std::min(k_part * block, k - k_first), n_first,
+                std::min(n_part * block, n - n_first), {}};
+      std::vector<float> cut(part.k * part.n);
+      for (int64_t row = 0; row < part.k; ++row) {
+        const auto from = values.begin() + (k_first + row) * n + n_first;
+        std::copy(from, from + part.n, cut.begin() + row * part.n);
+      }
+      const WeightMatrix matrix{cut, part.k, part.n};
+      const EncodedMatrix encoded =
+          book.usable() ? CompressMatrix(matrix, book, block) : PlainMatrix(matrix, block);
+      if (!encoded.mask.empty()) part.command.mask = Place(encoded.mask, record.name);
+      part.command.codes = Place(encoded.codes, record.name);
+      part.command.k = static_cast<uint16_t>(part.k);
+      part.command.n = static_cast<uint16_t>(part.n);
+      part.command.min = book.usable() ? book.min : 0;
+      part.command.step = book.step;
+      record.mask_bytes += static_cast<int64_t>(encoded.mask.size());
+      record.code_bytes += static_cast<int64_t>(encoded.codes.size());
+      parts.push_back(part);
+    }
+  }
+}
+
+const std::vector<WeightStore::Part>& WeightStore::Matrix(const Graph& graph, ValueId value,
+                                                          bool transposed,
+                                                          const std::string& user) {
+  const auto [it, inserted] = matrices_.try_emplace({value, transposed});
+  if (!inserted) return it->second;
+  const Tensor& tensor = *graph.ConstantOf(value);
+  WeightRecord record;
+  record.name = graph.def(value).source.name;
+  record.used_by = user;
+  record.shape = tensor.shape();
+  std::vector<float> values = tensor.ToFloats();
+  WarnOutOfRange(values, record.name);
+  for (float& element : values) element = std::clamp(element, -kLargestHalf, kLargestHalf);
+  int64_t k = tensor.shape()[0];
+  int64_t n = tensor.shape()[1];
+  const CodeBook book = ChooseCodeBook(values, record);
+  MeasureErrors(values, book, record);
+  if (transposed) {
+    values = Transposed(values, k, n);
+    std::swap(k, n);
+  }
+  CutIntoParts(values, k, n, book, record, it->second);
+  records_.push_back(std::move(record));
+  return it->second;
+}
+
+}  // namespace npuc

@@ -1,0 +1,59 @@
+#ifndef NPUC_COMPILER_CORE_LOWERING_WEIGHT_STORE_H_
+#define NPUC_COMPILER_CORE_LOWERING_WEIGHT_STORE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/lowering/lower.h"
+#include "compiler_core/lowering/weights.h"
+
+namespace npuc {
+
+// Fills weight_content: constants and weight matrices in order of first use, equal ones once.
+// Owned by one lowering; `program` and `diagnostics` must outlive it.
+class WeightStore {
+ public:
+  WeightStore(Program* program, const LowerOptions* options, const CoreLimits* limits,
+              Diagnostics* diagnostics);
+
+  // fp16 constants; values beyond fp16 become +-65504 with a warning that names `node`.
+  Operand Constant(absl::Span<const float> values, const std::string& node);
+
+  // A [k,n] part of a weight, ready for one fully connected command.
+  struct Part {
+    int64_t k_first = 0, k = 0;
+    int64_t n_first = 0, n = 0;
+    FullyConnectedCommand command;  // codes, mask, n, k, min and step are set
+  };
+  // The weight of the constant `value` of `graph`, [k,n], or [n,k] where transposed, cut into parts
+  // that fit the unit: all of n for the first part of k, and so on.
+  const std::vector<Part>& Matrix(const Graph& graph, ValueId value, bool transposed,
+                                  const std::string& user);
+
+  std::vector<WeightRecord> TakeRecords() { return std::move(records_); }
+
+ private:
+  Operand Place(absl::Span<const uint8_t> bytes, const std::string& name);
+  CodeBook ChooseCodeBook(const std::vector<float>& values, WeightRecord& record);
+  void CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n, const CodeBook& book,
+                    WeightRecord& record, std::vector<Part>& parts);
+  void MeasureErrors(const std::vector<float>& values, const CodeBook& book, WeightRecord& record);
+  void WarnOutOfRange(const std::vector<float>& values, const std::string& node);
+
+  Program* program_;
+  const LowerOptions* options_;
+  const CoreLimits* limits_;
+  Diagnostics* diagnostics_;
+  std::map<std::vector<uint8_t>, Operand> constants_;
+  std::map<std::pair<ValueId, bool>, std::vector<Part>> matrices_;
+  std::vector<WeightRecord> records_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_LOWERING_WEIGHT_STORE_H_

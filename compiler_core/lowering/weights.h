@@ -1,0 +1,54 @@
+#ifndef NPUC_COMPILER_CORE_LOWERING_WEIGHTS_H_
+#define NPUC_COMPILER_CORE_LOWERING_WEIGHTS_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace npuc {
+
+// Weight matrices in the form that the fully connected unit reads. Source of every formula and
+// order here: shared/spec/grus-encoding.md, "Fully connected weight compression", re-derived on the
+// vendor's published example (8948 of 8948 bytes).
+
+// A float matrix [k,n], row-major.
+struct WeightMatrix {
+  absl::Span<const float> values;
+  int64_t k = 0;
+  int64_t n = 0;
+};
+
+// How a weight's values become 8-bit codes: value = min + code * step, all in fp16.
+struct CodeBook {
+  uint16_t min = 0;   // fp16
+  uint16_t step = 0;  // fp16; 0: the weight cannot be compressed (no spread, or not finite)
+  uint8_t zero_code = 0;
+  bool usable() const { return step != 0; }
+};
+
+// The code book for the range [min, max], which is widened to hold 0: a masked-out weight means 0,
+// so 0 must have a code of its own.
+CodeBook MakeCodeBook(double min, double max);
+// q = clamp(floor(fp16(fp16(fp16(w) - min) / step) + 0.5), 0, 255)
+uint8_t EncodeWeight(const CodeBook& book, float weight);
+// What the unit makes of a code: 0 for the zero code, else fp16(min + fp16(code * step)).
+float DecodeWeight(const CodeBook& book, uint8_t code);
+
+struct EncodedMatrix {
+  std::vector<uint8_t> mask;   // empty where not compressed
+  std::vector<uint8_t> codes;  // codes, or fp16 weights; even length
+};
+
+// Blocks of `block` x `block` (32), K blocks outer; within a block one row per k and one bit per n,
+// the most significant bit of the first byte being column 0; padding bits 0. Codes: one byte for
+// each set mask bit, in mask order, padded with 0 to an even length.
+EncodedMatrix CompressMatrix(const WeightMatrix& matrix, const CodeBook& book, int64_t block);
+// Uncompressed: fp16 weights in the order of the mask bits, without padding (our choice where the
+// public record is silent; ISA.md).
+EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_LOWERING_WEIGHTS_H_

@@ -1,0 +1,218 @@
+#include "compiler_core/pipeline/compile.h"
+
+#include <ctime>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/emit/grus_codec.h"
+#include "compiler_core/emit/header_writer.h"
+#include "compiler_core/emit/model_file.h"
+#include "compiler_core/lowering/lower.h"
+#include "compiler_core/lowering/support.h"
+#include "compiler_core/memplan/plan.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/passes/passes.h"
+#include "compiler_core/pipeline/import.h"
+#include "compiler_core/pipeline/listings.h"
+#include "compiler_core/pipeline/states.h"
+#include "compiler_core/pipeline/weight_choices.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc {
+namespace {
+
+// The dull work between stages: cancellation, progress, the log, and turning a bare status of a
+// stage into a diagnostic.
+class Stages {
+ public:
+  Stages(CompileObserver& observer, Diagnostics& diagnostics, const std::string& model_name)
+      : observer_(observer), diagnostics_(diagnostics), model_name_(model_name) {}
+
+  absl::Status Begin(absl::string_view stage, double fraction) {
+    if (observer_.IsCancelled()) {
+      diagnostics_.Add({.kind = DiagnosticKind::kCompileCancelled,
+                        .message = absl::StrCat("cancelled before stage ", stage),
+                        .file = model_name_});
+      return diagnostics_.ToStatus();
+    }
+    stage_ = std::string(stage);
+    observer_.OnStage(stage, fraction);
+    Log(absl::StrCat("stage ", stage));
+    return absl::OkStatus();
+  }
+
+  void Log(absl::string_view line) {
+    observer_.OnLog(line);
+    absl::StrAppend(&log_, line, "\n");
+  }
+
+  // What a stage ends with: its own error where no diagnostic says more.
+  absl::Status End(const absl::Status& status) {
+    if (!status.ok() && !diagnostics_.has_errors()) {
+      diagnostics_.Add({.kind = DiagnosticKind::kInternalError,
+                        .message = absl::StrCat("stage ", stage_, ": ", status.message()),
+                        .file = model_name_,
+                        .fix = "report it with the model and the config"});
+    }
+    return diagnostics_.ToStatus();
+  }
+
+  std::string& log() { return log_; }
+
+ private:
+  CompileObserver& observer_;
+  Diagnostics& diagnostics_;
+  const std::string& model_name_;
+  std::string stage_;
+  std::string log_;
+};
+
+// Runs `expr` as stage `name`; leaves the function where it fails or errors were found.
+#define STEP(lhs, name, fraction, expr)                          \
+  RETURN_IF_ERROR(stages.Begin(name, fraction));                 \
+  auto NPUC_CONCAT(step_, __LINE__) = (expr);                    \
+  RETURN_IF_ERROR(stages.End(StatusOf(NPUC_CONCAT(step_, __LINE__)))); \
+  lhs = std::move(NPUC_CONCAT(step_, __LINE__)).value()
+// The same for a stage without a value.
+#define CHECK_STEP(name, fraction, expr)         \
+  RETURN_IF_ERROR(stages.Begin(name, fraction)); \
+  RETURN_IF_ERROR(stages.End(expr))
+
+template <typename T>
+absl::Status StatusOf(const absl::StatusOr<T>& value) {
+  return value.status();
+}
+
+// The core computes in fp16: integer or boolean data may steer shapes, but not flow at run time.
+absl::Status CheckDataTypes(const Graph& graph, const std::string& model_name,
+                            Diagnostics& diagnostics) {
+  for (const Node& node : graph.nodes()) {
+    if (node.op == "Const") continue;
+    for (const ValueId output : node.outputs) {
+      const DType dtype = graph.type(output).dtype;
+      if (IsFloat(dtype)) continue;
+      diagnostics.Add({.kind = DiagnosticKind::kNotFp16Data,
+                       .message = absl::StrCat("computes ", std::string(NameOf(dtype)),
+                                               " values at run time; the core computes in fp16"),
+                       .file = model_name,
+                       .node = node.source.name,
+                       .op = node.source.op.empty() ? node.op : node.source.op,
+                       .fix = "feed the value as a float input, or make it a constant"});
+    }
+  }
+  return diagnostics.ToStatus();
+}
+
+absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
+                               const CompileOptions& options, Diagnostics& diagnostics) {
+  CheckSupport(graph, core, options.framework, options.model_name, diagnostics);
+  return diagnostics.ToStatus();
+}
+
+std::string ModelInfo(const CompileRequest& request) {
+  const std::time_t seconds = request.timestamp_seconds;
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  return absl::StrFormat("%s(%04d%02d%02d%02d%02d%02d)", request.options.model_info,
+                         utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+                         utc.tm_sec);
+}
+
+absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const CoreSpec& core,
+                                       const Program& program) {
+  CompiledModel model;
+  model.version = std::string(CompilerVersion());
+  model.model_md5 = Md5Hex(request.model_bytes);
+  model.npu_unit = request.options.npu_unit;
+  model.model_info = ModelInfo(request);
+  model.core = std::string(core.name);
+  model.inputs = program.inputs;
+  model.outputs = program.outputs;
+  ASSIGN_OR_RETURN(model.cmd_content, EncodeCommands(program));
+  model.weight_content = program.weights;
+  model.data_bytes = program.data_bytes;
+  return model;
+}
+
+void WarnAboutMemory(const CompiledModel& model, const CoreSpec& core, const std::string& name,
+                     Diagnostics& diagnostics) {
+  if (model.npu_size() <= core.limits->npu_sram_bytes) return;
+  diagnostics.Add({.kind = DiagnosticKind::kMemoryBeyondNpuSram,
+                   .message = absl::StrCat("npu_size ", model.npu_size(), " exceeds the ",
+                                           core.limits->npu_sram_bytes,
+                                           " bytes of SRAM that the NPU has by default"),
+                   .file = name,
+                   .limit_source = absl::StrCat(std::string(core.name), " npu_sram_bytes"),
+                   .fix = "set COMPRESS: true, execute commands and weights in place from flash, or "
+                          "give the NPU more SRAM"});
+}
+
+std::string ModelFileName(const CompileOptions& options) {
+  const size_t dot = options.output_file.rfind('.');
+  return absl::StrCat(options.output_file.substr(0, dot), ".npuc");
+}
+
+absl::Status CheckRequest(const CompileRequest& request, const CoreSpec* core,
+                          Diagnostics& diagnostics) {
+  if (core == nullptr || core->limits == nullptr) {
+    diagnostics.Add({.kind = DiagnosticKind::kNotLowerable,
+                     .message = absl::StrCat("no command encoding is known for core ",
+                                             Printable(request.options.core)),
+                     .fix = "set CORENAME: GRUS"});
+  }
+  return diagnostics.ToStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
+                                      Diagnostics& diagnostics) {
+  const CompileOptions& options = request.options;
+  Stages stages(observer, diagnostics, options.model_name);
+  const CoreSpec* core = FindCore(options.core);
+  stages.Log(absl::StrCat(std::string(CompilerVersion()), ", core ", options.core, ", model ",
+                          Printable(options.model_name), ", ", request.model_bytes.size(),
+                          " bytes"));
+
+  CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
+  STEP(Graph imported, "import", 0.05, ImportModel(request.model_bytes, options, diagnostics));
+  // From here: every shape is static, every value has a type, constants are folded.
+  STEP(Graph graph, "passes", 0.25, RunPasses(imported, PassOptions{}));
+  // From here: only operators that lowering knows or refuses by name.
+  CHECK_STEP("types", 0.40, CheckDataTypes(graph, options.model_name, diagnostics));
+  CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, diagnostics));
+  STEP(LowerOptions lower_options, "weights", 0.45,
+       ChooseWeights(request, WeightNames(graph), diagnostics));
+  STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, *core, lower_options, diagnostics));
+  Program& program = lowered.program;
+  STEP(const MemoryPlanResult memory, "plan", 0.75,
+       PlanMemory(program, core->limits->buffer_alignment_bytes));
+  // From here: addresses are final.
+  CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
+  AssignStates(program, options.output_file, diagnostics);
+  STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, program));
+  WarnAboutMemory(model, *core, options.model_name, diagnostics);
+
+  const CompileFacts facts{graph, program, model, memory, lowered.weights, diagnostics};
+  CompileResult result;
+  STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
+  result.artifacts.push_back({options.output_file, std::move(header)});
+  result.artifacts.push_back({"opt_template.json", WriteTemplate(lowered.weights)});
+  result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
+  result.artifacts.push_back({"report.json", ReportJson(facts)});
+  result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
+  for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
+  stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
+                          model.npu_size(), ", total_size ", model.total_size(),
+                          ", data_content ", model.data_bytes, " (liveness bound ",
+                          memory.lower_bound_bytes, ")"));
+  result.artifacts.push_back({"compile.log", std::move(stages.log())});
+  observer.OnStage("done", 1.0);
+  return result;
+}
+
+}  // namespace npuc

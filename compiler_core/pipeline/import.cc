@@ -1,0 +1,21 @@
+#include "compiler_core/pipeline/import.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/tensorflow/import.h"
+
+namespace npuc {
+
+absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOptions& options,
+                                  Diagnostics& diagnostics) {
+  if (options.framework == Framework::kTensorFlow) {
+    return ImportTensorFlow(model_bytes, options, diagnostics);
+  }
+  diagnostics.Add({.kind = DiagnosticKind::kFrameworkNotSupported,
+                   .message = absl::StrCat("no front end for FRAMEWORK ",
+                                           FrameworkName(options.framework)),
+                   .file = options.model_name,
+                   .fix = "export a frozen TensorFlow GraphDef and set FRAMEWORK: TF"});
+  return diagnostics.ToStatus();
+}
+
+}  // namespace npuc

@@ -1,0 +1,180 @@
+#include "compiler_core/pipeline/listings.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/ir/cmd/access.h"
+#include "nlohmann/json.hpp"
+
+namespace npuc {
+namespace {
+
+// What the commands of one source node use.
+struct NodeUse {
+  std::string name;
+  int64_t commands = 0;
+  int64_t work = 0;  // element operations and multiply-adds
+  std::set<int32_t> data_buffers;
+  std::set<int32_t> weight_buffers;
+};
+
+// In order of first command.
+std::vector<NodeUse> UseByNode(const Program& program) {
+  std::vector<NodeUse> uses;
+  std::map<std::string, size_t> index;
+  for (const Command& command : program.commands) {
+    const auto [it, inserted] = index.try_emplace(command.node, uses.size());
+    if (inserted) uses.push_back({.name = command.node});
+    NodeUse& use = uses[it->second];
+    ++use.commands;
+    use.work += WorkOf(command);
+    for (const Access& access : AccessesOf(command)) {
+      const int32_t id = access.operand.buffer.value();
+      if (program.buffers[id].slot == Slot::kData) use.data_buffers.insert(id);
+      if (program.buffers[id].slot == Slot::kWeight) use.weight_buffers.insert(id);
+    }
+  }
+  return uses;
+}
+
+int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers) {
+  int64_t bytes = 0;
+  for (const int32_t id : buffers) bytes += program.buffers[id].size_bytes;
+  return bytes;
+}
+
+absl::string_view KindOf(const Command& command) {
+  if (const auto* vector = std::get_if<VectorCommand>(&command.body)) return NameOf(vector->kind);
+  if (std::holds_alternative<FullyConnectedCommand>(command.body)) return "fully_connected";
+  switch (std::get<RawCommand>(command.body).opcode) {
+    case 0x41: return "convolution";
+    case 0x42: return "depthwise";
+    default: return "transpose";
+  }
+}
+
+std::string ShapeText(const PortTensor& port) {
+  return TypeToString({port.dtype, port.shape});
+}
+
+}  // namespace
+
+std::string ListOps(const CompileFacts& facts) {
+  std::map<std::string, int64_t> commands;
+  for (const Command& command : facts.program.commands) ++commands[command.node];
+  std::string out = absl::StrFormat("%-40s %-18s %-20s %s\n", "node", "operator", "output",
+                                    "commands");
+  for (const Node& node : facts.graph.nodes()) {
+    if (node.op == "Const") continue;
+    const std::string type = node.outputs.empty()
+                                 ? ""
+                                 : ShapeToString(facts.graph.type(node.outputs[0]).shape);
+    const auto it = commands.find(node.source.name);
+    absl::StrAppendFormat(&out, "%-40s %-18s %-20s %d\n", Printable(node.source.name), node.op,
+                          type, it == commands.end() ? 0 : it->second);
+  }
+  return out;
+}
+
+std::string ListMemory(const CompileFacts& facts) {
+  std::string out = absl::StrFormat("%-40s %10s %10s %10s\n", "node", "data", "weights", "commands");
+  for (const NodeUse& use : UseByNode(facts.program)) {
+    absl::StrAppendFormat(&out, "%-40s %10d %10d %10d\n", Printable(use.name),
+                          BytesOf(facts.program, use.data_buffers),
+                          BytesOf(facts.program, use.weight_buffers), use.commands);
+  }
+  const CompiledModel& model = facts.model;
+  absl::StrAppendFormat(
+      &out,
+      "cmd_content %d, weight_content %d, ops_content %d, data_content %d bytes "
+      "(liveness bound %d); npu_size %d, total_size %d\n",
+      model.cmd_content.size(), model.weight_content.size(), model.ops_content.size(),
+      model.data_bytes, facts.memory.lower_bound_bytes, model.npu_size(), model.total_size());
+  return out;
+}
+
+std::string ListWeights(const CompileFacts& facts) {
+  std::string out =
+      absl::StrFormat("%-40s %-14s %5s %11s %11s %11s %9s %11s %9s\n", "weight", "shape", "bits",
+                      "min", "max", "step", "sparsity", "max error", "bytes");
+  for (const WeightRecord& weight : facts.weights) {
+    absl::StrAppendFormat(&out, "%-40s %-14s %5d %11.5g %11.5g %11.5g %8.2f%% %11.5g %9d\n",
+                          Printable(weight.name), ShapeToString(weight.shape),
+                          weight.compressed ? 8 : 16, weight.min, weight.max, weight.step,
+                          100 * weight.sparsity, weight.max_abs_error,
+                          weight.mask_bytes + weight.code_bytes);
+  }
+  return out;
+}
+
+std::string ReportJson(const CompileFacts& facts) {
+  using Json = nlohmann::ordered_json;
+  const CompiledModel& model = facts.model;
+  Json report;
+  report["compiler"] = model.version;
+  report["core"] = model.core;
+  report["npu_unit"] = model.npu_unit;
+  report["model"] = Printable(facts.graph.name());
+  report["model_md5"] = model.model_md5;
+  report["sizes_bytes"] = Json{{"cmd_content", model.cmd_content.size()},
+                               {"weight_content", model.weight_content.size()},
+                               {"ops_content", model.ops_content.size()},
+                               {"data_content", model.data_bytes},
+                               {"data_liveness_bound", facts.memory.lower_bound_bytes},
+                               {"input", model.input_struct_bytes()},
+                               {"output", model.output_struct_bytes()},
+                               {"npu_size", model.npu_size()},
+                               {"total_size", model.total_size()}};
+  const auto ports = [&](const std::vector<PortTensor>& list) {
+    Json out = Json::array();
+    for (const PortTensor& port : list) {
+      Json entry{{"name", Printable(port.name)}, {"type", ShapeText(port)}};
+      if (port.state_input >= 0) {
+        entry["state_of"] = Printable(model.inputs[port.state_input].name);
+      }
+      out.push_back(std::move(entry));
+    }
+    return out;
+  };
+  report["inputs"] = ports(model.inputs);
+  report["outputs"] = ports(model.outputs);
+  std::map<std::string, int64_t> kinds;
+  for (const Command& command : facts.program.commands) ++kinds[std::string(KindOf(command))];
+  report["commands"] = kinds;
+  Json nodes = Json::array();
+  for (const NodeUse& use : UseByNode(facts.program)) {
+    nodes.push_back(Json{{"node", Printable(use.name)},
+                         {"commands", use.commands},
+                         {"element_ops", use.work},
+                         {"data_bytes", BytesOf(facts.program, use.data_buffers)},
+                         {"weight_bytes", BytesOf(facts.program, use.weight_buffers)}});
+  }
+  report["nodes"] = std::move(nodes);
+  Json weights = Json::array();
+  for (const WeightRecord& weight : facts.weights) {
+    weights.push_back(Json{{"name", Printable(weight.name)},
+                           {"used_by", Printable(weight.used_by)},
+                           {"shape", weight.shape},
+                           {"bits", weight.compressed ? 8 : 16},
+                           {"min", weight.min},
+                           {"max", weight.max},
+                           {"step", weight.step},
+                           {"sparsity", weight.sparsity},
+                           {"max_abs_error", weight.max_abs_error},
+                           {"rms_error", weight.rms_error},
+                           {"bytes", weight.mask_bytes + weight.code_bytes}});
+  }
+  report["weights"] = std::move(weights);
+  Json notes = Json::array();
+  for (const Diagnostic& diagnostic : facts.diagnostics.list()) {
+    notes.push_back(Json{{"id", IdOf(diagnostic.kind)}, {"text", diagnostic.ToString()}});
+  }
+  report["diagnostics"] = std::move(notes);
+  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace npuc

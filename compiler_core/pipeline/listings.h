@@ -1,0 +1,36 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_
+#define NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/emit/artifact.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/lowering/lower.h"
+#include "compiler_core/memplan/plan.h"
+
+namespace npuc {
+
+// What the listings and the report tell about a finished compile. Views; valid during the calls.
+struct CompileFacts {
+  const Graph& graph;  // legalised
+  const Program& program;
+  const CompiledModel& model;
+  const MemoryPlanResult& memory;
+  absl::Span<const WeightRecord> weights;
+  const Diagnostics& diagnostics;
+};
+
+// -v: one line per operator of the NPU model: source name, operator, output type, commands.
+std::string ListOps(const CompileFacts& facts);
+// -m: bytes of data, weights and commands by operator, then the totals and the liveness bound.
+std::string ListMemory(const CompileFacts& facts);
+// -w: per weight: shape, compression, range, step, sparsity, error.
+std::string ListWeights(const CompileFacts& facts);
+// report.json: the same figures as data; UTF-8, two-space indentation, deterministic.
+std::string ReportJson(const CompileFacts& facts);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_

@@ -1,0 +1,71 @@
+#include "compiler_core/pipeline/states.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace npuc {
+namespace {
+
+bool NamesStateOf(const std::string& output, const std::string& input) {
+  const std::string suffix = absl::StrCat(input, "_out");
+  return output == suffix || absl::EndsWith(output, absl::StrCat("_", suffix)) ||
+         absl::EndsWith(output, absl::StrCat("/", suffix));
+}
+
+// Pairs outputs with inputs that `matches` accepts, each input at most once.
+template <typename Matches>
+void Pair(Program& program, std::vector<bool>& taken, const Matches& matches) {
+  for (PortTensor& output : program.outputs) {
+    if (output.dtype != DType::kFloat16 || output.state_input >= 0) continue;
+    for (size_t i = 0; i < program.inputs.size(); ++i) {
+      if (taken[i] || program.inputs[i].shape != output.shape) continue;
+      if (!matches(output, program.inputs[i])) continue;
+      output.state_input = static_cast<int>(i);
+      taken[i] = true;
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+void AssignStates(Program& program, const std::string& config_name, Diagnostics& diagnostics) {
+  std::vector<bool> taken(program.inputs.size(), false);
+  Pair(program, taken, [](const PortTensor& output, const PortTensor& input) {
+    return NamesStateOf(output.name, input.name);
+  });
+  Pair(program, taken, [](const PortTensor&, const PortTensor&) { return true; });
+
+  std::vector<const PortTensor*> states;
+  std::vector<std::string> others;
+  for (const PortTensor& output : program.outputs) {
+    if (output.state_input >= 0) {
+      states.push_back(&output);
+    } else {
+      others.push_back(output.name);
+    }
+  }
+  std::stable_sort(states.begin(), states.end(), [](const PortTensor* x, const PortTensor* y) {
+    return x->state_input < y->state_input;
+  });
+  std::vector<std::string> wanted;
+  for (const PortTensor* state : states) wanted.push_back(state->name);
+  wanted.insert(wanted.end(), others.begin(), others.end());
+  std::vector<std::string> found;
+  for (const PortTensor& output : program.outputs) found.push_back(output.name);
+  if (found == wanted) return;
+  diagnostics.Add(
+      {.kind = DiagnosticKind::kStateOutputOrder,
+       .message = absl::StrCat("OUTPUT_OPS [", absl::StrJoin(found, ", "),
+                               "] does not list the state outputs first, in the order of the "
+                               "state inputs in INPUT_OPS"),
+       .file = config_name,
+       .fix = absl::StrCat("write OUTPUT_OPS: [", absl::StrJoin(wanted, ", "),
+                           "], or copy each state by its name in the application")});
+}
+
+}  // namespace npuc

@@ -1,0 +1,28 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_WEIGHT_CHOICES_H_
+#define NPUC_COMPILER_CORE_PIPELINE_WEIGHT_CHOICES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/lowering/lower.h"
+#include "compiler_core/pipeline/compile.h"
+
+namespace npuc {
+
+// How each weight is stored: COMPRESS, then EXCLUDE_COMPRESS_OPS and WEIGHT_MIN_MAX, then the
+// template named by OPT_CONFIG, which overrides them for the weights that it names. A weight may be
+// named by its Const node or by the "/read" Identity that TensorFlow puts behind a variable.
+// Unknown names are errors with the nearest known name.
+absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request,
+                                           absl::Span<const std::string> weight_names,
+                                           Diagnostics& diagnostics);
+
+// opt_template.json for these weights.
+std::string WriteTemplate(absl::Span<const WeightRecord> weights);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_WEIGHT_CHOICES_H_

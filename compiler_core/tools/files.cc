@@ -1,0 +1,106 @@
+#include "compiler_core/tools/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+absl::Status Failed(absl::string_view what, const std::string& path) {
+  const std::string text = absl::StrCat(what, " ", Printable(path), ": ", std::strerror(errno));
+  switch (errno) {
+    case ENOENT: return absl::NotFoundError(text);
+    case EACCES: return absl::PermissionDeniedError(text);
+    case ENOSPC: return absl::ResourceExhaustedError(text);
+    default: return absl::FailedPreconditionError(text);
+  }
+}
+
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ > STDERR_FILENO) ::close(fd_);
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return Failed("cannot write", path);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+  const Descriptor file(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return Failed("cannot open", path);
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return Failed("cannot read", path);
+  if (S_ISDIR(info.st_mode)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot read ", Printable(path), ": it is a directory"));
+  }
+  std::string bytes;
+  if (S_ISREG(info.st_mode)) bytes.reserve(std::min<int64_t>(info.st_size, max_bytes) + 1);
+  constexpr size_t kChunk = 1 << 16;
+  while (true) {
+    const size_t have = bytes.size();
+    bytes.resize(have + kChunk);
+    const ssize_t got = ::read(file.get(), bytes.data() + have, kChunk);
+    if (got < 0 && errno != EINTR) return Failed("cannot read", path);
+    bytes.resize(have + (got > 0 ? static_cast<size_t>(got) : 0));
+    if (static_cast<int64_t>(bytes.size()) > max_bytes) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(Printable(path), " is larger than ", max_bytes, " bytes"));
+    }
+    if (got == 0) return bytes;
+  }
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {
+  const std::filesystem::path parent = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  std::string temporary = absl::StrCat(path, ".XXXXXX");
+  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) return Failed("cannot create", path);
+  absl::Status status = WriteAll(file.get(), bytes, path);
+  constexpr mode_t kReadableByAll = 0644;
+  if (status.ok() && ::fchmod(file.get(), kReadableByAll) != 0) {
+    status = Failed("cannot set the mode of", path);
+  }
+  if (status.ok() && ::rename(temporary.c_str(), path.c_str()) != 0) {
+    status = Failed("cannot create", path);
+  }
+  if (!status.ok()) ::unlink(temporary.c_str());
+  return status;
+}
+
+std::string ResolveBeside(const std::string& config_path, const std::string& path) {
+  if (config_path == "-") return path;
+  return (std::filesystem::path(config_path).parent_path() / path).string();
+}
+
+}  // namespace npuc

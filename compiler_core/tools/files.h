@@ -1,0 +1,29 @@
+#ifndef NPUC_COMPILER_CORE_TOOLS_FILES_H_
+#define NPUC_COMPILER_CORE_TOOLS_FILES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace npuc {
+
+// File access for the command-line tools; the compiler itself touches no files.
+
+// The whole file; "-" is standard input. Errors name the path and the system's reason; a file over
+// max_bytes is RESOURCE_EXHAUSTED before it is read.
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
+
+// Writes by way of a temporary file beside it, so that `path` holds the old bytes or the new ones.
+// Makes missing folders.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
+
+// `path` seen from the folder that holds `config_path`; absolute paths stay as they are. For a config
+// from standard input ("-") the folder is the current one.
+std::string ResolveBeside(const std::string& config_path, const std::string& path);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_TOOLS_FILES_H_

@@ -1,0 +1,48 @@
+#include "compiler_core/tools/loaded_config.h"
+
+#include <utility>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/tools/files.h"
+
+namespace npuc {
+namespace {
+
+void AddUnreadable(const absl::Status& status, const std::string& file, int line,
+                   const std::string& fix, Diagnostics& diagnostics) {
+  diagnostics.Add({.kind = DiagnosticKind::kFileUnreadable,
+                   .message = std::string(status.message()),
+                   .file = file,
+                   .line = line,
+                   .fix = fix});
+}
+
+}  // namespace
+
+absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics) {
+  const std::string shown = path == "-" ? "standard input" : path;
+  absl::StatusOr<std::string> text = ReadFile(path, kMaxConfigBytes);
+  if (!text.ok()) {
+    AddUnreadable(text.status(), "", 0, "name a YAML config file", diagnostics);
+    return diagnostics.ToStatus();
+  }
+  LoadedConfig loaded;
+  ASSIGN_OR_RETURN(loaded.config, ParseConfig(*text, shown, diagnostics));
+  for (const ConfigFile& file : loaded.config.files) {
+    const bool model = file.role == "MODEL_FILE";
+    absl::StatusOr<std::string> bytes =
+        ReadFile(ResolveBeside(path, file.path), model ? kMaxModelBytes : kMaxSideInputBytes);
+    if (!bytes.ok()) {
+      AddUnreadable(bytes.status(), shown, file.line,
+                    "paths are relative to the folder of the config", diagnostics);
+    } else if (model) {
+      loaded.model = *std::move(bytes);
+    } else {
+      loaded.side_inputs[file.role] = {file.path, *std::move(bytes)};
+    }
+  }
+  RETURN_IF_ERROR(diagnostics.ToStatus());
+  return loaded;
+}
+
+}  // namespace npuc

@@ -1,0 +1,30 @@
+#ifndef NPUC_COMPILER_CORE_TOOLS_LOADED_CONFIG_H_
+#define NPUC_COMPILER_CORE_TOOLS_LOADED_CONFIG_H_
+
+#include <map>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/pipeline/compile.h"
+#include "compiler_core/pipeline/config.h"
+
+namespace npuc {
+
+// A config with the bytes of every file that it names.
+struct LoadedConfig {
+  ParsedConfig config;
+  std::string model;
+  std::map<std::string, CompileRequest::SideInput> side_inputs;
+};
+
+inline constexpr int64_t kMaxModelBytes = int64_t{1} << 31;
+inline constexpr int64_t kMaxSideInputBytes = int64_t{1} << 28;
+
+// Reads the config at `path` ("-": standard input) and the files beside it that it names; every
+// problem, missing files included, goes to diagnostics.
+absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_TOOLS_LOADED_CONFIG_H_
