@@ -6,13 +6,15 @@
 
 #include "absl/status/statusor.h"
 #include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ops/op.h"
 
 namespace npuc {
 
 // Builds graphs operator by operator: infers types at once, and where every operand is a constant
 // computes the value at once by the operator's reference function (bounded by kMaxFoldedElements
-// of output). So front ends are abstract interpreters: shapes are static and shape arithmetic is
-// plain numbers from the first node on. Does not own the graph.
+// of output and, over the builder's life, by FoldBudget). So front ends are abstract interpreters:
+// shapes are static and shape arithmetic is plain numbers from the first node on. Does not own the
+// graph.
 class GraphBuilder {
  public:
   static constexpr int64_t kMaxFoldedElements = int64_t{1} << 24;
@@ -35,6 +37,7 @@ class GraphBuilder {
  private:
   Graph* graph_;
   bool fold_;
+  FoldBudget budget_{.elements_per_value = kMaxFoldedElements};
 };
 
 }  // namespace npuc

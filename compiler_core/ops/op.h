@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -26,6 +27,8 @@ struct OpView {
   const Node& node;
   absl::Span<const TensorType> inputs;
   absl::Span<const Tensor* const> constants;
+  // The recorded types of the node's results; empty while the node is being built.
+  absl::Span<const TensorType> outputs = {};
 
   // INVALID_ARGUMENT where the count of operands is not in lo..hi.
   absl::Status CheckInputCount(int lo, int hi) const;
@@ -51,6 +54,9 @@ struct OpDef {
   // Emits the commands that compute the node. Null: the operator never reaches lowering (it is
   // rewritten or folded before). The node has passed infer and the core's rules.
   absl::Status (*lower)(const OpView& view, LowerContext& context);
+  // Basic steps that reference takes, about; 0: the result shares the operand's bytes. Null: as
+  // many as operands and results have elements. Bounds constant folding.
+  int64_t (*work)(const OpView& view, absl::Span<const TensorType> outputs) = nullptr;
 };
 
 // What an operator's struct must define; a missing function is a compile error that names it.
@@ -68,8 +74,9 @@ concept LowerableOperator = Operator<T> && requires(const OpView& view, LowerCon
 
 template <Operator T>
 constexpr OpDef MakeOpDef(absl::string_view name) {
-  OpDef def{name, &T::InferShapes, &T::Facts, &T::Reference, nullptr};
+  OpDef def{name, &T::InferShapes, &T::Facts, &T::Reference, nullptr, nullptr};
   if constexpr (LowerableOperator<T>) def.lower = &T::Lower;
+  if constexpr (requires { &T::Work; }) def.work = &T::Work;
   return def;
 }
 
@@ -84,13 +91,27 @@ constexpr OpDef MakeOpDef(absl::string_view name) {
 const OpDef* FindOp(absl::string_view name);
 absl::Span<const OpDef* const> AllOps();  // in op_list.inc's order
 
-// Calls def.infer on a node given its graph.
+// Calls def.infer on a node given its graph, and checks the results' shapes against the limits of
+// ir/graph/types.h. INTERNAL where the operator is unknown.
 absl::StatusOr<std::vector<TensorType>> InferNode(const Graph& graph, const Node& node);
+// Adds "rank" (of operand 0) and what the operator's own facts are.
 void CollectFacts(const Graph& graph, const Node& node, FactMap& facts);
 
 // Runs every operator's rules over the graph: known operators, inferred types equal the recorded
 // ones, VerifyStructure. INTERNAL names the node.
 absl::Status VerifyGraph(const Graph& graph);
+
+// Computes a node from constant operands, within the budget, or gives null where an operand is not
+// constant, the budget does not suffice or the values have no result (an integer divided by 0).
+// Results that share an operand's bytes cost nothing.
+struct FoldBudget {
+  int64_t elements_per_value = int64_t{1} << 24;
+  int64_t elements = int64_t{1} << 26;
+  int64_t work = int64_t{1} << 29;
+};
+std::optional<std::vector<Tensor>> FoldNode(const Graph& graph, const Node& node,
+                                            absl::Span<const TensorType> outputs,
+                                            FoldBudget& budget);
 
 // Runs the whole graph by the operators' reference functions: one tensor per graph input, in
 // order -> one per graph output. Used by `npuc reference` and by tests.

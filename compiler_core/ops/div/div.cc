@@ -1,0 +1,20 @@
+#include "compiler_core/ops/elementwise.h"
+#include "compiler_core/ops/numeric.h"
+
+namespace npuc {
+namespace {
+
+// Integers divide towards zero, as TensorFlow's Div does.
+struct Div : BinaryOp<Div> {
+  static double Eval(double a, double b) { return a / b; }
+  static std::optional<int64_t> EvalInt(int64_t a, int64_t b) {
+    if (b == 0) return std::nullopt;
+    return b == -1 ? WrapMul(a, -1) : a / b;
+  }
+};
+
+}  // namespace
+
+NPUC_DEFINE_OP(Div)
+
+}  // namespace npuc

@@ -1,0 +1,46 @@
+#include "compiler_core/ops/graph_builder.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+
+absl::StatusOr<std::vector<ValueId>> GraphBuilder::Add(absl::string_view op,
+                                                       std::vector<ValueId> inputs, AttrMap attrs,
+                                                       const NodeSource& source) {
+  Node node{std::string(op), std::move(inputs), {}, std::move(attrs), source};
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, InferNode(*graph_, node));
+  if (fold_) {
+    std::optional<std::vector<Tensor>> folded = FoldNode(*graph_, node, types, budget_);
+    if (folded.has_value()) {
+      std::vector<ValueId> results;
+      results.reserve(folded->size());
+      for (Tensor& tensor : *folded) results.push_back(graph_->AddConst(std::move(tensor), source));
+      return results;
+    }
+  }
+  const NodeId id = graph_->AddNode(std::move(node.op), std::move(node.inputs),
+                                    std::move(node.attrs), std::move(types), source);
+  return graph_->node(id).outputs;
+}
+
+absl::StatusOr<ValueId> GraphBuilder::AddOne(absl::string_view op, std::vector<ValueId> inputs,
+                                             AttrMap attrs, const NodeSource& source) {
+  ASSIGN_OR_RETURN(const std::vector<ValueId> results,
+                   Add(op, std::move(inputs), std::move(attrs), source));
+  if (results.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Printable(op), " gives ", results.size(), " results where one is wanted"));
+  }
+  return results[0];
+}
+
+ValueId GraphBuilder::Const(Tensor value, const NodeSource& source) {
+  return graph_->AddConst(std::move(value), source);
+}
+
+}  // namespace npuc

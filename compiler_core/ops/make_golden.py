@@ -1,0 +1,272 @@
+#!/usr/bin/python3
+"""Records ops/<name>/golden/*.txt: each a graph of constants, one operator and the values that
+numpy computes for it, so that the reference kernels are checked against code that shares nothing
+with them. Run by hand after an operator is added; the files are committed."""
+import pathlib
+import numpy as np
+
+HERE = pathlib.Path(__file__).parent
+NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16",
+         "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32"}
+rng = np.random.default_rng(20240607)
+
+
+def type_text(a):
+    return NAMES[str(a.dtype)] + "[" + ",".join(map(str, a.shape)) + "]"
+
+
+def tensor_text(a):
+    return f'{type_text(a)} "{np.ascontiguousarray(a).tobytes().hex()}"'
+
+
+def attr_text(v):
+    if isinstance(v, bool):
+        return "true" if v else "false"
+    if isinstance(v, (list, tuple)):
+        return "[" + ", ".join(map(str, v)) + "]"
+    return repr(v)
+
+
+def emit(op, case, inputs, attrs, outputs):
+    lines = [f'graph "{op} {case}" {{']
+    for i, a in enumerate(inputs):
+        lines.append(f"  %in{i} = Const() {{value = {tensor_text(a)}}} : {type_text(a)}")
+    for i, a in enumerate(outputs):
+        lines.append(f"  %want{i} = Const() {{value = {tensor_text(a)}}} : {type_text(a)}")
+    results = ", ".join(f"%out{i}" for i in range(len(outputs)))
+    operands = ", ".join(f"%in{i}" for i in range(len(inputs)))
+    body = ", ".join(f"{k} = {attr_text(v)}" for k, v in attrs.items())
+    body = f" {{{body}}}" if body else ""
+    types = ", ".join(type_text(a) for a in outputs)
+    lines.append(f'  {results} = {op}({operands}){body} : {types} @"{case}"')
+    pairs = [f'%out{i} @"got{i}", %want{i} @"want{i}"' for i in range(len(outputs))]
+    lines.append("  return " + ", ".join(pairs))
+    folder = HERE / op.lower() / "golden"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{case}.txt").write_text("\n".join(lines) + "\n}\n")
+
+
+def f32(*shape, lo=-3.0, hi=3.0):
+    return rng.uniform(lo, hi, shape).astype(np.float32)
+
+
+def wide(a):
+    return a.astype(np.float64) if a.dtype.kind == "f" else a
+
+
+def narrow(value, like):
+    """One rounding to f32; f16 by way of f32."""
+    if like.dtype == np.float16:
+        return np.asarray(value).astype(np.float32).astype(np.float16)
+    return np.asarray(value).astype(like.dtype)
+
+
+def unary():
+    selu_a, selu_s = 1.6732632423543772848, 1.0507009873554804934
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, 88.0, -104.0], np.float32)
+    table = {
+        "Abs": (np.abs, True), "Neg": (np.negative, True), "Square": (np.square, True),
+        "Relu": (lambda x: np.maximum(x, 0), True), "Relu6": (lambda x: np.clip(x, 0, 6), True),
+        "Exp": (np.exp, False), "Log": (np.log, False), "Sqrt": (np.sqrt, False),
+        "Rsqrt": (lambda x: 1 / np.sqrt(x), False), "Reciprocal": (lambda x: 1 / x, False),
+        "Sigmoid": (lambda x: 1 / (1 + np.exp(-x)), False), "Tanh": (np.tanh, False),
+        "Selu": (lambda x: np.where(x > 0, selu_s * x, selu_s * selu_a * np.expm1(x)), False),
+    }
+    for op, (fn, ints) in table.items():
+        for case, x in {"f32": f32(2, 7, lo=-9, hi=9), "f16": f32(9).astype(np.float16),
+                        "f64": f32(3, 1).astype(np.float64), "special": special,
+                        "scalar": f32(lo=0.5), "empty": f32(0, 3)}.items():
+            emit(op, case, [x], {}, [narrow(fn(wide(x)), x)])
+        if ints:
+            for dt in (np.int32, np.int8, np.int64):
+                x = rng.integers(-9, 10, (2, 5)).astype(dt)
+                x[0, 0] = np.iinfo(dt).min
+                emit(op, np.dtype(dt).name, [x], {}, [fn(x)])
+    x = f32(2, 3)
+    emit("Identity", "f32", [x], {}, [x])
+
+
+def binary():
+    def trunc_div(a, b):
+        if a.dtype.kind == "f":
+            return a / b
+        return np.trunc(a.astype(np.float64) / b).astype(a.dtype)
+    table = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": trunc_div,
+             "Maximum": np.maximum, "Minimum": np.minimum, "Pow": np.power,
+             "SquaredDifference": lambda a, b: (a - b) * (a - b)}
+    shapes = {"same": ((2, 3), (2, 3)), "scalar": ((), (2, 2)), "row": ((2, 3, 4), (4,)),
+              "column": ((3, 1), (1, 5)), "inner": ((2, 1, 3), (2, 4, 1)), "empty": ((0, 3), (1, 3))}
+    for op, fn in table.items():
+        lo = 0.1 if op == "Pow" else -3.0
+        for case, (sa, sb) in shapes.items():
+            a, b = f32(*sa, lo=lo), f32(*sb, lo=lo)
+            emit(op, case, [a, b], {}, [narrow(fn(wide(a), wide(b)), a)])
+        a, b = f32(5, lo=lo).astype(np.float16), f32(5, lo=lo).astype(np.float16)
+        emit(op, "f16", [a, b], {}, [narrow(fn(wide(a), wide(b)), a)])
+        for dt in (np.int32, np.int64):
+            a = rng.integers(-7, 8, (3, 4)).astype(dt)
+            b = rng.integers(1, 5, (4,)).astype(dt)
+            emit(op, np.dtype(dt).name, [a, b], {}, [fn(a, b)])
+        a = np.array([np.nan, 1, np.inf, -np.inf, 0], np.float32)
+        b = np.array([1, np.nan, -np.inf, np.inf, 0], np.float32)
+        emit(op, "special", [a, b], {}, [narrow(fn(wide(a), wide(b)), a)])
+
+
+def matmul():
+    cases = {"plain": ((3, 4), (4, 5), False, False), "ta": ((4, 3), (4, 5), True, False),
+             "tb": ((3, 4), (5, 4), False, True), "both": ((4, 3), (5, 4), True, True),
+             "batch": ((2, 3, 4), (2, 4, 2), False, False),
+             "batch_broadcast": ((2, 1, 3, 4), (3, 2, 4), False, True),
+             "batch_matrix": ((2, 3, 4), (4, 2), False, False), "no_inner": ((2, 0), (0, 3), False, False)}
+    for case, (sa, sb, ta, tb) in cases.items():
+        a, b = f32(*sa), f32(*sb)
+        x = np.swapaxes(wide(a), -1, -2) if ta else wide(a)
+        y = np.swapaxes(wide(b), -1, -2) if tb else wide(b)
+        emit("MatMul", case, [a, b], {"transpose_a": ta, "transpose_b": tb},
+             [narrow(np.matmul(x, y), a)])
+    a, b = (rng.integers(-9, 9, s).astype(np.int32) for s in ((2, 3), (3, 2)))
+    emit("MatMul", "int32", [a, b], {}, [a @ b])
+    a, b = (f32(*s).astype(np.float16) for s in ((2, 3), (3, 2)))
+    emit("MatMul", "f16", [a, b], {}, [narrow(wide(a) @ wide(b), a)])
+
+
+def reduce():
+    table = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max}
+    for op, fn in table.items():
+        for axes in ([], [0], [1], [2], [0, 2], [0, 1, 2]):
+            for keep in (False, True):
+                x = f32(2, 3, 4)
+                emit(op, f"axes{''.join(map(str, axes))}_{'keep' if keep else 'drop'}", [x],
+                     {"axes": axes, "keep_dims": keep},
+                     [narrow(fn(wide(x), axis=tuple(axes), keepdims=keep), x)])
+        x = f32(2, 6).astype(np.float16)
+        emit(op, "f16", [x], {"axes": [1]}, [narrow(fn(wide(x), axis=1), x)])
+    x = rng.integers(-9, 10, (3, 4)).astype(np.int32)
+    emit("ReduceSum", "int32", [x], {"axes": [1]}, [x.sum(1).astype(np.int32)])
+    emit("ReduceMax", "int32", [x], {"axes": [0]}, [x.max(0)])
+    emit("ReduceMean", "int32", [x], {"axes": [1]}, [np.trunc(x.sum(1) / 4).astype(np.int32)])
+    e = f32(2, 0)
+    emit("ReduceSum", "of_nothing", [e], {"axes": [1]}, [np.zeros(2, np.float32)])
+    emit("ReduceMean", "of_nothing", [e], {"axes": [1]}, [np.full(2, np.nan, np.float32)])
+    emit("ReduceMax", "of_nothing", [e], {"axes": [1]}, [np.full(2, -np.inf, np.float32)])
+
+
+def softmax():
+    for shape, axis in (((2, 5), -1), ((2, 5), 0), ((2, 3, 4), 1), ((7,), 0), ((0, 3), 1)):
+        x = f32(*shape, lo=-200, hi=200) if shape == (7,) else f32(*shape)
+        s = wide(x) - (wide(x).max(axis, keepdims=True) if x.size else 0)
+        e = np.exp(s)
+        total = e.sum(axis, keepdims=True)
+        case = "x".join(map(str, shape)) + f"_axis{axis % len(shape)}"
+        emit("Softmax", case, [x], {"axis": axis}, [narrow(e / total, x)])
+        emit("LogSoftmax", case, [x], {"axis": axis}, [narrow(s - np.log(total), x)])
+    x = f32(2, 3)
+    e = np.exp(wide(x))
+    emit("Softmax", "default_axis", [x], {}, [narrow(e / e.sum(-1, keepdims=True), x)])
+    emit("LogSoftmax", "default_axis", [x], {},
+         [narrow(np.log(e / e.sum(-1, keepdims=True)), x)])
+
+
+def layout():
+    x = f32(2, 3, 4)
+    for shape in ([24], [4, 3, 2], [1, 24, 1]):
+        emit("Reshape", "to" + "x".join(map(str, shape)), [x], {"shape": shape}, [x.reshape(shape)])
+    for perm in ([0, 1, 2], [2, 0, 1], [1, 0, 2], [2, 1, 0], [0, 2, 1]):
+        emit("Transpose", "perm" + "".join(map(str, perm)), [x], {"perm": perm}, [x.transpose(perm)])
+    for a in (x.astype(np.float16), x.astype(np.float64), x.astype(np.int8)):
+        emit("Transpose", NAMES[str(a.dtype)], [a], {"perm": [2, 0, 1]}, [a.transpose(2, 0, 1)])
+    for axis in (0, 1, 2, -1):
+        parts = []
+        for n in (1, 3, 2):
+            shape = [2, 3, 4]
+            shape[axis] = n
+            parts.append(f32(*shape))
+        emit("Concat", f"axis{axis % 3}{'_negative' if axis < 0 else ''}", parts, {"axis": axis},
+             [np.concatenate(parts, axis)])
+    emit("Concat", "one_and_empty", [f := f32(2, 2), f32(0, 2)], {"axis": 0}, [f])
+    emit("Split", "axis2", [x], {"axis": 2, "sizes": [1, 3]}, [x[..., :1], x[..., 1:]])
+    emit("Split", "axis0", [x], {"axis": -3, "sizes": [1, 0, 1]}, [x[:1], x[1:1], x[1:]])
+    emit("Slice", "plain", [x], {"begin": [1, 0, 1], "size": [1, 2, 3], "strides": [1, 1, 1]},
+         [x[1:2, 0:2, 1:4]])
+    emit("Slice", "strided", [x], {"begin": [0, 2, 0], "size": [2, 2, 2], "strides": [1, -2, 3]},
+         [x[:, ::-2, ::3]])
+    emit("Slice", "reversed", [x], {"begin": [1, 2, 3], "size": [2, 3, 4], "strides": [-1, -1, -1]},
+         [x[::-1, ::-1, ::-1]])
+    emit("Slice", "nothing", [x], {"begin": [0, 3, 0], "size": [2, 0, 4], "strides": [1, 1, 1]},
+         [x[:, 3:3]])
+    emit("Pad", "zeros", [x], {"paddings": [1, 0, 0, 2, 1, 1]},
+         [np.pad(x, ((1, 0), (0, 2), (1, 1)))])
+    emit("Pad", "value", [x], {"paddings": [0, 0, 1, 0, 0, 3], "value": -1.5},
+         [np.pad(x, ((0, 0), (1, 0), (0, 3)), constant_values=-1.5)])
+    i = rng.integers(-9, 9, (2, 2)).astype(np.int32)
+    emit("Pad", "int32", [i], {"paddings": [1, 1, 0, 0], "value": 7.0},
+         [np.pad(i, ((1, 1), (0, 0)), constant_values=7)])
+
+
+def same_pads(size, k, s, d):
+    out = -(-size // s)
+    total = max((out - 1) * s + (k - 1) * d + 1 - size, 0)
+    return [total // 2, total - total // 2]
+
+
+def windows(x, k, s, d, pads, fill):
+    """[n, oh, ow, kh, kw, c] in double, padding holding `fill`."""
+    p = np.pad(wide(x), ((0, 0), (pads[0], pads[1]), (pads[2], pads[3]), (0, 0)),
+               constant_values=fill)
+    view = np.lib.stride_tricks.sliding_window_view(
+        p, ((k[0] - 1) * d[0] + 1, (k[1] - 1) * d[1] + 1), axis=(1, 2))
+    view = view[:, ::s[0], ::s[1], :, ::d[0], ::d[1]]
+    return np.moveaxis(view, 3, 5)
+
+
+WINDOWS = {  # kernel, stride, dilation, pads (None: SAME)
+    "valid": ((2, 3), (1, 1), (1, 1), [0, 0, 0, 0]), "same": ((3, 3), (1, 1), (1, 1), None),
+    "same_stride": ((3, 2), (2, 2), (1, 1), None), "explicit": ((3, 2), (1, 2), (1, 1), [2, 0, 1, 1]),
+    "pointwise": ((1, 1), (1, 1), (1, 1), [0, 0, 0, 0])}
+DILATED = {"dilated": ((2, 2), (1, 1), (2, 3), [0, 0, 0, 0]), "dilated_same": ((3, 2), (1, 1), (2, 2), None),
+           "wide_pads": ((2, 2), (3, 3), (1, 1), [4, 4, 4, 4])}
+
+
+def conv():
+    for case, (k, s, d, pads) in {**WINDOWS, **DILATED}.items():
+        x = f32(2, 6, 7, 3)
+        if pads is None:
+            pads = same_pads(6, k[0], s[0], d[0]) + same_pads(7, k[1], s[1], d[1])
+        attrs = {"strides": list(s), "pads": pads, "dilations": list(d)}
+        view = windows(x, k, s, d, pads, 0)
+        w = f32(*k, 3, 4)
+        emit("Conv2D", case, [x, w], attrs, [narrow(np.einsum("nhwklc,klco->nhwo", view, wide(w)), x)])
+        m = f32(*k, 3, 2)
+        out = np.einsum("nhwklc,klcm->nhwcm", view, wide(m))
+        emit("DepthwiseConv2D", case, [x, m], attrs, [narrow(out.reshape(out.shape[:3] + (6,)), x)])
+        if case in WINDOWS:
+            pool = {"kernel": list(k), "strides": list(s), "pads": pads}
+            emit("MaxPool", case, [x], pool, [narrow(windows(x, k, s, d, pads, -np.inf).max((3, 4)), x)])
+            ones = windows(np.ones_like(x), k, s, d, pads, 0).sum((3, 4))
+            emit("AvgPool", case, [x], pool, [narrow(view.sum((3, 4)) / ones, x)])
+    x, w = f32(1, 3, 3, 4), f32(2, 2, 2, 6)
+    view = windows(x, (2, 2), (1, 1), (1, 1), [0] * 4, 0)
+    parts = [np.einsum("nhwklc,klco->nhwo", view[..., 2 * g:2 * g + 2], wide(w)[..., 3 * g:3 * g + 3])
+             for g in range(2)]
+    emit("Conv2D", "groups", [x, w], {"strides": [1, 1], "pads": [0] * 4},
+         [narrow(np.concatenate(parts, -1), x)])
+    i = rng.integers(-99, 99, (1, 4, 4, 2)).astype(np.int32)
+    emit("MaxPool", "int32", [i], {"kernel": [2, 2], "strides": [2, 2], "pads": [0] * 4},
+         [i.reshape(1, 2, 2, 2, 2, 2).max((2, 4))])
+    h = f32(1, 4, 4, 2).astype(np.float16)
+    emit("AvgPool", "f16", [h], {"kernel": [2, 2], "strides": [2, 2], "pads": [0] * 4},
+         [narrow(wide(h).reshape(1, 2, 2, 2, 2, 2).mean((2, 4)), h)])
+
+
+def batch_norm():
+    for case, shape in {"nhwc": (2, 3, 3, 4), "matrix": (3, 4), "vector": (4,)}.items():
+        x, scale, offset, mean = f32(*shape), f32(4), f32(4), f32(4)
+        var = f32(4, lo=0.1)
+        y = (wide(x) - wide(mean)) * wide(scale) / np.sqrt(wide(var) + 1e-3) + wide(offset)
+        emit("BatchNorm", case, [x, scale, offset, mean, var], {"epsilon": 1e-3}, [narrow(y, x)])
+
+
+if __name__ == "__main__":
+    with np.errstate(all="ignore"):
+        for record in (unary, binary, matmul, reduce, softmax, layout, conv, batch_norm):
+            record()

@@ -1,0 +1,18 @@
+#include <cmath>
+
+#include "compiler_core/ops/elementwise.h"
+
+namespace npuc {
+namespace {
+
+// NaN in either operand gives NaN, as in numpy.
+struct Maximum : BinaryOp<Maximum> {
+  static double Eval(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+  static std::optional<int64_t> EvalInt(int64_t a, int64_t b) { return a > b ? a : b; }
+};
+
+}  // namespace
+
+NPUC_DEFINE_OP(Maximum)
+
+}  // namespace npuc

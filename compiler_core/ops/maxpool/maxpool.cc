@@ -1,0 +1,32 @@
+#include "compiler_core/ops/pool.h"
+
+namespace npuc {
+namespace {
+
+// The greatest element of each window; NaN where one is NaN. Padding does not count.
+struct MaxPool {
+  static absl::StatusOr<std::vector<TensorType>> InferShapes(const OpView& view) {
+    return InferPool(view, /*integers=*/true);
+  }
+  static void Facts(const OpView& view, FactMap& facts) { PoolFacts(view, facts); }
+  static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
+                                                       absl::Span<const Tensor> inputs) {
+    return RunPool(node, inputs[0], [](auto codec, int64_t count, auto&& load) {
+      auto best = load(0);
+      for (int64_t i = 1; i < count; ++i) {
+        const auto value = load(i);
+        if (value > best || value != value) best = value;
+      }
+      return best;
+    });
+  }
+  static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
+    return PoolWork(view, outputs);
+  }
+};
+
+}  // namespace
+
+NPUC_DEFINE_OP(MaxPool)
+
+}  // namespace npuc

@@ -1,0 +1,21 @@
+#include <cmath>
+
+#include "compiler_core/ops/elementwise.h"
+
+namespace npuc {
+namespace {
+
+// Source: Klambauer et al., Self-Normalizing Neural Networks, 2017, equation 2.
+struct Selu : UnaryOp<Selu> {
+  static double Eval(double x) {
+    constexpr double kScale = 1.0507009873554804934;
+    constexpr double kAlpha = 1.6732632423543772848;
+    return x < 0 ? kScale * kAlpha * std::expm1(x) : kScale * x;
+  }
+};
+
+}  // namespace
+
+NPUC_DEFINE_OP(Selu)
+
+}  // namespace npuc
