@@ -77,7 +77,7 @@ build() {
   cmake --preset "$preset" && cmake --build "$directory" -j "$jobs" --target "${@:-all}"
 }
 
-# run_tests PRESET LOG_NAME CTEST_ARGUMENT...: leaves a JUnit file that the end of this script counts.
+# run_tests PRESET LOG_NAME CTEST_ARGUMENT...: leaves a JUnit file that the script's end counts.
 run_tests() {
   local preset="$1" name="$2"
   shift 2
@@ -86,7 +86,7 @@ run_tests() {
 
 # What the end-to-end tests measured is worth seeing where they pass, too.
 show_figures() {
-  grep -hE '^[0-9]*:? ?FIGURE: ' "$logs/$1.figures.log" 2>/dev/null | sed 's/^.*FIGURE: /   /' || true
+  sed 's/^FIGURE: /   /' "$logs/e2e.figures.log" 2>/dev/null || true
 }
 
 end_to_end() {
@@ -120,7 +120,7 @@ else
   fi
   if step "build release" build release build; then
     step "end-to-end tests (release)" end_to_end
-    show_figures e2e
+    show_figures
   else
     skip "end-to-end tests (release)" "the build failed"
   fi
@@ -133,7 +133,9 @@ fi
 
 printf '\nsteps (%d s in all):\n' "$SECONDS"
 printf '  %s\n' "${summary[@]}"
-totals=$("$python" tests/count_tests.py "$logs"/*.junit.xml 2>&1) || failed_steps=$((failed_steps + 1))
+if ! totals=$("$python" tests/count_tests.py "$logs"/*.junit.xml 2>&1); then
+  failed_steps=$((failed_steps + 1))
+fi
 if [[ $failed_steps -ne 0 ]]; then
   printf '%d step(s) failed\n' "$failed_steps"
 fi

@@ -1,5 +1,5 @@
-"""ARM's published keyword nets DNN_S and DNN_M, cut behind their audio front end: compiled for GRUS,
-simulated, and compared with `npuc reference` and with a NumPy forward pass of the .pb's own weights.
+"""ARM's published keyword nets DNN_S and DNN_M, cut behind their audio front end: compiled for
+GRUS, simulated, and compared with `npuc reference` and with a NumPy forward pass of the .pb.
 """
 
 import os

@@ -134,7 +134,8 @@ def write_model(folder):
     t = {"T": graphdef.DType(np.float32)}
     for i in range(8):
         weights = graph.const(f"w{i}", (rng.random_sample((250, 250)) - 0.5).astype(np.float32))
-        last = graph.node("Relu", f"relu{i}", [graph.node("MatMul", f"y{i}", [last, weights], t)], t)
+        product = graph.node("MatMul", f"y{i}", [last, weights], t)
+        last = graph.node("Relu", f"relu{i}", [product], t)
     with open(os.path.join(folder, "big.pb"), "wb") as f:
         f.write(graph.serialize())
     config = os.path.join(folder, "big.yaml")
@@ -226,7 +227,7 @@ def test_killed_daemon(server, config):
         counts.append(check_events(server, one))
     attempts = server.job(job_id)["attempts"]
     harness.check(attempts >= 2, f"the job was to be run again, attempts {attempts}")
-    harness.figure(f"service: kill -9 of npucd in the middle of a job with 3 queued: all 4 finished "
+    harness.figure("service: kill -9 of npucd in the middle of a job with 3 queued: all 4 finished "
                    f"after the restart, attempts of the first {attempts}, events "
                    f"{'/'.join(map(str, counts))} without gap or repeat")
 

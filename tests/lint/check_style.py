@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Checks the rules of style that no compiler and no clang-tidy check knows.
 
-Prints each finding that is beyond its rule's number in ratchet.json (all others are zero); exit 1
-if there is one, and also where a number could be lowered: counts may only fall. `--lower` writes the
-lower numbers.
+Prints the findings of each rule that has more than its number in ratchet.json (zero where none is
+named); exit 1 if there is one, and also where a number could be lowered: counts may only fall.
+`--lower` writes the lower numbers.
 """
 
 import json

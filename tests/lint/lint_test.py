@@ -132,8 +132,9 @@ class StyleTest(unittest.TestCase):
         body = "  x();\n"
         self.assertEqual(self.rules("void F() {\n" + body * 68 + "}\n"), [])
         self.assertEqual(self.rules("void F() {\n" + body * 69 + "}\n"), ["function-length"])
-        self.assertEqual(self.rules("namespace a {\nvoid C::F(int x,\n   int y) const {\n  if (x) {\n"
-                                    + body * 70 + "  }\n}\n}\n"), ["function-length"])
+        self.assertEqual(self.rules("namespace a {\nvoid C::F(int x,\n   int y) const {\n"
+                                    "  if (x) {\n" + body * 70 + "  }\n}\n}\n"),
+                         ["function-length"])
         self.assertEqual(self.rules("A::A() : b_{1}, c_(2) {\n" + body * 70 + "}\n"),
                          ["function-length"])
         self.assertEqual(self.rules("namespace a {\nstruct S {\n" + "  int x;\n" * 90
@@ -144,7 +145,8 @@ class StyleTest(unittest.TestCase):
                          ["line-length"])
 
     def test_header_guard(self):
-        good = "// About.\n#ifndef NPUC_COMPILER_CORE_X_A_H_\n#define NPUC_COMPILER_CORE_X_A_H_\n#endif\n"
+        good = ("// About.\n#ifndef NPUC_COMPILER_CORE_X_A_H_\n"
+                "#define NPUC_COMPILER_CORE_X_A_H_\n#endif\n")
         self.assertEqual(self.rules(good, "compiler_core/x/a.h"), [])
         self.assertEqual(self.rules(good.replace("X_A", "A"), "compiler_core/x/a.h"),
                          ["header-guard"])
@@ -152,8 +154,8 @@ class StyleTest(unittest.TestCase):
     def test_orphans_and_readmes(self):
         self.assertEqual(self.rules("", "compiler_core/x/b.cc"), ["orphan"])
         self.assertEqual(self.rules("", "compiler_core/x/aa.cc"), ["orphan"])
-        self.assertEqual(style_rules({"cache/CMakeLists.txt": "SRCS sub/a.cc", "cache/sub/a.cc": ""}),
-                         ["readme"])
+        self.assertEqual(style_rules({"cache/CMakeLists.txt": "SRCS sub/a.cc",
+                                      "cache/sub/a.cc": ""}), ["readme"])
 
     def test_ratchet_only_falls(self):
         problem = check_style.Problem("unfinished", "a", 1, "")

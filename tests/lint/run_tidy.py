@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Runs clang-tidy on every .cc file of the tree, in parallel; a clean result is cached.
 
-The cache's key is a digest of all that the result depends on: clang-tidy's version, .clang-tidy, the
-compile command, the file, every project or generated header it reaches, and the installed versions
-of the libraries. So a second run, or a fresh build folder beside an old cache, checks what changed.
+The cache's key is a digest of all that the result depends on: clang-tidy's version, .clang-tidy,
+the compile command, the file, every project or generated header it reaches, and the installed
+versions of the libraries. So a second run, or a fresh build folder, checks what changed.
 
-    run_tidy.py BUILD_DIR [--cache DIR] [--jobs N] [FILE...]     BUILD_DIR holds compile_commands.json
+    run_tidy.py BUILD_DIR [--cache DIR] [--jobs N] [FILE...]
+
+BUILD_DIR holds compile_commands.json and the generated headers.
 """
 
 import argparse
