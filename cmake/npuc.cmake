@@ -63,7 +63,8 @@ function(npuc_cc_library)
     # Every fuzz target's corpus is replayed in the ordinary tests by a plain main().
     foreach(fuzzer ${A_FUZZERS})
       get_filename_component(fuzz_name ${fuzzer} NAME_WE)
-      add_executable(${fuzz_name}_replay ${fuzzer} "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc")
+      add_executable(${fuzz_name}_replay ${fuzzer}
+        "${PROJECT_SOURCE_DIR}/tests/fuzz/replay_main.cc")
       set_target_properties(${fuzz_name}_replay PROPERTIES
         RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test_bin")
       target_link_libraries(${fuzz_name}_replay PRIVATE ${target})

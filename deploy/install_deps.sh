@@ -75,7 +75,8 @@ if ! command -v dpkg-query >/dev/null; then
 fi
 
 # dpkg-query fails where one of the names is unknown, but still lists those that are installed.
-installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true)
+format='${db:Status-Status} ${Package}\n'
+installed=$(dpkg-query -W -f="$format" "${packages[@]}" 2>/dev/null) || true
 missing=()
 for package in "${packages[@]}"; do
   grep -qxF "installed $package" <<<"$installed" || missing+=("$package")
@@ -94,7 +95,9 @@ if [[ $(id -u) -ne 0 ]]; then
   as_root=(sudo)
 fi
 echo "installing ${#missing[@]} packages: ${missing[*]}"
-apt_get() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"; }
+apt_get() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 "$@"
+}
 apt_get update
 if ! apt_get install -y --no-install-recommends "${missing[@]}" >/dev/null; then
   echo "install_deps.sh: apt-get install failed for: ${missing[*]}" >&2

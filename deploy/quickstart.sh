@@ -101,7 +101,8 @@ daemon_pid=""
 echo "npucd drained and ended"
 
 step "Run on the simulator, and compare with the float model and with the labels"
-"$bin/npuc" run "$out/kws_fc.h" --input "Feats=$sample/test_inputs.npy" --output-dir "$work/simulated"
+"$bin/npuc" run "$out/kws_fc.h" --input "Feats=$sample/test_inputs.npy" \
+  --output-dir "$work/simulated"
 "$bin/npuc" reference "$sample/config.yaml" --input "Feats=$sample/test_inputs.npy" \
   --output-dir "$work/reference"
 /usr/bin/python3 "$sample/compare.py" "$work/simulated/labels_softmax.npy" \

@@ -263,6 +263,8 @@ def _read_values(dtype, data):
             values.extend(np.frombuffer(value, "<f4" if kind == "float" else "<f8").tolist())
     if dtype == _DTYPES["float16"]:
         return np.array(values, np.uint16).view(np.float16)
+    if kind == "varint":
+        return np.array(values, np.int64).astype(_NUMPY_OF_DTYPE[dtype])  # wraps to unsigned
     return np.array(values, _NUMPY_OF_DTYPE[dtype])
 
 

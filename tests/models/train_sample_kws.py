@@ -27,6 +27,7 @@ import graphdef  # noqa: E402
 
 SEED = 20240607
 FRAMES, COEFFS, CLASSES = 49, 10, 12
+MEL_BINS = 40
 TEST_ITEMS = 200
 SHIPPED_ITEMS = 20
 SCALE, ZERO_POINT = 0.58470291, 83  # real = SCALE * (q - ZERO_POINT), of shared/README.md
@@ -38,17 +39,18 @@ class Settings:
     """Everything that cross-validation chose."""
 
     hidden = (96, 32)
-    epochs = 240
+    epochs = 400
     batch = 50
-    learning_rate = 2.0e-3
+    learning_rate = 5.0e-3
     weight_decay = 0.02
-    shift_frames = 4
+    shift_frames = 6
+    time_warp = 0.15
+    voice_warp = 0.12
     noise = 0.5
     gain = 0.3
-    dropout_input = 0.2
-    dropout_hidden = 0.4
+    dropout_hidden = 0.1
     label_smoothing = 0.1
-    mixup = 0.0
+    mixup = 0.5
     average = 0.99  # of the weights over the steps
     window, stride = 7, 3  # frames, of the smoothing in front of the first layer
 
@@ -131,22 +133,53 @@ def split(labels, rng):
     return train, test
 
 
-def augment(x, labels, rng, s):
-    """Shifted in time (edges repeated), with noise, a change of level, and blanked cells."""
+def voice_warps(s):
+    """[warps, 10, 10]: maps of a frame's MFCCs as if the speaker's vocal tract differed in length.
+
+    MFCCs -> smooth log-mel spectrum (inverse cosine transform) -> the same read at scaled
+    frequencies -> MFCCs. Linear, so a matrix each.
+    """
+    bins = np.arange(MEL_BINS)
+    basis = np.sqrt(2.0 / MEL_BINS) * np.cos(
+        np.pi * np.arange(COEFFS)[:, None] * (bins[None, :] + 0.5) / MEL_BINS)
+    inverse = basis.copy()
+    inverse[0] /= 2
+    maps = []
+    for warp in np.linspace(1 - s.voice_warp, 1 + s.voice_warp, 9):
+        at = np.clip(bins * warp, 0, MEL_BINS - 1)
+        left = np.minimum(at.astype(np.int64), MEL_BINS - 2)
+        read = np.zeros((MEL_BINS, MEL_BINS))
+        read[left, bins] += 1 - (at - left)
+        read[left + 1, bins] += at - left
+        maps.append(inverse @ read @ basis.T)
+    return to_grid(np.array(maps))
+
+
+def augment(x, labels, rng, s, warps):
+    """Other voices (warped frequencies), other speeds, shifts in time, noise, mixtures of two."""
     n = len(x)
-    shift = rng.randint(-s.shift_frames, s.shift_frames + 1, n)
-    frames = np.clip(np.arange(FRAMES)[None, :] + shift[:, None], 0, FRAMES - 1)
-    x = x[np.arange(n)[:, None], frames]
-    x = x + s.noise * (rng.random_sample(x.shape) * 2 - 1)
-    x[:, :, 0] += s.gain * (rng.random_sample((n, 1)) * 2 - 1)
-    x = x * (rng.random_sample(x.shape) >= s.dropout_input) / (1 - s.dropout_input)
+    x = np.matmul(to_grid(x), warps[rng.randint(len(warps), size=n)])
+    centre = (FRAMES - 1) / 2.0
+    speed = 1 + s.time_warp * (rng.random_sample((n, 1)) * 2 - 1)
+    shift = s.shift_frames * (rng.random_sample((n, 1)) * 2 - 1)
+    at = np.clip(centre + (np.arange(FRAMES) - centre) * speed + shift, 0, FRAMES - 1)
+    left = np.minimum(at.astype(np.int64), FRAMES - 2)
+    share, items = (at - left)[:, :, None], np.arange(n)[:, None]
+    x = x[items, left] * (1 - share) + x[items, left + 1] * share
     target = np.full((n, CLASSES), s.label_smoothing / CLASSES)
     target[np.arange(n), labels] += 1 - s.label_smoothing
-    if s.mixup:
-        other = rng.permutation(n)
-        share = s.mixup * rng.random_sample(n)
-        x = x + share[:, None, None] * (x[other] - x)
-        target = target + share[:, None] * (target[other] - target)
+    return x, target
+
+
+def disturb(x, target, rng, s):
+    """On normalised features: a change of level, noise, and mixtures of two items."""
+    n = len(x)
+    x = x + s.noise * (rng.random_sample(x.shape) * 2 - 1)
+    x[:, :, 0] += s.gain * (rng.random_sample((n, 1)) * 2 - 1)
+    other = rng.permutation(n)
+    share = s.mixup * rng.random_sample(n)
+    x = x + share[:, None, None] * (x[other] - x)
+    target = target + share[:, None] * (target[other] - target)
     return x.reshape(n, -1), target
 
 
@@ -181,10 +214,10 @@ def gradients(params, x, target, rng, s):
     return grads
 
 
-def train(x, labels, seed, s):
+def train(x, mean, deviation, labels, seed, s):
     """Adam with decoupled weight decay, a linear ramp down, and an average of the weights."""
     rng = np.random.RandomState(seed)
-    smooth = smoothing(s)
+    smooth, warps = smoothing(s), voice_warps(s)
     params = initial_weights(smooth.shape[1], rng, s)
     first = [np.zeros_like(p) for p in params]
     second = [np.zeros_like(p) for p in params]
@@ -197,7 +230,8 @@ def train(x, labels, seed, s):
             order = rng.permutation(len(x))
         at = (step % steps_per_epoch) * s.batch
         batch = order[at:at + s.batch]
-        inputs, target = augment(x[batch], labels[batch], rng, s)
+        inputs, target = augment(x[batch], labels[batch], rng, s, warps)
+        inputs, target = disturb((inputs - mean) / deviation, target, rng, s)
         inputs = exact_matmul(inputs, smooth)
         rate = s.learning_rate * min(1.0, 2.0 * (1 - step / total))
         decay1, decay2 = decay1 * 0.9, decay2 * 0.999
@@ -236,7 +270,7 @@ def normalisation(x):
 def fit(x, labels, seed, s):
     """Trains on normalised data and folds the normalisation into the first layer."""
     mean, deviation = normalisation(x)
-    params = train((x - mean) / deviation, labels, seed, s)
+    params = train(x, mean, deviation, labels, seed, s)
     per_input_mean, per_input_dev = np.tile(mean, FRAMES), np.tile(deviation, FRAMES)
     params[0] = exact_matmul(smoothing(s), params[0])
     params[1] = params[1] - exact_matmul((per_input_mean / per_input_dev)[None], params[0])
@@ -300,21 +334,23 @@ A keyword net of three fully connected layers (490 -> {h0} -> {h1} -> 12, ReLU b
 behind) for 49 frames of 10 MFCCs. Written by `tests/models/train_sample_kws.py`, which gives these
 very files again from the same data.
 
-- Data: 700 recordings' features (the MLPerf Tiny keyword test set, classes {classes}),
+- Data: 700 recordings' features from MLPerf Tiny's keyword benchmark, 12 classes
+  ({classes}),
   split by class with seed {seed}: {n_train} to train on, {n_test} held out.
-- **Top-1 accuracy on the {n_test} held-out items, float32: {test:.1%}** ({right} of {n_test}; on so few items
-  give or take {margin:.1%}, 95 %). On the training items: {train:.1%}.
-- The settings were chosen by five-fold cross-validation on the {n_train} training items alone, whose
-  mean accuracy was {cv:.1%}.
-- It is an example to compile, small on purpose and trained on {n_train} items: for a product, train on
-  the whole Speech Commands set and a convolutional net.
+- **Top-1 accuracy on the {n_test} held-out items, float32: {test:.1%}** ({right} of {n_test}; on
+  so few items give or take {margin:.1%}, at 95 %). On the training items: {train:.1%}. Guessing
+  gives 8.3%.
+- The settings were chosen by five-fold cross-validation on the {n_train} training items alone,
+  with a mean accuracy of {cv:.1%} there; the held-out items were then used once.
+- It is an example to compile and run, not a product: {n_train} recordings are few. Published nets
+  of this kind, trained on the 85,000 of Speech Commands, reach about 84%.
 
 | file | what it is |
 |---|---|
 | `kws_fc.pb` | the frozen TensorFlow graph, {size} bytes, {params} parameters |
 | `config.yaml` | gxnpuc-style config for GRUS, weights compressed |
 | `test_inputs.npy` | {n_ship} of the held-out items, float32 [{n_ship}, 490] |
-| `test_labels.npy` | their labels, int32; the float model gets {ship_right} of these {n_ship} right |
+| `test_labels.npy` | int32; the float model gets {ship_right} of these {n_ship} right |
 """
 
 

@@ -1,0 +1,110 @@
+"""What the end-to-end suites share: where things are, running programs, skipping, figures."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("NPUC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+SHARED = os.environ.get("NPUC_SHARED", os.path.join(ROOT, "..", "shared"))
+SAMPLE = os.path.join(ROOT, "deploy", "samples", "kws")
+SKIPPED = 77  # ctest's SKIP_RETURN_CODE
+TIMEOUT_SECONDS = 120
+# Pins the time in model_info, the one thing that differs between two compiles.
+EPOCH = "1700000000"
+# A float16 has 11 significant bits: rounding to it is off by at most this part of the value.
+FP16_UNIT = 2.0**-11
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "models"))
+
+
+class Failure(Exception):
+    """A check that did not hold; its text is the whole report."""
+
+
+def check(condition, message):
+    if not condition:
+        raise Failure(message)
+
+
+def shared(*parts):
+    """A path below the shared folder; skips the suite where that is missing."""
+    path = os.path.join(SHARED, *parts)
+    if not os.path.exists(path):
+        print(f"skipped: {path} is missing (set NPUC_SHARED)")
+        sys.exit(SKIPPED)
+    return path
+
+
+def program(name):
+    path = os.path.join(BIN, name)
+    check(os.access(path, os.X_OK), f"{path} is not built")
+    return path
+
+
+def figure(text):
+    """Prints a measured figure, and keeps it for the summary of tests/run.sh."""
+    print(f"FIGURE: {text}", flush=True)
+    if os.environ.get("NPUC_FIGURES"):
+        with open(os.environ["NPUC_FIGURES"], "a", encoding="utf-8") as f:
+            f.write(f"FIGURE: {text}\n")
+
+
+def run(*command, expect=0, env=None, timeout=TIMEOUT_SECONDS):
+    """Runs a program; `expect` is the exit code demanded, None for any. Returns the process."""
+    result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, timeout=timeout, check=False,
+                            env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH, **(env or {})},
+                            universal_newlines=True, errors="replace")
+    if expect is not None:
+        check(result.returncode == expect,
+              f"{' '.join(str(c) for c in command)}: exit {result.returncode}, not {expect}\n"
+              f"{result.stdout[-2000:]}{result.stderr[-4000:]}")
+    return result
+
+
+def npuc(*arguments, **options):
+    return run(program("npuc"), *arguments, **options)
+
+
+def output_file(folder, name):
+    """Where `npuc run` and `npuc reference` leave output NAME."""
+    return os.path.join(folder, name.replace("/", "_").replace(":", "_") + ".npy")
+
+
+def simulate(artifact, inputs, folder, output_names, verb="run"):
+    """`npuc run` (or `reference`) on arrays by name; the outputs as a dict of arrays."""
+    os.makedirs(folder, exist_ok=True)
+    arguments = []
+    for i, (name, array) in enumerate(inputs.items()):
+        path = os.path.join(folder, f"input_{i}.npy")
+        np.save(path, array)
+        arguments += ["--input", f"{name}={path}"]
+    npuc(verb, artifact, *arguments, "--output-dir", folder)
+    return {name: np.load(output_file(folder, name)) for name in output_names}
+
+
+@contextlib.contextmanager
+def scratch():
+    folder = tempfile.mkdtemp(prefix="npuc-e2e-")
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def wait_for(condition, what, seconds=30.0, interval=0.002):
+    """Polls until condition() is true and returns its value; a Failure after `seconds`."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value:
+            return value
+        check(time.monotonic() < deadline, f"no {what} within {seconds:g} s")
+        time.sleep(interval)

@@ -1,0 +1,35 @@
+#!/usr/bin/python3
+"""Runs one end-to-end suite on the built programs.
+
+    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [CASE...], mnist,
+                                        vendor_headers, arm_kws, sample, service
+
+Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
+failed, 2 wrong usage, 77 skipped because the shared folder is missing.
+"""
+
+import importlib
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import harness  # noqa: E402
+
+SUITES = ("tf_graphs", "mnist", "vendor_headers", "arm_kws", "sample", "service")
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in SUITES:
+        print(__doc__, file=sys.stderr)
+        return 2
+    try:
+        importlib.import_module(sys.argv[1]).main(sys.argv[2:])
+    except harness.Failure as error:
+        print(f"FAILED: {error}", flush=True)
+        return 1
+    print("passed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,30 @@
+"""The shipped sample: compiles, agrees with the float model, and its README's claim holds."""
+
+import os
+import re
+
+import numpy as np
+
+import harness
+
+
+def main(arguments):
+    x = np.load(os.path.join(harness.SAMPLE, "test_inputs.npy"))
+    labels = np.load(os.path.join(harness.SAMPLE, "test_labels.npy"))
+    config = os.path.join(harness.SAMPLE, "config.yaml")
+    out = "labels_softmax"
+    with harness.scratch() as folder:
+        harness.npuc(config, "-o", folder)
+        simulated = harness.simulate(os.path.join(folder, "kws_fc.h"), {"Feats": x},
+                                     os.path.join(folder, "sim"), [out])[out]
+        reference = harness.simulate(config, {"Feats": x}, os.path.join(folder, "ref"), [out],
+                                     verb="reference")[out]
+    simulated, reference = (a.reshape(len(x), -1) for a in (simulated, reference))
+    right = int((reference.argmax(axis=1) == labels).sum())
+    with open(os.path.join(harness.SAMPLE, "README.md"), encoding="utf-8") as f:
+        claimed = int(re.search(r"gets (\d+) of these", f.read()).group(1))
+    harness.check(right == claimed, f"the float model gets {right} right, README says {claimed}")
+    error = float(np.abs(simulated - reference).max())
+    same = int((simulated.argmax(axis=1) == reference.argmax(axis=1)).sum())
+    harness.figure(f"sample kws: {len(x)} items, largest error {error:.5f}, same top-1 {same}")
+    harness.check(error < 0.1 and same >= len(x) - 1, "the simulated sample is off")

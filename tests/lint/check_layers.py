@@ -1,0 +1,156 @@
+#!/usr/bin/python3
+"""Checks who includes whom: the table of ARCHITECTURE section 2, and where libraries may show.
+
+Prints each forbidden include; exit 1 if there is one. `--explain FOLDER` prints what a folder may
+include.
+"""
+
+import os
+import re
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from tree import Problem, is_cpp, project_files, read  # noqa: E402
+
+CORE = "compiler_core/"
+BASE = [CORE + "base/"]
+TARGET = BASE + [CORE + "target/"]
+IR = TARGET + [CORE + "ir/"]
+OPS = IR + [CORE + "ops/"]
+# What the service and the tools see of the compiler: the one function and its types.
+PIPELINE_INTERFACE = BASE + [CORE + "pipeline/compile.h", CORE + "pipeline/config.h"]
+
+# Folder -> which project includes are allowed; a folder's own headers always are. The longest
+# matching folder counts.
+ALLOWED = {
+    CORE + "base/": BASE,
+    CORE + "target/": TARGET,
+    CORE + "ir/": IR,
+    CORE + "ops/": OPS,
+    CORE + "frontends/": OPS,
+    CORE + "passes/": OPS,
+    CORE + "quant/": OPS,
+    CORE + "lowering/": OPS,
+    CORE + "memplan/": IR,
+    CORE + "emit/": IR,
+    CORE + "sim/": IR,
+    CORE + "report/": IR,
+    CORE + "pipeline/": [CORE],
+    CORE + "tools/": [CORE],
+    "proto/": [],
+    "cache/": BASE + ["cache/"],
+    "server/": PIPELINE_INTERFACE + ["cache/", "server/"],
+    "client/": BASE,
+    "tests/": [CORE, "cache/", "server/", "client/"],
+}
+
+# Layers inside the server, as folder -> includes denied although ALLOWED has them.
+DENIED = {
+    CORE + "pipeline/": [CORE + "tools/"],
+    "server/jobs/": ["server/rpc/", "server/http/", "server/worker/", "server/executor/",
+                     "server/scheduler/"],
+    "server/scheduler/": ["server/rpc/", "server/http/", "server/worker/", "server/executor/"],
+    "server/worker/": ["server/rpc/", "server/http/", "server/scheduler/", "cache/"],
+    "server/executor/": ["server/rpc/", "server/http/"],
+}
+
+# Library headers: pattern of the include -> (patterns of the files that may, why).
+TESTS = r".*(_test|_bench|/test_util|_test_util)\.(cc|h)$"
+LIBRARIES = [
+    (r"^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$",
+     [r"server/rpc/", r"server/http/", r"server/main\.cc$", r"client/", r"tests/bench/"],
+     "gRPC is the wire's; the code behind it takes plain types"),
+    (r"^(npuc/v1|google/rpc)/.*\.pb\.h$",
+     [r"server/rpc/", r"server/http/", r"server/main\.cc$", r"client/", r"tests/bench/", r"proto/"],
+     "the service's wire types stay in server/rpc, server/http and client"),
+    (r"\.pb\.h$|^google/protobuf/",
+     [r"compiler_core/frontends/[a-z0-9_]+/[^/]*\.cc$", r"server/rpc/", r"server/http/",
+      r"server/main\.cc$", r"client/", r"tests/bench/"],
+     "generated code of model formats stays in its front end's .cc files"),
+    (r"^rocksdb/", [r"cache/[^/]*\.cc$", r"server/jobs/[^/]*rocksdb[^/]*\.cc$", r"tests/bench/"],
+     "RocksDB is behind JobStore and the artifact store"),
+    (r"^yaml-cpp/",
+     [r"compiler_core/(pipeline|target|quant)/[^/]*\.cc$", r"compiler_core/base/yaml[^/]*\.cc$"],
+     "YAML is read in few places and never named in a header"),
+    (r"^openssl/", [r"compiler_core/base/[^/]*\.cc$", r"server/rpc/", r"client/"],
+     "digests are compiler_core/base/digest.h"),
+    (r"^(gtest|gmock)/", [TESTS, r"tests/"], "GoogleTest is for tests"),
+    (r"^benchmark/", [TESTS, r"tests/bench/"], "the benchmark library is for benchmarks"),
+]
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"]+)[>"]', re.M)
+_PROJECT = re.compile(r"^(compiler_core|cache|server|client|proto|tests)/")
+
+
+def _longest(table, path):
+    matching = [folder for folder in table if path.startswith(folder)]
+    return max(matching, key=len) if matching else None
+
+
+def _own_folder(path):
+    """The folder whose headers a file always may include: the layer's, or the front end's own."""
+    parts = path.split("/")
+    depth = 3 if path.startswith(CORE + "frontends/") and len(parts) > 3 else 2
+    if not path.startswith(CORE):
+        depth = 2 if path.startswith("server/") and len(parts) > 2 else 1
+    return "/".join(parts[:depth]) + "/" if len(parts) > depth else os.path.dirname(path) + "/"
+
+
+def _check_project_include(path, include):
+    layer = _longest(ALLOWED, path)
+    if layer is None:
+        return None
+    if include.startswith(_own_folder(path)):
+        return None
+    denied = DENIED.get(_longest(DENIED, path) or "", [])
+    if any(include.startswith(p) for p in denied):
+        return f"{_longest(DENIED, path)} may not include {include}"
+    if not any(include.startswith(p) for p in ALLOWED[layer]):
+        return f"{layer} may not include {include}; it may include: " + (
+            ", ".join(ALLOWED[layer]) or "nothing of the project")
+    return None
+
+
+def _check_library_include(path, include):
+    for pattern, files, why in LIBRARIES:
+        if re.search(pattern, include):
+            if any(re.match(f, path) for f in files):
+                return None
+            return f"{include} may not be included here: {why}"
+    return None
+
+
+def check(root):
+    problems = []
+    for path in project_files(root):
+        if not is_cpp(path):
+            continue
+        text = read(root, path)
+        for match in _INCLUDE.finditer(text):
+            include = match.group(2)
+            wrong = _check_library_include(path, include)
+            if wrong is None and _PROJECT.match(include) and not include.endswith(".pb.h"):
+                wrong = _check_project_include(path, include)
+            if wrong is None and match.group(1) == '"' and "/" not in include:
+                wrong = f'"{include}" is not spelled from the root of the project'
+            if wrong:
+                line = text.count("\n", 0, match.start(2)) + 1
+                problems.append(Problem("layers", path, line, wrong))
+    return problems
+
+
+def main():
+    if len(sys.argv) == 3 and sys.argv[1] == "--explain":
+        layer = _longest(ALLOWED, sys.argv[2].rstrip("/") + "/")
+        print(f"{sys.argv[2]} ({layer}) may include:", *ALLOWED.get(layer, []), sep="\n  ")
+        return 0
+    from tree import ROOT
+    problems = check(ROOT)
+    for problem in problems:
+        print(problem)
+    print(f"layers: {len(problems)} forbidden includes")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

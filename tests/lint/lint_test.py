@@ -1,0 +1,187 @@
+#!/usr/bin/python3
+"""Each lint rule must catch a bad snippet, and must leave a good one alone."""
+
+import os
+import sys
+import tempfile
+import textwrap
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_layers  # noqa: E402
+import check_style  # noqa: E402
+import run_tidy  # noqa: E402
+from tree import blank_cpp  # noqa: E402
+
+
+def tree_of(files):
+    folder = tempfile.TemporaryDirectory()
+    for path, text in files.items():
+        full = os.path.join(folder.name, path)
+        os.makedirs(os.path.dirname(full), exist_ok=True)
+        with open(full, "w", encoding="utf-8") as f:
+            f.write(text)
+    return folder
+
+
+def layer_messages(path, *includes):
+    with tree_of({path: "".join(f'#include "{i}"\n' for i in includes)}) as root:
+        return [str(p) for p in check_layers.check(root)]
+
+
+def style_rules(files):
+    files = {"cmake/npuc.cmake": "", **files}
+    with tree_of(files) as root:
+        return [p.rule for p in check_style.check(root) if p.path != "cmake"]
+
+
+class LayersTest(unittest.TestCase):
+    def test_upward_includes_are_caught(self):
+        for path, include in [
+                ("compiler_core/base/a.cc", "compiler_core/target/core.h"),
+                ("compiler_core/target/a.h", "compiler_core/ir/graph/graph.h"),
+                ("compiler_core/ir/graph/a.cc", "compiler_core/ops/registry.h"),
+                ("compiler_core/ops/add/add.cc", "compiler_core/lowering/lower.h"),
+                ("compiler_core/passes/a.cc", "compiler_core/quant/a.h"),
+                ("compiler_core/lowering/a.cc", "compiler_core/memplan/a.h"),
+                ("compiler_core/memplan/a.cc", "compiler_core/ops/registry.h"),
+                ("compiler_core/emit/a.cc", "compiler_core/sim/a.h"),
+                ("compiler_core/sim/a.cc", "compiler_core/ops/registry.h"),
+                ("compiler_core/pipeline/a.cc", "compiler_core/tools/a.h"),
+                ("compiler_core/pipeline/a.cc", "server/jobs/a.h"),
+                ("cache/a.cc", "server/jobs/a.h"),
+                ("cache/a.cc", "compiler_core/ir/graph/graph.h"),
+                ("server/jobs/a.cc", "compiler_core/ops/registry.h"),
+                ("server/jobs/a.cc", "server/rpc/a.h"),
+                ("server/scheduler/a.cc", "server/http/a.h"),
+                ("client/a.cc", "server/jobs/a.h"),
+                ("client/a.cc", "cache/keys.h"),
+                ("compiler_core/frontends/onnx/a.cc", "compiler_core/frontends/tensorflow/a.h")]:
+            self.assertEqual(len(layer_messages(path, include)), 1, (path, include))
+
+    def test_downward_includes_are_fine(self):
+        self.assertEqual(layer_messages("compiler_core/ops/add/add.cc", "compiler_core/ops/op.h",
+                                        "compiler_core/ir/graph/graph.h", "vector"), [
+                                            'compiler_core/ops/add/add.cc:3: "vector" is not '
+                                            "spelled from the root of the project [layers]"])
+        self.assertEqual(layer_messages("compiler_core/pipeline/compile.cc",
+                                        "compiler_core/sim/sim.h"), [])
+        self.assertEqual(layer_messages("server/executor/a.cc", "compiler_core/pipeline/compile.h",
+                                        "cache/keys.h", "server/worker/pool.h"), [])
+        self.assertEqual(layer_messages("compiler_core/frontends/tensorflow/import.cc",
+                                        "compiler_core/frontends/tensorflow/reader.h"), [])
+
+    def test_libraries_stay_where_they_belong(self):
+        for path, include in [
+                ("server/jobs/a.cc", "grpcpp/grpcpp.h"),
+                ("compiler_core/pipeline/a.cc", "google/protobuf/message.h"),
+                ("compiler_core/frontends/tensorflow/a.h", "npuc/fe/tf/graph.pb.h"),
+                ("compiler_core/frontends/tensorflow/a.cc", "npuc/v1/compile.pb.h"),
+                ("server/scheduler/a.cc", "npuc/v1/compile.pb.h"),
+                ("cache/store.h", "rocksdb/db.h"),
+                ("server/jobs/store.cc", "rocksdb/db.h"),
+                ("compiler_core/pipeline/config.h", "yaml-cpp/yaml.h"),
+                ("compiler_core/base/a.cc", "gtest/gtest.h")]:
+            self.assertEqual(len(layer_messages(path, include)), 1, (path, include))
+        for path, include in [
+                ("server/rpc/a.cc", "grpcpp/grpcpp.h"),
+                ("compiler_core/frontends/tensorflow/a.cc", "npuc/fe/tf/graph.pb.h"),
+                ("server/rpc/a.cc", "npuc/v1/compile.pb.h"),
+                ("cache/store.cc", "rocksdb/db.h"),
+                ("server/jobs/rocksdb_job_store.cc", "rocksdb/db.h"),
+                ("compiler_core/pipeline/config.cc", "yaml-cpp/yaml.h"),
+                ("compiler_core/base/a_test.cc", "gtest/gtest.h")]:
+            self.assertEqual(layer_messages(path, include), [], (path, include))
+
+
+LISTED = {"compiler_core/x/CMakeLists.txt": "npuc_cc_library(NAME x SRCS a.cc TESTS a_test.cc)",
+          "compiler_core/x/README.md": "x"}
+
+
+class StyleTest(unittest.TestCase):
+    def rules(self, code, path="compiler_core/x/a.cc"):
+        return style_rules({**LISTED, path: code})
+
+    def test_banned_calls(self):
+        for rule, code in [
+                ("core-exit", "void F() { std::exit(1); }\n"),
+                ("core-abort", "void F() { abort(); }\n"),
+                ("core-getenv", 'auto* x = getenv("HOME");\n'),
+                ("core-stdout", "void F() { std::cout << 1; }\n"),
+                ("core-stdout", 'void F() { printf("x"); }\n'),
+                ("core-stdout", 'void F() { std::fprintf(stderr, "x"); }\n'),
+                ("core-clock", "auto t = absl::Now();\n"),
+                ("random-device", "std::random_device d;\n"),
+                ("std-string-view", "std::string_view s;\n"),
+                ("non-ascii", "int x;  // \u00b5s\n"),
+                ("unfinished", "// TO" "DO: later\n")]:
+            self.assertEqual(self.rules(code), [rule], code)
+        self.assertEqual(self.rules("TEST(A, DISABLED_B) {}\n", "compiler_core/x/a_test.cc"),
+                         ["disabled-test"])
+        self.assertEqual(self.rules("void F() { std::this_thread::sleep_for(x); }\n",
+                                    "compiler_core/x/a_test.cc"), ["test-sleep"])
+
+    def test_good_code_is_left_alone(self):
+        self.assertEqual(self.rules(textwrap.dedent("""\
+            // Calls exit( in no case; printf( neither.
+            void F() { snprintf(b, 3, "std::cout \u00b5"); OnExit(); absl::StrAppend(&s, x); }
+            void G() { int64_t run_time(3); stage.time(0); }
+            """)), [])
+
+    def test_lengths(self):
+        body = "  x();\n"
+        self.assertEqual(self.rules("void F() {\n" + body * 68 + "}\n"), [])
+        self.assertEqual(self.rules("void F() {\n" + body * 69 + "}\n"), ["function-length"])
+        self.assertEqual(self.rules("namespace a {\nvoid C::F(int x,\n   int y) const {\n"
+                                    "  if (x) {\n" + body * 70 + "  }\n}\n}\n"),
+                         ["function-length"])
+        self.assertEqual(self.rules("A::A() : b_{1}, c_(2) {\n" + body * 70 + "}\n"),
+                         ["function-length"])
+        self.assertEqual(self.rules("namespace a {\nstruct S {\n" + "  int x;\n" * 90
+                                    + "};\nconstexpr int kX[] = {\n" + "  1,\n" * 90 + "};\n}\n"),
+                         [])
+        self.assertEqual(self.rules("int x;\n" * 801), ["file-length"])
+        self.assertEqual(style_rules({**LISTED, "compiler_core/x/a.py": "x" * 101}),
+                         ["line-length"])
+
+    def test_header_guard(self):
+        good = ("// About.\n#ifndef NPUC_COMPILER_CORE_X_A_H_\n"
+                "#define NPUC_COMPILER_CORE_X_A_H_\n#endif\n")
+        self.assertEqual(self.rules(good, "compiler_core/x/a.h"), [])
+        self.assertEqual(self.rules(good.replace("X_A", "A"), "compiler_core/x/a.h"),
+                         ["header-guard"])
+
+    def test_orphans_and_readmes(self):
+        self.assertEqual(self.rules("", "compiler_core/x/b.cc"), ["orphan"])
+        self.assertEqual(self.rules("", "compiler_core/x/aa.cc"), ["orphan"])
+        self.assertEqual(style_rules({"cache/CMakeLists.txt": "SRCS sub/a.cc",
+                                      "cache/sub/a.cc": ""}), ["readme"])
+
+    def test_ratchet_only_falls(self):
+        problem = check_style.Problem("unfinished", "a", 1, "")
+        self.assertEqual(check_style.ratchet([problem], {}), ({"unfinished": 1}, {}))
+        self.assertEqual(check_style.ratchet([problem], {"unfinished": 1}), ({}, {}))
+        self.assertEqual(check_style.ratchet([], {"unfinished": 1}), ({}, {"unfinished": 0}))
+
+    def test_blanking(self):
+        text = 'a("x\\"}", \'{\', R"(y"})") // {\n/* } */ b 1\'000'
+        blanked = blank_cpp(text)
+        self.assertEqual(len(blanked), len(text))
+        self.assertEqual("".join(blanked.split()), "a(,,)b1'000")
+
+
+class TidyKeyTest(unittest.TestCase):
+    def test_key_follows_headers(self):
+        def key(header, command="clang++ a.cc"):
+            with tree_of({"a.cc": '#include "b.h"\n', "b.h": '#include "c.h"\n',
+                          "c.h": header}) as root:
+                entry = {"directory": root, "file": os.path.join(root, "a.cc"), "command": command}
+                digests = run_tidy.Headers([root]).reached(entry["file"])
+                self.assertEqual(len(digests), 3)
+                return [d for _, d in digests]
+        self.assertEqual(key("int x;"), key("int x;"))
+        self.assertNotEqual(key("int x;"), key("int y;"))
+
+
+if __name__ == "__main__":
+    unittest.main()
