@@ -1,0 +1,179 @@
+#ifndef NPUC_SERVER_JOBS_JOB_H_
+#define NPUC_SERVER_JOBS_JOB_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace npuc {
+
+// A compile job and its events, as they are stored. Plain data; no wire types. The numbers of the
+// enumerators are stored: never change or reuse them.
+
+enum class JobState : uint8_t {
+  kQueued = 1,
+  kRunning = 2,
+  kSucceeded = 3,
+  kFailed = 4,
+  kCancelled = 5,
+  kExpired = 6,
+};
+
+// "QUEUED" ...
+absl::string_view JobStateName(JobState state);
+inline bool IsTerminal(JobState state) { return state >= JobState::kSucceeded; }
+
+enum class FailureKind : uint8_t {
+  kNone = 0,
+  kInvalidInput = 1,
+  kLimitExceeded = 2,
+  kWorkerDied = 3,
+  kInternal = 4,
+  kInputLost = 5,
+};
+
+// "INVALID_INPUT" ...
+absl::string_view FailureKindName(FailureKind kind);
+
+// An uploaded file that a job reads.
+struct JobInput {
+  std::string role;  // the config key: "MODEL_FILE", "OPT_CONFIG"
+  std::string name;  // for diagnostics
+  std::string sha256;
+  std::string md5;
+  uint64_t size_bytes = 0;
+
+  friend bool operator==(const JobInput&, const JobInput&) = default;
+};
+
+struct JobArtifact {
+  std::string name;
+  uint64_t size_bytes = 0;
+  std::string sha256;
+
+  friend bool operator==(const JobArtifact&, const JobArtifact&) = default;
+};
+
+// compiler_core's Diagnostic with its kind as text, so that old records stay readable when kinds
+// are retired.
+struct JobDiagnostic {
+  enum class Severity : uint8_t { kNote = 1, kWarning = 2, kError = 3 };
+  std::string id;  // "NPUC1203"
+  Severity severity = Severity::kError;
+  std::string file;
+  int32_t line = 0;
+  int32_t column = 0;
+  std::string node;
+  std::string op;
+  std::string message;
+  std::string limit_source;
+  std::string fix;
+
+  friend bool operator==(const JobDiagnostic&, const JobDiagnostic&) = default;
+};
+
+// What was asked for. Never changes after acceptance. The config's text is stored apart from the
+// record (JobStore::ReadConfig), since it is large and read once a run.
+struct JobSpec {
+  std::string config_name;
+  std::vector<JobInput> inputs;  // MODEL_FILE first
+  int32_t priority = 0;
+  std::map<std::string, std::string> labels;
+  absl::Duration timeout = absl::ZeroDuration();
+  bool no_cache = false;
+  std::optional<int64_t> model_info_time_seconds;  // since 1970
+
+  friend bool operator==(const JobSpec&, const JobSpec&) = default;
+};
+
+struct Job {
+  std::string id;
+  uint64_t revision = 0;  // 1 when created, one more with every stored change
+  std::string request_id;
+  std::string request_sha256;  // of the whole request: tells a repeat from a reuse of the id
+  JobSpec spec;
+  std::string output_file;  // the config's OUTPUT_FILE
+  std::string cache_key;    // CacheKey::ToString() of the result
+
+  JobState state = JobState::kQueued;
+  uint64_t accept_order = 0;  // ascending with acceptance; its place in the queue
+  uint64_t fence = 0;         // number of the newest lease; results with another are stale
+  int32_t attempts = 0;       // leases given
+  int32_t worker_losses = 0;  // leases lost with a worker
+  int32_t daemon_losses = 0;  // leases lost with a daemon
+  bool cache_hit = false;
+  std::string stage;      // of the attempt under way
+  double fraction = 0.0;  // of the attempt under way
+  FailureKind failure_kind = FailureKind::kNone;
+  // kFailed: why. kCancelled: the canceller's reason. kQueued: why it waits again.
+  std::string reason;
+  std::optional<JobState> expired_in;  // kExpired: the state in which the deadline found it
+  std::vector<JobArtifact> artifacts;
+  std::vector<JobDiagnostic> diagnostics;
+  absl::Time create_time = absl::InfinitePast();
+  absl::Time start_time = absl::InfinitePast();  // of the last attempt; InfinitePast: none yet
+  absl::Time end_time = absl::InfinitePast();    // InfinitePast: not ended
+  absl::Time deadline = absl::InfiniteFuture();
+  int64_t last_seq = 0;  // of its newest event
+
+  const JobInput& model() const { return spec.inputs.front(); }
+};
+
+struct StateChangedEvent {
+  JobState state = JobState::kQueued;
+  std::string reason;
+  FailureKind failure_kind = FailureKind::kNone;
+  bool cache_hit = false;
+  friend bool operator==(const StateChangedEvent&, const StateChangedEvent&) = default;
+};
+struct ProgressEvent {
+  std::string stage;
+  double fraction = 0.0;
+  friend bool operator==(const ProgressEvent&, const ProgressEvent&) = default;
+};
+struct LogEvent {
+  std::string text;
+  friend bool operator==(const LogEvent&, const LogEvent&) = default;
+};
+struct ArtifactEvent {
+  JobArtifact artifact;
+  friend bool operator==(const ArtifactEvent&, const ArtifactEvent&) = default;
+};
+struct DiagnosticEvent {
+  JobDiagnostic diagnostic;
+  friend bool operator==(const DiagnosticEvent&, const DiagnosticEvent&) = default;
+};
+using EventBody =
+    std::variant<StateChangedEvent, ProgressEvent, LogEvent, ArtifactEvent, DiagnosticEvent>;
+
+struct JobEvent {
+  int64_t seq = 0;  // 1, 2, 3 ... in each job, without a gap
+  absl::Time time = absl::InfinitePast();
+  int32_t attempt = 0;
+  EventBody body;
+
+  friend bool operator==(const JobEvent&, const JobEvent&) = default;
+};
+
+// Stored form. Decode: DATA_LOSS where the bytes are not such a record. Times are kept to the
+// microsecond.
+std::string EncodeJob(const Job& job);
+absl::StatusOr<Job> DecodeJob(absl::string_view bytes);
+std::string EncodeEvent(const JobEvent& event);
+absl::StatusOr<JobEvent> DecodeEvent(absl::string_view bytes);
+
+// 27 bytes: "j" and 26 Crockford base-32 digits, the first 10 of them the time in milliseconds, the
+// other 16 from `random_high` and `random_low` (40 bits of each).
+std::string MakeJobId(absl::Time time, uint64_t random_high, uint64_t random_low);
+bool IsValidJobId(absl::string_view id);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_JOBS_JOB_H_

@@ -1,0 +1,312 @@
+#include "server/jobs/job_service.h"
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/jobs/memory_job_store.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class JobServiceTest : public ::testing::Test {
+ protected:
+  JobServiceTest() { Restart(/*max_jobs=*/100); }
+
+  // A new daemon on the same store.
+  void Restart(int64_t max_jobs) {
+    service_.reset();
+    queue_ = MakePriorityQueue(max_jobs);
+    service_ = std::make_unique<JobService>(
+        JobServiceOptions{.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
+                          .random = [this] { return ++random_; },
+                          .retry = {}},
+        &store_, queue_.get());
+    service_->SetEndListener([this](const Job& job) {
+      std::lock_guard<std::mutex> lock(ended_mutex_);
+      ended_.insert(job.id);
+    });
+    ASSERT_TRUE(service_->Recover(nullptr).ok());
+  }
+
+  static NewJob Request(std::string request_id = "", int32_t priority = 0) {
+    NewJob request;
+    request.request_sha256 = "sha-of-" + request_id;
+    request.request_id = std::move(request_id);
+    request.config_text = "CORENAME: GRUS";
+    request.spec.inputs = {{.role = "MODEL_FILE", .name = "m.pb", .sha256 = "s", .md5 = "m"}};
+    request.spec.timeout = absl::Minutes(10);
+    request.spec.priority = priority;
+    return request;
+  }
+
+  std::string Submit(int32_t priority = 0) {
+    const auto submitted = service_->Submit(Request("", priority));
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    return submitted->job->id;
+  }
+
+  // The events of a job as text, checking that their numbers have no gap.
+  std::string Story(const std::string& id) {
+    std::string story;
+    int64_t due = 1;
+    const auto events = service_->ReadEvents(id, 1, 1000, 1 << 20);
+    for (const JobEvent& event : *events) {
+      EXPECT_EQ(event.seq, due++);
+      if (const auto* state = std::get_if<StateChangedEvent>(&event.body)) {
+        absl::StrAppend(&story, JobStateName(state->state), " ");
+      } else if (const auto* log = std::get_if<LogEvent>(&event.body)) {
+        absl::StrAppend(&story, log->text, " ");
+      }
+    }
+    return story;
+  }
+
+  std::atomic<int64_t> now_seconds_ = 1'700'000'000;
+  uint64_t random_ = 0;
+  MemoryJobStore store_;
+  std::unique_ptr<JobQueue> queue_;
+  std::unique_ptr<JobService> service_;
+  std::mutex ended_mutex_;
+  std::set<std::string> ended_;  // guarded by ended_mutex_
+};
+
+TEST_F(JobServiceTest, AJobFromSubmitToSuccess) {
+  const std::string id = Submit();
+  EXPECT_EQ(*service_->Position(id), 0);
+  const auto leased = *service_->TryLease();
+  ASSERT_TRUE(leased.has_value());
+  EXPECT_EQ(leased->job->id, id);
+  EXPECT_EQ(service_->GetCounts().running, 1);
+  EXPECT_FALSE(service_->Position(id).has_value());
+  EXPECT_TRUE(service_->IsCurrent(leased->lease));
+  ASSERT_TRUE(service_->Append(leased->lease, {LogEvent{"hello"}}).ok());
+  ASSERT_TRUE(service_->Finish(leased->lease, {LogEvent{"bye"}}, {.succeeded = true}).ok());
+  EXPECT_FALSE(service_->IsCurrent(leased->lease));
+  EXPECT_EQ((*service_->Get(id))->state, JobState::kSucceeded);
+  EXPECT_EQ(Story(id), "QUEUED RUNNING hello bye SUCCEEDED ");
+  EXPECT_EQ(service_->GetCounts().running, 0);
+  EXPECT_TRUE(ended_.contains(id));
+}
+
+TEST_F(JobServiceTest, RequestIdsAreIdempotent) {
+  const auto first = *service_->Submit(Request("r1"));
+  EXPECT_FALSE(first.already_existed);
+  const auto second = *service_->Submit(Request("r1"));
+  EXPECT_TRUE(second.already_existed);
+  EXPECT_EQ(second.job->id, first.job->id);
+  Restart(100);
+  EXPECT_EQ((*service_->Submit(Request("r1"))).job->id, first.job->id);
+  NewJob other = Request("r1");
+  other.request_sha256 = "different";
+  const auto reused = service_->Submit(std::move(other));
+  EXPECT_EQ(reused.status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(ErrorDetailsOf(reused.status())->metadata.at("job_id"), first.job->id);
+  EXPECT_EQ(service_->GetCounts().queued, 1);
+}
+
+TEST_F(JobServiceTest, ConcurrentSendsOfOneRequestIdMakeOneJob) {
+  std::vector<std::thread> threads;
+  std::mutex mutex;
+  std::set<std::string> ids;
+  std::atomic<int> created = 0;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < 50; ++j) {
+        const auto submitted = service_->Submit(Request("same"));
+        ASSERT_TRUE(submitted.ok()) << submitted.status();
+        if (!submitted->already_existed) ++created;
+        std::lock_guard<std::mutex> lock(mutex);
+        ids.insert(submitted->job->id);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(ids.size(), 1u);
+  EXPECT_EQ(created, 1);
+  EXPECT_EQ(service_->GetCounts().queued, 1);
+}
+
+TEST_F(JobServiceTest, QueueFullLeavesNothingBehind) {
+  Restart(/*max_jobs=*/1);
+  const std::string id = Submit();
+  const auto refused = service_->Submit(Request("r2"));
+  EXPECT_EQ(ErrorDetailsOf(refused.status())->reason, "QUEUE_FULL");
+  EXPECT_EQ(*store_.FindRequest("r2"), std::nullopt);
+  ASSERT_TRUE(service_->Cancel(id, "").ok());
+  EXPECT_TRUE(service_->Submit(Request("r2")).ok());
+}
+
+TEST_F(JobServiceTest, AFailedWriteAcceptsNothing) {
+  Restart(/*max_jobs=*/1);
+  store_.FailNextApplies(1);
+  EXPECT_FALSE(service_->Submit(Request("r1")).ok());
+  EXPECT_FALSE((*service_->TryLease()).has_value());
+  EXPECT_TRUE(service_->Submit(Request("r1")).ok());  // its place was given back
+  store_.FailNextApplies(1);
+  EXPECT_FALSE(service_->TryLease().ok());
+  const auto leased = *service_->TryLease();
+  ASSERT_TRUE(leased.has_value());
+  store_.FailNextApplies(1);
+  EXPECT_FALSE(service_->Finish(leased->lease, {}, {.succeeded = true}).ok());
+  EXPECT_TRUE(service_->IsCurrent(leased->lease));
+  EXPECT_TRUE(service_->Finish(leased->lease, {}, {.succeeded = true}).ok());
+}
+
+TEST_F(JobServiceTest, RestartPutsRunningJobsBackInTheirOldPlace) {
+  const std::string first = Submit();
+  const std::string second = Submit();
+  const std::string urgent = Submit(/*priority=*/5);
+  ASSERT_EQ((*service_->TryLease())->job->id, urgent);
+  const auto stale = (*service_->TryLease())->lease;
+  ASSERT_EQ(stale.job_id, first);
+  ASSERT_TRUE(service_->Append(stale, {LogEvent{"half"}}).ok());
+  Restart(100);
+  EXPECT_TRUE(absl::IsAborted(service_->Finish(stale, {}, {.succeeded = true})));
+  EXPECT_EQ(*service_->Position(urgent), 0);
+  EXPECT_EQ(*service_->Position(first), 1);
+  EXPECT_EQ(*service_->Position(second), 2);
+  const std::string newest = Submit();
+  EXPECT_EQ(*service_->Position(newest), 3);
+  EXPECT_GT(newest, second);
+  (void)service_->TryLease();
+  const auto again = *service_->TryLease();
+  ASSERT_EQ(again->job->id, first);
+  ASSERT_TRUE(service_->Finish(again->lease, {}, {.succeeded = true}).ok());
+  EXPECT_EQ(Story(first), "QUEUED RUNNING half QUEUED RUNNING SUCCEEDED ");
+  EXPECT_EQ((*service_->Get(first))->attempts, 2);
+}
+
+TEST_F(JobServiceTest, CancelOfWaitingRunningAndEndedJobs) {
+  const std::string waiting = Submit();
+  EXPECT_EQ((*service_->Cancel(waiting, "why"))->state, JobState::kCancelled);
+  EXPECT_FALSE((*service_->TryLease()).has_value());
+  const std::string running = Submit();
+  const auto leased = *service_->TryLease();
+  EXPECT_EQ((*service_->Cancel(running, ""))->state, JobState::kCancelled);
+  EXPECT_TRUE(ended_.contains(running));
+  EXPECT_TRUE(absl::IsAborted(service_->Finish(leased->lease, {}, {.succeeded = true})));
+  EXPECT_EQ((*service_->Cancel(running, "again"))->state, JobState::kCancelled);
+  EXPECT_EQ(Story(running), "QUEUED RUNNING CANCELLED ");
+  EXPECT_TRUE(absl::IsNotFound(service_->Cancel("j-unknown", "").status()));
+}
+
+TEST_F(JobServiceTest, DeadlinesExpireJobs) {
+  const std::string waiting = Submit();
+  const std::string running = Submit(/*priority=*/1);
+  const auto leased = *service_->TryLease();
+  ASSERT_EQ(leased->job->id, running);
+  now_seconds_ += 599;
+  ASSERT_TRUE(service_->ExpireDue().ok());
+  EXPECT_EQ((*service_->Get(waiting))->state, JobState::kQueued);
+  now_seconds_ += 1;
+  ASSERT_TRUE(service_->ExpireDue().ok());
+  EXPECT_EQ((*service_->Get(waiting))->expired_in, JobState::kQueued);
+  EXPECT_EQ((*service_->Get(running))->expired_in, JobState::kRunning);
+  EXPECT_FALSE(service_->IsCurrent(leased->lease));
+  EXPECT_FALSE((*service_->TryLease()).has_value());
+}
+
+TEST_F(JobServiceTest, ALostWorkerIsRetriedThenFails) {
+  const std::string id = Submit();
+  for (int i = 0; i < 3; ++i) {
+    const auto leased = *service_->TryLease();
+    ASSERT_TRUE(leased.has_value()) << i;
+    ASSERT_TRUE(service_->Lose(leased->lease, LossKind::kWorker, "killed", {}).ok());
+  }
+  EXPECT_FALSE((*service_->TryLease()).has_value());
+  const auto job = *service_->Get(id);
+  EXPECT_EQ(job->failure_kind, FailureKind::kWorkerDied);
+  EXPECT_THAT(job->reason, HasSubstr("killed"));
+}
+
+TEST_F(JobServiceTest, WatchersAreToldUntilTheyUnsubscribe) {
+  const std::string id = Submit();
+  int told = 0;
+  ChangeHub::Subscription subscription = service_->hub().Subscribe(id, [&] { ++told; });
+  const auto leased = *service_->TryLease();
+  EXPECT_EQ(told, 1);
+  ASSERT_TRUE(service_->Append(leased->lease, {LogEvent{"x"}}).ok());
+  EXPECT_EQ(told, 2);
+  subscription.Reset();
+  EXPECT_EQ(service_->hub().subscription_count(), 0u);
+  ASSERT_TRUE(service_->Finish(leased->lease, {}, {.succeeded = true}).ok());
+  EXPECT_EQ(told, 2);
+}
+
+TEST_F(JobServiceTest, CachedJobsNeverWait) {
+  NewJob request = Request("r");
+  request.cached = NewJob::Cached{.artifacts = {{"model.h", 3, "x"}}};
+  const auto submitted = *service_->Submit(std::move(request));
+  EXPECT_EQ(submitted.job->state, JobState::kSucceeded);
+  EXPECT_EQ(service_->GetCounts().queued, 0);
+  EXPECT_EQ((*service_->Cancel(submitted.job->id, ""))->state, JobState::kSucceeded);
+  EXPECT_EQ(Story(submitted.job->id), "QUEUED SUCCEEDED ");
+}
+
+// Many threads submit, lease, lose, finish, cancel and expire at once: each job ends exactly once.
+TEST_F(JobServiceTest, EveryAcceptedJobEndsOnceUnderConcurrency) {
+  Restart(/*max_jobs=*/100000);
+  constexpr int kJobs = 200;
+  std::mutex mutex;
+  std::vector<std::string> ids;
+  std::vector<std::thread> submitters;
+  std::vector<std::thread> runners;
+  for (int t = 0; t < 2; ++t) {
+    submitters.emplace_back([&] {
+      for (int i = 0; i < kJobs; ++i) {
+        const std::string id = Submit(i % 3);
+        std::lock_guard<std::mutex> lock(mutex);
+        ids.push_back(id);
+      }
+    });
+  }
+  for (int t = 0; t < 3; ++t) {
+    runners.emplace_back([&, t] {
+      int turn = t;
+      while (true) {
+        const auto leased = service_->WaitAndLease();
+        ASSERT_TRUE(leased.ok());
+        if (!leased->has_value()) return;
+        const Lease& lease = (*leased)->lease;
+        (void)service_->Append(lease, {LogEvent{"x"}});
+        if (++turn % 5 == 0) {
+          (void)service_->Lose(lease, LossKind::kWorker, "test", {});
+        } else if (turn % 7 == 0) {
+          (void)service_->Cancel(lease.job_id, "");
+          EXPECT_TRUE(absl::IsAborted(service_->Finish(lease, {}, {.succeeded = true})));
+        } else {
+          (void)service_->Finish(lease, {}, {.succeeded = true});
+        }
+      }
+    });
+  }
+  for (std::thread& thread : submitters) thread.join();
+  while (true) {
+    std::this_thread::yield();
+    std::lock_guard<std::mutex> lock(ended_mutex_);
+    if (ended_.size() == ids.size()) break;
+  }
+  service_->StopLeasing();
+  for (std::thread& thread : runners) thread.join();
+  for (const std::string& id : ids) {
+    int ends = 0;
+    const auto events = service_->ReadEvents(id, 1, 1000, 1 << 20);
+    for (const JobEvent& event : *events) {
+      const auto* state = std::get_if<StateChangedEvent>(&event.body);
+      if (state != nullptr && IsTerminal(state->state)) ++ends;
+    }
+    EXPECT_EQ(ends, 1) << id;
+  }
+  EXPECT_EQ(service_->GetCounts().running, 0);
+  EXPECT_EQ(service_->GetCounts().queued, 0);
+}
+
+}  // namespace
+}  // namespace npuc

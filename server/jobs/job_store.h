@@ -1,0 +1,81 @@
+#ifndef NPUC_SERVER_JOBS_JOB_STORE_H_
+#define NPUC_SERVER_JOBS_JOB_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/jobs/job.h"
+
+namespace npuc {
+
+// One change of one job.
+struct JobChange {
+  Job job;                       // the whole record after the change
+  std::vector<JobEvent> events;  // appended; numbered on from the record before
+  // With the first change of a job (job.revision == 1) only.
+  std::optional<std::string> config_text;
+};
+
+struct JobListQuery {
+  std::vector<JobState> states;  // empty: all
+  std::string before_id;         // only ids less than this; empty: from the newest on
+  size_t limit = 50;
+};
+
+struct JobPage {
+  std::vector<Job> jobs;    // descending ids, without diagnostics
+  std::string next_before;  // for the next page; empty: no more
+};
+
+// Where jobs, their events and request ids are kept. One conformance suite
+// (job_store_conformance_test.cc) holds for every implementation. Everything that decides between
+// jobs or callers (uniqueness of request ids, who changed a job first) is decided here, so that
+// several daemons may one day share a store.
+//
+// Thread-safe; calls may block on disk or network. Errors besides those below: INTERNAL for I/O
+// errors (the change may or may not be there after a restart), DATA_LOSS for a damaged record.
+class JobStore {
+ public:
+  virtual ~JobStore() = default;
+
+  // Makes one change, wholly or not at all, and returns OK once it survives a crash of the machine.
+  // job.revision must be one more than the stored one (1: the job must not be there yet), and the
+  // events' numbers must follow the stored last_seq up to job.last_seq; else ABORTED, nothing
+  // changed. ALREADY_EXISTS: revision 1 and the request id is taken by another job. Concurrent
+  // calls share one synced write.
+  virtual absl::Status Apply(const JobChange& change) = 0;
+
+  // NOT_FOUND.
+  virtual absl::StatusOr<Job> Read(absl::string_view job_id) const = 0;
+  // The config's text. NOT_FOUND.
+  virtual absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const = 0;
+  // The job that a request id made; nullopt where there is none.
+  virtual absl::StatusOr<std::optional<std::string>> FindRequest(
+      absl::string_view request_id) const = 0;
+  // Looks at a bounded number of records, so a page may be shorter than limit and still have a
+  // next one.
+  virtual absl::StatusOr<JobPage> List(const JobListQuery& query) const = 0;
+  // Events numbered from_seq on, ascending: at most max_count, and no more after max_bytes of
+  // stored form (but at least one where there is one). Empty where there is none.
+  virtual absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id,
+                                                           int64_t from_seq, size_t max_count,
+                                                           size_t max_bytes) const = 0;
+  // Calls `visit` with each job that has not ended, in no certain order, until it returns an
+  // error, which is returned. Not to be called beside Apply.
+  virtual absl::Status ForEachLive(const std::function<absl::Status(Job job)>& visit) const = 0;
+};
+
+// The rule of Apply about revision and event numbers, for implementations. `stored` is null where
+// the job is not there.
+absl::Status CheckChange(const JobChange& change, const Job* stored);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_JOBS_JOB_STORE_H_

@@ -1,0 +1,284 @@
+#include "server/jobs/rocksdb_job_store.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <mutex>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "rocksdb/db.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/options.h"
+#include "rocksdb/table.h"
+#include "rocksdb/write_batch.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc {
+namespace {
+
+enum Family : size_t { kDefault, kJobs, kConfigs, kEvents, kRequests, kLive, kFamilies };
+constexpr std::array<const char*, kFamilies> kFamilyNames = {"default", "jobs",     "configs",
+                                                             "events",  "requests", "live"};
+constexpr char kFormatKey[] = "format";
+
+// Apply calls for one job, or one request id, are made one after another; others run at once.
+constexpr size_t kStripes = 256;
+
+// A page of List looks at no more records than this.
+constexpr size_t kMaxRecordsPerPage = 20000;
+
+rocksdb::Slice ToSlice(absl::string_view text) { return {text.data(), text.size()}; }
+absl::string_view FromSlice(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
+
+absl::Status FromRocks(const rocksdb::Status& status, absl::string_view what) {
+  if (status.ok()) return absl::OkStatus();
+  const std::string text = absl::StrCat("job store: ", what, ": ", status.ToString());
+  if (status.IsCorruption()) {
+    return ServiceError(absl::StatusCode::kDataLoss, text, {.reason = "STORE_FAILED"});
+  }
+  if (status.IsNoSpace()) {
+    return ServiceError(absl::StatusCode::kResourceExhausted, text,
+                        {.reason = "STORAGE_FULL", .retry_delay = absl::Seconds(30)});
+  }
+  return ServiceError(absl::StatusCode::kInternal, text, {.reason = "STORE_FAILED"});
+}
+
+std::string EventKey(absl::string_view job_id, int64_t seq) {
+  std::string key = absl::StrCat(job_id, "/");
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    key.push_back(static_cast<char>((static_cast<uint64_t>(seq) >> shift) & 0xff));
+  }
+  return key;
+}
+
+rocksdb::Options DatabaseOptions() {
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  options.create_missing_column_families = true;
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  options.paranoid_checks = true;
+  options.max_open_files = 256;
+  options.max_total_wal_size = uint64_t{128} << 20;
+  options.keep_log_file_num = 4;
+  options.max_background_jobs = 2;
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::ColumnFamilyOptions options;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  options.write_buffer_size = size_t{32} << 20;
+  options.compression = rocksdb::kLZ4Compression;
+  return options;
+}
+
+}  // namespace
+
+struct RocksDbJobStore::Impl {
+  std::unique_ptr<rocksdb::DB> db;
+  std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
+  // Held while a change is checked and written, so that nothing comes between the two.
+  std::array<std::mutex, kStripes> stripes;
+
+  ~Impl() {
+    if (db == nullptr) return;
+    for (rocksdb::ColumnFamilyHandle* family : families) {
+      if (family != nullptr) db->DestroyColumnFamilyHandle(family);
+    }
+    db->Close();
+  }
+
+  std::mutex& StripeOf(absl::string_view kind, absl::string_view name) {
+    return stripes[std::hash<std::string>()(absl::StrCat(kind, name)) % kStripes];
+  }
+
+  absl::StatusOr<std::optional<std::string>> Get(Family family, absl::string_view key) const {
+    std::string value;
+    const rocksdb::Status status =
+        db->Get(rocksdb::ReadOptions(), families[family], ToSlice(key), &value);
+    if (status.IsNotFound()) return std::nullopt;
+    RETURN_IF_ERROR(FromRocks(status, "read"));
+    return value;
+  }
+
+  absl::Status CheckFormat();
+  absl::Status ApplyLocked(const JobChange& change);
+  std::unique_ptr<rocksdb::Iterator> Iterate(Family family) const {
+    return std::unique_ptr<rocksdb::Iterator>(
+        db->NewIterator(rocksdb::ReadOptions(), families[family]));
+  }
+};
+
+absl::Status RocksDbJobStore::Impl::CheckFormat() {
+  ASSIGN_OR_RETURN(const std::optional<std::string> format, Get(kDefault, kFormatKey));
+  if (!format.has_value()) {
+    // Nobody writes before this, so a database without a format but with jobs is not ours.
+    const std::unique_ptr<rocksdb::Iterator> jobs = Iterate(kJobs);
+    jobs->SeekToFirst();
+    if (jobs->Valid()) {
+      return absl::DataLossError("job store: it holds jobs but no format version");
+    }
+    rocksdb::WriteOptions options;
+    options.sync = true;
+    return FromRocks(db->Put(options, families[kDefault], kFormatKey, kFormatVersion),
+                     "write the format version");
+  }
+  if (*format != kFormatVersion) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "job store: it has format version '", *format, "', this npucd reads '", kFormatVersion,
+        "'; start the npucd that wrote it, or use another --data-dir"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std::string& path) {
+  const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(size_t{64} << 20);
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (const char* name : kFamilyNames) descriptors.emplace_back(name, FamilyOptions(cache));
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(DatabaseOptions(), path, descriptors, &handles, &db);
+  if (!status.ok()) {
+    const std::string text = status.ToString();
+    if (status.IsIOError() && absl::StrContains(text, "lock")) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("job store: another process uses ", path, ": ", text));
+    }
+    if (status.IsInvalidArgument() && absl::StrContains(text, "Column families not opened")) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("job store: a newer npucd wrote ", path, ": ", text));
+    }
+    return FromRocks(status, absl::StrCat("open ", path));
+  }
+  auto impl = std::make_unique<Impl>();
+  impl->db.reset(db);
+  std::copy(handles.begin(), handles.end(), impl->families.begin());
+  RETURN_IF_ERROR(impl->CheckFormat());
+  return std::unique_ptr<RocksDbJobStore>(new RocksDbJobStore(std::move(impl)));
+}
+
+RocksDbJobStore::RocksDbJobStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RocksDbJobStore::~RocksDbJobStore() = default;
+
+absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
+  const Job& job = change.job;
+  ASSIGN_OR_RETURN(const std::optional<std::string> record, Get(kJobs, job.id));
+  if (record.has_value()) {
+    ASSIGN_OR_RETURN(const Job stored, DecodeJob(*record));
+    RETURN_IF_ERROR(CheckChange(change, &stored));
+  } else {
+    RETURN_IF_ERROR(CheckChange(change, nullptr));
+  }
+  rocksdb::WriteBatch batch;
+  if (!record.has_value()) {
+    if (!job.request_id.empty()) {
+      ASSIGN_OR_RETURN(const std::optional<std::string> owner, Get(kRequests, job.request_id));
+      if (owner.has_value()) return absl::AlreadyExistsError("the request id is taken");
+      batch.Put(families[kRequests], job.request_id, job.id);
+    }
+    batch.Put(families[kConfigs], job.id, change.config_text.value_or(""));
+    if (!IsTerminal(job.state)) batch.Put(families[kLive], job.id, "");
+  } else if (IsTerminal(job.state)) {
+    batch.Delete(families[kLive], job.id);
+  }
+  batch.Put(families[kJobs], job.id, EncodeJob(job));
+  for (const JobEvent& event : change.events) {
+    batch.Put(families[kEvents], EventKey(job.id, event.seq), EncodeEvent(event));
+  }
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return FromRocks(db->Write(options, &batch), "write");
+}
+
+absl::Status RocksDbJobStore::Apply(const JobChange& change) {
+  std::mutex& job_stripe = impl_->StripeOf("j", change.job.id);
+  std::mutex& request_stripe = impl_->StripeOf("r", change.job.request_id);
+  const bool locks_request = change.job.revision == 1 && !change.job.request_id.empty();
+  if (!locks_request || &job_stripe == &request_stripe) {
+    std::lock_guard<std::mutex> lock(job_stripe);
+    return impl_->ApplyLocked(change);
+  }
+  std::scoped_lock lock(job_stripe, request_stripe);
+  return impl_->ApplyLocked(change);
+}
+
+absl::StatusOr<Job> RocksDbJobStore::Read(absl::string_view job_id) const {
+  ASSIGN_OR_RETURN(const std::optional<std::string> record, impl_->Get(kJobs, job_id));
+  if (!record.has_value()) return JobNotFound(job_id);
+  return DecodeJob(*record);
+}
+
+absl::StatusOr<std::string> RocksDbJobStore::ReadConfig(absl::string_view job_id) const {
+  ASSIGN_OR_RETURN(std::optional<std::string> text, impl_->Get(kConfigs, job_id));
+  if (!text.has_value()) return JobNotFound(job_id);
+  return *std::move(text);
+}
+
+absl::StatusOr<std::optional<std::string>> RocksDbJobStore::FindRequest(
+    absl::string_view request_id) const {
+  return impl_->Get(kRequests, request_id);
+}
+
+absl::StatusOr<JobPage> RocksDbJobStore::List(const JobListQuery& query) const {
+  const std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kJobs);
+  if (query.before_id.empty()) {
+    it->SeekToLast();
+  } else {
+    it->SeekForPrev(query.before_id);
+    if (it->Valid() && FromSlice(it->key()) == query.before_id) it->Prev();
+  }
+  JobPage page;
+  std::string last_seen;
+  for (size_t seen = 0; it->Valid(); it->Prev(), ++seen) {
+    if (page.jobs.size() == query.limit || seen == kMaxRecordsPerPage) {
+      page.next_before = last_seen;
+      break;
+    }
+    last_seen = it->key().ToString();
+    ASSIGN_OR_RETURN(Job job, DecodeJob(FromSlice(it->value())));
+    if (!query.states.empty() &&
+        std::find(query.states.begin(), query.states.end(), job.state) == query.states.end()) {
+      continue;
+    }
+    job.diagnostics.clear();
+    page.jobs.push_back(std::move(job));
+  }
+  RETURN_IF_ERROR(FromRocks(it->status(), "list"));
+  return page;
+}
+
+absl::StatusOr<std::vector<JobEvent>> RocksDbJobStore::ReadEvents(absl::string_view job_id,
+                                                                  int64_t from_seq,
+                                                                  size_t max_count,
+                                                                  size_t max_bytes) const {
+  const std::string prefix = absl::StrCat(job_id, "/");
+  const std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kEvents);
+  std::vector<JobEvent> events;
+  size_t bytes = 0;
+  for (it->Seek(EventKey(job_id, std::max<int64_t>(from_seq, 1)));
+       it->Valid() && events.size() < max_count && it->key().starts_with(prefix); it->Next()) {
+    bytes += it->value().size();
+    if (!events.empty() && bytes > max_bytes) break;
+    ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(FromSlice(it->value())));
+    events.push_back(std::move(event));
+  }
+  RETURN_IF_ERROR(FromRocks(it->status(), "read events"));
+  return events;
+}
+
+absl::Status RocksDbJobStore::ForEachLive(const std::function<absl::Status(Job job)>& visit) const {
+  const std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kLive);
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    ASSIGN_OR_RETURN(Job job, Read(FromSlice(it->key())));
+    RETURN_IF_ERROR(visit(std::move(job)));
+  }
+  return FromRocks(it->status(), "list live jobs");
+}
+
+}  // namespace npuc

@@ -1,0 +1,55 @@
+#ifndef NPUC_SERVER_JOBS_ROCKSDB_JOB_STORE_H_
+#define NPUC_SERVER_JOBS_ROCKSDB_JOB_STORE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/jobs/job_store.h"
+
+namespace npuc {
+
+// A JobStore in one RocksDB database. RocksDB's types stay in the .cc.
+//
+// Column families and keys; a job id is 27 bytes, '/' is not in one:
+//
+//   default    "format"                            "1"
+//   jobs       <job id>                            EncodeJob
+//   configs    <job id>                            the config's text; never rewritten
+//   events     <job id> '/' <seq, 8 bytes BE>      EncodeEvent
+//   requests   <request id>                        <job id>
+//   live       <job id>                            "" while the job has not ended
+//
+// A change is one WriteBatch written with sync = true; RocksDB's write queue makes one fsync of
+// what several threads write at once (group commit). Log recovery is kTolerateCorruptedTailRecords:
+// a torn record at the log's very end is a write that was never answered and is dropped; damage
+// anywhere else refuses to open, since skipping it would lose accepted jobs in silence.
+class RocksDbJobStore : public JobStore {
+ public:
+  static constexpr char kFormatVersion[] = "1";
+
+  // Opens or makes the database in `path`. FAILED_PRECONDITION: another process has it open, or it
+  // is of another format version (the message names both). DATA_LOSS: it is damaged.
+  static absl::StatusOr<std::unique_ptr<RocksDbJobStore>> Open(const std::string& path);
+  ~RocksDbJobStore() override;
+
+  absl::Status Apply(const JobChange& change) override;
+  absl::StatusOr<Job> Read(absl::string_view job_id) const override;
+  absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
+  absl::StatusOr<std::optional<std::string>> FindRequest(
+      absl::string_view request_id) const override;
+  absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
+  absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
+                                                   size_t max_count,
+                                                   size_t max_bytes) const override;
+  absl::Status ForEachLive(const std::function<absl::Status(Job job)>& visit) const override;
+
+ private:
+  struct Impl;
+  explicit RocksDbJobStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_JOBS_ROCKSDB_JOB_STORE_H_

@@ -1,0 +1,178 @@
+#include "server/jobs/rocksdb_job_store.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rocksdb/db.h"
+#include "server/jobs/transitions.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class RocksDbJobStoreTest : public ::testing::Test {
+ protected:
+  RocksDbJobStoreTest() {
+    std::string pattern = ::testing::TempDir() + "/rocksdb_job_store_XXXXXX";
+    path_ = mkdtemp(pattern.data());
+  }
+  ~RocksDbJobStoreTest() override { std::filesystem::remove_all(path_); }
+
+  std::string path_;
+};
+
+NewJob Request(std::string request_id) {
+  NewJob request;
+  request.request_id = std::move(request_id);
+  request.config_text = "CORENAME: GRUS";
+  request.spec.inputs = {{.role = "MODEL_FILE", .name = "m.pb", .sha256 = "s", .md5 = "m"}};
+  request.spec.timeout = absl::Minutes(10);
+  return request;
+}
+
+// Writes jobs from four threads for ever, and reports each one that was acknowledged: one write of
+// fixed length below PIPE_BUF, so lines of threads do not mix and none is half there.
+[[noreturn]] void WriteJobsUntilKilled(const std::string& path, int round, int report_fd) {
+  auto store = RocksDbJobStore::Open(path);
+  if (!store.ok()) _exit(3);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0;; ++i) {
+        const std::string id = absl::StrCat("j", 100 + round, "-", t, "-", 100000 + i);
+        const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+        JobChange change = CreateJob(Request("req-" + id), id, 1, now);
+        if (!(*store)->Apply(change).ok()) _exit(4);
+        const std::string line = id + "\n";
+        if (write(report_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+          _exit(5);
+        }
+        change = *LeaseJob(change.job, now);
+        if (!(*store)->Apply(change).ok()) _exit(6);
+      }
+    });
+  }
+  while (true) pause();
+}
+
+TEST_F(RocksDbJobStoreTest, NothingAcknowledgedIsLostByKill9) {
+  std::set<std::string> acknowledged;
+  for (int round = 0; round < 4; ++round) {
+    int report[2];
+    ASSERT_EQ(pipe(report), 0);
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      close(report[0]);
+      WriteJobsUntilKilled(path_, round, report[1]);
+    }
+    close(report[1]);
+    // Kill it in the middle of its writes, after a number of answers that differs each time.
+    std::string lines;
+    char buffer[4096];
+    const size_t enough = 2000 + 3000 * static_cast<size_t>(round);
+    ssize_t got = 0;
+    bool killed = false;
+    while ((got = read(report[0], buffer, sizeof(buffer))) > 0) {
+      lines.append(buffer, static_cast<size_t>(got));
+      if (!killed && lines.size() >= enough) {
+        kill(child, SIGKILL);
+        killed = true;
+      }
+    }
+    close(report[0]);
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "the child ended by itself: " << WEXITSTATUS(status);
+    for (size_t begin = 0, end; (end = lines.find('\n', begin)) != std::string::npos;
+         begin = end + 1) {
+      acknowledged.insert(lines.substr(begin, end - begin));
+    }
+    auto store = RocksDbJobStore::Open(path_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    for (const std::string& id : acknowledged) {
+      const auto job = (*store)->Read(id);
+      ASSERT_TRUE(job.ok()) << id << ": " << job.status();
+      EXPECT_EQ(*(*store)->FindRequest("req-" + id), id);
+      EXPECT_EQ(*(*store)->ReadConfig(id), "CORENAME: GRUS");
+      // The record and its events are of one batch.
+      const auto events = *(*store)->ReadEvents(id, 1, 100, 1 << 20);
+      EXPECT_EQ(static_cast<int64_t>(events.size()), job->last_seq);
+    }
+  }
+  EXPECT_GT(acknowledged.size(), 500u);
+}
+
+TEST_F(RocksDbJobStoreTest, ASecondOpenIsRefused) {
+  auto first = RocksDbJobStore::Open(path_);
+  ASSERT_TRUE(first.ok());
+  const auto second = RocksDbJobStore::Open(path_);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RocksDbJobStoreTest, AnotherFormatVersionIsRefused) {
+  { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
+  {
+    std::vector<std::string> names;
+    ASSERT_TRUE(rocksdb::DB::ListColumnFamilies(rocksdb::Options(), path_, &names).ok());
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    for (const std::string& name : names) families.emplace_back(name, rocksdb::Options());
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), path_, families, &handles, &db).ok());
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "2").ok());
+    for (rocksdb::ColumnFamilyHandle* handle : handles) db->DestroyColumnFamilyHandle(handle);
+    delete db;
+  }
+  const auto opened = RocksDbJobStore::Open(path_);
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'2'"));
+}
+
+TEST_F(RocksDbJobStoreTest, ATornTailIsDroppedAndDamageBeforeItIsRefused) {
+  {
+    auto store = RocksDbJobStore::Open(path_);
+    ASSERT_TRUE(store.ok());
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(
+          (*store)->Apply(CreateJob(Request(""), absl::StrCat("j", 100 + i), 1, absl::Now())).ok());
+    }
+  }
+  std::filesystem::path log;
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    if (entry.path().extension() == ".log" && entry.file_size() > 0) log = entry.path();
+  }
+  ASSERT_FALSE(log.empty());
+  const auto size = std::filesystem::file_size(log);
+  std::filesystem::copy(path_, path_ + "_damaged", std::filesystem::copy_options::recursive);
+
+  std::filesystem::resize_file(log, size - 20);
+  {
+    auto store = RocksDbJobStore::Open(path_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    EXPECT_TRUE((*store)->Read("j118").ok());
+    EXPECT_FALSE((*store)->Read("j119").ok());
+  }
+  {
+    const auto damaged = std::filesystem::path(path_ + "_damaged") / log.filename();
+    std::fstream file(damaged, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(size / 2));
+    file.write("\xff\xfe\xfd\xfc", 4);
+  }
+  EXPECT_FALSE(RocksDbJobStore::Open(path_ + "_damaged").ok());
+  std::filesystem::remove_all(path_ + "_damaged");
+}
+
+}  // namespace
+}  // namespace npuc
