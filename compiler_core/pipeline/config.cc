@@ -1,0 +1,165 @@
+#include "compiler_core/pipeline/config.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/pipeline/config_keys.h"
+#include "compiler_core/pipeline/config_rules.h"
+#include "compiler_core/pipeline/config_values.h"
+#include "compiler_core/pipeline/config_yaml.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc {
+namespace {
+
+void ReportUnknownKey(const ConfigNode& key, ConfigReporter& reporter) {
+  std::vector<absl::string_view> known;
+  for (const ConfigKey& entry : AllConfigKeys()) known.push_back(entry.name);
+  reporter.Add(DiagnosticKind::kConfigUnknownKey, {key.line, key.column},
+               absl::StrCat("unknown key '", Printable(key.text, 80), "'"),
+               reporter.Suggest(key.text, known, "remove the line"));
+}
+
+std::optional<Framework> FrameworkOf(const ConfigSettings& settings) {
+  if (settings.present.count("FRAMEWORK") == 0) return Framework::kTensorFlow;
+  const ConfigSetting* setting = settings.Find("FRAMEWORK");
+  if (setting == nullptr) return std::nullopt;
+  for (Framework framework : {Framework::kTensorFlow, Framework::kTorchScript, Framework::kTfLite,
+                              Framework::kOnnx, Framework::kCaffe}) {
+    if (setting->text == FrameworkName(framework)) return framework;
+  }
+  return std::nullopt;
+}
+
+// Reads each value by its key's type; nothing between keys is looked at.
+ConfigSettings ReadSettings(const ConfigNode& root, ConfigReporter& reporter) {
+  ConfigSettings all;
+  for (size_t i = 0; i + 1 < root.items.size(); i += 2) {
+    const ConfigNode& key_node = root.items[i];
+    if (key_node.kind != ConfigNode::Kind::kScalar) continue;  // reported with the syntax
+    const ConfigKey* key = FindConfigKey(key_node.text);
+    if (key == nullptr) {
+      ReportUnknownKey(key_node, reporter);
+      continue;
+    }
+    const ConfigPlace key_place{key_node.line, key_node.column};
+    if (!all.present.emplace(key->name, key_place).second) continue;  // reported with the syntax
+    const ConfigNode& value = root.items[i + 1];
+    ConfigSetting setting;
+    setting.key = key;
+    setting.key_place = key_place;
+    setting.place = {value.line, value.column};
+    if (ReadConfigValue(value, reporter, setting)) {
+      all.settings.emplace(key->name, std::move(setting));
+    }
+  }
+  if (const ConfigSetting* core = all.Find("CORENAME")) all.core = FindCore(core->text);
+  all.framework = FrameworkOf(all);
+  return all;
+}
+
+std::vector<std::string> TextsOf(const ConfigSettings& all, absl::string_view key) {
+  std::vector<std::string> out;
+  if (const ConfigSetting* setting = all.Find(key)) {
+    for (const ConfigName& name : setting->names) out.push_back(name.text);
+  }
+  return out;
+}
+
+std::string TextOr(const ConfigSettings& all, absl::string_view key, absl::string_view fallback) {
+  const ConfigSetting* setting = all.Find(key);
+  return setting == nullptr ? std::string(fallback) : setting->text;
+}
+
+bool FlagOf(const ConfigSettings& all, absl::string_view key) {
+  const ConfigSetting* setting = all.Find(key);
+  return setting != nullptr && setting->flag;
+}
+
+// The options of a config in which no error was found.
+ParsedConfig MakeConfig(const ConfigSettings& all) {
+  ParsedConfig config;
+  CompileOptions& options = config.options;
+  options.core = std::string(all.core->name);
+  options.npu_unit =
+      TextOr(all, "NPU_UNIT", all.core->npu_units.empty() ? "" : all.core->npu_units[0]);
+  options.framework = *all.framework;
+  for (const auto& [key, role] :
+       {std::pair("MODEL_FILE", "MODEL_FILE"), std::pair("PB_FILE", "MODEL_FILE"),
+        std::pair("OPT_CONFIG", "OPT_CONFIG")}) {
+    const ConfigSetting* setting = all.Find(key);
+    if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
+  }
+  options.model_name = std::string(FileNameOf(config.files[0].path));
+  options.output_type = TextOr(all, "OUTPUT_TYPE", FindConfigKey("OUTPUT_TYPE")->default_value);
+  config.output_path = TextOr(all, "OUTPUT_FILE", "");
+  options.output_file = std::string(FileNameOf(config.output_path));
+  if (const ConfigSetting* inputs = all.Find("INPUT_OPS")) {
+    for (const ConfigShape& shape : inputs->shapes) {
+      options.inputs.push_back({shape.name.text, shape.dims});
+    }
+  }
+  options.outputs = TextsOf(all, "OUTPUT_OPS");
+  options.fp16_outputs = TextsOf(all, "FP16_OUT_OPS");
+  options.compress = FlagOf(all, "COMPRESS");
+  options.conv2d_compress = FlagOf(all, "CONV2D_COMPRESS");
+  options.exclude_compress_ops = TextsOf(all, "EXCLUDE_COMPRESS_OPS");
+  if (const ConfigSetting* ranges = all.Find("WEIGHT_MIN_MAX")) {
+    for (const ConfigRange& range : ranges->ranges) {
+      options.weight_min_max[range.name.text] = {range.min, range.max};
+    }
+  }
+  options.model_info = TextOr(all, "MODEL_INFO", "");
+  if (TextOr(all, "MEMORY_PLAN", "") == "in_place") {
+    options.memory_plan = CompileOptions::MemoryPlan::kInPlace;
+  }
+  return config;
+}
+
+// In the order of the file; what has no place comes first.
+Diagnostics Sorted(const Diagnostics& found) {
+  if (found.dropped_count() > 0) return found;
+  std::vector<Diagnostic> list = found.list();
+  std::stable_sort(list.begin(), list.end(), [](const Diagnostic& a, const Diagnostic& b) {
+    return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+  });
+  Diagnostics sorted;
+  for (Diagnostic& diagnostic : list) sorted.Add(std::move(diagnostic));
+  return sorted;
+}
+
+}  // namespace
+
+absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_view name,
+                                         Diagnostics& diagnostics) {
+  Diagnostics found;  // errors that the caller collected before are not this config's
+  const auto fail = [&] {
+    const Diagnostics sorted = Sorted(found);
+    diagnostics.Append(sorted);
+    return sorted.ToStatus();
+  };
+  ConfigReporter reporter(name, found);
+  const std::optional<ConfigNode> root = ParseConfigYaml(text, name, found);
+  if (!root.has_value()) return fail();
+  if (root->kind == ConfigNode::Kind::kNull) {
+    reporter.Add(DiagnosticKind::kConfigUnreadable, {}, "the config has no keys",
+                 "write CORENAME, MODEL_FILE, OUTPUT_FILE, INPUT_OPS and OUTPUT_OPS");
+    return fail();
+  }
+  if (root->kind != ConfigNode::Kind::kMapping) {
+    reporter.Add(
+        DiagnosticKind::kConfigWrongType, {root->line, root->column},
+        absl::StrCat("a config is a mapping of keys to values, found ", DescribeNode(*root)),
+        "write KEY: value, a key a line");
+    return fail();
+  }
+  const ConfigSettings settings = ReadSettings(*root, reporter);
+  CheckConfigRules(settings, reporter);
+  if (found.has_errors()) return fail();
+  diagnostics.Append(Sorted(found));
+  return MakeConfig(settings);
+}
+
+}  // namespace npuc

@@ -1,0 +1,66 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_KEYS_H_
+#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_KEYS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace npuc {
+
+// The keys of a config as data: the parser checks against this table, and help and documentation
+// are printed from it. Immutable; everything here is thread-safe.
+
+enum class ConfigType : uint8_t {
+  kChoice,   // one of `choices`
+  kBool,     // as YAML 1.1 has it: true/false, yes/no, on/off
+  kInteger,  // lo..hi
+  kText,     // one line
+  kPath,     // a file name, relative to the config's folder
+  kNames,    // [name, ...] of nodes or tensors; indices where the framework has no names
+  kIndices,  // [index, ...]
+  kShapes,   // name: [dim, ...]
+  kRanges,   // name: [min, max]
+  kMapping,  // any mapping
+};
+
+enum class ConfigStatus : uint8_t {
+  kSupported,
+  kDefaultOnly,  // this version takes nothing but the default value
+  kLater,        // this version refuses the key
+};
+
+struct ConfigKey {
+  absl::string_view name;
+  ConfigType type;
+  ConfigStatus status;
+  absl::string_view required_for;   // frameworks, "TF|PT"; "*": all; empty: optional
+  absl::string_view default_value;  // as it would be written; empty: none
+  absl::string_view choices;        // kChoice: "a|b"
+  absl::string_view supported;      // kChoice: those that this version honours; empty: all
+  int64_t lo;                       // kInteger
+  int64_t hi;
+  absl::string_view cores;       // "GRUS|APUS"; empty: every core
+  absl::string_view frameworks;  // "TF|PT"; empty: every framework
+  absl::string_view example;     // a value as one would write it
+  absl::string_view meaning;     // one sentence without a full stop
+};
+
+absl::Span<const ConfigKey> AllConfigKeys();
+
+// Null where unknown. Case counts.
+const ConfigKey* FindConfigKey(absl::string_view name);
+
+// "a list of names": what a value of this type is, for messages and help.
+absl::string_view ConfigTypeName(ConfigType type);
+
+// Whether `list`, "A|B|C", holds `item`.
+bool ListHolds(absl::string_view list, absl::string_view item);
+
+// Every key with its type, default, cores, frameworks and meaning, as text for a terminal.
+std::string ConfigHelp();
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_KEYS_H_

@@ -1,0 +1,249 @@
+#include "compiler_core/pipeline/config_rules.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+
+namespace npuc {
+namespace {
+
+std::string Words(absl::string_view list) { return absl::StrReplaceAll(list, {{"|", ", "}}); }
+
+void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
+  for (const ConfigKey& key : AllConfigKeys()) {
+    if (key.required_for.empty() || all.present.count(key.name) > 0) continue;
+    if (key.name == "MODEL_FILE" && all.present.count("PB_FILE") > 0) continue;
+    if (key.required_for != "*" && !(all.framework.has_value() &&
+                                     ListHolds(key.required_for, FrameworkName(*all.framework)))) {
+      continue;
+    }
+    reporter.Add(DiagnosticKind::kConfigMissingKey, {},
+                 absl::StrCat(key.name, " is missing: ", key.meaning),
+                 absl::StrCat("add a line like ", key.name, ": ", key.example));
+  }
+  if (all.core != nullptr && all.core->npu_units.size() > 1 && all.present.count("NPU_UNIT") == 0) {
+    reporter.Add(DiagnosticKind::kConfigMissingKey, {},
+                 absl::StrCat("NPU_UNIT is missing: core ", all.core->name, " has ",
+                              absl::StrJoin(all.core->npu_units, ", ")),
+                 absl::StrCat("add a line like NPU_UNIT: ", all.core->npu_units[0]));
+  }
+}
+
+// Whether the key is the config's core's and framework's.
+bool CheckBelongs(const ConfigSettings& all, const ConfigKey& key, ConfigPlace place,
+                  ConfigReporter& reporter) {
+  if (all.core != nullptr && !key.cores.empty() && !ListHolds(key.cores, all.core->name)) {
+    reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
+                 absl::StrCat(key.name, " is a key of core ", Words(key.cores), ", CORENAME is ",
+                              all.core->name),
+                 "remove the line");
+    return false;
+  }
+  if (all.framework.has_value() && !key.frameworks.empty() &&
+      !ListHolds(key.frameworks, FrameworkName(*all.framework))) {
+    reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
+                 absl::StrCat(key.name, " is a key of framework ", Words(key.frameworks),
+                              ", FRAMEWORK is ", FrameworkName(*all.framework)),
+                 "remove the line");
+    return false;
+  }
+  return true;
+}
+
+std::string ValueText(const ConfigSetting& setting) {
+  switch (setting.key->type) {
+    case ConfigType::kBool:
+      return setting.flag ? "true" : "false";
+    case ConfigType::kInteger:
+      return absl::StrCat(setting.number);
+    default:
+      return Printable(setting.text);
+  }
+}
+
+void CheckStatus(const ConfigSetting& setting, ConfigReporter& reporter) {
+  const ConfigKey& key = *setting.key;
+  if (key.status == ConfigStatus::kLater) {
+    reporter.Add(DiagnosticKind::kConfigNotSupportedYet, setting.key_place,
+                 absl::StrCat(key.name, " is not supported yet by this version"),
+                 "remove the line");
+  } else if (key.status == ConfigStatus::kDefaultOnly && ValueText(setting) != key.default_value) {
+    reporter.Add(
+        DiagnosticKind::kConfigNotSupportedYet, setting.place,
+        absl::StrCat(key.name, ": ", ValueText(setting), " is not supported yet by this version"),
+        absl::StrCat("write ", key.name, ": ", key.default_value, " or remove the line"));
+  } else if (!key.supported.empty() && !ListHolds(key.supported, setting.text)) {
+    reporter.Add(
+        DiagnosticKind::kConfigNotSupportedYet, setting.place,
+        absl::StrCat(key.name, ": ", ValueText(setting),
+                     " is not supported yet by this version, which takes ", Words(key.supported)),
+        "use one of these");
+  }
+}
+
+// NPU_UNIT and OUTPUT_TYPE take only what the core has.
+void CheckCoreChoice(const ConfigSettings& all, absl::string_view key,
+                     absl::Span<const absl::string_view> of_core, ConfigReporter& reporter) {
+  const ConfigSetting* setting = all.Find(key);
+  if (setting == nullptr || of_core.empty()) return;
+  for (absl::string_view choice : of_core) {
+    if (choice == setting->text) return;
+  }
+  reporter.Add(
+      DiagnosticKind::kConfigNotForTarget, setting->place,
+      absl::StrCat("core ", all.core->name, " takes ", key, " ", absl::StrJoin(of_core, ", "),
+                   ", found '", Printable(setting->text), "'"),
+      absl::StrCat("write ", key, ": ", of_core[0]));
+}
+
+void CheckFiles(const ConfigSettings& all, ConfigReporter& reporter) {
+  const auto pb_file = all.present.find("PB_FILE");
+  if (pb_file != all.present.end() && all.present.count("MODEL_FILE") > 0) {
+    reporter.Add(DiagnosticKind::kConfigConflict, pb_file->second,
+                 "PB_FILE is the older name of MODEL_FILE, and both are given", "keep MODEL_FILE");
+  }
+  for (const auto& [name, setting] : all.settings) {
+    if (setting.key->type != ConfigType::kPath || !FileNameOf(setting.text).empty()) continue;
+    reporter.Add(DiagnosticKind::kConfigValueNotAllowed, setting.place,
+                 absl::StrCat(name, " '", Printable(setting.text), "' does not name a file"),
+                 absl::StrCat("write it like ", name, ": ", setting.key->example));
+  }
+  const ConfigSetting* output = all.Find("OUTPUT_FILE");
+  if (output == nullptr) return;
+  for (absl::string_view taken :
+       {"opt_template.json", "report.json", "report.html", "compile.log"}) {
+    if (FileNameOf(output->text) != taken) continue;
+    reporter.Add(DiagnosticKind::kConfigConflict, output->place,
+                 absl::StrCat("OUTPUT_FILE ", taken, " is the name of another artifact"),
+                 "choose another name, such as model.h");
+  }
+}
+
+bool IsIndex(absl::string_view text) {
+  int64_t value = 0;
+  return absl::SimpleAtoi(text, &value) && value >= 0 && text == absl::StrCat(value);
+}
+
+// TorchScript inputs and outputs have no names that users know: they are counted.
+void CheckTorchIndices(const ConfigSettings& all, ConfigReporter& reporter) {
+  if (all.framework != Framework::kTorchScript) return;
+  const auto check = [&](absl::string_view key, const ConfigName& name) {
+    if (IsIndex(name.text)) return;
+    reporter.Add(DiagnosticKind::kConfigValueNotAllowed, name.place,
+                 absl::StrCat(key, " takes indices where FRAMEWORK is PT, found '",
+                              Printable(name.text), "'"),
+                 "count from 0");
+  };
+  std::set<std::string> inputs;
+  if (const ConfigSetting* setting = all.Find("INPUT_OPS")) {
+    for (const ConfigShape& shape : setting->shapes) {
+      check("INPUT_OPS", shape.name);
+      inputs.insert(shape.name.text);
+    }
+  }
+  if (const ConfigSetting* setting = all.Find("FP16_OUT_OPS")) {
+    for (const ConfigName& name : setting->names) check("FP16_OUT_OPS", name);
+  }
+  if (const ConfigSetting* setting = all.Find("INPUT_NCX_TO_NXC")) {
+    for (const ConfigIndex& index : setting->indices) {
+      if (inputs.empty() || inputs.count(absl::StrCat(index.value)) > 0) continue;
+      reporter.Add(
+          DiagnosticKind::kConfigConflict, index.place,
+          absl::StrCat("INPUT_NCX_TO_NXC names input ", index.value, ", which is not in INPUT_OPS"),
+          "list the input in INPUT_OPS");
+    }
+  }
+}
+
+void CheckFp16Outputs(const ConfigSettings& all, ConfigReporter& reporter) {
+  const ConfigSetting* fp16 = all.Find("FP16_OUT_OPS");
+  const ConfigSetting* outputs = all.Find("OUTPUT_OPS");
+  if (fp16 == nullptr || outputs == nullptr || all.framework == Framework::kTorchScript) return;
+  std::set<std::string> known;
+  std::vector<absl::string_view> candidates;
+  for (const ConfigName& name : outputs->names) {
+    known.insert(CanonicalTensorName(name.text));
+    candidates.push_back(name.text);
+  }
+  for (const ConfigName& name : fp16->names) {
+    if (known.count(CanonicalTensorName(name.text)) > 0) continue;
+    reporter.Add(
+        DiagnosticKind::kConfigConflict, name.place,
+        absl::StrCat("FP16_OUT_OPS names '", Printable(name.text), "', which is not in OUTPUT_OPS"),
+        reporter.Suggest(name.text, candidates, "list it in OUTPUT_OPS too"));
+  }
+}
+
+// A model without inputs or outputs is no model.
+void CheckNotEmpty(const ConfigSettings& all, ConfigReporter& reporter) {
+  for (absl::string_view name : {"INPUT_OPS", "OUTPUT_OPS"}) {
+    const ConfigSetting* setting = all.Find(name);
+    if (setting == nullptr || !setting->names.empty() || !setting->shapes.empty()) continue;
+    reporter.Add(DiagnosticKind::kConfigValueNotAllowed, setting->place,
+                 absl::StrCat(name, " is empty"),
+                 absl::StrCat("write it like ", name, ": ", setting->key->example));
+  }
+}
+
+void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
+  const ConfigSetting* exclude = all.Find("EXCLUDE_COMPRESS_OPS");
+  const ConfigSetting* ranges = all.Find("WEIGHT_MIN_MAX");
+  const auto on = [&](absl::string_view key) {
+    const ConfigSetting* setting = all.Find(key);
+    return setting != nullptr && setting->flag;
+  };
+  if (all.present.count("OPT_CONFIG") > 0) return;  // may compress what COMPRESS does not
+  if (!on("COMPRESS") && !on("CONV2D_COMPRESS")) {
+    for (const ConfigSetting* setting : {exclude, ranges}) {
+      if (setting == nullptr || (setting->names.empty() && setting->ranges.empty())) continue;
+      reporter.Add(DiagnosticKind::kConfigNoEffect, setting->key_place,
+                   absl::StrCat(setting->key->name,
+                                " changes nothing: neither COMPRESS nor CONV2D_COMPRESS is true"),
+                   "set COMPRESS: true or remove the line");
+    }
+    return;
+  }
+  if (exclude == nullptr || ranges == nullptr) return;
+  std::set<std::string> excluded;
+  for (const ConfigName& name : exclude->names) excluded.insert(CanonicalTensorName(name.text));
+  for (const ConfigRange& range : ranges->ranges) {
+    if (excluded.count(CanonicalTensorName(range.name.text)) == 0) continue;
+    reporter.Add(DiagnosticKind::kConfigNoEffect, range.name.place,
+                 absl::StrCat("the range of '", Printable(range.name.text),
+                              "' changes nothing: EXCLUDE_COMPRESS_OPS keeps it uncompressed"),
+                 "name the weight in one of the two");
+  }
+}
+
+}  // namespace
+
+absl::string_view FileNameOf(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  const absl::string_view name = slash == absl::string_view::npos ? path : path.substr(slash + 1);
+  return name == "." || name == ".." ? "" : name;
+}
+
+void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) {
+  CheckMissing(settings, reporter);
+  for (const auto& [name, place] : settings.present) {
+    const ConfigKey* key = FindConfigKey(name);
+    if (key == nullptr || !CheckBelongs(settings, *key, place, reporter)) continue;
+    if (const ConfigSetting* setting = settings.Find(name)) CheckStatus(*setting, reporter);
+  }
+  if (settings.core != nullptr) {
+    CheckCoreChoice(settings, "NPU_UNIT", settings.core->npu_units, reporter);
+    CheckCoreChoice(settings, "OUTPUT_TYPE", settings.core->output_types, reporter);
+  }
+  CheckFiles(settings, reporter);
+  CheckTorchIndices(settings, reporter);
+  CheckFp16Outputs(settings, reporter);
+  CheckNotEmpty(settings, reporter);
+  CheckNoEffect(settings, reporter);
+}
+
+}  // namespace npuc

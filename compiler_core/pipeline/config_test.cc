@@ -1,0 +1,209 @@
+#include "compiler_core/pipeline/config.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/pipeline/config_keys.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+ParsedConfig Parse(absl::string_view text, std::vector<std::string>* warnings = nullptr) {
+  Diagnostics diagnostics;
+  absl::StatusOr<ParsedConfig> config = ParseConfig(text, "c.yaml", diagnostics);
+  EXPECT_TRUE(config.ok()) << config.status();
+  for (const Diagnostic& d : diagnostics.list()) {
+    if (warnings != nullptr) warnings->push_back(d.ToString());
+  }
+  if (warnings == nullptr) EXPECT_THAT(diagnostics.list(), IsEmpty());
+  return config.ok() ? *config : ParsedConfig();
+}
+
+constexpr char kSmall[] =
+    "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1, 4]}\n"
+    "OUTPUT_OPS: [y]\n";
+
+ParsedConfig ParseWith(absl::string_view more) { return Parse(absl::StrCat(kSmall, more)); }
+
+TEST(ConfigTest, PublishedExample) {
+  const ParsedConfig config = Parse(
+      "CORENAME: GRUS # chip core name\r\n"
+      "PB_FILE: mnist_with_ckpt.pb # input pb file name\r\n"
+      "OUTPUT_FILE: model.h # output NPU file name\r\n"
+      "NPU_UNIT: NPU32 # NPU MAC type\r\n"
+      "COMPRESS: true # compress FC weight\r\n"
+      "CONV2D_COMPRESS: true # compress Conv2D weight\r\n"
+      "OUTPUT_TYPE: c_code # output NPU file format\r\n"
+      "INPUT_OPS:\r\n"
+      "        input_x: [1, 784] # input node name and shape\r\n"
+      "OUTPUT_OPS: [result] # output node name\r\n");
+  const CompileOptions& o = config.options;
+  EXPECT_EQ(o.core, "GRUS");
+  EXPECT_EQ(o.npu_unit, "NPU32");
+  EXPECT_EQ(o.framework, Framework::kTensorFlow);
+  EXPECT_EQ(o.model_name, "mnist_with_ckpt.pb");
+  EXPECT_EQ(o.output_type, "c_code");
+  EXPECT_EQ(o.output_file, "model.h");
+  ASSERT_EQ(o.inputs.size(), 1u);
+  EXPECT_EQ(o.inputs[0].name, "input_x");
+  EXPECT_THAT(o.inputs[0].shape, ElementsAre(1, 784));
+  EXPECT_THAT(o.outputs, ElementsAre("result"));
+  EXPECT_TRUE(o.compress);
+  EXPECT_TRUE(o.conv2d_compress);
+  EXPECT_EQ(o.memory_plan, CompileOptions::MemoryPlan::kCompatible);
+  ASSERT_EQ(config.files.size(), 1u);
+  EXPECT_EQ(config.files[0].role, "MODEL_FILE");
+  EXPECT_EQ(config.files[0].path, "mnist_with_ckpt.pb");
+  EXPECT_EQ(config.files[0].line, 2);
+  EXPECT_EQ(config.output_path, "model.h");
+}
+
+TEST(ConfigTest, EverySupportedKey) {
+  const ParsedConfig config = Parse(R"(
+CORENAME: V150
+FRAMEWORK: TF
+MODEL_FILE: ../models/net.pb
+OUTPUT_TYPE: c_code
+OUTPUT_FILE: out/net.h
+INPUT_OPS:
+  Feats: [1, 1, 64]
+  "State_c0:0": [1, 3, 0x40]
+  scale: []
+OUTPUT_OPS: [State_c0_out, "split:1", prob]
+FP16_OUT_OPS: ["State_c0_out:0"]
+COMPRESS: on
+CONV2D_COMPRESS: No
+EXCLUDE_COMPRESS_OPS: [w0]
+WEIGHT_MIN_MAX:
+  w1: [-0.5, 0.5]
+  w2: [-1, 2.5e-1]
+FUSE_BN: off
+FUSE_BIASADD: False
+WEIGHT_CACHE_SIZE: 0
+MODEL_INFO: kws 0.1
+OPT_CONFIG: t/opt.json
+MEMORY_PLAN: in_place
+)");
+  const CompileOptions& o = config.options;
+  EXPECT_EQ(o.core, "GRUS");
+  EXPECT_EQ(o.npu_unit, "NPU32");
+  EXPECT_EQ(o.model_name, "net.pb");
+  EXPECT_EQ(o.output_file, "net.h");
+  EXPECT_EQ(config.output_path, "out/net.h");
+  ASSERT_EQ(o.inputs.size(), 3u);
+  EXPECT_EQ(o.inputs[1].name, "State_c0:0");
+  EXPECT_THAT(o.inputs[1].shape, ElementsAre(1, 3, 64));
+  EXPECT_THAT(o.inputs[2].shape, IsEmpty());
+  EXPECT_THAT(o.outputs, ElementsAre("State_c0_out", "split:1", "prob"));
+  EXPECT_THAT(o.fp16_outputs, ElementsAre("State_c0_out:0"));
+  EXPECT_TRUE(o.compress);
+  EXPECT_FALSE(o.conv2d_compress);
+  EXPECT_THAT(o.exclude_compress_ops, ElementsAre("w0"));
+  EXPECT_THAT(o.weight_min_max,
+              ElementsAre(Pair("w1", Pair(-0.5, 0.5)), Pair("w2", Pair(-1, 0.25))));
+  EXPECT_FALSE(o.weight_cache_size_bytes.has_value());
+  EXPECT_EQ(o.model_info, "kws 0.1");
+  EXPECT_EQ(o.memory_plan, CompileOptions::MemoryPlan::kInPlace);
+  ASSERT_EQ(config.files.size(), 2u);
+  EXPECT_EQ(config.files[1].role, "OPT_CONFIG");
+  EXPECT_EQ(config.files[1].path, "t/opt.json");
+  EXPECT_EQ(config.files[1].line, 23);
+}
+
+TEST(ConfigTest, BooleansAsYaml11HasThem) {
+  for (const char* word : {"yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}) {
+    EXPECT_TRUE(ParseWith(absl::StrCat("COMPRESS: ", word)).options.compress) << word;
+  }
+  for (const char* word : {"no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"}) {
+    EXPECT_FALSE(ParseWith(absl::StrCat("COMPRESS: ", word)).options.compress) << word;
+  }
+}
+
+TEST(ConfigTest, WordsAndNumbersAreNamesWhereNamesAreMeant) {
+  const ParsedConfig config = Parse(
+      "CORENAME: GRUS\nMODEL_FILE: 1\nOUTPUT_FILE: on\nINPUT_OPS: {yes: [4], 2: [1]}\n"
+      "OUTPUT_OPS: [off, 0.5, 7]\nMODEL_INFO: 1.0\n");
+  EXPECT_EQ(config.options.inputs[0].name, "yes");
+  EXPECT_EQ(config.options.inputs[1].name, "2");
+  EXPECT_THAT(config.options.outputs, ElementsAre("off", "0.5", "7"));
+  EXPECT_EQ(config.options.model_info, "1.0");
+  EXPECT_EQ(config.options.model_name, "1");
+}
+
+TEST(ConfigTest, AByteOrderMarkIsSkipped) {
+  EXPECT_EQ(Parse(absl::StrCat("\xef\xbb\xbf", kSmall)).options.core, "GRUS");
+}
+
+TEST(ConfigTest, NonAsciiNamesPass) {
+  const ParsedConfig config = Parse(
+      "CORENAME: GRUS\nMODEL_FILE: m\xc3\xa9.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {\xe8\xbe\x93: [1]}\n"
+      "OUTPUT_OPS: [y]\n");
+  EXPECT_EQ(config.options.inputs[0].name, "\xe8\xbe\x93");
+}
+
+TEST(ConfigTest, WarningsDoNotStopACompile) {
+  std::vector<std::string> warnings;
+  Parse(absl::StrCat(kSmall, "EXCLUDE_COMPRESS_OPS: [w]\nWEIGHT_MIN_MAX: {w: [0, 1]}\n"),
+        &warnings);
+  EXPECT_THAT(
+      warnings,
+      ElementsAre("c.yaml:6:1: warning: EXCLUDE_COMPRESS_OPS changes nothing: neither COMPRESS nor "
+                  "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]",
+                  "c.yaml:7:1: warning: WEIGHT_MIN_MAX changes nothing: neither COMPRESS nor "
+                  "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]"));
+  warnings.clear();
+  Parse(absl::StrCat(kSmall,
+                     "COMPRESS: true\nEXCLUDE_COMPRESS_OPS: [w]\nWEIGHT_MIN_MAX: {w: [0, 1]}\n"),
+        &warnings);
+  EXPECT_THAT(warnings, ElementsAre("c.yaml:8:18: warning: the range of 'w' changes nothing: "
+                                    "EXCLUDE_COMPRESS_OPS keeps it uncompressed; name the weight "
+                                    "in one of the two [NPUC1011]"));
+}
+
+TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {
+  Diagnostics diagnostics;
+  diagnostics.Add({.kind = DiagnosticKind::kInternalError, .message = "before"});
+  EXPECT_TRUE(ParseConfig(kSmall, "c.yaml", diagnostics).ok());
+  EXPECT_EQ(diagnostics.list().size(), 1u);
+}
+
+TEST(ConfigTest, TheStatusCarriesTheFirstProblem) {
+  Diagnostics diagnostics;
+  const absl::Status status =
+      ParseConfig(absl::StrCat(kSmall, "FUSE_BN: true\nX: 1\n"), "c.yaml", diagnostics).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("(and 1 more)"));
+}
+
+TEST(ConfigKeysTest, TableIsWellFormed) {
+  std::set<absl::string_view> names;
+  for (const ConfigKey& key : AllConfigKeys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    EXPECT_EQ(FindConfigKey(key.name), &key);
+    EXPECT_FALSE(key.example.empty()) << key.name;
+    EXPECT_FALSE(key.meaning.empty()) << key.name;
+    EXPECT_EQ(key.type == ConfigType::kChoice, !key.choices.empty()) << key.name;
+    EXPECT_EQ(key.type == ConfigType::kInteger, key.hi > 0) << key.name;
+    if (key.status == ConfigStatus::kDefaultOnly) EXPECT_FALSE(key.default_value.empty());
+  }
+  EXPECT_EQ(FindConfigKey("corename"), nullptr);
+}
+
+TEST(ConfigKeysTest, HelpNamesEveryKey) {
+  const std::string help = ConfigHelp();
+  for (const ConfigKey& key : AllConfigKeys()) {
+    EXPECT_THAT(help, HasSubstr(absl::StrCat(key.name, ": ", key.example, "\n")));
+  }
+  EXPECT_THAT(help, HasSubstr("COMPRESS_QUANT_BITS: 8\n    bits of a compressed weight\n    an "
+                              "integer, 4..8; default 8; only core LEO; not supported yet\n"));
+}
+
+}  // namespace
+}  // namespace npuc

@@ -1,0 +1,83 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_VALUES_H_
+#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_VALUES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/pipeline/config_keys.h"
+#include "compiler_core/pipeline/config_yaml.h"
+
+namespace npuc {
+
+inline constexpr size_t kMaxConfigTextBytes = 1024;  // of a name, a path, a line of text
+
+struct ConfigPlace {
+  int line = 0;
+  int column = 0;
+};
+
+// Adds diagnostics about one config file, and looks for near misses within a budget, so that a
+// hostile config cannot buy much time with wrong names. Not thread-safe.
+class ConfigReporter {
+ public:
+  ConfigReporter(absl::string_view file, Diagnostics& diagnostics)
+      : file_(file), diagnostics_(diagnostics) {}
+
+  void Add(DiagnosticKind kind, ConfigPlace place, std::string message, std::string fix);
+  // "write 'X'" with the candidate nearest to `word`, else `otherwise`.
+  std::string Suggest(absl::string_view word, absl::Span<const absl::string_view> candidates,
+                      absl::string_view otherwise);
+
+ private:
+  std::string file_;
+  Diagnostics& diagnostics_;
+  int64_t budget_ = 10'000'000;  // character pairs compared
+};
+
+struct ConfigName {
+  std::string text;
+  ConfigPlace place;
+};
+struct ConfigIndex {
+  int64_t value = 0;
+  ConfigPlace place;
+};
+struct ConfigShape {
+  ConfigName name;
+  std::vector<int64_t> dims;
+};
+struct ConfigRange {
+  ConfigName name;
+  double min = 0;
+  double max = 0;
+};
+
+// A key of the config with its value, typed as the table of keys says. Only the members of its
+// type are filled.
+struct ConfigSetting {
+  const ConfigKey* key = nullptr;
+  ConfigPlace key_place;
+  ConfigPlace place;                 // of the value
+  bool flag = false;                 // kBool
+  int64_t number = 0;                // kInteger
+  std::string text;                  // kChoice, kText, kPath
+  std::vector<ConfigName> names;     // kNames
+  std::vector<ConfigIndex> indices;  // kIndices
+  std::vector<ConfigShape> shapes;   // kShapes, in order
+  std::vector<ConfigRange> ranges;   // kRanges
+};
+
+// Reads `value` into `setting` by the type of setting.key. Every problem is reported; false where
+// there is one. Knows nothing of other settings.
+bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSetting& setting);
+
+// The part of a tensor name NAME:K that decides whether two name the same tensor: "x:0" is "x".
+std::string CanonicalTensorName(absl::string_view name);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_VALUES_H_
