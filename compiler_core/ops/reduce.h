@@ -19,6 +19,9 @@ absl::StatusOr<std::vector<TensorType>> InferReduce(const OpView& view);
 absl::StatusOr<std::vector<Tensor>> RunReduce(const Node& node, const Tensor& x,
                                               Reduction reduction);
 
+// Axes are reduced group by group of adjacent ones, the last group first.
+absl::Status LowerReduce(const OpView& view, LowerContext& context, Reduction reduction);
+
 template <Reduction kReduction>
 struct ReduceOp {
   static absl::StatusOr<std::vector<TensorType>> InferShapes(const OpView& view) {
@@ -28,6 +31,9 @@ struct ReduceOp {
   static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
                                                        absl::Span<const Tensor> inputs) {
     return RunReduce(node, inputs[0], kReduction);
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerReduce(view, context, kReduction);
   }
 };
 

@@ -1,5 +1,6 @@
 #include "compiler_core/ops/elementwise.h"
 #include "compiler_core/ops/numeric.h"
+#include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
@@ -7,6 +8,9 @@ namespace {
 struct Add : BinaryOp<Add> {
   static double Eval(double a, double b) { return a + b; }
   static std::optional<int64_t> EvalInt(int64_t a, int64_t b) { return WrapAdd(a, b); }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerBroadcast(view, context, Arithmetic::kAdd);
+  }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 
@@ -52,6 +53,23 @@ struct Concat {
       target.offset += target.strides[axis] * input.shape()[axis];
     }
     return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    const Shape& first = view.inputs[0].shape;
+    ASSIGN_OR_RETURN(const int64_t axis,
+                     AxisAttr(view.node, "axis", static_cast<int64_t>(first.size()), 0));
+    Shape shape = first;
+    shape[axis] = 0;
+    for (const TensorType& input : view.inputs) shape[axis] += input.shape[axis];
+    const Operand d = context.Output(0);
+    Walk to{0, RowMajorStrides(shape)};
+    for (size_t i = 0; i < view.inputs.size(); ++i) {
+      const Shape& part = view.inputs[i].shape;
+      ASSIGN_OR_RETURN(const Operand a, context.Input(static_cast<int>(i)));
+      RETURN_IF_ERROR(EmitMove(context, part, a, {0, RowMajorStrides(part)}, d, to));
+      to.offset += to.strides[axis] * part[axis];
+    }
+    return absl::OkStatus();
   }
 };
 

@@ -1,4 +1,5 @@
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/lower_context.h"
 #include "compiler_core/ops/shape_util.h"
 
 namespace npuc {
@@ -15,6 +16,9 @@ struct Identity {
     return std::vector<Tensor>{inputs[0]};
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) { return 0; }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return context.AliasOutput(0, 0, 0);
+  }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 
@@ -74,6 +75,19 @@ void Multiply(const Geometry& g, const uint8_t* a, int64_t a_at, const uint8_t* 
   }
 }
 
+// A copy of a batch of matrices, each transposed.
+absl::StatusOr<Operand> TransposedMatrices(LowerContext& context, Operand from,
+                                           const Shape& shape) {
+  const Operand to = context.Temp(ElementCount(shape));
+  Shape result = shape;
+  Walk walk{0, RowMajorStrides(shape)};
+  const size_t rank = shape.size();
+  std::swap(result[rank - 1], result[rank - 2]);
+  std::swap(walk.strides[rank - 1], walk.strides[rank - 2]);
+  RETURN_IF_ERROR(EmitMove(context, result, from, walk, to, {0, RowMajorStrides(result)}));
+  return to;
+}
+
 // a [..., m, k] times b [..., k, n] -> [..., m, n]; attributes transpose_a, transpose_b (false)
 // swap an operand's last two dimensions; leading dimensions broadcast, as in BatchMatMulV2.
 struct MatMul {
@@ -119,6 +133,39 @@ struct MatMul {
     const Shape& a = view.inputs[0].shape;
     const int64_t inner = a[a.size() - (BoolAttrOr(view.node, "transpose_a", false) ? 2 : 1)];
     return ElementCount({outputs[0].element_count(), inner}) + 1;
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    ASSIGN_OR_RETURN(const Geometry g,
+                     GeometryOf(view.node, view.inputs[0].shape, view.inputs[1].shape));
+    ASSIGN_OR_RETURN(Operand a, context.Input(0));
+    const Operand d = context.Output(0);
+    const int64_t matrices = ElementCount(g.batch);
+    if (g.transpose_a) {
+      ASSIGN_OR_RETURN(a, TransposedMatrices(context, a, view.inputs[0].shape));
+    }
+    if (view.constants[1] != nullptr && view.inputs[1].shape.size() == 2 &&
+        ElementCount(BatchOf(view.inputs[0].shape)) == matrices) {
+      return context.ConstantMatMul(a, d, matrices * g.rows, 1, g.transpose_b);
+    }
+    ASSIGN_OR_RETURN(Operand b, context.Input(1));
+    if (g.transpose_b) {
+      ASSIGN_OR_RETURN(b, TransposedMatrices(context, b, view.inputs[1].shape));
+    }
+    // From here both operands are plain [..., rows, inner] and [..., inner, columns].
+    Shape a_shape = view.inputs[0].shape;
+    Shape b_shape = view.inputs[1].shape;
+    if (g.transpose_a) std::swap(a_shape[a_shape.size() - 1], a_shape[a_shape.size() - 2]);
+    if (g.transpose_b) std::swap(b_shape[b_shape.size() - 1], b_shape[b_shape.size() - 2]);
+    absl::Status status;
+    int64_t d_at = 0;
+    WalkStrided<2>(g.batch, {BatchStrides(a_shape, g.batch), BatchStrides(b_shape, g.batch)},
+                   {0, 0}, [&](const std::array<int64_t, 2>& at) {
+                     if (!status.ok()) return;
+                     status = context.DynamicMatMul(a.Plus(2 * at[0]), b.Plus(2 * at[1]),
+                                                    d.Plus(2 * d_at), g.rows, g.inner, g.columns);
+                     d_at += g.rows * g.columns;
+                   });
+    return status;
   }
 };
 

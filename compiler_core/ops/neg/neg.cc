@@ -1,5 +1,6 @@
 #include "compiler_core/ops/elementwise.h"
 #include "compiler_core/ops/numeric.h"
+#include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
@@ -7,6 +8,9 @@ namespace {
 struct Neg : UnaryOp<Neg> {
   static double Eval(double x) { return -x; }
   static int64_t EvalInt(int64_t x) { return WrapMul(x, -1); }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerScalar(view, context, Arithmetic::kMul, -1.0f);
+  }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 
@@ -59,6 +60,19 @@ struct Pad {
     CopyStrided(x.shape(), element_size, x.bytes().data(), {RowMajorStrides(x.shape())},
                 bytes.data(), target);
     return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    Shape shape = view.inputs[0].shape;
+    ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, PaddingsAttr(view.node, shape.size()));
+    for (size_t i = 0; i < shape.size(); ++i) shape[i] += paddings[2 * i] + paddings[2 * i + 1];
+    Walk to{0, RowMajorStrides(shape)};
+    for (size_t i = 0; i < shape.size(); ++i) to.offset += paddings[2 * i] * to.strides[i];
+    const Operand d = context.Output(0);
+    const float value = static_cast<float>(FloatAttrOr(view.node, "value", 0.0));
+    RETURN_IF_ERROR(EmitFill(context, value, d, ElementCount(shape)));
+    return EmitMove(context, view.inputs[0].shape, a, {0, RowMajorStrides(view.inputs[0].shape)}, d,
+                    to);
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "compiler_core/ops/elementwise.h"
 #include "compiler_core/ops/numeric.h"
+#include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
@@ -17,6 +18,9 @@ struct Pow : BinaryOp<Pow> {
       a = WrapMul(a, a);
     }
     return power;
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerBroadcast(view, context, Arithmetic::kPow);
   }
 };
 

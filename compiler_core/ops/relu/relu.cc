@@ -1,4 +1,5 @@
 #include "compiler_core/ops/elementwise.h"
+#include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
@@ -6,6 +7,9 @@ namespace {
 struct Relu : UnaryOp<Relu> {
   static double Eval(double x) { return x < 0 ? 0.0 : x; }
   static int64_t EvalInt(int64_t x) { return x < 0 ? 0 : x; }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerActivation(view, context, Activation::kRelu);
+  }
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/lower_context.h"
 #include "compiler_core/ops/shape_util.h"
 
 namespace npuc {
@@ -26,6 +27,9 @@ struct Reshape {
     return std::vector<Tensor>{inputs[0].WithShape(std::move(shape))};
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) { return 0; }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return context.AliasOutput(0, 0, 0);
+  }
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "compiler_core/ops/elementwise.h"
+#include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
@@ -11,6 +12,9 @@ struct Selu : UnaryOp<Selu> {
     constexpr double kScale = 1.0507009873554804934;
     constexpr double kAlpha = 1.6732632423543772848;
     return x < 0 ? kScale * kAlpha * std::expm1(x) : kScale * x;
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerActivation(view, context, Activation::kSelu);
   }
 };
 

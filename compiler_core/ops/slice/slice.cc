@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 
@@ -52,6 +53,18 @@ struct Slice {
     CopyStrided(type.shape, SizeOf(type.dtype), x.bytes().data(), source, bytes.data(),
                 {RowMajorStrides(type.shape)});
     return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> begin, IntsAttr(view.node, "begin"));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> size, IntsAttr(view.node, "size"));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> strides, IntsAttr(view.node, "strides"));
+    Walk from{0, RowMajorStrides(view.inputs[0].shape)};
+    for (size_t i = 0; i < begin.size(); ++i) {
+      from.offset += begin[i] * from.strides[i];
+      from.strides[i] *= strides[i];
+    }
+    return EmitMove(context, size, a, from, context.Output(0), {0, RowMajorStrides(size)});
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 
@@ -56,6 +57,22 @@ struct Split {
       results.push_back(Tensor(std::move(type), std::move(bytes)));
     }
     return results;
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    const Shape& shape = view.inputs[0].shape;
+    ASSIGN_OR_RETURN(const int64_t axis,
+                     AxisAttr(view.node, "axis", static_cast<int64_t>(shape.size()), 0));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, IntsAttr(view.node, "sizes"));
+    Walk from{0, RowMajorStrides(shape)};
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      Shape part = shape;
+      part[axis] = sizes[i];
+      RETURN_IF_ERROR(EmitMove(context, part, a, from, context.Output(static_cast<int>(i)),
+                               {0, RowMajorStrides(part)}));
+      from.offset += from.strides[axis] * sizes[i];
+    }
+    return absl::OkStatus();
   }
 };
 

@@ -1,5 +1,7 @@
+#include "compiler_core/base/status.h"
 #include "compiler_core/ops/elementwise.h"
 #include "compiler_core/ops/numeric.h"
+#include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
@@ -9,6 +11,18 @@ struct SquaredDifference : BinaryOp<SquaredDifference> {
   static std::optional<int64_t> EvalInt(int64_t a, int64_t b) {
     const int64_t d = WrapAdd(a, WrapMul(b, -1));
     return WrapMul(d, d);
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    if (view.inputs[0].shape != view.inputs[1].shape) {
+      return absl::UnimplementedError("the operands' shapes differ");
+    }
+    const int64_t n = view.inputs[0].element_count();
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    ASSIGN_OR_RETURN(const Operand b, context.Input(1));
+    const Operand difference = context.Temp(n);
+    EmitTensor(context, Arithmetic::kSub, a, b, difference, n);
+    EmitTensor(context, Arithmetic::kMul, difference, difference, context.Output(0), n);
+    return absl::OkStatus();
   }
 };
 

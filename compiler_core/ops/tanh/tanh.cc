@@ -1,12 +1,16 @@
 #include <cmath>
 
 #include "compiler_core/ops/elementwise.h"
+#include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
 
 struct Tanh : UnaryOp<Tanh> {
   static double Eval(double x) { return std::tanh(x); }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerActivation(view, context, Activation::kTanh);
+  }
 };
 
 }  // namespace

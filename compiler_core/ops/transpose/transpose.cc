@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 
@@ -53,7 +54,7 @@ struct Transpose {
   static void Facts(const OpView& view, FactMap& facts) {
     const Shape& shape = view.inputs[0].shape;
     const absl::StatusOr<std::vector<int64_t>> perm = PermAttr(view.node, shape.size());
-    facts["transpose_2d"] = perm.ok() && IsMatrixTranspose(shape, *perm);
+    facts["is_2d_transpose"] = perm.ok() && IsMatrixTranspose(shape, *perm);
   }
   static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
                                                        absl::Span<const Tensor> inputs) {
@@ -70,6 +71,19 @@ struct Transpose {
     CopyStrided(type.shape, SizeOf(type.dtype), x.bytes().data(), source, bytes.data(),
                 {RowMajorStrides(type.shape)});
     return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    const Shape& shape = view.inputs[0].shape;
+    ASSIGN_OR_RETURN(const std::vector<int64_t> perm, PermAttr(view.node, shape.size()));
+    const Shape strides = RowMajorStrides(shape);
+    Shape result;
+    Walk from;
+    for (const int64_t axis : perm) {
+      result.push_back(shape[axis]);
+      from.strides.push_back(strides[axis]);
+    }
+    return EmitMove(context, result, a, from, context.Output(0), {0, RowMajorStrides(result)});
   }
 };
 

@@ -1,0 +1,108 @@
+#include "compiler_core/lowering/weights.h"
+
+#include <cmath>
+#include <random>
+
+#include "compiler_core/base/fp16.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kBlock = 32;
+
+TEST(CodeBook, FollowsThePublishedFormula) {
+  // min -1, max 1.55: S = 0.01, zp = 100, min16 = fp16(-1), step16 = fp16(0.01).
+  const CodeBook book = MakeCodeBook(-1.0, 1.55);
+  EXPECT_EQ(book.min, 0xbc00);
+  EXPECT_EQ(book.step, 0x211f);
+  EXPECT_EQ(book.zero_code, 100);
+  EXPECT_EQ(EncodeWeight(book, -1.0f), 0);
+  EXPECT_EQ(EncodeWeight(book, -7.0f), 0);
+  EXPECT_EQ(EncodeWeight(book, 9.0f), 255);
+  EXPECT_EQ(EncodeWeight(book, std::nanf("")), 0);
+  EXPECT_EQ(DecodeWeight(book, 100), 0.0f);
+}
+
+TEST(CodeBook, ZeroAlwaysHasACode) {
+  for (const auto& [min, max] : {std::pair{0.5, 2.0}, {-2.0, -0.5}, {0.0, 1.0}, {-1.0, 0.0}}) {
+    const CodeBook book = MakeCodeBook(min, max);
+    ASSERT_TRUE(book.usable());
+    EXPECT_EQ(DecodeWeight(book, EncodeWeight(book, 0.0f)), 0.0f);
+    const float step = HalfToFloat(book.step);
+    for (const double end : {min, max}) {
+      const float value = static_cast<float>(end);
+      EXPECT_NEAR(DecodeWeight(book, EncodeWeight(book, value)), value, 2 * step) << end;
+    }
+  }
+}
+
+TEST(CodeBook, WithoutSpreadOrFp16RangeIsUnusable) {
+  EXPECT_FALSE(MakeCodeBook(0.0, 0.0).usable());
+  EXPECT_FALSE(MakeCodeBook(0.0, 1e-9).usable());
+  EXPECT_FALSE(MakeCodeBook(-1e9, 1e9).usable());
+}
+
+TEST(CompressMatrix, MaskBitsLieInBlocksMostSignificantFirst) {
+  // 33 x 33: two blocks each way. Bits of block (kb, nb) start at byte (kb * 2 + nb) * 128.
+  const std::pair<int, int> places[] = {{0, 0}, {0, 7}, {0, 8}, {1, 0}, {0, 32}, {32, 0}, {32, 32}};
+  const int bytes[] = {0, 0, 1, 4, 128, 256, 384};
+  const int bits[] = {0x80, 0x01, 0x80, 0x80, 0x80, 0x80, 0x80};
+  const CodeBook book = MakeCodeBook(-1.0, 1.0);
+  for (size_t i = 0; i < std::size(places); ++i) {
+    std::vector<float> values(33 * 33, 0.0f);
+    values[places[i].first * 33 + places[i].second] = 1.0f;
+    const EncodedMatrix encoded = CompressMatrix({values, 33, 33}, book, kBlock);
+    ASSERT_EQ(encoded.mask.size(), 4 * 128u);
+    std::vector<uint8_t> expected(4 * 128, 0);
+    expected[bytes[i]] = static_cast<uint8_t>(bits[i]);
+    EXPECT_EQ(encoded.mask, expected) << i;
+    EXPECT_THAT(encoded.codes, testing::ElementsAre(255, 0));  // one code, padded to even
+  }
+}
+
+TEST(CompressMatrix, CodesFollowMaskOrder) {
+  std::mt19937 rng(7);
+  std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
+  std::vector<float> values(40 * 50);
+  for (float& value : values) value = rng() % 3 == 0 ? 0.0f : uniform(rng);
+  const CodeBook book = MakeCodeBook(-1.0, 1.0);
+  const EncodedMatrix encoded = CompressMatrix({values, 40, 50}, book, kBlock);
+  // Read back as the specification says: walk the mask, take a code for each set bit.
+  std::vector<float> decoded(values.size(), 0.0f);
+  size_t next = 0;
+  for (int kb = 0; kb < 2; ++kb) {
+    for (int nb = 0; nb < 2; ++nb) {
+      for (int row = 0; row < 32; ++row) {
+        for (int column = 0; column < 32; ++column) {
+          const int byte = (kb * 2 + nb) * 128 + row * 4 + column / 8;
+          if ((encoded.mask[byte] >> (7 - column % 8) & 1) == 0) continue;
+          decoded.at((kb * 32 + row) * 50 + nb * 32 + column) =
+              DecodeWeight(book, encoded.codes.at(next++));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(encoded.codes.size(), next + next % 2);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(decoded[i], values[i], 0.006f);
+}
+
+TEST(PlainMatrix, IsRowMajorWithinABlockColumn) {
+  std::vector<float> values(2 * 33);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+  const EncodedMatrix encoded = PlainMatrix({values, 2, 33}, kBlock);
+  ASSERT_EQ(encoded.codes.size(), 2 * 66u);
+  EXPECT_TRUE(encoded.mask.empty());
+  const auto half = [&](int i) {
+    return HalfToFloat(static_cast<uint16_t>(encoded.codes[2 * i] | encoded.codes[2 * i + 1] << 8));
+  };
+  EXPECT_EQ(half(0), 0.0f);
+  EXPECT_EQ(half(31), 31.0f);
+  EXPECT_EQ(half(32), 33.0f);  // second row, first block
+  EXPECT_EQ(half(64), 32.0f);  // first row, second block
+  EXPECT_EQ(half(65), 65.0f);
+}
+
+}  // namespace
+}  // namespace npuc

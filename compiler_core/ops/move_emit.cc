@@ -1,0 +1,102 @@
+#include "compiler_core/ops/move_emit.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/vector_emit.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kHalfBytes = 2;
+constexpr int64_t kMaxMoveCommands = 1 << 16;
+
+struct Dim {
+  int64_t size = 1;
+  int64_t from = 0;
+  int64_t to = 0;
+};
+
+// The dimensions with those of 1 dropped and neighbours merged where both sides run on; the last is
+// contiguous on both sides (of size 1 where the tensor's own last dimension is not).
+std::vector<Dim> MergedDims(const Shape& shape, const Walk& from, const Walk& to) {
+  std::vector<Dim> dims;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    const Dim dim{shape[i], from.strides[i], to.strides[i]};
+    if (!dims.empty() && dims.back().from == dim.from * dim.size &&
+        dims.back().to == dim.to * dim.size) {
+      dims.back() = {dims.back().size * dim.size, dim.from, dim.to};
+    } else {
+      dims.push_back(dim);
+    }
+  }
+  if (dims.empty() || dims.back().from != 1 || dims.back().to != 1) dims.push_back({1, 1, 1});
+  return dims;
+}
+
+bool StrideFits(const VectorLimits& limits, int64_t stride) {
+  return stride >= 0 && stride <= limits.max_stride;
+}
+
+struct Mover {
+  LowerContext& context;
+  int64_t commands = 0;
+
+  absl::Status Move(absl::Span<const Dim> dims, Operand a, Operand d) {
+    const VectorLimits& limits = context.limits();
+    const bool rows =
+        dims.size() == 2 && StrideFits(limits, dims[0].from) && StrideFits(limits, dims[0].to);
+    if (dims.size() == 1 || rows) return Rows(dims, a, d);
+    for (int64_t i = 0; i < dims[0].size; ++i) {
+      RETURN_IF_ERROR(Move(dims.subspan(1), a.Plus(i * dims[0].from * kHalfBytes),
+                           d.Plus(i * dims[0].to * kHalfBytes)));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Rows(absl::Span<const Dim> dims, Operand a, Operand d) {
+    if (++commands > kMaxMoveCommands) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("moving the data needs more than ", kMaxMoveCommands, " copy commands"));
+    }
+    if (dims.size() == 1) {
+      EmitCopy(context, a, d, dims[0].size);
+    } else {
+      EmitCopyRows(context, a, dims[0].from, d, dims[0].to, dims[0].size, dims[1].size);
+    }
+    return absl::OkStatus();
+  }
+};
+
+}  // namespace
+
+absl::Status EmitMove(LowerContext& context, const Shape& shape, Operand a, const Walk& from,
+                      Operand d, const Walk& to) {
+  if (ElementCount(shape) == 0) return absl::OkStatus();
+  std::vector<Dim> dims = MergedDims(shape, from, to);
+  // Each command walks one outer dimension: the longest one saves the most commands.
+  const auto longest = std::max_element(dims.begin(), dims.end() - 1,
+                                        [](const Dim& x, const Dim& y) { return x.size < y.size; });
+  if (dims.size() > 2 && longest->from >= 0) std::rotate(longest, longest + 1, dims.end() - 1);
+  return Mover{context}.Move(dims, a.Plus(from.offset * kHalfBytes),
+                             d.Plus(to.offset * kHalfBytes));
+}
+
+absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n) {
+  if (n == 0) return absl::OkStatus();
+  const int64_t lane = std::min<int64_t>(n, context.limits().max_inner);
+  ASSIGN_OR_RETURN(const Operand constant,
+                   context.Constant(std::vector<float>(static_cast<size_t>(lane), value)));
+  EmitRepeat(context, constant, d, n / lane, lane);
+  if (n % lane > 0) {
+    EmitCopy(context, constant, d.Plus((n - n % lane) * kHalfBytes), n % lane);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace npuc

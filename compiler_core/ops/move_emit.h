@@ -1,0 +1,28 @@
+#ifndef NPUC_COMPILER_CORE_OPS_MOVE_EMIT_H_
+#define NPUC_COMPILER_CORE_OPS_MOVE_EMIT_H_
+
+#include "absl/status/status.h"
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ir/graph/types.h"
+#include "compiler_core/ops/lower_context.h"
+
+namespace npuc {
+
+// A walk over a dense tensor's memory: element offset of the first element, and a step per
+// dimension (may be negative on the source side).
+struct Walk {
+  int64_t offset = 0;
+  Shape strides;
+};
+
+// Copies shape's elements from a to d along the two walks, by copy commands whose inner extent is a
+// run that is contiguous on both sides. FAILED_PRECONDITION over 2^16 commands.
+absl::Status EmitMove(LowerContext& context, const Shape& shape, Operand a, const Walk& from,
+                      Operand d, const Walk& to);
+
+// d = the constant `value`, n times.
+absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_OPS_MOVE_EMIT_H_
