@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -82,6 +83,7 @@ struct VectorCommand {
   uint16_t d_middle_stride = 0;
   uint16_t d_outer_stride = 0;
   uint16_t immediate = 0;  // fp16
+  bool operator==(const VectorCommand&) const = default;
 };
 
 // Opcode 0x40: d [n] = a [k] x weights [k,n].
@@ -94,6 +96,7 @@ struct FullyConnectedCommand {
   uint16_t k = 0;     // inputs
   uint16_t min = 0;   // fp16: value of code 0
   uint16_t step = 0;  // fp16
+  bool operator==(const FullyConnectedCommand&) const = default;
 };
 
 // Opcodes 0x41 (convolution), 0x42 (depthwise, or one input channel) and 0x43 (transpose), as raw
@@ -103,6 +106,7 @@ struct RawCommand {
   uint8_t opcode = 0;
   Operand a, weights, mask, d;
   std::vector<uint32_t> words;  // the payload's words; operand words are ignored when encoding
+  bool operator==(const RawCommand&) const = default;
 };
 
 struct Command {
@@ -112,6 +116,10 @@ struct Command {
   bool waits = true;
   bool interrupts = false;  // header bit 22
   std::string node;         // source node that the command computes; for listings
+  // The link word behind the header, where it is not the usual one: none between commands, and
+  // 0x70000000 (signal completion) after the last.
+  std::optional<uint32_t> link;
+  bool operator==(const Command&) const = default;
 };
 
 // A tensor at the program's border, in header order.

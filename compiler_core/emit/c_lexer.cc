@@ -1,0 +1,153 @@
+#include "compiler_core/emit/c_lexer.h"
+
+#include "absl/strings/ascii.h"
+
+namespace npuc {
+namespace {
+
+bool IsWordStart(char c) { return absl::ascii_isalpha(c) || c == '_'; }
+bool IsWordPart(char c) { return absl::ascii_isalnum(c) || c == '_'; }
+
+int DigitValue(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return 99;
+}
+
+}  // namespace
+
+void CLexer::SkipSpace() {
+  bool line_start = at_ == 0 || text_[at_ - 1] == '\n';
+  while (at_ < text_.size()) {
+    const char c = text_[at_];
+    const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
+    if (c == '\n') {
+      ++line_;
+      ++at_;
+      line_start = true;
+    } else if (absl::ascii_isspace(c)) {
+      ++at_;
+    } else if ((c == '/' && next == '/') || (c == '#' && line_start)) {
+      // To the end of the line; a backslash before it continues the line.
+      while (at_ < text_.size() && (text_[at_] != '\n' || text_[at_ - 1] == '\\')) {
+        if (text_[at_] == '\n') ++line_;
+        ++at_;
+      }
+    } else if (c == '/' && next == '*') {
+      const size_t end = text_.find("*/", at_ + 2);
+      const size_t stop = end == absl::string_view::npos ? text_.size() : end + 2;
+      for (; at_ < stop; ++at_) {
+        if (text_[at_] == '\n') ++line_;
+      }
+    } else {
+      return;
+    }
+  }
+}
+
+CLexer::Token CLexer::Next() {
+  SkipSpace();
+  Token token;
+  token.line = line_;
+  if (at_ >= text_.size()) return token;
+  const size_t start = at_;
+  const char c = text_[at_++];
+  if (IsWordStart(c) || absl::ascii_isdigit(c)) {
+    token.kind = IsWordStart(c) ? Token::Kind::kWord : Token::Kind::kNumber;
+    while (at_ < text_.size() && IsWordPart(text_[at_])) ++at_;
+    token.text = text_.substr(start, at_ - start);
+  } else if (c == '"' || c == '\'') {
+    token.kind = Token::Kind::kString;
+    while (at_ < text_.size() && text_[at_] != c && text_[at_] != '\n') {
+      at_ += text_[at_] == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] != '\n' ? 2 : 1;
+    }
+    token.text = text_.substr(start + 1, at_ - start - 1);
+    if (at_ < text_.size() && text_[at_] == c) ++at_;
+  } else {
+    token.kind = Token::Kind::kPunctuator;
+    token.text = text_.substr(start, 1);
+  }
+  return token;
+}
+
+bool CLexer::ReadByteList(std::vector<uint8_t>& bytes) {
+  bool separated = true;
+  while (true) {
+    // The usual run "0xNN, 0xNN, ..." costs a few comparisons a byte.
+    while (separated && text_.size() - at_ >= 6 && text_[at_] == '0' && text_[at_ + 1] == 'x' &&
+           text_[at_ + 4] == ',' && text_[at_ + 5] == ' ') {
+      const int high = DigitValue(text_[at_ + 2]);
+      const int low = DigitValue(text_[at_ + 3]);
+      if (high > 15 || low > 15) return false;
+      bytes.push_back(static_cast<uint8_t>(high << 4 | low));
+      at_ += 6;
+    }
+    const Token token = Next();
+    if (token.is('}')) return true;
+    if (token.kind == Token::Kind::kNumber && separated) {
+      const int64_t value = NumberValue(token.text);
+      if (value < 0 || value > 255) return false;
+      bytes.push_back(static_cast<uint8_t>(value));
+      separated = false;
+    } else if (token.is(',') && !separated) {
+      separated = true;
+      SkipSpace();
+    } else {
+      return false;
+    }
+    if (separated) SkipSpace();
+  }
+}
+
+int64_t CLexer::NumberValue(absl::string_view text) {
+  while (!text.empty() &&
+         (text.back() == 'u' || text.back() == 'U' || text.back() == 'l' || text.back() == 'L')) {
+    text.remove_suffix(1);
+  }
+  int base = 10;
+  if (text.size() > 2 && text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+    base = 16;
+    text.remove_prefix(2);
+  } else if (text.size() > 1 && text[0] == '0') {
+    base = 8;
+  }
+  if (text.empty()) return -1;
+  int64_t value = 0;
+  for (const char c : text) {
+    const int digit = DigitValue(c);
+    if (digit >= base) return -1;
+    value = value * base + digit;
+    if (value > int64_t{1} << 40) return -1;
+  }
+  return value;
+}
+
+std::string CLexer::StringValue(absl::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\' || i + 1 == text.size()) {
+      out.push_back(text[i]);
+      continue;
+    }
+    const char c = text[++i];
+    if (c >= '0' && c <= '7') {
+      int value = 0;
+      size_t digits = 0;
+      while (digits < 3 && i < text.size() && text[i] >= '0' && text[i] <= '7') {
+        value = value * 8 + (text[i++] - '0');
+        ++digits;
+      }
+      --i;
+      out.push_back(static_cast<char>(value));
+    } else if (c == '"' || c == '\\' || c == '?' || c == '\'') {
+      out.push_back(c);
+    } else {
+      out.push_back('\\');
+      out.push_back(c);
+    }
+  }
+  return out;
+}
+
+}  // namespace npuc

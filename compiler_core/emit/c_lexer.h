@@ -1,0 +1,50 @@
+#ifndef NPUC_COMPILER_CORE_EMIT_C_LEXER_H_
+#define NPUC_COMPILER_CORE_EMIT_C_LEXER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace npuc {
+
+// Splits C declarations into tokens, without the preprocessor: comments and # lines are skipped.
+// Never fails: a byte that starts no token is a punctuator of its own.
+class CLexer {
+ public:
+  struct Token {
+    enum class Kind : uint8_t { kEnd, kWord, kNumber, kString, kPunctuator };
+    Kind kind = Kind::kEnd;
+    absl::string_view text;  // a string's without its quotes, escapes as written
+    int line = 1;            // 1-based
+    bool is(char c) const { return kind == Kind::kPunctuator && text.size() == 1 && text[0] == c; }
+    bool is(absl::string_view word) const { return kind == Kind::kWord && text == word; }
+  };
+
+  // `text` must outlive the lexer and its tokens.
+  explicit CLexer(absl::string_view text) : text_(text) {}
+
+  Token Next();
+  int line() const { return line_; }
+
+  // Reads numbers 0..255 parted by commas up to a closing brace, which it takes too. Returns false
+  // at the first thing that is neither; `bytes` then holds what came before.
+  bool ReadByteList(std::vector<uint8_t>& bytes);
+
+  // The value of a decimal, hexadecimal or octal integer literal with optional u/l suffixes; -1
+  // where `text` is none or is above 2^40.
+  static int64_t NumberValue(absl::string_view text);
+  // A string token's contents with its escapes resolved; unknown escapes stay as written.
+  static std::string StringValue(absl::string_view text);
+
+ private:
+  void SkipSpace();
+  absl::string_view text_;
+  size_t at_ = 0;
+  int line_ = 1;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_EMIT_C_LEXER_H_

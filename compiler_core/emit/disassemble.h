@@ -1,0 +1,28 @@
+#ifndef NPUC_COMPILER_CORE_EMIT_DISASSEMBLE_H_
+#define NPUC_COMPILER_CORE_EMIT_DISASSEMBLE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/types/span.h"
+#include "compiler_core/emit/artifact.h"
+
+namespace npuc {
+
+struct Disassembly {
+  std::string text;  // one command a line: offset, header word, command
+  int64_t command_count = 0;
+  int64_t end_bytes = 0;  // where the stream ends, or where decoding had to stop
+  bool complete = false;  // every command is known and the stream ends at the last byte
+};
+
+// Lists a command stream. Never fails: a command of a known opcode with unknown fields is listed
+// as raw words with the reason; from an unknown opcode on, the rest is listed as raw words.
+Disassembly DisassembleCommands(absl::Span<const uint8_t> bytes);
+
+// The same with the model's description as comment lines before it.
+Disassembly DisassembleModel(const CompiledModel& model);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_EMIT_DISASSEMBLE_H_

@@ -1,0 +1,501 @@
+#include "compiler_core/emit/header_reader.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/emit/c_lexer.h"
+
+namespace npuc {
+namespace {
+
+using Token = CLexer::Token;
+
+// A declaration's tokens before its initialiser; more than this is no declaration of ours.
+constexpr size_t kMaxHeadTokens = 64;
+constexpr size_t kMaxMembers = 4096;
+
+constexpr absl::string_view kArrayNames[] = {"cmd_content", "weight_content", "ops_content",
+                                             "data_content", "cache_content"};
+
+struct Member {
+  std::string name;
+  DType dtype = DType::kInvalid;
+  Shape shape;
+  int line = 0;
+};
+
+struct ParsedStruct {
+  std::vector<Member> members;
+  int line = 0;
+};
+
+struct ParsedArray {
+  std::vector<uint8_t> bytes;
+  int64_t declared_size = 0;
+  int line = 0;
+};
+
+struct ParsedConstant {
+  int64_t value = 0;
+  int line = 0;
+};
+
+class Reader {
+ public:
+  Reader(absl::string_view text, absl::string_view file_name)
+      : lexer_(text), file_name_(file_name) {}
+
+  CompiledModel Run() {
+    while (ReadDeclaration()) {
+    }
+    return Assemble();
+  }
+
+  const Diagnostics& diagnostics() const { return diagnostics_; }
+
+ private:
+  void Report(DiagnosticKind kind, int line, std::string message, std::string fix = {}) {
+    diagnostics_.Add({.kind = kind,
+                      .message = std::move(message),
+                      .file = file_name_,
+                      .line = line,
+                      .fix = std::move(fix)});
+  }
+
+  // Reads one declaration; false at the end of the text.
+  bool ReadDeclaration() {
+    std::vector<Token> head;
+    int parentheses = 0;
+    while (true) {
+      const Token token = lexer_.Next();
+      if (token.kind == Token::Kind::kEnd) {
+        if (!head.empty()) {
+          Report(DiagnosticKind::kHeaderSyntax, head.front().line,
+                 "a declaration has no end before the file's");
+        }
+        return false;
+      }
+      if (token.is('}') && head.empty()) continue;  // of an extern "C" block
+      if (token.is('(')) ++parentheses;
+      if (token.is(')')) --parentheses;
+      if (parentheses <= 0 && token.is(';')) {
+        FinishPlain(head);
+        return true;
+      }
+      if (parentheses <= 0 && token.is('{')) return ReadBraced(head);
+      if (parentheses <= 0 && token.is('=')) return ReadInitialised(head);
+      if (head.size() < kMaxHeadTokens) head.push_back(token);
+    }
+  }
+
+  // A declaration without initialiser: data_content, or the typedef that tells the family.
+  void FinishPlain(const std::vector<Token>& head) {
+    if (head.empty()) return;
+    if (head.front().is("typedef") && head.back().is("npu_data_t")) {
+      bool is_unsigned = false;
+      for (const Token& token : head) {
+        if (token.is("unsigned") || token.is("uint16_t")) is_unsigned = true;
+      }
+      if (!is_unsigned) {
+        Report(DiagnosticKind::kHeaderUnsupportedFamily, head.front().line,
+               "npu_data_t is signed: this header is for a fixed-point core; only fp16 (GRUS) "
+               "headers are read");
+      }
+      return;
+    }
+    if (const std::optional<size_t> name = ArrayName(head)) TakeArray(head, *name, {});
+  }
+
+  // The index in `head` of NAME in NAME[N] where NAME ends like one of the model's arrays.
+  static std::optional<size_t> ArrayName(const std::vector<Token>& head) {
+    for (size_t i = 0; i + 1 < head.size(); ++i) {
+      if (head[i].kind != Token::Kind::kWord || !head[i + 1].is('[')) continue;
+      for (const absl::string_view suffix : kArrayNames) {
+        if (absl::EndsWith(head[i].text, suffix)) return i;
+      }
+      return std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  bool ReadInitialised(const std::vector<Token>& head) {
+    const Token first = lexer_.Next();
+    if (first.is('{')) {
+      const std::optional<size_t> name = ArrayName(head);
+      if (!name.has_value()) return SkipTo(';', 1);
+      const int line = lexer_.line();
+      std::vector<uint8_t> bytes;
+      if (!lexer_.ReadByteList(bytes)) {
+        Report(DiagnosticKind::kHeaderSyntax, lexer_.line(),
+               absl::StrCat("array ", Printable(head[*name].text), " of line ", line,
+                            " holds something other than numbers 0..255 parted by commas, after ",
+                            bytes.size(), " values"));
+        for (const absl::string_view suffix : kArrayNames) {
+          // Known, though broken: it is not missing.
+          if (absl::EndsWith(head[*name].text, suffix)) arrays_.emplace(suffix, ParsedArray());
+        }
+        return SkipTo(';', 1);
+      }
+      TakeArray(head, *name, std::move(bytes));
+      return SkipTo(';', 0);
+    }
+    if (first.is(';')) return true;
+    TakeConstant(head, first);
+    return first.kind == Token::Kind::kEnd ? false : SkipTo(';', 0);
+  }
+
+  void TakeArray(const std::vector<Token>& head, size_t name, std::vector<uint8_t> bytes) {
+    ParsedArray array;
+    array.line = head[name].line;
+    array.declared_size = -1;
+    if (name + 3 < head.size() && head[name + 2].kind == Token::Kind::kNumber &&
+        head[name + 3].is(']')) {
+      array.declared_size = CLexer::NumberValue(head[name + 2].text);
+    } else if (name + 2 < head.size() && head[name + 2].is(']')) {
+      array.declared_size = static_cast<int64_t>(bytes.size());
+    }
+    if (array.declared_size < 0 || array.declared_size > kMaxHeaderBytes) {
+      Report(DiagnosticKind::kHeaderSyntax, array.line,
+             absl::StrCat("the size of array ", Printable(head[name].text), " is no number up to ",
+                          kMaxHeaderBytes));
+      return;
+    }
+    array.bytes = std::move(bytes);
+    for (const absl::string_view suffix : kArrayNames) {
+      if (!absl::EndsWith(head[name].text, suffix)) continue;
+      if (!arrays_.emplace(suffix, std::move(array)).second) {
+        Report(DiagnosticKind::kHeaderSyntax, head[name].line,
+               absl::StrCat("a second ", suffix, " array: ", Printable(head[name].text)));
+      }
+      return;
+    }
+  }
+
+  // `unsigned int NAME [ATTRIBUTES] = NUMBER`, `char *NAME [ATTRIBUTES] = "TEXT"`.
+  void TakeConstant(const std::vector<Token>& head, const Token& value) {
+    for (const Token& token : head) {
+      if (token.kind != Token::Kind::kWord) continue;
+      const std::string name(token.text);
+      if (value.kind == Token::Kind::kNumber && (name == "total_size" || name == "npu_size")) {
+        sizes_[name] = {CLexer::NumberValue(value.text), token.line};
+      } else if (value.kind == Token::Kind::kString &&
+                 (name == "version" || name == "pb_md5" || name == "npu_unit" ||
+                  name == "model_info")) {
+        strings_[name] = CLexer::StringValue(value.text);
+      }
+    }
+  }
+
+  // Skips tokens behind an opening (depth 1) or at top level (0) up to `stop` at depth 0.
+  bool SkipTo(char stop, int64_t depth) {
+    while (true) {
+      const Token token = lexer_.Next();
+      if (token.kind == Token::Kind::kEnd) {
+        Report(DiagnosticKind::kHeaderSyntax, token.line,
+               "the file ends within a declaration (cut short?)");
+        return false;
+      }
+      if (token.is('{')) ++depth;
+      if (token.is('}')) --depth;
+      if (depth <= 0 && token.is(stop)) return true;
+    }
+  }
+
+  // `struct NAME {` is read; other braces (extern "C" among them) are stepped into.
+  bool ReadBraced(const std::vector<Token>& head) {
+    std::string name;
+    bool is_struct = false;
+    for (size_t i = 0; i < head.size(); ++i) {
+      if (head[i].is("struct")) is_struct = true;
+      if (head[i].kind == Token::Kind::kWord && !head[i].is("struct") &&
+          !absl::StartsWith(head[i].text, "__") && name.empty() && is_struct) {
+        name = std::string(head[i].text);
+      }
+    }
+    if (!is_struct) {
+      const bool linkage = !head.empty() && head.front().is("extern");
+      return linkage ? true : SkipTo('}', 1);
+    }
+    ParsedStruct parsed;
+    parsed.line = head.front().line;
+    if (!ReadMembers(name, parsed)) return false;
+    if (name == "input" || name == "output" || name == "in_out") {
+      if (!structs_.emplace(name, std::move(parsed)).second) {
+        Report(DiagnosticKind::kHeaderSyntax, head.front().line,
+               absl::StrCat("a second struct ", name));
+      }
+    }
+    return SkipTo(';', 0);
+  }
+
+  bool ReadMembers(const std::string& struct_name, ParsedStruct& parsed) {
+    const bool wanted =
+        struct_name == "input" || struct_name == "output" || struct_name == "in_out";
+    std::vector<Token> tokens;
+    int64_t depth = 0;
+    while (true) {
+      const Token token = lexer_.Next();
+      if (token.kind == Token::Kind::kEnd) {
+        Report(DiagnosticKind::kHeaderSyntax, token.line,
+               absl::StrCat("the file ends within struct ", Printable(struct_name)));
+        return false;
+      }
+      if (token.is('{')) ++depth;
+      if (token.is('}') && depth-- == 0) break;
+      if (!token.is(';') || depth > 0) {
+        if (tokens.size() < kMaxHeadTokens) tokens.push_back(token);
+        continue;
+      }
+      if (wanted) TakeMember(struct_name, tokens, parsed);
+      tokens.clear();
+    }
+    if (!tokens.empty() && wanted) {
+      Report(DiagnosticKind::kHeaderSyntax, tokens.front().line,
+             absl::StrCat("the last member of struct ", struct_name, " has no ';'"));
+    }
+    return true;
+  }
+
+  void TakeMember(const std::string& struct_name, const std::vector<Token>& tokens,
+                  ParsedStruct& parsed) {
+    if (tokens.empty()) return;
+    Member member;
+    member.line = tokens.front().line;
+    const std::optional<std::string> problem = ParseMember(tokens, member);
+    if (problem.has_value()) {
+      Report(DiagnosticKind::kHeaderMemberInvalid, member.line,
+             absl::StrCat("struct ", struct_name, ": ", *problem));
+      return;
+    }
+    if (parsed.members.size() > kMaxMembers) return;  // reported already
+    if (parsed.members.size() == kMaxMembers) {
+      Report(DiagnosticKind::kHeaderMemberInvalid, member.line,
+             absl::StrCat("struct ", struct_name, " has more than ", kMaxMembers, " members"));
+    }
+    parsed.members.push_back(std::move(member));
+  }
+
+  // TYPE NAME [DIM]...; the reason where it is not that.
+  static std::optional<std::string> ParseMember(const std::vector<Token>& tokens, Member& member) {
+    size_t i = 0;
+    std::string type;
+    while (i + 1 < tokens.size() && tokens[i].kind == Token::Kind::kWord &&
+           tokens[i + 1].kind == Token::Kind::kWord) {
+      if (!tokens[i].is("const")) absl::StrAppend(&type, type.empty() ? "" : " ", tokens[i].text);
+      ++i;
+    }
+    if (type == "npu_data_t" || type == "unsigned short" || type == "uint16_t") {
+      member.dtype = DType::kFloat16;
+    } else if (type == "float") {
+      member.dtype = DType::kFloat32;
+    } else {
+      return absl::StrCat("member type '", Printable(type), "' is neither npu_data_t nor float");
+    }
+    member.name = std::string(tokens[i++].text);
+    while (i < tokens.size()) {
+      if (i + 2 >= tokens.size() || !tokens[i].is('[') || !tokens[i + 2].is(']')) {
+        return absl::StrCat("member '", Printable(member.name), "' is not NAME[N][N]...");
+      }
+      member.shape.push_back(tokens[i + 1].kind == Token::Kind::kNumber
+                                 ? CLexer::NumberValue(tokens[i + 1].text)
+                                 : -1);
+      i += 3;
+    }
+    const absl::Status status = CheckShape(member.shape);
+    if (!status.ok()) {
+      return absl::StrCat("member '", Printable(member.name), "': ", status.message());
+    }
+    return std::nullopt;
+  }
+
+  // --- from the parsed parts to the model ---
+
+  CompiledModel Assemble() {
+    CompiledModel model;
+    model.version = strings_["version"];
+    model.model_md5 = strings_["pb_md5"];
+    model.npu_unit = strings_["npu_unit"];
+    model.model_info = strings_["model_info"];
+    model.core = "GRUS";
+    AssembleArrays(model);
+    AssemblePorts(model);
+    if (!diagnostics_.has_errors()) {
+      CheckSize("npu_size", model.npu_size(), "cmd + weight + ops + data");
+      CheckSize("total_size", model.total_size(), "npu_size + struct input + struct output");
+    }
+    return model;
+  }
+
+  void AssembleArrays(CompiledModel& model) {
+    if (arrays_.count("cache_content") != 0) {
+      Report(DiagnosticKind::kHeaderUnsupportedFamily, arrays_["cache_content"].line,
+             "a cache_content array: this header is for a fixed-point core; only fp16 (GRUS) "
+             "headers are read");
+    }
+    for (const absl::string_view name : {"cmd_content", "weight_content", "data_content"}) {
+      if (arrays_.count(std::string(name)) != 0) continue;
+      Report(DiagnosticKind::kHeaderMissingPart, 0,
+             absl::StrCat("no array whose name ends in ", name));
+    }
+    for (auto& [name, array] : arrays_) {
+      const bool data = name == "data_content";
+      const int64_t values = static_cast<int64_t>(array.bytes.size());
+      if (values != array.declared_size && (!data || values != 0)) {
+        Report(DiagnosticKind::kHeaderSizeMismatch, array.line,
+               absl::StrCat(name, " is declared with ", array.declared_size, " bytes, but has ",
+                            values, " values"));
+      }
+    }
+    model.cmd_content = std::move(arrays_["cmd_content"].bytes);
+    model.weight_content = std::move(arrays_["weight_content"].bytes);
+    model.ops_content = std::move(arrays_["ops_content"].bytes);
+    model.data_bytes = arrays_["data_content"].declared_size;
+  }
+
+  void CheckSize(const std::string& name, int64_t computed, absl::string_view what) {
+    const auto it = sizes_.find(name);
+    if (it == sizes_.end() || it->second.value == computed) return;
+    Report(DiagnosticKind::kHeaderSizeMismatch, it->second.line,
+           absl::StrCat(name, " is ", it->second.value, ", but ", what, " is ", computed));
+  }
+
+  std::vector<PortTensor> Ports(const ParsedStruct& parsed) {
+    std::vector<PortTensor> ports;
+    int64_t offset = 0;
+    std::map<std::string, int> seen;
+    for (const Member& member : parsed.members) {
+      if (!seen.emplace(member.name, member.line).second) {
+        Report(DiagnosticKind::kHeaderMemberInvalid, member.line,
+               absl::StrCat("a second member ", Printable(member.name)));
+      }
+      ports.push_back({member.name, member.shape, member.dtype, offset, -1});
+      offset += ElementCount(member.shape) * SizeOf(member.dtype);
+    }
+    return ports;
+  }
+
+  void AssemblePorts(CompiledModel& model) {
+    for (const char* name : {"input", "output"}) {
+      if (structs_.count(name) != 0) continue;
+      Report(DiagnosticKind::kHeaderMissingPart, 0, absl::StrCat("no struct ", name));
+    }
+    if (diagnostics_.has_errors()) return;
+    model.inputs = Ports(structs_["input"]);
+    model.outputs = Ports(structs_["output"]);
+    for (const Member& member : structs_["input"].members) {
+      if (member.dtype == DType::kFloat16) continue;
+      Report(DiagnosticKind::kHeaderMemberInvalid, member.line,
+             absl::StrCat("input ", Printable(member.name), " is no npu_data_t"));
+    }
+    PairStates(model, CheckInOut(model));
+  }
+
+  // Which outputs are states: those that struct in_out leaves out. Without the struct, all outputs
+  // count as candidates that a name has to confirm.
+  std::vector<bool> CheckInOut(const CompiledModel& model) {
+    std::vector<bool> state(model.outputs.size(), true);
+    const auto in_out = structs_.find("in_out");
+    if (in_out == structs_.end()) return state;
+    std::map<absl::string_view, const Member*> members;
+    for (const Member& member : in_out->second.members) members.emplace(member.name, &member);
+    const auto take = [&](const PortTensor& port) {
+      const auto it = members.find(port.name);
+      if (it == members.end()) return false;
+      if (it->second->dtype != port.dtype || it->second->shape != port.shape) {
+        Report(DiagnosticKind::kHeaderMemberInvalid, it->second->line,
+               absl::StrCat("member ", Printable(port.name), " of struct in_out is ",
+                            TypeToString({it->second->dtype, it->second->shape}), ", elsewhere ",
+                            TypeToString({port.dtype, port.shape})));
+      }
+      members.erase(it);
+      return true;
+    };
+    for (const PortTensor& port : model.inputs) {
+      if (take(port)) continue;
+      Report(DiagnosticKind::kHeaderMemberInvalid, in_out->second.line,
+             absl::StrCat("struct in_out lacks input ", Printable(port.name)));
+    }
+    for (size_t i = 0; i < model.outputs.size(); ++i) state[i] = !take(model.outputs[i]);
+    for (const auto& [name, member] : members) {
+      Report(DiagnosticKind::kHeaderMemberInvalid, member->line,
+             absl::StrCat("member ", Printable(name),
+                          " of struct in_out is in neither struct input nor struct output"));
+    }
+    return state;
+  }
+
+  void PairStates(CompiledModel& model, const std::vector<bool>& is_state) {
+    std::vector<bool> paired(model.inputs.size(), false);
+    const auto pair = [&](PortTensor& output, size_t input) {
+      output.state_input = static_cast<int>(input);
+      paired[input] = true;
+    };
+    std::map<std::string, size_t> input_of;  // by the name that its state output would have
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+      input_of.emplace(absl::StrCat(model.inputs[i].name, "_out"), i);
+      input_of.emplace(absl::StrCat("model_", model.inputs[i].name, "_out"), i);
+    }
+    for (size_t i = 0; i < model.outputs.size(); ++i) {
+      PortTensor& output = model.outputs[i];
+      const auto it = input_of.find(output.name);
+      if (!is_state[i] || it == input_of.end() || paired[it->second]) continue;
+      if (model.inputs[it->second].shape == output.shape && output.dtype == DType::kFloat16) {
+        pair(output, it->second);
+      }
+    }
+    if (structs_.count("in_out") == 0) return;
+    size_t next = 0;
+    for (size_t i = 0; i < model.outputs.size(); ++i) {
+      PortTensor& output = model.outputs[i];
+      if (!is_state[i] || output.state_input >= 0) continue;
+      size_t at = next;
+      while (at < model.inputs.size() && (paired[at] || model.inputs[at].shape != output.shape)) {
+        ++at;
+      }
+      if (at < model.inputs.size() && output.dtype == DType::kFloat16) {
+        pair(output, at);
+        next = at + 1;
+        continue;
+      }
+      Report(DiagnosticKind::kHeaderStateUnpaired, structs_["output"].line,
+             absl::StrCat("output ", Printable(output.name), " ",
+                          TypeToString({output.dtype, output.shape}),
+                          " is not in struct in_out, so it is a state, but no input left has its "
+                          "shape"),
+             "add it to struct in_out, or give its state input the same shape");
+    }
+  }
+
+  CLexer lexer_;
+  std::string file_name_;
+  Diagnostics diagnostics_;
+  std::map<std::string, ParsedStruct> structs_;
+  std::map<std::string, ParsedArray> arrays_;
+  std::map<std::string, ParsedConstant> sizes_;
+  std::map<std::string, std::string> strings_;
+};
+
+}  // namespace
+
+absl::StatusOr<CompiledModel> ReadCHeader(absl::string_view text, absl::string_view file_name,
+                                          Diagnostics& diagnostics) {
+  if (static_cast<int64_t>(text.size()) > kMaxHeaderBytes) {
+    diagnostics.Add({.kind = DiagnosticKind::kHeaderSyntax,
+                     .message = absl::StrCat("a header of ", text.size(), " bytes; at most ",
+                                             kMaxHeaderBytes, " are read"),
+                     .file = std::string(file_name)});
+    return diagnostics.ToStatus();
+  }
+  Reader reader(text, file_name);
+  CompiledModel model = reader.Run();
+  diagnostics.Append(reader.diagnostics());
+  if (reader.diagnostics().has_errors()) return reader.diagnostics().ToStatus();
+  return model;
+}
+
+}  // namespace npuc

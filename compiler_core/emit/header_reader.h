@@ -1,0 +1,27 @@
+#ifndef NPUC_COMPILER_CORE_EMIT_HEADER_READER_H_
+#define NPUC_COMPILER_CORE_EMIT_HEADER_READER_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/emit/artifact.h"
+
+namespace npuc {
+
+// Longest header text that is read.
+inline constexpr int64_t kMaxHeaderBytes = int64_t{1} << 30;
+
+// Reads a C header of the GRUS family: this project's, or a vendor-written one, also where it was
+// edited: arrays with a prefix (kws_cmd_content), attributes, includes, further constants, another
+// order, comments. Declarations that say nothing about the model are skipped.
+// State outputs are those that are not in struct in_out; each is paired with an input: by name
+// (NAME_out or model_NAME_out for input NAME), then in order among inputs of equal shape.
+// Checked: declared array sizes against the values, size constants against arrays and structs,
+// in_out against input and output. All problems become diagnostics with `file_name` and line.
+// Cost and memory are linear in the text.
+absl::StatusOr<CompiledModel> ReadCHeader(absl::string_view text, absl::string_view file_name,
+                                          Diagnostics& diagnostics);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_EMIT_HEADER_READER_H_

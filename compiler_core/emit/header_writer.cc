@@ -1,0 +1,184 @@
+#include "compiler_core/emit/header_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <iterator>
+#include <map>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
+
+namespace npuc {
+namespace {
+
+// Words that cannot name a member in C99 or C++20, the predefined macros of GNU modes among them.
+constexpr absl::string_view kKeywords[] = {
+    "_Bool",        "_Complex",     "_Imaginary", "alignas",
+    "alignof",      "and",          "and_eq",     "asm",
+    "auto",         "bitand",       "bitor",      "bool",
+    "break",        "case",         "catch",      "char",
+    "char16_t",     "char32_t",     "char8_t",    "class",
+    "co_await",     "co_return",    "co_yield",   "compl",
+    "concept",      "const",        "const_cast", "consteval",
+    "constexpr",    "constinit",    "continue",   "decltype",
+    "default",      "delete",       "do",         "double",
+    "dynamic_cast", "else",         "enum",       "explicit",
+    "export",       "extern",       "false",      "float",
+    "for",          "friend",       "goto",       "if",
+    "inline",       "int",          "linux",      "long",
+    "mutable",      "namespace",    "new",        "noexcept",
+    "not",          "not_eq",       "npu_data_t", "nullptr",
+    "operator",     "or",           "or_eq",      "private",
+    "protected",    "public",       "register",   "reinterpret_cast",
+    "requires",     "restrict",     "return",     "short",
+    "signed",       "sizeof",       "static",     "static_assert",
+    "static_cast",  "struct",       "switch",     "template",
+    "this",         "thread_local", "throw",      "true",
+    "try",          "typedef",      "typeid",     "typename",
+    "typeof",       "union",        "unix",       "unsigned",
+    "using",        "virtual",      "void",       "volatile",
+    "wchar_t",      "while",        "xor",        "xor_eq",
+    "i386",         "mips",         "csky"};
+
+// text as the inside of a C string literal: quotes, backslashes and control characters escaped,
+// and question marks that would start a trigraph.
+std::string CString(absl::string_view text) {
+  std::string out;
+  char before = 0;
+  for (const char c : text) {
+    const unsigned char byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\' || (c == '?' && before == '?')) {
+      out.push_back('\\');
+      out.push_back(c);
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out.push_back('\\');
+      for (int shift = 6; shift >= 0; shift -= 3) {
+        out.push_back(static_cast<char>('0' + (byte >> shift & 7)));
+      }
+    } else {
+      out.push_back(c);
+    }
+    before = c;
+  }
+  return out;
+}
+
+void AppendMember(const PortTensor& port, std::string& out) {
+  absl::StrAppend(&out, "\t", port.dtype == DType::kFloat32 ? "float" : "npu_data_t", " ",
+                  CIdentifier(port.name));
+  for (const int64_t dim : port.shape) absl::StrAppend(&out, "[", dim, "]");
+  absl::StrAppend(&out, ";\n");
+}
+
+using Members = std::vector<const PortTensor*>;
+
+void AppendStruct(absl::string_view name, const Members& members, std::string& out) {
+  absl::StrAppend(&out, "struct ", name, " {\n");
+  for (const PortTensor* port : members) AppendMember(*port, out);
+  absl::StrAppend(&out, "} __attribute__ ((packed));\n\n");
+}
+
+void CheckNames(absl::string_view struct_name, const Members& members, Diagnostics& diagnostics) {
+  std::map<std::string, const PortTensor*> seen;
+  for (const PortTensor* port : members) {
+    const auto [it, inserted] = seen.emplace(CIdentifier(port->name), port);
+    if (inserted) continue;
+    diagnostics.Add({.kind = DiagnosticKind::kHeaderNameCollision,
+                     .message = absl::StrCat("'", Printable(it->second->name), "' and '",
+                                             Printable(port->name), "' would both be member '",
+                                             Printable(it->first), "' of struct ", struct_name),
+                     .node = port->name,
+                     .fix = "rename one of the two nodes in the model"});
+  }
+}
+
+constexpr size_t kValuesPerLine = 10;
+constexpr size_t kValueChars = 6;  // "0xNN, "
+
+// "\t0x01, 0x02, ... \n" lines of ten. Written through a table of the 256 texts: weights of tens
+// of megabytes make text of hundreds.
+void AppendValues(absl::Span<const uint8_t> bytes, std::string& out) {
+  std::array<std::array<char, kValueChars>, 256> texts;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    constexpr char kHex[] = "0123456789abcdef";
+    texts[i] = {'0', 'x', kHex[i >> 4], kHex[i & 15], ',', ' '};
+  }
+  const size_t lines = (bytes.size() + kValuesPerLine - 1) / kValuesPerLine;
+  const size_t start = out.size();
+  out.resize(start + bytes.size() * kValueChars + lines * 2);
+  char* to = out.data() + start;
+  for (size_t at = 0; at < bytes.size(); at += kValuesPerLine) {
+    const size_t end = std::min(bytes.size(), at + kValuesPerLine);
+    *to++ = '\t';
+    for (size_t i = at; i < end; ++i) {
+      std::memcpy(to, texts[bytes[i]].data(), kValueChars);
+      to += kValueChars;
+    }
+    *to++ = '\n';
+  }
+}
+
+void AppendArray(absl::string_view name, absl::Span<const uint8_t> bytes, std::string& out) {
+  absl::StrAppend(&out, "const unsigned char ", name, "[", bytes.size(),
+                  "] __attribute__ ((aligned(4))) = {\n");
+  AppendValues(bytes, out);
+  absl::StrAppend(&out, "};\n");
+}
+
+void AppendConstants(const CompiledModel& model, std::string& out) {
+  absl::StrAppend(&out, "// This file is automatically generated by NPU compiler.\n");
+  absl::StrAppend(&out, "const unsigned int total_size = ", model.total_size(), ";\n");
+  absl::StrAppend(&out, "const unsigned int npu_size = ", model.npu_size(), ";\n");
+  absl::StrAppend(&out, "const char *version = \"", CString(model.version), "\";\n");
+  absl::StrAppend(&out, "const char *pb_md5 = \"", CString(model.model_md5), "\";\n");
+  absl::StrAppend(&out, "const char *npu_unit = \"", CString(model.npu_unit), "\";\n");
+  absl::StrAppend(&out, "const char *model_info = \"", CString(model.model_info), "\";\n");
+  absl::StrAppend(&out, "\ntypedef unsigned short npu_data_t;\n\n");
+}
+
+}  // namespace
+
+std::string CIdentifier(absl::string_view name) {
+  std::string out;
+  for (const char c : name) out.push_back(absl::ascii_isalnum(c) ? c : '_');
+  if (out.empty() || absl::ascii_isdigit(out[0])) out.insert(out.begin(), '_');
+  if (std::find(std::begin(kKeywords), std::end(kKeywords), out) != std::end(kKeywords))
+    out.push_back('_');
+  return out;
+}
+
+absl::StatusOr<std::string> WriteCHeader(const CompiledModel& model, Diagnostics& diagnostics) {
+  Members inputs;
+  Members outputs;
+  Members in_out;
+  for (const PortTensor& port : model.inputs) inputs.push_back(&port);
+  in_out = inputs;
+  for (const PortTensor& port : model.outputs) {
+    outputs.push_back(&port);
+    if (port.state_input < 0) in_out.push_back(&port);
+  }
+  Diagnostics found;
+  CheckNames("output", outputs, found);
+  CheckNames("in_out", in_out, found);
+  diagnostics.Append(found);
+  if (found.has_errors()) return found.ToStatus();
+
+  std::string out;
+  out.reserve(4096 + 7 * (model.cmd_content.size() + model.weight_content.size()));
+  AppendConstants(model, out);
+  AppendStruct("input", inputs, out);
+  AppendStruct("output", outputs, out);
+  AppendStruct("in_out", in_out, out);
+  absl::StrAppend(&out, "\n");
+  AppendArray("cmd_content", model.cmd_content, out);
+  AppendArray("weight_content", model.weight_content, out);
+  absl::StrAppend(&out, "unsigned char *tmp_content = (void*)0;\n");
+  AppendArray("ops_content", model.ops_content, out);
+  absl::StrAppend(&out, "unsigned char data_content[", model.data_bytes,
+                  "] __attribute__ ((aligned(4)));\n");
+  return out;
+}
+
+}  // namespace npuc

@@ -1,0 +1,26 @@
+#ifndef NPUC_COMPILER_CORE_EMIT_HEADER_WRITER_H_
+#define NPUC_COMPILER_CORE_EMIT_HEADER_WRITER_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/emit/artifact.h"
+
+namespace npuc {
+
+// The C header of a compiled model, byte for byte as the vendor's compiler (1.5.5 and later) lays
+// it out: deployment scripts parse it by its lines. Source: the published headers.
+// in_out holds the inputs, then the outputs that are no states (PortTensor::state_input < 0).
+// Errors: the status of the diagnostics that are added, where two names of a struct become the
+// same C identifier.
+absl::StatusOr<std::string> WriteCHeader(const CompiledModel& model, Diagnostics& diagnostics);
+
+// `name` as a C identifier: every byte outside [A-Za-z0-9_] becomes '_', a leading digit gets one
+// before it, a C or C++ keyword one behind it; "" becomes "_".
+std::string CIdentifier(absl::string_view name);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_EMIT_HEADER_WRITER_H_
