@@ -1,0 +1,47 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORT_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORT_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/ir/graph/graph.h"
+
+namespace npuc {
+
+// Reads a frozen TensorFlow GraphDef and imports what options.outputs need, cut at options.inputs:
+// every declared input becomes a graph input (in their order, used or not), whatever node it names.
+// Shapes are static and shape arithmetic is done here; NCHW operators become NHWC ones between
+// transposes; DT_DOUBLE and DT_BFLOAT16 are computed as f32. The result has been through
+// VerifyGraph. Every problem goes to `diagnostics`, with options.model_name as file; the status is
+// that of the first error. model_bytes is read during the call only. Thread-safe.
+absl::StatusOr<Graph> ImportTensorFlow(absl::string_view model_bytes, const CompileOptions& options,
+                                       Diagnostics& diagnostics);
+
+// What a GraphDef holds, for messages and for people who write a config.
+struct TensorFlowOutline {
+  struct Input {
+    std::string name;
+    std::string dtype;  // "DT_FLOAT"
+    std::string shape;  // "[?,784]"
+  };
+  std::vector<Input> placeholders;      // in the file's order
+  std::vector<std::string> outputs;     // nodes that no other node uses, constants aside
+  std::map<std::string, int> op_counts;
+};
+// Errors go to `diagnostics` as in ImportTensorFlow. Thread-safe.
+absl::StatusOr<TensorFlowOutline> OutlineTensorFlow(absl::string_view model_bytes,
+                                                    absl::string_view file,
+                                                    Diagnostics& diagnostics);
+
+// The TensorFlow operator types that ImportTensorFlow has a rule for, sorted. Whether a rule
+// succeeds also depends on the node and on the operators of the IR.
+std::vector<std::string> ImportedTensorFlowOps();
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORT_H_

@@ -1,0 +1,236 @@
+// Constants, inputs, pass-through nodes and what only exists at compile time: shapes, ranges, casts.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/tensorflow/evaluator.h"
+#include "compiler_core/frontends/tensorflow/node_import.h"
+#include "compiler_core/frontends/tensorflow/tensor_proto.h"
+
+namespace npuc::tf {
+namespace {
+
+// f64 is computed as f32 throughout: the cores have nothing wider, and users' models are trained in
+// f32.
+DType ComputeType(DType dtype) { return dtype == DType::kFloat64 ? DType::kFloat32 : dtype; }
+
+absl::Status ImportConst(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(0, 0));
+  const absl::StatusOr<const fe::tf::TensorProto*> proto = node.node().TensorOf("value");
+  if (!proto.ok()) {
+    return node.Fail(DiagnosticKind::kBadAttribute, std::string(proto.status().message()),
+                     "freeze the model again");
+  }
+  absl::StatusOr<Tensor> tensor = DecodeTensor(**proto, node.state().constant_bytes_left);
+  if (!tensor.ok()) {
+    const bool is_limit = absl::IsResourceExhausted(tensor.status());
+    return node.Fail(is_limit ? DiagnosticKind::kModelLimitExceeded : DiagnosticKind::kBadTensor,
+                     std::string(tensor.status().message()),
+                     is_limit ? "compile a smaller model" : "freeze the model again");
+  }
+  const absl::StatusOr<int> dtype = node.node().Type("dtype");
+  if (dtype.ok() && DTypeFromWire(*dtype) != tensor->dtype()) {
+    return node.Fail(DiagnosticKind::kBadAttribute,
+                     absl::StrCat("attribute 'dtype' is ", DataTypeName(*dtype),
+                                  ", but the tensor is ", TypeToString(tensor->type())),
+                     "freeze the model again");
+  }
+  if (tensor->dtype() == DType::kFloat64) tensor = CastTensor(*tensor, DType::kFloat32);
+  node.SetOutput(node.MakeConstant(*std::move(tensor)));
+  return absl::OkStatus();
+}
+
+absl::Status ImportPlaceholder(NodeImporter& node) {
+  const absl::StatusOr<PartialShape> shape = node.node().ShapeOf("shape");
+  const std::string known = shape.ok() && !shape->dims.empty() ? ToString(*shape) : "[...]";
+  return node.Fail(DiagnosticKind::kUndeclaredPlaceholder,
+                   "the outputs need this input, and INPUT_OPS does not declare it",
+                   absl::StrCat("add '", Printable(node.source().name), ": ", known,
+                                "' to INPUT_OPS with the shape at inference time"));
+}
+
+absl::Status ImportIdentity(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  node.SetOutput(node.input(0));
+  return absl::OkStatus();
+}
+
+absl::Status ImportIdentityN(NodeImporter& node) {
+  std::vector<ValueRef> values;
+  for (int i = 0; i < node.input_count(); ++i) values.push_back(node.input(i));
+  node.SetOutputs(std::move(values));
+  return absl::OkStatus();
+}
+
+absl::Status ImportNoOp(NodeImporter& node) { return node.ExpectInputs(0, 0); }
+
+// The integer type that out_type names; i32 where it is absent.
+absl::StatusOr<DType> IndexType(NodeImporter& node) {
+  if (!node.node().HasAttr("out_type")) return DType::kInt32;
+  ASSIGN_OR_RETURN(const int type, node.RequiredType("out_type"));
+  const DType dtype = DTypeFromWire(type);
+  if (IsInteger(dtype)) return dtype;
+  return node.Fail(DiagnosticKind::kBadAttribute,
+                   absl::StrCat("attribute 'out_type' is ", DataTypeName(type),
+                                "; it must be an integer type"),
+                   "export the model again");
+}
+
+ValueRef ShapeValue(NodeImporter& node, DType dtype, int i) {
+  const Shape& shape = node.shape(i);
+  return node.MakeConstant(IntTensor(dtype, {static_cast<int64_t>(shape.size())}, shape));
+}
+
+absl::Status ImportShape(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
+  node.SetOutput(ShapeValue(node, dtype, 0));
+  return absl::OkStatus();
+}
+
+absl::Status ImportShapeN(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
+  std::vector<ValueRef> values;
+  for (int i = 0; i < node.input_count(); ++i) values.push_back(ShapeValue(node, dtype, i));
+  node.SetOutputs(std::move(values));
+  return absl::OkStatus();
+}
+
+absl::Status ImportSize(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
+  node.SetOutput(node.MakeConstant(IntTensor(dtype, {}, {node.type(0).element_count()})));
+  return absl::OkStatus();
+}
+
+absl::Status ImportRank(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {node.rank(0)})));
+  return absl::OkStatus();
+}
+
+absl::Status ImportRange(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(const Tensor start, node.Constant(0, "start"));
+  ASSIGN_OR_RETURN(const Tensor limit, node.Constant(1, "limit"));
+  ASSIGN_OR_RETURN(const Tensor delta, node.Constant(2, "delta"));
+  ASSIGN_OR_RETURN(Tensor range, EvaluateRange(start, limit, delta));
+  node.SetOutput(node.MakeConstant(std::move(range)));
+  return absl::OkStatus();
+}
+
+absl::Status ImportFill(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dims, node.ConstantInts(0, "shape"));
+  ASSIGN_OR_RETURN(const Tensor value, node.Constant(1, "value"));
+  if (!value.shape().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the value is ", TypeToString(value.type()), "; it must be a scalar"));
+  }
+  ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(value, dims));
+  node.SetOutput(node.MakeConstant(std::move(filled)));
+  return absl::OkStatus();
+}
+
+absl::Status ImportCast(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const int wire_type, node.RequiredType("DstT"));
+  const DType dtype = ComputeType(DTypeFromWire(wire_type));
+  if (dtype == DType::kInvalid) {
+    return node.FailMode(absl::StrCat("a cast to ", DataTypeName(wire_type),
+                                      "; allowed are floating-point, integer and bool types"),
+                         "rebuild the model without this cast");
+  }
+  if (node.type(0).dtype == dtype) return ImportIdentity(node);
+  if (node.IsConstant(0)) {
+    node.SetOutput(node.MakeConstant(CastTensor(*node.input(0)->constant, dtype)));
+    return absl::OkStatus();
+  }
+  if (!IsFloat(dtype)) {
+    return node.FailMode(absl::StrCat("a cast of computed values to ", DataTypeName(wire_type),
+                                      "; values that depend on an input must stay floating-point"),
+                         "cut the graph before this node");
+  }
+  return node.EmitOutput("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}});
+}
+
+absl::Status ImportLike(NodeImporter& node, int64_t value) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const TensorType& type = node.type(0);
+  const Tensor scalar = type.dtype == DType::kBool
+                            ? CastTensor(Tensor::FromInts({}, {value}), DType::kBool)
+                            : CastTensor(Tensor::FromInts({}, {value}), type.dtype);
+  ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(scalar, type.shape));
+  node.SetOutput(node.MakeConstant(std::move(filled)));
+  return absl::OkStatus();
+}
+absl::Status ImportZerosLike(NodeImporter& node) { return ImportLike(node, 0); }
+absl::Status ImportOnesLike(NodeImporter& node) { return ImportLike(node, 1); }
+
+// Select chooses by a condition that must be known. A vector condition of Select (not V2) chooses
+// whole rows.
+absl::Status ImportSelect(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(Tensor condition, node.Constant(0, "condition"));
+  if (condition.dtype() != DType::kBool) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the condition is ", TypeToString(condition.type()), "; it must be bool"));
+  }
+  const absl::Span<const uint8_t> choices = condition.bytes();
+  const bool all = std::all_of(choices.begin(), choices.end(), [](uint8_t c) { return c != 0; });
+  const bool none = std::all_of(choices.begin(), choices.end(), [](uint8_t c) { return c == 0; });
+  const bool by_rows = node.node().op() == "Select" && condition.shape().size() == 1;
+  const absl::StatusOr<Shape> joint = BroadcastShape(condition.shape(), node.shape(1));
+  if ((all || none) && node.shape(1) == node.shape(2) &&
+      (by_rows || (joint.ok() && *joint == node.shape(1)))) {
+    node.SetOutput(node.input(all ? 1 : 2));
+    return absl::OkStatus();
+  }
+  if (!node.IsConstant(1) || !node.IsConstant(2)) {
+    return node.FailMode("a choice between computed values element by element",
+                         "rebuild the model with Maximum, Minimum or Mul by a mask");
+  }
+  if (by_rows && node.rank(1) > 1) {
+    Shape column(static_cast<size_t>(node.rank(1)), 1);
+    column[0] = condition.shape()[0];
+    condition = Tensor({DType::kBool, std::move(column)},
+                       std::vector<uint8_t>(choices.begin(), choices.end()));
+  }
+  ASSIGN_OR_RETURN(Tensor chosen, EvaluateSelect(condition, *node.input(1)->constant,
+                                                 *node.input(2)->constant));
+  node.SetOutput(node.MakeConstant(std::move(chosen)));
+  return absl::OkStatus();
+}
+
+constexpr ImportRule kRules[] = {
+    {"CheckNumerics", ImportIdentity},
+    {"Cast", ImportCast},
+    {"Const", ImportConst},
+    {"Fill", ImportFill},
+    {"Identity", ImportIdentity},
+    {"IdentityN", ImportIdentityN},
+    {"NoOp", ImportNoOp},
+    {"OnesLike", ImportOnesLike},
+    {"Placeholder", ImportPlaceholder},
+    {"PlaceholderWithDefault", ImportIdentity},
+    {"PreventGradient", ImportIdentity},
+    {"Range", ImportRange},
+    {"Rank", ImportRank},
+    {"Select", ImportSelect},
+    {"SelectV2", ImportSelect},
+    {"Shape", ImportShape},
+    {"ShapeN", ImportShapeN},
+    {"Size", ImportSize},
+    {"Snapshot", ImportIdentity},
+    {"StopGradient", ImportIdentity},
+    {"ZerosLike", ImportZerosLike},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> BasicRules() { return kRules; }
+
+}  // namespace npuc::tf

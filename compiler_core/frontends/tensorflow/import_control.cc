@@ -1,0 +1,67 @@
+// Control flow of TensorFlow 1: a Switch whose predicate is known is decided here; while loops are
+// refused, once per loop.
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/tensorflow/evaluator.h"
+#include "compiler_core/frontends/tensorflow/node_import.h"
+
+namespace npuc::tf {
+namespace {
+
+absl::Status ImportSwitch(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const Tensor predicate, node.Constant(1, "predicate"));
+  if (predicate.dtype() != DType::kBool || predicate.element_count() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the predicate is ", TypeToString(predicate.type()), "; it must be a bool"));
+  }
+  auto dead = std::make_shared<ImportValue>();
+  dead->is_dead = true;
+  if (predicate.bytes()[0] != 0) {
+    node.SetOutputs({dead, node.input(0)});
+  } else {
+    node.SetOutputs({node.input(0), dead});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ImportMerge(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxInputsPerNode));
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (node.input(i)->is_dead) continue;
+    node.SetOutputs({node.input(i), node.MakeConstant(IntTensor(DType::kInt32, {}, {i}))});
+    return absl::OkStatus();
+  }
+  auto dead = std::make_shared<ImportValue>();
+  dead->is_dead = true;
+  node.SetOutputs({dead, dead});
+  return absl::OkStatus();
+}
+
+absl::Status RefuseLoop(NodeImporter& node) {
+  const absl::StatusOr<std::string> frame = node.StringOr("frame_name", "");
+  if (!frame.ok()) return frame.status();
+  if (!node.state().refused_loops.insert(*frame).second) return node.FailSilently();
+  return node.Fail(DiagnosticKind::kUnsupportedOperator,
+                   absl::StrCat("the while loop",
+                                frame->empty() ? "" : absl::StrCat(" '", Printable(*frame), "'"),
+                                " is not supported"),
+                   "unroll the loop when building the model (static_rnn in place of dynamic_rnn), "
+                   "or name its result in INPUT_OPS");
+}
+
+constexpr ImportRule kRules[] = {
+    {"Enter", RefuseLoop},         {"Exit", RefuseLoop},       {"LoopCond", RefuseLoop},
+    {"Merge", ImportMerge},        {"NextIteration", RefuseLoop}, {"RefEnter", RefuseLoop},
+    {"RefExit", RefuseLoop},       {"RefMerge", ImportMerge},  {"RefNextIteration", RefuseLoop},
+    {"RefSwitch", ImportSwitch},   {"Switch", ImportSwitch},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ControlRules() { return kRules; }
+
+}  // namespace npuc::tf

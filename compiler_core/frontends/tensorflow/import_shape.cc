@@ -1,0 +1,321 @@
+// Operators that move data without computing: reshapes, transposes, concatenation, splits, padding.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/tensorflow/evaluator.h"
+#include "compiler_core/frontends/tensorflow/import_dilation.h"
+#include "compiler_core/frontends/tensorflow/node_import.h"
+
+namespace npuc::tf {
+namespace {
+
+absl::Status SetReshaped(NodeImporter& node, Shape shape) {
+  if (node.input(0)->group != nullptr) {
+    RETURN_IF_ERROR(CheckShape(shape));
+    if (ElementCount(shape) == node.type(0).element_count()) {
+      node.SetOutput(ReshapedInGroup(node, node.input(0), std::move(shape)));
+      return absl::OkStatus();
+    }
+  }
+  ASSIGN_OR_RETURN(ValueRef value, node.Reshaped(node.input(0), std::move(shape)));
+  node.SetOutput(std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status ImportReshape(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(Shape shape, node.ConstantInts(1, "shape"));
+  const Shape asked = shape;
+  int64_t known = 1;
+  int unknown = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == -1 && unknown < 0) {
+      unknown = static_cast<int>(i);
+      continue;
+    }
+    if (shape[i] < 0 || shape[i] > kMaxElements || known > kMaxElements) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the shape ", ShapeToString(asked),
+          " is not one; allowed are dimensions >= 0 and one -1"));
+    }
+    known *= shape[i];
+  }
+  const int64_t count = node.type(0).element_count();
+  if (unknown >= 0) {
+    if (known == 0 || count % known != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("a value of ", TypeToString(node.type(0)),
+                                                     " does not reshape to ",
+                                                     ShapeToString(asked)));
+    }
+    shape[static_cast<size_t>(unknown)] = count / known;
+  }
+  return SetReshaped(node, std::move(shape));
+}
+
+absl::Status ImportSqueeze(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const bool old_name = !node.node().HasAttr("squeeze_dims") && node.node().HasAttr("axis");
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes,
+                   node.IntsOr(old_name ? "axis" : "squeeze_dims", {}));
+  ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
+  Shape shape;
+  for (int64_t i = 0; i < node.rank(0); ++i) {
+    const int64_t dim = node.shape(0)[static_cast<size_t>(i)];
+    const bool named = std::binary_search(axes.begin(), axes.end(), i);
+    if (named && dim != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("dimension ", i, " of ",
+                                                     TypeToString(node.type(0)),
+                                                     " is squeezed, and is not 1"));
+    }
+    if (!(named || (axes.empty() && dim == 1))) shape.push_back(dim);
+  }
+  return SetReshaped(node, std::move(shape));
+}
+
+absl::Status ImportExpandDims(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(1, "axis"));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0) + 1));
+  Shape shape = node.shape(0);
+  shape.insert(shape.begin() + axis, 1);
+  return SetReshaped(node, std::move(shape));
+}
+
+absl::Status ImportTranspose(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(std::vector<int64_t> perm, node.ConstantInts(1, "permutation"));
+  for (int64_t& axis : perm) {
+    ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  }
+  ASSIGN_OR_RETURN(ValueRef value, node.Transposed(node.input(0), std::move(perm)));
+  node.SetOutput(std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status Concatenate(NodeImporter& node, const std::vector<ValueRef>& values, int64_t axis) {
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, static_cast<int64_t>(values[0]->type.shape.size())));
+  if (values.size() == 1) {
+    node.SetOutput(values[0]);
+    return absl::OkStatus();
+  }
+  return node.EmitOutput("Concat", values, {{"axis", axis}});
+}
+
+absl::Status ImportConcat(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, kMaxInputsPerNode));
+  ASSIGN_OR_RETURN(const int64_t axis, node.ConstantInt(0, "axis"));
+  std::vector<ValueRef> values;
+  for (int i = 1; i < node.input_count(); ++i) values.push_back(node.input(i));
+  return Concatenate(node, values, axis);
+}
+
+absl::Status ImportConcatV2(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, kMaxInputsPerNode));
+  const int last = node.input_count() - 1;
+  ASSIGN_OR_RETURN(const int64_t axis, node.ConstantInt(last, "axis"));
+  std::vector<ValueRef> values;
+  for (int i = 0; i < last; ++i) values.push_back(node.input(i));
+  return Concatenate(node, values, axis);
+}
+
+absl::Status ImportPack(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxInputsPerNode));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0) + 1));
+  std::vector<ValueRef> values;
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (node.shape(i) != node.shape(0)) {
+      return absl::InvalidArgumentError(absl::StrCat("operand ", i, " is ",
+                                                     TypeToString(node.type(i)), ", operand 0 is ",
+                                                     TypeToString(node.type(0)),
+                                                     "; all must have one shape"));
+    }
+    Shape shape = node.shape(i);
+    shape.insert(shape.begin() + axis, 1);
+    ASSIGN_OR_RETURN(values.emplace_back(), node.Reshaped(node.input(i), std::move(shape)));
+  }
+  return Concatenate(node, values, axis);
+}
+
+absl::Status ImportUnpack(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  Shape shape = node.shape(0);
+  const int64_t count = shape[static_cast<size_t>(axis)];
+  ASSIGN_OR_RETURN(const int64_t num, node.IntOr("num", count));
+  if (num != count || count < 1 || count > kMaxInputsPerNode) {
+    return absl::InvalidArgumentError(absl::StrCat("attribute 'num' is ", num, ", dimension ",
+                                                   axis, " of ", TypeToString(node.type(0)),
+                                                   " is not, or is not in 1..",
+                                                   kMaxInputsPerNode));
+  }
+  ASSIGN_OR_RETURN(std::vector<ValueRef> parts,
+                   node.EmitAll("Split", {node.input(0)},
+                                {{"axis", axis},
+                                 {"sizes", std::vector<int64_t>(static_cast<size_t>(count), 1)}}));
+  shape.erase(shape.begin() + axis);
+  for (ValueRef& part : parts) {
+    ASSIGN_OR_RETURN(part, node.Reshaped(part, shape));
+  }
+  node.SetOutputs(std::move(parts));
+  return absl::OkStatus();
+}
+
+absl::Status SplitInto(NodeImporter& node, const ValueRef& value, int64_t axis,
+                       std::vector<int64_t> sizes) {
+  if (sizes.size() == 1 && sizes[0] == value->type.shape[static_cast<size_t>(axis)]) {
+    node.SetOutput(value);
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(std::vector<ValueRef> parts,
+                   node.EmitAll("Split", {value}, {{"axis", axis}, {"sizes", std::move(sizes)}}));
+  node.SetOutputs(std::move(parts));
+  return absl::OkStatus();
+}
+
+absl::Status ImportSplit(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(0, "axis"));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(1)));
+  ASSIGN_OR_RETURN(const int64_t count, node.RequiredInt("num_split"));
+  const int64_t dim = node.shape(1)[static_cast<size_t>(axis)];
+  if (count < 1 || count > kMaxInputsPerNode || dim % count != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("dimension ", axis, " of ",
+                                                   TypeToString(node.type(1)),
+                                                   " does not split into ", count,
+                                                   " equal parts"));
+  }
+  return SplitInto(node, node.input(1), axis,
+                   std::vector<int64_t>(static_cast<size_t>(count), dim / count));
+}
+
+absl::Status ImportSplitV(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(std::vector<int64_t> sizes, node.ConstantInts(1, "sizes"));
+  ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(2, "axis"));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  const int64_t dim = node.shape(0)[static_cast<size_t>(axis)];
+  int64_t known = 0;
+  int64_t* unknown = nullptr;
+  for (int64_t& size : sizes) {
+    const bool is_rest = size == -1 && unknown == nullptr;
+    if (is_rest) unknown = &size;
+    if (!is_rest && (size < 0 || size > dim)) {
+      return absl::InvalidArgumentError(absl::StrCat("sizes ", ShapeToString(sizes),
+                                                     " do not split a dimension of ", dim));
+    }
+    if (!is_rest) known += size;
+  }
+  if (unknown != nullptr && known <= dim) *unknown = dim - known;
+  return SplitInto(node, node.input(0), axis, std::move(sizes));
+}
+
+// Paddings as TensorFlow has them, [rank, 2]; flattened before, after, before, after ...
+absl::StatusOr<std::vector<int64_t>> ReadPaddings(NodeImporter& node, int operand, int64_t rank) {
+  ASSIGN_OR_RETURN(const Tensor tensor, node.Constant(operand, "paddings"));
+  if (!IsInteger(tensor.dtype()) || tensor.shape() != Shape{rank, 2}) {
+    return absl::InvalidArgumentError(absl::StrCat("the paddings are ",
+                                                   TypeToString(tensor.type()),
+                                                   "; they must be integers [", rank, ",2]"));
+  }
+  std::vector<int64_t> paddings;
+  for (int64_t i = 0; i < 2 * rank; ++i) {
+    const int64_t padding = tensor.int_at(i);
+    if (padding < 0 || padding > kMaxElements) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("padding ", i, " is ", padding, "; it must be 0 or more"));
+    }
+    paddings.push_back(padding);
+  }
+  return paddings;
+}
+
+absl::StatusOr<ValueRef> Padded(NodeImporter& node, const ValueRef& value,
+                                const std::vector<int64_t>& paddings, double fill) {
+  if (std::all_of(paddings.begin(), paddings.end(), [](int64_t p) { return p == 0; })) {
+    return value;
+  }
+  return node.Emit("Pad", {value}, {{"paddings", paddings}, {"value", fill}});
+}
+
+absl::Status ImportPad(NodeImporter& node) {
+  const bool has_value = node.node().op() == "PadV2";
+  RETURN_IF_ERROR(node.ExpectInputs(has_value ? 3 : 2, has_value ? 3 : 2));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(node, 1, node.rank(0)));
+  double fill = 0;
+  if (has_value) {
+    ASSIGN_OR_RETURN(const Tensor value, node.Constant(2, "padding value"));
+    if (value.element_count() != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the padding value is ", TypeToString(value.type()), "; it must be a scalar"));
+    }
+    fill = value.at(0);
+  }
+  ASSIGN_OR_RETURN(ValueRef value, Padded(node, node.input(0), paddings, fill));
+  node.SetOutput(std::move(value));
+  return absl::OkStatus();
+}
+
+absl::Status ImportMirrorPad(NodeImporter& node) {
+  return node.FailMode("padding with mirrored values", "pad with constants (tf.pad's default)");
+}
+
+absl::Status ImportBroadcastTo(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(1, "shape"));
+  RETURN_IF_ERROR(CheckShape(shape));
+  if (node.shape(0) == shape) {
+    node.SetOutput(node.input(0));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "value"));
+  ASSIGN_OR_RETURN(Tensor result, EvaluateBroadcast(value, shape));
+  node.SetOutput(node.MakeConstant(std::move(result)));
+  return absl::OkStatus();
+}
+
+absl::Status ImportGather(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+  ASSIGN_OR_RETURN(const Tensor indices, node.Constant(1, "indices"));
+  ASSIGN_OR_RETURN(const int64_t batch_dims, node.IntOr("batch_dims", 0));
+  if (batch_dims != 0) return node.FailMode("batch_dims is not 0", "rebuild the model without it");
+  int64_t axis = 0;
+  if (node.input_count() == 3) {
+    ASSIGN_OR_RETURN(axis, node.ConstantInt(2, "axis"));
+  }
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "value"));
+  ASSIGN_OR_RETURN(Tensor result, EvaluateGather(value, indices, axis));
+  node.SetOutput(node.MakeConstant(std::move(result)));
+  return absl::OkStatus();
+}
+
+constexpr ImportRule kRules[] = {
+    {"BroadcastTo", ImportBroadcastTo},
+    {"Concat", ImportConcat},
+    {"ConcatV2", ImportConcatV2},
+    {"ExpandDims", ImportExpandDims},
+    {"Gather", ImportGather},
+    {"GatherV2", ImportGather},
+    {"MirrorPad", ImportMirrorPad},
+    {"Pack", ImportPack},
+    {"Pad", ImportPad},
+    {"PadV2", ImportPad},
+    {"Reshape", ImportReshape},
+    {"Split", ImportSplit},
+    {"SplitV", ImportSplitV},
+    {"Squeeze", ImportSqueeze},
+    {"Transpose", ImportTranspose},
+    {"Unpack", ImportUnpack},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ShapeRules() { return kRules; }
+
+}  // namespace npuc::tf

@@ -1,0 +1,442 @@
+#include "compiler_core/frontends/tensorflow/importer.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/op.h"
+
+namespace npuc::tf {
+namespace {
+
+// TensorFlow before graph version 24 wrote a shape that it did not know as [].
+constexpr int kFirstProducerWithScalarShapes = 24;
+constexpr size_t kMaxCandidates = 20000;
+
+// The element type of a cut node's output, as far as its attributes tell; DT_INVALID (0) if not.
+int WireTypeOf(const NodeView& node) {
+  for (absl::string_view attr : {"dtype", "DstT", "out_type", "output_type", "T", "SrcT"}) {
+    const absl::StatusOr<int> type = node.Type(attr);
+    if (type.ok()) return *type;
+  }
+  return 0;
+}
+
+bool Contradicts(const PartialShape& known, const Shape& declared) {
+  if (known.unknown_rank) return false;
+  if (known.dims.size() != declared.size()) return true;
+  for (size_t i = 0; i < declared.size(); ++i) {
+    if (known.dims[i] >= 0 && known.dims[i] != declared[i]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
+  absl::flat_hash_map<absl::string_view, ImportFunction> rules;
+  rules.reserve(160);
+  for (absl::Span<const ImportRule> family :
+       {BasicRules(), ElementwiseRules(), LinearRules(), ConvRules(), PoolRules(), ShapeRules(),
+        SliceRules(), ReduceRules(), ControlRules(), DilationRules()}) {
+    for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
+  }
+  return rules;
+}
+
+Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* graph,
+                   Diagnostics* diagnostics)
+    : file_(file),
+      options_(options),
+      graph_(graph),
+      diagnostics_(diagnostics),
+      state_(graph, diagnostics),
+      rules_(AllRules()),
+      nodes_(static_cast<size_t>(file.node_count())) {
+  state_.file = options.model_name;
+  state_.producer_version = file.producer_version();
+}
+
+void Importer::AddError(DiagnosticKind kind, int node, std::string message, std::string fix) {
+  Diagnostic d{.kind = kind, .message = std::move(message), .file = options_.model_name};
+  if (node >= 0) {
+    d.node = std::string(file_.node(node).name());
+    d.op = std::string(file_.node(node).op());
+  }
+  d.fix = std::move(fix);
+  diagnostics_->Add(std::move(d));
+}
+
+std::string Importer::NearestNode(absl::string_view name) const {
+  // Edit distance to every node of a huge graph would take long; names near each other have about
+  // the same length.
+  std::vector<absl::string_view> candidates;
+  for (int i = 0; i < file_.node_count() && candidates.size() < kMaxCandidates; ++i) {
+    const absl::string_view other = file_.node(i).name();
+    const size_t longer = std::max(name.size(), other.size());
+    if (longer - std::min(name.size(), other.size()) <= longer / 3) candidates.push_back(other);
+  }
+  return NearestMatch(name, candidates);
+}
+
+bool Importer::ResolveEndpoint(absl::string_view text, absl::string_view key, DiagnosticKind kind,
+                               Edge* edge) {
+  const absl::StatusOr<TensorName> name = ParseTensorName(text);
+  if (!name.ok() || name->is_control) {
+    AddError(kind, -1,
+             absl::StrCat(key, " names '", Printable(text),
+                          "'; allowed are NAME and NAME:K with the number of an output"),
+             "write the node's name");
+    return false;
+  }
+  edge->producer = file_.Find(name->node);
+  edge->output = name->output;
+  if (edge->producer >= 0) return true;
+  const std::string nearest = NearestNode(name->node);
+  std::string fix = nearest.empty() ? absl::StrCat("name one of its ", file_.node_count(), " nodes")
+                                    : absl::StrCat("did you mean '", Printable(nearest), "'?");
+  AddError(kind, -1,
+           absl::StrCat(key, " names '", Printable(text), "', which is no node of the model"),
+           std::move(fix));
+  return false;
+}
+
+bool Importer::CheckInput(const InputDecl& input, int index, int output, TensorType* type) {
+  const NodeView& node = file_.node(index);
+  const absl::Status shape_status = CheckShape(input.shape);
+  if (!shape_status.ok()) {
+    AddError(DiagnosticKind::kInputShapeConflict, index,
+             absl::StrCat("the shape in INPUT_OPS is refused: ", shape_status.message()),
+             "declare a smaller shape");
+    return false;
+  }
+  type->shape = input.shape;
+  const int wire_type = WireTypeOf(node);
+  type->dtype = DTypeFromWire(wire_type);
+  if (type->dtype == DType::kFloat64 || wire_type == 0) type->dtype = DType::kFloat32;
+  if (!IsFloat(type->dtype)) {
+    AddError(DiagnosticKind::kInputTypeUnsupported, index,
+             absl::StrCat("the input has type ", DataTypeName(wire_type),
+                          "; model inputs must be floating-point"),
+             "cut the graph after its cast to float by naming that node in INPUT_OPS");
+    return false;
+  }
+  if (node.op() != "Placeholder" && node.op() != "PlaceholderWithDefault") return true;
+  if (output != 0) {
+    AddError(DiagnosticKind::kInputNotInModel, index,
+             absl::StrCat("INPUT_OPS names output ", output, " of a node that has one output"),
+             "name the node alone");
+    return false;
+  }
+  absl::StatusOr<PartialShape> known = node.ShapeOf("shape");
+  if (!known.ok()) return true;
+  if (known->dims.empty() && file_.producer_version() < kFirstProducerWithScalarShapes) {
+    known->unknown_rank = true;
+  }
+  if (!Contradicts(*known, input.shape)) return true;
+  AddError(DiagnosticKind::kInputShapeConflict, index,
+           absl::StrCat("INPUT_OPS declares ", ShapeToString(input.shape),
+                        ", but the model's Placeholder is ", ToString(*known)),
+           "declare a shape that agrees with the model's");
+  return false;
+}
+
+void Importer::ResolveInput(const InputDecl& input) {
+  Edge edge;
+  if (!ResolveEndpoint(input.name, "INPUT_OPS", DiagnosticKind::kInputNotInModel, &edge)) return;
+  const CutKey key{edge.producer, edge.output};
+  if (cuts_.contains(key)) {
+    AddError(DiagnosticKind::kDuplicateEndpoint, edge.producer,
+             absl::StrCat("INPUT_OPS names output ", edge.output, " of the node twice"),
+             "keep one of the two");
+    return;
+  }
+  TensorType type;
+  Cut cut;
+  if (CheckInput(input, edge.producer, edge.output, &type)) {
+    cut.value = std::make_shared<ImportValue>();
+    cut.value->type = type;
+    cut.value->id = graph_->AddInput(input.name, type);
+    cut.value->source = {input.name, std::string(file_.node(edge.producer).op())};
+  }
+  cuts_.emplace(key, std::move(cut));
+  cut_order_.push_back(key);
+}
+
+void Importer::ResolveInputs() {
+  for (const InputDecl& input : options_.inputs) ResolveInput(input);
+}
+
+void Importer::ResolveOutputs() {
+  absl::flat_hash_set<CutKey> seen;
+  for (const std::string& name : options_.outputs) {
+    Output output{.name = name, .edge = {}};
+    if (!ResolveEndpoint(name, "OUTPUT_OPS", DiagnosticKind::kOutputNotInModel, &output.edge)) {
+      continue;
+    }
+    if (!seen.insert({output.edge.producer, output.edge.output}).second) {
+      AddError(DiagnosticKind::kDuplicateEndpoint, output.edge.producer,
+               absl::StrCat("OUTPUT_OPS names output ", output.edge.output, " of the node twice"),
+               "keep one of the two");
+      continue;
+    }
+    outputs_.push_back(std::move(output));
+  }
+  if (options_.outputs.empty()) {
+    AddError(DiagnosticKind::kOutputNotInModel, -1, "OUTPUT_OPS names no output",
+             "name at least one node as output");
+  }
+  for (const std::string& name : options_.fp16_outputs) {
+    const absl::StatusOr<TensorName> parsed = ParseTensorName(name);
+    const auto it = std::find_if(outputs_.begin(), outputs_.end(), [&](const Output& output) {
+      return parsed.ok() && file_.node(output.edge.producer).name() == parsed->node &&
+             output.edge.output == parsed->output;
+    });
+    if (it != outputs_.end()) {
+      it->fp16 = true;
+      continue;
+    }
+    const std::vector<absl::string_view> names(options_.outputs.begin(), options_.outputs.end());
+    const std::string nearest = NearestMatch(name, names);
+    AddError(DiagnosticKind::kOutputNotInModel, -1,
+             absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is not in OUTPUT_OPS"),
+             nearest.empty() ? std::string("name outputs only")
+                             : absl::StrCat("did you mean '", Printable(nearest), "'?"));
+  }
+}
+
+void Importer::ReadEdges(int index) {
+  const NodeView& node = file_.node(index);
+  NodeState& state = nodes_[static_cast<size_t>(index)];
+  for (int i = 0; i < node.input_count(); ++i) {
+    const absl::StatusOr<TensorName> name = ParseTensorName(node.input(i));
+    if (!name.ok()) {
+      AddError(DiagnosticKind::kMalformedNode, index,
+               absl::StrCat("input ", i, " of the node is unreadable: ", name.status().message()),
+               "export the model again");
+      state.visit = Visit::kFailed;
+      continue;
+    }
+    if (name->is_control) continue;  // order of side effects; a compiled graph has none
+    Edge edge{file_.Find(name->node), name->output};
+    if (edge.producer < 0) {
+      const std::string nearest = NearestNode(name->node);
+      AddError(DiagnosticKind::kMissingProducer, index,
+               absl::StrCat("input ", i, " of the node names '", Printable(name->node),
+                            "', which is no node of the model"),
+               nearest.empty()
+                   ? std::string("freeze the model again")
+                   : absl::StrCat("freeze the model again; the nearest name is '",
+                                  Printable(nearest), "'"));
+      state.visit = Visit::kFailed;
+      continue;
+    }
+    state.edges.push_back(edge);
+  }
+}
+
+void Importer::ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int node) {
+  const auto start = std::find_if(stack.begin(), stack.end(),
+                                  [&](const auto& entry) { return entry.first == node; });
+  std::vector<std::string> names;
+  bool is_loop = false;
+  for (auto it = start; it != stack.end(); ++it) {
+    is_loop = is_loop || file_.node(it->first).op() == "NextIteration";
+    if (names.size() < 8) names.push_back(Printable(file_.node(it->first).name(), 60));
+  }
+  const auto length = stack.end() - start;
+  std::string text = absl::StrCat("the node feeds itself through ", length, " nodes: ",
+                                  absl::StrJoin(names, " <- "),
+                                  static_cast<size_t>(length) > names.size() ? " <- ..." : "");
+  if (is_loop) {
+    loop_cycle_ = std::move(text);  // its Enter nodes are refused by their rule
+  } else {
+    AddError(DiagnosticKind::kGraphCycle, node, std::move(text), "freeze the model again");
+  }
+  nodes_[static_cast<size_t>(node)].visit = Visit::kFailed;
+}
+
+// Depth first without recursion; appends to order_ every node that `root` needs, producers first.
+void Importer::OrderFrom(int root, int output_index) {
+  std::vector<std::pair<int, size_t>> stack;  // node, next edge
+  const auto enter = [&](int index) {
+    NodeState& state = nodes_[static_cast<size_t>(index)];
+    state.visit = Visit::kActive;
+    state.needed_by = output_index;
+    ReadEdges(index);
+    stack.emplace_back(index, 0);
+  };
+  absl::flat_hash_set<int> on_stack;
+  if (nodes_[static_cast<size_t>(root)].visit != Visit::kUnseen) return;
+  enter(root);
+  on_stack.insert(root);
+  while (!stack.empty()) {
+    const int index = stack.back().first;
+    NodeState& state = nodes_[static_cast<size_t>(index)];
+    if (stack.back().second == state.edges.size()) {
+      if (state.visit == Visit::kActive) state.visit = Visit::kOrdered;
+      order_.push_back(index);
+      on_stack.erase(index);
+      stack.pop_back();
+      continue;
+    }
+    const Edge edge = state.edges[stack.back().second++];
+    if (cuts_.contains({edge.producer, edge.output})) continue;
+    if (on_stack.contains(edge.producer)) {
+      ReportCycle(stack, edge.producer);
+    } else if (nodes_[static_cast<size_t>(edge.producer)].visit == Visit::kUnseen) {
+      enter(edge.producer);
+      on_stack.insert(edge.producer);
+    }
+  }
+}
+
+ValueRef Importer::ValueOf(const Edge& edge, int consumer) {
+  const auto cut = cuts_.find({edge.producer, edge.output});
+  if (cut != cuts_.end()) {
+    cut->second.is_used = true;
+    return cut->second.value;
+  }
+  const NodeState& producer = nodes_[static_cast<size_t>(edge.producer)];
+  if (!producer.is_done) return nullptr;
+  if (producer.is_dead) {
+    auto dead = std::make_shared<ImportValue>();
+    dead->is_dead = true;
+    return dead;
+  }
+  if (static_cast<size_t>(edge.output) < producer.values.size()) {
+    return producer.values[static_cast<size_t>(edge.output)];
+  }
+  const NodeView& node = file_.node(edge.producer);
+  AddError(consumer < 0 ? DiagnosticKind::kOutputNotInModel : DiagnosticKind::kMissingProducer,
+           consumer < 0 ? edge.producer : consumer,
+           absl::StrCat("output ", edge.output, " of node '", Printable(node.name()), "' (",
+                        Printable(node.op()), ") is asked for; it has ", producer.values.size(),
+                        " that can be used"),
+           consumer < 0 ? "name another output" : "freeze the model again");
+  return nullptr;
+}
+
+void Importer::ReportNoRule(int index) {
+  const NodeView& node = file_.node(index);
+  const NodeState& state = nodes_[static_cast<size_t>(index)];
+  std::vector<absl::string_view> names;
+  for (const auto& [op, import] : rules_) names.push_back(op);
+  std::sort(names.begin(), names.end());
+  std::string message = absl::StrCat(
+      file_.IsFunction(node.op()) ? "calls of functions in the graph's library are not supported"
+                                  : "the operator is not supported",
+      "; output '", Printable(outputs_[static_cast<size_t>(state.needed_by)].name), "' needs it");
+  const std::string nearest = NearestMatch(node.op(), names);
+  if (!nearest.empty()) absl::StrAppend(&message, "; the nearest supported one is ", nearest);
+  AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
+           absl::StrCat("cut the graph after it by adding '", Printable(node.name()),
+                        ": [shape]' to INPUT_OPS, or rebuild the model without it"));
+}
+
+void Importer::ImportNode(int index) {
+  NodeState& state = nodes_[static_cast<size_t>(index)];
+  const NodeView& node = file_.node(index);
+  const auto rule = rules_.find(node.op());
+  if (rule == rules_.end()) {
+    ReportNoRule(index);
+    return;
+  }
+  if (state.visit == Visit::kFailed) return;
+  std::vector<ValueRef> inputs;
+  bool is_complete = true;
+  bool has_dead = false;
+  for (const Edge& edge : state.edges) {
+    ValueRef value = ValueOf(edge, index);
+    if (value == nullptr) {
+      is_complete = false;
+      continue;
+    }
+    has_dead = has_dead || value->is_dead;
+    inputs.push_back(std::move(value));
+  }
+  if (!is_complete) return;
+  if (has_dead && node.op() != "Merge") {
+    state.is_done = state.is_dead = true;
+    return;
+  }
+  NodeImporter importer(&state_, &node, std::move(inputs));
+  const absl::Status status = rule->second(importer);
+  if (!status.ok()) {
+    if (!importer.has_reported()) {
+      AddError(DiagnosticKind::kOperandMismatch, index, std::string(status.message()),
+               "check the shapes in INPUT_OPS against those that the model was trained with");
+    }
+    return;
+  }
+  if (!ChargeConstants(importer)) return;
+  state.values = importer.outputs();
+  state.is_done = true;
+}
+
+// Takes the constants that a node made from what a model may hold and compute.
+bool Importer::ChargeConstants(NodeImporter& node) {
+  for (const ValueRef& value : node.outputs()) {
+    if (value->is_dead || !value->constant.has_value() || value->source.name != node.source().name) {
+      continue;
+    }
+    state_.constant_bytes_left -= value->type.size_bytes();
+    state_.fold_work_left -= value->type.element_count();
+  }
+  if (state_.constant_bytes_left >= 0 && state_.fold_work_left >= 0) return true;
+  (void)node.Fail(DiagnosticKind::kModelLimitExceeded,
+                  absl::StrCat("the constants of the model take more than ", kMaxConstantBytes,
+                               " bytes or too long to compute"),
+                  "compile a smaller model");
+  return false;
+}
+
+void Importer::AddOutputs() {
+  for (const Output& output : outputs_) {
+    const ValueRef value = ValueOf(output.edge, -1);
+    if (value == nullptr) continue;
+    const NodeView& node = file_.node(output.edge.producer);
+    if (value->is_dead) {
+      AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
+               "the output lies on a branch that is never taken", "name another output");
+      continue;
+    }
+    if (!IsFloat(value->type.dtype)) {
+      AddError(DiagnosticKind::kUnsupportedOperatorMode, output.edge.producer,
+               absl::StrCat("the output is ", TypeToString(value->type),
+                            "; outputs must be floating-point"),
+               "name an output of floating-point type");
+      continue;
+    }
+    NodeImporter importer(&state_, &node, {});
+    const absl::StatusOr<ValueId> id = importer.Place(*value);
+    if (id.ok()) graph_->AddOutput({output.name, *id, output.fp16});
+  }
+}
+
+void Importer::Run() {
+  ResolveInputs();
+  ResolveOutputs();
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    const Edge& edge = outputs_[i].edge;
+    if (!cuts_.contains({edge.producer, edge.output})) {
+      OrderFrom(edge.producer, static_cast<int>(i));
+    }
+  }
+  for (int node : order_) ImportNode(node);
+  AddOutputs();
+  if (!diagnostics_->has_errors() && !loop_cycle_.empty()) {
+    AddError(DiagnosticKind::kGraphCycle, -1, loop_cycle_, "freeze the model again");
+  }
+  if (diagnostics_->has_errors()) return;
+  for (const CutKey& key : cut_order_) {
+    if (cuts_[key].is_used) continue;
+    AddError(DiagnosticKind::kUnusedInput, key.first,
+             "the input is declared in INPUT_OPS, but no output depends on it",
+             "remove it, or check OUTPUT_OPS");
+  }
+}
+
+}  // namespace npuc::tf

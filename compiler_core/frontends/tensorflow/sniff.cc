@@ -1,0 +1,136 @@
+#include "compiler_core/frontends/tensorflow/sniff.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+
+namespace npuc::tf {
+namespace {
+
+// Reads a varint at *offset; false where the bytes end first or it is longer than ten bytes.
+bool ReadVarint(absl::string_view bytes, uint64_t* offset, uint64_t* value) {
+  *value = 0;
+  for (int i = 0; i < 10; ++i) {
+    if (*offset >= bytes.size()) return false;
+    const uint8_t byte = static_cast<uint8_t>(bytes[(*offset)++]);
+    *value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
+    if ((byte & 0x80) == 0) return true;
+  }
+  return false;
+}
+
+bool IsMostlyText(absl::string_view bytes) {
+  const absl::string_view head = bytes.substr(0, 512);
+  if (head.empty()) return false;
+  return std::all_of(head.begin(), head.end(), [](char c) {
+    const unsigned char u = static_cast<unsigned char>(c);
+    return (u >= 0x20 && u < 0x7f) || c == '\n' || c == '\r' || c == '\t';
+  });
+}
+
+FileGuess GuessText(absl::string_view bytes) {
+  const absl::string_view text = absl::StripLeadingAsciiWhitespace(bytes);
+  if (absl::StartsWith(text, "node {") || absl::StartsWith(text, "node{") ||
+      absl::StartsWith(text, "versions {") || absl::StartsWith(text, "library {")) {
+    return {"a GraphDef in text form (pbtxt)",
+            "write it in binary form: tf.io.write_graph(graph, dir, name, as_text=False)"};
+  }
+  if (absl::StartsWith(text, "{")) {
+    return {"JSON", "freeze the model to a binary GraphDef (.pb)"};
+  }
+  if (absl::StartsWith(text, "version https://git-lfs")) {
+    return {"a Git LFS pointer, not the model itself", "fetch the model with git lfs pull"};
+  }
+  if (absl::StartsWith(text, "<")) {
+    return {"HTML or XML", "download the model file itself"};
+  }
+  return {"text", "name a frozen GraphDef in binary form (.pb) as MODEL_FILE"};
+}
+
+}  // namespace
+
+WireOutline OutlineWire(absl::string_view bytes) {
+  WireOutline outline;
+  uint64_t offset = 0;
+  while (offset < bytes.size()) {
+    outline.broken_offset = offset;
+    uint64_t tag = 0;
+    if (!ReadVarint(bytes, &offset, &tag)) {
+      outline.needed_bytes = 1;
+      return outline;
+    }
+    const uint64_t field = tag >> 3;
+    outline.broken_field = field;
+    if (outline.broken_offset == 0 && tag == 8) outline.starts_with_varint_1 = true;
+    uint64_t length = 0;
+    switch (tag & 7) {
+      case 0:
+        if (!ReadVarint(bytes, &offset, &length)) {
+          outline.needed_bytes = 1;
+          return outline;
+        }
+        length = 0;
+        break;
+      case 1:
+        length = 8;
+        break;
+      case 2:
+        if (!ReadVarint(bytes, &offset, &length)) {
+          outline.needed_bytes = 1;
+          return outline;
+        }
+        if (field < 16) ++outline.length_delimited[field];
+        break;
+      case 5:
+        length = 4;
+        break;
+      default:
+        return outline;  // groups are not used by any format we know
+    }
+    if (field == 0) return outline;
+    if (length > bytes.size() - offset) {
+      outline.needed_bytes = length;
+      outline.left_bytes = bytes.size() - offset;
+      return outline;
+    }
+    offset += length;
+  }
+  outline.well_formed = true;
+  return outline;
+}
+
+FileGuess GuessFileKind(absl::string_view bytes) {
+  if (absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4))) {
+    return {"a zip archive, as TorchScript, Keras v3 and NumPy .npz files are",
+            "set FRAMEWORK: PT for TorchScript, or freeze the Keras model to a GraphDef"};
+  }
+  if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") {
+    return {"a TensorFlow Lite model", "set FRAMEWORK: TFLITE"};
+  }
+  if (absl::StartsWith(bytes, "\x89HDF\r\n")) {
+    return {"an HDF5 file, as Keras .h5 models are",
+            "freeze the model to a GraphDef (convert_variables_to_constants)"};
+  }
+  if (absl::StartsWith(bytes, "\x1f\x8b")) {
+    return {"a gzip file", "unpack it first"};
+  }
+  if (IsMostlyText(bytes)) return GuessText(bytes);
+  const WireOutline wire = OutlineWire(bytes);
+  if (!wire.well_formed) return {};
+  if (wire.starts_with_varint_1 && wire.length_delimited[7] > 0) {
+    return {"an ONNX model", "set FRAMEWORK: ONNX"};
+  }
+  if (wire.starts_with_varint_1 && wire.length_delimited[2] > 0) {
+    return {"a SavedModel (saved_model.pb)",
+            "freeze it to a GraphDef first (convert_variables_to_constants)"};
+  }
+  if (wire.length_delimited[1] == 1 && wire.length_delimited[2] == 1) {
+    return {"a MetaGraphDef (.meta)",
+            "freeze it with its checkpoint to a GraphDef (freeze_graph)"};
+  }
+  return {};
+}
+
+}  // namespace npuc::tf

@@ -1,0 +1,35 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_SNIFF_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_SNIFF_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace npuc::tf {
+
+// What bytes that are no GraphDef seem to be, for a message: `what` completes "the file looks like
+// ..." and `fix` says what to do. Both are empty where nothing was recognised. Thread-safe.
+struct FileGuess {
+  std::string what;
+  std::string fix;
+};
+FileGuess GuessFileKind(absl::string_view bytes);
+
+// The outermost protobuf fields of `bytes`, walked without decoding what they hold.
+struct WireOutline {
+  bool well_formed = false;     // every field ends within the file
+  int length_delimited[16] = {};  // how many length-delimited fields of numbers 0..15 there are
+  bool starts_with_varint_1 = false;
+  // Where the walk broke off: the field of number `broken_field` at `broken_offset` needs
+  // `needed_bytes` bytes and the file has `left_bytes`. needed_bytes 0: not a protobuf field at all.
+  uint64_t broken_offset = 0;
+  uint64_t broken_field = 0;
+  uint64_t needed_bytes = 0;
+  uint64_t left_bytes = 0;
+};
+WireOutline OutlineWire(absl::string_view bytes);
+
+}  // namespace npuc::tf
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_SNIFF_H_
