@@ -16,6 +16,10 @@ macro(npuc_global_setup)
   if(NPUC_LLD)
     add_link_options(-fuse-ld=lld)
   endif()
+  # Debian's own Python has Debian's modules; one that a version manager put first in PATH has not.
+  if(EXISTS /usr/bin/python3)
+    set(Python3_EXECUTABLE /usr/bin/python3 CACHE FILEPATH "Python of the build's own scripts")
+  endif()
   find_package(Threads REQUIRED)
   find_package(absl CONFIG REQUIRED)
 

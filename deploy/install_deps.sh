@@ -28,7 +28,8 @@ build_packages=(
   libgtest-dev                 # every preset configures the tests and benchmarks too
   libgmock-dev
   libbenchmark-dev
-  python3                      # the sample's comparison
+  python3                      # makes the core tables from YAML; the sample's comparison
+  python3-yaml
   python3-numpy
 )
 
@@ -44,7 +45,6 @@ test_packages=(
   clang                        # the dev and tsan presets
   libclang-rt-14-dev           # the sanitizers' runtimes
   llvm                         # llvm-symbolizer: sanitizer reports with lines
-  python3-yaml
 )
 
 usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }

@@ -47,10 +47,9 @@ ALLOWED = {
 # Layers inside the server, as folder -> includes denied although ALLOWED has them.
 DENIED = {
     CORE + "pipeline/": [CORE + "tools/"],
-    "server/jobs/": ["server/rpc/", "server/http/", "server/worker/", "server/executor/",
-                     "server/scheduler/"],
+    "server/jobs/": ["server/rpc/", "server/http/", "server/worker/", "server/executor/"],
     "server/scheduler/": ["server/rpc/", "server/http/", "server/worker/", "server/executor/"],
-    "server/worker/": ["server/rpc/", "server/http/", "server/scheduler/", "cache/"],
+    "server/worker/": ["server/rpc/", "server/http/", "server/scheduler/"],
     "server/executor/": ["server/rpc/", "server/http/"],
 }
 

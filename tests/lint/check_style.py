@@ -91,13 +91,20 @@ def _kind_of_block(header, outer):
     return "function" if "(" in header else "inner"
 
 
+def _opens_data(before):
+    """Whether a '{' inside a function opens an initialiser list rather than code."""
+    return re.search(r"(?:[=(,{]|\breturn|\bnew\s+[\w:<>,\s]+)\s*$", before) is not None
+
+
 def functions(text):
-    """Yields (first line, lines) of each function body with its header; a heuristic on braces."""
+    """Yields (first line, lines) of each function body with its header; a heuristic on braces.
+
+    Lines inside a braced initialiser, such as a test's table of cases, are data and do not count.
+    """
     code = re.sub(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lambda m: re.sub(r"[^\n]", " ", m.group(0)),
                   blank_cpp(text), flags=re.M | re.S)
     stack = []
-    start = 0
-    parentheses = 0
+    start = parentheses = data_lines = data_start = 0
     for match in re.finditer(r"[{};()]", code):
         char, at = match.group(0), match.start()
         outer = stack[-1][0] if stack else "scope"
@@ -107,14 +114,24 @@ def functions(text):
             header = code[start:at]
             kind = "inner" if parentheses else _kind_of_block(header, outer)
             first = start + len(header) - len(header.lstrip())
+            if outer in ("data", "in data"):
+                kind = "in data"
+            elif outer in ("function", "inner") and _opens_data(code[max(0, at - 40):at]):
+                kind = "data"
             stack.append((kind, line_of(code, first), parentheses))
+            if kind == "function":
+                data_lines = 0
+            elif kind == "data":
+                data_start = line_of(code, at)
             parentheses = 0
             start = at + 1
         elif char == "}":
             if stack:
                 kind, line, parentheses = stack.pop()
                 if kind == "function":
-                    yield line, line_of(code, at) - line + 1
+                    yield line, line_of(code, at) - line + 1 - data_lines
+                elif kind == "data":
+                    data_lines += line_of(code, at) - data_start
             start = at + 1
         elif parentheses == 0:
             start = at + 1

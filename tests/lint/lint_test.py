@@ -140,6 +140,11 @@ class StyleTest(unittest.TestCase):
         self.assertEqual(self.rules("namespace a {\nstruct S {\n" + "  int x;\n" * 90
                                     + "};\nconstexpr int kX[] = {\n" + "  1,\n" * 90 + "};\n}\n"),
                          [])
+        table = "void F() {\n  Use({\n" + "      {1, {2}},\n" * 90 + "  });\n"
+        self.assertEqual(self.rules(table + "}\n"), [])
+        self.assertEqual(self.rules(table + body * 70 + "}\n"), ["function-length"])
+        self.assertEqual(self.rules("void F() {\n  Use([&](int x) {\n" + body * 80 + "  });\n}\n"),
+                         ["function-length"])
         self.assertEqual(self.rules("int x;\n" * 801), ["file-length"])
         self.assertEqual(style_rules({**LISTED, "compiler_core/x/a.py": "x" * 101}),
                          ["line-length"])

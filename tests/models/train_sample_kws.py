@@ -39,7 +39,7 @@ class Settings:
     """Everything that cross-validation chose."""
 
     hidden = (96, 32)
-    epochs = 400
+    epochs = 800
     batch = 50
     learning_rate = 5.0e-3
     weight_decay = 0.02
