@@ -168,6 +168,8 @@ std::string EncodeJob(const Job& job);
 absl::StatusOr<Job> DecodeJob(absl::string_view bytes);
 std::string EncodeEvent(const JobEvent& event);
 absl::StatusOr<JobEvent> DecodeEvent(absl::string_view bytes);
+std::string EncodeDiagnostic(const JobDiagnostic& diagnostic);
+absl::StatusOr<JobDiagnostic> DecodeDiagnostic(absl::string_view bytes);
 
 // 27 bytes: "j" and 26 Crockford base-32 digits, the first 10 of them the time in milliseconds, the
 // other 16 from `random_high` and `random_low` (40 bits of each).

@@ -81,21 +81,6 @@ bool DecodeArtifact(absl::string_view bytes, JobArtifact& artifact) {
   return r.ok();
 }
 
-std::string EncodeDiagnostic(const JobDiagnostic& diagnostic) {
-  FieldWriter w;
-  w.Bytes(1, diagnostic.id);
-  w.Int(2, static_cast<int64_t>(diagnostic.severity));
-  w.Bytes(3, diagnostic.file);
-  w.Int(4, diagnostic.line);
-  w.Int(5, diagnostic.column);
-  w.Bytes(6, diagnostic.node);
-  w.Bytes(7, diagnostic.op);
-  w.Bytes(8, diagnostic.message);
-  w.Bytes(9, diagnostic.limit_source);
-  w.Bytes(10, diagnostic.fix);
-  return std::move(w).str();
-}
-
 bool DecodeDiagnostic(absl::string_view bytes, JobDiagnostic& diagnostic) {
   std::string* const texts[11] = {nullptr,
                                   &diagnostic.id,
@@ -375,6 +360,29 @@ absl::StatusOr<Job> DecodeJob(absl::string_view bytes) {
     return absl::DataLossError("a stored job record is damaged");
   }
   return job;
+}
+
+std::string EncodeDiagnostic(const JobDiagnostic& diagnostic) {
+  FieldWriter w;
+  w.Bytes(1, diagnostic.id);
+  w.Int(2, static_cast<int64_t>(diagnostic.severity));
+  w.Bytes(3, diagnostic.file);
+  w.Int(4, diagnostic.line);
+  w.Int(5, diagnostic.column);
+  w.Bytes(6, diagnostic.node);
+  w.Bytes(7, diagnostic.op);
+  w.Bytes(8, diagnostic.message);
+  w.Bytes(9, diagnostic.limit_source);
+  w.Bytes(10, diagnostic.fix);
+  return std::move(w).str();
+}
+
+absl::StatusOr<JobDiagnostic> DecodeDiagnostic(absl::string_view bytes) {
+  JobDiagnostic diagnostic;
+  if (!DecodeDiagnostic(bytes, diagnostic)) {
+    return absl::DataLossError("a stored diagnostic is damaged");
+  }
+  return diagnostic;
 }
 
 std::string EncodeEvent(const JobEvent& event) {

@@ -159,6 +159,7 @@ absl::StatusOr<JobChange> FinishJob(const Job& job, uint64_t fence, std::vector<
   }
   next.cache_hit = result.cache_hit;
   next.artifacts = std::move(result.artifacts);
+  if (!result.cache_key.empty()) next.cache_key = std::move(result.cache_key);
   for (const JobArtifact& artifact : next.artifacts) builder.Tell(ArtifactEvent{artifact});
   builder.EnterState(JobState::kSucceeded, "");
   return std::move(builder).Build();

@@ -1,0 +1,33 @@
+#ifndef NPUC_SERVER_EXECUTOR_CACHE_INPUTS_H_
+#define NPUC_SERVER_EXECUTOR_CACHE_INPUTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "cache/artifact_cache.h"
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+#include "server/jobs/job.h"
+
+namespace npuc {
+
+// The name of a compile's result: all that decides its bytes. A pinned model_info time counts with
+// the options, since it shows in the header; the ordinary one does not (a hit keeps the time at
+// which it was made).
+absl::StatusOr<CacheKey> ResultKey(absl::string_view scope, const JobSpec& spec,
+                                   const CompileOptions& options,
+                                   absl::string_view compiler_build_id);
+
+// What is kept beside the artifacts of a result: the compile's warnings and notes.
+std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics);
+// DATA_LOSS.
+absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes);
+
+JobDiagnostic ToJobDiagnostic(const Diagnostic& diagnostic);
+std::vector<JobArtifact> ToJobArtifacts(const std::vector<ArtifactInfo>& artifacts);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_CACHE_INPUTS_H_

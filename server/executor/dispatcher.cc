@@ -1,0 +1,68 @@
+#include "server/executor/dispatcher.h"
+
+#include <chrono>
+#include <utility>
+
+namespace npuc {
+namespace {
+
+constexpr std::chrono::milliseconds kTimerPeriod(200);  // how late a deadline may be noticed
+constexpr std::chrono::seconds kStoreErrorPause(1);
+
+}  // namespace
+
+Dispatcher::Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log)
+    : jobs_(jobs), run_(std::move(run)), log_(log), active_slots_(slots) {
+  for (int i = 0; i < slots; ++i) threads_.emplace_back([this] { SlotLoop(); });
+  threads_.emplace_back([this] { TimerLoop(); });
+}
+
+Dispatcher::~Dispatcher() {
+  Stop(absl::InfiniteDuration());
+  for (std::thread& thread : threads_) thread.join();
+}
+
+bool Dispatcher::Stop(absl::Duration patience) {
+  jobs_->StopLeasing();
+  std::unique_lock<std::mutex> lock(mutex_);
+  stopping_ = true;
+  changed_.notify_all();
+  const auto idle = [this] { return active_slots_ == 0; };
+  if (patience == absl::InfiniteDuration()) {
+    changed_.wait(lock, idle);
+    return true;
+  }
+  return changed_.wait_for(lock, absl::ToChronoMilliseconds(patience), idle);
+}
+
+void Dispatcher::SlotLoop() {
+  while (true) {
+    const auto leased = jobs_->WaitAndLease();
+    if (!leased.ok()) {
+      log_->Error("no job can be leased", {{"error", leased.status().message()}});
+      std::unique_lock<std::mutex> lock(mutex_);
+      changed_.wait_for(lock, kStoreErrorPause, [this] { return stopping_; });
+      continue;  // StopLeasing ends the next wait
+    }
+    if (!leased->has_value()) break;
+    run_(**leased);
+  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  --active_slots_;
+  changed_.notify_all();
+}
+
+void Dispatcher::TimerLoop() {
+  while (true) {
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      if (changed_.wait_for(lock, kTimerPeriod, [this] { return stopping_; })) return;
+    }
+    const absl::Status status = jobs_->ExpireDue();
+    if (!status.ok()) {
+      log_->Error("a job that is past its deadline cannot be ended", {{"error", status.message()}});
+    }
+  }
+}
+
+}  // namespace npuc

@@ -1,0 +1,48 @@
+#ifndef NPUC_SERVER_EXECUTOR_DISPATCHER_H_
+#define NPUC_SERVER_EXECUTOR_DISPATCHER_H_
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "server/jobs/job_service.h"
+#include "server/log/log.h"
+
+namespace npuc {
+
+// The worker slots: that many threads, each of which leases a job and runs it, and a timer thread.
+// Thread-safe.
+class Dispatcher {
+ public:
+  using RunFunction = std::function<void(const JobService::Leased&)>;
+
+  // `jobs` and `log` must outlive this. Starts at once.
+  Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log);
+  // Stops and waits for what runs.
+  ~Dispatcher();
+  Dispatcher(const Dispatcher&) = delete;
+  Dispatcher& operator=(const Dispatcher&) = delete;
+
+  // Leases nothing any more. Returns whether all slots are idle within `patience`.
+  bool Stop(absl::Duration patience);
+
+ private:
+  void SlotLoop();
+  void TimerLoop();
+
+  JobService* const jobs_;
+  const RunFunction run_;
+  const Logger* const log_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int active_slots_;       // guarded by mutex_
+  bool stopping_ = false;  // guarded by mutex_
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_DISPATCHER_H_

@@ -1,0 +1,339 @@
+#include "server/executor/job_runner.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler_core/base/status.h"
+#include "server/executor/cache_inputs.h"
+#include "server/executor/event_pump.h"
+
+namespace npuc {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kLogArtifact[] = "compile.log";
+
+// Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
+class RunEvents : public WorkerEvents {
+ public:
+  RunEvents(EventPump* pump, std::function<bool()> is_cancelled)
+      : pump_(pump), is_cancelled_(std::move(is_cancelled)) {}
+
+  void OnLog(absl::string_view line) override {
+    absl::StrAppend(&log_, line, "\n");
+    pump_->Push(LogEvent{std::string(line)});
+  }
+  void OnStage(absl::string_view stage, double fraction) override {
+    pump_->Push(ProgressEvent{std::string(stage), fraction});
+  }
+  void OnDiagnostic(const Diagnostic& diagnostic) override {
+    pump_->Push(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
+  }
+  bool IsCancelled() override { return is_cancelled_(); }
+
+  // Bounded by WorkerLimits::log_bytes, which the pool enforces.
+  const std::string& log() const { return log_; }
+
+ private:
+  EventPump* const pump_;
+  const std::function<bool()> is_cancelled_;
+  std::string log_;
+};
+
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t size_bytes) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  std::string bytes(size_bytes, '\0');
+  file.read(bytes.data(), static_cast<std::streamsize>(size_bytes));
+  if (static_cast<uint64_t>(file.gcount()) != size_bytes || file.peek() != EOF) {
+    return absl::DataLossError(absl::StrCat(path, " has not ", size_bytes, " bytes any more"));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+struct JobRunner::Attempt {
+  Lease lease;
+  std::shared_ptr<const Job> job;
+  std::string run_id;
+  std::string folder;
+  std::string config_text;
+  std::optional<CacheKey> key;
+  WorkerJob worker_job;
+  std::vector<InputStore::Held> held;
+  std::string log;                     // what compile.log gets
+  std::vector<EventBody> last_events;  // told with the result
+};
+
+JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs,
+                     ResultCache* cache, WorkerRunner* workers, const Logger* log)
+    : options_(std::move(options)),
+      jobs_(jobs),
+      inputs_(inputs),
+      cache_(cache),
+      workers_(workers),
+      log_(log) {}
+
+std::string JobRunner::RunId(const std::string& job_id, uint64_t fence) {
+  return absl::StrCat(job_id, ".", fence);
+}
+
+absl::Status JobRunner::CleanWorkDir() const {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(options_.work_dir, error)) {
+    fs::remove_all(entry.path(), error);
+    if (error) break;
+  }
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("cannot clear ", options_.work_dir, ": ", error.message()));
+}
+
+void JobRunner::Abandon(const Job& job) { workers_->Cancel(RunId(job.id, job.fence)); }
+
+void JobRunner::Run(const JobService::Leased& leased) {
+  Attempt attempt{.lease = leased.lease,
+                  .job = leased.job,
+                  .run_id = RunId(leased.job->id, leased.lease.fence)};
+  if (const absl::Status prepared = Prepare(attempt); !prepared.ok()) {
+    Fail(attempt, FailureKind::kInternal, prepared.message());
+    return;
+  }
+  if (FinishFromCache(attempt)) return;
+  if (const absl::Status acquired = AcquireInputs(attempt); !acquired.ok()) {
+    Fail(attempt, absl::IsNotFound(acquired) ? FailureKind::kInputLost : FailureKind::kInternal,
+         absl::StrCat("an input can no longer be read: ", acquired.message(),
+                      "; upload it and submit the job again"));
+    return;
+  }
+  std::error_code error;
+  attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
+  if (!fs::create_directory(attempt.folder, error)) {
+    Fail(attempt, FailureKind::kInternal,
+         absl::StrCat("cannot make ", attempt.folder, ": ",
+                      error ? error.message() : "it is there already"));
+    return;
+  }
+  fs::permissions(attempt.folder, fs::perms::owner_all, error);
+  RunWorker(attempt);
+  fs::remove_all(attempt.folder, error);
+  if (error) {
+    log_->Warning("cannot remove a job folder",
+                  {{"job", attempt.job->id}, {"error", error.message()}});
+  }
+}
+
+absl::Status JobRunner::Prepare(Attempt& attempt) {
+  ASSIGN_OR_RETURN(attempt.config_text, jobs_->ReadConfig(attempt.job->id));
+  Diagnostics diagnostics;
+  ASSIGN_OR_RETURN(
+      const ParsedConfig config,
+      options_.parse_config(attempt.config_text, attempt.job->spec.config_name, diagnostics));
+  // Made again and not taken from the job: while the job waited, the daemon may have been replaced
+  // by a build whose results have other keys.
+  ASSIGN_OR_RETURN(CacheKey key, ResultKey(kDefaultScope, attempt.job->spec, config.options,
+                                           options_.compiler_build_id));
+  attempt.key = std::move(key);
+  return absl::OkStatus();
+}
+
+bool JobRunner::FinishFromCache(Attempt& attempt) {
+  if (attempt.job->spec.no_cache) return false;
+  const auto cached = cache_->Lookup(*attempt.key);
+  if (!cached.ok()) {
+    log_->Warning("cache look-up failed",
+                  {{"job", attempt.job->id}, {"error", cached.status().message()}});
+    return false;
+  }
+  if (!cached->has_value()) return false;
+  auto diagnostics = DecodeResultMetadata((*cached)->metadata);
+  if (!diagnostics.ok()) return false;
+  for (const JobDiagnostic& diagnostic : *diagnostics) {
+    attempt.last_events.push_back(DiagnosticEvent{diagnostic});
+  }
+  Finish(attempt, {.succeeded = true,
+                   .cache_hit = true,
+                   .artifacts = ToJobArtifacts((*cached)->artifacts),
+                   .cache_key = attempt.key->ToString(),
+                   .diagnostics = *std::move(diagnostics)});
+  return true;
+}
+
+absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
+  for (const JobInput& input : attempt.job->spec.inputs) {
+    ASSIGN_OR_RETURN(InputStore::Held held, inputs_->Acquire(kDefaultScope, input.sha256));
+    attempt.worker_job.inputs[input.role] = {
+        .name = input.name, .path = held.path, .sha256 = input.sha256};
+    attempt.held.push_back(std::move(held));
+  }
+  return absl::OkStatus();
+}
+
+void JobRunner::RunWorker(Attempt& attempt) {
+  const Job& job = *attempt.job;
+  WorkerJob& run = attempt.worker_job;
+  run.run_id = attempt.run_id;
+  run.job_folder = attempt.folder;
+  run.config_text = attempt.config_text;
+  run.config_name = job.spec.config_name;
+  run.limits = options_.limits;
+  // The deadline ends the job by itself; this ends the process where that were late.
+  run.limits.wall =
+      std::max(absl::Seconds(1), std::min(run.limits.wall, job.deadline - options_.now()));
+  // The acceptance time, so that every attempt makes the same bytes.
+  run.timestamp_seconds =
+      job.spec.model_info_time_seconds.value_or(absl::ToUnixSeconds(job.create_time));
+
+  EventPump pump(
+      [&](std::vector<EventBody> bodies) {
+        return jobs_->Append(attempt.lease, std::move(bodies));
+      },
+      options_.event_linger);
+  RunEvents events(&pump, [&] { return draining_.load() || !jobs_->IsCurrent(attempt.lease); });
+  const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(run, events);
+  attempt.last_events = pump.Stop();
+  attempt.log = events.log();
+  if (!outcome.ok()) {
+    ConcludeUnstarted(attempt, outcome.status());
+    return;
+  }
+  log_->Info("run ended", {{"job", job.id},
+                           {"run", attempt.run_id},
+                           {"outcome", WorkerOutcomeKindName(outcome->kind)},
+                           {"text", outcome->text},
+                           {"wall", absl::FormatDuration(outcome->wall_time)},
+                           {"cpu", absl::FormatDuration(outcome->cpu_time)}});
+  Conclude(attempt, *outcome);
+}
+
+void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) {
+  if (draining_.load()) {
+    GiveBack(attempt, LossKind::kHandBack, "the daemon is stopping");
+    return;
+  }
+  const std::string why = absl::StrCat("no worker could be started: ", status.message());
+  log_->Error(why, {{"job", attempt.job->id}});
+  if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) {
+    Fail(attempt, FailureKind::kInternal, why);
+    return;
+  }
+  // The host's trouble and not the job's: it is not counted, and the job's deadline bounds it.
+  absl::SleepFor(options_.retry_delay);
+  GiveBack(attempt, LossKind::kHandBack, why);
+}
+
+void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
+  JobResult result;
+  for (const Diagnostic& diagnostic : outcome.diagnostics) {
+    result.diagnostics.push_back(ToJobDiagnostic(diagnostic));
+  }
+  result.reason = outcome.text;
+  switch (outcome.kind) {
+    case WorkerOutcome::Kind::kSucceeded: {
+      const absl::Status stored = StoreArtifacts(attempt, outcome, result);
+      if (stored.ok()) {
+        result.succeeded = true;
+        break;
+      }
+      result.failure_kind = FailureKind::kInternal;
+      result.reason = absl::StrCat("the artifacts could not be stored: ", stored.message());
+      break;
+    }
+    case WorkerOutcome::Kind::kFailed:
+      result.failure_kind = outcome.code == absl::StatusCode::kInternal
+                                ? FailureKind::kInternal
+                                : FailureKind::kInvalidInput;
+      break;
+    case WorkerOutcome::Kind::kLimit:
+      result.failure_kind = FailureKind::kLimitExceeded;
+      break;
+    case WorkerOutcome::Kind::kCrashed:
+      result.failure_kind = FailureKind::kInternal;
+      break;
+    case WorkerOutcome::Kind::kCancelled:
+      if (draining_.load()) {
+        GiveBack(attempt, LossKind::kHandBack, "the daemon is stopping");
+      } else {
+        // The job had ended before its worker was stopped; where it has not, the stop was foreign.
+        GiveBack(attempt, LossKind::kWorker, "the worker was stopped from outside");
+      }
+      return;
+    case WorkerOutcome::Kind::kLost:
+      GiveBack(attempt, LossKind::kWorker, outcome.text);
+      return;
+  }
+  Finish(attempt, result);
+}
+
+absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome,
+                                       JobResult& result) {
+  std::vector<std::string> contents;
+  std::vector<ArtifactView> views;
+  contents.reserve(outcome.artifacts.size());
+  bool has_output = false;
+  bool has_log = false;
+  for (const WorkerArtifact& artifact : outcome.artifacts) {
+    if (!IsValidArtifactName(artifact.name)) {
+      return absl::InternalError(
+          absl::StrCat("artifact name '", Printable(artifact.name), "' is not allowed"));
+    }
+    ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(artifact.path, artifact.size_bytes));
+    contents.push_back(std::move(bytes));
+    views.push_back({artifact.name, contents.back()});
+    has_output = has_output || artifact.name == attempt.job->output_file;
+    has_log = has_log || artifact.name == kLogArtifact;
+  }
+  if (!has_output) {
+    return absl::InternalError(
+        absl::StrCat("the compile made no ", Printable(attempt.job->output_file)));
+  }
+  if (!has_log) views.push_back({kLogArtifact, attempt.log});
+  ASSIGN_OR_RETURN(const std::vector<ArtifactInfo> stored,
+                   cache_->Store(*attempt.key, views, EncodeResultMetadata(result.diagnostics)));
+  // What the pool saw in the file is what was stored.
+  for (size_t i = 0; i < outcome.artifacts.size(); ++i) {
+    if (i >= stored.size() || stored[i].sha256 != outcome.artifacts[i].sha256) {
+      return absl::DataLossError(
+          absl::StrCat("artifact ", outcome.artifacts[i].name, " changed while it was stored"));
+    }
+  }
+  result.artifacts = ToJobArtifacts(stored);
+  result.cache_key = attempt.key->ToString();
+  return absl::OkStatus();
+}
+
+void JobRunner::Fail(Attempt& attempt, FailureKind kind, absl::string_view reason) {
+  Finish(attempt, {.failure_kind = kind, .reason = std::string(reason)});
+}
+
+void JobRunner::Finish(Attempt& attempt, const JobResult& result) {
+  Persist(attempt, [&] { return jobs_->Finish(attempt.lease, attempt.last_events, result); });
+}
+
+void JobRunner::GiveBack(Attempt& attempt, LossKind kind, absl::string_view why) {
+  Persist(attempt, [&] { return jobs_->Lose(attempt.lease, kind, why, attempt.last_events); });
+}
+
+void JobRunner::Persist(const Attempt& attempt, const std::function<absl::Status()>& write) {
+  while (true) {
+    const absl::Status status = write();
+    // ABORTED: the job ended otherwise (cancelled, expired), and this result is stale.
+    if (status.ok() || absl::IsAborted(status)) return;
+    log_->Error("the end of a run cannot be stored",
+                {{"job", attempt.job->id}, {"error", status.message()}});
+    if (draining_.load()) return;  // recovery at the next start puts the job back
+    absl::SleepFor(options_.retry_delay);
+  }
+}
+
+}  // namespace npuc

@@ -1,0 +1,79 @@
+#ifndef NPUC_SERVER_EXECUTOR_JOB_RUNNER_H_
+#define NPUC_SERVER_EXECUTOR_JOB_RUNNER_H_
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/executor/ports.h"
+#include "server/executor/submission.h"
+#include "server/jobs/job_service.h"
+#include "server/log/log.h"
+
+namespace npuc {
+
+struct JobRunnerOptions {
+  ConfigParser parse_config;
+  std::string compiler_build_id;
+  std::string work_dir;  // absolute, existing; each run gets a folder in it
+  WorkerLimits limits;
+  std::function<absl::Time()> now;
+  absl::Duration event_linger = absl::Milliseconds(20);
+  // How long to wait before a result that the store refused is written again, and after a worker
+  // could not be started.
+  absl::Duration retry_delay = absl::Seconds(1);
+};
+
+// Runs one leased job to its end: looks into the cache, runs a worker, checks and stores what it
+// made, ends the job. Thread-safe; each call of Run is one run.
+class JobRunner {
+ public:
+  // All must outlive this.
+  JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs, ResultCache* cache,
+            WorkerRunner* workers, const Logger* log);
+
+  // Blocks until the job has ended, or its lease was lost or given back. Never fails: what goes
+  // wrong is the job's result.
+  void Run(const JobService::Leased& leased);
+
+  // Stops the worker of a job that has ended; for JobService's end listener. Quick.
+  void Abandon(const Job& job);
+
+  // From now on a run whose worker is cancelled gives its job back to the queue; a result that
+  // cannot be stored is not tried again.
+  void SetDraining() { draining_.store(true); }
+
+  // Deletes what earlier daemons left in work_dir. Before the first Run.
+  absl::Status CleanWorkDir() const;
+
+ private:
+  struct Attempt;  // one call of Run
+
+  static std::string RunId(const std::string& job_id, uint64_t fence);
+  absl::Status Prepare(Attempt& attempt);
+  bool FinishFromCache(Attempt& attempt);
+  void RunWorker(Attempt& attempt);
+  absl::Status AcquireInputs(Attempt& attempt);
+  void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
+  void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
+  absl::Status StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome, JobResult& result);
+  void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
+  void Finish(Attempt& attempt, const JobResult& result);
+  void GiveBack(Attempt& attempt, LossKind kind, absl::string_view why);
+  void Persist(const Attempt& attempt, const std::function<absl::Status()>& write);
+
+  const JobRunnerOptions options_;
+  JobService* const jobs_;
+  InputStore* const inputs_;
+  ResultCache* const cache_;
+  WorkerRunner* const workers_;
+  const Logger* const log_;
+  std::atomic<bool> draining_ = false;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_JOB_RUNNER_H_

@@ -1,0 +1,45 @@
+#ifndef NPUC_SERVER_EXECUTOR_LIFECYCLE_H_
+#define NPUC_SERVER_EXECUTOR_LIFECYCLE_H_
+
+#include <atomic>
+
+#include "absl/status/status.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc {
+
+// What the daemon takes at the moment. Only ever goes forward. Thread-safe.
+class Lifecycle {
+ public:
+  enum class Phase { kStarting, kServing, kDraining };
+
+  void Enter(Phase phase) { phase_.store(phase); }
+  Phase phase() const { return phase_.load(); }
+
+  // For calls that read: refused while recovery runs.
+  absl::Status CheckReads() const {
+    return phase() == Phase::kStarting ? Starting() : absl::OkStatus();
+  }
+
+  // For calls that bring work: also refused while draining.
+  absl::Status CheckWrites() const {
+    if (phase() == Phase::kDraining) {
+      return ServiceError(absl::StatusCode::kUnavailable,
+                          "the server is stopping; retry, at once with another server",
+                          {.reason = "DRAINING", .retry_delay = absl::Seconds(5)});
+    }
+    return CheckReads();
+  }
+
+ private:
+  static absl::Status Starting() {
+    return ServiceError(absl::StatusCode::kUnavailable, "the server is starting; retry",
+                        {.reason = "STARTING", .retry_delay = absl::Seconds(1)});
+  }
+
+  std::atomic<Phase> phase_ = Phase::kStarting;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_LIFECYCLE_H_

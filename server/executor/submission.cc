@@ -1,0 +1,262 @@
+#include "server/executor/submission.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/status.h"
+#include "server/executor/cache_inputs.h"
+#include "server/jobs/field_codec.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc {
+namespace {
+
+constexpr char kModelRole[] = "MODEL_FILE";
+
+void CheckName(FieldChecker& check, absl::string_view field, absl::string_view name) {
+  if (name.size() > kMaxNameBytes) {
+    check.Add(field,
+              absl::StrCat("has ", name.size(), " bytes, at most ", kMaxNameBytes, " are allowed"));
+  }
+}
+
+void CheckDigest(FieldChecker& check, absl::string_view field, const BlobDigest& digest) {
+  if (!IsValidSha256(digest.sha256)) {
+    check.Add(absl::StrCat(field, ".sha256"),
+              absl::StrCat("'", Printable(digest.sha256, 80),
+                           "' is not 64 lower-case hexadecimal digits"));
+  }
+}
+
+void CheckLabels(FieldChecker& check, const std::map<std::string, std::string>& labels) {
+  if (labels.size() > kMaxLabels) {
+    check.Add("spec.labels",
+              absl::StrCat(labels.size(), " pairs, at most ", kMaxLabels, " are allowed"));
+    return;
+  }
+  for (const auto& [key, value] : labels) {
+    if (key.empty() || key.size() > kMaxLabelKeyBytes || value.size() > kMaxLabelValueBytes) {
+      check.Add("spec.labels", absl::StrCat("'", Printable(key, 64), "' with ", value.size(),
+                                            " bytes: keys have 1 to ", kMaxLabelKeyBytes,
+                                            " bytes, values at most ", kMaxLabelValueBytes));
+    }
+  }
+}
+
+void CheckRequestId(FieldChecker& check, absl::string_view id) {
+  const bool characters = std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+  if (id.size() > kMaxRequestIdBytes || !characters) {
+    check.Add("request_id", absl::StrCat("'", Printable(id, 80), "' is not 1 to ",
+                                         kMaxRequestIdBytes, " characters of [A-Za-z0-9._-]"));
+  }
+}
+
+absl::Status CheckFields(const SubmitRequest& request) {
+  FieldChecker check;
+  CheckRequestId(check, request.request_id);
+  if (request.config_text.empty() || request.config_text.size() > kMaxConfigBytes) {
+    check.Add("spec.config_text", absl::StrCat("has ", request.config_text.size(), " bytes, 1 to ",
+                                               kMaxConfigBytes, " are allowed"));
+  }
+  CheckName(check, "spec.config_name", request.config_name);
+  CheckDigest(check, "spec.model", request.model);
+  if (request.side_inputs.size() > kMaxSideInputs) {
+    check.Add("spec.side_inputs", absl::StrCat(request.side_inputs.size(), " entries, at most ",
+                                               kMaxSideInputs, " are allowed"));
+  } else {
+    for (size_t i = 0; i < request.side_inputs.size(); ++i) {
+      const std::string field = absl::StrCat("spec.side_inputs[", i, "]");
+      CheckName(check, absl::StrCat(field, ".role"), request.side_inputs[i].role);
+      CheckName(check, absl::StrCat(field, ".name"), request.side_inputs[i].name);
+      CheckDigest(check, absl::StrCat(field, ".digest"), request.side_inputs[i].digest);
+    }
+  }
+  if (request.priority < -kMaxPriority || request.priority > kMaxPriority) {
+    check.Add("spec.priority",
+              absl::StrCat(request.priority, " is not in ", -kMaxPriority, " to ", kMaxPriority));
+  }
+  CheckLabels(check, request.labels);
+  if (request.timeout.has_value() &&
+      (*request.timeout < kMinTimeout || *request.timeout > kMaxTimeout)) {
+    check.Add("spec.timeout",
+              absl::StrCat(absl::FormatDuration(*request.timeout), " is not in 1 s to 7 days"));
+  }
+  // To the end of the year 9999, as protobuf's Timestamp has it.
+  if (const auto& time = request.model_info_time_seconds;
+      time.has_value() && (*time < 0 || *time > 253402300799)) {
+    check.Add("spec.model_info_time", "is not in the years 1970 to 9999");
+  }
+  return check.ToStatus();
+}
+
+// The files that the config names and those that came must be the same, by role.
+absl::Status CheckRoles(const SubmitRequest& request, const ParsedConfig& config) {
+  FieldChecker check;
+  std::set<std::string> named;
+  for (const ConfigFile& file : config.files) named.insert(file.role);
+  std::set<std::string> given = {kModelRole};
+  for (size_t i = 0; i < request.side_inputs.size(); ++i) {
+    const std::string& role = request.side_inputs[i].role;
+    const std::string field = absl::StrCat("spec.side_inputs[", i, "].role");
+    if (!given.insert(role).second) {
+      check.Add(field, absl::StrCat("'", Printable(role), "' is given twice"));
+    } else if (!named.contains(role)) {
+      check.Add(field, absl::StrCat("the config does not name a file as '", Printable(role), "'"));
+    }
+  }
+  for (const ConfigFile& file : config.files) {
+    if (given.contains(file.role)) continue;
+    check.Add("spec.side_inputs",
+              absl::StrCat("the config names '", Printable(file.path), "' as ", file.role,
+                           " (line ", file.line, "), which is not among the side inputs"));
+  }
+  return check.ToStatus();
+}
+
+// Tells whether two requests with one id are the same request.
+std::string RequestSha256(const SubmitRequest& request) {
+  FieldWriter w;
+  w.Entry(1, request.config_text);
+  w.Entry(2, request.config_name);
+  const auto digest = [&w](const BlobDigest& blob) {
+    w.Entry(3, absl::StrCat(blob.sha256, "/", blob.size_bytes));
+  };
+  digest(request.model);
+  for (const auto& side : request.side_inputs) {
+    w.Entry(4, side.role);
+    w.Entry(5, side.name);
+    digest(side.digest);
+  }
+  w.Int(6, request.priority);
+  for (const auto& [key, value] : request.labels) {
+    w.Entry(7, key);
+    w.Entry(8, value);
+  }
+  if (request.timeout.has_value()) w.Entry(9, absl::FormatDuration(*request.timeout));
+  w.Int(10, request.no_cache ? 1 : 0);
+  if (request.model_info_time_seconds.has_value()) {
+    w.Entry(11, absl::StrCat(*request.model_info_time_seconds));
+  }
+  return Sha256Hex(w.str());
+}
+
+std::string BaseName(absl::string_view path) {
+  const size_t slash = path.rfind('/');
+  return std::string(slash == absl::string_view::npos ? path : path.substr(slash + 1));
+}
+
+}  // namespace
+
+Submission::Submission(SubmissionOptions options, JobService* jobs, InputStore* inputs,
+                       ResultCache* cache, InputHolds* holds)
+    : options_(std::move(options)), jobs_(jobs), inputs_(inputs), cache_(cache), holds_(holds) {}
+
+absl::StatusOr<ParsedConfig> Submission::CheckConfig(const SubmitRequest& request) const {
+  Diagnostics diagnostics;
+  absl::StatusOr<ParsedConfig> config =
+      options_.parse_config(request.config_text, request.config_name, diagnostics);
+  if (!config.ok()) {
+    FieldChecker check;
+    for (const Diagnostic& diagnostic : diagnostics.list()) {
+      if (diagnostic.severity() == Severity::kError) {
+        check.Add("spec.config_text", diagnostic.ToString());
+      }
+    }
+    if (check.ok()) check.Add("spec.config_text", config.status().message());
+    return check.ToStatus("INVALID_CONFIG");
+  }
+  RETURN_IF_ERROR(CheckRoles(request, *config));
+  return config;
+}
+
+absl::Status Submission::AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
+                                       JobSpec& spec, InputHolds::Holds& holds) {
+  struct Wanted {
+    std::string role;
+    std::string name;
+    const BlobDigest* digest;
+  };
+  std::vector<Wanted> wanted = {{kModelRole, config.options.model_name, &request.model}};
+  for (const auto& side : request.side_inputs) {
+    wanted.push_back({side.role, BaseName(side.name), &side.digest});
+  }
+  ErrorDetails missing{.reason = "BLOB_MISSING"};
+  for (Wanted& want : wanted) {
+    auto held = inputs_->Acquire(kDefaultScope, want.digest->sha256);
+    if (!held.ok() && !absl::IsNotFound(held.status())) return held.status();
+    if (!held.ok() || held->info.size_bytes != want.digest->size_bytes) {
+      missing.precondition_violations.push_back(
+          {"BLOB_MISSING", want.digest->sha256,
+           absl::StrCat(want.role, " of ", want.digest->size_bytes,
+                        " bytes is not uploaded; upload it with UploadBlob")});
+      continue;
+    }
+    spec.inputs.push_back({.role = std::move(want.role),
+                           .name = std::move(want.name),
+                           .sha256 = held->info.sha256,
+                           .md5 = held->info.md5,
+                           .size_bytes = held->info.size_bytes});
+    holds.push_back(std::move(held->hold));
+  }
+  if (missing.precondition_violations.empty()) return absl::OkStatus();
+  return ServiceError(absl::StatusCode::kFailedPrecondition,
+                      absl::StrCat(missing.precondition_violations.size(), " of ", wanted.size(),
+                                   " blobs are not uploaded"),
+                      missing);
+}
+
+absl::Status Submission::LookUp(NewJob& job) {
+  if (job.spec.no_cache) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const CacheKey key, CacheKey::Parse(job.cache_key));
+  const auto result = cache_->Lookup(key);
+  // A cache that cannot be read costs a compile, not a job.
+  if (!result.ok() || !result->has_value()) return absl::OkStatus();
+  auto diagnostics = DecodeResultMetadata((*result)->metadata);
+  if (!diagnostics.ok()) return absl::OkStatus();
+  job.cached = NewJob::Cached{.artifacts = ToJobArtifacts((*result)->artifacts),
+                              .diagnostics = *std::move(diagnostics)};
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& request) {
+  RETURN_IF_ERROR(CheckFields(request));
+  NewJob job;
+  job.request_id = request.request_id;
+  job.request_sha256 = RequestSha256(request);
+  // Before the config and the blobs: a repeat is answered although its blobs may be gone by now.
+  ASSIGN_OR_RETURN(std::shared_ptr<const Job> earlier,
+                   jobs_->FindSubmitted(job.request_id, job.request_sha256));
+  if (earlier != nullptr) return JobService::Submitted{std::move(earlier), true};
+
+  ASSIGN_OR_RETURN(const ParsedConfig config, CheckConfig(request));
+  InputHolds::Holds holds;
+  RETURN_IF_ERROR(AcquireInputs(request, config, job.spec, holds));
+  job.spec.config_name = request.config_name;
+  job.spec.priority = static_cast<int32_t>(request.priority);
+  job.spec.labels = request.labels;
+  job.spec.timeout = request.timeout.value_or(options_.default_timeout);
+  job.spec.no_cache = request.no_cache;
+  job.spec.model_info_time_seconds = request.model_info_time_seconds;
+  job.config_text = request.config_text;
+  job.output_file = config.options.output_file;
+  ASSIGN_OR_RETURN(const CacheKey key,
+                   ResultKey(kDefaultScope, job.spec, config.options, options_.compiler_build_id));
+  job.cache_key = key.ToString();
+  RETURN_IF_ERROR(LookUp(job));
+
+  ASSIGN_OR_RETURN(JobService::Submitted submitted, jobs_->Submit(std::move(job)));
+  if (submitted.already_existed || IsTerminal(submitted.job->state)) return submitted;
+  holds_->Add(submitted.job->id, std::move(holds));
+  // It may have ended in between, and then nobody else lets go.
+  const auto now = jobs_->Get(submitted.job->id);
+  if (!now.ok() || IsTerminal((*now)->state)) holds_->Remove(submitted.job->id);
+  return submitted;
+}
+
+}  // namespace npuc

@@ -1,0 +1,86 @@
+#ifndef NPUC_SERVER_EXECUTOR_SUBMISSION_H_
+#define NPUC_SERVER_EXECUTOR_SUBMISSION_H_
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "compiler_core/pipeline/config.h"
+#include "server/executor/input_holds.h"
+#include "server/executor/ports.h"
+#include "server/jobs/job_service.h"
+
+namespace npuc {
+
+inline constexpr size_t kMaxNameBytes = 255;
+inline constexpr size_t kMaxLabels = 32;
+inline constexpr size_t kMaxLabelKeyBytes = 63;
+inline constexpr size_t kMaxLabelValueBytes = 255;
+inline constexpr size_t kMaxRequestIdBytes = 64;
+inline constexpr size_t kMaxSideInputs = 15;  // the worker pool takes 16 inputs in all
+inline constexpr int32_t kMaxPriority = 100;  // and -100 the lowest
+inline constexpr absl::Duration kMinTimeout = absl::Seconds(1);
+inline constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
+
+// A job as a client asks for it, before anything was checked.
+struct SubmitRequest {
+  struct SideInput {
+    std::string role;
+    std::string name;
+    BlobDigest digest;
+  };
+  std::string request_id;
+  std::string config_text;
+  std::string config_name;
+  BlobDigest model;
+  std::vector<SideInput> side_inputs;
+  int64_t priority = 0;
+  std::map<std::string, std::string> labels;
+  std::optional<absl::Duration> timeout;
+  bool no_cache = false;
+  std::optional<int64_t> model_info_time_seconds;
+};
+
+using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(
+    absl::string_view text, absl::string_view name, Diagnostics& diagnostics)>;
+
+struct SubmissionOptions {
+  ConfigParser parse_config;  // ParseConfig of compiler_core/pipeline
+  std::string compiler_build_id;
+  absl::Duration default_timeout = absl::Hours(1);
+};
+
+// Decides whether a job can be accepted, and looks whether its result is there already. The only
+// part of the user's bytes that is parsed here is the config's text.
+//
+// Thread-safe.
+class Submission {
+ public:
+  // All must outlive this.
+  Submission(SubmissionOptions options, JobService* jobs, InputStore* inputs, ResultCache* cache,
+             InputHolds* holds);
+
+  // Errors: INVALID_ARGUMENT (INVALID_FIELD or INVALID_CONFIG, every problem named),
+  // FAILED_PRECONDITION (BLOB_MISSING, every blob named), and those of JobService::Submit.
+  absl::StatusOr<JobService::Submitted> Submit(const SubmitRequest& request);
+
+ private:
+  absl::StatusOr<ParsedConfig> CheckConfig(const SubmitRequest& request) const;
+  absl::Status AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
+                             JobSpec& spec, InputHolds::Holds& holds);
+  absl::Status LookUp(NewJob& job);
+
+  const SubmissionOptions options_;
+  JobService* const jobs_;
+  InputStore* const inputs_;
+  ResultCache* const cache_;
+  InputHolds* const holds_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_SUBMISSION_H_

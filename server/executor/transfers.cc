@@ -1,0 +1,155 @@
+#include "server/executor/transfers.h"
+
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc {
+namespace {
+
+absl::Status CheckDigest(const BlobDigest& digest, absl::string_view field) {
+  if (IsValidSha256(digest.sha256)) return absl::OkStatus();
+  FieldChecker check;
+  check.Add(absl::StrCat(field, ".sha256"), absl::StrCat("'", Printable(digest.sha256, 80),
+                                                         "' is not 64 lower-case hexadecimal "
+                                                         "digits"));
+  return check.ToStatus();
+}
+
+absl::Status StorageError(const absl::Status& status) {
+  if (absl::IsResourceExhausted(status)) {
+    return ServiceError(absl::StatusCode::kResourceExhausted, status.message(),
+                        {.reason = "STORAGE_FULL", .retry_delay = absl::Seconds(30)});
+  }
+  if (absl::IsInvalidArgument(status)) {
+    return ServiceError(absl::StatusCode::kInvalidArgument, status.message(),
+                        {.reason = "INVALID_FIELD"});
+  }
+  return status;
+}
+
+absl::Status ArtifactLost(const absl::Status& status) {
+  return ServiceError(absl::StatusCode::kDataLoss,
+                      absl::StrCat("the artifact can no longer be read: ", status.message(),
+                                   "; submit the job again"),
+                      {.reason = "ARTIFACT_LOST"});
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<BlobDigest>> Uploads::FindMissing(
+    const std::vector<BlobDigest>& digests) {
+  FieldChecker check;
+  if (digests.size() > kMaxDigestsPerCall) {
+    check.Add("digests", absl::StrCat(digests.size(), " entries, at most ", kMaxDigestsPerCall,
+                                      " are allowed"));
+    return check.ToStatus();
+  }
+  std::vector<BlobDigest> once;
+  std::set<std::pair<std::string, uint64_t>> seen;
+  for (size_t i = 0; i < digests.size(); ++i) {
+    RETURN_IF_ERROR(CheckDigest(digests[i], absl::StrCat("digests[", i, "]")));
+    if (seen.emplace(digests[i].sha256, digests[i].size_bytes).second) once.push_back(digests[i]);
+  }
+  return inputs_->FindMissing(kDefaultScope, once);
+}
+
+absl::StatusOr<UploadState> Uploads::Query(const BlobDigest& digest) {
+  RETURN_IF_ERROR(CheckDigest(digest, "digest"));
+  const auto state = inputs_->QueryUpload(kDefaultScope, digest);
+  if (absl::IsNotFound(state.status())) return UploadState{};
+  return state;
+}
+
+absl::StatusOr<UploadState> Uploads::Begin(const BlobDigest& digest) {
+  RETURN_IF_ERROR(CheckDigest(digest, "digest"));
+  const auto state = inputs_->BeginUpload(kDefaultScope, digest);
+  if (!state.ok()) return StorageError(state.status());
+  // All bytes may have come before a restart that was before the commit; an empty blob has none.
+  return CommitIfWhole(digest, *state);
+}
+
+absl::StatusOr<UploadState> Uploads::Append(const BlobDigest& digest, int64_t offset,
+                                            absl::string_view bytes) {
+  FieldChecker check;
+  if (offset < 0) check.Add("offset", absl::StrCat(offset, " is negative"));
+  if (bytes.size() > kMaxChunkBytes) {
+    check.Add("data", absl::StrCat("has ", bytes.size(), " bytes, at most ", kMaxChunkBytes,
+                                   " are allowed"));
+  }
+  RETURN_IF_ERROR(check.ToStatus());
+  const auto state = inputs_->Append(kDefaultScope, digest, static_cast<uint64_t>(offset), bytes);
+  if (state.ok()) return CommitIfWhole(digest, *state);
+  if (absl::IsOutOfRange(state.status())) {
+    ErrorDetails details{.reason = "OFFSET_MISMATCH"};
+    if (const auto now = Query(digest); now.ok()) {
+      details.metadata["committed_bytes"] = absl::StrCat(now->committed_bytes);
+    }
+    return ServiceError(absl::StatusCode::kOutOfRange, state.status().message(), details);
+  }
+  return StorageError(state.status());
+}
+
+absl::StatusOr<UploadState> Uploads::CommitIfWhole(const BlobDigest& digest, UploadState state) {
+  if (state.complete || state.committed_bytes < digest.size_bytes) return state;
+  const auto committed = inputs_->Commit(kDefaultScope, digest);
+  if (absl::IsInvalidArgument(committed.status())) {
+    return ServiceError(absl::StatusCode::kInvalidArgument, committed.status().message(),
+                        {.reason = "DIGEST_MISMATCH"});
+  }
+  if (!committed.ok()) return StorageError(committed.status());
+  return UploadState{.committed_bytes = committed->size_bytes, .complete = true};
+}
+
+absl::StatusOr<std::unique_ptr<ArtifactReader>> Downloads::Open(absl::string_view job_id,
+                                                                absl::string_view artifact_name,
+                                                                int64_t offset) {
+  if (offset < 0) {
+    FieldChecker check;
+    check.Add("offset", absl::StrCat(offset, " is negative"));
+    return check.ToStatus();
+  }
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, jobs_->Get(job_id));
+  if (job->state != JobState::kSucceeded) {
+    return ServiceError(absl::StatusCode::kFailedPrecondition,
+                        absl::StrCat("job ", job->id, " is ", JobStateName(job->state),
+                                     "; only jobs that SUCCEEDED have artifacts"),
+                        {.reason = "JOB_NOT_SUCCEEDED",
+                         .metadata = {{"state", std::string(JobStateName(job->state))}}});
+  }
+  const auto listed =
+      std::find_if(job->artifacts.begin(), job->artifacts.end(),
+                   [&](const JobArtifact& artifact) { return artifact.name == artifact_name; });
+  if (listed == job->artifacts.end()) {
+    return ServiceError(
+        absl::StatusCode::kNotFound,
+        absl::StrCat("job ", job->id, " has no artifact '", Printable(artifact_name), "'"),
+        {.reason = "ARTIFACT_NOT_FOUND"});
+  }
+  if (static_cast<uint64_t>(offset) > listed->size_bytes) {
+    return ServiceError(absl::StatusCode::kOutOfRange,
+                        absl::StrCat("offset ", offset, " is past the end of ", listed->name,
+                                     ", which has ", listed->size_bytes, " bytes"),
+                        {.reason = "OFFSET_PAST_END"});
+  }
+  ASSIGN_OR_RETURN(const CacheKey key, CacheKey::Parse(job->cache_key));
+  auto reader = cache_->OpenArtifact(key, artifact_name);
+  if (!reader.ok()) return ArtifactLost(reader.status());
+  // A later job with no_cache overwrites the result; then this job's bytes are gone.
+  if ((*reader)->info().sha256 != listed->sha256) {
+    return ArtifactLost(absl::DataLossError("a later compile replaced it"));
+  }
+  return reader;
+}
+
+absl::StatusOr<std::string> Downloads::Read(ArtifactReader& reader, uint64_t offset) {
+  auto bytes = reader.Read(offset, ArtifactCache::kChunkBytes);
+  if (!bytes.ok()) return ArtifactLost(bytes.status());
+  return bytes;
+}
+
+}  // namespace npuc

@@ -1,0 +1,50 @@
+#include "server/log/log.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/base/diagnostic.h"
+
+namespace npuc {
+namespace {
+
+constexpr size_t kMaxFieldBytes = 4096;
+
+absl::string_view LevelName(LogLevel level) {
+  switch (level) {
+    case LogLevel::kInfo:
+      return "INFO";
+    case LogLevel::kWarning:
+      return "WARNING";
+    case LogLevel::kError:
+      return "ERROR";
+  }
+  return "UNKNOWN";
+}
+
+}  // namespace
+
+std::string JsonString(absl::string_view text) {
+  // Printable leaves valid UTF-8 without control characters.
+  std::string out = "\"";
+  for (const char c : Printable(text, kMaxFieldBytes)) {
+    if (c == '"' || c == '\\') out.push_back('\\');
+    out.push_back(c);
+  }
+  out.push_back('"');
+  return out;
+}
+
+void Logger::Write(LogLevel level, absl::string_view message, LogFields fields) const {
+  if (out_ == nullptr) return;
+  std::string line = absl::StrCat(
+      "{\"time\":\"", absl::FormatTime("%Y-%m-%dT%H:%M:%E6SZ", now_(), absl::UTCTimeZone()),
+      "\",\"level\":\"", LevelName(level), "\",\"message\":", JsonString(message));
+  for (const auto& [key, value] : fields) {
+    absl::StrAppend(&line, ",", JsonString(key), ":", JsonString(value));
+  }
+  absl::StrAppend(&line, "}\n");
+  std::fwrite(line.data(), 1, line.size(), out_);
+  std::fflush(out_);
+}
+
+}  // namespace npuc
