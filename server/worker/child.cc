@@ -62,7 +62,8 @@ void Send(const WorkerEvent& event) { SendAll(EncodeEvent(event)); }
 void ResetSignals() {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
-  // 32 and 33 belong to glibc, SIGKILL and SIGSTOP cannot be set; those calls fail and need not work.
+  // 32 and 33 belong to glibc, SIGKILL and SIGSTOP cannot be set; those calls fail and need not
+  // work.
   for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
@@ -110,7 +111,8 @@ void SetLimit(__rlimit_resource which, uint64_t soft, uint64_t hard) {
   // An ordinary user cannot go above a hard limit that is there; lower is as good.
   rlimit now;
   if (getrlimit(which, &now) != 0) Fail("getrlimit");
-  const rlimit wanted = {std::min<rlim_t>(soft, now.rlim_max), std::min<rlim_t>(hard, now.rlim_max)};
+  const rlimit wanted = {std::min<rlim_t>(soft, now.rlim_max),
+                         std::min<rlim_t>(hard, now.rlim_max)};
   if (setrlimit(which, &wanted) != 0) Fail("setrlimit");
 }
 
@@ -206,17 +208,18 @@ absl::StatusOr<absl::string_view> MapInput(int fd, const JobRecord::Input& input
     bytes = absl::string_view(static_cast<const char*>(address), static_cast<size_t>(size));
   }
   if (Sha256Hex(bytes) != input.sha256) {
-    return absl::DataLossError(
-        absl::StrCat("input '", Printable(input.name), "' is not the file that was uploaded: "
-                     "SHA-256 differs from ", input.sha256));
+    return absl::DataLossError(absl::StrCat("input '", Printable(input.name),
+                                            "' is not the file that was uploaded: "
+                                            "SHA-256 differs from ",
+                                            input.sha256));
   }
   return bytes;
 }
 
 absl::Status WriteArtifact(const Artifact& artifact) {
   if (!IsValidArtifactName(artifact.name)) {
-    return absl::InternalError(
-        absl::StrCat("the compiler made an artifact with the name '", Printable(artifact.name), "'"));
+    return absl::InternalError(absl::StrCat("the compiler made an artifact with the name '",
+                                            Printable(artifact.name), "'"));
   }
   const int fd = RetryOnEintr([&] {
     return openat(kOutFd, artifact.name.c_str(),

@@ -102,8 +102,8 @@ absl::Status CompileWell(const CompileRequest& request, CompileObserver& observe
   observer.OnLog("escape \x1b[31m and \xff");
   observer.OnStage("emit", 0.5);
   observer.OnStage("back", 0.25);
-  diagnostics.Add({DiagnosticKind::kInternalError, "told only", "model.pb", 3, 4, "n", "Op", "l",
-                   "do it"});
+  diagnostics.Add(
+      {DiagnosticKind::kInternalError, "told only", "model.pb", 3, 4, "n", "Op", "l", "do it"});
   result.artifacts.push_back(
       {"model.h", std::string(request.model_bytes.rbegin(), request.model_bytes.rend())});
   for (const auto& [role, side] : request.side_inputs) {
@@ -216,8 +216,14 @@ std::map<std::string, Act> Acts() {
     Hang();
   });
   add("surroundings", TellSurroundings);
-  add("nonsense", [](CompileObserver&) { Inject(std::string(1000, '\xee')); Hang(); });
-  add("huge_frame", [](CompileObserver&) { Inject(std::string("\xff\xff\xff\x7f\x02", 5)); Hang(); });
+  add("nonsense", [](CompileObserver&) {
+    Inject(std::string(1000, '\xee'));
+    Hang();
+  });
+  add("huge_frame", [](CompileObserver&) {
+    Inject(std::string("\xff\xff\xff\x7f\x02", 5));
+    Hang();
+  });
   add("half_frame", [](CompileObserver&) {
     Inject(std::string("\x10\x00\x00\x00\x02xx", 7));
     _exit(0);
@@ -231,7 +237,10 @@ std::map<std::string, Act> Acts() {
     observer.OnLog("more");
     Hang();
   });
-  add("outside_artifact", [](CompileObserver&) { InjectArtifact("../secret", 1); Hang(); });
+  add("outside_artifact", [](CompileObserver&) {
+    InjectArtifact("../secret", 1);
+    Hang();
+  });
   add("missing_artifact", [](CompileObserver&) {
     InjectArtifact("model.h", 1);
     InjectResult();

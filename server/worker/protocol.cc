@@ -203,8 +203,7 @@ absl::StatusOr<JobRecord> DecodeJob(absl::string_view bytes) {
   const uint32_t inputs = in.U32();
   if (inputs > kMaxInputs) return Broken("job");
   for (uint32_t i = 0; i < inputs; ++i) {
-    job.inputs.push_back(
-        {in.Text(kMaxTextBytes), in.Text(kMaxTextBytes), in.Text(kMaxTextBytes)});
+    job.inputs.push_back({in.Text(kMaxTextBytes), in.Text(kMaxTextBytes), in.Text(kMaxTextBytes)});
   }
   if (!in.Done()) return Broken("job");
   return job;

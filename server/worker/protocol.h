@@ -15,13 +15,15 @@ namespace npuc {
 // What daemon, warm parent ("zygote") and worker say to each other, as bytes. Two channels:
 //
 //   control   daemon <-> zygote, one SOCK_SEQPACKET pair: a message is a packet. The daemon sends
-//             kSpawn (with descriptors) and kKill; the zygote kReady, kStarted, kSpawnFailed, kExited.
-//   events    worker -> daemon, one SOCK_STREAM pair a run, one way. A frame is its payload's length
+//             kSpawn (with descriptors) and kKill; the zygote kReady, kStarted, kSpawnFailed,
+//             kExited.
+//   events    worker -> daemon, one SOCK_STREAM pair a run, one way. A frame is its payload's
+//   length
 //             (4 bytes, little endian), one byte of type, the payload.
 //
-// What the worker must know (JobRecord) is not sent but lies in a memory file, whose descriptor goes
-// with kSpawn. A worker is hostile: decoders never read out of bounds, refuse what is too long, and
-// leave no byte unread. All functions are thread-safe.
+// What the worker must know (JobRecord) is not sent but lies in a memory file, whose descriptor
+// goes with kSpawn. A worker is hostile: decoders never read out of bounds, refuse what is too
+// long, and leave no byte unread. All functions are thread-safe.
 
 // --- control -------------------------------------------------------------------------------------
 

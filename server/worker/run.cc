@@ -41,9 +41,8 @@ absl::Status CheckJob(const WorkerJob& job) {
     return absl::InvalidArgumentError("worker: a run id has 1 to 128 bytes");
   }
   if (job.job_folder.empty() || job.job_folder[0] != '/') {
-    return absl::InvalidArgumentError(absl::StrCat("worker: job folder '",
-                                                   Printable(job.job_folder),
-                                                   "' is not an absolute path"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "worker: job folder '", Printable(job.job_folder), "' is not an absolute path"));
   }
   if (job.config_text.size() > kMaxConfigBytes || job.config_name.size() > kMaxTextBytes) {
     return absl::InvalidArgumentError(absl::StrCat("worker: config of ", job.config_text.size(),
@@ -228,8 +227,8 @@ void RunReport::FlushPrinted(bool all) {
       if (!all && printed_.size() - begin < kMaxLogLineBytes) break;
       end = next = std::min(printed_.size(), begin + kMaxLogLineBytes);
     }
-    const std::string line = Printable(
-        absl::string_view(printed_).substr(begin, end - begin), kMaxLogLineBytes);
+    const std::string line =
+        Printable(absl::string_view(printed_).substr(begin, end - begin), kMaxLogLineBytes);
     begin = next;
     std::string& tail = outcome_.printed_tail;
     absl::StrAppend(&tail, line, "\n");
@@ -300,9 +299,9 @@ void RunReport::ClassifySignal(const RunEnd& end) {
              number == SIGQUIT) {
     outcome_.kind = WorkerOutcome::Kind::kLost;
     outcome_.code = absl::StatusCode::kUnavailable;
-    outcome_.text = absl::StrCat("worker was killed from outside by ", SignalText(number),
-                                 number == SIGKILL ? " (by hand, or by the kernel for want of memory)"
-                                                   : "");
+    outcome_.text =
+        absl::StrCat("worker was killed from outside by ", SignalText(number),
+                     number == SIGKILL ? " (by hand, or by the kernel for want of memory)" : "");
   } else {
     SetCrash(SignalText(number));
   }
@@ -370,8 +369,8 @@ void RunReport::Classify(const RunEnd& end, KillReason killed, absl::string_view
 }
 
 absl::Status RunReport::CheckArtifact(int out_fd, WorkerArtifact& artifact) {
-  const int raw = openat(out_fd, artifact.name.c_str(),
-                         O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const int raw =
+      openat(out_fd, artifact.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
   if (raw < 0) return ErrnoStatus(errno, "cannot open artifact", artifact.name);
   const UniqueFd fd(raw);
   struct stat info;

@@ -77,9 +77,9 @@ absl::Status SendPacket(int socket, const ControlMessage& message, const std::ve
 // What the warm parent gets of the daemon's environment: nothing that could hold a secret or change
 // output; sanitizers and the loader keep working.
 std::vector<char*> WorkerEnvironment() {
-  static constexpr absl::string_view kKept[] = {"ASAN_OPTIONS=",  "LD_LIBRARY_PATH=",
-                                                "LSAN_OPTIONS=",  "PATH=",
-                                                "TSAN_OPTIONS=",  "UBSAN_OPTIONS="};
+  static constexpr absl::string_view kKept[] = {
+      "ASAN_OPTIONS=", "LD_LIBRARY_PATH=", "LSAN_OPTIONS=",
+      "PATH=",         "TSAN_OPTIONS=",    "UBSAN_OPTIONS="};
   std::vector<char*> kept;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     for (const absl::string_view name : kKept) {
@@ -105,8 +105,8 @@ absl::StatusOr<pid_t> SpawnProgram(const WorkerPoolOptions& options, int control
   sigfillset(&all);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK |
-                                            POSIX_SPAWN_SETSIGDEF);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::vector<char*> arguments = {const_cast<char*>(options.program.c_str())};
   for (const std::string& argument : options.arguments) {
     arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -119,7 +119,8 @@ absl::StatusOr<pid_t> SpawnProgram(const WorkerPoolOptions& options, int control
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {
-    return absl::FailedPreconditionError(ErrnoStatus(error, "cannot execute", options.program).message());
+    return absl::FailedPreconditionError(
+        ErrnoStatus(error, "cannot execute", options.program).message());
   }
   return pid;
 }
@@ -206,8 +207,7 @@ absl::Status WorkerPool::Impl::AwaitReady(const Parent& fresh) const {
   }
   KillParent(fresh);
   RetryOnEintr([&] { return waitpid(fresh.pid, nullptr, 0); });
-  return absl::UnavailableError(absl::StrCat("workers' warm parent '",
-                                             Printable(options.program),
+  return absl::UnavailableError(absl::StrCat("workers' warm parent '", Printable(options.program),
                                              "' was started but did not get ready"));
 }
 
@@ -347,8 +347,8 @@ absl::Status WorkerPool::Impl::SpawnRun(const WorkerJob& job, ActiveRun& run,
   spawn.log_bytes = job.limits.log_bytes;
   spawn.cpu_seconds = job.limits.cpu_seconds;
   spawn.inputs = static_cast<uint32_t>(channels.inputs.size());
-  // A warm parent that has just died is replaced once; it may take our packet and die, too, but then
-  // the run is lost, and says so.
+  // A warm parent that has just died is replaced once; it may take our packet and die, too, but
+  // then the run is lost, and says so.
   absl::Status sent;
   for (int attempt = 0; attempt < 2; ++attempt) {
     ASSIGN_OR_RETURN(const std::shared_ptr<Parent> alive, EnsureParent());
@@ -381,10 +381,16 @@ namespace {
 template <typename Impl>
 class Follower {
  public:
-  Follower(Impl& pool, const WorkerJob& job, WorkerEvents& events,
-           typename Impl::ActiveRun& run, RunChannels& channels)
-      : pool_(pool), job_(job), events_(events), run_(run), channels_(channels),
-        report_(job, events), begin_(pool.options.now()), asked_(MonotonicNow()) {}
+  Follower(Impl& pool, const WorkerJob& job, WorkerEvents& events, typename Impl::ActiveRun& run,
+           RunChannels& channels)
+      : pool_(pool),
+        job_(job),
+        events_(events),
+        run_(run),
+        channels_(channels),
+        report_(job, events),
+        begin_(pool.options.now()),
+        asked_(MonotonicNow()) {}
 
   absl::StatusOr<WorkerOutcome> Follow() {
     RunEnd end;
@@ -406,8 +412,7 @@ class Follower {
     }
     Drain();
     report_.OnEndOfBytes();
-    WorkerOutcome outcome =
-        report_.Finish(end, reason_, detail_, channels_.out.get());
+    WorkerOutcome outcome = report_.Finish(end, reason_, detail_, channels_.out.get());
     outcome.wall_time = pool_.options.now() - begin_;
     outcome.start_time = start_time_;
     return outcome;

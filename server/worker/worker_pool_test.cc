@@ -193,22 +193,22 @@ TEST_F(WorkerPoolTest, CrashesAreTold) {
     int exit_code;
     const char* text;
   };
-  for (const Case& c : std::vector<Case>{
-           {"segv", SIGSEGV, 0, "worker crashed: signal 11 (SIGSEGV) in stage 'act'"},
-           {"abort", SIGABRT, 0, "signal 6 (SIGABRT)"},
-           {"exit", 0, 7, "exit code 7 without a result"},
-           {"exit0", 0, 0, "exit code 0 without a result"},
-           {"half_frame", 0, 0, "exit code 0 without a result"},
-           {"result_then_segv", SIGSEGV, 0, "SIGSEGV"},
-           {"nonsense", 0, 0, "worker protocol: malformed frame"},
-           {"huge_frame", 0, 0, "worker protocol: malformed frame"},
-           {"event_after_result", 0, 0, "event after the result"},
-           {"outside_artifact", 0, 0, "bad artifact"},
-           {"missing_artifact", 0, 0, "cannot open artifact 'model.h'"},
-           {"symlink_artifact", 0, 0, "cannot open artifact 'model.h'"},
-           {"fifo_artifact", 0, 0, "is not the file that the worker told of"},
-           {"twice_artifact", 0, 0, "told of twice"},
-           {"grown_artifact", 0, 0, "is not the file that the worker told of"}}) {
+  for (const Case& c :
+       std::vector<Case>{{"segv", SIGSEGV, 0, "worker crashed: signal 11 (SIGSEGV) in stage 'act'"},
+                         {"abort", SIGABRT, 0, "signal 6 (SIGABRT)"},
+                         {"exit", 0, 7, "exit code 7 without a result"},
+                         {"exit0", 0, 0, "exit code 0 without a result"},
+                         {"half_frame", 0, 0, "exit code 0 without a result"},
+                         {"result_then_segv", SIGSEGV, 0, "SIGSEGV"},
+                         {"nonsense", 0, 0, "worker protocol: malformed frame"},
+                         {"huge_frame", 0, 0, "worker protocol: malformed frame"},
+                         {"event_after_result", 0, 0, "event after the result"},
+                         {"outside_artifact", 0, 0, "bad artifact"},
+                         {"missing_artifact", 0, 0, "cannot open artifact 'model.h'"},
+                         {"symlink_artifact", 0, 0, "cannot open artifact 'model.h'"},
+                         {"fifo_artifact", 0, 0, "is not the file that the worker told of"},
+                         {"twice_artifact", 0, 0, "told of twice"},
+                         {"grown_artifact", 0, 0, "is not the file that the worker told of"}}) {
     const WorkerOutcome outcome = Run(c.act);
     EXPECT_EQ(outcome.kind, Kind::kCrashed) << c.act << ": " << outcome.text;
     EXPECT_EQ(outcome.code, StatusCode::kInternal) << c.act;
