@@ -61,9 +61,10 @@ class BlobRef {
   // descriptor.
   const std::string& path() const;
 
+  struct Hold;  // defined by the store
+
  private:
   friend class BlobStore;
-  struct Hold;
   explicit BlobRef(std::shared_ptr<const Hold> hold) : hold_(std::move(hold)) {}
   std::shared_ptr<const Hold> hold_;
 };
@@ -77,15 +78,16 @@ class BlobRef {
 // An upload is named by (scope, SHA-256, size) and not by its client, so that two clients that send
 // one blob share the work, and a client that lost everything but the file can resume.
 //
+// The process must ignore SIGXFSZ where it has a file size limit, as every daemon should.
+//
 // Thread-safe. Uploads of different blobs do not wait for each other's disk writes.
 // Errors, besides those below: INVALID_ARGUMENT for a malformed scope or digest; RESOURCE_EXHAUSTED
 // for a full disk (ENOSPC, EDQUOT, EFBIG), which harms nothing that is stored; INTERNAL for other
 // I/O errors.
 class BlobStore {
  public:
-  // Opens or makes the store: counts what is there and deletes files that are not its own kind
-  // below its own folders' temporary names. FAILED_PRECONDITION: in use by another process, or a
-  // newer format.
+  // Opens or makes the store and counts what is there. Files with names that are not its own are
+  // left alone. FAILED_PRECONDITION: in use (by any process), or a newer format.
   static absl::StatusOr<std::unique_ptr<BlobStore>> Open(BlobStoreOptions options);
   ~BlobStore();
   BlobStore(const BlobStore&) = delete;
@@ -93,6 +95,8 @@ class BlobStore {
 
   // Those of `digests` that are not committed (size counts: another size is missing), in the given
   // order. Those present become recently used.
+  // INVALID_ARGUMENT: more than kMaxDigests.
+  static constexpr size_t kMaxDigests = 4096;
   absl::StatusOr<std::vector<BlobDigest>> FindMissing(absl::string_view scope,
                                                       absl::Span<const BlobDigest> digests);
 
@@ -157,6 +161,7 @@ class BlobStore {
   uint64_t ScopeBytes(absl::string_view scope) const;
 
  private:
+  friend struct BlobRef::Hold;
   struct Impl;
   explicit BlobStore(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

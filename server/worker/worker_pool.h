@@ -11,7 +11,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
 
@@ -118,7 +117,7 @@ struct WorkerPoolOptions {
   // The warm parent must answer a start, a kill or a death within this; else it is killed and
   // replaced.
   absl::Duration answer_timeout = absl::Seconds(10);
-  std::function<absl::Time()> now = [] { return absl::Now(); };  // wall limits and times
+  std::function<absl::Time()> now;  // for wall limits and times; null: the monotonic clock
 };
 
 // Runs compiles in processes of their own, forked from a warm parent that has the compiler loaded.

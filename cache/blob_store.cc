@@ -1,0 +1,703 @@
+#include "cache/blob_store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <list>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "cache/keys.h"
+#include "cache/posix.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+constexpr absl::string_view kFormat = "1";
+constexpr size_t kHashChunkBytes = 1 << 20;
+// A blob's file is touched at most this often, so that the order of use survives a restart.
+constexpr absl::Duration kTouchInterval = absl::Minutes(1);
+
+using Key = std::pair<std::string, std::string>;  // scope; SHA-256, or SHA-256 '-' size
+
+// Names in a folder, without those that begin with a dot.
+absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path) {
+  DIR* folder = opendir(path.c_str());
+  if (folder == nullptr) return ErrnoStatus(errno, "cannot list", path);
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = readdir(folder)) {
+    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
+    errno = 0;
+  }
+  const int error = errno;
+  closedir(folder);
+  if (error != 0) return ErrnoStatus(error, "cannot list", path);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::Status CheckDigest(absl::string_view scope, const BlobDigest& digest) {
+  if (!IsValidScope(scope)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "blob: scope '", Printable(scope), "' is not 1 to 64 letters, digits, '_', '-', '.'"));
+  }
+  if (!IsValidSha256(digest.sha256)) {
+    return absl::InvalidArgumentError(absl::StrCat("blob: SHA-256 '", Printable(digest.sha256),
+                                                   "' is not 64 lower-case hex digits"));
+  }
+  return absl::OkStatus();
+}
+
+std::string UploadName(const BlobDigest& digest) {
+  return absl::StrCat(digest.sha256, "-", digest.size_bytes);
+}
+
+// Makes `path` below `parent`, durable.
+absl::Status MakeDurableFolder(const std::string& parent, const std::string& path) {
+  bool made = false;
+  RETURN_IF_ERROR(MakeFolder(path, &made));
+  return made ? SyncFolder(parent) : absl::OkStatus();
+}
+
+// Makes a finished upload a blob: read-only, durable, then visible.
+absl::Status MoveIntoPlace(int fd, const std::string& from, const std::string& to,
+                           const std::string& to_folder) {
+  if (fchmod(fd, 0444) != 0) return ErrnoStatus(errno, "cannot protect", from);
+  if (RetryOnEintr([&] { return fsync(fd); }) != 0) return ErrnoStatus(errno, "cannot sync", from);
+  if (rename(from.c_str(), to.c_str()) != 0) {
+    return ErrnoStatus(errno, "cannot move into place", to);
+  }
+  const absl::Status synced = SyncFolder(to_folder);
+  if (!synced.ok()) unlink(to.c_str());
+  return synced;
+}
+
+}  // namespace
+
+struct BlobStore::Impl {
+  struct Blob {
+    BlobInfo info;
+    std::string path;
+    int holds = 0;
+    absl::Time touched;
+    std::list<Key>::iterator use;
+  };
+
+  // Bytes arrive under `mutex`; the store's mutex may be taken below it, never the other way.
+  struct Upload {
+    std::string scope;
+    BlobDigest digest;
+    std::string path;
+    std::mutex mutex;
+    uint64_t committed = 0;  // guarded by mutex, as all below
+    StreamDigest hash;       // covers the first hash.size_bytes() bytes
+    absl::Time last_append;
+    bool ended = false;  // committed or dropped; the map has it no more
+  };
+  using UploadPtr = std::shared_ptr<Upload>;
+
+  explicit Impl(BlobStoreOptions opts) : options(std::move(opts)) {}
+
+  const BlobStoreOptions options;
+  UniqueFd lock;
+  mutable std::mutex mutex;  // guards everything below
+  std::map<Key, Blob> blobs;
+  std::map<Key, UploadPtr> uploads;
+  std::list<Key> by_use;  // least recently used first
+  std::map<std::string, uint64_t> scope_bytes;
+  uint64_t blob_bytes = 0;
+  uint64_t held_bytes = 0;      // of blobs with holds > 0
+  uint64_t reserved_bytes = 0;  // declared sizes of uploads
+  uint64_t arrived_bytes = 0;   // what uploads have on the disk already
+  uint64_t evicted = 0;
+  uint64_t damaged = 0;
+
+  std::string BlobsFolder() const { return options.root + "/blobs"; }
+  std::string UploadsFolder() const { return options.root + "/uploads"; }
+
+  absl::Status OpenRoot();
+  absl::Status CheckFormat();
+  absl::Status ScanBlobs();
+  absl::Status ScanUploads();
+  void AddBlob(const std::string& scope, BlobInfo info, std::string path, absl::Time used);
+  void RemoveBlob(std::map<Key, Blob>::iterator it);
+  void Use(Blob& blob);
+  absl::Status MakeRoom(uint64_t size);
+  absl::StatusOr<UploadPtr> FindUpload(absl::string_view scope, const BlobDigest& digest,
+                                       std::optional<BlobInfo>* committed) const;
+  absl::Status CatchUpHash(Upload& upload, int fd);
+  absl::Status WriteBytes(Upload& upload, absl::string_view bytes);
+  absl::StatusOr<BlobInfo> Publish(const UploadPtr& upload);
+  void EndUpload(Upload& upload);
+};
+
+// --- BlobRef -------------------------------------------------------------------------------------
+
+struct BlobRef::Hold {
+  Hold(BlobStore::Impl* impl, Key blob_key, BlobInfo blob_info, std::string blob_path)
+      : store(impl),
+        key(std::move(blob_key)),
+        info(std::move(blob_info)),
+        path(std::move(blob_path)) {}
+  Hold(const Hold&) = delete;
+  ~Hold() {
+    const std::lock_guard<std::mutex> lock(store->mutex);
+    const auto it = store->blobs.find(key);
+    NPUC_CHECK(it != store->blobs.end() && it->second.holds > 0);
+    if (--it->second.holds == 0) store->held_bytes -= it->second.info.size_bytes;
+  }
+
+  BlobStore::Impl* store;
+  Key key;
+  BlobInfo info;
+  std::string path;
+};
+
+const BlobInfo& BlobRef::info() const { return hold_->info; }
+const std::string& BlobRef::path() const { return hold_->path; }
+
+// --- Opening -------------------------------------------------------------------------------------
+
+absl::Status BlobStore::Impl::OpenRoot() {
+  if (options.root.empty() || options.root[0] != '/') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("blob store: root '", Printable(options.root), "' is not an absolute path"));
+  }
+  RETURN_IF_ERROR(MakeFolder(options.root));
+  ASSIGN_OR_RETURN(lock, OpenFile(options.root + "/LOCK", O_RDWR | O_CREAT));
+  if (RetryOnEintr([&] { return flock(lock.get(), LOCK_EX | LOCK_NB); }) != 0) {
+    if (errno != EWOULDBLOCK) return ErrnoStatus(errno, "cannot lock", options.root);
+    return absl::FailedPreconditionError(
+        absl::StrCat("blob store '", Printable(options.root), "' is in use by another process"));
+  }
+  RETURN_IF_ERROR(CheckFormat());
+  RETURN_IF_ERROR(MakeDurableFolder(options.root, BlobsFolder()));
+  RETURN_IF_ERROR(MakeDurableFolder(options.root, UploadsFolder()));
+  RETURN_IF_ERROR(ScanBlobs());
+  return ScanUploads();
+}
+
+absl::Status BlobStore::Impl::CheckFormat() {
+  const std::string path = options.root + "/format";
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDWR | O_CREAT));
+  ASSIGN_OR_RETURN(const std::string found, ReadUpToAt(fd.get(), 0, 64, path));
+  if (found == kFormat) return absl::OkStatus();
+  if (!found.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("blob store '", Printable(options.root), "' has format '", Printable(found),
+                     "', this program knows '", kFormat, "'; use the program that wrote it"));
+  }
+  RETURN_IF_ERROR(WriteAllAt(fd.get(), kFormat, 0, path));
+  if (fsync(fd.get()) != 0) return ErrnoStatus(errno, "cannot sync", path);
+  return SyncFolder(options.root);
+}
+
+absl::Status BlobStore::Impl::ScanBlobs() {
+  struct Found {
+    absl::Time used;
+    std::string scope;
+    BlobInfo info;
+    std::string path;
+  };
+  std::vector<Found> found;
+  ASSIGN_OR_RETURN(const auto scopes, ListFolder(BlobsFolder()));
+  for (const std::string& scope : scopes) {
+    if (!IsValidScope(scope)) continue;
+    const std::string scope_path = BlobsFolder() + "/" + scope;
+    ASSIGN_OR_RETURN(const auto shards, ListFolder(scope_path));
+    for (const std::string& shard : shards) {
+      if (shard.size() != 2) continue;
+      ASSIGN_OR_RETURN(const auto names, ListFolder(scope_path + "/" + shard));
+      for (const std::string& name : names) {
+        if (name.size() != 64 + 1 + 32 || name[64] != '-') continue;
+        BlobInfo info{name.substr(0, 64), name.substr(65), 0};
+        if (!IsValidSha256(info.sha256) || !IsValidMd5(info.md5)) continue;
+        const std::string path = absl::StrCat(scope_path, "/", shard, "/", name);
+        struct stat file;
+        if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+        info.size_bytes = static_cast<uint64_t>(file.st_size);
+        found.push_back({absl::TimeFromTimespec(file.st_mtim), scope, std::move(info), path});
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const Found& a, const Found& b) { return a.used < b.used; });
+  for (Found& blob : found) {
+    AddBlob(blob.scope, std::move(blob.info), std::move(blob.path), blob.used);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlobStore::Impl::ScanUploads() {
+  ASSIGN_OR_RETURN(const auto scopes, ListFolder(UploadsFolder()));
+  for (const std::string& scope : scopes) {
+    if (!IsValidScope(scope)) continue;
+    ASSIGN_OR_RETURN(const auto names, ListFolder(UploadsFolder() + "/" + scope));
+    for (const std::string& name : names) {
+      auto upload = std::make_shared<Upload>();
+      upload->scope = scope;
+      upload->path = absl::StrCat(UploadsFolder(), "/", scope, "/", name);
+      if (name.size() < 66 || name[64] != '-') continue;
+      upload->digest.sha256 = name.substr(0, 64);
+      if (!IsValidSha256(upload->digest.sha256) ||
+          !absl::SimpleAtoi(name.substr(65), &upload->digest.size_bytes) ||
+          UploadName(upload->digest) != name) {
+        continue;
+      }
+      struct stat file;
+      if (lstat(upload->path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
+      upload->committed = static_cast<uint64_t>(file.st_size);
+      upload->last_append = options.now();
+      // Longer than declared, or the blob is there: of no use any more.
+      if (upload->committed > upload->digest.size_bytes ||
+          blobs.count({scope, upload->digest.sha256}) != 0) {
+        unlink(upload->path.c_str());
+        continue;
+      }
+      // The mode is already 0444 where the last process died between fsync and rename.
+      if (chmod(upload->path.c_str(), 0600) != 0) {
+        return ErrnoStatus(errno, "cannot make writable", upload->path);
+      }
+      reserved_bytes += upload->digest.size_bytes;
+      arrived_bytes += upload->committed;
+      uploads[{scope, name}] = std::move(upload);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// --- Under the store's mutex ---------------------------------------------------------------------
+
+void BlobStore::Impl::AddBlob(const std::string& scope, BlobInfo info, std::string path,
+                              absl::Time used) {
+  const Key key{scope, info.sha256};
+  const auto old = blobs.find(key);
+  if (old != blobs.end()) {
+    // The file had been damaged, was of another length, and has been uploaded again.
+    Blob& blob = old->second;
+    if (blob.path != path) unlink(blob.path.c_str());
+    if (blob.holds > 0) held_bytes += info.size_bytes - blob.info.size_bytes;
+    blob_bytes += info.size_bytes - blob.info.size_bytes;
+    scope_bytes[scope] += info.size_bytes - blob.info.size_bytes;
+    blob.info = std::move(info);
+    blob.path = std::move(path);
+    return;
+  }
+  blob_bytes += info.size_bytes;
+  scope_bytes[scope] += info.size_bytes;
+  const auto use = by_use.insert(by_use.end(), key);
+  blobs[key] = Blob{std::move(info), std::move(path), 0, used, use};
+}
+
+void BlobStore::Impl::RemoveBlob(std::map<Key, Blob>::iterator it) {
+  unlink(it->second.path.c_str());
+  blob_bytes -= it->second.info.size_bytes;
+  scope_bytes[it->first.first] -= it->second.info.size_bytes;
+  by_use.erase(it->second.use);
+  blobs.erase(it);
+}
+
+void BlobStore::Impl::Use(Blob& blob) {
+  by_use.splice(by_use.end(), by_use, blob.use);
+  const absl::Time now = options.now();
+  if (now - blob.touched < kTouchInterval) return;
+  blob.touched = now;
+  // The order of use after a restart is a hint; nothing depends on this call's success.
+  const timespec times[2] = {absl::ToTimespec(now), absl::ToTimespec(now)};
+  utimensat(AT_FDCWD, blob.path.c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+absl::Status BlobStore::Impl::MakeRoom(uint64_t size) {
+  if (uploads.size() >= options.max_open_uploads) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "blob store: ", uploads.size(), " uploads are open, the most allowed; try later"));
+  }
+  // What cannot be evicted decides; evict nothing for an upload that will be refused.
+  const uint64_t firm = held_bytes + reserved_bytes;
+  if (size > options.hard_limit_bytes || firm > options.hard_limit_bytes - size) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("blob store: ", size, " bytes do not fit: ", firm, " of ",
+                     options.hard_limit_bytes, " bytes are in use by jobs and uploads"));
+  }
+  struct statvfs disk;
+  if (statvfs(options.root.c_str(), &disk) != 0) {
+    return ErrnoStatus(errno, "cannot ask for free space of", options.root);
+  }
+  uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
+  const uint64_t wanted = size + (reserved_bytes - arrived_bytes) + options.disk_reserve_bytes;
+  for (auto it = by_use.begin(); it != by_use.end();) {
+    const bool room = blob_bytes + reserved_bytes + size <= options.soft_limit_bytes;
+    if (room && free_bytes >= wanted) break;
+    const auto blob = blobs.find(*it++);
+    if (blob->second.holds > 0) continue;
+    free_bytes += blob->second.info.size_bytes;
+    RemoveBlob(blob);
+    ++evicted;
+  }
+  if (free_bytes < wanted) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("blob store: ", size, " bytes do not fit: ", free_bytes,
+                     " bytes are free on the disk, of which ", options.disk_reserve_bytes,
+                     " stay in reserve; free some space or try later"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BlobStore::Impl::UploadPtr> BlobStore::Impl::FindUpload(
+    absl::string_view scope, const BlobDigest& digest, std::optional<BlobInfo>* committed) const {
+  RETURN_IF_ERROR(CheckDigest(scope, digest));
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto blob = blobs.find({std::string(scope), digest.sha256});
+  if (blob != blobs.end() && blob->second.info.size_bytes == digest.size_bytes) {
+    *committed = blob->second.info;
+    return UploadPtr();
+  }
+  const auto it = uploads.find({std::string(scope), UploadName(digest)});
+  if (it == uploads.end()) {
+    return absl::NotFoundError(absl::StrCat("blob ", digest.sha256, " of ", digest.size_bytes,
+                                            " bytes: no upload is under way; begin it first"));
+  }
+  return it->second;
+}
+
+// --- Under an upload's mutex ---------------------------------------------------------------------
+
+// Reads what has arrived before this process, or what a failed write left, into the hash.
+absl::Status BlobStore::Impl::CatchUpHash(Upload& upload, int fd) {
+  while (upload.hash.size_bytes() < upload.committed) {
+    const uint64_t at = upload.hash.size_bytes();
+    const size_t n =
+        static_cast<size_t>(std::min<uint64_t>(kHashChunkBytes, upload.committed - at));
+    ASSIGN_OR_RETURN(const std::string bytes, ReadUpToAt(fd, at, n, upload.path));
+    if (bytes.size() != n) {
+      return absl::InternalError(absl::StrCat("upload '", upload.path, "' became shorter"));
+    }
+    upload.hash.Update(bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BlobStore::Impl::WriteBytes(Upload& upload, absl::string_view bytes) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(upload.path, O_RDWR | O_NOFOLLOW));
+  const absl::Status written = WriteAllAt(fd.get(), bytes, upload.committed, upload.path);
+  if (!written.ok()) {
+    // The file's length is the committed offset, also after a crash: cut what was half written.
+    if (ftruncate(fd.get(), static_cast<off_t>(upload.committed)) != 0) {
+      return ErrnoStatus(errno, "cannot cut", upload.path);
+    }
+    return written;
+  }
+  if (upload.hash.size_bytes() == upload.committed) upload.hash.Update(bytes);
+  upload.committed += bytes.size();
+  upload.last_append = options.now();
+  const std::lock_guard<std::mutex> lock(mutex);
+  arrived_bytes += bytes.size();
+  return absl::OkStatus();
+}
+
+// Takes the upload out of the map and its file off the disk where it is still there.
+void BlobStore::Impl::EndUpload(Upload& upload) {
+  unlink(upload.path.c_str());
+  upload.ended = true;
+  const std::lock_guard<std::mutex> lock(mutex);
+  reserved_bytes -= upload.digest.size_bytes;
+  arrived_bytes -= upload.committed;
+  uploads.erase({upload.scope, UploadName(upload.digest)});
+}
+
+absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(const UploadPtr& upload) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(upload->path, O_RDWR | O_NOFOLLOW));
+  RETURN_IF_ERROR(CatchUpHash(*upload, fd.get()));
+  const StreamDigest::Result digest = upload->hash.Finish();
+  upload->hash = StreamDigest();
+  if (digest.sha256_hex != upload->digest.sha256) {
+    EndUpload(*upload);
+    return absl::InvalidArgumentError(
+        absl::StrCat("blob ", upload->digest.sha256, ": the bytes sent have SHA-256 ",
+                     digest.sha256_hex, "; they were dropped, send them again from offset 0"));
+  }
+  const std::string scope_path = BlobsFolder() + "/" + upload->scope;
+  const std::string shard_path = scope_path + "/" + digest.sha256_hex.substr(0, 2);
+  const std::string path = absl::StrCat(shard_path, "/", digest.sha256_hex, "-", digest.md5_hex);
+  RETURN_IF_ERROR(MakeDurableFolder(BlobsFolder(), scope_path));
+  RETURN_IF_ERROR(MakeDurableFolder(scope_path, shard_path));
+  const absl::Time now = options.now();
+  const timespec times[2] = {absl::ToTimespec(now), absl::ToTimespec(now)};
+  futimens(fd.get(), times);  // the order of use after a restart, a hint
+  const absl::Status moved = MoveIntoPlace(fd.get(), upload->path, path, shard_path);
+  if (!moved.ok()) {
+    // After a failed fsync nobody knows what is on the disk: the client sends it again.
+    EndUpload(*upload);
+    return moved;
+  }
+  const BlobInfo info{digest.sha256_hex, digest.md5_hex, digest.size_bytes};
+  upload->ended = true;
+  // One step under the mutex: at every moment the bytes are reserved or counted, never both.
+  const std::lock_guard<std::mutex> lock(mutex);
+  reserved_bytes -= upload->digest.size_bytes;
+  arrived_bytes -= upload->committed;
+  uploads.erase({upload->scope, UploadName(upload->digest)});
+  AddBlob(upload->scope, info, path, now);
+  return info;
+}
+
+// --- The interface -------------------------------------------------------------------------------
+
+BlobStore::BlobStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+BlobStore::~BlobStore() = default;
+
+absl::StatusOr<std::unique_ptr<BlobStore>> BlobStore::Open(BlobStoreOptions options) {
+  auto impl = std::make_unique<Impl>(std::move(options));
+  RETURN_IF_ERROR(impl->OpenRoot());
+  return std::unique_ptr<BlobStore>(new BlobStore(std::move(impl)));
+}
+
+absl::StatusOr<std::vector<BlobDigest>> BlobStore::FindMissing(
+    absl::string_view scope, absl::Span<const BlobDigest> digests) {
+  if (digests.size() > kMaxDigests) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "blob: ", digests.size(), " digests asked for at once, at most ", kMaxDigests));
+  }
+  for (const BlobDigest& digest : digests) RETURN_IF_ERROR(CheckDigest(scope, digest));
+  std::vector<BlobDigest> missing;
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  for (const BlobDigest& digest : digests) {
+    const auto it = impl_->blobs.find({std::string(scope), digest.sha256});
+    if (it == impl_->blobs.end() || it->second.info.size_bytes != digest.size_bytes) {
+      missing.push_back(digest);
+    } else {
+      impl_->Use(it->second);
+    }
+  }
+  return missing;
+}
+
+absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
+                                                   const BlobDigest& digest) {
+  RETURN_IF_ERROR(CheckDigest(scope, digest));
+  if (digest.size_bytes > impl_->options.max_blob_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat("blob ", digest.sha256, ": ", digest.size_bytes,
+                                                   " bytes, at most ",
+                                                   impl_->options.max_blob_bytes, " allowed"));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const Key key{std::string(scope), UploadName(digest)};
+    const auto blob = impl_->blobs.find({key.first, digest.sha256});
+    const bool here =
+        blob != impl_->blobs.end() && blob->second.info.size_bytes == digest.size_bytes;
+    if (!here && impl_->uploads.count(key) == 0) {
+      RETURN_IF_ERROR(impl_->MakeRoom(digest.size_bytes));
+      auto upload = std::make_shared<Impl::Upload>();
+      upload->scope = key.first;
+      upload->digest = digest;
+      const std::string folder = absl::StrCat(impl_->UploadsFolder(), "/", scope);
+      upload->path = absl::StrCat(folder, "/", key.second);
+      upload->last_append = impl_->options.now();
+      RETURN_IF_ERROR(MakeFolder(folder));
+      RETURN_IF_ERROR(OpenFile(upload->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW).status());
+      impl_->reserved_bytes += digest.size_bytes;
+      impl_->uploads[key] = std::move(upload);
+    }
+  }
+  return QueryUpload(scope, digest);
+}
+
+absl::StatusOr<UploadState> BlobStore::QueryUpload(absl::string_view scope,
+                                                   const BlobDigest& digest) {
+  std::optional<BlobInfo> committed;
+  ASSIGN_OR_RETURN(const Impl::UploadPtr upload, impl_->FindUpload(scope, digest, &committed));
+  if (committed.has_value()) return UploadState{digest.size_bytes, true};
+  const std::lock_guard<std::mutex> lock(upload->mutex);
+  if (upload->ended) return QueryUpload(scope, digest);
+  return UploadState{upload->committed, false};
+}
+
+absl::StatusOr<UploadState> BlobStore::Append(absl::string_view scope, const BlobDigest& digest,
+                                              uint64_t offset, absl::string_view bytes) {
+  std::optional<BlobInfo> committed;
+  ASSIGN_OR_RETURN(const Impl::UploadPtr upload, impl_->FindUpload(scope, digest, &committed));
+  if (offset > digest.size_bytes || bytes.size() > digest.size_bytes - offset) {
+    return absl::InvalidArgumentError(absl::StrCat("blob ", digest.sha256, ": ", bytes.size(),
+                                                   " bytes at offset ", offset,
+                                                   " pass the declared ", digest.size_bytes));
+  }
+  if (committed.has_value()) return UploadState{digest.size_bytes, true};
+  const std::lock_guard<std::mutex> lock(upload->mutex);
+  if (upload->ended) {
+    return absl::NotFoundError(
+        absl::StrCat("blob ", digest.sha256, ": the upload has ended meanwhile; begin it again"));
+  }
+  if (offset > upload->committed) {
+    return absl::OutOfRangeError(absl::StrCat("blob ", digest.sha256, ": offset ", offset,
+                                              " leaves a gap; the committed offset is ",
+                                              upload->committed));
+  }
+  const uint64_t known = upload->committed - offset;
+  if (known < bytes.size()) {
+    RETURN_IF_ERROR(impl_->WriteBytes(*upload, bytes.substr(static_cast<size_t>(known))));
+  }
+  return UploadState{upload->committed, false};
+}
+
+absl::StatusOr<BlobInfo> BlobStore::Commit(absl::string_view scope, const BlobDigest& digest) {
+  std::optional<BlobInfo> committed;
+  ASSIGN_OR_RETURN(const Impl::UploadPtr upload, impl_->FindUpload(scope, digest, &committed));
+  if (committed.has_value()) return *committed;
+  {
+    const std::lock_guard<std::mutex> lock(upload->mutex);
+    if (!upload->ended) {
+      if (upload->committed < digest.size_bytes) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("blob ", digest.sha256, ": ", upload->committed, " of ", digest.size_bytes,
+                         " bytes have arrived; send the rest from offset ", upload->committed));
+      }
+      return impl_->Publish(upload);
+    }
+  }
+  // Another client's Commit of the same blob was faster: its result is ours.
+  ASSIGN_OR_RETURN(const Impl::UploadPtr again, impl_->FindUpload(scope, digest, &committed));
+  if (committed.has_value()) return *committed;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "blob ", digest.sha256, ": the upload was begun anew meanwhile; ask for its offset"));
+}
+
+absl::Status BlobStore::AbortUpload(absl::string_view scope, const BlobDigest& digest) {
+  std::optional<BlobInfo> committed;
+  const auto upload = impl_->FindUpload(scope, digest, &committed);
+  if (absl::IsNotFound(upload.status())) return absl::OkStatus();
+  RETURN_IF_ERROR(upload.status());
+  if (committed.has_value()) return absl::OkStatus();
+  const std::lock_guard<std::mutex> lock((*upload)->mutex);
+  if (!(*upload)->ended) impl_->EndUpload(**upload);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<BlobInfo> BlobStore::Put(absl::string_view scope, absl::string_view bytes) {
+  const BlobDigest digest{Sha256Hex(bytes), bytes.size()};
+  ASSIGN_OR_RETURN(const UploadState state, BeginUpload(scope, digest));
+  if (!state.complete) RETURN_IF_ERROR(Append(scope, digest, 0, bytes).status());
+  return Commit(scope, digest);
+}
+
+absl::StatusOr<BlobRef> BlobStore::Acquire(absl::string_view scope, absl::string_view sha256) {
+  RETURN_IF_ERROR(CheckDigest(scope, {std::string(sha256), 0}));
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const auto it = impl_->blobs.find({std::string(scope), std::string(sha256)});
+  if (it == impl_->blobs.end()) {
+    return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store; upload it"));
+  }
+  impl_->Use(it->second);
+  if (it->second.holds++ == 0) impl_->held_bytes += it->second.info.size_bytes;
+  return BlobRef(std::make_shared<const BlobRef::Hold>(impl_.get(), it->first, it->second.info,
+                                                       it->second.path));
+}
+
+absl::StatusOr<std::string> BlobStore::ReadAt(absl::string_view scope, absl::string_view sha256,
+                                              uint64_t offset, size_t max_bytes) {
+  ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));
+  const uint64_t size = blob.info().size_bytes;
+  if (offset > size) {
+    return absl::OutOfRangeError(
+        absl::StrCat("blob ", sha256, ": offset ", offset, " is past the end, ", size));
+  }
+  const size_t n = static_cast<size_t>(
+      std::min<uint64_t>({size - offset, uint64_t{max_bytes}, uint64_t{kMaxReadBytes}}));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(blob.path(), O_RDONLY | O_NOFOLLOW));
+  ASSIGN_OR_RETURN(std::string bytes, ReadUpToAt(fd.get(), offset, n, blob.path()));
+  if (bytes.size() != n) {
+    return absl::DataLossError(absl::StrCat("blob ", sha256, ": its file has become shorter"));
+  }
+  return bytes;
+}
+
+absl::Status BlobStore::Verify(absl::string_view scope, absl::string_view sha256) {
+  {
+    ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));
+    ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(blob.path(), O_RDONLY | O_NOFOLLOW));
+    StreamDigest hash;
+    while (true) {
+      ASSIGN_OR_RETURN(const std::string bytes,
+                       ReadUpToAt(fd.get(), hash.size_bytes(), kHashChunkBytes, blob.path()));
+      if (bytes.empty()) break;
+      hash.Update(bytes);
+    }
+    const StreamDigest::Result found = hash.Finish();
+    if (found.sha256_hex == blob.info().sha256 && found.md5_hex == blob.info().md5) {
+      return absl::OkStatus();
+    }
+  }
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  ++impl_->damaged;
+  const auto it = impl_->blobs.find({std::string(scope), std::string(sha256)});
+  if (it != impl_->blobs.end() && it->second.holds == 0) impl_->RemoveBlob(it);
+  return absl::DataLossError(
+      absl::StrCat("blob ", sha256, ": damaged on the disk; upload it again"));
+}
+
+absl::Status BlobStore::Remove(absl::string_view scope, absl::string_view sha256) {
+  RETURN_IF_ERROR(CheckDigest(scope, {std::string(sha256), 0}));
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const auto it = impl_->blobs.find({std::string(scope), std::string(sha256)});
+  if (it == impl_->blobs.end()) {
+    return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store"));
+  }
+  if (it->second.holds > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("blob ", sha256, ": in use; remove it when its jobs have ended"));
+  }
+  impl_->RemoveBlob(it);
+  return absl::OkStatus();
+}
+
+size_t BlobStore::DropStaleUploads(absl::Duration max_age) {
+  std::vector<Impl::UploadPtr> all;
+  {
+    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    for (const auto& [key, upload] : impl_->uploads) all.push_back(upload);
+  }
+  const absl::Time limit = impl_->options.now() - max_age;
+  size_t dropped = 0;
+  for (const Impl::UploadPtr& upload : all) {
+    // One that is being written now is not stale; do not wait for it.
+    const std::unique_lock<std::mutex> lock(upload->mutex, std::try_to_lock);
+    if (!lock.owns_lock() || upload->ended || upload->last_append > limit) continue;
+    impl_->EndUpload(*upload);
+    ++dropped;
+  }
+  return dropped;
+}
+
+BlobStore::Stats BlobStore::GetStats() const {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  Stats stats;
+  stats.blobs = impl_->blobs.size();
+  stats.blob_bytes = impl_->blob_bytes;
+  stats.open_uploads = impl_->uploads.size();
+  stats.reserved_bytes = impl_->reserved_bytes;
+  stats.evicted_blobs = impl_->evicted;
+  stats.damaged_blobs = impl_->damaged;
+  return stats;
+}
+
+uint64_t BlobStore::ScopeBytes(absl::string_view scope) const {
+  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const auto it = impl_->scope_bytes.find(std::string(scope));
+  return it == impl_->scope_bytes.end() ? 0 : it->second;
+}
+
+}  // namespace npuc

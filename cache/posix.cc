@@ -1,0 +1,114 @@
+#include "cache/posix.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+
+UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
+  if (this != &other) {
+    Reset();
+    fd_ = std::exchange(other.fd_, -1);
+  }
+  return *this;
+}
+
+void UniqueFd::Reset() {
+  // On Linux the descriptor is gone whatever close says; repeating it could close another's.
+  if (fd_ >= 0) close(fd_);
+  fd_ = -1;
+}
+
+absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view path) {
+  char buffer[128];
+  const std::string text =
+      absl::StrCat(what, " '", Printable(path), "': ", strerror_r(error, buffer, sizeof(buffer)));
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return absl::ResourceExhaustedError(text);
+    case ENOENT:
+      return absl::NotFoundError(text);
+    case EEXIST:
+      return absl::AlreadyExistsError(text);
+    default:
+      return absl::InternalError(text);
+  }
+}
+
+absl::StatusOr<UniqueFd> OpenFile(const std::string& path, int flags, mode_t mode) {
+  const int fd = RetryOnEintr([&] { return open(path.c_str(), flags | O_CLOEXEC, mode); });
+  if (fd < 0) return ErrnoStatus(errno, "cannot open", path);
+  return UniqueFd(fd);
+}
+
+absl::Status WriteAllAt(int fd, absl::string_view bytes, uint64_t offset, absl::string_view path) {
+  while (!bytes.empty()) {
+    const ssize_t n = RetryOnEintr(
+        [&] { return pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset)); });
+    if (n < 0) return ErrnoStatus(errno, "cannot write", path);
+    // A regular file never takes nothing; treat it as full rather than turn for ever.
+    if (n == 0) return ErrnoStatus(ENOSPC, "cannot write", path);
+    bytes.remove_prefix(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadUpToAt(int fd, uint64_t offset, size_t max_bytes,
+                                       absl::string_view path) {
+  std::string bytes(max_bytes, '\0');
+  size_t filled = 0;
+  while (filled < max_bytes) {
+    const ssize_t n = RetryOnEintr([&] {
+      return pread(fd, bytes.data() + filled, max_bytes - filled,
+                   static_cast<off_t>(offset + filled));
+    });
+    if (n < 0) return ErrnoStatus(errno, "cannot read", path);
+    if (n == 0) break;
+    filled += static_cast<size_t>(n);
+  }
+  bytes.resize(filled);
+  return bytes;
+}
+
+absl::StatusOr<uint64_t> FileSize(int fd, absl::string_view path) {
+  struct stat info;
+  if (fstat(fd, &info) != 0) return ErrnoStatus(errno, "cannot stat", path);
+  return static_cast<uint64_t>(info.st_size);
+}
+
+absl::Status MakeFolder(const std::string& path, bool* made) {
+  if (made != nullptr) *made = false;
+  if (mkdir(path.c_str(), 0700) == 0) {
+    if (made != nullptr) *made = true;
+    return absl::OkStatus();
+  }
+  const int error = errno;
+  struct stat info;
+  if (error == EEXIST && stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(error, "cannot make folder", path);
+}
+
+absl::Status SyncFolder(const std::string& path) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_DIRECTORY));
+  if (RetryOnEintr([&] { return fsync(fd.get()); }) != 0) {
+    return ErrnoStatus(errno, "cannot sync", path);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace npuc

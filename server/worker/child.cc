@@ -1,0 +1,365 @@
+#include "server/worker/child.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <new>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cache/keys.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+// Where the descriptors lie while the worker runs; nothing else is open.
+constexpr int kEventsFd = 3;
+constexpr int kOutFd = 4;
+constexpr int kJobFd = 5;
+constexpr int kFirstInputFd = 6;
+constexpr int kScratchFd = 100;  // all are moved above this first, so that no move hits another
+constexpr int kMaxOpenFiles = 64;
+constexpr int kExitSandboxFailed = 3;
+constexpr int kExitMemory = 4;
+
+// What operator new's handler sends when there is no memory to build it with.
+std::string& MemoryFrame() {
+  static std::string* frame = new std::string();
+  return *frame;
+}
+
+// Writes all of it, or ends the process: without a daemon nobody wants the result.
+void SendAll(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n =
+        RetryOnEintr([&] { return send(kEventsFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+    if (n < 0) _exit(kExitSandboxFailed);
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+}
+
+void Send(const WorkerEvent& event) { SendAll(EncodeEvent(event)); }
+
+[[noreturn]] void Fail(const char* what) {
+  // stderr may not be ours yet; the text helps where it is.
+  std::perror(what);
+  _exit(kExitSandboxFailed);
+}
+
+void ResetSignals() {
+  struct sigaction action = {};
+  action.sa_handler = SIG_DFL;
+  // 32 and 33 belong to glibc, SIGKILL and SIGSTOP cannot be set; those calls fail and need not
+  // work.
+  for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
+  sigset_t none;
+  sigemptyset(&none);
+  if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) Fail("sigprocmask");
+}
+
+void MoveFd(int from, int to) {
+  const int high = fcntl(from, F_DUPFD_CLOEXEC, kScratchFd);
+  if (high < 0 || dup3(high, to, O_CLOEXEC) < 0) Fail("dup");
+}
+
+void TakeDescriptors(ChildDescriptors descriptors) {
+  // Everything up above the scratch line, then down to its place: no move overwrites another's.
+  const auto up = [](UniqueFd& fd) {
+    const int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kScratchFd);
+    if (high < 0) Fail("dup");
+    fd = UniqueFd(high);
+  };
+  up(descriptors.events);
+  up(descriptors.print);
+  up(descriptors.out);
+  up(descriptors.job);
+  for (UniqueFd& input : descriptors.inputs) up(input);
+  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+  if (null < 0) Fail("/dev/null");
+  if (dup2(null, STDIN_FILENO) < 0 || dup2(descriptors.print.get(), STDOUT_FILENO) < 0 ||
+      dup2(descriptors.print.get(), STDERR_FILENO) < 0) {
+    Fail("dup");
+  }
+  MoveFd(descriptors.events.get(), kEventsFd);
+  MoveFd(descriptors.out.get(), kOutFd);
+  MoveFd(descriptors.job.get(), kJobFd);
+  int next = kFirstInputFd;
+  for (UniqueFd& input : descriptors.inputs) MoveFd(input.get(), next++);
+  // The owners below would close numbers that are closed already.
+  for (UniqueFd* fd :
+       {&descriptors.events, &descriptors.print, &descriptors.out, &descriptors.job}) {
+    fd->Release();
+  }
+  for (UniqueFd& input : descriptors.inputs) input.Release();
+  if (close_range(static_cast<unsigned>(next), ~0u, 0) != 0) Fail("close_range");
+}
+
+void SetLimit(__rlimit_resource which, uint64_t soft, uint64_t hard) {
+  // An ordinary user cannot go above a hard limit that is there; lower is as good.
+  rlimit now;
+  if (getrlimit(which, &now) != 0) Fail("getrlimit");
+  const rlimit wanted = {std::min<rlim_t>(soft, now.rlim_max),
+                         std::min<rlim_t>(hard, now.rlim_max)};
+  if (setrlimit(which, &wanted) != 0) Fail("setrlimit");
+}
+
+// Pages of address space and of data that the process has now.
+void MemoryInUse(uint64_t& space_bytes, uint64_t& data_bytes) {
+  FILE* file = std::fopen("/proc/self/statm", "re");
+  unsigned long long space = 0, data = 0;
+  if (file == nullptr || std::fscanf(file, "%llu %*u %*u %*u %*u %llu", &space, &data) != 2) {
+    Fail("/proc/self/statm");
+  }
+  std::fclose(file);
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  space_bytes = space * page;
+  data_bytes = data * page;
+}
+
+void SetLimits(const ControlMessage& spawn, uint64_t input_bytes) {
+  uint64_t space = 0, data = 0;
+  MemoryInUse(space, data);
+  // The inputs are mapped, which takes address space but no memory of the job's own.
+  const uint64_t space_limit = space + input_bytes + spawn.memory_bytes;
+  SetLimit(RLIMIT_AS, space_limit, space_limit);
+  SetLimit(RLIMIT_DATA, data + spawn.memory_bytes, data + spawn.memory_bytes);
+  // At the soft limit SIGXCPU; a second later, for one who catches it, SIGKILL.
+  SetLimit(RLIMIT_CPU, spawn.cpu_seconds, uint64_t{spawn.cpu_seconds} + 1);
+  SetLimit(RLIMIT_FSIZE, spawn.output_bytes, spawn.output_bytes);
+  SetLimit(RLIMIT_NOFILE, kMaxOpenFiles, kMaxOpenFiles);
+  SetLimit(RLIMIT_CORE, 0, 0);
+  // A compile starts neither processes nor threads. Does not bind root: the zygote kills strays.
+  SetLimit(RLIMIT_NPROC, 0, 0);
+}
+
+void ShutIn(pid_t zygote, ChildDescriptors descriptors) {
+  if (setsid() < 0) Fail("setsid");
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail("PR_SET_PDEATHSIG");
+  if (getppid() != zygote) _exit(kExitSandboxFailed);  // it died before the line above
+  TakeDescriptors(std::move(descriptors));
+  ResetSignals();
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("PR_SET_NO_NEW_PRIVS");
+  umask(077);
+  if (fchdir(kOutFd) != 0) Fail("fchdir");
+}
+
+// --- The compile ---------------------------------------------------------------------------------
+
+class Observer : public CompileObserver {
+ public:
+  explicit Observer(uint64_t log_bytes) : left_(log_bytes) {}
+
+  void OnLog(absl::string_view line) override {
+    const uint64_t size = std::min<uint64_t>(line.size(), kMaxLogLineBytes);
+    dropped_ += line.size() - size;
+    // A line costs one more byte, as in a file, so that empty lines are bounded too.
+    if (size + 1 > left_) {
+      dropped_ += size;
+      left_ = 0;
+      return;
+    }
+    left_ -= size + 1;
+    WorkerEvent event;
+    event.type = WorkerEvent::Type::kLog;
+    event.text = std::string(line.substr(0, static_cast<size_t>(size)));
+    Send(event);
+  }
+  void OnStage(absl::string_view stage, double fraction) override {
+    WorkerEvent event;
+    event.type = WorkerEvent::Type::kStage;
+    event.text = std::string(stage);
+    event.fraction = fraction;
+    Send(event);
+  }
+  uint64_t dropped_bytes() const { return dropped_; }
+
+ private:
+  uint64_t left_;
+  uint64_t dropped_ = 0;
+};
+
+struct Failure {
+  WorkerEvent::End end = WorkerEvent::End::kCompiled;
+  absl::Status status;
+};
+
+// Not the compile's fault: what came with the job, or the disk, is not as it must be.
+Failure OurFault(absl::Status status) { return {WorkerEvent::End::kOurFault, std::move(status)}; }
+
+absl::StatusOr<absl::string_view> MapInput(int fd, const JobRecord::Input& input) {
+  ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd, input.name));
+  absl::string_view bytes;
+  if (size > 0) {
+    void* address = mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, fd, 0);
+    if (address == MAP_FAILED) return ErrnoStatus(errno, "cannot map", input.name);
+    bytes = absl::string_view(static_cast<const char*>(address), static_cast<size_t>(size));
+  }
+  if (Sha256Hex(bytes) != input.sha256) {
+    return absl::DataLossError(absl::StrCat("input '", Printable(input.name),
+                                            "' is not the file that was uploaded: "
+                                            "SHA-256 differs from ",
+                                            input.sha256));
+  }
+  return bytes;
+}
+
+absl::Status WriteArtifact(const Artifact& artifact) {
+  if (!IsValidArtifactName(artifact.name)) {
+    return absl::InternalError(absl::StrCat("the compiler made an artifact with the name '",
+                                            Printable(artifact.name), "'"));
+  }
+  const int fd = RetryOnEintr([&] {
+    return openat(kOutFd, artifact.name.c_str(),
+                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  });
+  if (fd < 0) return ErrnoStatus(errno, "cannot make", artifact.name);
+  const UniqueFd owner(fd);
+  return WriteAllAt(fd, artifact.bytes, 0, artifact.name);
+}
+
+void SendListing(uint8_t which, absl::string_view text) {
+  for (size_t at = 0; at < text.size(); at += kListingChunkBytes) {
+    WorkerEvent event;
+    event.type = WorkerEvent::Type::kListing;
+    event.which = which;
+    event.text = std::string(text.substr(at, kListingChunkBytes));
+    Send(event);
+  }
+}
+
+Failure WriteResult(const CompileResult& result, uint64_t output_bytes) {
+  uint64_t total = 0;
+  for (const Artifact& artifact : result.artifacts) total += artifact.bytes.size();
+  if (total > output_bytes) {
+    return {WorkerEvent::End::kOutputLimit,
+            absl::ResourceExhaustedError(absl::StrCat("artifacts of ", total, " bytes, at most ",
+                                                      output_bytes, " are allowed"))};
+  }
+  for (const Artifact& artifact : result.artifacts) {
+    absl::Status written = WriteArtifact(artifact);
+    if (absl::IsInternal(written) || absl::IsAlreadyExists(written)) {
+      return {WorkerEvent::End::kCompiled, absl::InternalError(written.message())};
+    }
+    if (!written.ok()) return OurFault(std::move(written));
+    WorkerEvent event;
+    event.type = WorkerEvent::Type::kArtifact;
+    event.text = artifact.name;
+    event.size_bytes = artifact.bytes.size();
+    Send(event);
+  }
+  SendListing(0, result.listings.ops);
+  SendListing(1, result.listings.memory);
+  SendListing(2, result.listings.weights);
+  return {};
+}
+
+// Gives the config's files to the request, each role from the job's inputs.
+Failure FillRequest(const JobRecord& job, ParsedConfig config, CompileRequest& request) {
+  request.options = std::move(config.options);
+  request.timestamp_seconds = job.timestamp_seconds;
+  std::set<std::string> wanted;
+  for (const ConfigFile& file : config.files) wanted.insert(file.role);
+  std::set<std::string> given;
+  for (size_t i = 0; i < job.inputs.size(); ++i) {
+    const JobRecord::Input& input = job.inputs[i];
+    given.insert(input.role);
+    if (wanted.count(input.role) == 0) continue;  // told below
+    auto bytes = MapInput(kFirstInputFd + static_cast<int>(i), input);
+    if (!bytes.ok()) return OurFault(bytes.status());
+    if (input.role == "MODEL_FILE") {
+      request.model_bytes = *bytes;
+    } else {
+      request.side_inputs[input.role] = {input.name, std::string(*bytes)};
+    }
+  }
+  if (wanted == given) return {};
+  return {WorkerEvent::End::kCompiled,
+          absl::InvalidArgumentError(absl::StrCat(
+              Printable(job.config_name), ": the config names the files {",
+              absl::StrJoin(wanted, ", "), "}, the job brought {", absl::StrJoin(given, ", "),
+              "}; send exactly those that the config names"))};
+}
+
+Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions,
+                   Observer& observer, Diagnostics& diagnostics) {
+  auto record = ReadUpToAt(kJobFd, 0, kMaxJobBytes, "job");
+  if (!record.ok()) return OurFault(record.status());
+  const auto job = DecodeJob(*record);
+  if (!job.ok()) return OurFault(job.status());
+  try {
+    auto config = functions.parse_config(job->config_text, job->config_name, diagnostics);
+    if (!config.ok()) return {WorkerEvent::End::kCompiled, config.status()};
+    CompileRequest request;
+    Failure failure = FillRequest(*job, *std::move(config), request);
+    if (!failure.status.ok()) return failure;
+    const auto result = functions.compile(request, observer, diagnostics);
+    if (!result.ok()) return {WorkerEvent::End::kCompiled, result.status()};
+    return WriteResult(*result, spawn.output_bytes);
+  } catch (const std::exception& e) {
+    return {WorkerEvent::End::kCompiled,
+            absl::InternalError(absl::StrCat("exception in the compiler: ", Printable(e.what())))};
+  }
+}
+
+void PrepareForNoMemory() {
+  WorkerEvent event;
+  event.type = WorkerEvent::Type::kResult;
+  event.end = WorkerEvent::End::kMemoryLimit;
+  event.code = absl::StatusCode::kResourceExhausted;
+  MemoryFrame() = EncodeEvent(event);
+  std::set_new_handler([] {
+    SendAll(MemoryFrame());
+    _exit(kExitMemory);
+  });
+}
+
+}  // namespace
+
+void RunChild(pid_t zygote, const ControlMessage& spawn, ChildDescriptors descriptors,
+              const WorkerFunctions& functions) {
+  uint64_t input_bytes = 0;
+  for (const UniqueFd& input : descriptors.inputs) {
+    input_bytes += FileSize(input.get(), "input").value_or(0);
+  }
+  ShutIn(zygote, std::move(descriptors));
+  PrepareForNoMemory();
+  SetLimits(spawn, input_bytes);
+  Send(WorkerEvent());  // kBegin
+
+  Observer observer(spawn.log_bytes);
+  Diagnostics diagnostics;
+  const Failure failure = CompileJob(spawn, functions, observer, diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    WorkerEvent event;
+    event.type = WorkerEvent::Type::kDiagnostic;
+    event.diagnostic = diagnostic;
+    Send(event);
+  }
+  // What was printed must be in the pipe before the result is in the channel.
+  std::fflush(nullptr);
+  WorkerEvent event;
+  event.type = WorkerEvent::Type::kResult;
+  event.end = failure.end;
+  event.code = failure.status.code();
+  event.text = std::string(failure.status.message());
+  event.dropped_diagnostics = diagnostics.dropped_count();
+  event.dropped_log_bytes = observer.dropped_bytes();
+  Send(event);
+  // No destructors, no atexit: the kernel is faster, and the zygote's state is not ours to end.
+  _exit(0);
+}
+
+}  // namespace npuc

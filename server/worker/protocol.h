@@ -1,0 +1,130 @@
+#ifndef NPUC_SERVER_WORKER_PROTOCOL_H_
+#define NPUC_SERVER_WORKER_PROTOCOL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/diagnostic.h"
+
+namespace npuc {
+
+// What daemon, warm parent ("zygote") and worker say to each other, as bytes. Two channels:
+//
+//   control   daemon <-> zygote, one SOCK_SEQPACKET pair: a message is a packet. The daemon sends
+//             kSpawn (with descriptors) and kKill; the zygote kReady, kStarted, kSpawnFailed,
+//             kExited.
+//   events    worker -> daemon, one SOCK_STREAM pair a run, one way. A frame is its payload's
+//   length
+//             (4 bytes, little endian), one byte of type, the payload.
+//
+// What the worker must know (JobRecord) is not sent but lies in a memory file, whose descriptor
+// goes with kSpawn. A worker is hostile: decoders never read out of bounds, refuse what is too
+// long, and leave no byte unread. All functions are thread-safe.
+
+// --- control -------------------------------------------------------------------------------------
+
+inline constexpr size_t kMaxControlBytes = 256;
+inline constexpr size_t kMaxInputs = 16;
+
+struct ControlMessage {
+  enum class Type : uint8_t {
+    kReady = 1,        // zygote: the compiler is loaded
+    kSpawn = 2,        // daemon: fork a worker; descriptors: events, print, out folder, job, inputs
+    kKill = 3,         // daemon: kill the run's processes; an unknown run is none any more
+    kStarted = 4,      // zygote: pid
+    kSpawnFailed = 5,  // zygote: error
+    kExited = 6,       // zygote: wait_status and usage; no process of the run is left
+  };
+  Type type = Type::kReady;
+  uint64_t run = 0;  // the daemon's number for the run
+  int32_t pid = 0;
+  int32_t error = 0;        // errno
+  int32_t wait_status = 0;  // as of waitpid
+  uint64_t cpu_microseconds = 0;
+  uint64_t peak_memory_bytes = 0;
+  // kSpawn
+  uint64_t memory_bytes = 0;
+  uint64_t output_bytes = 0;
+  uint64_t log_bytes = 0;
+  uint32_t cpu_seconds = 0;
+  uint32_t inputs = 0;  // how many of the descriptors
+};
+
+std::string EncodeControl(const ControlMessage& message);
+absl::StatusOr<ControlMessage> DecodeControl(absl::string_view bytes);
+
+// --- the job -------------------------------------------------------------------------------------
+
+inline constexpr size_t kMaxJobBytes = 4 << 20;
+
+struct JobRecord {
+  std::string config_text;
+  std::string config_name;
+  int64_t timestamp_seconds = 0;
+  struct Input {
+    std::string role;
+    std::string name;
+    std::string sha256;
+  };
+  std::vector<Input> inputs;  // in the order of the descriptors
+};
+
+std::string EncodeJob(const JobRecord& job);
+absl::StatusOr<JobRecord> DecodeJob(absl::string_view bytes);
+
+// --- events --------------------------------------------------------------------------------------
+
+inline constexpr size_t kMaxFrameBytes = 128 << 10;
+inline constexpr size_t kFrameHeaderBytes = 5;
+inline constexpr size_t kMaxLogLineBytes = 16 << 10;
+inline constexpr size_t kMaxTextBytes = 8 << 10;  // each string of a diagnostic, a status message
+inline constexpr size_t kListingChunkBytes = 64 << 10;
+
+struct WorkerEvent {
+  enum class Type : uint8_t {
+    kBegin = 1,       // alive, limits are set
+    kLog = 2,         // text
+    kStage = 3,       // text, fraction
+    kDiagnostic = 4,  // diagnostic
+    kListing = 5,     // which (0 ops, 1 memory, 2 weights), text: a piece of it
+    kArtifact = 6,    // text: name; size_bytes
+    kResult = 7,      // the last: end, code, text, dropped counts
+  };
+  // How the compile ended, as the worker sees it.
+  enum class End : uint8_t { kCompiled = 0, kMemoryLimit = 1, kOutputLimit = 2, kOurFault = 3 };
+
+  Type type = Type::kBegin;
+  std::string text;
+  double fraction = 0;
+  Diagnostic diagnostic{DiagnosticKind::kInternalError, ""};
+  uint8_t which = 0;
+  uint64_t size_bytes = 0;
+  End end = End::kCompiled;
+  absl::StatusCode code = absl::StatusCode::kOk;
+  uint64_t dropped_diagnostics = 0;
+  uint64_t dropped_log_bytes = 0;
+};
+
+// A whole frame. Texts longer than their limit are cut.
+std::string EncodeEvent(const WorkerEvent& event);
+
+// Takes the bytes of a stream in any pieces and gives events. Not thread-safe.
+class EventDecoder {
+ public:
+  void Feed(absl::string_view bytes) { buffer_.append(bytes.data(), bytes.size()); }
+  // 1: `event` is the next one. 0: more bytes are needed. INVALID_ARGUMENT: the stream is broken,
+  // for good. Texts are made Printable (listings only valid to store: any bytes).
+  absl::StatusOr<bool> Next(WorkerEvent& event);
+
+ private:
+  std::string buffer_;
+  size_t begin_ = 0;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_WORKER_PROTOCOL_H_

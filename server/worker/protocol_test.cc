@@ -1,0 +1,109 @@
+#include "server/worker/protocol.h"
+
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+std::vector<WorkerEvent> Events() {
+  std::vector<WorkerEvent> events(7);
+  for (size_t i = 0; i < events.size(); ++i) {
+    events[i].type = static_cast<WorkerEvent::Type>(i + 1);
+    events[i].text = "text";
+  }
+  events[2].fraction = 0.25;
+  events[3].diagnostic = {DiagnosticKind::kCompileCancelled, "m", "f", 1, 2, "n", "o", "l", "x"};
+  events[4].which = 2;
+  events[5].size_bytes = 12345678901;
+  events[6].end = WorkerEvent::End::kOurFault;
+  events[6].code = absl::StatusCode::kDataLoss;
+  events[6].dropped_diagnostics = 3;
+  return events;
+}
+
+TEST(Protocol, EventsRoundTripInPiecesOfAnySize) {
+  std::string stream;
+  for (const WorkerEvent& event : Events()) stream += EncodeEvent(event);
+  for (size_t piece = 1; piece < stream.size(); piece += 7) {
+    EventDecoder decoder;
+    std::string again;
+    size_t count = 0;
+    for (size_t at = 0; at < stream.size(); at += piece) {
+      decoder.Feed(absl::string_view(stream).substr(at, piece));
+      WorkerEvent event;
+      while (true) {
+        const auto more = decoder.Next(event);
+        ASSERT_TRUE(more.ok()) << more.status();
+        if (!*more) break;
+        ++count;
+        again += EncodeEvent(event);
+      }
+    }
+    EXPECT_EQ(count, 7u);
+    EXPECT_EQ(again, stream);
+  }
+}
+
+TEST(Protocol, LongTextsAreCut) {
+  WorkerEvent event;
+  event.type = WorkerEvent::Type::kLog;
+  event.text = std::string(1 << 20, 'x');
+  EventDecoder decoder;
+  decoder.Feed(EncodeEvent(event));
+  ASSERT_TRUE(decoder.Next(event).value());
+  EXPECT_EQ(event.text.size(), kMaxLogLineBytes);
+}
+
+TEST(Protocol, ControlAndJobRoundTrip) {
+  ControlMessage message;
+  message.type = ControlMessage::Type::kExited;
+  message.run = ~uint64_t{0};
+  message.wait_status = -5;
+  message.inputs = kMaxInputs;
+  const std::string bytes = EncodeControl(message);
+  EXPECT_LE(bytes.size(), kMaxControlBytes);
+  EXPECT_EQ(EncodeControl(DecodeControl(bytes).value()), bytes);
+  message.inputs = kMaxInputs + 1;
+  EXPECT_FALSE(DecodeControl(EncodeControl(message)).ok());
+
+  JobRecord job{"text", "name", -7, {{"role", "model", "sha"}, {"r", "", ""}}};
+  const std::string record = EncodeJob(job);
+  EXPECT_EQ(EncodeJob(DecodeJob(record).value()), record);
+  for (size_t n = 0; n < record.size(); ++n) {
+    EXPECT_FALSE(DecodeJob(record.substr(0, n)).ok()) << n;
+  }
+  EXPECT_FALSE(DecodeJob(record + "x").ok());
+}
+
+// Hostile bytes: whatever comes, decoding ends and stays within bounds (the sanitizers look on).
+TEST(Protocol, DamagedAndRandomStreams) {
+  std::string stream;
+  for (const WorkerEvent& event : Events()) stream += EncodeEvent(event);
+  std::mt19937 random(7);
+  size_t refused = 0;
+  for (int round = 0; round < 20000; ++round) {
+    std::string bytes = stream;
+    if (round % 2 == 0) {
+      for (int i = 0; i < 3; ++i) bytes[random() % bytes.size()] = static_cast<char>(random());
+    } else {
+      for (char& c : bytes) c = static_cast<char>(random() % (round % 4 == 1 ? 256 : 8));
+    }
+    EventDecoder decoder;
+    decoder.Feed(bytes);
+    WorkerEvent event;
+    while (true) {
+      const auto more = decoder.Next(event);
+      refused += more.ok() ? 0 : 1;
+      if (!more.ok() || !*more) break;
+      EXPECT_LE(event.text.size(), kListingChunkBytes + 3);
+    }
+    DecodeControl(bytes.substr(0, 200)).status().IgnoreError();
+    DecodeJob(bytes).status().IgnoreError();
+  }
+  EXPECT_GT(refused, 5000u);
+}
+
+}  // namespace
+}  // namespace npuc

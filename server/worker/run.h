@@ -1,0 +1,96 @@
+#ifndef NPUC_SERVER_WORKER_RUN_H_
+#define NPUC_SERVER_WORKER_RUN_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cache/posix.h"
+#include "server/worker/protocol.h"
+#include "server/worker/worker_pool.h"
+
+namespace npuc {
+
+// The daemon's ends of what a run is given, and the worker's ends to send away.
+struct RunChannels {
+  UniqueFd events;  // non-blocking
+  UniqueFd print;   // non-blocking
+  UniqueFd out;     // the output folder
+  UniqueFd child_events;
+  UniqueFd child_print;
+  UniqueFd job;
+  std::vector<UniqueFd> inputs;
+
+  // In the order of kSpawn.
+  std::vector<int> ForChild() const;
+  void CloseChildEnds();
+};
+
+// Checks the job, opens its inputs, makes the output folder and the channels. Errors as of
+// WorkerPool::Run.
+absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job);
+
+// How a run's processes ended, as the warm parent told it or as its death shows.
+struct RunEnd {
+  bool parent_died = false;
+  int wait_status = 0;
+  absl::Duration cpu_time = absl::ZeroDuration();
+  uint64_t peak_memory_bytes = 0;
+};
+
+// Why the daemon had the run killed.
+enum class KillReason { kNone, kCancel, kWall, kOutput, kProtocol };
+
+// Takes what a run says and makes its outcome: checks, bounds and passes on events. Used by one
+// thread.
+class RunReport {
+ public:
+  // All must outlive the report.
+  RunReport(const WorkerJob& job, WorkerEvents& events) : job_(job), events_(events) {}
+
+  // Bytes of the event channel. An error: the worker broke the protocol.
+  absl::Status OnEventBytes(absl::string_view bytes);
+  // Bytes printed to stdout or stderr.
+  void OnPrintBytes(absl::string_view bytes);
+  // No more bytes will come.
+  void OnEndOfBytes();
+
+  bool has_begun() const { return begun_; }
+  bool has_result() const { return result_seen_; }
+  // What the folder holds now is within the limits of the job. Cheap; for a look while it runs.
+  bool OutputWithinLimits(int out_fd) const;
+
+  // The outcome, artifacts checked against the folder.
+  WorkerOutcome Finish(const RunEnd& end, KillReason killed, absl::string_view detail, int out_fd);
+
+ private:
+  absl::Status OnEvent(WorkerEvent& event);
+  void Log(absl::string_view line);
+  void FlushPrinted(bool all);
+  void SetLimit(WorkerOutcome::Limit limit, std::string text);
+  void SetCrash(std::string text);
+  void Classify(const RunEnd& end, KillReason killed, absl::string_view detail);
+  void ClassifySignal(const RunEnd& end);
+  void TakeResult();
+  absl::Status CheckArtifact(int out_fd, WorkerArtifact& artifact);
+  absl::Status CheckArtifacts(int out_fd);
+
+  const WorkerJob& job_;
+  WorkerEvents& events_;
+  EventDecoder decoder_;
+  WorkerOutcome outcome_;
+  WorkerEvent result_;
+  bool begun_ = false;
+  bool result_seen_ = false;
+  double fraction_ = 0;
+  uint64_t stages_ = 0;
+  uint64_t log_bytes_ = 0;
+  uint64_t listing_bytes_ = 0;
+  std::string printed_;  // the line that is not whole yet
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_WORKER_RUN_H_

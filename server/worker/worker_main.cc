@@ -1,0 +1,20 @@
+// npuc-worker: the warm parent of the workers. npucd starts it, with the control channel as
+// descriptor 3; it is no program for people.
+#include <sys/socket.h>
+
+#include <cstdio>
+
+#include "compiler_core/pipeline/compile.h"
+#include "compiler_core/pipeline/config.h"
+#include "server/worker/zygote.h"
+
+int main() {
+  int type = 0;
+  socklen_t size = sizeof(type);
+  if (getsockopt(npuc::kZygoteControlFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+      type != SOCK_SEQPACKET) {
+    std::fprintf(stderr, "npuc-worker: started by npucd, not by hand; compile with npuc\n");
+    return 2;
+  }
+  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile});
+}

@@ -1,0 +1,529 @@
+#include "server/worker/worker_pool.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/digest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define NPUC_SANITIZED 1
+#endif
+#endif
+
+namespace npuc {
+namespace {
+
+namespace fs = std::filesystem;
+using absl::StatusCode;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Kind = WorkerOutcome::Kind;
+using Limit = WorkerOutcome::Limit;
+
+constexpr char kModel[] = "the model's bytes";
+
+// Keeps what it is told, and calls back.
+class Recorder : public WorkerEvents {
+ public:
+  void OnLog(absl::string_view line) override { log.emplace_back(line); }
+  void OnStage(absl::string_view stage, double fraction) override {
+    stages.push_back(absl::StrCat(stage, " ", fraction));
+    if (on_stage) on_stage(stage);
+  }
+  void OnDiagnostic(const Diagnostic& diagnostic) override {
+    diagnostics.push_back(diagnostic.ToString());
+  }
+  bool IsCancelled() override { return cancelled; }
+
+  // The number after the word, in the log.
+  int NumberAfter(absl::string_view word) const {
+    for (const std::string& line : log) {
+      int number = 0;
+      if (absl::StartsWith(line, word) && absl::SimpleAtoi(line.substr(word.size()), &number)) {
+        return number;
+      }
+    }
+    return 0;
+  }
+
+  std::vector<std::string> log, stages, diagnostics;
+  std::function<void(absl::string_view)> on_stage;
+  std::atomic<bool> cancelled{false};
+};
+
+bool IsGone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
+
+class WorkerPoolTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = ::testing::TempDir() + "/workerXXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    folder_ = name;
+    std::ofstream(folder_ + "/blob") << kModel;
+    std::ofstream(folder_ + "/side") << "side bytes";
+    setenv("NPUC_TEST_SECRET", "x", 1);
+    StartPool();
+  }
+  void TearDown() override {
+    pool_.reset();
+    fs::remove_all(folder_);
+  }
+  void StartPool(absl::Duration answer_timeout = absl::Seconds(20)) {
+    pool_.reset();
+    WorkerPoolOptions options;
+    options.program = NPUC_HOSTILE_WORKER;
+    options.answer_timeout = answer_timeout;
+    options.now = now;
+    auto pool = WorkerPool::Start(options);
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    pool_ = *std::move(pool);
+  }
+  WorkerJob Job(const std::string& config) {
+    WorkerJob job;
+    job.run_id = absl::StrCat("run", ++count_);
+    job.job_folder = absl::StrCat(folder_, "/", job.run_id);
+    fs::create_directory(job.job_folder);
+    job.config_text = config;
+    job.config_name = "config.yaml";
+    job.inputs["MODEL_FILE"] = {"model.pb", folder_ + "/blob", Sha256Hex(kModel)};
+    job.timestamp_seconds = 42;
+    return job;
+  }
+  WorkerOutcome Run(const WorkerJob& job, Recorder& events) {
+    auto outcome = pool_->Run(job, events);
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    return outcome.ok() ? *std::move(outcome) : WorkerOutcome{};
+  }
+  WorkerOutcome Run(const std::string& config) {
+    Recorder events;
+    return Run(Job(config), events);
+  }
+  void ExpectHealthy() {
+    const WorkerOutcome outcome = Run("ok");
+    EXPECT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
+    EXPECT_EQ(pool_->GetStats().running, 0u);
+  }
+  int AwaitPid(const std::string& run_id) {
+    while (true) {
+      const int pid = pool_->PidOf(run_id);
+      if (pid != 0) return pid;
+      std::this_thread::yield();
+    }
+  }
+
+  std::function<absl::Time()> now;
+  std::string folder_;
+  std::atomic<int> count_{0};
+  std::unique_ptr<WorkerPool> pool_;
+};
+
+TEST_F(WorkerPoolTest, Compiles) {
+  Recorder events;
+  WorkerJob job = Job("ok OPT_CONFIG");
+  job.inputs["OPT_CONFIG"] = {"opt.json", folder_ + "/side", Sha256Hex("side bytes")};
+  const WorkerOutcome outcome = Run(job, events);
+  ASSERT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
+  EXPECT_EQ(outcome.code, StatusCode::kOk);
+  EXPECT_FALSE(outcome.retryable());
+  const std::string reversed(std::string(kModel).rbegin(), std::string(kModel).rend());
+  const std::string side = "opt.json=side bytes";
+  ASSERT_EQ(outcome.artifacts.size(), 2u);
+  EXPECT_EQ(outcome.artifacts[0].name, "model.h");
+  EXPECT_EQ(outcome.artifacts[0].size_bytes, reversed.size());
+  EXPECT_EQ(outcome.artifacts[0].sha256, Sha256Hex(reversed));
+  EXPECT_EQ(outcome.artifacts[1].name, "OPT_CONFIG.txt");
+  EXPECT_EQ(outcome.artifacts[1].sha256, Sha256Hex(side));
+  std::ifstream file(outcome.artifacts[0].path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), reversed);
+  EXPECT_EQ(outcome.listing_ops, "ops");
+  EXPECT_EQ(outcome.listing_memory, std::string(200000, 'm'));
+  EXPECT_EQ(outcome.listing_weights, "");
+  EXPECT_THAT(events.log, ElementsAre("model of 17 bytes, time 42", "escape \\x1b[31m and \\xff"));
+  EXPECT_THAT(events.stages, ElementsAre("import 0", "emit 0.5", "back 0.5"));
+  ASSERT_EQ(outcome.diagnostics.size(), 1u);
+  EXPECT_THAT(events.diagnostics, ElementsAre(outcome.diagnostics[0].ToString()));
+  EXPECT_EQ(outcome.diagnostics[0].ToString(),
+            (Diagnostic{DiagnosticKind::kInternalError, "told only", "model.pb", 3, 4, "n", "Op",
+                        "l", "do it"})
+                .ToString());
+  EXPECT_GT(outcome.start_time, absl::ZeroDuration());
+  EXPECT_GT(outcome.peak_memory_bytes, 0u);
+  EXPECT_EQ(pool_->GetStats().started, 1u);
+}
+
+TEST_F(WorkerPoolTest, TheModelAtFault) {
+  Recorder events;
+  WorkerOutcome outcome = Run(Job("fail"), events);
+  EXPECT_EQ(outcome.kind, Kind::kFailed);
+  EXPECT_EQ(outcome.code, StatusCode::kCancelled);
+  EXPECT_THAT(outcome.text, HasSubstr("a.pb: one"));
+  EXPECT_EQ(outcome.diagnostics.size(), 2u);
+  EXPECT_EQ(events.diagnostics.size(), 2u);
+  outcome = Run("bad config");
+  EXPECT_EQ(outcome.kind, Kind::kFailed);
+  EXPECT_EQ(outcome.diagnostics.size(), 1u);
+  EXPECT_THAT(outcome.text, HasSubstr("config.yaml:1:2: cannot read"));
+  outcome = Run("unknown");
+  EXPECT_EQ(outcome.code, StatusCode::kUnimplemented);
+  outcome = Run("ok OPT_CONFIG");  // named, not brought
+  EXPECT_EQ(outcome.code, StatusCode::kInvalidArgument);
+  EXPECT_THAT(outcome.text, HasSubstr("{MODEL_FILE, OPT_CONFIG}"));
+}
+
+TEST_F(WorkerPoolTest, CrashesAreTold) {
+  struct Case {
+    const char* act;
+    int signal;
+    int exit_code;
+    const char* text;
+  };
+  for (const Case& c :
+       std::vector<Case>{{"segv", SIGSEGV, 0, "worker crashed: signal 11 (SIGSEGV) in stage 'act'"},
+                         {"abort", SIGABRT, 0, "signal 6 (SIGABRT)"},
+                         {"exit", 0, 7, "exit code 7 without a result"},
+                         {"exit0", 0, 0, "exit code 0 without a result"},
+                         {"half_frame", 0, 0, "exit code 0 without a result"},
+                         {"result_then_segv", SIGSEGV, 0, "SIGSEGV"},
+                         {"nonsense", 0, 0, "worker protocol: malformed frame"},
+                         {"huge_frame", 0, 0, "worker protocol: malformed frame"},
+                         {"event_after_result", 0, 0, "event after the result"},
+                         {"outside_artifact", 0, 0, "bad artifact"},
+                         {"missing_artifact", 0, 0, "cannot open artifact 'model.h'"},
+                         {"symlink_artifact", 0, 0, "cannot open artifact 'model.h'"},
+                         {"fifo_artifact", 0, 0, "is not the file that the worker told of"},
+                         {"twice_artifact", 0, 0, "told of twice"},
+                         {"grown_artifact", 0, 0, "is not the file that the worker told of"}}) {
+    const WorkerOutcome outcome = Run(c.act);
+    EXPECT_EQ(outcome.kind, Kind::kCrashed) << c.act << ": " << outcome.text;
+    EXPECT_EQ(outcome.code, StatusCode::kInternal) << c.act;
+    EXPECT_EQ(outcome.signal, c.signal) << c.act;
+    EXPECT_EQ(outcome.exit_code, c.exit_code) << c.act;
+    EXPECT_THAT(outcome.text, HasSubstr(c.text)) << c.act;
+    EXPECT_TRUE(outcome.artifacts.empty()) << c.act;
+    EXPECT_FALSE(outcome.retryable());
+  }
+  EXPECT_THAT(Run("abort").printed_tail, HasSubstr("internal invariant broken: x > 0"));
+  EXPECT_EQ(pool_->GetStats().parent_restarts, 0u);
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, AnExceptionIsAnInternalFailure) {
+  for (const char* act : {"throw", "bad_artifact_name"}) {
+    const WorkerOutcome outcome = Run(act);
+    EXPECT_EQ(outcome.kind, Kind::kFailed) << outcome.text;
+    EXPECT_EQ(outcome.code, StatusCode::kInternal) << act;
+  }
+  EXPECT_THAT(Run("throw").text, HasSubstr("thrown"));
+}
+
+TEST_F(WorkerPoolTest, WallLimit) {
+  for (const char* act : {"hang", "hang_deaf", "hang_closed", "thread_hang", "stray_hang"}) {
+    WorkerJob job = Job(act);
+    job.limits.wall = absl::Milliseconds(300);
+    Recorder events;
+    const WorkerOutcome outcome = Run(job, events);
+    // Where processes are limited, the thread cannot start, and the run fails by that.
+    if (absl::string_view(act) == "thread_hang" && outcome.kind == Kind::kFailed) continue;
+    EXPECT_EQ(outcome.kind, Kind::kLimit) << act << ": " << outcome.text;
+    EXPECT_EQ(outcome.limit, Limit::kWall) << act;
+    EXPECT_EQ(outcome.code, StatusCode::kDeadlineExceeded);
+    EXPECT_THAT(outcome.text, HasSubstr("time limit of 300ms reached in stage '"));
+  }
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, WallLimitByTheInjectedClock) {
+  std::atomic<int64_t> seconds{0};
+  now = [&] { return absl::FromUnixSeconds(seconds); };
+  StartPool();
+  WorkerJob job = Job("hang");
+  job.limits.wall = absl::Hours(5);
+  Recorder events;
+  events.on_stage = [&](absl::string_view) { seconds = 5 * 3600; };
+  const WorkerOutcome outcome = Run(job, events);
+  EXPECT_EQ(outcome.limit, Limit::kWall);
+  EXPECT_EQ(outcome.wall_time, absl::Hours(5));
+}
+
+TEST_F(WorkerPoolTest, CpuLimit) {
+  for (const char* act : {"spin", "spin_deaf"}) {
+    WorkerJob job = Job(act);
+    job.limits.cpu_seconds = 1;
+    Recorder events;
+    const WorkerOutcome outcome = Run(job, events);
+    EXPECT_EQ(outcome.kind, Kind::kLimit) << act << ": " << outcome.text;
+    EXPECT_EQ(outcome.limit, Limit::kCpu) << act;
+    EXPECT_EQ(outcome.text, "CPU time limit of 1 s reached");
+    EXPECT_GE(outcome.cpu_time, absl::Milliseconds(900));
+  }
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, MemoryLimit) {
+  WorkerJob job = Job("memory");
+  job.limits.memory_bytes = 256 << 20;
+  Recorder events;
+  const WorkerOutcome outcome = Run(job, events);
+#ifdef NPUC_SANITIZED
+  // The sanitizer's allocator ends the process in its own way.
+  EXPECT_NE(outcome.kind, Kind::kSucceeded) << outcome.text;
+#else
+  EXPECT_EQ(outcome.kind, Kind::kLimit) << outcome.text;
+  EXPECT_EQ(outcome.limit, Limit::kMemory);
+  EXPECT_EQ(outcome.text, "memory limit of 268435456 bytes reached");
+#endif
+  EXPECT_LT(outcome.peak_memory_bytes, uint64_t{700} << 20);
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, OutputLimits) {
+  for (const char* act : {"big_artifact", "write_big", "many_files", "folder"}) {
+    WorkerJob job = Job(act);
+    job.limits.output_bytes = 1 << 20;
+    Recorder events;
+    const WorkerOutcome outcome = Run(job, events);
+    EXPECT_EQ(outcome.kind, Kind::kLimit) << act << ": " << outcome.text;
+    EXPECT_EQ(outcome.limit, Limit::kOutput) << act;
+    EXPECT_EQ(outcome.code, StatusCode::kResourceExhausted);
+  }
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, WhatItPrintsIsCaught) {
+  Recorder events;
+  const WorkerOutcome outcome = Run(Job("print"), events);
+  EXPECT_EQ(outcome.kind, Kind::kSucceeded);
+  EXPECT_THAT(events.log, Contains("printed: hello"));
+  EXPECT_THAT(events.log, Contains("printed: to stderr"));
+  EXPECT_THAT(events.log, Contains("printed: no newline \\x1b[2J"));
+  EXPECT_THAT(outcome.printed_tail, HasSubstr("hello\n"));
+}
+
+TEST_F(WorkerPoolTest, FloodsAreBounded) {
+  for (const char* act : {"print_flood", "log_flood"}) {
+    WorkerJob job = Job(act);
+    job.limits.log_bytes = 10000;
+    Recorder events;
+    const WorkerOutcome outcome = Run(job, events);
+    EXPECT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
+    size_t total = 0;
+    for (const std::string& line : events.log) total += line.size() + 1;
+    EXPECT_LE(total, 10000u);
+    EXPECT_GT(total, 9000u);
+    EXPECT_GT(outcome.dropped_log_bytes, 100000u);
+    EXPECT_LE(outcome.printed_tail.size(), 8192u);
+  }
+}
+
+TEST_F(WorkerPoolTest, NoProcessIsLeftBehind) {
+  for (const char* act : {"stray", "stray_session", "stray_segv", "stray_hang"}) {
+    WorkerJob job = Job(act);
+    Recorder events;
+    events.on_stage = [&](absl::string_view stage) {
+      if (stage == "left") EXPECT_TRUE(pool_->Cancel(job.run_id));
+    };
+    const WorkerOutcome outcome = Run(job, events);
+    if (getuid() != 0) {
+      EXPECT_THAT(events.log, Contains("fork refused"));  // RLIMIT_NPROC binds
+      continue;
+    }
+    const int stray = events.NumberAfter("stray ");
+    ASSERT_GT(stray, 0) << act;
+    EXPECT_TRUE(IsGone(stray)) << act;
+    EXPECT_NE(outcome.kind, Kind::kLost) << outcome.text;
+  }
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, TheWorkerIsShutIn) {
+  Recorder events;
+  EXPECT_EQ(Run(Job("surroundings"), events).kind, Kind::kSucceeded);
+  EXPECT_THAT(events.log,
+              ElementsAre("open 0 1 2 3 4 5 6", "umask 63", "stdin 0", "leader 1", "no_new_privs 1",
+                          "core 0", "nofile 64", "secret 0", "blocked 0"));
+}
+
+TEST_F(WorkerPoolTest, Cancel) {
+  for (const char* act : {"hang", "hang_deaf"}) {
+    WorkerJob job = Job(act);
+    Recorder events;
+    int pid = 0;
+    events.on_stage = [&](absl::string_view) {
+      pid = AwaitPid(job.run_id);
+      EXPECT_TRUE(pool_->Cancel(job.run_id));
+    };
+    const WorkerOutcome outcome = Run(job, events);
+    EXPECT_EQ(outcome.kind, Kind::kCancelled) << outcome.text;
+    EXPECT_EQ(outcome.code, StatusCode::kCancelled);
+    EXPECT_TRUE(IsGone(pid));
+    EXPECT_FALSE(pool_->Cancel(job.run_id));
+  }
+  Recorder events;
+  events.cancelled = true;  // before the start, through the callback
+  EXPECT_EQ(Run(Job("hang"), events).kind, Kind::kCancelled);
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, KilledWorkerIsLostAndTheNextIsNot) {
+  for (const int number : {SIGKILL, SIGTERM}) {
+    WorkerJob job = Job("hang");
+    Recorder events;
+    events.on_stage = [&](absl::string_view) { kill(AwaitPid(job.run_id), number); };
+    const WorkerOutcome outcome = Run(job, events);
+    EXPECT_EQ(outcome.kind, Kind::kLost);
+    EXPECT_TRUE(outcome.retryable());
+    EXPECT_EQ(outcome.signal, number);
+    EXPECT_THAT(outcome.text, HasSubstr("killed from outside by signal"));
+    ExpectHealthy();
+  }
+  EXPECT_EQ(pool_->GetStats().parent_restarts, 0u);
+}
+
+TEST_F(WorkerPoolTest, KilledParentIsReplaced) {
+  for (const bool by_child : {false, true}) {
+    WorkerJob job = Job(by_child ? "kill_parent" : "hang_deaf");
+    Recorder events;
+    int pid = 0;
+    events.on_stage = [&](absl::string_view) {
+      pid = AwaitPid(job.run_id);
+      if (!by_child) kill(pool_->GetStats().parent_pid, SIGKILL);
+    };
+    const WorkerOutcome outcome = Run(job, events);
+    EXPECT_EQ(outcome.kind, Kind::kLost) << outcome.text;
+    EXPECT_THAT(outcome.text, HasSubstr("warm parent died"));
+    EXPECT_TRUE(outcome.retryable());
+    ExpectHealthy();
+    EXPECT_TRUE(IsGone(pid));
+    EXPECT_EQ(pool_->GetStats().parent_restarts, by_child ? 2u : 1u);
+  }
+  // Killed while idle.
+  kill(pool_->GetStats().parent_pid, SIGKILL);
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, StoppedParentIsReplaced) {
+  StartPool(absl::Milliseconds(500));
+  const int stopped = pool_->GetStats().parent_pid;
+  kill(stopped, SIGSTOP);
+  const WorkerOutcome outcome = Run("ok");
+  EXPECT_EQ(outcome.kind, Kind::kLost) << outcome.text;
+  EXPECT_THAT(outcome.text, HasSubstr("did not answer"));
+  StartPool();
+  EXPECT_TRUE(IsGone(stopped));
+  ExpectHealthy();
+}
+
+TEST_F(WorkerPoolTest, ParallelRunsDoNotDisturbEachOther) {
+  const std::vector<std::string> acts = {"ok", "segv", "hang", "ok"};
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (size_t t = 0; t < acts.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 10; ++i) {
+        WorkerJob job = Job(acts[t]);
+        Recorder events;
+        events.on_stage = [&](absl::string_view) {
+          if (acts[t] == "hang") pool_->Cancel(job.run_id);
+        };
+        const auto outcome = pool_->Run(job, events);
+        const Kind wanted = acts[t] == "ok"     ? Kind::kSucceeded
+                            : acts[t] == "segv" ? Kind::kCrashed
+                                                : Kind::kCancelled;
+        right += outcome.ok() && outcome->kind == wanted ? 1 : 0;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 40);
+}
+
+TEST_F(WorkerPoolTest, RefusesWhatCannotRun) {
+  Recorder events;
+  const auto code = [&](const std::function<void(WorkerJob&)>& change) {
+    WorkerJob job = Job("ok");
+    change(job);
+    return pool_->Run(job, events).status().code();
+  };
+  EXPECT_EQ(code([](WorkerJob& j) { j.run_id = ""; }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.job_folder = "x"; }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.job_folder += "/none"; }), StatusCode::kNotFound);
+  EXPECT_EQ(code([](WorkerJob& j) { fs::create_directory(j.job_folder + "/out"); }),
+            StatusCode::kAlreadyExists);
+  EXPECT_EQ(code([](WorkerJob& j) { j.limits.cpu_seconds = 0; }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.config_text.resize((1 << 20) + 1); }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.inputs["MODEL_FILE"].sha256 = "x"; }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.inputs["MODEL_FILE"].path += "x"; }), StatusCode::kNotFound);
+  EXPECT_EQ(code([&](WorkerJob& j) { j.inputs["MODEL_FILE"].path = folder_; }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([&](WorkerJob& j) {
+              mkfifo((folder_ + "/fifo").c_str(), 0600);
+              j.inputs["MODEL_FILE"].path = folder_ + "/fifo";
+            }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) {
+              for (int i = 0; i < 16; ++i) j.inputs[absl::StrCat(i)] = j.inputs["MODEL_FILE"];
+            }),
+            StatusCode::kInvalidArgument);
+  EXPECT_EQ(pool_->GetStats().started, 0u);
+
+  WorkerJob job = Job("ok");
+  job.inputs["MODEL_FILE"].sha256 = Sha256Hex("other");
+  const WorkerOutcome outcome = Run(job, events);
+  EXPECT_EQ(outcome.kind, Kind::kLost);
+  EXPECT_EQ(outcome.code, StatusCode::kDataLoss);
+  EXPECT_THAT(outcome.text, HasSubstr("is not the file that was uploaded"));
+  pool_->Shutdown();
+  EXPECT_EQ(code([](WorkerJob&) {}), StatusCode::kUnavailable);
+}
+
+TEST_F(WorkerPoolTest, StartFailsClearly) {
+  WorkerPoolOptions options;
+  options.program = folder_ + "/none";
+  EXPECT_EQ(WorkerPool::Start(options).status().code(), StatusCode::kFailedPrecondition);
+  options.program = folder_ + "/text";
+  std::ofstream(options.program) << "no program";
+  fs::permissions(options.program, fs::perms::owner_all);
+  EXPECT_FALSE(WorkerPool::Start(options).ok());
+  options.program = "/bin/true";
+  EXPECT_EQ(WorkerPool::Start(options).status().code(), StatusCode::kUnavailable);
+  options.program = NPUC_HOSTILE_WORKER;
+  options.arguments = {"never_ready"};
+  options.answer_timeout = absl::Milliseconds(100);
+  EXPECT_EQ(WorkerPool::Start(options).status().code(), StatusCode::kUnavailable);
+}
+
+TEST_F(WorkerPoolTest, TheEndOfThePoolEndsItsProcesses) {
+  WorkerJob job = Job("hang_deaf");
+  Recorder events;
+  int pid = 0;
+  const int parent = pool_->GetStats().parent_pid;
+  events.on_stage = [&](absl::string_view) {
+    pid = AwaitPid(job.run_id);
+    pool_->Shutdown();
+  };
+  EXPECT_EQ(Run(job, events).kind, Kind::kCancelled);
+  pool_.reset();
+  EXPECT_TRUE(IsGone(pid));
+  EXPECT_TRUE(IsGone(parent));
+}
+
+}  // namespace
+}  // namespace npuc
