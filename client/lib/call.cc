@@ -1,0 +1,59 @@
+#include "client/lib/call.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "absl/strings/str_cat.h"
+#include "client/lib/service_error.h"
+
+namespace npuc::client {
+
+absl::Status ToAbslStatus(const grpc::Status& status) {
+  if (status.ok()) return absl::OkStatus();
+  return WithServiceError(static_cast<absl::StatusCode>(status.error_code()),
+                          status.error_message(), status.error_details());
+}
+
+Call::Call(const ClientOptions& options) : options_(options) {
+  if (!options.token.empty()) {
+    context_.AddMetadata("authorization", absl::StrCat("Bearer ", options.token));
+  }
+}
+
+Call::~Call() {
+  context_.TryCancel();
+  queue_.Shutdown();
+  void* tag = nullptr;
+  bool ok = false;
+  while (queue_.Next(&tag, &ok)) {
+  }
+}
+
+bool Call::Wait(absl::Duration timeout) {
+  constexpr absl::Duration kSlice = absl::Milliseconds(100);
+  const absl::Time deadline = absl::Now() + timeout;
+  while (true) {
+    const bool cancelled = interrupted_ || timed_out_;
+    const absl::Time until = cancelled ? absl::InfiniteFuture()
+                                       : std::min(deadline, absl::Now() + kSlice);
+    void* tag = nullptr;
+    bool ok = false;
+    const auto next = cancelled ? (queue_.Next(&tag, &ok) ? grpc::CompletionQueue::GOT_EVENT
+                                                          : grpc::CompletionQueue::SHUTDOWN)
+                                : queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(until));
+    if (next == grpc::CompletionQueue::GOT_EVENT) return ok;
+    if (next == grpc::CompletionQueue::SHUTDOWN) return false;
+    interrupted_ = options_.retry.is_interrupted && options_.retry.is_interrupted();
+    timed_out_ = absl::Now() >= deadline;
+    if (interrupted_ || timed_out_) context_.TryCancel();
+  }
+}
+
+absl::Status Call::Status(const grpc::Status& status) const {
+  if (status.ok()) return absl::OkStatus();
+  if (interrupted_) return absl::CancelledError("interrupted");
+  if (timed_out_) return absl::DeadlineExceededError("the server did not answer in time");
+  return ToAbslStatus(status);
+}
+
+}  // namespace npuc::client

@@ -1,0 +1,116 @@
+#include "client/lib/channel.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::client {
+namespace {
+
+constexpr int kMaxReceiveBytes = 64 << 20;
+constexpr size_t kMaxTokenBytes = 4096;
+constexpr size_t kMaxCaBytes = 4 << 20;
+
+// gRPC itself repeats a call that met a short gap; Retrier waits out the long ones. CreateCompileJob
+// is here because every submission of this library has a request id.
+constexpr char kServiceConfig[] = R"({"methodConfig": [{
+  "name": [{"service": "npuc.v1.BlobService", "method": "FindMissingBlobs"},
+           {"service": "npuc.v1.BlobService", "method": "QueryUpload"},
+           {"service": "npuc.v1.CompileService", "method": "CreateCompileJob"},
+           {"service": "npuc.v1.CompileService", "method": "GetCompileJob"},
+           {"service": "npuc.v1.CompileService", "method": "ListCompileJobs"},
+           {"service": "npuc.v1.CompileService", "method": "CancelCompileJob"},
+           {"service": "npuc.v1.ServerInfoService"}],
+  "retryPolicy": {"maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "0.5s",
+                  "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
+
+// The host of HOST:PORT, "[::1]" with its brackets; empty where malformed.
+absl::string_view HostOf(absl::string_view server) {
+  const size_t colon = server.rfind(':');
+  if (colon == absl::string_view::npos || colon == 0) return "";
+  const absl::string_view host = server.substr(0, colon);
+  int port = 0;
+  if (!absl::SimpleAtoi(server.substr(colon + 1), &port) || port < 1 || port > 65535) return "";
+  const bool bracketed = absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
+  if (!bracketed && absl::StrContains(host, ':')) return "";
+  const bool plain = std::all_of(host.begin(), host.end(), [](unsigned char c) {
+    return absl::ascii_isgraph(c) && c != '/' && c != '@' && c != ',';
+  });
+  return plain ? host : "";
+}
+
+absl::Status CheckToken(const ClientOptions& options) {
+  if (options.token.empty()) return absl::OkStatus();
+  const bool printable = std::all_of(options.token.begin(), options.token.end(),
+                                     [](unsigned char c) { return absl::ascii_isgraph(c); });
+  if (!printable || options.token.size() > kMaxTokenBytes) {
+    return absl::InvalidArgumentError(
+        "the token is not one line of printable characters, at most 4096");
+  }
+  if (!options.tls && options.ca_file.empty() && !IsLoopback(options.server)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("refusing to send a token unencrypted to ", Printable(options.server),
+                     "; use TLS (--tls, or --ca FILE for a private certificate authority)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
+    const ClientOptions& options) {
+  if (!options.tls && options.ca_file.empty()) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions ssl;
+  if (!options.ca_file.empty()) {
+    absl::StatusOr<std::string> roots = ReadWholeFile(options.ca_file, kMaxCaBytes);
+    if (!roots.ok()) return absl::InvalidArgumentError(roots.status().message());
+    if (!absl::StrContains(*roots, "-----BEGIN CERTIFICATE-----")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", options.ca_file, "' holds no PEM certificate"));
+    }
+    ssl.pem_root_certs = *std::move(roots);
+  }
+  return grpc::SslCredentials(ssl);
+}
+
+}  // namespace
+
+bool IsLoopback(absl::string_view server) {
+  if (absl::StartsWith(server, "unix:")) return true;
+  const absl::string_view host = HostOf(server);
+  if (host == "localhost" || host == "[::1]") return true;
+  // 127.x.y.z in numbers only: 127.example.com is some other machine.
+  const std::vector<absl::string_view> parts = absl::StrSplit(host, '.');
+  return parts.size() == 4 && parts[0] == "127" &&
+         std::all_of(parts.begin(), parts.end(), [](absl::string_view part) {
+           int value = 0;
+           return absl::SimpleAtoi(part, &value) && value >= 0 && value <= 255;
+         });
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ClientOptions& options) {
+  if (!absl::StartsWith(options.server, "unix:") && HostOf(options.server).empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("the server '", Printable(options.server),
+                                                   "' is not of the form HOST:PORT"));
+  }
+  RETURN_IF_ERROR(CheckToken(options));
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
+                   MakeCredentials(options));
+  grpc::ChannelArguments arguments;
+  arguments.SetServiceConfigJSON(kServiceConfig);
+  arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  // Connections are this client's own, so that one Client's trouble is not another's.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  if (IsLoopback(options.server)) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return grpc::CreateCustomChannel(options.server, credentials, arguments);
+}
+
+}  // namespace npuc::client

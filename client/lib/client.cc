@@ -1,0 +1,172 @@
+#include "client/lib/client.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/lib/channel.h"
+#include "client/lib/client_impl.h"
+#include "client/lib/service_error.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::client {
+namespace {
+
+constexpr int kMaxPageSize = 1000;
+// Blobs may be evicted between their upload and the submission; that often in a row is a fault.
+constexpr int kMaxBlobLosses = 3;
+
+std::string Copy(absl::string_view text) { return std::string(text); }
+
+}  // namespace
+
+std::string NewRequestId() {
+  std::random_device random;
+  std::string id;
+  for (int i = 0; i < 4; ++i) absl::StrAppendFormat(&id, "%08x", random());
+  return id;
+}
+
+Client::Client(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Client::~Client() = default;
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
+  constexpr size_t kMaxChunkBytes = 1 << 20;
+  options.chunk_bytes = std::clamp<size_t>(options.chunk_bytes, 1, kMaxChunkBytes);
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::Channel> channel, MakeChannel(options));
+  auto impl = std::make_unique<Impl>();
+  impl->options = std::move(options);
+  impl->jobs = v1::CompileService::NewStub(channel);
+  impl->blobs = v1::BlobService::NewStub(channel);
+  impl->info = v1::ServerInfoService::NewStub(channel);
+  return std::unique_ptr<Client>(new Client(std::move(impl)));
+}
+
+absl::StatusOr<v1::CompileJob> Client::Submit(const v1::CompileJobSpec& spec,
+                                              absl::Span<const LocalFile> files,
+                                              absl::string_view request_id,
+                                              const TransferProgress& progress) {
+  v1::CreateCompileJobRequest request;
+  request.set_request_id(Copy(request_id));
+  *request.mutable_spec() = spec;
+  for (int losses = 0;; ++losses) {
+    RETURN_IF_ERROR(Upload(files, progress));
+    v1::CreateCompileJobResponse response;
+    const absl::Status status =
+        impl_->Retried(*impl_->jobs, &v1::CompileService::Stub::PrepareAsyncCreateCompileJob,
+                       request, response);
+    if (status.ok()) return std::move(*response.mutable_job());
+    const bool lost = ServiceErrorOf(status).reason == "BLOB_MISSING";
+    if (!lost || losses == kMaxBlobLosses) return status;
+  }
+}
+
+absl::StatusOr<v1::CompileJob> Client::GetJob(absl::string_view job_id) {
+  v1::GetCompileJobRequest request;
+  request.set_job_id(Copy(job_id));
+  v1::GetCompileJobResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->jobs,
+                                 &v1::CompileService::Stub::PrepareAsyncGetCompileJob, request,
+                                 response));
+  return std::move(*response.mutable_job());
+}
+
+absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(
+    absl::Span<const v1::JobState> states, int limit) {
+  std::vector<v1::CompileJob> jobs;
+  v1::ListCompileJobsRequest request;
+  for (const v1::JobState state : states) request.add_states(state);
+  while (static_cast<int>(jobs.size()) < limit) {
+    const int wanted = limit - static_cast<int>(jobs.size());
+    request.set_page_size(std::min(wanted, kMaxPageSize));
+    v1::ListCompileJobsResponse response;
+    RETURN_IF_ERROR(impl_->Retried(*impl_->jobs,
+                                   &v1::CompileService::Stub::PrepareAsyncListCompileJobs,
+                                   request, response));
+    for (v1::CompileJob& job : *response.mutable_jobs()) {
+      if (static_cast<int>(jobs.size()) < limit) jobs.push_back(std::move(job));
+    }
+    if (response.next_page_token().empty()) break;
+    if (response.next_page_token() == request.page_token()) {
+      return absl::InternalError("the server's list of jobs does not advance");
+    }
+    request.set_page_token(response.next_page_token());
+  }
+  return jobs;
+}
+
+absl::StatusOr<v1::CompileJob> Client::CancelJob(absl::string_view job_id,
+                                                 absl::string_view reason) {
+  v1::CancelCompileJobRequest request;
+  request.set_job_id(Copy(job_id));
+  request.set_reason(Copy(reason));
+  v1::CancelCompileJobResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->jobs,
+                                 &v1::CompileService::Stub::PrepareAsyncCancelCompileJob,
+                                 request, response));
+  return std::move(*response.mutable_job());
+}
+
+absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
+                           const std::function<void(const v1::JobEvent&)>& on_event) {
+  int64_t next = std::max<int64_t>(from_seq, 1);
+  Retrier retrier(impl_->options.retry, impl_->had_contact);
+  while (true) {
+    Call call(impl_->options);
+    v1::WatchCompileJobRequest request;
+    request.set_job_id(Copy(job_id));
+    request.set_from_seq(next);
+    auto reader = impl_->jobs->PrepareAsyncWatchCompileJob(call.context(), request, call.queue());
+    reader->StartCall(call.tag());
+    call.Wait(impl_->options.silence_timeout);
+    v1::WatchCompileJobResponse response;
+    bool gap = false;
+    while (!gap) {
+      response.Clear();
+      reader->Read(&response, call.tag());
+      if (!call.Wait(impl_->options.silence_timeout)) break;
+      const int64_t seq = response.event().seq();
+      gap = seq > next;
+      if (gap) break;
+      // Only what moves the watch on ends an outage, so that a server that breaks every stream at
+      // once is not asked for ever.
+      if (seq == 0 || seq == next) retrier.Progress();
+      if (seq == next) ++next;
+      if (seq == 0 || seq == next - 1) on_event(response.event());
+    }
+    if (gap) call.context()->TryCancel();
+    grpc::Status finished;
+    reader->Finish(&finished, call.tag());
+    call.Wait(impl_->options.silence_timeout);
+    absl::Status status = call.Status(finished);
+    if (gap) {
+      status = absl::UnknownError(absl::StrCat("event ", next, " of the job is missing"));
+    }
+    if (status.ok()) return status;
+    RETURN_IF_ERROR(retrier.Wait(status));
+  }
+}
+
+absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
+  v1::GetServerInfoResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->info,
+                                 &v1::ServerInfoService::Stub::PrepareAsyncGetServerInfo,
+                                 v1::GetServerInfoRequest(), response));
+  return response;
+}
+
+absl::StatusOr<std::vector<v1::Operator>> Client::ListOperators(absl::string_view core,
+                                                                absl::string_view framework) {
+  v1::ListOperatorsRequest request;
+  request.set_core(Copy(core));
+  request.set_framework(Copy(framework));
+  v1::ListOperatorsResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->info,
+                                 &v1::ServerInfoService::Stub::PrepareAsyncListOperators,
+                                 request, response));
+  return std::vector<v1::Operator>(response.operators().begin(), response.operators().end());
+}
+
+}  // namespace npuc::client

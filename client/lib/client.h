@@ -1,0 +1,109 @@
+#ifndef NPUC_CLIENT_LIB_CLIENT_H_
+#define NPUC_CLIENT_LIB_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "client/lib/local_file.h"
+#include "client/lib/retry.h"
+#include "npuc/v1/compile.pb.h"
+#include "npuc/v1/server_info.pb.h"
+
+namespace npuc::client {
+
+struct ClientOptions {
+  std::string server;   // HOST:PORT or unix:PATH
+  bool tls = false;     // encrypted, the server's certificate checked against the system's roots
+  std::string ca_file;  // encrypted, checked against this PEM file of roots
+  // A bearer token, sent with each call; only over TLS, or to this machine itself.
+  std::string token;
+
+  RetryPolicy retry;
+  absl::Duration call_timeout = absl::Seconds(30);  // of a call that is no stream
+  // A stream on which nothing comes or goes for this long is broken. Servers send a heartbeat at
+  // least every 15 s.
+  absl::Duration silence_timeout = absl::Seconds(45);
+  size_t chunk_bytes = 256 << 10;  // of uploads; at most 1 MiB
+};
+
+// Bytes done of bytes in all.
+using TransferProgress = std::function<void(int64_t done_bytes, int64_t total_bytes)>;
+
+// A connection to npucd. Every call is tried again, as far as that is safe and ClientOptions::retry
+// allows, after lost connections and restarts of the daemon; what had got across is not sent or
+// fetched again.
+//
+// Errors are absl::Status with the service's code; service_error.h reads the rest. UNAVAILABLE: not
+// reachable within the policy's patience. CANCELLED: interrupted (retry.is_interrupted).
+// Not thread-safe; any number of Clients may be used at once.
+class Client {
+ public:
+  // INVALID_ARGUMENT: malformed server, bad token, unreadable ca_file. FAILED_PRECONDITION: a token
+  // for another machine without TLS. Connects only with the first call.
+  static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options);
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Uploads those of the files that the server does not hold. INVALID_ARGUMENT where a file is
+  // larger than the server takes; FAILED_PRECONDITION where one changed since it was described.
+  absl::Status Upload(absl::Span<const LocalFile> files, const TransferProgress& progress);
+
+  // Submits `spec`, whose digests are those of `files`, after uploading what is missing.
+  // `request_id` makes a repetition harmless: NewRequestId() for each submission.
+  absl::StatusOr<v1::CompileJob> Submit(const v1::CompileJobSpec& spec,
+                                        absl::Span<const LocalFile> files,
+                                        absl::string_view request_id,
+                                        const TransferProgress& progress);
+
+  absl::StatusOr<v1::CompileJob> GetJob(absl::string_view job_id);
+
+  // The newest `limit` jobs in one of `states`, or in any where that is empty; newest first,
+  // without config text and diagnostics.
+  absl::StatusOr<std::vector<v1::CompileJob>> ListJobs(absl::Span<const v1::JobState> states,
+                                                       int limit);
+
+  absl::StatusOr<v1::CompileJob> CancelJob(absl::string_view job_id, absl::string_view reason);
+
+  // Calls on_event with each event from from_seq on (0 and 1: all), the kept ones exactly once and
+  // in order however often the connection is lost; those of a live stream alone have seq 0. OK
+  // after the last event of a job that has ended.
+  absl::Status Watch(absl::string_view job_id, int64_t from_seq,
+                     const std::function<void(const v1::JobEvent&)>& on_event);
+
+  // Fetches artifacts of a job into `folder`, which must exist, under their own names. All of them
+  // are complete and verified before the first is put in its place; what was there before stays
+  // until then. INVALID_ARGUMENT: a name that is no safe file name. DATA_LOSS: bytes that do not
+  // match their SHA-256.
+  absl::Status Fetch(absl::string_view job_id, absl::Span<const v1::Artifact> artifacts,
+                     const std::string& folder, const TransferProgress& progress);
+
+  absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
+
+  // `core` and `framework` may be empty, for all. UNIMPLEMENTED: the server is older than that.
+  absl::StatusOr<std::vector<v1::Operator>> ListOperators(absl::string_view core,
+                                                          absl::string_view framework);
+
+ private:
+  struct Impl;
+  explicit Client(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+// 32 random hexadecimal digits.
+std::string NewRequestId();
+
+// True where `server` names this machine: localhost, 127.0.0.0/8, [::1] or unix:PATH.
+bool IsLoopback(absl::string_view server);
+
+}  // namespace npuc::client
+
+#endif  // NPUC_CLIENT_LIB_CLIENT_H_

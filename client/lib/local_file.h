@@ -1,0 +1,36 @@
+#ifndef NPUC_CLIENT_LIB_LOCAL_FILE_H_
+#define NPUC_CLIENT_LIB_LOCAL_FILE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace npuc::client {
+
+// A file to upload: named by its content, which must not change until the upload is done.
+struct LocalFile {
+  std::string path;
+  std::string sha256;  // 64 lower-case hexadecimal digits
+  int64_t size_bytes = 0;
+};
+
+// Reads the file once for its digest, in constant memory. INVALID_ARGUMENT: not a regular file.
+// Else the absl code of errno, the path in the message.
+absl::StatusOr<LocalFile> DescribeFile(const std::string& path);
+
+// The whole file. RESOURCE_EXHAUSTED: more than max_bytes. "-" reads standard input.
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_bytes);
+
+// Up to max_bytes from offset; empty at the end.
+absl::StatusOr<std::string> ReadFileRange(const std::string& path, int64_t offset,
+                                          size_t max_bytes);
+
+// 1..128 of A-Z a-z 0-9 '_' '-' '.' '+', not beginning with '.': safe as a file's base name.
+// Nothing that a server calls otherwise is written to a disk.
+bool IsSafeFileName(absl::string_view name);
+
+}  // namespace npuc::client
+
+#endif  // NPUC_CLIENT_LIB_LOCAL_FILE_H_
