@@ -1,0 +1,112 @@
+#include "compiler_core/pipeline/weight_choices.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/quant/opt_template.h"
+
+namespace npuc {
+namespace {
+
+// The weight that a config means by `name`: the Const node, or the "/read" Identity behind it.
+const std::string* FindWeight(absl::Span<const std::string> names, absl::string_view name) {
+  for (const std::string& known : names) {
+    if (name == known || (absl::ConsumeSuffix(&name, "/read") && name == known)) return &known;
+  }
+  return nullptr;
+}
+
+class Chooser {
+ public:
+  Chooser(const CompileRequest& request, absl::Span<const std::string> names,
+          Diagnostics& diagnostics)
+      : request_(request), names_(names), diagnostics_(diagnostics) {}
+
+  absl::StatusOr<LowerOptions> Choose() {
+    const CompileOptions& options = request_.options;
+    lower_.default_choice.compress = options.compress;
+    lower_.in_place = options.memory_plan == CompileOptions::MemoryPlan::kInPlace;
+    lower_.model_name = options.model_name;
+    for (const std::string& name : options.exclude_compress_ops) {
+      if (WeightChoice* choice = ChoiceOf("EXCLUDE_COMPRESS_OPS", name)) choice->compress = false;
+    }
+    for (const auto& [name, range] : options.weight_min_max) {
+      if (WeightChoice* choice = ChoiceOf("WEIGHT_MIN_MAX", name)) {
+        choice->min = range.first;
+        choice->max = range.second;
+      }
+    }
+    RETURN_IF_ERROR(ApplyTemplate());
+    RETURN_IF_ERROR(diagnostics_.ToStatus());
+    return std::move(lower_);
+  }
+
+ private:
+  // The entry for a weight that key `key` names; null, with a diagnostic, where it is unknown.
+  WeightChoice* ChoiceOf(absl::string_view key, const std::string& name) {
+    const std::string* weight = FindWeight(names_, name);
+    if (weight == nullptr) {
+      const std::vector<absl::string_view> candidates(names_.begin(), names_.end());
+      const std::string nearest = NearestMatch(name, candidates);
+      diagnostics_.Add(
+          {.kind = DiagnosticKind::kUnknownWeightName,
+           .message = absl::StrCat(key, " names '", Printable(name),
+                                   "', which is no fully connected weight of the model"),
+           .file = request_.options.model_name,
+           .fix = nearest.empty() ? "npuc CONFIG -w lists the weights"
+                                  : absl::StrCat("did you mean '", Printable(nearest), "'?")});
+      return nullptr;
+    }
+    const auto it = lower_.weight_choices.try_emplace(*weight, lower_.default_choice).first;
+    return &it->second;
+  }
+
+  absl::Status ApplyTemplate() {
+    const auto it = request_.side_inputs.find("OPT_CONFIG");
+    if (it == request_.side_inputs.end()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const WeightSettings settings,
+                     ReadOptTemplate(it->second.bytes, it->second.name, names_, diagnostics_));
+    for (const auto& [name, setting] : settings) {
+      WeightChoice* choice = ChoiceOf("OPT_CONFIG", name);
+      if (choice == nullptr) continue;
+      if (setting.q_bits) choice->compress = *setting.q_bits == 8;
+      if (setting.min) choice->min = setting.min;
+      if (setting.max) choice->max = setting.max;
+    }
+    return absl::OkStatus();
+  }
+
+  const CompileRequest& request_;
+  absl::Span<const std::string> names_;
+  Diagnostics& diagnostics_;
+  LowerOptions lower_;
+};
+
+}  // namespace
+
+absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request,
+                                           absl::Span<const std::string> weight_names,
+                                           Diagnostics& diagnostics) {
+  return Chooser(request, weight_names, diagnostics).Choose();
+}
+
+std::string WriteTemplate(absl::Span<const WeightRecord> weights) {
+  std::vector<TemplateWeight> entries;
+  for (const WeightRecord& weight : weights) {
+    TemplateWeight entry;
+    entry.name = weight.name;
+    entry.setting = {weight.compressed ? 8 : 16, weight.min, weight.max};
+    entry.display = TemplateDisplay{weight.shape,         weight.used_by,       weight.step,
+                                    weight.sparsity,      weight.max_abs_error, weight.rms_error};
+    // Without spread there is no range to set: min and max come as a pair with min < max.
+    if (!(weight.min < weight.max)) entry.setting.min = entry.setting.max = std::nullopt;
+    entries.push_back(std::move(entry));
+  }
+  return WriteOptTemplate(entries);
+}
+
+}  // namespace npuc

@@ -1,0 +1,26 @@
+#ifndef NPUC_COMPILER_CORE_TOOLS_COMPILE_COMMAND_H_
+#define NPUC_COMPILER_CORE_TOOLS_COMPILE_COMMAND_H_
+
+#include <cstdint>
+#include <string>
+
+namespace npuc {
+
+// `npuc CONFIG`: what the flags say. Source of their meaning: shared/spec/cli.md, gxnpuc.md.
+struct CompileCommand {
+  std::string config_path;  // "-": standard input
+  std::string output_dir;   // empty: the folder of OUTPUT_FILE
+  bool list_ops = false;      // -v
+  bool list_memory = false;   // -m
+  bool list_weights = false;  // -w
+  bool quantize = false;      // -q
+  bool json = false;
+  int64_t timestamp_seconds = 0;  // for model_info
+};
+
+// Compiles, writes the artifacts, prints. Returns the process's exit code: 0 done, 1 refused.
+int RunCompileCommand(const CompileCommand& command);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_TOOLS_COMPILE_COMMAND_H_

@@ -1,0 +1,41 @@
+#include "compiler_core/tools/diagnostics_output.h"
+
+#include <cstdio>
+
+#include "nlohmann/json.hpp"
+
+namespace npuc {
+
+void PrintDiagnostics(const Diagnostics& diagnostics) {
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    std::fprintf(stderr, "%s\n", diagnostic.ToString().c_str());
+  }
+  if (diagnostics.dropped_count() > 0) {
+    std::fprintf(stderr, "%zu more are not shown\n", diagnostics.dropped_count());
+  }
+  if (diagnostics.error_count() > 1) {
+    std::fprintf(stderr, "%zu errors\n", diagnostics.error_count());
+  }
+}
+
+std::string DiagnosticsJson(const Diagnostics& diagnostics) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    const Severity severity = diagnostic.severity();
+    list.push_back({{"id", IdOf(diagnostic.kind)},
+                    {"severity", severity == Severity::kError     ? "error"
+                                 : severity == Severity::kWarning ? "warning"
+                                                                  : "note"},
+                    {"file", diagnostic.file},
+                    {"line", diagnostic.line},
+                    {"column", diagnostic.column},
+                    {"node", diagnostic.node},
+                    {"op", diagnostic.op},
+                    {"message", diagnostic.message},
+                    {"limit_source", diagnostic.limit_source},
+                    {"fix", diagnostic.fix}});
+  }
+  return list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace npuc

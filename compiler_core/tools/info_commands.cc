@@ -1,0 +1,117 @@
+#include "compiler_core/tools/info_commands.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/target/core_spec.h"
+#include "nlohmann/json.hpp"
+
+namespace npuc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> Strings(absl::Span<const absl::string_view> views) {
+  return std::vector<std::string>(views.begin(), views.end());
+}
+
+std::vector<std::string> FrameworkNames(const CoreSpec& core) {
+  std::vector<std::string> names;
+  for (const Framework framework : core.frameworks) names.emplace_back(FrameworkName(framework));
+  return names;
+}
+
+absl::Status CheckNames(const std::string& core, const std::string& framework) {
+  std::vector<absl::string_view> cores;
+  std::vector<std::string> frameworks;
+  for (const CoreSpec* spec : AllCores()) {
+    cores.insert(cores.end(), {spec->name, spec->alias});
+    for (const std::string& name : FrameworkNames(*spec)) frameworks.push_back(name);
+  }
+  if (!core.empty() && FindCore(core) == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("unknown core '", Printable(core),
+                                                   "'; known: ", absl::StrJoin(cores, ", ")));
+  }
+  for (const std::string& name : frameworks) {
+    if (framework.empty() || framework == name) return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown framework '", Printable(framework), "'; known: TF, PT"));
+}
+
+Json OperatorJson(const OpSupport& op) {
+  Json rules = Json::array();
+  for (const SupportRule& rule : op.rules) {
+    rules.push_back({{"id", std::string(rule.id)},
+                     {"rule", Describe(rule)},
+                     {"advisory", rule.advisory},
+                     {"source", std::string(rule.source)}});
+  }
+  return {{"op", std::string(op.op)},
+          {"torch", Strings(op.torch_names)},
+          {"rules", std::move(rules)},
+          {"note", std::string(op.note)},
+          {"source", std::string(op.source)}};
+}
+
+std::string OperatorText(const OpSupport& op) {
+  std::string out = absl::StrCat("  ", std::string(op.op), "\n");
+  for (const SupportRule& rule : op.rules) {
+    absl::StrAppend(&out, "      ", rule.advisory ? "better: " : "", Describe(rule), "\n");
+  }
+  if (!op.note.empty()) absl::StrAppend(&out, "      note: ", std::string(op.note), "\n");
+  return out;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> ListOperators(const std::string& core, const std::string& framework,
+                                          bool json) {
+  if (const absl::Status status = CheckNames(core, framework); !status.ok()) return status;
+  Json document = Json::array();
+  std::string text;
+  for (const CoreSpec* spec : AllCores()) {
+    if (!core.empty() && spec != FindCore(core)) continue;
+    for (const OpList& list : spec->op_lists) {
+      const std::string name = FrameworkName(list.framework);
+      if (!framework.empty() && framework != name) continue;
+      Json ops = Json::array();
+      absl::StrAppend(&text, std::string(spec->name), " (", std::string(spec->alias), "), ", name,
+                      ": ", list.ops.size(), " operators\n");
+      for (const OpSupport& op : list.ops) {
+        ops.push_back(OperatorJson(op));
+        text += OperatorText(op);
+      }
+      document.push_back(
+          {{"core", std::string(spec->name)}, {"framework", name}, {"operators", std::move(ops)}});
+    }
+  }
+  return json ? document.dump() + "\n" : text;
+}
+
+std::string ListCompatibility(bool json) {
+  Json document = Json::array();
+  std::string text;
+  for (const CoreSpec* spec : AllCores()) {
+    const bool compiles = spec->limits != nullptr;
+    document.push_back({{"core", std::string(spec->name)},
+                        {"alias", std::string(spec->alias)},
+                        {"chips", Strings(spec->chips)},
+                        {"npu_units", Strings(spec->npu_units)},
+                        {"frameworks", FrameworkNames(*spec)},
+                        {"compute_type", std::string(spec->compute_type)},
+                        {"compiles", compiles}});
+    absl::StrAppend(&text, std::string(spec->name), " = ", std::string(spec->alias), "\n  chips      ",
+                    absl::StrJoin(Strings(spec->chips), ", "), "\n  NPU units  ",
+                    spec->npu_units.empty() ? "not published"
+                                            : absl::StrJoin(Strings(spec->npu_units), ", "),
+                    "\n  frameworks ", absl::StrJoin(FrameworkNames(*spec), ", "),
+                    "\n  this build ", compiles ? "compiles for it" : "lists its operators only",
+                    "\n");
+  }
+  return json ? document.dump() + "\n" : text;
+}
+
+}  // namespace npuc
