@@ -54,15 +54,18 @@ void WeightStore::WarnOutOfRange(const std::vector<float>& values, const std::st
 
 Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
   WarnOutOfRange(std::vector<float>(values.begin(), values.end()), node);
-  std::vector<uint8_t> bytes;
+  std::string bytes;
   bytes.reserve(2 * values.size());
   for (const float value : values) {
     const uint16_t half = FloatToHalf(std::clamp(value, -kLargestHalf, kLargestHalf));
-    bytes.push_back(static_cast<uint8_t>(half & 0xff));
-    bytes.push_back(static_cast<uint8_t>(half >> 8));
+    bytes.push_back(static_cast<char>(half & 0xff));
+    bytes.push_back(static_cast<char>(half >> 8));
   }
   const auto [it, inserted] = constants_.try_emplace(std::move(bytes));
-  if (inserted) it->second = Place(it->first, node);
+  if (inserted) {
+    const auto* data = reinterpret_cast<const uint8_t*>(it->first.data());
+    it->second = Place(absl::MakeConstSpan(data, it->first.size()), node);
+  }
   return it->second;
 }
 

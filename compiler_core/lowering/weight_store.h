@@ -49,7 +49,7 @@ class WeightStore {
   const LowerOptions* options_;
   const CoreLimits* limits_;
   Diagnostics* diagnostics_;
-  std::map<std::vector<uint8_t>, Operand> constants_;
+  std::map<std::string, Operand> constants_;  // by bytes
   std::map<std::pair<ValueId, bool>, std::vector<Part>> matrices_;
   std::vector<WeightRecord> records_;
 };

@@ -15,6 +15,7 @@ namespace {
 
 // What the commands of one source node use.
 struct NodeUse {
+  explicit NodeUse(std::string node) : name(std::move(node)) {}
   std::string name;
   int64_t commands = 0;
   int64_t work = 0;  // element operations and multiply-adds
@@ -28,7 +29,7 @@ std::vector<NodeUse> UseByNode(const Program& program) {
   std::map<std::string, size_t> index;
   for (const Command& command : program.commands) {
     const auto [it, inserted] = index.try_emplace(command.node, uses.size());
-    if (inserted) uses.push_back({.name = command.node});
+    if (inserted) uses.emplace_back(command.node);
     NodeUse& use = uses[it->second];
     ++use.commands;
     use.work += WorkOf(command);

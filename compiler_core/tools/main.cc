@@ -1,0 +1,170 @@
+// npuc: the compiler without a server. Options are those of shared/spec/cli.md and of gxnpuc.
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <string>
+#include <vector>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/numbers.h"
+#include "compiler_core/pipeline/compile.h"
+#include "compiler_core/tools/compile_command.h"
+#include "compiler_core/tools/info_commands.h"
+#include "compiler_core/tools/reference_command.h"
+#include "compiler_core/tools/run_command.h"
+
+namespace npuc {
+namespace {
+
+constexpr int kWrongUsage = 2;
+
+// model_info's time: SOURCE_DATE_EPOCH pins it, as reproducible builds expect.
+int64_t TimestampSeconds() {
+  const char* pinned = std::getenv("SOURCE_DATE_EPOCH");
+  int64_t seconds = 0;
+  if (pinned != nullptr && absl::SimpleAtoi(pinned, &seconds) && seconds >= 0) return seconds;
+  return static_cast<int64_t>(std::time(nullptr));
+}
+
+struct Options {
+  CompileCommand compile;
+  bool version = false;
+  bool list = false;
+  bool compatibility = false;
+  bool save_histograms = false;
+  std::string core;
+  std::string framework;
+  RunCommandArgs run;
+  ReferenceCommand reference;
+  std::string disassemble;
+};
+
+void DeclareCompile(CLI::App& app, Options& options) {
+  app.add_option("config", options.compile.config_path,
+                 "YAML config to compile; standard input where it is left out or '-'");
+  app.add_option("-o,--output-dir", options.compile.output_dir,
+                 "Folder for the artifacts (default: that of OUTPUT_FILE)");
+  app.add_flag("-v,--verbose", options.compile.list_ops, "List the operators of the NPU model");
+  app.add_flag("-m,--meminfo", options.compile.list_memory, "List the memory of each operator");
+  app.add_flag("-w,--weights", options.compile.list_weights, "List the weights' compression");
+  app.add_flag("-s,--save_hist", options.save_histograms, "Save weight histograms");
+  app.add_flag("-q,--quant", options.compile.quantize,
+               "Run quantizing inference (fixed-point cores only)");
+  app.add_flag("-V,--version", options.version, "Print the compiler's version");
+  app.add_flag("--list", options.list, "List the supported operators");
+  app.add_option("-c,--core_name", options.core, "Core for --list")->needs("--list");
+  app.add_option("-f,--framework", options.framework, "Framework for --list: TF or PT")
+      ->needs("--list");
+  app.add_flag("--cmpt", options.compatibility, "List cores, chips and frameworks");
+}
+
+CLI::App* DeclareRun(CLI::App& app, Options& options) {
+  CLI::App* run = app.add_subcommand("run", "Run a compiled header or model file on the simulator");
+  run->add_option("artifact", options.run.artifact, "C header or .npuc file")->required();
+  run->add_option("--input", options.run.inputs, "NAME=FILE.npy, once for each input");
+  run->add_option("--output-dir", options.run.output_dir, "Folder for NAME.npy of each output");
+  run->add_option("--frames", options.run.frames, "Run at most this many items");
+  run->add_option("--profile", options.run.profile_path, "Write counts for each command as JSON");
+  return run;
+}
+
+CLI::App* DeclareReference(CLI::App& app, Options& options) {
+  CLI::App* reference =
+      app.add_subcommand("reference", "Run a config's model in float, as its framework would");
+  reference->add_option("config", options.reference.config_path, "YAML config")->required();
+  reference->add_option("--input", options.reference.inputs, "NAME=FILE.npy, once for each input");
+  reference->add_option("--output-dir", options.reference.output_dir,
+                        "Folder for NAME.npy of each output")
+      ->required();
+  return reference;
+}
+
+int RunInfo(const Options& options, bool json) {
+  if (options.version) {
+    std::printf("%s\n", std::string(CompilerVersion()).c_str());
+    return 0;
+  }
+  if (options.compatibility) {
+    std::fputs(ListCompatibility(json).c_str(), stdout);
+    return 0;
+  }
+  const absl::StatusOr<std::string> text = ListOperators(options.core, options.framework, json);
+  if (!text.ok()) {
+    std::fprintf(stderr, "npuc: %s\n", std::string(text.status().message()).c_str());
+    return kWrongUsage;
+  }
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
+int RunCompile(Options& options, const CLI::App& app) {
+  const int modes = (options.version ? 1 : 0) + (options.list ? 1 : 0) +
+                    (options.compatibility ? 1 : 0) +
+                    (options.compile.config_path.empty() ? 0 : 1);
+  if (modes > 1) {
+    std::fprintf(stderr, "npuc: --version, --list, --cmpt and a config file exclude each other\n");
+    return kWrongUsage;
+  }
+  if (options.version || options.list || options.compatibility) {
+    return RunInfo(options, options.compile.json);
+  }
+  if (options.save_histograms) {
+    std::fprintf(stderr, "npuc: -s: this version does not draw histograms; -w lists each weight's "
+                         "range, step, sparsity and error\n");
+    return kWrongUsage;
+  }
+  if (options.compile.config_path.empty()) {
+    if (isatty(STDIN_FILENO) != 0) {
+      std::fprintf(stderr, "npuc: name a config file, or give it on standard input\n\n%s",
+                   app.help().c_str());
+      return kWrongUsage;
+    }
+    options.compile.config_path = "-";
+  }
+  options.compile.timestamp_seconds = TimestampSeconds();
+  return RunCompileCommand(options.compile);
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("npuc: compiles small neural networks for NPUs, and runs what it made on a simulator.",
+               "npuc");
+  app.footer(
+      "examples:\n"
+      "  npuc model.yaml -o out             compile; the header and the other artifacts go to out/\n"
+      "  npuc run out/model.h --input x=x.npy --output-dir y\n"
+      "  npuc reference model.yaml --input x=x.npy --output-dir y_float\n"
+      "  npuc dis out/model.h\n"
+      "exit codes: 0 done; 1 the model, config or artifact was refused; 2 wrong usage");
+  Options options;
+  DeclareCompile(app, options);
+  app.add_flag("--json", options.compile.json, "Machine-readable output on standard output");
+  CLI::App* run = DeclareRun(app, options);
+  CLI::App* reference = DeclareReference(app, options);
+  CLI::App* dis = app.add_subcommand("dis", "Disassemble a header or model file");
+  dis->add_option("artifact", options.disassemble, "C header or .npuc file")->required();
+  for (CLI::App* command : {run, reference, dis}) command->fallthrough();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : kWrongUsage;
+  }
+  const bool json = options.compile.json;
+  if (run->parsed()) {
+    options.run.json = json;
+    return RunArtifactCommand(options.run);
+  }
+  if (reference->parsed()) {
+    options.reference.json = json;
+    return RunReferenceCommand(options.reference);
+  }
+  if (dis->parsed()) return DisassembleCommand(options.disassemble, json);
+  return RunCompile(options, app);
+}
+
+}  // namespace
+}  // namespace npuc
+
+int main(int argc, char** argv) { return npuc::Main(argc, argv); }
