@@ -22,7 +22,9 @@ ParsedConfig Parse(absl::string_view text, std::vector<std::string>* warnings = 
   for (const Diagnostic& d : diagnostics.list()) {
     if (warnings != nullptr) warnings->push_back(d.ToString());
   }
-  if (warnings == nullptr) EXPECT_THAT(diagnostics.list(), IsEmpty());
+  if (warnings == nullptr) {
+    EXPECT_THAT(diagnostics.list(), IsEmpty());
+  }
   return config.ok() ? *config : ParsedConfig();
 }
 
@@ -191,7 +193,9 @@ TEST(ConfigKeysTest, TableIsWellFormed) {
     EXPECT_FALSE(key.meaning.empty()) << key.name;
     EXPECT_EQ(key.type == ConfigType::kChoice, !key.choices.empty()) << key.name;
     EXPECT_EQ(key.type == ConfigType::kInteger, key.hi > 0) << key.name;
-    if (key.status == ConfigStatus::kDefaultOnly) EXPECT_FALSE(key.default_value.empty());
+    if (key.status == ConfigStatus::kDefaultOnly) {
+      EXPECT_FALSE(key.default_value.empty());
+    }
   }
   EXPECT_EQ(FindConfigKey("corename"), nullptr);
 }

@@ -160,7 +160,7 @@ class TreeBuilder : public YAML::EventHandler {
       open_.back().items.push_back(std::move(node));
     }
   }
-  void Refuse(const YAML::Mark& mark, std::string what, std::string fix, bool stop) {
+  void Refuse(const YAML::Mark& mark, absl::string_view what, std::string fix, bool stop) {
     diagnostics_.Add(Problem(DiagnosticKind::kConfigYamlFeatureRefused, name_,
                              {mark.line + 1, mark.column + 1},
                              absl::StrCat("configs may not have ", what), std::move(fix)));

@@ -29,9 +29,9 @@ inline constexpr int kMaxTemplateDepth = 16;
 // What a template sets for a weight; what is absent is left to the config. min and max come
 // together, min < max, both finite in fp16.
 struct WeightSetting {
-  std::optional<int> q_bits;  // 8 or 16
-  std::optional<double> min;
-  std::optional<double> max;
+  std::optional<int> q_bits = {};  // 8 or 16
+  std::optional<double> min = {};
+  std::optional<double> max = {};
   bool operator==(const WeightSetting&) const = default;
 };
 
@@ -39,8 +39,8 @@ using WeightSettings = std::map<std::string, WeightSetting, std::less<>>;
 
 // What a compile found out about a weight. Numbers that are not finite are written as null.
 struct TemplateDisplay {
-  std::vector<int64_t> shape;
-  std::string used_by;       // name of the first node that reads it
+  std::vector<int64_t> shape = {};
+  std::string used_by = {};  // name of the first node that reads it
   double step = 0;           // between codes; 0 where not compressed
   double sparsity = 0;       // share of weights that are stored as zero, 0..1
   double error_max_abs = 0;  // of the stored weights against the model's float ones
@@ -50,7 +50,7 @@ struct TemplateDisplay {
 struct TemplateWeight {
   std::string name;  // UTF-8; other bytes are written as U+FFFD
   WeightSetting setting;
-  std::optional<TemplateDisplay> display;
+  std::optional<TemplateDisplay> display = {};
 };
 
 // The template's text: same weights, same bytes. Every number is the shortest decimal that reads
