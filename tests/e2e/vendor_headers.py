@@ -1,7 +1,7 @@
 """`npuc dis` over every published GRUS header: all commands decoded, to the array's exact end.
 
-The array is walked here, too, from the header's text, by the sizes of grus-encoding.md: each line of
-the disassembly must show the offset and the first word of a command that this walk finds.
+The array is walked here, too, from the header's text, by the documented sizes of the commands: each
+line of the disassembly must show the offset and the first word of a command that this walk finds.
 """
 
 import os
