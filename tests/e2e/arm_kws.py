@@ -12,8 +12,8 @@ import harness
 ITEMS = 100
 SEED = 7
 FEATURES = 250  # 25 frames of 10 MFCCs
-# Of probabilities, by COMPRESS. Three times and twice what a NumPy emulation of fp16 rounding and of
-# the 8-bit codes gives on these inputs (0.003 and 0.084), since the order of summation is free.
+# Of probabilities, by COMPRESS. Three times and twice what a NumPy emulation of fp16 rounding and
+# of the 8-bit codes gives on these inputs (0.003 and 0.084), since the order of sums is free.
 LARGEST_ERROR = {False: 0.01, True: 0.17}
 SMALLEST_AGREEMENT = {False: 0.99, True: 0.95}
 

@@ -8,8 +8,8 @@ import sys
 
 import numpy as np
 
-# The outputs are probabilities. The 8-bit weight codes cost up to 0.055 on the sample's items (by an
-# emulation in NumPy), fp16 arithmetic a hundredth of that; a wrong result is off by more than this.
+# The outputs are probabilities. The 8-bit weight codes cost up to 0.055 on the sample's items (by
+# an emulation in NumPy), fp16 arithmetic a hundredth of that; a wrong result is off by more.
 LARGEST_ERROR_ALLOWED = 0.1
 
 
