@@ -95,7 +95,8 @@ def binary():
              "Maximum": np.maximum, "Minimum": np.minimum, "Pow": np.power,
              "SquaredDifference": lambda a, b: (a - b) * (a - b)}
     shapes = {"same": ((2, 3), (2, 3)), "scalar": ((), (2, 2)), "row": ((2, 3, 4), (4,)),
-              "column": ((3, 1), (1, 5)), "inner": ((2, 1, 3), (2, 4, 1)), "empty": ((0, 3), (1, 3))}
+              "column": ((3, 1), (1, 5)), "inner": ((2, 1, 3), (2, 4, 1)),
+              "empty": ((0, 3), (1, 3))}
     for op, fn in table.items():
         lo = 0.1 if op == "Pow" else -3.0
         for case, (sa, sb) in shapes.items():
@@ -117,7 +118,8 @@ def matmul():
              "tb": ((3, 4), (5, 4), False, True), "both": ((4, 3), (5, 4), True, True),
              "batch": ((2, 3, 4), (2, 4, 2), False, False),
              "batch_broadcast": ((2, 1, 3, 4), (3, 2, 4), False, True),
-             "batch_matrix": ((2, 3, 4), (4, 2), False, False), "no_inner": ((2, 0), (0, 3), False, False)}
+             "batch_matrix": ((2, 3, 4), (4, 2), False, False),
+             "no_inner": ((2, 0), (0, 3), False, False)}
     for case, (sa, sb, ta, tb) in cases.items():
         a, b = f32(*sa), f32(*sb)
         x = np.swapaxes(wide(a), -1, -2) if ta else wide(a)
@@ -172,7 +174,8 @@ def layout():
     for shape in ([24], [4, 3, 2], [1, 24, 1]):
         emit("Reshape", "to" + "x".join(map(str, shape)), [x], {"shape": shape}, [x.reshape(shape)])
     for perm in ([0, 1, 2], [2, 0, 1], [1, 0, 2], [2, 1, 0], [0, 2, 1]):
-        emit("Transpose", "perm" + "".join(map(str, perm)), [x], {"perm": perm}, [x.transpose(perm)])
+        emit("Transpose", "perm" + "".join(map(str, perm)), [x], {"perm": perm},
+             [x.transpose(perm)])
     for a in (x.astype(np.float16), x.astype(np.float64), x.astype(np.int8)):
         emit("Transpose", NAMES[str(a.dtype)], [a], {"perm": [2, 0, 1]}, [a.transpose(2, 0, 1)])
     for axis in (0, 1, 2, -1):
@@ -221,9 +224,11 @@ def windows(x, k, s, d, pads, fill):
 
 WINDOWS = {  # kernel, stride, dilation, pads (None: SAME)
     "valid": ((2, 3), (1, 1), (1, 1), [0, 0, 0, 0]), "same": ((3, 3), (1, 1), (1, 1), None),
-    "same_stride": ((3, 2), (2, 2), (1, 1), None), "explicit": ((3, 2), (1, 2), (1, 1), [2, 0, 1, 1]),
+    "same_stride": ((3, 2), (2, 2), (1, 1), None),
+    "explicit": ((3, 2), (1, 2), (1, 1), [2, 0, 1, 1]),
     "pointwise": ((1, 1), (1, 1), (1, 1), [0, 0, 0, 0])}
-DILATED = {"dilated": ((2, 2), (1, 1), (2, 3), [0, 0, 0, 0]), "dilated_same": ((3, 2), (1, 1), (2, 2), None),
+DILATED = {"dilated": ((2, 2), (1, 1), (2, 3), [0, 0, 0, 0]),
+           "dilated_same": ((3, 2), (1, 1), (2, 2), None),
            "wide_pads": ((2, 2), (3, 3), (1, 1), [4, 4, 4, 4])}
 
 
@@ -235,18 +240,21 @@ def conv():
         attrs = {"strides": list(s), "pads": pads, "dilations": list(d)}
         view = windows(x, k, s, d, pads, 0)
         w = f32(*k, 3, 4)
-        emit("Conv2D", case, [x, w], attrs, [narrow(np.einsum("nhwklc,klco->nhwo", view, wide(w)), x)])
+        emit("Conv2D", case, [x, w], attrs,
+             [narrow(np.einsum("nhwklc,klco->nhwo", view, wide(w)), x)])
         m = f32(*k, 3, 2)
         out = np.einsum("nhwklc,klcm->nhwcm", view, wide(m))
         emit("DepthwiseConv2D", case, [x, m], attrs, [narrow(out.reshape(out.shape[:3] + (6,)), x)])
         if case in WINDOWS:
             pool = {"kernel": list(k), "strides": list(s), "pads": pads}
-            emit("MaxPool", case, [x], pool, [narrow(windows(x, k, s, d, pads, -np.inf).max((3, 4)), x)])
+            emit("MaxPool", case, [x], pool,
+                 [narrow(windows(x, k, s, d, pads, -np.inf).max((3, 4)), x)])
             ones = windows(np.ones_like(x), k, s, d, pads, 0).sum((3, 4))
             emit("AvgPool", case, [x], pool, [narrow(view.sum((3, 4)) / ones, x)])
     x, w = f32(1, 3, 3, 4), f32(2, 2, 2, 6)
     view = windows(x, (2, 2), (1, 1), (1, 1), [0] * 4, 0)
-    parts = [np.einsum("nhwklc,klco->nhwo", view[..., 2 * g:2 * g + 2], wide(w)[..., 3 * g:3 * g + 3])
+    parts = [np.einsum("nhwklc,klco->nhwo", view[..., 2 * g:2 * g + 2],
+                       wide(w)[..., 3 * g:3 * g + 3])
              for g in range(2)]
     emit("Conv2D", "groups", [x, w], {"strides": [1, 1], "pads": [0] * 4},
          [narrow(np.concatenate(parts, -1), x)])

@@ -1,5 +1,5 @@
-# Writes OUT (a .cc file) with an id of everything that can change the compiler's output: the sources
-# of compiler_core, the C++ compiler and its flags. Touches OUT only where the id changed.
+# Writes OUT (a .cc file) with an id of everything that can change the compiler's output: the
+# sources of compiler_core, the C++ compiler and its flags. Touches OUT only where the id changed.
 file(GLOB_RECURSE sources LIST_DIRECTORIES false RELATIVE "${SOURCE_DIR}"
      "${SOURCE_DIR}/*.cc" "${SOURCE_DIR}/*.h" "${SOURCE_DIR}/*.inc" "${SOURCE_DIR}/*.yaml"
      "${SOURCE_DIR}/*.proto" "${SOURCE_DIR}/*.py")

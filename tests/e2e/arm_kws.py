@@ -12,8 +12,9 @@ import harness
 ITEMS = 100
 SEED = 7
 FEATURES = 250  # 25 frames of 10 MFCCs
-# Probabilities. fp16 arithmetic alone stays below 0.01 on these nets; 8-bit weights below this.
-LARGEST_ERROR = {False: 0.02, True: 0.25}
+# Of probabilities, by COMPRESS. Three times and twice what a NumPy emulation of fp16 rounding and
+# of the 8-bit codes gives on these inputs (0.003 and 0.084), since the order of sums is free.
+LARGEST_ERROR = {False: 0.01, True: 0.17}
 SMALLEST_AGREEMENT = {False: 0.99, True: 0.95}
 
 CONFIG = """\

@@ -183,13 +183,16 @@ def check_orphans(root, files, problems):
             continue
         folder = os.path.dirname(path)
         while True:
-            name = os.path.relpath(path, folder or ".")
-            if re.search(rf"(?<![\w./-])(?:\$\{{\w+\}}/)?{re.escape(name)}(?![\w.-])",
+            name = re.escape(os.path.relpath(path, folder or "."))
+            if path.endswith(".proto"):
+                # Named from its import root, as often as not without the suffix.
+                name = re.sub(r"^proto/", "(?:proto/)?", name).replace(r"\.proto", r"(?:\.proto)?")
+            if re.search(rf"(?<![\w./-])(?:\$\{{\w+\}}/)?{name}(?![\w.-])",
                          listings.get(folder, "")):
                 break
             if folder == "":
                 # npuc.cmake's own functions add these.
-                if name not in read(root, "cmake/npuc.cmake"):
+                if path not in read(root, "cmake/npuc.cmake"):
                     problems.append(Problem("orphan", path, 0, "in no CMakeLists.txt"))
                 break
             folder = os.path.dirname(folder)

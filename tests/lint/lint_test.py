@@ -159,6 +159,9 @@ class StyleTest(unittest.TestCase):
     def test_orphans_and_readmes(self):
         self.assertEqual(self.rules("", "compiler_core/x/b.cc"), ["orphan"])
         self.assertEqual(self.rules("", "compiler_core/x/aa.cc"), ["orphan"])
+        protos = {"proto/npuc/v1/a.proto": "", "proto/npuc/v1/b.proto": "", "proto/README.md": "",
+                  "proto/CMakeLists.txt": "set(files npuc/v1/a)"}
+        self.assertEqual(style_rules(protos), ["orphan"])
         self.assertEqual(style_rules({"cache/CMakeLists.txt": "SRCS sub/a.cc",
                                       "cache/sub/a.cc": ""}), ["readme"])
 
