@@ -15,11 +15,16 @@ absl::StatusOr<std::vector<ValueId>> GraphBuilder::Add(absl::string_view op,
   Node node{std::string(op), std::move(inputs), {}, std::move(attrs), source};
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferNode(*graph_, node));
   if (fold_) {
+    // An Identity of a constant is that constant, under the name that users know it by.
+    if (node.op == "Identity" && graph_->ConstantOf(node.inputs[0]) != nullptr) return node.inputs;
     std::optional<std::vector<Tensor>> folded = FoldNode(*graph_, node, types, budget_);
     if (folded.has_value()) {
       std::vector<ValueId> results;
       results.reserve(folded->size());
-      for (Tensor& tensor : *folded) results.push_back(graph_->AddConst(std::move(tensor), source));
+      const NodeSource folded_source = FoldedSource(*graph_, node);
+      for (Tensor& tensor : *folded) {
+        results.push_back(graph_->AddConst(std::move(tensor), folded_source));
+      }
       return results;
     }
   }

@@ -112,6 +112,10 @@ struct FoldBudget {
 std::optional<std::vector<Tensor>> FoldNode(const Graph& graph, const Node& node,
                                             absl::Span<const TensorType> outputs,
                                             FoldBudget& budget);
+// The name that a folded node's constant gets: the node's own, or, where the node only moves a
+// constant's values (Identity, Reshape, Transpose), the constant's, which is what users call the
+// weight.
+const NodeSource& FoldedSource(const Graph& graph, const Node& node);
 
 // Runs the whole graph by the operators' reference functions: one tensor per graph input, in
 // order -> one per graph output. Used by `npuc reference` and by tests.

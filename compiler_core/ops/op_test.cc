@@ -58,8 +58,9 @@ TEST(GraphBuilder, IdentityAndReshapeOfALargeConstantShareItsBytes) {
   Graph graph;
   GraphBuilder builder(&graph);
   const TensorType type{DType::kFloat32, {GraphBuilder::kMaxFoldedElements + 1}};
-  const ValueId c = builder.Const(Tensor::Zeros(type), {});
-  const ValueId same = *builder.AddOne("Identity", {c}, {}, {});
+  const ValueId c = builder.Const(Tensor::Zeros(type), {"w", "Const"});
+  const ValueId same = *builder.AddOne("Identity", {c}, {}, {"w/read", "Identity"});
+  EXPECT_EQ(same, c);
   const ValueId flat =
       *builder.AddOne("Reshape", {same}, {{"shape", std::vector<int64_t>{1, type.shape[0]}}}, {});
   ASSERT_NE(builder.constant(flat), nullptr);

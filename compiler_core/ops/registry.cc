@@ -167,6 +167,13 @@ std::optional<std::vector<Tensor>> FoldNode(const Graph& graph, const Node& node
   return *std::move(results);
 }
 
+const NodeSource& FoldedSource(const Graph& graph, const Node& node) {
+  const bool moves = node.op == "Identity" || node.op == "Reshape" || node.op == "Transpose";
+  if (!moves || node.inputs.size() != 1) return node.source;
+  const NodeSource& operand = graph.def(node.inputs[0]).source;
+  return operand.name.empty() ? node.source : operand;
+}
+
 absl::StatusOr<std::vector<Tensor>> RunReference(const Graph& graph,
                                                  absl::Span<const Tensor> inputs) {
   if (inputs.size() != graph.inputs().size()) {

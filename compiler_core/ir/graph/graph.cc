@@ -163,6 +163,11 @@ void Graph::AddOutput(GraphOutput output) {
   outputs_.push_back(std::move(output));
 }
 
+void Graph::set_source(NodeId id, NodeSource source) {
+  NPUC_CHECK(id.valid() && id.value() < node_count());
+  nodes_[id.value()].source = std::move(source);
+}
+
 const Node& Graph::node(NodeId id) const {
   NPUC_CHECK(id.valid() && id.value() < node_count());
   return nodes_[id.value()];

@@ -62,6 +62,7 @@ class Graph {
   // A model input; Placeholder nodes in order of addition are the graph's inputs.
   ValueId AddInput(std::string name, TensorType type);
   void AddOutput(GraphOutput output);
+  void set_source(NodeId id, NodeSource source);
 
   int node_count() const { return static_cast<int>(nodes_.size()); }
   int value_count() const { return static_cast<int>(values_.size()); }

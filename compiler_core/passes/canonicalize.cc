@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/shape_util.h"
+#include "compiler_core/passes/apply.h"
+#include "compiler_core/passes/rewriter.h"
+
+namespace npuc {
+namespace {
+
+// A node on its way into the new graph, whose operands are in their one form already. A rule may
+// change the node in place, or find the value that it equals.
+struct Rule {
+  const Graph& graph;
+  const TensorType& result;  // of the node's first result
+  Node& node;
+
+  const Node& operand(int i) const { return graph.def(node.inputs[i]); }
+  bool OperandIs(int i, std::initializer_list<absl::string_view> ops) const {
+    const std::string& op = operand(i).op;
+    return std::find(ops.begin(), ops.end(), op) != ops.end();
+  }
+};
+
+std::vector<int64_t>* Ints(Node& node, absl::string_view name) {
+  const auto it = node.attrs.find(name);
+  return it == node.attrs.end() ? nullptr : std::get_if<std::vector<int64_t>>(&it->second);
+}
+
+// The one value of a constant's elements, where it has one.
+std::optional<double> SplatOf(const Tensor* tensor) {
+  if (tensor == nullptr || tensor->element_count() == 0) return std::nullopt;
+  constexpr int64_t kMaxElementsRead = 4096;  // neutral operands are small; big ones are weights
+  if (tensor->element_count() > kMaxElementsRead) return std::nullopt;
+  const double first = tensor->at(0);
+  for (int64_t i = 1; i < tensor->element_count(); ++i) {
+    if (tensor->at(i) != first) return std::nullopt;
+  }
+  return first;
+}
+
+// A constant goes second where the order does not matter.
+void ConstantSecond(const Rule& rule) {
+  const std::string& op = rule.node.op;
+  if (op != "Add" && op != "Mul" && op != "Maximum" && op != "Minimum" &&
+      op != "SquaredDifference") {
+    return;
+  }
+  std::vector<ValueId>& inputs = rule.node.inputs;
+  if (rule.graph.ConstantOf(inputs[0]) != nullptr && rule.graph.ConstantOf(inputs[1]) == nullptr) {
+    std::swap(inputs[0], inputs[1]);
+  }
+}
+
+// x + 0, x - 0, x * 1, x / 1, x ** 1 are x; x ** 2 is Square, x ** -1 is Reciprocal. The operand
+// must have the result's shape.
+std::optional<ValueId> NeutralOperand(const Rule& rule) {
+  Node& node = rule.node;
+  if (node.inputs.size() != 2 || rule.graph.type(node.inputs[0]) != rule.result) {
+    return std::nullopt;
+  }
+  const std::string& op = node.op;
+  const bool sum = op == "Add" || op == "Sub";
+  const bool product = op == "Mul" || op == "Div" || op == "Pow";
+  if (!sum && !product) return std::nullopt;
+  const std::optional<double> splat = SplatOf(rule.graph.ConstantOf(node.inputs[1]));
+  if (!splat.has_value()) return std::nullopt;
+  if (*splat == (sum ? 0.0 : 1.0)) return node.inputs[0];
+  const bool square = op == "Pow" && *splat == 2.0;
+  if (square || (op == "Pow" && *splat == -1.0 && IsFloat(rule.result.dtype))) {
+    node.op = square ? "Square" : "Reciprocal";
+    node.inputs.pop_back();
+  }
+  return std::nullopt;
+}
+
+// Functions of functions that add nothing, or skip the inner one.
+std::optional<ValueId> ComposedUnary(const Rule& rule) {
+  Node& node = rule.node;
+  if (node.inputs.size() != 1) return std::nullopt;
+  const bool floats = IsFloat(rule.result.dtype);
+  if (node.op == "Relu") {
+    if (rule.OperandIs(0, {"Relu", "Relu6"})) return node.inputs[0];
+    // Never below zero; an integer's square or absolute value may wrap to below.
+    if (floats && rule.OperandIs(0, {"Abs", "Square", "Exp", "Sigmoid", "Sqrt", "Softmax"})) {
+      return node.inputs[0];
+    }
+  } else if (node.op == "Relu6") {
+    if (rule.OperandIs(0, {"Relu6", "Sigmoid"})) return node.inputs[0];
+    if (rule.OperandIs(0, {"Relu"})) node.inputs = rule.operand(0).inputs;
+  } else if (node.op == "Neg") {
+    if (rule.OperandIs(0, {"Neg"})) return rule.operand(0).inputs[0];
+  } else if (node.op == "Abs") {
+    if (rule.OperandIs(0, {"Neg"})) node.inputs = rule.operand(0).inputs;
+    if (rule.OperandIs(0, {"Abs"})) return node.inputs[0];
+    if (floats && rule.OperandIs(0, {"Exp", "Sigmoid", "Square", "Relu6"})) return node.inputs[0];
+  } else if (node.op == "Square") {
+    if (rule.OperandIs(0, {"Neg", "Abs"})) node.inputs = rule.operand(0).inputs;
+  }
+  return std::nullopt;
+}
+
+// Axes count from the front, and are written out.
+void PositiveAxis(const Rule& rule) {
+  Node& node = rule.node;
+  const bool softmax = node.op == "Softmax" || node.op == "LogSoftmax";
+  if (!softmax && node.op != "Concat" && node.op != "Split") return;
+  const int64_t rank = static_cast<int64_t>(rule.graph.type(node.inputs[0]).shape.size());
+  const absl::StatusOr<int64_t> axis = AxisAttr(node, "axis", rank, -1);
+  NPUC_CHECK(axis.ok());  // the node has passed VerifyGraph
+  node.attrs.insert_or_assign("axis", *axis);
+}
+
+// A slice of one element or none has stride 1, one of none begins at 0.
+void UnitStrides(const Rule& rule) {
+  if (rule.node.op != "Slice") return;
+  const std::vector<int64_t>& size = *Ints(rule.node, "size");
+  for (size_t i = 0; i < size.size(); ++i) {
+    if (size[i] <= 1) (*Ints(rule.node, "strides"))[i] = 1;
+    if (size[i] == 0) (*Ints(rule.node, "begin"))[i] = 0;
+  }
+}
+
+void BecomeReshape(const Rule& rule) {
+  rule.node.op = "Reshape";
+  rule.node.attrs = {{"shape", rule.result.shape}};
+}
+
+// Two transposes are one; one that moves only dimensions of 1 is a Reshape.
+void MergedTranspose(const Rule& rule) {
+  Node& node = rule.node;
+  if (node.op != "Transpose") return;
+  std::vector<int64_t>& perm = *Ints(node, "perm");
+  if (rule.OperandIs(0, {"Transpose"})) {
+    const Node& inner = rule.operand(0);
+    const auto& inner_perm = std::get<std::vector<int64_t>>(inner.attrs.find("perm")->second);
+    for (int64_t& axis : perm) axis = inner_perm[axis];
+    node.inputs = inner.inputs;
+  }
+  const Shape& shape = rule.graph.type(node.inputs[0]).shape;
+  std::vector<int64_t> moved;
+  for (const int64_t axis : perm) {
+    if (shape[axis] != 1) moved.push_back(axis);
+  }
+  if (std::is_sorted(moved.begin(), moved.end())) BecomeReshape(rule);
+}
+
+// A reduction over dimensions of 1 changes nothing but the shape.
+void ReductionOfOne(const Rule& rule) {
+  const std::string& op = rule.node.op;
+  if (op != "ReduceSum" && op != "ReduceMean" && op != "ReduceMax") return;
+  const Shape& shape = rule.graph.type(rule.node.inputs[0]).shape;
+  const std::vector<int64_t>& axes = *Ints(rule.node, "axes");
+  const bool one =
+      std::all_of(axes.begin(), axes.end(), [&](int64_t axis) { return shape[axis] == 1; });
+  if (one && !axes.empty()) BecomeReshape(rule);
+}
+
+bool SwapsLastTwo(const std::vector<int64_t>& perm) {
+  const int64_t rank = static_cast<int64_t>(perm.size());
+  if (rank < 2 || perm[rank - 1] != rank - 2 || perm[rank - 2] != rank - 1) return false;
+  return std::is_sorted(perm.begin(), perm.end() - 2);
+}
+
+// A product of a transposed matrix says so by its flag.
+void TransposedFactor(const Rule& rule) {
+  Node& node = rule.node;
+  if (node.op != "MatMul") return;
+  for (int i = 0; i < 2; ++i) {
+    const Node& factor = rule.operand(i);
+    const absl::string_view flag = i == 0 ? "transpose_a" : "transpose_b";
+    bool transposed = BoolAttrOr(node, flag, false);
+    if (factor.op == "Transpose" &&
+        SwapsLastTwo(std::get<std::vector<int64_t>>(factor.attrs.find("perm")->second))) {
+      node.inputs[i] = factor.inputs[0];
+      transposed = !transposed;
+    }
+    node.attrs.insert_or_assign(std::string(flag), transposed);
+  }
+}
+
+// Pads of pads with one value are one.
+void MergedPad(const Rule& rule) {
+  Node& node = rule.node;
+  if (node.op != "Pad") return;
+  node.attrs.try_emplace("value", 0.0);
+  const Node& inner = rule.operand(0);
+  if (inner.op != "Pad") return;
+  const double value = FloatAttrOr(node, "value", 0.0);
+  const double inner_value = FloatAttrOr(inner, "value", 0.0);
+  if (value != inner_value || std::signbit(value) != std::signbit(inner_value)) return;
+  const auto& inner_paddings = std::get<std::vector<int64_t>>(inner.attrs.find("paddings")->second);
+  std::vector<int64_t>& paddings = *Ints(node, "paddings");
+  for (size_t i = 0; i < paddings.size(); ++i) paddings[i] += inner_paddings[i];
+  node.inputs = inner.inputs;
+}
+
+// Applies every rule; the value that the node equals, where it needs no node.
+std::optional<ValueId> Simplify(const Rule& rule) {
+  ConstantSecond(rule);
+  PositiveAxis(rule);
+  UnitStrides(rule);
+  MergedTranspose(rule);
+  ReductionOfOne(rule);
+  TransposedFactor(rule);
+  MergedPad(rule);
+  if (const std::optional<ValueId> value = NeutralOperand(rule)) return value;
+  return ComposedUnary(rule);
+}
+
+}  // namespace
+
+Graph ApplyCanonicalize(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& old_node : graph.nodes()) {
+    Node node = rewriter.Mapped(old_node);
+    const std::optional<ValueId> value =
+        Simplify({rewriter.graph(), graph.type(old_node.outputs[0]), node});
+    if (value.has_value()) {
+      rewriter.Replace(old_node.outputs[0], *value);
+    } else {
+      rewriter.Append(old_node, std::move(node));
+    }
+  }
+  return rewriter.Finish();
+}
+
+}  // namespace npuc

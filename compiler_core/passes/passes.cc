@@ -1,0 +1,68 @@
+#include "compiler_core/passes/passes.h"
+
+#include <utility>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/passes/apply.h"
+#include "compiler_core/passes/rewriter.h"
+
+namespace npuc {
+namespace {
+
+absl::StatusOr<Graph> Checked(const Graph& graph, Graph (*apply)(const Graph&)) {
+  RETURN_IF_ERROR(VerifyGraph(graph));
+  return apply(graph);
+}
+
+// One round of the passes that clean up after the rewrites and each other.
+Graph CleanUp(const Graph& graph, FoldBudget& budget) {
+  Graph next = ApplyConstantFold(graph, budget);
+  next = ApplyCanonicalize(next);    // before RemoveIdentity: it leaves some Identity nodes
+  next = ApplyRemoveIdentity(next);  // before Cse: so that it sees through them
+  next = ApplyCse(next);
+  return ApplyDeadCode(next);
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> ConstantFold(const Graph& graph, FoldBudget budget) {
+  RETURN_IF_ERROR(VerifyGraph(graph));
+  return ApplyConstantFold(graph, budget);
+}
+absl::StatusOr<Graph> DeadCode(const Graph& graph) { return Checked(graph, &ApplyDeadCode); }
+absl::StatusOr<Graph> RemoveIdentity(const Graph& graph) {
+  return Checked(graph, &ApplyRemoveIdentity);
+}
+absl::StatusOr<Graph> Cse(const Graph& graph) { return Checked(graph, &ApplyCse); }
+absl::StatusOr<Graph> Canonicalize(const Graph& graph) {
+  return Checked(graph, &ApplyCanonicalize);
+}
+absl::StatusOr<Graph> RewriteSoftmax(const Graph& graph) {
+  return Checked(graph, &ApplyRewriteSoftmax);
+}
+absl::StatusOr<Graph> RewriteBatchNorm(const Graph& graph) {
+  return Checked(graph, &ApplyRewriteBatchNorm);
+}
+absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph) {
+  return Checked(graph, &ApplyFuseBatchNorm);
+}
+
+absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) {
+  RETURN_IF_ERROR(VerifyGraph(graph));
+  FoldBudget budget = options.fold_budget;
+  Graph current = ApplyDeadCode(graph);  // first: what nobody needs costs no folding
+  current = CleanUp(current, budget);    // before the rewrites: they look for constant operands
+  if (options.fuse_batch_norm) current = ApplyFuseBatchNorm(current);
+  if (options.rewrite_batch_norm) current = ApplyRewriteBatchNorm(current);  // what was not fused
+  if (options.rewrite_softmax) current = ApplyRewriteSoftmax(current);
+  for (int round = 0; round < options.max_rounds; ++round) {
+    Graph next = CleanUp(current, budget);
+    const bool settled = SameGraph(current, next);
+    current = std::move(next);
+    if (settled) break;
+  }
+  RETURN_IF_ERROR(VerifyGraph(current));
+  return current;
+}
+
+}  // namespace npuc

@@ -1,0 +1,71 @@
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/passes/apply.h"
+#include "compiler_core/passes/rewriter.h"
+
+namespace npuc {
+namespace {
+
+const std::vector<int64_t>& Ints(const Node& node, absl::string_view name) {
+  return std::get<std::vector<int64_t>>(node.attrs.find(name)->second);  // VerifyGraph saw it
+}
+
+bool All(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [=](int64_t v) { return v == wanted; });
+}
+
+bool IsWholeSlice(const Node& node, const TensorType& operand) {
+  if (Ints(node, "size") != operand.shape) return false;
+  for (size_t i = 0; i < operand.shape.size(); ++i) {
+    // Of a dimension of one or none there is only one slice that keeps its size.
+    if (operand.shape[i] > 1 && Ints(node, "strides")[i] != 1) return false;
+  }
+  return true;
+}
+
+// Whether the node's only result is its only operand, element for element.
+bool IsIdentity(const Graph& graph, const Node& node, const TensorType& result) {
+  if (node.inputs.size() != 1) return false;
+  const TensorType& operand = graph.type(node.inputs[0]);
+  if (operand != result) return false;
+  if (node.op == "Identity" || node.op == "Reshape" || node.op == "Concat") return true;
+  if (node.op == "Split") return Ints(node, "sizes").size() == 1;
+  if (node.op == "Transpose") {
+    const std::vector<int64_t>& perm = Ints(node, "perm");
+    return std::is_sorted(perm.begin(), perm.end());
+  }
+  if (node.op == "Slice") return IsWholeSlice(node, operand);
+  if (node.op == "Pad") return All(Ints(node, "paddings"), 0);
+  if (node.op == "ReduceSum" || node.op == "ReduceMean" || node.op == "ReduceMax") {
+    return Ints(node, "axes").empty();
+  }
+  if (node.op == "MaxPool" || node.op == "AvgPool") {
+    return All(Ints(node, "kernel"), 1) && All(Ints(node, "strides"), 1);
+  }
+  return false;
+}
+
+}  // namespace
+
+Graph ApplyRemoveIdentity(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& old_node : graph.nodes()) {
+    Node node = rewriter.Mapped(old_node);
+    if (node.op == "Reshape") {
+      const Node& operand = rewriter.graph().def(node.inputs[0]);
+      if (operand.op == "Reshape") node.inputs = operand.inputs;
+    }
+    if (old_node.outputs.size() == 1 &&
+        IsIdentity(rewriter.graph(), node, graph.type(old_node.outputs[0]))) {
+      rewriter.Replace(old_node.outputs[0], node.inputs[0]);
+    } else {
+      rewriter.Append(old_node, std::move(node));
+    }
+  }
+  return rewriter.Finish();
+}
+
+}  // namespace npuc

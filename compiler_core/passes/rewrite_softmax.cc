@@ -1,0 +1,48 @@
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/shape_util.h"
+#include "compiler_core/passes/apply.h"
+#include "compiler_core/passes/rewriter.h"
+
+namespace npuc {
+namespace {
+
+// Adds the nodes of one Softmax or LogSoftmax; the result.
+ValueId Expand(Graph& graph, const Node& node, const TensorType& type, bool log) {
+  const absl::StatusOr<int64_t> axis =
+      AxisAttr(node, "axis", static_cast<int64_t>(type.shape.size()), -1);
+  NPUC_CHECK(axis.ok());  // the node has passed VerifyGraph
+  TensorType reduced = type;
+  reduced.shape[*axis] = 1;
+  const AttrMap reduction = {{"axes", std::vector<int64_t>{*axis}}, {"keep_dims", true}};
+  const auto source = [&](absl::string_view suffix) { return DerivedSource(node.source, suffix); };
+  const ValueId x = node.inputs[0];
+  const ValueId max = graph.AddValue("ReduceMax", {x}, reduction, reduced, source("max"));
+  const ValueId shifted = graph.AddValue("Sub", {x, max}, {}, type, source("sub"));
+  const ValueId exp = graph.AddValue("Exp", {shifted}, {}, type, source("exp"));
+  const ValueId sum = graph.AddValue("ReduceSum", {exp}, reduction, reduced, source("sum"));
+  if (!log) return graph.AddValue("Div", {exp, sum}, {}, type, node.source);
+  const ValueId log_sum = graph.AddValue("Log", {sum}, {}, reduced, source("log"));
+  return graph.AddValue("Sub", {shifted, log_sum}, {}, type, node.source);
+}
+
+}  // namespace
+
+Graph ApplyRewriteSoftmax(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& old_node : graph.nodes()) {
+    const bool log = old_node.op == "LogSoftmax";
+    if (!log && old_node.op != "Softmax") {
+      rewriter.Copy(old_node);
+      continue;
+    }
+    const Node node = rewriter.Mapped(old_node);
+    rewriter.Replace(old_node.outputs[0],
+                     Expand(rewriter.graph(), node, graph.type(old_node.outputs[0]), log));
+  }
+  return rewriter.Finish();
+}
+
+}  // namespace npuc
