@@ -33,8 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   options.outputs = outline->outputs;
   if (options.outputs.size() > 64) options.outputs.resize(64);
-  const absl::StatusOr<npuc::Graph> graph =
-      npuc::ImportTensorFlow(bytes, options, diagnostics);
+  const absl::StatusOr<npuc::Graph> graph = npuc::ImportTensorFlow(bytes, options, diagnostics);
   if (!graph.ok() && absl::IsInternal(graph.status())) __builtin_trap();
   return 0;
 }

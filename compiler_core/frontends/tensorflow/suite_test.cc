@@ -48,6 +48,7 @@ struct Case {
   CompileOptions options;
   std::vector<std::vector<float>> inputs;
   std::vector<std::vector<float>> expected;
+  bool constants_are_inputs = false;
 };
 
 // Placeholders come with .csv files. Else floating-point Const nodes in_N are inputs, with their
@@ -80,6 +81,7 @@ void AddInputs(const fs::path& dir, const fe::tf::GraphDef& graph, Case& c) {
       }
     }
     if (values.empty() || static_cast<int64_t>(values.size()) != ElementCount(shape)) continue;
+    if (node.op() == "Const") c.constants_are_inputs = true;
     c.options.inputs.push_back({node.name(), shape});
     c.inputs.push_back(std::move(values));
   }
@@ -138,6 +140,7 @@ TEST(SuiteTest, WhatImportsComputesWhatTensorFlowDid) {
   for (const auto& entry : fs::directory_iterator(suite)) dirs.push_back(entry.path());
   std::sort(dirs.begin(), dirs.end());
   int passed = 0;
+  int folded = 0;
   int refused = 0;
   int failed = 0;
   std::map<std::string, int> reasons;
@@ -153,7 +156,14 @@ TEST(SuiteTest, WhatImportsComputesWhatTensorFlowDid) {
       continue;
     }
     c.options.model_name = c.name;
-    const ImportResult result = RunImport(c.model, c.options);
+    ImportResult result = RunImport(c.model, c.options);
+    if (!result.graph.ok() && c.constants_are_inputs) {
+      // A constant that has to be one, such as the value of PadV2, may be among them.
+      c.options.inputs.clear();
+      c.inputs.clear();
+      result = RunImport(c.model, c.options);
+      folded += result.graph.ok() ? 1 : 0;
+    }
     if (!result.graph.ok()) {
       ++refused;
       for (const Diagnostic& d : result.diagnostics.list()) {
@@ -175,7 +185,8 @@ TEST(SuiteTest, WhatImportsComputesWhatTensorFlowDid) {
     EXPECT_EQ(problem, "") << c.name << "\n" << result.Text();
   }
   for (const auto& [reason, count] : reasons) std::printf("%4d %s\n", count, reason.c_str());
-  std::printf("tf_graphs: passed %d, refused %d, failed %d\n", passed, refused, failed);
+  std::printf("tf_graphs: passed %d (%d of them with in_N as constants), refused %d, failed %d\n",
+              passed, folded, refused, failed);
   EXPECT_EQ(failed, 0);
 }
 

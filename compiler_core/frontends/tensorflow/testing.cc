@@ -37,6 +37,7 @@ GraphDefBuilder::GraphDefBuilder() : proto_(std::make_unique<fe::tf::GraphDef>()
   proto_->mutable_versions()->set_producer(27);
 }
 GraphDefBuilder::~GraphDefBuilder() = default;
+GraphDefBuilder::GraphDefBuilder(GraphDefBuilder&&) noexcept = default;
 
 GraphDefBuilder& GraphDefBuilder::Node(absl::string_view name, absl::string_view op,
                                        const std::vector<std::string>& inputs) {
@@ -66,8 +67,7 @@ GraphDefBuilder& GraphDefBuilder::String(absl::string_view attr, absl::string_vi
   NewAttr(*proto_, attr).set_s(std::string(value));
   return *this;
 }
-GraphDefBuilder& GraphDefBuilder::Ints(absl::string_view attr,
-                                       const std::vector<int64_t>& values) {
+GraphDefBuilder& GraphDefBuilder::Ints(absl::string_view attr, const std::vector<int64_t>& values) {
   auto* list = NewAttr(*proto_, attr).mutable_list();
   for (int64_t value : values) list->add_i(value);
   return *this;

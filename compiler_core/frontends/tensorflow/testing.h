@@ -30,6 +30,7 @@ class GraphDefBuilder {
  public:
   GraphDefBuilder();
   ~GraphDefBuilder();
+  GraphDefBuilder(GraphDefBuilder&&) noexcept;
 
   GraphDefBuilder& Node(absl::string_view name, absl::string_view op,
                         const std::vector<std::string>& inputs = {});
