@@ -74,10 +74,10 @@ constexpr BinaryEntry kBinary[] = {
      [](int64_t a, int64_t b) -> int64_t { return a < b; }, true, false},
     {"LessEqual", [](double a, double b) { return a <= b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) -> int64_t { return a <= b; }, true, false},
-    {"LogicalAnd", nullptr, [](int64_t a, int64_t b) -> int64_t { return a != 0 && b != 0; },
-     true, false},
-    {"LogicalOr", nullptr, [](int64_t a, int64_t b) -> int64_t { return a != 0 || b != 0; },
-     true, false},
+    {"LogicalAnd", nullptr, [](int64_t a, int64_t b) -> int64_t { return a != 0 && b != 0; }, true,
+     false},
+    {"LogicalOr", nullptr, [](int64_t a, int64_t b) -> int64_t { return a != 0 || b != 0; }, true,
+     false},
     {"NotEqual", [](double a, double b) { return a != b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) -> int64_t { return a != b; }, true, false},
     {"TruncateDiv", [](double a, double b) { return std::trunc(a / b); },
@@ -97,9 +97,9 @@ const Entry* FindEntry(const Entry (&entries)[kCount], absl::string_view op) {
 absl::Status CheckCount(const Shape& shape) {
   RETURN_IF_ERROR(CheckShape(shape));
   if (ElementCount(shape) <= kMaxEvaluatedElements) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a compile-time value of shape ", ShapeToString(shape), " has more than ",
-                   kMaxEvaluatedElements, " elements"));
+  return absl::ResourceExhaustedError(absl::StrCat("a compile-time value of shape ",
+                                                   ShapeToString(shape), " has more than ",
+                                                   kMaxEvaluatedElements, " elements"));
 }
 
 absl::Status NoSuchOperand(absl::string_view op, DType dtype) {
@@ -200,8 +200,8 @@ absl::StatusOr<Tensor> EvaluateBinary(absl::string_view op, const Tensor& a, con
   const BinaryEntry* entry = FindEntry(kBinary, op);
   NPUC_CHECK(entry != nullptr);
   if (a.dtype() != b.dtype()) {
-    return absl::InvalidArgumentError(absl::StrCat("operands are ", TypeToString(a.type()),
-                                                   " and ", TypeToString(b.type()),
+    return absl::InvalidArgumentError(absl::StrCat("operands are ", TypeToString(a.type()), " and ",
+                                                   TypeToString(b.type()),
                                                    "; they must be of one type"));
   }
   ASSIGN_OR_RETURN(Shape shape, BroadcastShape(a.shape(), b.shape()));
@@ -234,8 +234,8 @@ absl::StatusOr<Tensor> EvaluateBinary(absl::string_view op, const Tensor& a, con
   if (entry->on_float == nullptr) return NoSuchOperand(op, a.dtype());
   std::vector<double> values(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    values[static_cast<size_t>(i)] = entry->on_float(a.at(SourceIndex(i, shape, in_a)),
-                                                     b.at(SourceIndex(i, shape, in_b)));
+    values[static_cast<size_t>(i)] =
+        entry->on_float(a.at(SourceIndex(i, shape, in_a)), b.at(SourceIndex(i, shape, in_b)));
   }
   return FromDoubles(dtype, std::move(shape), values);
 }
@@ -276,9 +276,9 @@ absl::StatusOr<Tensor> EvaluateReduction(absl::string_view op, const Tensor& x,
 
 absl::StatusOr<Tensor> EvaluateSelect(const Tensor& condition, const Tensor& a, const Tensor& b) {
   if (condition.dtype() != DType::kBool || a.dtype() != b.dtype()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "operands are ", TypeToString(condition.type()), ", ", TypeToString(a.type()), " and ",
-        TypeToString(b.type()), "; allowed are a bool and two of one type"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("operands are ", TypeToString(condition.type()), ", ", TypeToString(a.type()),
+                     " and ", TypeToString(b.type()), "; allowed are a bool and two of one type"));
   }
   ASSIGN_OR_RETURN(Shape shape, BroadcastShape(a.shape(), b.shape()));
   ASSIGN_OR_RETURN(shape, BroadcastShape(shape, condition.shape()));
@@ -299,9 +299,8 @@ absl::StatusOr<Tensor> EvaluateSelect(const Tensor& condition, const Tensor& a, 
 absl::StatusOr<Tensor> EvaluateBroadcast(const Tensor& x, const Shape& shape) {
   ASSIGN_OR_RETURN(const Shape joint, BroadcastShape(x.shape(), shape));
   if (joint != shape) {
-    return absl::InvalidArgumentError(absl::StrCat("shape ", ShapeToString(x.shape()),
-                                                   " does not broadcast to ",
-                                                   ShapeToString(shape)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "shape ", ShapeToString(x.shape()), " does not broadcast to ", ShapeToString(shape)));
   }
   RETURN_IF_ERROR(CheckCount(shape));
   const std::vector<int64_t> strides = StridesIn(x.shape(), shape);
@@ -343,9 +342,8 @@ absl::StatusOr<Tensor> EvaluateGather(const Tensor& x, const Tensor& indices, in
   RETURN_IF_ERROR(CheckCount(indices.shape()));
   for (int64_t i = 0; i < indices.element_count(); ++i) {
     if (indices.int_at(i) < 0 || indices.int_at(i) >= x.shape()[at]) {
-      return absl::InvalidArgumentError(absl::StrCat("index ", indices.int_at(i),
-                                                     " is outside a dimension of ",
-                                                     x.shape()[at]));
+      return absl::InvalidArgumentError(
+          absl::StrCat("index ", indices.int_at(i), " is outside a dimension of ", x.shape()[at]));
     }
   }
   const Shape tail(x.shape().begin() + axis + 1, x.shape().end());

@@ -67,8 +67,8 @@ void AddNotAGraphDef(absl::string_view bytes, absl::string_view file, Diagnostic
                              " are left of ", bytes.size());
     d.fix = "copy or download the whole file again";
   } else if (!wire.well_formed) {
-    d.message = absl::StrCat("the file is not a frozen GraphDef: byte ", wire.broken_offset,
-                             " of ", bytes.size(), " starts no protobuf field");
+    d.message = absl::StrCat("the file is not a frozen GraphDef: byte ", wire.broken_offset, " of ",
+                             bytes.size(), " starts no protobuf field");
     d.fix = "name a frozen TensorFlow GraphDef (.pb) as MODEL_FILE";
   } else {
     d.message = "the file is not a frozen GraphDef: it is protobuf, but of another kind or damaged";
@@ -86,8 +86,8 @@ absl::StatusOr<TensorName> ParseTensorName(absl::string_view text) {
   if (colon != absl::string_view::npos) {
     const absl::string_view index = text.substr(colon + 1);
     // Control characters and signs are no digits, so SimpleAtoi's leniency is shut out first.
-    const bool digits = !index.empty() && index.find_first_not_of("0123456789") ==
-                                              absl::string_view::npos;
+    const bool digits =
+        !index.empty() && index.find_first_not_of("0123456789") == absl::string_view::npos;
     if (!digits || !absl::SimpleAtoi(index, &name.output) || name.output > kMaxOutputIndex) {
       return absl::InvalidArgumentError(
           absl::StrCat("'", Printable(text), "' has no output number after ':'"));
@@ -132,19 +132,22 @@ DType DTypeFromWire(int data_type) {
 
 std::string DataTypeName(int data_type) {
   static constexpr const char* kNames[] = {
-      "DT_INVALID", "DT_FLOAT",  "DT_DOUBLE",   "DT_INT32",    "DT_UINT8",      "DT_INT16",
-      "DT_INT8",    "DT_STRING", "DT_COMPLEX64", "DT_INT64",    "DT_BOOL",       "DT_QINT8",
-      "DT_QUINT8",  "DT_QINT32", "DT_BFLOAT16", "DT_QINT16",   "DT_QUINT16",    "DT_UINT16",
-      "DT_COMPLEX128", "DT_HALF", "DT_RESOURCE", "DT_VARIANT",  "DT_UINT32",     "DT_UINT64"};
+      "DT_INVALID",    "DT_FLOAT",  "DT_DOUBLE",    "DT_INT32",   "DT_UINT8",   "DT_INT16",
+      "DT_INT8",       "DT_STRING", "DT_COMPLEX64", "DT_INT64",   "DT_BOOL",    "DT_QINT8",
+      "DT_QUINT8",     "DT_QINT32", "DT_BFLOAT16",  "DT_QINT16",  "DT_QUINT16", "DT_UINT16",
+      "DT_COMPLEX128", "DT_HALF",   "DT_RESOURCE",  "DT_VARIANT", "DT_UINT32",  "DT_UINT64"};
   if (data_type >= 0 && data_type < static_cast<int>(std::size(kNames))) return kNames[data_type];
   return absl::StrCat("DataType ", data_type);
 }
 
 std::string ToString(const PartialShape& shape) {
   if (shape.unknown_rank) return "of unknown rank";
-  return absl::StrCat("[", absl::StrJoin(shape.dims, ",", [](std::string* out, int64_t dim) {
-                        absl::StrAppend(out, dim < 0 ? std::string("?") : absl::StrCat(dim));
-                      }),
+  return absl::StrCat("[",
+                      absl::StrJoin(shape.dims, ",",
+                                    [](std::string* out, int64_t dim) {
+                                      absl::StrAppend(
+                                          out, dim < 0 ? std::string("?") : absl::StrCat(dim));
+                                    }),
                       "]");
 }
 
@@ -168,8 +171,8 @@ absl::StatusOr<const fe::tf::AttrValue*> NodeView::FindKind(absl::string_view na
     return absl::NotFoundError(absl::StrCat("attribute '", name, "' is missing"));
   }
   if (value->value_case() != kind) {
-    return absl::InvalidArgumentError(absl::StrCat("attribute '", name, "' is ", KindName(*value),
-                                                   "; it must be ", kind_name));
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute '", name, "' is ", KindName(*value), "; it must be ", kind_name));
   }
   return value;
 }
@@ -321,8 +324,8 @@ std::unique_ptr<GraphFile> GraphFile::Parse(absl::string_view bytes, absl::strin
   }
   if (graph->node_size() > kMaxNodes) {
     return fail(DiagnosticKind::kModelLimitExceeded,
-                absl::StrCat("the graph has ", graph->node_size(),
-                             " nodes; allowed are at most ", kMaxNodes),
+                absl::StrCat("the graph has ", graph->node_size(), " nodes; allowed are at most ",
+                             kMaxNodes),
                 "compile a smaller model");
   }
   result->impl_->graph = graph;

@@ -27,10 +27,10 @@ absl::StatusOr<Graph> ImportTensorFlow(absl::string_view model_bytes, const Comp
   if (!found.has_errors()) {
     const absl::Status verified = VerifyGraph(graph);
     if (!verified.ok()) {
-      found.Add({.kind = DiagnosticKind::kInternalError,
-                 .message = absl::StrCat("TensorFlow import made a wrong graph: ",
-                                         verified.message()),
-                 .file = options.model_name});
+      found.Add(
+          {.kind = DiagnosticKind::kInternalError,
+           .message = absl::StrCat("TensorFlow import made a wrong graph: ", verified.message()),
+           .file = options.model_name});
     }
   }
   diagnostics.Append(found);

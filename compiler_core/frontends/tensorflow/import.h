@@ -29,8 +29,8 @@ struct TensorFlowOutline {
     std::string dtype;  // "DT_FLOAT"
     std::string shape;  // "[?,784]"
   };
-  std::vector<Input> placeholders;      // in the file's order
-  std::vector<std::string> outputs;     // nodes that no other node uses, constants aside
+  std::vector<Input> placeholders;   // in the file's order
+  std::vector<std::string> outputs;  // nodes that no other node uses, constants aside
   std::map<std::string, int> op_counts;
 };
 // Errors go to `diagnostics` as in ImportTensorFlow. Thread-safe.

@@ -1,4 +1,5 @@
-// Constants, inputs, pass-through nodes and what only exists at compile time: shapes, ranges, casts.
+// Constants, inputs, pass-through nodes and what only exists at compile time: shapes, ranges,
+// casts.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -73,10 +74,10 @@ absl::StatusOr<DType> IndexType(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int type, node.RequiredType("out_type"));
   const DType dtype = DTypeFromWire(type);
   if (IsInteger(dtype)) return dtype;
-  return node.Fail(DiagnosticKind::kBadAttribute,
-                   absl::StrCat("attribute 'out_type' is ", DataTypeName(type),
-                                "; it must be an integer type"),
-                   "export the model again");
+  return node.Fail(
+      DiagnosticKind::kBadAttribute,
+      absl::StrCat("attribute 'out_type' is ", DataTypeName(type), "; it must be an integer type"),
+      "export the model again");
 }
 
 ValueRef ShapeValue(NodeImporter& node, DType dtype, int i) {
@@ -199,8 +200,8 @@ absl::Status ImportSelect(NodeImporter& node) {
     condition = Tensor({DType::kBool, std::move(column)},
                        std::vector<uint8_t>(choices.begin(), choices.end()));
   }
-  ASSIGN_OR_RETURN(Tensor chosen, EvaluateSelect(condition, *node.input(1)->constant,
-                                                 *node.input(2)->constant));
+  ASSIGN_OR_RETURN(Tensor chosen,
+                   EvaluateSelect(condition, *node.input(1)->constant, *node.input(2)->constant));
   node.SetOutput(node.MakeConstant(std::move(chosen)));
   return absl::OkStatus();
 }

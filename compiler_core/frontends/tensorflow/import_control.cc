@@ -54,10 +54,10 @@ absl::Status RefuseLoop(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"Enter", RefuseLoop},         {"Exit", RefuseLoop},       {"LoopCond", RefuseLoop},
-    {"Merge", ImportMerge},        {"NextIteration", RefuseLoop}, {"RefEnter", RefuseLoop},
-    {"RefExit", RefuseLoop},       {"RefMerge", ImportMerge},  {"RefNextIteration", RefuseLoop},
-    {"RefSwitch", ImportSwitch},   {"Switch", ImportSwitch},
+    {"Enter", RefuseLoop},       {"Exit", RefuseLoop},          {"LoopCond", RefuseLoop},
+    {"Merge", ImportMerge},      {"NextIteration", RefuseLoop}, {"RefEnter", RefuseLoop},
+    {"RefExit", RefuseLoop},     {"RefMerge", ImportMerge},     {"RefNextIteration", RefuseLoop},
+    {"RefSwitch", ImportSwitch}, {"Switch", ImportSwitch},
 };
 
 }  // namespace

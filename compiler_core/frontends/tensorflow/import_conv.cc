@@ -24,9 +24,8 @@ absl::Status Convolve(NodeImporter& node, absl::string_view op) {
   Shape input = node.shape(0);
   if (!is_nhwc) input = {input[0], input[2], input[3], input[1]};
   ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(node, is_nhwc, input, kernel));
-  AttrMap attrs = {{"strides", window.strides},
-                   {"pads", window.pads},
-                   {"dilations", window.dilations}};
+  AttrMap attrs = {
+      {"strides", window.strides}, {"pads", window.pads}, {"dilations", window.dilations}};
   if (is_nhwc && node.input(0)->group != nullptr) {
     return ConvolveInGroup(node, op, std::move(attrs));
   }
@@ -38,9 +37,7 @@ absl::Status Convolve(NodeImporter& node, absl::string_view op) {
 }
 
 absl::Status ImportConv2D(NodeImporter& node) { return Convolve(node, "Conv2D"); }
-absl::Status ImportDepthwiseConv2D(NodeImporter& node) {
-  return Convolve(node, "DepthwiseConv2D");
-}
+absl::Status ImportDepthwiseConv2D(NodeImporter& node) { return Convolve(node, "DepthwiseConv2D"); }
 
 // Inference only: mean and variance are operands.
 absl::Status ImportFusedBatchNorm(NodeImporter& node) {
@@ -53,10 +50,10 @@ absl::Status ImportFusedBatchNorm(NodeImporter& node) {
   ASSIGN_OR_RETURN(const bool is_nhwc, node.IsNhwc());
   ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-4));
   ASSIGN_OR_RETURN(const ValueRef x, AsNhwc(node, node.input(0), is_nhwc));
-  ASSIGN_OR_RETURN(ValueRef y,
-                   node.Emit("BatchNorm",
-                             {x, node.input(1), node.input(2), node.input(3), node.input(4)},
-                             {{"epsilon", epsilon}}));
+  ASSIGN_OR_RETURN(
+      ValueRef y,
+      node.Emit("BatchNorm", {x, node.input(1), node.input(2), node.input(3), node.input(4)},
+                {{"epsilon", epsilon}}));
   ASSIGN_OR_RETURN(y, FromNhwc(node, y, is_nhwc));
   node.SetOutputs({std::move(y), node.input(3), node.input(4)});
   return absl::OkStatus();

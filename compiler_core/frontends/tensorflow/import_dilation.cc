@@ -27,9 +27,9 @@ absl::StatusOr<Blocks> ReadBlocks(NodeImporter& node, absl::string_view borders)
   const int64_t count = static_cast<int64_t>(blocks.block.size());
   if (count < 1 || count >= node.rank(0) || !IsInteger(tensor.dtype()) ||
       tensor.shape() != Shape{count, 2}) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "block shape ", ShapeToString(blocks.block), " and ", borders, " ",
-        TypeToString(tensor.type()), " do not fit ", TypeToString(node.type(0))));
+    return absl::InvalidArgumentError(
+        absl::StrCat("block shape ", ShapeToString(blocks.block), " and ", borders, " ",
+                     TypeToString(tensor.type()), " do not fit ", TypeToString(node.type(0))));
   }
   for (int64_t i = 0; i < count; ++i) {
     const int64_t block = blocks.block[static_cast<size_t>(i)];
@@ -262,11 +262,11 @@ absl::Status ConvolveInGroup(NodeImporter& node, absl::string_view op, AttrMap a
   group->convolved = {shape[0], shape[1] - kernel[0] + 1, shape[2] - kernel[1] + 1, channels};
   RETURN_IF_ERROR(CheckShape(group->convolved));
   TensorType type{input->type.dtype, group->convolved};
-  node.SetOutput(HeldBack(node, std::move(type), std::move(group),
-                          [input, weight, name = std::string(op),
-                           attrs = std::move(attrs)](NodeImporter& importer) {
-                            return importer.Emit(name, {input, weight}, attrs);
-                          }));
+  node.SetOutput(HeldBack(
+      node, std::move(type), std::move(group),
+      [input, weight, name = std::string(op), attrs = std::move(attrs)](NodeImporter& importer) {
+        return importer.Emit(name, {input, weight}, attrs);
+      }));
   return absl::OkStatus();
 }
 

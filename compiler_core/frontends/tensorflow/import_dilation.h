@@ -15,7 +15,7 @@ namespace npuc::tf {
 // Values inside such a group are held back; where BatchToSpaceND closes it, one convolution with
 // dilations comes out. Where anything else uses a value of the group, it is computed as written.
 struct DilationGroup {
-  ValueRef base;  // what SpaceToBatchND takes: [n,h,w,c], or [n,w,c]
+  ValueRef base;                               // what SpaceToBatchND takes: [n,h,w,c], or [n,w,c]
   std::array<int64_t, 2> block = {1, 1};       // h, w
   std::array<int64_t, 2> pad_before = {0, 0};  // h, w
   std::array<int64_t, 2> pad_after = {0, 0};

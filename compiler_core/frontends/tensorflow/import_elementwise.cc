@@ -41,10 +41,9 @@ absl::Status ImportAddN(NodeImporter& node) {
   ValueRef sum = node.input(0);
   for (int i = 1; i < node.input_count(); ++i) {
     if (node.shape(i) != sum->type.shape) {
-      return absl::InvalidArgumentError(absl::StrCat("operand ", i, " is ",
-                                                     TypeToString(node.type(i)), ", operand 0 is ",
-                                                     TypeToString(sum->type),
-                                                     "; all must have one shape"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("operand ", i, " is ", TypeToString(node.type(i)), ", operand 0 is ",
+                       TypeToString(sum->type), "; all must have one shape"));
     }
     ASSIGN_OR_RETURN(sum, node.Emit("Add", {sum, node.input(i)}));
   }

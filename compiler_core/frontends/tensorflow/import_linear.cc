@@ -40,9 +40,9 @@ absl::Status ImportBiasAdd(NodeImporter& node) {
   const int channel_axis = is_nhwc ? rank - 1 : 1;
   if (rank < 2 || node.rank(1) != 1 ||
       node.shape(1)[0] != node.shape(0)[static_cast<size_t>(channel_axis)]) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the value is ", TypeToString(node.type(0)), " and the bias ",
-                     TypeToString(node.type(1)), "; the bias must have one value per channel"));
+    return absl::InvalidArgumentError(absl::StrCat("the value is ", TypeToString(node.type(0)),
+                                                   " and the bias ", TypeToString(node.type(1)),
+                                                   "; the bias must have one value per channel"));
   }
   ValueRef bias = node.input(1);
   if (channel_axis != rank - 1) {
@@ -54,12 +54,9 @@ absl::Status ImportBiasAdd(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"BatchMatMul", ImportBatchMatMul},
-    {"BatchMatMulV2", ImportBatchMatMul},
-    {"BatchMatMulV3", ImportBatchMatMul},
-    {"BiasAdd", ImportBiasAdd},
-    {"BiasAddV1", ImportBiasAdd},
-    {"MatMul", ImportMatMul},
+    {"BatchMatMul", ImportBatchMatMul},   {"BatchMatMulV2", ImportBatchMatMul},
+    {"BatchMatMulV3", ImportBatchMatMul}, {"BiasAdd", ImportBiasAdd},
+    {"BiasAddV1", ImportBiasAdd},         {"MatMul", ImportMatMul},
 };
 
 }  // namespace

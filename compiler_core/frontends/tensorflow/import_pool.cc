@@ -23,11 +23,10 @@ absl::Status ImportPool(NodeImporter& node) {
   if (!is_nhwc) input = {input[0], input[2], input[3], input[1]};
   ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(node, is_nhwc, input, kernel));
   ASSIGN_OR_RETURN(const ValueRef x, AsNhwc(node, node.input(0), is_nhwc));
-  ASSIGN_OR_RETURN(ValueRef y,
-                   node.Emit(node.node().op(), {x},
-                             {{"kernel", std::vector<int64_t>{kernel[0], kernel[1]}},
-                              {"strides", std::move(window.strides)},
-                              {"pads", std::move(window.pads)}}));
+  ASSIGN_OR_RETURN(ValueRef y, node.Emit(node.node().op(), {x},
+                                         {{"kernel", std::vector<int64_t>{kernel[0], kernel[1]}},
+                                          {"strides", std::move(window.strides)},
+                                          {"pads", std::move(window.pads)}}));
   ASSIGN_OR_RETURN(y, FromNhwc(node, y, is_nhwc));
   node.SetOutput(std::move(y));
   return absl::OkStatus();

@@ -51,16 +51,15 @@ absl::Status ImportMin(NodeImporter& node) {
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const ValueRef negated, node.Emit("Neg", {node.input(0)}));
-  ASSIGN_OR_RETURN(const ValueRef greatest,
-                   node.Emit("ReduceMax", {negated}, AttrsOf(reduction)));
+  ASSIGN_OR_RETURN(const ValueRef greatest, node.Emit("ReduceMax", {negated}, AttrsOf(reduction)));
   return node.EmitOutput("Neg", {greatest});
 }
 
 absl::Status ImportEvaluatedReduction(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateReduction(node.node().op(), x, reduction.axes,
-                                                    reduction.keep_dims));
+  ASSIGN_OR_RETURN(Tensor result,
+                   EvaluateReduction(node.node().op(), x, reduction.axes, reduction.keep_dims));
   node.SetOutput(node.MakeConstant(std::move(result)));
   return absl::OkStatus();
 }

@@ -38,9 +38,9 @@ absl::Status ImportReshape(NodeImporter& node) {
       continue;
     }
     if (shape[i] < 0 || shape[i] > kMaxElements || known > kMaxElements) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the shape ", ShapeToString(asked),
-          " is not one; allowed are dimensions >= 0 and one -1"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the shape ", ShapeToString(asked),
+                       " is not one; allowed are dimensions >= 0 and one -1"));
     }
     known *= shape[i];
   }
@@ -59,17 +59,15 @@ absl::Status ImportReshape(NodeImporter& node) {
 absl::Status ImportSqueeze(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   const bool old_name = !node.node().HasAttr("squeeze_dims") && node.node().HasAttr("axis");
-  ASSIGN_OR_RETURN(std::vector<int64_t> axes,
-                   node.IntsOr(old_name ? "axis" : "squeeze_dims", {}));
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.IntsOr(old_name ? "axis" : "squeeze_dims", {}));
   ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
   Shape shape;
   for (int64_t i = 0; i < node.rank(0); ++i) {
     const int64_t dim = node.shape(0)[static_cast<size_t>(i)];
     const bool named = std::binary_search(axes.begin(), axes.end(), i);
     if (named && dim != 1) {
-      return absl::InvalidArgumentError(absl::StrCat("dimension ", i, " of ",
-                                                     TypeToString(node.type(0)),
-                                                     " is squeezed, and is not 1"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "dimension ", i, " of ", TypeToString(node.type(0)), " is squeezed, and is not 1"));
     }
     if (!(named || (axes.empty() && dim == 1))) shape.push_back(dim);
   }
@@ -129,10 +127,9 @@ absl::Status ImportPack(NodeImporter& node) {
   std::vector<ValueRef> values;
   for (int i = 0; i < node.input_count(); ++i) {
     if (node.shape(i) != node.shape(0)) {
-      return absl::InvalidArgumentError(absl::StrCat("operand ", i, " is ",
-                                                     TypeToString(node.type(i)), ", operand 0 is ",
-                                                     TypeToString(node.type(0)),
-                                                     "; all must have one shape"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("operand ", i, " is ", TypeToString(node.type(i)), ", operand 0 is ",
+                       TypeToString(node.type(0)), "; all must have one shape"));
     }
     Shape shape = node.shape(i);
     shape.insert(shape.begin() + axis, 1);
@@ -149,10 +146,9 @@ absl::Status ImportUnpack(NodeImporter& node) {
   const int64_t count = shape[static_cast<size_t>(axis)];
   ASSIGN_OR_RETURN(const int64_t num, node.IntOr("num", count));
   if (num != count || count < 1 || count > kMaxInputsPerNode) {
-    return absl::InvalidArgumentError(absl::StrCat("attribute 'num' is ", num, ", dimension ",
-                                                   axis, " of ", TypeToString(node.type(0)),
-                                                   " is not, or is not in 1..",
-                                                   kMaxInputsPerNode));
+    return absl::InvalidArgumentError(absl::StrCat("attribute 'num' is ", num, ", dimension ", axis,
+                                                   " of ", TypeToString(node.type(0)),
+                                                   " is not, or is not in 1..", kMaxInputsPerNode));
   }
   ASSIGN_OR_RETURN(std::vector<ValueRef> parts,
                    node.EmitAll("Split", {node.input(0)},
@@ -187,8 +183,7 @@ absl::Status ImportSplit(NodeImporter& node) {
   if (count < 1 || count > kMaxInputsPerNode || dim % count != 0) {
     return absl::InvalidArgumentError(absl::StrCat("dimension ", axis, " of ",
                                                    TypeToString(node.type(1)),
-                                                   " does not split into ", count,
-                                                   " equal parts"));
+                                                   " does not split into ", count, " equal parts"));
   }
   return SplitInto(node, node.input(1), axis,
                    std::vector<int64_t>(static_cast<size_t>(count), dim / count));
@@ -206,8 +201,8 @@ absl::Status ImportSplitV(NodeImporter& node) {
     const bool is_rest = size == -1 && unknown == nullptr;
     if (is_rest) unknown = &size;
     if (!is_rest && (size < 0 || size > dim)) {
-      return absl::InvalidArgumentError(absl::StrCat("sizes ", ShapeToString(sizes),
-                                                     " do not split a dimension of ", dim));
+      return absl::InvalidArgumentError(
+          absl::StrCat("sizes ", ShapeToString(sizes), " do not split a dimension of ", dim));
     }
     if (!is_rest) known += size;
   }
@@ -219,8 +214,7 @@ absl::Status ImportSplitV(NodeImporter& node) {
 absl::StatusOr<std::vector<int64_t>> ReadPaddings(NodeImporter& node, int operand, int64_t rank) {
   ASSIGN_OR_RETURN(const Tensor tensor, node.Constant(operand, "paddings"));
   if (!IsInteger(tensor.dtype()) || tensor.shape() != Shape{rank, 2}) {
-    return absl::InvalidArgumentError(absl::StrCat("the paddings are ",
-                                                   TypeToString(tensor.type()),
+    return absl::InvalidArgumentError(absl::StrCat("the paddings are ", TypeToString(tensor.type()),
                                                    "; they must be integers [", rank, ",2]"));
   }
   std::vector<int64_t> paddings;
@@ -273,8 +267,19 @@ absl::Status ImportBroadcastTo(NodeImporter& node) {
     node.SetOutput(node.input(0));
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "value"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateBroadcast(value, shape));
+  if (!node.IsConstant(0)) {
+    // A product with ones broadcasts and changes no value. What broadcasts to more than the shape
+    // asked for is refused.
+    ASSIGN_OR_RETURN(const Shape joint, BroadcastShape(node.shape(0), shape));
+    if (joint != shape) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          TypeToString(node.type(0)), " does not broadcast to ", ShapeToString(shape)));
+    }
+    const Tensor one = CastTensor(Tensor::ScalarFloat(1), node.type(0).dtype);
+    ASSIGN_OR_RETURN(Tensor ones, EvaluateBroadcast(one, shape));
+    return node.EmitOutput("Mul", {node.input(0), node.MakeConstant(std::move(ones))});
+  }
+  ASSIGN_OR_RETURN(Tensor result, EvaluateBroadcast(*node.input(0)->constant, shape));
   node.SetOutput(node.MakeConstant(std::move(result)));
   return absl::OkStatus();
 }

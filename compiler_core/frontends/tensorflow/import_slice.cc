@@ -1,4 +1,4 @@
-// Slice and StridedSlice with all its masks.
+// Slice, StridedSlice with all its masks, and ReverseV2.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -21,9 +21,9 @@ struct SlicePlan {
 
 absl::Status EmitSlice(NodeImporter& node, SlicePlan plan) {
   ValueRef value = node.input(0);
-  const bool is_whole = plan.size == value->type.shape &&
-                        std::all_of(plan.strides.begin(), plan.strides.end(),
-                                    [](int64_t stride) { return stride == 1; });
+  const bool is_whole =
+      plan.size == value->type.shape && std::all_of(plan.strides.begin(), plan.strides.end(),
+                                                    [](int64_t stride) { return stride == 1; });
   if (!is_whole) {
     ASSIGN_OR_RETURN(value, node.Emit("Slice", {value},
                                       {{"begin", std::move(plan.begin)},
@@ -138,8 +138,8 @@ absl::Status ImportStridedSlice(NodeImporter& node) {
     if (((masks.ellipsis | masks.new_axis) >> i & 1) == 0) ++named;
   }
   if (named > shape.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the slice names ", named, " dimensions of ",
-                                                   TypeToString(node.type(0))));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the slice names ", named, " dimensions of ", TypeToString(node.type(0))));
   }
   SlicePlan plan;
   size_t dim = 0;
@@ -168,7 +168,25 @@ absl::Status ImportStridedSlice(NodeImporter& node) {
   return EmitSlice(node, std::move(plan));
 }
 
-constexpr ImportRule kRules[] = {{"Slice", ImportSlice}, {"StridedSlice", ImportStridedSlice}};
+absl::Status ImportReverse(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.ConstantInts(1, "axes"));
+  ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
+  const Shape& shape = node.shape(0);
+  SlicePlan plan;
+  plan.begin.assign(shape.size(), 0);
+  plan.strides.assign(shape.size(), 1);
+  plan.size = plan.shape = shape;
+  for (int64_t axis : axes) {
+    const size_t i = static_cast<size_t>(axis);
+    plan.begin[i] = shape[i] == 0 ? 0 : shape[i] - 1;
+    plan.strides[i] = -1;
+  }
+  return EmitSlice(node, std::move(plan));
+}
+
+constexpr ImportRule kRules[] = {
+    {"ReverseV2", ImportReverse}, {"Slice", ImportSlice}, {"StridedSlice", ImportStridedSlice}};
 
 }  // namespace
 

@@ -226,10 +226,9 @@ void Importer::ReadEdges(int index) {
       AddError(DiagnosticKind::kMissingProducer, index,
                absl::StrCat("input ", i, " of the node names '", Printable(name->node),
                             "', which is no node of the model"),
-               nearest.empty()
-                   ? std::string("freeze the model again")
-                   : absl::StrCat("freeze the model again; the nearest name is '",
-                                  Printable(nearest), "'"));
+               nearest.empty() ? std::string("freeze the model again")
+                               : absl::StrCat("freeze the model again; the nearest name is '",
+                                              Printable(nearest), "'"));
       state.visit = Visit::kFailed;
       continue;
     }
@@ -247,8 +246,8 @@ void Importer::ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int
     if (names.size() < 8) names.push_back(Printable(file_.node(it->first).name(), 60));
   }
   const auto length = stack.end() - start;
-  std::string text = absl::StrCat("the node feeds itself through ", length, " nodes: ",
-                                  absl::StrJoin(names, " <- "),
+  std::string text = absl::StrCat("the node feeds itself through ", length,
+                                  " nodes: ", absl::StrJoin(names, " <- "),
                                   static_cast<size_t>(length) > names.size() ? " <- ..." : "");
   if (is_loop) {
     loop_cycle_ = std::move(text);  // its Enter nodes are refused by their rule
@@ -379,7 +378,8 @@ void Importer::ImportNode(int index) {
 // Takes the constants that a node made from what a model may hold and compute.
 bool Importer::ChargeConstants(NodeImporter& node) {
   for (const ValueRef& value : node.outputs()) {
-    if (value->is_dead || !value->constant.has_value() || value->source.name != node.source().name) {
+    if (value->is_dead || !value->constant.has_value() ||
+        value->source.name != node.source().name) {
       continue;
     }
     state_.constant_bytes_left -= value->type.size_bytes();

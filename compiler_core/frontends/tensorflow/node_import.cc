@@ -115,11 +115,12 @@ absl::StatusOr<bool> NodeImporter::IsNhwc() {
 
 absl::StatusOr<Tensor> NodeImporter::Constant(int i, absl::string_view what) {
   if (inputs_[i]->constant.has_value()) return *inputs_[i]->constant;
-  return Fail(DiagnosticKind::kOperandNotConstant,
-              absl::StrCat("the ", what, " (operand ", i, ", from node '",
-                           Printable(inputs_[i]->source.name),
-                           "') depends on a model input; it must be known at compile time"),
-              "freeze it to a constant, or cut the graph after this node by naming it in INPUT_OPS");
+  return Fail(
+      DiagnosticKind::kOperandNotConstant,
+      absl::StrCat("the ", what, " (operand ", i, ", from node '",
+                   Printable(inputs_[i]->source.name),
+                   "') depends on a model input; it must be known at compile time"),
+      "freeze it to a constant, or cut the graph after this node by naming it in INPUT_OPS");
 }
 
 absl::StatusOr<std::vector<int64_t>> NodeImporter::ConstantInts(int i, absl::string_view what) {
@@ -188,14 +189,14 @@ absl::StatusOr<ValueId> NodeImporter::Place(ImportValue& value) {
   const Tensor& tensor = *value.constant;
   if (tensor.dtype() == DType::kFloat32) {
     const absl::Span<const float> floats = tensor.as<float>();
-    const auto nan = std::find_if(floats.begin(), floats.end(),
-                                  [](float v) { return std::isnan(v); });
+    const auto nan =
+        std::find_if(floats.begin(), floats.end(), [](float v) { return std::isnan(v); });
     if (nan != floats.end()) {
       state_->diagnostics->Add(
           {.kind = DiagnosticKind::kNanConstant,
-           .message = absl::StrCat("the constant holds NaN at element ", nan - floats.begin(),
-                                   " of ", floats.size(), "; it feeds node '",
-                                   Printable(source_.name), "'"),
+           .message =
+               absl::StrCat("the constant holds NaN at element ", nan - floats.begin(), " of ",
+                            floats.size(), "; it feeds node '", Printable(source_.name), "'"),
            .file = state_->file,
            .node = value.source.name,
            .op = value.source.op,
@@ -237,8 +238,7 @@ absl::StatusOr<std::vector<ValueRef>> NodeImporter::Fold(absl::string_view op,
   }
   const int64_t work =
       def->work == nullptr ? elements : def->work({node, types, constants}, results);
-  if (bytes > state_->constant_bytes_left || work > kMaxFoldWork ||
-      work > state_->fold_work_left) {
+  if (bytes > state_->constant_bytes_left || work > kMaxFoldWork || work > state_->fold_work_left) {
     return Fail(DiagnosticKind::kModelLimitExceeded,
                 absl::StrCat("computing this constant takes ", bytes, " bytes and about ", work,
                              " steps; allowed are ", state_->constant_bytes_left, " and ",

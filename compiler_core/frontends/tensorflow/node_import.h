@@ -27,8 +27,9 @@ struct ImportValue {
   std::optional<Tensor> constant;
   ValueId id;         // invalid for a constant that no node of our graph uses yet
   NodeSource source;  // who made it
-  // Set where the value is not in the graph yet and may never be: computes it as nodes of the graph.
-  // Part of a SpaceToBatchND group, of which import_dilation.cc makes one dilated convolution.
+  // Set where the value is not in the graph yet and may never be: computes it as nodes of the
+  // graph. Part of a SpaceToBatchND group, of which import_dilation.cc makes one dilated
+  // convolution.
   std::function<absl::StatusOr<std::shared_ptr<ImportValue>>()> compute;
   std::shared_ptr<const DilationGroup> group;
   // A Switch gives its value on one side only; what depends on the other side never runs.

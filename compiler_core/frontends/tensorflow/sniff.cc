@@ -127,8 +127,7 @@ FileGuess GuessFileKind(absl::string_view bytes) {
             "freeze it to a GraphDef first (convert_variables_to_constants)"};
   }
   if (wire.length_delimited[1] == 1 && wire.length_delimited[2] == 1) {
-    return {"a MetaGraphDef (.meta)",
-            "freeze it with its checkpoint to a GraphDef (freeze_graph)"};
+    return {"a MetaGraphDef (.meta)", "freeze it with its checkpoint to a GraphDef (freeze_graph)"};
   }
   return {};
 }

@@ -48,15 +48,13 @@ absl::StatusOr<std::vector<uint8_t>> FromList(const fe::tf::TensorProto& proto, 
                                               const char* list_name, int64_t count,
                                               Convert convert) {
   if (list.size() > count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("tensor has ", list.size(), " values in ", list_name, " for ", count,
-                     " elements"));
+    return absl::InvalidArgumentError(absl::StrCat("tensor has ", list.size(), " values in ",
+                                                   list_name, " for ", count, " elements"));
   }
   if (list.size() == 0) {
     const std::string others = NonEmptyLists(proto);
     if (!others.empty()) {
-      return absl::InvalidArgumentError(absl::StrCat("tensor of type ",
-                                                     DataTypeName(proto.dtype()),
+      return absl::InvalidArgumentError(absl::StrCat("tensor of type ", DataTypeName(proto.dtype()),
                                                      " has its values in ", others, ", not in ",
                                                      list_name));
     }
@@ -85,9 +83,8 @@ absl::StatusOr<std::vector<uint8_t>> FromLists(const fe::tf::TensorProto& p, int
     case fe::tf::DT_HALF:
       return FromList<uint16_t>(p, p.half_val(), "half_val", n);
     case fe::tf::DT_BFLOAT16:
-      return FromList<float>(p, p.half_val(), "half_val", n, [](int32_t v) {
-        return BFloat16ToFloat(static_cast<uint16_t>(v));
-      });
+      return FromList<float>(p, p.half_val(), "half_val", n,
+                             [](int32_t v) { return BFloat16ToFloat(static_cast<uint16_t>(v)); });
     case fe::tf::DT_INT8:
       return FromList<int8_t>(p, p.int_val(), "int_val", n);
     case fe::tf::DT_UINT8:
@@ -169,16 +166,15 @@ absl::StatusOr<Tensor> DecodeTensor(const fe::tf::TensorProto& proto, int64_t ma
   }
   if (proto.tensor_shape().dim_size() > kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat("tensor has ", proto.tensor_shape().dim_size(),
-                                                   " dimensions; allowed are at most ",
-                                                   kMaxRank));
+                                                   " dimensions; allowed are at most ", kMaxRank));
   }
   TensorType type{dtype, {}};
   for (const auto& dim : proto.tensor_shape().dim()) type.shape.push_back(dim.size());
   RETURN_IF_ERROR(CheckShape(type.shape));
   if (type.size_bytes() > max_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "tensor of shape ", ShapeToString(type.shape), " takes ", type.size_bytes(),
-        " bytes; the constants of one model may take ", max_bytes, " more"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("tensor of shape ", ShapeToString(type.shape), " takes ", type.size_bytes(),
+                     " bytes; the constants of one model may take ", max_bytes, " more"));
   }
   const int64_t count = type.element_count();
   if (!proto.tensor_content().empty()) {

@@ -14,8 +14,8 @@ namespace npuc::tf {
 // type, whose last value fills what is missing (an empty list is zeros). DT_DOUBLE stays f64 here;
 // DT_BFLOAT16 becomes f32. `max_bytes` bounds the result and is checked before anything is
 // allocated.
-// Errors: INVALID_ARGUMENT for a shape, a size or a list that does not fit; UNIMPLEMENTED for a type
-// that the IR lacks (strings, complex numbers, resources); RESOURCE_EXHAUSTED above max_bytes.
+// Errors: INVALID_ARGUMENT for a shape, a size or a list that does not fit; UNIMPLEMENTED for a
+// type that the IR lacks (strings, complex numbers, resources); RESOURCE_EXHAUSTED above max_bytes.
 absl::StatusOr<Tensor> DecodeTensor(const fe::tf::TensorProto& proto, int64_t max_bytes);
 
 }  // namespace npuc::tf

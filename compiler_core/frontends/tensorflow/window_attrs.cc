@@ -14,10 +14,10 @@ constexpr int64_t kMaxWindow = int64_t{1} << 20;
 
 absl::Status CheckPositive(NodeImporter& node, absl::string_view name, int64_t value) {
   if (value >= 1 && value <= kMaxWindow) return absl::OkStatus();
-  return node.Fail(DiagnosticKind::kBadAttribute,
-                   absl::StrCat("attribute '", name, "' holds ", value, "; allowed are 1 to ",
-                                kMaxWindow),
-                   "export the model again");
+  return node.Fail(
+      DiagnosticKind::kBadAttribute,
+      absl::StrCat("attribute '", name, "' holds ", value, "; allowed are 1 to ", kMaxWindow),
+      "export the model again");
 }
 
 }  // namespace
@@ -31,10 +31,10 @@ absl::StatusOr<std::array<int64_t, 2>> ReadHw(NodeImporter& node, absl::string_v
     ASSIGN_OR_RETURN(list, node.IntsOr(name, {1, 1, 1, 1}));
   }
   if (list.size() != 4) {
-    return node.Fail(DiagnosticKind::kBadAttribute,
-                     absl::StrCat("attribute '", name, "' has ", list.size(),
-                                  " entries; it must have 4"),
-                     "export the model again");
+    return node.Fail(
+        DiagnosticKind::kBadAttribute,
+        absl::StrCat("attribute '", name, "' has ", list.size(), " entries; it must have 4"),
+        "export the model again");
   }
   const int64_t channels = is_nhwc ? list[3] : list[1];
   if (list[0] != 1 || channels != 1) {
@@ -42,8 +42,8 @@ absl::StatusOr<std::array<int64_t, 2>> ReadHw(NodeImporter& node, absl::string_v
                                       "; its batch and channel entries must be 1"),
                          "rebuild the model without it");
   }
-  const std::array<int64_t, 2> hw = is_nhwc ? std::array<int64_t, 2>{list[1], list[2]}
-                                            : std::array<int64_t, 2>{list[2], list[3]};
+  const std::array<int64_t, 2> hw =
+      is_nhwc ? std::array<int64_t, 2>{list[1], list[2]} : std::array<int64_t, 2>{list[2], list[3]};
   RETURN_IF_ERROR(CheckPositive(node, name, hw[0]));
   RETURN_IF_ERROR(CheckPositive(node, name, hw[1]));
   return hw;
@@ -54,9 +54,9 @@ namespace {
 absl::StatusOr<std::vector<int64_t>> ReadExplicitPads(NodeImporter& node, bool is_nhwc) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> list, node.RequiredInts("explicit_paddings"));
   const size_t h = is_nhwc ? 2 : 4;
-  const bool fits = list.size() == 8 &&
-                    std::all_of(list.begin(), list.end(),
-                                [](int64_t p) { return p >= 0 && p <= kMaxWindow; });
+  const bool fits = list.size() == 8 && std::all_of(list.begin(), list.end(), [](int64_t p) {
+                      return p >= 0 && p <= kMaxWindow;
+                    });
   if (!fits) {
     return node.Fail(DiagnosticKind::kBadAttribute,
                      absl::StrCat("attribute 'explicit_paddings' is ", ShapeToString(list),
