@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "compiler_core/ir/cmd/raw_forms.h"
+
 namespace npuc {
 namespace {
 
@@ -68,6 +70,57 @@ void AddFullyConnectedAccesses(const FullyConnectedCommand& fc, std::vector<Acce
   if (fc.d.present()) out.push_back({OperandRole::kD, fc.d, true, kHalfBytes * n});
 }
 
+// Sizes of a raw command's operands; kUnknown where its words say too little.
+struct RawSizes {
+  int64_t a = Access::kUnknown;
+  int64_t weights = Access::kUnknown;
+  int64_t mask = Access::kUnknown;
+  int64_t d = Access::kUnknown;
+  int64_t work = 0;
+};
+
+RawSizes SizesOf(const RawCommand& raw) {
+  RawSizes sizes;
+  if (raw.opcode == 0x41) {
+    const absl::StatusOr<ConvolutionForm> form = ParseConvolution(raw);
+    if (!form.ok()) return sizes;
+    const int64_t outputs = int64_t{1} * form->out_h * form->out_w * form->out_c;
+    const int64_t taps = int64_t{1} * form->kernel_h * form->kernel_w * form->in_c;
+    sizes.a = kHalfBytes * form->in_h * form->in_w * form->in_c;
+    sizes.d = kHalfBytes * outputs;
+    sizes.work = outputs * taps;
+    sizes.mask = (form->mask_bits + 7) / 8;
+    if (!form->compressed) {
+      sizes.weights = kHalfBytes * (taps * form->out_c + (form->bias ? form->out_c : 0));
+    }
+  } else if (raw.opcode == 0x42) {
+    const absl::StatusOr<DepthwiseForm> form = ParseDepthwise(raw);
+    if (!form.ok()) return sizes;
+    const int64_t channels = int64_t{1} * form->channels * form->multiplier;
+    const int64_t taps = int64_t{1} * form->kernel_h * form->kernel_w;
+    sizes.a = kHalfBytes * form->channels * form->in_h * form->in_w;
+    sizes.d = kHalfBytes * channels * form->out_h * form->out_w;
+    sizes.weights = kHalfBytes * channels * (taps + (form->bias ? 1 : 0));
+    sizes.work = channels * form->out_h * form->out_w * taps;
+  } else {
+    const absl::StatusOr<TransposeForm> form = ParseTranspose(raw);
+    if (!form.ok()) return sizes;
+    sizes.work = int64_t{1} * form->rows * form->columns;
+    sizes.a = sizes.d = kHalfBytes * sizes.work;
+  }
+  return sizes;
+}
+
+void AddRawAccesses(const RawCommand& raw, std::vector<Access>& out) {
+  const RawSizes sizes = SizesOf(raw);
+  if (raw.a.present()) out.push_back({OperandRole::kA, raw.a, false, sizes.a});
+  if (raw.weights.present()) {
+    out.push_back({OperandRole::kCodes, raw.weights, false, sizes.weights});
+  }
+  if (raw.mask.present()) out.push_back({OperandRole::kMask, raw.mask, false, sizes.mask});
+  if (raw.d.present()) out.push_back({OperandRole::kD, raw.d, true, sizes.d});
+}
+
 }  // namespace
 
 std::vector<Access> AccessesOf(const Command& command) {
@@ -77,14 +130,7 @@ std::vector<Access> AccessesOf(const Command& command) {
   } else if (const auto* fc = std::get_if<FullyConnectedCommand>(&command.body)) {
     AddFullyConnectedAccesses(*fc, out);
   } else {
-    const RawCommand& raw = std::get<RawCommand>(command.body);
-    const auto add = [&out](OperandRole role, const Operand& operand, bool writes) {
-      if (operand.present()) out.push_back({role, operand, writes, Access::kUnknown});
-    };
-    add(OperandRole::kA, raw.a, false);
-    add(OperandRole::kCodes, raw.weights, false);
-    add(OperandRole::kMask, raw.mask, false);
-    add(OperandRole::kD, raw.d, true);
+    AddRawAccesses(std::get<RawCommand>(command.body), out);
   }
   return out;
 }
@@ -96,7 +142,7 @@ int64_t WorkOf(const Command& command) {
   if (const auto* fc = std::get_if<FullyConnectedCommand>(&command.body)) {
     return int64_t{1} * fc->n * fc->k;
   }
-  return 0;
+  return SizesOf(std::get<RawCommand>(command.body)).work;
 }
 
 bool HasTwoSources(const VectorCommand& command) {

@@ -19,7 +19,7 @@ struct Access {
   bool writes;
   // Bytes from the operand's start to behind the last byte touched; strides leave gaps in between.
   // kUnknown where the command alone does not tell: the codes of compressed weights (one byte for
-  // each set mask bit), and raw commands.
+  // each set mask bit), and raw commands whose words are not all known.
   int64_t size_bytes;
   static constexpr int64_t kUnknown = -1;
 };
@@ -27,8 +27,8 @@ struct Access {
 // The operands that are present, reads before writes. Pure; any field values are accepted.
 std::vector<Access> AccessesOf(const Command& command);
 
-// Elements that the command computes, counting each multiply-add of a fully connected command; 0
-// for raw commands. At most 2^34.
+// Elements that the command computes, counting each multiply-add of matrix and convolution
+// commands; 0 for raw commands that are not understood. At most 2^57.
 int64_t WorkOf(const Command& command);
 
 // Whether the command has two sources walked together (kinds 4, 5 and 8), also where one of them

@@ -139,6 +139,12 @@ std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const
     CheckVectorFields(*v, problems);
   } else if (const auto* fc = std::get_if<FullyConnectedCommand>(&command.body)) {
     CheckFullyConnected(*fc, problems);
+  } else {
+    const RawCommand& raw = std::get<RawCommand>(command.body);
+    CheckPresence("a", raw.a, true, problems);
+    CheckPresence("d", raw.d, true, problems);
+    CheckPresence("weights", raw.weights, raw.opcode != 0x43, problems);
+    if (raw.opcode != 0x41) CheckPresence("mask", raw.mask, false, problems);
   }
   for (const Access& access : AccessesOf(command)) CheckAccess(buffers, access, problems);
   return problems;

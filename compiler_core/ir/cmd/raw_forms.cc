@@ -1,0 +1,165 @@
+#include "compiler_core/ir/cmd/raw_forms.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+constexpr size_t kConvolutionWords = 14;
+constexpr size_t kDepthwiseWords = 11;
+constexpr size_t kTransposeWords = 5;
+
+absl::Status WrongWord(const RawCommand& command, size_t word, absl::string_view expected) {
+  return absl::InvalidArgumentError(absl::StrFormat("opcode 0x%02x: payload word +%u is 0x%08x; %s",
+                                                    command.opcode, 4 * word, command.words[word],
+                                                    expected));
+}
+
+absl::Status CheckWords(const RawCommand& command, size_t count) {
+  if (command.words.size() == count) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrFormat("opcode 0x%02x with %u payload words; has %u",
+                                                    command.opcode, command.words.size(), count));
+}
+
+absl::Status CheckWord(const RawCommand& command, size_t word, uint32_t expected) {
+  if (command.words[word] == expected) return absl::OkStatus();
+  return WrongWord(command, word, absl::StrFormat("known is 0x%08x", expected));
+}
+
+uint32_t Blocks(uint32_t extent) { return (extent + 31) / 32; }
+uint32_t LastBlock(uint32_t extent) { return extent - 32 * (Blocks(extent) - 1); }
+
+// Width of the last block, height of the last block, counts of blocks: as in opcode 0x40.
+uint32_t BlockWord(uint32_t columns, uint32_t rows) {
+  return Blocks(rows) << 24 | Blocks(columns) << 16 | LastBlock(rows) << 8 | LastBlock(columns);
+}
+
+int Low(uint32_t word) { return static_cast<int>(word & 0xffff); }
+int High(uint32_t word) { return static_cast<int>(word >> 16); }
+int Nibble(uint32_t word, int index) { return static_cast<int>(word >> (4 * index) & 15); }
+
+// 1 to 8160: what the 8-bit block counts can say.
+bool BlockExtent(int extent) { return extent >= 1 && extent <= 32 * 255; }
+
+// Elements that one slot can hold: no operand is larger.
+constexpr int64_t kMaxOperandElements = int64_t{1} << 27;
+bool OperandFits(int64_t a, int64_t b, int64_t c) { return a * b * c <= kMaxOperandElements; }
+
+constexpr uint32_t kConvolutionBias = 0x00800000u;
+constexpr uint32_t kDepthwiseBias = 0x80000000u;
+
+}  // namespace
+
+absl::StatusOr<ConvolutionForm> ParseConvolution(const RawCommand& command) {
+  RETURN_IF_ERROR(CheckWords(command, kConvolutionWords));
+  const std::vector<uint32_t>& w = command.words;
+  ConvolutionForm form;
+  form.out_c = Low(w[5]);
+  form.in_c = High(w[5]);
+  if (!BlockExtent(form.out_c) || !BlockExtent(form.in_c)) {
+    return WrongWord(command, 5, "channels are 1 to 8160");
+  }
+  RETURN_IF_ERROR(CheckWord(command, 3, 0));
+  RETURN_IF_ERROR(CheckWord(
+      command, 6, BlockWord(static_cast<uint32_t>(form.out_c), static_cast<uint32_t>(form.in_c))));
+  form.in_w = Low(w[7]);
+  form.in_h = High(w[7]);
+  form.kernel_w = Nibble(w[8], 0);
+  form.kernel_h = Nibble(w[8], 1);
+  form.bias = (w[8] & kConvolutionBias) != 0;
+  if ((w[8] & ~(kConvolutionBias | 0xffu)) != 0x01001100u || form.kernel_w == 0 ||
+      form.kernel_h == 0) {
+    return WrongWord(command, 8, "known is 0x010011KK or 0x018011KK, KK the kernel's sides");
+  }
+  form.pad_left = Nibble(w[9], 0);
+  form.stride_w = Nibble(w[9], 6);
+  form.stride_h = Nibble(w[9], 7);
+  if ((w[9] & 0x00ffff00u) != 0 || Nibble(w[9], 1) != form.pad_left || form.stride_w == 0 ||
+      form.stride_h == 0) {
+    return WrongWord(command, 9, "known is 0xSS0000PP, SS strides, PP equal pads left and right");
+  }
+  form.out_w = Low(w[10]);
+  form.out_h = High(w[10]);
+  const int padded_w = form.in_w + 2 * form.pad_left;
+  if (padded_w < form.kernel_w || form.in_h < form.kernel_h ||
+      form.out_w != (padded_w - form.kernel_w) / form.stride_w + 1 ||
+      form.out_h != (form.in_h - form.kernel_h) / form.stride_h + 1) {
+    return WrongWord(command, 10, "input size, kernel, stride and padding imply another size");
+  }
+  if (!OperandFits(form.in_h, form.in_w, form.in_c) ||
+      !OperandFits(form.out_h, form.out_w, form.out_c)) {
+    return WrongWord(command, 10, "an operand is larger than a slot");
+  }
+  RETURN_IF_ERROR(CheckWord(command, 11, 0));
+  form.min = static_cast<uint16_t>(Low(w[12]));
+  form.step = static_cast<uint16_t>(High(w[12]));
+  form.compressed = command.mask.present();
+  if (!form.compressed) {
+    RETURN_IF_ERROR(CheckWord(command, 12, 0));
+    RETURN_IF_ERROR(CheckWord(command, 13, 0));
+    return form;
+  }
+  const int64_t columns = 32 * int64_t{Blocks(static_cast<uint32_t>(form.out_c))};
+  const int64_t rows = 32 * int64_t{Blocks(static_cast<uint32_t>(form.in_c))};
+  form.mask_bits = form.kernel_h * form.kernel_w * rows * columns + (form.bias ? columns : 0);
+  if (form.mask_bits > 0xffff || w[13] != (0x80000000u | static_cast<uint32_t>(form.mask_bits))) {
+    return WrongWord(command, 13, absl::StrCat("the mask has ", form.mask_bits, " bits"));
+  }
+  return form;
+}
+
+absl::StatusOr<DepthwiseForm> ParseDepthwise(const RawCommand& command) {
+  RETURN_IF_ERROR(CheckWords(command, kDepthwiseWords));
+  const std::vector<uint32_t>& w = command.words;
+  DepthwiseForm form;
+  RETURN_IF_ERROR(CheckWord(command, 3, 0));
+  form.in_w = Low(w[7]);
+  form.in_h = High(w[7]);
+  form.bias = (w[8] & kDepthwiseBias) != 0;
+  form.channels = Low(w[8]);
+  if ((w[8] >> 16 & 0x7fff) != 1 || form.channels == 0) {
+    return WrongWord(command, 8, "known is 0x0001CCCC or 0x8001CCCC, CCCC the channels");
+  }
+  form.out_w = Low(w[9]);
+  form.out_h = High(w[9]);
+  form.stride_w = Nibble(w[10], 0);
+  form.stride_h = Nibble(w[10], 1);
+  form.kernel_w = Nibble(w[10], 2);
+  form.kernel_h = Nibble(w[10], 3);
+  form.multiplier = High(w[10]);
+  if (form.stride_w == 0 || form.stride_h == 0 || form.kernel_w == 0 || form.kernel_h == 0 ||
+      form.multiplier == 0 || (form.multiplier > 1 && form.channels > 1)) {
+    return WrongWord(command, 10,
+                     "known are one channel with any multiplier, and any channels with "
+                     "multiplier 1, with kernel and stride sides of 1 to 15");
+  }
+  if (form.in_w < form.kernel_w || form.in_h < form.kernel_h ||
+      form.out_w != (form.in_w - form.kernel_w) / form.stride_w + 1 ||
+      form.out_h != (form.in_h - form.kernel_h) / form.stride_h + 1) {
+    return WrongWord(command, 9, "input size, kernel and stride imply another output size");
+  }
+  if (!OperandFits(form.in_h, form.in_w, form.channels) ||
+      !OperandFits(form.out_h, form.out_w, int64_t{1} * form.channels * form.multiplier)) {
+    return WrongWord(command, 9, "an operand is larger than a slot");
+  }
+  return form;
+}
+
+absl::StatusOr<TransposeForm> ParseTranspose(const RawCommand& command) {
+  RETURN_IF_ERROR(CheckWords(command, kTransposeWords));
+  TransposeForm form;
+  form.columns = Low(command.words[4]);
+  form.rows = High(command.words[4]);
+  if (!BlockExtent(form.columns) || !BlockExtent(form.rows)) {
+    return WrongWord(command, 4, "rows and columns are 1 to 8160");
+  }
+  RETURN_IF_ERROR(CheckWord(command, 2, 1));
+  RETURN_IF_ERROR(
+      CheckWord(command, 3,
+                BlockWord(static_cast<uint32_t>(form.columns), static_cast<uint32_t>(form.rows))));
+  return form;
+}
+
+}  // namespace npuc
