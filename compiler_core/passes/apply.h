@@ -7,15 +7,15 @@
 namespace npuc {
 
 // The passes of passes.h without their check of the operand: RunPasses checks once and then chains
-// these. The graph must have passed VerifyGraph.
-Graph ApplyConstantFold(const Graph& graph, FoldBudget& budget);
-Graph ApplyDeadCode(const Graph& graph);
-Graph ApplyRemoveIdentity(const Graph& graph);
-Graph ApplyCse(const Graph& graph);
-Graph ApplyCanonicalize(const Graph& graph);
-Graph ApplyRewriteSoftmax(const Graph& graph);
-Graph ApplyRewriteBatchNorm(const Graph& graph);
-Graph ApplyFuseBatchNorm(const Graph& graph);
+// these, moving the graph along. The graph must have passed VerifyGraph.
+Graph ApplyConstantFold(Graph graph, FoldBudget& budget);
+Graph ApplyDeadCode(Graph graph);
+Graph ApplyRemoveIdentity(Graph graph);
+Graph ApplyCse(Graph graph);
+Graph ApplyCanonicalize(Graph graph);
+Graph ApplyRewriteSoftmax(Graph graph);
+Graph ApplyRewriteBatchNorm(Graph graph);
+Graph ApplyFuseBatchNorm(Graph graph);
 
 }  // namespace npuc
 

@@ -125,37 +125,38 @@ std::optional<ValueId> FuseInto(Graph& graph, const UseTracker& uses, const Node
 
 }  // namespace
 
-Graph ApplyFuseBatchNorm(const Graph& graph) {
-  Rewriter rewriter(graph);
+Graph ApplyFuseBatchNorm(Graph graph) {
   UseTracker uses(graph);
-  for (const Node& old_node : graph.nodes()) {
-    const Node node = rewriter.Mapped(old_node);
+  Rewriter rewriter(std::move(graph));
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    Node node = rewriter.Take(i);
+    const std::vector<ValueId> old_outputs = node.outputs;
     std::optional<ValueId> fused;
     if (node.op == "BatchNorm") {
-      fused = FuseInto(rewriter.graph(), uses, node, graph.type(old_node.outputs[0]));
+      fused = FuseInto(rewriter.graph(), uses, node, rewriter.type(old_outputs[0]));
     }
     if (fused.has_value()) {
-      rewriter.Replace(old_node.outputs[0], *fused);
+      rewriter.Replace(node, *fused);
     } else {
-      rewriter.Append(old_node, node);
+      rewriter.Append(std::move(node));
     }
-    for (const ValueId output : old_node.outputs) uses.Note(rewriter.Map(output), output);
+    for (const ValueId output : old_outputs) uses.Note(rewriter.Map(output), output);
   }
   return rewriter.Finish();
 }
 
-Graph ApplyRewriteBatchNorm(const Graph& graph) {
-  Rewriter rewriter(graph);
-  for (const Node& old_node : graph.nodes()) {
-    const Node node = rewriter.Mapped(old_node);
+Graph ApplyRewriteBatchNorm(Graph graph) {
+  Rewriter rewriter(std::move(graph));
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    Node node = rewriter.Take(i);
     Graph& out = rewriter.graph();
     std::optional<Affine> affine;
     if (node.op == "BatchNorm") affine = AffineOf(out, node);
     if (!affine.has_value()) {
-      rewriter.Append(old_node, node);
+      rewriter.Append(std::move(node));
       continue;
     }
-    const TensorType& type = graph.type(old_node.outputs[0]);
+    const TensorType type = rewriter.type(node.outputs[0]);
     const auto constant = [&](const std::vector<double>& values, absl::string_view suffix) {
       return out.AddConst(Rounded(type.dtype, {type.shape.back()}, values),
                           DerivedSource(node.source, suffix));
@@ -164,8 +165,7 @@ Graph ApplyRewriteBatchNorm(const Graph& graph) {
     const ValueId scaled =
         out.AddValue("Mul", {node.inputs[0], factor}, {}, type, DerivedSource(node.source, "mul"));
     const ValueId offset = constant(affine->offset, "offset");
-    rewriter.Replace(old_node.outputs[0],
-                     out.AddValue("Add", {scaled, offset}, {}, type, node.source));
+    rewriter.Replace(node, out.AddValue("Add", {scaled, offset}, {}, type, node.source));
   }
   return rewriter.Finish();
 }

@@ -215,16 +215,16 @@ std::optional<ValueId> Simplify(const Rule& rule) {
 
 }  // namespace
 
-Graph ApplyCanonicalize(const Graph& graph) {
-  Rewriter rewriter(graph);
-  for (const Node& old_node : graph.nodes()) {
-    Node node = rewriter.Mapped(old_node);
+Graph ApplyCanonicalize(Graph graph) {
+  Rewriter rewriter(std::move(graph));
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    Node node = rewriter.Take(i);
     const std::optional<ValueId> value =
-        Simplify({rewriter.graph(), graph.type(old_node.outputs[0]), node});
+        Simplify({rewriter.graph(), rewriter.type(node.outputs[0]), node});
     if (value.has_value()) {
-      rewriter.Replace(old_node.outputs[0], *value);
+      rewriter.Replace(node, *value);
     } else {
-      rewriter.Append(old_node, std::move(node));
+      rewriter.Append(std::move(node));
     }
   }
   return rewriter.Finish();

@@ -7,25 +7,36 @@
 
 namespace npuc {
 
-Graph ApplyConstantFold(const Graph& graph, FoldBudget& budget) {
-  Rewriter rewriter(graph);
-  for (const Node& old_node : graph.nodes()) {
-    if (old_node.inputs.empty()) {
-      rewriter.Copy(old_node);
-      continue;
-    }
-    Node node = rewriter.Mapped(old_node);
-    std::vector<TensorType> types;
-    for (const ValueId output : old_node.outputs) types.push_back(graph.type(output));
-    std::optional<std::vector<Tensor>> folded = FoldNode(rewriter.graph(), node, types, budget);
+namespace {
+
+// The values of a node whose operands are all constants, within the budget.
+std::optional<std::vector<Tensor>> Fold(const Rewriter& rewriter, const Graph& graph,
+                                        const Node& node, FoldBudget& budget) {
+  if (node.inputs.empty()) return std::nullopt;
+  for (const ValueId input : node.inputs) {
+    if (graph.ConstantOf(input) == nullptr) return std::nullopt;
+  }
+  // The node's outputs are values of the old graph; the folder looks at the new one.
+  const Node bare{node.op, node.inputs, {}, node.attrs, node.source};
+  std::vector<TensorType> types;
+  for (const ValueId output : node.outputs) types.push_back(rewriter.type(output));
+  return FoldNode(graph, bare, types, budget);
+}
+
+}  // namespace
+
+Graph ApplyConstantFold(Graph graph, FoldBudget& budget) {
+  Rewriter rewriter(std::move(graph));
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    Node node = rewriter.Take(i);
+    std::optional<std::vector<Tensor>> folded = Fold(rewriter, rewriter.graph(), node, budget);
     if (!folded.has_value()) {
-      rewriter.Append(old_node, std::move(node));
+      rewriter.Append(std::move(node));
       continue;
     }
     const NodeSource source = FoldedSource(rewriter.graph(), node);
-    for (size_t i = 0; i < folded->size(); ++i) {
-      rewriter.Replace(old_node.outputs[i],
-                       rewriter.graph().AddConst(std::move((*folded)[i]), source));
+    for (size_t k = 0; k < folded->size(); ++k) {
+      rewriter.Set(node.outputs[k], rewriter.graph().AddConst(std::move((*folded)[k]), source));
     }
   }
   return rewriter.Finish();

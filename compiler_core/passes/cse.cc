@@ -49,11 +49,12 @@ struct AttrAppender {
 };
 
 // Equal keys: the nodes compute the same.
-std::string KeyOf(const Graph& old, const Node& old_node, const Node& node) {
+std::string KeyOf(const Rewriter& rewriter, const Node& node) {
   std::string key;
+  key.reserve(128);
   AppendBytes(node.op.data(), node.op.size(), key);
   AppendBytes(node.inputs.data(), node.inputs.size() * sizeof(ValueId), key);
-  for (const ValueId output : old_node.outputs) AppendType(old.type(output), key);
+  for (const ValueId output : node.outputs) AppendType(rewriter.type(output), key);
   for (const auto& [name, value] : node.attrs) {
     AppendBytes(name.data(), name.size(), key);
     AppendItem(value.index(), key);
@@ -106,35 +107,40 @@ class ConstantPool {
 
 }  // namespace
 
-Graph ApplyCse(const Graph& graph) {
-  Rewriter rewriter(graph);
+Graph ApplyCse(Graph graph) {
+  Rewriter rewriter(std::move(graph));
   ConstantPool constants;
   absl::flat_hash_map<std::string, NodeId> computed;
-  for (const Node& old_node : graph.nodes()) {
-    if (old_node.op == "Placeholder") {
-      rewriter.Copy(old_node);
+  computed.reserve(rewriter.old().node_count());
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    Node node = rewriter.Take(i);
+    if (node.op == "Placeholder") {
+      rewriter.Append(std::move(node));
       continue;
     }
-    if (old_node.op == "Const") {
+    if (node.op == "Const") {
       const ValueId next(rewriter.graph().value_count());
-      const ValueId same = constants.FindOrAdd(*graph.ConstantOf(old_node.outputs[0]), next);
+      const ValueId same =
+          constants.FindOrAdd(std::get<Tensor>(node.attrs.find("value")->second), next);
       if (same.valid()) {
-        rewriter.Replace(old_node.outputs[0], same);
+        rewriter.Replace(node, same);
       } else {
-        rewriter.Copy(old_node);
+        rewriter.Append(std::move(node));
       }
       continue;
     }
-    Node node = rewriter.Mapped(old_node);
     const auto [it, added] =
-        computed.try_emplace(KeyOf(graph, old_node, node), NodeId(rewriter.graph().node_count()));
+        computed.try_emplace(KeyOf(rewriter, node), NodeId(rewriter.graph().node_count()));
     if (added) {
-      rewriter.Append(old_node, std::move(node));
+      rewriter.Append(std::move(node));
       continue;
     }
-    for (size_t i = 0; i < old_node.outputs.size(); ++i) {
-      rewriter.Replace(old_node.outputs[i], rewriter.graph().node(it->second).outputs[i]);
+    const std::vector<ValueId>& first = rewriter.graph().node(it->second).outputs;
+    if (first.size() == 1) {
+      rewriter.Replace(node, first[0]);
+      continue;
     }
+    for (size_t k = 0; k < first.size(); ++k) rewriter.Set(node.outputs[k], first[k]);
   }
   return rewriter.Finish();
 }

@@ -1,3 +1,4 @@
+#include <utility>
 #include <vector>
 
 #include "compiler_core/passes/apply.h"
@@ -5,7 +6,7 @@
 
 namespace npuc {
 
-Graph ApplyDeadCode(const Graph& graph) {
+Graph ApplyDeadCode(Graph graph) {
   std::vector<bool> live(graph.node_count(), false);
   for (const GraphOutput& output : graph.outputs()) {
     live[graph.value(output.value).def.value()] = true;
@@ -17,10 +18,11 @@ Graph ApplyDeadCode(const Graph& graph) {
       live[graph.value(input).def.value()] = true;
     }
   }
-  Rewriter rewriter(graph);
-  for (int i = 0; i < graph.node_count(); ++i) {
-    const Node& node = graph.nodes()[i];
-    if (live[i] || node.op == "Placeholder") rewriter.Copy(node);
+  Rewriter rewriter(std::move(graph));
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    if (live[i] || rewriter.old().nodes()[i].op == "Placeholder") {
+      rewriter.Append(rewriter.Take(i));
+    }
   }
   return rewriter.Finish();
 }

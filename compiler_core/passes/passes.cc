@@ -9,18 +9,18 @@
 namespace npuc {
 namespace {
 
-absl::StatusOr<Graph> Checked(const Graph& graph, Graph (*apply)(const Graph&)) {
+absl::StatusOr<Graph> Checked(const Graph& graph, Graph (*apply)(Graph)) {
   RETURN_IF_ERROR(VerifyGraph(graph));
   return apply(graph);
 }
 
 // One round of the passes that clean up after the rewrites and each other.
-Graph CleanUp(const Graph& graph, FoldBudget& budget) {
-  Graph next = ApplyConstantFold(graph, budget);
-  next = ApplyCanonicalize(next);    // before RemoveIdentity: it leaves some Identity nodes
-  next = ApplyRemoveIdentity(next);  // before Cse: so that it sees through them
-  next = ApplyCse(next);
-  return ApplyDeadCode(next);
+Graph CleanUp(Graph graph, FoldBudget& budget) {
+  graph = ApplyConstantFold(std::move(graph), budget);
+  graph = ApplyCanonicalize(std::move(graph));    // before RemoveIdentity: it makes Reshapes
+  graph = ApplyRemoveIdentity(std::move(graph));  // before Cse: so that it sees through them
+  graph = ApplyCse(std::move(graph));
+  return ApplyDeadCode(std::move(graph));
 }
 
 }  // namespace
@@ -51,15 +51,18 @@ absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) 
   RETURN_IF_ERROR(VerifyGraph(graph));
   FoldBudget budget = options.fold_budget;
   Graph current = ApplyDeadCode(graph);  // first: what nobody needs costs no folding
-  current = CleanUp(current, budget);    // before the rewrites: they look for constant operands
-  if (options.fuse_batch_norm) current = ApplyFuseBatchNorm(current);
-  if (options.rewrite_batch_norm) current = ApplyRewriteBatchNorm(current);  // what was not fused
-  if (options.rewrite_softmax) current = ApplyRewriteSoftmax(current);
+  // Before the rewrites: they look for constant operands.
+  current = CleanUp(std::move(current), budget);
+  if (options.fuse_batch_norm) current = ApplyFuseBatchNorm(std::move(current));
+  // What was not fused.
+  if (options.rewrite_batch_norm) current = ApplyRewriteBatchNorm(std::move(current));
+  if (options.rewrite_softmax) current = ApplyRewriteSoftmax(std::move(current));
+  uint64_t fingerprint = Fingerprint(current);
   for (int round = 0; round < options.max_rounds; ++round) {
-    Graph next = CleanUp(current, budget);
-    const bool settled = SameGraph(current, next);
-    current = std::move(next);
-    if (settled) break;
+    current = CleanUp(std::move(current), budget);
+    const uint64_t next = Fingerprint(current);
+    if (next == fingerprint) break;
+    fingerprint = next;
   }
   RETURN_IF_ERROR(VerifyGraph(current));
   return current;

@@ -52,8 +52,8 @@ struct PassOptions {
   bool fuse_batch_norm = false;  // FUSE_BN
   bool rewrite_batch_norm = true;
   bool rewrite_softmax = true;
-  FoldBudget fold_budget;  // of all rounds together
-  int max_rounds = 16;     // of the clean-up passes; they settle within three on real models
+  FoldBudget fold_budget = {};  // of all rounds together
+  int max_rounds = 16;          // of the clean-up passes; they settle within three on real models
 };
 // All passes in their order, the clean-up ones repeated until the graph stays the same. Running it
 // on its own result changes nothing.

@@ -50,19 +50,19 @@ bool IsIdentity(const Graph& graph, const Node& node, const TensorType& result) 
 
 }  // namespace
 
-Graph ApplyRemoveIdentity(const Graph& graph) {
-  Rewriter rewriter(graph);
-  for (const Node& old_node : graph.nodes()) {
-    Node node = rewriter.Mapped(old_node);
+Graph ApplyRemoveIdentity(Graph graph) {
+  Rewriter rewriter(std::move(graph));
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    Node node = rewriter.Take(i);
     if (node.op == "Reshape") {
       const Node& operand = rewriter.graph().def(node.inputs[0]);
       if (operand.op == "Reshape") node.inputs = operand.inputs;
     }
-    if (old_node.outputs.size() == 1 &&
-        IsIdentity(rewriter.graph(), node, graph.type(old_node.outputs[0]))) {
-      rewriter.Replace(old_node.outputs[0], node.inputs[0]);
+    if (node.outputs.size() == 1 &&
+        IsIdentity(rewriter.graph(), node, rewriter.type(node.outputs[0]))) {
+      rewriter.Replace(node, node.inputs[0]);
     } else {
-      rewriter.Append(old_node, std::move(node));
+      rewriter.Append(std::move(node));
     }
   }
   return rewriter.Finish();

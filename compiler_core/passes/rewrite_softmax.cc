@@ -30,17 +30,16 @@ ValueId Expand(Graph& graph, const Node& node, const TensorType& type, bool log)
 
 }  // namespace
 
-Graph ApplyRewriteSoftmax(const Graph& graph) {
-  Rewriter rewriter(graph);
-  for (const Node& old_node : graph.nodes()) {
-    const bool log = old_node.op == "LogSoftmax";
-    if (!log && old_node.op != "Softmax") {
-      rewriter.Copy(old_node);
+Graph ApplyRewriteSoftmax(Graph graph) {
+  Rewriter rewriter(std::move(graph));
+  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+    Node node = rewriter.Take(i);
+    const bool log = node.op == "LogSoftmax";
+    if (!log && node.op != "Softmax") {
+      rewriter.Append(std::move(node));
       continue;
     }
-    const Node node = rewriter.Mapped(old_node);
-    rewriter.Replace(old_node.outputs[0],
-                     Expand(rewriter.graph(), node, graph.type(old_node.outputs[0]), log));
+    rewriter.Replace(node, Expand(rewriter.graph(), node, rewriter.type(node.outputs[0]), log));
   }
   return rewriter.Finish();
 }

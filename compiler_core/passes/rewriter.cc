@@ -1,14 +1,17 @@
 #include "compiler_core/passes/rewriter.h"
 
 #include <utility>
+#include <variant>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
 
-Rewriter::Rewriter(const Graph& old) : old_(old), map_(old.value_count()) {
-  graph_.set_name(old.name());
+Rewriter::Rewriter(Graph old) : old_(std::move(old)), map_(old_.value_count()) {
+  graph_.set_name(old_.name());
+  graph_.Reserve(old_.node_count(), old_.value_count());
 }
 
 ValueId Rewriter::Map(ValueId old_value) const {
@@ -17,30 +20,31 @@ ValueId Rewriter::Map(ValueId old_value) const {
   return value;
 }
 
-Node Rewriter::Mapped(const Node& old_node) const {
-  Node node{old_node.op, {}, {}, old_node.attrs, old_node.source};
-  node.inputs.reserve(old_node.inputs.size());
-  for (const ValueId input : old_node.inputs) node.inputs.push_back(Map(input));
+Node Rewriter::Take(int index) {
+  Node node = old_.TakeNode(NodeId(index));
+  for (ValueId& input : node.inputs) input = Map(input);
   return node;
 }
 
-void Rewriter::Append(const Node& old_node, Node node) {
+void Rewriter::Append(Node node) {
   std::vector<TensorType> types;
-  types.reserve(old_node.outputs.size());
-  for (const ValueId output : old_node.outputs) types.push_back(old_.type(output));
+  types.reserve(node.outputs.size());
+  for (const ValueId output : node.outputs) types.push_back(old_.TakeType(output));
   const NodeId id = graph_.AddNode(std::move(node.op), std::move(node.inputs),
                                    std::move(node.attrs), std::move(types), std::move(node.source));
   const std::vector<ValueId>& outputs = graph_.node(id).outputs;
-  for (size_t i = 0; i < outputs.size(); ++i) map_[old_node.outputs[i].value()] = outputs[i];
+  for (size_t i = 0; i < outputs.size(); ++i) Set(node.outputs[i], outputs[i]);
 }
 
-void Rewriter::Replace(ValueId old_value, ValueId value) {
-  map_[old_value.value()] = value;
-  const NodeSource& source = old_.def(old_value).source;
-  if (graph_.def(value).source.name.empty() && !source.name.empty()) {
-    graph_.set_source(graph_.value(value).def, source);
+void Rewriter::Replace(const Node& node, ValueId value) {
+  NPUC_CHECK(node.outputs.size() == 1);
+  Set(node.outputs[0], value);
+  if (graph_.def(value).source.name.empty() && !node.source.name.empty()) {
+    graph_.set_source(graph_.value(value).def, node.source);
   }
 }
+
+void Rewriter::Set(ValueId old_value, ValueId value) { map_[old_value.value()] = value; }
 
 Graph Rewriter::Finish() {
   for (const GraphOutput& output : old_.outputs()) {
@@ -69,6 +73,35 @@ bool SameGraph(const Graph& a, const Graph& b) {
     if (a.outputs()[i].value != b.outputs()[i].value) return false;
   }
   return true;
+}
+
+namespace {
+
+struct AttrHasher {
+  size_t operator()(const Tensor& tensor) const {
+    return absl::HashOf(tensor.dtype(), tensor.shape(), tensor.bytes().data());
+  }
+  template <typename T>
+  size_t operator()(const T& value) const {
+    return absl::HashOf(value);
+  }
+};
+
+}  // namespace
+
+uint64_t Fingerprint(const Graph& graph) {
+  uint64_t state = absl::HashOf(graph.node_count(), graph.value_count());
+  for (const Node& node : graph.nodes()) {
+    state = absl::HashOf(state, node.op, node.inputs, node.outputs, node.source.name);
+    for (const auto& [name, value] : node.attrs) {
+      state = absl::HashOf(state, name, value.index(), std::visit(AttrHasher(), value));
+    }
+    for (const ValueId output : node.outputs) {
+      state = absl::HashOf(state, graph.type(output).dtype, graph.type(output).shape);
+    }
+  }
+  for (const GraphOutput& output : graph.outputs()) state = absl::HashOf(state, output.value);
+  return state;
 }
 
 NodeSource DerivedSource(const NodeSource& source, absl::string_view suffix) {

@@ -1,37 +1,44 @@
 #ifndef NPUC_COMPILER_CORE_PASSES_REWRITER_H_
 #define NPUC_COMPILER_CORE_PASSES_REWRITER_H_
 
-#include <string>
+#include <cstdint>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
 
 // Builds a pass's new graph from its old one, node by node in order, keeping for every old value
-// the new one that stands for it. The old graph must outlive it. Not thread-safe.
+// the new one that stands for it. It takes the old graph apart as it goes, so that what stays the
+// same is moved, not copied. Not thread-safe.
 class Rewriter {
  public:
-  explicit Rewriter(const Graph& old);
+  explicit Rewriter(Graph old);
 
   const Graph& old() const { return old_; }
   Graph& graph() { return graph_; }
 
   // The new value of an old one. CHECKs that it has one.
   ValueId Map(ValueId old_value) const;
-  // The node with operands of the new graph, not yet added to it.
-  Node Mapped(const Node& old_node) const;
-  // Adds the node to the new graph in place of old_node, with old_node's result types.
-  void Append(const Node& old_node, Node node);
-  void Copy(const Node& old_node) { Append(old_node, Mapped(old_node)); }
-  // From here on `value` stands for the old value. A node without a name takes the old one's.
-  void Replace(ValueId old_value, ValueId value);
+  // The old node `index`, moved out, with operands of the new graph; its outputs are still the old
+  // values. Once a node; Append or Replace must follow for every output.
+  Node Take(int index);
+  // The recorded type of an old value that was not appended yet.
+  const TensorType& type(ValueId old_value) const { return old_.type(old_value); }
+  // Adds a taken node, changed or not, to the new graph; its results have the old ones' types.
+  void Append(Node node);
+  // From here on `value` stands for the only result of a taken node. Where value's node has no
+  // name, it takes this node's.
+  void Replace(const Node& node, ValueId value);
+  // From here on `value` stands for the old value.
+  void Set(ValueId old_value, ValueId value);
 
   // The new graph, with the old one's name and outputs. Every output must have been mapped.
   Graph Finish();
 
  private:
-  const Graph& old_;
+  Graph old_;
   Graph graph_;
   std::vector<ValueId> map_;  // by old value id
 };
@@ -39,6 +46,10 @@ class Rewriter {
 // Whether both graphs have the same nodes, types and outputs. Linear; constants that share their
 // bytes are not read.
 bool SameGraph(const Graph& a, const Graph& b);
+
+// A number that differs, but for a chance of 2^-64, where SameGraph of graphs that share their
+// constants would tell them apart. Good within one process only.
+uint64_t Fingerprint(const Graph& graph);
 
 // Name and type for a node that a rewrite adds beside the one that keeps the name.
 NodeSource DerivedSource(const NodeSource& source, absl::string_view suffix);

@@ -168,6 +168,23 @@ void Graph::set_source(NodeId id, NodeSource source) {
   nodes_[id.value()].source = std::move(source);
 }
 
+void Graph::Reserve(int node_count, int value_count) {
+  nodes_.reserve(node_count);
+  values_.reserve(value_count);
+}
+
+Node Graph::TakeNode(NodeId id) {
+  NPUC_CHECK(id.valid() && id.value() < node_count());
+  Node& node = nodes_[id.value()];
+  return {std::move(node.op), std::move(node.inputs), node.outputs, std::move(node.attrs),
+          std::move(node.source)};
+}
+
+TensorType Graph::TakeType(ValueId id) {
+  NPUC_CHECK(id.valid() && id.value() < value_count());
+  return std::move(values_[id.value()].type);
+}
+
 const Node& Graph::node(NodeId id) const {
   NPUC_CHECK(id.valid() && id.value() < node_count());
   return nodes_[id.value()];

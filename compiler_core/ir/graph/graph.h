@@ -63,6 +63,11 @@ class Graph {
   ValueId AddInput(std::string name, TensorType type);
   void AddOutput(GraphOutput output);
   void set_source(NodeId id, NodeSource source);
+  void Reserve(int node_count, int value_count);
+  // For a pass that consumes its graph: the node or type, moved out. What stays behind is valid but
+  // unspecified, but for a node's outputs and a value's node, which stay.
+  Node TakeNode(NodeId id);
+  TensorType TakeType(ValueId id);
 
   int node_count() const { return static_cast<int>(nodes_.size()); }
   int value_count() const { return static_cast<int>(values_.size()); }
