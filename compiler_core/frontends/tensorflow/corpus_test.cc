@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "compiler_core/frontends/tensorflow/testing.h"
+#include "compiler_core/frontends/tensorflow/test_util.h"
 #include "gtest/gtest.h"
 
 namespace npuc::tf {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "compiler_core/frontends/tensorflow/testing.h"
+#include "compiler_core/frontends/tensorflow/test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "npuc/fe/tf/graph.pb.h"

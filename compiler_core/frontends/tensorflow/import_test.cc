@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "compiler_core/frontends/tensorflow/testing.h"
+#include "compiler_core/frontends/tensorflow/test_util.h"
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/op.h"
 #include "gmock/gmock.h"

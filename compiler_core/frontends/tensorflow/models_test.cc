@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler_core/frontends/tensorflow/import.h"
-#include "compiler_core/frontends/tensorflow/testing.h"
+#include "compiler_core/frontends/tensorflow/test_util.h"
 #include "gtest/gtest.h"
 
 namespace npuc::tf {
@@ -55,8 +55,8 @@ TEST(ModelsTest, PublishedModelsImport) {
           std::chrono::steady_clock::now() - start;
       best_ms = std::min(best_ms, took.count());
     }
-    std::printf("%-45s %7zu bytes  %3d nodes  %.3f ms\n", model.path.c_str(), bytes.size(),
-                result.graph->node_count(), best_ms);
+    std::fprintf(stderr, "%-45s %7zu bytes  %3d nodes  %.3f ms\n", model.path.c_str(), bytes.size(),
+                 result.graph->node_count(), best_ms);
   }
 }
 
@@ -80,7 +80,7 @@ TEST(ModelsTest, WhileLoopsAreRefusedOnce) {
     ASSERT_FALSE(outline->placeholders.empty());
     const ImportResult result = RunImport(bytes, Options({}, outline->outputs));
     EXPECT_FALSE(result.graph.ok()) << name;
-    std::printf("%s: %zu problems\n", name, result.diagnostics.list().size());
+    std::fprintf(stderr, "%s: %zu problems\n", name, result.diagnostics.list().size());
   }
 }
 

@@ -15,7 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/import.h"
-#include "compiler_core/frontends/tensorflow/testing.h"
+#include "compiler_core/frontends/tensorflow/test_util.h"
 #include "compiler_core/ops/op.h"
 #include "gtest/gtest.h"
 #include "npuc/fe/tf/graph.pb.h"
@@ -169,7 +169,8 @@ TEST(SuiteTest, WhatImportsComputesWhatTensorFlowDid) {
       for (const Diagnostic& d : result.diagnostics.list()) {
         if (d.severity() != Severity::kError) continue;
         ++reasons[absl::StrCat(IdOf(d.kind), " ", d.op)];
-        if (std::getenv("NPUC_SUITE_VERBOSE") != nullptr) std::printf("%s\n", d.ToString().c_str());
+        if (std::getenv("NPUC_SUITE_VERBOSE") != nullptr)
+          std::fprintf(stderr, "%s\n", d.ToString().c_str());
       }
       EXPECT_EQ(result.CountOf(DiagnosticKind::kInternalError), 0) << result.Text();
       continue;
@@ -184,9 +185,11 @@ TEST(SuiteTest, WhatImportsComputesWhatTensorFlowDid) {
     problem.empty() ? ++passed : ++failed;
     EXPECT_EQ(problem, "") << c.name << "\n" << result.Text();
   }
-  for (const auto& [reason, count] : reasons) std::printf("%4d %s\n", count, reason.c_str());
-  std::printf("tf_graphs: passed %d (%d of them with in_N as constants), refused %d, failed %d\n",
-              passed, folded, refused, failed);
+  for (const auto& [reason, count] : reasons)
+    std::fprintf(stderr, "%4d %s\n", count, reason.c_str());
+  std::fprintf(stderr,
+               "tf_graphs: passed %d (%d of them with in_N as constants), refused %d, failed %d\n",
+               passed, folded, refused, failed);
   EXPECT_EQ(failed, 0);
 }
 

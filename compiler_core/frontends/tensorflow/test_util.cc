@@ -1,4 +1,4 @@
-#include "compiler_core/frontends/tensorflow/testing.h"
+#include "compiler_core/frontends/tensorflow/test_util.h"
 
 #include <cstdlib>
 #include <filesystem>
