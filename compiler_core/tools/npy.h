@@ -1,0 +1,33 @@
+#ifndef NPUC_COMPILER_CORE_TOOLS_NPY_H_
+#define NPUC_COMPILER_CORE_TOOLS_NPY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/ir/graph/types.h"
+
+namespace npuc {
+
+// NumPy's .npy files, versions 1 and 2: little-endian arrays in C order of f2, f4, f8, i1, i2, i4,
+// i8, u1 and u2. Source of the format: numpy.lib.format.
+struct NpyArray {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;  // up to kMaxNpyRank dimensions
+  std::string bytes;           // row-major, little-endian
+
+  int64_t element_count() const { return ElementCount(shape); }
+};
+inline constexpr size_t kMaxNpyRank = 32;
+
+// INVALID_ARGUMENT saying what is wrong; the data must have exactly the length that the header
+// says, so nothing beyond the text's own size is allocated.
+absl::StatusOr<NpyArray> ReadNpy(absl::string_view file);
+// Version 1. INVALID_ARGUMENT where dtype has no .npy form here, or bytes do not fit the shape.
+absl::StatusOr<std::string> WriteNpy(const NpyArray& array);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_TOOLS_NPY_H_

@@ -1,0 +1,221 @@
+#include "compiler_core/tools/run_items.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/fp16.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/emit/header_writer.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kMaxItems = int64_t{1} << 24;
+constexpr int64_t kMaxOutputBytes = int64_t{1} << 31;
+
+// One input's items as fp16 bytes, laid one after the other.
+struct BoundInput {
+  bool given = false;
+  int64_t items = 0;
+  std::string halves;
+};
+
+template <typename T>
+T Load(const std::string& bytes, int64_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+// The array's elements as fp16. float64 goes by way of float32, as numpy's astype twice would.
+absl::StatusOr<std::string> ToHalves(const NpyArray& array) {
+  if (array.dtype == DType::kFloat16 || array.dtype == DType::kUint16) return array.bytes;
+  if (array.dtype != DType::kFloat32 && array.dtype != DType::kFloat64) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "is ", NameOf(array.dtype), "; float32, float64, float16 or uint16 (fp16 bits) is needed"));
+  }
+  std::string out(static_cast<size_t>(2 * array.element_count()), '\0');
+  for (int64_t i = 0; i < array.element_count(); ++i) {
+    const float value = array.dtype == DType::kFloat32
+                            ? Load<float>(array.bytes, i)
+                            : static_cast<float>(Load<double>(array.bytes, i));
+    const uint16_t half = FloatToHalf(value);
+    std::memcpy(out.data() + 2 * i, &half, sizeof(half));
+  }
+  return out;
+}
+
+// How many items of `tensor` an array of `shape` holds; 0 where it fits in no way.
+int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape) {
+  const auto ends_like = [](const std::vector<int64_t>& a, size_t from_a, const Shape& b,
+                            size_t from_b) {
+    return std::equal(a.begin() + static_cast<std::ptrdiff_t>(from_a), a.end(),
+                      b.begin() + static_cast<std::ptrdiff_t>(from_b), b.end());
+  };
+  if (shape == tensor) return 1;
+  if (shape.size() == tensor.size() + 1 && ends_like(shape, 1, tensor, 0)) return shape[0];
+  if (shape.size() == tensor.size() && !tensor.empty() && ends_like(shape, 1, tensor, 1) &&
+      tensor[0] > 0 && shape[0] % tensor[0] == 0) {
+    return shape[0] / tensor[0];
+  }
+  return 0;
+}
+
+class ItemRunner {
+ public:
+  explicit ItemRunner(Simulator& simulator) : simulator_(simulator) {}
+
+  absl::StatusOr<RunItemsResult> Run(const std::vector<NamedArray>& inputs, int64_t max_items) {
+    Bind(inputs);
+    RETURN_IF_ERROR(found_.ToStatus());
+    const int64_t items = CountItems(max_items);
+    RETURN_IF_ERROR(found_.ToStatus());
+    return RunAll(items);
+  }
+
+  const Diagnostics& found() const { return found_; }
+
+ private:
+  void Report(absl::string_view name, std::string message, std::string fix = {}) {
+    found_.Add({.kind = DiagnosticKind::kRunInputInvalid,
+                .message = absl::StrCat("input '", Printable(name), "' ", message),
+                .fix = std::move(fix)});
+  }
+
+  std::string InputList() const {
+    return absl::StrJoin(simulator_.inputs(), ", ", [](std::string* out, const PortTensor& port) {
+      absl::StrAppend(out, Printable(port.name), " ", ShapeToString(port.shape));
+    });
+  }
+
+  bool IsState(size_t input) const {
+    return std::any_of(
+        simulator_.outputs().begin(), simulator_.outputs().end(),
+        [input](const PortTensor& port) { return port.state_input == static_cast<int>(input); });
+  }
+
+  void Bind(const std::vector<NamedArray>& inputs) {
+    bound_.resize(simulator_.inputs().size());
+    for (const NamedArray& input : inputs) BindOne(input);
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      if (bound_[i].given || IsState(i)) continue;
+      const PortTensor& port = simulator_.inputs()[i];
+      Report(port.name, absl::StrCat(ShapeToString(port.shape), " is not given"),
+             absl::StrCat("add --input ", Printable(port.name), "=FILE.npy"));
+    }
+  }
+
+  void BindOne(const NamedArray& input) {
+    const std::vector<PortTensor>& ports = simulator_.inputs();
+    size_t i = 0;
+    while (i < ports.size() && ports[i].name != input.name) ++i;
+    if (i == ports.size()) {
+      i = 0;
+      while (i < ports.size() && CIdentifier(ports[i].name) != CIdentifier(input.name)) ++i;
+    }
+    if (i == ports.size()) {
+      return Report(input.name, absl::StrCat("is none of the model's: ", InputList()));
+    }
+    if (bound_[i].given) return Report(input.name, "is given twice");
+    BoundInput& bound = bound_[i];
+    bound.given = true;
+    bound.items = ItemCount(ports[i].shape, input.array.shape);
+    if (bound.items == 0) {
+      return Report(input.name,
+                    absl::StrCat("has shape ", ShapeToString(input.array.shape), "; the tensor is ",
+                                 ShapeToString(ports[i].shape)),
+                    "stack items in the first dimension");
+    }
+    absl::StatusOr<std::string> halves = ToHalves(input.array);
+    if (!halves.ok()) return Report(input.name, std::string(halves.status().message()));
+    bound.halves = *std::move(halves);
+    if (IsState(i) && bound.items != 1) {
+      Report(input.name, absl::StrCat("is a state and has ", bound.items,
+                                      " items; only its start can be given"));
+    }
+  }
+
+  int64_t CountItems(int64_t max_items) {
+    int64_t items = 1;
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      const BoundInput& bound = bound_[i];
+      if (!bound.given || bound.items == 1) continue;
+      if (items != 1 && bound.items != items) {
+        Report(simulator_.inputs()[i].name,
+               absl::StrCat("has ", bound.items, " items, another input ", items));
+      }
+      items = bound.items;
+    }
+    if (max_items > 0 && (max_items < items || items == 1)) items = max_items;
+    if (items > kMaxItems || items * simulator_.output_bytes() > kMaxOutputBytes) {
+      found_.Add({.kind = DiagnosticKind::kSimulationTooLarge,
+                  .message = absl::StrCat(items, " items give ", simulator_.output_bytes(),
+                                          " bytes each; at most ", kMaxItems, " items and ",
+                                          kMaxOutputBytes, " bytes are run at once"),
+                  .fix = "run fewer items"});
+    }
+    return items;
+  }
+
+  absl::StatusOr<RunItemsResult> RunAll(int64_t items) {
+    RunItemsResult result;
+    result.items = items;
+    for (const PortTensor& port : simulator_.outputs()) {
+      NamedArray output;
+      output.name = port.name;
+      output.array.dtype = port.dtype;
+      output.array.shape = port.shape;
+      if (!port.shape.empty()) {
+        output.array.shape[0] *= items;
+      } else if (items != 1) {
+        output.array.shape = {items};
+      }
+      result.outputs.push_back(std::move(output));
+    }
+    std::vector<uint8_t> frame(static_cast<size_t>(simulator_.input_bytes()), 0);
+    std::vector<uint8_t> output;
+    for (int64_t item = 0; item < items; ++item) {
+      FillInputs(item, frame);
+      RETURN_IF_ERROR(simulator_.Run(frame, output));
+      for (size_t i = 0; i < result.outputs.size(); ++i) {
+        const PortTensor& port = simulator_.outputs()[i];
+        const size_t bytes = static_cast<size_t>(ElementCount(port.shape) * SizeOf(port.dtype));
+        result.outputs[i].array.bytes.append(
+            reinterpret_cast<const char*>(output.data()) + port.offset_bytes, bytes);
+      }
+      simulator_.FeedBack(output, absl::MakeSpan(frame));
+    }
+    return result;
+  }
+
+  void FillInputs(int64_t item, std::vector<uint8_t>& frame) const {
+    for (size_t i = 0; i < bound_.size(); ++i) {
+      const BoundInput& bound = bound_[i];
+      if (!bound.given || (item > 0 && IsState(i))) continue;
+      const PortTensor& port = simulator_.inputs()[i];
+      const int64_t bytes = ElementCount(port.shape) * SizeOf(port.dtype);
+      const int64_t from = bound.items == 1 ? 0 : item * bytes;
+      if (bytes == 0) continue;
+      std::memcpy(frame.data() + port.offset_bytes, bound.halves.data() + from,
+                  static_cast<size_t>(bytes));
+    }
+  }
+
+  Simulator& simulator_;
+  Diagnostics found_;
+  std::vector<BoundInput> bound_;
+};
+
+}  // namespace
+
+absl::StatusOr<RunItemsResult> RunItems(Simulator& simulator, const std::vector<NamedArray>& inputs,
+                                        int64_t max_items, Diagnostics& diagnostics) {
+  ItemRunner runner(simulator);
+  absl::StatusOr<RunItemsResult> result = runner.Run(inputs, max_items);
+  diagnostics.Append(runner.found());
+  return result;
+}
+
+}  // namespace npuc

@@ -1,0 +1,137 @@
+#include "compiler_core/tools/run_items.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/fp16.h"
+#include "compiler_core/emit/grus_codec.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+VectorCommand Row(VectorCommand::Kind kind, Slot from, int64_t from_offset, Slot to,
+                  int64_t to_offset) {
+  VectorCommand v;
+  v.kind = kind;
+  v.a = {BufferId(static_cast<int32_t>(from)), from_offset};
+  v.d = {BufferId(static_cast<int32_t>(to)), to_offset};
+  v.extents = {1, 1, 2};
+  v.a_middle_stride = v.a_outer_stride = v.d_middle_stride = v.d_outer_stride = 2;
+  return v;
+}
+
+// state_out = state + x; y = float(state_out): a running sum.
+CompiledModel RunningSum() {
+  Program p;
+  p.buffers = SlotBuffers();
+  VectorCommand add = Row(VectorCommand::Kind::kTensorTensor, Slot::kInput, 0, Slot::kData, 0);
+  add.b = {BufferId(static_cast<int32_t>(Slot::kInput)), 4};
+  p.commands = {
+      {add, true, false, "", {}},
+      {Row(VectorCommand::Kind::kCopy, Slot::kData, 0, Slot::kOutput, 0), true, false, "", {}},
+      {Row(VectorCommand::Kind::kFormat, Slot::kData, 0, Slot::kOutput, 4), true, false, "", {}}};
+  CompiledModel m;
+  m.inputs = {{"net/x", {1, 2}, DType::kFloat16, 0, -1}, {"s", {1, 2}, DType::kFloat16, 4, -1}};
+  m.outputs = {{"s_out", {1, 2}, DType::kFloat16, 0, 1}, {"y", {1, 2}, DType::kFloat32, 4, -1}};
+  m.cmd_content = *EncodeCommands(p);
+  m.data_bytes = 4;
+  return m;
+}
+
+NpyArray Floats(std::vector<int64_t> shape, const std::vector<float>& values) {
+  NpyArray array;
+  array.dtype = DType::kFloat32;
+  array.shape = std::move(shape);
+  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return array;
+}
+
+std::vector<float> ToFloats(const NpyArray& array) {
+  std::vector<float> values(static_cast<size_t>(array.element_count()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (array.dtype == DType::kFloat32) {
+      std::memcpy(&values[i], array.bytes.data() + 4 * i, 4);
+    } else {
+      uint16_t half;
+      std::memcpy(&half, array.bytes.data() + 2 * i, 2);
+      values[i] = HalfToFloat(half);
+    }
+  }
+  return values;
+}
+
+class RunItemsTest : public testing::Test {
+ protected:
+  RunItemsTest() : simulator_(*Simulator::Load(RunningSum(), "m.h", diagnostics_)) {}
+
+  absl::StatusOr<RunItemsResult> Run(const std::vector<NamedArray>& inputs, int64_t items = 0) {
+    diagnostics_ = Diagnostics();
+    return RunItems(*simulator_, inputs, items, diagnostics_);
+  }
+  std::string Problems() const {
+    std::string all;
+    for (const Diagnostic& d : diagnostics_.list()) absl::StrAppend(&all, d.ToString(), "\n");
+    return all;
+  }
+
+  Diagnostics diagnostics_;
+  std::unique_ptr<Simulator> simulator_;
+};
+
+TEST_F(RunItemsTest, StatesStartAtZeroAndAreFedBack) {
+  const auto result = Run({{"net/x", Floats({3, 2}, {1, 10, 2, 20, 3, 30})}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->items, 3);
+  EXPECT_THAT(ToFloats(result->outputs[1].array), ElementsAre(1, 10, 3, 30, 6, 60));
+  EXPECT_THAT(result->outputs[1].array.shape, ElementsAre(3, 2));
+  EXPECT_THAT(ToFloats(result->outputs[0].array), ElementsAre(1, 10, 3, 30, 6, 60));
+  EXPECT_EQ(result->outputs[0].array.dtype, DType::kFloat16);
+}
+
+TEST_F(RunItemsTest, AStateCanBeGivenAndNamesMayBeWrittenAsInC) {
+  const auto result =
+      Run({{"net_x", Floats({2, 1, 2}, {1, 1, 1, 1})}, {"s", Floats({1, 2}, {100, 200})}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(ToFloats(result->outputs[1].array), ElementsAre(101, 201, 102, 202));
+}
+
+TEST_F(RunItemsTest, FramesCutOrRepeat) {
+  const auto cut = Run({{"net/x", Floats({3, 2}, {1, 10, 2, 20, 3, 30})}}, 2);
+  ASSERT_TRUE(cut.ok());
+  EXPECT_EQ(cut->items, 2);
+  const auto repeated = Run({{"net/x", Floats({1, 2}, {1, 2})}}, 3);
+  ASSERT_TRUE(repeated.ok());
+  EXPECT_THAT(ToFloats(repeated->outputs[1].array), ElementsAre(1, 2, 2, 4, 3, 6));
+}
+
+TEST_F(RunItemsTest, NativeBitsAreTakenAsTheyAre) {
+  NpyArray bits;
+  bits.dtype = DType::kUint16;
+  bits.shape = {1, 2};
+  bits.bytes = std::string("\x00\x3c\x00\xc0", 4);  // 1, -2
+  const auto result = Run({{"net/x", bits}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_THAT(ToFloats(result->outputs[1].array), ElementsAre(1, -2));
+}
+
+TEST_F(RunItemsTest, ReportsEveryProblemAtOnce) {
+  NpyArray integers = Floats({1, 2}, {0, 0});
+  integers.dtype = DType::kInt32;
+  EXPECT_FALSE(Run({{"nonsense", Floats({1}, {0})}, {"s", integers}}).ok());
+  EXPECT_THAT(Problems(),
+              HasSubstr("input 'nonsense' is none of the model's: net/x [1,2], s [1,2]"));
+  EXPECT_THAT(Problems(), HasSubstr("input 's' is i32; float32, float64"));
+  EXPECT_THAT(Problems(), HasSubstr("input 'net/x' [1,2] is not given; add --input net/x="));
+  EXPECT_FALSE(Run({{"net/x", Floats({2, 3}, {0, 0, 0, 0, 0, 0})}}).ok());
+  EXPECT_THAT(Problems(), HasSubstr("has shape [2,3]; the tensor is [1,2]"));
+  EXPECT_FALSE(Run({{"net/x", Floats({1, 2}, {0, 0})}, {"s", Floats({2, 2}, {0, 0, 0, 0})}}).ok());
+  EXPECT_THAT(Problems(), HasSubstr("is a state and has 2 items"));
+}
+
+}  // namespace
+}  // namespace npuc
