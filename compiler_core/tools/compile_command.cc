@@ -54,8 +54,8 @@ void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& 
                                 {"sha256", Sha256Hex(file.artifact->bytes)}});
   }
   out["diagnostics"] = nlohmann::ordered_json::parse(DiagnosticsJson(diagnostics));
-  std::printf("%s\n", out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-                          .c_str());
+  std::printf("%s\n",
+              out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
 }
 
 int Refuse(const CompileCommand& command, const Diagnostics& diagnostics) {

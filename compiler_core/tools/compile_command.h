@@ -8,8 +8,8 @@ namespace npuc {
 
 // `npuc CONFIG`: what the flags say. Source of their meaning: shared/spec/cli.md, gxnpuc.md.
 struct CompileCommand {
-  std::string config_path;  // "-": standard input
-  std::string output_dir;   // empty: the folder of OUTPUT_FILE
+  std::string config_path;    // "-": standard input
+  std::string output_dir;     // empty: the folder of OUTPUT_FILE
   bool list_ops = false;      // -v
   bool list_memory = false;   // -m
   bool list_weights = false;  // -w

@@ -18,10 +18,14 @@ namespace {
 absl::Status Failed(absl::string_view what, const std::string& path) {
   const std::string text = absl::StrCat(what, " ", Printable(path), ": ", std::strerror(errno));
   switch (errno) {
-    case ENOENT: return absl::NotFoundError(text);
-    case EACCES: return absl::PermissionDeniedError(text);
-    case ENOSPC: return absl::ResourceExhaustedError(text);
-    default: return absl::FailedPreconditionError(text);
+    case ENOENT:
+      return absl::NotFoundError(text);
+    case EACCES:
+      return absl::PermissionDeniedError(text);
+    case ENOSPC:
+      return absl::ResourceExhaustedError(text);
+    default:
+      return absl::FailedPreconditionError(text);
   }
 }
 

@@ -20,8 +20,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 // Makes missing folders.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
-// `path` seen from the folder that holds `config_path`; absolute paths stay as they are. For a config
-// from standard input ("-") the folder is the current one.
+// `path` seen from the folder that holds `config_path`; absolute paths stay as they are. For a
+// config from standard input ("-") the folder is the current one.
 std::string ResolveBeside(const std::string& config_path, const std::string& path);
 
 }  // namespace npuc

@@ -31,8 +31,8 @@ absl::Status CheckNames(const std::string& core, const std::string& framework) {
     for (const std::string& name : FrameworkNames(*spec)) frameworks.push_back(name);
   }
   if (!core.empty() && FindCore(core) == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("unknown core '", Printable(core),
-                                                   "'; known: ", absl::StrJoin(cores, ", ")));
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown core '", Printable(core), "'; known: ", absl::StrJoin(cores, ", ")));
   }
   for (const std::string& name : frameworks) {
     if (framework.empty() || framework == name) return absl::OkStatus();
@@ -103,13 +103,12 @@ std::string ListCompatibility(bool json) {
                         {"frameworks", FrameworkNames(*spec)},
                         {"compute_type", std::string(spec->compute_type)},
                         {"compiles", compiles}});
-    absl::StrAppend(&text, std::string(spec->name), " = ", std::string(spec->alias), "\n  chips      ",
-                    absl::StrJoin(Strings(spec->chips), ", "), "\n  NPU units  ",
-                    spec->npu_units.empty() ? "not published"
-                                            : absl::StrJoin(Strings(spec->npu_units), ", "),
-                    "\n  frameworks ", absl::StrJoin(FrameworkNames(*spec), ", "),
-                    "\n  this build ", compiles ? "compiles for it" : "lists its operators only",
-                    "\n");
+    absl::StrAppend(
+        &text, std::string(spec->name), " = ", std::string(spec->alias), "\n  chips      ",
+        absl::StrJoin(Strings(spec->chips), ", "), "\n  NPU units  ",
+        spec->npu_units.empty() ? "not published" : absl::StrJoin(Strings(spec->npu_units), ", "),
+        "\n  frameworks ", absl::StrJoin(FrameworkNames(*spec), ", "), "\n  this build ",
+        compiles ? "compiles for it" : "lists its operators only", "\n");
   }
   return json ? document.dump() + "\n" : text;
 }

@@ -76,8 +76,9 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
       app.add_subcommand("reference", "Run a config's model in float, as its framework would");
   reference->add_option("config", options.reference.config_path, "YAML config")->required();
   reference->add_option("--input", options.reference.inputs, "NAME=FILE.npy, once for each input");
-  reference->add_option("--output-dir", options.reference.output_dir,
-                        "Folder for NAME.npy of each output")
+  reference
+      ->add_option("--output-dir", options.reference.output_dir,
+                   "Folder for NAME.npy of each output")
       ->required();
   return reference;
 }
@@ -102,8 +103,7 @@ int RunInfo(const Options& options, bool json) {
 
 int RunCompile(Options& options, const CLI::App& app) {
   const int modes = (options.version ? 1 : 0) + (options.list ? 1 : 0) +
-                    (options.compatibility ? 1 : 0) +
-                    (options.compile.config_path.empty() ? 0 : 1);
+                    (options.compatibility ? 1 : 0) + (options.compile.config_path.empty() ? 0 : 1);
   if (modes > 1) {
     std::fprintf(stderr, "npuc: --version, --list, --cmpt and a config file exclude each other\n");
     return kWrongUsage;
@@ -112,8 +112,9 @@ int RunCompile(Options& options, const CLI::App& app) {
     return RunInfo(options, options.compile.json);
   }
   if (options.save_histograms) {
-    std::fprintf(stderr, "npuc: -s: this version does not draw histograms; -w lists each weight's "
-                         "range, step, sparsity and error\n");
+    std::fprintf(stderr,
+                 "npuc: -s: this version does not draw histograms; -w lists each weight's "
+                 "range, step, sparsity and error\n");
     return kWrongUsage;
   }
   if (options.compile.config_path.empty()) {
@@ -129,11 +130,13 @@ int RunCompile(Options& options, const CLI::App& app) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("npuc: compiles small neural networks for NPUs, and runs what it made on a simulator.",
-               "npuc");
+  CLI::App app(
+      "npuc: compiles small neural networks for NPUs, and runs what it made on a simulator.",
+      "npuc");
   app.footer(
       "examples:\n"
-      "  npuc model.yaml -o out             compile; the header and the other artifacts go to out/\n"
+      "  npuc model.yaml -o out             compile; the header and the other artifacts go to "
+      "out/\n"
       "  npuc run out/model.h --input x=x.npy --output-dir y\n"
       "  npuc reference model.yaml --input x=x.npy --output-dir y_float\n"
       "  npuc dis out/model.h\n"

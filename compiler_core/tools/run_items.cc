@@ -15,11 +15,11 @@ namespace {
 constexpr int64_t kMaxItems = int64_t{1} << 24;
 constexpr int64_t kMaxOutputBytes = int64_t{1} << 31;
 
-// One input's items as fp16 bytes, laid one after the other.
+// One input's items in the port's type, laid one after the other.
 struct BoundInput {
   bool given = false;
   int64_t items = 0;
-  std::string halves;
+  std::string elements;
 };
 
 template <typename T>
@@ -29,22 +29,36 @@ T Load(const std::string& bytes, int64_t index) {
   return value;
 }
 
-// The array's elements as fp16. float64 goes by way of float32, as numpy's astype twice would.
-absl::StatusOr<std::string> ToHalves(const NpyArray& array) {
-  if (array.dtype == DType::kFloat16 || array.dtype == DType::kUint16) return array.bytes;
-  if (array.dtype != DType::kFloat32 && array.dtype != DType::kFloat64) {
+// The array's elements as fp16 or float32. float64 goes by way of float32, as numpy's astype twice
+// would.
+absl::StatusOr<std::string> Converted(const NpyArray& array, DType to) {
+  const bool half_bits = array.dtype == DType::kFloat16 || array.dtype == DType::kUint16;
+  if (!half_bits && array.dtype != DType::kFloat32 && array.dtype != DType::kFloat64) {
     return absl::InvalidArgumentError(absl::StrCat(
         "is ", NameOf(array.dtype), "; float32, float64, float16 or uint16 (fp16 bits) is needed"));
   }
-  std::string out(static_cast<size_t>(2 * array.element_count()), '\0');
+  if (to == DType::kFloat16 && half_bits) return array.bytes;
+  if (to == array.dtype) return array.bytes;
+  const int64_t size = SizeOf(to);
+  std::string out(static_cast<size_t>(size * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
-    const float value = array.dtype == DType::kFloat32
-                            ? Load<float>(array.bytes, i)
-                            : static_cast<float>(Load<double>(array.bytes, i));
+    float value = 0;
+    if (half_bits) value = HalfToFloat(Load<uint16_t>(array.bytes, i));
+    if (array.dtype == DType::kFloat32) value = Load<float>(array.bytes, i);
+    if (array.dtype == DType::kFloat64) value = static_cast<float>(Load<double>(array.bytes, i));
     const uint16_t half = FloatToHalf(value);
-    std::memcpy(out.data() + 2 * i, &half, sizeof(half));
+    const void* element = to == DType::kFloat16 ? static_cast<const void*>(&half) : &value;
+    std::memcpy(out.data() + size * i, element, static_cast<size_t>(size));
   }
   return out;
+}
+
+int64_t BytesOf(const PortTensor& port) { return ElementCount(port.shape) * SizeOf(port.dtype); }
+
+int64_t BytesOf(const std::vector<PortTensor>& ports) {
+  int64_t end = 0;
+  for (const PortTensor& port : ports) end = std::max(end, port.offset_bytes + BytesOf(port));
+  return end;
 }
 
 // How many items of `tensor` an array of `shape` holds; 0 where it fits in no way.
@@ -65,7 +79,7 @@ int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape) {
 
 class ItemRunner {
  public:
-  explicit ItemRunner(Simulator& simulator) : simulator_(simulator) {}
+  explicit ItemRunner(FrameRunner& model) : model_(model) {}
 
   absl::StatusOr<RunItemsResult> Run(const std::vector<NamedArray>& inputs, int64_t max_items) {
     Bind(inputs);
@@ -85,30 +99,30 @@ class ItemRunner {
   }
 
   std::string InputList() const {
-    return absl::StrJoin(simulator_.inputs(), ", ", [](std::string* out, const PortTensor& port) {
+    return absl::StrJoin(model_.inputs(), ", ", [](std::string* out, const PortTensor& port) {
       absl::StrAppend(out, Printable(port.name), " ", ShapeToString(port.shape));
     });
   }
 
   bool IsState(size_t input) const {
     return std::any_of(
-        simulator_.outputs().begin(), simulator_.outputs().end(),
+        model_.outputs().begin(), model_.outputs().end(),
         [input](const PortTensor& port) { return port.state_input == static_cast<int>(input); });
   }
 
   void Bind(const std::vector<NamedArray>& inputs) {
-    bound_.resize(simulator_.inputs().size());
+    bound_.resize(model_.inputs().size());
     for (const NamedArray& input : inputs) BindOne(input);
     for (size_t i = 0; i < bound_.size(); ++i) {
       if (bound_[i].given || IsState(i)) continue;
-      const PortTensor& port = simulator_.inputs()[i];
+      const PortTensor& port = model_.inputs()[i];
       Report(port.name, absl::StrCat(ShapeToString(port.shape), " is not given"),
              absl::StrCat("add --input ", Printable(port.name), "=FILE.npy"));
     }
   }
 
   void BindOne(const NamedArray& input) {
-    const std::vector<PortTensor>& ports = simulator_.inputs();
+    const std::vector<PortTensor>& ports = model_.inputs();
     size_t i = 0;
     while (i < ports.size() && ports[i].name != input.name) ++i;
     if (i == ports.size()) {
@@ -128,9 +142,9 @@ class ItemRunner {
                                  ShapeToString(ports[i].shape)),
                     "stack items in the first dimension");
     }
-    absl::StatusOr<std::string> halves = ToHalves(input.array);
-    if (!halves.ok()) return Report(input.name, std::string(halves.status().message()));
-    bound.halves = *std::move(halves);
+    absl::StatusOr<std::string> elements = Converted(input.array, ports[i].dtype);
+    if (!elements.ok()) return Report(input.name, std::string(elements.status().message()));
+    bound.elements = *std::move(elements);
     if (IsState(i) && bound.items != 1) {
       Report(input.name, absl::StrCat("is a state and has ", bound.items,
                                       " items; only its start can be given"));
@@ -143,15 +157,15 @@ class ItemRunner {
       const BoundInput& bound = bound_[i];
       if (!bound.given || bound.items == 1) continue;
       if (items != 1 && bound.items != items) {
-        Report(simulator_.inputs()[i].name,
+        Report(model_.inputs()[i].name,
                absl::StrCat("has ", bound.items, " items, another input ", items));
       }
       items = bound.items;
     }
     if (max_items > 0 && (max_items < items || items == 1)) items = max_items;
-    if (items > kMaxItems || items * simulator_.output_bytes() > kMaxOutputBytes) {
+    if (items > kMaxItems || items * BytesOf(model_.outputs()) > kMaxOutputBytes) {
       found_.Add({.kind = DiagnosticKind::kSimulationTooLarge,
-                  .message = absl::StrCat(items, " items give ", simulator_.output_bytes(),
+                  .message = absl::StrCat(items, " items give ", BytesOf(model_.outputs()),
                                           " bytes each; at most ", kMaxItems, " items and ",
                                           kMaxOutputBytes, " bytes are run at once"),
                   .fix = "run fewer items"});
@@ -162,7 +176,7 @@ class ItemRunner {
   absl::StatusOr<RunItemsResult> RunAll(int64_t items) {
     RunItemsResult result;
     result.items = items;
-    for (const PortTensor& port : simulator_.outputs()) {
+    for (const PortTensor& port : model_.outputs()) {
       NamedArray output;
       output.name = port.name;
       output.array.dtype = port.dtype;
@@ -174,45 +188,54 @@ class ItemRunner {
       }
       result.outputs.push_back(std::move(output));
     }
-    std::vector<uint8_t> frame(static_cast<size_t>(simulator_.input_bytes()), 0);
+    std::vector<uint8_t> frame(static_cast<size_t>(BytesOf(model_.inputs())), 0);
     std::vector<uint8_t> output;
     for (int64_t item = 0; item < items; ++item) {
       FillInputs(item, frame);
-      RETURN_IF_ERROR(simulator_.Run(frame, output));
+      RETURN_IF_ERROR(model_.Run(frame, output));
       for (size_t i = 0; i < result.outputs.size(); ++i) {
-        const PortTensor& port = simulator_.outputs()[i];
-        const size_t bytes = static_cast<size_t>(ElementCount(port.shape) * SizeOf(port.dtype));
+        const PortTensor& port = model_.outputs()[i];
+        const size_t bytes = static_cast<size_t>(BytesOf(port));
         result.outputs[i].array.bytes.append(
             reinterpret_cast<const char*>(output.data()) + port.offset_bytes, bytes);
       }
-      simulator_.FeedBack(output, absl::MakeSpan(frame));
+      FeedBack(output, frame);
     }
     return result;
+  }
+
+  void FeedBack(const std::vector<uint8_t>& output, std::vector<uint8_t>& frame) const {
+    for (const PortTensor& port : model_.outputs()) {
+      if (port.state_input < 0 || BytesOf(port) == 0) continue;
+      const PortTensor& input = model_.inputs()[static_cast<size_t>(port.state_input)];
+      std::memcpy(frame.data() + input.offset_bytes, output.data() + port.offset_bytes,
+                  static_cast<size_t>(BytesOf(port)));
+    }
   }
 
   void FillInputs(int64_t item, std::vector<uint8_t>& frame) const {
     for (size_t i = 0; i < bound_.size(); ++i) {
       const BoundInput& bound = bound_[i];
       if (!bound.given || (item > 0 && IsState(i))) continue;
-      const PortTensor& port = simulator_.inputs()[i];
-      const int64_t bytes = ElementCount(port.shape) * SizeOf(port.dtype);
+      const PortTensor& port = model_.inputs()[i];
+      const int64_t bytes = BytesOf(port);
       const int64_t from = bound.items == 1 ? 0 : item * bytes;
       if (bytes == 0) continue;
-      std::memcpy(frame.data() + port.offset_bytes, bound.halves.data() + from,
+      std::memcpy(frame.data() + port.offset_bytes, bound.elements.data() + from,
                   static_cast<size_t>(bytes));
     }
   }
 
-  Simulator& simulator_;
+  FrameRunner& model_;
   Diagnostics found_;
   std::vector<BoundInput> bound_;
 };
 
 }  // namespace
 
-absl::StatusOr<RunItemsResult> RunItems(Simulator& simulator, const std::vector<NamedArray>& inputs,
+absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
                                         int64_t max_items, Diagnostics& diagnostics) {
-  ItemRunner runner(simulator);
+  ItemRunner runner(model);
   absl::StatusOr<RunItemsResult> result = runner.Run(inputs, max_items);
   diagnostics.Append(runner.found());
   return result;

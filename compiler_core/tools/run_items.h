@@ -12,7 +12,31 @@
 
 namespace npuc {
 
-// Runs a simulator over stacked items, as `npuc run` does. No files.
+// Runs a model over stacked items, as `npuc run` and `npuc reference` do. No files.
+
+// Something that computes one frame: the simulator, or the float reference. Ports lie in the input
+// and output bytes at their offsets, in their dtypes.
+class FrameRunner {
+ public:
+  virtual ~FrameRunner() = default;
+  virtual const std::vector<PortTensor>& inputs() const = 0;
+  virtual const std::vector<PortTensor>& outputs() const = 0;
+  virtual absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) = 0;
+};
+
+// The simulator as a FrameRunner; it must outlive this.
+class SimulatorRunner : public FrameRunner {
+ public:
+  explicit SimulatorRunner(Simulator& simulator) : simulator_(simulator) {}
+  const std::vector<PortTensor>& inputs() const override { return simulator_.inputs(); }
+  const std::vector<PortTensor>& outputs() const override { return simulator_.outputs(); }
+  absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) override {
+    return simulator_.Run(input, output);
+  }
+
+ private:
+  Simulator& simulator_;
+};
 
 struct NamedArray {
   std::string name;
@@ -25,12 +49,12 @@ struct RunItemsResult {
 };
 
 // Inputs are matched by name ('/' and ':' may stand as '_'); float32, float64, float16, or uint16
-// (fp16 bit patterns). An array [m*t,...] for a tensor [t,...] is m items; one item serves all.
-// An array of one dimension more, [m,t,...], is m items too. State inputs may be left out: they
-// start at zero, and are fed back from item to item; one that is given is the first item's.
-// `max_items` 0: all there are. Above the number of items: where every input is one item, it is
-// repeated that often; else no effect. All problems become diagnostics.
-absl::StatusOr<RunItemsResult> RunItems(Simulator& simulator, const std::vector<NamedArray>& inputs,
+// (fp16 bit patterns), converted to the port's type. An array [m*t,...] for a tensor [t,...] is m
+// items; one item serves all. An array of one dimension more, [m,t,...], is m items too. State
+// inputs may be left out: they start at zero, and are fed back from item to item; one that is given
+// is the first item's. `max_items` 0: all there are. Above the number of items: where every input
+// is one item, it is repeated that often; else no effect. All problems become diagnostics.
+absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
                                         int64_t max_items, Diagnostics& diagnostics);
 
 }  // namespace npuc

@@ -1,0 +1,32 @@
+#ifndef NPUC_COMPILER_CORE_TOOLS_ARRAY_FILES_H_
+#define NPUC_COMPILER_CORE_TOOLS_ARRAY_FILES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/tools/run_items.h"
+#include "nlohmann/json_fwd.hpp"
+
+namespace npuc {
+
+// What `npuc run` and `npuc reference` share: arrays from and to .npy files, and their ending.
+
+// Every "NAME=FILE.npy"; all problems become diagnostics.
+std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs,
+                                   Diagnostics& diagnostics);
+
+// Writes DIR/NAME.npy for each output ('/' and ':' in NAME as '_'), or nothing where output_dir is
+// empty; adds each to `list`, and prints it where `print`.
+absl::Status WriteOutputs(const std::string& output_dir, bool print, const RunItemsResult& result,
+                          nlohmann::ordered_json& list);
+
+void AddFileProblem(const absl::Status& status, Diagnostics& diagnostics);
+
+// Prints what went wrong, once. The process's exit code: 0 done, 1 refused.
+int Finish(const absl::Status& status, const Diagnostics& diagnostics);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_TOOLS_ARRAY_FILES_H_
