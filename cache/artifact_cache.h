@@ -95,7 +95,8 @@ class ArtifactCache {
 
   // Stores a result as ONE atomic write, over whatever the key had. Returns the manifest, digests
   // computed here. INVALID_ARGUMENT: bad or repeated name, too many artifacts. RESOURCE_EXHAUSTED:
-  // over max_entry_bytes or kMaxMetadataBytes.
+  // over max_entry_bytes, max_bytes or
+  // kMaxMetadataBytes.
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
                                                   absl::string_view metadata);

@@ -353,6 +353,7 @@ TEST_F(BlobStoreTest, DamageIsFoundAndCanBeRepairedByAnUpload) {
       ASSERT_EQ(stat(path.c_str(), &info), 0);
       EXPECT_EQ(info.st_mode & 0777, 0444u);
     }
+    fs::permissions(path, fs::perms::owner_write, fs::perm_options::add);
     if (cut) {
       ASSERT_EQ(truncate(path.c_str(), 100), 0);
       EXPECT_EQ(store_->ReadAt("default", digest.sha256, 0, 5000).status().code(),
@@ -360,7 +361,6 @@ TEST_F(BlobStoreTest, DamageIsFoundAndCanBeRepairedByAnUpload) {
       Reopen();  // counts the real length now: the blob is missing
       EXPECT_EQ(store_->FindMissing("default", {digest}).value().size(), 1u);
     } else {
-      fs::permissions(path, fs::perms::owner_write, fs::perm_options::add);
       std::fstream(path, std::ios::in | std::ios::out | std::ios::binary).seekp(77) << "damage";
       EXPECT_EQ(store_->Verify("default", digest.sha256).code(), StatusCode::kDataLoss);
       EXPECT_EQ(store_->GetStats().damaged_blobs, 1u);

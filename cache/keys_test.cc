@@ -23,16 +23,16 @@ CacheKeyParts Parts() {
 TEST(CacheKey, EveryPartChangesIt) {
   const std::vector<std::function<void(CacheKeyParts&)>> changes = {
       [](auto&) {},
-      [](auto& p) { p.scope = "other"; },
+      [](auto& p) { p.scope.push_back('2'); },
       [](auto& p) { p.model_md5[3] = '0'; },
       [](auto& p) { ++p.model_bytes; },
       [](auto& p) { p.model_sha256[63] = '0'; },
       [](auto& p) { p.options_sha256[0] = '0'; },
       [](auto& p) { p.side_inputs.pop_back(); },
-      [](auto& p) { p.side_inputs[0].role = "OPT"; },
+      [](auto& p) { p.side_inputs[0].role.resize(3); },
       [](auto& p) { p.side_inputs[0].sha256[0] = '0'; },
       [](auto& p) { std::swap(p.side_inputs[0].sha256, p.side_inputs[1].sha256); },
-      [](auto& p) { p.compiler_build_id += "1"; },
+      [](auto& p) { p.compiler_build_id.push_back('1'); },
   };
   std::set<std::string> digests;
   for (const auto& change : changes) {
@@ -53,16 +53,16 @@ TEST(CacheKey, OrderOfSideInputsDoesNotMatter) {
 
 TEST(CacheKey, RefusesWhatIsNotWellFormed) {
   const std::vector<std::function<void(CacheKeyParts&)>> changes = {
-      [](auto& p) { p.scope = ""; },
-      [](auto& p) { p.scope = "../x"; },
-      [](auto& p) { p.scope = ".x"; },
+      [](auto& p) { p.scope.clear(); },
+      [](auto& p) { p.scope = std::string("../x"); },
+      [](auto& p) { p.scope = std::string(".x"); },
       [](auto& p) { p.scope = std::string(65, 'x'); },
-      [](auto& p) { p.model_md5 = ""; },
+      [](auto& p) { p.model_md5.clear(); },
       [](auto& p) { p.model_sha256[0] = 'A'; },
       [](auto& p) { p.options_sha256.pop_back(); },
       [](auto& p) { p.side_inputs[1].role = p.side_inputs[0].role; },
-      [](auto& p) { p.side_inputs[1].sha256 = "x"; },
-      [](auto& p) { p.compiler_build_id = ""; },
+      [](auto& p) { p.side_inputs[1].sha256.resize(1); },
+      [](auto& p) { p.compiler_build_id.clear(); },
   };
   for (size_t i = 0; i < changes.size(); ++i) {
     CacheKeyParts parts = Parts();

@@ -113,17 +113,19 @@ absl::Status CompileWell(const CompileRequest& request, CompileObserver& observe
   return absl::OkStatus();
 }
 
-// By the first word of the config.
-std::map<std::string, Act> Acts() {
-  std::map<std::string, Act> acts;
-  const auto add = [&](const std::string& name, std::function<void(CompileObserver&)> act) {
-    acts[name] = [act](const CompileRequest&, CompileObserver& observer, Diagnostics&,
-                       CompileResult&) {
-      observer.OnStage("act", 0.5);
-      act(observer);
-      return absl::OkStatus();
-    };
+using ActMap = std::map<std::string, Act>;
+
+void Add(ActMap& acts, const std::string& name, std::function<void(CompileObserver&)> act) {
+  acts[name] = [act](const CompileRequest&, CompileObserver& observer, Diagnostics&,
+                     CompileResult&) {
+    observer.OnStage("act", 0.5);
+    act(observer);
+    return absl::OkStatus();
   };
+}
+
+// Ends that a compile may have.
+void AddResults(ActMap& acts) {
   acts["ok"] = CompileWell;
   acts["fail"] = [](const CompileRequest&, CompileObserver&, Diagnostics& diagnostics,
                     CompileResult&) {
@@ -141,112 +143,136 @@ std::map<std::string, Act> Acts() {
     result.artifacts.push_back({"../model.h", "x"});
     return absl::OkStatus();
   };
-  add("segv", [](CompileObserver&) { raise(SIGSEGV); });
-  add("abort", [](CompileObserver&) {
+  Add(acts, "throw", [](CompileObserver&) { throw std::runtime_error("thrown"); });
+}
+
+// Ends of the process.
+void AddCrashes(ActMap& acts) {
+  Add(acts, "segv", [](CompileObserver&) { raise(SIGSEGV); });
+  Add(acts, "abort", [](CompileObserver&) {
     std::fprintf(stderr, "internal invariant broken: x > 0\n");
     abort();
   });
-  add("throw", [](CompileObserver&) { throw std::runtime_error("thrown"); });
-  add("exit", [](CompileObserver&) { _exit(7); });
-  add("exit0", [](CompileObserver&) { _exit(0); });
-  add("hang", [](CompileObserver&) { Hang(); });
-  add("hang_deaf", [](CompileObserver& observer) {
+  Add(acts, "exit", [](CompileObserver&) { _exit(7); });
+  Add(acts, "exit0", [](CompileObserver&) { _exit(0); });
+  Add(acts, "half_frame", [](CompileObserver&) {
+    Inject(std::string("\x10\x00\x00\x00\x02xx", 7));
+    _exit(0);
+  });
+  Add(acts, "result_then_segv", [](CompileObserver&) {
+    InjectResult();
+    raise(SIGSEGV);
+  });
+  Add(acts, "kill_parent", [](CompileObserver&) {
+    kill(getppid(), SIGKILL);
+    Hang();
+  });
+}
+
+// Those that do not end.
+void AddHangs(ActMap& acts) {
+  Add(acts, "hang", [](CompileObserver&) { Hang(); });
+  Add(acts, "hang_deaf", [](CompileObserver& observer) {
     for (int number = 1; number < 32; ++number) signal(number, SIG_IGN);
     observer.OnStage("deaf", 0.6);
     Hang();
   });
-  add("hang_closed", [](CompileObserver& observer) {
+  Add(acts, "hang_closed", [](CompileObserver& observer) {
     close(1);
     close(2);
     close(3);
     Hang();
   });
-  add("spin", [](CompileObserver&) {
+  Add(acts, "spin", [](CompileObserver&) {
     volatile uint64_t n = 0;
     while (true) n = n + 1;
   });
-  add("spin_deaf", [](CompileObserver&) {
+  Add(acts, "spin_deaf", [](CompileObserver&) {
     signal(SIGXCPU, SIG_IGN);
     volatile uint64_t n = 0;
     while (true) n = n + 1;
   });
-  add("memory", [](CompileObserver&) {
+  Add(acts, "thread_hang", [](CompileObserver& observer) {
+    std::thread other([] { Hang(); });
+    Hang();
+  });
+  Add(acts, "memory", [](CompileObserver&) {
     std::vector<std::string> all;
     while (true) all.emplace_back(1 << 20, 'x');
   });
-  add("print", [](CompileObserver&) {
+}
+
+// Too much of everything.
+void AddOutput(ActMap& acts) {
+  Add(acts, "print", [](CompileObserver&) {
     std::printf("hello\nno newline \x1b[2J");
     std::fprintf(stderr, "to stderr\n");
   });
-  add("print_flood", [](CompileObserver&) {
+  Add(acts, "print_flood", [](CompileObserver&) {
     for (int i = 0; i < 200000; ++i) std::printf("line %d\n", i);
   });
-  add("log_flood", [](CompileObserver& observer) {
+  Add(acts, "log_flood", [](CompileObserver& observer) {
     for (int i = 0; i < 50000; ++i) observer.OnLog(absl::StrCat("line ", i));
     observer.OnLog(std::string(100000, 'x'));
   });
-  add("write_big", [](CompileObserver&) {
+  Add(acts, "write_big", [](CompileObserver&) {
     const int fd = open("big", O_WRONLY | O_CREAT, 0600);
     const std::string block(1 << 16, 'x');
     while (write(fd, block.data(), block.size()) > 0) {
     }
   });
-  add("many_files", [](CompileObserver& observer) {
+  Add(acts, "many_files", [](CompileObserver& observer) {
     for (int i = 0; i < 200; ++i) close(open(std::to_string(i).c_str(), O_WRONLY | O_CREAT, 0600));
     observer.OnStage("made", 0.7);
     Hang();
   });
-  add("folder", [](CompileObserver&) {
+  Add(acts, "folder", [](CompileObserver&) {
     mkdir("sub", 0700);
     Hang();
   });
-  add("stray", [](CompileObserver& observer) { LeaveStray(observer, false); });
-  add("stray_session", [](CompileObserver& observer) { LeaveStray(observer, true); });
-  add("stray_segv", [](CompileObserver& observer) {
+}
+
+// Processes left behind.
+void AddStrays(ActMap& acts) {
+  Add(acts, "stray", [](CompileObserver& observer) { LeaveStray(observer, false); });
+  Add(acts, "stray_session", [](CompileObserver& observer) { LeaveStray(observer, true); });
+  Add(acts, "stray_segv", [](CompileObserver& observer) {
     LeaveStray(observer, true);
     raise(SIGSEGV);
   });
-  add("stray_hang", [](CompileObserver& observer) {
+  Add(acts, "stray_hang", [](CompileObserver& observer) {
     LeaveStray(observer, true);
     observer.OnStage("left", 0.7);
     Hang();
   });
-  add("thread_hang", [](CompileObserver& observer) {
-    std::thread other([] { Hang(); });
-    Hang();
-  });
-  add("surroundings", TellSurroundings);
-  add("nonsense", [](CompileObserver&) {
+  Add(acts, "surroundings", TellSurroundings);
+}
+
+// Words that a taken-over worker could say.
+void AddLies(ActMap& acts) {
+  Add(acts, "nonsense", [](CompileObserver&) {
     Inject(std::string(1000, '\xee'));
     Hang();
   });
-  add("huge_frame", [](CompileObserver&) {
+  Add(acts, "huge_frame", [](CompileObserver&) {
     Inject(std::string("\xff\xff\xff\x7f\x02", 5));
     Hang();
   });
-  add("half_frame", [](CompileObserver&) {
-    Inject(std::string("\x10\x00\x00\x00\x02xx", 7));
-    _exit(0);
-  });
-  add("result_then_segv", [](CompileObserver&) {
-    InjectResult();
-    raise(SIGSEGV);
-  });
-  add("event_after_result", [](CompileObserver& observer) {
+  Add(acts, "event_after_result", [](CompileObserver& observer) {
     InjectResult();
     observer.OnLog("more");
     Hang();
   });
-  add("outside_artifact", [](CompileObserver&) {
+  Add(acts, "outside_artifact", [](CompileObserver&) {
     InjectArtifact("../secret", 1);
     Hang();
   });
-  add("missing_artifact", [](CompileObserver&) {
+  Add(acts, "missing_artifact", [](CompileObserver&) {
     InjectArtifact("model.h", 1);
     InjectResult();
     _exit(0);
   });
-  add("symlink_artifact", [](CompileObserver&) {
+  Add(acts, "symlink_artifact", [](CompileObserver&) {
     if (symlink("/etc/hostname", "model.h") != 0) abort();
     struct stat info;
     if (stat("model.h", &info) != 0) abort();
@@ -254,30 +280,37 @@ std::map<std::string, Act> Acts() {
     InjectResult();
     _exit(0);
   });
-  add("fifo_artifact", [](CompileObserver&) {
+  Add(acts, "fifo_artifact", [](CompileObserver&) {
     if (mkfifo("model.h", 0600) != 0) abort();
     InjectArtifact("model.h", 0);
     InjectResult();
     _exit(0);
   });
-  add("twice_artifact", [](CompileObserver&) {
+  Add(acts, "twice_artifact", [](CompileObserver&) {
     close(open("model.h", O_WRONLY | O_CREAT, 0600));
     InjectArtifact("model.h", 0);
     InjectArtifact("model.h", 0);
     InjectResult();
     _exit(0);
   });
-  add("grown_artifact", [](CompileObserver&) {
+  Add(acts, "grown_artifact", [](CompileObserver&) {
     const int fd = open("model.h", O_WRONLY | O_CREAT, 0600);
     if (write(fd, "xx", 2) != 2) abort();
     InjectArtifact("model.h", 1);
     InjectResult();
     _exit(0);
   });
-  add("kill_parent", [](CompileObserver&) {
-    kill(getppid(), SIGKILL);
-    Hang();
-  });
+}
+
+// By the first word of the config.
+ActMap Acts() {
+  ActMap acts;
+  AddResults(acts);
+  AddCrashes(acts);
+  AddHangs(acts);
+  AddOutput(acts);
+  AddStrays(acts);
+  AddLies(acts);
   return acts;
 }
 
@@ -299,7 +332,7 @@ absl::StatusOr<ParsedConfig> ParseAct(absl::string_view text, absl::string_view 
 
 absl::StatusOr<CompileResult> CompileAct(const CompileRequest& request, CompileObserver& observer,
                                          Diagnostics& diagnostics) {
-  static const std::map<std::string, Act>* acts = new std::map<std::string, Act>(Acts());
+  static const ActMap* acts = new ActMap(Acts());
   const auto act = acts->find(request.options.model_info);
   if (act == acts->end()) return absl::UnimplementedError("no such act");
   CompileResult result;

@@ -5,9 +5,9 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/eventfd.h>
-#include <sys/pidfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -169,13 +169,15 @@ struct WorkerPool::Impl {
   absl::StatusOr<std::shared_ptr<Parent>> StartParent();
   absl::Status AwaitReady(const Parent& fresh) const;
   static void KillParent(const Parent& parent) {
-    pidfd_send_signal(parent.handle.get(), SIGKILL, nullptr, 0);
+    // By number: glibc 2.36's <sys/pidfd.h> has no extern "C".
+    syscall(SYS_pidfd_send_signal, parent.handle.get(), SIGKILL, nullptr, 0);
   }
   void ReadControl(std::shared_ptr<Parent> from);
   void OnControl(const ControlMessage& message);
   void OnParentDeath(Parent& dead);
   absl::StatusOr<std::shared_ptr<ActiveRun>> Register(const WorkerJob& job);
   void Unregister(const WorkerJob& job);
+  bool ResetIfNeverStarted(ActiveRun& run);
   absl::Status SpawnRun(const WorkerJob& job, ActiveRun& run, RunChannels& channels);
   absl::StatusOr<WorkerOutcome> Follow(const WorkerJob& job, WorkerEvents& events, ActiveRun& run,
                                        RunChannels& channels);
@@ -222,7 +224,7 @@ absl::StatusOr<std::shared_ptr<WorkerPool::Impl::Parent>> WorkerPool::Impl::Star
     const UniqueFd theirs(pair[1]);
     ASSIGN_OR_RETURN(fresh->pid, SpawnProgram(options, theirs.get()));
   }
-  fresh->handle = UniqueFd(pidfd_open(fresh->pid, 0));
+  fresh->handle = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, fresh->pid, 0)));
   if (!fresh->handle.valid()) {
     const absl::Status status = ErrnoStatus(errno, "cannot open", "pidfd");
     kill(fresh->pid, SIGKILL);
@@ -335,6 +337,17 @@ void WorkerPool::Impl::Unregister(const WorkerJob& job) {
   const std::lock_guard<std::mutex> lock(mutex);
   runs.erase(job.run_id);
   run_ended.notify_all();
+}
+
+// Makes a run that no warm parent ever forked as new; false where one did.
+bool WorkerPool::Impl::ResetIfNeverStarted(ActiveRun& run) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (run.started) return false;
+  run.number = next_number++;
+  run.parent = nullptr;
+  run.spawn_error = 0;
+  run.end.reset();
+  return true;
 }
 
 absl::Status WorkerPool::Impl::SpawnRun(const WorkerJob& job, ActiveRun& run,
@@ -594,10 +607,16 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(WorkerPoolOptions 
 
 absl::StatusOr<WorkerOutcome> WorkerPool::Run(const WorkerJob& job, WorkerEvents& events) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Impl::ActiveRun> run, impl_->Register(job));
-  absl::StatusOr<WorkerOutcome> outcome = [&]() -> absl::StatusOr<WorkerOutcome> {
+  const auto run_once = [&]() -> absl::StatusOr<WorkerOutcome> {
     ASSIGN_OR_RETURN(RunChannels channels, OpenChannels(job));
     return impl_->Follow(job, events, *run, channels);
-  }();
+  };
+  absl::StatusOr<WorkerOutcome> outcome = run_once();
+  // The warm parent took the packet and died before it forked: nothing of the run has happened.
+  if (outcome.ok() && outcome->retryable() && impl_->ResetIfNeverStarted(*run) &&
+      rmdir((job.job_folder + "/out").c_str()) == 0) {
+    outcome = run_once();
+  }
   impl_->Unregister(job);
   return outcome;
 }

@@ -67,7 +67,18 @@ class Recorder : public WorkerEvents {
   std::atomic<bool> cancelled{false};
 };
 
-bool IsGone(pid_t pid) { return kill(pid, 0) != 0 && errno == ESRCH; }
+// Dead; perhaps not yet reaped by init, who inherits the workers of a killed warm parent.
+bool IsGone(pid_t pid) {
+  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
+  std::string number, name, state;
+  return !(file >> number >> name >> state) || state == "Z" || state == "X";
+}
+
+// For one whose warm parent was killed: all it had is closed when Run returns, its last step may be
+// still ahead. Ends by the test's time limit where it stays.
+void AwaitGone(pid_t pid) {
+  while (!IsGone(pid)) std::this_thread::yield();
+}
 
 class WorkerPoolTest : public ::testing::Test {
  protected:
@@ -141,7 +152,8 @@ TEST_F(WorkerPoolTest, Compiles) {
   ASSERT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
   EXPECT_EQ(outcome.code, StatusCode::kOk);
   EXPECT_FALSE(outcome.retryable());
-  const std::string reversed(std::string(kModel).rbegin(), std::string(kModel).rend());
+  const std::string model = kModel;
+  const std::string reversed(model.rbegin(), model.rend());
   const std::string side = "opt.json=side bytes";
   ASSERT_EQ(outcome.artifacts.size(), 2u);
   EXPECT_EQ(outcome.artifacts[0].name, "model.h");
@@ -278,17 +290,20 @@ TEST_F(WorkerPoolTest, CpuLimit) {
 TEST_F(WorkerPoolTest, MemoryLimit) {
   WorkerJob job = Job("memory");
   job.limits.memory_bytes = 256 << 20;
+#ifdef NPUC_SANITIZED
+  job.limits.wall = absl::Seconds(3);
+#endif
   Recorder events;
   const WorkerOutcome outcome = Run(job, events);
 #ifdef NPUC_SANITIZED
-  // The sanitizer's allocator ends the process in its own way.
+  // The sanitizer's allocator ends the process in its own way, or waits for its own lock for ever.
   EXPECT_NE(outcome.kind, Kind::kSucceeded) << outcome.text;
 #else
   EXPECT_EQ(outcome.kind, Kind::kLimit) << outcome.text;
   EXPECT_EQ(outcome.limit, Limit::kMemory);
   EXPECT_EQ(outcome.text, "memory limit of 268435456 bytes reached");
+  EXPECT_LT(outcome.peak_memory_bytes, uint64_t{300} << 20);
 #endif
-  EXPECT_LT(outcome.peak_memory_bytes, uint64_t{700} << 20);
   ExpectHealthy();
 }
 
@@ -336,7 +351,9 @@ TEST_F(WorkerPoolTest, NoProcessIsLeftBehind) {
     WorkerJob job = Job(act);
     Recorder events;
     events.on_stage = [&](absl::string_view stage) {
-      if (stage == "left") EXPECT_TRUE(pool_->Cancel(job.run_id));
+      if (stage == "left") {
+        EXPECT_TRUE(pool_->Cancel(job.run_id));
+      }
     };
     const WorkerOutcome outcome = Run(job, events);
     if (getuid() != 0) {
@@ -409,7 +426,7 @@ TEST_F(WorkerPoolTest, KilledParentIsReplaced) {
     EXPECT_THAT(outcome.text, HasSubstr("warm parent died"));
     EXPECT_TRUE(outcome.retryable());
     ExpectHealthy();
-    EXPECT_TRUE(IsGone(pid));
+    AwaitGone(pid);
     EXPECT_EQ(pool_->GetStats().parent_restarts, by_child ? 2u : 1u);
   }
   // Killed while idle.
@@ -421,12 +438,24 @@ TEST_F(WorkerPoolTest, StoppedParentIsReplaced) {
   StartPool(absl::Milliseconds(500));
   const int stopped = pool_->GetStats().parent_pid;
   kill(stopped, SIGSTOP);
-  const WorkerOutcome outcome = Run("ok");
-  EXPECT_EQ(outcome.kind, Kind::kLost) << outcome.text;
-  EXPECT_THAT(outcome.text, HasSubstr("did not answer"));
-  StartPool();
+  ExpectHealthy();  // nothing had begun, so the run went to the new parent
+  EXPECT_EQ(pool_->GetStats().parent_restarts, 1u);
   EXPECT_TRUE(IsGone(stopped));
+
+  // Stopped during a run: nobody answers the kill, so the parent is killed, and the run with it.
+  WorkerJob job = Job("hang_deaf");
+  Recorder events;
+  int pid = 0;
+  events.on_stage = [&](absl::string_view stage) {
+    if (stage != "deaf") return;
+    pid = AwaitPid(job.run_id);
+    kill(pool_->GetStats().parent_pid, SIGSTOP);
+    pool_->Cancel(job.run_id);
+  };
+  EXPECT_EQ(Run(job, events).kind, Kind::kCancelled);
+  AwaitGone(pid);
   ExpectHealthy();
+  EXPECT_EQ(pool_->GetStats().parent_restarts, 2u);
 }
 
 TEST_F(WorkerPoolTest, ParallelRunsDoNotDisturbEachOther) {
@@ -460,15 +489,15 @@ TEST_F(WorkerPoolTest, RefusesWhatCannotRun) {
     change(job);
     return pool_->Run(job, events).status().code();
   };
-  EXPECT_EQ(code([](WorkerJob& j) { j.run_id = ""; }), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code([](WorkerJob& j) { j.job_folder = "x"; }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.run_id.clear(); }), StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.job_folder.assign(1, 'x'); }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](WorkerJob& j) { j.job_folder += "/none"; }), StatusCode::kNotFound);
   EXPECT_EQ(code([](WorkerJob& j) { fs::create_directory(j.job_folder + "/out"); }),
             StatusCode::kAlreadyExists);
   EXPECT_EQ(code([](WorkerJob& j) { j.limits.cpu_seconds = 0; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](WorkerJob& j) { j.config_text.resize((1 << 20) + 1); }),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(code([](WorkerJob& j) { j.inputs["MODEL_FILE"].sha256 = "x"; }),
+  EXPECT_EQ(code([](WorkerJob& j) { j.inputs["MODEL_FILE"].sha256.assign(1, 'x'); }),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](WorkerJob& j) { j.inputs["MODEL_FILE"].path += "x"; }), StatusCode::kNotFound);
   EXPECT_EQ(code([&](WorkerJob& j) { j.inputs["MODEL_FILE"].path = folder_; }),
