@@ -25,11 +25,11 @@ absl::Status CheckNames(absl::string_view core, absl::string_view framework) {
   const bool known = std::any_of(std::begin(kFrameworks), std::end(kFrameworks),
                                  [&](Framework f) { return framework == FrameworkName(f); });
   if (!framework.empty() && !known) {
-    check.Add("framework", absl::StrCat("'", Printable(framework), "' is not one of ",
-                                        absl::StrJoin(kFrameworks, ", ",
-                                                      [](std::string* out, Framework f) {
-                                                        absl::StrAppend(out, FrameworkName(f));
-                                                      })));
+    check.Add("framework",
+              absl::StrCat("'", Printable(framework), "' is not one of ",
+                           absl::StrJoin(kFrameworks, ", ", [](std::string* out, Framework f) {
+                             absl::StrAppend(out, FrameworkName(f));
+                           })));
   }
   return check.ToStatus();
 }

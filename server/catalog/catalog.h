@@ -9,8 +9,8 @@
 
 namespace npuc {
 
-// The cores that can be compiled for and the operators that they accept, as plain data for the wire:
-// the server's only look at the core descriptions. Pure and thread-safe.
+// The cores that can be compiled for and the operators that they accept, as plain data for the
+// wire: the server's only look at the core descriptions. Pure and thread-safe.
 
 // Canonical names, sorted.
 std::vector<std::string> ListCoreNames();

@@ -164,8 +164,8 @@ struct JobEvent {
 
 // Stored form. Decode: DATA_LOSS where the bytes are not such a record. Times are kept to the
 // microsecond.
-std::string EncodeJob(const Job& job);
-absl::StatusOr<Job> DecodeJob(absl::string_view bytes);
+std::string EncodeJobRecord(const Job& job);
+absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes);
 std::string EncodeEvent(const JobEvent& event);
 absl::StatusOr<JobEvent> DecodeEvent(absl::string_view bytes);
 std::string EncodeDiagnostic(const JobDiagnostic& diagnostic);

@@ -65,7 +65,7 @@ class TestQueue : public JobQueue {
  private:
   const int64_t max_jobs_;
   mutable std::mutex mutex_;
-  int64_t reserved_ = 0;                                        // guarded by mutex_
+  int64_t reserved_ = 0;                                      // guarded by mutex_
   std::map<std::pair<int32_t, uint64_t>, std::string> jobs_;  // guarded by mutex_
 };
 

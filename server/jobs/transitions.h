@@ -56,6 +56,7 @@ struct JobResult {
   bool succeeded = false;
   bool cache_hit = false;                  // where succeeded
   std::vector<JobArtifact> artifacts;      // where succeeded
+  std::string cache_key;                   // of the artifacts; empty: as the job has it
   std::vector<JobDiagnostic> diagnostics;  // complete; events told some or all of them before
   FailureKind failure_kind = FailureKind::kNone;  // where not succeeded
   std::string reason;                             // where not succeeded

@@ -50,8 +50,7 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
       digest_ = std::move(digest);
     }
     if (state_.complete && request_.data().empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(state_,
-                     deps_.uploads->Append(*digest_, request_.offset(), request_.data()));
+    ASSIGN_OR_RETURN(state_, deps_.uploads->Append(*digest_, request_.offset(), request_.data()));
     return absl::OkStatus();
   }
 
@@ -110,9 +109,8 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
     if (reader_ == nullptr) {
       RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
       RETURN_IF_ERROR(CheckJobId(request_.job_id()));
-      ASSIGN_OR_RETURN(reader_,
-                       deps_.downloads->Open(request_.job_id(), request_.artifact_name(),
-                                             request_.offset()));
+      ASSIGN_OR_RETURN(reader_, deps_.downloads->Open(request_.job_id(), request_.artifact_name(),
+                                                      request_.offset()));
       offset_ = static_cast<uint64_t>(request_.offset());
       response_.set_sha256(reader_->info().sha256);
     }

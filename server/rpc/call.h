@@ -14,8 +14,7 @@
 namespace npuc {
 
 inline absl::Status ServerBusy() {
-  return ServiceError(absl::StatusCode::kResourceExhausted,
-                      "too many calls wait; try again later",
+  return ServiceError(absl::StatusCode::kResourceExhausted, "too many calls wait; try again later",
                       {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(1)});
 }
 

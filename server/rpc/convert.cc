@@ -166,9 +166,8 @@ v1::JobState ToProto(JobState state) {
 }
 
 std::optional<JobState> FromProto(v1::JobState state) {
-  for (const JobState candidate :
-       {JobState::kQueued, JobState::kRunning, JobState::kSucceeded, JobState::kFailed,
-        JobState::kCancelled, JobState::kExpired}) {
+  for (const JobState candidate : {JobState::kQueued, JobState::kRunning, JobState::kSucceeded,
+                                   JobState::kFailed, JobState::kCancelled, JobState::kExpired}) {
     if (ToProto(candidate) == state) return candidate;
   }
   return std::nullopt;

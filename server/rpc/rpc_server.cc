@@ -90,9 +90,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   builder.RegisterService(impl->info_service.get());
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || impl->port == 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", impl->options.listen,
-                     "; is it HOST:PORT, of this machine, and free?"));
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", impl->options.listen,
+                                               "; is it HOST:PORT, of this machine, and free?"));
   }
   Impl* const raw = impl.get();
   raw->ticker = std::thread([raw] { raw->TickLoop(); });

@@ -14,8 +14,7 @@ namespace npuc {
 // that is passed must outlive the service.
 std::unique_ptr<grpc::Service> MakeCompileService(const RpcDependencies* dependencies,
                                                   WorkPool* pool, const WatchContext& watch);
-std::unique_ptr<grpc::Service> MakeBlobService(const RpcDependencies* dependencies,
-                                               WorkPool* pool);
+std::unique_ptr<grpc::Service> MakeBlobService(const RpcDependencies* dependencies, WorkPool* pool);
 std::unique_ptr<grpc::Service> MakeServerInfoService(const RpcDependencies* dependencies);
 
 }  // namespace npuc

@@ -167,11 +167,13 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
 
 absl::Status WatchStream::CheckRequest(const Job& job) const {
   if (next_seq_ <= job.last_seq + 1) return absl::OkStatus();
-  return ServiceError(absl::StatusCode::kOutOfRange,
-                      absl::StrCat("from_seq ", from_seq_, " is more than one past the newest "
-                                   "event of job ", job.id, ", which is ", job.last_seq),
-                      {.reason = "SEQ_PAST_END",
-                       .metadata = {{"last_seq", absl::StrCat(job.last_seq)}}});
+  return ServiceError(
+      absl::StatusCode::kOutOfRange,
+      absl::StrCat("from_seq ", from_seq_,
+                   " is more than one past the newest "
+                   "event of job ",
+                   job.id, ", which is ", job.last_seq),
+      {.reason = "SEQ_PAST_END", .metadata = {{"last_seq", absl::StrCat(job.last_seq)}}});
 }
 
 absl::StatusOr<bool> WatchStream::FillBatch() {
