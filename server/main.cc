@@ -4,20 +4,20 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
-#include <thread>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
@@ -99,6 +99,18 @@ absl::Status LockDataDir(const std::string& dir) {
                      "give another --data-dir"));
   }
   return absl::OkStatus();  // fd stays open until the process ends
+}
+
+// SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
+absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
+  const char* const text = std::getenv("SOURCE_DATE_EPOCH");
+  if (text == nullptr) return std::nullopt;
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SOURCE_DATE_EPOCH '", text, "' is not a number of seconds since 1970"));
+  }
+  return seconds;
 }
 
 // npuc-worker is beside npucd.
@@ -202,6 +214,7 @@ absl::Status Daemon::OpenStores() {
   workers_ = AdaptWorkerPool(pool_.get());
   queue_ = MakePriorityQueue(kMaxQueuedJobs);
   const std::string build_id(CompilerBuildId());
+  ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
   jobs_ = std::make_unique<JobService>(
       JobServiceOptions{
           .now = [] { return absl::Now(); }, .random = [this] { return random_(); }, .retry = {}},
