@@ -63,16 +63,16 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t size
 }  // namespace
 
 struct JobRunner::Attempt {
-  Lease lease;
-  std::shared_ptr<const Job> job;
-  std::string run_id;
-  std::string folder;
-  std::string config_text;
-  std::optional<CacheKey> key;
-  WorkerJob worker_job;
-  std::vector<InputStore::Held> held;
-  std::string log;                     // what compile.log gets
-  std::vector<EventBody> last_events;  // told with the result
+  Lease lease = {};
+  std::shared_ptr<const Job> job = {};
+  std::string run_id = {};
+  std::string folder = {};
+  std::string config_text = {};
+  std::optional<CacheKey> key = {};
+  WorkerJob worker_job = {};
+  std::vector<InputStore::Held> held = {};
+  std::string log = {};                     // what compile.log gets
+  std::vector<EventBody> last_events = {};  // told with the result
 };
 
 JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs,
@@ -190,9 +190,9 @@ void JobRunner::RunWorker(Attempt& attempt) {
   // The deadline ends the job by itself; this ends the process where that were late.
   run.limits.wall =
       std::max(absl::Seconds(1), std::min(run.limits.wall, job.deadline - options_.now()));
-  // The acceptance time, so that every attempt makes the same bytes.
-  run.timestamp_seconds =
-      job.spec.model_info_time_seconds.value_or(absl::ToUnixSeconds(job.create_time));
+  // Not the present time: every attempt makes the same bytes.
+  run.timestamp_seconds = job.spec.model_info_time_seconds.value_or(
+      options_.model_info_time_seconds.value_or(absl::ToUnixSeconds(job.create_time)));
 
   EventPump pump(
       [&](std::vector<EventBody> bodies) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct JobRunnerOptions {
   std::string work_dir;  // absolute, existing; each run gets a folder in it
   WorkerLimits limits;
   std::function<absl::Time()> now;
+  // The time that headers state where the job does not (SOURCE_DATE_EPOCH of the daemon); unset:
+  // the job's time of acceptance.
+  std::optional<int64_t> model_info_time_seconds = std::nullopt;
   absl::Duration event_linger = absl::Milliseconds(20);
   // How long to wait before a result that the store refused is written again, and after a worker
   // could not be started.

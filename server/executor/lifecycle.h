@@ -23,12 +23,13 @@ class Lifecycle {
 
   // For calls that bring work: also refused while draining.
   absl::Status CheckWrites() const {
-    if (phase() == Phase::kDraining) {
-      return ServiceError(absl::StatusCode::kUnavailable,
-                          "the server is stopping; retry, at once with another server",
-                          {.reason = "DRAINING", .retry_delay = absl::Seconds(5)});
-    }
-    return CheckReads();
+    return phase() == Phase::kDraining ? Draining() : CheckReads();
+  }
+
+  static absl::Status Draining() {
+    return ServiceError(absl::StatusCode::kUnavailable,
+                        "the server is stopping; retry, at once with another server",
+                        {.reason = "DRAINING", .retry_delay = absl::Seconds(5)});
   }
 
  private:

@@ -29,20 +29,20 @@ inline constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
 // A job as a client asks for it, before anything was checked.
 struct SubmitRequest {
   struct SideInput {
-    std::string role;
-    std::string name;
+    std::string role = {};
+    std::string name = {};
     BlobDigest digest;
   };
-  std::string request_id;
-  std::string config_text;
-  std::string config_name;
+  std::string request_id = {};
+  std::string config_text = {};
+  std::string config_name = {};
   BlobDigest model;
-  std::vector<SideInput> side_inputs;
+  std::vector<SideInput> side_inputs = {};
   int64_t priority = 0;
-  std::map<std::string, std::string> labels;
-  std::optional<absl::Duration> timeout;
+  std::map<std::string, std::string> labels = {};
+  std::optional<absl::Duration> timeout = {};
   bool no_cache = false;
-  std::optional<int64_t> model_info_time_seconds;
+  std::optional<int64_t> model_info_time_seconds = {};
 };
 
 using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(
@@ -50,7 +50,7 @@ using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(
 
 struct SubmissionOptions {
   ConfigParser parse_config;  // ParseConfig of compiler_core/pipeline
-  std::string compiler_build_id;
+  std::string compiler_build_id = {};
   absl::Duration default_timeout = absl::Hours(1);
 };
 

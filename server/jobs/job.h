@@ -44,19 +44,19 @@ absl::string_view FailureKindName(FailureKind kind);
 
 // An uploaded file that a job reads.
 struct JobInput {
-  std::string role;  // the config key: "MODEL_FILE", "OPT_CONFIG"
-  std::string name;  // for diagnostics
-  std::string sha256;
-  std::string md5;
+  std::string role = {};  // the config key: "MODEL_FILE", "OPT_CONFIG"
+  std::string name = {};  // for diagnostics
+  std::string sha256 = {};
+  std::string md5 = {};
   uint64_t size_bytes = 0;
 
   friend bool operator==(const JobInput&, const JobInput&) = default;
 };
 
 struct JobArtifact {
-  std::string name;
+  std::string name = {};
   uint64_t size_bytes = 0;
-  std::string sha256;
+  std::string sha256 = {};
 
   friend bool operator==(const JobArtifact&, const JobArtifact&) = default;
 };
@@ -65,16 +65,16 @@ struct JobArtifact {
 // are retired.
 struct JobDiagnostic {
   enum class Severity : uint8_t { kNote = 1, kWarning = 2, kError = 3 };
-  std::string id;  // "NPUC1203"
+  std::string id = {};  // "NPUC1203"
   Severity severity = Severity::kError;
-  std::string file;
+  std::string file = {};
   int32_t line = 0;
   int32_t column = 0;
-  std::string node;
-  std::string op;
-  std::string message;
-  std::string limit_source;
-  std::string fix;
+  std::string node = {};
+  std::string op = {};
+  std::string message = {};
+  std::string limit_source = {};
+  std::string fix = {};
 
   friend bool operator==(const JobDiagnostic&, const JobDiagnostic&) = default;
 };
@@ -82,25 +82,25 @@ struct JobDiagnostic {
 // What was asked for. Never changes after acceptance. The config's text is stored apart from the
 // record (JobStore::ReadConfig), since it is large and read once a run.
 struct JobSpec {
-  std::string config_name;
-  std::vector<JobInput> inputs;  // MODEL_FILE first
+  std::string config_name = {};
+  std::vector<JobInput> inputs = {};  // MODEL_FILE first
   int32_t priority = 0;
-  std::map<std::string, std::string> labels;
+  std::map<std::string, std::string> labels = {};
   absl::Duration timeout = absl::ZeroDuration();
   bool no_cache = false;
-  std::optional<int64_t> model_info_time_seconds;  // since 1970
+  std::optional<int64_t> model_info_time_seconds = {};  // since 1970
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 
 struct Job {
-  std::string id;
+  std::string id = {};
   uint64_t revision = 0;  // 1 when created, one more with every stored change
-  std::string request_id;
-  std::string request_sha256;  // of the whole request: tells a repeat from a reuse of the id
-  JobSpec spec;
-  std::string output_file;  // the config's OUTPUT_FILE
-  std::string cache_key;    // CacheKey::ToString() of the result
+  std::string request_id = {};
+  std::string request_sha256 = {};  // of the whole request: tells a repeat from a reuse of the id
+  JobSpec spec = {};
+  std::string output_file = {};  // the config's OUTPUT_FILE
+  std::string cache_key = {};    // CacheKey::ToString() of the result
 
   JobState state = JobState::kQueued;
   uint64_t accept_order = 0;  // ascending with acceptance; its place in the queue
@@ -109,14 +109,14 @@ struct Job {
   int32_t worker_losses = 0;  // leases lost with a worker
   int32_t daemon_losses = 0;  // leases lost with a daemon
   bool cache_hit = false;
-  std::string stage;      // of the attempt under way
-  double fraction = 0.0;  // of the attempt under way
+  std::string stage = {};  // of the attempt under way
+  double fraction = 0.0;   // of the attempt under way
   FailureKind failure_kind = FailureKind::kNone;
   // kFailed: why. kCancelled: the canceller's reason. kQueued: why it waits again.
-  std::string reason;
-  std::optional<JobState> expired_in;  // kExpired: the state in which the deadline found it
-  std::vector<JobArtifact> artifacts;
-  std::vector<JobDiagnostic> diagnostics;
+  std::string reason = {};
+  std::optional<JobState> expired_in = {};  // kExpired: the state in which the deadline found it
+  std::vector<JobArtifact> artifacts = {};
+  std::vector<JobDiagnostic> diagnostics = {};
   absl::Time create_time = absl::InfinitePast();
   absl::Time start_time = absl::InfinitePast();  // of the last attempt; InfinitePast: none yet
   absl::Time end_time = absl::InfinitePast();    // InfinitePast: not ended
@@ -128,18 +128,18 @@ struct Job {
 
 struct StateChangedEvent {
   JobState state = JobState::kQueued;
-  std::string reason;
+  std::string reason = {};
   FailureKind failure_kind = FailureKind::kNone;
   bool cache_hit = false;
   friend bool operator==(const StateChangedEvent&, const StateChangedEvent&) = default;
 };
 struct ProgressEvent {
-  std::string stage;
+  std::string stage = {};
   double fraction = 0.0;
   friend bool operator==(const ProgressEvent&, const ProgressEvent&) = default;
 };
 struct LogEvent {
-  std::string text;
+  std::string text = {};
   friend bool operator==(const LogEvent&, const LogEvent&) = default;
 };
 struct ArtifactEvent {
@@ -164,8 +164,8 @@ struct JobEvent {
 
 // Stored form. Decode: DATA_LOSS where the bytes are not such a record. Times are kept to the
 // microsecond.
-std::string EncodeJob(const Job& job);
-absl::StatusOr<Job> DecodeJob(absl::string_view bytes);
+std::string EncodeJobRecord(const Job& job);
+absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes);
 std::string EncodeEvent(const JobEvent& event);
 absl::StatusOr<JobEvent> DecodeEvent(absl::string_view bytes);
 std::string EncodeDiagnostic(const JobDiagnostic& diagnostic);

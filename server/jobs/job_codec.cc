@@ -308,7 +308,7 @@ bool DecodeBody(const FieldReader& r, EventBody& body) {
 
 }  // namespace
 
-std::string EncodeJob(const Job& job) {
+std::string EncodeJobRecord(const Job& job) {
   FieldWriter w;
   w.Bytes(1, job.id);
   w.Int(2, static_cast<int64_t>(job.revision));
@@ -341,7 +341,7 @@ std::string EncodeJob(const Job& job) {
   return std::move(w).str();
 }
 
-absl::StatusOr<Job> DecodeJob(absl::string_view bytes) {
+absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes) {
   Job job;
   FieldReader r(bytes);
   bool nested_ok = true;

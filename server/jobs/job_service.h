@@ -17,9 +17,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/jobs/change_hub.h"
+#include "server/jobs/job_queue.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/transitions.h"
-#include "server/scheduler/job_queue.h"
 
 namespace npuc {
 

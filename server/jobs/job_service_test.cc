@@ -15,6 +15,60 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// A queue with no more than the interface asks: the policies are the scheduler's.
+class TestQueue : public JobQueue {
+ public:
+  explicit TestQueue(int64_t max_jobs) : max_jobs_(max_jobs) {}
+
+  absl::Status Reserve() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (static_cast<int64_t>(jobs_.size()) + reserved_ >= max_jobs_) {
+      return ServiceError(absl::StatusCode::kResourceExhausted, "full", {.reason = "QUEUE_FULL"});
+    }
+    ++reserved_;
+    return absl::OkStatus();
+  }
+  void Release() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    --reserved_;
+  }
+  void Push(QueuedJob job, bool reserved) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (reserved) --reserved_;
+    jobs_.insert({{-job.priority, job.accept_order}, job.id});
+  }
+  std::optional<QueuedJob> Pop() override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (jobs_.empty()) return std::nullopt;
+    const auto [place, id] = *jobs_.begin();
+    jobs_.erase(jobs_.begin());
+    return QueuedJob{id, -place.first, place.second};
+  }
+  bool Remove(absl::string_view id) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return std::erase_if(jobs_, [&](const auto& job) { return job.second == id; }) > 0;
+  }
+  std::optional<int64_t> Position(absl::string_view id) const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    int64_t before = 0;
+    for (const auto& [place, job] : jobs_) {
+      if (job == id) return before;
+      ++before;
+    }
+    return std::nullopt;
+  }
+  int64_t size() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<int64_t>(jobs_.size());
+  }
+
+ private:
+  const int64_t max_jobs_;
+  mutable std::mutex mutex_;
+  int64_t reserved_ = 0;                                      // guarded by mutex_
+  std::map<std::pair<int32_t, uint64_t>, std::string> jobs_;  // guarded by mutex_
+};
+
 class JobServiceTest : public ::testing::Test {
  protected:
   JobServiceTest() { Restart(/*max_jobs=*/100); }
@@ -22,7 +76,7 @@ class JobServiceTest : public ::testing::Test {
   // A new daemon on the same store.
   void Restart(int64_t max_jobs) {
     service_.reset();
-    queue_ = MakePriorityQueue(max_jobs);
+    queue_ = std::make_unique<TestQueue>(max_jobs);
     service_ = std::make_unique<JobService>(
         JobServiceOptions{.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
                           .random = [this] { return ++random_; },

@@ -17,21 +17,21 @@ namespace npuc {
 
 // One change of one job.
 struct JobChange {
-  Job job;                       // the whole record after the change
-  std::vector<JobEvent> events;  // appended; numbered on from the record before
+  Job job;                            // the whole record after the change
+  std::vector<JobEvent> events = {};  // appended; numbered on from the record before
   // With the first change of a job (job.revision == 1) only.
-  std::optional<std::string> config_text;
+  std::optional<std::string> config_text = {};
 };
 
 struct JobListQuery {
-  std::vector<JobState> states;  // empty: all
-  std::string before_id;         // only ids less than this; empty: from the newest on
+  std::vector<JobState> states = {};  // empty: all
+  std::string before_id = {};         // only ids less than this; empty: from the newest on
   size_t limit = 50;
 };
 
 struct JobPage {
-  std::vector<Job> jobs;    // descending ids, without diagnostics
-  std::string next_before;  // for the next page; empty: no more
+  std::vector<Job> jobs = {};    // descending ids, without diagnostics
+  std::string next_before = {};  // for the next page; empty: no more
 };
 
 // Where jobs, their events and request ids are kept. One conformance suite

@@ -319,16 +319,16 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(FieldCodecTest, DamagedRecordsAreErrors) {
-  const std::string good = EncodeJob(FullJob());
-  ASSERT_TRUE(DecodeJob(good).ok());
-  EXPECT_FALSE(DecodeJob("").ok());
+  const std::string good = EncodeJobRecord(FullJob());
+  ASSERT_TRUE(DecodeJobRecord(good).ok());
+  EXPECT_FALSE(DecodeJobRecord("").ok());
   // Cut anywhere: an error or a shorter record, never a read outside the bytes (ASan watches).
   for (size_t length = 0; length < good.size(); ++length) {
     const std::string cut = good.substr(0, length);
-    (void)DecodeJob(cut);
+    (void)DecodeJobRecord(cut);
     (void)DecodeEvent(cut);
   }
-  EXPECT_EQ(DecodeJob(good.substr(0, 10)).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(DecodeJobRecord(good.substr(0, 10)).status().code(), absl::StatusCode::kDataLoss);
 }
 
 }  // namespace

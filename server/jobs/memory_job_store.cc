@@ -17,7 +17,7 @@ absl::Status MemoryJobStore::Apply(const JobChange& change) {
   if (found == records_.end()) {
     RETURN_IF_ERROR(CheckChange(change, nullptr));
   } else {
-    ASSIGN_OR_RETURN(const Job stored, DecodeJob(found->second.job));
+    ASSIGN_OR_RETURN(const Job stored, DecodeJobRecord(found->second.job));
     RETURN_IF_ERROR(CheckChange(change, &stored));
   }
   if (found == records_.end() && !change.job.request_id.empty()) {
@@ -27,7 +27,7 @@ absl::Status MemoryJobStore::Apply(const JobChange& change) {
     requests_[change.job.request_id] = change.job.id;
   }
   Record& record = records_[change.job.id];
-  record.job = EncodeJob(change.job);
+  record.job = EncodeJobRecord(change.job);
   if (change.config_text.has_value()) record.config_text = *change.config_text;
   for (const JobEvent& event : change.events) record.events.push_back(EncodeEvent(event));
   return absl::OkStatus();
@@ -37,7 +37,7 @@ absl::StatusOr<Job> MemoryJobStore::Read(absl::string_view job_id) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = records_.find(std::string(job_id));
   if (found == records_.end()) return JobNotFound(job_id);
-  return DecodeJob(found->second.job);
+  return DecodeJobRecord(found->second.job);
 }
 
 absl::StatusOr<std::string> MemoryJobStore::ReadConfig(absl::string_view job_id) const {
@@ -61,7 +61,7 @@ absl::StatusOr<JobPage> MemoryJobStore::List(const JobListQuery& query) const {
   auto end = query.before_id.empty() ? records_.end() : records_.lower_bound(query.before_id);
   while (end != records_.begin()) {
     --end;
-    ASSIGN_OR_RETURN(Job job, DecodeJob(end->second.job));
+    ASSIGN_OR_RETURN(Job job, DecodeJobRecord(end->second.job));
     if (!query.states.empty() &&
         std::find(query.states.begin(), query.states.end(), job.state) == query.states.end()) {
       continue;
@@ -99,7 +99,7 @@ absl::Status MemoryJobStore::ForEachLive(const std::function<absl::Status(Job jo
   {
     std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [id, record] : records_) {
-      ASSIGN_OR_RETURN(Job job, DecodeJob(record.job));
+      ASSIGN_OR_RETURN(Job job, DecodeJobRecord(record.job));
       if (!IsTerminal(job.state)) live.push_back(std::move(job));
     }
   }

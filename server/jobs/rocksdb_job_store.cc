@@ -170,7 +170,7 @@ absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
   const Job& job = change.job;
   ASSIGN_OR_RETURN(const std::optional<std::string> record, Get(kJobs, job.id));
   if (record.has_value()) {
-    ASSIGN_OR_RETURN(const Job stored, DecodeJob(*record));
+    ASSIGN_OR_RETURN(const Job stored, DecodeJobRecord(*record));
     RETURN_IF_ERROR(CheckChange(change, &stored));
   } else {
     RETURN_IF_ERROR(CheckChange(change, nullptr));
@@ -187,7 +187,7 @@ absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
   } else if (IsTerminal(job.state)) {
     batch.Delete(families[kLive], job.id);
   }
-  batch.Put(families[kJobs], job.id, EncodeJob(job));
+  batch.Put(families[kJobs], job.id, EncodeJobRecord(job));
   for (const JobEvent& event : change.events) {
     batch.Put(families[kEvents], EventKey(job.id, event.seq), EncodeEvent(event));
   }
@@ -211,7 +211,7 @@ absl::Status RocksDbJobStore::Apply(const JobChange& change) {
 absl::StatusOr<Job> RocksDbJobStore::Read(absl::string_view job_id) const {
   ASSIGN_OR_RETURN(const std::optional<std::string> record, impl_->Get(kJobs, job_id));
   if (!record.has_value()) return JobNotFound(job_id);
-  return DecodeJob(*record);
+  return DecodeJobRecord(*record);
 }
 
 absl::StatusOr<std::string> RocksDbJobStore::ReadConfig(absl::string_view job_id) const {
@@ -241,7 +241,7 @@ absl::StatusOr<JobPage> RocksDbJobStore::List(const JobListQuery& query) const {
       break;
     }
     last_seen = it->key().ToString();
-    ASSIGN_OR_RETURN(Job job, DecodeJob(FromSlice(it->value())));
+    ASSIGN_OR_RETURN(Job job, DecodeJobRecord(FromSlice(it->value())));
     if (!query.states.empty() &&
         std::find(query.states.begin(), query.states.end(), job.state) == query.states.end()) {
       continue;

@@ -14,7 +14,7 @@ namespace npuc {
 // Column families and keys; a job id is 27 bytes, '/' is not in one:
 //
 //   default    "format"                            "1"
-//   jobs       <job id>                            EncodeJob
+//   jobs       <job id>                            EncodeJobRecord
 //   configs    <job id>                            the config's text; never rewritten
 //   events     <job id> '/' <seq, 8 bytes BE>      EncodeEvent
 //   requests   <request id>                        <job id>

@@ -29,7 +29,7 @@ inline constexpr int64_t kMaxEventsPerJob = 100000;
 
 // The right to run a job. Whoever holds an older one has lost it.
 struct Lease {
-  std::string job_id;
+  std::string job_id = {};
   uint64_t fence = 0;
 
   friend bool operator==(const Lease&, const Lease&) = default;
@@ -37,28 +37,29 @@ struct Lease {
 
 // What Submit knows of a job; the rest is the state machine's.
 struct NewJob {
-  std::string request_id;
-  std::string request_sha256;
-  std::string config_text;
-  std::string output_file;
-  std::string cache_key;
-  JobSpec spec;  // timeout set
+  std::string request_id = {};
+  std::string request_sha256 = {};
+  std::string config_text = {};
+  std::string output_file = {};
+  std::string cache_key = {};
+  JobSpec spec = {};  // timeout set
   // The result, where the cache has it already: the job is born SUCCEEDED.
   struct Cached {
-    std::vector<JobArtifact> artifacts;
-    std::vector<JobDiagnostic> diagnostics;
+    std::vector<JobArtifact> artifacts = {};
+    std::vector<JobDiagnostic> diagnostics = {};
   };
-  std::optional<Cached> cached;
+  std::optional<Cached> cached = {};
 };
 
 // How a run ended that was not lost.
 struct JobResult {
   bool succeeded = false;
-  bool cache_hit = false;                  // where succeeded
-  std::vector<JobArtifact> artifacts;      // where succeeded
-  std::vector<JobDiagnostic> diagnostics;  // complete; events told some or all of them before
+  bool cache_hit = false;                       // where succeeded
+  std::vector<JobArtifact> artifacts = {};      // where succeeded
+  std::string cache_key = {};                   // of the artifacts; empty: as the job has it
+  std::vector<JobDiagnostic> diagnostics = {};  // complete; events told some or all of them before
   FailureKind failure_kind = FailureKind::kNone;  // where not succeeded
-  std::string reason;                             // where not succeeded
+  std::string reason = {};                        // where not succeeded
 };
 
 // Why a lease ended without a result.

@@ -1,8 +1,7 @@
-#ifndef NPUC_SERVER_SCHEDULER_JOB_QUEUE_H_
-#define NPUC_SERVER_SCHEDULER_JOB_QUEUE_H_
+#ifndef NPUC_SERVER_JOBS_JOB_QUEUE_H_
+#define NPUC_SERVER_JOBS_JOB_QUEUE_H_
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -46,9 +45,6 @@ class JobQueue {
   virtual int64_t size() const = 0;
 };
 
-// Higher priority first, then the earlier accepted. All calls take O(log n).
-std::unique_ptr<JobQueue> MakePriorityQueue(int64_t max_jobs);
-
 }  // namespace npuc
 
-#endif  // NPUC_SERVER_SCHEDULER_JOB_QUEUE_H_
+#endif  // NPUC_SERVER_JOBS_JOB_QUEUE_H_

@@ -1,4 +1,4 @@
-#include "server/scheduler/job_queue.h"
+#include "server/scheduler/priority_queue.h"
 
 #include <thread>
 #include <vector>

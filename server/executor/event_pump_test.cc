@@ -1,0 +1,91 @@
+#include "server/executor/event_pump.h"
+
+#include <atomic>
+#include <future>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+std::string TextOf(const std::vector<EventBody>& bodies) {
+  std::string text;
+  for (const EventBody& body : bodies) absl::StrAppend(&text, std::get<LogEvent>(body).text, " ");
+  return text;
+}
+
+TEST(EventPumpTest, AShortRunWritesNothingByItself) {
+  std::atomic<int> writes = 0;
+  EventPump pump(
+      [&](std::vector<EventBody>) {
+        ++writes;
+        return absl::OkStatus();
+      },
+      absl::Hours(1));
+  pump.Push(LogEvent{"a"});
+  pump.Push(LogEvent{"b"});
+  EXPECT_EQ(TextOf(pump.Stop()), "a b ");
+  EXPECT_EQ(writes, 0);
+  pump.Push(LogEvent{"late"});
+  EXPECT_TRUE(pump.Stop().empty());
+}
+
+TEST(EventPumpTest, EventsGatherWhileAWriteIsUnderWay) {
+  std::promise<void> writing;
+  std::promise<void> proceed;
+  std::vector<std::string> batches;
+  std::promise<void> second_done;
+  EventPump pump(
+      [&](std::vector<EventBody> bodies) {
+        batches.push_back(TextOf(bodies));
+        if (batches.size() == 1) {
+          writing.set_value();
+          proceed.get_future().wait();
+        } else if (batches.size() == 2) {
+          second_done.set_value();
+        }
+        return absl::OkStatus();
+      },
+      absl::ZeroDuration());
+  pump.Push(LogEvent{"a"});
+  writing.get_future().wait();
+  pump.Push(LogEvent{"b"});
+  pump.Push(LogEvent{"c"});
+  proceed.set_value();
+  second_done.get_future().wait();
+  EXPECT_TRUE(pump.Stop().empty());
+  EXPECT_EQ(batches, (std::vector<std::string>{"a ", "b c "}));
+}
+
+TEST(EventPumpTest, WhatTheStoreRefusedGoesWithTheResultInOrder) {
+  std::promise<void> refused;
+  EventPump pump(
+      [&](std::vector<EventBody>) {
+        refused.set_value();
+        return absl::InternalError("disk");
+      },
+      absl::ZeroDuration());
+  pump.Push(LogEvent{"a"});
+  refused.get_future().wait();
+  pump.Push(LogEvent{"b"});
+  EXPECT_EQ(TextOf(pump.Stop()), "a b ");
+}
+
+TEST(EventPumpTest, AStaleLeaseDropsEverythingAndBlocksNobody) {
+  std::promise<void> told;
+  EventPump pump(
+      [&](std::vector<EventBody>) {
+        told.set_value();
+        return absl::AbortedError("stale");
+      },
+      absl::ZeroDuration());
+  pump.Push(LogEvent{"a"});
+  told.get_future().wait();
+  for (size_t i = 0; i < 3 * EventPump::kMaxPending; ++i) pump.Push(LogEvent{"x"});
+  EXPECT_TRUE(pump.Stop().empty());
+}
+
+}  // namespace
+}  // namespace npuc

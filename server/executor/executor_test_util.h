@@ -1,0 +1,251 @@
+#ifndef NPUC_SERVER_EXECUTOR_EXECUTOR_TEST_UTIL_H_
+#define NPUC_SERVER_EXECUTOR_EXECUTOR_TEST_UTIL_H_
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/pipeline/config.h"
+#include "server/executor/ports.h"
+
+namespace npuc {
+
+// Fakes of the executor's ports, in memory. Thread-safe.
+
+class FakeInputs : public InputStore {
+ public:
+  BlobDigest Put(const std::string& bytes) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const std::string sha256 = Sha256Hex(bytes);
+    blobs_[sha256] = bytes;
+    return {sha256, bytes.size()};
+  }
+  void Forget(const std::string& sha256) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    blobs_.erase(sha256);
+  }
+  // Blobs that somebody holds.
+  int held() const { return static_cast<int>(token_.use_count()) - 1; }
+
+  absl::StatusOr<Held> Acquire(absl::string_view scope, absl::string_view sha256) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = blobs_.find(std::string(sha256));
+    if (found == blobs_.end()) return absl::NotFoundError("no such blob");
+    return Held{.info = {.sha256 = found->first,
+                         .md5 = Md5Hex(found->second),
+                         .size_bytes = found->second.size()},
+                .path = "/blobs/" + found->first,
+                .hold = token_};
+  }
+  absl::StatusOr<std::vector<BlobDigest>> FindMissing(
+      absl::string_view scope, absl::Span<const BlobDigest> digests) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::vector<BlobDigest> missing;
+    for (const BlobDigest& digest : digests) {
+      if (!blobs_.contains(digest.sha256)) missing.push_back(digest);
+    }
+    return missing;
+  }
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
+                                          const BlobDigest& digest) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (full_) return absl::ResourceExhaustedError("disk full");
+    if (blobs_.contains(digest.sha256)) return UploadState{digest.size_bytes, true};
+    return UploadState{uploads_[digest.sha256].size(), false};
+  }
+  absl::StatusOr<UploadState> QueryUpload(absl::string_view scope,
+                                          const BlobDigest& digest) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (blobs_.contains(digest.sha256)) return UploadState{digest.size_bytes, true};
+    if (!uploads_.contains(digest.sha256)) return absl::NotFoundError("not begun");
+    return UploadState{uploads_[digest.sha256].size(), false};
+  }
+  absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
+                                     uint64_t offset, absl::string_view bytes) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::string& upload = uploads_[digest.sha256];
+    if (offset > upload.size()) return absl::OutOfRangeError("gap");
+    if (offset + bytes.size() > digest.size_bytes) return absl::InvalidArgumentError("too long");
+    upload.resize(offset);
+    upload.append(bytes.data(), bytes.size());
+    return UploadState{upload.size(), false};
+  }
+  absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const std::string bytes = uploads_[digest.sha256];
+    uploads_.erase(digest.sha256);
+    if (Sha256Hex(bytes) != digest.sha256) return absl::InvalidArgumentError("other SHA-256");
+    blobs_[digest.sha256] = bytes;
+    return BlobInfo{digest.sha256, Md5Hex(bytes), bytes.size()};
+  }
+  void SetFull() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    full_ = true;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> blobs_;    // guarded by mutex_
+  std::map<std::string, std::string> uploads_;  // guarded by mutex_
+  bool full_ = false;                           // guarded by mutex_
+  std::shared_ptr<const int> token_ = std::make_shared<const int>(0);
+};
+
+class FakeArtifactReader : public ArtifactReader {
+ public:
+  FakeArtifactReader(ArtifactInfo info, std::string bytes)
+      : info_(std::move(info)), bytes_(std::move(bytes)) {}
+  const ArtifactInfo& info() const override { return info_; }
+  absl::StatusOr<std::string> Read(uint64_t offset, size_t max_bytes) override {
+    if (offset > bytes_.size()) return absl::OutOfRangeError("past the end");
+    return bytes_.substr(offset, max_bytes);
+  }
+
+ private:
+  const ArtifactInfo info_;
+  const std::string bytes_;
+};
+
+class FakeCache : public ResultCache {
+ public:
+  absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = entries_.find(key.ToString());
+    if (found == entries_.end()) return std::nullopt;
+    return found->second.result;
+  }
+  absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
+                                                  absl::Span<const ArtifactView> artifacts,
+                                                  absl::string_view metadata) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (broken_) return absl::ResourceExhaustedError("disk full");
+    Entry entry;
+    entry.result.metadata = std::string(metadata);
+    for (const ArtifactView& artifact : artifacts) {
+      entry.result.artifacts.push_back(
+          {std::string(artifact.name), artifact.bytes.size(), Sha256Hex(artifact.bytes)});
+      entry.bytes[std::string(artifact.name)] = std::string(artifact.bytes);
+    }
+    entries_[key.ToString()] = entry;
+    return entry.result.artifacts;
+  }
+  absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(const CacheKey& key,
+                                                               absl::string_view name) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = entries_.find(key.ToString());
+    if (found == entries_.end()) return absl::NotFoundError("no entry");
+    for (const ArtifactInfo& info : found->second.result.artifacts) {
+      if (info.name != name) continue;
+      return std::make_unique<FakeArtifactReader>(info, found->second.bytes.at(info.name));
+    }
+    return absl::NotFoundError("no artifact");
+  }
+  void SetBroken() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    broken_ = true;
+  }
+  void Clear() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    entries_.clear();
+  }
+
+ private:
+  struct Entry {
+    CachedResult result;
+    std::map<std::string, std::string> bytes;
+  };
+  std::mutex mutex_;
+  std::map<std::string, Entry> entries_;  // guarded by mutex_
+  bool broken_ = false;                   // guarded by mutex_
+};
+
+// Runs a function in place of a worker.
+class FakeWorkers : public WorkerRunner {
+ public:
+  using Behaviour =
+      std::function<absl::StatusOr<WorkerOutcome>(const WorkerJob& job, WorkerEvents& events)>;
+
+  void Set(Behaviour behaviour) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    behaviour_ = std::move(behaviour);
+  }
+  absl::StatusOr<WorkerOutcome> Run(const WorkerJob& job, WorkerEvents& events) override {
+    Behaviour behaviour;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      ++runs_;
+      behaviour = behaviour_;
+    }
+    return behaviour(job, events);
+  }
+  bool Cancel(absl::string_view run_id) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    cancelled_.insert(std::string(run_id));
+    return true;
+  }
+  int runs() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return runs_;
+  }
+  bool WasCancelled(const std::string& run_id) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return cancelled_.contains(run_id);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  Behaviour behaviour_;              // guarded by mutex_
+  int runs_ = 0;                     // guarded by mutex_
+  std::set<std::string> cancelled_;  // guarded by mutex_
+};
+
+// A run that writes artifacts as the real worker does.
+inline WorkerOutcome SucceedWith(const WorkerJob& job,
+                                 const std::vector<std::pair<std::string, std::string>>& files) {
+  WorkerOutcome outcome;
+  outcome.kind = WorkerOutcome::Kind::kSucceeded;
+  for (const auto& [name, bytes] : files) {
+    const std::string path = absl::StrCat(job.job_folder, "/", name);
+    std::ofstream(path, std::ios::binary) << bytes;
+    outcome.artifacts.push_back({name, path, bytes.size(), Sha256Hex(bytes)});
+  }
+  return outcome;
+}
+
+// Takes any text as a config for GRUS, "opt" in it naming a side input, "bad" making two errors.
+inline absl::StatusOr<ParsedConfig> FakeParseConfig(absl::string_view text, absl::string_view name,
+                                                    Diagnostics& diagnostics) {
+  if (absl::StrContains(text, "bad")) {
+    for (int line = 1; line <= 2; ++line) {
+      diagnostics.Add({.kind = DiagnosticKind::kInternalError,
+                       .message = absl::StrCat("problem ", line),
+                       .file = std::string(name),
+                       .line = line});
+    }
+    return diagnostics.ToStatus();
+  }
+  ParsedConfig config;
+  config.options.core = "GRUS";
+  config.options.model_name = "model.pb";
+  config.options.model_info = std::string(text);
+  config.options.output_file = "model.h";
+  config.files = {{.role = "MODEL_FILE", .path = "model.pb", .line = 1}};
+  if (absl::StrContains(text, "opt")) {
+    config.files.push_back({.role = "OPT_CONFIG", .path = "t.json", .line = 2});
+  }
+  return config;
+}
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_EXECUTOR_TEST_UTIL_H_

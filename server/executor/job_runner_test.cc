@@ -1,0 +1,345 @@
+#include "server/executor/job_runner.h"
+
+#include <stdlib.h>
+
+#include <atomic>
+#include <filesystem>
+#include <future>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/executor/dispatcher.h"
+#include "server/executor/executor_test_util.h"
+#include "server/jobs/memory_job_store.h"
+#include "server/scheduler/priority_queue.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class JobRunnerTest : public ::testing::Test {
+ protected:
+  JobRunnerTest() : log_(nullptr, [] { return absl::Now(); }), queue_(MakePriorityQueue(1000)) {
+    std::string pattern = ::testing::TempDir() + "/job_runner_XXXXXX";
+    work_dir_ = mkdtemp(pattern.data());
+    const auto now = [this] { return absl::FromUnixSeconds(now_seconds_); };
+    jobs_ = std::make_unique<JobService>(
+        JobServiceOptions{.now = now, .random = [this] { return ++random_; }, .retry = {}}, &store_,
+        queue_.get());
+    runner_ = std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = FakeParseConfig,
+                                                           .compiler_build_id = "build-1",
+                                                           .work_dir = work_dir_,
+                                                           .limits = {},
+                                                           .now = now,
+                                                           .event_linger = absl::ZeroDuration(),
+                                                           .retry_delay = absl::ZeroDuration()},
+                                          jobs_.get(), &inputs_, &cache_, &workers_, &log_);
+    submission_ = std::make_unique<Submission>(
+        SubmissionOptions{.parse_config = FakeParseConfig, .compiler_build_id = "build-1"},
+        jobs_.get(), &inputs_, &cache_, &holds_);
+    jobs_->SetEndListener([this](const Job& job) {
+      holds_.Remove(job.id);
+      runner_->Abandon(job);
+    });
+    EXPECT_TRUE(jobs_->Recover(nullptr).ok());
+    workers_.Set([](const WorkerJob& job, WorkerEvents& events) {
+      events.OnStage("lower", 0.5);
+      events.OnLog("compiling");
+      return SucceedWith(job, {{"model.h", "header"}, {"report.json", "{}"}});
+    });
+  }
+  ~JobRunnerTest() override { std::filesystem::remove_all(work_dir_); }
+
+  std::string Submit(const std::string& config = "config", bool no_cache = false) {
+    SubmitRequest request;
+    request.config_text = config;
+    request.config_name = "config.yaml";
+    request.model = inputs_.Put("model bytes");
+    request.no_cache = no_cache;
+    const auto submitted = submission_->Submit(request);
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    return submitted->job->id;
+  }
+
+  // Runs what waits, one after the other.
+  void RunAll() {
+    while (true) {
+      const auto leased = jobs_->TryLease();
+      ASSERT_TRUE(leased.ok());
+      if (!leased->has_value()) return;
+      runner_->Run(**leased);
+    }
+  }
+
+  Job JobOf(const std::string& id) { return **jobs_->Get(id); }
+
+  std::string Story(const std::string& id) {
+    std::string story;
+    const auto events = jobs_->ReadEvents(id, 1, 1000, 1 << 20);
+    for (const JobEvent& event : *events) {
+      if (const auto* state = std::get_if<StateChangedEvent>(&event.body)) {
+        absl::StrAppend(&story, JobStateName(state->state), " ");
+      } else if (const auto* log = std::get_if<LogEvent>(&event.body)) {
+        absl::StrAppend(&story, "log:", log->text, " ");
+      } else if (const auto* stage = std::get_if<ProgressEvent>(&event.body)) {
+        absl::StrAppend(&story, "stage:", stage->stage, " ");
+      } else if (const auto* artifact = std::get_if<ArtifactEvent>(&event.body)) {
+        absl::StrAppend(&story, artifact->artifact.name, " ");
+      } else {
+        absl::StrAppend(&story, "diagnostic ");
+      }
+    }
+    return story;
+  }
+
+  std::atomic<int64_t> now_seconds_ = 1'700'000'000;
+  uint64_t random_ = 0;
+  std::string work_dir_;
+  const Logger log_;
+  MemoryJobStore store_;
+  std::unique_ptr<JobQueue> queue_;
+  FakeInputs inputs_;
+  FakeCache cache_;
+  FakeWorkers workers_;
+  InputHolds holds_;
+  std::unique_ptr<JobService> jobs_;
+  std::unique_ptr<JobRunner> runner_;
+  std::unique_ptr<Submission> submission_;
+};
+
+TEST_F(JobRunnerTest, AMissRunsAWorkerAndStoresWhatItMade) {
+  std::string run_id;
+  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+    run_id = job.run_id;
+    EXPECT_EQ(job.config_text, "config");
+    EXPECT_EQ(job.inputs.at("MODEL_FILE").name, "model.pb");
+    EXPECT_EQ(job.timestamp_seconds, 1'700'000'000);
+    EXPECT_TRUE(std::filesystem::is_directory(job.job_folder));
+    EXPECT_LE(job.limits.wall, absl::Hours(1));
+    events.OnStage("lower", 0.5);
+    events.OnLog("compiling");
+    return SucceedWith(job, {{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  RunAll();
+  const Job job = JobOf(id);
+  EXPECT_EQ(job.state, JobState::kSucceeded) << job.reason;
+  EXPECT_FALSE(job.cache_hit);
+  EXPECT_EQ(run_id, id + ".1");
+  EXPECT_EQ(Story(id), "QUEUED RUNNING stage:lower log:compiling model.h compile.log SUCCEEDED ");
+  EXPECT_EQ(job.artifacts[1].sha256, Sha256Hex("compiling\n"));
+  EXPECT_TRUE(std::filesystem::is_empty(work_dir_));
+}
+
+TEST_F(JobRunnerTest, EqualJobsThatWaitRunOneWorker) {
+  const std::string first = Submit();
+  const std::string second = Submit();
+  RunAll();
+  EXPECT_EQ(workers_.runs(), 1);
+  EXPECT_FALSE(JobOf(first).cache_hit);
+  EXPECT_TRUE(JobOf(second).cache_hit);
+  EXPECT_EQ(JobOf(second).artifacts, JobOf(first).artifacts);
+  Submit("config", /*no_cache=*/true);
+  RunAll();
+  EXPECT_EQ(workers_.runs(), 2);
+}
+
+TEST_F(JobRunnerTest, HowRunsEndAndWhoseFaultItIs) {
+  using Kind = WorkerOutcome::Kind;
+  struct Case {
+    Kind kind;
+    absl::StatusCode code;
+    FailureKind expected;
+  };
+  const Case cases[] = {
+      {Kind::kFailed, absl::StatusCode::kInvalidArgument, FailureKind::kInvalidInput},
+      {Kind::kFailed, absl::StatusCode::kInternal, FailureKind::kInternal},
+      {Kind::kLimit, absl::StatusCode::kResourceExhausted, FailureKind::kLimitExceeded},
+      {Kind::kCrashed, absl::StatusCode::kInternal, FailureKind::kInternal},
+      {Kind::kLost, absl::StatusCode::kOk, FailureKind::kWorkerDied},
+  };
+  for (const Case& c : cases) {
+    workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+      WorkerOutcome outcome;
+      outcome.kind = c.kind;
+      outcome.code = c.code;
+      outcome.text = "the reason";
+      outcome.diagnostics.push_back({.kind = DiagnosticKind::kInternalError, .message = "m"});
+      return outcome;
+    });
+    const std::string id = Submit();
+    RunAll();
+    const Job job = JobOf(id);
+    EXPECT_EQ(job.state, JobState::kFailed);
+    EXPECT_EQ(job.failure_kind, c.expected) << static_cast<int>(c.kind);
+    EXPECT_THAT(job.reason, HasSubstr("the reason"));
+    EXPECT_EQ(job.attempts, c.kind == Kind::kLost ? 3 : 1);
+  }
+}
+
+TEST_F(JobRunnerTest, ALostWorkerIsTriedAgain) {
+  workers_.Set([](const WorkerJob& job, WorkerEvents& events) {
+    if (absl::EndsWith(job.run_id, ".1")) {
+      WorkerOutcome lost;
+      lost.kind = WorkerOutcome::Kind::kLost;
+      lost.text = "killed by signal 9";
+      return lost;
+    }
+    return SucceedWith(job, {{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  EXPECT_EQ(Story(id), "QUEUED RUNNING QUEUED RUNNING model.h compile.log SUCCEEDED ");
+}
+
+TEST_F(JobRunnerTest, WhatAWorkerMadeIsChecked) {
+  workers_.Set([](const WorkerJob& job, WorkerEvents&) {
+    return SucceedWith(job, {{"other.h", "header"}});
+  });
+  std::string id = Submit("config 1");
+  RunAll();
+  EXPECT_THAT(JobOf(id).reason, HasSubstr("made no model.h"));
+  workers_.Set([](const WorkerJob& job, WorkerEvents&) {
+    WorkerOutcome outcome = SucceedWith(job, {{"model.h", "header"}});
+    outcome.artifacts[0].size_bytes = 3;
+    return outcome;
+  });
+  id = Submit("config 2");
+  RunAll();
+  EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInternal);
+  workers_.Set([](const WorkerJob& job, WorkerEvents&) {
+    WorkerOutcome outcome = SucceedWith(job, {{"model.h", "header"}});
+    outcome.artifacts[0].sha256 = Sha256Hex("something else");
+    return outcome;
+  });
+  id = Submit("config 3");
+  RunAll();
+  EXPECT_THAT(JobOf(id).reason, HasSubstr("changed while it was stored"));
+  cache_.SetBroken();
+  id = Submit("config 4");
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kFailed);
+}
+
+TEST_F(JobRunnerTest, AnInputThatIsGoneIsToldAsSuch) {
+  const std::string id = Submit();
+  inputs_.Forget(JobOf(id).model().sha256);
+  RunAll();
+  EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInputLost);
+  EXPECT_EQ(workers_.runs(), 0);
+}
+
+TEST_F(JobRunnerTest, ACancelReachesTheWorkerAndItsResultIsDropped) {
+  std::string id;
+  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+    EXPECT_FALSE(events.IsCancelled());
+    EXPECT_TRUE(jobs_->Cancel(id, "enough").ok());
+    EXPECT_TRUE(events.IsCancelled());
+    EXPECT_TRUE(workers_.WasCancelled(job.run_id));
+    return SucceedWith(job, {{"model.h", "header"}});
+  });
+  id = Submit();
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kCancelled);
+  EXPECT_EQ(Story(id), "QUEUED RUNNING CANCELLED ");
+}
+
+TEST_F(JobRunnerTest, AnExpiredJobStopsItsWorker) {
+  std::string id;
+  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+    now_seconds_ += 3600;
+    EXPECT_TRUE(jobs_->ExpireDue().ok());
+    EXPECT_TRUE(events.IsCancelled());
+    WorkerOutcome outcome;
+    outcome.kind = WorkerOutcome::Kind::kCancelled;
+    return outcome;
+  });
+  id = Submit();
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kExpired);
+}
+
+TEST_F(JobRunnerTest, DrainingHandsTheJobBackUncounted) {
+  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+    runner_->SetDraining();
+    EXPECT_TRUE(events.IsCancelled());
+    WorkerOutcome outcome;
+    outcome.kind = WorkerOutcome::Kind::kCancelled;
+    return outcome;
+  });
+  const std::string id = Submit();
+  runner_->Run(**jobs_->TryLease());
+  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  EXPECT_EQ(JobOf(id).worker_losses, 0);
+  EXPECT_THAT(JobOf(id).reason, HasSubstr("stopping"));
+}
+
+TEST_F(JobRunnerTest, AHostWithoutWorkersCostsNoJob) {
+  int refusals = 0;
+  workers_.Set([&](const WorkerJob& job, WorkerEvents&) -> absl::StatusOr<WorkerOutcome> {
+    if (++refusals < 10) return absl::UnavailableError("no processes left");
+    return SucceedWith(job, {{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  EXPECT_EQ(JobOf(id).worker_losses, 0);
+}
+
+TEST_F(JobRunnerTest, AResultThatCannotBeStoredIsStoredLater) {
+  workers_.Set([&](const WorkerJob& job, WorkerEvents&) {
+    store_.FailNextApplies(3);
+    return SucceedWith(job, {{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+}
+
+TEST_F(JobRunnerTest, LeftoversOfEarlierRunsAreCleared) {
+  std::filesystem::create_directories(work_dir_ + "/old/out");
+  ASSERT_TRUE(runner_->CleanWorkDir().ok());
+  EXPECT_TRUE(std::filesystem::is_empty(work_dir_));
+}
+
+TEST_F(JobRunnerTest, TheDispatcherRunsJobsAndStops) {
+  std::atomic<int> ended = 0;
+  std::promise<void> all_ended;
+  jobs_->SetEndListener([&](const Job& job) {
+    if (++ended == 20) all_ended.set_value();
+  });
+  Dispatcher dispatcher(
+      3, jobs_.get(), [&](const JobService::Leased& leased) { runner_->Run(leased); }, &log_);
+  std::vector<std::string> ids;
+  for (int i = 0; i < 20; ++i) ids.push_back(Submit(absl::StrCat("config ", i)));
+  all_ended.get_future().wait();
+  EXPECT_TRUE(dispatcher.Stop(absl::InfiniteDuration()));
+  for (const std::string& id : ids) EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  const std::string late = Submit("late");
+  EXPECT_EQ(JobOf(late).state, JobState::kQueued);
+}
+
+TEST_F(JobRunnerTest, StopDoesNotWaitForEver) {
+  std::promise<void> started;
+  std::promise<void> release;
+  workers_.Set([&](const WorkerJob& job, WorkerEvents&) {
+    started.set_value();
+    release.get_future().wait();
+    return SucceedWith(job, {{"model.h", "header"}});
+  });
+  Dispatcher dispatcher(
+      1, jobs_.get(), [&](const JobService::Leased& leased) { runner_->Run(leased); }, &log_);
+  const std::string id = Submit();
+  started.get_future().wait();
+  EXPECT_FALSE(dispatcher.Stop(absl::Milliseconds(1)));
+  release.set_value();
+  EXPECT_TRUE(dispatcher.Stop(absl::InfiniteDuration()));
+  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+}
+
+}  // namespace
+}  // namespace npuc

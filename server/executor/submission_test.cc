@@ -1,0 +1,192 @@
+#include "server/executor/submission.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/executor/cache_inputs.h"
+#include "server/executor/executor_test_util.h"
+#include "server/jobs/memory_job_store.h"
+#include "server/jobs/service_error.h"
+#include "server/scheduler/priority_queue.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class SubmissionTest : public ::testing::Test {
+ protected:
+  SubmissionTest()
+      : queue_(MakePriorityQueue(100)),
+        jobs_({.now = [] { return absl::FromUnixSeconds(1'700'000'000); },
+               .random = [this] { return ++random_; },
+               .retry = {}},
+              &store_, queue_.get()),
+        submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
+                    &inputs_, &cache_, &holds_) {
+    jobs_.SetEndListener([this](const Job& job) { holds_.Remove(job.id); });
+    EXPECT_TRUE(jobs_.Recover(nullptr).ok());
+  }
+
+  SubmitRequest Request() {
+    SubmitRequest request;
+    request.request_id = "r1";
+    request.config_text = "config";
+    request.config_name = "config.yaml";
+    request.model = inputs_.Put("model bytes");
+    return request;
+  }
+
+  // The reason of a refused request, and its violations.
+  ErrorDetails Refusal(const SubmitRequest& request) {
+    const auto submitted = submission_.Submit(request);
+    EXPECT_FALSE(submitted.ok());
+    return ErrorDetailsOf(submitted.status()).value_or(ErrorDetails{});
+  }
+
+  uint64_t random_ = 0;
+  MemoryJobStore store_;
+  std::unique_ptr<JobQueue> queue_;
+  JobService jobs_;
+  FakeInputs inputs_;
+  FakeCache cache_;
+  InputHolds holds_;
+  Submission submission_;
+};
+
+TEST_F(SubmissionTest, AcceptsAndHoldsTheInputsUntilTheJobEnds) {
+  const auto submitted = submission_.Submit(Request());
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  const Job& job = *submitted->job;
+  EXPECT_EQ(job.state, JobState::kQueued);
+  EXPECT_EQ(job.output_file, "model.h");
+  EXPECT_EQ(job.model().md5, Md5Hex("model bytes"));
+  EXPECT_EQ(job.model().name, "model.pb");
+  EXPECT_EQ(job.spec.timeout, absl::Hours(1));
+  EXPECT_EQ(inputs_.held(), 1);
+  ASSERT_TRUE(jobs_.Cancel(job.id, "").ok());
+  EXPECT_EQ(inputs_.held(), 0);
+}
+
+TEST_F(SubmissionTest, EveryBadFieldIsNamed) {
+  SubmitRequest request = Request();
+  request.request_id = "not allowed!";
+  request.config_text = "";
+  request.config_name = std::string(300, 'x');
+  request.model.sha256 = "ABC";
+  request.side_inputs = {{"OPT_CONFIG", "t", {"zz", 1}}};
+  request.priority = 101;
+  request.labels = {{"", "x"}};
+  request.timeout = absl::Milliseconds(1);
+  request.model_info_time_seconds = -1;
+  const ErrorDetails details = Refusal(request);
+  EXPECT_EQ(details.reason, "INVALID_FIELD");
+  std::string fields;
+  for (const auto& violation : details.field_violations) {
+    absl::StrAppend(&fields, violation.field, " ");
+  }
+  EXPECT_EQ(fields,
+            "request_id spec.config_text spec.config_name spec.model.sha256 "
+            "spec.side_inputs[0].digest.sha256 spec.priority spec.labels spec.timeout "
+            "spec.model_info_time ");
+}
+
+TEST_F(SubmissionTest, EveryProblemOfTheConfigIsNamed) {
+  SubmitRequest request = Request();
+  request.config_text = "bad";
+  const ErrorDetails details = Refusal(request);
+  EXPECT_EQ(details.reason, "INVALID_CONFIG");
+  ASSERT_THAT(details.field_violations, SizeIs(2));
+  EXPECT_THAT(details.field_violations[1].description, HasSubstr("config.yaml:2: problem 2"));
+  EXPECT_EQ(*store_.FindRequest("r1"), std::nullopt);
+}
+
+TEST_F(SubmissionTest, FilesOfTheConfigAndSideInputsMustMatch) {
+  SubmitRequest request = Request();
+  request.config_text = "opt";
+  EXPECT_THAT(Refusal(request).field_violations[0].description, HasSubstr("OPT_CONFIG (line 2)"));
+  const BlobDigest side = inputs_.Put("template");
+  request.side_inputs = {{"OPT_CONFIG", "dir/t.json", side}, {"OTHER", "x", side}};
+  EXPECT_THAT(Refusal(request).field_violations[0].field, HasSubstr("side_inputs[1]"));
+  request.side_inputs = {{"OPT_CONFIG", "t", side}, {"OPT_CONFIG", "t", side}};
+  EXPECT_THAT(Refusal(request).field_violations[0].description, HasSubstr("twice"));
+  request.side_inputs = {{"OPT_CONFIG", "dir/t.json", side}};
+  const auto submitted = submission_.Submit(request);
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  EXPECT_EQ(submitted->job->spec.inputs[1].name, "t.json");
+}
+
+TEST_F(SubmissionTest, EveryMissingBlobIsNamed) {
+  SubmitRequest request = Request();
+  request.config_text = "opt";
+  const std::string model_sha256 = request.model.sha256;
+  request.model.size_bytes += 1;  // another size is another blob
+  request.side_inputs = {{"OPT_CONFIG", "t", {std::string(64, 'a'), 5}}};
+  const ErrorDetails details = Refusal(request);
+  EXPECT_EQ(details.reason, "BLOB_MISSING");
+  ASSERT_THAT(details.precondition_violations, SizeIs(2));
+  EXPECT_EQ(details.precondition_violations[0].subject, model_sha256);
+  EXPECT_EQ(inputs_.held(), 0);
+}
+
+TEST_F(SubmissionTest, ARepeatIsAnsweredAlthoughTheBlobIsGone) {
+  const auto first = submission_.Submit(Request());
+  inputs_.Forget(first->job->model().sha256);
+  SubmitRequest repeat;
+  repeat.request_id = "r1";
+  repeat.config_text = "config";
+  repeat.config_name = "config.yaml";
+  repeat.model = {first->job->model().sha256, first->job->model().size_bytes};
+  const auto second = submission_.Submit(repeat);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_TRUE(second->already_existed);
+  EXPECT_EQ(second->job->id, first->job->id);
+  repeat.priority = 1;
+  EXPECT_EQ(Refusal(repeat).reason, "REQUEST_ID_REUSED");
+}
+
+TEST_F(SubmissionTest, ACachedResultEndsTheJobAtOnceUnlessRefused) {
+  SubmitRequest request = Request();
+  const auto first = submission_.Submit(request);
+  const auto key = CacheKey::Parse(first->job->cache_key);
+  ASSERT_TRUE(key.ok());
+  const JobDiagnostic warning = {.id = "NPUC1", .message = "careful"};
+  ASSERT_TRUE(cache_.Store(*key, {{"model.h", "header"}}, EncodeResultMetadata({warning})).ok());
+  request.request_id = "r2";
+  const auto hit = submission_.Submit(request);
+  ASSERT_TRUE(hit.ok());
+  EXPECT_EQ(hit->job->state, JobState::kSucceeded);
+  EXPECT_TRUE(hit->job->cache_hit);
+  EXPECT_EQ(hit->job->artifacts[0].sha256, Sha256Hex("header"));
+  EXPECT_EQ(hit->job->diagnostics, std::vector<JobDiagnostic>{warning});
+  request.request_id = "r3";
+  request.no_cache = true;
+  EXPECT_EQ(submission_.Submit(request)->job->state, JobState::kQueued);
+}
+
+TEST_F(SubmissionTest, WhateverChangesTheOutputChangesTheKey) {
+  std::set<std::string> keys;
+  SubmitRequest request = Request();
+  request.request_id = "";
+  const auto key = [&] { return submission_.Submit(request)->job->cache_key; };
+  keys.insert(key());
+  request.priority = 5;
+  request.labels = {{"a", "b"}};
+  request.config_name = "other.yaml";
+  request.no_cache = true;
+  keys.insert(key());
+  EXPECT_EQ(keys.size(), 1u);  // none of those shows in the output
+  request.config_text = "config 2";
+  keys.insert(key());
+  request.model_info_time_seconds = 0;
+  keys.insert(key());
+  request.model_info_time_seconds = 1;
+  keys.insert(key());
+  request.model = inputs_.Put("other model");
+  keys.insert(key());
+  EXPECT_EQ(keys.size(), 5u);
+}
+
+}  // namespace
+}  // namespace npuc

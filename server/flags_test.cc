@@ -1,0 +1,66 @@
+#include "server/flags.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::HasSubstr;
+
+absl::StatusOr<Flags> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "npucd");
+  return ParseFlags(static_cast<int>(arguments.size()), arguments.data());
+}
+
+std::string ErrorOf(std::vector<const char*> arguments) {
+  const auto flags = Parse(std::move(arguments));
+  EXPECT_FALSE(flags.ok());
+  return std::string(flags.status().message());
+}
+
+TEST(FlagsTest, BothSpellings) {
+  const auto flags = Parse({"--data-dir", "/d", "--insecure", "--listen=[::1]:0", "--workers=3",
+                            "--http", "localhost:0", "--port-file", "/p"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->data_dir, "/d");
+  EXPECT_EQ(flags->listen, "[::1]:0");
+  EXPECT_EQ(flags->http, "localhost:0");
+  EXPECT_EQ(flags->workers, 3);
+  EXPECT_EQ(flags->port_file, "/p");
+}
+
+TEST(FlagsTest, DefaultsCanBeServed) {
+  const auto flags = Parse({"--data-dir", "/d", "--insecure"});
+  ASSERT_TRUE(flags.ok());
+  EXPECT_GE(flags->workers, 1);
+  EXPECT_EQ(flags->http, "");
+}
+
+TEST(FlagsTest, WhatIsWrongIsNamed) {
+  EXPECT_THAT(ErrorOf({"--insecure"}), HasSubstr("--data-dir"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d"}), HasSubstr("--insecure is required"));
+  EXPECT_THAT(ErrorOf({"--data-dir"}), HasSubstr("needs a value"));
+  EXPECT_THAT(ErrorOf({"--datadir", "/d"}), HasSubstr("--datadir"));
+  EXPECT_THAT(ErrorOf({"--tls-cert", "x"}), HasSubstr("not supported"));
+  EXPECT_THAT(ErrorOf({"--config=x"}), HasSubstr("not supported"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--listen", "0.0.0.0:1"}),
+              HasSubstr("this machine alone"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--http", "example.org:1"}),
+              HasSubstr("this machine alone"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--listen", "127.0.0.1"}),
+              HasSubstr("HOST:PORT"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--listen", "127.0.0.1:70000"}),
+              HasSubstr("HOST:PORT"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--workers", "0"}), HasSubstr("1 to 256"));
+}
+
+TEST(FlagsTest, HelpAndVersionNeedNothingElse) {
+  EXPECT_TRUE(Parse({"--help"})->help);
+  EXPECT_TRUE(Parse({"--version"})->version);
+}
+
+}  // namespace
+}  // namespace npuc

@@ -1,0 +1,334 @@
+// npucd: puts the parts together. Everything that decides lives in the folders below.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/pipeline/compile.h"
+#include "compiler_core/pipeline/config.h"
+#include "server/executor/adapters.h"
+#include "server/executor/dispatcher.h"
+#include "server/executor/job_runner.h"
+#include "server/executor/lifecycle.h"
+#include "server/executor/submission.h"
+#include "server/executor/transfers.h"
+#include "server/flags.h"
+#include "server/http/health_endpoint.h"
+#include "server/jobs/job_service.h"
+#include "server/jobs/rocksdb_job_store.h"
+#include "server/log/log.h"
+#include "server/rpc/rpc_server.h"
+#include "server/scheduler/priority_queue.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kMaxQueuedJobs = 100000;
+constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
+constexpr absl::Duration kStaleUploadAge = absl::Hours(24 * 7);
+constexpr absl::Duration kDrainPatience = absl::Seconds(20);
+constexpr absl::Duration kHandBackPatience = absl::Seconds(5);
+constexpr absl::Duration kCallPatience = absl::Seconds(2);
+
+// The write end of the pipe on which main waits; set before the handlers are.
+int g_signal_fd = -1;
+
+void OnSignal(int signal) {
+  const char byte = static_cast<char>(signal);
+  [[maybe_unused]] const ssize_t written = write(g_signal_fd, &byte, 1);
+}
+
+// SIGTERM and SIGINT as bytes of a pipe. A handler and no mask, since children inherit masks.
+class StopSignal {
+ public:
+  StopSignal() {
+    NPUC_CHECK(pipe2(fds_, O_CLOEXEC) == 0);
+    g_signal_fd = fds_[1];
+    struct sigaction action = {};
+    action.sa_handler = OnSignal;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  // Blocks until one comes.
+  int Wait() const {
+    char byte = 0;
+    while (read(fds_[0], &byte, 1) != 1) {
+    }
+    return byte;
+  }
+
+ private:
+  int fds_[2] = {-1, -1};
+};
+
+// Makes the data directory and holds it for this process. The lock goes with the process, however
+// that ends.
+absl::Status LockDataDir(const std::string& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  const std::string path = dir + "/LOCK";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot use data directory ", dir, ": ",
+                                                      std::strerror(errno),
+                                                      "; give a writable one with --data-dir"));
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory ", dir,
+                     " is in use by another npucd; stop that one, or "
+                     "give another --data-dir"));
+  }
+  return absl::OkStatus();  // fd stays open until the process ends
+}
+
+// SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
+absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
+  const char* const text = std::getenv("SOURCE_DATE_EPOCH");
+  if (text == nullptr) return std::nullopt;
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SOURCE_DATE_EPOCH '", text, "' is not a number of seconds since 1970"));
+  }
+  return seconds;
+}
+
+// npuc-worker is beside npucd.
+std::string WorkerProgram() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "npuc-worker").string();
+}
+
+absl::Status WritePortFile(const std::string& path, const std::string& text) {
+  // Renamed into place, so that who waits for the file never reads half of it.
+  const std::string temporary = path + ".tmp";
+  {
+    std::ofstream out(temporary, std::ios::trunc);
+    out << text;
+    if (!out.flush()) return absl::InternalError(absl::StrCat("cannot write ", temporary));
+  }
+  std::error_code error;
+  std::filesystem::rename(temporary, path, error);
+  if (error) return absl::InternalError(absl::StrCat("cannot write ", path, ": ", error.message()));
+  return absl::OkStatus();
+}
+
+// The daemon's parts, in the order in which each needs those before it.
+class Daemon {
+ public:
+  explicit Daemon(const Flags& flags, const Logger* log) : flags_(flags), log_(log) {}
+
+  // From nothing to serving.
+  absl::Status Start() {
+    RETURN_IF_ERROR(LockDataDir(flags_.data_dir));
+    RETURN_IF_ERROR(OpenStores());
+    RETURN_IF_ERROR(StartRpc());
+    RETURN_IF_ERROR(Recover());
+    dispatcher_ = std::make_unique<Dispatcher>(
+        flags_.workers, jobs_.get(),
+        [this](const JobService::Leased& leased) { runner_->Run(leased); }, log_);
+    lifecycle_.Enter(Lifecycle::Phase::kServing);
+    rpc_->SetServing(true);
+    return Announce();
+  }
+
+  // Takes nothing new, lets what runs finish, gives the rest back to the queue.
+  void Drain() {
+    lifecycle_.Enter(Lifecycle::Phase::kDraining);
+    rpc_->SetServing(false);
+    if (!dispatcher_->Stop(kDrainPatience)) {
+      log_->Warning("jobs still run; they go back to the queue");
+      runner_->SetDraining();
+      dispatcher_->Stop(kHandBackPatience);
+    }
+    rpc_->EndStreams();
+    http_.reset();
+    rpc_->Shutdown(kCallPatience);
+    pool_->Shutdown();
+    dispatcher_.reset();
+    rpc_.reset();
+  }
+
+ private:
+  absl::Status OpenStores();
+  absl::Status StartRpc();
+  absl::Status Recover();
+  absl::Status Announce();
+
+  const Flags& flags_;
+  const Logger* const log_;
+  Lifecycle lifecycle_;
+  std::mt19937_64 random_{std::random_device{}()};
+  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<ArtifactCache> artifacts_;
+  std::unique_ptr<RocksDbJobStore> store_;
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<InputStore> inputs_;
+  std::unique_ptr<ResultCache> results_;
+  std::unique_ptr<WorkerRunner> workers_;
+  std::unique_ptr<JobQueue> queue_;
+  std::unique_ptr<JobService> jobs_;
+  InputHolds holds_;
+  std::unique_ptr<JobRunner> runner_;
+  std::unique_ptr<Submission> submission_;
+  std::unique_ptr<Uploads> uploads_;
+  std::unique_ptr<Downloads> downloads_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<HealthEndpoint> http_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+};
+
+absl::Status Daemon::OpenStores() {
+  const std::string& dir = flags_.data_dir;
+  const std::string work_dir = dir + "/work";
+  std::error_code error;
+  std::filesystem::create_directories(work_dir, error);
+  // The warm parent first, so that it starts while the stores open.
+  ASSIGN_OR_RETURN(pool_, WorkerPool::Start({.program = WorkerProgram(), .arguments = {}}));
+  ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
+  ASSIGN_OR_RETURN(artifacts_, ArtifactCache::Open({.path = dir + "/artifacts"}));
+  ASSIGN_OR_RETURN(store_, RocksDbJobStore::Open(dir + "/jobs"));
+  inputs_ = AdaptBlobStore(blobs_.get());
+  results_ = AdaptArtifactCache(artifacts_.get());
+  workers_ = AdaptWorkerPool(pool_.get());
+  queue_ = MakePriorityQueue(kMaxQueuedJobs);
+  const std::string build_id(CompilerBuildId());
+  ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
+  jobs_ = std::make_unique<JobService>(
+      JobServiceOptions{
+          .now = [] { return absl::Now(); }, .random = [this] { return random_(); }, .retry = {}},
+      store_.get(), queue_.get());
+  runner_ =
+      std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = ParseConfig,
+                                                   .compiler_build_id = build_id,
+                                                   .work_dir = work_dir,
+                                                   .limits = {},
+                                                   .now = [] { return absl::Now(); }},
+                                  jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
+  jobs_->SetEndListener([this](const Job& job) {
+    holds_.Remove(job.id);
+    runner_->Abandon(job);
+    log_->Info("job ended", {{"job", job.id},
+                             {"state", JobStateName(job.state)},
+                             {"failure", FailureKindName(job.failure_kind)},
+                             {"reason", job.reason}});
+  });
+  submission_ = std::make_unique<Submission>(SubmissionOptions{.parse_config = ParseConfig,
+                                                               .compiler_build_id = build_id,
+                                                               .default_timeout = kDefaultTimeout},
+                                             jobs_.get(), inputs_.get(), results_.get(), &holds_);
+  uploads_ = std::make_unique<Uploads>(inputs_.get());
+  downloads_ = std::make_unique<Downloads>(jobs_.get(), results_.get());
+  return runner_->CleanWorkDir();
+}
+
+absl::Status Daemon::StartRpc() {
+  ASSIGN_OR_RETURN(
+      rpc_, RpcServer::Start({.listen = flags_.listen},
+                             {.jobs = jobs_.get(),
+                              .submission = submission_.get(),
+                              .uploads = uploads_.get(),
+                              .downloads = downloads_.get(),
+                              .lifecycle = &lifecycle_,
+                              .log = log_,
+                              .facts = {.version = std::string(CompilerVersion()),
+                                        .compiler_build_id = std::string(CompilerBuildId()),
+                                        .workers = flags_.workers,
+                                        .max_blob_bytes =
+                                            static_cast<int64_t>(BlobStoreOptions{}.max_blob_bytes),
+                                        .max_queued_jobs = kMaxQueuedJobs,
+                                        .default_timeout = kDefaultTimeout}}));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Recover() {
+  int64_t recovered = 0;
+  RETURN_IF_ERROR(jobs_->Recover([&](const Job& job) {
+    ++recovered;
+    InputHolds::Holds holds;
+    for (const JobInput& input : job.spec.inputs) {
+      auto held = inputs_->Acquire(kDefaultScope, input.sha256);
+      if (held.ok()) holds.push_back(std::move(held->hold));
+    }
+    holds_.Add(job.id, std::move(holds));
+  }));
+  const size_t dropped = blobs_->DropStaleUploads(kStaleUploadAge);
+  log_->Info("recovered",
+             {{"jobs", absl::StrCat(recovered)}, {"stale_uploads_dropped", absl::StrCat(dropped)}});
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Announce() {
+  const std::string grpc =
+      absl::StrCat(flags_.listen.substr(0, flags_.listen.rfind(':')), ":", rpc_->port());
+  std::string ports = absl::StrCat("grpc=", grpc, "\n");
+  std::string http;
+  if (!flags_.http.empty()) {
+    ASSIGN_OR_RETURN(http_, HealthEndpoint::Start(flags_.http, [this] {
+                       return lifecycle_.phase() == Lifecycle::Phase::kServing;
+                     }));
+    http = absl::StrCat(flags_.http.substr(0, flags_.http.rfind(':')), ":", http_->port());
+    absl::StrAppend(&ports, "http=", http, "\n");
+  }
+  log_->Info("serving", {{"grpc", grpc},
+                         {"http", http},
+                         {"workers", absl::StrCat(flags_.workers)},
+                         {"version", CompilerVersion()},
+                         {"security", "none (--insecure): loopback only"}});
+  if (flags_.port_file.empty()) return absl::OkStatus();
+  return WritePortFile(flags_.port_file, ports);
+}
+
+int Main(int argc, char** argv) {
+  const absl::StatusOr<Flags> flags = ParseFlags(argc, argv);
+  if (!flags.ok()) {
+    std::cerr << "npucd: " << flags.status().message() << "\n\n" << FlagsHelp();
+    return 2;
+  }
+  if (flags->help) {
+    std::cout << FlagsHelp();
+    return 0;
+  }
+  if (flags->version) {
+    std::cout << CompilerVersion() << "\n";
+    return 0;
+  }
+  const StopSignal stop;
+  const Logger log(stderr, [] { return absl::Now(); });
+  Daemon daemon(*flags, &log);
+  if (const absl::Status started = daemon.Start(); !started.ok()) {
+    log.Error("cannot start", {{"error", started.message()}});
+    return 1;
+  }
+  const int signal = stop.Wait();
+  log.Info("stopping", {{"signal", absl::StrCat(signal)}});
+  daemon.Drain();
+  log.Info("stopped");
+  return 0;
+}
+
+}  // namespace
+}  // namespace npuc
+
+int main(int argc, char** argv) { return npuc::Main(argc, argv); }

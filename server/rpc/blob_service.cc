@@ -1,0 +1,197 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "npuc/v1/blob.grpc.pb.h"
+#include "server/jobs/service_error.h"
+#include "server/rpc/call.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/services.h"
+
+namespace npuc {
+namespace {
+
+// One upload: reads a chunk, stores it on the pool, reads the next one. One chunk in memory.
+class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
+ public:
+  UploadStream(const RpcDependencies* dependencies, WorkPool* pool,
+               v1::UploadBlobResponse* response)
+      : deps_(*dependencies), pool_(pool), response_(response) {
+    StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    pool_->Post([this, ok] {
+      absl::Status status = ok ? Store() : Conclude();
+      if (ok && status.ok()) {
+        StartRead(&request_);
+      } else {
+        Finish(EndCall(*deps_.log, "UploadBlob", status));
+      }
+    });
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  absl::Status Store() {
+    RETURN_IF_ERROR(deps_.lifecycle->CheckWrites());
+    if (!digest_.has_value()) {
+      if (!request_.has_digest()) {
+        FieldChecker check;
+        check.Add("digest", "is not set in the first message");
+        return check.ToStatus();
+      }
+      ASSIGN_OR_RETURN(BlobDigest digest, FromProto(request_.digest(), "digest"));
+      ASSIGN_OR_RETURN(state_, deps_.uploads->Begin(digest));
+      digest_ = std::move(digest);
+    }
+    if (state_.complete && request_.data().empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(state_, deps_.uploads->Append(*digest_, request_.offset(), request_.data()));
+    return absl::OkStatus();
+  }
+
+  // The client sent its last message, or is gone; in the latter case nobody reads this.
+  absl::Status Conclude() {
+    if (!digest_.has_value()) {
+      FieldChecker check;
+      check.Add("digest", "the stream ended without a message");
+      return check.ToStatus();
+    }
+    response_->set_committed_bytes(static_cast<int64_t>(state_.committed_bytes));
+    response_->set_complete(state_.complete);
+    return absl::OkStatus();
+  }
+
+  const RpcDependencies& deps_;
+  WorkPool* const pool_;
+  v1::UploadBlobResponse* const response_;
+  v1::UploadBlobRequest request_;
+  std::optional<BlobDigest> digest_;
+  UploadState state_;
+};
+
+// One download: reads a chunk on the pool, writes it, reads the next one. One chunk in memory.
+class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactResponse> {
+ public:
+  DownloadStream(const RpcDependencies* dependencies, WorkPool* pool,
+                 const v1::DownloadArtifactRequest& request)
+      : deps_(*dependencies), pool_(pool), request_(request) {
+    pool_->Post([this] { Next(); });
+  }
+
+  void OnWriteDone(bool ok) override {
+    if (!ok) {
+      Finish(grpc::Status(grpc::StatusCode::CANCELLED, "the client went away"));
+      return;
+    }
+    pool_->Post([this] { Next(); });
+  }
+
+  void OnDone() override { delete this; }
+
+ private:
+  void Next() {
+    const absl::StatusOr<bool> more = ReadChunk();
+    if (more.ok() && *more) {
+      StartWrite(&response_);
+    } else {
+      Finish(EndCall(*deps_.log, "DownloadArtifact", more.status()));
+    }
+  }
+
+  // False at the end.
+  absl::StatusOr<bool> ReadChunk() {
+    response_.Clear();
+    if (reader_ == nullptr) {
+      RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
+      RETURN_IF_ERROR(CheckJobId(request_.job_id()));
+      ASSIGN_OR_RETURN(reader_, deps_.downloads->Open(request_.job_id(), request_.artifact_name(),
+                                                      request_.offset()));
+      offset_ = static_cast<uint64_t>(request_.offset());
+      response_.set_sha256(reader_->info().sha256);
+    }
+    ASSIGN_OR_RETURN(std::string bytes, Downloads::Read(*reader_, offset_));
+    if (bytes.empty()) return false;
+    response_.set_offset(static_cast<int64_t>(offset_));
+    response_.set_size_bytes(static_cast<int64_t>(reader_->info().size_bytes));
+    offset_ += bytes.size();
+    response_.set_data(std::move(bytes));
+    return true;
+  }
+
+  const RpcDependencies& deps_;
+  WorkPool* const pool_;
+  const v1::DownloadArtifactRequest request_;
+  std::unique_ptr<ArtifactReader> reader_;
+  uint64_t offset_ = 0;
+  v1::DownloadArtifactResponse response_;
+};
+
+class BlobService : public v1::BlobService::CallbackService {
+ public:
+  BlobService(const RpcDependencies* dependencies, WorkPool* pool)
+      : deps_(*dependencies), pool_(pool) {}
+
+  grpc::ServerUnaryReactor* FindMissingBlobs(grpc::CallbackServerContext* context,
+                                             const v1::FindMissingBlobsRequest* request,
+                                             v1::FindMissingBlobsResponse* response) override {
+    return RunUnary(context, *pool_, *deps_.log, "FindMissingBlobs",
+                    [this, request, response] { return FindMissing(*request, response); });
+  }
+
+  grpc::ServerReadReactor<v1::UploadBlobRequest>* UploadBlob(
+      grpc::CallbackServerContext* context, v1::UploadBlobResponse* response) override {
+    return new UploadStream(&deps_, pool_, response);
+  }
+
+  grpc::ServerUnaryReactor* QueryUpload(grpc::CallbackServerContext* context,
+                                        const v1::QueryUploadRequest* request,
+                                        v1::QueryUploadResponse* response) override {
+    return RunUnary(context, *pool_, *deps_.log, "QueryUpload",
+                    [this, request, response] { return Query(*request, response); });
+  }
+
+  grpc::ServerWriteReactor<v1::DownloadArtifactResponse>* DownloadArtifact(
+      grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) override {
+    return new DownloadStream(&deps_, pool_, *request);
+  }
+
+ private:
+  absl::Status FindMissing(const v1::FindMissingBlobsRequest& request,
+                           v1::FindMissingBlobsResponse* response) {
+    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
+    std::vector<BlobDigest> digests;
+    for (const v1::BlobDigest& digest : request.digests()) {
+      ASSIGN_OR_RETURN(BlobDigest plain, FromProto(digest, "digests"));
+      digests.push_back(std::move(plain));
+    }
+    ASSIGN_OR_RETURN(const std::vector<BlobDigest> missing, deps_.uploads->FindMissing(digests));
+    for (const BlobDigest& digest : missing) ToProto(digest, response->add_missing());
+    return absl::OkStatus();
+  }
+
+  absl::Status Query(const v1::QueryUploadRequest& request, v1::QueryUploadResponse* response) {
+    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
+    ASSIGN_OR_RETURN(const BlobDigest digest, FromProto(request.digest(), "digest"));
+    ASSIGN_OR_RETURN(const UploadState state, deps_.uploads->Query(digest));
+    response->set_committed_bytes(static_cast<int64_t>(state.committed_bytes));
+    response->set_complete(state.complete);
+    return absl::OkStatus();
+  }
+
+  const RpcDependencies& deps_;
+  WorkPool* const pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeBlobService(const RpcDependencies* dependencies,
+                                               WorkPool* pool) {
+  return std::make_unique<BlobService>(dependencies, pool);
+}
+
+}  // namespace npuc

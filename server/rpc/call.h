@@ -1,0 +1,44 @@
+#ifndef NPUC_SERVER_RPC_CALL_H_
+#define NPUC_SERVER_RPC_CALL_H_
+
+#include <string>
+#include <utility>
+
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/jobs/service_error.h"
+#include "server/log/log.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/work_pool.h"
+
+namespace npuc {
+
+inline absl::Status ServerBusy() {
+  return ServiceError(absl::StatusCode::kResourceExhausted, "too many calls wait; try again later",
+                      {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(1)});
+}
+
+// Logs what is the server's own fault and turns it into what the client gets.
+inline grpc::Status EndCall(const Logger& log, const char* method, const absl::Status& status) {
+  if (absl::IsInternal(status) || absl::IsDataLoss(status) || absl::IsUnknown(status)) {
+    log.Error("call failed", {{"method", method}, {"error", status.message()}});
+  }
+  return ToGrpcStatus(status);
+}
+
+// Runs a unary handler, a function that gives an absl::Status, on the pool. Request and response
+// live until the reactor is finished.
+template <typename Handler>
+grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPool& pool,
+                                   const Logger& log, const char* method, Handler handler) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const bool posted = pool.TryPost([reactor, &log, method, handler = std::move(handler)]() {
+    reactor->Finish(EndCall(log, method, handler()));
+  });
+  if (!posted) reactor->Finish(ToGrpcStatus(ServerBusy()));
+  return reactor;
+}
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_RPC_CALL_H_

@@ -1,0 +1,142 @@
+#include <memory>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "npuc/v1/compile.grpc.pb.h"
+#include "server/jobs/service_error.h"
+#include "server/rpc/call.h"
+#include "server/rpc/convert.h"
+#include "server/rpc/services.h"
+
+namespace npuc {
+namespace {
+
+constexpr int32_t kDefaultPageSize = 50;
+constexpr int32_t kMaxPageSize = 1000;
+constexpr size_t kMaxReasonFieldBytes = 1024;
+
+class CompileService : public v1::CompileService::CallbackService {
+ public:
+  CompileService(const RpcDependencies* dependencies, WorkPool* pool, const WatchContext& watch)
+      : deps_(*dependencies), pool_(pool), watch_(watch) {}
+
+  grpc::ServerUnaryReactor* CreateCompileJob(grpc::CallbackServerContext* context,
+                                             const v1::CreateCompileJobRequest* request,
+                                             v1::CreateCompileJobResponse* response) override {
+    return RunUnary(context, *pool_, *deps_.log, "CreateCompileJob",
+                    [this, request, response] { return Create(*request, response); });
+  }
+
+  grpc::ServerUnaryReactor* GetCompileJob(grpc::CallbackServerContext* context,
+                                          const v1::GetCompileJobRequest* request,
+                                          v1::GetCompileJobResponse* response) override {
+    return RunUnary(context, *pool_, *deps_.log, "GetCompileJob",
+                    [this, request, response] { return Get(*request, response); });
+  }
+
+  grpc::ServerUnaryReactor* ListCompileJobs(grpc::CallbackServerContext* context,
+                                            const v1::ListCompileJobsRequest* request,
+                                            v1::ListCompileJobsResponse* response) override {
+    return RunUnary(context, *pool_, *deps_.log, "ListCompileJobs",
+                    [this, request, response] { return List(*request, response); });
+  }
+
+  grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* WatchCompileJob(
+      grpc::CallbackServerContext* context, const v1::WatchCompileJobRequest* request) override {
+    return StartWatch(watch_, *request);
+  }
+
+  grpc::ServerUnaryReactor* CancelCompileJob(grpc::CallbackServerContext* context,
+                                             const v1::CancelCompileJobRequest* request,
+                                             v1::CancelCompileJobResponse* response) override {
+    return RunUnary(context, *pool_, *deps_.log, "CancelCompileJob",
+                    [this, request, response] { return Cancel(*request, response); });
+  }
+
+ private:
+  absl::Status Create(const v1::CreateCompileJobRequest& request,
+                      v1::CreateCompileJobResponse* response) {
+    RETURN_IF_ERROR(deps_.lifecycle->CheckWrites());
+    ASSIGN_OR_RETURN(const SubmitRequest submit, FromProto(request));
+    ASSIGN_OR_RETURN(const JobService::Submitted submitted, deps_.submission->Submit(submit));
+    Fill(*submitted.job, response->mutable_job());
+    response->set_already_existed(submitted.already_existed);
+    deps_.log->Info(submitted.already_existed ? "job repeated" : "job accepted",
+                    {{"job", submitted.job->id},
+                     {"state", JobStateName(submitted.job->state)},
+                     {"model_md5", submitted.job->model().md5}});
+    return absl::OkStatus();
+  }
+
+  absl::Status Get(const v1::GetCompileJobRequest& request, v1::GetCompileJobResponse* response) {
+    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
+    RETURN_IF_ERROR(CheckJobId(request.job_id()));
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, deps_.jobs->Get(request.job_id()));
+    Fill(*job, response->mutable_job());
+    ASSIGN_OR_RETURN(*response->mutable_job()->mutable_spec()->mutable_config_text(),
+                     deps_.jobs->ReadConfig(job->id));
+    return absl::OkStatus();
+  }
+
+  absl::Status List(const v1::ListCompileJobsRequest& request,
+                    v1::ListCompileJobsResponse* response) {
+    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
+    FieldChecker check;
+    JobListQuery query{.states = {}, .before_id = request.page_token()};
+    if (request.page_size() < 0 || request.page_size() > kMaxPageSize) {
+      check.Add("page_size", absl::StrCat(request.page_size(), " is not in 0 to ", kMaxPageSize));
+    }
+    query.limit =
+        static_cast<size_t>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
+    if (!request.page_token().empty() && !IsValidJobId(request.page_token())) {
+      check.Add("page_token", "is not a next_page_token of an earlier answer");
+    }
+    for (const int state : request.states()) {
+      const auto known = FromProto(static_cast<v1::JobState>(state));
+      if (known.has_value()) {
+        query.states.push_back(*known);
+      } else {
+        check.Add("states", absl::StrCat(state, " is not a state"));
+      }
+    }
+    RETURN_IF_ERROR(check.ToStatus());
+    ASSIGN_OR_RETURN(const JobPage page, deps_.jobs->List(query));
+    for (const Job& job : page.jobs) Fill(job, response->add_jobs());
+    response->set_next_page_token(page.next_before);
+    return absl::OkStatus();
+  }
+
+  absl::Status Cancel(const v1::CancelCompileJobRequest& request,
+                      v1::CancelCompileJobResponse* response) {
+    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
+    RETURN_IF_ERROR(CheckJobId(request.job_id()));
+    if (request.reason().size() > kMaxReasonFieldBytes) {
+      FieldChecker check;
+      check.Add("reason", absl::StrCat("has ", request.reason().size(), " bytes, at most ",
+                                       kMaxReasonFieldBytes, " are allowed"));
+      return check.ToStatus();
+    }
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
+                     deps_.jobs->Cancel(request.job_id(), request.reason()));
+    Fill(*job, response->mutable_job());
+    return absl::OkStatus();
+  }
+
+  void Fill(const Job& job, v1::CompileJob* out) const {
+    ToProto(job, job.state == JobState::kQueued ? deps_.jobs->Position(job.id) : std::nullopt, out);
+  }
+
+  const RpcDependencies& deps_;
+  WorkPool* const pool_;
+  const WatchContext watch_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeCompileService(const RpcDependencies* dependencies,
+                                                  WorkPool* pool, const WatchContext& watch) {
+  return std::make_unique<CompileService>(dependencies, pool, watch);
+}
+
+}  // namespace npuc

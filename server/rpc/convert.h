@@ -1,0 +1,35 @@
+#ifndef NPUC_SERVER_RPC_CONVERT_H_
+#define NPUC_SERVER_RPC_CONVERT_H_
+
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "npuc/v1/blob.pb.h"
+#include "npuc/v1/compile.pb.h"
+#include "server/executor/submission.h"
+#include "server/jobs/job.h"
+
+namespace npuc {
+
+// Between wire and plain types. Pure.
+
+// INVALID_ARGUMENT: it cannot be a job's id.
+absl::Status CheckJobId(absl::string_view job_id);
+
+// INVALID_ARGUMENT only for what plain types cannot hold; Submission checks the rest.
+absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& request);
+absl::StatusOr<BlobDigest> FromProto(const v1::BlobDigest& digest, absl::string_view field);
+
+// `position`: of a waiting job, where known. The config's text is the caller's to add.
+void ToProto(const Job& job, std::optional<int64_t> position, v1::CompileJob* out);
+void ToProto(const JobEvent& event, v1::JobEvent* out);
+void ToProto(const BlobDigest& digest, v1::BlobDigest* out);
+v1::JobState ToProto(JobState state);
+// nullopt for a value that is no state.
+std::optional<JobState> FromProto(v1::JobState state);
+void ToProto(absl::Time time, google::protobuf::Timestamp* out);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_RPC_CONVERT_H_

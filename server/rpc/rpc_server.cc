@@ -1,0 +1,127 @@
+#include "server/rpc/rpc_server.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "server/rpc/services.h"
+#include "server/rpc/watch_stream.h"
+#include "server/rpc/work_pool.h"
+
+namespace npuc {
+namespace {
+
+constexpr int kMaxRequestBytes = 4 << 20;
+constexpr int kMaxMetadataBytes = 16 << 10;
+constexpr int kMaxStreamsPerConnection = 4096;
+
+// In the order of the health service's names; "" is the server as a whole.
+constexpr const char* kHealthNames[] = {"", "npuc.v1.CompileService", "npuc.v1.BlobService",
+                                        "npuc.v1.ServerInfoService"};
+
+}  // namespace
+
+struct RpcServer::Impl {
+  Impl(RpcServerOptions server_options, RpcDependencies dependencies)
+      : options(std::move(server_options)),
+        deps(std::move(dependencies)),
+        pool(options.blocking_threads, options.max_waiting_calls) {}
+
+  void TickLoop() {
+    std::unique_lock<std::mutex> lock(mutex);
+    while (!wake.wait_for(lock, absl::ToChronoMilliseconds(options.tick),
+                          [this] { return stopping; })) {
+      lock.unlock();
+      streams.Tick(absl::Now());
+      lock.lock();
+    }
+  }
+
+  const RpcServerOptions options;
+  const RpcDependencies deps;
+  WatchStreams streams;
+  // The services before the server that calls them; the pool outlives both, since streams post to
+  // it until the last one is done.
+  WorkPool pool;
+  std::unique_ptr<grpc::Service> compile_service;
+  std::unique_ptr<grpc::Service> blob_service;
+  std::unique_ptr<grpc::Service> info_service;
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool stopping = false;  // guarded by mutex
+  std::thread ticker;
+};
+
+RpcServer::RpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions options,
+                                                            RpcDependencies dependencies) {
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(dependencies));
+  const WatchContext watch{.dependencies = &impl->deps,
+                           .pool = &impl->pool,
+                           .streams = &impl->streams,
+                           .heartbeat = impl->options.heartbeat};
+  impl->compile_service = MakeCompileService(&impl->deps, &impl->pool, watch);
+  impl->blob_service = MakeBlobService(&impl->deps, &impl->pool);
+  impl->info_service = MakeServerInfoService(&impl->deps);
+
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  // A second server on the same port is an error, not a share of its calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder.AddListeningPort(impl->options.listen, grpc::InsecureServerCredentials(), &impl->port);
+  builder.RegisterService(impl->compile_service.get());
+  builder.RegisterService(impl->blob_service.get());
+  builder.RegisterService(impl->info_service.get());
+  impl->server = builder.BuildAndStart();
+  if (impl->server == nullptr || impl->port == 0) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", impl->options.listen,
+                                               "; is it HOST:PORT, of this machine, and free?"));
+  }
+  Impl* const raw = impl.get();
+  raw->ticker = std::thread([raw] { raw->TickLoop(); });
+  auto server = std::unique_ptr<RpcServer>(new RpcServer(std::move(impl)));
+  server->SetServing(false);
+  return server;
+}
+
+RpcServer::~RpcServer() { Shutdown(absl::ZeroDuration()); }
+
+int RpcServer::port() const { return impl_->port; }
+
+void RpcServer::SetServing(bool serving) {
+  grpc::HealthCheckServiceInterface* const health = impl_->server->GetHealthCheckService();
+  if (health == nullptr) return;
+  for (const char* name : kHealthNames) health->SetServingStatus(name, serving);
+}
+
+void RpcServer::EndStreams() { impl_->streams.EndAll(); }
+
+void RpcServer::Shutdown(absl::Duration patience) {
+  {
+    std::lock_guard<std::mutex> lock(impl_->mutex);
+    if (impl_->stopping) return;
+    impl_->stopping = true;
+  }
+  impl_->wake.notify_all();
+  if (impl_->ticker.joinable()) impl_->ticker.join();
+  EndStreams();
+  impl_->server->Shutdown(absl::ToChronoTime(absl::Now() + patience));
+}
+
+}  // namespace npuc

@@ -1,0 +1,519 @@
+// Every rpc of a server in this process, over a real connection, error codes included.
+#include <stdlib.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "grpcpp/create_channel.h"
+#include "gtest/gtest.h"
+#include "npuc/rpc/status_details.pb.h"
+#include "npuc/v1/blob.grpc.pb.h"
+#include "npuc/v1/compile.grpc.pb.h"
+#include "npuc/v1/server_info.grpc.pb.h"
+#include "server/executor/executor_test_util.h"
+#include "server/jobs/memory_job_store.h"
+#include "server/rpc/rpc_server.h"
+#include "server/scheduler/priority_queue.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kUnknownJob[] = "j00000000000000000000000000";
+
+// "REASON" of an error's ErrorInfo.
+std::string ReasonOf(const grpc::Status& status) {
+  rpc::Status details;
+  if (!details.ParseFromString(status.error_details())) return "unreadable details";
+  for (const auto& any : details.details()) {
+    rpc::ErrorInfo info;
+    if (any.type_url() == "type.googleapis.com/google.rpc.ErrorInfo" &&
+        info.ParseFromString(any.value())) {
+      EXPECT_EQ(info.domain(), "npuc");
+      return info.reason();
+    }
+  }
+  return "no ErrorInfo";
+}
+
+template <typename Detail>
+Detail DetailOf(const grpc::Status& status) {
+  Detail detail;
+  rpc::Status details;
+  details.ParseFromString(status.error_details());
+  for (const auto& any : details.details()) {
+    if (any.type_url() == "type.googleapis.com/google.rpc." + detail.GetDescriptor()->name()) {
+      detail.ParseFromString(any.value());
+    }
+  }
+  return detail;
+}
+
+class RpcTest : public ::testing::Test {
+ protected:
+  RpcTest()
+      : log_(nullptr, [] { return absl::Now(); }),
+        queue_(MakePriorityQueue(3)),
+        jobs_({.now = [] { return absl::Now(); },
+               .random = [this] { return ++random_; },
+               .retry = {}},
+              &store_, queue_.get()),
+        submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
+                    &inputs_, &cache_, &holds_),
+        uploads_(&inputs_),
+        downloads_(&jobs_, &cache_) {
+    EXPECT_TRUE(jobs_.Recover(nullptr).ok());
+    auto server = RpcServer::Start({.listen = "127.0.0.1:0",
+                                    .heartbeat = absl::Milliseconds(20),
+                                    .tick = absl::Milliseconds(10)},
+                                   {.jobs = &jobs_,
+                                    .submission = &submission_,
+                                    .uploads = &uploads_,
+                                    .downloads = &downloads_,
+                                    .lifecycle = &lifecycle_,
+                                    .log = &log_,
+                                    .facts = {.version = "npuc test",
+                                              .compiler_build_id = "build-1",
+                                              .workers = 3,
+                                              .max_blob_bytes = 1000,
+                                              .max_queued_jobs = 3,
+                                              .default_timeout = absl::Hours(1)}});
+    EXPECT_TRUE(server.ok()) << server.status();
+    server_ = *std::move(server);
+    const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                             grpc::InsecureChannelCredentials());
+    compile_ = v1::CompileService::NewStub(channel);
+    blobs_ = v1::BlobService::NewStub(channel);
+    info_ = v1::ServerInfoService::NewStub(channel);
+    lifecycle_.Enter(Lifecycle::Phase::kServing);
+  }
+
+  v1::CreateCompileJobRequest Request(const std::string& request_id = "") {
+    const BlobDigest model = inputs_.Put("model bytes");
+    v1::CreateCompileJobRequest request;
+    request.set_request_id(request_id);
+    request.mutable_spec()->set_config_text("config");
+    request.mutable_spec()->set_config_name("config.yaml");
+    request.mutable_spec()->mutable_model()->set_sha256(model.sha256);
+    request.mutable_spec()->mutable_model()->set_size_bytes(static_cast<int64_t>(model.size_bytes));
+    return request;
+  }
+
+  grpc::Status Create(const v1::CreateCompileJobRequest& request,
+                      v1::CreateCompileJobResponse* response) {
+    grpc::ClientContext context;
+    return compile_->CreateCompileJob(&context, request, response);
+  }
+
+  std::string Submit() {
+    v1::CreateCompileJobResponse response;
+    const grpc::Status status = Create(Request(), &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response.job().job_id();
+  }
+
+  // Leases and finishes the next job, with `lines` log lines, as a run would.
+  void RunNext(int lines) {
+    const auto leased = *jobs_.TryLease();
+    ASSERT_TRUE(leased.has_value());
+    for (int i = 0; i < lines; ++i) {
+      ASSERT_TRUE(jobs_.Append(leased->lease, {LogEvent{absl::StrCat("line ", i)}}).ok());
+    }
+    const CacheKey key = *CacheKey::Parse(leased->job->cache_key);
+    const auto stored = cache_.Store(key, {{"model.h", big_}}, "");
+    ASSERT_TRUE(jobs_
+                    .Finish(leased->lease, {},
+                            {.succeeded = true,
+                             .artifacts = {{"model.h", big_.size(), (*stored)[0].sha256}}})
+                    .ok());
+  }
+
+  // Reads a watch stream to its end: the numbers of kept events as text.
+  grpc::Status Watch(const std::string& job_id, int64_t from_seq, std::string* numbers) {
+    grpc::ClientContext context;
+    v1::WatchCompileJobRequest request;
+    request.set_job_id(job_id);
+    request.set_from_seq(from_seq);
+    const auto reader = compile_->WatchCompileJob(&context, request);
+    v1::WatchCompileJobResponse response;
+    while (reader->Read(&response)) {
+      if (response.event().seq() != 0) absl::StrAppend(numbers, response.event().seq(), " ");
+    }
+    return reader->Finish();
+  }
+
+  grpc::Status Upload(const std::vector<v1::UploadBlobRequest>& messages,
+                      v1::UploadBlobResponse* response) {
+    grpc::ClientContext context;
+    const auto writer = blobs_->UploadBlob(&context, response);
+    for (const v1::UploadBlobRequest& message : messages) {
+      if (!writer->Write(message)) break;
+    }
+    writer->WritesDone();
+    return writer->Finish();
+  }
+
+  static v1::UploadBlobRequest Chunk(const BlobDigest& digest, int64_t offset, std::string data) {
+    v1::UploadBlobRequest chunk;
+    chunk.mutable_digest()->set_sha256(digest.sha256);
+    chunk.mutable_digest()->set_size_bytes(static_cast<int64_t>(digest.size_bytes));
+    chunk.set_offset(offset);
+    chunk.set_data(std::move(data));
+    return chunk;
+  }
+
+  grpc::Status Download(const std::string& job_id, const std::string& name, int64_t offset,
+                        std::string* bytes) {
+    grpc::ClientContext context;
+    v1::DownloadArtifactRequest request;
+    request.set_job_id(job_id);
+    request.set_artifact_name(name);
+    request.set_offset(offset);
+    const auto reader = blobs_->DownloadArtifact(&context, request);
+    v1::DownloadArtifactResponse response;
+    while (reader->Read(&response)) {
+      EXPECT_EQ(response.offset(), offset + static_cast<int64_t>(bytes->size()));
+      bytes->append(response.data());
+    }
+    return reader->Finish();
+  }
+
+  const std::string big_ = std::string(700'000, 'a') + std::string(50'000, 'b');
+  uint64_t random_ = 0;
+  const Logger log_;
+  MemoryJobStore store_;
+  std::unique_ptr<JobQueue> queue_;
+  JobService jobs_;
+  FakeInputs inputs_;
+  FakeCache cache_;
+  InputHolds holds_;
+  Submission submission_;
+  Uploads uploads_;
+  Downloads downloads_;
+  Lifecycle lifecycle_;
+  std::unique_ptr<RpcServer> server_;
+  std::unique_ptr<v1::CompileService::Stub> compile_;
+  std::unique_ptr<v1::BlobService::Stub> blobs_;
+  std::unique_ptr<v1::ServerInfoService::Stub> info_;
+};
+
+TEST_F(RpcTest, CreateIsIdempotentByRequestId) {
+  v1::CreateCompileJobResponse first;
+  ASSERT_TRUE(Create(Request("r1"), &first).ok());
+  EXPECT_EQ(first.job().queued().position(), 0);
+  EXPECT_FALSE(first.already_existed());
+  v1::CreateCompileJobResponse second;
+  ASSERT_TRUE(Create(Request("r1"), &second).ok());
+  EXPECT_TRUE(second.already_existed());
+  EXPECT_EQ(second.job().job_id(), first.job().job_id());
+  v1::CreateCompileJobRequest other = Request("r1");
+  other.mutable_spec()->set_priority(7);
+  const grpc::Status reused = Create(other, &second);
+  EXPECT_EQ(reused.error_code(), grpc::StatusCode::ALREADY_EXISTS);
+  EXPECT_EQ(ReasonOf(reused), "REQUEST_ID_REUSED");
+}
+
+TEST_F(RpcTest, CreateRefusalsAreTyped) {
+  v1::CreateCompileJobResponse response;
+  v1::CreateCompileJobRequest request = Request();
+  request.mutable_spec()->set_priority(1000);
+  grpc::Status status = Create(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ReasonOf(status), "INVALID_FIELD");
+  EXPECT_EQ(DetailOf<rpc::BadRequest>(status).field_violations(0).field(), "spec.priority");
+
+  request = Request();
+  request.mutable_spec()->set_config_text("bad");
+  status = Create(request, &response);
+  EXPECT_EQ(ReasonOf(status), "INVALID_CONFIG");
+  EXPECT_EQ(DetailOf<rpc::BadRequest>(status).field_violations_size(), 2);
+
+  request = Request();
+  request.mutable_spec()->mutable_model()->set_sha256(std::string(64, 'f'));
+  status = Create(request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(DetailOf<rpc::PreconditionFailure>(status).violations(0).subject(),
+            std::string(64, 'f'));
+
+  request = Request();
+  request.mutable_spec()->mutable_model()->set_size_bytes(-1);
+  EXPECT_EQ(ReasonOf(Create(request, &response)), "INVALID_FIELD");
+
+  for (int i = 0; i < 3; ++i) Submit();
+  status = Create(Request(), &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonOf(status), "QUEUE_FULL");
+  EXPECT_GT(DetailOf<rpc::RetryInfo>(status).retry_delay().seconds(), 0);
+}
+
+TEST_F(RpcTest, GetListAndCancel) {
+  const std::string first = Submit();
+  const std::string second = Submit();
+  {
+    grpc::ClientContext context;
+    v1::GetCompileJobRequest request;
+    request.set_job_id(second);
+    v1::GetCompileJobResponse response;
+    ASSERT_TRUE(compile_->GetCompileJob(&context, request, &response).ok());
+    EXPECT_EQ(response.job().queued().position(), 1);
+    EXPECT_EQ(response.job().spec().config_text(), "config");
+    EXPECT_EQ(response.job().model_md5(), Md5Hex("model bytes"));
+    EXPECT_EQ(response.job().deadline_time().seconds() - response.job().create_time().seconds(),
+              3600);
+  }
+  {
+    grpc::ClientContext context;
+    v1::CancelCompileJobRequest request;
+    request.set_job_id(second);
+    request.set_reason("why not");
+    v1::CancelCompileJobResponse response;
+    ASSERT_TRUE(compile_->CancelCompileJob(&context, request, &response).ok());
+    EXPECT_EQ(response.job().cancelled().reason(), "why not");
+  }
+  const auto list = [&](v1::ListCompileJobsRequest request, v1::ListCompileJobsResponse* page) {
+    grpc::ClientContext context;
+    return compile_->ListCompileJobs(&context, request, page);
+  };
+  v1::ListCompileJobsRequest request;
+  request.set_page_size(1);
+  v1::ListCompileJobsResponse page;
+  ASSERT_TRUE(list(request, &page).ok());
+  ASSERT_EQ(page.jobs_size(), 1);
+  EXPECT_EQ(page.jobs(0).job_id(), second);
+  request.set_page_token(page.next_page_token());
+  ASSERT_TRUE(list(request, &page).ok());
+  EXPECT_EQ(page.jobs(0).job_id(), first);
+  EXPECT_EQ(page.next_page_token(), "");
+  request.Clear();
+  request.add_states(v1::JOB_STATE_CANCELLED);
+  ASSERT_TRUE(list(request, &page).ok());
+  ASSERT_EQ(page.jobs_size(), 1);
+  EXPECT_EQ(page.jobs(0).job_id(), second);
+  request.set_page_token("nonsense");
+  request.set_page_size(5000);
+  request.add_states(v1::JOB_STATE_UNSPECIFIED);
+  const grpc::Status refused = list(request, &page);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(DetailOf<rpc::BadRequest>(refused).field_violations_size(), 3);
+}
+
+TEST_F(RpcTest, UnknownAndMalformedJobIds) {
+  for (const auto& [id, code] : {std::pair{std::string(kUnknownJob), grpc::StatusCode::NOT_FOUND},
+                                 std::pair{std::string("x"), grpc::StatusCode::INVALID_ARGUMENT}}) {
+    grpc::ClientContext get_context;
+    v1::GetCompileJobRequest get;
+    get.set_job_id(id);
+    v1::GetCompileJobResponse get_response;
+    EXPECT_EQ(compile_->GetCompileJob(&get_context, get, &get_response).error_code(), code);
+    grpc::ClientContext cancel_context;
+    v1::CancelCompileJobRequest cancel;
+    cancel.set_job_id(id);
+    v1::CancelCompileJobResponse cancel_response;
+    EXPECT_EQ(compile_->CancelCompileJob(&cancel_context, cancel, &cancel_response).error_code(),
+              code);
+    std::string text;
+    EXPECT_EQ(Watch(id, 1, &text).error_code(), code);
+    EXPECT_EQ(Download(id, "model.h", 0, &text).error_code(), code);
+    EXPECT_EQ(text, "");
+  }
+}
+
+TEST_F(RpcTest, WatchFromAnyNumberGivesTheRestWithoutGapOrRepeat) {
+  const std::string id = Submit();
+  RunNext(/*lines=*/200);  // several batches of a stream
+  // 1 QUEUED, 2 RUNNING, 3..202 log, 203 artifact, 204 SUCCEEDED
+  for (const int64_t from : {0, 1, 2, 63, 64, 65, 150, 204, 205}) {
+    std::string expected;
+    for (int64_t seq = std::max<int64_t>(from, 1); seq <= 204; ++seq) {
+      absl::StrAppend(&expected, seq, " ");
+    }
+    std::string numbers;
+    EXPECT_TRUE(Watch(id, from, &numbers).ok());
+    EXPECT_EQ(numbers, expected) << from;
+  }
+  std::string numbers;
+  EXPECT_EQ(ReasonOf(Watch(id, 206, &numbers)), "SEQ_PAST_END");
+  EXPECT_EQ(ReasonOf(Watch(id, -1, &numbers)), "INVALID_FIELD");
+}
+
+TEST_F(RpcTest, WatchIsLive) {
+  const std::string first = Submit();
+  const std::string second = Submit();
+  grpc::ClientContext context;
+  v1::WatchCompileJobRequest request;
+  request.set_job_id(second);
+  const auto reader = compile_->WatchCompileJob(&context, request);
+  v1::WatchCompileJobResponse response;
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.event().state_changed().state(), v1::JOB_STATE_QUEUED);
+  ASSERT_TRUE(reader->Read(&response));
+  EXPECT_EQ(response.event().queue_position().position(), 1);
+  RunNext(0);  // the first one
+  bool heartbeat = false;
+  bool moved_up = false;
+  while (!heartbeat || !moved_up) {
+    ASSERT_TRUE(reader->Read(&response));
+    EXPECT_EQ(response.event().seq(), 0);
+    if (response.event().has_heartbeat()) {
+      heartbeat = true;
+      EXPECT_EQ(response.event().heartbeat().last_seq(), 1);
+    }
+    if (response.event().has_queue_position()) {
+      moved_up = true;
+      EXPECT_EQ(response.event().queue_position().position(), 0);
+    }
+  }
+  RunNext(2);
+  std::string numbers;
+  v1::JobEvent last;
+  while (reader->Read(&response)) {
+    if (response.event().seq() != 0) absl::StrAppend(&numbers, response.event().seq(), " ");
+    last = response.event();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(numbers, "2 3 4 5 6 ");
+  EXPECT_EQ(last.state_changed().state(), v1::JOB_STATE_SUCCEEDED);
+  EXPECT_EQ(jobs_.hub().subscription_count(), 0u);
+}
+
+TEST_F(RpcTest, WatchersThatLeaveAndDrainingEndStreams) {
+  const std::string id = Submit();
+  v1::WatchCompileJobRequest request;
+  request.set_job_id(id);
+  v1::WatchCompileJobResponse response;
+  {
+    grpc::ClientContext context;
+    const auto reader = compile_->WatchCompileJob(&context, request);
+    ASSERT_TRUE(reader->Read(&response));
+    context.TryCancel();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  grpc::ClientContext context;
+  const auto reader = compile_->WatchCompileJob(&context, request);
+  ASSERT_TRUE(reader->Read(&response));
+  lifecycle_.Enter(Lifecycle::Phase::kDraining);
+  server_->EndStreams();
+  while (reader->Read(&response)) {
+  }
+  EXPECT_EQ(ReasonOf(reader->Finish()), "DRAINING");
+  v1::CreateCompileJobResponse created;
+  const grpc::Status refused = Create(Request(), &created);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(refused), "DRAINING");
+}
+
+TEST_F(RpcTest, WhileStartingEverythingIsUnavailable) {
+  lifecycle_.Enter(Lifecycle::Phase::kStarting);
+  v1::CreateCompileJobResponse created;
+  EXPECT_EQ(ReasonOf(Create(Request(), &created)), "STARTING");
+  std::string text;
+  EXPECT_EQ(ReasonOf(Watch(kUnknownJob, 1, &text)), "STARTING");
+  EXPECT_EQ(ReasonOf(Download(kUnknownJob, "x", 0, &text)), "STARTING");
+  v1::UploadBlobResponse uploaded;
+  EXPECT_EQ(ReasonOf(Upload({Chunk({Sha256Hex("a"), 1}, 0, "a")}, &uploaded)), "STARTING");
+}
+
+TEST_F(RpcTest, UploadResumesWhereItStopped) {
+  const std::string bytes = big_;
+  const BlobDigest digest{Sha256Hex(bytes), bytes.size()};
+  grpc::ClientContext missing_context;
+  v1::FindMissingBlobsRequest find;
+  *find.add_digests() = Chunk(digest, 0, "").digest();
+  v1::FindMissingBlobsResponse missing;
+  ASSERT_TRUE(blobs_->FindMissingBlobs(&missing_context, find, &missing).ok());
+  EXPECT_EQ(missing.missing_size(), 1);
+
+  v1::UploadBlobResponse response;
+  ASSERT_TRUE(Upload({Chunk(digest, 0, bytes.substr(0, 1000))}, &response).ok());
+  EXPECT_EQ(response.committed_bytes(), 1000);
+  EXPECT_FALSE(response.complete());
+  grpc::ClientContext query_context;
+  v1::QueryUploadRequest query;
+  *query.mutable_digest() = find.digests(0);
+  v1::QueryUploadResponse state;
+  ASSERT_TRUE(blobs_->QueryUpload(&query_context, query, &state).ok());
+  EXPECT_EQ(state.committed_bytes(), 1000);
+
+  const grpc::Status gap = Upload({Chunk(digest, 2000, "x")}, &response);
+  EXPECT_EQ(gap.error_code(), grpc::StatusCode::OUT_OF_RANGE);
+  EXPECT_EQ(DetailOf<rpc::ErrorInfo>(gap).metadata().at("committed_bytes"), "1000");
+
+  ASSERT_TRUE(Upload({Chunk(digest, 1000, bytes.substr(1000, 300'000)),
+                      Chunk(digest, 301'000, bytes.substr(301'000))},
+                     &response)
+                  .ok());
+  EXPECT_TRUE(response.complete());
+  grpc::ClientContext again_context;
+  ASSERT_TRUE(blobs_->FindMissingBlobs(&again_context, find, &missing).ok());
+  EXPECT_EQ(missing.missing_size(), 0);
+}
+
+TEST_F(RpcTest, UploadRefusals) {
+  v1::UploadBlobResponse response;
+  EXPECT_EQ(ReasonOf(Upload({}, &response)), "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(Upload({v1::UploadBlobRequest()}, &response)), "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(Upload({Chunk({"short", 1}, 0, "a")}, &response)), "INVALID_FIELD");
+  const grpc::Status mismatch = Upload({Chunk({Sha256Hex("a"), 1}, 0, "b")}, &response);
+  EXPECT_EQ(mismatch.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(ReasonOf(mismatch), "DIGEST_MISMATCH");
+  inputs_.SetFull();
+  const grpc::Status full = Upload({Chunk({Sha256Hex("a"), 1}, 0, "a")}, &response);
+  EXPECT_EQ(full.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonOf(full), "STORAGE_FULL");
+}
+
+TEST_F(RpcTest, DownloadFromAnyOffset) {
+  const std::string id = Submit();
+  std::string bytes;
+  EXPECT_EQ(ReasonOf(Download(id, "model.h", 0, &bytes)), "JOB_NOT_SUCCEEDED");
+  RunNext(0);
+  for (const int64_t offset : {0, 1, 262'144, 699'999, 750'000}) {
+    bytes.clear();
+    ASSERT_TRUE(Download(id, "model.h", offset, &bytes).ok());
+    EXPECT_EQ(bytes, big_.substr(static_cast<size_t>(offset)));
+  }
+  EXPECT_EQ(ReasonOf(Download(id, "model.h", 750'001, &bytes)), "OFFSET_PAST_END");
+  EXPECT_EQ(ReasonOf(Download(id, "other.h", 0, &bytes)), "ARTIFACT_NOT_FOUND");
+  cache_.Clear();
+  const grpc::Status lost = Download(id, "model.h", 0, &bytes);
+  EXPECT_EQ(lost.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(ReasonOf(lost), "ARTIFACT_LOST");
+}
+
+TEST_F(RpcTest, ServerInfo) {
+  Submit();
+  grpc::ClientContext context;
+  v1::GetServerInfoResponse response;
+  ASSERT_TRUE(info_->GetServerInfo(&context, {}, &response).ok());
+  EXPECT_EQ(response.version(), "npuc test");
+  EXPECT_THAT(response.cores(), Contains("GRUS"));
+  EXPECT_EQ(response.workers(), 3);
+  EXPECT_EQ(response.queued_jobs(), 1);
+  grpc::ClientContext ops_context;
+  v1::ListOperatorsRequest ops_request;
+  ops_request.set_core("GRUS");
+  v1::ListOperatorsResponse ops;
+  ASSERT_TRUE(info_->ListOperators(&ops_context, ops_request, &ops).ok());
+  EXPECT_GT(ops.operators_size(), 10);
+  grpc::ClientContext bad_context;
+  ops_request.set_core("GRUSS");
+  EXPECT_EQ(info_->ListOperators(&bad_context, ops_request, &ops).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(RpcTest, ASecondServerOnThePortIsRefused) {
+  const auto second =
+      RpcServer::Start({.listen = absl::StrCat("127.0.0.1:", server_->port())},
+                       {.jobs = &jobs_, .lifecycle = &lifecycle_, .log = &log_, .facts = {}});
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace npuc

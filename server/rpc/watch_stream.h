@@ -1,0 +1,49 @@
+#ifndef NPUC_SERVER_RPC_WATCH_STREAM_H_
+#define NPUC_SERVER_RPC_WATCH_STREAM_H_
+
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "absl/time/time.h"
+#include "grpcpp/support/server_callback.h"
+#include "npuc/v1/compile.pb.h"
+#include "server/rpc/rpc_server.h"
+#include "server/rpc/work_pool.h"
+
+namespace npuc {
+
+class WatchStream;
+
+// All watch streams that are open, for the clock that moves them and for the end of all. A stream
+// leaves before it is destroyed. Thread-safe.
+class WatchStreams {
+ public:
+  void Add(WatchStream* stream);
+  void Remove(WatchStream* stream);
+  // Gives silent streams the chance to tell a queue position or a heartbeat.
+  void Tick(absl::Time now);
+  void EndAll();
+
+ private:
+  std::mutex mutex_;
+  std::set<WatchStream*> streams_;  // guarded by mutex_
+  bool ended_ = false;              // guarded by mutex_
+};
+
+// What every watch stream uses.
+struct WatchContext {
+  const RpcDependencies* dependencies;
+  WorkPool* pool;
+  WatchStreams* streams;
+  absl::Duration heartbeat;
+};
+
+// Starts the reactor of one call; it deletes itself.
+grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
+    const WatchContext& context, const v1::WatchCompileJobRequest& request);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_RPC_WATCH_STREAM_H_

@@ -1,0 +1,43 @@
+#ifndef NPUC_SERVER_RPC_WORK_POOL_H_
+#define NPUC_SERVER_RPC_WORK_POOL_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace npuc {
+
+// Threads that do what may block (store reads and synced writes), so that gRPC's own threads never
+// do. Many more threads than cores: submits that wait for one synced write share it. Thread-safe.
+class WorkPool {
+ public:
+  // At most max_waiting tasks of TryPost wait.
+  WorkPool(int threads, size_t max_waiting);
+  // Does what was posted, then ends.
+  ~WorkPool();
+  WorkPool(const WorkPool&) = delete;
+  WorkPool& operator=(const WorkPool&) = delete;
+
+  // False, and `task` is not run, where too many wait: refuse the call.
+  bool TryPost(std::function<void()> task);
+  // For continuations of calls that were let in, of which there are few for each call.
+  void Post(std::function<void()> task);
+
+ private:
+  void Loop();
+
+  const size_t max_waiting_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;  // guarded by mutex_
+  bool stopping_ = false;                    // guarded by mutex_
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_RPC_WORK_POOL_H_
