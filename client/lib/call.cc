@@ -34,8 +34,8 @@ bool Call::Wait(absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   while (true) {
     const bool cancelled = interrupted_ || timed_out_;
-    const absl::Time until = cancelled ? absl::InfiniteFuture()
-                                       : std::min(deadline, absl::Now() + kSlice);
+    const absl::Time until =
+        cancelled ? absl::InfiniteFuture() : std::min(deadline, absl::Now() + kSlice);
     void* tag = nullptr;
     bool ok = false;
     const auto next = cancelled ? (queue_.Next(&tag, &ok) ? grpc::CompletionQueue::GOT_EVENT
