@@ -47,8 +47,6 @@ TEST_F(RetryTest, ClassifiesByCodeAndReason) {
   EXPECT_EQ(Classify(ErrorWith(absl::StatusCode::kResourceExhausted, "QUOTA")), RetryClass::kNever);
   EXPECT_EQ(Classify(ErrorWith(absl::StatusCode::kResourceExhausted, "QUEUE_FULL", 1)),
             RetryClass::kLater);
-  EXPECT_EQ(Classify(ErrorWith(absl::StatusCode::kAborted, "UPLOAD_IN_PROGRESS")),
-            RetryClass::kLater);
   EXPECT_EQ(Classify(absl::NotFoundError("no")), RetryClass::kNever);
 }
 

@@ -256,7 +256,8 @@ Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream&
   Options options;
   Texts texts;
   CLI::App app("", "npuc-remote");
-  Builder(app, options, texts).Build();
+  Builder builder(app, options, texts);  // its callbacks run in parse()
+  builder.Build();
   try {
     // CLI11 takes them in reverse.
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
