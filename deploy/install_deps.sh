@@ -24,6 +24,8 @@ build_packages=(
   golang-github-gogo-googleapis-dev  # google/rpc/*.proto: error details on the wire
   librocksdb-dev               # job store and artifact cache
   libyaml-cpp-dev              # configs
+  libcli11-dev                 # command lines of npuc-remote and the benchmarks
+  nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
   libssl-dev                   # MD5 and SHA-256
   libgtest-dev                 # every preset configures the tests and benchmarks too
   libgmock-dev

@@ -29,13 +29,21 @@ Call::~Call() {
   }
 }
 
+void Call::CancelIf(bool condition, bool& cause) {
+  if (!condition || interrupted_ || timed_out_) return;
+  cause = true;
+  context_.TryCancel();
+}
+
 bool Call::Wait(absl::Duration timeout) {
   constexpr absl::Duration kSlice = absl::Milliseconds(100);
   const absl::Time deadline = absl::Now() + timeout;
+  // Asked here, too: on a busy stream there is always an event at once.
+  CancelIf(options_.retry.is_interrupted && options_.retry.is_interrupted(), interrupted_);
   while (true) {
     const bool cancelled = interrupted_ || timed_out_;
-    const absl::Time until = cancelled ? absl::InfiniteFuture()
-                                       : std::min(deadline, absl::Now() + kSlice);
+    const absl::Time until =
+        cancelled ? absl::InfiniteFuture() : std::min(deadline, absl::Now() + kSlice);
     void* tag = nullptr;
     bool ok = false;
     const auto next = cancelled ? (queue_.Next(&tag, &ok) ? grpc::CompletionQueue::GOT_EVENT
@@ -43,9 +51,8 @@ bool Call::Wait(absl::Duration timeout) {
                                 : queue_.AsyncNext(&tag, &ok, absl::ToChronoTime(until));
     if (next == grpc::CompletionQueue::GOT_EVENT) return ok;
     if (next == grpc::CompletionQueue::SHUTDOWN) return false;
-    interrupted_ = options_.retry.is_interrupted && options_.retry.is_interrupted();
-    timed_out_ = absl::Now() >= deadline;
-    if (interrupted_ || timed_out_) context_.TryCancel();
+    CancelIf(options_.retry.is_interrupted && options_.retry.is_interrupted(), interrupted_);
+    CancelIf(absl::Now() >= deadline, timed_out_);
   }
 }
 

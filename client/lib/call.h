@@ -39,6 +39,9 @@ class Call {
   absl::Status Status(const grpc::Status& status) const;
 
  private:
+  // Cancels the call, once, and notes the cause.
+  void CancelIf(bool condition, bool& cause);
+
   const ClientOptions& options_;
   grpc::ClientContext context_;
   grpc::CompletionQueue queue_;

@@ -18,8 +18,8 @@ constexpr int kMaxReceiveBytes = 64 << 20;
 constexpr size_t kMaxTokenBytes = 4096;
 constexpr size_t kMaxCaBytes = 4 << 20;
 
-// gRPC itself repeats a call that met a short gap; Retrier waits out the long ones. CreateCompileJob
-// is here because every submission of this library has a request id.
+// gRPC itself repeats a call that met a short gap; Retrier waits out the long ones.
+// CreateCompileJob is here because every submission of this library has a request id.
 constexpr char kServiceConfig[] = R"({"methodConfig": [{
   "name": [{"service": "npuc.v1.BlobService", "method": "FindMissingBlobs"},
            {"service": "npuc.v1.BlobService", "method": "QueryUpload"},
@@ -95,12 +95,11 @@ bool IsLoopback(absl::string_view server) {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ClientOptions& options) {
   if (!absl::StartsWith(options.server, "unix:") && HostOf(options.server).empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("the server '", Printable(options.server),
-                                                   "' is not of the form HOST:PORT"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the server '", Printable(options.server), "' is not of the form HOST:PORT"));
   }
   RETURN_IF_ERROR(CheckToken(options));
-  ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials,
-                   MakeCredentials(options));
+  ASSIGN_OR_RETURN(std::shared_ptr<grpc::ChannelCredentials> credentials, MakeCredentials(options));
   grpc::ChannelArguments arguments;
   arguments.SetServiceConfigJSON(kServiceConfig);
   arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);

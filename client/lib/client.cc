@@ -54,9 +54,8 @@ absl::StatusOr<v1::CompileJob> Client::Submit(const v1::CompileJobSpec& spec,
   for (int losses = 0;; ++losses) {
     RETURN_IF_ERROR(Upload(files, progress));
     v1::CreateCompileJobResponse response;
-    const absl::Status status =
-        impl_->Retried(*impl_->jobs, &v1::CompileService::Stub::PrepareAsyncCreateCompileJob,
-                       request, response);
+    const absl::Status status = impl_->Retried(
+        *impl_->jobs, &v1::CompileService::Stub::PrepareAsyncCreateCompileJob, request, response);
     if (status.ok()) return std::move(*response.mutable_job());
     const bool lost = ServiceErrorOf(status).reason == "BLOB_MISSING";
     if (!lost || losses == kMaxBlobLosses) return status;
@@ -67,14 +66,13 @@ absl::StatusOr<v1::CompileJob> Client::GetJob(absl::string_view job_id) {
   v1::GetCompileJobRequest request;
   request.set_job_id(Copy(job_id));
   v1::GetCompileJobResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->jobs,
-                                 &v1::CompileService::Stub::PrepareAsyncGetCompileJob, request,
-                                 response));
+  RETURN_IF_ERROR(impl_->Retried(*impl_->jobs, &v1::CompileService::Stub::PrepareAsyncGetCompileJob,
+                                 request, response));
   return std::move(*response.mutable_job());
 }
 
-absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(
-    absl::Span<const v1::JobState> states, int limit) {
+absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(absl::Span<const v1::JobState> states,
+                                                             int limit) {
   std::vector<v1::CompileJob> jobs;
   v1::ListCompileJobsRequest request;
   for (const v1::JobState state : states) request.add_states(state);
@@ -82,9 +80,8 @@ absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(
     const int wanted = limit - static_cast<int>(jobs.size());
     request.set_page_size(std::min(wanted, kMaxPageSize));
     v1::ListCompileJobsResponse response;
-    RETURN_IF_ERROR(impl_->Retried(*impl_->jobs,
-                                   &v1::CompileService::Stub::PrepareAsyncListCompileJobs,
-                                   request, response));
+    RETURN_IF_ERROR(impl_->Retried(
+        *impl_->jobs, &v1::CompileService::Stub::PrepareAsyncListCompileJobs, request, response));
     for (v1::CompileJob& job : *response.mutable_jobs()) {
       if (static_cast<int>(jobs.size()) < limit) jobs.push_back(std::move(job));
     }
@@ -103,9 +100,8 @@ absl::StatusOr<v1::CompileJob> Client::CancelJob(absl::string_view job_id,
   request.set_job_id(Copy(job_id));
   request.set_reason(Copy(reason));
   v1::CancelCompileJobResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->jobs,
-                                 &v1::CompileService::Stub::PrepareAsyncCancelCompileJob,
-                                 request, response));
+  RETURN_IF_ERROR(impl_->Retried(
+      *impl_->jobs, &v1::CompileService::Stub::PrepareAsyncCancelCompileJob, request, response));
   return std::move(*response.mutable_job());
 }
 
@@ -163,9 +159,8 @@ absl::StatusOr<std::vector<v1::Operator>> Client::ListOperators(absl::string_vie
   request.set_core(Copy(core));
   request.set_framework(Copy(framework));
   v1::ListOperatorsResponse response;
-  RETURN_IF_ERROR(impl_->Retried(*impl_->info,
-                                 &v1::ServerInfoService::Stub::PrepareAsyncListOperators,
-                                 request, response));
+  RETURN_IF_ERROR(impl_->Retried(
+      *impl_->info, &v1::ServerInfoService::Stub::PrepareAsyncListOperators, request, response));
   return std::vector<v1::Operator>(response.operators().begin(), response.operators().end());
 }
 

@@ -28,8 +28,8 @@ struct Client::Impl {
   // transfer.cc
   absl::Status UploadOne(const LocalFile& file, const TransferProgress& progress);
   absl::Status UploadFrom(const LocalFile& file, int64_t offset, const TransferProgress& progress);
-  absl::Status DownloadOne(absl::string_view job_id, const v1::Artifact& artifact,
-                           AtomicFile& file, const TransferProgress& progress);
+  absl::Status DownloadOne(absl::string_view job_id, const v1::Artifact& artifact, AtomicFile& file,
+                           const TransferProgress& progress);
 };
 
 }  // namespace npuc::client

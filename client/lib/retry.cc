@@ -14,8 +14,6 @@ RetryClass Classify(const absl::Status& failure) {
       return RetryClass::kUnreachable;
     case absl::StatusCode::kResourceExhausted:
       return error.retry_delay.has_value() ? RetryClass::kLater : RetryClass::kNever;
-    case absl::StatusCode::kAborted:
-      return error.reason == "UPLOAD_IN_PROGRESS" ? RetryClass::kLater : RetryClass::kNever;
     case absl::StatusCode::kInternal:
     case absl::StatusCode::kUnknown:
     case absl::StatusCode::kCancelled:

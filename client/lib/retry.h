@@ -34,7 +34,7 @@ struct RetryPolicy {
 enum class RetryClass {
   kNever,        // the service refused it
   kUnreachable,  // UNAVAILABLE: not there, starting, draining
-  kLater,        // the service invites a retry: queue full, upload under way
+  kLater,        // the service invites a retry: queue full, storage full
   kOdd,          // the connection broke in a way that only a network or a crash explains
 };
 RetryClass Classify(const absl::Status& failure);

@@ -37,17 +37,17 @@ void Read(const google::protobuf::Any& detail, ServiceError& error) {
     npuc::rpc::BadRequest bad;
     if (!bad.ParseFromString(detail.value())) return;
     for (const auto& violation : bad.field_violations()) {
-      error.problems.push_back(Safe(violation.field().empty()
-                                        ? violation.description()
-                                        : absl::StrCat(violation.field(), ": ",
-                                                       violation.description())));
+      error.problems.push_back(
+          Safe(violation.field().empty()
+                   ? violation.description()
+                   : absl::StrCat(violation.field(), ": ", violation.description())));
     }
   } else if (absl::EndsWith(type, "google.rpc.PreconditionFailure")) {
     npuc::rpc::PreconditionFailure failure;
     if (!failure.ParseFromString(detail.value())) return;
     for (const auto& violation : failure.violations()) {
-      error.problems.push_back(Safe(absl::StrCat(violation.type(), " ", violation.subject(), ": ",
-                                                 violation.description())));
+      error.problems.push_back(Safe(
+          absl::StrCat(violation.type(), " ", violation.subject(), ": ", violation.description())));
     }
   }
 }

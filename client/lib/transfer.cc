@@ -66,9 +66,9 @@ absl::Status Client::Impl::UploadFrom(const LocalFile& file, int64_t offset,
     const size_t wanted =
         static_cast<size_t>(std::min<int64_t>(left, static_cast<int64_t>(options.chunk_bytes)));
     absl::StatusOr<std::string> chunk = ReadFileRange(file.path, offset, wanted);
-    local = !chunk.ok()                 ? chunk.status()
+    local = !chunk.ok()               ? chunk.status()
             : chunk->size() != wanted ? Changed(file)
-                                        : absl::OkStatus();
+                                      : absl::OkStatus();
     if (!local.ok()) break;
     v1::UploadBlobRequest request;
     if (first) SetDigest(file, *request.mutable_digest());
@@ -143,9 +143,8 @@ absl::Status Client::Upload(absl::Span<const LocalFile> files, const TransferPro
       SetDigest(file, *request.add_digests());
     }
     v1::FindMissingBlobsResponse response;
-    RETURN_IF_ERROR(impl_->Retried(*impl_->blobs,
-                                   &v1::BlobService::Stub::PrepareAsyncFindMissingBlobs, request,
-                                   response));
+    RETURN_IF_ERROR(impl_->Retried(
+        *impl_->blobs, &v1::BlobService::Stub::PrepareAsyncFindMissingBlobs, request, response));
     for (const v1::BlobDigest& digest : response.missing()) {
       missing.emplace(digest.sha256(), digest.size_bytes());
     }
@@ -190,8 +189,8 @@ absl::Status Client::Impl::DownloadOne(absl::string_view job_id, const v1::Artif
       if (!call.Wait(options.silence_timeout)) break;
       const int64_t count = static_cast<int64_t>(response.data().size());
       if (response.offset() != offset || count > artifact.size_bytes() - offset) {
-        local = absl::DataLossError(absl::StrCat("the server sent bytes that are not of '", name,
-                                                 "' at offset ", offset));
+        local = absl::DataLossError(
+            absl::StrCat("the server sent bytes that are not of '", name, "' at offset ", offset));
         break;
       }
       local = file.Append(response.data());
@@ -209,8 +208,8 @@ absl::Status Client::Impl::DownloadOne(absl::string_view job_id, const v1::Artif
     // All bytes are here, whatever became of the stream after them.
     if (offset == artifact.size_bytes() && (offset > 0 || status.ok())) break;
     if (status.ok()) {
-      status = absl::UnknownError(absl::StrCat("'", name, "' ended at byte ", offset, " of ",
-                                               artifact.size_bytes()));
+      status = absl::UnknownError(
+          absl::StrCat("'", name, "' ended at byte ", offset, " of ", artifact.size_bytes()));
     }
     RETURN_IF_ERROR(retrier.Wait(status));
   }

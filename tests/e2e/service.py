@@ -23,7 +23,8 @@ NOT_COMPARED = {"compile.log"}
 
 
 class Daemon:
-    """One npucd on a data folder; may be killed and started again on the same."""
+    """One npucd on a data folder; may be killed and started again on the same,
+    and on the same port."""
 
     def __init__(self, folder):
         self._folder = folder
@@ -37,8 +38,8 @@ class Daemon:
         with open(os.path.join(self._folder, "npucd.log"), "ab") as log:
             self.process = subprocess.Popen(
                 [harness.program("npucd"), "--data-dir", os.path.join(self._folder, "data"),
-                 "--listen", "127.0.0.1:0", "--insecure", "--workers", "1", "--port-file",
-                 port_file], stdout=log, stderr=log,
+                 "--listen", self.address or "127.0.0.1:0", "--insecure", "--workers", "1",
+                 "--port-file", port_file], stdout=log, stderr=log,
                 env={**os.environ, "SOURCE_DATE_EPOCH": harness.EPOCH})
 
         def address():

@@ -1,0 +1,302 @@
+#include "client/npuc_remote/commands.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client/npuc_remote/output.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::remote {
+namespace {
+
+constexpr size_t kMaxTokenFileBytes = 64 << 10;
+
+absl::StatusOr<client::ClientOptions> MakeClientOptions(const Options& options, Console& console) {
+  client::ClientOptions made;
+  made.server = options.server;
+  made.tls = options.tls;
+  made.ca_file = options.ca_file;
+  if (!options.token_file.empty()) {
+    ASSIGN_OR_RETURN(std::string token,
+                     client::ReadWholeFile(options.token_file, kMaxTokenFileBytes));
+    made.token = std::string(absl::StripAsciiWhitespace(token));
+    if (made.token.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the token file '", options.token_file, "' is empty"));
+    }
+  }
+  made.retry.reconnect_wait = options.patience;
+  made.retry.connect_wait = std::min(made.retry.connect_wait, options.patience);
+  made.retry.is_interrupted = [&console] { return console.IsInterrupted(); };
+  made.retry.on_outage = [&console](const absl::Status& failure, absl::Duration patience) {
+    console.Err(absl::StrCat("npuc-remote: ", failure.message(), "; trying again for up to ",
+                             absl::FormatDuration(patience)));
+  };
+  return made;
+}
+
+// "QUEUED, 3 before it"
+std::string Standing(const v1::CompileJob& job) {
+  std::string text = StateName(StateOf(job));
+  if (job.has_queued() && job.queued().position() >= 0) {
+    absl::StrAppend(&text, ", ", job.queued().position(), " before it");
+  }
+  if (job.has_running() && !job.running().stage().empty()) {
+    absl::StrAppendFormat(&text, ", %s, %.0f %%", Printable(job.running().stage()),
+                          job.running().fraction() * 100);
+  }
+  if (job.cache_hit()) absl::StrAppend(&text, " (from the cache)");
+  return text;
+}
+
+// Aligned columns, the first row being the heading.
+void PrintTable(const std::vector<std::vector<std::string>>& rows, Console& console) {
+  std::vector<size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i + 1 < row.size(); ++i) {
+      absl::StrAppend(&line, row[i], std::string(widths[i] - row[i].size() + 2, ' '));
+    }
+    console.Out(absl::StrCat(line, row.back()));
+  }
+}
+
+ExitCode Dispatch(client::Client& client, const Options& options, Console& console) {
+  switch (options.command) {
+    case Command::kCompile:
+    case Command::kSubmit:
+      return RunCompile(client, options, console);
+    case Command::kWatch:
+      return RunWatch(client, options, console);
+    case Command::kStatus:
+      return RunStatus(client, options, console);
+    case Command::kList:
+      return RunList(client, options, console);
+    case Command::kCancel:
+      return RunCancel(client, options, console);
+    case Command::kFetch:
+      return RunFetch(client, options, console);
+    case Command::kServer:
+      return RunServer(client, options, console);
+    case Command::kCores:
+      return RunCores(client, options, console);
+    case Command::kOps:
+      return RunOps(client, options, console);
+  }
+  return kWrongUsage;
+}
+
+}  // namespace
+
+ExitCode RunNpucRemote(const std::vector<std::string>& arguments, Console& console) {
+  const Parsed parsed = ParseCommandLine(arguments, console.out(), console.err());
+  if (!parsed.options.has_value()) return parsed.exit_code;
+  absl::StatusOr<client::ClientOptions> client_options =
+      MakeClientOptions(*parsed.options, console);
+  absl::StatusOr<std::unique_ptr<client::Client>> client =
+      client_options.ok() ? client::Client::Create(*std::move(client_options))
+                          : client_options.status();
+  if (!client.ok()) {
+    console.Err(absl::StrCat("npuc-remote: ", client.status().message()));
+    // A token that must not be sent is a refusal; everything else here is how it was called.
+    return client.status().code() == absl::StatusCode::kFailedPrecondition ? kRefused : kWrongUsage;
+  }
+  return Dispatch(**client, *parsed.options, console);
+}
+
+ExitCode RunStatus(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::CompileJob> job = client.GetJob(options.job);
+  if (!job.ok()) return console.Fail(job.status(), options.json);
+  if (options.json) {
+    console.Out(JobJson(*job));
+    return kDone;
+  }
+  console.Out(absl::StrCat("job       ", Printable(job->job_id())));
+  console.Out(absl::StrCat("state     ", Standing(*job)));
+  if (!ReasonOf(*job).empty()) {
+    console.Out(absl::StrCat("reason    ", Printable(ReasonOf(*job), 2000)));
+  }
+  console.Out(absl::StrCat("config    ", Printable(job->spec().config_name())));
+  console.Out(absl::StrCat("attempts  ", job->attempts()));
+  console.Out(absl::StrCat("accepted  ", HumanTime(job->create_time())));
+  console.Out(absl::StrCat("started   ", HumanTime(job->start_time())));
+  console.Out(absl::StrCat("ended     ", HumanTime(job->end_time())));
+  for (const v1::Diagnostic& diagnostic : job->diagnostics()) {
+    console.Out(RenderDiagnostic(diagnostic));
+  }
+  for (const v1::Artifact& artifact : job->artifacts()) {
+    console.Out(absl::StrCat("artifact  ", Printable(artifact.name()), "  ",
+                             HumanBytes(artifact.size_bytes())));
+  }
+  return kDone;
+}
+
+ExitCode RunList(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<std::vector<v1::CompileJob>> jobs =
+      client.ListJobs(options.states, options.limit);
+  if (!jobs.ok()) return console.Fail(jobs.status(), options.json);
+  if (options.json) {
+    for (const v1::CompileJob& listed : *jobs) {
+      // Lists come without diagnostics; a job's object has them wherever it is printed.
+      const absl::StatusOr<v1::CompileJob> job = client.GetJob(listed.job_id());
+      if (!job.ok()) return console.Fail(job.status(), options.json);
+      console.Out(JobJson(*job));
+    }
+    return kDone;
+  }
+  std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "ACCEPTED", "TRIES", "CONFIG"}};
+  for (const v1::CompileJob& job : *jobs) {
+    rows.push_back({Printable(job.job_id()), StateName(StateOf(job)), HumanTime(job.create_time()),
+                    absl::StrCat(job.attempts()), Printable(job.spec().config_name())});
+  }
+  PrintTable(rows, console);
+  return kDone;
+}
+
+ExitCode RunCancel(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::CompileJob> job = client.CancelJob(options.job, options.reason);
+  if (!job.ok()) return console.Fail(job.status(), options.json);
+  if (options.json) {
+    console.Out(JobJson(*job));
+  } else {
+    console.Out(absl::StrCat(
+        Printable(job->job_id()), " ",
+        job->has_cancelled() ? "is " : "had already ended: ", StateName(StateOf(*job))));
+  }
+  return kDone;
+}
+
+bool PrepareFolder(const std::string& folder, Console& console) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error && access(folder.c_str(), W_OK | X_OK) != 0) {
+    error = std::error_code(errno, std::generic_category());
+  }
+  if (!error) return true;
+  console.Err(absl::StrCat("npuc-remote: cannot put files into '", Printable(folder),
+                           "': ", error.message()));
+  return false;
+}
+
+ExitCode FetchArtifacts(client::Client& client, const v1::CompileJob& job,
+                        absl::Span<const v1::Artifact> artifacts, const std::string& folder,
+                        const Options& options, Console& console) {
+  if (!PrepareFolder(folder, console)) return kWrongUsage;
+  const absl::Status status =
+      client.Fetch(job.job_id(), artifacts, folder, [&console](int64_t done, int64_t total) {
+        console.progress().Show("fetching",
+                                absl::StrCat(HumanBytes(done), " of ", HumanBytes(total)));
+      });
+  console.progress().Clear();
+  if (!status.ok()) {
+    console.Err(absl::StrCat("npuc-remote: to fetch them again: npuc-remote fetch ",
+                             Printable(job.job_id())));
+    return console.Fail(status, options.json);
+  }
+  if (!options.json) {
+    for (const v1::Artifact& artifact : artifacts) {
+      console.Out(
+          absl::StrFormat("%s/%s  %s", folder, artifact.name(), HumanBytes(artifact.size_bytes())));
+    }
+  }
+  return kDone;
+}
+
+ExitCode RunFetch(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::CompileJob> job = client.GetJob(options.job);
+  if (!job.ok()) return console.Fail(job.status(), options.json);
+  if (!HasEnded(*job)) {
+    return console.Fail(absl::FailedPreconditionError(absl::StrCat(
+                            "the job is ", StateName(StateOf(*job)), "; npuc-remote watch ",
+                            Printable(job->job_id()), " waits for its end")),
+                        options.json);
+  }
+  if (!job->has_succeeded()) {
+    if (options.json) console.Out(JobJson(*job));
+    ShowEnd(*job, console);
+    return ExitCodeOf(*job);
+  }
+  std::vector<v1::Artifact> wanted(job->artifacts().begin(), job->artifacts().end());
+  if (!options.names.empty()) {
+    const auto named = [&](absl::string_view name) {
+      return std::find(options.names.begin(), options.names.end(), name) != options.names.end();
+    };
+    for (const std::string& name : options.names) {
+      const bool found = std::any_of(wanted.begin(), wanted.end(),
+                                     [&](const v1::Artifact& a) { return a.name() == name; });
+      if (found) continue;
+      std::vector<std::string> known;
+      for (const v1::Artifact& artifact : wanted) known.push_back(Printable(artifact.name()));
+      return console.Fail(
+          absl::NotFoundError(absl::StrCat("the job has no artifact '", Printable(name),
+                                           "'; it has: ", absl::StrJoin(known, ", "))),
+          options.json);
+    }
+    wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
+                                [&](const v1::Artifact& a) { return !named(a.name()); }),
+                 wanted.end());
+  }
+  const ExitCode code =
+      FetchArtifacts(client, *job, wanted, options.output_folder.value_or("."), options, console);
+  if (code == kDone && options.json) console.Out(JobJson(*job));
+  return code;
+}
+
+ExitCode RunServer(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::GetServerInfoResponse> info = client.GetServerInfo();
+  if (!info.ok()) return console.Fail(info.status(), options.json);
+  if (options.json) {
+    console.Out(ServerJson(*info));
+    return kDone;
+  }
+  console.Out(absl::StrCat("version  ", Printable(info->version())));
+  console.Out(absl::StrCat("build    ", Printable(info->compiler_build_id())));
+  console.Out(absl::StrCat("cores    ", Printable(absl::StrJoin(info->cores(), " "))));
+  console.Out(absl::StrCat("workers  ", info->workers()));
+  console.Out(absl::StrCat("jobs     ", info->running_jobs(), " running, ", info->queued_jobs(),
+                           " queued (at most ", info->max_queued_jobs(), ")"));
+  console.Out(absl::StrCat("blobs    at most ", HumanBytes(info->max_blob_bytes()), " each"));
+  console.Out(absl::StrCat("timeout  ",
+                           absl::FormatDuration(absl::Seconds(info->default_timeout().seconds())),
+                           " unless a job says otherwise"));
+  return kDone;
+}
+
+ExitCode RunCores(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::GetServerInfoResponse> info = client.GetServerInfo();
+  if (!info.ok()) return console.Fail(info.status(), options.json);
+  for (const std::string& core : info->cores()) {
+    console.Out(options.json ? CoreJson(core) : Printable(core));
+  }
+  return kDone;
+}
+
+ExitCode RunOps(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<std::vector<v1::Operator>> operators =
+      client.ListOperators(options.core, options.framework);
+  if (!operators.ok()) return console.Fail(operators.status(), options.json);
+  for (const v1::Operator& op : *operators) {
+    if (options.json) {
+      console.Out(OperatorJson(op));
+      continue;
+    }
+    console.Out(absl::StrCat(Printable(op.core()), " ", Printable(op.framework()), " ",
+                             Printable(op.op())));
+    for (const std::string& restriction : op.restrictions()) {
+      console.Out(absl::StrCat("    ", Printable(restriction, 1000)));
+    }
+  }
+  return kDone;
+}
+
+}  // namespace npuc::remote

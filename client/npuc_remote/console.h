@@ -1,0 +1,49 @@
+#ifndef NPUC_CLIENT_NPUC_REMOTE_CONSOLE_H_
+#define NPUC_CLIENT_NPUC_REMOTE_CONSOLE_H_
+
+#include <functional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/npuc_remote/exit_codes.h"
+#include "client/npuc_remote/progress.h"
+#include "npuc/v1/compile.pb.h"
+
+namespace npuc::remote {
+
+// Where a command writes. Not thread-safe.
+class Console {
+ public:
+  // The streams must outlive this. `is_interrupted`: whether Ctrl-C was pressed; may be empty.
+  Console(std::ostream& out, std::ostream& err, bool err_is_terminal,
+          std::function<bool()> is_interrupted)
+      : out_(out),
+        err_(err),
+        is_interrupted_(std::move(is_interrupted)),
+        progress_(err, err_is_terminal) {}
+
+  std::ostream& out() { return out_; }
+  std::ostream& err() { return err_; }
+  ProgressLine& progress() { return progress_; }
+  bool IsInterrupted() const { return is_interrupted_ && is_interrupted_(); }
+
+  void Out(absl::string_view line) { progress_.Print(out_, line); }
+  void Err(absl::string_view line) { progress_.Print(err_, line); }
+
+  // The last words of a command that failed, on standard error; with `json` also an object on
+  // standard output. Returns its exit code.
+  ExitCode Fail(const absl::Status& status, bool json,
+                const std::vector<v1::Diagnostic>& diagnostics = {});
+
+ private:
+  std::ostream& out_;
+  std::ostream& err_;
+  std::function<bool()> is_interrupted_;
+  ProgressLine progress_;
+};
+
+}  // namespace npuc::remote
+
+#endif  // NPUC_CLIENT_NPUC_REMOTE_CONSOLE_H_

@@ -1,0 +1,206 @@
+// compile, submit and watch: everything that follows a job.
+
+#include <cstdlib>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/npuc_remote/commands.h"
+#include "client/npuc_remote/job_input.h"
+#include "client/npuc_remote/output.h"
+
+namespace npuc::remote {
+namespace {
+
+constexpr size_t kMaxLineBytes = 5000;
+
+void SetDuration(absl::Duration span, google::protobuf::Duration& wire) {
+  wire.set_seconds(absl::IDivDuration(span, absl::Seconds(1), &span));
+  wire.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(span)));
+}
+
+// The spec with what the command line and the environment add. INVALID_ARGUMENT: a
+// SOURCE_DATE_EPOCH that is no number of seconds.
+absl::Status AddOptions(const Options& options, v1::CompileJobSpec& spec) {
+  spec.set_priority(options.priority);
+  spec.set_no_cache(options.no_cache);
+  for (const auto& [key, value] : options.labels) (*spec.mutable_labels())[key] = value;
+  if (options.timeout.has_value()) SetDuration(*options.timeout, *spec.mutable_timeout());
+  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
+  if (epoch == nullptr || *epoch == '\0') return absl::OkStatus();
+  int64_t seconds = 0;
+  constexpr int64_t kMaxSeconds = 253402300799;  // the end of the year 9999
+  if (!absl::SimpleAtoi(epoch, &seconds) || seconds < 0 || seconds > kMaxSeconds) {
+    return absl::InvalidArgumentError(absl::StrCat("SOURCE_DATE_EPOCH is '", Printable(epoch),
+                                                   "'; it must be seconds since 1970, 0 to ",
+                                                   kMaxSeconds));
+  }
+  spec.mutable_model_info_time()->set_seconds(seconds);
+  return absl::OkStatus();
+}
+
+// Shows a job's events as they come: log lines on standard output, or on standard error where that
+// is for JSON.
+class EventPrinter {
+ public:
+  EventPrinter(std::string job_id, bool json_events, bool json, Console& console)
+      : job_id_(std::move(job_id)), json_events_(json_events), json_(json), console_(console) {}
+
+  void Show(const v1::JobEvent& event) {
+    // Those of a live stream alone have no number, and no place in a log.
+    if (json_events_ && event.seq() > 0) console_.Out(EventJson(job_id_, event));
+    switch (event.event_case()) {
+      case v1::JobEvent::kStateChanged:
+        ShowState(event.state_changed());
+        break;
+      case v1::JobEvent::kQueuePosition:
+        console_.progress().Show("queued",
+                                 absl::StrCat(event.queue_position().position(), " before it"));
+        break;
+      case v1::JobEvent::kProgress:
+        console_.progress().Show(absl::StrCat("compiling: ", Printable(event.progress().stage())),
+                                 absl::StrFormat("%.0f %%", event.progress().fraction() * 100));
+        break;
+      case v1::JobEvent::kLogLine:
+        Line(Printable(event.log_line().text(), kMaxLineBytes));
+        break;
+      default:
+        break;  // artifacts and diagnostics are shown together at the end
+    }
+  }
+
+ private:
+  void Line(absl::string_view line) {
+    if (json_) {
+      console_.Err(line);
+    } else {
+      console_.Out(line);
+    }
+  }
+
+  void ShowState(const v1::StateChanged& change) {
+    if (change.state() == v1::JOB_STATE_QUEUED && !change.reason().empty()) {
+      console_.Err(absl::StrCat("npuc-remote: the job waits again: ",
+                                Printable(change.reason(), kMaxLineBytes)));
+    }
+    if (change.state() == v1::JOB_STATE_QUEUED) console_.progress().Show("queued");
+    if (change.state() == v1::JOB_STATE_RUNNING) console_.progress().Show("running");
+  }
+
+  const std::string job_id_;
+  const bool json_events_;
+  const bool json_;
+  Console& console_;
+};
+
+// After an interrupt or a lost server: the job goes on without this client.
+void ShowWayBack(const std::string& job_id, Console& console) {
+  const std::string shown = Printable(job_id);
+  console.Err(absl::StrCat("npuc-remote: the job goes on without this client; to come back:\n",
+                           "  npuc-remote watch ", shown, "\n", "  npuc-remote fetch ", shown, "\n",
+                           "or to end it:\n", "  npuc-remote cancel ", shown));
+}
+
+ExitCode FailFollowing(const absl::Status& status, const std::string& job_id,
+                       const Options& options, Console& console) {
+  console.progress().Clear();
+  const ExitCode code = console.Fail(status, options.json);
+  if (code == kCancelled || code == kUnreachable) ShowWayBack(job_id, console);
+  return code;
+}
+
+std::vector<v1::Diagnostic> ToWire(const Diagnostics& diagnostics) {
+  std::vector<v1::Diagnostic> wire;
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    wire.push_back(remote::ToWire(diagnostic));
+  }
+  return wire;
+}
+
+// Follows a job that was just submitted, to its artifacts.
+ExitCode Follow(client::Client& client, const std::string& job_id, const std::string& folder,
+                const Options& options, Console& console) {
+  EventPrinter printer(job_id, /*json_events=*/false, options.json, console);
+  const absl::Status watched =
+      client.Watch(job_id, 1, [&](const v1::JobEvent& event) { printer.Show(event); });
+  if (!watched.ok()) return FailFollowing(watched, job_id, options, console);
+  const absl::StatusOr<v1::CompileJob> job = client.GetJob(job_id);
+  if (!job.ok()) return FailFollowing(job.status(), job_id, options, console);
+  ShowEnd(*job, console);
+  ExitCode code = ExitCodeOf(*job);
+  if (job->has_succeeded()) {
+    const std::vector<v1::Artifact> artifacts(job->artifacts().begin(), job->artifacts().end());
+    code = FetchArtifacts(client, *job, artifacts, folder, options, console);
+    if (code != kDone) return code;
+  }
+  if (options.json) console.Out(JobJson(*job));
+  return code;
+}
+
+}  // namespace
+
+void ShowEnd(const v1::CompileJob& job, Console& console) {
+  console.progress().Clear();
+  for (const v1::Diagnostic& diagnostic : job.diagnostics()) {
+    console.Err(RenderDiagnostic(diagnostic));
+  }
+  std::string verdict =
+      absl::StrCat("npuc-remote: job ", Printable(job.job_id()), " ", StateName(StateOf(job)));
+  if (job.cache_hit()) absl::StrAppend(&verdict, " (from the cache)");
+  if (!ReasonOf(job).empty()) {
+    absl::StrAppend(&verdict, ": ", Printable(ReasonOf(job), kMaxLineBytes));
+  }
+  console.Err(verdict);
+}
+
+ExitCode RunCompile(client::Client& client, const Options& options, Console& console) {
+  Diagnostics diagnostics;
+  absl::StatusOr<JobInput> input = ReadJobInput(options.config, diagnostics);
+  if (!input.ok()) {
+    console.Fail(input.status(), options.json, ToWire(diagnostics));
+    return kRefused;  // whatever the first problem's own code is
+  }
+  for (const Diagnostic& warning : diagnostics.list()) console.Err(warning.ToString());
+  const absl::Status added = AddOptions(options, input->spec);
+  if (!added.ok()) {
+    console.Fail(added, options.json);
+    return kWrongUsage;
+  }
+  const bool detach = options.detach || options.command == Command::kSubmit;
+  const std::string folder = options.output_folder.value_or(input->output_folder);
+  // Before the compile rather than after it.
+  if (!detach && !PrepareFolder(folder, console)) return kWrongUsage;
+  const auto show_upload = [&console](int64_t done, int64_t total) {
+    console.progress().Show(
+        "uploading", absl::StrFormat("%d %%  (%s of %s)", total > 0 ? done * 100 / total : 100,
+                                     HumanBytes(done), HumanBytes(total)));
+  };
+  const absl::StatusOr<v1::CompileJob> job =
+      client.Submit(input->spec, input->files, client::NewRequestId(), show_upload);
+  console.progress().Clear();
+  if (!job.ok()) return console.Fail(job.status(), options.json);
+  if (detach) {
+    console.Out(options.json ? JobJson(*job) : Printable(job->job_id()));
+    return kDone;
+  }
+  console.Err(absl::StrCat("npuc-remote: job ", Printable(job->job_id())));
+  return Follow(client, job->job_id(), folder, options, console);
+}
+
+ExitCode RunWatch(client::Client& client, const Options& options, Console& console) {
+  EventPrinter printer(options.job, /*json_events=*/options.json, options.json, console);
+  const absl::Status watched = client.Watch(
+      options.job, options.from_seq, [&](const v1::JobEvent& event) { printer.Show(event); });
+  if (!watched.ok()) return FailFollowing(watched, options.job, options, console);
+  const absl::StatusOr<v1::CompileJob> job = client.GetJob(options.job);
+  if (!job.ok()) return FailFollowing(job.status(), options.job, options, console);
+  ShowEnd(*job, console);
+  if (job->has_succeeded()) {
+    console.Err(
+        absl::StrCat("npuc-remote: its artifacts: npuc-remote fetch ", Printable(options.job)));
+  }
+  return ExitCodeOf(*job);
+}
+
+}  // namespace npuc::remote

@@ -1,0 +1,82 @@
+#include "client/npuc_remote/job_input.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/pipeline/config.h"
+
+namespace npuc::remote {
+namespace {
+
+// The wire's limit on names that only diagnostics use.
+constexpr size_t kMaxNameBytes = 255;
+
+std::string FolderOf(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  return folder.empty() ? "." : folder;
+}
+
+// `path` seen from the config's folder.
+std::string Beside(const std::string& config, const std::string& path) {
+  if (config == "-") return path;
+  return (std::filesystem::path(config).parent_path() / path).string();
+}
+
+// The name itself where it is short enough, else its last part.
+std::string ShownName(const std::string& path) {
+  if (path.size() <= kMaxNameBytes) return path;
+  const std::string base = std::filesystem::path(path).filename().string();
+  return base.substr(0, kMaxNameBytes);
+}
+
+void AddUnreadable(const absl::Status& status, const std::string& file, int line,
+                   const std::string& fix, Diagnostics& diagnostics) {
+  diagnostics.Add({.kind = DiagnosticKind::kFileUnreadable,
+                   .message = Printable(status.message(), 2 * kMaxNameBytes),
+                   .file = file,
+                   .line = line,
+                   .fix = fix});
+}
+
+void SetDigest(const client::LocalFile& file, v1::BlobDigest& digest) {
+  digest.set_sha256(file.sha256);
+  digest.set_size_bytes(file.size_bytes);
+}
+
+}  // namespace
+
+absl::StatusOr<JobInput> ReadJobInput(const std::string& path, Diagnostics& diagnostics) {
+  const std::string shown = path == "-" ? "standard input" : ShownName(path);
+  absl::StatusOr<std::string> text = client::ReadWholeFile(path, kMaxConfigBytes);
+  if (!text.ok()) {
+    AddUnreadable(text.status(), "", 0, "name a YAML config file", diagnostics);
+    return diagnostics.ToStatus();
+  }
+  ASSIGN_OR_RETURN(const ParsedConfig config, ParseConfig(*text, shown, diagnostics));
+  JobInput input;
+  input.spec.set_config_text(*std::move(text));
+  input.spec.set_config_name(shown);
+  for (const ConfigFile& file : config.files) {
+    absl::StatusOr<client::LocalFile> described = client::DescribeFile(Beside(path, file.path));
+    if (!described.ok()) {
+      AddUnreadable(described.status(), shown, file.line,
+                    "paths are relative to the folder of the config", diagnostics);
+      continue;
+    }
+    if (file.role == "MODEL_FILE") {
+      SetDigest(*described, *input.spec.mutable_model());
+    } else {
+      v1::SideInput* side_input = input.spec.add_side_inputs();
+      side_input->set_role(file.role);
+      side_input->set_name(ShownName(file.path));
+      SetDigest(*described, *side_input->mutable_digest());
+    }
+    input.files.push_back(*std::move(described));
+  }
+  RETURN_IF_ERROR(diagnostics.ToStatus());
+  input.output_folder = FolderOf(Beside(path, config.output_path));
+  return input;
+}
+
+}  // namespace npuc::remote

@@ -1,0 +1,28 @@
+#ifndef NPUC_CLIENT_NPUC_REMOTE_JOB_INPUT_H_
+#define NPUC_CLIENT_NPUC_REMOTE_JOB_INPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/lib/local_file.h"
+#include "compiler_core/base/diagnostic.h"
+#include "npuc/v1/compile.pb.h"
+
+namespace npuc::remote {
+
+// What a config asks for, read from this machine.
+struct JobInput {
+  v1::CompileJobSpec spec;  // config, digests and names; nothing of the command line
+  std::vector<client::LocalFile> files;
+  std::string output_folder;  // that of OUTPUT_FILE, as npuc has it
+};
+
+// Reads the config at `path` ("-": standard input) and describes the files that it names, which are
+// relative to the config's folder. Every problem goes to `diagnostics`; the status repeats the
+// first.
+absl::StatusOr<JobInput> ReadJobInput(const std::string& path, Diagnostics& diagnostics);
+
+}  // namespace npuc::remote
+
+#endif  // NPUC_CLIENT_NPUC_REMOTE_JOB_INPUT_H_

@@ -1,0 +1,277 @@
+#include "client/npuc_remote/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/npuc_remote/output.h"
+
+namespace npuc::remote {
+namespace {
+
+constexpr absl::Duration kMinTimeout = absl::Seconds(1);
+constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
+constexpr int kMaxLimit = 100000;
+
+constexpr char kExitCodes[] =
+    "Exit codes: 0 done; 1 the job failed (diagnostics shown); 2 wrong usage; 3 refused (quota,\n"
+    "authorisation, invalid); 4 server unreachable or gone; 5 cancelled or timed out.";
+
+// "90", "90s", "10m", "2h", "1d", "1h30m".
+bool ParseSpan(std::string text, absl::Duration& span) {
+  double number = 0;
+  const bool days = !text.empty() && text.back() == 'd';
+  if (days) text.pop_back();
+  if (absl::SimpleAtod(text, &number)) {
+    if (!(number >= 0 && number <= 1e9)) return false;
+    span = number * (days ? absl::Hours(24) : absl::Seconds(1));
+    return true;
+  }
+  return !days && absl::ParseDuration(text, &span);
+}
+
+// A validator of CLI11: an error text, or none.
+std::string CheckTimeout(const std::string& text) {
+  absl::Duration span;
+  if (ParseSpan(text, span) && span >= kMinTimeout && span <= kMaxTimeout) return "";
+  return absl::StrCat("'", text, "' is no time from 1s to 7d, e.g. 90, 90s, 10m, 2h");
+}
+
+std::string CheckPatience(const std::string& text) {
+  absl::Duration span;
+  if (ParseSpan(text, span) && span >= absl::ZeroDuration() && span <= kMaxTimeout) return "";
+  return absl::StrCat("'", text, "' is no time from 0 to 7d, e.g. 30, 30s, 10m");
+}
+
+std::string CheckState(const std::string& text) {
+  v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+  if (ParseState(text, state)) return "";
+  return absl::StrCat("'", text,
+                      "' is not QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED or EXPIRED");
+}
+
+std::string CheckLabel(const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals != std::string::npos && equals > 0) return "";
+  return absl::StrCat("'", text, "' is not KEY=VALUE");
+}
+
+// Texts that are turned into values once parsing went well.
+struct Texts {
+  std::string timeout;
+  std::string patience = "60";
+  std::vector<std::string> states;
+  std::vector<std::string> labels;
+  std::string output_folder;
+};
+
+class Builder {
+ public:
+  Builder(CLI::App& app, Options& options, Texts& texts)
+      : app_(app), options_(options), texts_(texts) {}
+
+  void Build() {
+    AddGlobals();
+    AddCompile();
+    AddSubmit();
+    AddWatch();
+    AddStatus();
+    AddList();
+    AddCancel();
+    AddFetch();
+    AddServer();
+    app_.require_subcommand(1);
+  }
+
+ private:
+  CLI::App* Add(Command command, const char* name, const char* what, const char* examples) {
+    CLI::App* sub = app_.add_subcommand(name, what);
+    sub->fallthrough();  // options of every command may stand behind the command, too
+    sub->footer(
+        absl::StrCat("Examples:\n", examples, "\nOptions of every command: npuc-remote --help\n"));
+    sub->callback([this, command] { options_.command = command; });
+    return sub;
+  }
+
+  void AddGlobals() {
+    app_.description(
+        "npuc-remote: compiles models on an npucd server.\n\n"
+        "Every command goes on by itself after a lost connection or a restart of the server.");
+    app_.footer(
+        absl::StrCat("Examples:\n"
+                     "  npuc-remote --server 127.0.0.1:8470 compile config.yaml -o out\n"
+                     "  npuc-remote compile config.yaml --detach\n"
+                     "  npuc-remote watch JOB\n"
+                     "  npuc-remote COMMAND --help\n\n",
+                     kExitCodes));
+    app_.add_option("--server", options_.server, "the daemon's gRPC address (env NPUC_SERVER)")
+        ->type_name("HOST:PORT");
+    app_.add_option("--token-file", options_.token_file,
+                    "file with a bearer token (env NPUC_TOKEN_FILE); sent over TLS, or to this "
+                    "machine, only")
+        ->type_name("FILE");
+    app_.add_option("--ca", options_.ca_file, "use TLS; trust the authorities in this PEM file")
+        ->type_name("FILE");
+    app_.add_flag("--tls", options_.tls, "use TLS; trust the system's authorities");
+    app_.add_option("--patience", texts_.patience,
+                    "how long to wait for a server that went away (default 60s)")
+        ->type_name("TIME")
+        ->check(CheckPatience);
+    app_.add_flag("--json", options_.json,
+                  "one JSON object a line on standard output; everything else on standard error");
+  }
+
+  void AddConfig(CLI::App* sub) {
+    sub->add_option("CONFIG", options_.config, "the gxnpuc YAML config; - reads standard input")
+        ->required();
+    sub->add_option("--priority", options_.priority, "-100 to 100, higher is earlier (default 0)")
+        ->type_name("P")
+        ->check(CLI::Range(-100, 100));
+    sub->add_option("--timeout", texts_.timeout,
+                    "how long the job may take, waiting included, e.g. 90s, 10m, 2h")
+        ->type_name("T")
+        ->check(CheckTimeout);
+    sub->add_flag("--no-cache", options_.no_cache, "compile even where the result is known");
+    sub->add_option("--label", texts_.labels, "a note on the job; may be repeated")
+        ->type_name("KEY=VALUE")
+        ->check(CheckLabel);
+  }
+
+  void AddCompile() {
+    CLI::App* sub =
+        Add(Command::kCompile, "compile", "upload, compile, follow, and fetch the artifacts",
+            "  npuc-remote compile config.yaml -o out\n"
+            "  npuc-remote compile config.yaml --timeout 10m --priority 5\n"
+            "  JOB=$(npuc-remote compile config.yaml --detach)\n");
+    AddConfig(sub);
+    sub->add_option("-o,--output", texts_.output_folder,
+                    "folder for the artifacts (default: that of OUTPUT_FILE)")
+        ->type_name("DIR");
+    sub->add_flag("--detach", options_.detach, "print the job's id and do not wait for it");
+  }
+
+  void AddSubmit() {
+    AddConfig(Add(Command::kSubmit, "submit", "upload and submit; print the job's id",
+                  "  npuc-remote submit config.yaml\n"));
+  }
+
+  void AddJob(CLI::App* sub) { sub->add_option("JOB", options_.job, "the job's id")->required(); }
+
+  void AddWatch() {
+    CLI::App* sub = Add(Command::kWatch, "watch", "show a job's log until the job has ended",
+                        "  npuc-remote watch JOB\n"
+                        "  npuc-remote watch JOB --from 20 --json\n");
+    AddJob(sub);
+    sub->add_option("--from", options_.from_seq, "number of the first event (default 1)")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
+  }
+
+  void AddStatus() {
+    AddJob(Add(Command::kStatus, "status", "show a job", "  npuc-remote status JOB --json\n"));
+  }
+
+  void AddList() {
+    CLI::App* sub = Add(Command::kList, "list", "list jobs, the newest first",
+                        "  npuc-remote list --state FAILED --limit 10\n");
+    sub->add_option("--state", texts_.states, "only jobs in this state; may be repeated")
+        ->type_name("S")
+        ->check(CheckState);
+    sub->add_option("--limit", options_.limit, "at most this many (default 50)")
+        ->type_name("N")
+        ->check(CLI::Range(1, kMaxLimit));
+  }
+
+  void AddCancel() {
+    CLI::App* sub = Add(Command::kCancel, "cancel", "cancel a job", "  npuc-remote cancel JOB\n");
+    AddJob(sub);
+    sub->add_option("--reason", options_.reason, "why, for those who look later");
+  }
+
+  void AddFetch() {
+    CLI::App* sub = Add(Command::kFetch, "fetch", "download a job's artifacts",
+                        "  npuc-remote fetch JOB -o out\n"
+                        "  npuc-remote fetch JOB model.h\n");
+    AddJob(sub);
+    sub->add_option("NAME", options_.names, "only these artifacts (default: all)");
+    sub->add_option("-o,--output", texts_.output_folder, "folder to put them in (default: .)")
+        ->type_name("DIR");
+  }
+
+  void AddServer() {
+    Add(Command::kServer, "server", "show the server's version, limits and load",
+        "  npuc-remote server --json\n");
+    Add(Command::kCores, "cores", "list the cores that the server compiles for",
+        "  npuc-remote cores\n");
+    CLI::App* sub = Add(Command::kOps, "ops", "list the operators that the cores accept",
+                        "  npuc-remote ops -c GRUS -f TF\n");
+    sub->add_option("-c,--core", options_.core, "only of this core")->type_name("CORE");
+    sub->add_option("-f,--framework", options_.framework, "only of this framework")
+        ->type_name("FW");
+  }
+
+  CLI::App& app_;
+  Options& options_;
+  Texts& texts_;
+};
+
+// CLI11 keeps an option's absence apart from an empty value only by its count.
+bool Given(const CLI::App& app, const char* option) {
+  for (const CLI::App* sub : app.get_subcommands()) {
+    const CLI::Option* found = sub->get_option_no_throw(option);
+    if (found != nullptr && found->count() > 0) return true;
+  }
+  return false;
+}
+
+void Finish(const CLI::App& app, const Texts& texts, Options& options) {
+  absl::Duration span;
+  if (!texts.timeout.empty() && ParseSpan(texts.timeout, span)) options.timeout = span;
+  if (ParseSpan(texts.patience, span)) options.patience = span;
+  for (const std::string& text : texts.states) {
+    v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
+    if (ParseState(text, state)) options.states.push_back(state);
+  }
+  for (const std::string& text : texts.labels) {
+    const size_t equals = text.find('=');
+    options.labels[text.substr(0, equals)] = text.substr(equals + 1);
+  }
+  if (Given(app, "--output")) options.output_folder = texts.output_folder;
+  const auto environment = [](const char* name, std::string& value) {
+    const char* text = std::getenv(name);
+    if (value.empty() && text != nullptr) value = text;
+  };
+  environment("NPUC_SERVER", options.server);
+  environment("NPUC_TOKEN_FILE", options.token_file);
+}
+
+}  // namespace
+
+Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
+                        std::ostream& err) {
+  Options options;
+  Texts texts;
+  CLI::App app("", "npuc-remote");
+  Builder builder(app, options, texts);  // its callbacks run in parse()
+  builder.Build();
+  try {
+    // CLI11 takes them in reverse.
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) {
+    const bool help = error.get_exit_code() == 0;
+    app.exit(error, out, err);
+    return {std::nullopt, help ? kDone : kWrongUsage};
+  }
+  Finish(app, texts, options);
+  if (options.server.empty()) {
+    err << "npuc-remote: no server is named; give --server HOST:PORT or set NPUC_SERVER\n";
+    return {std::nullopt, kWrongUsage};
+  }
+  return {std::move(options), kDone};
+}
+
+}  // namespace npuc::remote

@@ -1,0 +1,74 @@
+#ifndef NPUC_CLIENT_NPUC_REMOTE_OPTIONS_H_
+#define NPUC_CLIENT_NPUC_REMOTE_OPTIONS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/npuc_remote/exit_codes.h"
+#include "npuc/v1/compile.pb.h"
+
+namespace npuc::remote {
+
+enum class Command {
+  kCompile,
+  kSubmit,
+  kWatch,
+  kStatus,
+  kList,
+  kCancel,
+  kFetch,
+  kServer,
+  kCores,
+  kOps,
+};
+
+// The command line, checked. Each command reads its own part.
+struct Options {
+  Command command = Command::kServer;
+  // Of every command.
+  std::string server;
+  std::string token_file;
+  std::string ca_file;
+  bool tls = false;
+  bool json = false;
+  absl::Duration patience = absl::Seconds(60);  // for a server that went away
+  // compile, submit
+  std::string config;
+  int priority = 0;
+  std::optional<absl::Duration> timeout;
+  bool no_cache = false;
+  bool detach = false;
+  std::map<std::string, std::string> labels;
+  // compile, fetch
+  std::optional<std::string> output_folder;
+  // watch, status, cancel, fetch
+  std::string job;
+  int64_t from_seq = 1;
+  std::string reason;
+  std::vector<std::string> names;
+  // list
+  std::vector<v1::JobState> states;
+  int limit = 50;
+  // ops
+  std::string core;
+  std::string framework;
+};
+
+struct Parsed {
+  std::optional<Options> options;  // not set: help was printed, or usage is wrong
+  ExitCode exit_code = kDone;      // where options is not set
+};
+
+// Parses the arguments behind the program's name. Help goes to out, what is wrong to err.
+// NPUC_SERVER and NPUC_TOKEN_FILE stand for options that are not given.
+Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
+                        std::ostream& err);
+
+}  // namespace npuc::remote
+
+#endif  // NPUC_CLIENT_NPUC_REMOTE_OPTIONS_H_

@@ -1,0 +1,287 @@
+#include "client/npuc_remote/output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "client/lib/service_error.h"
+#include "client/npuc_remote/exit_codes.h"
+
+namespace npuc::remote {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string WithoutPrefix(absl::string_view name, absl::string_view prefix) {
+  if (!absl::StartsWith(name, prefix)) return "UNKNOWN";
+  return std::string(name.substr(prefix.size()));
+}
+
+absl::Time ToTime(const google::protobuf::Timestamp& time) {
+  return absl::FromUnixSeconds(time.seconds()) + absl::Nanoseconds(time.nanos());
+}
+
+Json TimeJson(const google::protobuf::Timestamp& time) {
+  return absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", ToTime(time), absl::UTCTimeZone());
+}
+
+Json ArtifactJson(const v1::Artifact& artifact) {
+  return {
+      {"name", artifact.name()}, {"size", artifact.size_bytes()}, {"sha256", artifact.sha256()}};
+}
+
+Json DiagnosticJson(const v1::Diagnostic& diagnostic) {
+  return {{"id", diagnostic.id()},
+          {"severity", WithoutPrefix(v1::Severity_Name(diagnostic.severity()), "SEVERITY_")},
+          {"file", diagnostic.file()},
+          {"line", diagnostic.line()},
+          {"column", diagnostic.column()},
+          {"node", diagnostic.node()},
+          {"op", diagnostic.op()},
+          {"message", diagnostic.message()},
+          {"limit_source", diagnostic.limit_source()},
+          {"fix", diagnostic.fix()}};
+}
+
+template <typename Items, typename Function>
+Json ListJson(const Items& items, Function to_json) {
+  Json list = Json::array();
+  for (const auto& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+void AddEventFields(const v1::JobEvent& event, Json& json) {
+  switch (event.event_case()) {
+    case v1::JobEvent::kStateChanged: {
+      const v1::StateChanged& change = event.state_changed();
+      json["type"] = "state_changed";
+      json["state"] = StateName(change.state());
+      json["reason"] = change.reason();
+      if (change.state() == v1::JOB_STATE_FAILED) {
+        json["failure_kind"] = FailureKindName(change.failure_kind());
+      }
+      if (change.state() == v1::JOB_STATE_SUCCEEDED) json["cache_hit"] = change.cache_hit();
+      break;
+    }
+    case v1::JobEvent::kQueuePosition:
+      json["type"] = "queue_position";
+      json["position"] = event.queue_position().position();
+      break;
+    case v1::JobEvent::kProgress:
+      json["type"] = "progress";
+      json["stage"] = event.progress().stage();
+      json["fraction"] = event.progress().fraction();
+      break;
+    case v1::JobEvent::kLogLine:
+      json["type"] = "log_line";
+      json["text"] = event.log_line().text();
+      break;
+    case v1::JobEvent::kArtifactReady:
+      json["type"] = "artifact_ready";
+      json.update(ArtifactJson(event.artifact_ready()));
+      break;
+    case v1::JobEvent::kDiagnostic:
+      json["type"] = "diagnostic";
+      json.update(DiagnosticJson(event.diagnostic()));
+      break;
+    case v1::JobEvent::kHeartbeat:
+      json["type"] = "heartbeat";
+      break;
+    case v1::JobEvent::EVENT_NOT_SET:
+      json["type"] = "unknown";
+      break;
+  }
+}
+
+}  // namespace
+
+std::string StateName(v1::JobState state) {
+  return WithoutPrefix(v1::JobState_Name(state), "JOB_STATE_");
+}
+
+std::string FailureKindName(v1::FailureKind kind) {
+  return WithoutPrefix(v1::FailureKind_Name(kind), "FAILURE_KIND_");
+}
+
+bool ParseState(absl::string_view name, v1::JobState& state) {
+  return v1::JobState_Parse(absl::StrCat("JOB_STATE_", absl::AsciiStrToUpper(name)), &state) &&
+         state != v1::JOB_STATE_UNSPECIFIED;
+}
+
+v1::JobState StateOf(const v1::CompileJob& job) {
+  switch (job.state_case()) {
+    case v1::CompileJob::kQueued:
+      return v1::JOB_STATE_QUEUED;
+    case v1::CompileJob::kRunning:
+      return v1::JOB_STATE_RUNNING;
+    case v1::CompileJob::kSucceeded:
+      return v1::JOB_STATE_SUCCEEDED;
+    case v1::CompileJob::kFailed:
+      return v1::JOB_STATE_FAILED;
+    case v1::CompileJob::kCancelled:
+      return v1::JOB_STATE_CANCELLED;
+    case v1::CompileJob::kExpired:
+      return v1::JOB_STATE_EXPIRED;
+    case v1::CompileJob::STATE_NOT_SET:
+      break;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+bool HasEnded(const v1::CompileJob& job) {
+  const v1::JobState state = StateOf(job);
+  return state != v1::JOB_STATE_UNSPECIFIED && state != v1::JOB_STATE_QUEUED &&
+         state != v1::JOB_STATE_RUNNING;
+}
+
+std::string ReasonOf(const v1::CompileJob& job) {
+  if (job.has_failed()) return job.failed().message();
+  if (job.has_cancelled()) return job.cancelled().reason();
+  if (job.has_expired()) {
+    return absl::StrCat("its time ran out while it was ", StateName(job.expired().was()));
+  }
+  if (job.has_queued()) return job.queued().retry_reason();
+  return "";
+}
+
+std::string RenderDiagnostic(const v1::Diagnostic& d) {
+  std::string out;
+  if (!d.file().empty()) {
+    absl::StrAppend(&out, Printable(d.file()));
+    if (d.line() > 0) absl::StrAppend(&out, ":", d.line());
+    if (d.line() > 0 && d.column() > 0) absl::StrAppend(&out, ":", d.column());
+    absl::StrAppend(&out, ": ");
+  }
+  if (d.severity() == v1::SEVERITY_WARNING) absl::StrAppend(&out, "warning: ");
+  if (d.severity() == v1::SEVERITY_NOTE) absl::StrAppend(&out, "note: ");
+  if (!d.node().empty()) absl::StrAppend(&out, "node '", Printable(d.node()), "'");
+  if (!d.op().empty()) absl::StrAppend(&out, d.node().empty() ? "(" : " (", Printable(d.op()), ")");
+  if (!d.node().empty() || !d.op().empty()) absl::StrAppend(&out, ": ");
+  constexpr size_t kMaxTextBytes = 4000;
+  absl::StrAppend(&out, Printable(d.message(), kMaxTextBytes));
+  if (!d.limit_source().empty()) absl::StrAppend(&out, " (", Printable(d.limit_source()), ")");
+  if (!d.fix().empty()) absl::StrAppend(&out, "; ", Printable(d.fix(), kMaxTextBytes));
+  absl::StrAppend(&out, " [", Printable(d.id()), "]");
+  return out;
+}
+
+v1::Diagnostic ToWire(const Diagnostic& diagnostic) {
+  v1::Diagnostic wire;
+  wire.set_id(IdOf(diagnostic.kind));
+  switch (diagnostic.severity()) {
+    case Severity::kNote:
+      wire.set_severity(v1::SEVERITY_NOTE);
+      break;
+    case Severity::kWarning:
+      wire.set_severity(v1::SEVERITY_WARNING);
+      break;
+    case Severity::kError:
+      wire.set_severity(v1::SEVERITY_ERROR);
+      break;
+  }
+  wire.set_file(diagnostic.file);
+  wire.set_line(diagnostic.line);
+  wire.set_column(diagnostic.column);
+  wire.set_node(diagnostic.node);
+  wire.set_op(diagnostic.op);
+  wire.set_message(diagnostic.message);
+  wire.set_limit_source(diagnostic.limit_source);
+  wire.set_fix(diagnostic.fix);
+  return wire;
+}
+
+std::string JobJson(const v1::CompileJob& job) {
+  Json json = {{"job", job.job_id()},
+               {"state", StateName(StateOf(job))},
+               {"cache_hit", job.cache_hit()},
+               {"attempts", job.attempts()},
+               {"artifacts", ListJson(job.artifacts(), ArtifactJson)},
+               {"diagnostics", ListJson(job.diagnostics(), DiagnosticJson)},
+               {"reason", ReasonOf(job)},
+               {"request_id", job.request_id()},
+               {"config_name", job.spec().config_name()},
+               {"output_file", job.output_file()},
+               {"model_md5", job.model_md5()},
+               {"priority", job.spec().priority()},
+               {"labels", Json::object()},
+               {"last_seq", job.last_seq()}};
+  for (const auto& [key, value] : job.spec().labels()) json["labels"][key] = value;
+  if (job.has_failed()) json["failure_kind"] = FailureKindName(job.failed().kind());
+  if (job.has_queued()) json["position"] = job.queued().position();
+  if (job.has_running()) {
+    json["stage"] = job.running().stage();
+    json["fraction"] = job.running().fraction();
+  }
+  if (job.has_create_time()) json["create_time"] = TimeJson(job.create_time());
+  if (job.has_start_time()) json["start_time"] = TimeJson(job.start_time());
+  if (job.has_end_time()) json["end_time"] = TimeJson(job.end_time());
+  if (job.has_deadline_time()) json["deadline_time"] = TimeJson(job.deadline_time());
+  return Dump(json);
+}
+
+std::string EventJson(absl::string_view job_id, const v1::JobEvent& event) {
+  Json json = {{"job", std::string(job_id)}, {"seq", event.seq()}};
+  AddEventFields(event, json);
+  json["attempt"] = event.attempt();
+  if (event.has_event_time()) json["time"] = TimeJson(event.event_time());
+  return Dump(json);
+}
+
+std::string ErrorJson(const absl::Status& status, const std::vector<v1::Diagnostic>& diagnostics) {
+  const client::ServiceError details = client::ServiceErrorOf(status);
+  Json error = {{"code", absl::StatusCodeToString(status.code())},
+                {"reason", details.reason},
+                {"message", std::string(status.message())},
+                {"problems", ListJson(details.problems, [](const std::string& p) { return p; })},
+                {"exit_code", static_cast<int>(ExitCodeOf(status))}};
+  return Dump(
+      {{"error", std::move(error)}, {"diagnostics", ListJson(diagnostics, DiagnosticJson)}});
+}
+
+std::string ServerJson(const v1::GetServerInfoResponse& info) {
+  return Dump({{"version", info.version()},
+               {"compiler_build_id", info.compiler_build_id()},
+               {"cores", ListJson(info.cores(), [](const std::string& core) { return core; })},
+               {"workers", info.workers()},
+               {"max_blob_bytes", info.max_blob_bytes()},
+               {"max_queued_jobs", info.max_queued_jobs()},
+               {"default_timeout_seconds", info.default_timeout().seconds()},
+               {"queued_jobs", info.queued_jobs()},
+               {"running_jobs", info.running_jobs()}});
+}
+
+std::string CoreJson(absl::string_view core) { return Dump({{"core", std::string(core)}}); }
+
+std::string OperatorJson(const v1::Operator& op) {
+  return Dump({{"core", op.core()},
+               {"framework", op.framework()},
+               {"op", op.op()},
+               {"restrictions",
+                ListJson(op.restrictions(), [](const std::string& text) { return text; })}});
+}
+
+std::string HumanBytes(int64_t bytes) {
+  constexpr const char* kUnits[] = {"kB", "MB", "GB", "TB"};
+  if (bytes < 1000) return absl::StrCat(bytes, " B");
+  double value = static_cast<double>(bytes) / 1000;
+  size_t unit = 0;
+  while (value >= 999.95 && unit + 1 < std::size(kUnits)) {
+    value /= 1000;
+    ++unit;
+  }
+  return absl::StrFormat("%.1f %s", value, kUnits[unit]);
+}
+
+std::string HumanTime(const google::protobuf::Timestamp& time) {
+  if (time.seconds() == 0) return "-";
+  return absl::FormatTime("%Y-%m-%d %H:%M:%S", ToTime(time), absl::LocalTimeZone());
+}
+
+}  // namespace npuc::remote

@@ -1,0 +1,44 @@
+#ifndef NPUC_CLIENT_NPUC_REMOTE_OUTPUT_H_
+#define NPUC_CLIENT_NPUC_REMOTE_OUTPUT_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/diagnostic.h"
+#include "npuc/v1/compile.pb.h"
+#include "npuc/v1/server_info.pb.h"
+
+namespace npuc::remote {
+
+// Names as scripts see them: "QUEUED", "RUNNING", ...; "UNKNOWN" for what a newer server has.
+std::string StateName(v1::JobState state);
+std::string FailureKindName(v1::FailureKind kind);
+bool ParseState(absl::string_view name, v1::JobState& state);
+v1::JobState StateOf(const v1::CompileJob& job);
+bool HasEnded(const v1::CompileJob& job);
+// Why it failed, was cancelled or ran out of time; may be empty.
+std::string ReasonOf(const v1::CompileJob& job);
+
+// As compiler_core's Diagnostic::ToString: "file:line:column: node 'N' (Op): message; fix [id]".
+std::string RenderDiagnostic(const v1::Diagnostic& diagnostic);
+v1::Diagnostic ToWire(const Diagnostic& diagnostic);
+
+// Machine-readable output: one object, no line end. The fields are those of shared names in the
+// README; everything that a server may have made up is valid UTF-8 in the end.
+std::string JobJson(const v1::CompileJob& job);
+std::string EventJson(absl::string_view job_id, const v1::JobEvent& event);
+std::string ErrorJson(const absl::Status& status, const std::vector<v1::Diagnostic>& diagnostics);
+std::string ServerJson(const v1::GetServerInfoResponse& info);
+std::string CoreJson(absl::string_view core);
+std::string OperatorJson(const v1::Operator& op);
+
+// "12.3 kB"
+std::string HumanBytes(int64_t bytes);
+// "2026-01-31 12:00:00" in the zone of the process; "-" where not set.
+std::string HumanTime(const google::protobuf::Timestamp& time);
+
+}  // namespace npuc::remote
+
+#endif  // NPUC_CLIENT_NPUC_REMOTE_OUTPUT_H_

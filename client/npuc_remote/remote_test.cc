@@ -1,0 +1,286 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "client/lib/client.h"
+#include "client/lib/fake_server.h"
+#include "client/npuc_remote/commands.h"
+#include "client/npuc_remote/output.h"
+
+namespace npuc::remote {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr char kConfig[] =
+    "CORENAME: GRUS\nMODEL_FILE: model.pb\nOUTPUT_FILE: made/model.h\n"
+    "INPUT_OPS:\n  x: [1, 4]\nOUTPUT_OPS: [y]\n";
+
+class RemoteTest : public testing::Test {
+ protected:
+  RemoteTest() {
+    folder_ = testing::TempDir() + "remote_test_" + client::NewRequestId();
+    fs::create_directories(folder_);
+    Write("config.yaml", kConfig);
+    Write("model.pb", "some model");
+    server_.Succeed("the header");
+  }
+  ~RemoteTest() override { fs::remove_all(folder_); }
+
+  std::string Path(const std::string& name) { return folder_ + "/" + name; }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(Path(name), std::ios::binary) << text;
+  }
+  std::string Read(const std::string& name) {
+    auto text = client::ReadWholeFile(Path(name), 1 << 20);
+    return text.ok() ? *text : text.status().ToString();
+  }
+
+  ExitCode Run(std::vector<std::string> arguments, bool terminal = false) {
+    out_.str("");
+    err_.str("");
+    Console console(out_, err_, terminal, [this] { return interrupted_; });
+    return RunNpucRemote(arguments, console);
+  }
+  // With --server; --patience 1 keeps tests of a missing server short.
+  ExitCode RunAt(std::vector<std::string> arguments, bool terminal = false) {
+    arguments.insert(arguments.begin(), {"--server", server_.address(), "--patience", "1"});
+    return Run(std::move(arguments), terminal);
+  }
+
+  std::vector<Json> Lines() {
+    std::vector<Json> lines;
+    std::istringstream stream(out_.str());
+    for (std::string line; std::getline(stream, line);) lines.push_back(Json::parse(line));
+    return lines;
+  }
+
+  std::string folder_;
+  client::FakeServer server_;
+  std::ostringstream out_;
+  std::ostringstream err_;
+  bool interrupted_ = false;
+};
+
+TEST_F(RemoteTest, CompileUploadsFollowsAndFetches) {
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-o", Path("out")}), kDone);
+  EXPECT_EQ(Read("out/model.h"), "the header");
+  EXPECT_THAT(out_.str(), HasSubstr("reading\nwriting\n"));
+  EXPECT_THAT(err_.str(), HasSubstr("j1 SUCCEEDED"));
+  EXPECT_EQ(server_.last_create.spec().config_text(), kConfig);
+  EXPECT_EQ(server_.last_create.request_id().size(), 32);
+}
+
+TEST_F(RemoteTest, ArtifactsGoBesideOutputFile) {
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml")}), kDone);
+  EXPECT_EQ(Read("made/model.h"), "the header");
+}
+
+TEST_F(RemoteTest, JsonOfACompileIsTheJobAlone) {
+  server_.outcome.set_cache_hit(true);
+  server_.outcome.set_attempts(0);
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-o", Path("out"), "--json"}), kDone);
+  const std::vector<Json> lines = Lines();
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_EQ(lines[0]["job"], "j1");
+  EXPECT_EQ(lines[0]["state"], "SUCCEEDED");
+  EXPECT_EQ(lines[0]["cache_hit"], true);
+  EXPECT_EQ(lines[0]["attempts"], 0);
+  EXPECT_EQ(lines[0]["artifacts"][0]["name"], "model.h");
+  EXPECT_EQ(lines[0]["artifacts"][0]["size"], 10);
+  EXPECT_EQ(lines[0]["artifacts"][0]["sha256"].get<std::string>().size(), 64);
+  EXPECT_TRUE(lines[0]["diagnostics"].empty());
+  EXPECT_THAT(err_.str(), HasSubstr("reading"));
+}
+
+TEST_F(RemoteTest, OptionsTravelWithTheJob) {
+  EXPECT_EQ(RunAt({"submit", Path("config.yaml"), "--priority", "-7", "--timeout", "2m",
+                   "--no-cache", "--label", "ci=12=3"}),
+            kDone);
+  EXPECT_EQ(out_.str(), "j1\n");
+  const v1::CompileJobSpec& spec = server_.last_create.spec();
+  EXPECT_EQ(spec.priority(), -7);
+  EXPECT_EQ(spec.timeout().seconds(), 120);
+  EXPECT_TRUE(spec.no_cache());
+  EXPECT_EQ(spec.labels().at("ci"), "12=3");
+}
+
+TEST_F(RemoteTest, DetachPrintsTheJobAndFetchesNothing) {
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "--detach"}), kDone);
+  EXPECT_EQ(out_.str(), "j1\n");
+  EXPECT_FALSE(fs::exists(Path("made")));
+}
+
+TEST_F(RemoteTest, AFailedJobShowsItsDiagnosticsFirst) {
+  server_.Fail();
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "--json"}), kJobFailed);
+  const size_t diagnostic = err_.str().find("node 'conv': stride 9 exceeds 3; use stride <= 3");
+  ASSERT_NE(diagnostic, std::string::npos) << err_.str();
+  EXPECT_LT(diagnostic, err_.str().find("FAILED"));
+  const std::vector<Json> lines = Lines();
+  ASSERT_EQ(lines.size(), 1);
+  EXPECT_EQ(lines[0]["state"], "FAILED");
+  EXPECT_EQ(lines[0]["diagnostics"][0]["id"], "NPUC1201");
+  EXPECT_EQ(lines[0]["diagnostics"][0]["node"], "conv");
+  EXPECT_EQ(lines[0]["diagnostics"][0]["fix"], "use stride <= 3");
+  EXPECT_EQ(RunAt({"watch", "j1"}), kJobFailed);
+  EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out")}), kJobFailed);
+  EXPECT_EQ(RunAt({"status", "j1"}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("NPUC1201"));
+}
+
+TEST_F(RemoteTest, WhatIsWrongWithTheConfigIsSaidWithoutTheServer) {
+  Write("bad.yaml", "CORENAME: GRUS\nMODEL_FLIE: x\n");
+  EXPECT_EQ(RunAt({"compile", Path("bad.yaml"), "--json"}), kRefused);
+  EXPECT_THAT(err_.str(), HasSubstr("bad.yaml:2"));
+  EXPECT_EQ(server_.create_calls, 0);
+  EXPECT_FALSE(Lines()[0]["diagnostics"].empty());
+  fs::remove(Path("model.pb"));
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml")}), kRefused);
+  EXPECT_THAT(err_.str(), HasSubstr("config.yaml:2: cannot open"));
+  EXPECT_EQ(RunAt({"compile", Path("nothing.yaml")}), kRefused);
+}
+
+TEST_F(RemoteTest, ARefusalByTheServerIsShownWhole) {
+  server_.script.create_error =
+      client::ServiceStatus(grpc::StatusCode::INVALID_ARGUMENT, "1 problem", "INVALID_CONFIG",
+                            "config.yaml:1: no such core");
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "--json"}), kRefused);
+  EXPECT_THAT(err_.str(), HasSubstr("config.yaml:1: no such core"));
+  EXPECT_EQ(Lines()[0]["error"]["reason"], "INVALID_CONFIG");
+  EXPECT_EQ(RunAt({"status", "j999"}), kRefused);
+}
+
+TEST_F(RemoteTest, WatchPrintsNumberedEvents) {
+  ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
+  server_.script.break_watches = 3;
+  server_.script.break_watch_after = 1;
+  EXPECT_EQ(RunAt({"watch", "j1", "--from", "2", "--json"}), kDone);
+  std::vector<int> seqs;
+  std::vector<std::string> types;
+  for (const Json& line : Lines()) {
+    EXPECT_EQ(line["job"], "j1");
+    seqs.push_back(line["seq"]);
+    types.push_back(line["type"]);
+  }
+  EXPECT_THAT(seqs, ElementsAre(2, 3, 4, 5, 6));
+  EXPECT_THAT(types, ElementsAre("state_changed", "log_line", "log_line", "artifact_ready",
+                                 "state_changed"));
+}
+
+TEST_F(RemoteTest, CancelledAndExpiredJobsHaveTheirOwnCode) {
+  server_.outcome.Clear();
+  server_.outcome.mutable_queued();
+  ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
+  EXPECT_EQ(RunAt({"fetch", "j1"}), kRefused);
+  EXPECT_THAT(err_.str(), HasSubstr("QUEUED"));
+  EXPECT_EQ(RunAt({"cancel", "j1", "--reason", "not needed", "--json"}), kDone);
+  EXPECT_EQ(Lines()[0]["state"], "CANCELLED");
+  EXPECT_EQ(Lines()[0]["reason"], "not needed");
+  EXPECT_EQ(RunAt({"watch", "j1"}), kCancelled);
+  server_.outcome.mutable_expired()->set_was(v1::JOB_STATE_QUEUED);
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml")}), kCancelled);
+}
+
+TEST_F(RemoteTest, AnInterruptSaysHowToComeBack) {
+  ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
+  interrupted_ = true;
+  EXPECT_EQ(RunAt({"watch", "j1"}), kCancelled);
+  EXPECT_THAT(err_.str(), HasSubstr("npuc-remote watch j1"));
+  EXPECT_THAT(err_.str(), HasSubstr("npuc-remote fetch j1"));
+}
+
+TEST_F(RemoteTest, AServerThatIsGone) {
+  server_.Stop();
+  EXPECT_EQ(RunAt({"server"}), kUnreachable);
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "--json"}), kUnreachable);
+  EXPECT_EQ(Lines()[0]["error"]["exit_code"], 4);
+}
+
+TEST_F(RemoteTest, FetchTakesNamesAndKeepsOldFilesOnFailure) {
+  ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
+  EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out"), "model.h"}), kDone);
+  EXPECT_EQ(Read("out/model.h"), "the header");
+  EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out"), "nothing.h"}), kRefused);
+  EXPECT_THAT(err_.str(), HasSubstr("it has: model.h"));
+  Write("out/model.h", "old");
+  server_.script.corrupt_downloads = true;
+  EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out")}), kUnreachable);
+  EXPECT_EQ(Read("out/model.h"), "old");
+  Write("file", "");
+  EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("file/below")}), kWrongUsage);
+}
+
+TEST_F(RemoteTest, ListAndServer) {
+  ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
+  ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
+  EXPECT_EQ(RunAt({"list", "--limit", "5", "--json"}), kDone);
+  EXPECT_EQ(Lines().size(), 2);
+  EXPECT_EQ(RunAt({"list", "--state", "SUCCEEDED"}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("j2"));
+  EXPECT_EQ(RunAt({"server", "--json"}), kDone);
+  EXPECT_EQ(Lines()[0]["version"], "fake 1");
+  EXPECT_EQ(RunAt({"cores"}), kDone);
+  EXPECT_EQ(out_.str(), "GRUS\n");
+  // The fake server is older than this call.
+  EXPECT_EQ(RunAt({"ops"}), kUnreachable);
+}
+
+TEST_F(RemoteTest, WrongUsage) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{},
+                                             {"frobnicate"},
+                                             {"compile"},
+                                             {"watch"},
+                                             {"list", "--state", "ODD"},
+                                             {"list", "--limit", "0"},
+                                             {"compile", "c.yaml", "--priority", "101"},
+                                             {"compile", "c.yaml", "--timeout", "soon"},
+                                             {"compile", "c.yaml", "--timeout", "8d"},
+                                             {"compile", "c.yaml", "--label", "novalue"},
+                                             {"status", "j1", "--bogus"}}) {
+    EXPECT_EQ(RunAt(arguments), kWrongUsage) << testing::PrintToString(arguments);
+    EXPECT_FALSE(err_.str().empty());
+  }
+  EXPECT_EQ(Run({"--server", "no-port", "server"}), kWrongUsage);
+  EXPECT_EQ(Run({"server"}), kWrongUsage);
+  Write("token", "secret\n");
+  EXPECT_EQ(Run({"--server", "example.com:80", "--token-file", Path("token"), "server"}), kRefused);
+  EXPECT_EQ(RunAt({"--token-file", Path("token"), "server"}), kDone);
+  EXPECT_EQ(server_.authorization, "Bearer secret");
+}
+
+TEST_F(RemoteTest, HelpHasExamplesForEachCommand) {
+  EXPECT_EQ(Run({"--help"}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("Exit codes"));
+  for (const char* command : {"compile", "submit", "watch", "status", "list", "cancel", "fetch",
+                              "server", "cores", "ops"}) {
+    EXPECT_EQ(Run({command, "--help"}), kDone);
+    EXPECT_THAT(out_.str(), HasSubstr("npuc-remote " + std::string(command)));
+  }
+}
+
+TEST_F(RemoteTest, ATerminalGetsOneLineThatIsDrawnOver) {
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-o", Path("out")}, true), kDone);
+  EXPECT_THAT(err_.str(), HasSubstr("\r\x1b[Kuploading  100 %"));
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-o", Path("out")}, false), kDone);
+  EXPECT_THAT(err_.str(), testing::Not(HasSubstr("\x1b")));
+}
+
+TEST(OutputTest, NothingFromTheServerReachesTheTerminalRaw) {
+  v1::Diagnostic diagnostic;
+  diagnostic.set_id("NPUC\x1b[1");
+  diagnostic.set_message("a\nb\x1b[31m");
+  diagnostic.set_node("n\r");
+  EXPECT_THAT(RenderDiagnostic(diagnostic), testing::Not(testing::ContainsRegex("[\x1b\n\r]")));
+}
+
+}  // namespace
+}  // namespace npuc::remote
