@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -184,14 +185,20 @@ void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
     for (const SupportRule& rule : support->rules) {
       std::string found;
       if (RuleHolds(rule, facts, &found)) continue;
-      diagnostics.Add({.kind = rule.advisory ? DiagnosticKind::kRestrictionAdvice
-                                             : DiagnosticKind::kRestrictionBroken,
+      DiagnosticKind kind = DiagnosticKind::kRestrictionBroken;
+      std::string fix = FixFor(rule);
+      if (rule.advisory) kind = DiagnosticKind::kRestrictionAdvice;
+      if (!rule.rewrite.empty()) {
+        kind = DiagnosticKind::kRestrictionRewritten;
+        fix = std::string(rule.rewrite);
+      }
+      diagnostics.Add({.kind = kind,
                        .message = absl::StrCat(Describe(rule), "; ", found),
                        .file = model_name,
                        .node = node.source.name,
                        .op = node.source.op,
                        .limit_source = absl::StrCat(rule.id, ", ", rule.source),
-                       .fix = FixFor(rule)});
+                       .fix = std::move(fix)});
     }
   }
 }

@@ -375,10 +375,10 @@ const std::vector<Case>& Cases() {
         "INPUT_OPS: {input: [1, 64]} [NPUC1006]",
         "c.yaml:5:13: OUTPUT_OPS takes a list of names, found 'y'; write it like OUTPUT_OPS: "
         "[result] [NPUC1006]"}},
-      {"NoInputsNoOutputs",
+      // A graph of constants needs no inputs.
+      {"NoOutputs",
        "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {}\nOUTPUT_OPS: []\n",
-       {"c.yaml:4:12: INPUT_OPS is empty; write it like INPUT_OPS: {input: [1, 64]} [NPUC1007]",
-        "c.yaml:5:13: OUTPUT_OPS is empty; write it like OUTPUT_OPS: [result] [NPUC1007]"}},
+       {"c.yaml:5:13: OUTPUT_OPS is empty; write it like OUTPUT_OPS: [result] [NPUC1007]"}},
       {"BadNames",
        "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {\"a:b\": [1], \":0\": "
        "[1]}\nOUTPUT_OPS: [\"a:0:1\", \"\", \"x\\ny\", [y], \"z:1024\"]\n",

@@ -179,15 +179,12 @@ void CheckFp16Outputs(const ConfigSettings& all, ConfigReporter& reporter) {
   }
 }
 
-// A model without inputs or outputs is no model.
+// A model without outputs is no model. One without inputs computes constants: odd, but sound.
 void CheckNotEmpty(const ConfigSettings& all, ConfigReporter& reporter) {
-  for (absl::string_view name : {"INPUT_OPS", "OUTPUT_OPS"}) {
-    const ConfigSetting* setting = all.Find(name);
-    if (setting == nullptr || !setting->names.empty() || !setting->shapes.empty()) continue;
-    reporter.Add(DiagnosticKind::kConfigValueNotAllowed, setting->place,
-                 absl::StrCat(name, " is empty"),
-                 absl::StrCat("write it like ", name, ": ", setting->key->example));
-  }
+  const ConfigSetting* setting = all.Find("OUTPUT_OPS");
+  if (setting == nullptr || !setting->names.empty()) return;
+  reporter.Add(DiagnosticKind::kConfigValueNotAllowed, setting->place, "OUTPUT_OPS is empty",
+               absl::StrCat("write it like OUTPUT_OPS: ", setting->key->example));
 }
 
 void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {

@@ -71,6 +71,9 @@ struct SupportRule {
   absl::string_view text;                // layout, padding; what kOnlyInPattern, kRequiresAttr name
   absl::Span<const FactCondition> when;  // the rule counts only where all of these hold
   absl::string_view note;                // for people; may be empty
+  // Not empty: what this compiler does where the rule is broken ("the matrix is split"), so that
+  // breaking it costs speed or memory, not the compile.
+  absl::string_view rewrite;
   absl::string_view source;              // "compiler_core/target/cores/grus.yaml:57"
 };
 

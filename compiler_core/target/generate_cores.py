@@ -159,7 +159,7 @@ def write_rules(writer, prefix, entries, path, ids):
                 if key == "prefer":
                     rules += [(True, r) for k, v in value.items() if k != LINE
                               for r in rules_of(k, v)]
-                elif key not in (LINE, "when", "note"):
+                elif key not in (LINE, "when", "note", "rewrite"):
                     rules += [(False, r) for r in rules_of(key, value)]
         except (Fault, KeyError, TypeError, AttributeError) as fault:
             raise Fault(f"{source}: {fault}")
@@ -176,7 +176,8 @@ def write_rules(writer, prefix, entries, path, ids):
                 f"{{{literal(identity)}, RuleKind::k{rule.kind}, "
                 f"{'true' if advisory else 'false'}, {writer.strings(rule.facts)}, {rule.lo}, "
                 f"{rule.hi}, {rule.round_up}, {literal(rule.text)}, {when}, "
-                f"{literal(entry.get('note', ''))}, {literal(source)}}}")
+                f"{literal(entry.get('note', ''))}, {literal(entry.get('rewrite', ''))}, "
+                f"{literal(source)}}}")
     return writer.array("SupportRule", rows)
 
 
