@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -74,8 +75,12 @@ def npuc(*arguments, **options):
 
 
 def output_file(folder, name):
-    """Where `npuc run` and `npuc reference` leave output NAME."""
-    return os.path.join(folder, name.replace("/", "_").replace(":", "_") + ".npy")
+    """Where `npuc run` and `npuc reference` leave output NAME. A C header knows a name only as an
+    identifier, so there other bytes become '_' as well."""
+    path = os.path.join(folder, name.replace("/", "_").replace(":", "_") + ".npy")
+    if os.path.exists(path):
+        return path
+    return os.path.join(folder, re.sub(r"[^A-Za-z0-9_]", "_", name) + ".npy")
 
 
 def simulate(artifact, inputs, folder, output_names, verb="run"):

@@ -395,9 +395,16 @@ bool Importer::ChargeConstants(NodeImporter& node) {
 
 void Importer::AddOutputs() {
   for (const Output& output : outputs_) {
-    const ValueRef value = ValueOf(output.edge, -1);
+    ValueRef value = ValueOf(output.edge, -1);
     if (value == nullptr) continue;
     const NodeView& node = file_.node(output.edge.producer);
+    if (value->constant.has_value() && !IsFloat(value->type.dtype)) {
+      // Known at compile time, so its type is only a matter of how it is written down.
+      value = std::make_shared<ImportValue>(*value);
+      value->constant = CastTensor(*value->constant, DType::kFloat32);
+      value->type = value->constant->type();
+      value->id = ValueId();
+    }
     if (value->is_dead) {
       AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
                "the output lies on a branch that is never taken", "name another output");
