@@ -224,7 +224,8 @@ absl::Status Daemon::OpenStores() {
                                                    .compiler_build_id = build_id,
                                                    .work_dir = work_dir,
                                                    .limits = {},
-                                                   .now = [] { return absl::Now(); }},
+                                                   .now = [] { return absl::Now(); },
+                                                   .model_info_time_seconds = epoch},
                                   jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
   jobs_->SetEndListener([this](const Job& job) {
     holds_.Remove(job.id);
