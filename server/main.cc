@@ -205,7 +205,9 @@ absl::Status Daemon::OpenStores() {
   std::error_code error;
   std::filesystem::create_directories(work_dir, error);
   // The warm parent first, so that it starts while the stores open.
-  ASSIGN_OR_RETURN(pool_, WorkerPool::Start({.program = WorkerProgram(), .arguments = {}}));
+  WorkerPoolOptions pool_options;
+  pool_options.program = WorkerProgram();
+  ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
   ASSIGN_OR_RETURN(artifacts_, ArtifactCache::Open({.path = dir + "/artifacts"}));
   ASSIGN_OR_RETURN(store_, RocksDbJobStore::Open(dir + "/jobs"));
