@@ -292,8 +292,7 @@ grpc::Status FakeServer::UploadBlob(grpc::ServerContext* context,
   if (static_cast<int64_t>(blob.size()) < digest.size_bytes()) return grpc::Status::OK;
   if (Sha256Hex(blob) != digest.sha256()) {
     blobs.erase(digest.sha256());
-    return ServiceStatus(grpc::StatusCode::INVALID_ARGUMENT, "SHA-256 differs",
-                         "DIGEST_MISMATCH");
+    return ServiceStatus(grpc::StatusCode::INVALID_ARGUMENT, "SHA-256 differs", "DIGEST_MISMATCH");
   }
   response->set_complete(true);
   return grpc::Status::OK;

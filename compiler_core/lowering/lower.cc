@@ -42,11 +42,12 @@ class Lowerer : public LowerContext {
     RETURN_IF_ERROR(diagnostics_.ToStatus());
     for (const GraphOutput& output : graph_.outputs()) RETURN_IF_ERROR(EmitOutput(output));
     if (model_.program.commands.size() > kMaxCommands) {
-      diagnostics_.Add({.kind = DiagnosticKind::kProgramTooLarge,
-                        .message = absl::StrCat("the model needs ", model_.program.commands.size(),
-                                                " commands, at most ", kMaxCommands, " are allowed"),
-                        .file = options_.model_name,
-                        .fix = "reduce broadcasting over leading dimensions or unrolled steps"});
+      diagnostics_.Add(
+          {.kind = DiagnosticKind::kProgramTooLarge,
+           .message = absl::StrCat("the model needs ", model_.program.commands.size(),
+                                   " commands, at most ", kMaxCommands, " are allowed"),
+           .file = options_.model_name,
+           .fix = "reduce broadcasting over leading dimensions or unrolled steps"});
       return diagnostics_.ToStatus();
     }
     model_.weights = weights_.TakeRecords();
@@ -68,8 +69,7 @@ class Lowerer : public LowerContext {
     const Operand place = locations_[from.value()];
     const bool dies = place.present() && remaining_uses_[from.value()] == 1 &&
                       buffer(place).slot == Slot::kData && SoleView(place.buffer);
-    const bool same_size =
-        graph_.type(from).element_count() == graph_.type(to).element_count();
+    const bool same_size = graph_.type(from).element_count() == graph_.type(to).element_count();
     if (!options_.in_place || !dies || !same_size) return Output(i);
     return locations_[to.value()] = place;
   }
@@ -110,9 +110,8 @@ class Lowerer : public LowerContext {
     const int64_t block = core_.limits->matrix_block;
     if ((k + block - 1) / block * block * block >= core_.limits->matrix_product_limit) {
       return absl::UnimplementedError(
-          absl::StrCat("the second matrix is computed at run time and has ", k,
-                       " rows; at most ", core_.limits->matrix_product_limit / block - block,
-                       " fit the unit"));
+          absl::StrCat("the second matrix is computed at run time and has ", k, " rows; at most ",
+                       core_.limits->matrix_product_limit / block - block, " fit the unit"));
     }
     for (int64_t first = 0; first < n; first += block) {
       const int64_t width = std::min(block, n - first);
@@ -136,9 +135,7 @@ class Lowerer : public LowerContext {
   }
 
  private:
-  const Buffer& buffer(Operand place) const {
-    return model_.program.buffers[place.buffer.value()];
-  }
+  const Buffer& buffer(Operand place) const { return model_.program.buffers[place.buffer.value()]; }
 
   bool SoleView(BufferId id) const {
     const auto it = views_.find(id);

@@ -35,9 +35,9 @@ struct WeightRecord {
   std::string used_by;  // source node of its first user
   Shape shape;
   bool compressed = false;
-  double min = 0;   // range in force; the weight's own where not compressed
+  double min = 0;  // range in force; the weight's own where not compressed
   double max = 0;
-  double step = 0;  // 0 where not compressed
+  double step = 0;           // 0 where not compressed
   double sparsity = 0;       // share of weights that become exactly 0
   double max_abs_error = 0;  // stored value against the float weight
   double rms_error = 0;

@@ -40,9 +40,8 @@ Operand WeightStore::Place(absl::Span<const uint8_t> bytes, const std::string& n
 }
 
 void WeightStore::WarnOutOfRange(const std::vector<float>& values, const std::string& node) {
-  const auto beyond = std::find_if(values.begin(), values.end(), [](float value) {
-    return !(std::fabs(value) <= kLargestHalf);
-  });
+  const auto beyond = std::find_if(values.begin(), values.end(),
+                                   [](float value) { return !(std::fabs(value) <= kLargestHalf); });
   if (beyond == values.end()) return;
   diagnostics_->Add({.kind = DiagnosticKind::kConstantBeyondFp16,
                      .message = absl::StrCat("constant holds ", *beyond,
@@ -120,13 +119,16 @@ void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int6
   const int64_t blocks_max = (limits_->matrix_product_limit - 1) / (block * block);
   constexpr int64_t kByteMax = 255;  // block counts are bytes in the command
   const int64_t n_blocks = RoundUp(n, block) / block;
-  const int64_t k_part = std::min<int64_t>(
-      RoundUp(k, block) / block, std::min(kByteMax, std::max<int64_t>(1, blocks_max)));
+  const int64_t k_part = std::min<int64_t>(RoundUp(k, block) / block,
+                                           std::min(kByteMax, std::max<int64_t>(1, blocks_max)));
   const int64_t n_part = std::min({n_blocks, kByteMax, std::max<int64_t>(1, blocks_max / k_part)});
   for (int64_t k_first = 0; k_first < k; k_first += k_part * block) {
     for (int64_t n_first = 0; n_first < n; n_first += n_part * block) {
-      Part part{k_first, std::min(k_part * block, k - k_first), n_first,
-                std::min(n_part * block, n - n_first), {}};
+      Part part{k_first,
+                std::min(k_part * block, k - k_first),
+                n_first,
+                std::min(n_part * block, n - n_first),
+                {}};
       std::vector<float> cut(part.k * part.n);
       for (int64_t row = 0; row < part.k; ++row) {
         const auto from = values.begin() + (k_first + row) * n + n_first;

@@ -106,8 +106,7 @@ std::vector<std::vector<int32_t>> CandidateOrders(const std::vector<Item>& items
 }  // namespace
 
 std::vector<LiveRange> LiveRangesOf(const Program& program) {
-  std::vector<LiveRange> ranges(program.buffers.size(),
-                                {std::numeric_limits<int32_t>::max(), -1});
+  std::vector<LiveRange> ranges(program.buffers.size(), {std::numeric_limits<int32_t>::max(), -1});
   for (size_t i = 0; i < program.commands.size(); ++i) {
     for (const Access& access : AccessesOf(program.commands[i])) {
       LiveRange& range = ranges[access.operand.buffer.value()];

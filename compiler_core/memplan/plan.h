@@ -29,14 +29,14 @@ struct MemoryPlanResult {
   int64_t lower_bound_bytes = 0;  // most bytes alive at once: no plan can be smaller
 };
 
-// Gives every kData buffer an offset within data_content, a multiple of `alignment_bytes`, such that
-// buffers alive together never overlap; sets program.data_bytes. Greedy best fit under several
+// Gives every kData buffer an offset within data_content, a multiple of `alignment_bytes`, such
+// that buffers alive together never overlap; sets program.data_bytes. Greedy best fit under several
 // orders, the smallest arena wins; deterministic. Buffers that no command touches get offset 0.
 absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes);
 
 // Proves a plan by another way than it was made: walks the commands with one owner per byte of
-// data_content, and requires that whatever a command reads of a buffer still belongs to that buffer.
-// INTERNAL names the command and both buffers.
+// data_content, and requires that whatever a command reads of a buffer still belongs to that
+// buffer. INTERNAL names the command and both buffers.
 absl::Status CheckMemoryPlan(const Program& program);
 
 }  // namespace npuc

@@ -72,9 +72,9 @@ class Stages {
 };
 
 // Runs `expr` as stage `name`; leaves the function where it fails or errors were found.
-#define STEP(lhs, name, fraction, expr)                          \
-  RETURN_IF_ERROR(stages.Begin(name, fraction));                 \
-  auto NPUC_CONCAT(step_, __LINE__) = (expr);                    \
+#define STEP(lhs, name, fraction, expr)                                \
+  RETURN_IF_ERROR(stages.Begin(name, fraction));                       \
+  auto NPUC_CONCAT(step_, __LINE__) = (expr);                          \
   RETURN_IF_ERROR(stages.End(StatusOf(NPUC_CONCAT(step_, __LINE__)))); \
   lhs = std::move(NPUC_CONCAT(step_, __LINE__)).value()
 // The same for a stage without a value.
@@ -147,8 +147,9 @@ void WarnAboutMemory(const CompiledModel& model, const CoreSpec& core, const std
                                            " bytes of SRAM that the NPU has by default"),
                    .file = name,
                    .limit_source = absl::StrCat(std::string(core.name), " npu_sram_bytes"),
-                   .fix = "set COMPRESS: true, execute commands and weights in place from flash, or "
-                          "give the NPU more SRAM"});
+                   .fix =
+                       "set COMPRESS: true, execute commands and weights in place from flash, or "
+                       "give the NPU more SRAM"});
 }
 
 std::string ModelFileName(const CompileOptions& options) {
@@ -207,9 +208,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
-                          model.npu_size(), ", total_size ", model.total_size(),
-                          ", data_content ", model.data_bytes, " (liveness bound ",
-                          memory.lower_bound_bytes, ")"));
+                          model.npu_size(), ", total_size ", model.total_size(), ", data_content ",
+                          model.data_bytes, " (liveness bound ", memory.lower_bound_bytes, ")"));
   result.artifacts.push_back({"compile.log", std::move(stages.log())});
   observer.OnStage("done", 1.0);
   return result;

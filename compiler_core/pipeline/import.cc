@@ -10,11 +10,11 @@ absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOp
   if (options.framework == Framework::kTensorFlow) {
     return ImportTensorFlow(model_bytes, options, diagnostics);
   }
-  diagnostics.Add({.kind = DiagnosticKind::kFrameworkNotSupported,
-                   .message = absl::StrCat("no front end for FRAMEWORK ",
-                                           FrameworkName(options.framework)),
-                   .file = options.model_name,
-                   .fix = "export a frozen TensorFlow GraphDef and set FRAMEWORK: TF"});
+  diagnostics.Add(
+      {.kind = DiagnosticKind::kFrameworkNotSupported,
+       .message = absl::StrCat("no front end for FRAMEWORK ", FrameworkName(options.framework)),
+       .file = options.model_name,
+       .fix = "export a frozen TensorFlow GraphDef and set FRAMEWORK: TF"});
   return diagnostics.ToStatus();
 }
 

@@ -52,28 +52,28 @@ absl::string_view KindOf(const Command& command) {
   if (const auto* vector = std::get_if<VectorCommand>(&command.body)) return NameOf(vector->kind);
   if (std::holds_alternative<FullyConnectedCommand>(command.body)) return "fully_connected";
   switch (std::get<RawCommand>(command.body).opcode) {
-    case 0x41: return "convolution";
-    case 0x42: return "depthwise";
-    default: return "transpose";
+    case 0x41:
+      return "convolution";
+    case 0x42:
+      return "depthwise";
+    default:
+      return "transpose";
   }
 }
 
-std::string ShapeText(const PortTensor& port) {
-  return TypeToString({port.dtype, port.shape});
-}
+std::string ShapeText(const PortTensor& port) { return TypeToString({port.dtype, port.shape}); }
 
 }  // namespace
 
 std::string ListOps(const CompileFacts& facts) {
   std::map<std::string, int64_t> commands;
   for (const Command& command : facts.program.commands) ++commands[command.node];
-  std::string out = absl::StrFormat("%-40s %-18s %-20s %s\n", "node", "operator", "output",
-                                    "commands");
+  std::string out =
+      absl::StrFormat("%-40s %-18s %-20s %s\n", "node", "operator", "output", "commands");
   for (const Node& node : facts.graph.nodes()) {
     if (node.op == "Const") continue;
-    const std::string type = node.outputs.empty()
-                                 ? ""
-                                 : ShapeToString(facts.graph.type(node.outputs[0]).shape);
+    const std::string type =
+        node.outputs.empty() ? "" : ShapeToString(facts.graph.type(node.outputs[0]).shape);
     const auto it = commands.find(node.source.name);
     absl::StrAppendFormat(&out, "%-40s %-18s %-20s %d\n", Printable(node.source.name), node.op,
                           type, it == commands.end() ? 0 : it->second);
@@ -82,19 +82,20 @@ std::string ListOps(const CompileFacts& facts) {
 }
 
 std::string ListMemory(const CompileFacts& facts) {
-  std::string out = absl::StrFormat("%-40s %10s %10s %10s\n", "node", "data", "weights", "commands");
+  std::string out =
+      absl::StrFormat("%-40s %10s %10s %10s\n", "node", "data", "weights", "commands");
   for (const NodeUse& use : UseByNode(facts.program)) {
     absl::StrAppendFormat(&out, "%-40s %10d %10d %10d\n", Printable(use.name),
                           BytesOf(facts.program, use.data_buffers),
                           BytesOf(facts.program, use.weight_buffers), use.commands);
   }
   const CompiledModel& model = facts.model;
-  absl::StrAppendFormat(
-      &out,
-      "cmd_content %d, weight_content %d, ops_content %d, data_content %d bytes "
-      "(liveness bound %d); npu_size %d, total_size %d\n",
-      model.cmd_content.size(), model.weight_content.size(), model.ops_content.size(),
-      model.data_bytes, facts.memory.lower_bound_bytes, model.npu_size(), model.total_size());
+  absl::StrAppendFormat(&out,
+                        "cmd_content %d, weight_content %d, ops_content %d, data_content %d bytes "
+                        "(liveness bound %d); npu_size %d, total_size %d\n",
+                        model.cmd_content.size(), model.weight_content.size(),
+                        model.ops_content.size(), model.data_bytes, facts.memory.lower_bound_bytes,
+                        model.npu_size(), model.total_size());
   return out;
 }
 

@@ -100,8 +100,8 @@ std::string WriteTemplate(absl::Span<const WeightRecord> weights) {
     TemplateWeight entry;
     entry.name = weight.name;
     entry.setting = {weight.compressed ? 8 : 16, weight.min, weight.max};
-    entry.display = TemplateDisplay{weight.shape,         weight.used_by,       weight.step,
-                                    weight.sparsity,      weight.max_abs_error, weight.rms_error};
+    entry.display = TemplateDisplay{weight.shape,    weight.used_by,       weight.step,
+                                    weight.sparsity, weight.max_abs_error, weight.rms_error};
     // Without spread there is no range to set: min and max come as a pair with min < max.
     if (!(weight.min < weight.max)) entry.setting.min = entry.setting.max = std::nullopt;
     entries.push_back(std::move(entry));

@@ -15,22 +15,19 @@ using testing::ElementsAre;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-std::vector<uint16_t> Halves(const std::vector<float> &values) {
+std::vector<uint16_t> Halves(const std::vector<float>& values) {
   std::vector<uint16_t> out;
-  for (const float v : values)
-    out.push_back(FloatToHalf(v));
+  for (const float v : values) out.push_back(FloatToHalf(v));
   return out;
 }
 
-std::vector<float> Floats(const std::vector<uint16_t> &halves) {
+std::vector<float> Floats(const std::vector<uint16_t>& halves) {
   std::vector<float> out;
-  for (const uint16_t h : halves)
-    out.push_back(HalfToFloat(h));
+  for (const uint16_t h : halves) out.push_back(HalfToFloat(h));
   return out;
 }
 
-VectorCommand Command(Kind kind, uint16_t outer, uint16_t middle,
-                      uint16_t inner) {
+VectorCommand Command(Kind kind, uint16_t outer, uint16_t middle, uint16_t inner) {
   VectorCommand v;
   v.kind = kind;
   v.extents = {outer, middle, inner};
@@ -39,16 +36,14 @@ VectorCommand Command(Kind kind, uint16_t outer, uint16_t middle,
   return v;
 }
 
-std::vector<float> Compute(const VectorCommand &v, const std::vector<float> &a,
-                           const std::vector<float> &b,
-                           const std::vector<float> &c, size_t d_count) {
+std::vector<float> Compute(const VectorCommand& v, const std::vector<float>& a,
+                           const std::vector<float>& b, const std::vector<float>& c,
+                           size_t d_count) {
   const std::vector<uint16_t> ha = Halves(a);
   const std::vector<uint16_t> hb = Halves(b);
   const std::vector<uint16_t> hc = Halves(c);
   std::vector<uint16_t> d(d_count, 0);
-  RunVector(v,
-            {a.empty() ? nullptr : ha.data(), hb.data(), hc.data(), d.data()},
-            nullptr);
+  RunVector(v, {a.empty() ? nullptr : ha.data(), hb.data(), hc.data(), d.data()}, nullptr);
   return Floats(d);
 }
 
@@ -59,7 +54,7 @@ TEST(Vector, ArithmeticWalksStridesAndRepeatsVectors) {
               ElementsAre(0, -8, 2, -6, 4, -4, 6, -2));
   v = Command(Kind::kTensorTensor, 1, 2, 2);
   v.arithmetic = Arithmetic::kDiv;
-  v.d_middle_stride = 3; // a hole in d stays as it was
+  v.d_middle_stride = 3;  // a hole in d stays as it was
   EXPECT_THAT(Compute(v, {1, 2, 3, 4}, {2, 4, 8, 16}, {}, 5),
               ElementsAre(0.5, 0.5, 0, 0.375, 0.25));
 }
@@ -84,8 +79,7 @@ TEST(Vector, ResultsAreRoundedOnceToEven) {
   // a * b + c as one rounding: 1.0009765625^2 - 1 keeps the square's last bits.
   v = Command(Kind::kBatchNorm, 1, 1, 1);
   const float x = 1 + 0x1p-10f;
-  EXPECT_THAT(Compute(v, {x}, {x}, {-1}, 1),
-              ElementsAre(RoundToHalf(x * x - 1)));
+  EXPECT_THAT(Compute(v, {x}, {x}, {-1}, 1), ElementsAre(RoundToHalf(x * x - 1)));
 }
 
 TEST(Vector, PoolsTakeWholeWindows) {
@@ -93,14 +87,11 @@ TEST(Vector, PoolsTakeWholeWindows) {
   v.window_h = 2;
   v.window_w = 2;
   v.d_middle_stride = 1;
-  EXPECT_THAT(Compute(v, {1, 2, 3, 4, 99, 8, 7, 6, -5, 99}, {}, {}, 2),
-              ElementsAre(8, 6));
+  EXPECT_THAT(Compute(v, {1, 2, 3, 4, 99, 8, 7, 6, -5, 99}, {}, {}, 2), ElementsAre(8, 6));
   v.average = true;
-  EXPECT_THAT(Compute(v, {1, 2, 3, 4, 99, 8, 7, 6, -5, 99}, {}, {}, 2),
-              ElementsAre(4.5, 2));
+  EXPECT_THAT(Compute(v, {1, 2, 3, 4, 99, 8, 7, 6, -5, 99}, {}, {}, 2), ElementsAre(4.5, 2));
   v.average = false;
-  EXPECT_TRUE(
-      std::isnan(Compute(v, {1, 2, 3, 4, 9, NAN, 7, 6, -5, 9}, {}, {}, 2)[0]));
+  EXPECT_TRUE(std::isnan(Compute(v, {1, 2, 3, 4, 9, NAN, 7, 6, -5, 9}, {}, {}, 2)[0]));
 }
 
 TEST(Vector, ReductionsScaleTheSum) {
@@ -112,19 +103,16 @@ TEST(Vector, ReductionsScaleTheSum) {
   EXPECT_THAT(Compute(v, a, {}, {}, 4), ElementsAre(3, 7.5, 12, 16.5));
   v.reduce_middle = true;
   v.d_outer_stride = 3;
-  EXPECT_THAT(Compute(v, a, {}, {}, 6),
-              ElementsAre(2.5, 3.5, 4.5, 8.5, 9.5, 10.5));
+  EXPECT_THAT(Compute(v, a, {}, {}, 6), ElementsAre(2.5, 3.5, 4.5, 8.5, 9.5, 10.5));
 }
 
 // The result for one fp16 argument.
-float Apply(const UnaryTable &table, float x) {
-  return HalfToFloat(table[FloatToHalf(x)]);
-}
+float Apply(const UnaryTable& table, float x) { return HalfToFloat(table[FloatToHalf(x)]); }
 
 TEST(Functions, AreRightAtTheirEnds) {
   const UnaryTable relu = MakeActivationTable(Activation::kRelu);
   EXPECT_EQ(Apply(relu, -3), 0);
-  EXPECT_EQ(relu[0x8000], 0); // -0 becomes +0
+  EXPECT_EQ(relu[0x8000], 0);  // -0 becomes +0
   EXPECT_EQ(Apply(relu, kInf), kInf);
   EXPECT_TRUE(std::isnan(Apply(relu, NAN)));
   const UnaryTable sigmoid = MakeActivationTable(Activation::kSigmoid);
@@ -146,10 +134,9 @@ TEST(Functions, AreRightAtTheirEnds) {
 
 TEST(Matrix, SumsInOrderOfTheRows) {
   PanelMatrix m;
-  m.Resize(3, 40); // a whole panel and a part
+  m.Resize(3, 40);  // a whole panel and a part
   for (int64_t r = 0; r < 3; ++r) {
-    for (int64_t c = 0; c < 40; ++c)
-      m.at(r, c) = static_cast<float>(r + 1) + 0.5f * (c % 2);
+    for (int64_t c = 0; c < 40; ++c) m.at(r, c) = static_cast<float>(r + 1) + 0.5f * (c % 2);
   }
   const std::vector<uint16_t> a = Halves({1, 10, 100});
   std::vector<uint16_t> d(40);
@@ -189,8 +176,7 @@ TEST(Convolution, PadsStridesAndKeepsChannelsLast) {
   const std::vector<uint16_t> a = Halves({1, 2, 3, 4, 5, 6, 7, 8});
   std::vector<uint16_t> d(2);
   RunConvolution(form, m, a.data(), d.data());
-  EXPECT_THAT(Floats(d),
-              ElementsAre(100 * 1 - 2 - 30 - 400, 3 + 40 + 500 - 6 - 70 - 800));
+  EXPECT_THAT(Floats(d), ElementsAre(100 * 1 - 2 - 30 - 400, 3 + 40 + 500 - 6 - 70 - 800));
 }
 
 TEST(Depthwise, EveryChannelHasItsTapsAndBias) {
@@ -207,10 +193,8 @@ TEST(Depthwise, EveryChannelHasItsTapsAndBias) {
   form.bias = true;
   const std::vector<uint16_t> a = Halves({1, 2, 3, 4, 5, 6, 1, 1, 1, 1, 1, 1});
   std::vector<uint16_t> d(4);
-  RunDepthwise(form, {1, 10, 100, 1000, 0.5, 1, 2, 3, 4, -10}, a.data(),
-               d.data());
-  EXPECT_THAT(Floats(d),
-              ElementsAre(RoundToHalf(5421.5f), RoundToHalf(6532.5f), 0, 0));
+  RunDepthwise(form, {1, 10, 100, 1000, 0.5, 1, 2, 3, 4, -10}, a.data(), d.data());
+  EXPECT_THAT(Floats(d), ElementsAre(RoundToHalf(5421.5f), RoundToHalf(6532.5f), 0, 0));
   form.channels = 1;
   form.multiplier = 2;
   RunDepthwise(form, {1, 0, 0, 0, 0, 0, 0, 0, 1, 0}, a.data(), d.data());
@@ -223,5 +207,5 @@ TEST(Transpose, SwapsRowsAndColumnsAlsoInPlace) {
   EXPECT_THAT(data, ElementsAre(1, 4, 2, 5, 3, 6));
 }
 
-} // namespace
-} // namespace npuc
+}  // namespace
+}  // namespace npuc

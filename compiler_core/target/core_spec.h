@@ -74,7 +74,7 @@ struct SupportRule {
   // Not empty: what this compiler does where the rule is broken ("the matrix is split"), so that
   // breaking it costs speed or memory, not the compile.
   absl::string_view rewrite;
-  absl::string_view source;              // "compiler_core/target/cores/grus.yaml:57"
+  absl::string_view source;  // "compiler_core/target/cores/grus.yaml:57"
 };
 
 // An operator that a core accepts.
@@ -109,8 +109,8 @@ struct CoreLimits {
   int64_t immediate_bits;
   int64_t pool_window_max;
   int64_t weight_code_bits;
-  int64_t vector_lanes;   // widest inner extent of a general computation command
-  int64_t format_lanes;   // the same for fp16 -> fp32
+  int64_t vector_lanes;            // widest inner extent of a general computation command
+  int64_t format_lanes;            // the same for fp16 -> fp32
   int64_t buffer_alignment_bytes;  // of buffers in data_content
 };
 

@@ -33,7 +33,8 @@ ALLOWED = {
     CORE + "lowering/": OPS,
     CORE + "memplan/": IR,
     CORE + "emit/": IR,
-    CORE + "sim/": IR,
+    # The simulator runs what emit wrote: one decoder, one CompiledModel (sim/README.md).
+    CORE + "sim/": IR + [CORE + "emit/"],
     CORE + "report/": IR,
     CORE + "pipeline/": [CORE],
     CORE + "tools/": [CORE],
