@@ -71,7 +71,8 @@ class RunItemsTest : public testing::Test {
 
   absl::StatusOr<RunItemsResult> Run(const std::vector<NamedArray>& inputs, int64_t items = 0) {
     diagnostics_ = Diagnostics();
-    return RunItems(*simulator_, inputs, items, diagnostics_);
+    SimulatorRunner runner(*simulator_);
+    return RunItems(runner, inputs, items, diagnostics_);
   }
   std::string Problems() const {
     std::string all;
