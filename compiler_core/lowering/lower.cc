@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/lowering/weight_store.h"
 #include "compiler_core/ops/lower_context.h"
 #include "compiler_core/ops/op.h"
@@ -90,6 +91,7 @@ class Lowerer : public LowerContext {
   void Step() override { waits_ = true; }
   void Emit(VectorCommand command) override { Push(std::move(command)); }
   void Emit(FullyConnectedCommand command) override { Push(std::move(command)); }
+  void Emit(RawCommand command) override { Push(std::move(command)); }
 
   absl::Status ConstantMatMul(Operand a, Operand d, int64_t rows, int weight_operand,
                               bool transposed) override {
@@ -102,6 +104,33 @@ class Lowerer : public LowerContext {
     const int64_t n = transposed ? shape[0] : shape[1];
     const auto& parts = weights_.Matrix(graph_, value, transposed, node_->source.name);
     EmitParts(parts, a, d, rows, k, n);
+    return absl::OkStatus();
+  }
+
+  absl::Status ConstantConvolution(Operand a, Operand d, const Convolution& convolution,
+                                   int weight_operand) override {
+    const ValueId value = node_->inputs[weight_operand];
+    if (graph_.ConstantOf(value) == nullptr) {
+      return absl::UnimplementedError("the convolution's weight is computed at run time");
+    }
+    if (convolution.in_c > kMaxBlockExtent) {
+      return absl::UnimplementedError(absl::StrCat("the convolution gathers ", convolution.in_c,
+                                                   " inputs for each output; at most ",
+                                                   kMaxBlockExtent, " fit the unit"));
+    }
+    const int64_t taps = convolution.kernel_h * convolution.kernel_w;
+    const auto& parts = weights_.Convolution(graph_, value, taps, convolution.first,
+                                             convolution.columns, node_->source.name);
+    const int64_t pixels = convolution.out_h() * convolution.out_w();
+    for (const WeightStore::ConvolutionPart& part : parts) {
+      const bool whole = part.columns == convolution.columns;
+      const Operand target = whole ? d : Temp(pixels * part.columns);
+      EmitConvolution(a, target, convolution, part);
+      if (whole) continue;
+      EmitCopyRows(*this, target, part.columns,
+                   d.Plus((part.first - convolution.first) * kHalfBytes), convolution.columns,
+                   pixels, part.columns);
+    }
     return absl::OkStatus();
   }
 
@@ -210,6 +239,32 @@ class Lowerer : public LowerContext {
     }
   }
 
+  void EmitConvolution(Operand a, Operand d, const Convolution& convolution,
+                       const WeightStore::ConvolutionPart& part) {
+    ConvolutionForm form;
+    form.in_h = static_cast<int>(convolution.in_h);
+    form.in_w = static_cast<int>(convolution.in_w);
+    form.in_c = static_cast<int>(convolution.in_c);
+    form.out_h = static_cast<int>(convolution.out_h());
+    form.out_w = static_cast<int>(convolution.out_w());
+    form.out_c = static_cast<int>(part.columns);
+    form.kernel_h = static_cast<int>(convolution.kernel_h);
+    form.kernel_w = static_cast<int>(convolution.kernel_w);
+    form.stride_h = static_cast<int>(convolution.stride_h);
+    form.stride_w = static_cast<int>(convolution.stride_w);
+    form.compressed = part.mask.present();
+    form.min = part.min;
+    form.step = part.step;
+    form.mask_bits = part.mask_bits;
+    RawCommand command = MakeConvolution(form);
+    command.a = a;
+    command.weights = part.codes;
+    command.mask = part.mask;
+    command.d = d;
+    Step();
+    Emit(std::move(command));
+  }
+
   void LowerNode(const Node& node) {
     node_ = &node;
     waits_ = true;
@@ -291,7 +346,8 @@ class Lowerer : public LowerContext {
 std::vector<std::string> WeightNames(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "MatMul" || graph.ConstantOf(node.inputs[1]) == nullptr) continue;
+    if (node.op != "MatMul" && node.op != "Conv2D") continue;
+    if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
     const std::string& name = graph.def(node.inputs[1]).source.name;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }

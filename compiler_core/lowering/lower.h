@@ -23,7 +23,8 @@ struct WeightChoice {
 };
 
 struct LowerOptions {
-  WeightChoice default_choice;
+  WeightChoice default_choice;                                      // of fully connected weights
+  WeightChoice conv_choice;                                         // of convolution weights
   std::map<std::string, WeightChoice, std::less<>> weight_choices;  // by weight node name
   bool in_place = false;   // CompileOptions::MemoryPlan::kInPlace
   std::string model_name;  // for diagnostics
@@ -50,8 +51,8 @@ struct LoweredModel {
   std::vector<WeightRecord> weights;  // in order of first use
 };
 
-// The names of the constants that can carry a WeightChoice: the constant operands of MatMul, in
-// order of first use.
+// The names of the constants that can carry a WeightChoice: the constant operands of MatMul and
+// Conv2D, in order of first use.
 std::vector<std::string> WeightNames(const Graph& graph);
 
 // Commands for a legal graph. All refusals go to diagnostics, with node and reason; the status is

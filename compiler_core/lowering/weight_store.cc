@@ -22,6 +22,15 @@ std::vector<float> Transposed(const std::vector<float>& values, int64_t rows, in
   return out;
 }
 
+// What the unit makes of each code.
+std::vector<float> DecodedByCode(const CodeBook& book) {
+  std::vector<float> decoded;
+  for (int code = 0; code < 256; ++code) {
+    decoded.push_back(book.usable() ? DecodeWeight(book, static_cast<uint8_t>(code)) : 0.0f);
+  }
+  return decoded;
+}
+
 }  // namespace
 
 WeightStore::WeightStore(Program* program, const LowerOptions* options, const CoreLimits* limits,
@@ -68,13 +77,13 @@ Operand WeightStore::Constant(absl::Span<const float> values, const std::string&
   return it->second;
 }
 
-CodeBook WeightStore::ChooseCodeBook(const std::vector<float>& values, WeightRecord& record) {
+CodeBook WeightStore::ChooseCodeBook(const std::vector<float>& values, const WeightChoice& fallback,
+                                     WeightRecord& record) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   record.min = values.empty() ? 0 : *low;
   record.max = values.empty() ? 0 : *high;
   const auto it = options_->weight_choices.find(record.name);
-  const WeightChoice& choice =
-      it != options_->weight_choices.end() ? it->second : options_->default_choice;
+  const WeightChoice& choice = it != options_->weight_choices.end() ? it->second : fallback;
   if (!choice.compress) return {};
   record.min = choice.min.value_or(record.min);
   record.max = choice.max.value_or(record.max);
@@ -97,9 +106,10 @@ void WeightStore::MeasureErrors(const std::vector<float>& values, const CodeBook
                                 WeightRecord& record) {
   double sum_squares = 0;
   int64_t zeros = 0;
+  const std::vector<float> decoded = DecodedByCode(book);
+  CodeTable table(book);
   for (const float value : values) {
-    const float stored =
-        book.usable() ? DecodeWeight(book, EncodeWeight(book, value)) : RoundToHalf(value);
+    const float stored = book.usable() ? decoded[table.CodeOf(value)] : RoundToHalf(value);
     if (stored == 0.0f) ++zeros;
     const double error = std::fabs(static_cast<double>(stored) - value);
     record.max_abs_error = std::max(record.max_abs_error, error);
@@ -150,29 +160,108 @@ void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int6
   }
 }
 
+std::vector<float> WeightStore::ValuesOf(const Tensor& tensor, const std::string& name) {
+  std::vector<float> values = tensor.ToFloats();
+  WarnOutOfRange(values, name);
+  for (float& element : values) element = std::clamp(element, -kLargestHalf, kLargestHalf);
+  return values;
+}
+
+WeightRecord& WeightStore::RecordOf(const Graph& graph, ValueId value, const std::string& user,
+                                    bool* is_new) {
+  const auto [it, inserted] = record_index_.try_emplace(value, records_.size());
+  *is_new = inserted;
+  if (inserted) {
+    WeightRecord record;
+    record.name = graph.def(value).source.name;
+    record.used_by = user;
+    record.shape = graph.ConstantOf(value)->shape();
+    records_.push_back(std::move(record));
+  }
+  return records_[it->second];
+}
+
 const std::vector<WeightStore::Part>& WeightStore::Matrix(const Graph& graph, ValueId value,
                                                           bool transposed,
                                                           const std::string& user) {
   const auto [it, inserted] = matrices_.try_emplace({value, transposed});
   if (!inserted) return it->second;
   const Tensor& tensor = *graph.ConstantOf(value);
-  WeightRecord record;
-  record.name = graph.def(value).source.name;
-  record.used_by = user;
-  record.shape = tensor.shape();
-  std::vector<float> values = tensor.ToFloats();
-  WarnOutOfRange(values, record.name);
-  for (float& element : values) element = std::clamp(element, -kLargestHalf, kLargestHalf);
+  bool is_new = false;
+  WeightRecord& record = RecordOf(graph, value, user, &is_new);
+  std::vector<float> values = ValuesOf(tensor, record.name);
   int64_t k = tensor.shape()[0];
   int64_t n = tensor.shape()[1];
-  const CodeBook book = ChooseCodeBook(values, record);
-  MeasureErrors(values, book, record);
+  const CodeBook book = ChooseCodeBook(values, options_->default_choice, record);
+  if (is_new) MeasureErrors(values, book, record);
   if (transposed) {
     values = Transposed(values, k, n);
     std::swap(k, n);
   }
   CutIntoParts(values, k, n, book, record, it->second);
-  records_.push_back(std::move(record));
+  return it->second;
+}
+
+void WeightStore::CutColumns(const WeightMatrix& whole, const CodeBook& book, int64_t first,
+                             int64_t columns, WeightRecord& record,
+                             std::vector<ConvolutionPart>& parts) {
+  const int64_t block = limits_->matrix_block;
+  const int64_t rows = RoundUp(whole.k, block);
+  // Bits of the mask of one block of columns; the mask's length is a field of 16 bits.
+  const int64_t block_bits = whole.taps * rows * block;
+  constexpr int64_t kByteMax = 255;
+  const int64_t fit = book.usable() ? (limits_->matrix_product_limit - 1) / block_bits : kByteMax;
+  const int64_t step = std::min(kByteMax, std::max<int64_t>(1, fit)) * block;
+  for (int64_t at = first; at < first + columns; at += step) {
+    ConvolutionPart part;
+    part.first = at;
+    part.columns = std::min(step, first + columns - at);
+    std::vector<float> cut(whole.taps * whole.k * part.columns);
+    for (int64_t row = 0; row < whole.taps * whole.k; ++row) {
+      const auto from = whole.values.begin() + row * whole.n + at;
+      std::copy(from, from + part.columns, cut.begin() + row * part.columns);
+    }
+    const WeightMatrix matrix{cut, whole.k, part.columns, whole.taps};
+    const EncodedMatrix encoded =
+        book.usable() ? CompressMatrix(matrix, book, block) : PlainMatrix(matrix, block);
+    if (!encoded.mask.empty()) part.mask = Place(encoded.mask, record.name);
+    part.codes = Place(encoded.codes, record.name);
+    part.min = book.usable() ? book.min : 0;
+    part.step = book.step;
+    part.mask_bits = static_cast<int64_t>(encoded.mask.size()) * 8;
+    record.mask_bytes += static_cast<int64_t>(encoded.mask.size());
+    record.code_bytes += static_cast<int64_t>(encoded.codes.size());
+    parts.push_back(part);
+  }
+}
+
+const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
+    const Graph& graph, ValueId value, int64_t taps, int64_t first, int64_t columns,
+    const std::string& user) {
+  const auto [it, inserted] = convolutions_.try_emplace({value, taps, first, columns});
+  if (!inserted) return it->second;
+  const Tensor& tensor = *graph.ConstantOf(value);
+  const Shape& shape = tensor.shape();
+  bool is_new = false;
+  WeightRecord& record = RecordOf(graph, value, user, &is_new);
+  const std::vector<float> values = ValuesOf(tensor, record.name);
+  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps};
+  CodeBook book = ChooseCodeBook(values, options_->conv_choice, record);
+  const int64_t block = limits_->matrix_block;
+  if (book.usable() && taps * RoundUp(whole.k, block) * block >= limits_->matrix_product_limit) {
+    diagnostics_->Add(
+        {.kind = DiagnosticKind::kWeightNotCompressible,
+         .message = absl::StrCat("a mask of ", taps, " x ", whole.k, " x ", block,
+                                 " weights is over 65535 bits; the weight is stored as fp16"),
+         .file = options_->model_name,
+         .node = record.name,
+         .fix = "use a smaller kernel or fewer input channels"});
+    book = {};
+    record.compressed = false;
+    record.step = 0;
+  }
+  if (is_new) MeasureErrors(values, book, record);
+  CutColumns(whole, book, first, columns, record, it->second);
   return it->second;
 }
 

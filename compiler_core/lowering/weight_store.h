@@ -35,11 +35,31 @@ class WeightStore {
   const std::vector<Part>& Matrix(const Graph& graph, ValueId value, bool transposed,
                                   const std::string& user);
 
+  // Columns of a convolution weight, ready for one command.
+  struct ConvolutionPart {
+    int64_t first = 0, columns = 0;  // output channels
+    Operand codes, mask;
+    uint16_t min = 0, step = 0;
+    int64_t mask_bits = 0;
+  };
+  // Columns [first, first + columns) of the constant `value`, [kh,kw,c,n]; seen as `taps` matrices
+  // (kh*kw of [c,n], or 1 of [kh*kw*c,n]).
+  const std::vector<ConvolutionPart>& Convolution(const Graph& graph, ValueId value, int64_t taps,
+                                                  int64_t first, int64_t columns,
+                                                  const std::string& user);
+
   std::vector<WeightRecord> TakeRecords() { return std::move(records_); }
 
  private:
   Operand Place(absl::Span<const uint8_t> bytes, const std::string& name);
-  CodeBook ChooseCodeBook(const std::vector<float>& values, WeightRecord& record);
+  CodeBook ChooseCodeBook(const std::vector<float>& values, const WeightChoice& fallback,
+                          WeightRecord& record);
+  // The values of a constant, clamped to fp16's range.
+  std::vector<float> ValuesOf(const Tensor& tensor, const std::string& name);
+  // The record of a weight, new or, where other columns of it were used before, the old one.
+  WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user, bool* is_new);
+  void CutColumns(const WeightMatrix& whole, const CodeBook& book, int64_t first, int64_t columns,
+                  WeightRecord& record, std::vector<ConvolutionPart>& parts);
   void CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n, const CodeBook& book,
                     WeightRecord& record, std::vector<Part>& parts);
   void MeasureErrors(const std::vector<float>& values, const CodeBook& book, WeightRecord& record);
@@ -51,6 +71,10 @@ class WeightStore {
   Diagnostics* diagnostics_;
   std::map<std::string, Operand> constants_;  // by bytes
   std::map<std::pair<ValueId, bool>, std::vector<Part>> matrices_;
+  // By weight, taps, first column and columns.
+  std::map<std::tuple<ValueId, int64_t, int64_t, int64_t>, std::vector<ConvolutionPart>>
+      convolutions_;
+  std::map<ValueId, size_t> record_index_;
   std::vector<WeightRecord> records_;
 };
 

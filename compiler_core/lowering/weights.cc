@@ -57,29 +57,38 @@ EncodedMatrix CompressMatrix(const WeightMatrix& matrix, const CodeBook& book, i
   const int64_t n_blocks = (matrix.n + block - 1) / block;
   const int64_t word_bytes = block / 8;
   const int64_t block_bytes = block * word_bytes;
+  const int64_t tap_bytes = k_blocks * n_blocks * block_bytes;
   EncodedMatrix encoded;
-  encoded.mask.assign(k_blocks * n_blocks * block_bytes, 0);
-  encoded.codes.reserve(matrix.k * matrix.n + 1);
-  ForEachInMaskOrder(matrix.k, matrix.n, block, [&](int64_t k, int64_t n) {
-    const uint8_t code = EncodeWeight(book, matrix.values[k * matrix.n + n]);
-    if (code == book.zero_code) return;
-    const int64_t block_index = k / block * n_blocks + n / block;
-    const int64_t byte = block_index * block_bytes + k % block * word_bytes + n % block / 8;
-    encoded.mask[byte] |= static_cast<uint8_t>(0x80u >> (n % 8));
-    encoded.codes.push_back(code);
-  });
+  encoded.mask.assign(matrix.taps * tap_bytes, 0);
+  encoded.codes.reserve(matrix.values.size() + 1);
+  CodeTable table(book);
+  for (int64_t tap = 0; tap < matrix.taps; ++tap) {
+    const float* values = matrix.values.data() + tap * matrix.k * matrix.n;
+    uint8_t* mask = encoded.mask.data() + tap * tap_bytes;
+    ForEachInMaskOrder(matrix.k, matrix.n, block, [&](int64_t k, int64_t n) {
+      const uint8_t code = table.CodeOf(values[k * matrix.n + n]);
+      if (code == book.zero_code) return;
+      const int64_t block_index = k / block * n_blocks + n / block;
+      const int64_t byte = block_index * block_bytes + k % block * word_bytes + n % block / 8;
+      mask[byte] |= static_cast<uint8_t>(0x80u >> (n % 8));
+      encoded.codes.push_back(code);
+    });
+  }
   if (encoded.codes.size() % 2 != 0) encoded.codes.push_back(0);
   return encoded;
 }
 
 EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block) {
   EncodedMatrix encoded;
-  encoded.codes.reserve(2 * matrix.k * matrix.n);
-  ForEachInMaskOrder(matrix.k, matrix.n, block, [&](int64_t k, int64_t n) {
-    const uint16_t half = FloatToHalf(matrix.values[k * matrix.n + n]);
-    encoded.codes.push_back(static_cast<uint8_t>(half & 0xff));
-    encoded.codes.push_back(static_cast<uint8_t>(half >> 8));
-  });
+  encoded.codes.reserve(2 * matrix.values.size());
+  for (int64_t tap = 0; tap < matrix.taps; ++tap) {
+    const float* values = matrix.values.data() + tap * matrix.k * matrix.n;
+    ForEachInMaskOrder(matrix.k, matrix.n, block, [&](int64_t k, int64_t n) {
+      const uint16_t half = FloatToHalf(values[k * matrix.n + n]);
+      encoded.codes.push_back(static_cast<uint8_t>(half & 0xff));
+      encoded.codes.push_back(static_cast<uint8_t>(half >> 8));
+    });
+  }
   return encoded;
 }
 

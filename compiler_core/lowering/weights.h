@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "compiler_core/base/fp16.h"
 
 namespace npuc {
 
@@ -13,11 +14,12 @@ namespace npuc {
 // order here: shared/spec/grus-encoding.md, "Fully connected weight compression", re-derived on the
 // vendor's published example (8948 of 8948 bytes).
 
-// A float matrix [k,n], row-major.
+// A float matrix [k,n], row-major; for a convolution [taps,k,n], one matrix a kernel position.
 struct WeightMatrix {
   absl::Span<const float> values;
   int64_t k = 0;
   int64_t n = 0;
+  int64_t taps = 1;
 };
 
 // How a weight's values become 8-bit codes: value = min + code * step, all in fp16.
@@ -33,6 +35,23 @@ struct CodeBook {
 CodeBook MakeCodeBook(double min, double max);
 // q = clamp(floor(fp16(fp16(fp16(w) - min) / step) + 0.5), 0, 255)
 uint8_t EncodeWeight(const CodeBook& book, float weight);
+// Codes by fp16 bit pattern, each computed once: a weight is rounded to fp16 before all else.
+class CodeTable {
+ public:
+  // The book must outlive the table.
+  explicit CodeTable(const CodeBook& book) : book_(book), codes_(1 << 16, kUnknown) {}
+  uint8_t CodeOf(float weight) {
+    const uint16_t half = FloatToHalf(weight);
+    if (codes_[half] == kUnknown) codes_[half] = EncodeWeight(book_, HalfToFloat(half));
+    return static_cast<uint8_t>(codes_[half]);
+  }
+
+ private:
+  static constexpr int16_t kUnknown = -1;
+  const CodeBook& book_;
+  std::vector<int16_t> codes_;
+};
+
 // What the unit makes of a code: 0 for the zero code, else fp16(min + fp16(code * step)).
 float DecodeWeight(const CodeBook& book, uint8_t code);
 
@@ -41,9 +60,9 @@ struct EncodedMatrix {
   std::vector<uint8_t> codes;  // codes, or fp16 weights; even length
 };
 
-// Blocks of `block` x `block` (32), K blocks outer; within a block one row per k and one bit per n,
-// the most significant bit of the first byte being column 0; padding bits 0. Codes: one byte for
-// each set mask bit, in mask order, padded with 0 to an even length.
+// Kernel positions outermost; blocks of `block` x `block` (32), K blocks outer; within a block one
+// row per k and one bit per n, the most significant bit of the first byte being column 0; padding
+// bits 0. Codes: one byte for each set mask bit, in mask order, padded with 0 to an even length.
 EncodedMatrix CompressMatrix(const WeightMatrix& matrix, const CodeBook& book, int64_t block);
 // Uncompressed: fp16 weights in the order of the mask bits, without padding (our choice where the
 // public record is silent; ISA.md).

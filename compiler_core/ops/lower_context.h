@@ -50,13 +50,28 @@ class LowerContext {
   virtual void Step() = 0;
   virtual void Emit(VectorCommand command) = 0;
   virtual void Emit(FullyConnectedCommand command) = 0;
+  virtual void Emit(RawCommand command) = 0;
 
   // d [rows,n] = a [rows,k] x operand `weight_operand` of the node, which is a constant [k,n], or
   // [n,k] where transposed. Compresses and records the weight as the options say; splits what is
   // over the unit's limits.
   virtual absl::Status ConstantMatMul(Operand a, Operand d, int64_t rows, int weight_operand,
                                       bool transposed) = 0;
-  // The same with weights [k,n] that are computed at run time.
+  // d [out_h,out_w,columns] = the convolution of a [in_h,in_w,in_c] with columns [first, first +
+  // columns) of the constant weight [kernel_h,kernel_w,in_c,n] that operand `weight_operand` is,
+  // without padding. Compresses and records the weight as the options say. The kernel may be given
+  // as one tap of kernel_h * kernel_w * in_c channels where `a` is gathered so.
+  struct Convolution {
+    int64_t in_h = 1, in_w = 1, in_c = 1;
+    int64_t kernel_h = 1, kernel_w = 1;
+    int64_t stride_h = 1, stride_w = 1;
+    int64_t first = 0, columns = 1;
+    int64_t out_h() const { return (in_h - kernel_h) / stride_h + 1; }
+    int64_t out_w() const { return (in_w - kernel_w) / stride_w + 1; }
+  };
+  virtual absl::Status ConstantConvolution(Operand a, Operand d, const Convolution& convolution,
+                                           int weight_operand) = 0;
+  // d [rows,n] = a [rows,k] x b [k,n] with weights that are computed at run time.
   virtual absl::Status DynamicMatMul(Operand a, Operand b, Operand d, int64_t rows, int64_t k,
                                      int64_t n) = 0;
 };

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
@@ -85,6 +87,24 @@ absl::Status EmitMove(LowerContext& context, const Shape& shape, Operand a, cons
   if (dims.size() > 2 && longest->from >= 0) std::rotate(longest, longest + 1, dims.end() - 1);
   return Mover{context}.Move(dims, a.Plus(from.offset * kHalfBytes),
                              d.Plus(to.offset * kHalfBytes));
+}
+
+absl::Status EmitTranspose(LowerContext& context, Operand a, Operand d, int64_t rows,
+                           int64_t columns) {
+  if (rows == 1 || columns == 1) {
+    EmitCopy(context, a, d, rows * columns);
+    return absl::OkStatus();
+  }
+  if (rows > kMaxBlockExtent || columns > kMaxBlockExtent) {
+    return EmitMove(context, {columns, rows}, a, {0, {1, columns}}, d, {0, {rows, 1}});
+  }
+  RawCommand command =
+      MakeTranspose({.rows = static_cast<int>(rows), .columns = static_cast<int>(columns)});
+  command.a = a;
+  command.d = d;
+  context.Step();
+  context.Emit(std::move(command));
+  return absl::OkStatus();
 }
 
 absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n) {

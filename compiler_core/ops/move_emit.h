@@ -20,6 +20,11 @@ struct Walk {
 absl::Status EmitMove(LowerContext& context, const Shape& shape, Operand a, const Walk& from,
                       Operand d, const Walk& to);
 
+// d [columns,rows] = a [rows,columns] transposed: by the transpose unit where both sides fit it,
+// else by copies.
+absl::Status EmitTranspose(LowerContext& context, Operand a, Operand d, int64_t rows,
+                           int64_t columns);
+
 // d = the constant `value`, n times.
 absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n);
 

@@ -29,6 +29,7 @@ class Chooser {
   absl::StatusOr<LowerOptions> Choose() {
     const CompileOptions& options = request_.options;
     lower_.default_choice.compress = options.compress;
+    lower_.conv_choice.compress = options.conv2d_compress;
     lower_.in_place = options.memory_plan == CompileOptions::MemoryPlan::kInPlace;
     lower_.model_name = options.model_name;
     for (const std::string& name : options.exclude_compress_ops) {

@@ -50,6 +50,40 @@ bool OperandFits(int64_t a, int64_t b, int64_t c) { return a * b * c <= kMaxOper
 constexpr uint32_t kConvolutionBias = 0x00800000u;
 constexpr uint32_t kDepthwiseBias = 0x80000000u;
 
+uint32_t Word(int64_t low, int64_t high) {
+  return static_cast<uint32_t>(high) << 16 | static_cast<uint32_t>(low);
+}
+
+uint32_t Bytes(int64_t b0, int64_t b1, int64_t b2, int64_t b3) {
+  return Word(b1 << 8 | b0, b3 << 8 | b2);
+}
+
+// How the depthwise unit walks one axis in tiles of 32 inputs (ISA.md, 0x42).
+struct Tiling {
+  int64_t count = 1;     // tiles
+  int64_t last_in = 0;   // inputs of the last tile
+  int64_t last_out = 0;  // outputs of the last tile
+  int64_t full_out = 0;  // outputs of a whole tile
+  int64_t step_out = 0;  // outputs from one tile's start to the next
+  int64_t step_in = 0;   // inputs from one tile's start to the next
+};
+
+Tiling TilingOf(int64_t in, int64_t kernel, int64_t stride) {
+  constexpr int64_t kTile = 32;
+  const int64_t span = kTile - kernel + 1;
+  Tiling tiling;
+  tiling.step_out = span / stride;
+  tiling.full_out = (span + stride - 1) / stride;
+  tiling.step_in = tiling.step_out * stride;
+  tiling.last_in = in;
+  while (tiling.last_in > kTile) {
+    tiling.last_in -= tiling.step_in;
+    ++tiling.count;
+  }
+  tiling.last_out = (tiling.last_in - kernel) / stride + 1;
+  return tiling;
+}
+
 }  // namespace
 
 absl::StatusOr<ConvolutionForm> ParseConvolution(const RawCommand& command) {
@@ -160,6 +194,60 @@ absl::StatusOr<TransposeForm> ParseTranspose(const RawCommand& command) {
       CheckWord(command, 3,
                 BlockWord(static_cast<uint32_t>(form.columns), static_cast<uint32_t>(form.rows))));
   return form;
+}
+
+RawCommand MakeConvolution(const ConvolutionForm& form) {
+  RawCommand command;
+  command.opcode = 0x41;
+  command.words.assign(kConvolutionWords, 0);
+  std::vector<uint32_t>& w = command.words;
+  w[5] = Word(form.out_c, form.in_c);
+  w[6] = BlockWord(static_cast<uint32_t>(form.out_c), static_cast<uint32_t>(form.in_c));
+  w[7] = Word(form.in_w, form.in_h);
+  w[8] = 0x01001100u | static_cast<uint32_t>(form.kernel_h << 4 | form.kernel_w) |
+         (form.bias ? kConvolutionBias : 0);
+  w[9] = static_cast<uint32_t>(form.stride_h << 4 | form.stride_w) << 24 |
+         static_cast<uint32_t>(form.pad_left << 4 | form.pad_left);
+  w[10] = Word(form.out_w, form.out_h);
+  if (form.compressed) {
+    w[12] = Word(form.min, form.step);
+    w[13] = 0x80000000u | static_cast<uint32_t>(form.mask_bits);
+    command.mask = {BufferId(0), 0};
+  }
+  NPUC_CHECK(ParseConvolution(command).ok());
+  command.mask = {};
+  return command;
+}
+
+RawCommand MakeDepthwise(const DepthwiseForm& form) {
+  RawCommand command;
+  command.opcode = 0x42;
+  command.words.assign(kDepthwiseWords, 0);
+  std::vector<uint32_t>& w = command.words;
+  const Tiling x = TilingOf(form.in_w, form.kernel_w, form.stride_w);
+  const Tiling y = TilingOf(form.in_h, form.kernel_h, form.stride_h);
+  w[4] = Bytes(x.last_in, y.last_in, x.count, y.count);
+  w[5] = Bytes(x.last_out, y.last_out, x.full_out, y.full_out);
+  w[6] = Bytes(x.step_out, y.step_out, x.step_in, y.step_in);
+  w[7] = Word(form.in_w, form.in_h);
+  w[8] = Word(form.channels, 1) | (form.bias ? kDepthwiseBias : 0);
+  w[9] = Word(form.out_w, form.out_h);
+  w[10] = Word(form.kernel_h << 12 | form.kernel_w << 8 | form.stride_h << 4 | form.stride_w,
+               form.multiplier);
+  NPUC_CHECK(ParseDepthwise(command).ok());
+  return command;
+}
+
+RawCommand MakeTranspose(const TransposeForm& form) {
+  RawCommand command;
+  command.opcode = 0x43;
+  command.words.assign(kTransposeWords, 0);
+  command.words[2] = 1;
+  command.words[3] =
+      BlockWord(static_cast<uint32_t>(form.columns), static_cast<uint32_t>(form.rows));
+  command.words[4] = Word(form.columns, form.rows);
+  NPUC_CHECK(ParseTranspose(command).ok());
+  return command;
 }
 
 }  // namespace npuc

@@ -49,6 +49,16 @@ struct TransposeForm {
 };
 absl::StatusOr<TransposeForm> ParseTranspose(const RawCommand& command);
 
+// The inverse: the opcode and payload words of a form, without operands. Parsing what comes out
+// gives the form back (CHECKed, so the form must be one that the parser accepts; `compressed` says
+// that the command will have a mask).
+RawCommand MakeConvolution(const ConvolutionForm& form);
+RawCommand MakeDepthwise(const DepthwiseForm& form);
+RawCommand MakeTranspose(const TransposeForm& form);
+
+// Longest row or column of a matrix in blocks of 32, whose count is a byte.
+inline constexpr int64_t kMaxBlockExtent = 32 * 255;
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_IR_CMD_RAW_FORMS_H_

@@ -1,4 +1,5 @@
 #include "compiler_core/ops/pool.h"
+#include "compiler_core/ops/window_lower.h"
 
 namespace npuc {
 namespace {
@@ -19,6 +20,9 @@ struct AvgPool {
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     return PoolWork(view, outputs);
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerPool(view, context, PoolKind::kAverage);
   }
 };
 

@@ -2,9 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
+#include "compiler_core/ops/vector_emit.h"
 #include "compiler_core/ops/window.h"
+#include "compiler_core/ops/window_lower.h"
 
 namespace npuc {
 namespace {
@@ -35,6 +38,81 @@ void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& 
       }
     }
   }
+}
+
+constexpr int64_t kHalfBytes = 2;
+// Limits of the two convolution units' fields; the operator lists state the same numbers.
+constexpr int64_t kMaxSide = 15;
+constexpr int64_t kMaxPlaneSide = 11;
+constexpr int64_t kMaxPlaneTaps = 49;
+constexpr int64_t kMaxPlaneStride = 4;
+
+// One channel, few taps: the plane unit reads it as it lies, and gives one plane a result channel.
+bool FitsPlaneUnit(const WindowGeometry& window) {
+  return window.dilation == std::array<int64_t, 2>{1, 1} && window.kernel[0] <= kMaxPlaneSide &&
+         window.kernel[1] <= kMaxPlaneSide &&
+         window.kernel[0] * window.kernel[1] <= kMaxPlaneTaps &&
+         window.stride[0] <= kMaxPlaneStride && window.stride[1] <= kMaxPlaneStride;
+}
+
+bool FitsConvolutionUnit(const WindowGeometry& window) {
+  return window.dilation == std::array<int64_t, 2>{1, 1} && window.kernel[0] <= kMaxSide &&
+         window.kernel[1] <= kMaxSide && window.stride[0] <= kMaxSide &&
+         window.stride[1] <= kMaxSide;
+}
+
+LowerContext::Convolution ConvolutionOf(const WindowGeometry& window, int64_t channels) {
+  LowerContext::Convolution convolution;
+  convolution.in_h = window.input[0];
+  convolution.in_w = window.input[1];
+  convolution.in_c = channels;
+  convolution.kernel_h = window.kernel[0];
+  convolution.kernel_w = window.kernel[1];
+  convolution.stride_h = window.stride[0];
+  convolution.stride_w = window.stride[1];
+  return convolution;
+}
+
+// The image holds one channel; weight [kh,kw,1,o].
+absl::Status LowerOneChannel(LowerContext& context, Operand image, Operand d,
+                             const WindowGeometry& window, const Tensor& weight) {
+  const int64_t channels = weight.shape()[3];
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  std::vector<float> records(channels * taps);
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    for (int64_t c = 0; c < channels; ++c) {
+      records[c * taps + tap] = static_cast<float>(weight.at(tap * channels + c));
+    }
+  }
+  const int64_t pixels = window.output[0] * window.output[1];
+  const Operand planes = context.Temp(channels * pixels);
+  RETURN_IF_ERROR(EmitDepthwise(context, image, planes, window, 1, channels, records));
+  return EmitTranspose(context, planes, d, channels, pixels);
+}
+
+// Any window, any groups: gather each result's inputs, then a convolution with one tap.
+absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
+                           const WindowGeometry& window, int64_t channels, const Shape& weight) {
+  const int64_t groups = channels / weight[2];
+  const int64_t group_columns = weight[3] / groups;
+  const int64_t pixels = window.output[0] * window.output[1];
+  for (int64_t group = 0; group < groups; ++group) {
+    ASSIGN_OR_RETURN(const Operand gathered,
+                     GatherTaps(context, image, channels, group * weight[2], weight[2], window,
+                                /*tap_major=*/false));
+    LowerContext::Convolution convolution;
+    convolution.in_h = window.output[0];
+    convolution.in_w = window.output[1];
+    convolution.in_c = weight[0] * weight[1] * weight[2];
+    convolution.first = group * group_columns;
+    convolution.columns = group_columns;
+    const Operand target = groups == 1 ? d : context.Temp(pixels * group_columns);
+    RETURN_IF_ERROR(context.ConstantConvolution(gathered, target, convolution, 1));
+    if (groups == 1) continue;
+    EmitCopyRows(context, target, group_columns, d.Plus(convolution.first * kHalfBytes), weight[3],
+                 pixels, group_columns);
+  }
+  return absl::OkStatus();
 }
 
 // Attributes strides, pads, dilations. Channels are convolved in c / weight_c groups.
@@ -84,6 +162,34 @@ struct Conv2D {
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     const Shape& weight = view.inputs[1].shape;
     return ElementCount({outputs[0].element_count(), weight[0], weight[1], weight[2]});
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    const Shape& shape = view.inputs[0].shape;
+    const Shape& weight = view.inputs[1].shape;
+    if (view.constants[1] == nullptr) {
+      return absl::UnimplementedError("the convolution's weight is computed at run time");
+    }
+    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(view.node, shape, weight));
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    const Operand d = context.Output(0);
+    for (int64_t n = 0; n < shape[0]; ++n) {
+      WindowGeometry padded = window;
+      ASSIGN_OR_RETURN(const Operand image,
+                       PadImage(context, a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes),
+                                shape[3], 0.0f, padded));
+      const Operand result =
+          d.Plus(n * window.output[0] * window.output[1] * weight[3] * kHalfBytes);
+      if (shape[3] == 1 && FitsPlaneUnit(padded)) {
+        RETURN_IF_ERROR(LowerOneChannel(context, image, result, padded, *view.constants[1]));
+      } else if (shape[3] > 1 && shape[3] == weight[2] && FitsConvolutionUnit(padded)) {
+        LowerContext::Convolution convolution = ConvolutionOf(padded, shape[3]);
+        convolution.columns = weight[3];
+        RETURN_IF_ERROR(context.ConstantConvolution(image, result, convolution, 1));
+      } else {
+        RETURN_IF_ERROR(LowerGathered(context, image, result, padded, shape[3], weight));
+      }
+    }
+    return absl::OkStatus();
   }
 };
 

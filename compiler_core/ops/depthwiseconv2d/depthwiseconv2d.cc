@@ -2,9 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
+#include "compiler_core/ops/vector_emit.h"
 #include "compiler_core/ops/window.h"
+#include "compiler_core/ops/window_lower.h"
 
 namespace npuc {
 namespace {
@@ -29,6 +32,78 @@ void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& 
       }
     }
   }
+}
+
+constexpr int64_t kHalfBytes = 2;
+// Limits of the plane unit's fields; the operator lists state the same numbers.
+constexpr int64_t kMaxSide = 11;
+constexpr int64_t kMaxTaps = 49;
+constexpr int64_t kMaxStride = 4;
+
+bool FitsPlaneUnit(const WindowGeometry& window) {
+  return window.dilation == std::array<int64_t, 2>{1, 1} && window.kernel[0] <= kMaxSide &&
+         window.kernel[1] <= kMaxSide && window.kernel[0] * window.kernel[1] <= kMaxTaps &&
+         window.stride[0] <= kMaxStride && window.stride[1] <= kMaxStride;
+}
+
+// Result channel c * multiplier + m: the plane of channel c under kernel m. image [h,w,c].
+absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
+                         const WindowGeometry& window, const Tensor& weight) {
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  const int64_t channels = weight.shape()[2];
+  const int64_t multiplier = weight.shape()[3];
+  const int64_t pixels = window.output[0] * window.output[1];
+  const int64_t image_pixels = window.input[0] * window.input[1];
+  Operand planes = image;
+  if (channels > 1) {
+    planes = context.Temp(channels * image_pixels);
+    RETURN_IF_ERROR(EmitTranspose(context, image, planes, image_pixels, channels));
+  }
+  for (int64_t m = 0; m < multiplier; ++m) {
+    std::vector<float> records(channels * taps);
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      for (int64_t c = 0; c < channels; ++c) {
+        records[c * taps + tap] =
+            static_cast<float>(weight.at((tap * channels + c) * multiplier + m));
+      }
+    }
+    const Operand results = context.Temp(channels * pixels);
+    RETURN_IF_ERROR(EmitDepthwise(context, planes, results, window, channels, 1, records));
+    if (multiplier == 1) return EmitTranspose(context, results, d, channels, pixels);
+    RETURN_IF_ERROR(EmitMove(context, {pixels, channels}, results, {0, {1, pixels}}, d,
+                             {m, {channels * multiplier, multiplier}}));
+  }
+  return absl::OkStatus();
+}
+
+// Any window: one gathered copy of the image for each tap, times that tap's weights, added up.
+absl::Status LowerTapByTap(LowerContext& context, Operand image, Operand d,
+                           const WindowGeometry& window, const Tensor& weight) {
+  const int64_t channels = weight.shape()[2];
+  const int64_t multiplier = weight.shape()[3];
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  const int64_t pixels = window.output[0] * window.output[1];
+  ASSIGN_OR_RETURN(const Operand gathered,
+                   GatherTaps(context, image, channels, 0, channels, window, /*tap_major=*/true));
+  for (int64_t m = 0; m < multiplier; ++m) {
+    const Operand products = context.Temp(taps * pixels * channels);
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      std::vector<float> row(channels);
+      for (int64_t c = 0; c < channels; ++c) {
+        row[c] = static_cast<float>(weight.at((tap * channels + c) * multiplier + m));
+      }
+      ASSIGN_OR_RETURN(const Operand factors, context.Constant(row));
+      const int64_t at = tap * pixels * channels * kHalfBytes;
+      EmitVector(context, Arithmetic::kMul, gathered.Plus(at), factors, products.Plus(at), pixels,
+                 channels);
+    }
+    const Operand sums = multiplier == 1 ? d : context.Temp(pixels * channels);
+    EmitSumOverMiddle(context, products, sums, 1, taps, pixels * channels, 1.0f);
+    if (multiplier == 1) continue;
+    RETURN_IF_ERROR(EmitMove(context, {pixels, channels}, sums, {0, {channels, 1}}, d,
+                             {m, {channels * multiplier, multiplier}}));
+  }
+  return absl::OkStatus();
 }
 
 // x [n,h,w,c], weight [kh,kw,c,m] -> [n,oh,ow,c*m]. Attributes strides, pads, dilations.
@@ -77,6 +152,29 @@ struct DepthwiseConv2D {
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     const Shape& weight = view.inputs[1].shape;
     return ElementCount({outputs[0].element_count(), weight[0], weight[1]});
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    const Shape& shape = view.inputs[0].shape;
+    if (view.constants[1] == nullptr) {
+      return absl::UnimplementedError("the convolution's weight is computed at run time");
+    }
+    const Tensor& weight = *view.constants[1];
+    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(view.node, shape, weight.shape()));
+    const int64_t out_channels = weight.shape()[2] * weight.shape()[3];
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    const Operand d = context.Output(0);
+    for (int64_t n = 0; n < shape[0]; ++n) {
+      WindowGeometry padded = window;
+      ASSIGN_OR_RETURN(const Operand image,
+                       PadImage(context, a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes),
+                                shape[3], 0.0f, padded));
+      const Operand result =
+          d.Plus(n * window.output[0] * window.output[1] * out_channels * kHalfBytes);
+      RETURN_IF_ERROR(FitsPlaneUnit(padded)
+                          ? LowerPlanes(context, image, result, padded, weight)
+                          : LowerTapByTap(context, image, result, padded, weight));
+    }
+    return absl::OkStatus();
   }
 };
 

@@ -1,4 +1,5 @@
 #include "compiler_core/ops/pool.h"
+#include "compiler_core/ops/window_lower.h"
 
 namespace npuc {
 namespace {
@@ -22,6 +23,9 @@ struct MaxPool {
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     return PoolWork(view, outputs);
+  }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerPool(view, context, PoolKind::kMax);
   }
 };
 

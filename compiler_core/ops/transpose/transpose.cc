@@ -76,6 +76,18 @@ struct Transpose {
     ASSIGN_OR_RETURN(const Operand a, context.Input(0));
     const Shape& shape = view.inputs[0].shape;
     ASSIGN_OR_RETURN(const std::vector<int64_t> perm, PermAttr(view.node, shape.size()));
+    if (IsMatrixTranspose(shape, perm)) {
+      // The dimensions that come first in the result are the matrix's columns.
+      int64_t columns = 1;
+      int64_t last = -1;
+      for (const int64_t axis : perm) {
+        if (shape[axis] == 1) continue;
+        if (axis < last) break;
+        last = axis;
+        columns *= shape[axis];
+      }
+      return EmitTranspose(context, a, context.Output(0), ElementCount(shape) / columns, columns);
+    }
     const Shape strides = RowMajorStrides(shape);
     Shape result;
     Walk from;

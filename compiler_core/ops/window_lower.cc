@@ -1,0 +1,193 @@
+#include "compiler_core/ops/window_lower.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
+#include "compiler_core/ops/move_emit.h"
+#include "compiler_core/ops/shape_util.h"
+#include "compiler_core/ops/vector_emit.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kHalfBytes = 2;
+// The lowest finite fp16: what padding counts as in a maximum.
+constexpr float kLowestHalf = -65504.0f;
+
+bool HasPadding(const WindowGeometry& window) {
+  return window.pad_before[0] + window.pad_before[1] + window.pad_after[0] + window.pad_after[1] >
+         0;
+}
+
+// Windows that lie side by side without padding, small enough for the pooling unit.
+bool FitsPoolUnit(const VectorLimits& limits, const WindowGeometry& window, int64_t channels) {
+  return !HasPadding(window) && window.kernel == window.stride &&
+         window.kernel[0] <= limits.max_window && window.kernel[1] <= limits.max_window &&
+         window.output[0] * window.kernel[0] <= limits.max_outer &&
+         window.output[1] * window.kernel[1] <= limits.max_middle &&
+         window.input[1] * channels <= limits.max_stride;
+}
+
+void EmitPoolUnit(LowerContext& context, Operand image, Operand d, int64_t channels,
+                  const WindowGeometry& window) {
+  context.Step();
+  const int64_t lanes = context.limits().max_inner;
+  for (int64_t first = 0; first < channels; first += lanes) {
+    VectorCommand pool;
+    pool.kind = VectorCommand::Kind::kPool;
+    pool.window_h = static_cast<uint8_t>(window.kernel[0]);
+    pool.window_w = static_cast<uint8_t>(window.kernel[1]);
+    pool.a = image.Plus(first * kHalfBytes);
+    pool.d = d.Plus(first * kHalfBytes);
+    pool.extents = {static_cast<uint16_t>(window.output[0] * window.kernel[0]),
+                    static_cast<uint16_t>(window.output[1] * window.kernel[1]),
+                    static_cast<uint16_t>(std::min(lanes, channels - first))};
+    pool.a_middle_stride = pool.d_middle_stride = static_cast<uint16_t>(channels);
+    pool.a_outer_stride = static_cast<uint16_t>(window.input[1] * channels);
+    pool.d_outer_stride = static_cast<uint16_t>(window.output[1] * channels);
+    context.Emit(pool);
+  }
+}
+
+// Sums of padded windows, each divided by how many of its taps lie on the operand.
+absl::Status DivideByCounts(LowerContext& context, Operand sums, Operand d, int64_t channels,
+                            const WindowGeometry& window) {
+  std::vector<float> factors;
+  for (int64_t y = 0; y < window.output[0]; ++y) {
+    const WindowGeometry::Taps h = window.TapsInside(0, y);
+    for (int64_t x = 0; x < window.output[1]; ++x) {
+      const WindowGeometry::Taps w = window.TapsInside(1, x);
+      const float count = static_cast<float>((h.last - h.first) * (w.last - w.first));
+      factors.insert(factors.end(), static_cast<size_t>(channels), 1.0f / count);
+    }
+  }
+  ASSIGN_OR_RETURN(const Operand constants, context.Constant(factors));
+  EmitTensor(context, Arithmetic::kMul, sums, constants, d, static_cast<int64_t>(factors.size()));
+  return absl::OkStatus();
+}
+
+absl::Status LowerAverage(LowerContext& context, Operand image, Operand d, int64_t channels,
+                          const WindowGeometry& window) {
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  const int64_t pixels = window.output[0] * window.output[1];
+  const float scale = 1.0f / static_cast<float>(taps);
+  if (!HasPadding(window) && window.kernel == window.input) {
+    EmitSumOverMiddle(context, image, d, 1, taps, channels, scale);
+    return absl::OkStatus();
+  }
+  WindowGeometry padded = window;
+  ASSIGN_OR_RETURN(const Operand source, PadImage(context, image, channels, 0.0f, padded));
+  ASSIGN_OR_RETURN(const Operand gathered,
+                   GatherTaps(context, source, channels, 0, channels, padded, true));
+  if (!HasPadding(window)) {
+    EmitSumOverMiddle(context, gathered, d, 1, taps, pixels * channels, scale);
+    return absl::OkStatus();
+  }
+  const Operand sums = context.Temp(pixels * channels);
+  EmitSumOverMiddle(context, gathered, sums, 1, taps, pixels * channels, 1.0f);
+  return DivideByCounts(context, sums, d, channels, window);
+}
+
+absl::Status LowerMaximum(LowerContext& context, Operand image, Operand d, int64_t channels,
+                          const WindowGeometry& window) {
+  if (FitsPoolUnit(context.limits(), window, channels)) {
+    EmitPoolUnit(context, image, d, channels, window);
+    return absl::OkStatus();
+  }
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  if (!HasPadding(window) && window.kernel == window.input) {
+    return EmitMaxOverMiddle(context, image, d, 1, taps, channels);
+  }
+  WindowGeometry padded = window;
+  ASSIGN_OR_RETURN(const Operand source, PadImage(context, image, channels, kLowestHalf, padded));
+  ASSIGN_OR_RETURN(const Operand gathered,
+                   GatherTaps(context, source, channels, 0, channels, padded, true));
+  return EmitMaxOverMiddle(context, gathered, d, 1, taps,
+                           window.output[0] * window.output[1] * channels);
+}
+
+}  // namespace
+
+absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t channels, float fill,
+                                 WindowGeometry& window) {
+  if (!HasPadding(window)) return image;
+  const Shape shape = {window.input[0], window.input[1], channels};
+  Shape wide = shape;
+  for (int axis = 0; axis < 2; ++axis) {
+    wide[axis] += window.pad_before[axis] + window.pad_after[axis];
+  }
+  const Operand padded = context.Temp(ElementCount(wide));
+  RETURN_IF_ERROR(EmitFill(context, fill, padded, ElementCount(wide)));
+  const Shape strides = RowMajorStrides(wide);
+  const int64_t offset = window.pad_before[0] * strides[0] + window.pad_before[1] * strides[1];
+  RETURN_IF_ERROR(
+      EmitMove(context, shape, image, {0, RowMajorStrides(shape)}, padded, {offset, strides}));
+  window.input = {wide[0], wide[1]};
+  window.pad_before = window.pad_after = {0, 0};
+  return padded;
+}
+
+absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t image_channels,
+                                   int64_t first, int64_t channels, const WindowGeometry& window,
+                                   bool tap_major) {
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  const int64_t pixels = window.output[0] * window.output[1];
+  const Operand gathered = context.Temp(taps * pixels * channels);
+  const Shape shape = {window.output[0], window.output[1], channels};
+  const int64_t row = window.input[1] * image_channels;
+  const Shape from = {window.stride[0] * row, window.stride[1] * image_channels, 1};
+  const int64_t pixel_step = tap_major ? channels : taps * channels;
+  const Shape to = {window.output[1] * pixel_step, pixel_step, 1};
+  for (int64_t tap = 0; tap < taps; ++tap) {
+    const int64_t y = tap / window.kernel[1] * window.dilation[0];
+    const int64_t x = tap % window.kernel[1] * window.dilation[1];
+    const int64_t to_offset = tap * channels * (tap_major ? pixels : 1);
+    RETURN_IF_ERROR(EmitMove(context, shape, image, {y * row + x * image_channels + first, from},
+                             gathered, {to_offset, to}));
+  }
+  return gathered;
+}
+
+absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
+                           const WindowGeometry& window, int64_t channels, int64_t multiplier,
+                           absl::Span<const float> records) {
+  DepthwiseForm form;
+  form.in_h = static_cast<int>(window.input[0]);
+  form.in_w = static_cast<int>(window.input[1]);
+  form.out_h = static_cast<int>(window.output[0]);
+  form.out_w = static_cast<int>(window.output[1]);
+  form.channels = static_cast<int>(channels);
+  form.multiplier = static_cast<int>(multiplier);
+  form.kernel_h = static_cast<int>(window.kernel[0]);
+  form.kernel_w = static_cast<int>(window.kernel[1]);
+  form.stride_h = static_cast<int>(window.stride[0]);
+  form.stride_w = static_cast<int>(window.stride[1]);
+  RawCommand command = MakeDepthwise(form);
+  command.a = planes;
+  ASSIGN_OR_RETURN(command.weights, context.Constant(records));
+  command.d = d;
+  context.Step();
+  context.Emit(std::move(command));
+  return absl::OkStatus();
+}
+
+absl::Status LowerPool(const OpView& view, LowerContext& context, PoolKind kind) {
+  const Shape& shape = view.inputs[0].shape;
+  ASSIGN_OR_RETURN(const WindowGeometry window, MakePoolWindow(view.node, shape));
+  ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+  const Operand d = context.Output(0);
+  const int64_t channels = shape[3];
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    const Operand image = a.Plus(n * shape[1] * shape[2] * channels * kHalfBytes);
+    const Operand result = d.Plus(n * window.output[0] * window.output[1] * channels * kHalfBytes);
+    RETURN_IF_ERROR(kind == PoolKind::kMax
+                        ? LowerMaximum(context, image, result, channels, window)
+                        : LowerAverage(context, image, result, channels, window));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace npuc

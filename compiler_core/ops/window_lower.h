@@ -1,0 +1,43 @@
+#ifndef NPUC_COMPILER_CORE_OPS_WINDOW_LOWER_H_
+#define NPUC_COMPILER_CORE_OPS_WINDOW_LOWER_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ops/lower_context.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/ops/window.h"
+
+namespace npuc {
+
+// Commands for convolution and pooling windows over one NHWC image: [h,w,c] of fp16. Only encodings
+// that published headers show are used: padding is done beforehand, dilation and large kernels by
+// gathering.
+
+// The image with window.pad_* zeros (or `fill`) around it; `window` becomes that of the new image.
+// The image itself where there is no padding.
+absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t channels, float fill,
+                                 WindowGeometry& window);
+
+// Channels [first, first + channels) of the taps of every window, without padding:
+// tap_major: [taps,out_h,out_w,channels]; else [out_h,out_w,taps,channels].
+absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t image_channels,
+                                   int64_t first, int64_t channels, const WindowGeometry& window,
+                                   bool tap_major);
+
+// d [channels * multiplier,out_h,out_w] = planes [channels,h,w], each under its own kernel;
+// records: for each result plane its taps. One of channels and multiplier is 1; no padding, no
+// dilation.
+absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
+                           const WindowGeometry& window, int64_t channels, int64_t multiplier,
+                           absl::Span<const float> records);
+
+enum class PoolKind { kMax, kAverage };
+absl::Status LowerPool(const OpView& view, LowerContext& context, PoolKind kind);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_OPS_WINDOW_LOWER_H_
