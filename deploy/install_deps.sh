@@ -21,7 +21,9 @@ build_packages=(
   protobuf-compiler
   libgrpc++-dev                # the service
   protobuf-compiler-grpc
-  golang-github-gogo-googleapis-dev  # google/rpc/*.proto: error details on the wire
+  libcpp-httplib-dev           # the HTTP port; its headers need Brotli's and zlib's
+  libbrotli-dev
+  zlib1g-dev
   librocksdb-dev               # job store and artifact cache
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks

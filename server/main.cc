@@ -137,11 +137,13 @@ absl::Status WritePortFile(const std::string& path, const std::string& text) {
 // The daemon's parts, in the order in which each needs those before it.
 class Daemon {
  public:
-  explicit Daemon(const Flags& flags, const Logger* log) : flags_(flags), log_(log) {}
+  // Workers and stores are given absolute paths, which a relative --data-dir would not make.
+  Daemon(const Flags& flags, const Logger* log)
+      : flags_(flags), data_dir_(std::filesystem::absolute(flags.data_dir).string()), log_(log) {}
 
   // From nothing to serving.
   absl::Status Start() {
-    RETURN_IF_ERROR(LockDataDir(flags_.data_dir));
+    RETURN_IF_ERROR(LockDataDir(data_dir_));
     RETURN_IF_ERROR(OpenStores());
     RETURN_IF_ERROR(StartRpc());
     RETURN_IF_ERROR(Recover());
@@ -177,6 +179,7 @@ class Daemon {
   absl::Status Announce();
 
   const Flags& flags_;
+  const std::string data_dir_;
   const Logger* const log_;
   Lifecycle lifecycle_;
   std::mt19937_64 random_{std::random_device{}()};
@@ -200,7 +203,7 @@ class Daemon {
 };
 
 absl::Status Daemon::OpenStores() {
-  const std::string& dir = flags_.data_dir;
+  const std::string& dir = data_dir_;
   const std::string work_dir = dir + "/work";
   std::error_code error;
   std::filesystem::create_directories(work_dir, error);
