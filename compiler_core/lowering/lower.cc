@@ -8,6 +8,7 @@
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/lowering/weight_store.h"
 #include "compiler_core/ops/lower_context.h"
+#include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/vector_emit.h"
 
@@ -136,29 +137,14 @@ class Lowerer : public LowerContext {
 
   absl::Status DynamicMatMul(Operand a, Operand b, Operand d, int64_t rows, int64_t k,
                              int64_t n) override {
-    const int64_t block = core_.limits->matrix_block;
-    if ((k + block - 1) / block * block * block >= core_.limits->matrix_product_limit) {
-      return absl::UnimplementedError(
-          absl::StrCat("the second matrix is computed at run time and has ", k, " rows; at most ",
-                       core_.limits->matrix_product_limit / block - block, " fit the unit"));
-    }
-    for (int64_t first = 0; first < n; first += block) {
-      const int64_t width = std::min(block, n - first);
-      Operand weights = b;
-      if (width != n) {  // a column block, row by row: the order that the unit reads
-        weights = Temp(k * width);
-        EmitCopyRows(*this, b.Plus(first * kHalfBytes), n, weights, width, k, width);
-      }
-      Step();
-      for (int64_t row = 0; row < rows; ++row) {
-        FullyConnectedCommand command;
-        command.a = a.Plus(row * k * kHalfBytes);
-        command.codes = weights;
-        command.d = d.Plus((row * n + first) * kHalfBytes);
-        command.n = static_cast<uint16_t>(width);
-        command.k = static_cast<uint16_t>(k);
-        Emit(command);
-      }
+    // Published headers never give the fully connected unit weights from data_content. What they do
+    // with two run-time operands is multiply as vectors, then reduce; so [n,k] times each row.
+    const Operand columns = Temp(k * n);
+    RETURN_IF_ERROR(EmitTranspose(*this, b, columns, k, n));
+    for (int64_t row = 0; row < rows; ++row) {
+      const Operand products = Temp(k * n);
+      EmitVector(*this, Arithmetic::kMul, columns, a.Plus(row * k * kHalfBytes), products, n, k);
+      EmitSumOverMiddle(*this, products, d.Plus(row * n * kHalfBytes), n, k, 1, 1.0f);
     }
     return absl::OkStatus();
   }

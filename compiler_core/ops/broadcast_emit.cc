@@ -118,25 +118,25 @@ bool Commutes(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kAdd || arithmetic == Arithmetic::kMul;
 }
 
-}  // namespace
-
-absl::Status LowerBroadcast(const OpView& view, LowerContext& context, Arithmetic arithmetic) {
+// place(i): where the result goes if it may overwrite operand i; -1: if it may overwrite none.
+template <typename Place>
+absl::Status EmitBroadcast(const OpView& view, LowerContext& context, Arithmetic arithmetic,
+                           const Place& place) {
   std::vector<Group> groups = GroupDimensions(view.inputs[0].shape, view.inputs[1].shape);
   const int64_t total = Total(groups);
   const bool a_full = Product(groups, &Group::a_walks) == total;
   const bool b_full = Product(groups, &Group::b_walks) == total;
   if (const auto scalar = ScalarConstant(view, 1); scalar && a_full) {
     ASSIGN_OR_RETURN(const Operand a, context.Input(0));
-    EmitScalar(context, arithmetic, a, *scalar, context.OutputOver(0, 0), total);
+    EmitScalar(context, arithmetic, a, *scalar, place(0), total);
     return absl::OkStatus();
   }
   if (const auto scalar = ScalarConstant(view, 0); scalar && b_full) {
     ASSIGN_OR_RETURN(const Operand b, context.Input(1));
-    const Operand d = context.OutputOver(0, 1);
     if (Commutes(arithmetic)) {
-      EmitScalar(context, arithmetic, b, *scalar, d, total);
+      EmitScalar(context, arithmetic, b, *scalar, place(1), total);
     } else {
-      EmitScalarFirst(context, arithmetic, *scalar, b, d, total);
+      EmitScalarFirst(context, arithmetic, *scalar, b, place(1), total);
     }
     return absl::OkStatus();
   }
@@ -158,8 +158,20 @@ absl::Status LowerBroadcast(const OpView& view, LowerContext& context, Arithmeti
   } else if (!a_full) {
     a = Expand(context, groups, a);
   }
-  const Operand d = over >= 0 ? context.OutputOver(0, over) : context.Output(0);
-  return Broadcast{context, arithmetic}.Emit(groups, a, b, d);
+  return Broadcast{context, arithmetic}.Emit(groups, a, b, place(over));
+}
+
+}  // namespace
+
+absl::Status LowerBroadcast(const OpView& view, LowerContext& context, Arithmetic arithmetic) {
+  return EmitBroadcast(view, context, arithmetic, [&](int operand) {
+    return operand >= 0 ? context.OutputOver(0, operand) : context.Output(0);
+  });
+}
+
+absl::Status LowerBroadcastTo(const OpView& view, LowerContext& context, Arithmetic arithmetic,
+                              Operand d) {
+  return EmitBroadcast(view, context, arithmetic, [d](int operand) { return d; });
 }
 
 absl::Status LowerActivation(const OpView& view, LowerContext& context, Activation activation) {

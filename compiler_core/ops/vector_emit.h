@@ -51,6 +51,9 @@ void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t oute
 // d = a op b with numpy broadcasting, for the element-wise operators with two operands: picks
 // immediates, vectors and repeats by the operands' shapes.
 absl::Status LowerBroadcast(const OpView& view, LowerContext& context, Arithmetic arithmetic);
+// The same into d, which must not be an operand.
+absl::Status LowerBroadcastTo(const OpView& view, LowerContext& context, Arithmetic arithmetic,
+                              Operand d);
 // The one-operand forms.
 absl::Status LowerActivation(const OpView& view, LowerContext& context, Activation activation);
 absl::Status LowerScalar(const OpView& view, LowerContext& context, Arithmetic arithmetic,

@@ -115,6 +115,19 @@ absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
   return absl::OkStatus();
 }
 
+// Weights that are computed at run time: [kh,kw,c,o] lies as the matrix [kh*kw*c,o] does.
+absl::Status LowerDynamic(LowerContext& context, Operand image, Operand d,
+                          const WindowGeometry& window, int64_t channels, const Shape& weight) {
+  if (weight[2] != channels) {
+    return absl::UnimplementedError("grouped convolution by weights computed at run time");
+  }
+  ASSIGN_OR_RETURN(const Operand weights, context.Input(1));
+  ASSIGN_OR_RETURN(const Operand gathered,
+                   GatherTaps(context, image, channels, 0, channels, window, /*tap_major=*/false));
+  return context.DynamicMatMul(gathered, weights, d, window.output[0] * window.output[1],
+                               weight[0] * weight[1] * channels, weight[3]);
+}
+
 // Attributes strides, pads, dilations. Channels are convolved in c / weight_c groups.
 struct Conv2D {
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
@@ -166,9 +179,6 @@ struct Conv2D {
   static absl::Status Lower(const OpView& view, LowerContext& context) {
     const Shape& shape = view.inputs[0].shape;
     const Shape& weight = view.inputs[1].shape;
-    if (view.constants[1] == nullptr) {
-      return absl::UnimplementedError("the convolution's weight is computed at run time");
-    }
     ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(view.node, shape, weight));
     ASSIGN_OR_RETURN(const Operand a, context.Input(0));
     const Operand d = context.Output(0);
@@ -179,7 +189,9 @@ struct Conv2D {
                                 shape[3], 0.0f, padded));
       const Operand result =
           d.Plus(n * window.output[0] * window.output[1] * weight[3] * kHalfBytes);
-      if (shape[3] == 1 && FitsPlaneUnit(padded)) {
+      if (view.constants[1] == nullptr) {
+        RETURN_IF_ERROR(LowerDynamic(context, image, result, padded, shape[3], weight));
+      } else if (shape[3] == 1 && FitsPlaneUnit(padded)) {
         RETURN_IF_ERROR(LowerOneChannel(context, image, result, padded, *view.constants[1]));
       } else if (shape[3] > 1 && shape[3] == weight[2] && FitsConvolutionUnit(padded)) {
         LowerContext::Convolution convolution = ConvolutionOf(padded, shape[3]);

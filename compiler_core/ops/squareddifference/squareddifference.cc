@@ -1,6 +1,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/elementwise.h"
 #include "compiler_core/ops/numeric.h"
+#include "compiler_core/ops/shape_util.h"
 #include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
@@ -13,14 +14,11 @@ struct SquaredDifference : BinaryOp<SquaredDifference> {
     return WrapMul(d, d);
   }
   static absl::Status Lower(const OpView& view, LowerContext& context) {
-    if (view.inputs[0].shape != view.inputs[1].shape) {
-      return absl::UnimplementedError("the operands' shapes differ");
-    }
-    const int64_t n = view.inputs[0].element_count();
-    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
-    ASSIGN_OR_RETURN(const Operand b, context.Input(1));
+    ASSIGN_OR_RETURN(const Shape shape,
+                     BroadcastShapes(view.inputs[0].shape, view.inputs[1].shape));
+    const int64_t n = ElementCount(shape);
     const Operand difference = context.Temp(n);
-    EmitTensor(context, Arithmetic::kSub, a, b, difference, n);
+    RETURN_IF_ERROR(LowerBroadcastTo(view, context, Arithmetic::kSub, difference));
     EmitTensor(context, Arithmetic::kMul, difference, difference, context.Output(0), n);
     return absl::OkStatus();
   }
