@@ -169,7 +169,7 @@ TEST(Facts, PoolingTransposeAndMatMul) {
     return FactsOf(absl::StrCat("graph \"\" { %x = Placeholder() : f32", shape,
                                 " %y = Transpose(%x) {perm = ", perm, "} : f32", result,
                                 " return %y @\"y\" }"))
-        .at("transpose_2d");
+        .at("is_2d_transpose");
   };
   EXPECT_EQ(transpose("[2,3]", "[1, 0]", "[3,2]"), Fact(true));
   EXPECT_EQ(transpose("[2,3,4]", "[2, 0, 1]", "[4,2,3]"), Fact(true));
