@@ -221,7 +221,7 @@ absl::Status BlobStore::Impl::ScanBlobs() {
     ASSIGN_OR_RETURN(const auto shards, ListFolder(scope_path));
     for (const std::string& shard : shards) {
       if (shard.size() != 2) continue;
-      ASSIGN_OR_RETURN(const auto names, ListFolder(scope_path + "/" + shard));
+      ASSIGN_OR_RETURN(const auto names, ListFolder(absl::StrCat(scope_path, "/", shard)));
       for (const std::string& name : names) {
         if (name.size() != 64 + 1 + 32 || name[64] != '-') continue;
         BlobInfo info{name.substr(0, 64), name.substr(65), 0};

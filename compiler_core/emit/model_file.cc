@@ -113,7 +113,7 @@ class Cursor {
   bool ok_ = true;
 };
 
-absl::Status Invalid(std::string message) { return absl::InvalidArgumentError(message); }
+absl::Status Invalid(const std::string& message) { return absl::InvalidArgumentError(message); }
 
 absl::Status TakePorts(Cursor& cursor, std::vector<PortTensor>& ports) {
   const uint32_t count = cursor.Take<uint32_t>();
