@@ -34,6 +34,10 @@ class Lowerer : public LowerContext {
     limits_.max_outer = (1 << core.limits->outer_extent_bits) - 1;
     limits_.max_stride = (1 << core.limits->stride_bits) - 1;
     limits_.max_window = static_cast<int>(core.limits->pool_window_max);
+    limits_.max_conv_side = static_cast<int>(core.limits->conv_side_max);
+    limits_.max_plane_side = static_cast<int>(core.limits->plane_side_max);
+    limits_.max_plane_taps = static_cast<int>(core.limits->plane_taps_max);
+    limits_.max_plane_stride = static_cast<int>(core.limits->plane_stride_max);
     limits_.max_inner = static_cast<int>(core.limits->vector_lanes);
     limits_.max_format_inner = static_cast<int>(core.limits->format_lanes);
   }

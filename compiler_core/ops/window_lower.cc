@@ -151,6 +151,13 @@ absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t
   return gathered;
 }
 
+bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window) {
+  return window.dilation == std::array<int64_t, 2>{1, 1} &&
+         std::max(window.kernel[0], window.kernel[1]) <= limits.max_plane_side &&
+         window.kernel[0] * window.kernel[1] <= limits.max_plane_taps &&
+         std::max(window.stride[0], window.stride[1]) <= limits.max_plane_stride;
+}
+
 absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
                            absl::Span<const float> records) {

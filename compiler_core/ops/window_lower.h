@@ -35,6 +35,9 @@ absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
                            absl::Span<const float> records);
 
+// Whether EmitDepthwise can do these windows.
+bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window);
+
 enum class PoolKind { kMax, kAverage };
 absl::Status LowerPool(const OpView& view, LowerContext& context, PoolKind kind);
 

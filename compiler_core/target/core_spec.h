@@ -112,6 +112,10 @@ struct CoreLimits {
   int64_t vector_lanes;            // widest inner extent of a general computation command
   int64_t format_lanes;            // the same for fp16 -> fp32
   int64_t buffer_alignment_bytes;  // of buffers in data_content
+  int64_t conv_side_max;           // kernel and stride sides of a convolution command
+  int64_t plane_side_max;          // kernel sides of a depthwise or one-channel convolution
+  int64_t plane_taps_max;          // and their product
+  int64_t plane_stride_max;        // and its stride
 };
 
 struct CoreSpec {

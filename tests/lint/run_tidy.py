@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""Runs clang-tidy on the .cc files of the tree, in parallel; a clean result is cached. Tests and fuzz
-targets are left out: both compilers check them, and they would double the time.
+"""Runs clang-tidy on the .cc files of the tree, in parallel; a clean result is cached.
+
+Tests and fuzz targets are left out: both compilers check them, and they would double the time.
 
 The cache's key is a digest of all that the result depends on: clang-tidy's version, .clang-tidy,
 the compile command, the file, every project or generated header it reaches, and the installed

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,24 +42,10 @@ void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& 
 }
 
 constexpr int64_t kHalfBytes = 2;
-// Limits of the two convolution units' fields; the operator lists state the same numbers.
-constexpr int64_t kMaxSide = 15;
-constexpr int64_t kMaxPlaneSide = 11;
-constexpr int64_t kMaxPlaneTaps = 49;
-constexpr int64_t kMaxPlaneStride = 4;
-
-// One channel, few taps: the plane unit reads it as it lies, and gives one plane a result channel.
-bool FitsPlaneUnit(const WindowGeometry& window) {
-  return window.dilation == std::array<int64_t, 2>{1, 1} && window.kernel[0] <= kMaxPlaneSide &&
-         window.kernel[1] <= kMaxPlaneSide &&
-         window.kernel[0] * window.kernel[1] <= kMaxPlaneTaps &&
-         window.stride[0] <= kMaxPlaneStride && window.stride[1] <= kMaxPlaneStride;
-}
-
-bool FitsConvolutionUnit(const WindowGeometry& window) {
-  return window.dilation == std::array<int64_t, 2>{1, 1} && window.kernel[0] <= kMaxSide &&
-         window.kernel[1] <= kMaxSide && window.stride[0] <= kMaxSide &&
-         window.stride[1] <= kMaxSide;
+bool FitsConvolutionUnit(const VectorLimits& limits, const WindowGeometry& window) {
+  return window.dilation == std::array<int64_t, 2>{1, 1} &&
+         std::max({window.kernel[0], window.kernel[1], window.stride[0], window.stride[1]}) <=
+             limits.max_conv_side;
 }
 
 LowerContext::Convolution ConvolutionOf(const WindowGeometry& window, int64_t channels) {
@@ -191,9 +178,10 @@ struct Conv2D {
           d.Plus(n * window.output[0] * window.output[1] * weight[3] * kHalfBytes);
       if (view.constants[1] == nullptr) {
         RETURN_IF_ERROR(LowerDynamic(context, image, result, padded, shape[3], weight));
-      } else if (shape[3] == 1 && FitsPlaneUnit(padded)) {
+      } else if (shape[3] == 1 && FitsPlaneUnit(context.limits(), padded)) {
         RETURN_IF_ERROR(LowerOneChannel(context, image, result, padded, *view.constants[1]));
-      } else if (shape[3] > 1 && shape[3] == weight[2] && FitsConvolutionUnit(padded)) {
+      } else if (shape[3] > 1 && shape[3] == weight[2] &&
+                 FitsConvolutionUnit(context.limits(), padded)) {
         LowerContext::Convolution convolution = ConvolutionOf(padded, shape[3]);
         convolution.columns = weight[3];
         RETURN_IF_ERROR(context.ConstantConvolution(image, result, convolution, 1));

@@ -35,17 +35,6 @@ void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& 
 }
 
 constexpr int64_t kHalfBytes = 2;
-// Limits of the plane unit's fields; the operator lists state the same numbers.
-constexpr int64_t kMaxSide = 11;
-constexpr int64_t kMaxTaps = 49;
-constexpr int64_t kMaxStride = 4;
-
-bool FitsPlaneUnit(const WindowGeometry& window) {
-  return window.dilation == std::array<int64_t, 2>{1, 1} && window.kernel[0] <= kMaxSide &&
-         window.kernel[1] <= kMaxSide && window.kernel[0] * window.kernel[1] <= kMaxTaps &&
-         window.stride[0] <= kMaxStride && window.stride[1] <= kMaxStride;
-}
-
 // Result channel c * multiplier + m: the plane of channel c under kernel m. image [h,w,c].
 absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
                          const WindowGeometry& window, const Tensor& weight) {
@@ -170,7 +159,7 @@ struct DepthwiseConv2D {
                                 shape[3], 0.0f, padded));
       const Operand result =
           d.Plus(n * window.output[0] * window.output[1] * out_channels * kHalfBytes);
-      RETURN_IF_ERROR(FitsPlaneUnit(padded)
+      RETURN_IF_ERROR(FitsPlaneUnit(context.limits(), padded)
                           ? LowerPlanes(context, image, result, padded, weight)
                           : LowerTapByTap(context, image, result, padded, weight));
     }
