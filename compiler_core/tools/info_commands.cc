@@ -47,6 +47,7 @@ Json OperatorJson(const OpSupport& op) {
     rules.push_back({{"id", std::string(rule.id)},
                      {"rule", Describe(rule)},
                      {"advisory", rule.advisory},
+                     {"rewrite", std::string(rule.rewrite)},
                      {"source", std::string(rule.source)}});
   }
   return {{"op", std::string(op.op)},
@@ -60,6 +61,9 @@ std::string OperatorText(const OpSupport& op) {
   std::string out = absl::StrCat("  ", std::string(op.op), "\n");
   for (const SupportRule& rule : op.rules) {
     absl::StrAppend(&out, "      ", rule.advisory ? "better: " : "", Describe(rule), "\n");
+    if (!rule.rewrite.empty()) {
+      absl::StrAppend(&out, "        else rewritten: ", std::string(rule.rewrite), "\n");
+    }
   }
   if (!op.note.empty()) absl::StrAppend(&out, "      note: ", std::string(op.note), "\n");
   return out;

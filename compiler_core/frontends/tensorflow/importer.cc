@@ -199,6 +199,8 @@ void Importer::ResolveOutputs() {
       continue;
     }
     const std::vector<absl::string_view> names(options_.outputs.begin(), options_.outputs.end());
+    // An output that was refused above is reported already.
+    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string nearest = NearestMatch(name, names);
     AddError(DiagnosticKind::kOutputNotInModel, -1,
              absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is not in OUTPUT_OPS"),

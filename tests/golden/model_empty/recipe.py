@@ -1,0 +1,5 @@
+"""A model file of no bytes."""
+
+
+def files():
+    return {"model.pb": b""}

@@ -1,0 +1,7 @@
+"""A declared shape that the model contradicts."""
+
+import recipes
+
+
+def files():
+    return {"model.pb": recipes.dense().serialize()}

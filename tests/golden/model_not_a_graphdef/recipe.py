@@ -1,0 +1,5 @@
+"""JSON where a GraphDef is expected."""
+
+
+def files():
+    return {"model.pb": b'{"nodes": []}'}

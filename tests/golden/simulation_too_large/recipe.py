@@ -1,0 +1,7 @@
+"""More data than the simulator holds."""
+
+import recipes
+
+
+def files():
+    return {"model.h": recipes.header(data_bytes=1 << 29)}
