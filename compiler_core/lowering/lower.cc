@@ -94,8 +94,8 @@ class Lowerer : public LowerContext {
   }
 
   void Step() override { waits_ = true; }
-  void Emit(VectorCommand command) override { Push(std::move(command)); }
-  void Emit(FullyConnectedCommand command) override { Push(std::move(command)); }
+  void Emit(VectorCommand command) override { Push(command); }
+  void Emit(FullyConnectedCommand command) override { Push(command); }
   void Emit(RawCommand command) override { Push(std::move(command)); }
 
   absl::Status ConstantMatMul(Operand a, Operand d, int64_t rows, int weight_operand,

@@ -16,7 +16,8 @@ struct MaxPool {
       auto best = load(0);
       for (int64_t i = 1; i < count; ++i) {
         const auto value = load(i);
-        if (value > best || value != value) best = value;
+        const bool is_nan = !(value <= best) && !(value > best);
+        if (value > best || is_nan) best = value;
       }
       return best;
     });
