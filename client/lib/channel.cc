@@ -15,6 +15,7 @@ namespace npuc::client {
 namespace {
 
 constexpr int kMaxReceiveBytes = 64 << 20;
+constexpr int kConnectTimeoutMs = 10000;
 constexpr size_t kMaxTokenBytes = 4096;
 constexpr size_t kMaxCaBytes = 4 << 20;
 
@@ -104,7 +105,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(const ClientOptions& 
   arguments.SetServiceConfigJSON(kServiceConfig);
   arguments.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+  // By its name a pause, in truth also how long one attempt to connect may take.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // Connections are this client's own, so that one Client's trouble is not another's.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -20,13 +20,13 @@
 namespace npuc::client {
 
 struct ClientOptions {
-  std::string server;   // HOST:PORT or unix:PATH
-  bool tls = false;     // encrypted, the server's certificate checked against the system's roots
-  std::string ca_file;  // encrypted, checked against this PEM file of roots
+  std::string server = {};  // HOST:PORT or unix:PATH
+  bool tls = false;  // encrypted, the server's certificate checked against the system's roots
+  std::string ca_file = {};  // encrypted, checked against this PEM file of roots
   // A bearer token, sent with each call; only over TLS, or to this machine itself.
-  std::string token;
+  std::string token = {};
 
-  RetryPolicy retry;
+  RetryPolicy retry = {};
   absl::Duration call_timeout = absl::Seconds(30);  // of a call that is no stream
   // A stream on which nothing comes or goes for this long is broken. Servers send a heartbeat at
   // least every 15 s.
