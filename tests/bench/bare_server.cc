@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "npuc/v1/compile.grpc.pb.h"
 
 namespace npuc::bench {
@@ -90,9 +91,14 @@ class BareService final : public v1::CompileService::CallbackService {
       }
       rocksdb::WriteOptions synced;
       synced.sync = true;
+      std::string stored;
+      if (!is_result) {
+        stored = request->SerializeAsString();
+      } else if (!absl::Base64Unescape(request->spec().config_text(), &stored)) {
+        status = rocksdb::Status::InvalidArgument("the result is not base64");
+      }
       if (status.ok()) {
-        status = db_->Put(synced, is_result ? kResultKey : request->request_id(),
-                          is_result ? request->spec().config_text() : request->SerializeAsString());
+        status = db_->Put(synced, is_result ? kResultKey : request->request_id(), stored);
       }
       response->mutable_job()->set_request_id(request->request_id());
       reactor->Finish(ToGrpc(status));

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/lib/client.h"
@@ -214,7 +215,7 @@ absl::StatusOr<Setup> Prepare(const Settings& settings, const std::string& folde
   // The bare server answers hits with the very job that npucd answers with.
   done.mutable_spec()->clear_config_text();
   v1::CompileJobSpec result;
-  result.set_config_text(done.SerializeAsString());
+  result.set_config_text(absl::Base64Escape(done.SerializeAsString()));  // a text field
   const grpc::Status put = Create(*setup.bare, result, 0, false);
   if (!put.ok()) return absl::InternalError(put.error_message());
   return setup;
