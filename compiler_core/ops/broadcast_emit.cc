@@ -90,22 +90,73 @@ struct Broadcast {
   }
 };
 
+// a [outer,inner] -> a new [outer,size,inner], each row repeated: by doubling, all rows at once.
+Operand RepeatRows(LowerContext& context, Operand a, int64_t outer, int64_t size, int64_t inner) {
+  const int64_t stride = size * inner;
+  const Operand wide = context.Temp(outer * stride);
+  if (outer == 1) {
+    EmitRepeat(context, a, wide, size, inner);
+    return wide;
+  }
+  EmitCopyRows(context, a, inner, wide, stride, outer, inner);
+  for (int64_t have = 1; have < size; have *= 2) {
+    EmitCopyRows(context, wide, stride, wide.Plus(2 * have * inner), stride, outer,
+                 std::min(have, size - have) * inner);
+  }
+  return wide;
+}
+
+// A copy of an operand with group i walked as well; `walks` says which operand it is.
+Operand ExpandGroup(LowerContext& context, std::vector<Group>& groups, bool Group::*walks, size_t i,
+                    Operand operand) {
+  const absl::Span<const Group> all = groups;
+  const int64_t outer = Product(all.subspan(0, i), walks);
+  const int64_t inner = Product(all.subspan(i + 1), walks);
+  groups[i].*walks = true;
+  return RepeatRows(context, operand, outer, groups[i].size, inner);
+}
+
 // A copy of a with every group walked.
 Operand Expand(LowerContext& context, std::vector<Group>& groups, Operand a) {
   for (size_t i = groups.size(); i-- > 0;) {
-    if (groups[i].a_walks) continue;
-    const absl::Span<const Group> all = groups;
-    const int64_t outer = Product(all.subspan(0, i), &Group::a_walks);
-    const int64_t inner = Product(all.subspan(i + 1), &Group::a_walks);
-    const Operand wide = context.Temp(outer * groups[i].size * inner);
-    for (int64_t o = 0; o < outer; ++o) {
-      EmitRepeat(context, a.Plus(2 * o * inner), wide.Plus(2 * o * groups[i].size * inner),
-                 groups[i].size, inner);
-    }
-    a = wide;
-    groups[i].a_walks = true;
+    if (!groups[i].a_walks) a = ExpandGroup(context, groups, &Group::a_walks, i, a);
   }
   return a;
+}
+
+// Neighbours that both operands walk alike become one.
+void MergeGroups(std::vector<Group>& groups) {
+  std::vector<Group> merged;
+  for (const Group& group : groups) {
+    if (!merged.empty() && merged.back().a_walks == group.a_walks &&
+        merged.back().b_walks == group.b_walks) {
+      merged.back().size *= group.size;
+    } else {
+      merged.push_back(group);
+    }
+  }
+  groups = std::move(merged);
+}
+
+// Repeats of b from which on it is cheaper to write them out once than to walk them by commands.
+constexpr int64_t kWorthwhileRepeats = 64;
+
+// Where Broadcast would take many commands, b is repeated over its innermost groups until few are
+// left. a walks every group.
+Operand ExpandWhereManyCommands(LowerContext& context, std::vector<Group>& groups, Operand b) {
+  MergeGroups(groups);
+  while (groups.size() > 1) {
+    int64_t commands = 1;
+    const size_t leaf = groups.back().b_walks ? 2 : 1;
+    for (size_t i = 0; i + leaf < groups.size(); ++i) commands *= groups[i].size;
+    if (commands <= kWorthwhileRepeats) break;
+    size_t i = groups.size();
+    while (i > 0 && groups[i - 1].b_walks) --i;
+    if (i == 0) break;
+    b = ExpandGroup(context, groups, &Group::b_walks, i - 1, b);
+    MergeGroups(groups);
+  }
+  return b;
 }
 
 std::optional<float> ScalarConstant(const OpView& view, int i) {
@@ -116,6 +167,48 @@ std::optional<float> ScalarConstant(const OpView& view, int i) {
 
 bool Commutes(Arithmetic arithmetic) {
   return arithmetic == Arithmetic::kAdd || arithmetic == Arithmetic::kMul;
+}
+
+// a to the power of a constant that is no scalar: the unit has powers by an immediate alone, so
+// there is one command a run of equal exponents, for all rows at once.
+absl::Status EmitConstantPower(const OpView& view, LowerContext& context, Operand d) {
+  std::vector<Group> groups = GroupDimensions(view.inputs[0].shape, view.inputs[1].shape);
+  if (view.constants[1] == nullptr) {
+    return absl::UnimplementedError("the exponent is computed at run time; it must be a constant");
+  }
+  ASSIGN_OR_RETURN(Operand a, context.Input(0));
+  a = Expand(context, groups, a);
+  size_t first = 0;
+  int64_t rows = 1;
+  while (first < groups.size() && !groups[first].b_walks) rows *= groups[first++].size;
+  // The exponents of one row, written out.
+  std::vector<float> exponents = view.constants[1]->ToFloats();
+  for (size_t i = groups.size(); i-- > first;) {
+    if (groups[i].b_walks) continue;
+    const absl::Span<const Group> all = groups;
+    const int64_t inner = Product(all.subspan(i + 1), &Group::b_walks);
+    std::vector<float> wide;
+    for (size_t at = 0; at < exponents.size(); at += static_cast<size_t>(inner)) {
+      for (int64_t repeat = 0; repeat < groups[i].size; ++repeat) {
+        wide.insert(wide.end(), exponents.begin() + static_cast<int64_t>(at),
+                    exponents.begin() + static_cast<int64_t>(at) + inner);
+      }
+    }
+    exponents = std::move(wide);
+    groups[i].b_walks = true;
+  }
+  const int64_t n = static_cast<int64_t>(exponents.size());
+  int64_t commands = 0;
+  for (int64_t begin = 0, end = 0; begin < n; begin = end) {
+    while (end < n && exponents[end] == exponents[begin]) ++end;
+    if (++commands > kMaxBroadcastCommands) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "more than ", kMaxBroadcastCommands, " runs of different exponents need a command each"));
+    }
+    EmitScalarRows(context, Arithmetic::kPow, a.Plus(2 * begin), exponents[begin],
+                   d.Plus(2 * begin), n, rows, end - begin);
+  }
+  return absl::OkStatus();
 }
 
 // place(i): where the result goes if it may overwrite operand i; -1: if it may overwrite none.
@@ -131,6 +224,7 @@ absl::Status EmitBroadcast(const OpView& view, LowerContext& context, Arithmetic
     EmitScalar(context, arithmetic, a, *scalar, place(0), total);
     return absl::OkStatus();
   }
+  if (arithmetic == Arithmetic::kPow) return EmitConstantPower(view, context, place(-1));
   if (const auto scalar = ScalarConstant(view, 0); scalar && b_full) {
     ASSIGN_OR_RETURN(const Operand b, context.Input(1));
     if (Commutes(arithmetic)) {
@@ -158,6 +252,7 @@ absl::Status EmitBroadcast(const OpView& view, LowerContext& context, Arithmetic
   } else if (!a_full) {
     a = Expand(context, groups, a);
   }
+  b = ExpandWhereManyCommands(context, groups, b);
   return Broadcast{context, arithmetic}.Emit(groups, a, b, place(over));
 }
 

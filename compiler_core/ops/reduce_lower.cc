@@ -50,9 +50,6 @@ absl::Status LowerReduce(const OpView& view, LowerContext& context, Reduction re
       std::remove_if(runs.begin(), runs.end(), [](const AxisRun& run) { return run.middle == 1; }),
       runs.end());
   if (runs.empty()) return context.AliasOutput(0, 0, 0);
-  int64_t count = 1;
-  for (const AxisRun& run : runs) count *= run.middle;
-  const float scale = reduction == Reduction::kMean ? 1.0f / static_cast<float>(count) : 1.0f;
   ASSIGN_OR_RETURN(Operand from, context.Input(0));
   for (size_t r = 0; r < runs.size(); ++r) {
     const AxisRun& run = runs[r];
@@ -61,7 +58,10 @@ absl::Status LowerReduce(const OpView& view, LowerContext& context, Reduction re
     if (reduction == Reduction::kMax) {
       RETURN_IF_ERROR(EmitMaxOverMiddle(context, from, to, run.outer, run.middle, run.inner));
     } else {
-      EmitSumOverMiddle(context, from, to, run.outer, run.middle, run.inner, last ? scale : 1.0f);
+      // Each run takes its own share of a mean, so that no sum before the last overflows.
+      const bool mean = reduction == Reduction::kMean;
+      const float scale = mean ? 1.0f / static_cast<float>(run.middle) : 1.0f;
+      EmitSumOverMiddle(context, from, to, run.outer, run.middle, run.inner, scale);
     }
     from = to;
   }

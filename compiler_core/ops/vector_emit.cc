@@ -158,6 +158,43 @@ void EmitPools(LowerContext& context, Window window, Operand a, Operand d, int64
   }
 }
 
+// From this many rows on, commands that walk all of them are preferred to fewer levels.
+constexpr int64_t kManyRows = 8;
+
+// One level of maxima over the middle of a [outer,middle,inner] by windows of 1 x w, for all of
+// outer at once; where w does not divide middle the last window overlaps its neighbour.
+void EmitRowPools(LowerContext& context, int64_t w, Operand a, Operand d, int64_t outer,
+                  int64_t middle, int64_t inner) {
+  const VectorLimits& limits = context.limits();
+  const int64_t full = middle / w;
+  const int64_t results = (middle + w - 1) / w;
+  const auto emit = [&](int64_t from, int64_t to, int64_t count) {
+    for (int64_t row = 0; row < outer; row += limits.max_outer) {
+      const int64_t rows = std::min<int64_t>(limits.max_outer, outer - row);
+      for (int64_t column = 0; column < inner; column += limits.max_inner) {
+        VectorCommand pool;
+        pool.kind = VectorCommand::Kind::kPool;
+        pool.window_h = 1;
+        pool.window_w = static_cast<uint8_t>(w);
+        pool.a = At(a, (row * middle + from) * inner + column);
+        pool.d = At(d, (row * results + to) * inner + column);
+        const int64_t width = std::min<int64_t>(limits.max_inner, inner - column);
+        pool.extents = {static_cast<uint16_t>(rows), static_cast<uint16_t>(count * w),
+                        static_cast<uint16_t>(width)};
+        pool.a_middle_stride = pool.d_middle_stride = static_cast<uint16_t>(inner);
+        pool.a_outer_stride = static_cast<uint16_t>(middle * inner);
+        pool.d_outer_stride = static_cast<uint16_t>(results * inner);
+        context.Emit(pool);
+      }
+    }
+  };
+  const int64_t windows_max = limits.max_middle / w;
+  for (int64_t first = 0; first < full; first += windows_max) {
+    emit(first * w, first, std::min(windows_max, full - first));
+  }
+  if (results > full) emit(middle - w, full, 1);
+}
+
 VectorCommand ReduceOp(bool over_middle, float scale, Operand a, Operand d) {
   VectorCommand reduce;
   reduce.kind = VectorCommand::Kind::kReduce;
@@ -186,6 +223,18 @@ void EmitRowSums(LowerContext& context, float scale, Operand a, int64_t a_stride
   }
 }
 
+// The part of a mean's scale that a level of partial sums of `terms` terms takes, so that the sums
+// do not overflow before the last level: a power of two, which rounds nothing. 1 for sums.
+float TakeFactor(float& scale, int64_t terms) {
+  float factor = 1.0f;
+  while (terms > 1 && scale <= 0.5f) {
+    factor *= 0.5f;
+    scale *= 2.0f;
+    terms /= 2;
+  }
+  return factor;
+}
+
 void EmitSumOverLast(LowerContext& context, Operand a, Operand d, int64_t rows, int64_t n,
                      float scale) {
   const int64_t lane = context.limits().max_inner;
@@ -194,12 +243,21 @@ void EmitSumOverLast(LowerContext& context, Operand a, Operand d, int64_t rows, 
     const int64_t rest = n % lane;
     const int64_t partials = full + (rest > 0 ? 1 : 0);
     const Operand partial = context.Temp(rows * partials);
+    const float factor = TakeFactor(scale, lane);
     context.Step();
-    for (int64_t row = 0; row < rows; ++row) {
-      EmitRowSums(context, 1.0f, At(a, row * n), lane, At(partial, row * partials), 1, full, lane);
+    if (n <= context.limits().max_stride && full < rows) {
+      for (int64_t chunk = 0; chunk < full; ++chunk) {
+        EmitRowSums(context, factor, At(a, chunk * lane), n, At(partial, chunk), partials, rows,
+                    lane);
+      }
+    } else {
+      for (int64_t row = 0; row < rows; ++row) {
+        EmitRowSums(context, factor, At(a, row * n), lane, At(partial, row * partials), 1, full,
+                    lane);
+      }
     }
     if (rest > 0) {
-      EmitRowSums(context, 1.0f, At(a, full * lane), n, At(partial, full), partials, rows, rest);
+      EmitRowSums(context, factor, At(a, full * lane), n, At(partial, full), partials, rows, rest);
     }
     a = partial;
     n = partials;
@@ -239,6 +297,19 @@ void EmitScalarFirst(LowerContext& context, Arithmetic arithmetic, float immedia
   command.immediate = FloatToHalf(immediate);
   context.Step();
   EmitContiguous(context, command, n);
+}
+
+void EmitScalarRows(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate,
+                    Operand d, int64_t stride, int64_t rows, int64_t n) {
+  if (rows == 1) return EmitScalar(context, arithmetic, a, immediate, d, n);
+  VectorCommand command;
+  command.kind = VectorCommand::Kind::kTensorScalar;
+  command.arithmetic = arithmetic;
+  command.a = a;
+  command.d = d;
+  command.immediate = FloatToHalf(immediate);
+  context.Step();
+  EmitRows(context, command, stride, stride, rows, n);
 }
 
 void EmitTensor(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,
@@ -310,7 +381,10 @@ absl::Status EmitMaxOverMiddle(LowerContext& context, Operand a, Operand d, int6
     return absl::OkStatus();
   }
   while (middle > 1) {
-    const Window window = ChooseWindow(middle, limits.max_window);
+    Window window = ChooseWindow(middle, limits.max_window);
+    if (middle % window.size() != 0 && outer > kManyRows && middle * inner <= limits.max_stride) {
+      window = {1, std::min<int64_t>(limits.max_window, middle)};
+    }
     const int64_t full = middle / window.size();
     const bool overlap = middle % window.size() != 0;
     const int64_t results = full + (overlap ? 1 : 0);
@@ -318,6 +392,8 @@ absl::Status EmitMaxOverMiddle(LowerContext& context, Operand a, Operand d, int6
     context.Step();
     if (!overlap) {
       EmitPools(context, window, a, target, outer * full, inner);
+    } else if (window.h == 1 && middle * inner <= limits.max_stride) {
+      EmitRowPools(context, window.w, a, target, outer, middle, inner);
     } else {
       for (int64_t row = 0; row < outer; ++row) {
         const Operand from = At(a, row * middle * inner);
@@ -365,10 +441,11 @@ void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t oute
   while (middle > terms_max) {
     const int64_t parts = (middle + terms_max - 1) / terms_max;
     const Operand partial = context.Temp(outer * parts * inner);
+    const float factor = TakeFactor(scale, terms_max);
     context.Step();
     for (int64_t row = 0; row < outer; ++row) {
       for (int64_t part = 0; part < parts; ++part) {
-        emit(1.0f, At(a, (row * middle + part * terms_max) * inner),
+        emit(factor, At(a, (row * middle + part * terms_max) * inner),
              At(partial, (row * parts + part) * inner),
              std::min(terms_max, middle - part * terms_max));
       }

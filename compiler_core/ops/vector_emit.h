@@ -20,6 +20,9 @@ void EmitActivation(LowerContext& context, Activation activation, Operand a, Ope
 // d = a op immediate (a alone for kExp and kLog) over n elements. d may be a.
 void EmitScalar(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate, Operand d,
                 int64_t n);
+// The same for rows of n elements that lie `stride` elements apart on both sides. d may be a.
+void EmitScalarRows(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate,
+                    Operand d, int64_t stride, int64_t rows, int64_t n);
 // d = immediate op a. d may be a.
 void EmitScalarFirst(LowerContext& context, Arithmetic arithmetic, float immediate, Operand a,
                      Operand d, int64_t n);
