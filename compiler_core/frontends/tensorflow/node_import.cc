@@ -33,11 +33,6 @@ absl::Status NodeImporter::FailMode(std::string message, std::string fix) {
   return Fail(DiagnosticKind::kUnsupportedOperatorMode, std::move(message), std::move(fix));
 }
 
-absl::Status NodeImporter::FailSilently() {
-  has_reported_ = true;
-  return absl::UnimplementedError("reported before");
-}
-
 absl::Status NodeImporter::ExpectInputs(int lo, int hi) {
   if (input_count() >= lo && input_count() <= hi) return absl::OkStatus();
   return Fail(DiagnosticKind::kOperandCount,
