@@ -134,6 +134,7 @@ absl::Status ImportScatter(NodeImporter& node) {
                                                    " elements; its first dimension must be that"));
   }
   ArrayVersion next = After(node, version);
+  node.SetRewritten();
   if (count > 0) {
     std::vector<ValueRef> parts = {node.input(2)};
     if (count > 1) {
@@ -158,6 +159,7 @@ absl::Status ImportGather(NodeImporter& node) {
     return node.FailMode("no elements of a TensorArray are gathered", "gather one element or more");
   }
   std::vector<ValueRef> rows;
+  node.SetRewritten();
   for (int64_t index : indices) {
     ASSIGN_OR_RETURN(const ValueRef value, WrittenElement(node, version, index));
     if (!rows.empty() && value->type.element_count() != rows[0]->type.element_count()) {

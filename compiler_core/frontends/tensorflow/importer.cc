@@ -481,7 +481,10 @@ void Importer::AddOutputs() {
 
 void Importer::AnalyseLoops() {
   const auto problems = frames_.Analyse(
-      file_, order_, [this](int node) { return nodes_[static_cast<size_t>(node)].edges; },
+      file_, order_,
+      [this](int node) -> absl::Span<const Edge> {
+        return nodes_[static_cast<size_t>(node)].edges;
+      },
       [this](const Edge& edge) {
         return cuts_.contains({edge.producer, edge.output});
       });

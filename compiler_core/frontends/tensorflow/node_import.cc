@@ -264,8 +264,10 @@ absl::StatusOr<std::vector<ValueRef>> NodeImporter::EmitAll(absl::string_view op
     for (const ValueRef& operand : operands) {
       ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand));
     }
+    NodeSource source = source_;
+    if (is_rewritten_) source.op = op == "Concat" ? "ConcatV2" : std::string(op);
     absl::StatusOr<std::vector<ValueId>> outputs =
-        state_->builder.Add(op, std::move(ids), std::move(attrs), source_);
+        state_->builder.Add(op, std::move(ids), std::move(attrs), source);
     if (outputs.ok()) {
       result = std::vector<ValueRef>();
       for (ValueId id : *outputs) {

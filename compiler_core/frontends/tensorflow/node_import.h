@@ -120,6 +120,9 @@ class NodeImporter {
   // Every axis made non-negative, sorted, unique.
   absl::StatusOr<std::vector<int64_t>> Axes(std::vector<int64_t> axes, int64_t rank);
 
+  // From here on the nodes that this one becomes count as the operators that it is rewritten in,
+  // which the core's list may hold where it lacks this one.
+  void SetRewritten() { is_rewritten_ = true; }
   // Applies an operator of the IR to values: computed at once where all are constants, else a new
   // node of the graph. Reports what the operator says where it does not fit.
   absl::StatusOr<std::vector<ValueRef>> EmitAll(absl::string_view op,
@@ -151,6 +154,7 @@ class NodeImporter {
   std::vector<ValueRef> inputs_;
   std::vector<ValueRef> outputs_;
   bool has_reported_ = false;
+  bool is_rewritten_ = false;
 };
 
 // The rule for one TensorFlow operator: sets the importer's outputs.
