@@ -57,7 +57,8 @@ def _read_struct(lines, name):
 
 
 def _read_array(lines, name):
-    head = re.escape(f"const unsigned char {name}[") + r"(\d+)\] __attribute__ \(\(aligned\(4\)\)\) = \{"
+    head = (re.escape(f"const unsigned char {name}[") + r"(\d+)" +
+            re.escape("] __attribute__ ((aligned(4))) = {"))
     size = int(lines.take(head, name).group(1))
     count = 0
     while lines.next_is(_VALUES):
@@ -91,7 +92,7 @@ def check_header(path):
     harness.check(both[len(inputs):] == [o for o in outputs if o in both[len(inputs):]],
                   f"{path}: in_out does not end with outputs in their order")
     if both[len(inputs):]:
-        harness.check(both[-1] == outputs[-1], f"{path}: the last output is not in_out's last member")
+        harness.check(both[-1] == outputs[-1], f"{path}: the last output does not end in_out")
     sizes = {"cmd_content": _read_array(lines, "cmd_content"),
              "weight_content": _read_array(lines, "weight_content")}
     lines.take(re.escape("unsigned char *tmp_content = (void*)0;"), "tmp_content")

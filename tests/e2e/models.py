@@ -124,7 +124,7 @@ def models():
     found.append(Model(f"{kws}LSTM_S.pb", mfcc(25), out, twin_arm_lstm))
     found += [Model("tf2onnx/ae0.pb", pixels("X"), "output"),
               Model("tf2onnx/fc-layers.pb", pixels("X"), "output"),
-              Model("tf2onnx/gru.pb", rows(3), "output", twin_rows_gru),
+              Model("tf2onnx/gru.pb", rows(2), "output", twin_rows_gru),
               Model("tf2onnx/lstm.pb", rows(2), "output"),
               Model("simple_mnist_tf.pb", pixels("Placeholder"), "Softmax")]
     return found
