@@ -58,9 +58,9 @@ def compare(name, model, x, compress):
         config = os.path.join(folder, "config.yaml")
         with open(config, "w", encoding="utf-8") as f:
             f.write(CONFIG.format(model=os.path.abspath(model), compress=str(compress).lower()))
-        harness.npuc(config, "-o", folder)
-        simulated = harness.simulate(os.path.join(folder, "model.h"), {"Reshape": x},
-                                     os.path.join(folder, "sim"), [name_out])[name_out]
+        header = harness.compile_header(config, folder, "model.h")
+        simulated = harness.simulate(header, {"Reshape": x}, os.path.join(folder, "sim"),
+                                     [name_out])[name_out]
         reference = harness.simulate(config, {"Reshape": x}, os.path.join(folder, "ref"),
                                      [name_out], verb="reference")[name_out]
     simulated, reference = simulated.reshape(ITEMS, -1), reference.reshape(ITEMS, -1)

@@ -74,6 +74,16 @@ def npuc(*arguments, **options):
     return run(program("npuc"), *arguments, **options)
 
 
+def compile_header(config, folder, name):
+    """Compiles a config and returns the path of its C header, of which every rule is checked: the
+    suites compile by this, so a wrong header fails whichever net shows it."""
+    import headers  # here, since headers needs this module
+    npuc(config, "-o", folder)
+    path = os.path.join(folder, name)
+    headers.check_header(path)
+    return path
+
+
 def output_file(folder, name):
     """Where `npuc run` and `npuc reference` leave output NAME. A C header knows a name only as an
     identifier, so there other bytes become '_' as well."""

@@ -28,8 +28,7 @@ def main(arguments):
     digits = np.load(os.path.join(fixture, "digits.npy")).reshape(-1)
     vendor = os.path.join(fixture, "vendor_model.h")
     with harness.scratch() as folder:
-        harness.npuc(os.path.join(fixture, "config.yaml"), "-o", folder)
-        ours = os.path.join(folder, "model.h")
+        ours = harness.compile_header(os.path.join(fixture, "config.yaml"), folder, "model.h")
         with open(ours, "rb") as f, open(vendor, "rb") as g:
             our_bytes, vendor_bytes = f.read(), g.read()
         harness.check(len(_FREE_LINES.findall(our_bytes)) == 2, "no version or model_info line")

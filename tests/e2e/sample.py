@@ -14,9 +14,8 @@ def main(arguments):
     config = os.path.join(harness.SAMPLE, "config.yaml")
     out = "labels_softmax"
     with harness.scratch() as folder:
-        harness.npuc(config, "-o", folder)
-        simulated = harness.simulate(os.path.join(folder, "kws_fc.h"), {"Feats": x},
-                                     os.path.join(folder, "sim"), [out])[out]
+        header = harness.compile_header(config, folder, "kws_fc.h")
+        simulated = harness.simulate(header, {"Feats": x}, os.path.join(folder, "sim"), [out])[out]
         reference = harness.simulate(config, {"Feats": x}, os.path.join(folder, "ref"), [out],
                                      verb="reference")[out]
     simulated, reference = (a.reshape(len(x), -1) for a in (simulated, reference))

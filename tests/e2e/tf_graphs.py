@@ -22,6 +22,7 @@ import numpy as np
 
 import graphdef
 import harness
+import headers
 
 # The operators that issue 2 asks for: with --issue2 every case made of these alone must pass.
 ISSUE2_OPS = set("Placeholder Const Identity MatMul BiasAdd Add AddV2 Sub Mul Relu Relu6 Sigmoid "
@@ -144,10 +145,11 @@ def run_case(case):
         if result.returncode != 0:
             return "failed", f"npuc: exit {result.returncode}: {result.stderr[-500:]}"
         try:
+            headers.check_header(os.path.join(folder, "model.h"))
             outputs = harness.simulate(os.path.join(folder, "model.h"), inputs,
                                        os.path.join(folder, "out"), expected)
         except (harness.Failure, OSError) as error:
-            return "failed", f"npuc run: {error}"
+            return "failed", str(error)
         wrong = compare(expected, outputs, tolerance(case, nodes, expected))
         return ("failed", wrong) if wrong else ("passed", "")
 

@@ -54,7 +54,9 @@ TEST(HostileTest, TruncatedAtEveryLength) {
     const ImportResult result = RunImport(absl::string_view(bytes).substr(0, length),
                                           Options({{"x", {1, 4, 4, 2}}}, {"y", "z"}));
     // Cut at a node's end the file is a smaller graph, whole only without the versions field.
-    if (length + 4 < bytes.size()) EXPECT_FALSE(result.graph.ok()) << length;
+    if (length + 4 < bytes.size()) {
+      EXPECT_FALSE(result.graph.ok()) << length;
+    }
     EXPECT_EQ(result.CountOf(DiagnosticKind::kInternalError), 0);
   }
 }
@@ -96,7 +98,7 @@ TEST(HostileTest, RandomMutations) {
           mutant[at] = static_cast<char>(mutant[at] + (random() % 2 == 0 ? 1 : -1));
           break;
       }
-      if (mutant.empty()) mutant = "\n";
+      if (mutant.empty()) mutant.push_back('\n');
     }
     Feed(mutant);
   }

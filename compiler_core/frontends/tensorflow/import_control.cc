@@ -1,5 +1,5 @@
-// Control flow of TensorFlow 1: a Switch whose predicate is known is decided here; while loops are
-// refused, once per loop.
+// Control flow of TensorFlow 1: a Switch whose predicate is known is decided here; while loops with
+// known trip counts are unrolled by the importer (unroll.cc).
 #include <string>
 #include <vector>
 
@@ -41,22 +41,17 @@ absl::Status ImportMerge(NodeImporter& node) {
   return absl::OkStatus();
 }
 
-absl::Status RefuseLoop(NodeImporter& node) {
-  const absl::StatusOr<std::string> frame = node.StringOr("frame_name", "");
-  if (!frame.ok()) return frame.status();
-  if (!node.state().refused_loops.insert(*frame).second) return node.FailSilently();
-  return node.Fail(DiagnosticKind::kUnsupportedOperator,
-                   absl::StrCat("the while loop",
-                                frame->empty() ? "" : absl::StrCat(" '", Printable(*frame), "'"),
-                                " is not supported"),
-                   "unroll the loop when building the model (static_rnn in place of dynamic_rnn), "
-                   "or name its result in INPUT_OPS");
+// What steers a loop passes its value on; loops.h says when each runs.
+absl::Status PassOn(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  node.SetOutput(node.input(0));
+  return absl::OkStatus();
 }
 
 constexpr ImportRule kRules[] = {
-    {"Enter", RefuseLoop},       {"Exit", RefuseLoop},          {"LoopCond", RefuseLoop},
-    {"Merge", ImportMerge},      {"NextIteration", RefuseLoop}, {"RefEnter", RefuseLoop},
-    {"RefExit", RefuseLoop},     {"RefMerge", ImportMerge},     {"RefNextIteration", RefuseLoop},
+    {"Enter", PassOn},           {"Exit", PassOn},          {"LoopCond", PassOn},
+    {"Merge", ImportMerge},      {"NextIteration", PassOn}, {"RefEnter", PassOn},
+    {"RefExit", PassOn},         {"RefMerge", ImportMerge}, {"RefNextIteration", PassOn},
     {"RefSwitch", ImportSwitch}, {"Switch", ImportSwitch},
 };
 

@@ -150,6 +150,7 @@ absl::Status ImportUnpack(NodeImporter& node) {
                                                    " of ", TypeToString(node.type(0)),
                                                    " is not, or is not in 1..", kMaxInputsPerNode));
   }
+  node.SetRewritten();
   ASSIGN_OR_RETURN(std::vector<ValueRef> parts,
                    node.EmitAll("Split", {node.input(0)},
                                 {{"axis", axis},
@@ -284,6 +285,49 @@ absl::Status ImportBroadcastTo(NodeImporter& node) {
   return absl::OkStatus();
 }
 
+// Rows of a run-time value at known indices: a slice of each run of neighbours, joined.
+absl::StatusOr<ValueRef> GatherRuns(NodeImporter& node, const Tensor& indices, int64_t axis) {
+  const Shape& from = node.shape(0);
+  const int64_t dim = from[static_cast<size_t>(axis)];
+  if (!IsInteger(indices.dtype()) || indices.element_count() < 1 ||
+      indices.element_count() > kMaxInputsPerNode) {
+    return node.FailMode(absl::StrCat("the indices are ", TypeToString(indices.type())),
+                         absl::StrCat("gather by 1 to ", kMaxInputsPerNode, " integers"));
+  }
+  std::vector<ValueRef> runs;
+  for (int64_t i = 0; i < indices.element_count();) {
+    const int64_t first = indices.int_at(i);
+    int64_t count = 0;
+    while (i < indices.element_count() && indices.int_at(i) == first + count) ++count, ++i;
+    if (first < 0 || first + count > dim) {
+      return absl::InvalidArgumentError(absl::StrCat("indices ", first, " to ", first + count - 1,
+                                                     " are outside of dimension ", axis, " of ",
+                                                     TypeToString(node.type(0))));
+    }
+    Shape begin(from.size(), 0);
+    Shape size = from;
+    begin[static_cast<size_t>(axis)] = first;
+    size[static_cast<size_t>(axis)] = count;
+    if (size == from) {
+      runs.push_back(node.input(0));
+      continue;
+    }
+    ASSIGN_OR_RETURN(runs.emplace_back(),
+                     node.Emit("Slice", {node.input(0)},
+                               {{"begin", std::move(begin)},
+                                {"size", std::move(size)},
+                                {"strides", std::vector<int64_t>(from.size(), 1)}}));
+  }
+  ValueRef joined = runs[0];
+  if (runs.size() > 1) {
+    ASSIGN_OR_RETURN(joined, node.Emit("Concat", runs, {{"axis", axis}}));
+  }
+  Shape shape = from;
+  shape.erase(shape.begin() + axis);
+  shape.insert(shape.begin() + axis, indices.shape().begin(), indices.shape().end());
+  return node.Reshaped(joined, std::move(shape));
+}
+
 absl::Status ImportGather(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 3));
   ASSIGN_OR_RETURN(const Tensor indices, node.Constant(1, "indices"));
@@ -294,9 +338,37 @@ absl::Status ImportGather(NodeImporter& node) {
     ASSIGN_OR_RETURN(axis, node.ConstantInt(2, "axis"));
   }
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
-  ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "value"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateGather(value, indices, axis));
+  if (!node.IsConstant(0)) {
+    node.SetRewritten();
+    ASSIGN_OR_RETURN(ValueRef gathered, GatherRuns(node, indices, axis));
+    node.SetOutput(std::move(gathered));
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(Tensor result, EvaluateGather(*node.input(0)->constant, indices, axis));
   node.SetOutput(node.MakeConstant(std::move(result)));
+  return absl::OkStatus();
+}
+
+absl::Status ImportTile(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> multiples, node.ConstantInts(1, "multiples"));
+  if (static_cast<int64_t>(multiples.size()) != node.rank(0)) {
+    return absl::InvalidArgumentError(absl::StrCat("there are ", multiples.size(),
+                                                   " multiples for ", TypeToString(node.type(0))));
+  }
+  node.SetRewritten();
+  ValueRef value = node.input(0);
+  for (size_t axis = 0; axis < multiples.size(); ++axis) {
+    const int64_t count = multiples[axis];
+    if (count < 1 || count > kMaxInputsPerNode) {
+      return node.FailMode(absl::StrCat("multiple ", axis, " is ", count),
+                           absl::StrCat("tile 1 to ", kMaxInputsPerNode, " times"));
+    }
+    if (count == 1) continue;
+    const std::vector<ValueRef> copies(static_cast<size_t>(count), value);
+    ASSIGN_OR_RETURN(value, node.Emit("Concat", copies, {{"axis", static_cast<int64_t>(axis)}}));
+  }
+  node.SetOutput(std::move(value));
   return absl::OkStatus();
 }
 
@@ -315,6 +387,7 @@ constexpr ImportRule kRules[] = {
     {"Split", ImportSplit},
     {"SplitV", ImportSplitV},
     {"Squeeze", ImportSqueeze},
+    {"Tile", ImportTile},
     {"Transpose", ImportTranspose},
     {"Unpack", ImportUnpack},
 };

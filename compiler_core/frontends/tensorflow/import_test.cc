@@ -164,21 +164,6 @@ TEST(ImportTest, CyclesAreNamed) {
   EXPECT_FALSE(RunImport(self.Bytes(), Options({}, {"a"})).graph.ok());
 }
 
-TEST(ImportTest, WhileLoopIsRefusedOncePerFrame) {
-  GraphDefBuilder b;
-  b.Placeholder("x", {1}).Node("enter", "Enter", {"x"}).String("frame_name", "loop");
-  b.Node("enter2", "Enter", {"x"}).String("frame_name", "loop");
-  b.Node("merge", "Merge", {"enter", "next"}).Node("add", "Add", {"merge", "enter2"});
-  b.Node("next", "NextIteration", {"add"}).Node("exit", "Exit", {"merge"});
-  const ImportResult result = RunImport(b.Bytes(), Options({{"x", {1}}}, {"exit"}));
-  EXPECT_EQ(result.diagnostics.list().size(), 1u) << result.Text();
-  EXPECT_THAT(result.Text(), HasSubstr("the while loop 'loop' is not supported"));
-  // A loop without an Enter is a cycle.
-  GraphDefBuilder c;
-  c.Node("merge", "Merge", {"next"}).Node("next", "NextIteration", {"merge"});
-  EXPECT_THAT(RunImport(c.Bytes(), Options({}, {"next"})).Text(), HasSubstr("NPUC1107"));
-}
-
 TEST(ImportTest, SwitchWithKnownPredicateTakesOneSide) {
   GraphDefBuilder b;
   b.Placeholder("x", {2}).Bools("p", {}, {true}).Node("s", "Switch", {"x", "p"});

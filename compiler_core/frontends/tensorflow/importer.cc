@@ -40,7 +40,7 @@ absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
   rules.reserve(160);
   for (absl::Span<const ImportRule> family :
        {BasicRules(), ElementwiseRules(), LinearRules(), ConvRules(), PoolRules(), ShapeRules(),
-        SliceRules(), ReduceRules(), ControlRules(), DilationRules()}) {
+        SliceRules(), ReduceRules(), ControlRules(), DilationRules(), TensorArrayRules()}) {
     for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
   }
   return rules;
@@ -66,7 +66,7 @@ void Importer::AddError(DiagnosticKind kind, int node, std::string message, std:
     d.op = std::string(file_.node(node).op());
   }
   d.fix = std::move(fix);
-  diagnostics_->Add(std::move(d));
+  state_.diagnostics->Add(std::move(d));
 }
 
 std::string Importer::NearestNode(absl::string_view name) const {
@@ -242,24 +242,20 @@ void Importer::ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int
   const auto start = std::find_if(stack.begin(), stack.end(),
                                   [&](const auto& entry) { return entry.first == node; });
   std::vector<std::string> names;
-  bool is_loop = false;
-  for (auto it = start; it != stack.end(); ++it) {
-    is_loop = is_loop || file_.node(it->first).op() == "NextIteration";
-    if (names.size() < 8) names.push_back(Printable(file_.node(it->first).name(), 60));
+  for (auto it = start; it != stack.end() && names.size() < 8; ++it) {
+    names.push_back(Printable(file_.node(it->first).name(), 60));
   }
   const auto length = stack.end() - start;
-  std::string text = absl::StrCat("the node feeds itself through ", length,
-                                  " nodes: ", absl::StrJoin(names, " <- "),
-                                  static_cast<size_t>(length) > names.size() ? " <- ..." : "");
-  if (is_loop) {
-    loop_cycle_ = std::move(text);  // its Enter nodes are refused by their rule
-  } else {
-    AddError(DiagnosticKind::kGraphCycle, node, std::move(text), "freeze the model again");
-  }
+  AddError(DiagnosticKind::kGraphCycle, node,
+           absl::StrCat("the node feeds itself through ", length,
+                        " nodes: ", absl::StrJoin(names, " <- "),
+                        static_cast<size_t>(length) > names.size() ? " <- ..." : ""),
+           "freeze the model again");
   nodes_[static_cast<size_t>(node)].visit = Visit::kFailed;
 }
 
 // Depth first without recursion; appends to order_ every node that `root` needs, producers first.
+// What a Merge gets from a NextIteration is left for later, since it closes the circle of a loop.
 void Importer::OrderFrom(int root, int output_index) {
   std::vector<std::pair<int, size_t>> stack;  // node, next edge
   const auto enter = [&](int index) {
@@ -285,6 +281,11 @@ void Importer::OrderFrom(int root, int output_index) {
     }
     const Edge edge = state.edges[stack.back().second++];
     if (cuts_.contains({edge.producer, edge.output})) continue;
+    if (ControlOp(file_.node(index)) == "Merge" &&
+        ControlOp(file_.node(edge.producer)) == "NextIteration") {
+      back_edges_.emplace_back(edge.producer, output_index);
+      continue;
+    }
     if (on_stack.contains(edge.producer)) {
       ReportCycle(stack, edge.producer);
     } else if (nodes_[static_cast<size_t>(edge.producer)].visit == Visit::kUnseen) {
@@ -294,13 +295,14 @@ void Importer::OrderFrom(int root, int output_index) {
   }
 }
 
-ValueRef Importer::ValueOf(const Edge& edge, int consumer) {
+ValueRef Importer::ValueOf(const Operand& operand, int consumer) {
+  const Edge& edge = operand.edge;
   const auto cut = cuts_.find({edge.producer, edge.output});
   if (cut != cuts_.end()) {
     cut->second.is_used = true;
     return cut->second.value;
   }
-  const NodeState& producer = nodes_[static_cast<size_t>(edge.producer)];
+  const Result& producer = ResultOf({edge.producer, operand.context});
   if (!producer.is_done) return nullptr;
   if (producer.is_dead) {
     auto dead = std::make_shared<ImportValue>();
@@ -337,9 +339,27 @@ void Importer::ReportNoRule(int index) {
                         ": [shape]' to INPUT_OPS, or rebuild the model without it"));
 }
 
-void Importer::ImportNode(int index) {
+// A TensorArray is no tensor: only the operators on it, and those that pass values on, take it.
+bool Importer::CheckHandles(int index, absl::Span<const ValueRef> inputs) {
+  const NodeView& node = file_.node(index);
+  if (TakesHandles(ControlOp(node))) return true;
+  for (const ValueRef& value : inputs) {
+    if (value->array < 0) continue;
+    AddError(DiagnosticKind::kOperandMismatch, index,
+             absl::StrCat("an operand is the TensorArray '", Printable(value->source.name),
+                          "'; it must be a tensor"),
+             "export the model again");
+    return false;
+  }
+  return true;
+}
+
+void Importer::ImportNode(const Task& task) {
+  const int index = task.node;
   NodeState& state = nodes_[static_cast<size_t>(index)];
   const NodeView& node = file_.node(index);
+  if (state.has_failed) return;
+  state.has_failed = true;  // until it is known not to
   const auto rule = rules_.find(node.op());
   if (rule == rules_.end()) {
     ReportNoRule(index);
@@ -349,8 +369,9 @@ void Importer::ImportNode(int index) {
   std::vector<ValueRef> inputs;
   bool is_complete = true;
   bool has_dead = false;
-  for (const Edge& edge : state.edges) {
-    ValueRef value = ValueOf(edge, index);
+  for (size_t i = 0; i < OperandCount(index); ++i) {
+    Operand operand;
+    ValueRef value = OperandAt(task, i, &operand) ? ValueOf(operand, index) : nullptr;
     if (value == nullptr) {
       is_complete = false;
       continue;
@@ -358,23 +379,38 @@ void Importer::ImportNode(int index) {
     has_dead = has_dead || value->is_dead;
     inputs.push_back(std::move(value));
   }
-  if (!is_complete) return;
-  if (has_dead && node.op() != "Merge") {
-    state.is_done = state.is_dead = true;
+  if (!is_complete || !CheckHandles(index, inputs)) return;
+  const LoopFrames::LoopMerge* merge = frames_.FindMerge(index);
+  if (merge != nullptr) {  // takes one of its operands, as if the other were not there
+    const auto dead = std::make_shared<ImportValue>();
+    dead->is_dead = true;
+    const bool is_first = contexts_[static_cast<size_t>(task.context)].iteration == 0;
+    inputs.insert(inputs.begin() + ((is_first ? merge->enter : merge->next) == 0 ? 1 : 0), dead);
+  } else if (has_dead && ControlOp(node) != "Merge") {
+    Result& result = ResultOf(task);
+    result.is_done = result.is_dead = true;
+    state.has_failed = false;
     return;
   }
+  RunRule(task, rule->second, std::move(inputs));
+}
+
+void Importer::RunRule(const Task& task, ImportFunction rule, std::vector<ValueRef> inputs) {
+  const NodeView& node = file_.node(task.node);
   NodeImporter importer(&state_, &node, std::move(inputs));
-  const absl::Status status = rule->second(importer);
+  const absl::Status status = rule(importer);
   if (!status.ok()) {
     if (!importer.has_reported()) {
-      AddError(DiagnosticKind::kOperandMismatch, index, std::string(status.message()),
+      AddError(DiagnosticKind::kOperandMismatch, task.node, std::string(status.message()),
                "check the shapes in INPUT_OPS against those that the model was trained with");
     }
     return;
   }
   if (!ChargeConstants(importer)) return;
-  state.values = importer.outputs();
-  state.is_done = true;
+  Result& result = ResultOf(task);
+  result.values = importer.outputs();
+  result.is_done = true;
+  nodes_[static_cast<size_t>(task.node)].has_failed = false;
 }
 
 // Takes the constants that a node made from what a model may hold and compute.
@@ -397,9 +433,27 @@ bool Importer::ChargeConstants(NodeImporter& node) {
 
 void Importer::AddOutputs() {
   for (const Output& output : outputs_) {
-    ValueRef value = ValueOf(output.edge, -1);
-    if (value == nullptr) continue;
     const NodeView& node = file_.node(output.edge.producer);
+    const int level = frames_.level(output.edge.producer);
+    if (level != 0 && !cuts_.contains({output.edge.producer, output.edge.output})) {
+      const LoopFrames::Frame& frame = frames_.frame(level);
+      AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
+               absl::StrCat("the output lies inside of the while loop '", Printable(frame.name),
+                            "', so it has a value for each turn"),
+               frame.exits.empty()
+                   ? std::string("name what leaves the loop, its Exit nodes")
+                   : absl::StrCat("name what leaves the loop, such as '",
+                                  Printable(file_.node(frame.exits[0]).name()), "'"));
+      continue;
+    }
+    ValueRef value = ValueOf({output.edge, 0}, -1);
+    if (value == nullptr) continue;
+    if (value->array >= 0) {
+      AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
+               "the output is a TensorArray, not a tensor",
+               "name the TensorArrayGatherV3 that stacks it");
+      continue;
+    }
     if (value->constant.has_value() && !IsFloat(value->type.dtype)) {
       // Known at compile time, so its type is only a matter of how it is written down.
       value = std::make_shared<ImportValue>(*value);
@@ -425,6 +479,22 @@ void Importer::AddOutputs() {
   }
 }
 
+void Importer::AnalyseLoops() {
+  const auto problems = frames_.Analyse(
+      file_, order_,
+      [this](int node) -> absl::Span<const Edge> {
+        return nodes_[static_cast<size_t>(node)].edges;
+      },
+      [this](const Edge& edge) {
+        return cuts_.contains({edge.producer, edge.output});
+      });
+  for (const LoopFrames::Problem& problem : problems) {
+    AddError(DiagnosticKind::kUnsupportedOperatorMode, problem.node, problem.message,
+             "export the loop as tf.while_loop writes it, or name its result in INPUT_OPS");
+    nodes_[static_cast<size_t>(problem.node)].visit = Visit::kFailed;
+  }
+}
+
 void Importer::Run() {
   ResolveInputs();
   ResolveOutputs();
@@ -434,11 +504,15 @@ void Importer::Run() {
       OrderFrom(edge.producer, static_cast<int>(i));
     }
   }
-  for (int node : order_) ImportNode(node);
-  AddOutputs();
-  if (!diagnostics_->has_errors() && !loop_cycle_.empty()) {
-    AddError(DiagnosticKind::kGraphCycle, -1, loop_cycle_, "freeze the model again");
+  for (size_t i = 0; i < back_edges_.size(); ++i) {  // grows while it runs
+    OrderFrom(back_edges_[i].first, back_edges_[i].second);
   }
+  AnalyseLoops();
+  if (!frames_.is_settled()) return;
+  for (int node : order_) {
+    if (frames_.level(node) == 0) Evaluate(node);
+  }
+  AddOutputs();
   if (diagnostics_->has_errors()) return;
   for (const CutKey& key : cut_order_) {
     if (cuts_[key].is_used) continue;

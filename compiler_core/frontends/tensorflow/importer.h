@@ -1,6 +1,8 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORTER_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORTER_H_
 
+#include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,13 +12,15 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
+#include "compiler_core/frontends/tensorflow/loops.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::tf {
 
 // One import of a parsed file: finds the sub-graph that the outputs need, orders it, and runs the
-// rule of each node. A node that fails is reported once; what depends on it is skipped. Used once.
+// rule of each node; of a node in a while loop once for each turn whose value is asked for. A node
+// that fails is reported once; what depends on it is skipped. Used once.
 class Importer {
  public:
   Importer(const GraphFile& file, const CompileOptions& options, Graph* graph,
@@ -26,19 +30,52 @@ class Importer {
   void Run();
 
  private:
-  struct Edge {
-    int producer = -1;
-    int output = 0;
-  };
   enum class Visit : uint8_t { kUnseen, kActive, kOrdered, kFailed };
-  struct NodeState {
-    Visit visit = Visit::kUnseen;
-    bool is_done = false;          // imported; else its values are not there
+  // What one evaluation of a node gave.
+  struct Result {
+    bool is_active = false;        // its operands are being evaluated
+    bool is_settled = false;       // evaluated, or has failed
+    bool is_done = false;          // its values are there
     bool is_dead = false;          // on the side of a Switch that is not taken
-    int needed_by = 0;             // index of the output that first reached it
-    std::vector<Edge> edges;       // data inputs
+    size_t next_operand = 0;       // those before it are evaluated
     std::vector<ValueRef> values;  // by output
   };
+  struct NodeState {
+    Visit visit = Visit::kUnseen;
+    bool has_failed = false;  // in some evaluation; it is not tried again
+    int needed_by = 0;        // index of the output that first reached it
+    std::vector<Edge> edges;  // data inputs
+    Result result;            // of a node outside of all loops
+  };
+  // Where a node is evaluated: context 0 is outside of all loops, each other one a turn of a loop.
+  struct Context {
+    int run = -1;
+    int iteration = 0;
+    absl::flat_hash_map<int, Result> results;  // by node
+  };
+  // A while loop as entered from one context.
+  struct LoopRun {
+    int frame = 0;
+    int outer = 0;              // the context that enters it
+    std::vector<int> contexts;  // by iteration
+    int next = 0;               // the first turn whose condition is not known yet
+    int trip_count = -1;        // once it is known
+    bool has_failed = false;
+    // While a condition is evaluated, diagnostics are held back: where it depends on run-time data
+    // one about the loop says more than one about each comparison.
+    int holder = -1;  // the Exit node that waits for it
+    std::unique_ptr<Diagnostics> held;
+    Diagnostics* saved = nullptr;
+  };
+  struct Task {
+    int node = -1;
+    int context = 0;
+  };
+  struct Operand {
+    Edge edge;
+    int context = 0;
+  };
+  enum class Step : uint8_t { kReady, kWaiting, kFailed };
   struct Cut {
     ValueRef value;
     bool is_used = false;
@@ -60,13 +97,37 @@ class Importer {
   void OrderFrom(int root, int output_index);
   void ReadEdges(int node);
   void ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int node);
-  void ImportNode(int node);
+  void AnalyseLoops();
+  void ImportNode(const Task& task);
+  void RunRule(const Task& task, ImportFunction rule, std::vector<ValueRef> inputs);
   void ReportNoRule(int node);
   bool ChargeConstants(NodeImporter& node);
-  // The value on an edge; null where its producer failed (then it has been reported).
-  ValueRef ValueOf(const Edge& edge, int consumer);
+  bool CheckHandles(int node, absl::Span<const ValueRef> inputs);
+  // The value of an operand; null where its producer failed (then it has been reported).
+  ValueRef ValueOf(const Operand& operand, int consumer);
   void AddOutputs();
   std::string NearestNode(absl::string_view name) const;
+
+  // unroll.cc: the evaluation of nodes in their contexts.
+  void Evaluate(int node);
+  Result& ResultOf(const Task& task);
+  // Adds what the node waits for to the stack.
+  Step PushOperand(const Task& task, std::vector<Task>* stack);
+  size_t OperandCount(int node) const;
+  // False where the operand lies in a loop that the node is outside of.
+  bool OperandAt(const Task& task, size_t i, Operand* operand);
+  // The context of a node of that level as seen from `context`; -1 where there is none.
+  int Lift(int context, int level) const;
+  bool ChargeUnrolled(int node, int64_t cost);
+  int RunOf(int frame, int outer);
+  int ContextOf(int run, int iteration);  // -1 where there may be no more
+  // Evaluates the condition of the loop that an Exit leaves until it is false.
+  Step CountTrips(const Task& exit, std::vector<Task>* stack);
+  bool TakeCondition(LoopRun& run, const Task& condition);
+  bool ReportCondition(const LoopRun& run, const Task& condition);
+  // The model inputs that keep a condition from being known.
+  std::vector<std::string> InputsBehind(const Task& condition, std::string* by_way_of);
+  void AddGraphInputs(ValueId value, std::vector<std::string>* names) const;
 
   const GraphFile& file_;
   const CompileOptions& options_;
@@ -79,7 +140,12 @@ class Importer {
   std::vector<Output> outputs_;
   std::vector<NodeState> nodes_;
   std::vector<int> order_;
-  std::string loop_cycle_;  // a cycle through NextIteration, told only where nothing else is
+  std::vector<std::pair<int, int>> back_edges_;  // NextIteration node, output that needs it
+  LoopFrames frames_;
+  std::deque<Context> contexts_ = std::deque<Context>(1);
+  std::deque<LoopRun> runs_;
+  absl::flat_hash_map<std::pair<int, int>, int> run_by_key_;  // frame, outer context
+  int64_t unrolled_left_ = kMaxUnrolledNodes;
 };
 
 absl::flat_hash_map<absl::string_view, ImportFunction> AllRules();

@@ -28,6 +28,17 @@ std::vector<Model> Models() {
       {kws + "CNN_M.pb", {{"Reshape", {1, 490}}}, {"labels_softmax"}, {1, 12}},
       {kws + "DS_CNN_S.pb", {{"Reshape", {1, 490}}}, {"labels_softmax"}, {1, 12}},
       {kws + "DS_CNN_M.pb", {{"Reshape", {1, 490}}}, {"labels_softmax"}, {1, 12}},
+      {kws + "GRU_S.pb", {{"Reshape", {1, 250}}}, {"labels_softmax"}, {1, 12}},
+      {kws + "GRU_M.pb", {{"Reshape", {1, 250}}}, {"labels_softmax"}, {1, 12}},
+      {kws + "LSTM_S.pb", {{"Reshape", {1, 250}}}, {"labels_softmax"}, {1, 12}},
+      {"models/tf/tf2onnx/gru.pb",
+       {{"X", {1, 784}}, {"keep_prob", {1}}, {"model/dropout/Floor", {1, 128}}},
+       {"output"},
+       {1, 10}},
+      {"models/tf/tf2onnx/lstm.pb",
+       {{"X", {1, 784}}, {"keep_prob", {1}}, {"model/dropout/Floor", {1, 128}}},
+       {"output"},
+       {1, 10}},
       {"models/tf/tf2onnx/ae0.pb", {{"X", {1, 784}}}, {"output"}, {1, 784}},
       {"models/tf/tf2onnx/fc-layers.pb", {{"X", {1, 784}}}, {"output"}, {1, 10}},
       {"models/tf/simple_mnist_tf.pb", {{"Placeholder", {1, 784}}}, {"Softmax"}, {1, 10}},
@@ -68,20 +79,6 @@ TEST(ModelsTest, WholeAudioModelIsRefusedNodeByNode) {
   // The three operators of the audio front end and the Placeholder in front of them.
   EXPECT_EQ(result.CountOf(DiagnosticKind::kUnsupportedOperator), 3) << result.Text();
   EXPECT_EQ(result.CountOf(DiagnosticKind::kUndeclaredPlaceholder), 1);
-}
-
-TEST(ModelsTest, WhileLoopsAreRefusedOnce) {
-  if (SharedDir().empty()) GTEST_SKIP() << "no shared models";
-  for (const char* name : {"gru.pb", "lstm.pb"}) {
-    const std::string bytes = ReadFileOrEmpty(SharedDir() + "/models/tf/tf2onnx/" + name);
-    Diagnostics diagnostics;
-    const auto outline = OutlineTensorFlow(bytes, name, diagnostics);
-    ASSERT_TRUE(outline.ok());
-    ASSERT_FALSE(outline->placeholders.empty());
-    const ImportResult result = RunImport(bytes, Options({}, outline->outputs));
-    EXPECT_FALSE(result.graph.ok()) << name;
-    std::fprintf(stderr, "%s: %zu problems\n", name, result.diagnostics.list().size());
-  }
 }
 
 }  // namespace

@@ -33,11 +33,6 @@ absl::Status NodeImporter::FailMode(std::string message, std::string fix) {
   return Fail(DiagnosticKind::kUnsupportedOperatorMode, std::move(message), std::move(fix));
 }
 
-absl::Status NodeImporter::FailSilently() {
-  has_reported_ = true;
-  return absl::UnimplementedError("reported before");
-}
-
 absl::Status NodeImporter::ExpectInputs(int lo, int hi) {
   if (input_count() >= lo && input_count() <= hi) return absl::OkStatus();
   return Fail(DiagnosticKind::kOperandCount,
@@ -269,8 +264,10 @@ absl::StatusOr<std::vector<ValueRef>> NodeImporter::EmitAll(absl::string_view op
     for (const ValueRef& operand : operands) {
       ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand));
     }
+    NodeSource source = source_;
+    if (is_rewritten_) source.op = op == "Concat" ? "ConcatV2" : std::string(op);
     absl::StatusOr<std::vector<ValueId>> outputs =
-        state_->builder.Add(op, std::move(ids), std::move(attrs), source_);
+        state_->builder.Add(op, std::move(ids), std::move(attrs), source);
     if (outputs.ok()) {
       result = std::vector<ValueRef>();
       for (ValueId id : *outputs) {

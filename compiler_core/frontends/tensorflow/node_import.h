@@ -2,9 +2,9 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_NODE_IMPORT_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +34,10 @@ struct ImportValue {
   std::shared_ptr<const DilationGroup> group;
   // A Switch gives its value on one side only; what depends on the other side never runs.
   bool is_dead = false;
+  // A TensorArray: which of ImportState::arrays it is (then it has neither type nor value), and of
+  // its flow, which of ImportState::array_versions holds its elements.
+  int array = -1;
+  int array_version = -1;
 };
 using ValueRef = std::shared_ptr<ImportValue>;
 
@@ -41,6 +45,19 @@ using ValueRef = std::shared_ptr<ImportValue>;
 inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 28;
 // Multiply-adds or moves that may be spent on computing one constant.
 inline constexpr int64_t kMaxFoldWork = int64_t{1} << 27;
+
+// A TensorArray as declared, and its elements after some writes: those of the version before and
+// the ones set here. Versions never change, so loops may fork them.
+struct TensorArray {
+  int64_t size = 0;
+  bool is_dynamic = false;  // grows where it is written beyond its size
+};
+struct ArrayVersion {
+  int array = 0;
+  int before = -1;
+  std::map<int64_t, ValueRef> elements = {};
+  int64_t size = 0;
+};
 
 // What all nodes of one import share.
 struct ImportState {
@@ -52,7 +69,8 @@ struct ImportState {
   int producer_version = 0;
   int64_t constant_bytes_left = kMaxConstantBytes;
   int64_t fold_work_left = 2 * kMaxFoldWork;
-  std::set<std::string> refused_loops;  // frame names of while loops that were reported
+  std::vector<TensorArray> arrays;
+  std::vector<ArrayVersion> array_versions;
 };
 
 // What the import function of an operator sees and does for one node. Functions that return a
@@ -102,6 +120,9 @@ class NodeImporter {
   // Every axis made non-negative, sorted, unique.
   absl::StatusOr<std::vector<int64_t>> Axes(std::vector<int64_t> axes, int64_t rank);
 
+  // From here on the nodes that this one becomes count as the operators that it is rewritten in,
+  // which the core's list may hold where it lacks this one.
+  void SetRewritten() { is_rewritten_ = true; }
   // Applies an operator of the IR to values: computed at once where all are constants, else a new
   // node of the graph. Reports what the operator says where it does not fit.
   absl::StatusOr<std::vector<ValueRef>> EmitAll(absl::string_view op,
@@ -115,8 +136,6 @@ class NodeImporter {
 
   // The value's id in the graph; places a constant there first, unless it holds NaN.
   absl::StatusOr<ValueId> Place(ImportValue& value);
-  // Fails this node without a report of its own, since one with the same cause stands already.
-  absl::Status FailSilently();
 
   // Sets the results. Emit-and-set for the common case of one result.
   void SetOutput(ValueRef value) { outputs_ = {std::move(value)}; }
@@ -135,6 +154,7 @@ class NodeImporter {
   std::vector<ValueRef> inputs_;
   std::vector<ValueRef> outputs_;
   bool has_reported_ = false;
+  bool is_rewritten_ = false;
 };
 
 // The rule for one TensorFlow operator: sets the importer's outputs.
@@ -155,6 +175,10 @@ absl::Span<const ImportRule> SliceRules();
 absl::Span<const ImportRule> ReduceRules();
 absl::Span<const ImportRule> ControlRules();
 absl::Span<const ImportRule> DilationRules();
+absl::Span<const ImportRule> TensorArrayRules();
+
+// Whether the operator may have a TensorArray as an operand.
+bool TakesHandles(absl::string_view op);
 
 }  // namespace npuc::tf
 
