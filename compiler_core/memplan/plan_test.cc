@@ -9,7 +9,7 @@ namespace npuc {
 namespace {
 
 BufferId AddBuffer(Program& program, int64_t bytes) {
-  program.buffers.push_back({.slot = Slot::kData, .size_bytes = bytes});
+  program.buffers.push_back({Slot::kData, bytes, -1, ""});
   return BufferId(static_cast<int32_t>(program.buffers.size() - 1));
 }
 
@@ -18,7 +18,9 @@ void AddCopy(Program& program, BufferId from, BufferId to, int64_t elements) {
   copy.a = {from, 0};
   copy.d = {to, 0};
   copy.extents = {1, 1, static_cast<uint16_t>(elements)};
-  program.commands.push_back({.body = copy});
+  Command command;
+  command.body = copy;
+  program.commands.push_back(command);
 }
 
 TEST(PlanMemory, AChainNeedsTwoBuffersAtATime) {
