@@ -1,11 +1,12 @@
-"""A broadcast that takes a command for each of very many rows."""
+"""A grouped convolution whose weights are computed at run time."""
 
 import recipes
 
 
 def files():
     graph = recipes.Graph()
-    graph.placeholder("x", [2, 1, 2, 1, 2, 1, 2, 1])
-    graph.placeholder("x2", [1, 64, 1, 64, 1, 64, 1, 8])
-    graph.node("Add", "y", ["x", "x2"], recipes.FLOAT)
+    graph.placeholder("x", [1, 4, 4, 4])
+    graph.placeholder("w", [3, 3, 2, 4])
+    graph.node("Conv2D", "y", ["x", "w"],
+               {**recipes.FLOAT, "strides": [1, 1, 1, 1], "padding": "VALID"})
     return {"model.pb": graph.serialize()}
