@@ -77,7 +77,7 @@ def gru(x, gates, gates_bias, candidate, candidate_bias):
 
 
 def twin_arm_gru(inputs, weights):
-    x = inputs["Reshape"].astype(np.float64).reshape(ITEMS, 25, 10)
+    x = inputs["Reshape"].astype(np.float64).reshape(ITEMS, -1, 10)
     cell = "rnn/multi_rnn_cell/cell_0/gru_cell/"
     h = gru(x, *(weights[cell + n] for n in ("gates/kernel", "gates/bias", "candidate/kernel",
                                              "candidate/bias")))
@@ -120,7 +120,8 @@ def models():
     found = [Model(f"{kws}{n}.pb", mfcc(25), out) for n in ("DNN_S", "DNN_M")]
     found += [Model(f"{kws}{n}.pb", mfcc(49), out)
               for n in ("CNN_S", "CNN_M", "DS_CNN_S", "DS_CNN_M")]
-    found += [Model(f"{kws}{n}.pb", mfcc(25), out, twin_arm_gru) for n in ("GRU_S", "GRU_M")]
+    found += [Model(f"{kws}GRU_S.pb", mfcc(25), out, twin_arm_gru),
+              Model(f"{kws}GRU_M.pb", mfcc(49), out, twin_arm_gru)]
     found.append(Model(f"{kws}LSTM_S.pb", mfcc(25), out, twin_arm_lstm))
     found += [Model("tf2onnx/ae0.pb", pixels("X"), "output"),
               Model("tf2onnx/fc-layers.pb", pixels("X"), "output"),

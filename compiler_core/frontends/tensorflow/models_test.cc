@@ -29,7 +29,7 @@ std::vector<Model> Models() {
       {kws + "DS_CNN_S.pb", {{"Reshape", {1, 490}}}, {"labels_softmax"}, {1, 12}},
       {kws + "DS_CNN_M.pb", {{"Reshape", {1, 490}}}, {"labels_softmax"}, {1, 12}},
       {kws + "GRU_S.pb", {{"Reshape", {1, 250}}}, {"labels_softmax"}, {1, 12}},
-      {kws + "GRU_M.pb", {{"Reshape", {1, 250}}}, {"labels_softmax"}, {1, 12}},
+      {kws + "GRU_M.pb", {{"Reshape", {1, 490}}}, {"labels_softmax"}, {1, 12}},
       {kws + "LSTM_S.pb", {{"Reshape", {1, 250}}}, {"labels_softmax"}, {1, 12}},
       {"models/tf/tf2onnx/gru.pb",
        {{"X", {1, 784}}, {"keep_prob", {1}}, {"model/dropout/Floor", {1, 128}}},
