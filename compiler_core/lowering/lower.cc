@@ -333,13 +333,15 @@ class Lowerer : public LowerContext {
 
 }  // namespace
 
-std::vector<std::string> WeightNames(const Graph& graph) {
-  std::vector<std::string> names;
+std::vector<WeightName> WeightNames(const Graph& graph) {
+  std::vector<WeightName> names;
   for (const Node& node : graph.nodes()) {
     if (node.op != "MatMul" && node.op != "Conv2D") continue;
     if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
     const std::string& name = graph.def(node.inputs[1]).source.name;
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    const bool known = std::any_of(names.begin(), names.end(),
+                                   [&](const WeightName& weight) { return weight.name == name; });
+    if (!known) names.push_back({name, node.op == "Conv2D"});
   }
   return names;
 }

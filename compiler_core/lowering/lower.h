@@ -52,8 +52,13 @@ struct LoweredModel {
 };
 
 // The names of the constants that can carry a WeightChoice: the constant operands of MatMul and
-// Conv2D, in order of first use.
-std::vector<std::string> WeightNames(const Graph& graph);
+// Conv2D, in order of first use. A weight of both counts as fully connected where a MatMul is
+// first.
+struct WeightName {
+  std::string name;
+  bool is_convolution = false;
+};
+std::vector<WeightName> WeightNames(const Graph& graph);
 
 // Commands for a legal graph. All refusals go to diagnostics, with node and reason; the status is
 // the first. Output buffers of kind kData are not placed yet (memplan does that).

@@ -107,6 +107,45 @@ absl::Status CheckDataTypes(const Graph& graph, const std::string& model_name,
   return diagnostics.ToStatus();
 }
 
+PassOptions PassOptionsOf(const CompileOptions& options) {
+  PassOptions passes;
+  passes.fuse_batch_norm = options.fuse_bn;
+  return passes;
+}
+
+void WarnAboutFusedWeights(const CompileOptions& options, Diagnostics& diagnostics) {
+  if (!options.fuse_bn || !options.conv2d_compress) return;
+  diagnostics.Add({.kind = DiagnosticKind::kCompressesFusedWeights,
+                   .message =
+                       "FUSE_BN folds batch normalisation into the weights that "
+                       "CONV2D_COMPRESS compresses; channels of unlike scales then share one "
+                       "range, which may cost accuracy",
+                   .file = options.model_name,
+                   .fix = "compare the outputs, or set one of the two to false"});
+}
+
+// How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
+void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const Program& program,
+                     Diagnostics& diagnostics) {
+  const int64_t size = options.weight_cache_size_bytes.value_or(0);
+  if (size == 0) return;
+  const WeightCacheUse use = PlanWeightCache(program, size);
+  std::string names;
+  for (const std::string& node : use.nodes) {
+    absl::StrAppend(&names, names.empty() ? "" : ", ", Printable(node));
+  }
+  const int64_t left = core.limits->npu_sram_bytes - program.data_bytes;
+  diagnostics.Add(
+      {.kind = DiagnosticKind::kWeightCacheUse,
+       .message = absl::StrCat("WEIGHT_CACHE_SIZE: ", size, " would hold ", use.bytes, " of ",
+                               program.weights.size(), " weight bytes, of ",
+                               names.empty() ? "no operator" : names, "; beside data_content ",
+                               left, " bytes of the NPU's SRAM are free",
+                               left < size ? ", which is less than the cache" : ""),
+       .file = options.model_name,
+       .limit_source = absl::StrCat(std::string(core.name), " npu_sram_bytes")});
+}
+
 absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
                                const CompileOptions& options, Diagnostics& diagnostics) {
   CheckSupport(graph, core, options.framework, options.model_name, diagnostics);
@@ -182,7 +221,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
   STEP(Graph imported, "import", 0.05, ImportModel(request.model_bytes, options, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
-  STEP(Graph graph, "passes", 0.25, RunPasses(imported, PassOptions{}));
+  STEP(Graph graph, "passes", 0.25, RunPasses(imported, PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, options.model_name, diagnostics));
   CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, diagnostics));
@@ -197,8 +236,16 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   AssignStates(program, options.output_file, diagnostics);
   STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, program));
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
+  WarnAboutFusedWeights(options, diagnostics);
+  NoteWeightCache(options, *core, program, diagnostics);
 
-  const CompileFacts facts{graph, program, model, memory, lowered.weights, diagnostics};
+  const CompileFacts facts{graph,
+                           program,
+                           model,
+                           memory,
+                           lowered.weights,
+                           diagnostics,
+                           options.weight_cache_size_bytes.value_or(0)};
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
   result.artifacts.push_back({options.output_file, std::move(header)});

@@ -103,9 +103,15 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
   }
   options.outputs = TextsOf(all, "OUTPUT_OPS");
   options.fp16_outputs = TextsOf(all, "FP16_OUT_OPS");
+  options.fuse_bn = FlagOf(all, "FUSE_BN");
   options.compress = FlagOf(all, "COMPRESS");
   options.conv2d_compress = FlagOf(all, "CONV2D_COMPRESS");
   options.exclude_compress_ops = TextsOf(all, "EXCLUDE_COMPRESS_OPS");
+  options.exclude_conv2d_compress_ops = TextsOf(all, "EXCLUDE_CONV2D_COMPRESS_OPS");
+  const ConfigSetting* cache = all.Find("WEIGHT_CACHE_SIZE");
+  if (cache != nullptr && cache->number > 0) {  // 0 is the default: the same options
+    options.weight_cache_size_bytes = cache->number;
+  }
   if (const ConfigSetting* ranges = all.Find("WEIGHT_MIN_MAX")) {
     for (const ConfigRange& range : ranges->ranges) {
       options.weight_min_max[range.name.text] = {range.min, range.max};

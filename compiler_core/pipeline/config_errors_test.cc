@@ -278,17 +278,9 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:1: PROTOTXT is a key of framework CAFFE, FRAMEWORK is TF; remove the line "
         "[NPUC1009]"}},
       {"Later",
-       absl::StrCat(kGood,
-                    "QUANT: {weight_bits: 8}\nEXCLUDE_CONV2D_COMPRESS_OPS: [w]\nWEIGHT_CACHE_SIZE: "
-                    "10240\nFUSE_BN: true\nFUSE_BIASADD: yes\n"),
+       absl::StrCat(kGood, "QUANT: {weight_bits: 8}\nFUSE_BIASADD: yes\n"),
        {"c.yaml:6:1: QUANT is not supported yet by this version; remove the line [NPUC1010]",
-        "c.yaml:7:1: EXCLUDE_CONV2D_COMPRESS_OPS is not supported yet by this version; remove the "
-        "line [NPUC1010]",
-        "c.yaml:8:20: WEIGHT_CACHE_SIZE: 10240 is not supported yet by this version; write "
-        "WEIGHT_CACHE_SIZE: 0 or remove the line [NPUC1010]",
-        "c.yaml:9:10: FUSE_BN: true is not supported yet by this version; write FUSE_BN: false or "
-        "remove the line [NPUC1010]",
-        "c.yaml:10:15: FUSE_BIASADD: true is not supported yet by this version; write "
+        "c.yaml:7:15: FUSE_BIASADD: true is not supported yet by this version; write "
         "FUSE_BIASADD: false or remove the line [NPUC1010]"}},
       {"BothModelKeys",
        absl::StrCat(kGood, "PB_FILE: n.pb\n"),

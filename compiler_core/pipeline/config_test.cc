@@ -179,9 +179,24 @@ TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {
 TEST(ConfigTest, TheStatusCarriesTheFirstProblem) {
   Diagnostics diagnostics;
   const absl::Status status =
-      ParseConfig(absl::StrCat(kSmall, "FUSE_BN: true\nX: 1\n"), "c.yaml", diagnostics).status();
+      ParseConfig(absl::StrCat(kSmall, "FUSE_BIASADD: true\nX: 1\n"), "c.yaml", diagnostics)
+          .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("(and 1 more)"));
+}
+
+TEST(ConfigTest, WeightAndFusionKeysReachTheOptions) {
+  Diagnostics diagnostics;
+  const auto config = ParseConfig(
+      absl::StrCat(kSmall,
+                   "FUSE_BN: true\nCONV2D_COMPRESS: true\nEXCLUDE_CONV2D_COMPRESS_OPS: [conv/w]\n"
+                   "WEIGHT_CACHE_SIZE: 10240\n"),
+      "c.yaml", diagnostics);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(config->options.fuse_bn);
+  EXPECT_TRUE(config->options.conv2d_compress);
+  EXPECT_THAT(config->options.exclude_conv2d_compress_ops, testing::ElementsAre("conv/w"));
+  EXPECT_EQ(config->options.weight_cache_size_bytes, 10240);
 }
 
 TEST(ConfigKeysTest, TableIsWellFormed) {

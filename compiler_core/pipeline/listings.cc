@@ -1,6 +1,7 @@
 #include "compiler_core/pipeline/listings.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <vector>
@@ -65,6 +66,23 @@ std::string ShapeText(const PortTensor& port) { return TypeToString({port.dtype,
 
 }  // namespace
 
+WeightCacheUse PlanWeightCache(const Program& program, int64_t size_bytes) {
+  WeightCacheUse result;
+  std::set<int32_t> cached;
+  for (const NodeUse& use : UseByNode(program)) {
+    if (use.weight_buffers.empty()) continue;
+    std::set<int32_t> added;
+    std::set_difference(use.weight_buffers.begin(), use.weight_buffers.end(), cached.begin(),
+                        cached.end(), std::inserter(added, added.end()));
+    const int64_t bytes = BytesOf(program, added);
+    if (result.bytes + bytes > size_bytes) continue;
+    result.bytes += bytes;
+    result.nodes.push_back(use.name);
+    cached.insert(added.begin(), added.end());
+  }
+  return result;
+}
+
 std::string ListOps(const CompileFacts& facts) {
   std::map<std::string, int64_t> commands;
   for (const Command& command : facts.program.commands) ++commands[command.node];
@@ -112,6 +130,21 @@ std::string ListWeights(const CompileFacts& facts) {
   }
   return out;
 }
+
+namespace {
+
+nlohmann::ordered_json WeightCacheJson(const CompileFacts& facts) {
+  using Json = nlohmann::ordered_json;
+  const WeightCacheUse use = PlanWeightCache(facts.program, facts.weight_cache_bytes);
+  Json cached = Json::array();
+  for (const std::string& node : use.nodes) cached.push_back(Printable(node));
+  return Json{{"size_bytes", facts.weight_cache_bytes},
+              {"used_bytes", use.bytes},
+              {"nodes", std::move(cached)},
+              {"verified_on_silicon", false}};
+}
+
+}  // namespace
 
 std::string ReportJson(const CompileFacts& facts) {
   using Json = nlohmann::ordered_json;
@@ -171,6 +204,7 @@ std::string ReportJson(const CompileFacts& facts) {
                            {"bytes", weight.mask_bytes + weight.code_bytes}});
   }
   report["weights"] = std::move(weights);
+  if (facts.weight_cache_bytes > 0) report["weight_cache"] = WeightCacheJson(facts);
   Json notes = Json::array();
   for (const Diagnostic& diagnostic : facts.diagnostics.list()) {
     notes.push_back(Json{{"id", IdOf(diagnostic.kind)}, {"text", diagnostic.ToString()}});

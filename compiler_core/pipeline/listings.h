@@ -1,7 +1,9 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_
 #define NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
@@ -20,7 +22,17 @@ struct CompileFacts {
   const MemoryPlanResult& memory;
   absl::Span<const WeightRecord> weights;
   const Diagnostics& diagnostics;
+  int64_t weight_cache_bytes = 0;  // WEIGHT_CACHE_SIZE
 };
+
+// Which operators' weights fit a cache of `size_bytes`: in order of use, each operator whole or not
+// at all, weights that a cached operator has brought in counting once. An estimate, not verified on
+// silicon. Pure.
+struct WeightCacheUse {
+  int64_t bytes = 0;
+  std::vector<std::string> nodes;
+};
+WeightCacheUse PlanWeightCache(const Program& program, int64_t size_bytes);
 
 // -v: one line per operator of the NPU model: source name, operator, output type, commands.
 std::string ListOps(const CompileFacts& facts);

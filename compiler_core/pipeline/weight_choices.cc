@@ -13,18 +13,22 @@ namespace npuc {
 namespace {
 
 // The weight that a config means by `name`: the Const node, or the "/read" Identity behind it.
-const std::string* FindWeight(absl::Span<const std::string> names, absl::string_view name) {
-  for (const std::string& known : names) {
-    if (name == known || (absl::ConsumeSuffix(&name, "/read") && name == known)) return &known;
+const WeightName* FindWeight(absl::Span<const WeightName> weights, absl::string_view name) {
+  for (const WeightName& weight : weights) {
+    if (name == weight.name) return &weight;
+  }
+  if (!absl::ConsumeSuffix(&name, "/read")) return nullptr;
+  for (const WeightName& weight : weights) {
+    if (name == weight.name) return &weight;
   }
   return nullptr;
 }
 
 class Chooser {
  public:
-  Chooser(const CompileRequest& request, absl::Span<const std::string> names,
+  Chooser(const CompileRequest& request, absl::Span<const WeightName> weights,
           Diagnostics& diagnostics)
-      : request_(request), names_(names), diagnostics_(diagnostics) {}
+      : request_(request), weights_(weights), diagnostics_(diagnostics) {}
 
   absl::StatusOr<LowerOptions> Choose() {
     const CompileOptions& options = request_.options;
@@ -33,10 +37,15 @@ class Chooser {
     lower_.in_place = options.memory_plan == CompileOptions::MemoryPlan::kInPlace;
     lower_.model_name = options.model_name;
     for (const std::string& name : options.exclude_compress_ops) {
-      if (WeightChoice* choice = ChoiceOf("EXCLUDE_COMPRESS_OPS", name)) choice->compress = false;
+      WeightChoice* choice = ChoiceOf("EXCLUDE_COMPRESS_OPS", name, Kind::kFullyConnected);
+      if (choice != nullptr) choice->compress = false;
+    }
+    for (const std::string& name : options.exclude_conv2d_compress_ops) {
+      WeightChoice* choice = ChoiceOf("EXCLUDE_CONV2D_COMPRESS_OPS", name, Kind::kConvolution);
+      if (choice != nullptr) choice->compress = false;
     }
     for (const auto& [name, range] : options.weight_min_max) {
-      if (WeightChoice* choice = ChoiceOf("WEIGHT_MIN_MAX", name)) {
+      if (WeightChoice* choice = ChoiceOf("WEIGHT_MIN_MAX", name, Kind::kAny)) {
         choice->min = range.first;
         choice->max = range.second;
       }
@@ -47,32 +56,51 @@ class Chooser {
   }
 
  private:
-  // The entry for a weight that key `key` names; null, with a diagnostic, where it is unknown.
-  WeightChoice* ChoiceOf(absl::string_view key, const std::string& name) {
-    const std::string* weight = FindWeight(names_, name);
-    if (weight == nullptr) {
-      const std::vector<absl::string_view> candidates(names_.begin(), names_.end());
+  enum class Kind : uint8_t { kFullyConnected, kConvolution, kAny };
+
+  static absl::string_view NameOf(Kind kind) {
+    if (kind == Kind::kFullyConnected) return "fully connected weight";
+    return kind == Kind::kConvolution ? "convolution weight" : "weight";
+  }
+  static bool Matches(Kind kind, const WeightName& weight) {
+    return kind == Kind::kAny || weight.is_convolution == (kind == Kind::kConvolution);
+  }
+
+  // The entry for a weight that key `key` names; null, with a diagnostic, where the model has no
+  // such weight of that kind.
+  WeightChoice* ChoiceOf(absl::string_view key, const std::string& name, Kind kind) {
+    const WeightName* weight = FindWeight(weights_, name);
+    if (weight == nullptr || !Matches(kind, *weight)) {
+      std::vector<absl::string_view> candidates;
+      for (const WeightName& known : weights_) {
+        if (Matches(kind, known)) candidates.push_back(known.name);
+      }
       const std::string nearest = NearestMatch(name, candidates);
-      diagnostics_.Add(
-          {.kind = DiagnosticKind::kUnknownWeightName,
-           .message = absl::StrCat(key, " names '", Printable(name),
-                                   "', which is no fully connected weight of the model"),
-           .file = request_.options.model_name,
-           .fix = nearest.empty() ? "npuc CONFIG -w lists the weights"
-                                  : absl::StrCat("did you mean '", Printable(nearest), "'?")});
+      diagnostics_.Add({.kind = DiagnosticKind::kUnknownWeightName,
+                        .message = absl::StrCat(key, " names '", Printable(name), "', which is no ",
+                                                NameOf(kind), " of the model"),
+                        .file = request_.options.model_name,
+                        .fix = nearest.empty()
+                                   ? "npuc CONFIG -w lists the weights"
+                                   : absl::StrCat("did you mean '", Printable(nearest), "'?")});
       return nullptr;
     }
-    const auto it = lower_.weight_choices.try_emplace(*weight, lower_.default_choice).first;
+    const auto it = lower_.weight_choices
+                        .try_emplace(weight->name, weight->is_convolution ? lower_.conv_choice
+                                                                          : lower_.default_choice)
+                        .first;
     return &it->second;
   }
 
   absl::Status ApplyTemplate() {
     const auto it = request_.side_inputs.find("OPT_CONFIG");
     if (it == request_.side_inputs.end()) return absl::OkStatus();
+    std::vector<std::string> names;
+    for (const WeightName& weight : weights_) names.push_back(weight.name);
     ASSIGN_OR_RETURN(const WeightSettings settings,
-                     ReadOptTemplate(it->second.bytes, it->second.name, names_, diagnostics_));
+                     ReadOptTemplate(it->second.bytes, it->second.name, names, diagnostics_));
     for (const auto& [name, setting] : settings) {
-      WeightChoice* choice = ChoiceOf("OPT_CONFIG", name);
+      WeightChoice* choice = ChoiceOf("OPT_CONFIG", name, Kind::kAny);
       if (choice == nullptr) continue;
       if (setting.q_bits) choice->compress = *setting.q_bits == 8;
       if (setting.min) choice->min = setting.min;
@@ -82,7 +110,7 @@ class Chooser {
   }
 
   const CompileRequest& request_;
-  absl::Span<const std::string> names_;
+  absl::Span<const WeightName> weights_;
   Diagnostics& diagnostics_;
   LowerOptions lower_;
 };
@@ -90,7 +118,7 @@ class Chooser {
 }  // namespace
 
 absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request,
-                                           absl::Span<const std::string> weight_names,
+                                           absl::Span<const WeightName> weight_names,
                                            Diagnostics& diagnostics) {
   return Chooser(request, weight_names, diagnostics).Choose();
 }

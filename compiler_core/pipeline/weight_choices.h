@@ -12,12 +12,13 @@
 
 namespace npuc {
 
-// How each weight is stored: COMPRESS, then EXCLUDE_COMPRESS_OPS and WEIGHT_MIN_MAX, then the
-// template named by OPT_CONFIG, which overrides them for the weights that it names. A weight may be
-// named by its Const node or by the "/read" Identity that TensorFlow puts behind a variable.
+// How each weight is stored: fully connected weights by COMPRESS and EXCLUDE_COMPRESS_OPS,
+// convolution weights by CONV2D_COMPRESS and EXCLUDE_CONV2D_COMPRESS_OPS; then WEIGHT_MIN_MAX, then
+// the template named by OPT_CONFIG, which overrides them for the weights that it names. A weight
+// may be named by its Const node or by the "/read" Identity that TensorFlow puts behind a variable.
 // Unknown names are errors with the nearest known name.
 absl::StatusOr<LowerOptions> ChooseWeights(const CompileRequest& request,
-                                           absl::Span<const std::string> weight_names,
+                                           absl::Span<const WeightName> weight_names,
                                            Diagnostics& diagnostics);
 
 // opt_template.json for these weights.
