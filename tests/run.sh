@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Every check of this project, in one command; CI runs exactly this. Installs what it needs.
 #
-#   tests/run.sh [--quick] [--no-install]
+#   tests/run.sh [--quick] [--no-install] [--tidy-all]
 #
 # Steps: packages; clang-format; layer and style lints and their self tests; the dev build (clang,
 # ASan + UBSan) and its tests, fuzz corpora among them; clang-tidy; the release build (g++) and the
 # end-to-end tests on it; ThreadSanitizer on the tests labelled tsan.
 #   --quick        release build and its unit tests only
 #   --no-install   skip the package check
+#   --tidy-all     clang-tidy on all sources, not only on what the last commit changed
 # A step that fails does not keep later ones from running where they still make sense. Logs are in
 # build/test-logs/. The last line counts the tests: N passed, N failed, N skipped.
 # The exit code is 0 only where every step passed.
@@ -20,11 +21,13 @@ python=/usr/bin/python3
 jobs=$(nproc)
 quick=false
 install=true
+tidy_all=false
 for argument in "$@"; do
   case "$argument" in
     --quick) quick=true ;;
     --no-install) install=false ;;
-    -h|--help) sed -n '2,14s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    --tidy-all) tidy_all=true ;;
+    -h|--help) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *) echo "run.sh: unknown argument '$argument' (try --help)" >&2; exit 2 ;;
   esac
 done
@@ -70,6 +73,21 @@ check_format() {
     | xargs --no-run-if-empty -P "$jobs" -n 24 clang-format --dry-run --Werror
 }
 
+# clang-tidy on what the last commit and the work tree change; on all sources with --tidy-all, which
+# takes a quarter of an hour on two cores.
+check_tidy() {
+  local files=()
+  if ! $tidy_all && git rev-parse --quiet --verify HEAD~1 >/dev/null; then
+    mapfile -t files < <(git diff --name-only --diff-filter=d HEAD~1 -- '*.cc' \
+      | grep -vE '_(test|fuzz|test_util)\.cc$')
+    if [[ ${#files[@]} -eq 0 ]]; then
+      skip "clang-tidy" "no source changed since HEAD~1; --tidy-all checks all"
+      return
+    fi
+  fi
+  step "clang-tidy" "$python" tests/lint/run_tidy.py build/dev "${files[@]}"
+}
+
 # Builds TARGET... of PRESET after configuring it; "all" where none is named.
 build() {
   local preset="$1" directory="$2"
@@ -113,7 +131,7 @@ else
   step "lint self tests" "$python" tests/lint/lint_test.py
   if step "build dev (ASan, UBSan)" build dev build/dev; then
     step "tests (dev)" run_tests dev unit-dev -LE e2e
-    step "clang-tidy" "$python" tests/lint/run_tidy.py build/dev
+    check_tidy
   else
     skip "tests (dev)" "the build failed"
     skip "clang-tidy" "the build failed"

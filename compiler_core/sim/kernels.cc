@@ -336,7 +336,7 @@ void RunDepthwise(const DepthwiseForm& form, absl::Span<const float> weights, co
   const size_t plane = static_cast<size_t>(form.in_h) * static_cast<size_t>(form.in_w);
   std::vector<float> input(plane * static_cast<size_t>(form.channels));
   for (size_t i = 0; i < input.size(); ++i) input[i] = HalfValues()[a[i]];
-  const size_t taps = static_cast<size_t>(form.kernel_h * form.kernel_w);
+  const size_t taps = static_cast<size_t>(form.kernel_h) * static_cast<size_t>(form.kernel_w);
   const float* kernel = weights.data();
   for (int channel = 0; channel < form.channels * form.multiplier; ++channel) {
     const float* in = input.data() + static_cast<size_t>(channel / form.multiplier) * plane;

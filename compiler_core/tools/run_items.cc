@@ -92,7 +92,7 @@ class ItemRunner {
   const Diagnostics& found() const { return found_; }
 
  private:
-  void Report(absl::string_view name, std::string message, std::string fix = {}) {
+  void Report(absl::string_view name, const std::string& message, std::string fix = {}) {
     found_.Add({.kind = DiagnosticKind::kRunInputInvalid,
                 .message = absl::StrCat("input '", Printable(name), "' ", message),
                 .fix = std::move(fix)});
