@@ -52,17 +52,23 @@ class WeightStore {
 
  private:
   Operand Place(absl::Span<const uint8_t> bytes, const std::string& name);
+  // A matrix in the unit's form, placed.
+  struct Placed {
+    Operand codes, mask;
+    int64_t mask_bytes = 0;
+  };
+  Placed PlaceMatrix(const WeightMatrix& matrix, CodeTable& table, WeightRecord& record);
   CodeBook ChooseCodeBook(const std::vector<float>& values, const WeightChoice& fallback,
                           WeightRecord& record);
   // The values of a constant, clamped to fp16's range.
   std::vector<float> ValuesOf(const Tensor& tensor, const std::string& name);
   // The record of a weight, new or, where other columns of it were used before, the old one.
   WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user, bool* is_new);
-  void CutColumns(const WeightMatrix& whole, const CodeBook& book, int64_t first, int64_t columns,
+  void CutColumns(const WeightMatrix& whole, CodeTable& table, int64_t first, int64_t columns,
                   WeightRecord& record, std::vector<ConvolutionPart>& parts);
-  void CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n, const CodeBook& book,
+  void CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n, CodeTable& table,
                     WeightRecord& record, std::vector<Part>& parts);
-  void MeasureErrors(const std::vector<float>& values, const CodeBook& book, WeightRecord& record);
+  void MeasureErrors(const std::vector<float>& values, CodeTable& table, WeightRecord& record);
   void WarnOutOfRange(const std::vector<float>& values, const std::string& node);
 
   Program* program_;

@@ -52,7 +52,7 @@ float DecodeWeight(const CodeBook& book, uint8_t code) {
   return RoundToHalf(HalfToFloat(book.min) + offset);
 }
 
-EncodedMatrix CompressMatrix(const WeightMatrix& matrix, const CodeBook& book, int64_t block) {
+EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64_t block) {
   const int64_t k_blocks = (matrix.k + block - 1) / block;
   const int64_t n_blocks = (matrix.n + block - 1) / block;
   const int64_t word_bytes = block / 8;
@@ -61,13 +61,13 @@ EncodedMatrix CompressMatrix(const WeightMatrix& matrix, const CodeBook& book, i
   EncodedMatrix encoded;
   encoded.mask.assign(matrix.taps * tap_bytes, 0);
   encoded.codes.reserve(matrix.values.size() + 1);
-  CodeTable table(book);
+  const uint8_t zero_code = table.book().zero_code;
   for (int64_t tap = 0; tap < matrix.taps; ++tap) {
     const float* values = matrix.values.data() + tap * matrix.k * matrix.n;
     uint8_t* mask = encoded.mask.data() + tap * tap_bytes;
     ForEachInMaskOrder(matrix.k, matrix.n, block, [&](int64_t k, int64_t n) {
       const uint8_t code = table.CodeOf(values[k * matrix.n + n]);
-      if (code == book.zero_code) return;
+      if (code == zero_code) return;
       const int64_t block_index = k / block * n_blocks + n / block;
       const int64_t byte = block_index * block_bytes + k % block * word_bytes + n % block / 8;
       mask[byte] |= static_cast<uint8_t>(0x80u >> (n % 8));

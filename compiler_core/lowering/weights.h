@@ -38,8 +38,10 @@ uint8_t EncodeWeight(const CodeBook& book, float weight);
 // Codes by fp16 bit pattern, each computed once: a weight is rounded to fp16 before all else.
 class CodeTable {
  public:
-  // The book must outlive the table.
-  explicit CodeTable(const CodeBook& book) : book_(book), codes_(1 << 16, kUnknown) {}
+  // A table of a book that is not usable is empty; it has no codes.
+  explicit CodeTable(const CodeBook& book)
+      : book_(book), codes_(book.usable() ? 1 << 16 : 0, kUnknown) {}
+  const CodeBook& book() const { return book_; }
   uint8_t CodeOf(float weight) {
     const uint16_t half = FloatToHalf(weight);
     if (codes_[half] == kUnknown) codes_[half] = EncodeWeight(book_, HalfToFloat(half));
@@ -48,7 +50,7 @@ class CodeTable {
 
  private:
   static constexpr int16_t kUnknown = -1;
-  const CodeBook& book_;
+  CodeBook book_;
   std::vector<int16_t> codes_;
 };
 
@@ -63,7 +65,7 @@ struct EncodedMatrix {
 // Kernel positions outermost; blocks of `block` x `block` (32), K blocks outer; within a block one
 // row per k and one bit per n, the most significant bit of the first byte being column 0; padding
 // bits 0. Codes: one byte for each set mask bit, in mask order, padded with 0 to an even length.
-EncodedMatrix CompressMatrix(const WeightMatrix& matrix, const CodeBook& book, int64_t block);
+EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64_t block);
 // Uncompressed: fp16 weights in the order of the mask bits, without padding (our choice where the
 // public record is silent; ISA.md).
 EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block);

@@ -53,7 +53,8 @@ TEST(CompressMatrix, MaskBitsLieInBlocksMostSignificantFirst) {
   for (size_t i = 0; i < std::size(places); ++i) {
     std::vector<float> values(33 * 33, 0.0f);
     values[places[i].first * 33 + places[i].second] = 1.0f;
-    const EncodedMatrix encoded = CompressMatrix({values, 33, 33}, book, kBlock);
+    CodeTable table(book);
+    const EncodedMatrix encoded = CompressMatrix({values, 33, 33}, table, kBlock);
     ASSERT_EQ(encoded.mask.size(), 4 * 128u);
     std::vector<uint8_t> expected(4 * 128, 0);
     expected[bytes[i]] = static_cast<uint8_t>(bits[i]);
@@ -68,7 +69,8 @@ TEST(CompressMatrix, CodesFollowMaskOrder) {
   std::vector<float> values(40 * 50);
   for (float& value : values) value = rng() % 3 == 0 ? 0.0f : uniform(rng);
   const CodeBook book = MakeCodeBook(-1.0, 1.0);
-  const EncodedMatrix encoded = CompressMatrix({values, 40, 50}, book, kBlock);
+  CodeTable table(book);
+  const EncodedMatrix encoded = CompressMatrix({values, 40, 50}, table, kBlock);
   // Read back as the specification says: walk the mask, take a code for each set bit.
   std::vector<float> decoded(values.size(), 0.0f);
   size_t next = 0;
