@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/pipeline/config_keys.h"
 #include "compiler_core/pipeline/config_rules.h"
 #include "compiler_core/pipeline/config_values.h"
-#include "compiler_core/pipeline/config_yaml.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/pipeline/config.h"
-#include "compiler_core/pipeline/config_yaml.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
