@@ -256,7 +256,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
                           model.npu_size(), ", total_size ", model.total_size(), ", data_content ",
-                          model.data_bytes, " (liveness bound ", memory.lower_bound_bytes, ")"));
+                          model.data_bytes, " (liveness bound ", memory.lower_bound_bytes, ", ",
+                          std::string(NameOf(memory.method)), ")"));
   result.artifacts.push_back({"compile.log", std::move(stages.log())});
   observer.OnStage("done", 1.0);
   return result;

@@ -110,10 +110,10 @@ std::string ListMemory(const CompileFacts& facts) {
   const CompiledModel& model = facts.model;
   absl::StrAppendFormat(&out,
                         "cmd_content %d, weight_content %d, ops_content %d, data_content %d bytes "
-                        "(liveness bound %d); npu_size %d, total_size %d\n",
+                        "(liveness bound %d, %s); npu_size %d, total_size %d\n",
                         model.cmd_content.size(), model.weight_content.size(),
                         model.ops_content.size(), model.data_bytes, facts.memory.lower_bound_bytes,
-                        model.npu_size(), model.total_size());
+                        NameOf(facts.memory.method), model.npu_size(), model.total_size());
   return out;
 }
 
@@ -164,6 +164,10 @@ std::string ReportJson(const CompileFacts& facts) {
                                {"output", model.output_struct_bytes()},
                                {"npu_size", model.npu_size()},
                                {"total_size", model.total_size()}};
+  report["memory_plan"] = Json{{"arena_bytes", facts.memory.arena_bytes},
+                               {"liveness_bound_bytes", facts.memory.lower_bound_bytes},
+                               {"method", NameOf(facts.memory.method)},
+                               {"search_nodes", facts.memory.search_nodes}};
   const auto ports = [&](const std::vector<PortTensor>& list) {
     Json out = Json::array();
     for (const PortTensor& port : list) {
