@@ -202,6 +202,7 @@ WeightRecord& WeightStore::RecordOf(const Graph& graph, ValueId value, const std
   *is_new = inserted;
   if (inserted) {
     WeightRecord record;
+    record.value = value;
     record.name = graph.def(value).source.name;
     record.used_by = user;
     record.shape = graph.ConstantOf(value)->shape();

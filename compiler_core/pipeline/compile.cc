@@ -20,6 +20,7 @@
 #include "compiler_core/pipeline/listings.h"
 #include "compiler_core/pipeline/states.h"
 #include "compiler_core/pipeline/weight_choices.h"
+#include "compiler_core/pipeline/weight_histograms.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -253,6 +254,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
   result.artifacts.push_back({"report.json", ReportJson(facts)});
   result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
+  if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
                           model.npu_size(), ", total_size ", model.total_size(), ", data_content ",
