@@ -88,6 +88,22 @@ std::string FixFor(const SupportRule& rule) {
   return "change the layer to keep the rule, or cut the graph before it with INPUT_OPS";
 }
 
+// The name under which TensorFlow's list holds an operator of the IR.
+absl::string_view ListedAs(absl::string_view op) {
+  constexpr std::pair<absl::string_view, absl::string_view> kNames[] = {
+      {"BatchNorm", "FusedBatchNorm"},
+      {"Concat", "ConcatV2"},
+      {"DepthwiseConv2D", "DepthwiseConv2dNative"},
+      {"ReduceMax", "Max"},
+      {"ReduceMean", "Mean"},
+      {"ReduceSum", "Sum"},
+  };
+  for (const auto& [ir, listed] : kNames) {
+    if (ir == op) return listed;
+  }
+  return op;
+}
+
 std::vector<absl::string_view> ListedNames(const CoreSpec& core, Framework framework) {
   std::vector<absl::string_view> names;
   for (const OpSupport& support : OpsOf(core, framework)) names.push_back(support.op);
@@ -163,16 +179,20 @@ bool RuleHolds(const SupportRule& rule, const FactMap& facts, std::string* found
 
 void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
                   const std::string& model_name, Diagnostics& diagnostics) {
+  // The core's documents list the operators of some frameworks. Those of others are judged as the
+  // operators that they became here, by TensorFlow's list.
+  const bool is_listed = !OpsOf(core, framework).empty();
+  if (!is_listed) framework = Framework::kTensorFlow;
   const std::string list_name = absl::StrCat(core.name, "/", FrameworkName(framework));
   for (const Node& node : graph.nodes()) {
     if (node.source.op.empty() || node.op == "Placeholder" || node.op == "Const") continue;
-    const OpSupport* support = FindOp(core, framework, node.source.op);
+    const absl::string_view op = is_listed ? absl::string_view(node.source.op) : ListedAs(node.op);
+    const OpSupport* support = FindOp(core, framework, op);
     if (support == nullptr) {
-      const std::string nearest = NearestMatch(node.source.op, ListedNames(core, framework));
+      const std::string nearest = NearestMatch(op, ListedNames(core, framework));
       diagnostics.Add(
           {.kind = DiagnosticKind::kOperatorNotAccepted,
-           .message = absl::StrCat("operator ", Printable(node.source.op), " is not accepted by ",
-                                   list_name),
+           .message = absl::StrCat("operator ", Printable(op), " is not accepted by ", list_name),
            .file = model_name,
            .node = node.source.name,
            .op = node.source.op,

@@ -243,14 +243,14 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:12: FRAMEWORK is 'TFLIT', not one of TF, PT, TFLITE, ONNX, CAFFE; did you mean "
         "'TFLITE'? [NPUC1007]"}},
       {"LaterFramework",
-       absl::StrCat(kGood, "FRAMEWORK: ONNX\n"),
-       {"c.yaml:6:12: FRAMEWORK: ONNX is not supported yet by this version, which takes TF; use "
-        "one of these [NPUC1010]"}},
+       absl::StrCat(kGood, "FRAMEWORK: TFLITE\n"),
+       {"c.yaml:6:12: FRAMEWORK: TFLITE is not supported yet by this version, which takes TF, "
+        "ONNX; use one of these [NPUC1010]"}},
       {"TorchConfig",
        "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\nINPUT_OPS: {0: [1, 4], "
        "x: [1]}\nOUTPUT_OPS: [y]\nINPUT_NCX_TO_NXC: [0, 3]\nFP16_OUT_OPS: [5, s]\n",
-       {"c.yaml:4:12: FRAMEWORK: PT is not supported yet by this version, which takes TF; use one "
-        "of these [NPUC1010]",
+       {"c.yaml:4:12: FRAMEWORK: PT is not supported yet by this version, which takes TF, ONNX; "
+        "use one of these [NPUC1010]",
         "c.yaml:5:24: INPUT_OPS takes indices where FRAMEWORK is PT, found 'x'; count from 0 "
         "[NPUC1007]",
         "c.yaml:6:1: OUTPUT_OPS is a key of framework TF, TFLITE, ONNX, CAFFE, FRAMEWORK is PT; "

@@ -1,6 +1,7 @@
 #include "compiler_core/pipeline/import.h"
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/frontends/tensorflow/import.h"
 
 namespace npuc {
@@ -10,6 +11,7 @@ absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOp
   if (options.framework == Framework::kTensorFlow) {
     return ImportTensorFlow(model_bytes, options, diagnostics);
   }
+  if (options.framework == Framework::kOnnx) return ImportOnnx(model_bytes, options, diagnostics);
   diagnostics.Add(
       {.kind = DiagnosticKind::kFrameworkNotSupported,
        .message = absl::StrCat("no front end for FRAMEWORK ", FrameworkName(options.framework)),

@@ -27,7 +27,7 @@ ALLOWED = {
     CORE + "target/": TARGET,
     CORE + "ir/": IR,
     CORE + "ops/": OPS,
-    CORE + "frontends/": OPS,
+    CORE + "frontends/": OPS + [CORE + "frontends/common/"],
     CORE + "passes/": OPS,
     CORE + "quant/": OPS,
     CORE + "lowering/": OPS,

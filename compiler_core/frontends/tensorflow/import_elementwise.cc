@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/tensorflow/evaluator.h"
+#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
 namespace npuc::tf {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/fold.h"
 #include "compiler_core/ops/op.h"
 
 namespace npuc::tf {
@@ -208,42 +209,19 @@ absl::StatusOr<ValueId> NodeImporter::Place(ImportValue& value) {
 absl::StatusOr<std::vector<ValueRef>> NodeImporter::Fold(absl::string_view op,
                                                          absl::Span<const ValueRef> operands,
                                                          AttrMap attrs) {
-  const OpDef* def = FindOp(op);
-  NPUC_CHECK(def != nullptr);
-  Node node;
-  node.op = std::string(op);
-  node.attrs = std::move(attrs);
-  node.source = source_;
-  std::vector<TensorType> types;
-  std::vector<const Tensor*> constants;
   std::vector<Tensor> tensors;
-  int64_t elements = 0;
-  for (const ValueRef& operand : operands) {
-    types.push_back(operand->type);
-    tensors.push_back(*operand->constant);
-    elements += operand->type.element_count();
-  }
-  for (const Tensor& tensor : tensors) constants.push_back(&tensor);
-  ASSIGN_OR_RETURN(const std::vector<TensorType> results, def->infer({node, types, constants}));
-  int64_t bytes = 0;
-  for (const TensorType& result : results) {
-    RETURN_IF_ERROR(CheckShape(result.shape));
-    bytes += result.size_bytes();
-    elements += result.element_count();
-  }
-  const int64_t work =
-      def->work == nullptr ? elements : def->work({node, types, constants}, results);
-  if (bytes > state_->constant_bytes_left || work > kMaxFoldWork || work > state_->fold_work_left) {
-    return Fail(DiagnosticKind::kModelLimitExceeded,
-                absl::StrCat("computing this constant takes ", bytes, " bytes and about ", work,
-                             " steps; allowed are ", state_->constant_bytes_left, " and ",
-                             std::min(kMaxFoldWork, state_->fold_work_left)),
+  for (const ValueRef& operand : operands) tensors.push_back(*operand->constant);
+  FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
+  absl::StatusOr<std::vector<Tensor>> values =
+      FoldOperator(op, tensors, std::move(attrs), source_, limits);
+  if (absl::IsResourceExhausted(values.status())) {
+    return Fail(DiagnosticKind::kModelLimitExceeded, std::string(values.status().message()),
                 "freeze the model with its constants folded");
   }
-  state_->fold_work_left -= work;
-  ASSIGN_OR_RETURN(std::vector<Tensor> values, def->reference(node, tensors));
+  RETURN_IF_ERROR(values.status());
+  state_->fold_work_left = limits.work;
   std::vector<ValueRef> refs;
-  for (Tensor& value : values) refs.push_back(MakeConstant(std::move(value)));
+  for (Tensor& value : *values) refs.push_back(MakeConstant(std::move(value)));
   return refs;
 }
 

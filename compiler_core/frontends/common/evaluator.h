@@ -1,12 +1,12 @@
-#ifndef NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_EVALUATOR_H_
-#define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_EVALUATOR_H_
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_EVALUATOR_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_COMMON_EVALUATOR_H_
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/ir/graph/types.h"
 
-namespace npuc::tf {
+namespace npuc {
 
 // Arithmetic that exists only at compile time: comparisons, logic, integer division and the like,
 // which shape computations use and no operator of the IR expresses. Pure. Errors are
@@ -17,7 +17,7 @@ inline constexpr int64_t kMaxEvaluatedElements = int64_t{1} << 20;
 // Numpy-style broadcasting of two shapes.
 absl::StatusOr<Shape> BroadcastShape(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
 
-// TensorFlow's element-wise operators by name; is_known tells whether the evaluator has one.
+// Element-wise operators by TensorFlow's names; the Is functions tell whether there is one.
 bool IsEvaluatedUnary(absl::string_view op);
 bool IsEvaluatedBinary(absl::string_view op);
 absl::StatusOr<Tensor> EvaluateUnary(absl::string_view op, const Tensor& x);
@@ -37,6 +37,6 @@ absl::StatusOr<Tensor> EvaluateGather(const Tensor& x, const Tensor& indices, in
 // A tensor of integers of the given type; values are known to fit.
 Tensor IntTensor(DType dtype, Shape shape, absl::Span<const int64_t> values);
 
-}  // namespace npuc::tf
+}  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_EVALUATOR_H_
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_EVALUATOR_H_

@@ -1,4 +1,4 @@
-#include "compiler_core/frontends/tensorflow/sniff.h"
+#include "compiler_core/frontends/common/sniff.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
-namespace npuc::tf {
+namespace npuc {
 namespace {
 
 // Reads a varint at *offset; false where the bytes end first or it is longer than ten bytes.
@@ -132,4 +132,4 @@ FileGuess GuessFileKind(absl::string_view bytes) {
   return {};
 }
 
-}  // namespace npuc::tf
+}  // namespace npuc

@@ -1,4 +1,4 @@
-#include "compiler_core/frontends/tensorflow/evaluator.h"
+#include "compiler_core/frontends/common/evaluator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc::tf {
+namespace npuc {
 namespace {
 
 // One element-wise operator: on floats, on integers (bool counts as integer), and whether the
@@ -44,13 +44,30 @@ int64_t FloorModInt(int64_t a, int64_t b) {
   const int64_t rest = a % b;
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
+// Shifts of unsigned numbers: by as many bits as a word has, or more, nothing is left.
+int64_t ShiftLeft(int64_t a, int64_t b) {
+  return b < 0 || b > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) << b);
+}
+int64_t ShiftRight(int64_t a, int64_t b) {
+  return b < 0 || b > 63 ? 0 : static_cast<int64_t>(static_cast<uint64_t>(a) >> b);
+}
 double FloorModFloat(double a, double b) {
   const double rest = std::fmod(a, b);
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
 constexpr UnaryEntry kUnary[] = {
+    {"Acos", [](double x) { return std::acos(x); }, nullptr, false},
+    {"Acosh", [](double x) { return std::acosh(x); }, nullptr, false},
+    {"Asin", [](double x) { return std::asin(x); }, nullptr, false},
+    {"Asinh", [](double x) { return std::asinh(x); }, nullptr, false},
+    {"Atan", [](double x) { return std::atan(x); }, nullptr, false},
+    {"Atanh", [](double x) { return std::atanh(x); }, nullptr, false},
+    {"BitwiseNot", nullptr, [](int64_t x) { return ~x; }, false},
     {"Ceil", [](double x) { return std::ceil(x); }, nullptr, false},
+    {"Cos", [](double x) { return std::cos(x); }, nullptr, false},
+    {"Cosh", [](double x) { return std::cosh(x); }, nullptr, false},
+    {"Erf", [](double x) { return std::erf(x); }, nullptr, false},
     {"Floor", [](double x) { return std::floor(x); }, nullptr, false},
     {"IsFinite", [](double x) { return std::isfinite(x) ? 1.0 : 0.0; }, nullptr, true},
     {"IsInf", [](double x) { return std::isinf(x) ? 1.0 : 0.0; }, nullptr, true},
@@ -59,9 +76,15 @@ constexpr UnaryEntry kUnary[] = {
     {"Rint", RoundHalfToEven, nullptr, false},
     {"Round", RoundHalfToEven, [](int64_t x) { return x; }, false},
     {"Sign", Sign, [](int64_t x) -> int64_t { return (x > 0) - (x < 0); }, false},
+    {"Sin", [](double x) { return std::sin(x); }, nullptr, false},
+    {"Sinh", [](double x) { return std::sinh(x); }, nullptr, false},
+    {"Tan", [](double x) { return std::tan(x); }, nullptr, false},
 };
 
 constexpr BinaryEntry kBinary[] = {
+    {"BitwiseAnd", nullptr, [](int64_t a, int64_t b) { return a & b; }, false, false},
+    {"BitwiseOr", nullptr, [](int64_t a, int64_t b) { return a | b; }, false, false},
+    {"BitwiseXor", nullptr, [](int64_t a, int64_t b) { return a ^ b; }, false, false},
     {"Equal", [](double a, double b) { return a == b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) -> int64_t { return a == b; }, true, false},
     {"FloorDiv", [](double a, double b) { return std::floor(a / b); }, FloorDivInt, false, true},
@@ -78,8 +101,12 @@ constexpr BinaryEntry kBinary[] = {
      false},
     {"LogicalOr", nullptr, [](int64_t a, int64_t b) -> int64_t { return a != 0 || b != 0; }, true,
      false},
+    {"LogicalXor", nullptr, [](int64_t a, int64_t b) -> int64_t { return (a != 0) != (b != 0); },
+     true, false},
     {"NotEqual", [](double a, double b) { return a != b ? 1.0 : 0.0; },
      [](int64_t a, int64_t b) -> int64_t { return a != b; }, true, false},
+    {"ShiftLeft", nullptr, ShiftLeft, false, false},
+    {"ShiftRight", nullptr, ShiftRight, false, false},
     {"TruncateDiv", [](double a, double b) { return std::trunc(a / b); },
      [](int64_t a, int64_t b) { return a / b; }, false, true},
     {"TruncateMod", [](double a, double b) { return std::fmod(a, b); },
@@ -355,4 +382,4 @@ absl::StatusOr<Tensor> EvaluateGather(const Tensor& x, const Tensor& indices, in
   });
 }
 
-}  // namespace npuc::tf
+}  // namespace npuc

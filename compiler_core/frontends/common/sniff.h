@@ -1,12 +1,12 @@
-#ifndef NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_SNIFF_H_
-#define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_SNIFF_H_
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_SNIFF_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_COMMON_SNIFF_H_
 
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
 
-namespace npuc::tf {
+namespace npuc {
 
 // What bytes that are no GraphDef seem to be, for a message: `what` completes "the file looks like
 // ..." and `fix` says what to do. Both are empty where nothing was recognised. Thread-safe.
@@ -31,6 +31,6 @@ struct WireOutline {
 };
 WireOutline OutlineWire(absl::string_view bytes);
 
-}  // namespace npuc::tf
+}  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_SNIFF_H_
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_SNIFF_H_

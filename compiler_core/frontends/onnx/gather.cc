@@ -1,0 +1,69 @@
+#include "compiler_core/frontends/onnx/gather.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+
+namespace npuc::onnx {
+
+absl::StatusOr<ValueRef> GatherAxis(NodeImporter& node, const ValueRef& value, int64_t axis,
+                                    const std::vector<int64_t>& indices) {
+  const int64_t dim = value->type.shape[static_cast<size_t>(axis)];
+  if (value->constant.has_value()) {
+    const Tensor list = Tensor::FromInts({static_cast<int64_t>(indices.size())}, indices);
+    ASSIGN_OR_RETURN(Tensor picked, EvaluateGather(*value->constant, list, axis));
+    return node.MakeConstant(std::move(picked));
+  }
+  std::vector<ValueRef> runs;
+  for (size_t i = 0; i < indices.size();) {
+    const int64_t first = indices[i];
+    NPUC_CHECK(first >= 0 && first < dim);
+    const int64_t step = i + 1 < indices.size() ? indices[i + 1] - first : 1;
+    int64_t count = 1;
+    // A step of 0 would be a stride of 0: such neighbours are separate runs.
+    while (step != 0 && i + static_cast<size_t>(count) < indices.size() &&
+           indices[i + static_cast<size_t>(count)] == first + count * step) {
+      ++count;
+    }
+    i += static_cast<size_t>(count);
+    if (runs.size() == kMaxRuns) {
+      return node.FailMode(
+          absl::StrCat("its elements are picked in more than ", kMaxRuns, " runs of neighbours"),
+          "cut the graph around the node with INPUT_OPS and OUTPUT_OPS");
+    }
+    ASSIGN_OR_RETURN(runs.emplace_back(),
+                     node.Sliced(value, axis, first, count, count == 1 ? 1 : step));
+  }
+  if (runs.empty()) return node.Sliced(value, axis, 0, 0);
+  return node.Joined(runs, axis);
+}
+
+absl::StatusOr<ValueRef> GatherFlat(NodeImporter& node, const ValueRef& flat,
+                                    const std::vector<int64_t>& positions, Shape shape) {
+  ASSIGN_OR_RETURN(const ValueRef picked, GatherAxis(node, flat, 0, positions));
+  return node.Reshaped(picked, std::move(shape));
+}
+
+absl::StatusOr<ValueRef> BroadcastTo(NodeImporter& node, const ValueRef& value,
+                                     const Shape& shape) {
+  if (value->type.shape == shape) return value;
+  RETURN_IF_ERROR(CheckShape(shape));
+  if (value->constant.has_value()) {
+    ASSIGN_OR_RETURN(Tensor all, EvaluateBroadcast(*value->constant, shape));
+    return node.MakeConstant(std::move(all));
+  }
+  ASSIGN_OR_RETURN(const Shape joint, BroadcastShape(value->type.shape, shape));
+  if (joint != shape) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(TypeToString(value->type), " does not broadcast to ", ShapeToString(shape)));
+  }
+  // A product with ones repeats and changes no value.
+  const Tensor one = CastTensor(Tensor::ScalarFloat(1), value->type.dtype);
+  ASSIGN_OR_RETURN(Tensor ones, EvaluateBroadcast(one, shape));
+  return node.Emit("Mul", {value, node.MakeConstant(std::move(ones))});
+}
+
+}  // namespace npuc::onnx

@@ -1,0 +1,179 @@
+// Activation functions, as formulas of the IR's operators.
+#include <cmath>
+#include <utility>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/onnx/node_import.h"
+#include "compiler_core/frontends/onnx/term.h"
+
+namespace npuc::onnx {
+namespace {
+
+absl::StatusOr<Term> Operand(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return Term(node, node.input(0));
+}
+
+absl::Status ImportPlain(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(Apply(node.op(), x).value);
+}
+
+// Of relu(x) and relu(-x) one is 0, so sums of their multiples are exact.
+absl::Status ImportLeakyRelu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 0.01));
+  return node.SetOutput((Relu(x) - Relu(-x) * alpha).value);
+}
+
+absl::Status ImportPRelu(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  const Term x(node, node.input(0));
+  ValueRef slope = node.input(1);
+  if (node.opset() < 7 && slope->type.shape.size() == 1 && node.rank(0) > 2) {
+    Shape shape(static_cast<size_t>(node.rank(0) - 1), 1);  // one slope a channel
+    shape[0] = slope->type.shape[0];
+    ASSIGN_OR_RETURN(slope, node.Reshaped(slope, std::move(shape)));
+  }
+  return node.SetOutput((Relu(x) - Relu(-x) * Term(node, slope)).value);
+}
+
+// x where it is positive, else scale * (e^(x / width) - 1).
+Term Exponential(const Term& x, double scale, double width) {
+  const Term negative = -Relu(-x);
+  const Term curve = Exp(width == 1 ? negative : negative / width) - 1.0;
+  return Relu(x) + curve * scale;
+}
+
+absl::Status ImportElu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
+  return node.SetOutput(Exponential(x, alpha, 1).value);
+}
+
+absl::Status ImportCelu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
+  if (!(alpha > 0)) return node.FailMode("an alpha that is not positive", "use a positive alpha");
+  return node.SetOutput(Exponential(x, alpha, alpha).value);
+}
+
+absl::Status ImportSelu(NodeImporter& node) {
+  constexpr double kAlpha = 1.67326319217681884765625;
+  constexpr double kGamma = 1.05070102214813232421875;
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", kAlpha));
+  ASSIGN_OR_RETURN(const double gamma, node.FloatOr("gamma", kGamma));
+  if (std::fabs(alpha - kAlpha) < 1e-4 && std::fabs(gamma - kGamma) < 1e-4) {
+    return node.SetOutput(Apply("Selu", x).value);
+  }
+  return node.SetOutput((Exponential(x, alpha, 1) * gamma).value);
+}
+
+absl::Status ImportClip(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 3));
+  const Term x(node, node.input(0));
+  Term low(node, ValueRef());
+  Term high(node, ValueRef());
+  if (node.has(1)) low = Term(node, node.input(1));
+  if (node.has(2)) high = Term(node, node.input(2));
+  for (const bool is_low : {true, false}) {
+    const absl::string_view name = is_low ? "min" : "max";
+    if (!node.node().HasAttr(name)) continue;
+    ASSIGN_OR_RETURN(const double bound, node.FloatOr(name, 0));
+    (is_low ? low : high) = Term(node, node.Scalar(bound, node.type(0).dtype));
+  }
+  const auto is_number = [](const Term& term, double number) {
+    const ValueRef& value = *term.value;
+    return value != nullptr && value->constant.has_value() && value->type.element_count() == 1 &&
+           value->constant->at(0) == number;
+  };
+  const bool is_relu = is_number(low, 0) && IsFloat(node.type(0).dtype);
+  if (is_relu && is_number(high, 6)) return node.SetOutput(Apply("Relu6", x).value);
+  ValueRef result = node.input(0);
+  if (is_relu) {
+    ASSIGN_OR_RETURN(result, Relu(x).value);
+  } else if (*low.value != nullptr) {
+    ASSIGN_OR_RETURN(result, node.Emit("Maximum", {result, *low.value}));
+  }
+  if (*high.value != nullptr) {
+    ASSIGN_OR_RETURN(result, node.Emit("Minimum", {result, *high.value}));
+  }
+  return node.SetOutput(std::move(result));
+}
+
+// max(0, min(1, x)) by the function that the cores have.
+Term HardUnit(const Term& x) { return Apply("Relu6", x * 6.0) * (1.0 / 6); }
+
+absl::Status ImportHardSigmoid(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 0.2));
+  ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 0.5));
+  return node.SetOutput(HardUnit(x * alpha + beta).value);
+}
+
+absl::Status ImportHardSwish(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput((x * (Apply("Relu6", x + 3.0) * (1.0 / 6))).value);
+}
+
+absl::Status ImportSoftplus(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(Softplus(x).value);
+}
+
+absl::Status ImportSoftsign(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput((x / (Apply("Abs", x) + 1.0)).value);
+}
+
+absl::Status ImportMish(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput((x * Tanh(Softplus(x))).value);
+}
+
+// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: with t = 1 / (1 + p z)
+// the upper tail of the error function at z >= 0 is a polynomial in t times e^-z^2, off by at most
+// 1.5e-7. gelu(x) is relu(x) - |x| times half that tail at |x| / sqrt 2.
+Term GeluByTail(const Term& x) {
+  constexpr double kP = 0.3275911;
+  constexpr double kA[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
+  const Term size = Apply("Abs", x);
+  const Term z = size * M_SQRT1_2;
+  const Term t = Apply("Reciprocal", z * kP + 1.0);
+  Term sum = t * kA[0];
+  for (int i = 1; i < 5; ++i) sum = (sum + kA[i]) * t;
+  return Relu(x) - size * (sum * Exp(-(z * z))) * 0.5;
+}
+
+absl::Status ImportGelu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const std::string approximate, node.StringOr("approximate", "none"));
+  if (approximate != "tanh") return node.SetOutput(GeluByTail(x).value);
+  const Term inner = (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI);
+  return node.SetOutput((x * 0.5 * (Tanh(inner) + 1.0)).value);
+}
+
+constexpr ImportRule kRules[] = {
+    {"Celu", ImportCelu},
+    {"Clip", ImportClip},
+    {"Elu", ImportElu},
+    {"Gelu", ImportGelu},
+    {"HardSigmoid", ImportHardSigmoid},
+    {"HardSwish", ImportHardSwish},
+    {"LeakyRelu", ImportLeakyRelu},
+    {"Mish", ImportMish},
+    {"PRelu", ImportPRelu},
+    {"Relu", ImportPlain},
+    {"Selu", ImportSelu},
+    {"Sigmoid", ImportPlain},
+    {"Softplus", ImportSoftplus},
+    {"Softsign", ImportSoftsign},
+    {"Tanh", ImportPlain},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ActivationRules() { return kRules; }
+
+}  // namespace npuc::onnx

@@ -1,0 +1,199 @@
+// Element-wise operators: those that the IR has, and those that only exist on compile-time values.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/onnx/node_import.h"
+#include "compiler_core/frontends/onnx/term.h"
+
+namespace npuc::onnx {
+namespace {
+
+// ONNX operators under the evaluator's names.
+struct Renamed {
+  absl::string_view onnx_op;
+  absl::string_view op;
+};
+constexpr Renamed kRenamed[] = {
+    {"And", "LogicalAnd"}, {"GreaterOrEqual", "GreaterEqual"},
+    {"IsNaN", "IsNan"},    {"LessOrEqual", "LessEqual"},
+    {"Not", "LogicalNot"}, {"Or", "LogicalOr"},
+    {"Xor", "LogicalXor"},
+};
+
+absl::string_view EvaluatorName(absl::string_view onnx_op) {
+  for (const Renamed& renamed : kRenamed) {
+    if (renamed.onnx_op == onnx_op) return renamed.op;
+  }
+  return onnx_op;
+}
+
+absl::Status ImportUnary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return node.EmitOutput(node.op(), {node.input(0)});
+}
+
+// The second operand. Before operator set 7 it was stretched only where attribute 'broadcast' said
+// so, along the dimensions from 'axis' on.
+absl::StatusOr<ValueRef> SecondOperand(NodeImporter& node) {
+  if (node.opset() >= 7 || !node.node().HasAttr("axis")) return node.input(1);
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  Shape shape = node.shape(1);
+  const int64_t trailing = node.rank(0) - axis - static_cast<int64_t>(shape.size());
+  for (int64_t i = 0; i < trailing; ++i) shape.push_back(1);
+  return node.Reshaped(node.input(1), std::move(shape));
+}
+
+absl::Status ImportBinary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const ValueRef b, SecondOperand(node));
+  return node.EmitOutput(node.op(), {node.input(0), b});
+}
+
+// The exponent may be of another type than the base, whose type the result has.
+absl::Status ImportPow(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  const DType dtype = node.type(0).dtype;
+  ASSIGN_OR_RETURN(ValueRef b, SecondOperand(node));
+  const bool in_floats = IsFloat(dtype) || IsFloat(b->type.dtype);
+  const DType compute = IsFloat(dtype) || !in_floats ? dtype : b->type.dtype;
+  ASSIGN_OR_RETURN(const ValueRef a, node.Converted(node.input(0), compute));
+  ASSIGN_OR_RETURN(b, node.Converted(b, compute));
+  ASSIGN_OR_RETURN(const ValueRef power, node.Emit("Pow", {a, b}));
+  return node.SetOutput(node.Converted(power, dtype));
+}
+
+// Left to right, over one operand or more.
+absl::StatusOr<ValueRef> Chain(NodeImporter& node, absl::string_view op) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxInputsPerNode));
+  ValueRef result = node.input(0);
+  for (int i = 1; i < node.input_count(); ++i) {
+    if (!node.has(i)) return node.ExpectInputs(node.input_count(), kMaxInputsPerNode);
+    ASSIGN_OR_RETURN(result, node.Emit(op, {result, node.input(i)}));
+  }
+  return result;
+}
+
+absl::Status ImportMax(NodeImporter& node) { return node.SetOutput(Chain(node, "Maximum")); }
+absl::Status ImportMin(NodeImporter& node) { return node.SetOutput(Chain(node, "Minimum")); }
+absl::Status ImportSum(NodeImporter& node) { return node.SetOutput(Chain(node, "Add")); }
+absl::Status ImportMean(NodeImporter& node) {
+  const Term sum(node, Chain(node, "Add"));
+  if (node.input_count() == 1) return node.SetOutput(sum.value);
+  return node.SetOutput((sum * (1.0 / node.input_count())).value);
+}
+
+absl::Status EvaluatedUnary(NodeImporter& node, absl::string_view op) {
+  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(Tensor result, EvaluateUnary(op, x));
+  return node.SetOutput(node.MakeConstant(std::move(result)));
+}
+
+absl::Status EvaluatedBinary(NodeImporter& node, absl::string_view op) {
+  ASSIGN_OR_RETURN(const ValueRef second, SecondOperand(node));
+  ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
+  if (!second->constant.has_value()) return node.Constant(1, "operand").status();
+  ASSIGN_OR_RETURN(Tensor result, EvaluateBinary(op, a, *second->constant));
+  return node.SetOutput(node.MakeConstant(std::move(result)));
+}
+
+absl::Status ImportEvaluatedUnary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return EvaluatedUnary(node, EvaluatorName(node.op()));
+}
+
+absl::Status ImportEvaluatedBinary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  return EvaluatedBinary(node, EvaluatorName(node.op()));
+}
+
+absl::Status ImportIsInf(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const bool positive, node.BoolOr("detect_positive", true));
+  ASSIGN_OR_RETURN(const bool negative, node.BoolOr("detect_negative", true));
+  if (positive && negative) return EvaluatedUnary(node, "IsInf");
+  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(const Tensor infinite, EvaluateUnary("IsInf", x));
+  const Tensor zero = CastTensor(Tensor::ScalarFloat(0), x.dtype());
+  ASSIGN_OR_RETURN(const Tensor side, EvaluateBinary(positive ? "Greater" : "Less", x, zero));
+  ASSIGN_OR_RETURN(Tensor result, EvaluateBinary("LogicalAnd", infinite, side));
+  if (!positive && !negative) {
+    ASSIGN_OR_RETURN(result,
+                     EvaluateBinary("LogicalAnd", result, *EvaluateUnary("LogicalNot", result)));
+  }
+  return node.SetOutput(node.MakeConstant(std::move(result)));
+}
+
+absl::Status ImportMod(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const bool fmod, node.BoolOr("fmod", false));
+  return EvaluatedBinary(node, fmod ? "TruncateMod" : "FloorMod");
+}
+
+absl::Status ImportBitShift(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const std::string direction, node.StringOr("direction", ""));
+  if (direction == "LEFT") return EvaluatedBinary(node, "ShiftLeft");
+  if (direction == "RIGHT") return EvaluatedBinary(node, "ShiftRight");
+  return node.BadAttribute(absl::InvalidArgumentError(absl::StrCat(
+      "attribute 'direction' is '", Printable(direction), "'; allowed are LEFT and RIGHT")));
+}
+
+constexpr ImportRule kRules[] = {
+    {"Abs", ImportUnary},
+    {"Acos", ImportEvaluatedUnary},
+    {"Acosh", ImportEvaluatedUnary},
+    {"Add", ImportBinary},
+    {"And", ImportEvaluatedBinary},
+    {"Asin", ImportEvaluatedUnary},
+    {"Asinh", ImportEvaluatedUnary},
+    {"Atan", ImportEvaluatedUnary},
+    {"Atanh", ImportEvaluatedUnary},
+    {"BitShift", ImportBitShift},
+    {"BitwiseAnd", ImportEvaluatedBinary},
+    {"BitwiseNot", ImportEvaluatedUnary},
+    {"BitwiseOr", ImportEvaluatedBinary},
+    {"BitwiseXor", ImportEvaluatedBinary},
+    {"Ceil", ImportEvaluatedUnary},
+    {"Cos", ImportEvaluatedUnary},
+    {"Cosh", ImportEvaluatedUnary},
+    {"Div", ImportBinary},
+    {"Equal", ImportEvaluatedBinary},
+    {"Erf", ImportEvaluatedUnary},
+    {"Exp", ImportUnary},
+    {"Floor", ImportEvaluatedUnary},
+    {"Greater", ImportEvaluatedBinary},
+    {"GreaterOrEqual", ImportEvaluatedBinary},
+    {"IsInf", ImportIsInf},
+    {"IsNaN", ImportEvaluatedUnary},
+    {"Less", ImportEvaluatedBinary},
+    {"LessOrEqual", ImportEvaluatedBinary},
+    {"Log", ImportUnary},
+    {"Max", ImportMax},
+    {"Mean", ImportMean},
+    {"Min", ImportMin},
+    {"Mod", ImportMod},
+    {"Mul", ImportBinary},
+    {"Neg", ImportUnary},
+    {"Not", ImportEvaluatedUnary},
+    {"Or", ImportEvaluatedBinary},
+    {"Pow", ImportPow},
+    {"Reciprocal", ImportUnary},
+    {"Round", ImportEvaluatedUnary},
+    {"Sign", ImportEvaluatedUnary},
+    {"Sin", ImportEvaluatedUnary},
+    {"Sinh", ImportEvaluatedUnary},
+    {"Sqrt", ImportUnary},
+    {"Sub", ImportBinary},
+    {"Sum", ImportSum},
+    {"Tan", ImportEvaluatedUnary},
+    {"Xor", ImportEvaluatedBinary},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ElementwiseRules() { return kRules; }
+
+}  // namespace npuc::onnx

@@ -1,0 +1,200 @@
+// Normalisations.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/onnx/node_import.h"
+#include "compiler_core/frontends/onnx/term.h"
+#include "compiler_core/frontends/onnx/window_attrs.h"
+
+namespace npuc::onnx {
+namespace {
+
+Term Mean(const Term& x, const std::vector<int64_t>& axes) {
+  if (!x.value.ok()) return x;
+  return Term(*x.node, x.node->Reduced("ReduceMean", *x.value, axes, true));
+}
+
+// [C] as [C,1,1...], which broadcasts over the spatial dimensions of [N,C,...].
+absl::StatusOr<ValueRef> PerChannel(NodeImporter& node, const ValueRef& value, int64_t rank) {
+  Shape shape(static_cast<size_t>(rank - 1), 1);
+  if (value->type.shape.size() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a parameter is ", TypeToString(value->type), "; it must be a vector"));
+  }
+  shape[0] = value->type.shape[0];
+  return node.Reshaped(value, std::move(shape));
+}
+
+absl::Status ImportBatchNorm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(5, 5));
+  ASSIGN_OR_RETURN(const bool training, node.BoolOr("training_mode", false));
+  if (training) {
+    return node.FailMode("training_mode is 1: mean and variance would come from the batch",
+                         "export the model in inference mode");
+  }
+  ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
+  if (node.rank(0) < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the operand is ", TypeToString(node.type(0)), "; it must have channels"));
+  }
+  ValueRef x = node.input(0);
+  if (node.rank(0) > 2) {
+    ASSIGN_OR_RETURN(x, ChannelsLast(node, x));
+  }
+  std::vector<ValueRef> operands = {x};
+  for (int i = 1; i < 5; ++i) {
+    ASSIGN_OR_RETURN(operands.emplace_back(), node.Converted(node.input(i), x->type.dtype));
+  }
+  ASSIGN_OR_RETURN(ValueRef y, node.Emit("BatchNorm", operands, {{"epsilon", epsilon}}));
+  if (node.rank(0) > 2) {
+    ASSIGN_OR_RETURN(y, ChannelsFirst(node, y));
+  }
+  return node.SetOutput(std::move(y));
+}
+
+// (x - mean) / sqrt(variance + epsilon) over the axes.
+Term Normalized(const Term& x, const std::vector<int64_t>& axes, double epsilon, Term* mean,
+                Term* scale) {
+  *mean = Mean(x, axes);
+  const Term centred = x - *mean;
+  *scale = Apply("Rsqrt", Mean(Apply("Square", centred), axes) + epsilon);
+  return centred * *scale;
+}
+
+absl::Status ImportInstanceNorm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
+  if (node.rank(0) < 3) return absl::InvalidArgumentError("the operand has no spatial dimensions");
+  std::vector<int64_t> axes;
+  for (int64_t i = 2; i < node.rank(0); ++i) axes.push_back(i);
+  ASSIGN_OR_RETURN(const ValueRef scale, PerChannel(node, node.input(1), node.rank(0)));
+  ASSIGN_OR_RETURN(const ValueRef offset, PerChannel(node, node.input(2), node.rank(0)));
+  const Term x(node, node.input(0));
+  Term mean = x;
+  Term factor = x;
+  const Term y = Normalized(x, axes, epsilon, &mean, &factor);
+  return node.SetOutput((y * Term(node, scale) + Term(node, offset)).value);
+}
+
+absl::Status ImportGroupNorm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
+  ASSIGN_OR_RETURN(const int64_t groups, node.RequiredInt("num_groups"));
+  const Shape& shape = node.shape(0);
+  if (node.rank(0) < 2 || groups < 1 || shape[1] % groups != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("the operand is ", TypeToString(node.type(0)),
+                                                   " and the groups are ", groups));
+  }
+  ASSIGN_OR_RETURN(
+      ValueRef x,
+      node.Reshaped(
+          node.input(0),
+          {shape[0], groups,
+           groups == 0 || shape[0] == 0 ? 0 : node.type(0).element_count() / (shape[0] * groups)}));
+  Term mean(node, x);
+  Term factor = mean;
+  Term y = Normalized(mean, {2}, epsilon, &mean, &factor);
+  RETURN_IF_ERROR(y.value.status());
+  ASSIGN_OR_RETURN(x, node.Reshaped(*y.value, shape));
+  // Before operator set 21 there is one parameter a group.
+  std::vector<ValueRef> parameters;
+  for (int i = 1; i < 3; ++i) {
+    ValueRef value = node.input(i);
+    if (node.rank(i) == 1 && node.shape(i)[0] == groups && groups != shape[1]) {
+      ASSIGN_OR_RETURN(value, node.Reshaped(value, {groups, 1}));
+      const ValueRef ones =
+          node.Floats({groups, shape[1] / groups},
+                      std::vector<double>(static_cast<size_t>(shape[1]), 1), value->type.dtype);
+      ASSIGN_OR_RETURN(value, node.Emit("Mul", {value, ones}));
+      ASSIGN_OR_RETURN(value, node.Reshaped(value, {shape[1]}));
+    }
+    ASSIGN_OR_RETURN(parameters.emplace_back(), PerChannel(node, value, node.rank(0)));
+  }
+  return node.SetOutput(
+      (Term(node, x) * Term(node, parameters[0]) + Term(node, parameters[1])).value);
+}
+
+absl::Status ImportLayerNorm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
+  std::vector<int64_t> axes;
+  for (int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
+  const Term x(node, node.input(0));
+  Term mean = x;
+  Term factor = x;
+  Term y = Normalized(x, axes, epsilon, &mean, &factor) * Term(node, node.input(1));
+  if (node.has(2)) y = y + Term(node, node.input(2));
+  RETURN_IF_ERROR(y.value.status());
+  return node.SetOutputs({*y.value, *mean.value, *factor.value});
+}
+
+absl::Status ImportMvn(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.IntsOr("axes", {0, 2, 3}));
+  ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
+  const Term x(node, node.input(0));
+  const Term centred = x - Mean(x, axes);
+  const Term deviation = Apply("Sqrt", Mean(Apply("Square", centred), axes)) + 1e-9;
+  return node.SetOutput((centred / deviation).value);
+}
+
+absl::Status ImportLpNorm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const int64_t p, node.IntOr("p", 2));
+  if (p != 1 && p != 2) return node.FailMode(absl::StrCat("p is ", p), "use p 1 or 2");
+  const Term x(node, node.input(0));
+  const Term powers = Apply(p == 1 ? "Abs" : "Square", x);
+  RETURN_IF_ERROR(powers.value.status());
+  Term norm(node, node.Reduced("ReduceSum", *powers.value, {axis}, true));
+  if (p == 2) norm = Apply("Sqrt", norm);
+  return node.SetOutput((x / norm).value);
+}
+
+// x / (bias + alpha / size * sum of squares over `size` neighbouring channels) ^ beta
+absl::Status ImportLrn(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const int64_t size, node.RequiredInt("size"));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1e-4));
+  ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 0.75));
+  ASSIGN_OR_RETURN(const double bias, node.FloatOr("bias", 1));
+  if (size < 1 || size > kMaxListEntries || node.rank(0) < 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("size ", size, " over ", TypeToString(node.type(0))));
+  }
+  const Term x(node, node.input(0));
+  const Term squares = Apply("Square", x);
+  RETURN_IF_ERROR(squares.value.status());
+  std::vector<int64_t> paddings(2 * node.shape(0).size(), 0);
+  paddings[2] = (size - 1) / 2;
+  paddings[3] = size - 1 - paddings[2];
+  ASSIGN_OR_RETURN(const ValueRef padded, node.Padded(*squares.value, paddings, 0));
+  ValueRef sum;
+  for (int64_t i = 0; i < size; ++i) {
+    ASSIGN_OR_RETURN(const ValueRef part, node.Sliced(padded, 1, i, node.shape(0)[1]));
+    if (sum == nullptr) {
+      sum = part;
+      continue;
+    }
+    ASSIGN_OR_RETURN(sum, node.Emit("Add", {sum, part}));
+  }
+  const Term base = Term(node, sum) * (alpha / static_cast<double>(size)) + bias;
+  return node.SetOutput((x / Pow(base, beta)).value);
+}
+
+constexpr ImportRule kRules[] = {
+    {"BatchNormalization", ImportBatchNorm},       {"GroupNormalization", ImportGroupNorm},
+    {"InstanceNormalization", ImportInstanceNorm}, {"LRN", ImportLrn},
+    {"LayerNormalization", ImportLayerNorm},       {"LpNormalization", ImportLpNorm},
+    {"MeanVarianceNormalization", ImportMvn},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> NormRules() { return kRules; }
+
+}  // namespace npuc::onnx

@@ -1,0 +1,218 @@
+// Reductions, softmax and cumulative sums.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/onnx/node_import.h"
+#include "compiler_core/frontends/onnx/term.h"
+
+namespace npuc::onnx {
+namespace {
+
+struct Reduction {
+  std::vector<int64_t> axes;  // sorted, unique, not negative
+  bool keep_dims = true;
+};
+
+absl::StatusOr<Reduction> ReadReduction(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 2));
+  Reduction reduction;
+  ASSIGN_OR_RETURN(const auto given, node.IntsAt(1, "axes"));
+  ASSIGN_OR_RETURN(reduction.keep_dims, node.BoolOr("keepdims", true));
+  ASSIGN_OR_RETURN(const bool noop, node.BoolOr("noop_with_empty_axes", false));
+  const std::vector<int64_t> axes = given.value_or(std::vector<int64_t>());
+  if (axes.empty() && !noop) {
+    for (int64_t i = 0; i < node.rank(0); ++i) reduction.axes.push_back(i);
+    return reduction;
+  }
+  ASSIGN_OR_RETURN(reduction.axes, node.Axes(axes, node.rank(0)));
+  return reduction;
+}
+
+Term Reduce(const Term& x, absl::string_view op, const Reduction& r) {
+  if (!x.value.ok()) return x;
+  return Term(*x.node, x.node->Reduced(op, *x.value, r.axes, r.keep_dims));
+}
+
+absl::Status ImportPlain(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  const Term x(node, node.input(0));
+  if (node.type(0).dtype == DType::kBool && node.op() == "ReduceMax") {
+    ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
+    ASSIGN_OR_RETURN(Tensor any, EvaluateReduction("Any", value, r.axes, r.keep_dims));
+    return node.SetOutput(node.MakeConstant(std::move(any)));
+  }
+  return node.SetOutput(Reduce(x, node.op(), r).value);
+}
+// min x = -max -x, exactly.
+absl::Status ImportMin(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  if (node.type(0).dtype == DType::kBool) {
+    ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
+    ASSIGN_OR_RETURN(Tensor all, EvaluateReduction("All", value, r.axes, r.keep_dims));
+    return node.SetOutput(node.MakeConstant(std::move(all)));
+  }
+  return node.SetOutput((-Reduce(-Term(node, node.input(0)), "ReduceMax", r)).value);
+}
+absl::Status ImportL1(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  return node.SetOutput(Reduce(Apply("Abs", Term(node, node.input(0))), "ReduceSum", r).value);
+}
+absl::Status ImportL2(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  const Term squares = Apply("Square", Term(node, node.input(0)));
+  return node.SetOutput(Apply("Sqrt", Reduce(squares, "ReduceSum", r)).value);
+}
+absl::Status ImportSumSquare(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  return node.SetOutput(Reduce(Apply("Square", Term(node, node.input(0))), "ReduceSum", r).value);
+}
+absl::Status ImportLogSum(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  return node.SetOutput(Log(Reduce(Term(node, node.input(0)), "ReduceSum", r)).value);
+}
+// With the greatest element taken out first, so that nothing overflows.
+absl::Status ImportLogSumExp(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  const Term x(node, node.input(0));
+  if (node.type(0).element_count() == 0) {
+    return node.SetOutput(Log(Reduce(Exp(x), "ReduceSum", r)).value);
+  }
+  const Term greatest = Reduce(x, "ReduceMax", {r.axes, true});
+  Term shift = greatest;
+  if (!r.keep_dims) shift = Reduce(x, "ReduceMax", r);
+  return node.SetOutput((Log(Reduce(Exp(x - greatest), "ReduceSum", r)) + shift).value);
+}
+
+// The product of the slices of each axis.
+absl::Status ImportProd(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
+  ValueRef x = node.input(0);
+  if (node.IsConstant(0) || node.type(0).element_count() == 0) {
+    ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
+    ASSIGN_OR_RETURN(Tensor product, EvaluateReduction("Prod", value, r.axes, r.keep_dims));
+    return node.SetOutput(node.MakeConstant(std::move(product)));
+  }
+  Shape squeezed;
+  for (int64_t axis = 0; axis < node.rank(0); ++axis) {
+    const int64_t dim = node.shape(0)[static_cast<size_t>(axis)];
+    if (!std::binary_search(r.axes.begin(), r.axes.end(), axis)) {
+      squeezed.push_back(dim);
+      continue;
+    }
+    if (dim > kMaxInputsPerNode) {
+      return node.FailMode(absl::StrCat("a product of ", dim, " elements"),
+                           absl::StrCat("reduce at most ", kMaxInputsPerNode));
+    }
+    ValueRef product;
+    for (int64_t i = 0; i < dim; ++i) {
+      ASSIGN_OR_RETURN(const ValueRef part, node.Sliced(x, axis, i, 1));
+      if (product == nullptr) {
+        product = part;
+        continue;
+      }
+      ASSIGN_OR_RETURN(product, node.Emit("Mul", {product, part}));
+    }
+    x = product;
+  }
+  if (r.keep_dims) return node.SetOutput(std::move(x));
+  return node.SetOutput(node.Reshaped(x, std::move(squeezed)));
+}
+
+// Before operator set 13 the dimensions from `axis` on were one.
+absl::Status ImportSoftmax(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const bool is_old = node.opset() < 13;
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", is_old ? 1 : -1));
+  if (node.rank(0) == 1 && is_old && axis == 1) axis = 0;
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  if (!is_old || axis == node.rank(0) - 1) {
+    return node.EmitOutput(node.op(), {node.input(0)}, {{"axis", axis}});
+  }
+  Shape flat = {1, 1};
+  for (int64_t i = 0; i < node.rank(0); ++i) {
+    flat[i < axis ? 0 : 1] *= node.shape(0)[static_cast<size_t>(i)];
+  }
+  ASSIGN_OR_RETURN(ValueRef y, node.Reshaped(node.input(0), std::move(flat)));
+  ASSIGN_OR_RETURN(y, node.Emit(node.op(), {y}, {{"axis", int64_t{1}}}));
+  return node.SetOutput(node.Reshaped(y, node.shape(0)));
+}
+
+// A product with a triangle of ones.
+absl::Status ImportCumSum(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(1, "axis"));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const bool exclusive, node.BoolOr("exclusive", false));
+  ASSIGN_OR_RETURN(const bool reverse, node.BoolOr("reverse", false));
+  const int64_t dim = node.shape(0)[static_cast<size_t>(axis)];
+  if (dim > 4096) return node.FailMode(absl::StrCat("a sum along ", dim), "sum at most 4096");
+  std::vector<double> triangle;
+  for (int64_t i = 0; i < dim; ++i) {
+    for (int64_t j = 0; j < dim; ++j) {
+      const int64_t from = reverse ? i - j : j - i;
+      triangle.push_back(from > 0 || (from == 0 && !exclusive) ? 1 : 0);
+    }
+  }
+  std::vector<int64_t> perm;
+  for (int64_t i = 0; i < node.rank(0); ++i) perm.push_back(i);
+  std::swap(perm[static_cast<size_t>(axis)], perm.back());
+  ASSIGN_OR_RETURN(ValueRef x, node.Transposed(node.input(0), perm));
+  const Shape shape = x->type.shape;
+  ASSIGN_OR_RETURN(x, node.Reshaped(x, {dim == 0 ? 0 : ElementCount(shape) / dim, dim}));
+  const ValueRef ones = node.Floats({dim, dim}, triangle, x->type.dtype);
+  ASSIGN_OR_RETURN(x, node.Emit("MatMul", {x, ones}));
+  ASSIGN_OR_RETURN(x, node.Reshaped(x, shape));
+  return node.SetOutput(node.Transposed(x, perm));
+}
+
+// The index of the greatest or least element, of constants alone: the IR has no operator for it.
+absl::Status ImportArg(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const bool keep_dims, node.BoolOr("keepdims", true));
+  ASSIGN_OR_RETURN(const bool last, node.BoolOr("select_last_index", false));
+  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  const bool is_max = node.op() == "ArgMax";
+  Shape shape = x.shape();
+  const int64_t dim = shape[static_cast<size_t>(axis)];
+  const Shape tail(shape.begin() + axis + 1, shape.end());
+  const int64_t inner = ElementCount(tail);
+  if (dim < 1 || x.element_count() > kMaxEvaluatedElements) {
+    return absl::InvalidArgumentError(absl::StrCat("the operand is ", TypeToString(x.type())));
+  }
+  shape[static_cast<size_t>(axis)] = 1;
+  std::vector<int64_t> result;
+  for (int64_t i = 0; i < ElementCount(shape); ++i) {
+    const int64_t start = i / inner * dim * inner + i % inner;
+    int64_t best = 0;
+    for (int64_t k = 1; k < dim; ++k) {
+      const double value = x.at(start + k * inner);
+      const double top = x.at(start + best * inner);
+      if ((is_max ? value > top : value < top) || (last && value == top)) best = k;
+    }
+    result.push_back(best);
+  }
+  if (!keep_dims) shape.erase(shape.begin() + axis);
+  return node.SetOutput(node.MakeConstant(Tensor::FromInts(std::move(shape), result)));
+}
+
+constexpr ImportRule kRules[] = {
+    {"ArgMax", ImportArg},          {"ArgMin", ImportArg},
+    {"CumSum", ImportCumSum},       {"LogSoftmax", ImportSoftmax},
+    {"ReduceL1", ImportL1},         {"ReduceL2", ImportL2},
+    {"ReduceLogSum", ImportLogSum}, {"ReduceLogSumExp", ImportLogSumExp},
+    {"ReduceMax", ImportPlain},     {"ReduceMean", ImportPlain},
+    {"ReduceMin", ImportMin},       {"ReduceProd", ImportProd},
+    {"ReduceSum", ImportPlain},     {"ReduceSumSquare", ImportSumSquare},
+    {"Softmax", ImportSoftmax},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ReduceRules() { return kRules; }
+
+}  // namespace npuc::onnx

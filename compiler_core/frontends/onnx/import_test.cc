@@ -1,0 +1,111 @@
+#include "compiler_core/frontends/onnx/import.h"
+
+#include <algorithm>
+
+#include "compiler_core/frontends/onnx/test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "npuc/fe/onnx/model.pb.h"
+
+namespace npuc::onnx {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+
+TEST(OnnxImportTest, TakesInputsAndOutputsFromTheFile) {
+  ModelBuilder b;
+  b.Input("x", {1, 2}).Floats("w", {2, 2}, {1, 2, 3, 4}).Floats("c", {2}, {10, 20}).Output("y");
+  b.Node("Gemm", {"x", "w", "c"}, {"y"}).Int("transB", 1);
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{1, 1}});
+  ASSERT_EQ(y.size(), 1u);
+  EXPECT_THAT(y[0].ToFloats(), ElementsAre(13, 27));
+}
+
+TEST(OnnxImportTest, AnInitializerIsAnInputWhereInputOpsSaysSo) {
+  ModelBuilder b;
+  b.Input("x", {2}).Input("w", {2}).Floats("w", {2}, {3, 4}).Output("y");
+  b.Node("Mul", {"x", "w"}, {"y"});
+  EXPECT_EQ(RunImport(b.Bytes()).graph->inputs().size(), 1u);
+  CompileOptions options;
+  options.inputs = {{"w", {2}}};
+  const ImportResult result = RunImport(b.Bytes(), options);
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->inputs().size(), 2u);
+}
+
+TEST(OnnxImportTest, CutsAtAnyTensor) {
+  ModelBuilder b;
+  b.Input("x", {2}).Output("y");
+  b.Node("NoSuchOperator", {"x"}, {"a"}).Node("Relu", {"a"}, {"b"}).Node("Neg", {"b"}, {"y"});
+  EXPECT_THAT(RunImport(b.Bytes()).Text(), HasSubstr("NPUC1110"));
+  CompileOptions options;
+  options.inputs = {{"a", {2}}};
+  options.outputs = {"b"};
+  const ImportResult result = RunImport(b.Bytes(), options);
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->outputs()[0].name, "b");
+}
+
+TEST(OnnxImportTest, UnknownDimensionsNeedInputOps) {
+  ModelBuilder b;
+  b.Input("x", {-1, 2}).Output("y").Node("Relu", {"x"}, {"y"});
+  EXPECT_EQ(RunImport(b.Bytes()).CountOf(DiagnosticKind::kOnnxDynamicInput), 1);
+  CompileOptions options;
+  options.inputs = {{"x", {3, 2}}};
+  EXPECT_TRUE(RunImport(b.Bytes(), options).graph.ok());
+  options.inputs = {{"x", {3, 4}}};
+  EXPECT_EQ(RunImport(b.Bytes(), options).CountOf(DiagnosticKind::kInputShapeConflict), 1);
+}
+
+TEST(OnnxImportTest, ReportsAllProblemsAtOnce) {
+  ModelBuilder b;
+  b.Input("x", {2}).Output("y").Output("z").Output("nowhere");
+  b.Node("Mystery", {"x"}, {"y"}).Node("Enigma", {"x"}, {"z"});
+  const ImportResult result = RunImport(b.Bytes());
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kUnsupportedOperator), 2);
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kOutputNotInModel), 1);
+}
+
+TEST(OnnxImportTest, ShapeComputationsLeaveNoNodes) {
+  ModelBuilder b;
+  b.Input("x", {2, 6}).Int64s("zero", {0}).Int64s("rest", {-1}).Output("y");
+  b.Node("Shape", {"x"}, {"s"}).Node("Gather", {"s", "zero"}, {"n"}).Int("axis", 0);
+  b.Node("Concat", {"n", "rest"}, {"t"}).Int("axis", 0).Node("Reshape", {"x", "t"}, {"y"});
+  const ImportResult result = RunImport(b.Bytes());
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->node_count(), 1);  // the Placeholder
+}
+
+TEST(OnnxImportTest, ConvolutionRunsChannelsLast) {
+  ModelBuilder b;
+  b.Input("x", {1, 2, 3, 3}).Floats("w", {1, 2, 2, 2}, {1, 0, 0, 0, 0, 0, 0, 1}).Output("y");
+  b.Node("Conv", {"x", "w"}, {"y"}).Ints("kernel_shape", {2, 2});
+  std::vector<float> x(18);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {x});
+  ASSERT_EQ(y.size(), 1u);
+  EXPECT_EQ(y[0].shape(), (Shape{1, 1, 2, 2}));
+  EXPECT_THAT(y[0].ToFloats(), ElementsAre(13, 15, 19, 21));
+}
+
+TEST(OnnxImportTest, GeluByItsTailIsCloseToTheErrorFunction) {
+  ModelBuilder b(20);
+  b.Input("x", {5}).Output("y").Node("Gelu", {"x"}, {"y"});
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), {{-3, -1, 0, 0.5, 2}});
+  ASSERT_EQ(y.size(), 1u);
+  EXPECT_THAT(
+      y[0].ToFloats(),
+      ElementsAre(FloatNear(-0.00404969f, 1e-6f), FloatNear(-0.1586553f, 1e-6f),
+                  FloatNear(0, 1e-6f), FloatNear(0.3457312f, 1e-6f), FloatNear(1.9544997f, 1e-6f)));
+}
+
+TEST(OnnxImportTest, ListsItsOperators) {
+  const std::vector<std::string> ops = ImportedOnnxOps();
+  EXPECT_GE(ops.size(), 120u);
+  EXPECT_TRUE(std::is_sorted(ops.begin(), ops.end()));
+}
+
+}  // namespace
+}  // namespace npuc::onnx

@@ -1,0 +1,436 @@
+#include "compiler_core/frontends/onnx/importer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/onnx/tensor_proto.h"
+
+namespace npuc::onnx {
+namespace {
+
+constexpr size_t kMaxCandidates = 20000;
+
+bool Contradicts(const std::vector<int64_t>& known, const Shape& declared) {
+  if (known.size() != declared.size()) return true;
+  for (size_t i = 0; i < declared.size(); ++i) {
+    if (known[i] >= 0 && known[i] != declared[i]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
+  absl::flat_hash_map<absl::string_view, ImportFunction> rules;
+  rules.reserve(256);
+  for (absl::Span<const ImportRule> family :
+       {BasicRules(), ElementwiseRules(), ActivationRules(), LinearRules(), ConvRules(),
+        PoolRules(), NormRules(), ShapeRules(), GatherRules(), ReduceRules(), ResizeRules(),
+        RecurrentRules(), LossRules()}) {
+    for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
+  }
+  return rules;
+}
+
+Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
+                   Diagnostics* diagnostics)
+    : file_(file),
+      options_(options),
+      graph_(graph),
+      diagnostics_(diagnostics),
+      state_(graph, diagnostics),
+      rules_(AllRules()),
+      visits_(static_cast<size_t>(file.node_count()), Visit::kUnseen),
+      is_needed_(file.inputs().size(), false) {
+  state_.file = options.model_name;
+  state_.opset = file.opset();
+}
+
+void Importer::AddError(DiagnosticKind kind, int node, std::string message, std::string fix) {
+  Diagnostic d{.kind = kind, .message = std::move(message), .file = options_.model_name};
+  if (node >= 0) {
+    d.node = std::string(file_.node(node).name());
+    d.op = std::string(file_.node(node).op());
+  }
+  d.fix = std::move(fix);
+  diagnostics_->Add(std::move(d));
+}
+
+bool Importer::Exists(absl::string_view name) const {
+  return file_.FindInput(name) >= 0 || file_.FindProducer(name).node >= 0 ||
+         file_.FindInitializer(name) != nullptr;
+}
+
+std::string Importer::Suggestion(absl::string_view name, std::string otherwise) const {
+  // Edit distance to every tensor of a huge graph would take long; names near each other have about
+  // the same length.
+  std::vector<absl::string_view> candidates;
+  for (absl::string_view other : file_.TensorNames(kMaxCandidates)) {
+    const size_t longer = std::max(name.size(), other.size());
+    if (longer - std::min(name.size(), other.size()) <= longer / 3) candidates.push_back(other);
+  }
+  const std::string nearest = NearestMatch(name, candidates);
+  if (nearest.empty()) return otherwise;
+  return absl::StrCat("did you mean '", Printable(nearest), "'?");
+}
+
+bool Importer::InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
+                         TensorType* type) {
+  const std::string shown = Printable(name);
+  if (info != nullptr && !info->is_tensor) {
+    AddError(DiagnosticKind::kInputTypeUnsupported, -1,
+             absl::StrCat("input '", shown,
+                          "' is a sequence, a map or an optional value; model "
+                          "inputs must be tensors"),
+             "export the model with an input for each tensor");
+    return false;
+  }
+  type->dtype = DType::kFloat32;
+  if (info != nullptr && info->data_type != 0) type->dtype = DTypeFromWire(info->data_type);
+  if (type->dtype == DType::kInvalid) {
+    AddError(DiagnosticKind::kInputTypeUnsupported, -1,
+             absl::StrCat("input '", shown, "' has type ", DataTypeName(info->data_type),
+                          "; allowed are floating-point, integer and bool tensors"),
+             "cut the graph behind it with INPUT_OPS");
+    return false;
+  }
+  const bool is_known = info != nullptr && info->dims.has_value();
+  if (declared != nullptr && is_known && Contradicts(*info->dims, *declared)) {
+    AddError(DiagnosticKind::kInputShapeConflict, -1,
+             absl::StrCat("INPUT_OPS declares '", shown, "' as ", ShapeToString(*declared),
+                          ", but the model states ", ToString(*info->dims)),
+             "declare a shape that agrees with the model's");
+    return false;
+  }
+  if (declared == nullptr) {
+    if (!is_known ||
+        std::any_of(info->dims->begin(), info->dims->end(), [](int64_t dim) { return dim < 0; })) {
+      AddError(DiagnosticKind::kOnnxDynamicInput, -1,
+               absl::StrCat("input '", shown, "' is ",
+                            is_known ? ToString(*info->dims) : "of unknown shape",
+                            "; every dimension must be known"),
+               absl::StrCat("add '", shown,
+                            ": [...]' to INPUT_OPS with the shape at inference "
+                            "time"));
+      return false;
+    }
+    declared = &*info->dims;
+  }
+  const absl::Status status = CheckShape(*declared);
+  if (!status.ok()) {
+    AddError(DiagnosticKind::kInputShapeConflict, -1,
+             absl::StrCat("the shape of input '", shown, "' is refused: ", status.message()),
+             "declare a smaller shape in INPUT_OPS");
+    return false;
+  }
+  type->shape = *declared;
+  return true;
+}
+
+void Importer::AddInput(const std::string& name, const TensorInfo* info, const Shape* declared) {
+  TensorType type;
+  ValueRef value;
+  if (InputType(name, info, declared, &type)) {
+    value = std::make_shared<ImportValue>();
+    value->type = type;
+    value->id = graph_->AddInput(name, type);
+    value->source = {name, ""};
+  }
+  values_[name] = std::move(value);
+}
+
+void Importer::ResolveInputs() {
+  for (const InputDecl& input : options_.inputs) {
+    if (!Exists(input.name)) {
+      AddError(DiagnosticKind::kInputNotInModel, -1,
+               absl::StrCat("INPUT_OPS names '", Printable(input.name),
+                            "', which is no tensor of the model"),
+               Suggestion(input.name, "name an input or a node's result"));
+      continue;
+    }
+    if (!cuts_.emplace(input.name, false).second) {
+      AddError(DiagnosticKind::kDuplicateEndpoint, -1,
+               absl::StrCat("INPUT_OPS names '", Printable(input.name), "' twice"),
+               "keep one of the two");
+      continue;
+    }
+    const int index = file_.FindInput(input.name);
+    const TensorInfo* info =
+        index >= 0 ? &file_.inputs()[static_cast<size_t>(index)] : file_.FindInfo(input.name);
+    AddInput(input.name, info, &input.shape);
+  }
+  if (!options_.inputs.empty()) return;
+  for (const TensorInfo& input : file_.inputs()) {
+    if (file_.FindInitializer(input.name) == nullptr && !values_.contains(input.name)) {
+      AddInput(input.name, &input, nullptr);
+    }
+  }
+}
+
+void Importer::ResolveOutputs() {
+  std::vector<std::string> names = options_.outputs;
+  if (names.empty()) {
+    for (const TensorInfo& output : file_.outputs()) names.push_back(output.name);
+  }
+  absl::flat_hash_set<std::string> seen;
+  for (const std::string& name : names) {
+    if (!Exists(name)) {
+      AddError(DiagnosticKind::kOutputNotInModel, -1,
+               absl::StrCat(options_.outputs.empty() ? "the model states the output '"
+                                                     : "OUTPUT_OPS names '",
+                            Printable(name), "', which is no tensor of the model"),
+               Suggestion(name, "name a node's result"));
+      continue;
+    }
+    if (!seen.insert(name).second) {
+      AddError(DiagnosticKind::kDuplicateEndpoint, -1,
+               absl::StrCat("output '", Printable(name), "' is named twice"),
+               "keep one of the two");
+      continue;
+    }
+    outputs_.push_back({.name = name});
+  }
+  if (names.empty()) {
+    AddError(DiagnosticKind::kOutputNotInModel, -1, "the model states no output",
+             "name at least one tensor in OUTPUT_OPS");
+  }
+  ResolveFp16Outputs();
+}
+
+void Importer::ResolveFp16Outputs() {
+  for (const std::string& name : options_.fp16_outputs) {
+    const auto it = std::find_if(outputs_.begin(), outputs_.end(),
+                                 [&](const Output& output) { return output.name == name; });
+    if (it != outputs_.end()) {
+      it->fp16 = true;
+      continue;
+    }
+    std::vector<absl::string_view> known;
+    for (const Output& output : outputs_) known.emplace_back(output.name);
+    const std::string nearest = NearestMatch(name, known);
+    AddError(DiagnosticKind::kOutputNotInModel, -1,
+             absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is no output"),
+             nearest.empty() ? std::string("name outputs only")
+                             : absl::StrCat("did you mean '", Printable(nearest), "'?"));
+  }
+}
+
+void Importer::ReportCycle(const std::vector<std::pair<int, int>>& stack, int node) {
+  const auto start = std::find_if(stack.begin(), stack.end(),
+                                  [&](const auto& entry) { return entry.first == node; });
+  std::vector<std::string> names;
+  for (auto it = start; it != stack.end() && names.size() < 8; ++it) {
+    names.push_back(Printable(file_.node(it->first).name(), 60));
+  }
+  const auto length = stack.end() - start;
+  AddError(DiagnosticKind::kGraphCycle, node,
+           absl::StrCat("the node feeds itself through ", length,
+                        " nodes: ", absl::StrJoin(names, " <- "),
+                        static_cast<size_t>(length) > names.size() ? " <- ..." : ""),
+           "export the model again");
+}
+
+// Depth first without recursion.
+void Importer::OrderFrom(absl::string_view tensor) {
+  std::vector<std::pair<int, int>> stack;  // node, next operand
+  const auto visit = [&](absl::string_view name) {
+    const auto cut = cuts_.find(name);
+    if (cut != cuts_.end()) {
+      cut->second = true;
+      return;
+    }
+    const int input = file_.FindInput(name);
+    if (input >= 0) is_needed_[static_cast<size_t>(input)] = true;
+    const int producer = input >= 0 ? -1 : file_.FindProducer(name).node;
+    if (producer < 0) return;
+    Visit& state = visits_[static_cast<size_t>(producer)];
+    if (state == Visit::kActive) ReportCycle(stack, producer);
+    if (state != Visit::kUnseen) return;
+    state = Visit::kActive;
+    stack.emplace_back(producer, 0);
+  };
+  visit(tensor);
+  while (!stack.empty()) {
+    const int index = stack.back().first;
+    const NodeView& node = file_.node(index);
+    if (stack.back().second == node.input_count()) {
+      visits_[static_cast<size_t>(index)] = Visit::kOrdered;
+      order_.push_back(index);
+      stack.pop_back();
+      continue;
+    }
+    visit(node.input(stack.back().second++));
+  }
+}
+
+// Inputs that INPUT_OPS leave out although the outputs need them: as the file states them.
+void Importer::AddNeededInputs() {
+  for (size_t i = 0; i < is_needed_.size(); ++i) {
+    const TensorInfo& input = file_.inputs()[i];
+    if (!is_needed_[i] || values_.contains(input.name) ||
+        file_.FindInitializer(input.name) != nullptr) {
+      continue;
+    }
+    AddInput(input.name, &input, nullptr);
+  }
+}
+
+ValueRef Importer::InitializerValue(absl::string_view name, const fe::onnx::TensorProto& tensor,
+                                    int consumer) {
+  absl::StatusOr<Tensor> decoded = DecodeTensor(tensor, state_.constant_bytes_left);
+  if (!decoded.ok()) {
+    DiagnosticKind kind = DiagnosticKind::kBadTensor;
+    std::string fix = "export the model again";
+    if (absl::IsResourceExhausted(decoded.status())) {
+      kind = DiagnosticKind::kModelLimitExceeded;
+      fix = "compile a smaller model";
+    } else if (absl::IsNotFound(decoded.status())) {
+      kind = DiagnosticKind::kOnnxExternalData;
+      fix = "save the model in one file (save_as_external_data=False)";
+    }
+    AddError(kind, consumer,
+             absl::StrCat("initializer '", Printable(name), "': ", decoded.status().message()),
+             std::move(fix));
+    return nullptr;
+  }
+  state_.constant_bytes_left -= decoded->type().size_bytes();
+  auto value = std::make_shared<ImportValue>();
+  value->type = decoded->type();
+  value->constant = *std::move(decoded);
+  value->source = {std::string(name), "Constant"};
+  return value;
+}
+
+ValueRef Importer::ValueOf(absl::string_view name, int consumer) {
+  const auto it = values_.find(name);
+  if (it != values_.end()) return it->second;
+  ValueRef value;
+  const fe::onnx::TensorProto* initializer = file_.FindInitializer(name);
+  if (initializer != nullptr) {
+    value = InitializerValue(name, *initializer, consumer);
+  } else if (file_.FindProducer(name).node < 0) {
+    AddError(DiagnosticKind::kMissingProducer, consumer,
+             absl::StrCat("'", Printable(name),
+                          "' is no input, no initializer and no node's "
+                          "result"),
+             Suggestion(name, "export the model again"));
+  }
+  values_.emplace(std::string(name), value);
+  return value;
+}
+
+void Importer::ReportNoRule(int index) {
+  const NodeView& node = file_.node(index);
+  std::vector<absl::string_view> names;
+  for (const auto& [op, import] : rules_) names.push_back(op);
+  std::sort(names.begin(), names.end());
+  std::string message =
+      node.domain().empty()
+          ? std::string("the operator is not supported")
+          : absl::StrCat("operators of domain '", Printable(node.domain()), "' are not supported");
+  if (node.HasGraphs()) absl::StrAppend(&message, ", nor are the graphs inside of it");
+  const std::string nearest = node.domain().empty() ? NearestMatch(node.op(), names) : "";
+  if (!nearest.empty()) absl::StrAppend(&message, "; the nearest supported one is ", nearest);
+  AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
+           absl::StrCat("cut the graph after it by adding '", Printable(node.output(0)),
+                        ": [shape]' to INPUT_OPS, or export the model without it"));
+}
+
+void Importer::ImportNode(int index) {
+  const NodeView& node = file_.node(index);
+  const auto rule = rules_.find(node.op());
+  if (rule == rules_.end() || !node.domain().empty()) {
+    ReportNoRule(index);
+    return;
+  }
+  std::vector<ValueRef> inputs;
+  bool is_complete = true;
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (node.input(i).empty()) {
+      inputs.push_back(nullptr);
+      continue;
+    }
+    inputs.push_back(ValueOf(node.input(i), index));
+    is_complete = is_complete && inputs.back() != nullptr;
+  }
+  if (!is_complete) return;
+  NodeImporter importer(&state_, &node, std::move(inputs));
+  const absl::Status status = rule->second(importer);
+  if (!status.ok()) {
+    if (!importer.has_reported()) {
+      AddError(DiagnosticKind::kOperandMismatch, index, std::string(status.message()),
+               "check the shapes in INPUT_OPS against those that the model was trained with");
+    }
+    return;
+  }
+  if (state_.constant_bytes_left < 0) {
+    AddError(
+        DiagnosticKind::kModelLimitExceeded, index,
+        absl::StrCat("the constants of the model take more than ", kMaxConstantBytes, " bytes"),
+        "compile a smaller model");
+    state_.constant_bytes_left = 0;
+    return;
+  }
+  for (size_t i = 0; i < importer.outputs().size(); ++i) {
+    if (static_cast<int>(i) >= node.output_count() || node.output(static_cast<int>(i)).empty()) {
+      continue;
+    }
+    const absl::string_view name = node.output(static_cast<int>(i));
+    if (!cuts_.contains(name)) values_[std::string(name)] = importer.outputs()[i];
+  }
+}
+
+void Importer::AddOutputs() {
+  for (const Output& output : outputs_) {
+    const auto it = values_.find(output.name);
+    const int producer = file_.FindProducer(output.name).node;
+    ValueRef value = it != values_.end() ? it->second : nullptr;
+    if (it == values_.end() && producer < 0) value = ValueOf(output.name, -1);
+    if (value == nullptr) {
+      if (!diagnostics_->has_errors()) {
+        AddError(DiagnosticKind::kUnsupportedOperatorMode, producer,
+                 absl::StrCat("result '", Printable(output.name), "' of the node is not supported"),
+                 "name another output in OUTPUT_OPS");
+      }
+      continue;
+    }
+    if (value->constant.has_value() && !IsFloat(value->type.dtype)) {
+      // Known at compile time, so its type is only a matter of how it is written down.
+      value = std::make_shared<ImportValue>(*value);
+      value->constant = CastTensor(*value->constant, DType::kFloat32);
+      value->type = value->constant->type();
+      value->id = ValueId();
+    }
+    if (value->constant.has_value() && !value->id.valid()) {
+      value->id = graph_->AddConst(*value->constant, value->source);
+    }
+    graph_->AddOutput({output.name, value->id, output.fp16});
+  }
+}
+
+void Importer::ReportUnusedInputs() {
+  for (const InputDecl& input : options_.inputs) {
+    const auto cut = cuts_.find(input.name);
+    if (cut == cuts_.end() || cut->second) continue;
+    AddError(DiagnosticKind::kUnusedInput, -1,
+             absl::StrCat("input '", Printable(input.name),
+                          "' is declared in INPUT_OPS, but no output depends on it"),
+             "remove it, or check OUTPUT_OPS");
+  }
+}
+
+void Importer::Run() {
+  ResolveInputs();
+  ResolveOutputs();
+  for (const Output& output : outputs_) OrderFrom(output.name);
+  AddNeededInputs();
+  for (int node : order_) ImportNode(node);
+  AddOutputs();
+  if (!diagnostics_->has_errors()) ReportUnusedInputs();
+}
+
+}  // namespace npuc::onnx

@@ -1,0 +1,76 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_ONNX_IMPORTER_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_ONNX_IMPORTER_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/onnx/model_file.h"
+#include "compiler_core/frontends/onnx/node_import.h"
+#include "compiler_core/ir/graph/graph.h"
+
+namespace npuc::onnx {
+
+// One import of a parsed file: finds the sub-graph that the outputs need, orders it, and runs the
+// rule of each node once. A node that fails is reported once; what depends on it is skipped. Used
+// once.
+class Importer {
+ public:
+  Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
+           Diagnostics* diagnostics);
+
+  // Everything of note, and every error, is in the diagnostics afterwards.
+  void Run();
+
+ private:
+  enum class Visit : uint8_t { kUnseen, kActive, kOrdered };
+  struct Output {
+    std::string name;
+    bool fp16 = false;
+  };
+
+  void AddError(DiagnosticKind kind, int node, std::string message, std::string fix);
+  void ResolveInputs();
+  void ResolveOutputs();
+  void ResolveFp16Outputs();
+  bool Exists(absl::string_view name) const;
+  std::string Suggestion(absl::string_view name, std::string otherwise) const;
+  // Makes a graph input of a tensor; `info` is what the file states of it, or null.
+  void AddInput(const std::string& name, const TensorInfo* info, const Shape* declared);
+  bool InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
+                 TensorType* type);
+  // Appends to order_ every node that the tensor needs, producers first.
+  void OrderFrom(absl::string_view tensor);
+  void ReportCycle(const std::vector<std::pair<int, int>>& stack, int node);
+  void AddNeededInputs();
+  void ImportNode(int node);
+  void ReportNoRule(int node);
+  // The value of a tensor; null where its producer failed (then it has been reported).
+  ValueRef ValueOf(absl::string_view name, int consumer);
+  ValueRef InitializerValue(absl::string_view name, const fe::onnx::TensorProto& tensor,
+                            int consumer);
+  void AddOutputs();
+  void ReportUnusedInputs();
+
+  const ModelFile& file_;
+  const CompileOptions& options_;
+  Graph* graph_;
+  Diagnostics* diagnostics_;
+  ImportState state_;
+  absl::flat_hash_map<absl::string_view, ImportFunction> rules_;
+  absl::flat_hash_map<std::string, ValueRef> values_;  // null: it failed
+  absl::flat_hash_map<std::string, bool> cuts_;        // INPUT_OPS by name: whether it is used
+  std::vector<Output> outputs_;
+  std::vector<Visit> visits_;
+  std::vector<int> order_;
+  std::vector<bool> is_needed_;  // by input of the file
+};
+
+absl::flat_hash_map<absl::string_view, ImportFunction> AllRules();
+
+}  // namespace npuc::onnx
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_ONNX_IMPORTER_H_

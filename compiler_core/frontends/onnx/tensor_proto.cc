@@ -1,0 +1,175 @@
+#include "compiler_core/frontends/onnx/tensor_proto.h"
+
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/onnx/model_file.h"
+#include "npuc/fe/onnx/model.pb.h"
+
+namespace npuc::onnx {
+namespace {
+
+using fe::onnx::TensorProto;
+
+static_assert(std::endian::native == std::endian::little,
+              "raw_data is little-endian and is copied as it is");
+
+template <typename To, typename From, typename Convert>
+std::vector<uint8_t> ConvertAll(const From& from, size_t count, Convert convert) {
+  std::vector<uint8_t> bytes(count * sizeof(To));
+  for (size_t i = 0; i < count; ++i) {
+    const To value = convert(from(i));
+    std::memcpy(bytes.data() + i * sizeof(To), &value, sizeof(To));
+  }
+  return bytes;
+}
+
+float BFloat16ToFloat(uint16_t bits) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16);
+}
+
+absl::Status CheckUint64(uint64_t value) {
+  if (value <= static_cast<uint64_t>(INT64_MAX)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the tensor holds the 64-bit value ", value, ", above 2^63 - 1"));
+}
+
+template <typename T>
+T LoadAt(const std::string& raw, size_t i) {
+  T value;
+  std::memcpy(&value, raw.data() + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+int64_t WireSize(int data_type, DType dtype) {
+  if (data_type == TensorProto::DOUBLE || data_type == TensorProto::UINT64) return 8;
+  return data_type == TensorProto::BFLOAT16 ? 2 : SizeOf(dtype);
+}
+
+absl::StatusOr<std::vector<uint8_t>> FromRaw(const TensorProto& proto, DType dtype, size_t count) {
+  const std::string& raw = proto.raw_data();
+  const size_t wanted = count * static_cast<size_t>(WireSize(proto.data_type(), dtype));
+  if (raw.size() != wanted) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("raw_data has ", raw.size(), " bytes, but ", count, " elements of ",
+                     DataTypeName(proto.data_type()), " need ", wanted));
+  }
+  switch (proto.data_type()) {
+    case TensorProto::DOUBLE:
+      return ConvertAll<float>([&](size_t i) { return LoadAt<double>(raw, i); }, count,
+                               [](double v) { return static_cast<float>(v); });
+    case TensorProto::BFLOAT16:
+      return ConvertAll<float>([&](size_t i) { return LoadAt<uint16_t>(raw, i); }, count,
+                               BFloat16ToFloat);
+    case TensorProto::BOOL:
+      return ConvertAll<uint8_t>([&](size_t i) { return LoadAt<uint8_t>(raw, i); }, count,
+                                 [](uint8_t v) -> uint8_t { return v != 0 ? 1 : 0; });
+    case TensorProto::UINT64:
+      for (size_t i = 0; i < count; ++i) RETURN_IF_ERROR(CheckUint64(LoadAt<uint64_t>(raw, i)));
+      break;
+    default:
+      break;
+  }
+  return std::vector<uint8_t>(raw.begin(), raw.end());
+}
+
+template <typename To, typename List, typename Convert>
+absl::StatusOr<std::vector<uint8_t>> FromList(const List& list, absl::string_view list_name,
+                                              size_t count, Convert convert) {
+  if (static_cast<size_t>(list.size()) != count) {
+    return absl::InvalidArgumentError(absl::StrCat("the tensor has ", list.size(), " values in ",
+                                                   list_name, " for ", count, " elements"));
+  }
+  return ConvertAll<To>([&](size_t i) { return list.Get(static_cast<int>(i)); }, count, convert);
+}
+
+template <typename To, typename List>
+absl::StatusOr<std::vector<uint8_t>> FromList(const List& list, absl::string_view list_name,
+                                              size_t count) {
+  return FromList<To>(list, list_name, count, [](auto v) { return static_cast<To>(v); });
+}
+
+absl::StatusOr<std::vector<uint8_t>> FromLists(const TensorProto& p, size_t n) {
+  switch (p.data_type()) {
+    case TensorProto::FLOAT:
+      return FromList<float>(p.float_data(), "float_data", n);
+    case TensorProto::DOUBLE:
+      return FromList<float>(p.double_data(), "double_data", n);
+    case TensorProto::FLOAT16:
+      return FromList<uint16_t>(p.int32_data(), "int32_data", n);
+    case TensorProto::BFLOAT16:
+      return FromList<float>(p.int32_data(), "int32_data", n,
+                             [](int32_t v) { return BFloat16ToFloat(static_cast<uint16_t>(v)); });
+    case TensorProto::INT8:
+      return FromList<int8_t>(p.int32_data(), "int32_data", n);
+    case TensorProto::UINT8:
+      return FromList<uint8_t>(p.int32_data(), "int32_data", n);
+    case TensorProto::INT16:
+      return FromList<int16_t>(p.int32_data(), "int32_data", n);
+    case TensorProto::UINT16:
+      return FromList<uint16_t>(p.int32_data(), "int32_data", n);
+    case TensorProto::INT32:
+      return FromList<int32_t>(p.int32_data(), "int32_data", n);
+    case TensorProto::BOOL:
+      return FromList<uint8_t>(p.int32_data(), "int32_data", n,
+                               [](int32_t v) -> uint8_t { return v != 0 ? 1 : 0; });
+    case TensorProto::INT64:
+      return FromList<int64_t>(p.int64_data(), "int64_data", n);
+    case TensorProto::UINT32:
+      return FromList<uint32_t>(p.uint64_data(), "uint64_data", n);
+    case TensorProto::UINT64:
+      for (const uint64_t value : p.uint64_data()) RETURN_IF_ERROR(CheckUint64(value));
+      return FromList<int64_t>(p.uint64_data(), "uint64_data", n);
+    default:
+      return absl::UnimplementedError(absl::StrCat(
+          "the tensor has type ", DataTypeName(p.data_type()), ", which has no value here"));
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> DecodeTensor(const TensorProto& proto, int64_t max_bytes) {
+  const DType dtype = DTypeFromWire(proto.data_type());
+  if (dtype == DType::kInvalid) {
+    return absl::UnimplementedError(
+        absl::StrCat("the tensor has type ", DataTypeName(proto.data_type()),
+                     "; allowed are FLOAT, FLOAT16, BFLOAT16, DOUBLE, BOOL and 8- to 64-bit "
+                     "integers"));
+  }
+  if (proto.data_location() != 0 || proto.external_data_size() > 0) {
+    std::string location = "another file";
+    for (const auto& entry : proto.external_data()) {
+      if (entry.key() == "location") location = absl::StrCat("'", Printable(entry.value()), "'");
+    }
+    return absl::NotFoundError(
+        absl::StrCat("the tensor's data is in ", location, ", outside of the model file"));
+  }
+  if (proto.dims_size() > kMaxRank) {
+    return absl::InvalidArgumentError(absl::StrCat("the tensor has ", proto.dims_size(),
+                                                   " dimensions; allowed are at most ", kMaxRank));
+  }
+  TensorType type{dtype, Shape(proto.dims().begin(), proto.dims().end())};
+  RETURN_IF_ERROR(CheckShape(type.shape));
+  if (type.size_bytes() > max_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the tensor of shape ", ShapeToString(type.shape), " takes ", type.size_bytes(),
+        " bytes; the constants of one model may take ", max_bytes, " more"));
+  }
+  const size_t count = static_cast<size_t>(type.element_count());
+  std::vector<uint8_t> bytes;
+  if (!proto.raw_data().empty()) {
+    ASSIGN_OR_RETURN(bytes, FromRaw(proto, dtype, count));
+  } else {
+    ASSIGN_OR_RETURN(bytes, FromLists(proto, count));
+  }
+  return Tensor(std::move(type), std::move(bytes));
+}
+
+}  // namespace npuc::onnx

@@ -1,0 +1,9 @@
+"""Two nodes that give one tensor."""
+
+import recipes  # noqa: F401  (finds the models folder)
+from onnxmodel import model, node
+
+
+def files():
+    return {"model.onnx": model([node("Relu", ["x"], ["y"]), node("Neg", ["x"], ["y"])],
+                                [("x", [1, 4])], [("y", [1, 4])])}
