@@ -151,6 +151,7 @@ class PyValues {
     PyId value;
   };
   const Value& Of(PyId id, PyKind kind) const;
+  size_t IndexOf(PyId id, PyKind kind) const;
 
   std::vector<Value> values_;
   std::deque<std::string> strings_;
@@ -170,7 +171,7 @@ struct PickleLimits {
   int64_t stack = int64_t{1} << 20;         // values and marks
   int64_t memo = int64_t{1} << 20;          // its entries; also the largest index
   int64_t string_bytes = int64_t{1} << 26;  // of all strings together
-  int nesting = 64;
+  int nesting = 128;  // a module inside a module takes two: its object and its dict
   int tensors = 1 << 16;
 };
 
