@@ -36,9 +36,10 @@ TEST(ArchiveModelsTest, SharedArchivesAreRead) {
       ++tensors;
     }
     EXPECT_FALSE(a.sources.empty());
-    printf("%-28s %s: %zu sources, %d tensors of %lld elements, %zu constants, %.2f ms\n",
-           file.path().filename().c_str(), a.values.object(a.root).class_name.c_str(),
-           a.sources.size(), tensors, static_cast<long long>(elements), a.constants.size(), ms);
+    std::fprintf(
+        stderr, "%-28s %s: %zu sources, %d tensors of %lld elements, %zu constants, %.2f ms\n",
+        file.path().filename().c_str(), a.values.object(a.root).class_name.c_str(),
+        a.sources.size(), tensors, static_cast<long long>(elements), a.constants.size(), ms);
     ++count;
   }
   EXPECT_GE(count, 10);
