@@ -6,11 +6,11 @@ Each net comes scripted and traced, each with every config recorded beside it. A
 outside of a restriction must be refused with a diagnostic that names the rule, or be compiled with
 a note of the rewrite (NPUC1203) and then agree; one that must be refused must not compile.
 
-Tolerance. Weights and inputs are exact in float16, sums are float32 on the NPU: only the rounding of
-results differs. The oracle measured, in PyTorch, the error e of each output where every operator's
-result is rounded to float16. The NPU may round in other places: a bias, a normalisation or a step of
-a softmax more, a fused operator less; each such rounding is of the size of those that e is made of.
-So an output may be off by
+Tolerance. Weights and inputs are exact in float16, sums are float32 on the NPU: only the rounding
+of results differs. The oracle measured, in PyTorch, the error e of each output where every
+operator's result is rounded to float16. The NPU may round in other places: a bias, a normalisation
+or a step of a softmax more, a fused operator less; each such rounding is of the size of those that
+e is made of. So an output may be off by
 
     4 * e + 4 * u * max(1, largest |expected value|),   u = 2^-11
 

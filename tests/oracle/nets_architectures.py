@@ -329,7 +329,8 @@ def cases():
              head="head"),
         Case("net_mobilenet_v2_035", MobileNetV2, [(1, 3, 96, 96)], items=4, gain=1.2, head="head"),
         Case("net_resnet8", ResNet8, [(1, 3, 32, 32)], items=6, **relu),
-        Case("net_squeezenet", SqueezeNet, [(1, 3, 64, 64)], items=6, gain=1.4, head="classifier.1"),
+        Case("net_squeezenet", SqueezeNet, [(1, 3, 64, 64)], items=6, gain=1.4,
+             head="classifier.1"),
         Case("net_unet", UNet, [(1, 1, 32, 32)], items=4, gain=1.4, configs=nxc),
         Case("net_separable_1d", Separable1d, [(1, 40, 50)], items=8, **relu),
     ]

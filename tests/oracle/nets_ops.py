@@ -284,9 +284,9 @@ def _convolutions():
     both = {"": {}, "nxc": {"INPUT_NCX_TO_NXC": [0]}}
     yield Case("conv2d_functional", FunctionalConv2d, [(1, 3, 9, 8)], row="Conv2d", configs=both)
     inside = {"kernel": dict(k=(15, 15)), "stride": dict(k=3, s=15), "dilation": dict(k=2, d=15)}
-    outside = {"kernel_h": dict(k=(16, 1)), "kernel_w": dict(k=(1, 16)), "stride_h": dict(s=(16, 1)),
-               "stride_w": dict(s=(1, 16)), "dilation_h": dict(k=2, d=(16, 1)),
-               "dilation_w": dict(k=2, d=(1, 16))}
+    outside = {"kernel_h": dict(k=(16, 1)), "kernel_w": dict(k=(1, 16)),
+               "stride_h": dict(s=(16, 1)), "stride_w": dict(s=(1, 16)),
+               "dilation_h": dict(k=2, d=(16, 1)), "dilation_w": dict(k=2, d=(1, 16))}
     for suffix, limits in (("in", inside), ("out", outside)):
         for what, o in limits.items():
             yield _module(f"conv2d_{what}_{suffix}",
