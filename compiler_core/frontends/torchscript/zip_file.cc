@@ -43,7 +43,7 @@ bool ZipFile::Damaged(std::string message, Diagnostics& diagnostics) const {
 }
 
 bool ZipFile::CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const {
-  const auto limit = [&](std::string message) {
+  const auto limit = [&](const std::string& message) {
     diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveLimit,
                      .message = absl::StrCat("entry '", Printable(entry.name), "' ", message),
                      .file = file_,
@@ -65,7 +65,7 @@ bool ZipFile::CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const
 
 bool ZipFile::CheckEntries(Diagnostics& diagnostics) {
   bool ok = true;
-  const auto refuse = [&](const ZipRecord& entry, std::string message) {
+  const auto refuse = [&](const ZipRecord& entry, const std::string& message) {
     diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveEntry,
                      .message = absl::StrCat("entry '", Printable(entry.name), "' ", message),
                      .file = file_,
