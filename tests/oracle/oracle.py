@@ -44,6 +44,7 @@ class Case:
     # over the inputs, so that classes compete as in a trained net.
     head: str = ""
     input_scale: float = 1.0
+    published: str = ""                            # path below shared/models/torchscript
 
 
 def seed_of(name):

@@ -34,6 +34,7 @@ import nets_architectures  # noqa: E402
 import nets_guide  # noqa: E402
 import nets_language  # noqa: E402
 import nets_ops  # noqa: E402
+import nets_published  # noqa: E402
 import oracle  # noqa: E402
 
 # Recorded against live: another version of PyTorch may sum in another order.
@@ -47,6 +48,10 @@ def all_groups():
               "guide": nets_guide.cases()}
     for case in nets_architectures.cases():
         groups[case.name] = [case]
+    if os.path.isdir(nets_published.SHARED):
+        groups["published"] = nets_published.cases()
+    else:
+        print(f"record.py: {nets_published.SHARED} is missing: group published is left out")
     return groups
 
 
@@ -85,22 +90,29 @@ def archive_bytes(module, folder, variant):
         return f.read()
 
 
+def live_module(case):
+    if case.published:
+        return torch.jit.load(nets_published.path_of(case)).eval()
+    return oracle.make_module(case)
+
+
 def record_case(case, folder):
     """All files of one case as {name: bytes}."""
     arrays = oracle.make_inputs(case)
-    module = oracle.make_module(case)
+    module = live_module(case)
     files = {}
     for variant in case.variants:
-        # A net that tracing changes must not change what scripting sees.
-        made = oracle.make_variant(case, oracle.make_module(case), arrays, variant)
-        files[f"{variant}.pt"] = archive_bytes(made, folder, variant)
+        if not case.published:
+            # A net that tracing changes must not change what scripting sees.
+            made = oracle.make_variant(case, oracle.make_module(case), arrays, variant)
+            files[f"{variant}.pt"] = archive_bytes(made, folder, variant)
         for suffix, extra in case.configs.items():
             name = f"{variant}.{suffix}.yaml" if suffix else f"{variant}.yaml"
             files[name] = config_text(case, variant, case.inputs, extra).encode()
     facts = {"name": case.name, "row": case.row, "expect": case.expect, "rule": case.rule,
              "items": case.items, "variants": list(case.variants), "top1": bool(case.head),
              "configs": case.configs, "states": [[o, i] for o, i in case.states.items()],
-             "inputs": [list(s) for s in case.inputs]}
+             "inputs": [list(s) for s in case.inputs], "published": case.published}
     if case.expect != "refused":
         outputs = oracle.run(case, module, arrays)
         facts["float16_errors"] = oracle.float16_errors(case, module, arrays, outputs)
@@ -192,7 +204,8 @@ def check_case(case, files, folder):
               for i in range(len(case.inputs))] if case.expect != "refused" else []
     for variant in case.variants:
         if case.expect != "refused":
-            loaded = torch.jit.load(io.BytesIO(files[f"{variant}.pt"]))
+            loaded = (live_module(case) if case.published else
+                      torch.jit.load(io.BytesIO(files[f"{variant}.pt"])))
             for k, got in enumerate(oracle.run(case, loaded, arrays)):
                 want = np.load(io.BytesIO(files[f"output_{k}.npy"]))
                 error = float(np.abs(got - want).max()) if want.size else 0.0

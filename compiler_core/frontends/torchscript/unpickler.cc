@@ -64,7 +64,7 @@ absl::string_view NameOf(PickleItem::Tag tag) {
   return "nothing";
 }
 
-bool Unpickler::Fail(DiagnosticKind kind, std::string message, std::string fix) {
+bool Unpickler::Fail(DiagnosticKind kind, const std::string& message, std::string fix) {
   diagnostics_.Add(
       {.kind = kind,
        .message = absl::StrCat("entry '", Printable(entry_), "', byte ", opcode_at_, ": ", message),
@@ -73,8 +73,8 @@ bool Unpickler::Fail(DiagnosticKind kind, std::string message, std::string fix) 
   return false;
 }
 
-bool Unpickler::Malformed(std::string message) {
-  return Fail(DiagnosticKind::kTorchPickleMalformed, std::move(message));
+bool Unpickler::Malformed(const std::string& message) {
+  return Fail(DiagnosticKind::kTorchPickleMalformed, message);
 }
 
 bool Unpickler::OverLimit(absl::string_view what, int64_t limit) {

@@ -71,8 +71,8 @@ class Unpickler {
   using Item = PickleItem;
   using Global = PickleGlobal;
 
-  bool Fail(DiagnosticKind kind, std::string message, std::string fix = kSaveAgain);
-  bool Malformed(std::string message);
+  bool Fail(DiagnosticKind kind, const std::string& message, std::string fix = kSaveAgain);
+  bool Malformed(const std::string& message);
   bool OverLimit(absl::string_view what, int64_t limit);
 
   // Input.

@@ -31,17 +31,18 @@ constexpr NamedGlobal kGlobals[] = {
 
 struct RefusedGlobal {
   absl::string_view name;
-  absl::string_view why;
+  absl::string_view what;
+  absl::string_view fix;
 };
 // Globals that torch itself writes, but whose values npuc has no use for.
 constexpr RefusedGlobal kRefusedGlobals[] = {
-    {"torch._utils._rebuild_sparse_tensor", "a sparse tensor; make it dense before saving"},
-    {"torch._utils._rebuild_sparse_csr_tensor", "a sparse tensor; make it dense before saving"},
-    {"torch._utils._rebuild_meta_tensor_no_storage",
-     "a tensor on the meta device, which has no values; move the model to the cpu"},
-    {"torch.jit._pickle.build_tensor_from_id",
-     "a tensor kept outside of the pickle, as before PyTorch 1.4; save the model by a newer one"},
-    {"torch.distributed.rpc.rref", "a remote reference; take its local value before saving"},
+    {"torch._utils._rebuild_sparse_tensor", "a sparse tensor", "make it dense before saving"},
+    {"torch._utils._rebuild_sparse_csr_tensor", "a sparse tensor", "make it dense before saving"},
+    {"torch._utils._rebuild_meta_tensor_no_storage", "a tensor of the meta device, without values",
+     "move the model to the cpu before saving"},
+    {"torch.jit._pickle.build_tensor_from_id", "a tensor kept outside, as before PyTorch 1.4",
+     "load the model by torch.jit.load in PyTorch 1.10 or newer and save it again"},
+    {"torch.distributed.rpc.rref", "a remote reference", "take its local value before saving"},
 };
 
 // By ScalarType's number: "torch." + this + "Storage".
@@ -102,10 +103,9 @@ bool Unpickler::RefuseGlobal(absl::string_view name) {
   for (const RefusedGlobal& refused : kRefusedGlobals) {
     if (refused.name != name) continue;
     return Fail(DiagnosticKind::kTorchPickleGlobal,
-                absl::StrCat("the pickle calls '", name,
-                             "', which makes a value that npuc "
-                             "cannot use"),
-                std::string(refused.why));
+                absl::StrCat("the pickle calls '", name, "' to make ", refused.what,
+                             "; allowed are dense tensors with their values in the archive"),
+                std::string(refused.fix));
   }
   return Fail(DiagnosticKind::kTorchPickleGlobal,
               absl::StrCat("the pickle names '", Printable(name),

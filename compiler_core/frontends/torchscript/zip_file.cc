@@ -43,29 +43,31 @@ bool ZipFile::Damaged(std::string message, Diagnostics& diagnostics) const {
 }
 
 bool ZipFile::CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const {
-  const auto limit = [&](std::string message) {
+  const auto limit = [&](const std::string& message, absl::string_view fix) {
     diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveLimit,
                      .message = absl::StrCat("entry '", Printable(entry.name), "' ", message),
                      .file = file_,
-                     .fix = "compile a smaller model"});
+                     .fix = std::string(fix)});
     return false;
   };
   if (entry.size > static_cast<uint64_t>(limits_.storage_bytes)) {
     return limit(
-        absl::StrCat("has ", entry.size, " bytes; allowed are at most ", limits_.storage_bytes));
+        absl::StrCat("has ", entry.size, " bytes; allowed are at most ", limits_.storage_bytes),
+        "compile a smaller model");
   }
   const uint64_t most = entry.compressed_size * static_cast<uint64_t>(limits_.ratio);
   if (entry.size > kRatioFreeBytes && entry.size > most) {
-    return limit(absl::StrCat("claims to decompress ", entry.compressed_size, " bytes into ",
-                              entry.size, "; allowed are at most ", limits_.ratio,
-                              " times as many"));
+    return limit(
+        absl::StrCat("claims to decompress ", entry.compressed_size, " bytes into ", entry.size,
+                     "; allowed are at most ", limits_.ratio, " times as many"),
+        "use the file as torch.jit.save wrote it");
   }
   return true;
 }
 
 bool ZipFile::CheckEntries(Diagnostics& diagnostics) {
   bool ok = true;
-  const auto refuse = [&](const ZipRecord& entry, std::string message) {
+  const auto refuse = [&](const ZipRecord& entry, const std::string& message) {
     diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveEntry,
                      .message = absl::StrCat("entry '", Printable(entry.name), "' ", message),
                      .file = file_,
