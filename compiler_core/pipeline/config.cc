@@ -103,6 +103,11 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
   }
   options.outputs = TextsOf(all, "OUTPUT_OPS");
   options.fp16_outputs = TextsOf(all, "FP16_OUT_OPS");
+  if (const ConfigSetting* transposed = all.Find("INPUT_NCX_TO_NXC")) {
+    for (const ConfigIndex& index : transposed->indices) {
+      options.input_ncx_to_nxc.push_back(index.value);
+    }
+  }
   options.fuse_bn = FlagOf(all, "FUSE_BN");
   options.compress = FlagOf(all, "COMPRESS");
   options.conv2d_compress = FlagOf(all, "CONV2D_COMPRESS");
