@@ -37,6 +37,9 @@ absl::StatusOr<Graph> Cse(const Graph& graph) { return Checked(graph, &ApplyCse)
 absl::StatusOr<Graph> Canonicalize(const Graph& graph) {
   return Checked(graph, &ApplyCanonicalize);
 }
+absl::StatusOr<Graph> PropagateTransposes(const Graph& graph) {
+  return Checked(graph, &ApplyPropagateTransposes);
+}
 absl::StatusOr<Graph> RewriteSoftmax(const Graph& graph) {
   return Checked(graph, &ApplyRewriteSoftmax);
 }
@@ -60,6 +63,8 @@ absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) 
   uint64_t fingerprint = Fingerprint(current);
   for (int round = 0; round < options.max_rounds; ++round) {
     current = CleanUp(std::move(current), budget);
+    // Behind the clean-up, which merges transposes and drops nodes that stand in their way.
+    current = ApplyPropagateTransposes(std::move(current));
     const uint64_t next = Fingerprint(current);
     if (next == fingerprint) break;
     fingerprint = next;

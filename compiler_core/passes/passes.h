@@ -34,6 +34,13 @@ absl::StatusOr<Graph> Cse(const Graph& graph);
 // apart): the list is in canonicalize.cc and README.md.
 absl::StatusOr<Graph> Canonicalize(const Graph& graph);
 
+// Moves transposes through regions of nodes that do not mind in which order their operands are
+// stored, so that they meet and cancel, or merge into the constant of a MatMul: the cheapest choice
+// of nodes to relay is a minimum cut. Only where the whole graph then transposes fewer elements, so
+// it ends, and never makes a permutation of many more copy commands. The rules are in
+// layout_rules.h. Sums may be added in another order.
+absl::StatusOr<Graph> PropagateTransposes(const Graph& graph);
+
 // Softmax -> ReduceMax, Sub, Exp, ReduceSum, Div; LogSoftmax -> ReduceMax, Sub, Exp, ReduceSum,
 // Log, Sub. The last node has the old one's name, the others NAME/max, NAME/sub ...
 absl::StatusOr<Graph> RewriteSoftmax(const Graph& graph);

@@ -1,5 +1,6 @@
 #include "compiler_core/pipeline/compile.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -123,6 +124,19 @@ void WarnAboutFusedWeights(const CompileOptions& options, Diagnostics& diagnosti
                        "range, which may cost accuracy",
                    .file = options.model_name,
                    .fix = "compare the outputs, or set one of the two to false"});
+}
+
+// The transposes that are left, a line each as far as they are few.
+void LogTransposes(const CompileFacts& facts, Stages& stages) {
+  constexpr size_t kMaxLines = 20;
+  const std::vector<TransposeRecord> transposes = TransposesOf(facts);
+  stages.Log(absl::StrCat("transposes: ", transposes.size(), " left",
+                          transposes.size() > kMaxLines ? "; the first ones:" : ""));
+  for (size_t i = 0; i < std::min(transposes.size(), kMaxLines); ++i) {
+    stages.Log(absl::StrCat("transpose '", Printable(transposes[i].node), "', ",
+                            ShapeToString(transposes[i].shape), " by ",
+                            ShapeToString(transposes[i].perm), ": ", transposes[i].reason));
+  }
 }
 
 // How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
@@ -255,6 +269,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   result.artifacts.push_back({"report.json", ReportJson(facts)});
   result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
+  LogTransposes(facts, stages);
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
                           model.npu_size(), ", total_size ", model.total_size(), ", data_content ",
