@@ -51,19 +51,6 @@ int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers) {
   return bytes;
 }
 
-absl::string_view KindOf(const Command& command) {
-  if (const auto* vector = std::get_if<VectorCommand>(&command.body)) return NameOf(vector->kind);
-  if (std::holds_alternative<FullyConnectedCommand>(command.body)) return "fully_connected";
-  switch (std::get<RawCommand>(command.body).opcode) {
-    case 0x41:
-      return "convolution";
-    case 0x42:
-      return "depthwise";
-    default:
-      return "transpose";
-  }
-}
-
 std::string ShapeText(const PortTensor& port) { return TypeToString({port.dtype, port.shape}); }
 
 }  // namespace
@@ -237,7 +224,7 @@ std::string ReportJson(const CompileFacts& facts) {
   report["inputs"] = ports(model.inputs);
   report["outputs"] = ports(model.outputs);
   std::map<std::string, int64_t> kinds;
-  for (const Command& command : facts.program.commands) ++kinds[std::string(KindOf(command))];
+  for (const Command& command : facts.program.commands) ++kinds[std::string(NameOf(command))];
   report["commands"] = kinds;
   Json nodes = Json::array();
   for (const NodeUse& use : UseByNode(facts.program)) {
