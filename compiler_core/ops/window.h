@@ -50,6 +50,10 @@ absl::StatusOr<WindowGeometry> MakeConvWindow(const Node& node, absl::Span<const
 absl::StatusOr<TensorType> InferConv(const OpView& view, int64_t out_channels);
 absl::Status CheckConvOperands(const OpView& view);
 void ConvFacts(const OpView& view, FactMap& facts);
+// The reference of both: x [n,h,w,c] under weight [kh,kw,c/groups,o], whose bytes a depthwise
+// weight [kh,kw,c,m] has, too, as [kh,kw,1,c*m]. Naive loops in double.
+absl::StatusOr<std::vector<Tensor>> ConvReference(const Node& node, const Tensor& x,
+                                                  const Tensor& weight, const Shape& weight_shape);
 
 }  // namespace npuc
 

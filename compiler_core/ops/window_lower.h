@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -21,6 +22,13 @@ namespace npuc {
 // The image itself where there is no padding.
 absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t channels, float fill,
                                  WindowGeometry& window);
+
+// For Conv2D and DepthwiseConv2D: calls lower(image, d, window) for each image [h,w,c] of operand
+// 0, padded with zeros where the node says so, and its part of the result, which has out_channels
+// channels.
+absl::Status ForEachImage(
+    const OpView& view, LowerContext& context, int64_t out_channels,
+    absl::FunctionRef<absl::Status(Operand image, Operand d, const WindowGeometry& window)> lower);
 
 // Channels [first, first + channels) of the taps of every window, without padding:
 // tap_major: [taps,out_h,out_w,channels]; else [out_h,out_w,taps,channels].

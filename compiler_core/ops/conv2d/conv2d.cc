@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/move_emit.h"
-#include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 #include "compiler_core/ops/vector_emit.h"
 #include "compiler_core/ops/window.h"
@@ -12,34 +11,6 @@
 
 namespace npuc {
 namespace {
-
-// x [n,h,w,c], weight [kh,kw,c/groups,o] -> [n,oh,ow,o]. The sums of one result pixel.
-template <typename C>
-void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& weight, int64_t n,
-                   int64_t oh, int64_t ow, std::vector<double>& sums) {
-  const int64_t channels = x.shape()[3];
-  const int64_t group_in = weight.shape()[2];
-  const int64_t out_channels = weight.shape()[3];
-  const int64_t group_out = out_channels / (channels / group_in);
-  const WindowGeometry::Taps h = window.TapsInside(0, oh);
-  const WindowGeometry::Taps w = window.TapsInside(1, ow);
-  for (int64_t i = h.first; i < h.last; ++i) {
-    const int64_t y = window.Start(0, oh) + i * window.dilation[0];
-    for (int64_t j = w.first; j < w.last; ++j) {
-      const int64_t z = window.Start(1, ow) + j * window.dilation[1];
-      const int64_t x_at = ((n * window.input[0] + y) * window.input[1] + z) * channels;
-      const int64_t weight_at = (i * window.kernel[1] + j) * group_in * out_channels;
-      for (int64_t c = 0; c < channels; ++c) {
-        const double value = C::Load(x.bytes().data(), x_at + c);
-        const int64_t first = (c / group_in) * group_out;
-        const int64_t row = weight_at + (c % group_in) * out_channels;
-        for (int64_t o = first; o < first + group_out; ++o) {
-          sums[o] += value * C::Load(weight.bytes().data(), row + o);
-        }
-      }
-    }
-  }
-}
 
 constexpr int64_t kHalfBytes = 2;
 bool FitsConvolutionUnit(const VectorLimits& limits, const WindowGeometry& window) {
@@ -137,27 +108,7 @@ struct Conv2D {
   }
   static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
                                                        absl::Span<const Tensor> inputs) {
-    const Tensor& x = inputs[0];
-    const Tensor& weight = inputs[1];
-    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(node, x.shape(), weight.shape()));
-    const int64_t out_channels = weight.shape()[3];
-    TensorType type{x.dtype(), {x.shape()[0], window.output[0], window.output[1], out_channels}};
-    std::vector<uint8_t> bytes(type.size_bytes());
-    RETURN_IF_ERROR(WithFloatCodec(x.dtype(), [&](auto codec) {
-      using C = decltype(codec);
-      int64_t out = 0;
-      for (int64_t n = 0; n < type.shape[0]; ++n) {
-        for (int64_t oh = 0; oh < type.shape[1]; ++oh) {
-          for (int64_t ow = 0; ow < type.shape[2]; ++ow) {
-            std::vector<double> sums(out_channels, 0.0);
-            ConvolvePixel<C>(window, x, weight, n, oh, ow, sums);
-            for (const double sum : sums) C::Store(bytes.data(), out++, sum);
-          }
-        }
-      }
-      return absl::OkStatus();
-    }));
-    return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+    return ConvReference(node, inputs[0], inputs[1], inputs[1].shape());
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     const Shape& weight = view.inputs[1].shape;
@@ -166,30 +117,23 @@ struct Conv2D {
   static absl::Status Lower(const OpView& view, LowerContext& context) {
     const Shape& shape = view.inputs[0].shape;
     const Shape& weight = view.inputs[1].shape;
-    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(view.node, shape, weight));
-    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
-    const Operand d = context.Output(0);
-    for (int64_t n = 0; n < shape[0]; ++n) {
-      WindowGeometry padded = window;
-      ASSIGN_OR_RETURN(const Operand image,
-                       PadImage(context, a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes),
-                                shape[3], 0.0f, padded));
-      const Operand result =
-          d.Plus(n * window.output[0] * window.output[1] * weight[3] * kHalfBytes);
-      if (view.constants[1] == nullptr) {
-        RETURN_IF_ERROR(LowerDynamic(context, image, result, padded, shape[3], weight));
-      } else if (shape[3] == 1 && FitsPlaneUnit(context.limits(), padded)) {
-        RETURN_IF_ERROR(LowerOneChannel(context, image, result, padded, *view.constants[1]));
-      } else if (shape[3] > 1 && shape[3] == weight[2] &&
-                 FitsConvolutionUnit(context.limits(), padded)) {
-        LowerContext::Convolution convolution = ConvolutionOf(padded, shape[3]);
-        convolution.columns = weight[3];
-        RETURN_IF_ERROR(context.ConstantConvolution(image, result, convolution, 1));
-      } else {
-        RETURN_IF_ERROR(LowerGathered(context, image, result, padded, shape[3], weight));
-      }
-    }
-    return absl::OkStatus();
+    return ForEachImage(
+        view, context, weight[3],
+        [&](Operand image, Operand d, const WindowGeometry& window) -> absl::Status {
+          if (view.constants[1] == nullptr) {
+            return LowerDynamic(context, image, d, window, shape[3], weight);
+          }
+          if (shape[3] == 1 && FitsPlaneUnit(context.limits(), window)) {
+            return LowerOneChannel(context, image, d, window, *view.constants[1]);
+          }
+          if (shape[3] > 1 && shape[3] == weight[2] &&
+              FitsConvolutionUnit(context.limits(), window)) {
+            LowerContext::Convolution convolution = ConvolutionOf(window, shape[3]);
+            convolution.columns = weight[3];
+            return context.ConstantConvolution(image, d, convolution, 1);
+          }
+          return LowerGathered(context, image, d, window, shape[3], weight);
+        });
   }
 };
 
