@@ -209,7 +209,7 @@ void WeightStore::CutColumns(const WeightMatrix& whole, const CodeBook& book, in
   const int64_t block = limits_->matrix_block;
   const int64_t rows = RoundUp(whole.k, block);
   // Bits of the mask of one block of columns; the mask's length is a field of 16 bits.
-  const int64_t block_bits = whole.taps * rows * block;
+  const int64_t block_bits = whole.taps * rows * block + (whole.bias.empty() ? 0 : block);
   constexpr int64_t kByteMax = 255;
   const int64_t fit = book.usable() ? (limits_->matrix_product_limit - 1) / block_bits : kByteMax;
   const int64_t step = std::min(kByteMax, std::max<int64_t>(1, fit)) * block;
@@ -222,13 +222,16 @@ void WeightStore::CutColumns(const WeightMatrix& whole, const CodeBook& book, in
       const auto from = whole.values.begin() + row * whole.n + at;
       std::copy(from, from + part.columns, cut.begin() + row * part.columns);
     }
-    const WeightMatrix matrix{cut, whole.k, part.columns, whole.taps};
+    const absl::Span<const float> bias =
+        whole.bias.empty() ? whole.bias : whole.bias.subspan(at, part.columns);
+    const WeightMatrix matrix{cut, whole.k, part.columns, whole.taps, bias};
     const EncodedMatrix encoded =
         book.usable() ? CompressMatrix(matrix, book, block) : PlainMatrix(matrix, block);
     if (!encoded.mask.empty()) part.mask = Place(encoded.mask, record.name);
     part.codes = Place(encoded.codes, record.name);
     part.min = book.usable() ? book.min : 0;
     part.step = book.step;
+    part.has_bias = !bias.empty();
     part.mask_bits = static_cast<int64_t>(encoded.mask.size()) * 8;
     record.mask_bytes += static_cast<int64_t>(encoded.mask.size());
     record.code_bytes += static_cast<int64_t>(encoded.codes.size());
@@ -237,19 +240,25 @@ void WeightStore::CutColumns(const WeightMatrix& whole, const CodeBook& book, in
 }
 
 const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
-    const Graph& graph, ValueId value, int64_t taps, int64_t first, int64_t columns,
+    const Graph& graph, ValueId value, ValueId bias, int64_t taps, int64_t first, int64_t columns,
     const std::string& user) {
-  const auto [it, inserted] = convolutions_.try_emplace({value, taps, first, columns});
+  const auto [it, inserted] = convolutions_.try_emplace({value, bias, taps, first, columns});
   if (!inserted) return it->second;
   const Tensor& tensor = *graph.ConstantOf(value);
   const Shape& shape = tensor.shape();
   bool is_new = false;
   WeightRecord& record = RecordOf(graph, value, user, &is_new);
   const std::vector<float> values = ValuesOf(tensor, record.name);
-  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps};
-  CodeBook book = ChooseCodeBook(values, options_->conv_choice, record);
+  std::vector<float> biases;
+  if (bias.valid()) biases = ValuesOf(*graph.ConstantOf(bias), graph.def(bias).source.name);
+  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps, biases};
+  std::vector<float> coded = values;
+  coded.insert(coded.end(), biases.begin(), biases.end());
+  CodeBook book = ChooseCodeBook(coded, options_->conv_choice, record);
   const int64_t block = limits_->matrix_block;
-  if (book.usable() && taps * RoundUp(whole.k, block) * block >= limits_->matrix_product_limit) {
+  const int64_t bias_bits = biases.empty() ? 0 : block;
+  if (book.usable() &&
+      taps * RoundUp(whole.k, block) * block + bias_bits >= limits_->matrix_product_limit) {
     diagnostics_->Add(
         {.kind = DiagnosticKind::kWeightNotCompressible,
          .message = absl::StrCat("a mask of ", taps, " x ", whole.k, " x ", block,

@@ -141,7 +141,7 @@ absl::StatusOr<WindowGeometry> MakeConvWindow(const Node& node, absl::Span<const
 }
 
 absl::Status CheckConvOperands(const OpView& view) {
-  RETURN_IF_ERROR(view.CheckInputCount(2, 2));
+  RETURN_IF_ERROR(view.CheckInputCount(2, 3));
   RETURN_IF_ERROR(CheckFloat(view));
   RETURN_IF_ERROR(CheckSameDType(view));
   RETURN_IF_ERROR(CheckRank(view, 0, 4));
@@ -150,6 +150,11 @@ absl::Status CheckConvOperands(const OpView& view) {
 
 absl::StatusOr<TensorType> InferConv(const OpView& view, int64_t out_channels) {
   const TensorType& input = view.inputs[0];
+  if (view.inputs.size() > 2 && view.inputs[2].shape != Shape{out_channels}) {
+    return absl::InvalidArgumentError(absl::StrCat("bias ", ShapeToString(view.inputs[2].shape),
+                                                   " is not a number for each of ", out_channels,
+                                                   " result channels"));
+  }
   ASSIGN_OR_RETURN(const WindowGeometry w,
                    MakeConvWindow(view.node, input.shape, view.inputs[1].shape));
   return TensorType{input.dtype, {input.shape[0], w.output[0], w.output[1], out_channels}};
@@ -198,11 +203,16 @@ void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& 
 
 }  // namespace
 
-absl::StatusOr<std::vector<Tensor>> ConvReference(const Node& node, const Tensor& x,
-                                                  const Tensor& weight, const Shape& weight_shape) {
+absl::StatusOr<std::vector<Tensor>> ConvReference(const Node& node, absl::Span<const Tensor> inputs,
+                                                  const Shape& weight_shape) {
+  const Tensor& x = inputs[0];
   ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(node, x.shape(), weight_shape));
   const int64_t out_channels = weight_shape[3];
   TensorType type{x.dtype(), {x.shape()[0], window.output[0], window.output[1], out_channels}};
+  std::vector<double> bias(out_channels, 0.0);
+  if (inputs.size() > 2) {
+    for (int64_t c = 0; c < out_channels; ++c) bias[c] = inputs[2].at(c);
+  }
   std::vector<uint8_t> bytes(type.size_bytes());
   RETURN_IF_ERROR(WithFloatCodec(x.dtype(), [&](auto codec) {
     using C = decltype(codec);
@@ -210,8 +220,8 @@ absl::StatusOr<std::vector<Tensor>> ConvReference(const Node& node, const Tensor
     for (int64_t n = 0; n < type.shape[0]; ++n) {
       for (int64_t oh = 0; oh < type.shape[1]; ++oh) {
         for (int64_t ow = 0; ow < type.shape[2]; ++ow) {
-          std::vector<double> sums(out_channels, 0.0);
-          ConvolvePixel<C>(window, x, weight, weight_shape, n, oh, ow, sums);
+          std::vector<double> sums = bias;
+          ConvolvePixel<C>(window, x, inputs[1], weight_shape, n, oh, ow, sums);
           for (const double sum : sums) C::Store(bytes.data(), out++, sum);
         }
       }
@@ -219,6 +229,14 @@ absl::StatusOr<std::vector<Tensor>> ConvReference(const Node& node, const Tensor
     return absl::OkStatus();
   }));
   return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+}
+
+absl::StatusOr<std::vector<float>> ConstantBias(const OpView& view) {
+  if (view.inputs.size() < 3) return std::vector<float>();
+  if (view.constants[2] == nullptr) {
+    return absl::UnimplementedError("the convolution's bias is computed at run time");
+  }
+  return view.constants[2]->ToFloats();
 }
 
 }  // namespace npuc

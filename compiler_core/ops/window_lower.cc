@@ -179,7 +179,7 @@ bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window) {
 
 absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
-                           absl::Span<const float> records) {
+                           absl::Span<const float> records, bool has_bias) {
   DepthwiseForm form;
   form.in_h = static_cast<int>(window.input[0]);
   form.in_w = static_cast<int>(window.input[1]);
@@ -191,12 +191,21 @@ absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
   form.kernel_w = static_cast<int>(window.kernel[1]);
   form.stride_h = static_cast<int>(window.stride[0]);
   form.stride_w = static_cast<int>(window.stride[1]);
+  form.bias = has_bias;
   RawCommand command = MakeDepthwise(form);
   command.a = planes;
   ASSIGN_OR_RETURN(command.weights, context.Constant(records));
   command.d = d;
   context.Step();
   context.Emit(std::move(command));
+  return absl::OkStatus();
+}
+
+absl::Status EmitBias(LowerContext& context, Operand sums, absl::Span<const float> bias, Operand d,
+                      int64_t pixels) {
+  ASSIGN_OR_RETURN(const Operand constant, context.Constant(bias));
+  EmitVector(context, Arithmetic::kAdd, sums, constant, d, pixels,
+             static_cast<int64_t>(bias.size()));
   return absl::OkStatus();
 }
 

@@ -37,11 +37,15 @@ absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t
                                    bool tap_major);
 
 // d [channels * multiplier,out_h,out_w] = planes [channels,h,w], each under its own kernel;
-// records: for each result plane its taps. One of channels and multiplier is 1; no padding, no
-// dilation.
+// records: for each result plane its taps, then its bias where `has_bias`. One of channels and
+// multiplier is 1; no padding, no dilation.
 absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
-                           absl::Span<const float> records);
+                           absl::Span<const float> records, bool has_bias);
+
+// d [pixels,channels] = sums + the node's constant bias, by a command of its own.
+absl::Status EmitBias(LowerContext& context, Operand sums, absl::Span<const float> bias, Operand d,
+                      int64_t pixels);
 
 // Whether EmitDepthwise can do these windows.
 bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window);

@@ -16,6 +16,7 @@ Graph ApplyCanonicalize(Graph graph);
 Graph ApplyRewriteSoftmax(Graph graph);
 Graph ApplyRewriteBatchNorm(Graph graph);
 Graph ApplyFuseBatchNorm(Graph graph);
+Graph ApplyFuseBias(Graph graph);
 
 }  // namespace npuc
 

@@ -33,24 +33,28 @@ LowerContext::Convolution ConvolutionOf(const WindowGeometry& window, int64_t ch
 
 // The image holds one channel; weight [kh,kw,1,o].
 absl::Status LowerOneChannel(LowerContext& context, Operand image, Operand d,
-                             const WindowGeometry& window, const Tensor& weight) {
+                             const WindowGeometry& window, const Tensor& weight,
+                             absl::Span<const float> bias) {
   const int64_t channels = weight.shape()[3];
   const int64_t taps = window.kernel[0] * window.kernel[1];
-  std::vector<float> records(channels * taps);
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    for (int64_t c = 0; c < channels; ++c) {
-      records[c * taps + tap] = static_cast<float>(weight.at(tap * channels + c));
+  std::vector<float> records;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      records.push_back(static_cast<float>(weight.at(tap * channels + c)));
     }
+    if (!bias.empty()) records.push_back(bias[c]);
   }
   const int64_t pixels = window.output[0] * window.output[1];
   const Operand planes = context.Temp(channels * pixels);
-  RETURN_IF_ERROR(EmitDepthwise(context, image, planes, window, 1, channels, records));
+  RETURN_IF_ERROR(
+      EmitDepthwise(context, image, planes, window, 1, channels, records, !bias.empty()));
   return EmitTranspose(context, planes, d, channels, pixels);
 }
 
 // Any window, any groups: gather each result's inputs, then a convolution with one tap.
 absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
-                           const WindowGeometry& window, int64_t channels, const Shape& weight) {
+                           const WindowGeometry& window, int64_t channels, const Shape& weight,
+                           int bias_operand) {
   const int64_t groups = channels / weight[2];
   const int64_t group_columns = weight[3] / groups;
   const int64_t pixels = window.output[0] * window.output[1];
@@ -64,6 +68,7 @@ absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
     convolution.in_c = weight[0] * weight[1] * weight[2];
     convolution.first = group * group_columns;
     convolution.columns = group_columns;
+    convolution.bias_operand = bias_operand;
     const Operand target = groups == 1 ? d : context.Temp(pixels * group_columns);
     RETURN_IF_ERROR(context.ConstantConvolution(gathered, target, convolution, 1));
     if (groups == 1) continue;
@@ -75,18 +80,23 @@ absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
 
 // Weights that are computed at run time: [kh,kw,c,o] lies as the matrix [kh*kw*c,o] does.
 absl::Status LowerDynamic(LowerContext& context, Operand image, Operand d,
-                          const WindowGeometry& window, int64_t channels, const Shape& weight) {
+                          const WindowGeometry& window, int64_t channels, const Shape& weight,
+                          absl::Span<const float> bias) {
   if (weight[2] != channels) {
     return absl::UnimplementedError("grouped convolution by weights computed at run time");
   }
   ASSIGN_OR_RETURN(const Operand weights, context.Input(1));
   ASSIGN_OR_RETURN(const Operand gathered,
                    GatherTaps(context, image, channels, 0, channels, window, /*tap_major=*/false));
-  return context.DynamicMatMul(gathered, weights, d, window.output[0] * window.output[1],
-                               weight[0] * weight[1] * channels, weight[3]);
+  const int64_t pixels = window.output[0] * window.output[1];
+  const Operand sums = bias.empty() ? d : context.Temp(pixels * weight[3]);
+  RETURN_IF_ERROR(context.DynamicMatMul(gathered, weights, sums, pixels,
+                                        weight[0] * weight[1] * channels, weight[3]));
+  return bias.empty() ? absl::OkStatus() : EmitBias(context, sums, bias, d, pixels);
 }
 
-// Attributes strides, pads, dilations. Channels are convolved in c / weight_c groups.
+// Attributes strides, pads, dilations; perhaps a bias [o]. Channels are convolved in c / weight_c
+// groups.
 struct Conv2D {
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(CheckConvOperands(view));
@@ -108,7 +118,7 @@ struct Conv2D {
   }
   static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
                                                        absl::Span<const Tensor> inputs) {
-    return ConvReference(node, inputs[0], inputs[1], inputs[1].shape());
+    return ConvReference(node, inputs, inputs[1].shape());
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     const Shape& weight = view.inputs[1].shape;
@@ -117,22 +127,25 @@ struct Conv2D {
   static absl::Status Lower(const OpView& view, LowerContext& context) {
     const Shape& shape = view.inputs[0].shape;
     const Shape& weight = view.inputs[1].shape;
+    ASSIGN_OR_RETURN(const std::vector<float> bias, ConstantBias(view));
+    const int bias_operand = bias.empty() ? -1 : 2;
     return ForEachImage(
         view, context, weight[3],
         [&](Operand image, Operand d, const WindowGeometry& window) -> absl::Status {
           if (view.constants[1] == nullptr) {
-            return LowerDynamic(context, image, d, window, shape[3], weight);
+            return LowerDynamic(context, image, d, window, shape[3], weight, bias);
           }
           if (shape[3] == 1 && FitsPlaneUnit(context.limits(), window)) {
-            return LowerOneChannel(context, image, d, window, *view.constants[1]);
+            return LowerOneChannel(context, image, d, window, *view.constants[1], bias);
           }
           if (shape[3] > 1 && shape[3] == weight[2] &&
               FitsConvolutionUnit(context.limits(), window)) {
             LowerContext::Convolution convolution = ConvolutionOf(window, shape[3]);
             convolution.columns = weight[3];
+            convolution.bias_operand = bias_operand;
             return context.ConstantConvolution(image, d, convolution, 1);
           }
-          return LowerGathered(context, image, d, window, shape[3], weight);
+          return LowerGathered(context, image, d, window, shape[3], weight, bias_operand);
         });
   }
 };

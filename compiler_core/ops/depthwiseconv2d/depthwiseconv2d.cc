@@ -14,7 +14,8 @@ namespace {
 constexpr int64_t kHalfBytes = 2;
 // Result channel c * multiplier + m: the plane of channel c under kernel m. image [h,w,c].
 absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
-                         const WindowGeometry& window, const Tensor& weight) {
+                         const WindowGeometry& window, const Tensor& weight,
+                         absl::Span<const float> bias) {
   const int64_t taps = window.kernel[0] * window.kernel[1];
   const int64_t channels = weight.shape()[2];
   const int64_t multiplier = weight.shape()[3];
@@ -26,15 +27,16 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
     RETURN_IF_ERROR(EmitTranspose(context, image, planes, image_pixels, channels));
   }
   for (int64_t m = 0; m < multiplier; ++m) {
-    std::vector<float> records(channels * taps);
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      for (int64_t c = 0; c < channels; ++c) {
-        records[c * taps + tap] =
-            static_cast<float>(weight.at((tap * channels + c) * multiplier + m));
+    std::vector<float> records;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        records.push_back(static_cast<float>(weight.at((tap * channels + c) * multiplier + m)));
       }
+      if (!bias.empty()) records.push_back(bias[c * multiplier + m]);
     }
     const Operand results = context.Temp(channels * pixels);
-    RETURN_IF_ERROR(EmitDepthwise(context, planes, results, window, channels, 1, records));
+    RETURN_IF_ERROR(
+        EmitDepthwise(context, planes, results, window, channels, 1, records, !bias.empty()));
     if (multiplier == 1) return EmitTranspose(context, results, d, channels, pixels);
     RETURN_IF_ERROR(EmitMove(context, {pixels, channels}, results, {0, {1, pixels}}, d,
                              {m, {channels * multiplier, multiplier}}));
@@ -72,7 +74,8 @@ absl::Status LowerTapByTap(LowerContext& context, Operand image, Operand d,
   return absl::OkStatus();
 }
 
-// x [n,h,w,c], weight [kh,kw,c,m] -> [n,oh,ow,c*m]. Attributes strides, pads, dilations.
+// x [n,h,w,c], weight [kh,kw,c,m] -> [n,oh,ow,c*m]. Attributes strides, pads, dilations; perhaps a
+// bias [c*m].
 struct DepthwiseConv2D {
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(CheckConvOperands(view));
@@ -94,8 +97,7 @@ struct DepthwiseConv2D {
   static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
                                                        absl::Span<const Tensor> inputs) {
     const Shape& weight = inputs[1].shape();
-    return ConvReference(node, inputs[0], inputs[1],
-                         {weight[0], weight[1], 1, weight[2] * weight[3]});
+    return ConvReference(node, inputs, {weight[0], weight[1], 1, weight[2] * weight[3]});
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     const Shape& weight = view.inputs[1].shape;
@@ -106,12 +108,19 @@ struct DepthwiseConv2D {
       return absl::UnimplementedError("the convolution's weight is computed at run time");
     }
     const Tensor& weight = *view.constants[1];
-    return ForEachImage(view, context, weight.shape()[2] * weight.shape()[3],
-                        [&](Operand image, Operand d, const WindowGeometry& window) {
-                          return FitsPlaneUnit(context.limits(), window)
-                                     ? LowerPlanes(context, image, d, window, weight)
-                                     : LowerTapByTap(context, image, d, window, weight);
-                        });
+    ASSIGN_OR_RETURN(const std::vector<float> bias, ConstantBias(view));
+    return ForEachImage(
+        view, context, weight.shape()[2] * weight.shape()[3],
+        [&](Operand image, Operand d, const WindowGeometry& window) -> absl::Status {
+          if (FitsPlaneUnit(context.limits(), window)) {
+            return LowerPlanes(context, image, d, window, weight, bias);
+          }
+          if (bias.empty()) return LowerTapByTap(context, image, d, window, weight);
+          const int64_t pixels = window.output[0] * window.output[1];
+          const Operand sums = context.Temp(pixels * static_cast<int64_t>(bias.size()));
+          RETURN_IF_ERROR(LowerTapByTap(context, image, sums, window, weight));
+          return EmitBias(context, sums, bias, d, pixels);
+        });
   }
 };
 
