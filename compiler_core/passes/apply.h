@@ -17,6 +17,7 @@ Graph ApplyPropagateTransposes(Graph graph);
 Graph ApplyRewriteSoftmax(Graph graph);
 Graph ApplyRewriteBatchNorm(Graph graph);
 Graph ApplyFuseBatchNorm(Graph graph);
+Graph ApplyFuseBias(Graph graph);
 
 }  // namespace npuc
 

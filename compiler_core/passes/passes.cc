@@ -50,6 +50,8 @@ absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph) {
   return Checked(graph, &ApplyFuseBatchNorm);
 }
 
+absl::StatusOr<Graph> FuseBias(const Graph& graph) { return Checked(graph, &ApplyFuseBias); }
+
 absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) {
   RETURN_IF_ERROR(VerifyGraph(graph));
   FoldBudget budget = options.fold_budget;
@@ -69,6 +71,8 @@ absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) 
     if (next == fingerprint) break;
     fingerprint = next;
   }
+  // Last: the other passes need not know of a convolution's third operand.
+  if (options.fuse_bias) current = ApplyFuseBias(std::move(current));
   RETURN_IF_ERROR(VerifyGraph(current));
   return current;
 }

@@ -55,8 +55,14 @@ absl::StatusOr<Graph> RewriteBatchNorm(const Graph& graph);
 // Nothing else may use the values between.
 absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph);
 
+// An Add of a constant, one number a channel, behind a Conv2D or DepthwiseConv2D of constant weight
+// whose sums nothing else uses -> the convolution's third operand, its bias. The convolution keeps
+// its name. Drops nodes that no output needs.
+absl::StatusOr<Graph> FuseBias(const Graph& graph);
+
 struct PassOptions {
   bool fuse_batch_norm = false;  // FUSE_BN
+  bool fuse_bias = false;        // FUSE_BIASADD
   bool rewrite_batch_norm = true;
   bool rewrite_softmax = true;
   FoldBudget fold_budget = {};  // of all rounds together

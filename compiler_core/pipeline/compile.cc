@@ -112,18 +112,29 @@ absl::Status CheckDataTypes(const Graph& graph, const std::string& model_name,
 PassOptions PassOptionsOf(const CompileOptions& options) {
   PassOptions passes;
   passes.fuse_batch_norm = options.fuse_bn;
+  passes.fuse_bias = options.fuse_biasadd;
   return passes;
 }
 
+// What shares a range with the weights that CONV2D_COMPRESS compresses.
 void WarnAboutFusedWeights(const CompileOptions& options, Diagnostics& diagnostics) {
-  if (!options.fuse_bn || !options.conv2d_compress) return;
-  diagnostics.Add({.kind = DiagnosticKind::kCompressesFusedWeights,
-                   .message =
-                       "FUSE_BN folds batch normalisation into the weights that "
-                       "CONV2D_COMPRESS compresses; channels of unlike scales then share one "
-                       "range, which may cost accuracy",
-                   .file = options.model_name,
-                   .fix = "compare the outputs, or set one of the two to false"});
+  const auto warn = [&](std::string message) {
+    diagnostics.Add({.kind = DiagnosticKind::kCompressesFusedWeights,
+                     .message = std::move(message),
+                     .file = options.model_name,
+                     .fix = "compare the outputs, or set one of the two to false"});
+  };
+  if (!options.conv2d_compress) return;
+  if (options.fuse_bn) {
+    warn(
+        "FUSE_BN folds batch normalisation into the weights that CONV2D_COMPRESS compresses; "
+        "channels of unlike scales then share one range, which may cost accuracy");
+  }
+  if (options.fuse_biasadd) {
+    warn(
+        "FUSE_BIASADD gives biases the codes of the weights that CONV2D_COMPRESS compresses; one "
+        "range then covers both, which may cost accuracy");
+  }
 }
 
 // The transposes that are left, a line each as far as they are few.
