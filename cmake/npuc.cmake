@@ -104,9 +104,17 @@ function(npuc_cc_test)
   endif()
 endfunction()
 
-# npuc_cc_binary(NAME npuc SRCS ... DEPS ...)
+# npuc_cc_binary(NAME npuc SRCS ... DEPS ... [STATIC])
+# STATIC: without shared libraries, for programs that start often and link no gRPC (the link step is
+# cmake/link_static.py, which says why). NPUC_STATIC=OFF and sanitizers, which need the shared libc,
+# turn it off.
 function(npuc_cc_binary)
-  cmake_parse_arguments(A "" "NAME" "SRCS;DEPS" ${ARGN})
+  cmake_parse_arguments(A "STATIC" "NAME" "SRCS;DEPS" ${ARGN})
   add_executable(${A_NAME} ${A_SRCS})
   target_link_libraries(${A_NAME} PRIVATE npuc_flags ${A_DEPS})
+  if(A_STATIC AND NPUC_STATIC AND NOT NPUC_SANITIZE)
+    set(script "${PROJECT_SOURCE_DIR}/cmake/link_static.py")
+    set_target_properties(${A_NAME} PROPERTIES
+      RULE_LAUNCH_LINK "${Python3_EXECUTABLE} ${script}" LINK_DEPENDS "${script}")
+  endif()
 endfunction()

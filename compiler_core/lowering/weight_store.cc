@@ -31,6 +31,29 @@ std::vector<float> DecodedByCode(const CodeBook& book) {
   return decoded;
 }
 
+// Rows and columns of a row-major matrix; no copy where that is all of it.
+class MatrixCut {
+ public:
+  MatrixCut(absl::Span<const float> values, int64_t row_length, int64_t first_row, int64_t rows,
+            int64_t first_column, int64_t columns) {
+    if (columns == row_length) {
+      span_ = values.subspan(first_row * row_length, rows * row_length);
+      return;
+    }
+    copy_.resize(rows * columns);
+    for (int64_t row = 0; row < rows; ++row) {
+      const auto from = values.begin() + (first_row + row) * row_length + first_column;
+      std::copy(from, from + columns, copy_.begin() + row * columns);
+    }
+    span_ = copy_;
+  }
+  absl::Span<const float> values() const { return span_; }
+
+ private:
+  std::vector<float> copy_;
+  absl::Span<const float> span_;
+};
+
 }  // namespace
 
 WeightStore::WeightStore(Program* program, const LowerOptions* options, const CoreLimits* limits,
@@ -102,12 +125,12 @@ CodeBook WeightStore::ChooseCodeBook(const std::vector<float>& values, const Wei
   return {};
 }
 
-void WeightStore::MeasureErrors(const std::vector<float>& values, const CodeBook& book,
+void WeightStore::MeasureErrors(const std::vector<float>& values, CodeTable& table,
                                 WeightRecord& record) {
+  const CodeBook& book = table.book();
   double sum_squares = 0;
   int64_t zeros = 0;
   const std::vector<float> decoded = DecodedByCode(book);
-  CodeTable table(book);
   for (const float value : values) {
     const float stored = book.usable() ? decoded[table.CodeOf(value)] : RoundToHalf(value);
     if (stored == 0.0f) ++zeros;
@@ -121,9 +144,23 @@ void WeightStore::MeasureErrors(const std::vector<float>& values, const CodeBook
   record.sparsity = static_cast<double>(zeros) / count;
 }
 
+WeightStore::Placed WeightStore::PlaceMatrix(const WeightMatrix& matrix, CodeTable& table,
+                                             WeightRecord& record) {
+  const int64_t block = limits_->matrix_block;
+  const EncodedMatrix encoded =
+      table.book().usable() ? CompressMatrix(matrix, table, block) : PlainMatrix(matrix, block);
+  Placed placed;
+  if (!encoded.mask.empty()) placed.mask = Place(encoded.mask, record.name);
+  placed.codes = Place(encoded.codes, record.name);
+  placed.mask_bytes = static_cast<int64_t>(encoded.mask.size());
+  record.mask_bytes += placed.mask_bytes;
+  record.code_bytes += static_cast<int64_t>(encoded.codes.size());
+  return placed;
+}
+
 void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n,
-                               const CodeBook& book, WeightRecord& record,
-                               std::vector<Part>& parts) {
+                               CodeTable& table, WeightRecord& record, std::vector<Part>& parts) {
+  const CodeBook& book = table.book();
   const int64_t block = limits_->matrix_block;
   // Blocks along K times blocks along N of one command stay below this.
   const int64_t blocks_max = (limits_->matrix_product_limit - 1) / (block * block);
@@ -139,22 +176,14 @@ void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int6
                 n_first,
                 std::min(n_part * block, n - n_first),
                 {}};
-      std::vector<float> cut(part.k * part.n);
-      for (int64_t row = 0; row < part.k; ++row) {
-        const auto from = values.begin() + (k_first + row) * n + n_first;
-        std::copy(from, from + part.n, cut.begin() + row * part.n);
-      }
-      const WeightMatrix matrix{cut, part.k, part.n};
-      const EncodedMatrix encoded =
-          book.usable() ? CompressMatrix(matrix, book, block) : PlainMatrix(matrix, block);
-      if (!encoded.mask.empty()) part.command.mask = Place(encoded.mask, record.name);
-      part.command.codes = Place(encoded.codes, record.name);
+      const MatrixCut cut(values, n, k_first, part.k, n_first, part.n);
+      const Placed placed = PlaceMatrix({cut.values(), part.k, part.n}, table, record);
+      part.command.mask = placed.mask;
+      part.command.codes = placed.codes;
       part.command.k = static_cast<uint16_t>(part.k);
       part.command.n = static_cast<uint16_t>(part.n);
       part.command.min = book.usable() ? book.min : 0;
       part.command.step = book.step;
-      record.mask_bytes += static_cast<int64_t>(encoded.mask.size());
-      record.code_bytes += static_cast<int64_t>(encoded.codes.size());
       parts.push_back(part);
     }
   }
@@ -173,6 +202,7 @@ WeightRecord& WeightStore::RecordOf(const Graph& graph, ValueId value, const std
   *is_new = inserted;
   if (inserted) {
     WeightRecord record;
+    record.value = value;
     record.name = graph.def(value).source.name;
     record.used_by = user;
     record.shape = graph.ConstantOf(value)->shape();
@@ -192,23 +222,24 @@ const std::vector<WeightStore::Part>& WeightStore::Matrix(const Graph& graph, Va
   std::vector<float> values = ValuesOf(tensor, record.name);
   int64_t k = tensor.shape()[0];
   int64_t n = tensor.shape()[1];
-  const CodeBook book = ChooseCodeBook(values, options_->default_choice, record);
-  if (is_new) MeasureErrors(values, book, record);
+  CodeTable table(ChooseCodeBook(values, options_->default_choice, record));
+  if (is_new) MeasureErrors(values, table, record);
   if (transposed) {
     values = Transposed(values, k, n);
     std::swap(k, n);
   }
-  CutIntoParts(values, k, n, book, record, it->second);
+  CutIntoParts(values, k, n, table, record, it->second);
   return it->second;
 }
 
-void WeightStore::CutColumns(const WeightMatrix& whole, const CodeBook& book, int64_t first,
+void WeightStore::CutColumns(const WeightMatrix& whole, CodeTable& table, int64_t first,
                              int64_t columns, WeightRecord& record,
                              std::vector<ConvolutionPart>& parts) {
+  const CodeBook& book = table.book();
   const int64_t block = limits_->matrix_block;
   const int64_t rows = RoundUp(whole.k, block);
   // Bits of the mask of one block of columns; the mask's length is a field of 16 bits.
-  const int64_t block_bits = whole.taps * rows * block;
+  const int64_t block_bits = whole.taps * rows * block + (whole.bias.empty() ? 0 : block);
   constexpr int64_t kByteMax = 255;
   const int64_t fit = book.usable() ? (limits_->matrix_product_limit - 1) / block_bits : kByteMax;
   const int64_t step = std::min(kByteMax, std::max<int64_t>(1, fit)) * block;
@@ -216,39 +247,41 @@ void WeightStore::CutColumns(const WeightMatrix& whole, const CodeBook& book, in
     ConvolutionPart part;
     part.first = at;
     part.columns = std::min(step, first + columns - at);
-    std::vector<float> cut(whole.taps * whole.k * part.columns);
-    for (int64_t row = 0; row < whole.taps * whole.k; ++row) {
-      const auto from = whole.values.begin() + row * whole.n + at;
-      std::copy(from, from + part.columns, cut.begin() + row * part.columns);
-    }
-    const WeightMatrix matrix{cut, whole.k, part.columns, whole.taps};
-    const EncodedMatrix encoded =
-        book.usable() ? CompressMatrix(matrix, book, block) : PlainMatrix(matrix, block);
-    if (!encoded.mask.empty()) part.mask = Place(encoded.mask, record.name);
-    part.codes = Place(encoded.codes, record.name);
+    const MatrixCut cut(whole.values, whole.n, 0, whole.taps * whole.k, at, part.columns);
+    const absl::Span<const float> bias =
+        whole.bias.empty() ? whole.bias : whole.bias.subspan(at, part.columns);
+    const Placed placed =
+        PlaceMatrix({cut.values(), whole.k, part.columns, whole.taps, bias}, table, record);
+    part.mask = placed.mask;
+    part.codes = placed.codes;
     part.min = book.usable() ? book.min : 0;
     part.step = book.step;
-    part.mask_bits = static_cast<int64_t>(encoded.mask.size()) * 8;
-    record.mask_bytes += static_cast<int64_t>(encoded.mask.size());
-    record.code_bytes += static_cast<int64_t>(encoded.codes.size());
+    part.has_bias = !bias.empty();
+    part.mask_bits = placed.mask_bytes * 8;
     parts.push_back(part);
   }
 }
 
 const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
-    const Graph& graph, ValueId value, int64_t taps, int64_t first, int64_t columns,
+    const Graph& graph, ValueId value, ValueId bias, int64_t taps, int64_t first, int64_t columns,
     const std::string& user) {
-  const auto [it, inserted] = convolutions_.try_emplace({value, taps, first, columns});
+  const auto [it, inserted] = convolutions_.try_emplace({value, bias, taps, first, columns});
   if (!inserted) return it->second;
   const Tensor& tensor = *graph.ConstantOf(value);
   const Shape& shape = tensor.shape();
   bool is_new = false;
   WeightRecord& record = RecordOf(graph, value, user, &is_new);
   const std::vector<float> values = ValuesOf(tensor, record.name);
-  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps};
-  CodeBook book = ChooseCodeBook(values, options_->conv_choice, record);
+  std::vector<float> biases;
+  if (bias.valid()) biases = ValuesOf(*graph.ConstantOf(bias), graph.def(bias).source.name);
+  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps, biases};
+  std::vector<float> coded = values;
+  coded.insert(coded.end(), biases.begin(), biases.end());
+  CodeBook book = ChooseCodeBook(coded, options_->conv_choice, record);
   const int64_t block = limits_->matrix_block;
-  if (book.usable() && taps * RoundUp(whole.k, block) * block >= limits_->matrix_product_limit) {
+  const int64_t bias_bits = biases.empty() ? 0 : block;
+  if (book.usable() &&
+      taps * RoundUp(whole.k, block) * block + bias_bits >= limits_->matrix_product_limit) {
     diagnostics_->Add(
         {.kind = DiagnosticKind::kWeightNotCompressible,
          .message = absl::StrCat("a mask of ", taps, " x ", whole.k, " x ", block,
@@ -260,8 +293,9 @@ const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
     record.compressed = false;
     record.step = 0;
   }
-  if (is_new) MeasureErrors(values, book, record);
-  CutColumns(whole, book, first, columns, record, it->second);
+  CodeTable table(book);
+  if (is_new) MeasureErrors(values, table, record);
+  CutColumns(whole, table, first, columns, record, it->second);
   return it->second;
 }
 

@@ -41,28 +41,36 @@ class WeightStore {
     Operand codes, mask;
     uint16_t min = 0, step = 0;
     int64_t mask_bits = 0;
+    bool has_bias = false;
   };
   // Columns [first, first + columns) of the constant `value`, [kh,kw,c,n]; seen as `taps` matrices
-  // (kh*kw of [c,n], or 1 of [kh*kw*c,n]).
-  const std::vector<ConvolutionPart>& Convolution(const Graph& graph, ValueId value, int64_t taps,
-                                                  int64_t first, int64_t columns,
+  // (kh*kw of [c,n], or 1 of [kh*kw*c,n]). `bias` is a constant of n numbers that goes with them,
+  // or not valid; compressed, it shares the weight's codes, whose range then covers it, too.
+  const std::vector<ConvolutionPart>& Convolution(const Graph& graph, ValueId value, ValueId bias,
+                                                  int64_t taps, int64_t first, int64_t columns,
                                                   const std::string& user);
 
   std::vector<WeightRecord> TakeRecords() { return std::move(records_); }
 
  private:
   Operand Place(absl::Span<const uint8_t> bytes, const std::string& name);
+  // A matrix in the unit's form, placed.
+  struct Placed {
+    Operand codes, mask;
+    int64_t mask_bytes = 0;
+  };
+  Placed PlaceMatrix(const WeightMatrix& matrix, CodeTable& table, WeightRecord& record);
   CodeBook ChooseCodeBook(const std::vector<float>& values, const WeightChoice& fallback,
                           WeightRecord& record);
   // The values of a constant, clamped to fp16's range.
   std::vector<float> ValuesOf(const Tensor& tensor, const std::string& name);
   // The record of a weight, new or, where other columns of it were used before, the old one.
   WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user, bool* is_new);
-  void CutColumns(const WeightMatrix& whole, const CodeBook& book, int64_t first, int64_t columns,
+  void CutColumns(const WeightMatrix& whole, CodeTable& table, int64_t first, int64_t columns,
                   WeightRecord& record, std::vector<ConvolutionPart>& parts);
-  void CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n, const CodeBook& book,
+  void CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n, CodeTable& table,
                     WeightRecord& record, std::vector<Part>& parts);
-  void MeasureErrors(const std::vector<float>& values, const CodeBook& book, WeightRecord& record);
+  void MeasureErrors(const std::vector<float>& values, CodeTable& table, WeightRecord& record);
   void WarnOutOfRange(const std::vector<float>& values, const std::string& node);
 
   Program* program_;
@@ -71,8 +79,8 @@ class WeightStore {
   Diagnostics* diagnostics_;
   std::map<std::string, Operand> constants_;  // by bytes
   std::map<std::pair<ValueId, bool>, std::vector<Part>> matrices_;
-  // By weight, taps, first column and columns.
-  std::map<std::tuple<ValueId, int64_t, int64_t, int64_t>, std::vector<ConvolutionPart>>
+  // By weight, bias, taps, first column and columns.
+  std::map<std::tuple<ValueId, ValueId, int64_t, int64_t, int64_t>, std::vector<ConvolutionPart>>
       convolutions_;
   std::map<ValueId, size_t> record_index_;
   std::vector<WeightRecord> records_;

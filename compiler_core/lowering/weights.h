@@ -20,6 +20,7 @@ struct WeightMatrix {
   int64_t k = 0;
   int64_t n = 0;
   int64_t taps = 1;
+  absl::Span<const float> bias = {};  // of a convolution: empty, or n values
 };
 
 // How a weight's values become 8-bit codes: value = min + code * step, all in fp16.
@@ -38,8 +39,10 @@ uint8_t EncodeWeight(const CodeBook& book, float weight);
 // Codes by fp16 bit pattern, each computed once: a weight is rounded to fp16 before all else.
 class CodeTable {
  public:
-  // The book must outlive the table.
-  explicit CodeTable(const CodeBook& book) : book_(book), codes_(1 << 16, kUnknown) {}
+  // A table of a book that is not usable is empty; it has no codes.
+  explicit CodeTable(const CodeBook& book)
+      : book_(book), codes_(book.usable() ? 1 << 16 : 0, kUnknown) {}
+  const CodeBook& book() const { return book_; }
   uint8_t CodeOf(float weight) {
     const uint16_t half = FloatToHalf(weight);
     if (codes_[half] == kUnknown) codes_[half] = EncodeWeight(book_, HalfToFloat(half));
@@ -48,7 +51,7 @@ class CodeTable {
 
  private:
   static constexpr int16_t kUnknown = -1;
-  const CodeBook& book_;
+  CodeBook book_;
   std::vector<int16_t> codes_;
 };
 
@@ -62,8 +65,10 @@ struct EncodedMatrix {
 
 // Kernel positions outermost; blocks of `block` x `block` (32), K blocks outer; within a block one
 // row per k and one bit per n, the most significant bit of the first byte being column 0; padding
-// bits 0. Codes: one byte for each set mask bit, in mask order, padded with 0 to an even length.
-EncodedMatrix CompressMatrix(const WeightMatrix& matrix, const CodeBook& book, int64_t block);
+// bits 0. With bias, each N block of the first K block of the first position is followed by one row
+// more, the bias of its columns. Codes: one byte for each set mask bit, in mask order, padded with
+// 0 to an even length.
+EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64_t block);
 // Uncompressed: fp16 weights in the order of the mask bits, without padding (our choice where the
 // public record is silent; ISA.md).
 EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block);

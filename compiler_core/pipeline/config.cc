@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/pipeline/config_keys.h"
 #include "compiler_core/pipeline/config_rules.h"
 #include "compiler_core/pipeline/config_values.h"
-#include "compiler_core/pipeline/config_yaml.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -109,6 +109,7 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
     }
   }
   options.fuse_bn = FlagOf(all, "FUSE_BN");
+  options.fuse_biasadd = FlagOf(all, "FUSE_BIASADD");
   options.compress = FlagOf(all, "COMPRESS");
   options.conv2d_compress = FlagOf(all, "CONV2D_COMPRESS");
   options.exclude_compress_ops = TextsOf(all, "EXCLUDE_COMPRESS_OPS");

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/yaml_tree.h"
 
 namespace npuc {
 
@@ -25,7 +26,7 @@ struct ParsedConfig {
   std::vector<ConfigFile> files;  // MODEL_FILE first
 };
 
-inline constexpr size_t kMaxConfigBytes = 1 << 20;
+inline constexpr size_t kMaxConfigBytes = kMaxYamlBytes;
 
 // Parses a gxnpuc YAML config. `name` is the file's name for diagnostics. Reads nothing but `text`.
 // All problems at once go to `diagnostics`, each with line, what was found, what is allowed, and

@@ -87,7 +87,7 @@ WEIGHT_MIN_MAX:
   w1: [-0.5, 0.5]
   w2: [-1, 2.5e-1]
 FUSE_BN: off
-FUSE_BIASADD: False
+FUSE_BIASADD: True
 WEIGHT_CACHE_SIZE: 0
 MODEL_INFO: kws 0.1
 OPT_CONFIG: t/opt.json
@@ -106,6 +106,7 @@ MEMORY_PLAN: in_place
   EXPECT_THAT(o.outputs, ElementsAre("State_c0_out", "split:1", "prob"));
   EXPECT_THAT(o.fp16_outputs, ElementsAre("State_c0_out:0"));
   EXPECT_TRUE(o.compress);
+  EXPECT_TRUE(o.fuse_biasadd);
   EXPECT_FALSE(o.conv2d_compress);
   EXPECT_THAT(o.exclude_compress_ops, ElementsAre("w0"));
   EXPECT_THAT(o.weight_min_max,
@@ -117,6 +118,18 @@ MEMORY_PLAN: in_place
   EXPECT_EQ(config.files[1].role, "OPT_CONFIG");
   EXPECT_EQ(config.files[1].path, "t/opt.json");
   EXPECT_EQ(config.files[1].line, 23);
+}
+
+TEST(ConfigTest, TorchInputsAndOutputsByIndex) {
+  const CompileOptions o = Parse(
+                               "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\n"
+                               "INPUT_OPS: {0: [1, 8, 8, 3], 1: [1, 64], 2: [1, 9, 4]}\n"
+                               "INPUT_NCX_TO_NXC: [0, 2]\nFP16_OUT_OPS: [5]\n")
+                               .options;
+  EXPECT_EQ(o.framework, Framework::kTorchScript);
+  EXPECT_EQ(o.inputs[2].name, "2");
+  EXPECT_THAT(o.input_ncx_to_nxc, ElementsAre(0, 2));
+  EXPECT_THAT(o.fp16_outputs, ElementsAre("5"));
 }
 
 TEST(ConfigTest, BooleansAsYaml11HasThem) {
@@ -179,7 +192,7 @@ TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {
 TEST(ConfigTest, TheStatusCarriesTheFirstProblem) {
   Diagnostics diagnostics;
   const absl::Status status =
-      ParseConfig(absl::StrCat(kSmall, "FUSE_BIASADD: true\nX: 1\n"), "c.yaml", diagnostics)
+      ParseConfig(absl::StrCat(kSmall, "QUANT: {weight_bits: 8}\nX: 1\n"), "c.yaml", diagnostics)
           .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("(and 1 more)"));
@@ -208,9 +221,6 @@ TEST(ConfigKeysTest, TableIsWellFormed) {
     EXPECT_FALSE(key.meaning.empty()) << key.name;
     EXPECT_EQ(key.type == ConfigType::kChoice, !key.choices.empty()) << key.name;
     EXPECT_EQ(key.type == ConfigType::kInteger, key.hi > 0) << key.name;
-    if (key.status == ConfigStatus::kDefaultOnly) {
-      EXPECT_FALSE(key.default_value.empty());
-    }
   }
   EXPECT_EQ(FindConfigKey("corename"), nullptr);
 }

@@ -8,8 +8,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/pipeline/config_keys.h"
-#include "compiler_core/pipeline/config_yaml.h"
 
 namespace npuc {
 

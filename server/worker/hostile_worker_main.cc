@@ -116,8 +116,8 @@ absl::Status CompileWell(const CompileRequest& request, CompileObserver& observe
 using ActMap = std::map<std::string, Act>;
 
 void Add(ActMap& acts, const std::string& name, std::function<void(CompileObserver&)> act) {
-  acts[name] = [act](const CompileRequest&, CompileObserver& observer, Diagnostics&,
-                     CompileResult&) {
+  acts[name] = [act = std::move(act)](const CompileRequest&, CompileObserver& observer,
+                                      Diagnostics&, CompileResult&) {
     observer.OnStage("act", 0.5);
     act(observer);
     return absl::OkStatus();

@@ -275,7 +275,7 @@ void RunReport::SetLimit(WorkerOutcome::Limit limit, std::string text) {
   outcome_.text = std::move(text);
 }
 
-void RunReport::SetCrash(std::string text) {
+void RunReport::SetCrash(absl::string_view text) {
   outcome_.kind = WorkerOutcome::Kind::kCrashed;
   outcome_.code = absl::StatusCode::kInternal;
   outcome_.text = absl::StrCat("worker crashed: ", text);
@@ -354,7 +354,7 @@ void RunReport::Classify(const RunEnd& end, KillReason killed, absl::string_view
              absl::StrCat("output limit of ", job_.limits.output_bytes, " bytes or ", kMaxArtifacts,
                           " plain files exceeded"));
   } else if (killed == KillReason::kProtocol) {
-    SetCrash(std::string(detail));
+    SetCrash(detail);
   } else if (end.parent_died) {
     outcome_.kind = WorkerOutcome::Kind::kLost;
     outcome_.code = absl::StatusCode::kUnavailable;
@@ -415,7 +415,7 @@ WorkerOutcome RunReport::Finish(const RunEnd& end, KillReason killed, absl::stri
   Classify(end, killed, detail);
   if (outcome_.kind == WorkerOutcome::Kind::kSucceeded) {
     const absl::Status checked = CheckArtifacts(out_fd);
-    if (!checked.ok()) SetCrash(std::string(checked.message()));
+    if (!checked.ok()) SetCrash(checked.message());
   }
   if (outcome_.kind != WorkerOutcome::Kind::kSucceeded) {
     outcome_.artifacts.clear();

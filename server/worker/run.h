@@ -70,7 +70,7 @@ class RunReport {
   void Log(absl::string_view line);
   void FlushPrinted(bool all);
   void SetLimit(WorkerOutcome::Limit limit, std::string text);
-  void SetCrash(std::string text);
+  void SetCrash(absl::string_view text);
   void Classify(const RunEnd& end, KillReason killed, absl::string_view detail);
   void ClassifySignal(const RunEnd& end);
   void TakeResult();

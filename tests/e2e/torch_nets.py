@@ -29,6 +29,7 @@ import shutil
 import tarfile
 
 import numpy as np
+import yaml
 
 import harness
 import headers
@@ -45,11 +46,12 @@ class Net:
     def __init__(self, name, group, files):
         self.name, self.group, self.files = name, group, files
         facts = json.loads(files["case.json"])
-        self.expect, self.rule, self.row = facts["expect"], facts["rule"], facts["row"]
+        self.expect, self.rule = facts["expect"], facts["rule"]
+        self.rows = facts["row"].split()
         self.items, self.variants = facts["items"], facts["variants"]
         self.configs, self.top1 = facts["configs"], facts["top1"]
         self.states = {o: i for o, i in facts["states"]}
-        self.input_count = len(facts["inputs"])
+        self.input_shapes = facts["inputs"]
         self.errors = facts.get("float16_errors", [])
         self.published = facts["published"]
 
@@ -58,6 +60,11 @@ class Net:
 
     def expected(self):
         return [self.array("output", k) for k in range(len(self.errors))]
+
+    def turns_data(self, suffix):
+        """Whether INPUT_NCX_TO_NXC of a config names an input of more than one channel."""
+        return any(self.input_shapes[i][1] > 1
+                   for i in self.configs[suffix].get("INPUT_NCX_TO_NXC", []))
 
     def unpack(self, folder):
         for name, data in self.files.items():
@@ -89,7 +96,7 @@ def to_channels_last(array):
 def simulate(net, header, members, extra, folder):
     """The outputs in the recorded order. Names are the header's, in its order."""
     inputs, outputs = members
-    harness.check(len(inputs) == net.input_count, f"{len(inputs)} inputs in the header")
+    harness.check(len(inputs) == len(net.input_shapes), f"{len(inputs)} inputs in the header")
     harness.check(len(outputs) == len(net.errors), f"{len(outputs)} outputs in the header")
     arrays = {}
     for k, (_, name, dims) in enumerate(inputs):
@@ -197,15 +204,30 @@ def report(results):
 
 
 def check_inputs_fed_transposed(results):
-    """With INPUT_NCX_TO_NXC a net must need fewer transposes than without."""
+    """With INPUT_NCX_TO_NXC a net must need fewer transposes than without, where the input has more
+    than one channel: else turning it moves nothing."""
     ran = {r.label: r for r in results if r.verdict == "passed"}
     problems = []
     for label, result in ran.items():
         plain = ran.get(label[:-len(" nxc")]) if label.endswith(" nxc") else None
-        if plain is not None and plain.transposes and result.transposes >= plain.transposes:
+        if plain is None or not result.net.turns_data(label.split()[-1]):
+            continue
+        if plain.transposes and result.transposes >= plain.transposes:
             problems.append(f"{label}: {result.transposes} transposes, without "
                             f"INPUT_NCX_TO_NXC {plain.transposes}")
     return problems
+
+
+def check_rows(nets):
+    """Each operator of the core's list of PyTorch operators has a net that passes."""
+    with open(os.path.join(harness.ROOT, "compiler_core", "target", "cores", "grus.yaml"),
+              encoding="utf-8") as f:
+        lists = [part for part in yaml.safe_load(f)["operators"] if part["framework"] == "PT"]
+    # The first list is the vendor's; of the others, GRU is required too.
+    rows = set(lists[0]["ops"]) | {"GRU"}
+    covered = {row for net in nets if net.expect == "passes" for row in net.rows}
+    harness.check(covered == rows, f"rows without a net: {sorted(rows - covered)}; nets of no row: "
+                  f"{sorted(covered - rows)}")
 
 
 def chosen(net, only):
@@ -217,6 +239,7 @@ def main(arguments):
     only = [a for a in arguments if not a.startswith("-")]
     files = sorted(n for n in os.listdir(RECORDED) if n.endswith(".tar.xz"))
     nets = [net for name in files for net in read_nets(os.path.join(RECORDED, name))]
+    check_rows(nets)
     for net in nets:
         if net.published and not os.path.exists(net.shared_model()):
             print(f"skipped: {net.name}: {net.shared_model()} is missing")

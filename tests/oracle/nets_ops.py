@@ -282,7 +282,8 @@ def _module(name, make, shape, expect="passes", rule="", row="", **options):
 
 def _convolutions():
     both = {"": {}, "nxc": {"INPUT_NCX_TO_NXC": [0]}}
-    yield Case("conv2d_functional", FunctionalConv2d, [(1, 3, 9, 8)], row="Conv2d", configs=both)
+    yield Case("conv2d_functional", FunctionalConv2d, [(1, 3, 9, 8)], row="Conv2d DepthwiseConv2d",
+               configs=both)
     inside = {"kernel": dict(k=(15, 15)), "stride": dict(k=3, s=15), "dilation": dict(k=2, d=15)}
     outside = {"kernel_h": dict(k=(16, 1)), "kernel_w": dict(k=(1, 16)),
                "stride_h": dict(s=(16, 1)), "stride_w": dict(s=(1, 16)),
@@ -309,7 +310,8 @@ def _convolutions():
                           "pad" if what == "padding" else what.split("_")[0].replace("product",
                                                                                     "kernel"),
                           "DepthwiseConv2d")
-    yield Case("conv1d_functional", FunctionalConv1d, [(1, 4, 12)], row="Conv1d", configs=both)
+    yield Case("conv1d_functional", FunctionalConv1d, [(1, 4, 12)], row="Conv1d DepthwiseConv1d",
+               configs=both)
     for name, row, groups, inside, outside in (
             ("conv1d", "Conv1d", 1, dict(kernel=dict(k=15), stride=dict(k=3, s=15),
                                          dilation=dict(k=2, d=15)),
@@ -327,7 +329,7 @@ def _convolutions():
 
 
 def _pools():
-    yield Case("pools_functional", Pools, [(1, 3, 12, 12)], row="MaxPool2d")
+    yield Case("pools_functional", Pools, [(1, 3, 12, 12)], row="MaxPool2d AvgPool2d")
     for name, row, make in (("max_pool", "MaxPool2d", nn.MaxPool2d),
                             ("avg_pool", "AvgPool2d", nn.AvgPool2d)):
         for what, window, shape in (("largest", 15, (1, 2, 30, 15)), ("wide", (1, 2), (1, 2, 5, 6)),
@@ -348,7 +350,8 @@ def _pools():
 
 
 def _elementwise():
-    yield Case("activations", Activations, [(1, 4, 5, 3)], row="Relu", items=4)
+    yield Case("activations", Activations, [(1, 4, 5, 3)],
+               row="Relu Relu6 PRelu Selu Sigmoid Tanh", items=4)
     yield _module("hardtanh_in", lambda: nn.Hardtanh(0.0, 3.0), (1, 4, 5), row="HardTanh")
     yield Case("hardtanh_functional", FunctionalHardtanh, [(1, 20)], row="HardTanh")
     yield _module("hardtanh_out", lambda: nn.Hardtanh(-1.0, 1.0), (1, 4, 5), "outside", "min_val",
@@ -361,9 +364,10 @@ def _elementwise():
                    positive=name == "div")
         yield Case(f"{name}_rank6_out", make, [(1, 2, 1, 2, 3, 5)] * 2, "outside", "rank", row,
                    positive=name == "div")
-    yield Case("positive_functions", PositiveFunctions, [(1, 24)], row="Log", positive=True,
+    yield Case("positive_functions", PositiveFunctions, [(1, 24)],
+               row="Log Sqrt Rsqrt Reciprocal Pow", positive=True,
                items=4)
-    yield Case("any_functions", AnyFunctions, [(1, 3, 8)], row="Exp", items=4)
+    yield Case("any_functions", AnyFunctions, [(1, 3, 8)], row="Exp Square Neg Abs", items=4)
 
 
 def _shapes():
@@ -373,7 +377,7 @@ def _shapes():
     yield Case("linear", Linears, [(1, 12)], row="Linear", items=4)
     yield Case("linear_sequence", Linears, [(1, 5, 12)], row="Linear")
     yield Case("permute", Permutes, [(1, 3, 4, 5)], row="Permute")
-    yield Case("batch_norm", BatchNorms, [(1, 3, 4, 5)], row="BatchNorm2d")
+    yield Case("batch_norm", BatchNorms, [(1, 3, 4, 5)], row="BatchNorm2d BatchNorm1d")
     yield Case("pad_in", Pads, [(1, 3, 4, 5)], row="Pad")
     yield Case("pad_functional", FunctionalPad, [(1, 3, 4, 5)], row="Pad")
     yield _module("pad_rank5_out", lambda: nn.ConstantPad3d(1, 0.0), (1, 2, 3, 2, 2), "outside",
@@ -382,7 +386,7 @@ def _shapes():
                   "value", "Pad")
     yield Case("reshape", Reshapes, [(1, 4, 6)], row="Reshape")
     yield Case("concat", Concats, [(1, 3, 4), (1, 2, 4)], row="Concat")
-    yield Case("squeeze", Squeezes, [(1, 1, 4, 3)], row="Squeeze")
+    yield Case("squeeze", Squeezes, [(1, 1, 4, 3)], row="Squeeze UnSqueeze")
     yield Case("slice", Slices, [(1, 4, 6)], row="Slice")
     yield Case("sum", Sums, [(1, 3, 4, 5)], row="ReduceSum")
     yield Case("mean", Means, [(1, 3, 4, 5)], row="ReduceMean")

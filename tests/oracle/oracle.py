@@ -33,7 +33,7 @@ class Case:
     inputs: list                                   # a shape each, as PyTorch takes it
     expect: str = "passes"
     rule: str = ""                                 # a regular expression on the diagnostics
-    row: str = ""                                  # of GRUS/PT in ops.yaml
+    row: str = ""                                  # rows of the GRUS/PT list, by spaces
     items: int = 2                                 # inputs tried, or frames where there are states
     states: dict = field(default_factory=dict)     # input index by flattened output index
     configs: dict = field(default_factory=lambda: {"": {}})  # further config keys by suffix

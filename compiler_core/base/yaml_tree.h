@@ -1,6 +1,7 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_YAML_H_
-#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_YAML_H_
+#ifndef NPUC_COMPILER_CORE_BASE_YAML_TREE_H_
+#define NPUC_COMPILER_CORE_BASE_YAML_TREE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,6 +23,7 @@ struct ConfigNode {
   int column = 0;                 // 1-based
 };
 
+inline constexpr size_t kMaxYamlBytes = 1 << 20;
 inline constexpr int kMaxConfigDepth = 8;
 inline constexpr int kMaxConfigNodes = 20000;
 
@@ -38,4 +40,4 @@ std::string DescribeNode(const ConfigNode& node);
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_YAML_H_
+#endif  // NPUC_COMPILER_CORE_BASE_YAML_TREE_H_

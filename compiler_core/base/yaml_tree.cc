@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/config_yaml.h"
+#include "compiler_core/base/yaml_tree.h"
 
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/utf8.h"
-#include "compiler_core/pipeline/config.h"
 
 namespace npuc {
 namespace {
@@ -57,8 +56,8 @@ bool CheckText(absl::string_view text, absl::string_view name, Diagnostics& diag
                             std::move(message), std::move(fix)));
     return false;
   };
-  if (text.size() > kMaxConfigBytes) {
-    return fail(0, absl::StrCat("the config has ", text.size(), " bytes, over ", kMaxConfigBytes),
+  if (text.size() > kMaxYamlBytes) {
+    return fail(0, absl::StrCat("the config has ", text.size(), " bytes, over ", kMaxYamlBytes),
                 "name the config, not the model");
   }
   const size_t invalid = FirstInvalidUtf8(text);

@@ -1,0 +1,95 @@
+#include "server/auth/authenticator.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/base/yaml_tree.h"
+
+namespace npuc {
+namespace {
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return absl::NotFoundError(absl::StrCat("cannot read the tenants file ", path, ": ",
+                                            std::strerror(errno), "; give one with --tenants"));
+  }
+  // A byte more than is allowed: the parser says that it is too long.
+  std::string text(kMaxYamlBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(in.gcount()));
+  return text;
+}
+
+absl::StatusOr<std::shared_ptr<const TenantDirectory>> ParseText(const std::string& text,
+                                                                 const std::string& path) {
+  Diagnostics diagnostics;
+  absl::StatusOr<TenantDirectory> directory = TenantDirectory::Parse(text, path, diagnostics);
+  if (directory.ok()) return std::make_shared<const TenantDirectory>(*std::move(directory));
+  std::string message;
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    absl::StrAppend(&message, message.empty() ? "" : "\n", diagnostic.ToString());
+  }
+  return absl::InvalidArgumentError(message);
+}
+
+}  // namespace
+
+std::unique_ptr<Authenticator> Authenticator::Everybody() {
+  auto authenticator =
+      std::unique_ptr<Authenticator>(new Authenticator("", [] { return absl::InfinitePast(); }));
+  authenticator->directory_ = std::make_shared<const TenantDirectory>();
+  return authenticator;
+}
+
+absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::FromFile(const std::string& path,
+                                                                       Now now) {
+  auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(path, std::move(now)));
+  RETURN_IF_ERROR(authenticator->Reload().status());
+  return authenticator;
+}
+
+absl::StatusOr<Caller> Authenticator::Authenticate(const Credentials& credentials) const {
+  if (path_.empty()) return Caller{kLocalIdentity, kLocalTenant, Rights::All()};
+  return directory()->Authenticate(credentials, now_());
+}
+
+absl::StatusOr<bool> Authenticator::Reload() {
+  if (path_.empty()) return false;
+  ASSIGN_OR_RETURN(std::string text, ReadText(path_));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (directory_ != nullptr && text == text_) return false;
+  }
+  ASSIGN_OR_RETURN(std::shared_ptr<const TenantDirectory> directory, ParseText(text, path_));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  directory_ = std::move(directory);
+  text_ = std::move(text);
+  return true;
+}
+
+std::shared_ptr<const TenantDirectory> Authenticator::directory() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return directory_;
+}
+
+std::string NewToken() {
+  std::string bytes(32, '\0');
+  size_t filled = 0;
+  while (filled < bytes.size()) {
+    const ssize_t got = getrandom(bytes.data() + filled, bytes.size() - filled, 0);
+    NPUC_CHECK(got > 0 || errno == EINTR);
+    if (got > 0) filled += static_cast<size_t>(got);
+  }
+  return absl::WebSafeBase64Escape(bytes);
+}
+
+}  // namespace npuc

@@ -1,0 +1,55 @@
+#ifndef NPUC_SERVER_AUTH_AUTHENTICATOR_H_
+#define NPUC_SERVER_AUTH_AUTHENTICATOR_H_
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/auth/caller.h"
+#include "server/auth/tenants.h"
+
+namespace npuc {
+
+// Tells who calls, by the tenants file as it is now. Thread-safe.
+class Authenticator {
+ public:
+  using Now = std::function<absl::Time()>;
+
+  // For --insecure: everybody is `local`, of tenant `default`, with every right.
+  static std::unique_ptr<Authenticator> Everybody();
+  // By the file, which Reload reads again. Errors: NOT_FOUND and the like for a file that cannot be
+  // read, INVALID_ARGUMENT with every problem of its text.
+  static absl::StatusOr<std::unique_ptr<Authenticator>> FromFile(const std::string& path, Now now);
+
+  // UNAUTHENTICATED, or who it is.
+  absl::StatusOr<Caller> Authenticate(const Credentials& credentials) const;
+
+  // Reads the file again; true where it has changed and holds from now on, for calls that begin
+  // later. Where it cannot be read or is wrong, the old one stays in force.
+  absl::StatusOr<bool> Reload();
+
+  // The tenants now in force; never null. A caller keeps what it got.
+  std::shared_ptr<const TenantDirectory> directory() const;
+
+ private:
+  Authenticator(std::string path, Now now) : path_(std::move(path)), now_(std::move(now)) {}
+
+  const std::string path_;  // empty: everybody
+  const Now now_;
+  mutable std::mutex mutex_;
+  std::string text_;                                  // guarded by mutex_
+  std::shared_ptr<const TenantDirectory> directory_;  // guarded by mutex_
+};
+
+inline constexpr char kLocalIdentity[] = "local";
+inline constexpr char kLocalTenant[] = "default";
+
+// 256 random bits as 43 characters of base64url. From the kernel.
+std::string NewToken();
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_AUTH_AUTHENTICATOR_H_

@@ -1,0 +1,84 @@
+#include "server/auth/authenticator.h"
+
+#include <cstdio>
+#include <fstream>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/digest.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::HasSubstr;
+
+void Write(const std::string& path, const std::string& text) {
+  std::ofstream(path, std::ios::trunc) << text;
+}
+
+std::string FileWith(const std::string& token, const std::string& rights) {
+  return absl::StrCat("format: 1\ntenants: {audio: {identities: {ci: {token_sha256: ",
+                      Sha256Hex(token), ", rights: ", rights, "}}}}\n");
+}
+
+class AuthenticatorTest : public ::testing::Test {
+ protected:
+  const std::string path_ = absl::StrCat(
+      ::testing::TempDir(), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name(),
+      ".tenants.yaml");
+  const std::string token_ = NewToken();
+};
+
+TEST_F(AuthenticatorTest, EverybodyIsTheLocalAdmin) {
+  const auto authenticator = Authenticator::Everybody();
+  const auto caller = authenticator->Authenticate({});
+  ASSERT_TRUE(caller.ok());
+  EXPECT_EQ(caller->tenant, "default");
+  for (const Right right : kAllRights) EXPECT_TRUE(caller->Require(right).ok());
+  EXPECT_FALSE(*authenticator->Reload());
+}
+
+TEST_F(AuthenticatorTest, ANewFileHoldsAfterReload) {
+  Write(path_, FileWith(token_, "read"));
+  const auto authenticator = *Authenticator::FromFile(path_, [] { return absl::Now(); });
+  EXPECT_FALSE(authenticator->Authenticate({token_, {}})->rights.Has(Right::kSubmit));
+  EXPECT_FALSE(*authenticator->Reload());
+  Write(path_, FileWith(token_, "[read, submit]"));
+  const auto before = authenticator->directory();
+  EXPECT_TRUE(*authenticator->Reload());
+  EXPECT_TRUE(authenticator->Authenticate({token_, {}})->rights.Has(Right::kSubmit));
+  EXPECT_NE(before, authenticator->directory());
+  EXPECT_NE(before->Find("audio"), nullptr);  // what a call under way has stays whole
+}
+
+TEST_F(AuthenticatorTest, AWrongFileLeavesTheOldOneInForce) {
+  Write(path_, FileWith(token_, "read"));
+  const auto authenticator = *Authenticator::FromFile(path_, [] { return absl::Now(); });
+  Write(path_, "format: 1\ntenants: {audio: {weigth: 3}}\n");
+  const auto changed = authenticator->Reload();
+  EXPECT_THAT(changed.status().message(), HasSubstr("did you mean weight?"));
+  EXPECT_TRUE(authenticator->Authenticate({token_, {}}).ok());
+  std::remove(path_.c_str());
+  EXPECT_EQ(authenticator->Reload().status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(authenticator->Authenticate({token_, {}}).ok());
+}
+
+TEST_F(AuthenticatorTest, AMissingFileIsAnErrorAtTheStart) {
+  const auto authenticator = Authenticator::FromFile(path_ + ".none", [] { return absl::Now(); });
+  EXPECT_THAT(authenticator.status().message(), HasSubstr("cannot read the tenants file"));
+}
+
+TEST(NewToken, IsLongEnoughAndNeverTheSame) {
+  std::set<std::string> tokens;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string token = NewToken();
+    EXPECT_GE(token.size(), kMinTokenChars);
+    tokens.insert(token);
+  }
+  EXPECT_EQ(tokens.size(), 1000u);
+}
+
+}  // namespace
+}  // namespace npuc

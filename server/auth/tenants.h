@@ -1,0 +1,87 @@
+#ifndef NPUC_SERVER_AUTH_TENANTS_H_
+#define NPUC_SERVER_AUTH_TENANTS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "compiler_core/base/diagnostic.h"
+#include "server/auth/caller.h"
+
+namespace npuc {
+
+// What one tenant may take of the service; unset: no bound of its own beside the daemon's.
+struct TenantQuota {
+  std::optional<int64_t> queued_jobs;
+  std::optional<int64_t> running_jobs;
+  std::optional<int64_t> job_bytes;  // model and side inputs of one job
+};
+
+struct Tenant {
+  std::string name;
+  int32_t weight = 1;  // share of the workers beside other tenants: 1 to 1000
+  TenantQuota quota;
+};
+
+// The tenants file, read: who is known, which tenant each belongs to, and what it may do.
+// Immutable; thread-safe.
+//
+//   format: 1
+//   tenants:
+//     audio:
+//       weight: 2
+//       quota: {queued_jobs: 1000, running_jobs: 4, job_bytes: 64MiB}
+//       identities:
+//         ci:
+//           token_sha256: [64 hexadecimal digits, ...]
+//           certificate: [spiffe://farm/audio-ci]
+//           rights: [submit, read, cancel]
+//           expires: 2027-01-31
+//
+// Names of tenants and identities: 1 to 63 of a-z, 0-9, '-', '_', beginning with a letter. An
+// identity has tokens, certificate names, or both. Tokens are stored as SHA-256 of a random text of
+// at least 32 characters (`npucd --new-token` makes one), so that a stolen file gives no token away
+// and a plain hash suffices.
+class TenantDirectory {
+ public:
+  // All problems of the text go to `diagnostics`, with line and column.
+  static absl::StatusOr<TenantDirectory> Parse(absl::string_view text, absl::string_view name,
+                                               Diagnostics& diagnostics);
+
+  // Errors, each UNAUTHENTICATED with a reason: NO_IDENTITY (no credentials), UNKNOWN_IDENTITY,
+  // IDENTITY_EXPIRED. A token counts before a certificate; one that is wrong is not helped by a
+  // certificate that is right.
+  absl::StatusOr<Caller> Authenticate(const Credentials& credentials, absl::Time now) const;
+
+  // Null where there is none.
+  const Tenant* Find(absl::string_view name) const;
+  const std::map<std::string, Tenant, std::less<>>& tenants() const { return tenants_; }
+  bool has_certificates() const { return !by_certificate_.empty(); }
+
+ private:
+  friend class TenantsReader;
+
+  struct Identity {
+    Caller caller;
+    absl::Time expires = absl::InfiniteFuture();
+  };
+
+  std::map<std::string, Tenant, std::less<>> tenants_;
+  std::vector<Identity> identities_;
+  // Indices of identities_. Looking a token up by its digest tells a clock nothing about tokens.
+  std::map<std::string, size_t, std::less<>> by_token_sha256_;
+  std::map<std::string, size_t, std::less<>> by_certificate_;
+};
+
+// The shortest token that Authenticate looks up.
+inline constexpr size_t kMinTokenChars = 32;
+inline constexpr size_t kMaxTokenChars = 1024;
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_AUTH_TENANTS_H_
