@@ -141,7 +141,7 @@ absl::Status JobRunner::Prepare(Attempt& attempt) {
       options_.parse_config(attempt.config_text, attempt.job->spec.config_name, diagnostics));
   // Made again and not taken from the job: while the job waited, the daemon may have been replaced
   // by a build whose results have other keys.
-  ASSIGN_OR_RETURN(CacheKey key, ResultKey(kDefaultScope, attempt.job->spec, config.options,
+  ASSIGN_OR_RETURN(CacheKey key, ResultKey(attempt.job->tenant, attempt.job->spec, config.options,
                                            options_.compiler_build_id));
   attempt.key = std::move(key);
   return absl::OkStatus();
@@ -171,7 +171,7 @@ bool JobRunner::FinishFromCache(Attempt& attempt) {
 
 absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
   for (const JobInput& input : attempt.job->spec.inputs) {
-    ASSIGN_OR_RETURN(InputStore::Held held, inputs_->Acquire(kDefaultScope, input.sha256));
+    ASSIGN_OR_RETURN(InputStore::Held held, inputs_->Acquire(attempt.job->tenant, input.sha256));
     attempt.worker_job.inputs[input.role] = {
         .name = input.name, .path = held.path, .sha256 = input.sha256};
     attempt.held.push_back(std::move(held));

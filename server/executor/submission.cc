@@ -188,7 +188,7 @@ absl::Status Submission::AcquireInputs(const SubmitRequest& request, const Parse
   }
   ErrorDetails missing{.reason = "BLOB_MISSING"};
   for (Wanted& want : wanted) {
-    auto held = inputs_->Acquire(kDefaultScope, want.digest->sha256);
+    auto held = inputs_->Acquire(request.tenant, want.digest->sha256);
     if (!held.ok() && !absl::IsNotFound(held.status())) return held.status();
     if (!held.ok() || held->info.size_bytes != want.digest->size_bytes) {
       missing.precondition_violations.push_back(
@@ -227,6 +227,7 @@ absl::Status Submission::LookUp(NewJob& job) {
 absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& request) {
   RETURN_IF_ERROR(CheckFields(request));
   NewJob job;
+  job.tenant = request.tenant;
   job.request_id = request.request_id;
   job.request_sha256 = RequestSha256(request);
   // Before the config and the blobs: a repeat is answered although its blobs may be gone by now.
@@ -246,7 +247,7 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
   job.config_text = request.config_text;
   job.output_file = config.options.output_file;
   ASSIGN_OR_RETURN(const CacheKey key,
-                   ResultKey(kDefaultScope, job.spec, config.options, options_.compiler_build_id));
+                   ResultKey(job.tenant, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
   RETURN_IF_ERROR(LookUp(job));
 

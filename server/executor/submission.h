@@ -33,6 +33,7 @@ struct SubmitRequest {
     std::string name = {};
     BlobDigest digest;
   };
+  std::string tenant = {};  // whose job it will be
   std::string request_id = {};
   std::string config_text = {};
   std::string config_name = {};
