@@ -28,6 +28,7 @@ build_packages=(
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
+  libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures
   libssl-dev                   # MD5 and SHA-256
   libgtest-dev                 # every preset configures the tests and benchmarks too
   libgmock-dev

@@ -124,7 +124,9 @@ class Lowerer : public LowerContext {
                                                    kMaxBlockExtent, " fit the unit"));
     }
     const int64_t taps = convolution.kernel_h * convolution.kernel_w;
-    const auto& parts = weights_.Convolution(graph_, value, taps, convolution.first,
+    const ValueId bias =
+        convolution.bias_operand < 0 ? ValueId() : node_->inputs[convolution.bias_operand];
+    const auto& parts = weights_.Convolution(graph_, value, bias, taps, convolution.first,
                                              convolution.columns, node_->source.name);
     const int64_t pixels = convolution.out_h() * convolution.out_w();
     for (const WeightStore::ConvolutionPart& part : parts) {
@@ -242,6 +244,7 @@ class Lowerer : public LowerContext {
     form.kernel_w = static_cast<int>(convolution.kernel_w);
     form.stride_h = static_cast<int>(convolution.stride_h);
     form.stride_w = static_cast<int>(convolution.stride_w);
+    form.bias = part.has_bias;
     form.compressed = part.mask.present();
     form.min = part.min;
     form.step = part.step;

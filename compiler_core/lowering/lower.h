@@ -32,6 +32,7 @@ struct LowerOptions {
 
 // What became of one weight, for the template, the listings and the report.
 struct WeightRecord {
+  ValueId value;        // the constant, in the graph that was lowered
   std::string name;     // source node of the constant
   std::string used_by;  // source node of its first user
   Shape shape;

@@ -15,49 +15,34 @@ namespace {
 
 int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-// A kData buffer that some command touches.
-struct Item {
-  int32_t buffer = 0;
-  int64_t size_bytes = 0;  // rounded up to the alignment
-  LiveRange range;
+// The kData buffers that some command touches, and the items that stand for them.
+struct Items {
+  std::vector<int32_t> buffers;
+  std::vector<PlacementItem> items;  // sizes rounded up to the alignment
 };
 
-std::vector<Item> ItemsOf(const Program& program, const std::vector<LiveRange>& ranges,
-                          int64_t alignment_bytes) {
-  std::vector<Item> items;
+Items ItemsOf(const Program& program, const std::vector<LiveRange>& ranges,
+              int64_t alignment_bytes) {
+  Items result;
   for (size_t i = 0; i < program.buffers.size(); ++i) {
     const Buffer& buffer = program.buffers[i];
-    if (buffer.slot != Slot::kData || ranges[i].empty()) continue;
-    items.push_back(
-        {static_cast<int32_t>(i), RoundUp(buffer.size_bytes, alignment_bytes), ranges[i]});
+    const int64_t size = RoundUp(buffer.size_bytes, alignment_bytes);
+    if (buffer.slot != Slot::kData || ranges[i].empty() || size == 0) continue;
+    result.buffers.push_back(static_cast<int32_t>(i));
+    result.items.push_back({size, ranges[i]});
   }
-  return items;
-}
-
-int64_t LowerBound(const std::vector<Item>& items, size_t command_count) {
-  std::vector<int64_t> change(command_count + 1, 0);
-  for (const Item& item : items) {
-    change[item.range.first] += item.size_bytes;
-    change[item.range.last + 1] -= item.size_bytes;
-  }
-  int64_t alive = 0;
-  int64_t most = 0;
-  for (const int64_t bytes : change) {
-    alive += bytes;
-    most = std::max(most, alive);
-  }
-  return most;
+  return result;
 }
 
 // Places the items in the given order, each in the smallest gap between the already placed items
 // alive with it that holds it; returns the arena's size. offsets is by position in `items`.
-int64_t PlaceInOrder(const std::vector<Item>& items, const std::vector<int32_t>& order,
-                     std::vector<int64_t>& offsets) {
+int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const std::vector<int32_t>& order,
+                     Offsets& offsets) {
   std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end)
   std::vector<int32_t> placed;
   int64_t arena = 0;
   for (const int32_t index : order) {
-    const Item& item = items[index];
+    const PlacementItem& item = items[index];
     taken.clear();
     for (const int32_t other : placed) {
       if (!items[other].range.Overlaps(item.range)) continue;
@@ -83,7 +68,7 @@ int64_t PlaceInOrder(const std::vector<Item>& items, const std::vector<int32_t>&
 }
 
 // The orders worth trying, the vendor-like one (by first use) first.
-std::vector<std::vector<int32_t>> CandidateOrders(const std::vector<Item>& items) {
+std::vector<std::vector<int32_t>> CandidateOrders(absl::Span<const PlacementItem> items) {
   std::vector<int32_t> by_time(items.size());
   std::iota(by_time.begin(), by_time.end(), 0);
   std::stable_sort(by_time.begin(), by_time.end(), [&](int32_t x, int32_t y) {
@@ -95,15 +80,139 @@ std::vector<std::vector<int32_t>> CandidateOrders(const std::vector<Item>& items
                      [&](int32_t x, int32_t y) { return key(items[x]) > key(items[y]); });
     return order;
   };
-  const auto length = [](const Item& item) {
+  const auto length = [](const PlacementItem& item) {
     return static_cast<int64_t>(item.range.last) - item.range.first + 1;
   };
-  return {by_time, sorted([](const Item& item) { return item.size_bytes; }),
-          sorted([&](const Item& item) { return item.size_bytes * length(item); }),
-          sorted([&](const Item& item) { return length(item); })};
+  return {by_time, sorted([](const PlacementItem& item) { return item.size_bytes; }),
+          sorted([&](const PlacementItem& item) { return item.size_bytes * length(item); }),
+          sorted([&](const PlacementItem& item) { return length(item); })};
 }
 
+// Widths of the beam, and shares of the program beyond which an item counts as long: tried in this
+// order. The narrow beam finds most placements that there are, the wide ones cost as many times
+// more.
+constexpr int kBeamWidths[] = {8, 32, 128};
+constexpr int kLongShares[] = {16, 12, 32, 8, 0};
+constexpr size_t kMaxSearchedItems = 4096;
+constexpr size_t kMaxExactItems = 512;
+
+class Searcher {
+ public:
+  Searcher(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
+           PlacementResult& result)
+      : items_(items), alignment_(alignment_bytes), max_nodes_(max_nodes), result_(result) {}
+
+  void Run() {
+    MemoryPlanResult& plan = result_.plan;
+    for (const int width : kBeamWidths) {
+      if (TryBeam(plan.lower_bound_bytes, width, max_nodes_ / 2)) return;
+    }
+    Bisect();
+    plan.method = PlanMethod::kSearchEnded;
+    if (items_.size() > kMaxExactItems) return;
+    // The cost of a node grows with the items; so fewer are allowed where there are many.
+    const int64_t divisor = std::max<int64_t>(1, static_cast<int64_t>(items_.size()) / 32);
+    NodeBudget budget{(max_nodes_ - plan.search_nodes) / divisor};
+    const int64_t before = budget.nodes;
+    if (PlaceExactly(items_, plan.lower_bound_bytes, budget, result_.offsets)) {
+      plan.method = PlanMethod::kSearchOptimal;
+    }
+    plan.search_nodes += before - budget.nodes;
+    plan.arena_bytes = ArenaOf(items_, result_.offsets);
+  }
+
+ private:
+  // Takes a placement within `capacity` where a beam finds one before `max_nodes` were used in all.
+  bool TryBeam(int64_t capacity, int width, int64_t max_nodes) {
+    MemoryPlanResult& plan = result_.plan;
+    for (const int share : kLongShares) {
+      NodeBudget budget{max_nodes - plan.search_nodes};
+      if (budget.nodes <= 0) return false;
+      std::optional<Offsets> found = PlaceByBeam(items_, capacity, width, share, budget);
+      plan.search_nodes = max_nodes - budget.nodes;
+      if (!found.has_value()) continue;
+      result_.offsets = *std::move(found);
+      plan.arena_bytes = ArenaOf(items_, result_.offsets);
+      plan.method = PlanMethod::kSearchOptimal;  // where it meets the bound
+      return true;
+    }
+    return false;
+  }
+
+  // Where the bound is out of the beam's reach: the smallest arena within it.
+  void Bisect() {
+    int64_t failed = result_.plan.lower_bound_bytes;
+    while (result_.plan.arena_bytes - failed > alignment_) {
+      const int64_t steps = (result_.plan.arena_bytes - failed) / alignment_;
+      const int64_t capacity = failed + steps / 2 * alignment_;
+      if (!TryBeam(capacity, kBeamWidths[0], max_nodes_ / 4 * 3)) failed = capacity;
+    }
+  }
+
+  const absl::Span<const PlacementItem> items_;
+  const int64_t alignment_;
+  const int64_t max_nodes_;
+  PlacementResult& result_;
+};
+
 }  // namespace
+
+int64_t ArenaOf(absl::Span<const PlacementItem> items, const Offsets& offsets) {
+  int64_t arena = 0;
+  for (size_t i = 0; i < items.size(); ++i) {
+    arena = std::max(arena, offsets[i] + items[i].size_bytes);
+  }
+  return arena;
+}
+
+int64_t LivenessBound(absl::Span<const PlacementItem> items) {
+  std::vector<std::pair<int32_t, int64_t>> changes;
+  for (const PlacementItem& item : items) {
+    changes.emplace_back(item.range.first, item.size_bytes);
+    changes.emplace_back(item.range.last + 1, -item.size_bytes);
+  }
+  std::sort(changes.begin(), changes.end());  // what ends comes before what begins there
+  int64_t alive = 0;
+  int64_t most = 0;
+  for (const auto& [time, bytes] : changes) {
+    alive += bytes;
+    most = std::max(most, alive);
+  }
+  return most;
+}
+
+absl::string_view NameOf(PlanMethod method) {
+  constexpr absl::string_view kNames[] = {"greedy: meets the bound", "search: proven optimal",
+                                          "search: budget ended",
+                                          "greedy: too many buffers for the search"};
+  return kNames[static_cast<size_t>(method)];
+}
+
+PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items) {
+  PlacementResult result;
+  result.plan.lower_bound_bytes = LivenessBound(items);
+  result.plan.arena_bytes = std::numeric_limits<int64_t>::max();
+  Offsets offsets(items.size(), 0);
+  for (const std::vector<int32_t>& order : CandidateOrders(items)) {
+    const int64_t arena = PlaceInOrder(items, order, offsets);
+    if (arena < result.plan.arena_bytes) {
+      result.plan.arena_bytes = arena;
+      result.offsets = offsets;
+    }
+    if (result.plan.arena_bytes == result.plan.lower_bound_bytes) break;
+  }
+  return result;
+}
+
+void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
+                     int64_t max_nodes, PlacementResult& result) {
+  if (result.plan.arena_bytes == result.plan.lower_bound_bytes) return;
+  if (items.size() > kMaxSearchedItems) {
+    result.plan.method = PlanMethod::kTooLarge;
+    return;
+  }
+  Searcher(items, alignment_bytes, max_nodes, result).Run();
+}
 
 std::vector<LiveRange> LiveRangesOf(const Program& program) {
   std::vector<LiveRange> ranges(program.buffers.size(), {std::numeric_limits<int32_t>::max(), -1});
@@ -119,28 +228,17 @@ std::vector<LiveRange> LiveRangesOf(const Program& program) {
 
 absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes) {
   const std::vector<LiveRange> ranges = LiveRangesOf(program);
-  const std::vector<Item> items = ItemsOf(program, ranges, alignment_bytes);
-  MemoryPlanResult result;
-  result.lower_bound_bytes = LowerBound(items, program.commands.size());
-  std::vector<int64_t> best;
-  std::vector<int64_t> offsets(items.size(), 0);
-  result.arena_bytes = std::numeric_limits<int64_t>::max();
-  for (const std::vector<int32_t>& order : CandidateOrders(items)) {
-    const int64_t arena = PlaceInOrder(items, order, offsets);
-    if (arena < result.arena_bytes) {
-      result.arena_bytes = arena;
-      best = offsets;
-    }
-    if (result.arena_bytes == result.lower_bound_bytes) break;
-  }
+  const Items items = ItemsOf(program, ranges, alignment_bytes);
+  PlacementResult result = PlaceGreedily(items.items);
+  SearchPlacement(items.items, alignment_bytes, kPlacementNodes, result);
   for (Buffer& buffer : program.buffers) {
     if (buffer.slot == Slot::kData) buffer.offset_bytes = 0;
   }
-  for (size_t i = 0; i < items.size(); ++i) {
-    program.buffers[items[i].buffer].offset_bytes = best[i];
+  for (size_t i = 0; i < items.buffers.size(); ++i) {
+    program.buffers[items.buffers[i]].offset_bytes = result.offsets[i];
   }
-  program.data_bytes = result.arena_bytes;
-  return result;
+  program.data_bytes = result.plan.arena_bytes;
+  return result.plan;
 }
 
 absl::Status CheckMemoryPlan(const Program& program) {

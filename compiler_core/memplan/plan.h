@@ -6,33 +6,50 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/memplan/placement.h"
 
 namespace npuc {
-
-// The commands during which a buffer's contents matter: from the first that touches it to the last,
-// both inclusive. first > last: never touched.
-struct LiveRange {
-  int32_t first = 0;
-  int32_t last = -1;
-  bool empty() const { return first > last; }
-  bool Overlaps(const LiveRange& other) const {
-    return !empty() && !other.empty() && first <= other.last && other.first <= last;
-  }
-};
 
 // By buffer id. Pure.
 std::vector<LiveRange> LiveRangesOf(const Program& program);
 
+// How the placement was found, and what is known of it.
+enum class PlanMethod : uint8_t {
+  kGreedy,         // by greedy placement, which meets the liveness bound
+  kSearchOptimal,  // by search; no placement is smaller
+  kSearchEnded,    // the smallest found within the budget of nodes; there may be a smaller one
+  kTooLarge,       // by greedy placement alone: too many buffers for the search
+};
+// "greedy: meets the bound", "search: proven optimal", "search: budget ended" ...
+absl::string_view NameOf(PlanMethod method);
+
 struct MemoryPlanResult {
   int64_t arena_bytes = 0;        // size of data_content
   int64_t lower_bound_bytes = 0;  // most bytes alive at once: no plan can be smaller
+  PlanMethod method = PlanMethod::kGreedy;
+  int64_t search_nodes = 0;  // items tried at an offset; 0 without a search
 };
 
 // Gives every kData buffer an offset within data_content, a multiple of `alignment_bytes`, such
 // that buffers alive together never overlap; sets program.data_bytes. Greedy best fit under several
-// orders, the smallest arena wins; deterministic. Buffers that no command touches get offset 0.
+// orders, the smallest arena wins, the first of equal ones; where that is above the liveness bound,
+// SearchPlacement. Deterministic. Buffers that no command touches get offset 0.
 absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes);
+
+// What PlanMemory does, without a program.
+struct PlacementResult {
+  Offsets offsets;
+  MemoryPlanResult plan;
+};
+inline constexpr int64_t kPlacementNodes = 400'000;
+PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items);
+// Looks for a smaller placement than the one given: beam searches for one that meets the bound,
+// then for ever smaller ones, then branch and bound. Sizes and offsets must be multiples of
+// `alignment_bytes`.
+void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
+                     int64_t max_nodes, PlacementResult& result);
 
 // Proves a plan by another way than it was made: walks the commands with one owner per byte of
 // data_content, and requires that whatever a command reads of a buffer still belongs to that

@@ -35,7 +35,53 @@ TEST(PlanMemory, AChainNeedsTwoBuffersAtATime) {
   EXPECT_EQ(program.data_bytes, 40);
   EXPECT_EQ(program.buffers[0].offset_bytes, 0);
   EXPECT_EQ(program.buffers[1].offset_bytes, 20);
+  EXPECT_EQ(result->method, PlanMethod::kGreedy);
+  EXPECT_EQ(NameOf(result->method), "greedy: meets the bound");
   EXPECT_TRUE(CheckMemoryPlan(program).ok());
+}
+
+// Slices of the input that are all made at first and used one by one, as an unrolled recurrent net
+// has them, and in each turn a state and buffers of unlike sizes.
+Program UnrolledProgram(int turns) {
+  Program program;
+  std::vector<BufferId> slices;
+  const BufferId input = AddBuffer(program, 8);
+  for (int i = 0; i < turns; ++i) {
+    slices.push_back(AddBuffer(program, 20));
+    AddCopy(program, input, slices.back(), 2);
+  }
+  BufferId state = AddBuffer(program, 308);
+  AddCopy(program, input, state, 2);
+  for (int i = 0; i < turns; ++i) {
+    const BufferId joined = AddBuffer(program, 328);
+    const BufferId gates = AddBuffer(program, 616);
+    const BufferId squashed = AddBuffer(program, 616);
+    const BufferId reset = AddBuffer(program, 308);
+    const BufferId update = AddBuffer(program, 308);
+    const BufferId next = AddBuffer(program, 308);
+    AddCopy(program, slices[i], joined, 10);
+    AddCopy(program, state, joined, 10);
+    AddCopy(program, joined, gates, 10);
+    AddCopy(program, gates, squashed, 10);
+    AddCopy(program, squashed, reset, 10);
+    AddCopy(program, squashed, update, 10);
+    AddCopy(program, reset, next, 10);
+    AddCopy(program, update, next, 10);
+    AddCopy(program, state, next, 10);
+    state = next;
+  }
+  return program;
+}
+
+TEST(PlanMemory, UnrolledNetsMeetTheBound) {
+  for (const int turns : {3, 10, 25, 60}) {
+    Program program = UnrolledProgram(turns);
+    const auto result = PlanMemory(program, 4);
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->arena_bytes, result->lower_bound_bytes) << turns;
+    EXPECT_EQ(program.data_bytes, result->arena_bytes);
+    EXPECT_TRUE(CheckMemoryPlan(program).ok()) << CheckMemoryPlan(program);
+  }
 }
 
 TEST(CheckMemoryPlan, FindsTwoLiveBuffersThatOverlap) {

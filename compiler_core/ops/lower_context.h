@@ -70,6 +70,7 @@ class LowerContext {
     int64_t kernel_h = 1, kernel_w = 1;
     int64_t stride_h = 1, stride_w = 1;
     int64_t first = 0, columns = 1;
+    int bias_operand = -1;  // a constant of n numbers, added to the sums; -1: none
     int64_t out_h() const { return (in_h - kernel_h) / stride_h + 1; }
     int64_t out_w() const { return (in_w - kernel_w) / stride_w + 1; }
   };

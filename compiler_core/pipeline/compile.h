@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/report/histogram.h"
 
 namespace npuc {
 
@@ -43,6 +44,8 @@ struct CompileListings {
 struct CompileResult {
   std::vector<Artifact> artifacts;  // in a fixed order, the header first
   CompileListings listings;
+  // With options.save_histograms: of the weights that -w lists, in its order. -s draws them.
+  std::vector<WeightHistogram> histograms;
 };
 
 // Watches and steers a running compile. Called on the compiling thread. Must outlive the call.

@@ -278,10 +278,8 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:1: PROTOTXT is a key of framework CAFFE, FRAMEWORK is TF; remove the line "
         "[NPUC1009]"}},
       {"Later",
-       absl::StrCat(kGood, "QUANT: {weight_bits: 8}\nFUSE_BIASADD: yes\n"),
-       {"c.yaml:6:1: QUANT is not supported yet by this version; remove the line [NPUC1010]",
-        "c.yaml:7:15: FUSE_BIASADD: true is not supported yet by this version; write "
-        "FUSE_BIASADD: false or remove the line [NPUC1010]"}},
+       absl::StrCat(kGood, "QUANT: {weight_bits: 8}\n"),
+       {"c.yaml:6:1: QUANT is not supported yet by this version; remove the line [NPUC1010]"}},
       {"BothModelKeys",
        absl::StrCat(kGood, "PB_FILE: n.pb\n"),
        {"c.yaml:6:1: PB_FILE is the older name of MODEL_FILE, and both are given; keep MODEL_FILE "

@@ -44,8 +44,12 @@ constexpr ConfigKey kKeys[] = {
      "outputs left in fp16 (recurrent states)"},
     {"FUSE_BN", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "", "", "false",
      "fold batch normalisation into the convolution before it"},
-    {"FUSE_BIASADD", T::kBool, S::kDefaultOnly, "", "false", "", "", 0, 0, "GRUS", "", "false",
-     "fold a bias into the convolution before it"},
+    {"FUSE_BIASADD", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "GRUS", "", "false",
+     "fold a bias into the convolution before it: its command adds the bias to the sums before "
+     "they "
+     "are rounded, and with CONV2D_COMPRESS the bias shares the weight's codes. Without it the "
+     "bias "
+     "is a command of its own, as it always is behind a fully connected operator"},
     {"COMPRESS", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "", "", "true",
      "compress fully connected weights"},
     {"CONV2D_COMPRESS", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "", "", "true",
@@ -164,9 +168,6 @@ std::string ConfigHelp() {
       absl::StrAppend(&out, "; supported by this version: ", words(key.supported));
     }
     if (key.status == ConfigStatus::kLater) absl::StrAppend(&out, "; not supported yet");
-    if (key.status == ConfigStatus::kDefaultOnly) {
-      absl::StrAppend(&out, "; other values are not supported yet");
-    }
     absl::StrAppend(&out, "\n");
   }
   return out;

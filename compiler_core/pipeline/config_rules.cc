@@ -72,11 +72,6 @@ void CheckStatus(const ConfigSetting& setting, ConfigReporter& reporter) {
     reporter.Add(DiagnosticKind::kConfigNotSupportedYet, setting.key_place,
                  absl::StrCat(key.name, " is not supported yet by this version"),
                  "remove the line");
-  } else if (key.status == ConfigStatus::kDefaultOnly && ValueText(setting) != key.default_value) {
-    reporter.Add(
-        DiagnosticKind::kConfigNotSupportedYet, setting.place,
-        absl::StrCat(key.name, ": ", ValueText(setting), " is not supported yet by this version"),
-        absl::StrCat("write ", key.name, ": ", key.default_value, " or remove the line"));
   } else if (!key.supported.empty() && !ListHolds(key.supported, setting.text)) {
     reporter.Add(
         DiagnosticKind::kConfigNotSupportedYet, setting.place,

@@ -11,6 +11,7 @@
 #include "compiler_core/target/core_spec.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
+#include "compiler_core/tools/histogram_picture.h"
 #include "compiler_core/tools/loaded_config.h"
 #include "nlohmann/json.hpp"
 
@@ -19,6 +20,8 @@ namespace {
 
 constexpr int kDone = 0;
 constexpr int kRefused = 1;
+// The name that gxnpuc gives the folder of -s.
+constexpr char kHistogramFolder[] = "npu_jpgs";
 
 std::string OutputFolder(const CompileCommand& command, const ParsedConfig& config) {
   if (!command.output_dir.empty()) return command.output_dir;
@@ -43,7 +46,28 @@ absl::StatusOr<std::vector<Written>> WriteArtifacts(const std::string& folder,
   return written;
 }
 
-void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& diagnostics) {
+// The histograms as data, for those who would rather not look at pictures.
+nlohmann::ordered_json HistogramsJson(const std::vector<WeightHistogram>& histograms,
+                                      const std::vector<std::string>& paths) {
+  auto list = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < histograms.size(); ++i) {
+    const Histogram& values = histograms[i].values;
+    list.push_back({{"weight", histograms[i].name},
+                    {"path", paths[i]},
+                    {"low", values.low},
+                    {"high", values.high},
+                    {"counts", values.counts},
+                    {"zeros", values.zeros},
+                    {"not_finite", values.not_finite},
+                    {"min", values.min},
+                    {"max", values.max},
+                    {"mean", values.mean}});
+  }
+  return list;
+}
+
+void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& diagnostics,
+               nlohmann::ordered_json histograms = nullptr) {
   nlohmann::ordered_json out;
   out["ok"] = ok;
   out["artifacts"] = nlohmann::ordered_json::array();
@@ -53,6 +77,7 @@ void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& 
                                 {"size", file.artifact->bytes.size()},
                                 {"sha256", Sha256Hex(file.artifact->bytes)}});
   }
+  if (!histograms.is_null()) out["histograms"] = std::move(histograms);
   out["diagnostics"] = nlohmann::ordered_json::parse(DiagnosticsJson(diagnostics));
   std::printf("%s\n",
               out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
@@ -62,6 +87,25 @@ int Refuse(const CompileCommand& command, const Diagnostics& diagnostics) {
   PrintDiagnostics(diagnostics);
   if (command.json) PrintJson(false, {}, diagnostics);
   return kRefused;
+}
+
+int RefuseToWrite(const CompileCommand& command, const absl::Status& status,
+                  Diagnostics& diagnostics) {
+  diagnostics.Add({.kind = DiagnosticKind::kFileUnwritable,
+                   .message = std::string(status.message()),
+                   .fix = "name a writable folder with -o"});
+  return Refuse(command, diagnostics);
+}
+
+void PrintPaths(const std::vector<Written>& written, const std::vector<WeightHistogram>& histograms,
+                const std::vector<std::string>& pictures) {
+  for (const Written& file : written) {
+    std::printf("%s %zu bytes\n", Printable(file.path).c_str(), file.artifact->bytes.size());
+  }
+  for (size_t i = 0; i < pictures.size(); ++i) {
+    std::printf("%s histogram of %s\n", Printable(pictures[i]).c_str(),
+                Printable(histograms[i].name).c_str());
+  }
 }
 
 // gxnpuc's own words for -q on a core that computes in floating point.
@@ -91,6 +135,7 @@ int RunCompileCommand(const CompileCommand& command) {
 
   CompileRequest request;
   request.options = loaded->config.options;
+  request.options.save_histograms = command.save_histograms;
   request.model_bytes = loaded->model;
   request.side_inputs = std::move(loaded->side_inputs);
   request.timestamp_seconds = command.timestamp_seconds;
@@ -100,20 +145,17 @@ int RunCompileCommand(const CompileCommand& command) {
 
   const std::string folder = OutputFolder(command, loaded->config);
   const absl::StatusOr<std::vector<Written>> written = WriteArtifacts(folder, *result);
-  if (!written.ok()) {
-    diagnostics.Add({.kind = DiagnosticKind::kFileUnwritable,
-                     .message = std::string(written.status().message()),
-                     .fix = "name a writable folder with -o"});
-    return Refuse(command, diagnostics);
-  }
+  if (!written.ok()) return RefuseToWrite(command, written.status(), diagnostics);
+  const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
+      result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());
+  if (!pictures.ok()) return RefuseToWrite(command, pictures.status(), diagnostics);
   PrintDiagnostics(diagnostics);
   PrintListings(command, result->listings);
   if (command.json) {
-    PrintJson(true, *written, diagnostics);
+    PrintJson(true, *written, diagnostics,
+              command.save_histograms ? HistogramsJson(result->histograms, *pictures) : nullptr);
   } else {
-    for (const Written& file : *written) {
-      std::printf("%s %zu bytes\n", Printable(file.path).c_str(), file.artifact->bytes.size());
-    }
+    PrintPaths(*written, result->histograms, *pictures);
   }
   return kDone;
 }

@@ -8,12 +8,13 @@ namespace npuc {
 
 // `npuc CONFIG`: what the flags say. Source of their meaning: shared/spec/cli.md, gxnpuc.md.
 struct CompileCommand {
-  std::string config_path;    // "-": standard input
-  std::string output_dir;     // empty: the folder of OUTPUT_FILE
-  bool list_ops = false;      // -v
-  bool list_memory = false;   // -m
-  bool list_weights = false;  // -w
-  bool quantize = false;      // -q
+  std::string config_path;       // "-": standard input
+  std::string output_dir;        // empty: the folder of OUTPUT_FILE
+  bool list_ops = false;         // -v
+  bool list_memory = false;      // -m
+  bool list_weights = false;     // -w
+  bool save_histograms = false;  // -s: pictures in folder npu_jpgs beside the artifacts
+  bool quantize = false;         // -q
   bool json = false;
   int64_t timestamp_seconds = 0;  // for model_info
 };

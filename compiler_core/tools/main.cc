@@ -34,7 +34,6 @@ struct Options {
   bool version = false;
   bool list = false;
   bool compatibility = false;
-  bool save_histograms = false;
   std::string core;
   std::string framework;
   RunCommandArgs run;
@@ -50,7 +49,9 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_flag("-v,--verbose", options.compile.list_ops, "List the operators of the NPU model");
   app.add_flag("-m,--meminfo", options.compile.list_memory, "List the memory of each operator");
   app.add_flag("-w,--weights", options.compile.list_weights, "List the weights' compression");
-  app.add_flag("-s,--save_hist", options.save_histograms, "Save weight histograms");
+  app.add_flag("-s,--save_hist", options.compile.save_histograms,
+               "Save a histogram of each weight's values (GRUS) as a picture in folder npu_jpgs "
+               "beside the artifacts");
   app.add_flag("-q,--quant", options.compile.quantize,
                "Run quantizing inference (fixed-point cores only)");
   app.add_flag("-V,--version", options.version, "Print the compiler's version");
@@ -110,12 +111,6 @@ int RunCompile(Options& options, const CLI::App& app) {
   }
   if (options.version || options.list || options.compatibility) {
     return RunInfo(options, options.compile.json);
-  }
-  if (options.save_histograms) {
-    std::fprintf(stderr,
-                 "npuc: -s: this version does not draw histograms; -w lists each weight's "
-                 "range, step, sparsity and error\n");
-    return kWrongUsage;
   }
   if (options.compile.config_path.empty()) {
     if (isatty(STDIN_FILENO) != 0) {

@@ -110,6 +110,7 @@ def examples_page():
             ("The NPU model's structure", f"npuc {SAMPLE} -o OUT -v", None),
             ("The memory of each operator, in bytes", f"npuc {SAMPLE} -o OUT -m", None),
             ("The compressed weights", f"npuc {SAMPLE} -o OUT -w", None),
+            ("A histogram of each weight's values, as pictures", f"npuc {SAMPLE} -o OUT -s", None),
         ]
         for title, command, limit in sections:
             text = npuc(command.replace("OUT", folder)).replace(folder, "OUT")

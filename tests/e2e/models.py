@@ -5,6 +5,7 @@ Nets with a NumPy twin below are computed a second time, from the .pb's weights 
 shares nothing with npuc; the float reference must equal that.
 """
 
+import json
 import os
 import re
 
@@ -153,6 +154,8 @@ def compare(model, path, compress):
         with open(config, "w", encoding="utf-8") as f:
             f.write(config_of(model, path, compress))
         header = harness.compile_header(config, folder, "model.h")
+        with open(os.path.join(folder, "report.json"), encoding="utf-8") as f:
+            plan = json.load(f)["memory_plan"]
         out = model.output
         simulated = harness.simulate(header, model.inputs, os.path.join(folder, "sim"), [out])[out]
         reference = harness.simulate(config, model.inputs, os.path.join(folder, "ref"), [out],
@@ -165,6 +168,10 @@ def compare(model, path, compress):
     harness.figure(f"{model.name}, COMPRESS {compress}: {ITEMS} inputs, error against the float "
                    f"model: largest {error.max():.5f}, mean {error.mean():.6f}; same top-1 "
                    f"{agreement:.0%}{twin}")
+    arena, bound = plan["arena_bytes"], plan["liveness_bound_bytes"]
+    harness.figure(f"{model.name}, COMPRESS {compress}: data_content {arena} bytes, liveness bound "
+                   f"{bound} ({plan['method']})")
+    harness.check(arena == bound, f"{model.name}: data_content is above its liveness bound")
     largest = max(1.0, float(np.abs(reference).max()))
     if not compress:
         harness.check(error.max() <= LARGEST_ERROR * largest,

@@ -4,7 +4,8 @@
     run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [CASE...], mnist,
                                         vendor_headers, vendor_frames [--update],
                                         arm_kws, models [NAME...], example_nets, sample,
-                                        service, service_e2e, tenants
+                                        histograms, conv_keys, service,
+                                        service_e2e, tenants
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -18,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
 SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "arm_kws", "models",
-          "example_nets", "sample", "service", "service_e2e", "tenants")
+          "example_nets", "sample", "histograms", "conv_keys", "service", "service_e2e", "tenants")
 
 
 def main():

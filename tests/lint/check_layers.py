@@ -77,6 +77,8 @@ LIBRARIES = [
      "YAML is read in few places and never named in a header"),
     (r"^openssl/", [r"compiler_core/base/[^/]*\.cc$", r"server/rpc/", r"client/"],
      "digests are compiler_core/base/digest.h"),
+    (r"^jpeglib\.h$", [r"compiler_core/tools/picture\.cc$", r"compiler_core/tools/[^/]*_test\.cc$"],
+     "pictures are tools/picture.h"),
     (r"^(gtest|gmock)/", [TESTS, r"tests/"], "GoogleTest is for tests"),
     (r"^benchmark/", [TESTS, r"tests/bench/"], "the benchmark library is for benchmarks"),
 ]
