@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -37,7 +38,7 @@
 #include "server/jobs/rocksdb_job_store.h"
 #include "server/log/log.h"
 #include "server/rpc/rpc_server.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
@@ -253,12 +254,19 @@ absl::Status Daemon::OpenStores() {
   inputs_ = AdaptBlobStore(blobs_.get());
   results_ = AdaptArtifactCache(artifacts_.get());
   workers_ = AdaptWorkerPool(pool_.get());
-  queue_ = MakePriorityQueue(kMaxQueuedJobs);
+  queue_ = MakeFairQueue(kMaxQueuedJobs, flags_.workers);
   const std::string build_id(CompilerBuildId());
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
   jobs_ = std::make_unique<JobService>(
-      JobServiceOptions{
-          .now = [] { return absl::Now(); }, .random = [this] { return random_(); }, .retry = {}},
+      JobServiceOptions{.now = [] { return absl::Now(); },
+                        .steady_now =
+                            [] {
+                              return absl::UnixEpoch() +
+                                     absl::FromChrono(
+                                         std::chrono::steady_clock::now().time_since_epoch());
+                            },
+                        .random = [this] { return random_(); },
+                        .retry = {}},
       store_.get(), queue_.get());
   runner_ =
       std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = ParseConfig,
@@ -270,12 +278,12 @@ absl::Status Daemon::OpenStores() {
                                   jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
   jobs_->SetEndListener([this](const Job& job) {
     holds_.Remove(job.id);
-    runner_->Abandon(job);
     log_->Info("job ended", {{"job", job.id},
                              {"state", JobStateName(job.state)},
                              {"failure", FailureKindName(job.failure_kind)},
                              {"reason", job.reason}});
   });
+  jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
   submission_ = std::make_unique<Submission>(SubmissionOptions{.parse_config = ParseConfig,
                                                                .compiler_build_id = build_id,
                                                                .default_timeout = kDefaultTimeout},
@@ -311,11 +319,11 @@ absl::Status Daemon::StartRpc() {
 
 absl::Status Daemon::Recover() {
   int64_t recovered = 0;
-  RETURN_IF_ERROR(jobs_->Recover([&](const Job& job) {
+  RETURN_IF_ERROR(jobs_->Recover([&](const LiveJob& job) {
     ++recovered;
     InputHolds::Holds holds;
-    for (const JobInput& input : job.spec.inputs) {
-      auto held = inputs_->Acquire(kDefaultScope, input.sha256);
+    for (const std::string& sha256 : job.input_sha256s) {
+      auto held = inputs_->Acquire(kDefaultScope, sha256);
       if (held.ok()) holds.push_back(std::move(held->hold));
     }
     holds_.Add(job.id, std::move(holds));

@@ -232,7 +232,7 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
   job.request_sha256 = RequestSha256(request);
   // Before the config and the blobs: a repeat is answered although its blobs may be gone by now.
   ASSIGN_OR_RETURN(std::shared_ptr<const Job> earlier,
-                   jobs_->FindSubmitted(job.request_id, job.request_sha256));
+                   jobs_->FindSubmitted(job.tenant, job.request_id, job.request_sha256));
   if (earlier != nullptr) return JobService::Submitted{std::move(earlier), true};
 
   ASSIGN_OR_RETURN(const ParsedConfig config, CheckConfig(request));

@@ -7,7 +7,7 @@
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 class SubmissionTest : public ::testing::Test {
  protected:
   SubmissionTest()
-      : queue_(MakePriorityQueue(100)),
+      : queue_(MakeFairQueue(100)),
         jobs_({.now = [] { return absl::FromUnixSeconds(1'700'000'000); },
                .random = [this] { return ++random_; },
                .retry = {}},
@@ -99,7 +99,7 @@ TEST_F(SubmissionTest, EveryProblemOfTheConfigIsNamed) {
   EXPECT_EQ(details.reason, "INVALID_CONFIG");
   ASSERT_THAT(details.field_violations, SizeIs(2));
   EXPECT_THAT(details.field_violations[1].description, HasSubstr("config.yaml:2: problem 2"));
-  EXPECT_EQ(*store_.FindRequest("r1"), std::nullopt);
+  EXPECT_EQ(*store_.FindRequest("", "r1"), std::nullopt);
 }
 
 TEST_F(SubmissionTest, FilesOfTheConfigAndSideInputsMustMatch) {

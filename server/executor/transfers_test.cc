@@ -5,7 +5,7 @@
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
@@ -63,7 +63,7 @@ TEST(UploadsTest, RefusalsHaveReasons) {
 TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   FakeCache cache;
   MemoryJobStore store;
-  const auto queue = MakePriorityQueue(10);
+  const auto queue = MakeFairQueue(10);
   uint64_t random = 0;
   JobService jobs({.now = [] { return absl::FromUnixSeconds(1); },
                    .random = [&] { return ++random; },

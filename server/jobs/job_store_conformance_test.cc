@@ -94,6 +94,7 @@ Job NewJob(std::string id, std::string request_id = "") {
 // A job with every field set to something else than its default.
 Job FullJob() {
   Job job = NewJob("j-full", "req-full");
+  job.tenant = "acme";
   job.request_sha256 = "rs";
   job.spec.config_name = "config.yaml";
   job.spec.inputs.push_back(
@@ -146,6 +147,7 @@ TEST_P(JobStoreTest, KeepsEveryFieldOverARestart) {
   harness_->Restart();
   const auto read = store().Read("j-full");
   ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->tenant, job.tenant);
   EXPECT_EQ(read->request_id, job.request_id);
   EXPECT_EQ(read->request_sha256, job.request_sha256);
   EXPECT_EQ(read->spec, job.spec);
@@ -170,13 +172,13 @@ TEST_P(JobStoreTest, KeepsEveryFieldOverARestart) {
   EXPECT_EQ(read->end_time, job.end_time);
   EXPECT_EQ(read->deadline, job.deadline);
   EXPECT_EQ(*store().ReadConfig("j-full"), "CORENAME: GRUS");
-  EXPECT_EQ(*store().FindRequest("req-full"), "j-full");
+  EXPECT_EQ(*store().FindRequest("acme", "req-full"), "j-full");
 }
 
 TEST_P(JobStoreTest, UnknownNames) {
   EXPECT_EQ(store().Read("j1").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store().ReadConfig("j1").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(*store().FindRequest("r"), std::nullopt);
+  EXPECT_EQ(*store().FindRequest("", "r"), std::nullopt);
   EXPECT_THAT(*store().ReadEvents("j1", 1, 10, 1000), IsEmpty());
   EXPECT_THAT(store().List({})->jobs, IsEmpty());
 }
@@ -280,13 +282,13 @@ TEST_P(JobStoreTest, LiveJobsAreThoseThatHaveNotEnded) {
   harness_->Restart();
   std::vector<std::string> ids;
   ASSERT_TRUE(store()
-                  .ForEachLive([&](Job job) {
+                  .ForEachLive([&](LiveJob job) {
                     ids.push_back(job.id);
                     return absl::OkStatus();
                   })
                   .ok());
   EXPECT_THAT(ids, ::testing::UnorderedElementsAre("j1", "j3"));
-  EXPECT_EQ(store().ForEachLive([](Job) { return absl::CancelledError("stop"); }).code(),
+  EXPECT_EQ(store().ForEachLive([](LiveJob) { return absl::CancelledError("stop"); }).code(),
             absl::StatusCode::kCancelled);
 }
 
@@ -303,7 +305,7 @@ TEST_P(JobStoreTest, OneJobPerRequestIdUnderConcurrentSends) {
   for (int i = 0; i < kThreads; ++i) {
     if (results[i].ok()) {
       ++accepted;
-      EXPECT_EQ(*store().FindRequest("same"), absl::StrCat("j", i));
+      EXPECT_EQ(*store().FindRequest("", "same"), absl::StrCat("j", i));
     } else {
       EXPECT_EQ(results[i].code(), absl::StatusCode::kAlreadyExists);
       EXPECT_EQ(store().Read(absl::StrCat("j", i)).status().code(), absl::StatusCode::kNotFound);

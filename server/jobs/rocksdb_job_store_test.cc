@@ -104,7 +104,7 @@ TEST_F(RocksDbJobStoreTest, NothingAcknowledgedIsLostByKill9) {
     for (const std::string& id : acknowledged) {
       const auto job = (*store)->Read(id);
       ASSERT_TRUE(job.ok()) << id << ": " << job.status();
-      EXPECT_EQ(*(*store)->FindRequest("req-" + id), id);
+      EXPECT_EQ(*(*store)->FindRequest("", "req-" + id), id);
       EXPECT_EQ(*(*store)->ReadConfig(id), "CORENAME: GRUS");
       // The record and its events are of one batch.
       const auto events = *(*store)->ReadEvents(id, 1, 100, 1 << 20);
@@ -121,7 +121,7 @@ TEST_F(RocksDbJobStoreTest, ASecondOpenIsRefused) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(RocksDbJobStoreTest, AnotherFormatVersionIsRefused) {
+TEST_F(RocksDbJobStoreTest, ANewerFormatVersionIsRefused) {
   { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
   {
     std::vector<std::string> names;
@@ -131,13 +131,13 @@ TEST_F(RocksDbJobStoreTest, AnotherFormatVersionIsRefused) {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     rocksdb::DB* db = nullptr;
     ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), path_, families, &handles, &db).ok());
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "2").ok());
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "3").ok());
     for (rocksdb::ColumnFamilyHandle* handle : handles) db->DestroyColumnFamilyHandle(handle);
     delete db;
   }
   const auto opened = RocksDbJobStore::Open(path_);
   EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'2'"));
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'3'"));
 }
 
 TEST_F(RocksDbJobStoreTest, ATornTailIsDroppedAndDamageBeforeItIsRefused) {

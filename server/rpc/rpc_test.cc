@@ -164,8 +164,8 @@ TEST_F(RpcTest, WatchFromAnyNumberGivesTheRestWithoutGapOrRepeat) {
 }
 
 TEST_F(RpcTest, WatchIsLive) {
-  const std::string first = Submit();
-  const std::string second = Submit();
+  const std::string first = Submit("one");
+  const std::string second = Submit("another");  // not equal, else it would not wait
   grpc::ClientContext context;
   v1::WatchCompileJobRequest request;
   request.set_job_id(second);

@@ -16,7 +16,7 @@
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/rpc/rpc_server.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 
@@ -56,7 +56,7 @@ class RpcTest : public ::testing::Test {
   explicit RpcTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody())
       : authenticator_(std::move(authenticator)),
         log_(nullptr, [] { return absl::Now(); }),
-        queue_(MakePriorityQueue(3)),
+        queue_(MakeFairQueue(3)),
         jobs_({.now = [] { return absl::Now(); },
                .random = [this] { return ++random_; },
                .retry = {}},
@@ -109,9 +109,11 @@ class RpcTest : public ::testing::Test {
     return compile_->CreateCompileJob(&context, request, response);
   }
 
-  std::string Submit() {
+  std::string Submit(const std::string& config = "config") {
+    v1::CreateCompileJobRequest request = Request();
+    request.mutable_spec()->set_config_text(config);
     v1::CreateCompileJobResponse response;
-    const grpc::Status status = Create(Request(), &response);
+    const grpc::Status status = Create(request, &response);
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.job().job_id();
   }

@@ -1,4 +1,4 @@
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 #include <thread>
 #include <vector>
@@ -17,21 +17,21 @@ std::string PopAll(JobQueue& queue) {
 }
 
 TEST(JobQueueTest, PriorityThenAge) {
-  const auto queue = MakePriorityQueue(10);
+  const auto queue = MakeFairQueue(10);
   queue->Push({"late", 0, 3}, false);
   queue->Push({"low", -100, 1}, false);
   queue->Push({"early", 0, 2}, false);
   queue->Push({"high", 100, 4}, false);
-  EXPECT_EQ(*queue->Position("high"), 0);
-  EXPECT_EQ(*queue->Position("early"), 1);
-  EXPECT_EQ(*queue->Position("low"), 3);
-  EXPECT_FALSE(queue->Position("other").has_value());
+  EXPECT_EQ(queue->Look("high")->position, 0);
+  EXPECT_EQ(queue->Look("early")->position, 1);
+  EXPECT_EQ(queue->Look("low")->position, 3);
+  EXPECT_FALSE(queue->Look("other").has_value());
   EXPECT_EQ(PopAll(*queue), "high early late low ");
   EXPECT_FALSE(queue->Pop().has_value());
 }
 
 TEST(JobQueueTest, AJobThatComesBackHasItsOldPlace) {
-  const auto queue = MakePriorityQueue(10);
+  const auto queue = MakeFairQueue(10);
   for (uint64_t i = 1; i <= 3; ++i) queue->Push({absl::StrCat("j", i), 0, i}, false);
   const auto first = queue->Pop();
   queue->Push(*first, false);
@@ -39,38 +39,38 @@ TEST(JobQueueTest, AJobThatComesBackHasItsOldPlace) {
 }
 
 TEST(JobQueueTest, BoundsWhatIsAccepted) {
-  const auto queue = MakePriorityQueue(2);
-  ASSERT_TRUE(queue->Reserve().ok());
-  ASSERT_TRUE(queue->Reserve().ok());
-  const absl::Status full = queue->Reserve();
+  const auto queue = MakeFairQueue(2);
+  ASSERT_TRUE(queue->Reserve("").ok());
+  ASSERT_TRUE(queue->Reserve("").ok());
+  const absl::Status full = queue->Reserve("");
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ErrorDetailsOf(full)->reason, "QUEUE_FULL");
   EXPECT_TRUE(ErrorDetailsOf(full)->retry_delay.has_value());
   queue->Push({"j1", 0, 1}, true);
-  queue->Release();
-  ASSERT_TRUE(queue->Reserve().ok());
-  EXPECT_FALSE(queue->Reserve().ok());
+  queue->Release("");
+  ASSERT_TRUE(queue->Reserve("").ok());
+  EXPECT_FALSE(queue->Reserve("").ok());
   queue->Push({"j2", 0, 2}, true);
   // A recovered job is never refused.
   queue->Push({"j3", 0, 3}, false);
   EXPECT_EQ(queue->size(), 3);
-  EXPECT_FALSE(queue->Reserve().ok());
+  EXPECT_FALSE(queue->Reserve("").ok());
 }
 
 TEST(JobQueueTest, RepeatedPushAndRemove) {
-  const auto queue = MakePriorityQueue(1);
-  ASSERT_TRUE(queue->Reserve().ok());
+  const auto queue = MakeFairQueue(1);
+  ASSERT_TRUE(queue->Reserve("").ok());
   queue->Push({"j1", 0, 1}, true);
   queue->Push({"j1", 0, 1}, false);
   EXPECT_EQ(queue->size(), 1);
   EXPECT_TRUE(queue->Remove("j1"));
   EXPECT_FALSE(queue->Remove("j1"));
   EXPECT_EQ(queue->size(), 0);
-  EXPECT_TRUE(queue->Reserve().ok());
+  EXPECT_TRUE(queue->Reserve("").ok());
 }
 
 TEST(JobQueueTest, EachJobGoesToOneTaker) {
-  const auto queue = MakePriorityQueue(1000);
+  const auto queue = MakeFairQueue(1000);
   for (uint64_t i = 0; i < 1000; ++i) queue->Push({absl::StrCat("j", i), 0, i}, false);
   std::vector<int> taken(4);
   std::vector<std::thread> takers;
