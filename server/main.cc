@@ -185,6 +185,8 @@ class Daemon {
 
  private:
   absl::Status ReadTenants();
+  TenantPolicy PolicyOf(absl::string_view tenant) const;
+  std::optional<int64_t> JobBytesOf(absl::string_view tenant) const;
   absl::Status OpenStores();
   absl::Status StartRpc();
   absl::Status Recover();
@@ -205,7 +207,7 @@ class Daemon {
   std::unique_ptr<InputStore> inputs_;
   std::unique_ptr<ResultCache> results_;
   std::unique_ptr<WorkerRunner> workers_;
-  std::unique_ptr<JobQueue> queue_;
+  std::unique_ptr<FairQueue> queue_;
   std::unique_ptr<JobService> jobs_;
   InputHolds holds_;
   std::unique_ptr<JobRunner> runner_;
@@ -227,12 +229,28 @@ absl::Status Daemon::ReadTenants() {
   return absl::OkStatus();
 }
 
+TenantPolicy Daemon::PolicyOf(absl::string_view name) const {
+  const auto directory = authenticator_->directory();
+  const Tenant* tenant = directory->Find(name);
+  if (tenant == nullptr) return {};
+  return {.weight = static_cast<double>(tenant->weight),
+          .max_queued = tenant->quota.queued_jobs.value_or(0),
+          .max_running = tenant->quota.running_jobs.value_or(0)};
+}
+
+std::optional<int64_t> Daemon::JobBytesOf(absl::string_view name) const {
+  const auto directory = authenticator_->directory();
+  const Tenant* tenant = directory->Find(name);
+  return tenant == nullptr ? std::nullopt : tenant->quota.job_bytes;
+}
+
 void Daemon::ReloadTenants() {
   const absl::StatusOr<bool> changed = authenticator_->Reload();
   const std::string error(changed.status().message());
   if (!changed.ok() && error != tenants_error_) {
     log_->Error("the tenants file is no good; the old one stays in force", {{"error", error}});
   } else if (changed.ok() && *changed) {
+    queue_->RefreshPolicies();
     log_->Info("the tenants file has changed",
                {{"tenants", absl::StrCat(authenticator_->directory()->tenants().size())}});
   }
@@ -254,7 +272,10 @@ absl::Status Daemon::OpenStores() {
   inputs_ = AdaptBlobStore(blobs_.get());
   results_ = AdaptArtifactCache(artifacts_.get());
   workers_ = AdaptWorkerPool(pool_.get());
-  queue_ = MakeFairQueue(kMaxQueuedJobs, flags_.workers);
+  queue_ = std::make_unique<FairQueue>(
+      FairQueueOptions{.max_queued = kMaxQueuedJobs,
+                       .slots = flags_.workers,
+                       .policy = [this](absl::string_view tenant) { return PolicyOf(tenant); }});
   const std::string build_id(CompilerBuildId());
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
   jobs_ = std::make_unique<JobService>(
@@ -284,10 +305,13 @@ absl::Status Daemon::OpenStores() {
                              {"reason", job.reason}});
   });
   jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
-  submission_ = std::make_unique<Submission>(SubmissionOptions{.parse_config = ParseConfig,
-                                                               .compiler_build_id = build_id,
-                                                               .default_timeout = kDefaultTimeout},
-                                             jobs_.get(), inputs_.get(), results_.get(), &holds_);
+  submission_ = std::make_unique<Submission>(
+      SubmissionOptions{
+          .parse_config = ParseConfig,
+          .compiler_build_id = build_id,
+          .default_timeout = kDefaultTimeout,
+          .max_job_bytes = [this](absl::string_view name) { return JobBytesOf(name); }},
+      jobs_.get(), inputs_.get(), results_.get(), &holds_);
   uploads_ = std::make_unique<Uploads>(inputs_.get());
   downloads_ = std::make_unique<Downloads>(results_.get());
   return runner_->CleanWorkDir();
@@ -323,7 +347,7 @@ absl::Status Daemon::Recover() {
     ++recovered;
     InputHolds::Holds holds;
     for (const std::string& sha256 : job.input_sha256s) {
-      auto held = inputs_->Acquire(kDefaultScope, sha256);
+      auto held = inputs_->Acquire(job.tenant, sha256);
       if (held.ok()) holds.push_back(std::move(held->hold));
     }
     holds_.Add(job.id, std::move(holds));

@@ -24,13 +24,13 @@ namespace npuc {
 
 class FakeInputs : public InputStore {
  public:
-  BlobDigest Put(const std::string& bytes, const std::string& scope = "") {
+  BlobDigest Put(const std::string& bytes, const std::string& scope = "default") {
     std::lock_guard<std::mutex> lock(mutex_);
     const std::string sha256 = Sha256Hex(bytes);
     blobs_[{scope, sha256}] = bytes;
     return {sha256, bytes.size()};
   }
-  void Forget(const std::string& sha256, const std::string& scope = "") {
+  void Forget(const std::string& sha256, const std::string& scope = "default") {
     std::lock_guard<std::mutex> lock(mutex_);
     blobs_.erase({scope, sha256});
   }

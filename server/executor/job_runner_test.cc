@@ -53,6 +53,7 @@ class JobRunnerTest : public ::testing::Test {
 
   std::string Submit(const std::string& config = "config", bool no_cache = false) {
     SubmitRequest request;
+    request.tenant = "default";
     request.config_text = config;
     request.config_name = "config.yaml";
     request.model = inputs_.Put("model bytes");

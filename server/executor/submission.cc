@@ -1,6 +1,7 @@
 #include "server/executor/submission.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -157,6 +158,23 @@ Submission::Submission(SubmissionOptions options, JobService* jobs, InputStore* 
                        ResultCache* cache, InputHolds* holds)
     : options_(std::move(options)), jobs_(jobs), inputs_(inputs), cache_(cache), holds_(holds) {}
 
+absl::Status Submission::CheckQuota(const SubmitRequest& request) const {
+  if (options_.max_job_bytes == nullptr) return absl::OkStatus();
+  const std::optional<int64_t> limit = options_.max_job_bytes(request.tenant);
+  // Unsigned and saturating: the sizes are the client's word until the blobs are looked at.
+  uint64_t bytes = request.model.size_bytes;
+  for (const auto& side : request.side_inputs) {
+    bytes += std::min(side.digest.size_bytes, std::numeric_limits<uint64_t>::max() - bytes);
+  }
+  if (!limit.has_value() || bytes <= static_cast<uint64_t>(*limit)) return absl::OkStatus();
+  const std::string found = absl::StrCat(bytes, " of ", *limit, " bytes");
+  return ServiceError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat("the model and side inputs of the job have ", bytes, " bytes, at most ", *limit,
+                   " are allowed for tenant '", request.tenant, "'"),
+      {.reason = "QUOTA_EXCEEDED", .quota_violations = {{"job_bytes", found}}});
+}
+
 absl::StatusOr<ParsedConfig> Submission::CheckConfig(const SubmitRequest& request) const {
   Diagnostics diagnostics;
   absl::StatusOr<ParsedConfig> config =
@@ -235,6 +253,7 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
                    jobs_->FindSubmitted(job.tenant, job.request_id, job.request_sha256));
   if (earlier != nullptr) return JobService::Submitted{std::move(earlier), true};
 
+  RETURN_IF_ERROR(CheckQuota(request));
   ASSIGN_OR_RETURN(const ParsedConfig config, CheckConfig(request));
   InputHolds::Holds holds;
   RETURN_IF_ERROR(AcquireInputs(request, config, job.spec, holds));

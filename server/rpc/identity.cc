@@ -27,12 +27,12 @@ Credentials CredentialsOf(const grpc::ServerContextBase& context) {
     if (absl::StartsWithIgnoreCase(value, kBearer)) value.remove_prefix(kBearer.size());
     credentials.token = std::string(absl::StripAsciiWhitespace(value));
     // A header that says nothing is a wrong token, not none.
-    if (credentials.token.empty()) credentials.token = "?";
+    if (credentials.token.empty()) credentials.token.push_back('?');
   }
   const auto peer = context.auth_context();
   if (peer == nullptr || !peer->IsPeerAuthenticated()) return credentials;
   for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
-    for (const grpc::string_ref value : peer->FindPropertyValues(property)) {
+    for (const grpc::string_ref& value : peer->FindPropertyValues(property)) {
       credentials.certificate_names.emplace_back(value.data(), value.size());
     }
   }

@@ -214,8 +214,11 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
       const grpc::Status status = row.call(who);
       EXPECT_EQ(status.error_code(), row.codes[i])
           << row.rpc << " as " << who << ": " << status.error_message();
-      if (row.codes[i] == kAnon) EXPECT_EQ(ReasonOf(status), reasons.at(who)) << row.rpc;
-      if (row.codes[i] == kDenied) EXPECT_EQ(ReasonOf(status), "RIGHT_MISSING") << row.rpc;
+      if (row.codes[i] == kAnon) {
+        EXPECT_EQ(ReasonOf(status), reasons.at(who)) << row.rpc;
+      } else if (row.codes[i] == kDenied) {
+        EXPECT_EQ(ReasonOf(status), "RIGHT_MISSING") << row.rpc;
+      }
     }
   }
 }
