@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 """Runs one end-to-end suite on the built programs.
 
-    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [CASE...], mnist,
+    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [--update] [CASE...],
+                                        mnist,
                                         vendor_headers, vendor_frames [--update],
-                                        arm_kws, models [NAME...], example_nets, sample,
+                                        models [NAME...], example_nets, sample,
                                         histograms, conv_keys, service,
                                         service_e2e, tenants
 
@@ -18,8 +19,9 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "arm_kws", "models",
-          "example_nets", "sample", "histograms", "conv_keys", "service", "service_e2e", "tenants")
+SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
+          "example_nets", "sample", "histograms", "conv_keys", "service", "service_e2e",
+          "tenants")
 
 
 def main():
