@@ -9,6 +9,7 @@
 // in the whole graph afterwards, so this ends.
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <optional>
 #include <utility>
@@ -35,25 +36,30 @@ const std::vector<int64_t>& PermOf(const Node& node) {
   return std::get<std::vector<int64_t>>(node.attrs.find("perm")->second);
 }
 
-// Added for a transpose of too many commands: such a one may stay, but none may be made.
-constexpr int64_t kTooManyCommands = int64_t{1} << 44;
-
-// What the transposes of a graph move. A transpose that moves only dimensions of 1 moves nothing.
-int64_t TransposedElements(const Graph& graph) {
+// What the transposes of a graph come to. One of too many commands may stay, but none may be made,
+// so those count first.
+struct Load {
+  int64_t with_many_commands = 0;
   int64_t elements = 0;
+  auto operator<=>(const Load&) const = default;
+};
+
+// A transpose that moves only dimensions of 1 moves nothing.
+Load TransposeLoad(const Graph& graph) {
+  Load load;
   for (const Node& node : graph.nodes()) {
-    elements += HiddenTransposeElements(graph, node);
+    load.elements += HiddenTransposeElements(graph, node);
     if (node.op != "Transpose") continue;
     const Shape& shape = graph.type(node.inputs[0]).shape;
     const int64_t count = ElementCount(shape);
     const std::optional<Layout> layout =
         ThroughTranspose(NaturalLayout(count), shape, PermOf(node));
     if (!layout.has_value() || layout->natural()) continue;  // null: no elements at all
-    elements += count;
+    load.elements += count;
     const std::optional<Conversion> conversion = ConversionOf(*layout, NaturalLayout(count));
-    if (CommandsOf(*conversion) > kMaxMoveCommands) elements += kTooManyCommands;
+    if (CommandsOf(*conversion) > kMaxMoveCommands) ++load.with_many_commands;
   }
-  return elements;
+  return load;
 }
 
 // Elements that a conversion moves; infinite where it should not be made.
@@ -533,7 +539,7 @@ class Sweep {
 
   // The graph with all of them relaid or, where they were in each other's way, with the first that
   // helps by itself; null where none does.
-  std::optional<Graph> Apply(int64_t before) const {
+  std::optional<Graph> Apply(const Load& before) const {
     if (found_.empty()) return std::nullopt;
     Choice all;
     for (const Choice& choice : found_) {
@@ -574,11 +580,11 @@ class Sweep {
     });
   }
 
-  std::optional<Graph> Relaid(const Choice& choice, int64_t before) const {
+  std::optional<Graph> Relaid(const Choice& choice, const Load& before) const {
     std::vector<bool> relaid(graph_.graph.node_count(), false);
     for (const int index : choice.relaid) relaid[index] = true;
     Graph result = Relayer(graph_, choice.region, relaid).Run();
-    if (TransposedElements(result) >= before) return std::nullopt;
+    if (!(TransposeLoad(result) < before)) return std::nullopt;
     return result;
   }
 
@@ -594,8 +600,8 @@ class Sweep {
 Graph ApplyPropagateTransposes(Graph graph) {
   int64_t visits = kMaxVisits;
   while (true) {
-    const int64_t before = TransposedElements(graph);
-    if (before == 0) return graph;
+    const Load before = TransposeLoad(graph);
+    if (before == Load()) return graph;
     const Indexed indexed(graph);
     std::optional<Graph> better = Sweep(indexed, visits).Apply(before);
     if (!better.has_value()) return graph;
