@@ -153,7 +153,7 @@ absl::Status OpCall::Poisoned() {
 }
 
 const ScriptValue& OpCall::arg(int i) const {
-  static const ScriptValue kNothing;
+  static const ScriptValue kNothing = ScriptValue::None();
   return i < arg_count() && args_[i].has_value() ? *args_[i] : kNothing;
 }
 
