@@ -124,7 +124,7 @@ class CompileService : public v1::CompileService::CallbackService {
   }
 
   void Fill(const Job& job, v1::CompileJob* out) const {
-    ToProto(job, job.state == JobState::kQueued ? deps_.jobs->Position(job.id) : std::nullopt, out);
+    ToProto(job, job.state == JobState::kQueued ? deps_.jobs->Wait(job.id) : std::nullopt, out);
   }
 
   const RpcDependencies& deps_;
