@@ -155,6 +155,8 @@ int Main(int argc, char** argv) {
   }
   if (arguments.open < 0) arguments.open = arguments.jobs;
   absl::Status status = absl::OkStatus();
+  std::error_code error;  // Open tells what is wrong with the folder
+  std::filesystem::create_directories(arguments.dir, error);
   if (!std::filesystem::exists(arguments.dir + "/CURRENT")) status = Fill(arguments);
   if (status.ok()) status = Start(arguments);
   if (!status.ok()) std::cerr << "job_store_bench: " << status.message() << "\n";
