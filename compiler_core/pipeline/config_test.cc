@@ -120,6 +120,18 @@ MEMORY_PLAN: in_place
   EXPECT_EQ(config.files[1].line, 23);
 }
 
+TEST(ConfigTest, TorchInputsAndOutputsByIndex) {
+  const CompileOptions o = Parse(
+                               "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\n"
+                               "INPUT_OPS: {0: [1, 8, 8, 3], 1: [1, 64], 2: [1, 9, 4]}\n"
+                               "INPUT_NCX_TO_NXC: [0, 2]\nFP16_OUT_OPS: [5]\n")
+                               .options;
+  EXPECT_EQ(o.framework, Framework::kTorchScript);
+  EXPECT_EQ(o.inputs[2].name, "2");
+  EXPECT_THAT(o.input_ncx_to_nxc, ElementsAre(0, 2));
+  EXPECT_THAT(o.fp16_outputs, ElementsAre("5"));
+}
+
 TEST(ConfigTest, BooleansAsYaml11HasThem) {
   for (const char* word : {"yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}) {
     EXPECT_TRUE(ParseWith(absl::StrCat("COMPRESS: ", word)).options.compress) << word;
