@@ -15,7 +15,7 @@ build_packages=(
   ninja-build
   lld                          # links in a quarter of bfd's time
   ccache                       # makes a rebuild a matter of seconds
-  pkg-config                   # finds libzip, and libzstd and others that RocksDB's files ask for
+  pkg-config                   # finds libzstd and others that RocksDB's files ask for
   libabsl-dev                  # Status, strings, containers
   libprotobuf-dev              # the wire, and readers of model formats
   protobuf-compiler
@@ -26,7 +26,6 @@ build_packages=(
   zlib1g-dev
   librocksdb-dev               # job store and artifact cache
   libyaml-cpp-dev              # configs
-  libzip-dev                   # TorchScript archives are zip files
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
   libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures

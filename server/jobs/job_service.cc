@@ -115,7 +115,8 @@ std::pair<std::string, uint64_t> JobService::NextIdAndOrder(absl::Time now) {
   return {MakeJobId(absl::FromUnixMillis(last_id_ms_), last_id_high_, last_id_low_), next_order_++};
 }
 
-absl::Status JobService::RecoverJob(LiveJob job, const std::function<void(const LiveJob&)>& visit) {
+absl::Status JobService::RecoverJob(const LiveJob& job,
+                                    const std::function<void(const LiveJob&)>& visit) {
   next_order_ = std::max(next_order_, job.accept_order + 1);
   auto entry = std::make_shared<Entry>();
   entry->content = Entry::Content::kUnread;
@@ -146,12 +147,14 @@ absl::Status JobService::Recover(const std::function<void(const LiveJob&)>& visi
     last_id_high_ = options_.random() & kIdRandomMask;
     last_id_low_ = options_.random() & kIdRandomMask;
   }
-  std::vector<LiveJob> live;
+  // Those that ran change in the store, which must wait for the end of the sweep.
+  std::vector<LiveJob> ran;
   RETURN_IF_ERROR(store_->ForEachLive([&](LiveJob job) {
-    live.push_back(std::move(job));
+    if (job.state != JobState::kRunning) return RecoverJob(job, visit);
+    ran.push_back(std::move(job));
     return absl::OkStatus();
   }));
-  for (LiveJob& job : live) RETURN_IF_ERROR(RecoverJob(std::move(job), visit));
+  for (const LiveJob& job : ran) RETURN_IF_ERROR(RecoverJob(job, visit));
   return absl::OkStatus();
 }
 

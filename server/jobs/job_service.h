@@ -220,7 +220,7 @@ class JobService {
   std::shared_ptr<Entry> FindEntry(absl::string_view job_id) const;
   bool AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job);
   std::pair<std::string, uint64_t> NextIdAndOrder(absl::Time now);
-  absl::Status RecoverJob(LiveJob job, const std::function<void(const LiveJob&)>& visit);
+  absl::Status RecoverJob(const LiveJob& job, const std::function<void(const LiveJob&)>& visit);
   absl::StatusOr<JobPtr> StoreNew(Entry& entry, JobChange change, bool waits);
   bool IsUnsure(absl::string_view job_id) const;
   absl::StatusOr<JobPtr> Resolve(absl::string_view job_id);

@@ -15,6 +15,8 @@
 #include "npuc/v1/blob.grpc.pb.h"
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
+#include "server/jobs/service_error.h"
+#include "server/rpc/grpc_status.h"
 #include "server/rpc/rpc_test_util.h"
 
 namespace npuc {
@@ -73,6 +75,16 @@ TEST_F(RpcTest, CreateRefusalsAreTyped) {
   EXPECT_GT(DetailOf<rpc::RetryInfo>(status).retry_delay().seconds(), 0);
 }
 
+TEST(GrpcStatusTest, AQuotaIsNoInvitationToRetry) {
+  const grpc::Status status = ToGrpcStatus(
+      ServiceError(absl::StatusCode::kResourceExhausted, "too many",
+                   {.reason = "QUOTA_EXCEEDED", .quota_violations = {{"queued_jobs", "2 of 2"}}}));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonOf(status), "QUOTA_EXCEEDED");
+  EXPECT_EQ(DetailOf<rpc::QuotaFailure>(status).violations(0).subject(), "queued_jobs");
+  EXPECT_FALSE(DetailOf<rpc::RetryInfo>(status).has_retry_delay());
+}
+
 TEST_F(RpcTest, GetListAndCancel) {
   const std::string first = Submit();
   const std::string second = Submit();
@@ -83,6 +95,9 @@ TEST_F(RpcTest, GetListAndCancel) {
     v1::GetCompileJobResponse response;
     ASSERT_TRUE(compile_->GetCompileJob(&context, request, &response).ok());
     EXPECT_EQ(response.job().queued().position(), 1);
+    EXPECT_EQ(response.job().queued().wait_reason(), v1::WAIT_REASON_JOBS_AHEAD);
+    EXPECT_GE(response.job().queued().estimated_start_time().seconds(),
+              response.job().create_time().seconds());
     EXPECT_EQ(response.job().spec().config_text(), "config");
     EXPECT_EQ(response.job().model_md5(), Md5Hex("model bytes"));
     EXPECT_EQ(response.job().deadline_time().seconds() - response.job().create_time().seconds(),

@@ -27,7 +27,8 @@ Exit code 0: no rule was broken. 1: some were; the first ones are told, one in f
 )";
 
 constexpr int64_t kToldViolations = 20;
-constexpr uint64_t kSeedsAtOnce = 64;
+constexpr uint64_t kSeedsAtOnce = 50;
+constexpr uint64_t kSeedsPerReport = 100000;
 
 struct Arguments {
   uint64_t seeds = 10000;
@@ -94,6 +95,10 @@ int RunAll(const Arguments& arguments) {
     while (true) {
       const uint64_t from = next.fetch_add(kSeedsAtOnce);
       if (from >= arguments.seeds) return;
+      if (from > 0 && from % kSeedsPerReport == 0) {
+        std::lock_guard<std::mutex> lock(mutex);
+        std::cout << from << " seeds, " << violations << " violations" << std::endl;
+      }
       for (uint64_t i = from; i < std::min(from + kSeedsAtOnce, arguments.seeds); ++i) {
         const uint64_t seed = arguments.first + i;
         const auto broken = Simulate(seed, arguments.options);

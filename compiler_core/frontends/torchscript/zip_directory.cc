@@ -138,6 +138,21 @@ absl::Status CheckNoOverlap(const std::vector<ZipRecord>& records) {
   return absl::OkStatus();
 }
 
+// FindEnd has found that each has a header within the file.
+absl::Status CheckLocalNames(absl::string_view bytes, const std::vector<ZipRecord>& records) {
+  for (const ZipRecord& record : records) {
+    const absl::string_view name =
+        bytes.substr(static_cast<size_t>(record.local_offset) + kLocalBytes,
+                     static_cast<size_t>(Number(bytes, record.local_offset + 26, 2)));
+    if (name != record.name) {
+      return absl::InvalidArgumentError(absl::StrCat("entry '", Printable(record.name),
+                                                     "' is called '", Printable(name),
+                                                     "' in its own header"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
@@ -170,6 +185,7 @@ absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
     ZipRecord record{.name = name,
                      .method = static_cast<uint16_t>(Number(bytes, at + 10, 2)),
                      .encrypted = (Number(bytes, at + 8, 2) & 0x2041) != 0,
+                     .crc32 = static_cast<uint32_t>(Number(bytes, at + 16, 4)),
                      .size = Number(bytes, at + 24, 4),
                      .compressed_size = Number(bytes, at + 20, 4),
                      .local_offset = Number(bytes, at + 42, 4)};
@@ -184,6 +200,7 @@ absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
                                                    "none"));
   }
   RETURN_IF_ERROR(CheckNoOverlap(records));
+  RETURN_IF_ERROR(CheckLocalNames(bytes, records));
   return records;
 }
 

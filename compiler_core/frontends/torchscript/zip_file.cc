@@ -1,7 +1,8 @@
 #include "compiler_core/frontends/torchscript/zip_file.h"
 
-#include <zip.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,15 +25,47 @@ bool IsEntryName(absl::string_view name) {
   return true;
 }
 
+uint32_t Crc32(absl::string_view bytes) {
+  return static_cast<uint32_t>(
+      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
+
+// Fills `out` with the `size` bytes that `data` holds deflated; what is wrong, or "". zlib counts
+// input and output in 32 bits; ArchiveLimits keeps both below that.
+std::string Inflate(absl::string_view data, size_t size, std::string& out) {
+  out.resize(size);
+  z_stream stream = {};
+  constexpr int kRawDeflate = -15;  // no header of zlib's own
+  if (inflateInit2(&stream, kRawDeflate) != Z_OK) return "there is no memory to decompress it";
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());
+  // A byte more than claimed, so that zlib sees whether the data end there.
+  Bytef beyond = 0;
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(size);
+  int code = inflate(&stream, Z_NO_FLUSH);
+  const bool full = stream.avail_out == 0;
+  if (code == Z_OK && full) {
+    stream.next_out = &beyond;
+    stream.avail_out = 1;
+    code = inflate(&stream, Z_NO_FLUSH);
+  }
+  const std::string why = stream.msg == nullptr ? "its data end early" : stream.msg;
+  const bool more = full && stream.next_out == &beyond + 1;
+  const size_t left = full ? 0 : stream.avail_out;
+  inflateEnd(&stream);
+  if (more) return absl::StrCat("it claims ", size, " bytes, but has more");
+  if (code == Z_STREAM_END && left == 0) return "";
+  if (code == Z_STREAM_END)
+    return absl::StrCat("it claims ", size, " bytes, but has ", size - left);
+  return why;
+}
+
 }  // namespace
 
-ZipFile::ZipFile(std::vector<ZipRecord> entries, absl::string_view file,
+ZipFile::ZipFile(absl::string_view bytes, std::vector<ZipRecord> entries, absl::string_view file,
                  const ArchiveLimits& limits)
-    : entries_(std::move(entries)), file_(file), limits_(limits) {}
-
-ZipFile::~ZipFile() {
-  if (zip_ != nullptr) zip_discard(zip_);
-}
+    : bytes_(bytes), entries_(std::move(entries)), file_(file), limits_(limits) {}
 
 bool ZipFile::Damaged(std::string message, Diagnostics& diagnostics) const {
   diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveDamaged,
@@ -50,9 +83,10 @@ bool ZipFile::CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const
                      .fix = std::string(fix)});
     return false;
   };
-  if (entry.size > static_cast<uint64_t>(limits_.storage_bytes)) {
+  const uint64_t larger = std::max(entry.size, entry.compressed_size);
+  if (larger > static_cast<uint64_t>(limits_.storage_bytes)) {
     return limit(
-        absl::StrCat("has ", entry.size, " bytes; allowed are at most ", limits_.storage_bytes),
+        absl::StrCat("has ", larger, " bytes; allowed are at most ", limits_.storage_bytes),
         "compile a smaller model");
   }
   const uint64_t most = entry.compressed_size * static_cast<uint64_t>(limits_.ratio);
@@ -96,37 +130,6 @@ bool ZipFile::CheckEntries(Diagnostics& diagnostics) {
   return ok;
 }
 
-bool ZipFile::OpenLibrary(absl::string_view bytes, Diagnostics& diagnostics) {
-  zip_error_t error;
-  zip_error_init(&error);
-  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
-  if (source != nullptr) {
-    zip_ = zip_open_from_source(source, ZIP_RDONLY, &error);
-    if (zip_ == nullptr) zip_source_free(source);
-  }
-  const std::string why = zip_ == nullptr ? zip_error_strerror(&error) : "";
-  zip_error_fini(&error);
-  if (zip_ == nullptr) {
-    return Damaged(absl::StrCat("the zip archive cannot be opened: ", why), diagnostics);
-  }
-  const int64_t count = zip_get_num_entries(zip_, 0);
-  if (count != static_cast<int64_t>(entries_.size())) {
-    return Damaged(absl::StrCat("the zip archive's directory has ", entries_.size(),
-                                " entries, of which ", count, " can be read"),
-                   diagnostics);
-  }
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    zip_stat_t stat;
-    if (zip_stat_index(zip_, i, ZIP_FL_ENC_RAW, &stat) != 0 || stat.name == nullptr ||
-        entries_[i].name != stat.name || stat.size != entries_[i].size) {
-      return Damaged(absl::StrCat("entry '", Printable(entries_[i].name),
-                                  "' of the zip archive contradicts the directory"),
-                     diagnostics);
-    }
-  }
-  return true;
-}
-
 std::unique_ptr<ZipFile> ZipFile::Open(absl::string_view bytes, absl::string_view file,
                                        const ArchiveLimits& limits, Diagnostics& diagnostics) {
   absl::StatusOr<std::vector<ZipRecord>> records = ReadZipDirectory(bytes, limits.entries);
@@ -143,10 +146,8 @@ std::unique_ptr<ZipFile> ZipFile::Open(absl::string_view bytes, absl::string_vie
          .fix = limit ? "compile a smaller model" : kCopyAgain});
     return nullptr;
   }
-  std::unique_ptr<ZipFile> result(new ZipFile(*std::move(records), file, limits));
-  if (!result->CheckEntries(diagnostics) || !result->OpenLibrary(bytes, diagnostics)) {
-    return nullptr;
-  }
+  std::unique_ptr<ZipFile> result(new ZipFile(bytes, *std::move(records), file, limits));
+  if (!result->CheckEntries(diagnostics)) return nullptr;
   return result;
 }
 
@@ -173,26 +174,19 @@ bool ZipFile::Read(int entry, int64_t max_bytes, std::string& out, Diagnostics& 
     return false;
   }
   bytes_read_ += size;
-  zip_file_t* handle = zip_fopen_index(zip_, static_cast<zip_uint64_t>(entry), 0);
-  if (handle == nullptr) {
-    return Damaged(absl::StrCat("entry '", name, "' cannot be opened: ", zip_strerror(zip_)),
-                   diagnostics);
+  const absl::string_view data =
+      bytes_.substr(static_cast<size_t>(record.end_offset - record.compressed_size),
+                    static_cast<size_t>(record.compressed_size));
+  std::string why;
+  if (record.method == kStored) {
+    out.assign(data.data(), data.size());
+  } else {
+    why = Inflate(data, static_cast<size_t>(size), out);
   }
-  out.resize(static_cast<size_t>(size));
-  const int64_t got = zip_fread(handle, out.data(), out.size());
-  // libzip checks size and checksum when it reads on at the end.
-  char beyond = 0;
-  const int64_t more = got == size ? zip_fread(handle, &beyond, 1) : 0;
-  const std::string why = zip_file_strerror(handle);
-  zip_fclose(handle);
-  if (got == size && more == 0) return true;
+  if (why.empty() && Crc32(out) != record.crc32) why = "its checksum is another one";
+  if (why.empty()) return true;
   out.clear();
-  if (got < 0 || more < 0) {
-    return Damaged(absl::StrCat("entry '", name, "' is damaged: ", why), diagnostics);
-  }
-  return Damaged(absl::StrCat("entry '", name, "' claims ", size, " bytes, but has ",
-                              more > 0 ? "more" : absl::StrCat(got)),
-                 diagnostics);
+  return Damaged(absl::StrCat("entry '", name, "' is damaged: ", why), diagnostics);
 }
 
 }  // namespace npuc::pt
