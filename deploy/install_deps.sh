@@ -15,7 +15,7 @@ build_packages=(
   ninja-build
   lld                          # links in a quarter of bfd's time
   ccache                       # makes a rebuild a matter of seconds
-  pkg-config                   # finds libzip, and libzstd and others that RocksDB's files ask for
+  pkg-config                   # finds libzstd and others that RocksDB's CMake files ask for
   libabsl-dev                  # Status, strings, containers
   libprotobuf-dev              # the wire, and readers of model formats
   protobuf-compiler
@@ -23,10 +23,9 @@ build_packages=(
   protobuf-compiler-grpc
   libcpp-httplib-dev           # the HTTP port; its headers need Brotli's and zlib's
   libbrotli-dev
-  zlib1g-dev
+  zlib1g-dev                   # also inflates the entries of TorchScript archives
   librocksdb-dev               # job store and artifact cache
   libyaml-cpp-dev              # configs
-  libzip-dev                   # TorchScript archives are zip files
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
   libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures

@@ -108,14 +108,20 @@ absl::Status FindEnd(absl::string_view bytes, uint64_t directory_offset, ZipReco
                                                    record.local_offset,
                                                    ", where the directory says that it is"));
   }
-  const uint64_t data = record.local_offset + kLocalBytes +
-                        Number(bytes, record.local_offset + 26, 2) +
-                        Number(bytes, record.local_offset + 28, 2);
+  const uint64_t name_bytes = Number(bytes, record.local_offset + 26, 2);
+  const uint64_t data =
+      record.local_offset + kLocalBytes + name_bytes + Number(bytes, record.local_offset + 28, 2);
   if (data > directory_offset || record.compressed_size > directory_offset - data) {
     return absl::InvalidArgumentError(
         absl::StrCat("entry '", name, "' has ", record.compressed_size, " bytes from byte ", data,
                      " on; it must end before the directory at byte ", directory_offset));
   }
+  if (bytes.substr(static_cast<size_t>(record.local_offset) + kLocalBytes,
+                   static_cast<size_t>(name_bytes)) != record.name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "entry '", name, "' has another name in its header at byte ", record.local_offset));
+  }
+  record.data_offset = data;
   record.end_offset = data + record.compressed_size;
   return absl::OkStatus();
 }
@@ -170,6 +176,7 @@ absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
     ZipRecord record{.name = name,
                      .method = static_cast<uint16_t>(Number(bytes, at + 10, 2)),
                      .encrypted = (Number(bytes, at + 8, 2) & 0x2041) != 0,
+                     .crc = static_cast<uint32_t>(Number(bytes, at + 16, 4)),
                      .size = Number(bytes, at + 24, 4),
                      .compressed_size = Number(bytes, at + 20, 4),
                      .local_offset = Number(bytes, at + 42, 4)};

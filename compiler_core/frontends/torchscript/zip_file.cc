@@ -1,7 +1,8 @@
 #include "compiler_core/frontends/torchscript/zip_file.h"
 
-#include <zip.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,15 +25,34 @@ bool IsEntryName(absl::string_view name) {
   return true;
 }
 
+// Inflates a raw deflate stream that must give `size` bytes, no more and no fewer. What is wrong,
+// or
+// "" where nothing is.
+std::string Inflate(absl::string_view data, int64_t size, std::string& out) {
+  z_stream stream{};
+  constexpr int kRawDeflate = -15;
+  if (inflateInit2(&stream, kRawDeflate) != Z_OK) return "cannot be inflated: no memory";
+  out.resize(static_cast<size_t>(size) + 1);  // the byte beyond shows a stream that gives more
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
+  stream.avail_in = static_cast<uInt>(data.size());  // files are below 4 GiB by far
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int code = inflate(&stream, Z_FINISH);
+  const auto got = static_cast<int64_t>(stream.total_out);
+  const std::string message = stream.msg != nullptr ? stream.msg : "";
+  inflateEnd(&stream);
+  out.resize(static_cast<size_t>(std::min(got, size)));
+  if (code == Z_STREAM_END && got == size) return "";
+  if (!message.empty()) return absl::StrCat("is damaged: ", message);
+  return absl::StrCat("claims ", size, " bytes, but has ",
+                      got > size ? "more" : absl::StrCat(got, " before it ends"));
+}
+
 }  // namespace
 
-ZipFile::ZipFile(std::vector<ZipRecord> entries, absl::string_view file,
+ZipFile::ZipFile(absl::string_view bytes, std::vector<ZipRecord> entries, absl::string_view file,
                  const ArchiveLimits& limits)
-    : entries_(std::move(entries)), file_(file), limits_(limits) {}
-
-ZipFile::~ZipFile() {
-  if (zip_ != nullptr) zip_discard(zip_);
-}
+    : bytes_(bytes), entries_(std::move(entries)), file_(file), limits_(limits) {}
 
 bool ZipFile::Damaged(std::string message, Diagnostics& diagnostics) const {
   diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveDamaged,
@@ -96,37 +116,6 @@ bool ZipFile::CheckEntries(Diagnostics& diagnostics) {
   return ok;
 }
 
-bool ZipFile::OpenLibrary(absl::string_view bytes, Diagnostics& diagnostics) {
-  zip_error_t error;
-  zip_error_init(&error);
-  zip_source_t* source = zip_source_buffer_create(bytes.data(), bytes.size(), 0, &error);
-  if (source != nullptr) {
-    zip_ = zip_open_from_source(source, ZIP_RDONLY, &error);
-    if (zip_ == nullptr) zip_source_free(source);
-  }
-  const std::string why = zip_ == nullptr ? zip_error_strerror(&error) : "";
-  zip_error_fini(&error);
-  if (zip_ == nullptr) {
-    return Damaged(absl::StrCat("the zip archive cannot be opened: ", why), diagnostics);
-  }
-  const int64_t count = zip_get_num_entries(zip_, 0);
-  if (count != static_cast<int64_t>(entries_.size())) {
-    return Damaged(absl::StrCat("the zip archive's directory has ", entries_.size(),
-                                " entries, of which ", count, " can be read"),
-                   diagnostics);
-  }
-  for (size_t i = 0; i < entries_.size(); ++i) {
-    zip_stat_t stat;
-    if (zip_stat_index(zip_, i, ZIP_FL_ENC_RAW, &stat) != 0 || stat.name == nullptr ||
-        entries_[i].name != stat.name || stat.size != entries_[i].size) {
-      return Damaged(absl::StrCat("entry '", Printable(entries_[i].name),
-                                  "' of the zip archive contradicts the directory"),
-                     diagnostics);
-    }
-  }
-  return true;
-}
-
 std::unique_ptr<ZipFile> ZipFile::Open(absl::string_view bytes, absl::string_view file,
                                        const ArchiveLimits& limits, Diagnostics& diagnostics) {
   absl::StatusOr<std::vector<ZipRecord>> records = ReadZipDirectory(bytes, limits.entries);
@@ -143,10 +132,8 @@ std::unique_ptr<ZipFile> ZipFile::Open(absl::string_view bytes, absl::string_vie
          .fix = limit ? "compile a smaller model" : kCopyAgain});
     return nullptr;
   }
-  std::unique_ptr<ZipFile> result(new ZipFile(*std::move(records), file, limits));
-  if (!result->CheckEntries(diagnostics) || !result->OpenLibrary(bytes, diagnostics)) {
-    return nullptr;
-  }
+  std::unique_ptr<ZipFile> result(new ZipFile(bytes, *std::move(records), file, limits));
+  if (!result->CheckEntries(diagnostics)) return nullptr;
   return result;
 }
 
@@ -155,44 +142,45 @@ int ZipFile::Find(absl::string_view name) const {
   return it == by_name_.end() ? -1 : it->second;
 }
 
+bool ZipFile::CheckLimits(const ZipRecord& entry, int64_t max_bytes,
+                          Diagnostics& diagnostics) const {
+  const auto size = static_cast<int64_t>(entry.size);  // at most limits_.storage_bytes
+  std::string message;
+  if (size > max_bytes) {
+    message = absl::StrCat("has ", size, " bytes; allowed for its kind are at most ", max_bytes);
+  } else if (bytes_read_ + size > limits_.total_bytes) {
+    message = absl::StrCat("has ", size, " bytes, which makes ", bytes_read_ + size,
+                           " of the whole archive; allowed are at most ", limits_.total_bytes);
+  } else {
+    return true;
+  }
+  diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveLimit,
+                   .message = absl::StrCat("entry '", Printable(entry.name), "' ", message),
+                   .file = file_,
+                   .fix = "compile a smaller model"});
+  return false;
+}
+
 bool ZipFile::Read(int entry, int64_t max_bytes, std::string& out, Diagnostics& diagnostics) {
   const ZipRecord& record = entries_[static_cast<size_t>(entry)];
-  const std::string name = Printable(record.name);
-  const auto size = static_cast<int64_t>(record.size);  // at most limits_.storage_bytes
-  if (size > max_bytes || bytes_read_ + size > limits_.total_bytes) {
-    diagnostics.Add(
-        {.kind = DiagnosticKind::kTorchArchiveLimit,
-         .message = size > max_bytes
-                        ? absl::StrCat("entry '", name, "' has ", size,
-                                       " bytes; allowed for its kind are at most ", max_bytes)
-                        : absl::StrCat("entry '", name, "' has ", size, " bytes, which makes ",
-                                       bytes_read_ + size, " of the whole archive; allowed are ",
-                                       "at most ", limits_.total_bytes),
-         .file = file_,
-         .fix = "compile a smaller model"});
-    return false;
-  }
+  if (!CheckLimits(record, max_bytes, diagnostics)) return false;
+  const auto size = static_cast<int64_t>(record.size);
   bytes_read_ += size;
-  zip_file_t* handle = zip_fopen_index(zip_, static_cast<zip_uint64_t>(entry), 0);
-  if (handle == nullptr) {
-    return Damaged(absl::StrCat("entry '", name, "' cannot be opened: ", zip_strerror(zip_)),
-                   diagnostics);
+  const absl::string_view data = bytes_.substr(static_cast<size_t>(record.data_offset),
+                                               static_cast<size_t>(record.compressed_size));
+  std::string wrong;
+  if (record.method == kDeflated) {
+    wrong = Inflate(data, size, out);
+  } else {
+    out.assign(data.data(), data.size());
   }
-  out.resize(static_cast<size_t>(size));
-  const int64_t got = zip_fread(handle, out.data(), out.size());
-  // libzip checks size and checksum when it reads on at the end.
-  char beyond = 0;
-  const int64_t more = got == size ? zip_fread(handle, &beyond, 1) : 0;
-  const std::string why = zip_file_strerror(handle);
-  zip_fclose(handle);
-  if (got == size && more == 0) return true;
+  if (wrong.empty() &&
+      crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != record.crc) {
+    wrong = "is damaged: its checksum is another than the directory says";
+  }
+  if (wrong.empty()) return true;
   out.clear();
-  if (got < 0 || more < 0) {
-    return Damaged(absl::StrCat("entry '", name, "' is damaged: ", why), diagnostics);
-  }
-  return Damaged(absl::StrCat("entry '", name, "' claims ", size, " bytes, but has ",
-                              more > 0 ? "more" : absl::StrCat(got)),
-                 diagnostics);
+  return Damaged(absl::StrCat("entry '", Printable(record.name), "' ", wrong), diagnostics);
 }
 
 }  // namespace npuc::pt

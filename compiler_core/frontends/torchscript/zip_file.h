@@ -13,19 +13,15 @@
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/zip_directory.h"
 
-struct zip;
-
 namespace npuc::pt {
 
-// A zip file in memory, opened for reading by libzip after its directory was checked. Reads through
-// one library handle: not thread-safe.
+// A zip file in memory, its directory checked. Counts what it reads: not thread-safe.
 class ZipFile {
  public:
   // Null after a diagnostic. `bytes` must outlive the object. Beside the directory (see
   // ReadZipDirectory), the names, methods and claimed sizes of all entries are checked.
   static std::unique_ptr<ZipFile> Open(absl::string_view bytes, absl::string_view file,
                                        const ArchiveLimits& limits, Diagnostics& diagnostics);
-  ~ZipFile();
 
   const std::vector<ZipRecord>& entries() const { return entries_; }
   int Find(absl::string_view name) const;  // -1 where there is none
@@ -35,18 +31,19 @@ class ZipFile {
   bool Read(int entry, int64_t max_bytes, std::string& out, Diagnostics& diagnostics);
 
  private:
-  ZipFile(std::vector<ZipRecord> entries, absl::string_view file, const ArchiveLimits& limits);
+  ZipFile(absl::string_view bytes, std::vector<ZipRecord> entries, absl::string_view file,
+          const ArchiveLimits& limits);
   bool CheckEntries(Diagnostics& diagnostics);
   bool CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const;
-  bool OpenLibrary(absl::string_view bytes, Diagnostics& diagnostics);
+  bool CheckLimits(const ZipRecord& entry, int64_t max_bytes, Diagnostics& diagnostics) const;
   bool Damaged(std::string message, Diagnostics& diagnostics) const;
 
+  absl::string_view bytes_;
   std::vector<ZipRecord> entries_;
   absl::flat_hash_map<absl::string_view, int> by_name_;
   std::string file_;
   ArchiveLimits limits_;
   int64_t bytes_read_ = 0;
-  zip* zip_ = nullptr;
 };
 
 }  // namespace npuc::pt
