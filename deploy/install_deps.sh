@@ -50,6 +50,7 @@ test_packages=(
   clang                        # the dev and tsan presets
   libclang-rt-14-dev           # the sanitizers' runtimes
   llvm                         # llvm-symbolizer: sanitizer reports with lines
+  openssl                      # certificates for the TLS tests
 )
 
 usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }

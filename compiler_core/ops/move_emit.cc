@@ -16,7 +16,6 @@ namespace npuc {
 namespace {
 
 constexpr int64_t kHalfBytes = 2;
-constexpr int64_t kMaxMoveCommands = 1 << 16;
 
 struct Dim {
   int64_t size = 1;
@@ -63,9 +62,8 @@ struct Mover {
   }
 
   absl::Status Rows(absl::Span<const Dim> dims, Operand a, Operand d) {
-    if (++commands > kMaxMoveCommands) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("moving the data needs more than ", kMaxMoveCommands, " copy commands"));
+    if (++commands > context.limits().max_node_commands) {
+      return TooManyCommands(context.limits(), "moving the data needs");
     }
     if (dims.size() == 1) {
       EmitCopy(context, a, d, dims[0].size);

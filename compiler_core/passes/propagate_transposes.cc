@@ -9,6 +9,7 @@
 // in the whole graph afterwards, so this ends.
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <optional>
 #include <utility>
@@ -35,25 +36,30 @@ const std::vector<int64_t>& PermOf(const Node& node) {
   return std::get<std::vector<int64_t>>(node.attrs.find("perm")->second);
 }
 
-// Added for a transpose of too many commands: such a one may stay, but none may be made.
-constexpr int64_t kTooManyCommands = int64_t{1} << 44;
-
-// What the transposes of a graph move. A transpose that moves only dimensions of 1 moves nothing.
-int64_t TransposedElements(const Graph& graph) {
+// What the transposes of a graph come to. One of too many commands may stay, but none may be made,
+// so those count first.
+struct Load {
+  int64_t with_many_commands = 0;
   int64_t elements = 0;
+  auto operator<=>(const Load&) const = default;
+};
+
+// A transpose that moves only dimensions of 1 moves nothing.
+Load TransposeLoad(const Graph& graph) {
+  Load load;
   for (const Node& node : graph.nodes()) {
-    elements += HiddenTransposeElements(graph, node);
+    load.elements += HiddenTransposeElements(graph, node);
     if (node.op != "Transpose") continue;
     const Shape& shape = graph.type(node.inputs[0]).shape;
     const int64_t count = ElementCount(shape);
     const std::optional<Layout> layout =
         ThroughTranspose(NaturalLayout(count), shape, PermOf(node));
     if (!layout.has_value() || layout->natural()) continue;  // null: no elements at all
-    elements += count;
+    load.elements += count;
     const std::optional<Conversion> conversion = ConversionOf(*layout, NaturalLayout(count));
-    if (CommandsOf(*conversion) > kMaxMoveCommands) elements += kTooManyCommands;
+    if (CommandsOf(*conversion) > kMaxMoveCommands) ++load.with_many_commands;
   }
-  return elements;
+  return load;
 }
 
 // Elements that a conversion moves; infinite where it should not be made.
@@ -165,12 +171,12 @@ class RegionCut {
   }
 
   // The nodes to relay; none where that would not save anything.
-  std::vector<bool> Solve() {
+  std::vector<int> Solve() {
     const int64_t cost = cut_.Solve();
-    if (cost >= stay_cost_) return {};
-    std::vector<bool> relaid(graph_.graph.node_count(), false);
+    std::vector<int> relaid;
+    if (cost >= stay_cost_) return relaid;
     for (const auto& [index, position] : region_.nodes) {
-      relaid[index] = cut_.OnSourceSide(CutNode(position));
+      if (cut_.OnSourceSide(CutNode(position))) relaid.push_back(index);
     }
     return relaid;
   }
@@ -520,32 +526,87 @@ std::vector<Seed> SeedsOf(const Indexed& graph, const Node& node) {
   return seeds;
 }
 
-// The graph with the first improvement that is found, or null.
-std::optional<Graph> Improved(const Graph& graph, int64_t& visits) {
-  const int64_t before = TransposedElements(graph);
-  if (before == 0) return std::nullopt;
-  const Indexed indexed(graph);
-  for (const Node& node : graph.nodes()) {
-    if (visits < 0) return std::nullopt;
-    if (node.op != "Transpose" && node.op != "MatMul") continue;
-    for (const Seed& seed : SeedsOf(indexed, node)) {
-      const Region region = RegionGrower(indexed, visits).Grow(seed.value, seed.layout);
-      if (region.nodes.empty()) continue;
-      const std::vector<bool> relaid = RegionCut(indexed, region).Solve();
-      if (relaid.empty()) continue;
-      Graph result = Relayer(indexed, region, relaid).Run();
-      if (TransposedElements(result) < before) return result;
+// The regions of one sweep over the graph that are worth relaying. They share no value that either
+// of them moves, so that all can be relaid at once.
+class Sweep {
+ public:
+  Sweep(const Indexed& graph, int64_t& visits) : graph_(graph), visits_(visits) {
+    for (const Node& node : graph.graph.nodes()) {
+      if (node.op != "Transpose" && node.op != "MatMul") continue;
+      for (const Seed& seed : SeedsOf(graph, node)) Try(seed);
     }
   }
-  return std::nullopt;
-}
+
+  // The graph with all of them relaid or, where they were in each other's way, with the first that
+  // helps by itself; null where none does.
+  std::optional<Graph> Apply(const Load& before) const {
+    if (found_.empty()) return std::nullopt;
+    Choice all;
+    for (const Choice& choice : found_) {
+      all.region.layouts.insert(choice.region.layouts.begin(), choice.region.layouts.end());
+      all.relaid.insert(all.relaid.end(), choice.relaid.begin(), choice.relaid.end());
+    }
+    if (std::optional<Graph> result = Relaid(all, before)) return result;
+    for (size_t i = 0; i < found_.size() && found_.size() > 1; ++i) {
+      if (std::optional<Graph> result = Relaid(found_[i], before)) return result;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct Choice {
+    Region region;
+    std::vector<int> relaid;
+  };
+
+  void Try(const Seed& seed) {
+    if (visits_ < 0) return;
+    // From elsewhere in a region that was looked at before, the same one would grow.
+    const auto grown = grown_.find(seed.value.value());
+    if (grown != grown_.end() && grown->second == seed.layout) return;
+    Region region = RegionGrower(graph_, visits_).Grow(seed.value, seed.layout);
+    if (region.nodes.empty()) return;
+    grown_.insert(region.layouts.begin(), region.layouts.end());
+    std::vector<int> relaid = RegionCut(graph_, region).Solve();
+    if (relaid.empty() || !Fits(region)) return;
+    taken_.insert(region.layouts.begin(), region.layouts.end());
+    found_.push_back({std::move(region), std::move(relaid)});
+  }
+
+  bool Fits(const Region& region) const {
+    return std::all_of(region.layouts.begin(), region.layouts.end(), [&](const auto& entry) {
+      const auto it = taken_.find(entry.first);
+      return it == taken_.end() || (it->second.natural() && entry.second.natural());
+    });
+  }
+
+  std::optional<Graph> Relaid(const Choice& choice, const Load& before) const {
+    std::vector<bool> relaid(graph_.graph.node_count(), false);
+    for (const int index : choice.relaid) relaid[index] = true;
+    Graph result = Relayer(graph_, choice.region, relaid).Run();
+    if (!(TransposeLoad(result) < before)) return std::nullopt;
+    return result;
+  }
+
+  const Indexed& graph_;
+  int64_t& visits_;
+  std::map<int, Layout> grown_;  // by value: the first layout that it was looked at with
+  std::map<int, Layout> taken_;  // by value, of the regions found
+  std::vector<Choice> found_;
+};
 
 }  // namespace
 
 Graph ApplyPropagateTransposes(Graph graph) {
   int64_t visits = kMaxVisits;
-  while (std::optional<Graph> better = Improved(graph, visits)) graph = *std::move(better);
-  return graph;
+  while (true) {
+    const Load before = TransposeLoad(graph);
+    if (before == Load()) return graph;
+    const Indexed indexed(graph);
+    std::optional<Graph> better = Sweep(indexed, visits).Apply(before);
+    if (!better.has_value()) return graph;
+    graph = *std::move(better);
+  }
 }
 
 }  // namespace npuc

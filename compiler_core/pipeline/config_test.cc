@@ -169,10 +169,11 @@ TEST(ConfigTest, WarningsDoNotStopACompile) {
         &warnings);
   EXPECT_THAT(
       warnings,
-      ElementsAre("c.yaml:6:1: warning: EXCLUDE_COMPRESS_OPS changes nothing: neither COMPRESS nor "
-                  "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]",
-                  "c.yaml:7:1: warning: WEIGHT_MIN_MAX changes nothing: neither COMPRESS nor "
-                  "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]"));
+      ElementsAre(
+          "c.yaml:6:1: warning: EXCLUDE_COMPRESS_OPS changes nothing: COMPRESS is not true; "
+          "set COMPRESS: true or remove the line [NPUC1011]",
+          "c.yaml:7:1: warning: WEIGHT_MIN_MAX changes nothing: neither COMPRESS nor "
+          "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]"));
   warnings.clear();
   Parse(absl::StrCat(kSmall,
                      "COMPRESS: true\nEXCLUDE_COMPRESS_OPS: [w]\nWEIGHT_MIN_MAX: {w: [0, 1]}\n"),
@@ -180,6 +181,22 @@ TEST(ConfigTest, WarningsDoNotStopACompile) {
   EXPECT_THAT(warnings, ElementsAre("c.yaml:8:18: warning: the range of 'w' changes nothing: "
                                     "EXCLUDE_COMPRESS_OPS keeps it uncompressed; name the weight "
                                     "in one of the two [NPUC1011]"));
+  warnings.clear();
+  // Each exclusion belongs to one flag; the other one does not give it an effect.
+  Parse(absl::StrCat(kSmall, "COMPRESS: true\nEXCLUDE_CONV2D_COMPRESS_OPS: [c]\n"), &warnings);
+  EXPECT_THAT(warnings,
+              ElementsAre("c.yaml:7:1: warning: EXCLUDE_CONV2D_COMPRESS_OPS changes nothing: "
+                          "CONV2D_COMPRESS is not true; set CONV2D_COMPRESS: true or remove the "
+                          "line [NPUC1011]"));
+  warnings.clear();
+  Parse(absl::StrCat(kSmall, "CONV2D_COMPRESS: true\nEXCLUDE_COMPRESS_OPS: [w]\n"), &warnings);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("EXCLUDE_COMPRESS_OPS changes nothing")));
+  warnings.clear();
+  Parse(absl::StrCat(kSmall,
+                     "CONV2D_COMPRESS: true\nWEIGHT_MIN_MAX: {c: [0, 1]}\n"
+                     "EXCLUDE_CONV2D_COMPRESS_OPS: [d]\n"),
+        &warnings);
+  EXPECT_THAT(warnings, IsEmpty());
 }
 
 TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {

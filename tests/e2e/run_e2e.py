@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Runs one end-to-end suite on the built programs.
 
-    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [CASE...], mnist,
+    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [--update] [CASE...],
+                                        mnist,
                                         vendor_headers, vendor_frames [--update],
-                                        arm_kws, models [NAME...], example_nets, sample,
-                                        histograms, conv_keys, torch [-v] [NAME...],
-                                        service, service_e2e
+                                         models [NAME...], example_nets, sample,
+                                         histograms, conv_keys, torch [-v] [NAME...], service,
+                                         service_e2e, tenants
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -18,8 +19,9 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "arm_kws", "models",
-          "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e")
+SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
+          "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
+          "tenants")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

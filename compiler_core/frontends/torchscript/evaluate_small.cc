@@ -9,7 +9,7 @@
 namespace npuc::pt {
 namespace {
 
-constexpr int64_t kMaxSmallElements = 4096;
+constexpr int64_t kMaxSmallElements = 64;
 
 bool IsComparison(absl::string_view op) {
   return op == "eq" || op == "ne" || op == "lt" || op == "le" || op == "gt" || op == "ge";

@@ -286,13 +286,14 @@ void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, c
 bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,
                        std::vector<ScriptValue> positional, Named named, Frame& frame,
                        ScriptValue& value) {
-  // Operators on lists walk them.
+  // Operators walk lists and, to compute constants, tensors.
   int64_t items = 0;
   for (const ScriptValue& argument : positional) {
     if (argument.IsSequence()) items += static_cast<int64_t>(argument.list->items.size());
     if (argument.Is(ScriptKind::kDict)) {
       items += static_cast<int64_t>(argument.dict->entries.size());
     }
+    if (argument.Is(ScriptKind::kTensor)) items += argument.tensor->value->type.element_count() / 8;
   }
   if (name != "append" && !Step(items / 32, &expr)) return false;
   const bool in_place = name.size() == rule.name.size() + 1 && name.back() == '_';

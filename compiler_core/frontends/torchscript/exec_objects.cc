@@ -20,11 +20,12 @@ Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimi
 }
 
 bool Executor::Step(int64_t count, const Expr* where) {
-  if (is_over_) return false;
+  if (is_over_ || state_->is_exhausted) return false;
+  if (where != nullptr) last_place_ = where;
   steps_ += count + 1;
   if (steps_ <= limits_.steps) return true;
   is_over_ = true;
-  state_->Report(DiagnosticKind::kModelLimitExceeded, PlaceOf(where), {},
+  state_->Report(DiagnosticKind::kModelLimitExceeded, PlaceOf(last_place_), {},
                  absl::StrCat("running forward takes more than ", limits_.steps, " steps"),
                  "shorten the loops of the model, or take endless ones out");
   return false;

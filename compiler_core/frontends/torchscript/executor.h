@@ -17,8 +17,9 @@ namespace npuc::pt {
 
 // Limits on one run of forward; more is a diagnostic.
 struct ExecutorLimits {
-  int64_t steps = int64_t{1} << 21;  // expressions, statements, and items of containers made
-  int depth = 700;                   // nested calls, blocks and expressions together
+  // Expressions, statements, items of containers made, and a share of the elements worked on.
+  int64_t steps = int64_t{1} << 22;
+  int depth = 300;  // nested calls, blocks and expressions together
 };
 
 // Runs the archive's code by its own rules of Python, with tensors that become values of a graph.
@@ -130,6 +131,7 @@ class Executor {
   std::map<PyId, std::string> tensor_names_;                // as in state_dict
   std::map<std::pair<const ClassDef*, absl::string_view>, const FunctionDef*> method_cache_;
   const LoadedFile* current_file_ = nullptr;
+  const Expr* last_place_ = nullptr;
   int64_t steps_ = 0;
   int depth_ = 0;
   bool is_over_ = false;  // a limit was met: no further report

@@ -60,6 +60,7 @@ class TorchImporter {
         state_(graph, diagnostics),
         executor_(archive, &state_) {
     state_.file = options.model_name;
+    state_.core = FindCore(options.core);
   }
 
   void Run() {
@@ -344,17 +345,13 @@ class TorchImporter {
 }  // namespace
 }  // namespace pt
 
-absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
-                                        const CompileOptions& options, Diagnostics& diagnostics) {
+absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
+                                         const CompileOptions& options, Diagnostics& diagnostics) {
   Diagnostics found;
   Graph graph;
   graph.set_name(options.model_name);
-  const absl::StatusOr<pt::TorchArchive> archive =
-      pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(), found);
-  if (archive.ok()) {
-    pt::TorchImporter importer(&*archive, options, &graph, &found);
-    importer.Run();
-  }
+  pt::TorchImporter importer(&archive, options, &graph, &found);
+  importer.Run();
   if (!found.has_errors()) {
     const absl::Status verified = VerifyGraph(graph);
     if (!verified.ok()) {
@@ -368,6 +365,14 @@ absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
   diagnostics.Append(found);
   RETURN_IF_ERROR(found.ToStatus());
   return graph;
+}
+
+absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
+                                        const CompileOptions& options, Diagnostics& diagnostics) {
+  ASSIGN_OR_RETURN(
+      const pt::TorchArchive archive,
+      pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(), diagnostics));
+  return ImportTorchArchive(archive, options, diagnostics);
 }
 
 }  // namespace npuc

@@ -8,6 +8,9 @@
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
+namespace pt {
+struct TorchArchive;  // archive.h
+}
 
 // Reads a TorchScript archive (torch.jit.save of PyTorch 1.10 to 2.x, traced or scripted) and runs
 // its `forward` with tensors of the shapes in options.inputs, which names them by index; what it
@@ -20,6 +23,9 @@ namespace npuc {
 // call only. Thread-safe.
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
                                         const CompileOptions& options, Diagnostics& diagnostics);
+// The same from an archive that is read already.
+absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
+                                         const CompileOptions& options, Diagnostics& diagnostics);
 
 }  // namespace npuc
 

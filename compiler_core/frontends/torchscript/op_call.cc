@@ -40,7 +40,8 @@ bool AllConstant(absl::Span<const ValueRef> operands) {
 
 void ImportState::Report(DiagnosticKind kind, const CodePlace& place, const NodeSource& source,
                          std::string message, std::string fix) {
-  const absl::string_view line = SourceLine(place.source, place.line);
+  const absl::string_view line =
+      place.line > 0 ? SourceLine(place.source, place.line) : absl::string_view();
   if (!line.empty()) absl::StrAppend(&message, "; the code is: ", Printable(line, 120));
   diagnostics->Add({.kind = kind,
                     .message = std::move(message),
@@ -95,6 +96,24 @@ absl::Status OpCall::FailOnce(DiagnosticKind kind, std::string message, std::str
   const std::string key = absl::StrCat(IdOf(kind), source_.op, message);
   if (!state_->reported.insert(key).second) return absl::UnimplementedError(message);
   return Fail(kind, std::move(message), std::move(fix));
+}
+
+void OpCall::NoteRewritten(absl::string_view row, RuleKind kind, absl::string_view found,
+                           std::string how) {
+  if (state_->core == nullptr) return;
+  const OpSupport* support = FindOp(*state_->core, Framework::kTorchScript, row);
+  if (support == nullptr) return;
+  for (const SupportRule& rule : support->rules) {
+    if (rule.kind != kind) continue;
+    state_->diagnostics->Add({.kind = DiagnosticKind::kRestrictionRewritten,
+                              .message = absl::StrCat(Describe(rule), "; ", found),
+                              .file = state_->file,
+                              .node = source_.name,
+                              .op = std::string(row),
+                              .limit_source = absl::StrCat(rule.id, ", ", rule.source),
+                              .fix = std::move(how)});
+    return;
+  }
 }
 
 absl::Status OpCall::Poisoned() {
@@ -343,9 +362,12 @@ absl::StatusOr<std::vector<ValueRef>> OpCall::EmitAll(absl::string_view op,
                                                       absl::Span<const ValueRef> operands,
                                                       AttrMap attrs, absl::string_view row) {
   if (AllConstant(operands)) return Fold(op, operands, std::move(attrs));
-  if (state_->builder.graph().node_count() >= kMaxNodes) {
+  state_->edges_left -= static_cast<int64_t>(operands.size());
+  if (state_->builder.graph().node_count() >= kMaxNodes || state_->edges_left < 0) {
+    state_->is_exhausted = true;
     return FailOnce(DiagnosticKind::kModelLimitExceeded,
-                    absl::StrCat("the model becomes more than ", kMaxNodes, " nodes"),
+                    absl::StrCat("the model becomes more than ", kMaxNodes, " nodes or ", kMaxEdges,
+                                 " operands"),
                     "shorten the sequences that its loops and recurrent layers run over");
   }
   std::vector<ValueId> ids;

@@ -16,15 +16,18 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/torchscript/script_value.h"
 #include "compiler_core/ops/graph_builder.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace npuc::pt {
 
 // All constants of a model together may take this much, as may any one that is computed.
 inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 28;
 // Multiply-adds or moves that may be spent on computing one constant.
-inline constexpr int64_t kMaxFoldWork = int64_t{1} << 27;
+inline constexpr int64_t kMaxFoldWork = int64_t{1} << 26;
 // Nodes that a model may become, steps of loops and of recurrent layers unrolled.
 inline constexpr int kMaxNodes = 1 << 18;
+// Operands of all nodes together.
+inline constexpr int64_t kMaxEdges = int64_t{1} << 22;
 
 // Where in the archive's code something happens.
 struct CodePlace {
@@ -42,8 +45,11 @@ struct ImportState {
   Diagnostics* diagnostics;
   ScriptHeap heap;
   std::string file;
+  const CoreSpec* core = nullptr;  // may be null
   int64_t constant_bytes_left = kMaxConstantBytes;
   int64_t fold_work_left = 2 * kMaxFoldWork;
+  int64_t edges_left = kMaxEdges;
+  bool is_exhausted = false;  // nodes or edges are: the run ends
   std::map<std::string, int> name_counts;
   std::set<std::string> reported;  // what is reported once for the whole model
 
@@ -76,6 +82,10 @@ class OpCall {
   absl::Status FailMode(std::string message, std::string fix);
   // One diagnostic for all calls with this message.
   absl::Status FailOnce(DiagnosticKind kind, std::string message, std::string fix);
+  // Notes that a rule of this kind of the core's row is broken and met by a rewrite, for operators
+  // of which no node is left that could be held against it.
+  void NoteRewritten(absl::string_view row, RuleKind kind, absl::string_view found,
+                     std::string how);
   bool has_reported() const { return has_reported_; }
   // What a poisoned argument gives: already reported where it came from.
   absl::Status Poisoned();

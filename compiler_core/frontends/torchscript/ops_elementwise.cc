@@ -69,6 +69,14 @@ bool IsConstantInteger(const ValueRef& value) {
 // Values that exist at compile time alone: comparisons, roundings, integer divisions.
 absl::StatusOr<ScriptValue> Evaluated(OpCall& call, absl::string_view op, const Operands& o) {
   const bool known = o.a->constant.has_value() && (o.b == nullptr || o.b->constant.has_value());
+  const bool compares = call.name().size() == 2;  // eq, ne, lt ...
+  if (!known && compares) {
+    return call.FailOnce(DiagnosticKind::kTorchDataDependent,
+                         absl::StrCat("torch.", call.name(),
+                                      " makes a condition of run-time data: the NPU runs one fixed "
+                                      "sequence of commands"),
+                         "compute both sides and mix them, or decide outside of the model");
+  }
   if (!known) {
     return call.FailOnce(
         DiagnosticKind::kUnsupportedOperator,

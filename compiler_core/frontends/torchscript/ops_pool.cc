@@ -117,7 +117,10 @@ absl::StatusOr<ValueRef> DilatedMaximum(OpCall& call, const ValueRef& image, con
     for (int64_t j = 0; j < w.kernel[1]; ++j) {
       ASSIGN_OR_RETURN(ValueRef tap, call.Sliced(rows, 2, j * w.dilation[1], out[1], w.stride[1]));
       if (best != nullptr) {
-        ASSIGN_OR_RETURN(tap, call.Binary("Maximum", best, tap, "MaxPool2d"));
+        ASSIGN_OR_RETURN(
+            tap, call.Emit("Maximum", {best, tap},
+                           {{"fact_dilation_h", w.dilation[0]}, {"fact_dilation_w", w.dilation[1]}},
+                           "MaxPool2d"));
       }
       best = std::move(tap);
     }
@@ -125,11 +128,21 @@ absl::StatusOr<ValueRef> DilatedMaximum(OpCall& call, const ValueRef& image, con
   return best;
 }
 
+// A pool of single pixels is a copy, which passes leave out before anyone could hold it against the
+// core's rules.
+void NoteSinglePixels(OpCall& call, const Window& w, absl::string_view row) {
+  if (w.kernel == std::vector<int64_t>{1, 1}) {
+    call.NoteRewritten(row, RuleKind::kNotBothOne, "found pool_h = 1, pool_w = 1",
+                       "it copies its input, so it is left out");
+  }
+}
+
 absl::StatusOr<ScriptValue> ImportMaxPool(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ImageLayout layout;
   ASSIGN_OR_RETURN(const ValueRef image, ToImage(call, x, DimsOf(call), layout));
   ASSIGN_OR_RETURN(const Window w, ReadWindow(call, 4, 5, image->type.shape));
+  NoteSinglePixels(call, w, "MaxPool2d");
   ValueRef y;
   if (w.dilation != std::vector<int64_t>{1, 1}) {
     ASSIGN_OR_RETURN(y, DilatedMaximum(call, image, w));
@@ -145,6 +158,7 @@ absl::StatusOr<ScriptValue> ImportAvgPool(OpCall& call) {
   ImageLayout layout;
   ASSIGN_OR_RETURN(ValueRef image, ToImage(call, x, DimsOf(call), layout));
   ASSIGN_OR_RETURN(Window w, ReadWindow(call, 0, 4, image->type.shape));
+  NoteSinglePixels(call, w, "AvgPool2d");
   ASSIGN_OR_RETURN(const bool counts_padding, call.BoolOr(5, true));
   ASSIGN_OR_RETURN(const int64_t divisor, call.IntOr(6, 0));
   // The padding's zeros count: they must be there. What ceil_mode adds does not count, but for a

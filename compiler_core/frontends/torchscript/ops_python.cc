@@ -48,7 +48,9 @@ absl::StatusOr<ScriptValue> PyAdd(OpCall& call) {
   const ScriptValue& b = call.arg(1);
   if (a.IsSequence() && b.IsSequence()) return Concatenated(call, a, b);
   if (a.Is(ScriptKind::kString) && b.Is(ScriptKind::kString)) {
-    if (a.string->size() + b.string->size() > kMaxItems) return Overflow();
+    if (a.string->size() + b.string->size() > kMaxItems) {
+      return absl::InvalidArgumentError("the string has more than 2^20 bytes");
+    }
     return call.state().heap.String(absl::StrCat(*a.string, *b.string));
   }
   RETURN_IF_ERROR(ExpectNumbers(call, 2));

@@ -444,6 +444,8 @@ class Parser {
     while (ok()) {
       if (IsMark(".")) {
         ExprPtr attribute = Make(ExprKind::kAttribute);
+        attribute->line = value->line;
+        attribute->column = value->column;
         Advance();
         if (!Is(TokenKind::kName)) Fail(absl::StrCat("expected a name, found ", Found()));
         attribute->text = token().text;
@@ -454,6 +456,8 @@ class Parser {
         value = ParseCall(std::move(value));
       } else if (IsMark("[")) {
         ExprPtr subscript = Make(ExprKind::kSubscript);
+        subscript->line = value->line;
+        subscript->column = value->column;
         Advance();
         Adopt(*subscript, std::move(value));
         Adopt(*subscript, ParseIndex());

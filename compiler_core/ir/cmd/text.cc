@@ -73,7 +73,7 @@ void AppendRaw(const RawCommand& raw, const OperandText& text, std::string& out)
   AppendOperand("weights", raw.weights, text, out);
   AppendOperand("mask", raw.mask, text, out);
   AppendOperand("d", raw.d, text, out);
-  absl::StrAppend(&out, form, " words=");
+  absl::StrAppend(&out, form, raw.words.empty() ? "" : " words=");
   for (size_t i = 0; i < raw.words.size(); ++i) {
     absl::StrAppendFormat(&out, "%s%08x", i == 0 ? "" : ",", raw.words[i]);
   }

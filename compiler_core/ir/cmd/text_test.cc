@@ -100,6 +100,7 @@ Program Everything() {
   transpose.words[2] = 2;  // nobody knows what that would mean
   p.commands.push_back({transpose, true, false, "t", {}});
   p.commands.push_back({RawCommand{0x77, {}, {}, {}, {}, {1, 0xffffffffu}}, true, false, "", {}});
+  p.commands.push_back({RawCommand{0x78, At(2), {}, {}, {}, {}}, false, false, "", {}});
   return p;
 }
 
