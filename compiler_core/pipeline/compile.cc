@@ -259,7 +259,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
        PlanMemory(program, core->limits->buffer_alignment_bytes));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
-  AssignStates(program, options.output_file, diagnostics);
+  AssignStates(program, options.output_file, options.framework, diagnostics);
   STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, program));
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);

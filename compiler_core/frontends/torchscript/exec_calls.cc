@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -15,6 +16,26 @@ namespace {
 bool HasPoison(const std::vector<ScriptValue>& values) {
   return std::any_of(values.begin(), values.end(),
                      [](const ScriptValue& value) { return value.Is(ScriptKind::kPoison); });
+}
+
+// The taints of poisoned arguments, also of those in lists.
+std::vector<int64_t> TaintsOf(const std::vector<ScriptValue>& values) {
+  std::vector<int64_t> taints;
+  for (const ScriptValue& value : values) {
+    if (value.Is(ScriptKind::kPoison)) taints.push_back(value.integer);
+    if (!value.IsSequence()) continue;
+    for (const ScriptValue& item : value.list->items) {
+      if (item.Is(ScriptKind::kPoison)) taints.push_back(item.integer);
+    }
+  }
+  return taints;
+}
+
+// Whether a call changes more than its result.
+bool HasEffects(absl::string_view name) {
+  return (absl::EndsWith(name, "_") && !absl::EndsWith(name, "__")) || name == "append" ||
+         name == "extend" || name == "insert" || name == "pop" || name == "reverse" ||
+         name == "_set_item";
 }
 
 bool IsTensorList(const ScriptValue& value) {
@@ -79,7 +100,7 @@ bool Executor::CallBuiltin(const Expr& expr, absl::string_view name,
                            std::vector<ScriptValue>& positional, Frame& frame, ScriptValue& value,
                            bool& is_known) {
   if (HasPoison(positional)) {
-    value = ScriptValue::Poison();
+    value = state_->NewPoison({}, TaintsOf(positional));
     return true;
   }
   if (positional.size() == 1 &&
@@ -229,7 +250,8 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
     return Raise(expr, type, positional.empty() ? "" : ScriptText(positional[0]));
   }
   if (HasPoison(positional) && name != "append" && name != "__is__" && name != "__isnot__") {
-    value = ScriptValue::Poison();
+    value = state_->NewPoison({}, TaintsOf(positional));
+    if (HasEffects(name)) state_->Flush(value.integer);
     return true;
   }
   const bool has_tensor = std::any_of(positional.begin(), positional.end(),
@@ -257,13 +279,16 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
   if (rule != nullptr) {
     return RunRule(expr, *rule, name, std::move(positional), std::move(named), frame, value);
   }
+  Diagnostics problem;
+  Diagnostics* const all = std::exchange(state_->diagnostics, &problem);
   ReportUnknownOperator(expr, name, frame);
-  value = ScriptValue::Poison();
+  state_->diagnostics = all;
+  value = state_->NewPoison(problem.list(), TaintsOf(positional));
+  if (HasEffects(name)) state_->Flush(value.integer);
   return true;
 }
 
 void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, const Frame& frame) {
-  if (!state_->reported.insert(absl::StrCat("operator ", name)).second) return;
   const bool is_quantized = absl::StrContains(name, "quantize");
   std::vector<absl::string_view> names;
   for (const auto& [known, rule] : tensor_rules_) names.push_back(known);
@@ -311,35 +336,50 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
     value = positional[0];
     return true;
   }
-  value = ScriptValue::Poison();
-  if (!call.Bind(rule.parameters, std::move(positional), std::move(named))) return true;
-  absl::StatusOr<ScriptValue> result = rule.import(call);
+  const std::vector<int64_t> parents = TaintsOf(positional);
+  Diagnostics found;
+  Diagnostics* const all = std::exchange(state_->diagnostics, &found);
+  const bool ok = ApplyRule(call, rule, std::move(positional), std::move(named), target, value);
+  state_->diagnostics = all;
+  std::vector<Diagnostic> problems;
+  for (const Diagnostic& diagnostic : found.list()) {
+    if (ok || diagnostic.severity() != Severity::kError) {
+      all->Add(diagnostic);
+    } else {
+      problems.push_back(diagnostic);
+    }
+  }
+  if (!ok) {
+    value = state_->NewPoison(std::move(problems), parents);
+    if (HasEffects(name)) state_->Flush(value.integer);
+  }
+  if (value.IsSequence()) return Step(static_cast<int64_t>(value.list->items.size()), &expr);
+  if (value.Is(ScriptKind::kString)) {
+    return Step(static_cast<int64_t>(value.string->size() / 16), &expr);
+  }
+  return true;
+}
+
+// False where the call fails, which is reported, or where an argument was poison.
+bool Executor::ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptValue> positional,
+                         Named named, TensorCell* target, ScriptValue& value) {
+  if (!call.Bind(rule.parameters, std::move(positional), std::move(named))) return false;
+  const absl::StatusOr<ScriptValue> result = rule.import(call);
   absl::Status status = result.status();
+  if (status.ok()) value = *result;
   if (status.ok() && target != nullptr && result->Is(ScriptKind::kTensor)) {
     const absl::StatusOr<ValueRef> updated = call.Read(result->tensor);
     status = updated.ok() ? call.Write(target, *updated) : updated.status();
-    if (status.ok()) {
-      value = ScriptValue::Of(ScriptKind::kTensor);
-      value.tensor = target;
-      return true;
-    }
+    value = ScriptValue::Of(ScriptKind::kTensor);
+    value.tensor = target;
   }
-  if (status.ok()) {
-    value = *result;
-    if (value.IsSequence()) {
-      return Step(static_cast<int64_t>(value.list->items.size()), &expr);
-    }
-    if (value.Is(ScriptKind::kString)) {
-      return Step(static_cast<int64_t>(value.string->size() / 16), &expr);
-    }
-    return true;
-  }
+  if (status.ok()) return true;
   if (!call.has_reported()) {
     call.Fail(DiagnosticKind::kOperandMismatch, std::string(status.message()),
               "check the shapes in INPUT_OPS against those that the model was trained with")
         .IgnoreError();
   }
-  return true;
+  return false;
 }
 
 bool Executor::BindParameters(const ScriptFunction& function, std::vector<ScriptValue> positional,

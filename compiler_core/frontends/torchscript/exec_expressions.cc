@@ -207,7 +207,7 @@ bool Executor::EvalSubscript(const Expr& expr, Frame& frame, ScriptValue& value)
 bool Executor::ItemOf(const ScriptValue& base, const ScriptValue& index, const Expr& where,
                       ScriptValue& value) {
   if (base.Is(ScriptKind::kPoison) || index.Is(ScriptKind::kPoison)) {
-    value = ScriptValue::Poison();
+    value = base.Is(ScriptKind::kPoison) ? base : index;
     return true;
   }
   if (base.IsSequence() && (index.Is(ScriptKind::kInt) || index.Is(ScriptKind::kBool))) {

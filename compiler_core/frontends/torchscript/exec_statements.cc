@@ -57,7 +57,7 @@ Executor::Flow Executor::RunAssign(const Stmt& stmt, Frame& frame) {
 Executor::Flow Executor::Unpack(const Stmt& stmt, const ScriptValue& value, Frame& frame) {
   std::vector<ScriptValue> items;
   if (value.Is(ScriptKind::kPoison)) {
-    items.assign(stmt.targets.size(), ScriptValue::Poison());
+    items.assign(stmt.targets.size(), value);
   } else if (!ItemsOf(value, *stmt.value, items)) {
     return Flow::kAbort;
   }
@@ -95,7 +95,10 @@ Executor::Flow Executor::AssignAttribute(const Expr& target, const ScriptValue& 
                                          Frame& frame) {
   ScriptValue base;
   if (!Eval(*target.children[0], frame, base)) return Flow::kAbort;
-  if (base.Is(ScriptKind::kPoison)) return Flow::kNext;
+  if (base.Is(ScriptKind::kPoison)) {
+    state_->Flush(base.integer);
+    return Flow::kNext;
+  }
   if (!base.Is(ScriptKind::kObject)) {
     Report(DiagnosticKind::kOperandMismatch, target,
            absl::StrCat("an attribute of ", NameOf(base.kind), " is assigned"),
@@ -143,6 +146,7 @@ Executor::Flow Executor::Decide(const ScriptValue& value, const Expr& where) {
     case ScriptKind::kTuple:
       return !value.list->items.empty() ? Flow::kNext : Flow::kBreak;
     case ScriptKind::kPoison:
+      state_->Flush(value.integer);
       return Flow::kAbort;
     default:
       break;
@@ -197,11 +201,15 @@ bool Executor::ItemsOf(const ScriptValue& value, const Expr& where,
     for (const char c : *value.string) items.push_back(state_->heap.String(std::string(1, c)));
     return true;
   }
-  if (value.Is(ScriptKind::kPoison)) return false;
+  if (value.Is(ScriptKind::kPoison)) {
+    state_->Flush(value.integer);
+    return false;
+  }
   if (value.Is(ScriptKind::kTensor)) {
     Frame none;
     ScriptValue parts;
     if (!CallOperator(where, "unbind", {value}, {}, none, parts) || !parts.IsSequence()) {
+      if (parts.Is(ScriptKind::kPoison)) state_->Flush(parts.integer);
       return false;
     }
     items = parts.list->items;
@@ -227,7 +235,9 @@ Executor::Flow Executor::RunFor(const Stmt& stmt, Frame& frame) {
       return Flow::kAbort;
     }
     if (!value.Is(ScriptKind::kInt)) {
-      if (!value.Is(ScriptKind::kPoison)) {
+      if (value.Is(ScriptKind::kPoison)) {
+        state_->Flush(value.integer);
+      } else {
         Report(DiagnosticKind::kOperandMismatch, over,
                absl::StrCat("range() over ", NameOf(value.kind)), "simplify the model");
       }

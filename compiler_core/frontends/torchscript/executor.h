@@ -97,6 +97,8 @@ class Executor {
                     Named named, Frame& frame, ScriptValue& value);
   bool RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,
                std::vector<ScriptValue> positional, Named named, Frame& frame, ScriptValue& value);
+  bool ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptValue> positional, Named named,
+                 TensorCell* target, ScriptValue& value);
   bool CallFunction(const Expr* where, const ScriptFunction& function,
                     std::vector<ScriptValue> positional, Named named,
                     const std::string& module_path, ScriptValue& value);

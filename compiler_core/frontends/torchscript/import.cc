@@ -81,6 +81,9 @@ class TorchImporter {
     if (!ResolveInputs(*forward, arguments)) return;
     const ScriptValue result = executor_.Call(*forward, std::move(arguments));
     if (result.Is(ScriptKind::kPoison)) {
+      // Where the run was broken off, what went wrong before is of interest, too.
+      if (result.integer >= 0) state_.Flush(result.integer);
+      if (result.integer < 0) state_.FlushAll();
       if (!diagnostics_->has_errors()) {
         AddError(DiagnosticKind::kInternalError, "the run ended without a result", "report it");
       }
@@ -252,6 +255,7 @@ class TorchImporter {
       too_many_ = true;
       return;
     }
+    if (value.Is(ScriptKind::kPoison)) state_.Flush(value.integer);
     if (value.Is(ScriptKind::kTensor) || value.Is(ScriptKind::kPoison)) {
       outputs_.push_back(value);
       return;

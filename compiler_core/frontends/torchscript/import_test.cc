@@ -203,6 +203,21 @@ return torch.add(c, torch.bar(d)))",
   EXPECT_THAT(result.Text(), HasSubstr("the code is: a = torch.foo(x)"));
 }
 
+TEST(TorchImportTest, WhatNothingDependsOnMayFail) {
+  const ImportResult dead = ImportForward("x: Tensor", R"(phase = torch.atan2(x, x)
+more = torch.cat([phase, torch.view(x, [7])], 0)
+_0, index = torch.max(x, 1)
+return torch.neg(x))",
+                                          {{1, 2}});
+  EXPECT_TRUE(dead.graph.ok()) << dead.Text();
+  // Writing it somewhere is an effect.
+  const ImportResult written = ImportForward("x: Tensor", R"(y = torch.clone(x)
+_0 = torch.copy_(y, torch.atan2(x, x))
+return torch.neg(x))",
+                                             {{1, 2}});
+  EXPECT_TRUE(written.Has(DiagnosticKind::kUnsupportedOperator)) << written.Text();
+}
+
 TEST(TorchImportTest, InputsMustBeTensors) {
   const ImportResult list =
       ImportForward("xs: List[Tensor], y: Tuple[Tensor, Tensor]", "return xs[0]", {{1, 2}});

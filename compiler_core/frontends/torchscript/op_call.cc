@@ -53,6 +53,39 @@ void ImportState::Report(DiagnosticKind kind, const CodePlace& place, const Node
                     .fix = std::move(fix)});
 }
 
+ScriptValue ImportState::NewPoison(std::vector<Diagnostic> problems, std::vector<int64_t> parents) {
+  if (problems.empty() && parents.size() == 1) return ScriptValue::Poison(parents[0]);
+  taints.push_back({std::move(problems), std::move(parents)});
+  return ScriptValue::Poison(static_cast<int64_t>(taints.size()) - 1);
+}
+
+void ImportState::Flush(int64_t taint) {
+  std::vector<int64_t> open = {taint};
+  while (!open.empty()) {
+    const int64_t index = open.back();
+    open.pop_back();
+    if (index < 0 || index >= static_cast<int64_t>(taints.size())) continue;
+    const Taint found = std::exchange(taints[static_cast<size_t>(index)], {});
+    open.insert(open.end(), found.parents.begin(), found.parents.end());
+    for (const Diagnostic& problem : found.problems) {
+      const bool once = problem.kind == DiagnosticKind::kUnsupportedOperator ||
+                        problem.kind == DiagnosticKind::kUnsupportedOperatorMode ||
+                        problem.kind == DiagnosticKind::kTorchQuantized ||
+                        problem.kind == DiagnosticKind::kTorchDataDependent ||
+                        problem.kind == DiagnosticKind::kModelLimitExceeded;
+      const std::string message = problem.message.substr(0, problem.message.find("; the code is:"));
+      if (once && !reported.insert(absl::StrCat(IdOf(problem.kind), problem.op, message)).second) {
+        continue;
+      }
+      diagnostics->Add(problem);
+    }
+  }
+}
+
+void ImportState::FlushAll() {
+  for (size_t i = 0; i < taints.size(); ++i) Flush(static_cast<int64_t>(i));
+}
+
 bool OpCall::Bind(absl::string_view parameters, std::vector<ScriptValue> positional,
                   std::vector<std::pair<absl::string_view, ScriptValue>> named) {
   parameters_ = absl::StrSplit(parameters, ' ', absl::SkipEmpty());
@@ -92,9 +125,7 @@ absl::Status OpCall::FailMode(std::string message, std::string fix) {
 }
 
 absl::Status OpCall::FailOnce(DiagnosticKind kind, std::string message, std::string fix) {
-  has_reported_ = true;
-  const std::string key = absl::StrCat(IdOf(kind), source_.op, message);
-  if (!state_->reported.insert(key).second) return absl::UnimplementedError(message);
+  // Taints are told apart by their messages, so that the first one is reported and no other.
   return Fail(kind, std::move(message), std::move(fix));
 }
 

@@ -53,6 +53,19 @@ struct ImportState {
   std::map<std::string, int> name_counts;
   std::set<std::string> reported;  // what is reported once for the whole model
 
+  // What went wrong in a call that has no effect but its result: of no matter where nothing that
+  // the model returns or decides by depends on it. Those that it depended on are its parents.
+  struct Taint {
+    std::vector<Diagnostic> problems;
+    std::vector<int64_t> parents;
+  };
+  std::vector<Taint> taints;
+  ScriptValue NewPoison(std::vector<Diagnostic> problems, std::vector<int64_t> parents);
+  // Reports a taint and all that it comes from, each once; kinds that say what npuc lacks once for
+  // each operator. FlushAll: every one.
+  void Flush(int64_t taint);
+  void FlushAll();
+
   // Adds an error at a place in the archive's code, with the line of code.
   void Report(DiagnosticKind kind, const CodePlace& place, const NodeSource& source,
               std::string message, std::string fix);

@@ -106,7 +106,12 @@ struct ScriptValue {
     value.kind = kind;
     return value;
   }
-  static ScriptValue Poison() { return Of(ScriptKind::kPoison); }
+  // `taint`: what it comes from, an index into ImportState::taints; -1: that is reported already.
+  static ScriptValue Poison(int64_t taint = -1) {
+    ScriptValue value = Of(ScriptKind::kPoison);
+    value.integer = taint;
+    return value;
+  }
   static ScriptValue Bool(bool flag) {
     ScriptValue value = Of(ScriptKind::kBool);
     value.integer = flag ? 1 : 0;

@@ -14,7 +14,8 @@ BODIES = {
     "writes_state": "self.w = torch.add(self.w, x)\n_0 = torch.add_(self.w, 1)\nreturn x",
     "quantized": "return ops.quantized.linear(x, self.w, 1., 0)",
     "no_tensor": "_0, y = torch.max(x, 1)\nreturn (3, y)",
-    "unsupported": "y = torch.fft_rfft(x)\nz = torch.gelu(x)\nreturn torch.view(x, [7])",
+    "unsupported": "y = torch.fft_rfft(x)\nz = torch.gelu(x)\n"
+                   "dead = torch.atan2(x, x)\nreturn (y, z, torch.view(x, [7]))",
     "endless": "y = x\nwhile True:\n  y = torch.relu(x)\nreturn y",
 }
 
