@@ -61,25 +61,30 @@ ScriptValue ImportState::NewPoison(std::vector<Diagnostic> problems, std::vector
 
 void ImportState::Flush(int64_t taint) {
   std::vector<int64_t> open = {taint};
+  std::map<int64_t, std::vector<Diagnostic>> found;  // in the order of the run
   while (!open.empty()) {
     const int64_t index = open.back();
     open.pop_back();
     if (index < 0 || index >= static_cast<int64_t>(taints.size())) continue;
-    const Taint found = std::exchange(taints[static_cast<size_t>(index)], {});
-    open.insert(open.end(), found.parents.begin(), found.parents.end());
-    for (const Diagnostic& problem : found.problems) {
-      const bool once = problem.kind == DiagnosticKind::kUnsupportedOperator ||
-                        problem.kind == DiagnosticKind::kUnsupportedOperatorMode ||
-                        problem.kind == DiagnosticKind::kTorchQuantized ||
-                        problem.kind == DiagnosticKind::kTorchDataDependent ||
-                        problem.kind == DiagnosticKind::kModelLimitExceeded;
-      const std::string message = problem.message.substr(0, problem.message.find("; the code is:"));
-      if (once && !reported.insert(absl::StrCat(IdOf(problem.kind), problem.op, message)).second) {
-        continue;
-      }
-      diagnostics->Add(problem);
-    }
+    Taint source = std::exchange(taints[static_cast<size_t>(index)], {});
+    open.insert(open.end(), source.parents.begin(), source.parents.end());
+    if (!source.problems.empty()) found[index] = std::move(source.problems);
   }
+  for (const auto& [index, problems] : found) {
+    for (const Diagnostic& problem : problems) AddOnce(problem);
+  }
+}
+
+void ImportState::AddOnce(const Diagnostic& problem) {
+  const bool once = problem.kind == DiagnosticKind::kUnsupportedOperator ||
+                    problem.kind == DiagnosticKind::kUnsupportedOperatorMode ||
+                    problem.kind == DiagnosticKind::kTorchQuantized ||
+                    problem.kind == DiagnosticKind::kTorchDataDependent ||
+                    problem.kind == DiagnosticKind::kModelLimitExceeded;
+  const std::string message = problem.message.substr(0, problem.message.find("; the code is:"));
+  if (once && !reported.insert(absl::StrCat(IdOf(problem.kind), problem.op, message)).second)
+    return;
+  diagnostics->Add(problem);
 }
 
 void ImportState::FlushAll() {
@@ -153,7 +158,7 @@ absl::Status OpCall::Poisoned() {
 }
 
 const ScriptValue& OpCall::arg(int i) const {
-  static const ScriptValue kNothing;
+  static const ScriptValue kNothing = ScriptValue::None();
   return i < arg_count() && args_[i].has_value() ? *args_[i] : kNothing;
 }
 

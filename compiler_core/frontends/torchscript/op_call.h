@@ -65,6 +65,7 @@ struct ImportState {
   // each operator. FlushAll: every one.
   void Flush(int64_t taint);
   void FlushAll();
+  void AddOnce(const Diagnostic& problem);
 
   // Adds an error at a place in the archive's code, with the line of code.
   void Report(DiagnosticKind kind, const CodePlace& place, const NodeSource& source,
