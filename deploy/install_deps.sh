@@ -23,7 +23,7 @@ build_packages=(
   protobuf-compiler-grpc
   libcpp-httplib-dev           # the HTTP port; its headers need Brotli's and zlib's
   libbrotli-dev
-  zlib1g-dev
+  zlib1g-dev                   # also inflates the entries of TorchScript archives
   librocksdb-dev               # job store and artifact cache
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks

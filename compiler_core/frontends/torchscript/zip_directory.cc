@@ -108,14 +108,20 @@ absl::Status FindEnd(absl::string_view bytes, uint64_t directory_offset, ZipReco
                                                    record.local_offset,
                                                    ", where the directory says that it is"));
   }
-  const uint64_t data = record.local_offset + kLocalBytes +
-                        Number(bytes, record.local_offset + 26, 2) +
-                        Number(bytes, record.local_offset + 28, 2);
+  const uint64_t name_bytes = Number(bytes, record.local_offset + 26, 2);
+  const uint64_t data =
+      record.local_offset + kLocalBytes + name_bytes + Number(bytes, record.local_offset + 28, 2);
   if (data > directory_offset || record.compressed_size > directory_offset - data) {
     return absl::InvalidArgumentError(
         absl::StrCat("entry '", name, "' has ", record.compressed_size, " bytes from byte ", data,
                      " on; it must end before the directory at byte ", directory_offset));
   }
+  if (bytes.substr(static_cast<size_t>(record.local_offset) + kLocalBytes,
+                   static_cast<size_t>(name_bytes)) != record.name) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "entry '", name, "' has another name in its header at byte ", record.local_offset));
+  }
+  record.data_offset = data;
   record.end_offset = data + record.compressed_size;
   return absl::OkStatus();
 }
@@ -133,21 +139,6 @@ absl::Status CheckNoOverlap(const std::vector<ZipRecord>& records) {
           "entries '", Printable(by_offset[i - 1]->name), "' and '", Printable(by_offset[i]->name),
           "' overlap: one ends at byte ", by_offset[i - 1]->end_offset, ", the other starts at ",
           by_offset[i]->local_offset));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// FindEnd has found that each has a header within the file.
-absl::Status CheckLocalNames(absl::string_view bytes, const std::vector<ZipRecord>& records) {
-  for (const ZipRecord& record : records) {
-    const absl::string_view name =
-        bytes.substr(static_cast<size_t>(record.local_offset) + kLocalBytes,
-                     static_cast<size_t>(Number(bytes, record.local_offset + 26, 2)));
-    if (name != record.name) {
-      return absl::InvalidArgumentError(absl::StrCat("entry '", Printable(record.name),
-                                                     "' is called '", Printable(name),
-                                                     "' in its own header"));
     }
   }
   return absl::OkStatus();
@@ -185,7 +176,7 @@ absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
     ZipRecord record{.name = name,
                      .method = static_cast<uint16_t>(Number(bytes, at + 10, 2)),
                      .encrypted = (Number(bytes, at + 8, 2) & 0x2041) != 0,
-                     .crc32 = static_cast<uint32_t>(Number(bytes, at + 16, 4)),
+                     .crc = static_cast<uint32_t>(Number(bytes, at + 16, 4)),
                      .size = Number(bytes, at + 24, 4),
                      .compressed_size = Number(bytes, at + 20, 4),
                      .local_offset = Number(bytes, at + 42, 4)};
@@ -200,7 +191,6 @@ absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
                                                    "none"));
   }
   RETURN_IF_ERROR(CheckNoOverlap(records));
-  RETURN_IF_ERROR(CheckLocalNames(bytes, records));
   return records;
 }
 

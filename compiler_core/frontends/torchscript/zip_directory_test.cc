@@ -42,17 +42,25 @@ TEST(ZipDirectoryTest, TruncatedAtEveryLength) {
 }
 
 TEST(ZipDirectoryTest, OverlapsAreRefused) {
+  // Two records of one entry.
   ZipBuilder zip;
-  zip.Stored("a", "12345").Stored("b", "678");
+  zip.Stored("a", "12345").Stored("a", "12345");
   zip.last().local_offset = 0;
   EXPECT_THAT(ReadZipDirectory(zip.Bytes(), 10).status().message(), HasSubstr("overlap"));
   // An entry whose data are the next entry, header and all.
   ZipBuilder inner;
   inner.Stored("a", "12345");
   ZipBuilder quine;
-  quine.Stored("a", inner.Bytes().substr(0, 36)).Stored("b", "x");
+  quine.Stored("q", inner.Bytes().substr(0, 36)).Stored("a", "x");
   quine.last().local_offset = 31;
   EXPECT_THAT(ReadZipDirectory(quine.Bytes(), 10).status().message(), HasSubstr("overlap"));
+}
+
+TEST(ZipDirectoryTest, NamesThatDifferAreRefused) {
+  ZipBuilder zip;
+  zip.Stored("a", "12345").Stored("b", "678");
+  zip.last().local_offset = 0;
+  EXPECT_THAT(ReadZipDirectory(zip.Bytes(), 10).status().message(), HasSubstr("another name"));
 }
 
 TEST(ZipDirectoryTest, PlacesOutsideTheFileAreRefused) {

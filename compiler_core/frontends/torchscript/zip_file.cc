@@ -25,40 +25,27 @@ bool IsEntryName(absl::string_view name) {
   return true;
 }
 
-uint32_t Crc32(absl::string_view bytes) {
-  return static_cast<uint32_t>(
-      crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
-}
-
-// Fills `out` with the `size` bytes that `data` holds deflated; what is wrong, or "". zlib counts
-// input and output in 32 bits; ArchiveLimits keeps both below that.
-std::string Inflate(absl::string_view data, size_t size, std::string& out) {
-  out.resize(size);
-  z_stream stream = {};
-  constexpr int kRawDeflate = -15;  // no header of zlib's own
-  if (inflateInit2(&stream, kRawDeflate) != Z_OK) return "there is no memory to decompress it";
+// Inflates a raw deflate stream that must give `size` bytes, no more and no fewer. What is wrong,
+// or
+// "" where nothing is.
+std::string Inflate(absl::string_view data, int64_t size, std::string& out) {
+  z_stream stream{};
+  constexpr int kRawDeflate = -15;
+  if (inflateInit2(&stream, kRawDeflate) != Z_OK) return "cannot be inflated: no memory";
+  out.resize(static_cast<size_t>(size) + 1);  // the byte beyond shows a stream that gives more
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-  stream.avail_in = static_cast<uInt>(data.size());
-  // A byte more than claimed, so that zlib sees whether the data end there.
-  Bytef beyond = 0;
+  stream.avail_in = static_cast<uInt>(data.size());  // files are below 4 GiB by far
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(size);
-  int code = inflate(&stream, Z_NO_FLUSH);
-  const bool full = stream.avail_out == 0;
-  if (code == Z_OK && full) {
-    stream.next_out = &beyond;
-    stream.avail_out = 1;
-    code = inflate(&stream, Z_NO_FLUSH);
-  }
-  const std::string why = stream.msg == nullptr ? "its data end early" : stream.msg;
-  const bool more = full && stream.next_out == &beyond + 1;
-  const size_t left = full ? 0 : stream.avail_out;
+  stream.avail_out = static_cast<uInt>(out.size());
+  const int code = inflate(&stream, Z_FINISH);
+  const auto got = static_cast<int64_t>(stream.total_out);
+  const std::string message = stream.msg != nullptr ? stream.msg : "";
   inflateEnd(&stream);
-  if (more) return absl::StrCat("it claims ", size, " bytes, but has more");
-  if (code == Z_STREAM_END && left == 0) return "";
-  if (code == Z_STREAM_END)
-    return absl::StrCat("it claims ", size, " bytes, but has ", size - left);
-  return why;
+  out.resize(static_cast<size_t>(std::min(got, size)));
+  if (code == Z_STREAM_END && got == size) return "";
+  if (!message.empty()) return absl::StrCat("is damaged: ", message);
+  return absl::StrCat("claims ", size, " bytes, but has ",
+                      got > size ? "more" : absl::StrCat(got, " before it ends"));
 }
 
 }  // namespace
@@ -83,10 +70,9 @@ bool ZipFile::CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const
                      .fix = std::string(fix)});
     return false;
   };
-  const uint64_t larger = std::max(entry.size, entry.compressed_size);
-  if (larger > static_cast<uint64_t>(limits_.storage_bytes)) {
+  if (entry.size > static_cast<uint64_t>(limits_.storage_bytes)) {
     return limit(
-        absl::StrCat("has ", larger, " bytes; allowed are at most ", limits_.storage_bytes),
+        absl::StrCat("has ", entry.size, " bytes; allowed are at most ", limits_.storage_bytes),
         "compile a smaller model");
   }
   const uint64_t most = entry.compressed_size * static_cast<uint64_t>(limits_.ratio);
@@ -156,37 +142,45 @@ int ZipFile::Find(absl::string_view name) const {
   return it == by_name_.end() ? -1 : it->second;
 }
 
+bool ZipFile::CheckLimits(const ZipRecord& entry, int64_t max_bytes,
+                          Diagnostics& diagnostics) const {
+  const auto size = static_cast<int64_t>(entry.size);  // at most limits_.storage_bytes
+  std::string message;
+  if (size > max_bytes) {
+    message = absl::StrCat("has ", size, " bytes; allowed for its kind are at most ", max_bytes);
+  } else if (bytes_read_ + size > limits_.total_bytes) {
+    message = absl::StrCat("has ", size, " bytes, which makes ", bytes_read_ + size,
+                           " of the whole archive; allowed are at most ", limits_.total_bytes);
+  } else {
+    return true;
+  }
+  diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveLimit,
+                   .message = absl::StrCat("entry '", Printable(entry.name), "' ", message),
+                   .file = file_,
+                   .fix = "compile a smaller model"});
+  return false;
+}
+
 bool ZipFile::Read(int entry, int64_t max_bytes, std::string& out, Diagnostics& diagnostics) {
   const ZipRecord& record = entries_[static_cast<size_t>(entry)];
-  const std::string name = Printable(record.name);
-  const auto size = static_cast<int64_t>(record.size);  // at most limits_.storage_bytes
-  if (size > max_bytes || bytes_read_ + size > limits_.total_bytes) {
-    diagnostics.Add(
-        {.kind = DiagnosticKind::kTorchArchiveLimit,
-         .message = size > max_bytes
-                        ? absl::StrCat("entry '", name, "' has ", size,
-                                       " bytes; allowed for its kind are at most ", max_bytes)
-                        : absl::StrCat("entry '", name, "' has ", size, " bytes, which makes ",
-                                       bytes_read_ + size, " of the whole archive; allowed are ",
-                                       "at most ", limits_.total_bytes),
-         .file = file_,
-         .fix = "compile a smaller model"});
-    return false;
-  }
+  if (!CheckLimits(record, max_bytes, diagnostics)) return false;
+  const auto size = static_cast<int64_t>(record.size);
   bytes_read_ += size;
-  const absl::string_view data =
-      bytes_.substr(static_cast<size_t>(record.end_offset - record.compressed_size),
-                    static_cast<size_t>(record.compressed_size));
-  std::string why;
-  if (record.method == kStored) {
-    out.assign(data.data(), data.size());
+  const absl::string_view data = bytes_.substr(static_cast<size_t>(record.data_offset),
+                                               static_cast<size_t>(record.compressed_size));
+  std::string wrong;
+  if (record.method == kDeflated) {
+    wrong = Inflate(data, size, out);
   } else {
-    why = Inflate(data, static_cast<size_t>(size), out);
+    out.assign(data.data(), data.size());
   }
-  if (why.empty() && Crc32(out) != record.crc32) why = "its checksum is another one";
-  if (why.empty()) return true;
+  if (wrong.empty() &&
+      crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != record.crc) {
+    wrong = "is damaged: its checksum is another than the directory says";
+  }
+  if (wrong.empty()) return true;
   out.clear();
-  return Damaged(absl::StrCat("entry '", name, "' is damaged: ", why), diagnostics);
+  return Damaged(absl::StrCat("entry '", Printable(record.name), "' ", wrong), diagnostics);
 }
 
 }  // namespace npuc::pt

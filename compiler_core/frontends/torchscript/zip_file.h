@@ -15,8 +15,7 @@
 
 namespace npuc::pt {
 
-// A zip file in memory, its directory checked; zlib decompresses. It counts what it gave out: not
-// thread-safe.
+// A zip file in memory, its directory checked. Counts what it reads: not thread-safe.
 class ZipFile {
  public:
   // Null after a diagnostic. `bytes` must outlive the object. Beside the directory (see
@@ -36,6 +35,7 @@ class ZipFile {
           const ArchiveLimits& limits);
   bool CheckEntries(Diagnostics& diagnostics);
   bool CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const;
+  bool CheckLimits(const ZipRecord& entry, int64_t max_bytes, Diagnostics& diagnostics) const;
   bool Damaged(std::string message, Diagnostics& diagnostics) const;
 
   absl::string_view bytes_;
