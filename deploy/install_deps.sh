@@ -15,7 +15,7 @@ build_packages=(
   ninja-build
   lld                          # links in a quarter of bfd's time
   ccache                       # makes a rebuild a matter of seconds
-  pkg-config                   # finds libzstd and others that RocksDB's CMake files ask for
+  pkg-config                   # finds libzstd and others that RocksDB's files ask for
   libabsl-dev                  # Status, strings, containers
   libprotobuf-dev              # the wire, and readers of model formats
   protobuf-compiler
@@ -23,7 +23,7 @@ build_packages=(
   protobuf-compiler-grpc
   libcpp-httplib-dev           # the HTTP port; its headers need Brotli's and zlib's
   libbrotli-dev
-  zlib1g-dev
+  zlib1g-dev                   # also inflates the entries of TorchScript archives
   librocksdb-dev               # job store and artifact cache
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
@@ -50,6 +50,7 @@ test_packages=(
   clang                        # the dev and tsan presets
   libclang-rt-14-dev           # the sanitizers' runtimes
   llvm                         # llvm-symbolizer: sanitizer reports with lines
+  openssl                      # certificates for the TLS tests
 )
 
 usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }

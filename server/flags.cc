@@ -12,10 +12,10 @@
 namespace npuc {
 namespace {
 
-constexpr absl::string_view kValueOptions[] = {"--data-dir", "--listen", "--http", "--workers",
-                                               "--port-file"};
-constexpr absl::string_view kUnsupported[] = {"--tls-cert", "--tls-key", "--client-ca", "--tenants",
-                                              "--config"};
+constexpr absl::string_view kValueOptions[] = {"--data-dir", "--listen",    "--http",
+                                               "--workers",  "--port-file", "--tls-cert",
+                                               "--tls-key",  "--client-ca", "--tenants"};
+constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
 template <size_t N>
@@ -28,6 +28,10 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--listen") flags.listen = std::string(value);
   if (name == "--http") flags.http = std::string(value);
   if (name == "--port-file") flags.port_file = std::string(value);
+  if (name == "--tls-cert") flags.tls_cert = std::string(value);
+  if (name == "--tls-key") flags.tls_key = std::string(value);
+  if (name == "--client-ca") flags.client_ca = std::string(value);
+  if (name == "--tenants") flags.tenants = std::string(value);
   if (name == "--workers" && (!absl::SimpleAtoi(value, &flags.workers) || flags.workers < 1 ||
                               flags.workers > kMaxWorkers)) {
     return absl::InvalidArgumentError(
@@ -36,8 +40,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   return absl::OkStatus();
 }
 
-// Who can connect could read every model: without TLS only this machine may.
-absl::Status CheckLoopback(absl::string_view option, absl::string_view address) {
+absl::Status CheckAddress(absl::string_view option, absl::string_view address) {
   const size_t colon = address.rfind(':');
   int port = -1;
   if (colon == absl::string_view::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port) ||
@@ -45,22 +48,51 @@ absl::Status CheckLoopback(absl::string_view option, absl::string_view address) 
     return absl::InvalidArgumentError(
         absl::StrCat(option, " '", Printable(address), "' is not HOST:PORT"));
   }
-  const absl::string_view host = address.substr(0, colon);
+  return absl::OkStatus();
+}
+
+// Who can connect could read every model: without TLS only this machine may.
+absl::Status CheckLoopback(absl::string_view option, absl::string_view address,
+                           absl::string_view why) {
+  const absl::string_view host = address.substr(0, address.rfind(':'));
   if (host == "127.0.0.1" || host == "localhost" || host == "[::1]") return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(option, " '", Printable(address),
-                   "': --insecure serves this machine alone; use 127.0.0.1, [::1] or localhost"));
+      absl::StrCat(option, " '", Printable(address), "': ", why,
+                   " this machine alone; use 127.0.0.1, [::1] or localhost"));
+}
+
+absl::Status CheckSecurity(const Flags& flags) {
+  const bool any_tls = !flags.tls_cert.empty() || !flags.tls_key.empty();
+  if (flags.insecure && (any_tls || !flags.client_ca.empty())) {
+    return absl::InvalidArgumentError(
+        "--insecure and TLS exclude each other: leave out --insecure, or --tls-cert, --tls-key and "
+        "--client-ca");
+  }
+  if (flags.insecure) return absl::OkStatus();
+  if (flags.tls_cert.empty() || flags.tls_key.empty()) {
+    return absl::InvalidArgumentError(
+        "--tls-cert FILE and --tls-key FILE are required, or --insecure to serve this machine "
+        "alone without encryption");
+  }
+  if (flags.tenants.empty()) {
+    return absl::InvalidArgumentError(
+        "--tenants FILE is required beside TLS: it says who may do what, and nobody may by "
+        "default");
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Check(Flags& flags) {
   if (flags.data_dir.empty()) return absl::InvalidArgumentError("--data-dir DIR is required");
-  if (!flags.insecure) {
-    return absl::InvalidArgumentError(
-        "--insecure is required: this version has no TLS and no identities, and serves this "
-        "machine alone");
+  RETURN_IF_ERROR(CheckSecurity(flags));
+  RETURN_IF_ERROR(CheckAddress("--listen", flags.listen));
+  if (flags.insecure) {
+    RETURN_IF_ERROR(CheckLoopback("--listen", flags.listen, "--insecure serves"));
   }
-  RETURN_IF_ERROR(CheckLoopback("--listen", flags.listen));
-  if (!flags.http.empty()) RETURN_IF_ERROR(CheckLoopback("--http", flags.http));
+  if (!flags.http.empty()) {
+    RETURN_IF_ERROR(CheckAddress("--http", flags.http));
+    RETURN_IF_ERROR(CheckLoopback("--http", flags.http, "it has no TLS yet and serves"));
+  }
   if (flags.workers == 0) {
     flags.workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
   }
@@ -78,7 +110,7 @@ absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
     const bool has_value = equals != absl::string_view::npos;
     if (IsOneOf(name, kUnsupported)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(name, " is not supported by this version; it runs with --insecure only"));
+          absl::StrCat(name, " is not supported by this version; give the options themselves"));
     }
     if (IsOneOf(name, kValueOptions)) {
       if (!has_value && i + 1 == argc) {
@@ -90,20 +122,29 @@ absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
       flags.insecure = true;
     } else if (argument == "--help" || argument == "-h") {
       flags.help = true;
+    } else if (argument == "--new-token") {
+      flags.new_token = true;
     } else if (argument == "--version") {
       flags.version = true;
     } else {
       return absl::InvalidArgumentError(absl::StrCat("unknown option '", Printable(argument), "'"));
     }
   }
-  if (!flags.help && !flags.version) RETURN_IF_ERROR(Check(flags));
+  if (!flags.help && !flags.version && !flags.new_token) RETURN_IF_ERROR(Check(flags));
   return flags;
 }
 
 std::string FlagsHelp() {
-  return "usage: npucd --data-dir DIR --insecure [options]\n"
+  return "usage: npucd --data-dir DIR (--insecure | --tls-cert F --tls-key F --tenants F) "
+         "[options]\n"
          "  --data-dir DIR      where jobs, models and artifacts are kept; one npucd at a time\n"
-         "  --insecure          no TLS, no identities; serves this machine alone (required)\n"
+         "  --insecure          no encryption; serves this machine alone\n"
+         "  --tls-cert FILE     PEM: the server's certificate chain; read again when it changes\n"
+         "  --tls-key FILE      PEM: its private key\n"
+         "  --client-ca FILE    PEM: who signs clients' certificates (mutual TLS)\n"
+         "  --tenants FILE      who may do what (server/auth/README.md); read again on SIGHUP and\n"
+         "                      when it changes. With --insecure alone everybody may everything\n"
+         "  --new-token         prints a token for a client and its line for the tenants file\n"
          "  --listen HOST:PORT  gRPC; port 0 picks one (default 127.0.0.1:8470)\n"
          "  --http HOST:PORT    HTTP: /healthz answers 200 while serving, else 503 (default: "
          "none)\n"

@@ -13,16 +13,21 @@ struct Flags {
   std::string listen = "127.0.0.1:8470";
   std::string http;  // HOST:PORT; empty: no HTTP
   bool insecure = false;
-  int workers = 0;  // >= 1 after ParseFlags
+  std::string tls_cert;  // PEM files; empty: no TLS
+  std::string tls_key;
+  std::string client_ca;
+  std::string tenants;  // empty: everybody is the local admin
+  int workers = 0;      // >= 1 after ParseFlags
   std::string port_file;
   bool help = false;
   bool version = false;
+  bool new_token = false;
 };
 
 // `--name value` or `--name=value`. INVALID_ARGUMENT names what is wrong, options of later versions
-// included (--tls-cert, --tls-key, --client-ca, --tenants, --config): none is silently ignored.
-// Without --help and --version the result can be served: --data-dir is given, --insecure is given,
-// and the addresses are loopback ones.
+// included (--config): none is silently ignored. Without --help, --version and --new-token the
+// result can be served: --data-dir is given; and either --insecure and loopback addresses, or a
+// certificate with its key and a tenants file.
 absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv);
 
 std::string FlagsHelp();

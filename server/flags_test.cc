@@ -41,10 +41,16 @@ TEST(FlagsTest, DefaultsCanBeServed) {
 
 TEST(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf({"--insecure"}), HasSubstr("--data-dir"));
-  EXPECT_THAT(ErrorOf({"--data-dir", "/d"}), HasSubstr("--insecure is required"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d"}), HasSubstr("or --insecure to serve this machine"));
   EXPECT_THAT(ErrorOf({"--data-dir"}), HasSubstr("needs a value"));
   EXPECT_THAT(ErrorOf({"--datadir", "/d"}), HasSubstr("--datadir"));
-  EXPECT_THAT(ErrorOf({"--tls-cert", "x"}), HasSubstr("not supported"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--tls-cert", "x"}), HasSubstr("--tls-key"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--tls-cert", "x", "--tls-key", "y"}),
+              HasSubstr("--tenants FILE is required"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--tls-cert", "x"}),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--client-ca", "x"}),
+              HasSubstr("exclude each other"));
   EXPECT_THAT(ErrorOf({"--config=x"}), HasSubstr("not supported"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--listen", "0.0.0.0:1"}),
               HasSubstr("this machine alone"));
@@ -57,7 +63,21 @@ TEST(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--workers", "0"}), HasSubstr("1 to 256"));
 }
 
+TEST(FlagsTest, TlsServesAnyAddress) {
+  const auto flags = Parse({"--data-dir", "/d", "--listen", "0.0.0.0:443", "--tls-cert", "c",
+                            "--tls-key", "k", "--client-ca", "a", "--tenants", "t"});
+  ASSERT_TRUE(flags.ok()) << flags.status();
+  EXPECT_EQ(flags->tls_cert, "c");
+  EXPECT_EQ(flags->tls_key, "k");
+  EXPECT_EQ(flags->client_ca, "a");
+  EXPECT_EQ(flags->tenants, "t");
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--tls-cert", "c", "--tls-key", "k", "--tenants", "t",
+                       "--http", "0.0.0.0:80"}),
+              HasSubstr("this machine alone"));
+}
+
 TEST(FlagsTest, HelpAndVersionNeedNothingElse) {
+  EXPECT_TRUE(Parse({"--new-token"})->new_token);
   EXPECT_TRUE(Parse({"--help"})->help);
   EXPECT_TRUE(Parse({"--version"})->version);
 }

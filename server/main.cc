@@ -1,10 +1,12 @@
 // npucd: puts the parts together. Everything that decides lives in the folders below.
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,9 +21,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/config.h"
+#include "server/auth/authenticator.h"
 #include "server/executor/adapters.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/job_runner.h"
@@ -34,7 +38,7 @@
 #include "server/jobs/rocksdb_job_store.h"
 #include "server/log/log.h"
 #include "server/rpc/rpc_server.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
@@ -45,6 +49,7 @@ constexpr absl::Duration kStaleUploadAge = absl::Hours(24 * 7);
 constexpr absl::Duration kDrainPatience = absl::Seconds(20);
 constexpr absl::Duration kHandBackPatience = absl::Seconds(5);
 constexpr absl::Duration kCallPatience = absl::Seconds(2);
+constexpr absl::Duration kTenantsPeriod = absl::Seconds(5);  // how often the file is looked at
 
 // The write end of the pipe on which main waits; set before the handlers are.
 int g_signal_fd = -1;
@@ -54,7 +59,8 @@ void OnSignal(int signal) {
   [[maybe_unused]] const ssize_t written = write(g_signal_fd, &byte, 1);
 }
 
-// SIGTERM and SIGINT as bytes of a pipe. A handler and no mask, since children inherit masks.
+// SIGTERM, SIGINT and SIGHUP as bytes of a pipe. A handler and no mask, since children inherit
+// masks.
 class StopSignal {
  public:
   StopSignal() {
@@ -66,14 +72,15 @@ class StopSignal {
     action.sa_flags = SA_RESTART;
     sigaction(SIGTERM, &action, nullptr);
     sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGHUP, &action, nullptr);
     signal(SIGPIPE, SIG_IGN);
   }
-  // Blocks until one comes.
-  int Wait() const {
+  // The next one, or 0 where none comes for so long.
+  int Wait(absl::Duration patience) const {
+    pollfd ready{fds_[0], POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(patience))) != 1) return 0;
     char byte = 0;
-    while (read(fds_[0], &byte, 1) != 1) {
-    }
-    return byte;
+    return read(fds_[0], &byte, 1) == 1 ? byte : 0;
   }
 
  private:
@@ -143,6 +150,7 @@ class Daemon {
 
   // From nothing to serving.
   absl::Status Start() {
+    RETURN_IF_ERROR(ReadTenants());
     RETURN_IF_ERROR(LockDataDir(data_dir_));
     RETURN_IF_ERROR(OpenStores());
     RETURN_IF_ERROR(StartRpc());
@@ -154,6 +162,9 @@ class Daemon {
     rpc_->SetServing(true);
     return Announce();
   }
+
+  // Takes the tenants file as it is now, or stays with the old one where it is no good.
+  void ReloadTenants();
 
   // Takes nothing new, lets what runs finish, gives the rest back to the queue.
   void Drain() {
@@ -173,15 +184,21 @@ class Daemon {
   }
 
  private:
+  absl::Status ReadTenants();
+  TenantPolicy PolicyOf(absl::string_view tenant) const;
+  std::optional<int64_t> JobBytesOf(absl::string_view tenant) const;
   absl::Status OpenStores();
   absl::Status StartRpc();
   absl::Status Recover();
   absl::Status Announce();
+  const char* SecurityName() const;
 
   const Flags& flags_;
   const std::string data_dir_;
   const Logger* const log_;
   Lifecycle lifecycle_;
+  std::unique_ptr<Authenticator> authenticator_;
+  std::string tenants_error_;  // what was last said of the file
   std::mt19937_64 random_{std::random_device{}()};
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<ArtifactCache> artifacts_;
@@ -190,7 +207,7 @@ class Daemon {
   std::unique_ptr<InputStore> inputs_;
   std::unique_ptr<ResultCache> results_;
   std::unique_ptr<WorkerRunner> workers_;
-  std::unique_ptr<JobQueue> queue_;
+  std::unique_ptr<FairQueue> queue_;
   std::unique_ptr<JobService> jobs_;
   InputHolds holds_;
   std::unique_ptr<JobRunner> runner_;
@@ -201,6 +218,44 @@ class Daemon {
   std::unique_ptr<HealthEndpoint> http_;
   std::unique_ptr<Dispatcher> dispatcher_;
 };
+
+absl::Status Daemon::ReadTenants() {
+  if (flags_.tenants.empty()) {
+    authenticator_ = Authenticator::Everybody();
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(authenticator_,
+                   Authenticator::FromFile(flags_.tenants, [] { return absl::Now(); }));
+  return absl::OkStatus();
+}
+
+TenantPolicy Daemon::PolicyOf(absl::string_view name) const {
+  const auto directory = authenticator_->directory();
+  const Tenant* tenant = directory->Find(name);
+  if (tenant == nullptr) return {};
+  return {.weight = static_cast<double>(tenant->weight),
+          .max_queued = tenant->quota.queued_jobs.value_or(0),
+          .max_running = tenant->quota.running_jobs.value_or(0)};
+}
+
+std::optional<int64_t> Daemon::JobBytesOf(absl::string_view name) const {
+  const auto directory = authenticator_->directory();
+  const Tenant* tenant = directory->Find(name);
+  return tenant == nullptr ? std::nullopt : tenant->quota.job_bytes;
+}
+
+void Daemon::ReloadTenants() {
+  const absl::StatusOr<bool> changed = authenticator_->Reload();
+  const std::string error(changed.status().message());
+  if (!changed.ok() && error != tenants_error_) {
+    log_->Error("the tenants file is no good; the old one stays in force", {{"error", error}});
+  } else if (changed.ok() && *changed) {
+    queue_->RefreshPolicies();
+    log_->Info("the tenants file has changed",
+               {{"tenants", absl::StrCat(authenticator_->directory()->tenants().size())}});
+  }
+  tenants_error_ = error;
+}
 
 absl::Status Daemon::OpenStores() {
   const std::string& dir = data_dir_;
@@ -217,12 +272,22 @@ absl::Status Daemon::OpenStores() {
   inputs_ = AdaptBlobStore(blobs_.get());
   results_ = AdaptArtifactCache(artifacts_.get());
   workers_ = AdaptWorkerPool(pool_.get());
-  queue_ = MakePriorityQueue(kMaxQueuedJobs);
+  queue_ = std::make_unique<FairQueue>(
+      FairQueueOptions{.max_queued = kMaxQueuedJobs,
+                       .slots = flags_.workers,
+                       .policy = [this](absl::string_view tenant) { return PolicyOf(tenant); }});
   const std::string build_id(CompilerBuildId());
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
   jobs_ = std::make_unique<JobService>(
-      JobServiceOptions{
-          .now = [] { return absl::Now(); }, .random = [this] { return random_(); }, .retry = {}},
+      JobServiceOptions{.now = [] { return absl::Now(); },
+                        .steady_now =
+                            [] {
+                              return absl::UnixEpoch() +
+                                     absl::FromChrono(
+                                         std::chrono::steady_clock::now().time_since_epoch());
+                            },
+                        .random = [this] { return random_(); },
+                        .retry = {}},
       store_.get(), queue_.get());
   runner_ =
       std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = ParseConfig,
@@ -234,25 +299,33 @@ absl::Status Daemon::OpenStores() {
                                   jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
   jobs_->SetEndListener([this](const Job& job) {
     holds_.Remove(job.id);
-    runner_->Abandon(job);
     log_->Info("job ended", {{"job", job.id},
                              {"state", JobStateName(job.state)},
                              {"failure", FailureKindName(job.failure_kind)},
                              {"reason", job.reason}});
   });
-  submission_ = std::make_unique<Submission>(SubmissionOptions{.parse_config = ParseConfig,
-                                                               .compiler_build_id = build_id,
-                                                               .default_timeout = kDefaultTimeout},
-                                             jobs_.get(), inputs_.get(), results_.get(), &holds_);
+  jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
+  submission_ = std::make_unique<Submission>(
+      SubmissionOptions{
+          .parse_config = ParseConfig,
+          .compiler_build_id = build_id,
+          .default_timeout = kDefaultTimeout,
+          .max_job_bytes = [this](absl::string_view name) { return JobBytesOf(name); }},
+      jobs_.get(), inputs_.get(), results_.get(), &holds_);
   uploads_ = std::make_unique<Uploads>(inputs_.get());
-  downloads_ = std::make_unique<Downloads>(jobs_.get(), results_.get());
+  downloads_ = std::make_unique<Downloads>(results_.get());
   return runner_->CleanWorkDir();
 }
 
 absl::Status Daemon::StartRpc() {
   ASSIGN_OR_RETURN(
-      rpc_, RpcServer::Start({.listen = flags_.listen},
-                             {.jobs = jobs_.get(),
+      rpc_, RpcServer::Start({.listen = flags_.listen,
+                              .tls = {.certificate = flags_.tls_cert,
+                                      .key = flags_.tls_key,
+                                      .client_ca = flags_.client_ca},
+                              .reflection = flags_.insecure},
+                             {.authenticator = authenticator_.get(),
+                              .jobs = jobs_.get(),
                               .submission = submission_.get(),
                               .uploads = uploads_.get(),
                               .downloads = downloads_.get(),
@@ -270,11 +343,11 @@ absl::Status Daemon::StartRpc() {
 
 absl::Status Daemon::Recover() {
   int64_t recovered = 0;
-  RETURN_IF_ERROR(jobs_->Recover([&](const Job& job) {
+  RETURN_IF_ERROR(jobs_->Recover([&](const LiveJob& job) {
     ++recovered;
     InputHolds::Holds holds;
-    for (const JobInput& input : job.spec.inputs) {
-      auto held = inputs_->Acquire(kDefaultScope, input.sha256);
+    for (const std::string& sha256 : job.input_sha256s) {
+      auto held = inputs_->Acquire(job.tenant, sha256);
       if (held.ok()) holds.push_back(std::move(held->hold));
     }
     holds_.Add(job.id, std::move(holds));
@@ -283,6 +356,14 @@ absl::Status Daemon::Recover() {
   log_->Info("recovered",
              {{"jobs", absl::StrCat(recovered)}, {"stale_uploads_dropped", absl::StrCat(dropped)}});
   return absl::OkStatus();
+}
+
+const char* Daemon::SecurityName() const {
+  if (!flags_.insecure) {
+    return flags_.client_ca.empty() ? "TLS, tokens" : "TLS, tokens and client certificates";
+  }
+  return flags_.tenants.empty() ? "none (--insecure): loopback only"
+                                : "tokens, no encryption (--insecure): loopback only";
 }
 
 absl::Status Daemon::Announce() {
@@ -301,7 +382,7 @@ absl::Status Daemon::Announce() {
                          {"http", http},
                          {"workers", absl::StrCat(flags_.workers)},
                          {"version", CompilerVersion()},
-                         {"security", "none (--insecure): loopback only"}});
+                         {"security", SecurityName()}});
   if (flags_.port_file.empty()) return absl::OkStatus();
   return WritePortFile(flags_.port_file, ports);
 }
@@ -320,6 +401,12 @@ int Main(int argc, char** argv) {
     std::cout << CompilerVersion() << "\n";
     return 0;
   }
+  if (flags->new_token) {
+    const std::string token = NewToken();
+    std::cout << "token (for the client's --token-file): " << token << "\n"
+              << "token_sha256 (for the tenants file):   " << Sha256Hex(token) << "\n";
+    return 0;
+  }
   const StopSignal stop;
   const Logger log(stderr, [] { return absl::Now(); });
   Daemon daemon(*flags, &log);
@@ -327,7 +414,11 @@ int Main(int argc, char** argv) {
     log.Error("cannot start", {{"error", started.message()}});
     return 1;
   }
-  const int signal = stop.Wait();
+  int signal = 0;
+  while (signal != SIGTERM && signal != SIGINT) {
+    signal = stop.Wait(kTenantsPeriod);
+    daemon.ReloadTenants();
+  }
   log.Info("stopping", {{"signal", absl::StrCat(signal)}});
   daemon.Drain();
   log.Info("stopped");

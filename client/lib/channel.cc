@@ -17,7 +17,7 @@ namespace {
 constexpr int kMaxReceiveBytes = 64 << 20;
 constexpr int kConnectTimeoutMs = 10000;
 constexpr size_t kMaxTokenBytes = 4096;
-constexpr size_t kMaxCaBytes = 4 << 20;
+constexpr size_t kMaxPemBytes = 4 << 20;
 
 // gRPC itself repeats a call that met a short gap; Retrier waits out the long ones.
 // CreateCompileJob is here because every submission of this library has a request id.
@@ -63,18 +63,33 @@ absl::Status CheckToken(const ClientOptions& options) {
   return absl::OkStatus();
 }
 
+// The text of a PEM file that holds a `what`.
+absl::StatusOr<std::string> ReadPem(const std::string& path, absl::string_view what) {
+  absl::StatusOr<std::string> text = ReadWholeFile(path, kMaxPemBytes);
+  if (!text.ok()) return absl::InvalidArgumentError(text.status().message());
+  if (absl::StrContains(*text, "-----BEGIN ") && absl::StrContains(*text, what)) return text;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", Printable(path), "' holds no PEM ", absl::AsciiStrToLower(what)));
+}
+
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> MakeCredentials(
     const ClientOptions& options) {
+  if (options.cert_file.empty() != options.key_file.empty()) {
+    return absl::InvalidArgumentError(
+        "a client certificate needs its key, and the key its "
+        "certificate: give --cert and --key");
+  }
+  if (!options.cert_file.empty() && !options.tls && options.ca_file.empty()) {
+    return absl::InvalidArgumentError("--cert is shown over TLS only: add --ca FILE or --tls");
+  }
   if (!options.tls && options.ca_file.empty()) return grpc::InsecureChannelCredentials();
   grpc::SslCredentialsOptions ssl;
   if (!options.ca_file.empty()) {
-    absl::StatusOr<std::string> roots = ReadWholeFile(options.ca_file, kMaxCaBytes);
-    if (!roots.ok()) return absl::InvalidArgumentError(roots.status().message());
-    if (!absl::StrContains(*roots, "-----BEGIN CERTIFICATE-----")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", options.ca_file, "' holds no PEM certificate"));
-    }
-    ssl.pem_root_certs = *std::move(roots);
+    ASSIGN_OR_RETURN(ssl.pem_root_certs, ReadPem(options.ca_file, "CERTIFICATE"));
+  }
+  if (!options.cert_file.empty()) {
+    ASSIGN_OR_RETURN(ssl.pem_cert_chain, ReadPem(options.cert_file, "CERTIFICATE"));
+    ASSIGN_OR_RETURN(ssl.pem_private_key, ReadPem(options.key_file, "PRIVATE KEY"));
   }
   return grpc::SslCredentials(ssl);
 }

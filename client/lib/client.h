@@ -23,6 +23,9 @@ struct ClientOptions {
   std::string server = {};  // HOST:PORT or unix:PATH
   bool tls = false;  // encrypted, the server's certificate checked against the system's roots
   std::string ca_file = {};  // encrypted, checked against this PEM file of roots
+  // PEM files of a client certificate and its key, over TLS; both or neither.
+  std::string cert_file = {};
+  std::string key_file = {};
   // A bearer token, sent with each call; only over TLS, or to this machine itself.
   std::string token = {};
 
@@ -46,7 +49,7 @@ using TransferProgress = std::function<void(int64_t done_bytes, int64_t total_by
 // Not thread-safe; any number of Clients may be used at once.
 class Client {
  public:
-  // INVALID_ARGUMENT: malformed server, bad token, unreadable ca_file. FAILED_PRECONDITION: a token
+  // INVALID_ARGUMENT: malformed server, bad token, unreadable PEM file. FAILED_PRECONDITION: a token
   // for another machine without TLS. Connects only with the first call.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options);
   ~Client();

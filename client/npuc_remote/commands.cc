@@ -23,6 +23,8 @@ absl::StatusOr<client::ClientOptions> MakeClientOptions(const Options& options, 
   made.server = options.server;
   made.tls = options.tls;
   made.ca_file = options.ca_file;
+  made.cert_file = options.cert_file;
+  made.key_file = options.key_file;
   if (!options.token_file.empty()) {
     ASSIGN_OR_RETURN(std::string token,
                      client::ReadWholeFile(options.token_file, kMaxTokenFileBytes));

@@ -116,6 +116,9 @@ class Builder {
         ->type_name("FILE");
     app_.add_option("--ca", options_.ca_file, "use TLS; trust the authorities in this PEM file")
         ->type_name("FILE");
+    app_.add_option("--cert", options_.cert_file, "PEM file of a client certificate, over TLS")
+        ->type_name("FILE");
+    app_.add_option("--key", options_.key_file, "PEM file of its private key")->type_name("FILE");
     app_.add_flag("--tls", options_.tls, "use TLS; trust the system's authorities");
     app_.add_option("--patience", texts_.patience,
                     "how long to wait for a server that went away (default 60s)")

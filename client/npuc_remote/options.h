@@ -34,6 +34,8 @@ struct Options {
   std::string server;
   std::string token_file;
   std::string ca_file;
+  std::string cert_file;
+  std::string key_file;
   bool tls = false;
   bool json = false;
   absl::Duration patience = absl::Seconds(60);  // for a server that went away

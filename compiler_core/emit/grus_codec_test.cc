@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/emit/fixtures_test_util.h"
 #include "compiler_core/emit/header_reader.h"
+#include "compiler_core/ir/cmd/text.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -191,6 +192,10 @@ TEST(GrusCodec, VendorStreamsSurviveDecodingAndEncoding) {
     const absl::StatusOr<std::vector<uint8_t>> bytes = EncodeCommands(*program);
     ASSERT_TRUE(bytes.ok()) << path << ": " << bytes.status();
     EXPECT_EQ(Hex(*bytes), Hex(model->cmd_content)) << path;
+    const absl::StatusOr<Program> parsed = ParseProgram(PrintProgram(*program));
+    ASSERT_TRUE(parsed.ok()) << path << ": " << parsed.status();
+    EXPECT_EQ(PrintProgram(*parsed), PrintProgram(*program)) << path;
+    EXPECT_EQ(Hex(*EncodeCommands(*parsed)), Hex(model->cmd_content)) << path;
   }
 }
 

@@ -38,6 +38,7 @@ class Lowerer : public LowerContext {
     limits_.max_plane_side = static_cast<int>(core.limits->plane_side_max);
     limits_.max_plane_taps = static_cast<int>(core.limits->plane_taps_max);
     limits_.max_plane_stride = static_cast<int>(core.limits->plane_stride_max);
+    limits_.max_node_commands = static_cast<int>(core.limits->node_commands_max);
     limits_.max_inner = static_cast<int>(core.limits->vector_lanes);
     limits_.max_format_inner = static_cast<int>(core.limits->format_lanes);
   }
@@ -124,7 +125,9 @@ class Lowerer : public LowerContext {
                                                    kMaxBlockExtent, " fit the unit"));
     }
     const int64_t taps = convolution.kernel_h * convolution.kernel_w;
-    const auto& parts = weights_.Convolution(graph_, value, taps, convolution.first,
+    const ValueId bias =
+        convolution.bias_operand < 0 ? ValueId() : node_->inputs[convolution.bias_operand];
+    const auto& parts = weights_.Convolution(graph_, value, bias, taps, convolution.first,
                                              convolution.columns, node_->source.name);
     const int64_t pixels = convolution.out_h() * convolution.out_w();
     for (const WeightStore::ConvolutionPart& part : parts) {
@@ -242,6 +245,7 @@ class Lowerer : public LowerContext {
     form.kernel_w = static_cast<int>(convolution.kernel_w);
     form.stride_h = static_cast<int>(convolution.stride_h);
     form.stride_w = static_cast<int>(convolution.stride_w);
+    form.bias = part.has_bias;
     form.compressed = part.mask.present();
     form.min = part.min;
     form.step = part.step;
@@ -275,15 +279,23 @@ class Lowerer : public LowerContext {
       status = def->lower(view, *this);
       for (const ValueId input : node.inputs) --remaining_uses_[input.value()];
     }
-    if (status.ok()) return;
-    diagnostics_.Add({.kind = status.code() == absl::StatusCode::kInternal
-                                  ? DiagnosticKind::kInternalError
-                                  : DiagnosticKind::kNotLowerable,
-                      .message = std::string(status.message()),
-                      .file = options_.model_name,
-                      .node = node.source.name,
-                      .op = node.source.op.empty() ? node.op : node.source.op,
-                      .fix = "replace the operator, or cut the graph before it with INPUT_OPS"});
+    if (!status.ok()) Refuse(node, status);
+  }
+
+  void Refuse(const Node& node, const absl::Status& status) {
+    Diagnostic refusal{.kind = DiagnosticKind::kNotLowerable,
+                       .message = std::string(status.message()),
+                       .file = options_.model_name,
+                       .node = node.source.name,
+                       .op = node.source.op.empty() ? node.op : node.source.op,
+                       .fix = "replace the operator, or cut the graph before it with INPUT_OPS"};
+    if (status.code() == absl::StatusCode::kInternal) {
+      refusal.kind = DiagnosticKind::kInternalError;
+    } else if (status.code() == absl::StatusCode::kResourceExhausted) {
+      refusal.kind = DiagnosticKind::kTooManyCommands;
+      refusal.limit_source = absl::StrCat(std::string(core_.name), " node_commands_max");
+    }
+    diagnostics_.Add(std::move(refusal));
   }
 
   // A node whose operand could not be lowered is passed over: its cause was told already.

@@ -119,7 +119,8 @@ void AddGeneralFacts(const Graph& graph, const Node& node, FactMap& facts) {
     facts[absl::StrCat("input_", i, "_is_const")] = constant != nullptr;
     if (constant != nullptr) {
       bool positive = true;
-      for (int64_t k = 0; k < constant->element_count(); ++k) positive &= constant->at(k) > 0;
+      const int64_t count = constant->element_count();
+      for (int64_t k = 0; positive && k < count; ++k) positive = constant->at(k) > 0;
       facts[absl::StrCat("input_", i, "_is_positive")] = positive;
     }
   }

@@ -239,7 +239,7 @@ void WeightStore::CutColumns(const WeightMatrix& whole, CodeTable& table, int64_
   const int64_t block = limits_->matrix_block;
   const int64_t rows = RoundUp(whole.k, block);
   // Bits of the mask of one block of columns; the mask's length is a field of 16 bits.
-  const int64_t block_bits = whole.taps * rows * block;
+  const int64_t block_bits = whole.taps * rows * block + (whole.bias.empty() ? 0 : block);
   constexpr int64_t kByteMax = 255;
   const int64_t fit = book.usable() ? (limits_->matrix_product_limit - 1) / block_bits : kByteMax;
   const int64_t step = std::min(kByteMax, std::max<int64_t>(1, fit)) * block;
@@ -248,31 +248,40 @@ void WeightStore::CutColumns(const WeightMatrix& whole, CodeTable& table, int64_
     part.first = at;
     part.columns = std::min(step, first + columns - at);
     const MatrixCut cut(whole.values, whole.n, 0, whole.taps * whole.k, at, part.columns);
+    const absl::Span<const float> bias =
+        whole.bias.empty() ? whole.bias : whole.bias.subspan(at, part.columns);
     const Placed placed =
-        PlaceMatrix({cut.values(), whole.k, part.columns, whole.taps}, table, record);
+        PlaceMatrix({cut.values(), whole.k, part.columns, whole.taps, bias}, table, record);
     part.mask = placed.mask;
     part.codes = placed.codes;
     part.min = book.usable() ? book.min : 0;
     part.step = book.step;
+    part.has_bias = !bias.empty();
     part.mask_bits = placed.mask_bytes * 8;
     parts.push_back(part);
   }
 }
 
 const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
-    const Graph& graph, ValueId value, int64_t taps, int64_t first, int64_t columns,
+    const Graph& graph, ValueId value, ValueId bias, int64_t taps, int64_t first, int64_t columns,
     const std::string& user) {
-  const auto [it, inserted] = convolutions_.try_emplace({value, taps, first, columns});
+  const auto [it, inserted] = convolutions_.try_emplace({value, bias, taps, first, columns});
   if (!inserted) return it->second;
   const Tensor& tensor = *graph.ConstantOf(value);
   const Shape& shape = tensor.shape();
   bool is_new = false;
   WeightRecord& record = RecordOf(graph, value, user, &is_new);
   const std::vector<float> values = ValuesOf(tensor, record.name);
-  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps};
-  CodeBook book = ChooseCodeBook(values, options_->conv_choice, record);
+  std::vector<float> biases;
+  if (bias.valid()) biases = ValuesOf(*graph.ConstantOf(bias), graph.def(bias).source.name);
+  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps, biases};
+  std::vector<float> coded = values;
+  coded.insert(coded.end(), biases.begin(), biases.end());
+  CodeBook book = ChooseCodeBook(coded, options_->conv_choice, record);
   const int64_t block = limits_->matrix_block;
-  if (book.usable() && taps * RoundUp(whole.k, block) * block >= limits_->matrix_product_limit) {
+  const int64_t bias_bits = biases.empty() ? 0 : block;
+  if (book.usable() &&
+      taps * RoundUp(whole.k, block) * block + bias_bits >= limits_->matrix_product_limit) {
     diagnostics_->Add(
         {.kind = DiagnosticKind::kWeightNotCompressible,
          .message = absl::StrCat("a mask of ", taps, " x ", whole.k, " x ", block,

@@ -41,11 +41,13 @@ class WeightStore {
     Operand codes, mask;
     uint16_t min = 0, step = 0;
     int64_t mask_bits = 0;
+    bool has_bias = false;
   };
   // Columns [first, first + columns) of the constant `value`, [kh,kw,c,n]; seen as `taps` matrices
-  // (kh*kw of [c,n], or 1 of [kh*kw*c,n]).
-  const std::vector<ConvolutionPart>& Convolution(const Graph& graph, ValueId value, int64_t taps,
-                                                  int64_t first, int64_t columns,
+  // (kh*kw of [c,n], or 1 of [kh*kw*c,n]). `bias` is a constant of n numbers that goes with them,
+  // or not valid; compressed, it shares the weight's codes, whose range then covers it, too.
+  const std::vector<ConvolutionPart>& Convolution(const Graph& graph, ValueId value, ValueId bias,
+                                                  int64_t taps, int64_t first, int64_t columns,
                                                   const std::string& user);
 
   std::vector<WeightRecord> TakeRecords() { return std::move(records_); }
@@ -77,8 +79,8 @@ class WeightStore {
   Diagnostics* diagnostics_;
   std::map<std::string, Operand> constants_;  // by bytes
   std::map<std::pair<ValueId, bool>, std::vector<Part>> matrices_;
-  // By weight, taps, first column and columns.
-  std::map<std::tuple<ValueId, int64_t, int64_t, int64_t>, std::vector<ConvolutionPart>>
+  // By weight, bias, taps, first column and columns.
+  std::map<std::tuple<ValueId, ValueId, int64_t, int64_t, int64_t>, std::vector<ConvolutionPart>>
       convolutions_;
   std::map<ValueId, size_t> record_index_;
   std::vector<WeightRecord> records_;

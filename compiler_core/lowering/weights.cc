@@ -8,15 +8,26 @@
 namespace npuc {
 namespace {
 
-// Calls visit(k, n, first_of_word) for every position of the matrix in mask order.
+// Calls visit(value, bit) for every weight, and every bias, in mask order; bit: its bit of the
+// mask.
 template <typename Visit>
-void ForEachInMaskOrder(int64_t rows, int64_t columns, int64_t block, const Visit& visit) {
-  for (int64_t kb = 0; kb < rows; kb += block) {
-    for (int64_t nb = 0; nb < columns; nb += block) {
-      const int64_t k_end = std::min(kb + block, rows);
-      const int64_t n_end = std::min(nb + block, columns);
-      for (int64_t k = kb; k < k_end; ++k) {
-        for (int64_t n = nb; n < n_end; ++n) visit(k, n);
+void ForEachInMaskOrder(const WeightMatrix& matrix, int64_t block, const Visit& visit) {
+  int64_t first_bit = 0;  // of a block
+  for (int64_t tap = 0; tap < matrix.taps; ++tap) {
+    const float* values = matrix.values.data() + tap * matrix.k * matrix.n;
+    for (int64_t kb = 0; kb < matrix.k; kb += block) {
+      for (int64_t nb = 0; nb < matrix.n; nb += block) {
+        const int64_t k_end = std::min(kb + block, matrix.k);
+        const int64_t n_end = std::min(nb + block, matrix.n);
+        for (int64_t k = kb; k < k_end; ++k) {
+          for (int64_t n = nb; n < n_end; ++n) {
+            visit(values[k * matrix.n + n], first_bit + (k - kb) * block + n - nb);
+          }
+        }
+        first_bit += block * block;
+        if (matrix.bias.empty() || tap > 0 || kb > 0) continue;
+        for (int64_t n = nb; n < n_end; ++n) visit(matrix.bias[n], first_bit + n - nb);
+        first_bit += block;
       }
     }
   }
@@ -55,40 +66,30 @@ float DecodeWeight(const CodeBook& book, uint8_t code) {
 EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64_t block) {
   const int64_t k_blocks = (matrix.k + block - 1) / block;
   const int64_t n_blocks = (matrix.n + block - 1) / block;
-  const int64_t word_bytes = block / 8;
-  const int64_t block_bytes = block * word_bytes;
-  const int64_t tap_bytes = k_blocks * n_blocks * block_bytes;
+  int64_t bits = matrix.taps * k_blocks * n_blocks * block * block;
+  if (!matrix.bias.empty()) bits += n_blocks * block;
   EncodedMatrix encoded;
-  encoded.mask.assign(matrix.taps * tap_bytes, 0);
-  encoded.codes.reserve(matrix.values.size() + 1);
+  encoded.mask.assign(bits / 8, 0);
+  encoded.codes.reserve(matrix.values.size() + matrix.bias.size() + 1);
   const uint8_t zero_code = table.book().zero_code;
-  for (int64_t tap = 0; tap < matrix.taps; ++tap) {
-    const float* values = matrix.values.data() + tap * matrix.k * matrix.n;
-    uint8_t* mask = encoded.mask.data() + tap * tap_bytes;
-    ForEachInMaskOrder(matrix.k, matrix.n, block, [&](int64_t k, int64_t n) {
-      const uint8_t code = table.CodeOf(values[k * matrix.n + n]);
-      if (code == zero_code) return;
-      const int64_t block_index = k / block * n_blocks + n / block;
-      const int64_t byte = block_index * block_bytes + k % block * word_bytes + n % block / 8;
-      mask[byte] |= static_cast<uint8_t>(0x80u >> (n % 8));
-      encoded.codes.push_back(code);
-    });
-  }
+  ForEachInMaskOrder(matrix, block, [&](float value, int64_t bit) {
+    const uint8_t code = table.CodeOf(value);
+    if (code == zero_code) return;
+    encoded.mask[bit / 8] |= static_cast<uint8_t>(0x80u >> (bit % 8));
+    encoded.codes.push_back(code);
+  });
   if (encoded.codes.size() % 2 != 0) encoded.codes.push_back(0);
   return encoded;
 }
 
 EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block) {
   EncodedMatrix encoded;
-  encoded.codes.reserve(2 * matrix.values.size());
-  for (int64_t tap = 0; tap < matrix.taps; ++tap) {
-    const float* values = matrix.values.data() + tap * matrix.k * matrix.n;
-    ForEachInMaskOrder(matrix.k, matrix.n, block, [&](int64_t k, int64_t n) {
-      const uint16_t half = FloatToHalf(values[k * matrix.n + n]);
-      encoded.codes.push_back(static_cast<uint8_t>(half & 0xff));
-      encoded.codes.push_back(static_cast<uint8_t>(half >> 8));
-    });
-  }
+  encoded.codes.reserve(2 * (matrix.values.size() + matrix.bias.size()));
+  ForEachInMaskOrder(matrix, block, [&](float value, int64_t) {
+    const uint16_t half = FloatToHalf(value);
+    encoded.codes.push_back(static_cast<uint8_t>(half & 0xff));
+    encoded.codes.push_back(static_cast<uint8_t>(half >> 8));
+  });
   return encoded;
 }
 

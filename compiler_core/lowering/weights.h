@@ -20,6 +20,7 @@ struct WeightMatrix {
   int64_t k = 0;
   int64_t n = 0;
   int64_t taps = 1;
+  absl::Span<const float> bias = {};  // of a convolution: empty, or n values
 };
 
 // How a weight's values become 8-bit codes: value = min + code * step, all in fp16.
@@ -64,7 +65,9 @@ struct EncodedMatrix {
 
 // Kernel positions outermost; blocks of `block` x `block` (32), K blocks outer; within a block one
 // row per k and one bit per n, the most significant bit of the first byte being column 0; padding
-// bits 0. Codes: one byte for each set mask bit, in mask order, padded with 0 to an even length.
+// bits 0. With bias, each N block of the first K block of the first position is followed by one row
+// more, the bias of its columns. Codes: one byte for each set mask bit, in mask order, padded with
+// 0 to an even length.
 EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64_t block);
 // Uncompressed: fp16 weights in the order of the mask bits, without padding (our choice where the
 // public record is silent; ISA.md).

@@ -44,6 +44,47 @@ TEST(CodeBook, WithoutSpreadOrFp16RangeIsUnusable) {
   EXPECT_FALSE(MakeCodeBook(-1e9, 1e9).usable());
 }
 
+// [3 taps, 33, 33] with bias: the first tap's blocks (0,0) and (0,1) have a row of bias behind
+// them.
+TEST(CompressMatrix, BiasIsARowBehindEachBlockOfColumns) {
+  const CodeBook book = MakeCodeBook(-1.0, 1.0);
+  std::vector<float> values(3 * 33 * 33, 0.0f);
+  std::vector<float> bias(33, 0.0f);
+  values[0] = 0.25f;   // tap 0, block (0,0)
+  bias[1] = 0.5f;      // behind that block
+  values[32] = 0.75f;  // block (0,1)
+  bias[32] = 1.0f;
+  values[32 * 33 + 32] = -0.25f;      // block (1,1)
+  values[2 * 33 * 33 + 33] = -0.75f;  // tap 2, block (0,0), row 1
+  const WeightMatrix matrix{values, 33, 33, 3, bias};
+  CodeTable table(book);
+  const EncodedMatrix encoded = CompressMatrix(matrix, table, kBlock);
+  constexpr int64_t kTap = 4 * 128;
+  ASSERT_EQ(encoded.mask.size(), static_cast<size_t>(3 * kTap + 2 * 4));
+  std::vector<uint8_t> mask(encoded.mask.size(), 0);
+  mask[0] = 0x80;
+  mask[128] = 0x40;
+  mask[132] = 0x80;
+  mask[132 + 128] = 0x80;
+  mask[2 * 132 + 128] = 0x80;
+  mask[2 * 4 + 2 * kTap + 4] = 0x80;
+  EXPECT_EQ(encoded.mask, mask);
+  std::vector<float> decoded;
+  for (const uint8_t code : encoded.codes) decoded.push_back(DecodeWeight(book, code));
+  EXPECT_THAT(decoded, ::testing::Pointwise(::testing::FloatNear(0.01f),
+                                            {0.25f, 0.5f, 0.75f, 1.0f, -0.25f, -0.75f}));
+  // Plain: the same order, every value.
+  const EncodedMatrix plain = PlainMatrix(matrix, kBlock);
+  ASSERT_EQ(plain.codes.size(), 2 * (values.size() + bias.size()));
+  const auto at = [&](size_t i) {
+    return HalfToFloat(static_cast<uint16_t>(plain.codes[2 * i] | plain.codes[2 * i + 1] << 8));
+  };
+  EXPECT_EQ(at(0), 0.25f);
+  EXPECT_EQ(at(32 * 32 + 1), 0.5f);
+  EXPECT_EQ(at(33 * 32), 0.75f);
+  EXPECT_EQ(at(33 * 32 + 32), 1.0f);
+}
+
 TEST(CompressMatrix, MaskBitsLieInBlocksMostSignificantFirst) {
   // 33 x 33: two blocks each way. Bits of block (kb, nb) start at byte (kb * 2 + nb) * 128.
   const std::pair<int, int> places[] = {{0, 0}, {0, 7}, {0, 8}, {1, 0}, {0, 32}, {32, 0}, {32, 32}};

@@ -43,7 +43,7 @@ struct PlacementResult {
   Offsets offsets;
   MemoryPlanResult plan;
 };
-inline constexpr int64_t kPlacementNodes = 400'000;
+inline constexpr int64_t kPlacementNodes = 200'000;
 PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items);
 // Looks for a smaller placement than the one given: beam searches for one that meets the bound,
 // then for ever smaller ones, then branch and bound. Sizes and offsets must be multiples of

@@ -53,9 +53,6 @@ int64_t Total(absl::Span<const Group> groups) {
   return total;
 }
 
-// Commands that one broadcast may become before it is refused.
-constexpr int64_t kMaxBroadcastCommands = 1 << 16;
-
 struct Broadcast {
   LowerContext& context;
   Arithmetic arithmetic;
@@ -63,9 +60,8 @@ struct Broadcast {
 
   // a walks every group. Emits the groups from `groups` on for one fixed index of those before.
   absl::Status Emit(absl::Span<const Group> groups, Operand a, Operand b, Operand d) {
-    if (++commands > kMaxBroadcastCommands) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("broadcasting needs more than ", kMaxBroadcastCommands, " commands"));
+    if (++commands > context.limits().max_node_commands) {
+      return TooManyCommands(context.limits(), "broadcasting needs");
     }
     if (groups.size() == 1 && groups[0].b_walks) {
       EmitTensor(context, arithmetic, a, b, d, groups[0].size);
@@ -201,9 +197,8 @@ absl::Status EmitConstantPower(const OpView& view, LowerContext& context, Operan
   int64_t commands = 0;
   for (int64_t begin = 0, end = 0; begin < n; begin = end) {
     while (end < n && exponents[end] == exponents[begin]) ++end;
-    if (++commands > kMaxBroadcastCommands) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "more than ", kMaxBroadcastCommands, " runs of different exponents need a command each"));
+    if (++commands > context.limits().max_node_commands) {
+      return TooManyCommands(context.limits(), "a command for each run of equal exponents needs");
     }
     EmitScalarRows(context, Arithmetic::kPow, a.Plus(2 * begin), exponents[begin],
                    d.Plus(2 * begin), n, rows, end - begin);

@@ -14,16 +14,17 @@ namespace npuc {
 
 // The widths of the units' fields, from the core's data file.
 struct VectorLimits {
-  int max_inner = 64;         // inner extent; 64 is the widest in any published header
-  int max_format_inner = 32;  // the same for fp16 -> fp32
-  int max_middle = 4095;      // 12 bits
-  int max_outer = 4095;       // 12 bits
-  int max_stride = 65535;     // 16 bits, elements
-  int max_window = 15;        // pooling, 4 bits
-  int max_conv_side = 15;     // convolution: kernel and stride
-  int max_plane_side = 11;    // depthwise or one channel: kernel,
-  int max_plane_taps = 49;    // taps,
-  int max_plane_stride = 4;   // and stride
+  int max_inner = 64;             // inner extent; 64 is the widest in any published header
+  int max_format_inner = 32;      // the same for fp16 -> fp32
+  int max_middle = 4095;          // 12 bits
+  int max_outer = 4095;           // 12 bits
+  int max_stride = 65535;         // 16 bits, elements
+  int max_window = 15;            // pooling, 4 bits
+  int max_conv_side = 15;         // convolution: kernel and stride
+  int max_plane_side = 11;        // depthwise or one channel: kernel,
+  int max_plane_taps = 49;        // taps,
+  int max_plane_stride = 4;       // and stride
+  int max_node_commands = 65536;  // of one operator that is cut into many
 };
 
 // What an operator's Lower function may do: ask where its operands lie, say where its results lie,
@@ -70,6 +71,7 @@ class LowerContext {
     int64_t kernel_h = 1, kernel_w = 1;
     int64_t stride_h = 1, stride_w = 1;
     int64_t first = 0, columns = 1;
+    int bias_operand = -1;  // a constant of n numbers, added to the sums; -1: none
     int64_t out_h() const { return (in_h - kernel_h) / stride_h + 1; }
     int64_t out_w() const { return (in_w - kernel_w) / stride_w + 1; }
   };

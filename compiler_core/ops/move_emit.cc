@@ -9,13 +9,13 @@
 #include "absl/types/span.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
+#include "compiler_core/ops/shape_util.h"
 #include "compiler_core/ops/vector_emit.h"
 
 namespace npuc {
 namespace {
 
 constexpr int64_t kHalfBytes = 2;
-constexpr int64_t kMaxMoveCommands = 1 << 16;
 
 struct Dim {
   int64_t size = 1;
@@ -62,9 +62,8 @@ struct Mover {
   }
 
   absl::Status Rows(absl::Span<const Dim> dims, Operand a, Operand d) {
-    if (++commands > kMaxMoveCommands) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("moving the data needs more than ", kMaxMoveCommands, " copy commands"));
+    if (++commands > context.limits().max_node_commands) {
+      return TooManyCommands(context.limits(), "moving the data needs");
     }
     if (dims.size() == 1) {
       EmitCopy(context, a, d, dims[0].size);
@@ -116,6 +115,36 @@ absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n) 
   if (n % lane > 0) {
     EmitCopy(context, constant, d.Plus((n - n % lane) * kHalfBytes), n % lane);
   }
+  return absl::OkStatus();
+}
+
+absl::Status LowerExtremum(const OpView& view, LowerContext& context, bool minimum) {
+  ASSIGN_OR_RETURN(const Shape shape, BroadcastShapes(view.inputs[0].shape, view.inputs[1].shape));
+  const int64_t n = ElementCount(shape);
+  const float sign = minimum ? -1.0f : 1.0f;
+  const Operand pair = context.Temp(2 * n);
+  for (int i = 0; i < 2; ++i) {
+    const Operand half = pair.Plus(i * n * kHalfBytes);
+    const Tensor* constant = view.constants[i];
+    if (constant != nullptr && constant->element_count() == 1) {
+      RETURN_IF_ERROR(EmitFill(context, sign * static_cast<float>(constant->at(0)), half, n));
+      continue;
+    }
+    ASSIGN_OR_RETURN(const Operand a, context.Input(i));
+    if (view.inputs[i].shape != shape) {
+      RETURN_IF_ERROR(EmitMove(context, shape, a,
+                               {0, BroadcastStrides(view.inputs[i].shape, shape)}, half,
+                               {0, RowMajorStrides(shape)}));
+      if (minimum) EmitScalar(context, Arithmetic::kMul, half, sign, half, n);
+    } else if (minimum) {
+      EmitScalar(context, Arithmetic::kMul, a, sign, half, n);
+    } else {
+      EmitCopy(context, a, half, n);
+    }
+  }
+  const Operand largest = minimum ? context.Temp(n) : context.Output(0);
+  RETURN_IF_ERROR(EmitMaxOverMiddle(context, pair, largest, 1, 2, n));
+  if (minimum) EmitScalar(context, Arithmetic::kMul, largest, sign, context.Output(0), n);
   return absl::OkStatus();
 }
 

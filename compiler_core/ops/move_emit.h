@@ -5,6 +5,7 @@
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/graph/types.h"
 #include "compiler_core/ops/lower_context.h"
+#include "compiler_core/ops/op.h"
 
 namespace npuc {
 
@@ -27,6 +28,10 @@ absl::Status EmitTranspose(LowerContext& context, Operand a, Operand d, int64_t 
 
 // d = the constant `value`, n times.
 absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n);
+
+// Lowers Maximum, or Minimum as -max(-a, -b), with numpy broadcasting: both operands are laid side
+// by side and the unit's max-pooling takes pairs. Exact.
+absl::Status LowerExtremum(const OpView& view, LowerContext& context, bool minimum);
 
 }  // namespace npuc
 

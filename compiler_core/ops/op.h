@@ -94,7 +94,10 @@ absl::Span<const OpDef* const> AllOps();  // in op_list.inc's order
 // Calls def.infer on a node given its graph, and checks the results' shapes against the limits of
 // ir/graph/types.h. INTERNAL where the operator is unknown.
 absl::StatusOr<std::vector<TensorType>> InferNode(const Graph& graph, const Node& node);
-// Adds "rank" (of operand 0) and what the operator's own facts are.
+// Attributes whose names begin so carry facts (a bool or an integer) that only the front end knew,
+// such as fact_scale_h of an upsampling that became copies; operators ignore them.
+inline constexpr absl::string_view kFactPrefix = "fact_";
+// Adds "rank" (of operand 0), what the operator's own facts are, and the front end's.
 void CollectFacts(const Graph& graph, const Node& node, FactMap& facts);
 
 // Runs every operator's rules over the graph: known operators, inferred types equal the recorded

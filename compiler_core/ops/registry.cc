@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
@@ -127,6 +128,13 @@ void CollectFacts(const Graph& graph, const Node& node, FactMap& facts) {
   const NodeView view(graph, node);
   if (!view.inputs.empty()) facts["rank"] = static_cast<int64_t>(view.inputs[0].shape.size());
   def->facts(view.view(), facts);
+  // What a front end knew of the framework's operator and the node alone does not show.
+  for (const auto& [name, attr] : node.attrs) {
+    if (!absl::StartsWith(name, kFactPrefix)) continue;
+    const std::string fact = name.substr(kFactPrefix.size());
+    if (const auto* flag = std::get_if<bool>(&attr)) facts[fact] = *flag;
+    if (const auto* integer = std::get_if<int64_t>(&attr)) facts[fact] = *integer;
+  }
 }
 
 absl::Status VerifyGraph(const Graph& graph) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 
@@ -457,6 +458,11 @@ void EmitSumOverMiddle(LowerContext& context, Operand a, Operand d, int64_t oute
   for (int64_t row = 0; row < outer; ++row) {
     emit(scale, At(a, row * middle * inner), At(d, row * inner), middle);
   }
+}
+
+absl::Status TooManyCommands(const VectorLimits& limits, absl::string_view what) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(what, " more than ", limits.max_node_commands, " commands"));
 }
 
 }  // namespace npuc

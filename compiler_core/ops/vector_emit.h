@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ops/lower_context.h"
@@ -61,6 +62,11 @@ absl::Status LowerBroadcastTo(const OpView& view, LowerContext& context, Arithme
 absl::Status LowerActivation(const OpView& view, LowerContext& context, Activation activation);
 absl::Status LowerScalar(const OpView& view, LowerContext& context, Arithmetic arithmetic,
                          float immediate);
+
+// The error of an operator that needs more commands than limits.max_node_commands:
+// RESOURCE_EXHAUSTED, by which the caller knows it. `what` says what needs them: "moving the data
+// needs".
+absl::Status TooManyCommands(const VectorLimits& limits, absl::string_view what);
 
 }  // namespace npuc
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 
 namespace npuc {
@@ -140,7 +141,7 @@ absl::StatusOr<WindowGeometry> MakeConvWindow(const Node& node, absl::Span<const
 }
 
 absl::Status CheckConvOperands(const OpView& view) {
-  RETURN_IF_ERROR(view.CheckInputCount(2, 2));
+  RETURN_IF_ERROR(view.CheckInputCount(2, 3));
   RETURN_IF_ERROR(CheckFloat(view));
   RETURN_IF_ERROR(CheckSameDType(view));
   RETURN_IF_ERROR(CheckRank(view, 0, 4));
@@ -149,6 +150,11 @@ absl::Status CheckConvOperands(const OpView& view) {
 
 absl::StatusOr<TensorType> InferConv(const OpView& view, int64_t out_channels) {
   const TensorType& input = view.inputs[0];
+  if (view.inputs.size() > 2 && view.inputs[2].shape != Shape{out_channels}) {
+    return absl::InvalidArgumentError(absl::StrCat("bias ", ShapeToString(view.inputs[2].shape),
+                                                   " is not a number for each of ", out_channels,
+                                                   " result channels"));
+  }
   ASSIGN_OR_RETURN(const WindowGeometry w,
                    MakeConvWindow(view.node, input.shape, view.inputs[1].shape));
   return TensorType{input.dtype, {input.shape[0], w.output[0], w.output[1], out_channels}};
@@ -162,6 +168,75 @@ void ConvFacts(const OpView& view, FactMap& facts) {
   facts["kernel_w"] = w->kernel[1];
   facts["in_channels"] = view.inputs[0].shape[3];
   WindowFacts(*w, facts);
+}
+
+namespace {
+
+// The sums of one result pixel; weight_shape [kh,kw,c/groups,o].
+template <typename C>
+void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& weight,
+                   const Shape& weight_shape, int64_t n, int64_t oh, int64_t ow,
+                   std::vector<double>& sums) {
+  const int64_t channels = x.shape()[3];
+  const int64_t group_in = weight_shape[2];
+  const int64_t out_channels = weight_shape[3];
+  const int64_t group_out = out_channels / (channels / group_in);
+  const WindowGeometry::Taps h = window.TapsInside(0, oh);
+  const WindowGeometry::Taps w = window.TapsInside(1, ow);
+  for (int64_t i = h.first; i < h.last; ++i) {
+    const int64_t y = window.Start(0, oh) + i * window.dilation[0];
+    for (int64_t j = w.first; j < w.last; ++j) {
+      const int64_t z = window.Start(1, ow) + j * window.dilation[1];
+      const int64_t x_at = ((n * window.input[0] + y) * window.input[1] + z) * channels;
+      const int64_t weight_at = (i * window.kernel[1] + j) * group_in * out_channels;
+      for (int64_t c = 0; c < channels; ++c) {
+        const double value = C::Load(x.bytes().data(), x_at + c);
+        const int64_t first = (c / group_in) * group_out;
+        const int64_t row = weight_at + (c % group_in) * out_channels;
+        for (int64_t o = first; o < first + group_out; ++o) {
+          sums[o] += value * C::Load(weight.bytes().data(), row + o);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Tensor>> ConvReference(const Node& node, absl::Span<const Tensor> inputs,
+                                                  const Shape& weight_shape) {
+  const Tensor& x = inputs[0];
+  ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(node, x.shape(), weight_shape));
+  const int64_t out_channels = weight_shape[3];
+  TensorType type{x.dtype(), {x.shape()[0], window.output[0], window.output[1], out_channels}};
+  std::vector<double> bias(out_channels, 0.0);
+  if (inputs.size() > 2) {
+    for (int64_t c = 0; c < out_channels; ++c) bias[c] = inputs[2].at(c);
+  }
+  std::vector<uint8_t> bytes(type.size_bytes());
+  RETURN_IF_ERROR(WithFloatCodec(x.dtype(), [&](auto codec) {
+    using C = decltype(codec);
+    int64_t out = 0;
+    for (int64_t n = 0; n < type.shape[0]; ++n) {
+      for (int64_t oh = 0; oh < type.shape[1]; ++oh) {
+        for (int64_t ow = 0; ow < type.shape[2]; ++ow) {
+          std::vector<double> sums = bias;
+          ConvolvePixel<C>(window, x, inputs[1], weight_shape, n, oh, ow, sums);
+          for (const double sum : sums) C::Store(bytes.data(), out++, sum);
+        }
+      }
+    }
+    return absl::OkStatus();
+  }));
+  return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+}
+
+absl::StatusOr<std::vector<float>> ConstantBias(const OpView& view) {
+  if (view.inputs.size() < 3) return std::vector<float>();
+  if (view.constants[2] == nullptr) {
+    return absl::UnimplementedError("the convolution's bias is computed at run time");
+  }
+  return view.constants[2]->ToFloats();
 }
 
 }  // namespace npuc

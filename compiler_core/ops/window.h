@@ -43,13 +43,21 @@ absl::StatusOr<std::vector<TensorType>> InferPool(const OpView& view, bool integ
 void PoolFacts(const OpView& view, FactMap& facts);
 int64_t PoolWork(const OpView& view, absl::Span<const TensorType> outputs);
 
-// Conv2D (weight [kh,kw,c/groups,o]) and DepthwiseConv2D (weight [kh,kw,c,multiplier]).
+// Conv2D (weight [kh,kw,c/groups,o]) and DepthwiseConv2D (weight [kh,kw,c,multiplier]). A third
+// operand is a bias, a number a result channel.
 absl::StatusOr<WindowGeometry> MakeConvWindow(const Node& node, absl::Span<const int64_t> input,
                                               absl::Span<const int64_t> weight);
 // Checks operands and window; the result's channels are the caller's.
 absl::StatusOr<TensorType> InferConv(const OpView& view, int64_t out_channels);
 absl::Status CheckConvOperands(const OpView& view);
 void ConvFacts(const OpView& view, FactMap& facts);
+// The reference of both: operand 0 [n,h,w,c] under weight [kh,kw,c/groups,o], whose bytes a
+// depthwise weight [kh,kw,c,m] has, too, as [kh,kw,1,c*m]. Naive loops in double.
+absl::StatusOr<std::vector<Tensor>> ConvReference(const Node& node, absl::Span<const Tensor> inputs,
+                                                  const Shape& weight_shape);
+// The values of a constant bias, empty where there is none. UNIMPLEMENTED for one that is computed
+// at run time.
+absl::StatusOr<std::vector<float>> ConstantBias(const OpView& view);
 
 }  // namespace npuc
 

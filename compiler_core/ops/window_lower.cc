@@ -130,6 +130,25 @@ absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t c
   return padded;
 }
 
+absl::Status ForEachImage(
+    const OpView& view, LowerContext& context, int64_t out_channels,
+    absl::FunctionRef<absl::Status(Operand image, Operand d, const WindowGeometry& window)> lower) {
+  const Shape& shape = view.inputs[0].shape;
+  ASSIGN_OR_RETURN(const WindowGeometry window,
+                   MakeConvWindow(view.node, shape, view.inputs[1].shape));
+  ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+  const Operand d = context.Output(0);
+  for (int64_t n = 0; n < shape[0]; ++n) {
+    WindowGeometry padded = window;
+    ASSIGN_OR_RETURN(const Operand image,
+                     PadImage(context, a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes),
+                              shape[3], 0.0f, padded));
+    const int64_t first = n * window.output[0] * window.output[1] * out_channels;
+    RETURN_IF_ERROR(lower(image, d.Plus(first * kHalfBytes), padded));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t image_channels,
                                    int64_t first, int64_t channels, const WindowGeometry& window,
                                    bool tap_major) {
@@ -160,7 +179,7 @@ bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window) {
 
 absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
-                           absl::Span<const float> records) {
+                           absl::Span<const float> records, bool has_bias) {
   DepthwiseForm form;
   form.in_h = static_cast<int>(window.input[0]);
   form.in_w = static_cast<int>(window.input[1]);
@@ -172,12 +191,21 @@ absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
   form.kernel_w = static_cast<int>(window.kernel[1]);
   form.stride_h = static_cast<int>(window.stride[0]);
   form.stride_w = static_cast<int>(window.stride[1]);
+  form.bias = has_bias;
   RawCommand command = MakeDepthwise(form);
   command.a = planes;
   ASSIGN_OR_RETURN(command.weights, context.Constant(records));
   command.d = d;
   context.Step();
   context.Emit(std::move(command));
+  return absl::OkStatus();
+}
+
+absl::Status EmitBias(LowerContext& context, Operand sums, absl::Span<const float> bias, Operand d,
+                      int64_t pixels) {
+  ASSIGN_OR_RETURN(const Operand constant, context.Constant(bias));
+  EmitVector(context, Arithmetic::kAdd, sums, constant, d, pixels,
+             static_cast<int64_t>(bias.size()));
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -22,6 +23,13 @@ namespace npuc {
 absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t channels, float fill,
                                  WindowGeometry& window);
 
+// For Conv2D and DepthwiseConv2D: calls lower(image, d, window) for each image [h,w,c] of operand
+// 0, padded with zeros where the node says so, and its part of the result, which has out_channels
+// channels.
+absl::Status ForEachImage(
+    const OpView& view, LowerContext& context, int64_t out_channels,
+    absl::FunctionRef<absl::Status(Operand image, Operand d, const WindowGeometry& window)> lower);
+
 // Channels [first, first + channels) of the taps of every window, without padding:
 // tap_major: [taps,out_h,out_w,channels]; else [out_h,out_w,taps,channels].
 absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t image_channels,
@@ -29,11 +37,15 @@ absl::StatusOr<Operand> GatherTaps(LowerContext& context, Operand image, int64_t
                                    bool tap_major);
 
 // d [channels * multiplier,out_h,out_w] = planes [channels,h,w], each under its own kernel;
-// records: for each result plane its taps. One of channels and multiplier is 1; no padding, no
-// dilation.
+// records: for each result plane its taps, then its bias where `has_bias`. One of channels and
+// multiplier is 1; no padding, no dilation.
 absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
-                           absl::Span<const float> records);
+                           absl::Span<const float> records, bool has_bias);
+
+// d [pixels,channels] = sums + the node's constant bias, by a command of its own.
+absl::Status EmitBias(LowerContext& context, Operand sums, absl::Span<const float> bias, Operand d,
+                      int64_t pixels);
 
 // Whether EmitDepthwise can do these windows.
 bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window);

@@ -13,9 +13,11 @@ Graph ApplyDeadCode(Graph graph);
 Graph ApplyRemoveIdentity(Graph graph);
 Graph ApplyCse(Graph graph);
 Graph ApplyCanonicalize(Graph graph);
+Graph ApplyPropagateTransposes(Graph graph);
 Graph ApplyRewriteSoftmax(Graph graph);
 Graph ApplyRewriteBatchNorm(Graph graph);
 Graph ApplyFuseBatchNorm(Graph graph);
+Graph ApplyFuseBias(Graph graph);
 
 }  // namespace npuc
 

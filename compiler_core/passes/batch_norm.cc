@@ -59,7 +59,8 @@ std::optional<Product> MatchProduct(const Graph& graph, ValueId value) {
     return std::nullopt;
   }
   const Tensor* weight = graph.ConstantOf(node.inputs[1]);
-  if (weight == nullptr) return std::nullopt;
+  // A bias that is already the product's own would have to be scaled, too.
+  if (weight == nullptr || node.inputs.size() != 2) return std::nullopt;
   const bool by_rows = node.op == "MatMul" && BoolAttrOr(node, "transpose_b", false);
   return Product{graph.value(value).def, weight, by_rows ? weight->shape().back() : 1};
 }

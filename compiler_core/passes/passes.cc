@@ -37,6 +37,9 @@ absl::StatusOr<Graph> Cse(const Graph& graph) { return Checked(graph, &ApplyCse)
 absl::StatusOr<Graph> Canonicalize(const Graph& graph) {
   return Checked(graph, &ApplyCanonicalize);
 }
+absl::StatusOr<Graph> PropagateTransposes(const Graph& graph) {
+  return Checked(graph, &ApplyPropagateTransposes);
+}
 absl::StatusOr<Graph> RewriteSoftmax(const Graph& graph) {
   return Checked(graph, &ApplyRewriteSoftmax);
 }
@@ -46,6 +49,8 @@ absl::StatusOr<Graph> RewriteBatchNorm(const Graph& graph) {
 absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph) {
   return Checked(graph, &ApplyFuseBatchNorm);
 }
+
+absl::StatusOr<Graph> FuseBias(const Graph& graph) { return Checked(graph, &ApplyFuseBias); }
 
 absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) {
   RETURN_IF_ERROR(VerifyGraph(graph));
@@ -60,10 +65,14 @@ absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) 
   uint64_t fingerprint = Fingerprint(current);
   for (int round = 0; round < options.max_rounds; ++round) {
     current = CleanUp(std::move(current), budget);
+    // Behind the clean-up, which merges transposes and drops nodes that stand in their way.
+    current = ApplyPropagateTransposes(std::move(current));
     const uint64_t next = Fingerprint(current);
     if (next == fingerprint) break;
     fingerprint = next;
   }
+  // Last: the other passes need not know of a convolution's third operand.
+  if (options.fuse_bias) current = ApplyFuseBias(std::move(current));
   RETURN_IF_ERROR(VerifyGraph(current));
   return current;
 }

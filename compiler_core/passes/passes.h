@@ -34,6 +34,13 @@ absl::StatusOr<Graph> Cse(const Graph& graph);
 // apart): the list is in canonicalize.cc and README.md.
 absl::StatusOr<Graph> Canonicalize(const Graph& graph);
 
+// Moves transposes through regions of nodes that do not mind in which order their operands are
+// stored, so that they meet and cancel, or merge into the constant of a MatMul: the cheapest choice
+// of nodes to relay is a minimum cut. Only where the whole graph then transposes fewer elements, so
+// it ends, and never makes a permutation of many more copy commands. The rules are in
+// layout_rules.h. Sums may be added in another order.
+absl::StatusOr<Graph> PropagateTransposes(const Graph& graph);
+
 // Softmax -> ReduceMax, Sub, Exp, ReduceSum, Div; LogSoftmax -> ReduceMax, Sub, Exp, ReduceSum,
 // Log, Sub. The last node has the old one's name, the others NAME/max, NAME/sub ...
 absl::StatusOr<Graph> RewriteSoftmax(const Graph& graph);
@@ -48,8 +55,14 @@ absl::StatusOr<Graph> RewriteBatchNorm(const Graph& graph);
 // Nothing else may use the values between.
 absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph);
 
+// An Add of a constant, one number a channel, behind a Conv2D or DepthwiseConv2D of constant weight
+// whose sums nothing else uses -> the convolution's third operand, its bias. The convolution keeps
+// its name. Drops nodes that no output needs.
+absl::StatusOr<Graph> FuseBias(const Graph& graph);
+
 struct PassOptions {
   bool fuse_batch_norm = false;  // FUSE_BN
+  bool fuse_bias = false;        // FUSE_BIASADD
   bool rewrite_batch_norm = true;
   bool rewrite_softmax = true;
   FoldBudget fold_budget = {};  // of all rounds together

@@ -19,7 +19,8 @@ absl::StatusOr<npuc::Graph> Fold(const npuc::Graph& graph) {
 }
 
 absl::StatusOr<npuc::Graph> All(const npuc::Graph& graph) {
-  return npuc::RunPasses(graph, {.fuse_batch_norm = true, .fold_budget = kBudget});
+  return npuc::RunPasses(graph,
+                         {.fuse_batch_norm = true, .fuse_bias = true, .fold_budget = kBudget});
 }
 
 using Pass = absl::StatusOr<npuc::Graph> (*)(const npuc::Graph&);
@@ -28,9 +29,11 @@ constexpr Pass kPasses[] = {&Fold,
                             &npuc::RemoveIdentity,
                             &npuc::Cse,
                             &npuc::Canonicalize,
+                            &npuc::PropagateTransposes,
                             &npuc::RewriteSoftmax,
                             &npuc::RewriteBatchNorm,
                             &npuc::FuseBatchNorm,
+                            &npuc::FuseBias,
                             &All};
 
 }  // namespace

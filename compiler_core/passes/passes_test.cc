@@ -40,8 +40,9 @@ void Expect(Pass pass, absl::string_view before, absl::string_view after) {
 TEST(Passes, RefuseAGraphThatDoesNotVerify) {
   Graph bad;
   bad.AddValue("NoSuchOp", {}, {}, {DType::kFloat32, {}}, {"n", ""});
-  for (const Pass pass : {&Fold, &DeadCode, &RemoveIdentity, &Cse, &Canonicalize, &RewriteSoftmax,
-                          &RewriteBatchNorm, &FuseBatchNorm, &All}) {
+  for (const Pass pass :
+       {&Fold, &DeadCode, &RemoveIdentity, &Cse, &Canonicalize, &PropagateTransposes,
+        &RewriteSoftmax, &RewriteBatchNorm, &FuseBatchNorm, &All}) {
     EXPECT_EQ(pass(bad).status().code(), absl::StatusCode::kInternal);
   }
 }

@@ -1,5 +1,6 @@
 #include "compiler_core/pipeline/compile.h"
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -111,18 +112,42 @@ absl::Status CheckDataTypes(const Graph& graph, const std::string& model_name,
 PassOptions PassOptionsOf(const CompileOptions& options) {
   PassOptions passes;
   passes.fuse_batch_norm = options.fuse_bn;
+  passes.fuse_bias = options.fuse_biasadd;
   return passes;
 }
 
+// What shares a range with the weights that CONV2D_COMPRESS compresses.
 void WarnAboutFusedWeights(const CompileOptions& options, Diagnostics& diagnostics) {
-  if (!options.fuse_bn || !options.conv2d_compress) return;
-  diagnostics.Add({.kind = DiagnosticKind::kCompressesFusedWeights,
-                   .message =
-                       "FUSE_BN folds batch normalisation into the weights that "
-                       "CONV2D_COMPRESS compresses; channels of unlike scales then share one "
-                       "range, which may cost accuracy",
-                   .file = options.model_name,
-                   .fix = "compare the outputs, or set one of the two to false"});
+  const auto warn = [&](std::string message) {
+    diagnostics.Add({.kind = DiagnosticKind::kCompressesFusedWeights,
+                     .message = std::move(message),
+                     .file = options.model_name,
+                     .fix = "compare the outputs, or set one of the two to false"});
+  };
+  if (!options.conv2d_compress) return;
+  if (options.fuse_bn) {
+    warn(
+        "FUSE_BN folds batch normalisation into the weights that CONV2D_COMPRESS compresses; "
+        "channels of unlike scales then share one range, which may cost accuracy");
+  }
+  if (options.fuse_biasadd) {
+    warn(
+        "FUSE_BIASADD gives biases the codes of the weights that CONV2D_COMPRESS compresses; one "
+        "range then covers both, which may cost accuracy");
+  }
+}
+
+// The transposes that are left, a line each as far as they are few.
+void LogTransposes(const CompileFacts& facts, Stages& stages) {
+  constexpr size_t kMaxLines = 20;
+  const std::vector<TransposeRecord> transposes = TransposesOf(facts);
+  stages.Log(absl::StrCat("transposes: ", transposes.size(), " left",
+                          transposes.size() > kMaxLines ? "; the first ones:" : ""));
+  for (size_t i = 0; i < std::min(transposes.size(), kMaxLines); ++i) {
+    stages.Log(absl::StrCat("transpose '", Printable(transposes[i].node), "', ",
+                            ShapeToString(transposes[i].shape), " by ",
+                            ShapeToString(transposes[i].perm), ": ", transposes[i].reason));
+  }
 }
 
 // How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
@@ -234,7 +259,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
        PlanMemory(program, core->limits->buffer_alignment_bytes));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
-  AssignStates(program, options.output_file, diagnostics);
+  AssignStates(program, options.output_file, options.framework, diagnostics);
   STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, program));
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
@@ -255,6 +280,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   result.artifacts.push_back({"report.json", ReportJson(facts)});
   result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
+  LogTransposes(facts, stages);
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
                           model.npu_size(), ", total_size ", model.total_size(), ", data_content ",

@@ -103,7 +103,13 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
   }
   options.outputs = TextsOf(all, "OUTPUT_OPS");
   options.fp16_outputs = TextsOf(all, "FP16_OUT_OPS");
+  if (const ConfigSetting* turned = all.Find("INPUT_NCX_TO_NXC")) {
+    for (const ConfigIndex& index : turned->indices) {
+      options.input_ncx_to_nxc.push_back(index.value);
+    }
+  }
   options.fuse_bn = FlagOf(all, "FUSE_BN");
+  options.fuse_biasadd = FlagOf(all, "FUSE_BIASADD");
   options.compress = FlagOf(all, "COMPRESS");
   options.conv2d_compress = FlagOf(all, "CONV2D_COMPRESS");
   options.exclude_compress_ops = TextsOf(all, "EXCLUDE_COMPRESS_OPS");

@@ -244,19 +244,15 @@ const std::vector<Case>& Cases() {
         "'TFLITE'? [NPUC1007]"}},
       {"LaterFramework",
        absl::StrCat(kGood, "FRAMEWORK: TFLITE\n"),
-       {"c.yaml:6:12: FRAMEWORK: TFLITE is not supported yet by this version, which takes TF, "
-        "ONNX; use one of these [NPUC1010]"}},
+       {"c.yaml:6:12: FRAMEWORK: ONNX is not supported yet by this version, which takes TF, "
+        "PT; use one of these [NPUC1010]"}},
       {"TorchConfig",
        "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\nINPUT_OPS: {0: [1, 4], "
        "x: [1]}\nOUTPUT_OPS: [y]\nINPUT_NCX_TO_NXC: [0, 3]\nFP16_OUT_OPS: [5, s]\n",
-       {"c.yaml:4:12: FRAMEWORK: PT is not supported yet by this version, which takes TF, ONNX; "
-        "use one of these [NPUC1010]",
-        "c.yaml:5:24: INPUT_OPS takes indices where FRAMEWORK is PT, found 'x'; count from 0 "
+       {"c.yaml:5:24: INPUT_OPS takes indices where FRAMEWORK is PT, found 'x'; count from 0 "
         "[NPUC1007]",
         "c.yaml:6:1: OUTPUT_OPS is a key of framework TF, TFLITE, ONNX, CAFFE, FRAMEWORK is PT; "
         "remove the line [NPUC1009]",
-        "c.yaml:7:1: INPUT_NCX_TO_NXC is not supported yet by this version; remove the line "
-        "[NPUC1010]",
         "c.yaml:7:23: INPUT_NCX_TO_NXC names input 3, which is not in INPUT_OPS; list the input in "
         "INPUT_OPS [NPUC1008]",
         "c.yaml:8:19: FP16_OUT_OPS takes indices where FRAMEWORK is PT, found 's'; count from 0 "
@@ -278,10 +274,8 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:1: PROTOTXT is a key of framework CAFFE, FRAMEWORK is TF; remove the line "
         "[NPUC1009]"}},
       {"Later",
-       absl::StrCat(kGood, "QUANT: {weight_bits: 8}\nFUSE_BIASADD: yes\n"),
-       {"c.yaml:6:1: QUANT is not supported yet by this version; remove the line [NPUC1010]",
-        "c.yaml:7:15: FUSE_BIASADD: true is not supported yet by this version; write "
-        "FUSE_BIASADD: false or remove the line [NPUC1010]"}},
+       absl::StrCat(kGood, "QUANT: {weight_bits: 8}\n"),
+       {"c.yaml:6:1: QUANT is not supported yet by this version; remove the line [NPUC1010]"}},
       {"BothModelKeys",
        absl::StrCat(kGood, "PB_FILE: n.pb\n"),
        {"c.yaml:6:1: PB_FILE is the older name of MODEL_FILE, and both are given; keep MODEL_FILE "

@@ -23,8 +23,8 @@ constexpr ConfigKey kKeys[] = {
      "GRUS|V150", 0, 0, "", "", "GRUS", "the NPU core, by name or alias"},
     {"NPU_UNIT", T::kChoice, S::kSupported, "", "", "NPU16|NPU32|NPU64", "", 0, 0, "", "", "NPU32",
      "the NPU unit of that core; a core with a single unit needs no mention of it"},
-    {"FRAMEWORK", T::kChoice, S::kSupported, "", "TF", "TF|PT|TFLITE|ONNX|CAFFE", "TF|ONNX", 0, 0,
-     "", "", "TF", "the framework that the model comes from"},
+    {"FRAMEWORK", T::kChoice, S::kSupported, "", "TF", "TF|PT|TFLITE|ONNX|CAFFE", "TF|PT|ONNX", 0,
+     0, "", "", "TF", "the framework that the model comes from"},
     {"MODEL_FILE", T::kPath, S::kSupported, "*", "", "", "", 0, 0, "", "", "model.pb", "the model"},
     {"PB_FILE", T::kPath, S::kSupported, "", "", "", "", 0, 0, "", "", "model.pb",
      "older name of MODEL_FILE"},
@@ -38,14 +38,18 @@ constexpr ConfigKey kKeys[] = {
      "every model input with its shape at inference time"},
     {"OUTPUT_OPS", T::kNames, S::kSupported, "TF", "", "", "", 0, 0, "", "TF|TFLITE|ONNX|CAFFE",
      "[result]", "every output, state outputs before the prediction outputs; NAME:K is output K"},
-    {"INPUT_NCX_TO_NXC", T::kIndices, S::kLater, "", "", "", "", 0, 0, "", "PT", "[0]",
+    {"INPUT_NCX_TO_NXC", T::kIndices, S::kSupported, "", "", "", "", 0, 0, "", "PT", "[0]",
      "inputs that are fed already transposed, channels last"},
     {"FP16_OUT_OPS", T::kNames, S::kSupported, "", "", "", "", 0, 0, "", "", "[state_out]",
      "outputs left in fp16 (recurrent states)"},
     {"FUSE_BN", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "", "", "false",
      "fold batch normalisation into the convolution before it"},
-    {"FUSE_BIASADD", T::kBool, S::kDefaultOnly, "", "false", "", "", 0, 0, "GRUS", "", "false",
-     "fold a bias into the convolution before it"},
+    {"FUSE_BIASADD", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "GRUS", "", "false",
+     "fold a bias into the convolution before it: its command adds the bias to the sums before "
+     "they "
+     "are rounded, and with CONV2D_COMPRESS the bias shares the weight's codes. Without it the "
+     "bias "
+     "is a command of its own, as it always is behind a fully connected operator"},
     {"COMPRESS", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "", "", "true",
      "compress fully connected weights"},
     {"CONV2D_COMPRESS", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "", "", "true",
@@ -164,9 +168,6 @@ std::string ConfigHelp() {
       absl::StrAppend(&out, "; supported by this version: ", words(key.supported));
     }
     if (key.status == ConfigStatus::kLater) absl::StrAppend(&out, "; not supported yet");
-    if (key.status == ConfigStatus::kDefaultOnly) {
-      absl::StrAppend(&out, "; other values are not supported yet");
-    }
     absl::StrAppend(&out, "\n");
   }
   return out;

@@ -27,8 +27,7 @@ enum class ConfigType : uint8_t {
 
 enum class ConfigStatus : uint8_t {
   kSupported,
-  kDefaultOnly,  // this version takes nothing but the default value
-  kLater,        // this version refuses the key
+  kLater,  // this version refuses the key
 };
 
 struct ConfigKey {

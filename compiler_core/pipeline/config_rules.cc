@@ -72,11 +72,6 @@ void CheckStatus(const ConfigSetting& setting, ConfigReporter& reporter) {
     reporter.Add(DiagnosticKind::kConfigNotSupportedYet, setting.key_place,
                  absl::StrCat(key.name, " is not supported yet by this version"),
                  "remove the line");
-  } else if (key.status == ConfigStatus::kDefaultOnly && ValueText(setting) != key.default_value) {
-    reporter.Add(
-        DiagnosticKind::kConfigNotSupportedYet, setting.place,
-        absl::StrCat(key.name, ": ", ValueText(setting), " is not supported yet by this version"),
-        absl::StrCat("write ", key.name, ": ", key.default_value, " or remove the line"));
   } else if (!key.supported.empty() && !ListHolds(key.supported, setting.text)) {
     reporter.Add(
         DiagnosticKind::kConfigNotSupportedYet, setting.place,
@@ -187,33 +182,44 @@ void CheckNotEmpty(const ConfigSettings& all, ConfigReporter& reporter) {
                absl::StrCat("write it like OUTPUT_OPS: ", setting->key->example));
 }
 
+// Keys that only say how to compress, while what they speak of is not compressed.
 void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
-  const ConfigSetting* exclude = all.Find("EXCLUDE_COMPRESS_OPS");
-  const ConfigSetting* ranges = all.Find("WEIGHT_MIN_MAX");
   const auto on = [&](absl::string_view key) {
     const ConfigSetting* setting = all.Find(key);
     return setting != nullptr && setting->flag;
   };
-  if (all.present.count("OPT_CONFIG") > 0) return;  // may compress what COMPRESS does not
-  if (!on("COMPRESS") && !on("CONV2D_COMPRESS")) {
-    for (const ConfigSetting* setting : {exclude, ranges}) {
-      if (setting == nullptr || (setting->names.empty() && setting->ranges.empty())) continue;
-      reporter.Add(DiagnosticKind::kConfigNoEffect, setting->key_place,
-                   absl::StrCat(setting->key->name,
-                                " changes nothing: neither COMPRESS nor CONV2D_COMPRESS is true"),
-                   "set COMPRESS: true or remove the line");
+  if (all.present.count("OPT_CONFIG") > 0) return;  // may compress what the flags do not
+  const bool compress = on("COMPRESS");
+  const bool conv2d_compress = on("CONV2D_COMPRESS");
+  const auto check = [&](absl::string_view key, bool has_effect, absl::string_view why,
+                         absl::string_view flag) {
+    const ConfigSetting* setting = all.Find(key);
+    if (setting == nullptr || has_effect) return;
+    if (setting->names.empty() && setting->ranges.empty()) return;
+    reporter.Add(DiagnosticKind::kConfigNoEffect, setting->key_place,
+                 absl::StrCat(key, " changes nothing: ", why, " true"),
+                 absl::StrCat("set ", flag, ": true or remove the line"));
+  };
+  check("EXCLUDE_COMPRESS_OPS", compress, "COMPRESS is not", "COMPRESS");
+  check("EXCLUDE_CONV2D_COMPRESS_OPS", conv2d_compress, "CONV2D_COMPRESS is not",
+        "CONV2D_COMPRESS");
+  check("WEIGHT_MIN_MAX", compress || conv2d_compress, "neither COMPRESS nor CONV2D_COMPRESS is",
+        "COMPRESS");
+  const ConfigSetting* ranges = all.Find("WEIGHT_MIN_MAX");
+  if (ranges == nullptr) return;
+  for (const absl::string_view key : {"EXCLUDE_COMPRESS_OPS", "EXCLUDE_CONV2D_COMPRESS_OPS"}) {
+    const ConfigSetting* exclude = all.Find(key);
+    if (exclude == nullptr || !(key == "EXCLUDE_COMPRESS_OPS" ? compress : conv2d_compress))
+      continue;
+    std::set<std::string> excluded;
+    for (const ConfigName& name : exclude->names) excluded.insert(CanonicalTensorName(name.text));
+    for (const ConfigRange& range : ranges->ranges) {
+      if (excluded.count(CanonicalTensorName(range.name.text)) == 0) continue;
+      reporter.Add(DiagnosticKind::kConfigNoEffect, range.name.place,
+                   absl::StrCat("the range of '", Printable(range.name.text),
+                                "' changes nothing: ", key, " keeps it uncompressed"),
+                   "name the weight in one of the two");
     }
-    return;
-  }
-  if (exclude == nullptr || ranges == nullptr) return;
-  std::set<std::string> excluded;
-  for (const ConfigName& name : exclude->names) excluded.insert(CanonicalTensorName(name.text));
-  for (const ConfigRange& range : ranges->ranges) {
-    if (excluded.count(CanonicalTensorName(range.name.text)) == 0) continue;
-    reporter.Add(DiagnosticKind::kConfigNoEffect, range.name.place,
-                 absl::StrCat("the range of '", Printable(range.name.text),
-                              "' changes nothing: EXCLUDE_COMPRESS_OPS keeps it uncompressed"),
-                 "name the weight in one of the two");
   }
 }
 

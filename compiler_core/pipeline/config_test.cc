@@ -87,7 +87,7 @@ WEIGHT_MIN_MAX:
   w1: [-0.5, 0.5]
   w2: [-1, 2.5e-1]
 FUSE_BN: off
-FUSE_BIASADD: False
+FUSE_BIASADD: True
 WEIGHT_CACHE_SIZE: 0
 MODEL_INFO: kws 0.1
 OPT_CONFIG: t/opt.json
@@ -106,6 +106,7 @@ MEMORY_PLAN: in_place
   EXPECT_THAT(o.outputs, ElementsAre("State_c0_out", "split:1", "prob"));
   EXPECT_THAT(o.fp16_outputs, ElementsAre("State_c0_out:0"));
   EXPECT_TRUE(o.compress);
+  EXPECT_TRUE(o.fuse_biasadd);
   EXPECT_FALSE(o.conv2d_compress);
   EXPECT_THAT(o.exclude_compress_ops, ElementsAre("w0"));
   EXPECT_THAT(o.weight_min_max,
@@ -117,6 +118,18 @@ MEMORY_PLAN: in_place
   EXPECT_EQ(config.files[1].role, "OPT_CONFIG");
   EXPECT_EQ(config.files[1].path, "t/opt.json");
   EXPECT_EQ(config.files[1].line, 23);
+}
+
+TEST(ConfigTest, TorchInputsAndOutputsByIndex) {
+  const CompileOptions o = Parse(
+                               "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\n"
+                               "INPUT_OPS: {0: [1, 8, 8, 3], 1: [1, 64], 2: [1, 9, 4]}\n"
+                               "INPUT_NCX_TO_NXC: [0, 2]\nFP16_OUT_OPS: [5]\n")
+                               .options;
+  EXPECT_EQ(o.framework, Framework::kTorchScript);
+  EXPECT_EQ(o.inputs[2].name, "2");
+  EXPECT_THAT(o.input_ncx_to_nxc, ElementsAre(0, 2));
+  EXPECT_THAT(o.fp16_outputs, ElementsAre("5"));
 }
 
 TEST(ConfigTest, BooleansAsYaml11HasThem) {
@@ -156,10 +169,11 @@ TEST(ConfigTest, WarningsDoNotStopACompile) {
         &warnings);
   EXPECT_THAT(
       warnings,
-      ElementsAre("c.yaml:6:1: warning: EXCLUDE_COMPRESS_OPS changes nothing: neither COMPRESS nor "
-                  "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]",
-                  "c.yaml:7:1: warning: WEIGHT_MIN_MAX changes nothing: neither COMPRESS nor "
-                  "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]"));
+      ElementsAre(
+          "c.yaml:6:1: warning: EXCLUDE_COMPRESS_OPS changes nothing: COMPRESS is not true; "
+          "set COMPRESS: true or remove the line [NPUC1011]",
+          "c.yaml:7:1: warning: WEIGHT_MIN_MAX changes nothing: neither COMPRESS nor "
+          "CONV2D_COMPRESS is true; set COMPRESS: true or remove the line [NPUC1011]"));
   warnings.clear();
   Parse(absl::StrCat(kSmall,
                      "COMPRESS: true\nEXCLUDE_COMPRESS_OPS: [w]\nWEIGHT_MIN_MAX: {w: [0, 1]}\n"),
@@ -167,6 +181,22 @@ TEST(ConfigTest, WarningsDoNotStopACompile) {
   EXPECT_THAT(warnings, ElementsAre("c.yaml:8:18: warning: the range of 'w' changes nothing: "
                                     "EXCLUDE_COMPRESS_OPS keeps it uncompressed; name the weight "
                                     "in one of the two [NPUC1011]"));
+  warnings.clear();
+  // Each exclusion belongs to one flag; the other one does not give it an effect.
+  Parse(absl::StrCat(kSmall, "COMPRESS: true\nEXCLUDE_CONV2D_COMPRESS_OPS: [c]\n"), &warnings);
+  EXPECT_THAT(warnings,
+              ElementsAre("c.yaml:7:1: warning: EXCLUDE_CONV2D_COMPRESS_OPS changes nothing: "
+                          "CONV2D_COMPRESS is not true; set CONV2D_COMPRESS: true or remove the "
+                          "line [NPUC1011]"));
+  warnings.clear();
+  Parse(absl::StrCat(kSmall, "CONV2D_COMPRESS: true\nEXCLUDE_COMPRESS_OPS: [w]\n"), &warnings);
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr("EXCLUDE_COMPRESS_OPS changes nothing")));
+  warnings.clear();
+  Parse(absl::StrCat(kSmall,
+                     "CONV2D_COMPRESS: true\nWEIGHT_MIN_MAX: {c: [0, 1]}\n"
+                     "EXCLUDE_CONV2D_COMPRESS_OPS: [d]\n"),
+        &warnings);
+  EXPECT_THAT(warnings, IsEmpty());
 }
 
 TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {
@@ -179,7 +209,7 @@ TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {
 TEST(ConfigTest, TheStatusCarriesTheFirstProblem) {
   Diagnostics diagnostics;
   const absl::Status status =
-      ParseConfig(absl::StrCat(kSmall, "FUSE_BIASADD: true\nX: 1\n"), "c.yaml", diagnostics)
+      ParseConfig(absl::StrCat(kSmall, "QUANT: {weight_bits: 8}\nX: 1\n"), "c.yaml", diagnostics)
           .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("(and 1 more)"));
@@ -208,9 +238,6 @@ TEST(ConfigKeysTest, TableIsWellFormed) {
     EXPECT_FALSE(key.meaning.empty()) << key.name;
     EXPECT_EQ(key.type == ConfigType::kChoice, !key.choices.empty()) << key.name;
     EXPECT_EQ(key.type == ConfigType::kInteger, key.hi > 0) << key.name;
-    if (key.status == ConfigStatus::kDefaultOnly) {
-      EXPECT_FALSE(key.default_value.empty());
-    }
   }
   EXPECT_EQ(FindConfigKey("corename"), nullptr);
 }

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/frontends/tensorflow/import.h"
+#include "compiler_core/frontends/torchscript/import.h"
 
 namespace npuc {
 
@@ -12,11 +13,14 @@ absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOp
     return ImportTensorFlow(model_bytes, options, diagnostics);
   }
   if (options.framework == Framework::kOnnx) return ImportOnnx(model_bytes, options, diagnostics);
+  if (options.framework == Framework::kTorchScript) {
+    return ImportTorchScript(model_bytes, options, diagnostics);
+  }
   diagnostics.Add(
       {.kind = DiagnosticKind::kFrameworkNotSupported,
        .message = absl::StrCat("no front end for FRAMEWORK ", FrameworkName(options.framework)),
        .file = options.model_name,
-       .fix = "export a frozen TensorFlow GraphDef and set FRAMEWORK: TF"});
+       .fix = "set FRAMEWORK: TF with a frozen GraphDef, or PT with a TorchScript archive"});
   return diagnostics.ToStatus();
 }
 

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/cmd/raw_forms.h"
+#include "compiler_core/passes/remaining_transposes.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {
@@ -47,19 +49,6 @@ int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers) {
   int64_t bytes = 0;
   for (const int32_t id : buffers) bytes += program.buffers[id].size_bytes;
   return bytes;
-}
-
-absl::string_view KindOf(const Command& command) {
-  if (const auto* vector = std::get_if<VectorCommand>(&command.body)) return NameOf(vector->kind);
-  if (std::holds_alternative<FullyConnectedCommand>(command.body)) return "fully_connected";
-  switch (std::get<RawCommand>(command.body).opcode) {
-    case 0x41:
-      return "convolution";
-    case 0x42:
-      return "depthwise";
-    default:
-      return "transpose";
-  }
 }
 
 std::string ShapeText(const PortTensor& port) { return TypeToString({port.dtype, port.shape}); }
@@ -146,6 +135,59 @@ nlohmann::ordered_json WeightCacheJson(const CompileFacts& facts) {
 
 }  // namespace
 
+namespace {
+
+// What the graph still transposes, and what commands transpose on behalf of other operators.
+nlohmann::ordered_json TransposesJson(const CompileFacts& facts) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const TransposeRecord& record : TransposesOf(facts)) {
+    list.push_back(Json{{"node", Printable(record.node)},
+                        {"shape", record.shape},
+                        {"permutation", record.perm},
+                        {"reason", record.reason}});
+  }
+  return list;
+}
+
+nlohmann::ordered_json DiagnosticsJson(const Diagnostics& diagnostics) {
+  using Json = nlohmann::ordered_json;
+  Json notes = Json::array();
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    notes.push_back(Json{{"id", IdOf(diagnostic.kind)}, {"text", diagnostic.ToString()}});
+  }
+  return notes;
+}
+
+}  // namespace
+
+std::vector<TransposeRecord> TransposesOf(const CompileFacts& facts) {
+  std::vector<TransposeRecord> records;
+  std::map<std::string, std::string> operators;  // of the nodes that are no transposes
+  std::set<std::string> told;
+  for (RemainingTranspose& remaining : RemainingTransposes(facts.graph)) {
+    told.insert(remaining.node);
+    records.push_back({std::move(remaining.node), std::move(remaining.shape),
+                       std::move(remaining.perm), std::move(remaining.reason)});
+  }
+  for (const Node& node : facts.graph.nodes()) {
+    if (!told.contains(node.source.name)) operators[node.source.name] = node.op;
+  }
+  for (const Command& command : facts.program.commands) {
+    const auto* raw = std::get_if<RawCommand>(&command.body);
+    const auto it = operators.find(command.node);
+    if (raw == nullptr || raw->opcode != 0x43 || it == operators.end()) continue;
+    const absl::StatusOr<TransposeForm> form = ParseTranspose(*raw);
+    if (!form.ok()) continue;
+    records.push_back({command.node,
+                       {form->rows, form->columns},
+                       {1, 0},
+                       absl::StrCat("the unit that computes ", it->second,
+                                    " wants its data in another order than tensors have")});
+  }
+  return records;
+}
+
 std::string ReportJson(const CompileFacts& facts) {
   using Json = nlohmann::ordered_json;
   const CompiledModel& model = facts.model;
@@ -182,7 +224,7 @@ std::string ReportJson(const CompileFacts& facts) {
   report["inputs"] = ports(model.inputs);
   report["outputs"] = ports(model.outputs);
   std::map<std::string, int64_t> kinds;
-  for (const Command& command : facts.program.commands) ++kinds[std::string(KindOf(command))];
+  for (const Command& command : facts.program.commands) ++kinds[std::string(NameOf(command))];
   report["commands"] = kinds;
   Json nodes = Json::array();
   for (const NodeUse& use : UseByNode(facts.program)) {
@@ -208,12 +250,9 @@ std::string ReportJson(const CompileFacts& facts) {
                            {"bytes", weight.mask_bytes + weight.code_bytes}});
   }
   report["weights"] = std::move(weights);
+  report["transposes"] = TransposesJson(facts);
   if (facts.weight_cache_bytes > 0) report["weight_cache"] = WeightCacheJson(facts);
-  Json notes = Json::array();
-  for (const Diagnostic& diagnostic : facts.diagnostics.list()) {
-    notes.push_back(Json{{"id", IdOf(diagnostic.kind)}, {"text", diagnostic.ToString()}});
-  }
-  report["diagnostics"] = std::move(notes);
+  report["diagnostics"] = DiagnosticsJson(facts.diagnostics);
   return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

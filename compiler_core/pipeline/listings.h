@@ -34,6 +34,16 @@ struct WeightCacheUse {
 };
 WeightCacheUse PlanWeightCache(const Program& program, int64_t size_bytes);
 
+// A transpose that is left: a node of the graph, or a command by which another operator's data is
+// turned for its unit.
+struct TransposeRecord {
+  std::string node;
+  Shape shape;  // before
+  std::vector<int64_t> perm;
+  std::string reason;
+};
+std::vector<TransposeRecord> TransposesOf(const CompileFacts& facts);
+
 // -v: one line per operator of the NPU model: source name, operator, output type, commands.
 std::string ListOps(const CompileFacts& facts);
 // -m: bytes of data, weights and commands by operator, then the totals and the liveness bound.

@@ -2,8 +2,11 @@
 // the operator's reference function. And: what passes a core's checks lowers.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler_core/lowering/lower.h"
@@ -51,6 +54,7 @@ void ExpectNear(const std::vector<float>& got, const Tensor& want, const Tensor&
   for (int64_t i = 0; i < want.element_count() && wrong < 3; ++i) {
     const double allowed = roundings * kHalfUlp * std::fabs(size.at(i)) + FloorOf(op);
     if (std::fabs(got[i] - want.at(i)) <= allowed) continue;
+    if (std::isnan(got[i]) && std::isnan(want.at(i))) continue;  // a power of a negative number
     ADD_FAILURE() << "element " << i << " is " << got[i] << ", expected " << want.at(i) << " +- "
                   << allowed;
     ++wrong;
@@ -131,34 +135,276 @@ TEST_P(LoweringSweep, SimulatesAsTheReference) {
   EXPECT_GE(ran, 16);
 }
 
+// What passes the checks lowers and computes what the reference does; what is refused, by the
+// checks or by lowering, says by which limit.
+void CheckThenCompare(const NodeSpec& spec, const NodeGraph& built, bool in_place) {
+  const absl::StatusOr<Graph> graph = RunPasses(built.graph);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  Diagnostics diagnostics;
+  CheckSupport(*graph, *FindCore("GRUS"), Framework::kTensorFlow, "test.pb", diagnostics);
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    if (diagnostic.kind == DiagnosticKind::kOperatorNotAccepted) continue;
+    EXPECT_THAT(diagnostic.limit_source, testing::HasSubstr("GRUS/TF/" + spec.framework_op))
+        << diagnostic.ToString();
+  }
+  if (diagnostics.has_errors()) return;
+  CompareWithReference(spec, *graph, built.inputs, in_place);
+}
+
 TEST_P(LoweringSweep, WhatPassesTheChecksLowersAndWhatDoesNotNamesItsRule) {
   const OpDef& def = *GetParam();
   if (!HasOperands(def)) GTEST_SKIP() << "has no operands";
-  const CoreSpec& core = *FindCore("GRUS");
   constexpr uint32_t kRounds = 40;
   for (uint32_t round = 0; round < kRounds && !HasFailure(); ++round) {
     std::mt19937 rng(SeedOf(def, 1000 + round));
     const NodeSpec spec = RandomNode(def.name, rng, ElementsOf(round));
     SCOPED_TRACE(spec.ToString());
     const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
-    if (!built.ok()) continue;
-    const absl::StatusOr<Graph> graph = RunPasses(built->graph);
-    ASSERT_TRUE(graph.ok()) << graph.status();
-    Diagnostics diagnostics;
-    CheckSupport(*graph, core, Framework::kTensorFlow, "test.pb", diagnostics);
-    for (const Diagnostic& diagnostic : diagnostics.list()) {
-      if (diagnostic.kind == DiagnosticKind::kOperatorNotAccepted) continue;
-      EXPECT_THAT(diagnostic.limit_source, testing::HasSubstr("GRUS/TF/" + spec.framework_op))
-          << diagnostic.ToString();
-    }
-    if (diagnostics.has_errors()) continue;
-    CompareWithReference(spec, *graph, built->inputs, round % 2 == 0);
+    if (built.ok()) CheckThenCompare(spec, *built, round % 2 == 0);
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, LoweringSweep,
                          ::testing::ValuesIn(AllOps().begin(), AllOps().end()),
                          [](const auto& info) { return std::string(info.param->name); });
+
+// TensorFlow's operators by the IR's operator that the front end makes of them.
+const std::multimap<std::string, std::string>& FrameworkOps() {
+  static const std::multimap<std::string, std::string> kOps = {
+      {"Add", "Add"},
+      {"Add", "AddV2"},
+      {"Add", "AddN"},
+      {"Add", "BiasAdd"},
+      {"BatchNorm", "FusedBatchNorm"},
+      {"BatchNorm", "FusedBatchNormV2"},
+      {"BatchNorm", "FusedBatchNormV3"},
+      {"Concat", "Concat"},
+      {"Concat", "ConcatV2"},
+      {"Concat", "Pack"},
+      {"DepthwiseConv2D", "DepthwiseConv2dNative"},
+      {"Div", "Div"},
+      {"Div", "RealDiv"},
+      {"MatMul", "MatMul"},
+      {"MatMul", "BatchMatMulV2"},
+      {"ReduceMax", "Max"},
+      {"ReduceMean", "Mean"},
+      {"ReduceSum", "Sum"},
+      {"Reshape", "Reshape"},
+      {"Reshape", "ExpandDims"},
+      {"Reshape", "Squeeze"},
+      {"Slice", "Slice"},
+      {"Slice", "StridedSlice"},
+  };
+  return kOps;
+}
+
+// Operators of the list that no node of the IR comes from: the front end folds them or looks
+// through them, which its own tests and tests/e2e's tf_graphs check.
+const std::set<std::string>& ImportOnlyOps() {
+  static const std::set<std::string> kOps = {"BatchToSpaceND", "Const", "Identity",
+                                             "Placeholder",    "Shape", "SpaceToBatchND",
+                                             "StopGradient"};
+  return kOps;
+}
+
+const OpList& GrusTensorFlowOps() {
+  for (const OpList& list : FindCore("GRUS")->op_lists) {
+    if (list.framework == Framework::kTensorFlow) return list;
+  }
+  ADD_FAILURE() << "GRUS has no list for TensorFlow";
+  return FindCore("GRUS")->op_lists[0];
+}
+
+TEST(RestrictionEdges, EveryOperatorOfTheListPassesOrNamesItsRule) {
+  for (const OpSupport& support : GrusTensorFlowOps().ops) {
+    const std::string name(support.op);
+    if (ImportOnlyOps().count(name) > 0) continue;
+    std::string op;  // of the IR
+    for (const auto& [ir, framework_op] : FrameworkOps()) {
+      if (framework_op == name) op = ir;
+    }
+    if (op.empty()) op = name;
+    const OpDef* def = FindOp(op);
+    ASSERT_NE(def, nullptr) << name << " has no operator of the IR";
+    int ran = 0;
+    for (uint32_t round = 0; round < 12 && !HasFailure(); ++round) {
+      std::mt19937 rng(SeedOf(*def, 2000 + round));
+      NodeSpec spec = RandomNode(op, rng, 2000);
+      spec.framework_op = name;
+      SCOPED_TRACE(spec.ToString());
+      const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
+      if (!built.ok()) continue;
+      CheckThenCompare(spec, *built, round % 2 == 0);
+      ++ran;
+    }
+    EXPECT_GE(ran, 6) << name;
+  }
+}
+
+// Nodes at the edges of the restrictions and one step beyond, by hand.
+class EdgeNodes {
+ public:
+  std::vector<NodeSpec> Make() {
+    Convolutions("Conv2D", "Conv2D", 1);
+    Convolutions("Conv2D", "Conv2D", 2);
+    Convolutions("DepthwiseConv2D", "DepthwiseConv2dNative", 3);
+    Pools("AvgPool");
+    Pools("MaxPool");
+    for (const char* name : {"MatMul", "BatchMatMulV2"}) {
+      // Blocks of 32: 32 x 63 blocks are the most, 32 x 64 too many; 2017 rounds up to 2048.
+      for (const auto& [k, n] : {std::pair<int64_t, int64_t>{1024, 63},
+                                 {1024, 64},
+                                 {1024, 65},
+                                 {2016, 32},
+                                 {2017, 32},
+                                 {1, 1}}) {
+        Add("MatMul", name, {{1, k}, {k, n}}, {false, true}, {});
+      }
+    }
+    Add("Pow", "Pow", {{4}, {4}}, {false, true}, {}, 0.5f);
+    Add("Pow", "Pow", {{4}, {4}}, {false, false}, {}, 0.5f);
+    Add("Pow", "Pow", {{4}, {4}}, {true, true}, {}, 0.5f);
+    Add("Pow", "Pow", {{4}, {4}}, {true, true}, {}, -2.0f);
+    Add("SquaredDifference", "SquaredDifference", {{2, 3}, {2, 3}}, {false, false}, {});
+    Add("SquaredDifference", "SquaredDifference", {{2, 3}, {3}}, {false, false}, {});
+    const auto permuted = [&](std::vector<int64_t> perm) {
+      Add("Transpose", "Transpose", {{2, 3, 4, 5}}, {false}, {{"perm", std::move(perm)}});
+    };
+    permuted({2, 3, 0, 1});
+    permuted({0, 1, 2, 3});
+    permuted({3, 2, 1, 0});
+    permuted({0, 2, 1, 3});
+    return std::move(specs_);
+  }
+
+ private:
+  void Add(const std::string& op, const std::string& framework_op, const std::vector<Shape>& shapes,
+           std::vector<bool> is_constant, AttrMap attrs, float first = 0.25f) {
+    NodeSpec spec;
+    spec.op = op;
+    spec.framework_op = framework_op;
+    spec.attrs = std::move(attrs);
+    for (const Shape& shape : shapes) {
+      std::vector<float> values(static_cast<size_t>(ElementCount(shape)));
+      for (size_t i = 0; i < values.size(); ++i) {
+        values[i] = first + 0.0625f * static_cast<float>(i % 7);
+      }
+      spec.operands.push_back(Tensor::FromFloats(shape, values));
+    }
+    spec.is_constant = std::move(is_constant);
+    specs_.push_back(std::move(spec));
+  }
+
+  void Convolutions(const std::string& op, const std::string& framework_op, int64_t channels) {
+    const auto add = [&](int64_t kh, int64_t kw, int64_t sh, int64_t sw, bool same, bool constant) {
+      const std::vector<int64_t> pads =
+          same ? std::vector<int64_t>{(kh - 1) / 2, kh / 2, (kw - 1) / 2, kw / 2}
+               : std::vector<int64_t>{0, 0, 0, 0};
+      Add(op, framework_op, {{1, kh + sh, kw + sw, channels}, {kh, kw, channels, 1}},
+          {false, constant}, {{"strides", std::vector<int64_t>{sh, sw}}, {"pads", pads}});
+    };
+    for (const int64_t side : {1, 11, 12, 15, 16}) {
+      add(side, 1, 1, 1, false, true);
+      add(1, side, 1, 1, false, true);
+    }
+    for (const int64_t stride : {4, 5, 15, 16}) {
+      add(2, 2, stride, 1, false, true);
+      add(2, 2, 1, stride, false, true);
+    }
+    add(7, 7, 1, 1, false, true);   // 49 taps
+    add(5, 10, 1, 1, false, true);  // 50
+    add(3, 3, 1, 1, true, true);
+    add(3, 3, 1, 1, false, false);
+  }
+
+  void Pools(const std::string& op) {
+    const auto add = [&](int64_t h, int64_t w, int64_t sh, int64_t sw) {
+      Add(op, op, {{1, 2 * h, 2 * w, 3}}, {false},
+          {{"kernel", std::vector<int64_t>{h, w}},
+           {"strides", std::vector<int64_t>{sh, sw}},
+           {"pads", std::vector<int64_t>{0, 0, 0, 0}}});
+    };
+    for (const int64_t side : {1, 2, 15, 16}) {
+      add(side, 2, side, 2);
+      add(2, side, 2, side);
+    }
+    add(1, 1, 1, 1);
+    add(1, 1, 2, 2);
+    add(3, 3, 2, 3);
+    add(3, 3, 3, 2);
+  }
+
+  std::vector<NodeSpec> specs_;
+};
+
+// Rules that every node of the IR keeps, since the front end refuses what would break them (cases
+// model_nchw, model_input_shape, model_operand_not_constant of tests/golden, and its own tests).
+bool KeptByTheFrontEnd(const SupportRule& rule) {
+  if (rule.kind == RuleKind::kStaticShape || rule.kind == RuleKind::kOnlyInPattern ||
+      rule.kind == RuleKind::kLayout) {
+    return true;
+  }
+  // Operands that are attributes in the IR.
+  const std::string id(rule.id);
+  return rule.kind == RuleKind::kConstInput &&
+         (id.find("/ExpandDims/") != std::string::npos ||
+          id.find("/Reshape/") != std::string::npos || id.find("/Transpose/") != std::string::npos);
+}
+
+bool Applies(const SupportRule& rule, const FactMap& facts) {
+  return std::all_of(rule.when.begin(), rule.when.end(), [&](const FactCondition& condition) {
+    const auto it = facts.find(std::string(condition.fact));
+    const int64_t* value = it == facts.end() ? nullptr : std::get_if<int64_t>(&it->second);
+    return value != nullptr && (*value == condition.value) == condition.equal;
+  });
+}
+
+// Every rule of the list is met and broken by some node, a range just at its end and just beyond;
+// and each of these nodes passes and computes the right values or is refused by that rule.
+TEST(RestrictionEdges, EveryRuleIsMetAndBroken) {
+  struct Seen {
+    bool met = false;
+    bool broken = false;
+    std::set<int64_t> values;
+  };
+  std::map<std::string, Seen> seen;
+  for (const NodeSpec& spec : EdgeNodes().Make()) {
+    SCOPED_TRACE(spec.ToString());
+    const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
+    ASSERT_TRUE(built.ok()) << built.status();
+    const Node& node = built->graph.def(built->graph.outputs()[0].value);
+    const FactMap facts = FactsOf(built->graph, node);
+    const OpSupport* support = FindOp(*FindCore("GRUS"), Framework::kTensorFlow, spec.framework_op);
+    ASSERT_NE(support, nullptr);
+    for (const SupportRule& rule : support->rules) {
+      if (!Applies(rule, facts)) continue;
+      Seen& entry = seen[std::string(rule.id)];
+      std::string found;
+      const bool holds = RuleHolds(rule, facts, &found);
+      (holds ? entry.met : entry.broken) = true;
+      EXPECT_EQ(found.empty(), holds) << rule.id;
+      const auto it = facts.find(std::string(rule.facts[0]));
+      if (it == facts.end()) continue;
+      if (const auto* value = std::get_if<int64_t>(&it->second)) entry.values.insert(*value);
+    }
+    CheckThenCompare(spec, *built, false);
+  }
+  int rules = 0;
+  for (const OpSupport& support : GrusTensorFlowOps().ops) {
+    for (const SupportRule& rule : support.rules) {
+      if (KeptByTheFrontEnd(rule)) continue;
+      ++rules;
+      const Seen& entry = seen[std::string(rule.id)];
+      EXPECT_TRUE(entry.met) << rule.id;
+      EXPECT_TRUE(entry.broken) << rule.id;
+      if (rule.kind != RuleKind::kRange) continue;
+      EXPECT_EQ(entry.values.count(rule.lo), 1u) << rule.id;
+      EXPECT_EQ(entry.values.count(rule.hi), 1u) << rule.id;
+      EXPECT_EQ(entry.values.count(rule.hi + 1), 1u) << rule.id;
+    }
+  }
+  EXPECT_GE(rules, 30);
+}
 
 }  // namespace
 }  // namespace npuc

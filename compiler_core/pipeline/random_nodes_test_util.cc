@@ -202,6 +202,7 @@ class NodeMaker {
     AddOperand({Within(1, OneIn(4) ? 2 : 1), kernel_h + Below(9), kernel_w + Below(9), channels},
                {-1, 1}, false);
     AddOperand({kernel_h, kernel_w, channels, outputs}, {-1, 1}, !OneIn(10));
+    if (OneIn(3)) AddOperand({depthwise ? channels * outputs : outputs}, {-2, 2}, true);
     spec_.attrs["strides"] = std::vector<int64_t>{Within(1, 3), Within(1, 3)};
     spec_.attrs["pads"] = OneIn(2) ? std::vector<int64_t>{0, 0, 0, 0}
                                    : std::vector<int64_t>{Below(kernel_h), Below(kernel_h),

@@ -33,7 +33,8 @@ void Pair(Program& program, std::vector<bool>& taken, const Matches& matches) {
 
 }  // namespace
 
-void AssignStates(Program& program, const std::string& config_name, Diagnostics& diagnostics) {
+void AssignStates(Program& program, const std::string& config_name, Framework framework,
+                  Diagnostics& diagnostics) {
   std::vector<bool> taken(program.inputs.size(), false);
   Pair(program, taken, [](const PortTensor& output, const PortTensor& input) {
     return NamesStateOf(output.name, input.name);
@@ -58,14 +59,17 @@ void AssignStates(Program& program, const std::string& config_name, Diagnostics&
   std::vector<std::string> found;
   for (const PortTensor& output : program.outputs) found.push_back(output.name);
   if (found == wanted) return;
+  const bool has_names = framework != Framework::kTorchScript;
   diagnostics.Add(
       {.kind = DiagnosticKind::kStateOutputOrder,
-       .message = absl::StrCat("OUTPUT_OPS [", absl::StrJoin(found, ", "),
-                               "] does not list the state outputs first, in the order of the "
-                               "state inputs in INPUT_OPS"),
+       .message = absl::StrCat(has_names ? "OUTPUT_OPS [" : "the model's outputs [",
+                               absl::StrJoin(found, ", "), has_names ? "] does" : "] do",
+                               " not list the state outputs first, in the order of the state "
+                               "inputs in INPUT_OPS"),
        .file = config_name,
-       .fix = absl::StrCat("write OUTPUT_OPS: [", absl::StrJoin(wanted, ", "),
-                           "], or copy each state by its name in the application")});
+       .fix = absl::StrCat(
+           has_names ? "write OUTPUT_OPS: [" : "return from forward, in this order, [",
+           absl::StrJoin(wanted, ", "), "], or copy each state by its name in the application")});
 }
 
 }  // namespace npuc

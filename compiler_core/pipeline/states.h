@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/cmd/command.h"
 
@@ -13,8 +14,9 @@ namespace npuc {
 // remaining fp16 outputs whose shape equals that of a so far unpaired input. Source: published
 // headers; shared/spec/gxnpuc.md section 3. Adds a diagnostic with the right order where the state
 // outputs do not come first in the order of their inputs: applications lay the output struct over
-// the next frame's state inputs.
-void AssignStates(Program& program, const std::string& config_name, Diagnostics& diagnostics);
+// the next frame's state inputs. `framework` words what to do about it.
+void AssignStates(Program& program, const std::string& config_name, Framework framework,
+                  Diagnostics& diagnostics);
 
 }  // namespace npuc
 

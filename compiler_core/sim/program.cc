@@ -17,21 +17,6 @@ namespace {
 
 using Kind = VectorCommand::Kind;
 
-std::string KindOf(const Command& command) {
-  if (const auto* v = std::get_if<VectorCommand>(&command.body)) {
-    return std::string(NameOf(v->kind));
-  }
-  if (std::holds_alternative<FullyConnectedCommand>(command.body)) return "fully_connected";
-  switch (std::get<RawCommand>(command.body).opcode) {
-    case 0x41:
-      return "convolution";
-    case 0x42:
-      return "depthwise";
-    default:
-      return "transpose";
-  }
-}
-
 bool Multiplies(const Command& command) {
   if (std::holds_alternative<VectorCommand>(command.body)) return false;
   const auto* raw = std::get_if<RawCommand>(&command.body);
@@ -145,7 +130,7 @@ class Loader {
       const uint32_t next =
           static_cast<uint32_t>(Slot::kCmd) << 28 | static_cast<uint32_t>(offsets[i + 1]);
       if (!link.has_value() || *link == next) continue;
-      Refuse(offsets[i], KindOf(program.commands[i]),
+      Refuse(offsets[i], NameOf(program.commands[i]),
              absl::StrCat("its link word 0x", absl::Hex(*link, absl::kZeroPad8),
                           " leads elsewhere than to the next command"));
     }
@@ -154,7 +139,7 @@ class Loader {
   bool CheckCommands(const Program& program, const std::vector<int64_t>& offsets) {
     for (size_t i = 0; i < program.commands.size(); ++i) {
       const Command& command = program.commands[i];
-      const std::string kind = KindOf(command);
+      const std::string kind(NameOf(command));
       for (const std::string& problem : CommandProblems(program.buffers, command)) {
         Refuse(offsets[i], kind, problem);
       }
@@ -181,13 +166,13 @@ class Loader {
           Report(DiagnosticKind::kSimulationTooLarge, std::string(step.status().message()));
           return;
         }
-        Refuse(offsets[i], KindOf(command), step.status().message());
+        Refuse(offsets[i], NameOf(command), step.status().message());
         continue;
       }
       state_->steps.push_back(*std::move(step));
       Simulator::CommandInfo info;
       info.offset_bytes = offsets[i];
-      info.kind = KindOf(command);
+      info.kind = std::string(NameOf(command));
       info.work = WorkOf(command);
       info.multiplies = Multiplies(command);
       for (const Access& access : AccessesOf(command)) {

@@ -72,20 +72,6 @@ absl::Status Simulator::Run(absl::Span<const uint8_t> input, std::vector<uint8_t
   return absl::OkStatus();
 }
 
-void Simulator::FeedBack(absl::Span<const uint8_t> output, absl::Span<uint8_t> input) const {
-  for (const PortTensor& port : state_->outputs) {
-    if (port.state_input < 0) continue;
-    const PortTensor& to = state_->inputs[static_cast<size_t>(port.state_input)];
-    const size_t bytes = static_cast<size_t>(ElementCount(to.shape) * SizeOf(to.dtype));
-    std::memcpy(input.data() + to.offset_bytes, output.data() + port.offset_bytes, bytes);
-  }
-}
-
-bool Simulator::has_states() const {
-  return std::any_of(state_->outputs.begin(), state_->outputs.end(),
-                     [](const PortTensor& port) { return port.state_input >= 0; });
-}
-
 const std::vector<Simulator::CommandInfo>& Simulator::commands() const { return state_->infos; }
 const std::vector<PortTensor>& Simulator::inputs() const { return state_->inputs; }
 const std::vector<PortTensor>& Simulator::outputs() const { return state_->outputs; }

@@ -57,10 +57,6 @@ class Simulator {
   // zeros in every frame. Errors: INVALID_ARGUMENT where input has another size.
   absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output);
 
-  // Copies the state outputs of a frame over the state inputs of the next; sizes as for Run.
-  void FeedBack(absl::Span<const uint8_t> output, absl::Span<uint8_t> input) const;
-  bool has_states() const;
-
   const std::vector<CommandInfo>& commands() const;
   const std::vector<PortTensor>& inputs() const;
   const std::vector<PortTensor>& outputs() const;

@@ -116,6 +116,7 @@ struct CoreLimits {
   int64_t plane_side_max;          // kernel sides of a depthwise or one-channel convolution
   int64_t plane_taps_max;          // and their product
   int64_t plane_stride_max;        // and its stride
+  int64_t node_commands_max;       // copies, or parts of a broadcast, that one operator may become
 };
 
 struct CoreSpec {

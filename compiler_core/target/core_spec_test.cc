@@ -68,7 +68,8 @@ TEST(CoreSpecTest, ListsHaveEveryPublishedOperator) {
     published += ours ? 0 : 1;
   }
   EXPECT_EQ(published, 50);
-  EXPECT_EQ(OpsOf(Grus(), Framework::kTorchScript).size(), 42u);
+  // Forty-one of the list, the guide's GRU, and what this compiler rewrites.
+  EXPECT_EQ(OpsOf(Grus(), Framework::kTorchScript).size(), 41u + 1u + 7u);
   EXPECT_THAT(OpsOf(Grus(), Framework::kOnnx), IsEmpty());
   EXPECT_EQ(OpsOf(*FindCore("LEO"), Framework::kTensorFlow).size(), 52u + 24u);
   EXPECT_THAT(OpsOf(*FindCore("LEO"), Framework::kTorchScript), IsEmpty());

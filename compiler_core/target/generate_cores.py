@@ -19,6 +19,7 @@ LIMITS = [
     ("extent_bits", 3), "stride_bits", "immediate_bits", "pool_window_max", "weight_code_bits",
     "vector_lanes", "format_lanes", "buffer_alignment_bytes",
     "conv_side_max", "plane_side_max", "plane_taps_max", "plane_stride_max",
+    "node_commands_max",
 ]
 CORE_KEYS = {"name", "alias", "chips", "frameworks", "npu_units", "output_types", "compute_type",
              "quant_inference", "note", "limits", "operators", "operators_of"}

@@ -34,7 +34,7 @@ class GraphRunner : public FrameRunner {
       if (output.fp16) ports.outputs.back().dtype = DType::kFloat16;
     }
     Diagnostics order_is_told_by_the_compile;
-    AssignStates(ports, options.output_file, order_is_told_by_the_compile);
+    AssignStates(ports, options.output_file, options.framework, order_is_told_by_the_compile);
     for (PortTensor& port : ports.outputs) port.dtype = DType::kFloat32;
     inputs_ = std::move(ports.inputs);
     outputs_ = std::move(ports.outputs);

@@ -98,7 +98,7 @@ void TenantsReader::ReadTenant(const ConfigNode& key, const ConfigNode& value) {
 
 void TenantsReader::ReadQuota(const Mapping& mapping, TenantQuota& quota) {
   if (!CheckMapping(mapping, kQuotaKeys)) return;
-  quota.queued_jobs = ReadNumber(mapping, "queued_jobs", 0, kMaxCount, false);
+  quota.queued_jobs = ReadNumber(mapping, "queued_jobs", 1, kMaxCount, false);
   quota.running_jobs = ReadNumber(mapping, "running_jobs", 1, kMaxCount, false);
   quota.job_bytes = ReadNumber(mapping, "job_bytes", 1, kMaxBytes, true);
 }

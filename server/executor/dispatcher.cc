@@ -58,9 +58,9 @@ void Dispatcher::TimerLoop() {
       std::unique_lock<std::mutex> lock(mutex_);
       if (changed_.wait_for(lock, kTimerPeriod, [this] { return stopping_; })) return;
     }
-    const absl::Status status = jobs_->ExpireDue();
+    const absl::Status status = jobs_->Tick();
     if (!status.ok()) {
-      log_->Error("a job that is past its deadline cannot be ended", {{"error", status.message()}});
+      log_->Error("the care of jobs failed, and is tried again", {{"error", status.message()}});
     }
   }
 }

@@ -24,27 +24,27 @@ namespace npuc {
 
 class FakeInputs : public InputStore {
  public:
-  BlobDigest Put(const std::string& bytes) {
+  BlobDigest Put(const std::string& bytes, const std::string& scope = "default") {
     std::lock_guard<std::mutex> lock(mutex_);
     const std::string sha256 = Sha256Hex(bytes);
-    blobs_[sha256] = bytes;
+    blobs_[{scope, sha256}] = bytes;
     return {sha256, bytes.size()};
   }
-  void Forget(const std::string& sha256) {
+  void Forget(const std::string& sha256, const std::string& scope = "default") {
     std::lock_guard<std::mutex> lock(mutex_);
-    blobs_.erase(sha256);
+    blobs_.erase({scope, sha256});
   }
   // Blobs that somebody holds.
   int held() const { return static_cast<int>(token_.use_count()) - 1; }
 
   absl::StatusOr<Held> Acquire(absl::string_view scope, absl::string_view sha256) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = blobs_.find(std::string(sha256));
+    const auto found = blobs_.find(KeyOf(scope, sha256));
     if (found == blobs_.end()) return absl::NotFoundError("no such blob");
-    return Held{.info = {.sha256 = found->first,
+    return Held{.info = {.sha256 = found->first.second,
                          .md5 = Md5Hex(found->second),
                          .size_bytes = found->second.size()},
-                .path = "/blobs/" + found->first,
+                .path = "/blobs/" + found->first.second,
                 .hold = token_};
   }
   absl::StatusOr<std::vector<BlobDigest>> FindMissing(
@@ -52,7 +52,7 @@ class FakeInputs : public InputStore {
     std::lock_guard<std::mutex> lock(mutex_);
     std::vector<BlobDigest> missing;
     for (const BlobDigest& digest : digests) {
-      if (!blobs_.contains(digest.sha256)) missing.push_back(digest);
+      if (!blobs_.contains(KeyOf(scope, digest.sha256))) missing.push_back(digest);
     }
     return missing;
   }
@@ -60,20 +60,20 @@ class FakeInputs : public InputStore {
                                           const BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (full_) return absl::ResourceExhaustedError("disk full");
-    if (blobs_.contains(digest.sha256)) return UploadState{digest.size_bytes, true};
-    return UploadState{uploads_[digest.sha256].size(), false};
+    if (blobs_.contains(KeyOf(scope, digest.sha256))) return UploadState{digest.size_bytes, true};
+    return UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
   }
   absl::StatusOr<UploadState> QueryUpload(absl::string_view scope,
                                           const BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (blobs_.contains(digest.sha256)) return UploadState{digest.size_bytes, true};
-    if (!uploads_.contains(digest.sha256)) return absl::NotFoundError("not begun");
-    return UploadState{uploads_[digest.sha256].size(), false};
+    if (blobs_.contains(KeyOf(scope, digest.sha256))) return UploadState{digest.size_bytes, true};
+    if (!uploads_.contains(KeyOf(scope, digest.sha256))) return absl::NotFoundError("not begun");
+    return UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
   }
   absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
                                      uint64_t offset, absl::string_view bytes) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::string& upload = uploads_[digest.sha256];
+    std::string& upload = uploads_[KeyOf(scope, digest.sha256)];
     if (offset > upload.size()) return absl::OutOfRangeError("gap");
     if (offset + bytes.size() > digest.size_bytes) return absl::InvalidArgumentError("too long");
     upload.resize(offset);
@@ -82,10 +82,10 @@ class FakeInputs : public InputStore {
   }
   absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    const std::string bytes = uploads_[digest.sha256];
-    uploads_.erase(digest.sha256);
+    const std::string bytes = uploads_[KeyOf(scope, digest.sha256)];
+    uploads_.erase(KeyOf(scope, digest.sha256));
     if (Sha256Hex(bytes) != digest.sha256) return absl::InvalidArgumentError("other SHA-256");
-    blobs_[digest.sha256] = bytes;
+    blobs_[KeyOf(scope, digest.sha256)] = bytes;
     return BlobInfo{digest.sha256, Md5Hex(bytes), bytes.size()};
   }
   void SetFull() {
@@ -94,10 +94,15 @@ class FakeInputs : public InputStore {
   }
 
  private:
+  using Key = std::pair<std::string, std::string>;  // scope, SHA-256
+  static Key KeyOf(absl::string_view scope, absl::string_view sha256) {
+    return {std::string(scope), std::string(sha256)};
+  }
+
   mutable std::mutex mutex_;
-  std::map<std::string, std::string> blobs_;    // guarded by mutex_
-  std::map<std::string, std::string> uploads_;  // guarded by mutex_
-  bool full_ = false;                           // guarded by mutex_
+  std::map<Key, std::string> blobs_;    // guarded by mutex_
+  std::map<Key, std::string> uploads_;  // guarded by mutex_
+  bool full_ = false;                   // guarded by mutex_
   std::shared_ptr<const int> token_ = std::make_shared<const int>(0);
 };
 

@@ -99,7 +99,7 @@ absl::Status JobRunner::CleanWorkDir() const {
       absl::StrCat("cannot clear ", options_.work_dir, ": ", error.message()));
 }
 
-void JobRunner::Abandon(const Job& job) { workers_->Cancel(RunId(job.id, job.fence)); }
+void JobRunner::Abandon(const Lease& lease) { workers_->Cancel(RunId(lease.job_id, lease.fence)); }
 
 void JobRunner::Run(const JobService::Leased& leased) {
   Attempt attempt{.lease = leased.lease,
@@ -141,7 +141,7 @@ absl::Status JobRunner::Prepare(Attempt& attempt) {
       options_.parse_config(attempt.config_text, attempt.job->spec.config_name, diagnostics));
   // Made again and not taken from the job: while the job waited, the daemon may have been replaced
   // by a build whose results have other keys.
-  ASSIGN_OR_RETURN(CacheKey key, ResultKey(kDefaultScope, attempt.job->spec, config.options,
+  ASSIGN_OR_RETURN(CacheKey key, ResultKey(attempt.job->tenant, attempt.job->spec, config.options,
                                            options_.compiler_build_id));
   attempt.key = std::move(key);
   return absl::OkStatus();
@@ -171,7 +171,7 @@ bool JobRunner::FinishFromCache(Attempt& attempt) {
 
 absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
   for (const JobInput& input : attempt.job->spec.inputs) {
-    ASSIGN_OR_RETURN(InputStore::Held held, inputs_->Acquire(kDefaultScope, input.sha256));
+    ASSIGN_OR_RETURN(InputStore::Held held, inputs_->Acquire(attempt.job->tenant, input.sha256));
     attempt.worker_job.inputs[input.role] = {
         .name = input.name, .path = held.path, .sha256 = input.sha256};
     attempt.held.push_back(std::move(held));
@@ -186,10 +186,8 @@ void JobRunner::RunWorker(Attempt& attempt) {
   run.job_folder = attempt.folder;
   run.config_text = attempt.config_text;
   run.config_name = job.spec.config_name;
+  // Not bounded by the job's deadline: the run may go on for an equal job that has more time.
   run.limits = options_.limits;
-  // The deadline ends the job by itself; this ends the process where that were late.
-  run.limits.wall =
-      std::max(absl::Seconds(1), std::min(run.limits.wall, job.deadline - options_.now()));
   // Not the present time: every attempt makes the same bytes.
   run.timestamp_seconds = job.spec.model_info_time_seconds.value_or(
       options_.model_info_time_seconds.value_or(absl::ToUnixSeconds(job.create_time)));
@@ -199,7 +197,7 @@ void JobRunner::RunWorker(Attempt& attempt) {
         return jobs_->Append(attempt.lease, std::move(bodies));
       },
       options_.event_linger);
-  RunEvents events(&pump, [&] { return draining_.load() || !jobs_->IsCurrent(attempt.lease); });
+  RunEvents events(&pump, [&] { return draining_.load() || !jobs_->Renew(attempt.lease); });
   const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(run, events);
   attempt.last_events = pump.Stop();
   attempt.log = events.log();

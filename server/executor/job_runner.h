@@ -43,8 +43,8 @@ class JobRunner {
   // wrong is the job's result.
   void Run(const JobService::Leased& leased);
 
-  // Stops the worker of a job that has ended; for JobService's end listener. Quick.
-  void Abandon(const Job& job);
+  // Stops the worker of a run that is of no use any more; for JobService's abandon listener. Quick.
+  void Abandon(const Lease& lease);
 
   // From now on a run whose worker is cancelled gives its job back to the queue; a result that
   // cannot be stored is not tried again.

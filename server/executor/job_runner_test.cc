@@ -13,7 +13,7 @@
 #include "server/executor/dispatcher.h"
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/memory_job_store.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 class JobRunnerTest : public ::testing::Test {
  protected:
-  JobRunnerTest() : log_(nullptr, [] { return absl::Now(); }), queue_(MakePriorityQueue(1000)) {
+  JobRunnerTest() : log_(nullptr, [] { return absl::Now(); }), queue_(MakeFairQueue(1000)) {
     std::string pattern = ::testing::TempDir() + "/job_runner_XXXXXX";
     work_dir_ = mkdtemp(pattern.data());
     const auto now = [this] { return absl::FromUnixSeconds(now_seconds_); };
@@ -40,10 +40,8 @@ class JobRunnerTest : public ::testing::Test {
     submission_ = std::make_unique<Submission>(
         SubmissionOptions{.parse_config = FakeParseConfig, .compiler_build_id = "build-1"},
         jobs_.get(), &inputs_, &cache_, &holds_);
-    jobs_->SetEndListener([this](const Job& job) {
-      holds_.Remove(job.id);
-      runner_->Abandon(job);
-    });
+    jobs_->SetEndListener([this](const Job& job) { holds_.Remove(job.id); });
+    jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
     EXPECT_TRUE(jobs_->Recover(nullptr).ok());
     workers_.Set([](const WorkerJob& job, WorkerEvents& events) {
       events.OnStage("lower", 0.5);
@@ -55,6 +53,7 @@ class JobRunnerTest : public ::testing::Test {
 
   std::string Submit(const std::string& config = "config", bool no_cache = false) {
     SubmitRequest request;
+    request.tenant = "default";
     request.config_text = config;
     request.config_name = "config.yaml";
     request.model = inputs_.Put("model bytes");

@@ -21,8 +21,7 @@ namespace npuc {
 // ThreadSanitizer sees the executor without RocksDB. adapters.h has the real ones. Contracts are
 // those of the functions of the same names in cache/ and server/worker/. All are thread-safe.
 
-// The tenant whose blobs and results are used, while there is one tenant.
-inline constexpr char kDefaultScope[] = "default";
+// A scope is a tenant's name: blobs and results are a tenant's own.
 
 class InputStore {
  public:

@@ -1,6 +1,7 @@
 #include "server/executor/submission.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -157,6 +158,23 @@ Submission::Submission(SubmissionOptions options, JobService* jobs, InputStore* 
                        ResultCache* cache, InputHolds* holds)
     : options_(std::move(options)), jobs_(jobs), inputs_(inputs), cache_(cache), holds_(holds) {}
 
+absl::Status Submission::CheckQuota(const SubmitRequest& request) const {
+  if (options_.max_job_bytes == nullptr) return absl::OkStatus();
+  const std::optional<int64_t> limit = options_.max_job_bytes(request.tenant);
+  // Unsigned and saturating: the sizes are the client's word until the blobs are looked at.
+  uint64_t bytes = request.model.size_bytes;
+  for (const auto& side : request.side_inputs) {
+    bytes += std::min(side.digest.size_bytes, std::numeric_limits<uint64_t>::max() - bytes);
+  }
+  if (!limit.has_value() || bytes <= static_cast<uint64_t>(*limit)) return absl::OkStatus();
+  const std::string found = absl::StrCat(bytes, " of ", *limit, " bytes");
+  return ServiceError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat("the model and side inputs of the job have ", bytes, " bytes, at most ", *limit,
+                   " are allowed for tenant '", request.tenant, "'"),
+      {.reason = "QUOTA_EXCEEDED", .quota_violations = {{"job_bytes", found}}});
+}
+
 absl::StatusOr<ParsedConfig> Submission::CheckConfig(const SubmitRequest& request) const {
   Diagnostics diagnostics;
   absl::StatusOr<ParsedConfig> config =
@@ -188,7 +206,7 @@ absl::Status Submission::AcquireInputs(const SubmitRequest& request, const Parse
   }
   ErrorDetails missing{.reason = "BLOB_MISSING"};
   for (Wanted& want : wanted) {
-    auto held = inputs_->Acquire(kDefaultScope, want.digest->sha256);
+    auto held = inputs_->Acquire(request.tenant, want.digest->sha256);
     if (!held.ok() && !absl::IsNotFound(held.status())) return held.status();
     if (!held.ok() || held->info.size_bytes != want.digest->size_bytes) {
       missing.precondition_violations.push_back(
@@ -227,13 +245,15 @@ absl::Status Submission::LookUp(NewJob& job) {
 absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& request) {
   RETURN_IF_ERROR(CheckFields(request));
   NewJob job;
+  job.tenant = request.tenant;
   job.request_id = request.request_id;
   job.request_sha256 = RequestSha256(request);
   // Before the config and the blobs: a repeat is answered although its blobs may be gone by now.
   ASSIGN_OR_RETURN(std::shared_ptr<const Job> earlier,
-                   jobs_->FindSubmitted(job.request_id, job.request_sha256));
+                   jobs_->FindSubmitted(job.tenant, job.request_id, job.request_sha256));
   if (earlier != nullptr) return JobService::Submitted{std::move(earlier), true};
 
+  RETURN_IF_ERROR(CheckQuota(request));
   ASSIGN_OR_RETURN(const ParsedConfig config, CheckConfig(request));
   InputHolds::Holds holds;
   RETURN_IF_ERROR(AcquireInputs(request, config, job.spec, holds));
@@ -246,7 +266,7 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
   job.config_text = request.config_text;
   job.output_file = config.options.output_file;
   ASSIGN_OR_RETURN(const CacheKey key,
-                   ResultKey(kDefaultScope, job.spec, config.options, options_.compiler_build_id));
+                   ResultKey(job.tenant, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
   RETURN_IF_ERROR(LookUp(job));
 

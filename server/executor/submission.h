@@ -33,6 +33,7 @@ struct SubmitRequest {
     std::string name = {};
     BlobDigest digest;
   };
+  std::string tenant = {};  // whose job it will be
   std::string request_id = {};
   std::string config_text = {};
   std::string config_name = {};
@@ -52,6 +53,9 @@ struct SubmissionOptions {
   ConfigParser parse_config;  // ParseConfig of compiler_core/pipeline
   std::string compiler_build_id = {};
   absl::Duration default_timeout = absl::Hours(1);
+  // The bytes that the model and side inputs of one job of a tenant may have in all; null, or
+  // nullopt: no bound.
+  std::function<std::optional<int64_t>(absl::string_view tenant)> max_job_bytes = nullptr;
 };
 
 // Decides whether a job can be accepted, and looks whether its result is there already. The only
@@ -65,10 +69,12 @@ class Submission {
              InputHolds* holds);
 
   // Errors: INVALID_ARGUMENT (INVALID_FIELD or INVALID_CONFIG, every problem named),
-  // FAILED_PRECONDITION (BLOB_MISSING, every blob named), and those of JobService::Submit.
+  // FAILED_PRECONDITION (BLOB_MISSING, every blob named), RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), and
+  // those of JobService::Submit.
   absl::StatusOr<JobService::Submitted> Submit(const SubmitRequest& request);
 
  private:
+  absl::Status CheckQuota(const SubmitRequest& request) const;
   absl::StatusOr<ParsedConfig> CheckConfig(const SubmitRequest& request) const;
   absl::Status AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
                              JobSpec& spec, InputHolds::Holds& holds);

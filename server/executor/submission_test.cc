@@ -7,7 +7,7 @@
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
@@ -18,7 +18,7 @@ using ::testing::SizeIs;
 class SubmissionTest : public ::testing::Test {
  protected:
   SubmissionTest()
-      : queue_(MakePriorityQueue(100)),
+      : queue_(MakeFairQueue(100)),
         jobs_({.now = [] { return absl::FromUnixSeconds(1'700'000'000); },
                .random = [this] { return ++random_; },
                .retry = {}},
@@ -31,6 +31,7 @@ class SubmissionTest : public ::testing::Test {
 
   SubmitRequest Request() {
     SubmitRequest request;
+    request.tenant = "default";
     request.request_id = "r1";
     request.config_text = "config";
     request.config_name = "config.yaml";
@@ -92,6 +93,27 @@ TEST_F(SubmissionTest, EveryBadFieldIsNamed) {
             "spec.model_info_time ");
 }
 
+TEST_F(SubmissionTest, AJobOverItsTenantsBytesIsRefused) {
+  Submission bounded({.parse_config = FakeParseConfig,
+                      .compiler_build_id = "build-1",
+                      .max_job_bytes =
+                          [](absl::string_view tenant) {
+                            return tenant == "default" ? std::optional<int64_t>(10) : std::nullopt;
+                          }},
+                     &jobs_, &inputs_, &cache_, &holds_);
+  SubmitRequest request = Request();
+  ASSERT_GT(request.model.size_bytes, 10u);
+  const auto refused = bounded.Submit(request);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  const auto details = ErrorDetailsOf(refused.status());
+  EXPECT_EQ(details->reason, "QUOTA_EXCEEDED");
+  EXPECT_EQ(details->retry_delay, std::nullopt);
+  ASSERT_THAT(details->quota_violations, SizeIs(1));
+  EXPECT_EQ(details->quota_violations[0].subject, "job_bytes");
+  request.side_inputs = {{.role = "OPT_CONFIG", .digest = {"", ~uint64_t{0}}}};
+  EXPECT_EQ(ErrorDetailsOf(bounded.Submit(request).status())->reason, "INVALID_FIELD");
+}
+
 TEST_F(SubmissionTest, EveryProblemOfTheConfigIsNamed) {
   SubmitRequest request = Request();
   request.config_text = "bad";
@@ -99,7 +121,7 @@ TEST_F(SubmissionTest, EveryProblemOfTheConfigIsNamed) {
   EXPECT_EQ(details.reason, "INVALID_CONFIG");
   ASSERT_THAT(details.field_violations, SizeIs(2));
   EXPECT_THAT(details.field_violations[1].description, HasSubstr("config.yaml:2: problem 2"));
-  EXPECT_EQ(*store_.FindRequest("r1"), std::nullopt);
+  EXPECT_EQ(*store_.FindRequest("default", "r1"), std::nullopt);
 }
 
 TEST_F(SubmissionTest, FilesOfTheConfigAndSideInputsMustMatch) {
@@ -134,6 +156,7 @@ TEST_F(SubmissionTest, ARepeatIsAnsweredAlthoughTheBlobIsGone) {
   const auto first = submission_.Submit(Request());
   inputs_.Forget(first->job->model().sha256);
   SubmitRequest repeat;
+  repeat.tenant = "default";
   repeat.request_id = "r1";
   repeat.config_text = "config";
   repeat.config_name = "config.yaml";

@@ -42,7 +42,7 @@ absl::Status ArtifactLost(const absl::Status& status) {
 }  // namespace
 
 absl::StatusOr<std::vector<BlobDigest>> Uploads::FindMissing(
-    const std::vector<BlobDigest>& digests) {
+    const std::string& tenant, const std::vector<BlobDigest>& digests) {
   FieldChecker check;
   if (digests.size() > kMaxDigestsPerCall) {
     check.Add("digests", absl::StrCat(digests.size(), " entries, at most ", kMaxDigestsPerCall,
@@ -55,26 +55,26 @@ absl::StatusOr<std::vector<BlobDigest>> Uploads::FindMissing(
     RETURN_IF_ERROR(CheckDigest(digests[i], absl::StrCat("digests[", i, "]")));
     if (seen.emplace(digests[i].sha256, digests[i].size_bytes).second) once.push_back(digests[i]);
   }
-  return inputs_->FindMissing(kDefaultScope, once);
+  return inputs_->FindMissing(tenant, once);
 }
 
-absl::StatusOr<UploadState> Uploads::Query(const BlobDigest& digest) {
+absl::StatusOr<UploadState> Uploads::Query(const std::string& tenant, const BlobDigest& digest) {
   RETURN_IF_ERROR(CheckDigest(digest, "digest"));
-  const auto state = inputs_->QueryUpload(kDefaultScope, digest);
+  const auto state = inputs_->QueryUpload(tenant, digest);
   if (absl::IsNotFound(state.status())) return UploadState{};
   return state;
 }
 
-absl::StatusOr<UploadState> Uploads::Begin(const BlobDigest& digest) {
+absl::StatusOr<UploadState> Uploads::Begin(const std::string& tenant, const BlobDigest& digest) {
   RETURN_IF_ERROR(CheckDigest(digest, "digest"));
-  const auto state = inputs_->BeginUpload(kDefaultScope, digest);
+  const auto state = inputs_->BeginUpload(tenant, digest);
   if (!state.ok()) return StorageError(state.status());
   // All bytes may have come before a restart that was before the commit; an empty blob has none.
-  return CommitIfWhole(digest, *state);
+  return CommitIfWhole(tenant, digest, *state);
 }
 
-absl::StatusOr<UploadState> Uploads::Append(const BlobDigest& digest, int64_t offset,
-                                            absl::string_view bytes) {
+absl::StatusOr<UploadState> Uploads::Append(const std::string& tenant, const BlobDigest& digest,
+                                            int64_t offset, absl::string_view bytes) {
   FieldChecker check;
   if (offset < 0) check.Add("offset", absl::StrCat(offset, " is negative"));
   if (bytes.size() > kMaxChunkBytes) {
@@ -82,11 +82,11 @@ absl::StatusOr<UploadState> Uploads::Append(const BlobDigest& digest, int64_t of
                                    " are allowed"));
   }
   RETURN_IF_ERROR(check.ToStatus());
-  const auto state = inputs_->Append(kDefaultScope, digest, static_cast<uint64_t>(offset), bytes);
-  if (state.ok()) return CommitIfWhole(digest, *state);
+  const auto state = inputs_->Append(tenant, digest, static_cast<uint64_t>(offset), bytes);
+  if (state.ok()) return CommitIfWhole(tenant, digest, *state);
   if (absl::IsOutOfRange(state.status())) {
     ErrorDetails details{.reason = "OFFSET_MISMATCH"};
-    if (const auto now = Query(digest); now.ok()) {
+    if (const auto now = Query(tenant, digest); now.ok()) {
       details.metadata["committed_bytes"] = absl::StrCat(now->committed_bytes);
     }
     return ServiceError(absl::StatusCode::kOutOfRange, state.status().message(), details);
@@ -94,9 +94,10 @@ absl::StatusOr<UploadState> Uploads::Append(const BlobDigest& digest, int64_t of
   return StorageError(state.status());
 }
 
-absl::StatusOr<UploadState> Uploads::CommitIfWhole(const BlobDigest& digest, UploadState state) {
+absl::StatusOr<UploadState> Uploads::CommitIfWhole(const std::string& tenant,
+                                                   const BlobDigest& digest, UploadState state) {
   if (state.complete || state.committed_bytes < digest.size_bytes) return state;
-  const auto committed = inputs_->Commit(kDefaultScope, digest);
+  const auto committed = inputs_->Commit(tenant, digest);
   if (absl::IsInvalidArgument(committed.status())) {
     return ServiceError(absl::StatusCode::kInvalidArgument, committed.status().message(),
                         {.reason = "DIGEST_MISMATCH"});
@@ -105,7 +106,7 @@ absl::StatusOr<UploadState> Uploads::CommitIfWhole(const BlobDigest& digest, Upl
   return UploadState{.committed_bytes = committed->size_bytes, .complete = true};
 }
 
-absl::StatusOr<std::unique_ptr<ArtifactReader>> Downloads::Open(absl::string_view job_id,
+absl::StatusOr<std::unique_ptr<ArtifactReader>> Downloads::Open(const Job& job,
                                                                 absl::string_view artifact_name,
                                                                 int64_t offset) {
   if (offset < 0) {
@@ -113,21 +114,20 @@ absl::StatusOr<std::unique_ptr<ArtifactReader>> Downloads::Open(absl::string_vie
     check.Add("offset", absl::StrCat(offset, " is negative"));
     return check.ToStatus();
   }
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, jobs_->Get(job_id));
-  if (job->state != JobState::kSucceeded) {
+  if (job.state != JobState::kSucceeded) {
     return ServiceError(absl::StatusCode::kFailedPrecondition,
-                        absl::StrCat("job ", job->id, " is ", JobStateName(job->state),
+                        absl::StrCat("job ", job.id, " is ", JobStateName(job.state),
                                      "; only jobs that SUCCEEDED have artifacts"),
                         {.reason = "JOB_NOT_SUCCEEDED",
-                         .metadata = {{"state", std::string(JobStateName(job->state))}}});
+                         .metadata = {{"state", std::string(JobStateName(job.state))}}});
   }
   const auto listed =
-      std::find_if(job->artifacts.begin(), job->artifacts.end(),
+      std::find_if(job.artifacts.begin(), job.artifacts.end(),
                    [&](const JobArtifact& artifact) { return artifact.name == artifact_name; });
-  if (listed == job->artifacts.end()) {
+  if (listed == job.artifacts.end()) {
     return ServiceError(
         absl::StatusCode::kNotFound,
-        absl::StrCat("job ", job->id, " has no artifact '", Printable(artifact_name), "'"),
+        absl::StrCat("job ", job.id, " has no artifact '", Printable(artifact_name), "'"),
         {.reason = "ARTIFACT_NOT_FOUND"});
   }
   if (static_cast<uint64_t>(offset) > listed->size_bytes) {
@@ -136,7 +136,7 @@ absl::StatusOr<std::unique_ptr<ArtifactReader>> Downloads::Open(absl::string_vie
                                      ", which has ", listed->size_bytes, " bytes"),
                         {.reason = "OFFSET_PAST_END"});
   }
-  ASSIGN_OR_RETURN(const CacheKey key, CacheKey::Parse(job->cache_key));
+  ASSIGN_OR_RETURN(const CacheKey key, CacheKey::Parse(job.cache_key));
   auto reader = cache_->OpenArtifact(key, artifact_name);
   if (!reader.ok()) return ArtifactLost(reader.status());
   // A later job with no_cache overwrites the result; then this job's bytes are gone.

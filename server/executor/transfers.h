@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/executor/ports.h"
-#include "server/jobs/job_service.h"
+#include "server/jobs/job.h"
 
 namespace npuc {
 
@@ -23,37 +23,40 @@ class Uploads {
  public:
   explicit Uploads(InputStore* inputs) : inputs_(inputs) {}
 
+  // `tenant`: whose blobs. One tenant cannot see, fill or learn of another's.
+
   // In the given order, each once.
-  absl::StatusOr<std::vector<BlobDigest>> FindMissing(const std::vector<BlobDigest>& digests);
+  absl::StatusOr<std::vector<BlobDigest>> FindMissing(const std::string& tenant,
+                                                      const std::vector<BlobDigest>& digests);
   // A blob that was never begun is at 0.
-  absl::StatusOr<UploadState> Query(const BlobDigest& digest);
+  absl::StatusOr<UploadState> Query(const std::string& tenant, const BlobDigest& digest);
   // Begins an upload or joins the one under way.
-  absl::StatusOr<UploadState> Begin(const BlobDigest& digest);
+  absl::StatusOr<UploadState> Begin(const std::string& tenant, const BlobDigest& digest);
   // Stores one chunk, and commits the blob with the last one. Bytes that are there already are
   // skipped.
-  absl::StatusOr<UploadState> Append(const BlobDigest& digest, int64_t offset,
-                                     absl::string_view bytes);
+  absl::StatusOr<UploadState> Append(const std::string& tenant, const BlobDigest& digest,
+                                     int64_t offset, absl::string_view bytes);
 
  private:
-  absl::StatusOr<UploadState> CommitIfWhole(const BlobDigest& digest, UploadState state);
+  absl::StatusOr<UploadState> CommitIfWhole(const std::string& tenant, const BlobDigest& digest,
+                                            UploadState state);
 
   InputStore* const inputs_;
 };
 
 class Downloads {
  public:
-  Downloads(JobService* jobs, ResultCache* cache) : jobs_(jobs), cache_(cache) {}
+  explicit Downloads(ResultCache* cache) : cache_(cache) {}
 
   // A reader of one artifact of a job; every chunk it gives was compared with its digest. `offset`
   // is only checked here.
-  absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(absl::string_view job_id,
+  absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(const Job& job,
                                                        absl::string_view artifact_name,
                                                        int64_t offset);
   // The next chunk from offset; empty at the end.
   static absl::StatusOr<std::string> Read(ArtifactReader& reader, uint64_t offset);
 
  private:
-  JobService* const jobs_;
   ResultCache* const cache_;
 };
 

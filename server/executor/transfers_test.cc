@@ -3,15 +3,18 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/executor/executor_test_util.h"
+#include "server/jobs/job_service.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
 
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
+
+const std::string kTenant = "default";
 
 std::string ReasonOf(const absl::Status& status) {
   const auto details = ErrorDetailsOf(status);
@@ -22,78 +25,78 @@ TEST(UploadsTest, InChunksWithRepeatsAndGaps) {
   FakeInputs inputs;
   Uploads uploads(&inputs);
   const BlobDigest digest{Sha256Hex("abcdef"), 6};
-  EXPECT_EQ(uploads.Query(digest)->committed_bytes, 0u);
-  EXPECT_THAT(*uploads.FindMissing({digest, digest}), SizeIs(1));
-  EXPECT_FALSE(uploads.Begin(digest)->complete);
-  EXPECT_EQ(uploads.Append(digest, 0, "abc")->committed_bytes, 3u);
-  const auto gap = uploads.Append(digest, 5, "f");
+  EXPECT_EQ(uploads.Query(kTenant, digest)->committed_bytes, 0u);
+  EXPECT_THAT(*uploads.FindMissing(kTenant, {digest, digest}), SizeIs(1));
+  EXPECT_FALSE(uploads.Begin(kTenant, digest)->complete);
+  EXPECT_EQ(uploads.Append(kTenant, digest, 0, "abc")->committed_bytes, 3u);
+  const auto gap = uploads.Append(kTenant, digest, 5, "f");
   EXPECT_EQ(ReasonOf(gap.status()), "OFFSET_MISMATCH");
   EXPECT_EQ(ErrorDetailsOf(gap.status())->metadata.at("committed_bytes"), "3");
-  EXPECT_EQ(uploads.Append(digest, 1, "bcd")->committed_bytes, 4u);
-  EXPECT_TRUE(uploads.Append(digest, 4, "ef")->complete);
-  EXPECT_TRUE(uploads.Query(digest)->complete);
-  EXPECT_TRUE(uploads.Begin(digest)->complete);
-  EXPECT_THAT(*uploads.FindMissing({digest}), IsEmpty());
+  EXPECT_EQ(uploads.Append(kTenant, digest, 1, "bcd")->committed_bytes, 4u);
+  EXPECT_TRUE(uploads.Append(kTenant, digest, 4, "ef")->complete);
+  EXPECT_TRUE(uploads.Query(kTenant, digest)->complete);
+  EXPECT_TRUE(uploads.Begin(kTenant, digest)->complete);
+  EXPECT_THAT(*uploads.FindMissing(kTenant, {digest}), IsEmpty());
 }
 
 TEST(UploadsTest, AnEmptyBlobIsWholeAtOnce) {
   FakeInputs inputs;
   Uploads uploads(&inputs);
-  EXPECT_TRUE(uploads.Begin({Sha256Hex(""), 0})->complete);
+  EXPECT_TRUE(uploads.Begin(kTenant, {Sha256Hex(""), 0})->complete);
 }
 
 TEST(UploadsTest, RefusalsHaveReasons) {
   FakeInputs inputs;
   Uploads uploads(&inputs);
   const BlobDigest digest{Sha256Hex("abc"), 3};
-  ASSERT_TRUE(uploads.Begin(digest).ok());
-  EXPECT_EQ(ReasonOf(uploads.Append(digest, -1, "a").status()), "INVALID_FIELD");
-  EXPECT_EQ(ReasonOf(uploads.Append(digest, 0, "abcd").status()), "INVALID_FIELD");
-  EXPECT_EQ(ReasonOf(uploads.Append(digest, 0, std::string(kMaxChunkBytes + 1, 'x')).status()),
-            "INVALID_FIELD");
-  EXPECT_EQ(ReasonOf(uploads.Append(digest, 0, "xyz").status()), "DIGEST_MISMATCH");
-  EXPECT_EQ(uploads.Query(digest)->committed_bytes, 0u);
-  EXPECT_EQ(ReasonOf(uploads.Query({"short", 3}).status()), "INVALID_FIELD");
-  EXPECT_EQ(ReasonOf(uploads.FindMissing(std::vector<BlobDigest>(1001, digest)).status()),
+  ASSERT_TRUE(uploads.Begin(kTenant, digest).ok());
+  EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, -1, "a").status()), "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, 0, "abcd").status()), "INVALID_FIELD");
+  EXPECT_EQ(
+      ReasonOf(uploads.Append(kTenant, digest, 0, std::string(kMaxChunkBytes + 1, 'x')).status()),
+      "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, 0, "xyz").status()), "DIGEST_MISMATCH");
+  EXPECT_EQ(uploads.Query(kTenant, digest)->committed_bytes, 0u);
+  EXPECT_EQ(ReasonOf(uploads.Query(kTenant, {"short", 3}).status()), "INVALID_FIELD");
+  EXPECT_EQ(ReasonOf(uploads.FindMissing(kTenant, std::vector<BlobDigest>(1001, digest)).status()),
             "INVALID_FIELD");
   inputs.SetFull();
-  EXPECT_EQ(ReasonOf(uploads.Begin({Sha256Hex("zzz"), 3}).status()), "STORAGE_FULL");
+  EXPECT_EQ(ReasonOf(uploads.Begin(kTenant, {Sha256Hex("zzz"), 3}).status()), "STORAGE_FULL");
 }
 
 TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   FakeCache cache;
   MemoryJobStore store;
-  const auto queue = MakePriorityQueue(10);
+  const auto queue = MakeFairQueue(10);
   uint64_t random = 0;
   JobService jobs({.now = [] { return absl::FromUnixSeconds(1); },
                    .random = [&] { return ++random; },
                    .retry = {}},
                   &store, queue.get());
   ASSERT_TRUE(jobs.Recover(nullptr).ok());
-  Downloads downloads(&jobs, &cache);
+  Downloads downloads(&cache);
   const CacheKey key = *CacheKey::Parse("default/" + std::string(64, 'a'));
   const auto infos = *cache.Store(key, {{"model.h", "header"}}, "");
   NewJob request;
   request.spec.inputs = {{.role = "MODEL_FILE", .sha256 = "s", .md5 = "m"}};
   request.cache_key = key.ToString();
-  const std::string waiting = jobs.Submit(request)->job->id;
+  const auto waiting = jobs.Submit(request)->job;
   request.cached = NewJob::Cached{.artifacts = {{"model.h", 6, infos[0].sha256}}};
-  const std::string done = jobs.Submit(request)->job->id;
+  const auto done = jobs.Submit(request)->job;
 
-  EXPECT_EQ(ReasonOf(downloads.Open(waiting, "model.h", 0).status()), "JOB_NOT_SUCCEEDED");
-  EXPECT_EQ(ReasonOf(downloads.Open("j-none", "model.h", 0).status()), "JOB_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(downloads.Open(done, "other.h", 0).status()), "ARTIFACT_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(downloads.Open(done, "model.h", 7).status()), "OFFSET_PAST_END");
-  EXPECT_EQ(ReasonOf(downloads.Open(done, "model.h", -1).status()), "INVALID_FIELD");
-  const auto reader = downloads.Open(done, "model.h", 2);
+  EXPECT_EQ(ReasonOf(downloads.Open(*waiting, "model.h", 0).status()), "JOB_NOT_SUCCEEDED");
+  EXPECT_EQ(ReasonOf(downloads.Open(*done, "other.h", 0).status()), "ARTIFACT_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(downloads.Open(*done, "model.h", 7).status()), "OFFSET_PAST_END");
+  EXPECT_EQ(ReasonOf(downloads.Open(*done, "model.h", -1).status()), "INVALID_FIELD");
+  const auto reader = downloads.Open(*done, "model.h", 2);
   ASSERT_TRUE(reader.ok());
   EXPECT_EQ(*Downloads::Read(**reader, 2), "ader");
   EXPECT_EQ(*Downloads::Read(**reader, 6), "");
 
   ASSERT_TRUE(cache.Store(key, {{"model.h", "another"}}, "").ok());
-  EXPECT_EQ(ReasonOf(downloads.Open(done, "model.h", 0).status()), "ARTIFACT_LOST");
+  EXPECT_EQ(ReasonOf(downloads.Open(*done, "model.h", 0).status()), "ARTIFACT_LOST");
   cache.Clear();
-  EXPECT_EQ(ReasonOf(downloads.Open(done, "model.h", 0).status()), "ARTIFACT_LOST");
+  EXPECT_EQ(ReasonOf(downloads.Open(*done, "model.h", 0).status()), "ARTIFACT_LOST");
 }
 
 }  // namespace

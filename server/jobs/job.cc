@@ -61,6 +61,16 @@ std::string MakeJobId(absl::Time time, uint64_t random_high, uint64_t random_low
   return id;
 }
 
+absl::Time TimeOfJobId(absl::string_view id) {
+  const absl::string_view digits(kDigits, 32);
+  uint64_t milliseconds = 0;
+  for (const char c : id.substr(std::min<size_t>(1, id.size()), 10)) {
+    const size_t digit = digits.find(c);
+    milliseconds = milliseconds * 32 + (digit == absl::string_view::npos ? 0 : digit);
+  }
+  return absl::FromUnixMillis(static_cast<int64_t>(milliseconds));
+}
+
 bool IsValidJobId(absl::string_view id) {
   if (id.size() != 27 || id.front() != 'j') return false;
   const absl::string_view digits(kDigits, 32);

@@ -95,7 +95,8 @@ struct JobSpec {
 
 struct Job {
   std::string id = {};
-  uint64_t revision = 0;  // 1 when created, one more with every stored change
+  std::string tenant = {};  // whose it is; empty while there is one tenant
+  uint64_t revision = 0;    // 1 when created, one more with every stored change
   std::string request_id = {};
   std::string request_sha256 = {};  // of the whole request: tells a repeat from a reuse of the id
   JobSpec spec = {};
@@ -124,7 +125,30 @@ struct Job {
   int64_t last_seq = 0;  // of its newest event
 
   const JobInput& model() const { return spec.inputs.front(); }
+  // Jobs with the same non-empty key make the same result, so that one compile does for all of them
+  // that are under way at once.
+  const std::string& flight_key() const {
+    static const std::string kNone;
+    return spec.no_cache ? kNone : cache_key;
+  }
 };
+
+// What the daemon must know of each job that has not ended, to put it in its place again: a small
+// part of Job, so that a start with very many of them is quick.
+struct LiveJob {
+  std::string id = {};
+  std::string tenant = {};
+  JobState state = JobState::kQueued;
+  int32_t priority = 0;
+  uint64_t accept_order = 0;
+  std::string flight_key = {};
+  absl::Time create_time = absl::InfinitePast();
+  absl::Time deadline = absl::InfiniteFuture();
+  std::vector<std::string> input_sha256s = {};
+
+  friend bool operator==(const LiveJob&, const LiveJob&) = default;
+};
+LiveJob ToLiveJob(const Job& job);
 
 struct StateChangedEvent {
   JobState state = JobState::kQueued;
@@ -166,6 +190,9 @@ struct JobEvent {
 // microsecond.
 std::string EncodeJobRecord(const Job& job);
 absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes);
+// The id is not part of it.
+std::string EncodeLiveJob(const LiveJob& job);
+absl::StatusOr<LiveJob> DecodeLiveJob(absl::string_view id, absl::string_view bytes);
 std::string EncodeEvent(const JobEvent& event);
 absl::StatusOr<JobEvent> DecodeEvent(absl::string_view bytes);
 std::string EncodeDiagnostic(const JobDiagnostic& diagnostic);
@@ -175,6 +202,8 @@ absl::StatusOr<JobDiagnostic> DecodeDiagnostic(absl::string_view bytes);
 // other 16 from `random_high` and `random_low` (40 bits of each).
 std::string MakeJobId(absl::Time time, uint64_t random_high, uint64_t random_low);
 bool IsValidJobId(absl::string_view id);
+// The time that a valid id was made with.
+absl::Time TimeOfJobId(absl::string_view id);
 
 }  // namespace npuc
 

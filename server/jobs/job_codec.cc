@@ -180,7 +180,8 @@ bool DecodeJobText(const FieldReader& r, Job& job) {
   }
   if (r.tag() == 16) job.stage = std::string(r.bytes());
   if (r.tag() == 19) job.reason = std::string(r.bytes());
-  return r.tag() == 16 || r.tag() == 19;
+  if (r.tag() == 28) job.tenant = std::string(r.bytes());
+  return r.tag() == 16 || r.tag() == 19 || r.tag() == 28;
 }
 
 void DecodeJobNumber(const FieldReader& r, Job& job) {
@@ -338,6 +339,7 @@ std::string EncodeJobRecord(const Job& job) {
   w.Int(25, EncodeTime(job.end_time));
   w.Int(26, EncodeTime(job.deadline));
   w.Int(27, job.last_seq);
+  w.Bytes(28, job.tenant);
   return std::move(w).str();
 }
 
@@ -358,6 +360,51 @@ absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes) {
   }
   if (!r.ok() || !nested_ok || job.id.empty() || job.spec.inputs.empty() || job.revision == 0) {
     return absl::DataLossError("a stored job record is damaged");
+  }
+  return job;
+}
+
+LiveJob ToLiveJob(const Job& job) {
+  LiveJob live{.id = job.id,
+               .tenant = job.tenant,
+               .state = job.state,
+               .priority = job.spec.priority,
+               .accept_order = job.accept_order,
+               .flight_key = job.flight_key(),
+               .create_time = job.create_time,
+               .deadline = job.deadline};
+  for (const JobInput& input : job.spec.inputs) live.input_sha256s.push_back(input.sha256);
+  return live;
+}
+
+std::string EncodeLiveJob(const LiveJob& job) {
+  FieldWriter w;
+  w.Bytes(1, job.tenant);
+  w.Int(2, static_cast<int64_t>(job.state));
+  w.Int(3, job.priority);
+  w.Int(4, static_cast<int64_t>(job.accept_order));
+  w.Bytes(5, job.flight_key);
+  w.Int(6, EncodeTime(job.create_time));
+  w.Int(7, EncodeTime(job.deadline));
+  for (const std::string& sha256 : job.input_sha256s) w.Entry(8, sha256);
+  return std::move(w).str();
+}
+
+absl::StatusOr<LiveJob> DecodeLiveJob(absl::string_view id, absl::string_view bytes) {
+  LiveJob job{.id = std::string(id)};
+  FieldReader r(bytes);
+  while (r.Next()) {
+    if (r.tag() == 1) job.tenant = std::string(r.bytes());
+    if (r.tag() == 2) job.state = DecodeEnum(r.integer(), JobState::kExpired);
+    if (r.tag() == 3) job.priority = static_cast<int32_t>(r.integer());
+    if (r.tag() == 4) job.accept_order = static_cast<uint64_t>(r.integer());
+    if (r.tag() == 5) job.flight_key = std::string(r.bytes());
+    if (r.tag() == 6) job.create_time = DecodeTime(r.integer());
+    if (r.tag() == 7) job.deadline = DecodeTime(r.integer());
+    if (r.tag() == 8) job.input_sha256s.emplace_back(r.bytes());
+  }
+  if (!r.ok() || IsTerminal(job.state)) {
+    return absl::DataLossError("a stored entry of the jobs that have not ended is damaged");
   }
   return job;
 }

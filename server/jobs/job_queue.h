@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace npuc {
 
@@ -15,34 +16,55 @@ struct QueuedJob {
   std::string id;
   int32_t priority = 0;
   uint64_t accept_order = 0;  // unique; a job that comes back brings its old one
+  std::string tenant = {};
+  absl::Time create_time = absl::UnixEpoch();  // when it was accepted; it ages from then on
 };
 
-// Which waiting job runs next. Holds what waits, in memory; the job store holds the truth. Policy
-// (fairness between tenants, ageing) is the implementation's. Thread-safe; nothing blocks.
+// How a waiting job stands.
+struct QueueView {
+  int64_t position = 0;         // jobs that would be started before it, as things are
+  bool tenant_limited = false;  // its tenant runs as many jobs as it may
+  absl::Duration estimated_wait = absl::ZeroDuration();
+};
+
+// Which waiting job runs next. Holds what waits and counts what runs, in memory; the job store
+// holds the truth. Policy (fairness between tenants, ageing, bounds) is the implementation's. A job
+// is waiting (in order, or parked: it waits and counts, but is not to be started), or running, or
+// not here. Thread-safe; nothing blocks.
 class JobQueue {
  public:
   virtual ~JobQueue() = default;
 
-  // Takes a place for a job about to be accepted. RESOURCE_EXHAUSTED (reason QUEUE_FULL, with a
-  // retry delay) where all are taken. Each success is followed by one Push or one Release.
-  virtual absl::Status Reserve() = 0;
-  virtual void Release() = 0;
+  // Takes a place for a job about to be accepted. RESOURCE_EXHAUSTED: with reason QUEUE_FULL and a
+  // retry delay where all places are taken, with reason QUOTA_EXCEEDED and the quota where the
+  // tenant's are. Each success is followed by one Push or one Release.
+  virtual absl::Status Reserve(absl::string_view tenant) = 0;
+  virtual void Release(absl::string_view tenant) = 0;
 
-  // Puts a job in. `reserved`: it uses a place of Reserve; else it is a job that had been accepted
-  // before (recovered, or come back), which the bound does not refuse. A job that is in already is
-  // left as it is, and gives its reservation back.
+  // Puts a job in order. `reserved`: it uses a place of Reserve; else it is a job that had been
+  // accepted before (recovered, or come back), which no bound refuses. A job that is in order
+  // already is left as it is, and gives its reservation back; a parked one goes back into order.
   virtual void Push(QueuedJob job, bool reserved) = 0;
 
-  // Takes the next job out; nullopt where none waits.
+  // Takes the next job that may be started; nullopt where there is none. It counts as running.
   virtual std::optional<QueuedJob> Pop() = 0;
+  // The same with a certain job, in order or parked, whatever the bounds. False: it did not wait.
+  virtual bool Take(absl::string_view id) = 0;
+  // A job that Pop or Take gave runs no more, after so long; zero where it never ran.
+  virtual void Done(absl::string_view tenant, absl::Duration ran) = 0;
 
-  // False: it was not in.
+  // Out of order, but still waiting. False: it was not in order.
+  virtual bool Park(absl::string_view id) = 0;
+  // It waits no more. False: it did not wait.
   virtual bool Remove(absl::string_view id) = 0;
 
-  // How many jobs would run before it; nullopt where it does not wait.
-  virtual std::optional<int64_t> Position(absl::string_view id) const = 0;
+  // nullopt where it is not in order.
+  virtual std::optional<QueueView> Look(absl::string_view id) const = 0;
 
+  // All that wait, the parked ones among them.
   virtual int64_t size() const = 0;
+  // Whether Pop would give a job.
+  virtual bool HasReady() const = 0;
 };
 
 }  // namespace npuc

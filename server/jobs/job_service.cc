@@ -12,6 +12,16 @@ namespace {
 
 constexpr uint64_t kIdRandomMask = (uint64_t{1} << 40) - 1;
 
+// Whoever changes a job that others change, too, begins again so often at most. Within one daemon
+// once is enough; more would be another one's writes.
+constexpr int kMaxTries = 8;
+
+// Jobs whose submit failed are looked after up to this many; the next start finds the others.
+constexpr size_t kMaxUnsure = 10000;
+
+constexpr size_t kPruneBatch = 1000;
+constexpr absl::Duration kPrunePeriod = absl::Minutes(1);
+
 absl::Status RequestIdReused(const Job& job) {
   return ServiceError(
       absl::StatusCode::kAlreadyExists,
@@ -20,7 +30,28 @@ absl::Status RequestIdReused(const Job& job) {
       {.reason = "REQUEST_ID_REUSED", .metadata = {{"job_id", job.id}}});
 }
 
+// The store has said that nothing was changed.
+bool IsDefinite(const absl::Status& status) {
+  return absl::IsAborted(status) || absl::IsAlreadyExists(status);
+}
+
+absl::StatusOr<std::optional<JobChange>> NoChange(const Job&) { return std::nullopt; }
+
 }  // namespace
+
+absl::string_view JobWaitReasonName(JobWait::Reason reason) {
+  switch (reason) {
+    case JobWait::Reason::kNextInLine:
+      return "NEXT_IN_LINE";
+    case JobWait::Reason::kJobsAhead:
+      return "JOBS_AHEAD";
+    case JobWait::Reason::kTenantLimit:
+      return "TENANT_LIMIT";
+    case JobWait::Reason::kEqualJob:
+      return "EQUAL_JOB";
+  }
+  return "UNKNOWN";
+}
 
 JobService::JobService(JobServiceOptions options, JobStore* store, JobQueue* queue)
     : options_(std::move(options)), store_(store), queue_(queue) {}
@@ -28,20 +59,41 @@ JobService::JobService(JobServiceOptions options, JobStore* store, JobQueue* que
 std::shared_ptr<JobService::Entry> JobService::FindEntry(absl::string_view job_id) const {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = live_.find(std::string(job_id));
-  return found == live_.end() ? nullptr : found->second;
+  return found == live_.end() ? nullptr : found->second.entry;
 }
 
-void JobService::AddLive(const std::shared_ptr<Entry>& entry, const Job& job) {
+bool JobService::AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job) {
   std::lock_guard<std::mutex> lock(mutex_);
-  live_[job.id] = entry;
+  const auto [it, is_new] = live_.try_emplace(job.id);
+  if (!is_new) return false;
+  it->second = {.entry = entry,
+                .place = {.id = job.id,
+                          .priority = job.priority,
+                          .accept_order = job.accept_order,
+                          .tenant = job.tenant,
+                          .create_time = job.create_time},
+                .key = job.flight_key,
+                .deadline = job.deadline};
   deadlines_.emplace(job.deadline, job.id);
+  return true;
 }
 
-void JobService::Enqueue(const Job& job, bool reserved) {
-  queue_->Push({job.id, job.spec.priority, job.accept_order}, reserved);
-  // Taking the lock orders this after a waiter's look at the queue, so that none sleeps through it.
-  { std::lock_guard<std::mutex> lock(mutex_); }
-  work_.notify_one();
+void JobService::ForgetLocked(const std::string& job_id) {
+  const auto found = live_.find(job_id);
+  if (found == live_.end()) return;
+  const Live& live = found->second;
+  if (!live.key.empty()) {
+    if (const auto flight = flights_.find(live.key); flight != flights_.end()) {
+      flight->second->followers.erase(live.place.accept_order);
+    }
+    if (const auto equal = waiting_.find(live.key); equal != waiting_.end()) {
+      equal->second.erase(live.place.accept_order);
+      if (equal->second.empty()) waiting_.erase(equal);
+    }
+  }
+  deadlines_.erase({live.deadline, job_id});
+  queue_->Remove(job_id);
+  live_.erase(found);
 }
 
 std::pair<std::string, uint64_t> JobService::NextIdAndOrder(absl::Time now) {
@@ -63,60 +115,83 @@ std::pair<std::string, uint64_t> JobService::NextIdAndOrder(absl::Time now) {
   return {MakeJobId(absl::FromUnixMillis(last_id_ms_), last_id_high_, last_id_low_), next_order_++};
 }
 
-absl::Status JobService::RecoverJob(Job job, const std::function<void(const Job&)>& visit) {
+absl::Status JobService::RecoverJob(const LiveJob& job,
+                                    const std::function<void(const LiveJob&)>& visit) {
+  next_order_ = std::max(next_order_, job.accept_order + 1);
+  auto entry = std::make_shared<Entry>();
+  entry->content = Entry::Content::kUnread;
   if (job.state == JobState::kRunning) {
+    ASSIGN_OR_RETURN(const Job stored, store_->Read(job.id));
     ASSIGN_OR_RETURN(JobChange change,
-                     LoseLease(job, job.fence, LossKind::kDaemon, "the daemon was restarted",
+                     LoseLease(stored, stored.fence, LossKind::kDaemon, "the daemon was restarted",
                                options_.retry, {}, options_.now()));
     RETURN_IF_ERROR(store_->Apply(change));
-    job = std::move(change.job);
+    if (IsTerminal(change.job.state)) return absl::OkStatus();
+    entry->Set(std::make_shared<const Job>(std::move(change.job)));
   }
-  if (IsTerminal(job.state)) return absl::OkStatus();
-  next_order_ = std::max(next_order_, job.accept_order + 1);
   if (visit) visit(job);
-  auto entry = std::make_shared<Entry>();
-  entry->job = std::make_shared<const Job>(std::move(job));
-  AddLive(entry, *entry->job);
-  Enqueue(*entry->job, /*reserved=*/false);
+  AddLive(entry, job);
+  std::lock_guard<std::mutex> lock(mutex_);
+  RequeueLocked(job.id);
   return absl::OkStatus();
 }
 
-absl::Status JobService::Recover(const std::function<void(const Job&)>& visit) {
+absl::Status JobService::Recover(const std::function<void(const LiveJob&)>& visit) {
   ASSIGN_OR_RETURN(const JobPage newest, store_->List({.limit = 1}));
   if (!newest.jobs.empty()) {
-    // Ids go on above the newest one even where the clock went back in between.
-    last_id_ms_ = std::max(absl::ToUnixMillis(newest.jobs[0].create_time),
+    // Ids go on above the newest one even where the clock went back in between. Its id counts and
+    // not its time of acceptance, which is earlier where the clock had gone back before.
+    last_id_ms_ = std::max(absl::ToUnixMillis(TimeOfJobId(newest.jobs[0].id)),
                            absl::ToUnixMillis(options_.now())) +
                   1;
+    last_id_high_ = options_.random() & kIdRandomMask;
+    last_id_low_ = options_.random() & kIdRandomMask;
   }
-  std::vector<Job> live;
-  RETURN_IF_ERROR(store_->ForEachLive([&](Job job) {
-    live.push_back(std::move(job));
+  // Those that ran change in the store, which must wait for the end of the sweep.
+  std::vector<LiveJob> ran;
+  RETURN_IF_ERROR(store_->ForEachLive([&](LiveJob job) {
+    if (job.state != JobState::kRunning) return RecoverJob(job, visit);
+    ran.push_back(std::move(job));
     return absl::OkStatus();
   }));
-  for (Job& job : live) RETURN_IF_ERROR(RecoverJob(std::move(job), visit));
+  for (const LiveJob& job : ran) RETURN_IF_ERROR(RecoverJob(job, visit));
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const Job>> JobService::FindSubmitted(
-    absl::string_view request_id, absl::string_view request_sha256) const {
+bool JobService::IsUnsure(absl::string_view job_id) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return unsure_.contains(std::string(job_id));
+}
+
+absl::StatusOr<JobService::JobPtr> JobService::FindSubmitted(absl::string_view tenant,
+                                                             absl::string_view request_id,
+                                                             absl::string_view request_sha256) {
   if (request_id.empty()) return nullptr;
-  ASSIGN_OR_RETURN(const std::optional<std::string> owner, store_->FindRequest(request_id));
-  if (!owner.has_value()) return nullptr;
-  // The store and not Get: a change is stored a moment before its entry shows it.
-  ASSIGN_OR_RETURN(Job job, store_->Read(*owner));
-  if (job.request_sha256 != request_sha256) return RequestIdReused(job);
-  return std::make_shared<const Job>(std::move(job));
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    ASSIGN_OR_RETURN(const std::optional<std::string> owner,
+                     store_->FindRequest(tenant, request_id));
+    if (!owner.has_value()) return nullptr;
+    // A look under the job's lock: where its submit is under way, this waits for how that ends.
+    absl::StatusOr<JobPtr> job = IsUnsure(*owner) ? Resolve(*owner) : Transit(*owner, NoChange);
+    if (job.ok() && !IsTerminal((*job)->state) && FindEntry(*owner) == nullptr) {
+      job = Resolve(*owner);
+    }
+    if (absl::IsNotFound(job.status())) continue;  // its submit failed, or it was forgotten
+    if (job.ok() && (*job)->request_sha256 != request_sha256) return RequestIdReused(**job);
+    return job;
+  }
+  return absl::AbortedError("a request id changes hands all the time; try again");
 }
 
 absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
+  const std::string tenant = request.tenant;
   const std::string request_id = request.request_id;
   const std::string request_sha256 = request.request_sha256;
-  ASSIGN_OR_RETURN(std::shared_ptr<const Job> earlier, FindSubmitted(request_id, request_sha256));
+  ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(tenant, request_id, request_sha256));
   if (earlier != nullptr) return Submitted{std::move(earlier), true};
 
   const bool waits = !request.cached.has_value();
-  if (waits) RETURN_IF_ERROR(queue_->Reserve());
+  if (waits) RETURN_IF_ERROR(queue_->Reserve(tenant));
   const absl::Time now = options_.now();
   auto [id, order] = NextIdAndOrder(now);
   JobChange change = CreateJob(std::move(request), id, order, now);
@@ -125,160 +200,195 @@ absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
   // it, and waits for this write.
   auto entry = std::make_shared<Entry>();
   std::unique_lock<std::mutex> changing(entry->change);
-  if (waits) AddLive(entry, change.job);
-  const absl::Time deadline = change.job.deadline;
-  absl::StatusOr<std::shared_ptr<const Job>> stored = Store(*entry, std::move(change));
-  if (!stored.ok()) {
-    if (waits) {
-      queue_->Release();
-      std::lock_guard<std::mutex> lock(mutex_);
-      live_.erase(id);
-      deadlines_.erase({deadline, id});
-    }
-    changing.unlock();
-    if (!absl::IsAlreadyExists(stored.status())) return stored.status();
-    ASSIGN_OR_RETURN(earlier, FindSubmitted(request_id, request_sha256));
-    if (earlier == nullptr) return absl::InternalError("a request id is taken by no job");
-    return Submitted{std::move(earlier), true};
+  if (!AddLive(entry, ToLiveJob(change.job))) {
+    if (waits) queue_->Release(tenant);
+    return absl::InternalError(absl::StrCat("job id ", id, " was made twice"));
   }
-  // Still under `change`: a cancel of the new job comes after it is in the queue.
-  if (waits) Enqueue(**stored, /*reserved=*/true);
+  absl::StatusOr<JobPtr> stored = StoreNew(*entry, std::move(change), waits);
   changing.unlock();
-  hub_.Notify(id);
-  return Submitted{*std::move(stored), false};
+  if (stored.ok()) {
+    hub_.Notify(id);
+    return Submitted{*std::move(stored), false};
+  }
+  if (!absl::IsAlreadyExists(stored.status())) return stored.status();
+  ASSIGN_OR_RETURN(earlier, FindSubmitted(tenant, request_id, request_sha256));
+  if (earlier == nullptr) return absl::InternalError("a request id is taken by no job");
+  return Submitted{std::move(earlier), true};
 }
 
-absl::StatusOr<std::shared_ptr<const Job>> JobService::Store(Entry& entry, JobChange change) {
-  RETURN_IF_ERROR(store_->Apply(change));
-  auto job = std::make_shared<const Job>(std::move(change.job));
-  std::lock_guard<std::mutex> lock(entry.read);
-  entry.job = job;
+absl::StatusOr<JobService::JobPtr> JobService::StoreNew(Entry& entry, JobChange change,
+                                                        bool waits) {
+  const std::string id = change.job.id;
+  const std::string tenant = change.job.tenant;
+  absl::StatusOr<JobPtr> stored = Store(entry, std::move(change));
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (stored.ok() && waits) {
+    // Still under the job's lock: a cancel of the new job comes after it is in the queue.
+    EnqueueLocked(live_.at(id), /*reserved=*/true);
+    return stored;
+  }
+  ForgetLocked(id);
+  if (waits) queue_->Release(tenant);
+  if (!stored.ok() && !IsDefinite(stored.status()) && unsure_.size() < kMaxUnsure) {
+    unsure_.insert(id);
+  }
+  return stored;
+}
+
+// Finds out whether a job is there whose first write failed. Where it is, it is made certain and
+// becomes a job like any other; NOT_FOUND where it is not.
+absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id) {
+  const std::string id(job_id);
+  auto entry = std::make_shared<Entry>();
+  std::unique_lock<std::mutex> changing(entry->change);
+  const absl::StatusOr<Job> stored = store_->Read(id);
+  if (absl::IsNotFound(stored.status())) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    unsure_.erase(id);
+  }
+  RETURN_IF_ERROR(stored.status());
+  if (!AddLive(entry, ToLiveJob(*stored))) {
+    changing.unlock();
+    return Transit(id, NoChange);  // another thread resolves it, or has done so
+  }
+  absl::StatusOr<JobPtr> job = Refresh(*entry, id);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (job.ok()) unsure_.erase(id);
+    if (!job.ok()) ForgetLocked(id);
+    if (job.ok() && !IsTerminal((*job)->state)) RequeueLocked(id);
+  }
+  changing.unlock();
+  if (job.ok()) hub_.Notify(id);
   return job;
 }
 
-void JobService::Tell(const Job* before, const Job& after) {
-  const bool was_running = before->state == JobState::kRunning;
+absl::Status JobService::ResolveUnsure() {
+  std::vector<std::string> ids;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ids.assign(unsure_.begin(), unsure_.end());
+  }
+  absl::Status first_error;
+  for (const std::string& id : ids) {
+    const absl::Status status = Resolve(id).status();
+    if (!absl::IsNotFound(status)) first_error.Update(status);
+  }
+  return first_error;
+}
+
+absl::StatusOr<JobService::JobPtr> JobService::Store(Entry& entry, JobChange change) {
+  const absl::Status status = store_->Apply(change);
+  if (!status.ok()) {
+    if (!absl::IsAlreadyExists(status)) entry.uncertain = true;
+    return status;
+  }
+  auto job = std::make_shared<const Job>(std::move(change.job));
+  entry.Set(job);
+  return job;
+}
+
+absl::StatusOr<JobService::JobPtr> JobService::Load(Entry& entry, absl::string_view job_id) {
+  if (JobPtr job = entry.Get()) return job;
+  if (entry.content_now() == Entry::Content::kUnstored) return JobNotFound(job_id);
+  ASSIGN_OR_RETURN(Job stored, store_->Read(job_id));
+  auto job = std::make_shared<const Job>(std::move(stored));
+  entry.Set(job);
+  return job;
+}
+
+// After a write that failed: what the store has counts, once a further write has made it certain,
+// for nobody may be told of what a crash would take back.
+absl::StatusOr<JobService::JobPtr> JobService::Refresh(Entry& entry, absl::string_view job_id) {
+  const JobPtr before = entry.Get();
+  const absl::StatusOr<Job> read = store_->Read(job_id);
+  if (absl::IsNotFound(read.status())) {
+    // It had ended unknown to us, and that so long ago that it was forgotten.
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (before != nullptr && before->state == JobState::kRunning) --running_;
+    ForgetLocked(std::string(job_id));
+  }
+  RETURN_IF_ERROR(read.status());
+  const Job& stored = *read;
+  if (before != nullptr && stored.revision <= before->revision) {
+    entry.uncertain = false;
+    return before;
+  }
+  JobChange change;
+  const bool lease_is_out =
+      before != nullptr && before->state == JobState::kRunning && before->fence == stored.fence;
+  if (stored.state == JobState::kRunning && !lease_is_out) {
+    // Its lease was stored but never given to anybody.
+    ASSIGN_OR_RETURN(
+        change, LoseLease(stored, stored.fence, LossKind::kHandBack,
+                          "the store failed as it was leased", options_.retry, {}, options_.now()));
+  } else {
+    change = TouchJob(stored);
+  }
+  RETURN_IF_ERROR(store_->Apply(change));
+  auto job = std::make_shared<const Job>(std::move(change.job));
+  entry.uncertain = false;
+  entry.Set(job);
+  Settle(before.get(), *job);
+  return job;
+}
+
+void JobService::Settle(const Job* before, const Job& after) {
+  const bool was_running = before != nullptr && before->state == JobState::kRunning;
   const bool is_running = after.state == JobState::kRunning;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    running_ += (is_running ? 1 : 0) - (was_running ? 1 : 0);
-    if (IsTerminal(after.state)) {
-      live_.erase(after.id);
-      deadlines_.erase({after.deadline, after.id});
-    }
-  }
-  if (IsTerminal(after.state)) {
-    queue_->Remove(after.id);
-  } else if (was_running && after.state == JobState::kQueued) {
-    Enqueue(after, /*reserved=*/false);
-  }
+  std::lock_guard<std::mutex> lock(mutex_);
+  running_ += (is_running ? 1 : 0) - (was_running ? 1 : 0);
+  if (IsTerminal(after.state)) ForgetLocked(after.id);
 }
 
-absl::StatusOr<std::shared_ptr<const Job>> JobService::Transit(absl::string_view job_id,
-                                                               const Step& step) {
+absl::StatusOr<JobService::JobPtr> JobService::TransitLocked(Entry& entry, absl::string_view job_id,
+                                                             const Step& step) {
+  if (entry.content_now() == Entry::Content::kUnstored) return JobNotFound(job_id);
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    ASSIGN_OR_RETURN(const JobPtr before,
+                     entry.uncertain ? Refresh(entry, job_id) : Load(entry, job_id));
+    ASSIGN_OR_RETURN(std::optional<JobChange> change, step(*before));
+    if (!change.has_value()) return before;
+    absl::StatusOr<JobPtr> after = Store(entry, *std::move(change));
+    if (after.ok()) Settle(before.get(), **after);
+    // ABORTED: the store is ahead of what is known here, which Refresh mends.
+    if (!absl::IsAborted(after.status())) return after;
+  }
+  return absl::InternalError(
+      absl::StrCat("job ", job_id, " is changed by somebody else all the time"));
+}
+
+// A job that is not live has ended, and no transition leaves an ended job; `step` says what its
+// caller is to be told.
+absl::StatusOr<JobService::JobPtr> JobService::StepEnded(absl::string_view job_id, const Step& step,
+                                                         JobPtr* now) const {
+  ASSIGN_OR_RETURN(Job stored, store_->Read(job_id));
+  auto job = std::make_shared<const Job>(std::move(stored));
+  if (now != nullptr && IsTerminal(job->state)) *now = job;
+  ASSIGN_OR_RETURN(const std::optional<JobChange> change, step(*job));
+  if (change.has_value()) {
+    return ServiceError(absl::StatusCode::kUnavailable,
+                        absl::StrCat("it is not certain that job ", job_id, " was accepted"),
+                        {.reason = "STORE_FAILED", .retry_delay = absl::Seconds(1)});
+  }
+  return job;
+}
+
+absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id, const Step& step,
+                                                       JobPtr* now) {
   const std::shared_ptr<Entry> entry = FindEntry(job_id);
-  if (entry == nullptr) {
-    ASSIGN_OR_RETURN(Job job, store_->Read(job_id));
-    // A job that is not live has ended, and no transition leaves an ended job; `step` says what
-    // its caller is to be told.
-    ASSIGN_OR_RETURN(const std::optional<JobChange> change, step(job));
-    if (change.has_value()) {
-      return absl::InternalError(absl::StrCat("job ", job_id, " is stored as ",
-                                              JobStateName(job.state), " but not known"));
-    }
-    return std::make_shared<const Job>(std::move(job));
-  }
+  if (entry == nullptr) return StepEnded(job_id, step, now);
   std::unique_lock<std::mutex> changing(entry->change);
-  const std::shared_ptr<const Job> before = entry->Get();
-  if (before == nullptr) return JobNotFound(job_id);  // its submit failed
-  ASSIGN_OR_RETURN(std::optional<JobChange> change, step(*before));
-  if (!change.has_value()) return before;
-  ASSIGN_OR_RETURN(std::shared_ptr<const Job> after, Store(*entry, *std::move(change)));
-  Tell(before.get(), *after);
+  const JobPtr before = entry->Get();
+  absl::StatusOr<JobPtr> result = TransitLocked(*entry, job_id, step);
+  const JobPtr after = entry->Get();
   changing.unlock();
+  if (now != nullptr && after != nullptr) *now = after;
+  if (after == nullptr || after == before) return result;
   hub_.Notify(job_id);
-  if (IsTerminal(after->state) && end_listener_) end_listener_(*after);
-  return after;
-}
-
-absl::StatusOr<std::optional<JobService::Leased>> JobService::TryLease() {
-  while (std::optional<QueuedJob> next = queue_->Pop()) {
-    uint64_t fence = 0;
-    const auto job = Transit(next->id, [&](const Job& current) {
-      std::optional<JobChange> change = LeaseJob(current, options_.now());
-      if (change.has_value()) fence = change->job.fence;
-      return absl::StatusOr<std::optional<JobChange>>(std::move(change));
-    });
-    if (!job.ok()) {
-      queue_->Push(*std::move(next), /*reserved=*/false);
-      return job.status();
-    }
-    if (fence != 0) return Leased{{.job_id = (*job)->id, .fence = fence}, *job};
-    // It ended between Pop and here: take the next one.
-  }
-  return std::nullopt;
-}
-
-absl::StatusOr<std::optional<JobService::Leased>> JobService::WaitAndLease() {
-  while (true) {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      work_.wait(lock, [&] { return !leasing_ || queue_->size() > 0; });
-      if (!leasing_) return std::nullopt;
-    }
-    ASSIGN_OR_RETURN(std::optional<Leased> leased, TryLease());
-    if (leased.has_value()) return leased;
-  }
-}
-
-void JobService::StopLeasing() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    leasing_ = false;
-  }
-  work_.notify_all();
-}
-
-absl::Status JobService::Append(const Lease& lease, std::vector<EventBody> bodies) {
-  return Transit(lease.job_id,
-                 [&](const Job& job) {
-                   return AppendToJob(job, lease.fence, std::move(bodies), options_.now());
-                 })
-      .status();
-}
-
-absl::Status JobService::Finish(const Lease& lease, std::vector<EventBody> bodies,
-                                JobResult result) {
-  return Transit(lease.job_id,
-                 [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-                   return FinishJob(job, lease.fence, std::move(bodies), std::move(result),
-                                    options_.now());
-                 })
-      .status();
-}
-
-absl::Status JobService::Lose(const Lease& lease, LossKind kind, absl::string_view why,
-                              std::vector<EventBody> bodies) {
-  return Transit(lease.job_id,
-                 [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-                   return LoseLease(job, lease.fence, kind, why, options_.retry, std::move(bodies),
-                                    options_.now());
-                 })
-      .status();
-}
-
-bool JobService::IsCurrent(const Lease& lease) const {
-  const std::shared_ptr<Entry> entry = FindEntry(lease.job_id);
-  if (entry == nullptr) return false;
-  const std::shared_ptr<const Job> job = entry->Get();
-  return job != nullptr && job->state == JobState::kRunning && job->fence == lease.fence;
-}
-
-absl::StatusOr<std::shared_ptr<const Job>> JobService::Cancel(absl::string_view job_id,
-                                                              absl::string_view reason) {
-  return Transit(job_id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-    return CancelJob(job, reason, options_.now());
-  });
+  const bool had_ended = before != nullptr && IsTerminal(before->state);
+  if (IsTerminal(after->state) && !had_ended && end_listener_) end_listener_(*after);
+  return result;
 }
 
 absl::Status JobService::ExpireDue() {
@@ -293,19 +403,106 @@ absl::Status JobService::ExpireDue() {
   }
   absl::Status first_error;
   for (const std::string& id : due) {
-    first_error.Update(Transit(id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-                         return ExpireJob(job, now);
-                       }).status());
+    const absl::Status status =
+        EndJob(id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
+          return ExpireJob(job, now);
+        }).status();
+    if (!absl::IsNotFound(status)) first_error.Update(status);  // its submit may be under way
   }
   return first_error;
 }
 
-absl::StatusOr<std::shared_ptr<const Job>> JobService::Get(absl::string_view job_id) const {
+absl::Status JobService::Tick() {
+  absl::Status first_error = ExpireDue();
+  first_error.Update(TakeBackLeases());
+  first_error.Update(ResolveUnsure());
+  const absl::Time steady = SteadyNow();
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (steady < next_prune_) return first_error;
+    next_prune_ = steady + kPrunePeriod;
+  }
+  const absl::StatusOr<size_t> pruned =
+      store_->Prune(options_.now() - options_.retention, kPruneBatch);
+  if (pruned.ok() && *pruned == kPruneBatch) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    next_prune_ = steady;
+  }
+  first_error.Update(pruned.status());
+  return first_error;
+}
+
+absl::StatusOr<JobService::JobPtr> JobService::Get(absl::string_view job_id) const {
   if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
-    if (std::shared_ptr<const Job> job = entry->Get()) return job;
+    if (JobPtr job = entry->Get()) return job;
+    if (entry->content_now() == Entry::Content::kUnstored) return JobNotFound(job_id);
   }
   ASSIGN_OR_RETURN(Job job, store_->Read(job_id));
   return std::make_shared<const Job>(std::move(job));
+}
+
+absl::StatusOr<JobPage> JobService::List(const JobListQuery& query) const {
+  ASSIGN_OR_RETURN(JobPage page, store_->List(query));
+  // Not what a failed write may have left in the store, but what is certain.
+  std::erase_if(page.jobs, [&](Job& job) {
+    const std::shared_ptr<Entry> entry = FindEntry(job.id);
+    if (entry == nullptr) return false;
+    const JobPtr certain = entry->Get();
+    if (certain == nullptr) return entry->content_now() == Entry::Content::kUnstored;
+    if (certain->revision == job.revision) return false;
+    job = *certain;
+    job.diagnostics.clear();
+    return !Matches(query, job);
+  });
+  return page;
+}
+
+absl::StatusOr<std::vector<JobEvent>> JobService::ReadEvents(absl::string_view job_id,
+                                                             int64_t from_seq, size_t max_count,
+                                                             size_t max_bytes) const {
+  int64_t last_certain = INT64_MAX;
+  if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
+    if (const JobPtr job = entry->Get()) {
+      last_certain = job->last_seq;
+    } else if (entry->content_now() == Entry::Content::kUnstored) {
+      last_certain = 0;
+    }
+  }
+  if (from_seq > last_certain) return std::vector<JobEvent>();
+  ASSIGN_OR_RETURN(std::vector<JobEvent> events,
+                   store_->ReadEvents(job_id, from_seq, max_count, max_bytes));
+  while (!events.empty() && events.back().seq > last_certain) events.pop_back();
+  return events;
+}
+
+std::optional<JobWait> JobService::Wait(absl::string_view job_id) const {
+  const absl::Time now = options_.now();
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (const std::optional<QueueView> view = queue_->Look(job_id)) {
+    JobWait wait{.reason = JobWait::Reason::kNextInLine,
+                 .position = view->position,
+                 .estimated_start = now + view->estimated_wait};
+    if (view->tenant_limited) {
+      wait.reason = JobWait::Reason::kTenantLimit;
+    } else if (view->position > 0) {
+      wait.reason = JobWait::Reason::kJobsAhead;
+    }
+    return wait;
+  }
+  const auto found = live_.find(std::string(job_id));
+  if (found == live_.end() || found->second.key.empty()) return std::nullopt;
+  const auto flight = flights_.find(found->second.key);
+  if (flight == flights_.end() ||
+      !flight->second->followers.contains(found->second.place.accept_order)) {
+    return std::nullopt;
+  }
+  return JobWait{.reason = JobWait::Reason::kEqualJob, .position = 0, .estimated_start = now};
+}
+
+std::optional<int64_t> JobService::Position(absl::string_view job_id) const {
+  const std::optional<JobWait> wait = Wait(job_id);
+  if (!wait.has_value()) return std::nullopt;
+  return wait->position;
 }
 
 JobService::Counts JobService::GetCounts() const {

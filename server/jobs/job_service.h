@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -25,45 +26,79 @@ namespace npuc {
 
 struct JobServiceOptions {
   std::function<absl::Time()> now;
+  // Never falls and does not jump; null: now. For how long things took and how old leases are.
+  std::function<absl::Time()> steady_now = nullptr;
   std::function<uint64_t()> random;  // for job ids; called by one thread at a time
   RetryLimits retry;
+  // A lease that its holder did not renew for so long is lost, as if its worker had died.
+  absl::Duration lease_ttl = absl::Minutes(5);
+  // How long an ended job stays, with its events and its request id. Tick forgets older ones.
+  absl::Duration retention = absl::Hours(24 * 8);
 };
+
+// Why a job waits, and for how long about.
+struct JobWait {
+  enum class Reason : uint8_t {
+    kNextInLine,   // a worker will take it at once, or as soon as one is free
+    kJobsAhead,    // others are before it
+    kTenantLimit,  // its tenant runs as many jobs as it may
+    kEqualJob,     // an equal job is being compiled, whose result it will have
+  };
+  Reason reason = Reason::kNextInLine;
+  int64_t position = 0;  // jobs that would be started before it
+  absl::Time estimated_start = absl::InfinitePast();
+};
+
+// "NEXT_IN_LINE" ...
+absl::string_view JobWaitReasonName(JobWait::Reason reason);
 
 // The jobs of a daemon: applies transitions (transitions.h) to the store and then tells queue,
 // watchers and runner. Every public call may block on the store.
 //
-// Locks, in the order in which they may be taken: an entry's `change` (held over a store write; it
-// orders the changes of one job), then mutex_ or an entry's `read` (never held over a call out).
+// A lease is the right to one run. While a run lasts, jobs that are equal to its job (the same
+// flight key) do not start but follow it, and get its result. Where the job of a run is cancelled
+// or expires, the run goes on for a follower: the lease stays good. Nothing that becomes of a
+// follower touches others.
 //
-// Thread-safe once Recover has returned. Errors besides those below are the store's; after a store
-// error the job stands as it was.
+// Locks, in the order in which they may be taken: a run's `change` (held over every change of the
+// job that it runs for), an entry's `change` (held over a store write; it orders the changes of one
+// job), then mutex_ (never held over the store or a listener), then an entry's `read`.
+//
+// Thread-safe once Recover has returned. Errors besides those below are the store's. After one the
+// job stands as it was for all to see, and its next change first finds out what the store has.
 class JobService {
  public:
   // Both must outlive this.
   JobService(JobServiceOptions options, JobStore* store, JobQueue* queue);
 
-  // Called after a job has ended, without locks, on the thread that ended it. Set before Recover.
+  // Called after a job has ended, on the thread that ended it; must not call back. Set before
+  // Recover, as the next one.
   void SetEndListener(std::function<void(const Job&)> listener) {
     end_listener_ = std::move(listener);
+  }
+  // Called when a run is of no use to anybody any more, and its holder has not ended it.
+  void SetAbandonListener(std::function<void(const Lease&)> listener) {
+    abandon_listener_ = std::move(listener);
   }
 
   // Reads what had not ended when the daemon stopped. Jobs that were RUNNING go back to their old
   // places. Once, before anything else. `visit` (may be null) sees each job that waits.
-  absl::Status Recover(const std::function<void(const Job&)>& visit);
+  absl::Status Recover(const std::function<void(const LiveJob&)>& visit);
 
   // Accepts a job; it is stored durably when this returns. A repeated request id gives the job of
   // the first call. ALREADY_EXISTS (REQUEST_ID_REUSED): the same id with another request.
-  // RESOURCE_EXHAUSTED (QUEUE_FULL).
+  // RESOURCE_EXHAUSTED (QUEUE_FULL, QUOTA_EXCEEDED).
   struct Submitted {
     std::shared_ptr<const Job> job;
     bool already_existed = false;
   };
   absl::StatusOr<Submitted> Submit(NewJob request);
 
-  // The job of an earlier Submit with this id and request; nullptr where there is none. Errors as
-  // Submit has them.
-  absl::StatusOr<std::shared_ptr<const Job>> FindSubmitted(absl::string_view request_id,
-                                                           absl::string_view request_sha256) const;
+  // The job of an earlier Submit with this tenant, id and request; nullptr where there is none.
+  // Errors as Submit has them.
+  absl::StatusOr<std::shared_ptr<const Job>> FindSubmitted(absl::string_view tenant,
+                                                           absl::string_view request_id,
+                                                           absl::string_view request_sha256);
 
   // Waits for a job, leases it and returns it with its lease; nullopt after StopLeasing. An error
   // of the store leaves the job where it was.
@@ -72,40 +107,42 @@ class JobService {
     std::shared_ptr<const Job> job;
   };
   absl::StatusOr<std::optional<Leased>> WaitAndLease();
-  // The same without waiting: nullopt where no job waits.
+  // The same without waiting: nullopt where no job may be started.
   absl::StatusOr<std::optional<Leased>> TryLease();
   // Ends WaitAndLease for good.
   void StopLeasing();
 
-  // For who holds a lease. ABORTED: it is stale, stop.
+  // For who holds a lease; each renews it. ABORTED: it is stale, stop.
   absl::Status Append(const Lease& lease, std::vector<EventBody> bodies);
   absl::Status Finish(const Lease& lease, std::vector<EventBody> bodies, JobResult result);
   absl::Status Lose(const Lease& lease, LossKind kind, absl::string_view why,
                     std::vector<EventBody> bodies);
+  // False: it is stale. Quick.
+  bool Renew(const Lease& lease);
   bool IsCurrent(const Lease& lease) const;
 
   // NOT_FOUND. The job as it is afterwards.
   absl::StatusOr<std::shared_ptr<const Job>> Cancel(absl::string_view job_id,
                                                     absl::string_view reason);
 
-  // Ends what is past its deadline. Called now and then by a timer; cheap where nothing is due.
+  // Ends what is past its deadline. Cheap where nothing is due.
   absl::Status ExpireDue();
+  // To be called every now and then: ExpireDue; takes leases back that were not renewed; finds out
+  // what became of submits that the store failed; forgets what is older than the retention.
+  absl::Status Tick();
 
   // NOT_FOUND.
   absl::StatusOr<std::shared_ptr<const Job>> Get(absl::string_view job_id) const;
-  absl::StatusOr<JobPage> List(const JobListQuery& query) const { return store_->List(query); }
+  absl::StatusOr<JobPage> List(const JobListQuery& query) const;
   absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
-                                                   size_t max_count, size_t max_bytes) const {
-    return store_->ReadEvents(job_id, from_seq, max_count, max_bytes);
-  }
+                                                   size_t max_count, size_t max_bytes) const;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const {
     return store_->ReadConfig(job_id);
   }
 
-  // Jobs that would run before this one; nullopt where it does not wait.
-  std::optional<int64_t> Position(absl::string_view job_id) const {
-    return queue_->Position(job_id);
-  }
+  // nullopt where it does not wait.
+  std::optional<JobWait> Wait(absl::string_view job_id) const;
+  std::optional<int64_t> Position(absl::string_view job_id) const;
 
   // Told after each stored change of a job.
   ChangeHub& hub() { return hub_; }
@@ -117,44 +154,121 @@ class JobService {
   Counts GetCounts() const;
 
  private:
+  using JobPtr = std::shared_ptr<const Job>;
+
   struct Entry {
-    std::mutex change;               // held over a transition and its store write
-    mutable std::mutex read;         // guards `job`
-    std::shared_ptr<const Job> job;  // null: not stored yet
-    std::shared_ptr<const Job> Get() const {
+    std::mutex change;       // held over a transition and its store write
+    bool uncertain = false;  // a write failed: the store may be ahead of `job`; guarded by change
+    enum class Content : uint8_t { kUnstored, kUnread, kRead };
+    mutable std::mutex read;  // guards what follows
+    Content content = Content::kUnstored;
+    JobPtr job = nullptr;  // where kRead
+
+    JobPtr Get() const {
       std::lock_guard<std::mutex> lock(read);
       return job;
     }
+    void Set(JobPtr value) {
+      std::lock_guard<std::mutex> lock(read);
+      job = std::move(value);
+      content = Content::kRead;
+    }
+    Content content_now() const {
+      std::lock_guard<std::mutex> lock(read);
+      return content;
+    }
   };
+
+  struct Run {
+    std::mutex change;  // held over every change of the job that it runs for
+    // Guarded by `change`.
+    Lease target;       // what the lease stands for now
+    bool over = false;  // nobody finds it any more
+    // Guarded by mutex_.
+    Lease lease;  // as it was given out; empty until it is
+    std::string key;
+    std::string job_id;  // of target
+    std::string tenant;
+    absl::Time started = absl::InfinitePast();
+    absl::Time renewed = absl::InfinitePast();
+    std::map<uint64_t, std::string> followers = {};  // by accept_order
+  };
+
+  struct Live {
+    std::shared_ptr<Entry> entry;
+    QueuedJob place;
+    std::string key;  // flight key
+    absl::Time deadline;
+  };
+
   using Step = std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job)>;
 
-  // Runs a transition on a job and stores it, then tells. Returns the job as it is then.
-  absl::StatusOr<std::shared_ptr<const Job>> Transit(absl::string_view job_id, const Step& step);
-  absl::StatusOr<std::shared_ptr<const Job>> Store(Entry& entry, JobChange change);
-  void Tell(const Job* before, const Job& after);
+  absl::Time SteadyNow() const {
+    return options_.steady_now ? options_.steady_now() : options_.now();
+  }
+
+  // job_service.cc: one job at a time. `now`, where given, is set to the job as it stands then,
+  // also after an error; it is left alone where that is not known.
+  absl::StatusOr<JobPtr> Transit(absl::string_view job_id, const Step& step, JobPtr* now = nullptr);
+  absl::StatusOr<JobPtr> TransitLocked(Entry& entry, absl::string_view job_id, const Step& step);
+  absl::StatusOr<JobPtr> StepEnded(absl::string_view job_id, const Step& step, JobPtr* now) const;
+  absl::StatusOr<JobPtr> Load(Entry& entry, absl::string_view job_id);
+  absl::StatusOr<JobPtr> Refresh(Entry& entry, absl::string_view job_id);
+  absl::StatusOr<JobPtr> Store(Entry& entry, JobChange change);
+  void Settle(const Job* before, const Job& after);
+  void ForgetLocked(const std::string& job_id);
   std::shared_ptr<Entry> FindEntry(absl::string_view job_id) const;
-  void AddLive(const std::shared_ptr<Entry>& entry, const Job& job);
+  bool AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job);
   std::pair<std::string, uint64_t> NextIdAndOrder(absl::Time now);
-  void Enqueue(const Job& job, bool reserved);
-  absl::Status RecoverJob(Job job, const std::function<void(const Job&)>& visit);
+  absl::Status RecoverJob(const LiveJob& job, const std::function<void(const LiveJob&)>& visit);
+  absl::StatusOr<JobPtr> StoreNew(Entry& entry, JobChange change, bool waits);
+  bool IsUnsure(absl::string_view job_id) const;
+  absl::StatusOr<JobPtr> Resolve(absl::string_view job_id);
+  absl::Status ResolveUnsure();
+
+  // job_runs.cc: leases, runs and who follows them. Those that end in Locked want mutex_.
+  using RunPtr = std::shared_ptr<Run>;
+  using RunStep =
+      std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job, uint64_t fence)>;
+  void EnqueueLocked(const Live& live, bool reserved);
+  void RequeueLocked(const std::string& job_id);
+  bool ClaimLocked(const QueuedJob& next, const RunPtr& run);
+  std::vector<std::string> UnpublishLocked(Run& run);
+  RunPtr RunOfJob(absl::string_view job_id) const;
+  absl::StatusOr<std::optional<Leased>> LeaseClaimed(const QueuedJob& next, const RunPtr& run);
+  absl::Status WithRun(const Lease& lease, bool renews, const RunStep& step);
+  void AfterChange(const RunPtr& run, const Job& now);
+  void EndRun(Run& run, const Job& ended);
+  void HandOver(const RunPtr& run);
+  absl::StatusOr<JobPtr> Promote(const RunPtr& run, const std::string& job_id);
+  absl::StatusOr<JobPtr> EndJob(absl::string_view job_id, const Step& step);
+  absl::Status TakeBackLeases();
 
   const JobServiceOptions options_;
   JobStore* const store_;
   JobQueue* const queue_;
   std::function<void(const Job&)> end_listener_;
+  std::function<void(const Lease&)> abandon_listener_;
   ChangeHub hub_;
 
   mutable std::mutex mutex_;
-  std::condition_variable work_;  // a job was queued, or leasing stops
+  std::condition_variable work_;  // a job may be started, or leasing stops
   // All below are guarded by mutex_.
   bool leasing_ = true;
-  std::map<std::string, std::shared_ptr<Entry>, std::less<>> live_;  // what has not ended
-  std::set<std::pair<absl::Time, std::string>> deadlines_;           // of live_
+  std::unordered_map<std::string, Live> live_;              // what has not ended
+  std::set<std::pair<absl::Time, std::string>> deadlines_;  // of live_
+  std::set<std::string> unsure_;  // jobs whose first write failed, so that they may be there or not
+  // Jobs in order in the queue, by flight key, then accept_order.
+  std::unordered_map<std::string, std::map<uint64_t, std::string>> waiting_;
+  std::map<std::pair<std::string, uint64_t>, std::shared_ptr<Run>> runs_;  // by lease
+  std::unordered_map<std::string, std::shared_ptr<Run>> run_of_job_;       // by target
+  std::unordered_map<std::string, std::shared_ptr<Run>> flights_;          // by key
   uint64_t next_order_ = 1;
   int64_t running_ = 0;
   int64_t last_id_ms_ = 0;
   uint64_t last_id_high_ = 0;
   uint64_t last_id_low_ = 0;
+  absl::Time next_prune_ = absl::InfinitePast();  // steady
 };
 
 }  // namespace npuc

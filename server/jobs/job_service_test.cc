@@ -20,7 +20,7 @@ class TestQueue : public JobQueue {
  public:
   explicit TestQueue(int64_t max_jobs) : max_jobs_(max_jobs) {}
 
-  absl::Status Reserve() override {
+  absl::Status Reserve(absl::string_view) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (static_cast<int64_t>(jobs_.size()) + reserved_ >= max_jobs_) {
       return ServiceError(absl::StatusCode::kResourceExhausted, "full", {.reason = "QUEUE_FULL"});
@@ -28,45 +28,65 @@ class TestQueue : public JobQueue {
     ++reserved_;
     return absl::OkStatus();
   }
-  void Release() override {
+  void Release(absl::string_view) override {
     std::lock_guard<std::mutex> lock(mutex_);
     --reserved_;
   }
   void Push(QueuedJob job, bool reserved) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (reserved) --reserved_;
-    jobs_.insert({{-job.priority, job.accept_order}, job.id});
+    parked_.erase(job.id);
+    const Place place{-job.priority, job.accept_order};
+    jobs_.insert({place, std::move(job)});
   }
   std::optional<QueuedJob> Pop() override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (jobs_.empty()) return std::nullopt;
-    const auto [place, id] = *jobs_.begin();
+    QueuedJob job = jobs_.begin()->second;
     jobs_.erase(jobs_.begin());
-    return QueuedJob{id, -place.first, place.second};
+    return job;
+  }
+  bool Take(absl::string_view id) override { return Remove(id); }
+  void Done(absl::string_view, absl::Duration) override {}
+  bool Park(absl::string_view id) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (Erase(id) == 0) return false;
+    parked_.insert(std::string(id));
+    return true;
   }
   bool Remove(absl::string_view id) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    return std::erase_if(jobs_, [&](const auto& job) { return job.second == id; }) > 0;
+    return Erase(id) + parked_.erase(std::string(id)) > 0;
   }
-  std::optional<int64_t> Position(absl::string_view id) const override {
+  std::optional<QueueView> Look(absl::string_view id) const override {
     std::lock_guard<std::mutex> lock(mutex_);
-    int64_t before = 0;
+    QueueView view;
     for (const auto& [place, job] : jobs_) {
-      if (job == id) return before;
-      ++before;
+      if (job.id == id) return view;
+      ++view.position;
     }
     return std::nullopt;
   }
   int64_t size() const override {
     std::lock_guard<std::mutex> lock(mutex_);
-    return static_cast<int64_t>(jobs_.size());
+    return static_cast<int64_t>(jobs_.size() + parked_.size());
+  }
+  bool HasReady() const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return !jobs_.empty();
   }
 
  private:
+  using Place = std::pair<int32_t, uint64_t>;
+  size_t Erase(absl::string_view id) {
+    return std::erase_if(jobs_, [&](const auto& job) { return job.second.id == id; });
+  }
+
   const int64_t max_jobs_;
   mutable std::mutex mutex_;
-  int64_t reserved_ = 0;                                      // guarded by mutex_
-  std::map<std::pair<int32_t, uint64_t>, std::string> jobs_;  // guarded by mutex_
+  int64_t reserved_ = 0;             // guarded by mutex_
+  std::map<Place, QueuedJob> jobs_;  // guarded by mutex_
+  std::set<std::string> parked_;     // guarded by mutex_
 };
 
 class JobServiceTest : public ::testing::Test {
@@ -192,7 +212,7 @@ TEST_F(JobServiceTest, QueueFullLeavesNothingBehind) {
   const std::string id = Submit();
   const auto refused = service_->Submit(Request("r2"));
   EXPECT_EQ(ErrorDetailsOf(refused.status())->reason, "QUEUE_FULL");
-  EXPECT_EQ(*store_.FindRequest("r2"), std::nullopt);
+  EXPECT_EQ(*store_.FindRequest("", "r2"), std::nullopt);
   ASSERT_TRUE(service_->Cancel(id, "").ok());
   EXPECT_TRUE(service_->Submit(Request("r2")).ok());
 }

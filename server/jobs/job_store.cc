@@ -1,5 +1,7 @@
 #include "server/jobs/job_store.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace npuc {
@@ -23,6 +25,12 @@ absl::Status CheckChange(const JobChange& change, const Job* stored) {
                                            change.job.last_seq, " where ", seq, " is due"));
   }
   return absl::OkStatus();
+}
+
+bool Matches(const JobListQuery& query, const Job& job) {
+  if (query.tenant.has_value() && job.tenant != *query.tenant) return false;
+  return query.states.empty() ||
+         std::find(query.states.begin(), query.states.end(), job.state) != query.states.end();
 }
 
 }  // namespace npuc

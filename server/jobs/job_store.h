@@ -27,6 +27,7 @@ struct JobListQuery {
   std::vector<JobState> states = {};  // empty: all
   std::string before_id = {};         // only ids less than this; empty: from the newest on
   size_t limit = 50;
+  std::optional<std::string> tenant = {};  // unset: of all tenants
 };
 
 struct JobPage {
@@ -40,7 +41,9 @@ struct JobPage {
 // several daemons may one day share a store.
 //
 // Thread-safe; calls may block on disk or network. Errors besides those below: INTERNAL for I/O
-// errors (the change may or may not be there after a restart), DATA_LOSS for a damaged record.
+// errors, DATA_LOSS for a damaged record. After such an error of Apply its change may or may not be
+// seen by reads, and may or may not be there after a restart. The OK of a later Apply makes certain
+// of all that reads showed before it.
 class JobStore {
  public:
   virtual ~JobStore() = default;
@@ -48,17 +51,17 @@ class JobStore {
   // Makes one change, wholly or not at all, and returns OK once it survives a crash of the machine.
   // job.revision must be one more than the stored one (1: the job must not be there yet), and the
   // events' numbers must follow the stored last_seq up to job.last_seq; else ABORTED, nothing
-  // changed. ALREADY_EXISTS: revision 1 and the request id is taken by another job. Concurrent
-  // calls share one synced write.
+  // changed. ALREADY_EXISTS: revision 1 and the tenant's request id is taken by another job.
+  // Concurrent calls share one synced write.
   virtual absl::Status Apply(const JobChange& change) = 0;
 
   // NOT_FOUND.
   virtual absl::StatusOr<Job> Read(absl::string_view job_id) const = 0;
   // The config's text. NOT_FOUND.
   virtual absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const = 0;
-  // The job that a request id made; nullopt where there is none.
+  // The job that a tenant's request id made; nullopt where there is none.
   virtual absl::StatusOr<std::optional<std::string>> FindRequest(
-      absl::string_view request_id) const = 0;
+      absl::string_view tenant, absl::string_view request_id) const = 0;
   // Looks at a bounded number of records, so a page may be shorter than limit and still have a
   // next one.
   virtual absl::StatusOr<JobPage> List(const JobListQuery& query) const = 0;
@@ -69,12 +72,19 @@ class JobStore {
                                                            size_t max_bytes) const = 0;
   // Calls `visit` with each job that has not ended, in no certain order, until it returns an
   // error, which is returned. Not to be called beside Apply.
-  virtual absl::Status ForEachLive(const std::function<absl::Status(Job job)>& visit) const = 0;
+  virtual absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const = 0;
+
+  // Forgets jobs that ended before a time, with their events and request ids: the oldest first, at
+  // most max_jobs. Returns how many; fewer than max_jobs where no more are due.
+  virtual absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) = 0;
 };
 
 // The rule of Apply about revision and event numbers, for implementations. `stored` is null where
 // the job is not there.
 absl::Status CheckChange(const JobChange& change, const Job* stored);
+
+// Whether List shows a job; id and limit aside.
+bool Matches(const JobListQuery& query, const Job& job);
 
 }  // namespace npuc
 

@@ -94,6 +94,7 @@ Job NewJob(std::string id, std::string request_id = "") {
 // A job with every field set to something else than its default.
 Job FullJob() {
   Job job = NewJob("j-full", "req-full");
+  job.tenant = "acme";
   job.request_sha256 = "rs";
   job.spec.config_name = "config.yaml";
   job.spec.inputs.push_back(
@@ -146,6 +147,7 @@ TEST_P(JobStoreTest, KeepsEveryFieldOverARestart) {
   harness_->Restart();
   const auto read = store().Read("j-full");
   ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->tenant, job.tenant);
   EXPECT_EQ(read->request_id, job.request_id);
   EXPECT_EQ(read->request_sha256, job.request_sha256);
   EXPECT_EQ(read->spec, job.spec);
@@ -170,13 +172,13 @@ TEST_P(JobStoreTest, KeepsEveryFieldOverARestart) {
   EXPECT_EQ(read->end_time, job.end_time);
   EXPECT_EQ(read->deadline, job.deadline);
   EXPECT_EQ(*store().ReadConfig("j-full"), "CORENAME: GRUS");
-  EXPECT_EQ(*store().FindRequest("req-full"), "j-full");
+  EXPECT_EQ(*store().FindRequest("acme", "req-full"), "j-full");
 }
 
 TEST_P(JobStoreTest, UnknownNames) {
   EXPECT_EQ(store().Read("j1").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store().ReadConfig("j1").status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(*store().FindRequest("r"), std::nullopt);
+  EXPECT_EQ(*store().FindRequest("", "r"), std::nullopt);
   EXPECT_THAT(*store().ReadEvents("j1", 1, 10, 1000), IsEmpty());
   EXPECT_THAT(store().List({})->jobs, IsEmpty());
 }
@@ -280,13 +282,13 @@ TEST_P(JobStoreTest, LiveJobsAreThoseThatHaveNotEnded) {
   harness_->Restart();
   std::vector<std::string> ids;
   ASSERT_TRUE(store()
-                  .ForEachLive([&](Job job) {
+                  .ForEachLive([&](LiveJob job) {
                     ids.push_back(job.id);
                     return absl::OkStatus();
                   })
                   .ok());
   EXPECT_THAT(ids, ::testing::UnorderedElementsAre("j1", "j3"));
-  EXPECT_EQ(store().ForEachLive([](Job) { return absl::CancelledError("stop"); }).code(),
+  EXPECT_EQ(store().ForEachLive([](LiveJob) { return absl::CancelledError("stop"); }).code(),
             absl::StatusCode::kCancelled);
 }
 
@@ -303,13 +305,85 @@ TEST_P(JobStoreTest, OneJobPerRequestIdUnderConcurrentSends) {
   for (int i = 0; i < kThreads; ++i) {
     if (results[i].ok()) {
       ++accepted;
-      EXPECT_EQ(*store().FindRequest("same"), absl::StrCat("j", i));
+      EXPECT_EQ(*store().FindRequest("", "same"), absl::StrCat("j", i));
     } else {
       EXPECT_EQ(results[i].code(), absl::StatusCode::kAlreadyExists);
       EXPECT_EQ(store().Read(absl::StrCat("j", i)).status().code(), absl::StatusCode::kNotFound);
     }
   }
   EXPECT_EQ(accepted, 1);
+}
+
+TEST_P(JobStoreTest, EachTenantHasItsOwnRequestIds) {
+  Job first = NewJob("j1", "same");
+  first.tenant = "acme";
+  Job second = NewJob("j2", "same");
+  second.tenant = "acm";
+  Job third = NewJob("j3", "esame");
+  third.tenant = "acm";
+  ASSERT_TRUE(store().Apply({.job = first}).ok());
+  ASSERT_TRUE(store().Apply({.job = second}).ok());
+  ASSERT_TRUE(store().Apply({.job = third}).ok());
+  Job again = NewJob("j4", "same");
+  again.tenant = "acme";
+  EXPECT_EQ(store().Apply({.job = again}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(*store().FindRequest("acme", "same"), "j1");
+  EXPECT_EQ(*store().FindRequest("acm", "same"), "j2");
+  EXPECT_EQ(*store().FindRequest("", "same"), std::nullopt);
+  EXPECT_EQ(Names(*store().List({.tenant = "acm"})), "j3 j2 ");
+  EXPECT_EQ(Names(*store().List({.tenant = "other"})), "");
+}
+
+TEST_P(JobStoreTest, LiveJobsKnowTheirPlaces) {
+  Job job = FullJob();
+  job.state = JobState::kQueued;
+  job.spec.no_cache = false;
+  ASSERT_TRUE(store().Apply({.job = job}).ok());
+  const auto only = [&] {
+    std::vector<LiveJob> live;
+    EXPECT_TRUE(store()
+                    .ForEachLive([&](LiveJob one) {
+                      live.push_back(std::move(one));
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    return live;
+  };
+  harness_->Restart();
+  EXPECT_THAT(only(), ElementsAre(ToLiveJob(job)));
+  EXPECT_EQ(only()[0].flight_key, "default/abc");
+  job.revision = 2;
+  job.state = JobState::kRunning;
+  ASSERT_TRUE(store().Apply({.job = job}).ok());
+  job.revision = 3;
+  ASSERT_TRUE(store().Apply({.job = job}).ok());
+  harness_->Restart();
+  EXPECT_THAT(only(), ElementsAre(ToLiveJob(job)));
+}
+
+TEST_P(JobStoreTest, PruneForgetsWhatEndedBefore) {
+  for (int i = 0; i < 5; ++i) {
+    Job job = NewJob(absl::StrCat("j", i), absl::StrCat("r", i));
+    job.state = i == 0 ? JobState::kQueued : JobState::kFailed;
+    job.end_time = absl::FromUnixSeconds(2000 - i);
+    job.last_seq = 1;
+    ASSERT_TRUE(store().Apply({.job = job, .events = {LogLine(1, "a")}, .config_text = "c"}).ok());
+  }
+  // j4 ended first; j0 has not ended.
+  EXPECT_EQ(*store().Prune(absl::FromUnixSeconds(1990), 10), 0u);
+  EXPECT_EQ(*store().Prune(absl::FromUnixSeconds(3000), 1), 1u);
+  EXPECT_EQ(Names(*store().List({})), "j3 j2 j1 j0 ");
+  EXPECT_EQ(*store().Prune(absl::FromUnixSeconds(1999), 10), 2u);
+  harness_->Restart();
+  EXPECT_EQ(Names(*store().List({})), "j1 j0 ");
+  EXPECT_EQ(store().Read("j3").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(store().ReadConfig("j3").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(*store().ReadEvents("j3", 1, 10, 1000), IsEmpty());
+  EXPECT_THAT(*store().ReadEvents("j1", 1, 10, 1000), SizeIs(1));
+  EXPECT_EQ(*store().FindRequest("", "r3"), std::nullopt);
+  EXPECT_EQ(*store().FindRequest("", "r1"), "j1");
+  EXPECT_TRUE(store().Apply({.job = NewJob("j9", "r3")}).ok());
+  EXPECT_EQ(*store().Prune(absl::InfiniteFuture(), 10), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(

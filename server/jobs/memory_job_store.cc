@@ -13,21 +13,24 @@ absl::Status MemoryJobStore::Apply(const JobChange& change) {
     --failures_;
     return absl::InternalError("injected write failure");
   }
-  const auto found = records_.find(change.job.id);
-  if (found == records_.end()) {
-    RETURN_IF_ERROR(CheckChange(change, nullptr));
-  } else {
-    ASSIGN_OR_RETURN(const Job stored, DecodeJobRecord(found->second.job));
-    RETURN_IF_ERROR(CheckChange(change, &stored));
+  const Job& job = change.job;
+  const auto found = records_.find(job.id);
+  RETURN_IF_ERROR(CheckChange(change, found == records_.end() ? nullptr : &found->second.key));
+  if (found == records_.end() && !job.request_id.empty() &&
+      !requests_.emplace(Request(job.tenant, job.request_id), job.id).second) {
+    return absl::AlreadyExistsError("the request id is taken");
   }
-  if (found == records_.end() && !change.job.request_id.empty()) {
-    if (requests_.contains(change.job.request_id)) {
-      return absl::AlreadyExistsError("the request id is taken");
-    }
-    requests_[change.job.request_id] = change.job.id;
-  }
-  Record& record = records_[change.job.id];
-  record.job = EncodeJobRecord(change.job);
+  Record& record = records_[job.id];
+  record.job = EncodeJobRecord(job);
+  record.live = IsTerminal(job.state) ? "" : EncodeLiveJob(ToLiveJob(job));
+  record.key = {.id = job.id,
+                .tenant = job.tenant,
+                .revision = job.revision,
+                .request_id = job.request_id,
+                .state = job.state,
+                .end_time = job.end_time,
+                .last_seq = job.last_seq};
+  if (IsTerminal(job.state)) ended_.emplace(job.end_time, job.id);
   if (change.config_text.has_value()) record.config_text = *change.config_text;
   for (const JobEvent& event : change.events) record.events.push_back(EncodeEvent(event));
   return absl::OkStatus();
@@ -48,9 +51,9 @@ absl::StatusOr<std::string> MemoryJobStore::ReadConfig(absl::string_view job_id)
 }
 
 absl::StatusOr<std::optional<std::string>> MemoryJobStore::FindRequest(
-    absl::string_view request_id) const {
+    absl::string_view tenant, absl::string_view request_id) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = requests_.find(std::string(request_id));
+  const auto found = requests_.find(Request(tenant, request_id));
   if (found == requests_.end()) return std::nullopt;
   return found->second;
 }
@@ -61,11 +64,8 @@ absl::StatusOr<JobPage> MemoryJobStore::List(const JobListQuery& query) const {
   auto end = query.before_id.empty() ? records_.end() : records_.lower_bound(query.before_id);
   while (end != records_.begin()) {
     --end;
+    if (!Matches(query, end->second.key)) continue;
     ASSIGN_OR_RETURN(Job job, DecodeJobRecord(end->second.job));
-    if (!query.states.empty() &&
-        std::find(query.states.begin(), query.states.end(), job.state) == query.states.end()) {
-      continue;
-    }
     if (page.jobs.size() == query.limit) {
       page.next_before = page.jobs.back().id;
       break;
@@ -94,17 +94,42 @@ absl::StatusOr<std::vector<JobEvent>> MemoryJobStore::ReadEvents(absl::string_vi
   return events;
 }
 
-absl::Status MemoryJobStore::ForEachLive(const std::function<absl::Status(Job job)>& visit) const {
-  std::vector<Job> live;
+absl::Status MemoryJobStore::ForEachLive(
+    const std::function<absl::Status(LiveJob job)>& visit) const {
+  std::vector<LiveJob> live;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     for (const auto& [id, record] : records_) {
-      ASSIGN_OR_RETURN(Job job, DecodeJobRecord(record.job));
-      if (!IsTerminal(job.state)) live.push_back(std::move(job));
+      if (record.live.empty()) continue;
+      ASSIGN_OR_RETURN(LiveJob job, DecodeLiveJob(id, record.live));
+      live.push_back(std::move(job));
     }
   }
-  for (Job& job : live) RETURN_IF_ERROR(visit(std::move(job)));
+  for (LiveJob& job : live) RETURN_IF_ERROR(visit(std::move(job)));
   return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> MemoryJobStore::Prune(absl::Time ended_before, size_t max_jobs) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  size_t pruned = 0;
+  while (pruned < max_jobs && !ended_.empty() && ended_.begin()->first < ended_before) {
+    const auto found = records_.find(ended_.begin()->second);
+    const Job& key = found->second.key;
+    if (!key.request_id.empty()) requests_.erase({key.tenant, key.request_id});
+    records_.erase(found);
+    ended_.erase(ended_.begin());
+    ++pruned;
+  }
+  return pruned;
+}
+
+std::unique_ptr<MemoryJobStore> MemoryJobStore::Clone() const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto copy = std::make_unique<MemoryJobStore>();
+  copy->records_ = records_;
+  copy->requests_ = requests_;
+  copy->ended_ = ended_;
+  return copy;
 }
 
 void MemoryJobStore::FailNextApplies(int count) {

@@ -2,8 +2,11 @@
 #define NPUC_SERVER_JOBS_MEMORY_JOB_STORE_H_
 
 #include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/jobs/job_store.h"
@@ -11,19 +14,23 @@
 namespace npuc {
 
 // A JobStore in memory, for tests and simulation: it keeps the stored form, so that what does not
-// survive encoding is found here too. A copy of the store is what a crash leaves.
+// survive encoding is found here too.
 class MemoryJobStore : public JobStore {
  public:
   absl::Status Apply(const JobChange& change) override;
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
-      absl::string_view request_id) const override;
+      absl::string_view tenant, absl::string_view request_id) const override;
   absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
   absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
                                                    size_t max_count,
                                                    size_t max_bytes) const override;
-  absl::Status ForEachLive(const std::function<absl::Status(Job job)>& visit) const override;
+  absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
+  absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
+
+  // A copy: what a crash leaves.
+  std::unique_ptr<MemoryJobStore> Clone() const;
 
   // The next `count` calls of Apply fail with INTERNAL and change nothing.
   void FailNextApplies(int count);
@@ -31,14 +38,18 @@ class MemoryJobStore : public JobStore {
  private:
   struct Record {
     std::string job;
+    std::string live;  // EncodeLiveJob; empty: it has ended
+    Job key;           // id, tenant, request_id, revision, last_seq, state and end_time alone
     std::string config_text;
     std::vector<std::string> events;
   };
 
   mutable std::mutex mutex_;
-  std::map<std::string, Record> records_;        // guarded by mutex_
-  std::map<std::string, std::string> requests_;  // guarded by mutex_
-  int failures_ = 0;                             // guarded by mutex_
+  std::map<std::string, Record> records_;               // guarded by mutex_
+  using Request = std::pair<std::string, std::string>;  // tenant, request id
+  std::map<Request, std::string> requests_;             // guarded by mutex_
+  std::set<std::pair<absl::Time, std::string>> ended_;  // by end_time; guarded by mutex_
+  int failures_ = 0;                                    // guarded by mutex_
 };
 
 }  // namespace npuc

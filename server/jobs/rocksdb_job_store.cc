@@ -7,10 +7,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/options.h"
+#include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
 #include "server/jobs/service_error.h"
@@ -18,13 +20,16 @@
 namespace npuc {
 namespace {
 
-enum Family : size_t { kDefault, kJobs, kConfigs, kEvents, kRequests, kLive, kFamilies };
-constexpr std::array<const char*, kFamilies> kFamilyNames = {"default", "jobs",     "configs",
-                                                             "events",  "requests", "live"};
+enum Family : size_t { kDefault, kJobs, kConfigs, kEvents, kRequests, kLive, kEnded, kFamilies };
+constexpr std::array<const char*, kFamilies> kFamilyNames = {
+    "default", "jobs", "configs", "events", "requests", "live", "ended"};
 constexpr char kFormatKey[] = "format";
 
 // Apply calls for one job, or one request id, are made one after another; others run at once.
 constexpr size_t kStripes = 256;
+
+// Jobs of one write of a migration.
+constexpr size_t kMigrationBatch = 1000;
 
 // A page of List looks at no more records than this.
 constexpr size_t kMaxRecordsPerPage = 20000;
@@ -45,11 +50,27 @@ absl::Status FromRocks(const rocksdb::Status& status, absl::string_view what) {
   return ServiceError(absl::StatusCode::kInternal, text, {.reason = "STORE_FAILED"});
 }
 
+void AppendBigEndian(uint64_t value, std::string& out) {
+  for (int shift = 56; shift >= 0; shift -= 8) {
+    out.push_back(static_cast<char>((value >> shift) & 0xff));
+  }
+}
+
 std::string EventKey(absl::string_view job_id, int64_t seq) {
   std::string key = absl::StrCat(job_id, "/");
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    key.push_back(static_cast<char>((static_cast<uint64_t>(seq) >> shift) & 0xff));
-  }
+  AppendBigEndian(static_cast<uint64_t>(seq), key);
+  return key;
+}
+
+std::string RequestKey(absl::string_view tenant, absl::string_view request_id) {
+  return absl::StrCat(tenant, absl::string_view("\0", 1), request_id);
+}
+
+// Ascending with time; times before 1970 are not told apart.
+std::string EndedKey(absl::Time end_time, absl::string_view job_id) {
+  std::string key;
+  AppendBigEndian(static_cast<uint64_t>(std::max<int64_t>(0, absl::ToUnixMicros(end_time))), key);
+  absl::StrAppend(&key, job_id);
   return key;
 }
 
@@ -63,6 +84,8 @@ rocksdb::Options DatabaseOptions() {
   options.max_total_wal_size = uint64_t{128} << 20;
   options.keep_log_file_num = 4;
   options.max_background_jobs = 2;
+  options.statistics = rocksdb::CreateDBStatistics();
+  options.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return options;
 }
 
@@ -107,6 +130,7 @@ struct RocksDbJobStore::Impl {
   }
 
   absl::Status CheckFormat();
+  absl::Status Migrate1To2();
   absl::Status ApplyLocked(const JobChange& change);
   std::unique_ptr<rocksdb::Iterator> Iterate(Family family) const {
     return std::unique_ptr<rocksdb::Iterator>(
@@ -128,12 +152,42 @@ absl::Status RocksDbJobStore::Impl::CheckFormat() {
     return FromRocks(db->Put(options, families[kDefault], kFormatKey, kFormatVersion),
                      "write the format version");
   }
+  if (*format == "1") return Migrate1To2();
   if (*format != kFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "job store: it has format version '", *format, "', this npucd reads '", kFormatVersion,
-        "'; start the npucd that wrote it, or use another --data-dir"));
+        "job store: it has format version '", Printable(*format), "', this npucd reads '",
+        kFormatVersion, "'; start the npucd that wrote it, or use another --data-dir"));
   }
   return absl::OkStatus();
+}
+
+// Each write may be repeated, and the version comes with the last one: where this is cut short, the
+// next Open begins again.
+absl::Status RocksDbJobStore::Impl::Migrate1To2() {
+  rocksdb::WriteBatch batch;
+  size_t in_batch = 0;
+  const std::unique_ptr<rocksdb::Iterator> it = Iterate(kJobs);
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    ASSIGN_OR_RETURN(const Job job, DecodeJobRecord(FromSlice(it->value())));
+    if (!job.request_id.empty()) {
+      batch.Delete(families[kRequests], job.request_id);
+      batch.Put(families[kRequests], RequestKey(job.tenant, job.request_id), job.id);
+    }
+    if (IsTerminal(job.state)) {
+      batch.Put(families[kEnded], EndedKey(job.end_time, job.id), "");
+    } else {
+      batch.Put(families[kLive], job.id, EncodeLiveJob(ToLiveJob(job)));
+    }
+    if (++in_batch < kMigrationBatch) continue;
+    RETURN_IF_ERROR(FromRocks(db->Write(rocksdb::WriteOptions(), &batch), "migrate"));
+    batch.Clear();
+    in_batch = 0;
+  }
+  RETURN_IF_ERROR(FromRocks(it->status(), "migrate"));
+  batch.Put(families[kDefault], kFormatKey, kFormatVersion);
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return FromRocks(db->Write(options, &batch), "migrate");
 }
 
 absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std::string& path) {
@@ -169,23 +223,29 @@ RocksDbJobStore::~RocksDbJobStore() = default;
 absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
   const Job& job = change.job;
   ASSIGN_OR_RETURN(const std::optional<std::string> record, Get(kJobs, job.id));
+  JobState stored_state = JobState::kQueued;
   if (record.has_value()) {
     ASSIGN_OR_RETURN(const Job stored, DecodeJobRecord(*record));
     RETURN_IF_ERROR(CheckChange(change, &stored));
+    stored_state = stored.state;
   } else {
     RETURN_IF_ERROR(CheckChange(change, nullptr));
   }
   rocksdb::WriteBatch batch;
   if (!record.has_value()) {
     if (!job.request_id.empty()) {
-      ASSIGN_OR_RETURN(const std::optional<std::string> owner, Get(kRequests, job.request_id));
+      const std::string key = RequestKey(job.tenant, job.request_id);
+      ASSIGN_OR_RETURN(const std::optional<std::string> owner, Get(kRequests, key));
       if (owner.has_value()) return absl::AlreadyExistsError("the request id is taken");
-      batch.Put(families[kRequests], job.request_id, job.id);
+      batch.Put(families[kRequests], key, job.id);
     }
     batch.Put(families[kConfigs], job.id, change.config_text.value_or(""));
-    if (!IsTerminal(job.state)) batch.Put(families[kLive], job.id, "");
-  } else if (IsTerminal(job.state)) {
-    batch.Delete(families[kLive], job.id);
+  }
+  if (IsTerminal(job.state)) {
+    if (record.has_value()) batch.Delete(families[kLive], job.id);
+    batch.Put(families[kEnded], EndedKey(job.end_time, job.id), "");
+  } else if (!record.has_value() || stored_state != job.state) {
+    batch.Put(families[kLive], job.id, EncodeLiveJob(ToLiveJob(job)));
   }
   batch.Put(families[kJobs], job.id, EncodeJobRecord(job));
   for (const JobEvent& event : change.events) {
@@ -198,7 +258,8 @@ absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
 
 absl::Status RocksDbJobStore::Apply(const JobChange& change) {
   std::mutex& job_stripe = impl_->StripeOf("j", change.job.id);
-  std::mutex& request_stripe = impl_->StripeOf("r", change.job.request_id);
+  std::mutex& request_stripe =
+      impl_->StripeOf("r", RequestKey(change.job.tenant, change.job.request_id));
   const bool locks_request = change.job.revision == 1 && !change.job.request_id.empty();
   if (!locks_request || &job_stripe == &request_stripe) {
     std::lock_guard<std::mutex> lock(job_stripe);
@@ -221,8 +282,8 @@ absl::StatusOr<std::string> RocksDbJobStore::ReadConfig(absl::string_view job_id
 }
 
 absl::StatusOr<std::optional<std::string>> RocksDbJobStore::FindRequest(
-    absl::string_view request_id) const {
-  return impl_->Get(kRequests, request_id);
+    absl::string_view tenant, absl::string_view request_id) const {
+  return impl_->Get(kRequests, RequestKey(tenant, request_id));
 }
 
 absl::StatusOr<JobPage> RocksDbJobStore::List(const JobListQuery& query) const {
@@ -242,10 +303,7 @@ absl::StatusOr<JobPage> RocksDbJobStore::List(const JobListQuery& query) const {
     }
     last_seen = it->key().ToString();
     ASSIGN_OR_RETURN(Job job, DecodeJobRecord(FromSlice(it->value())));
-    if (!query.states.empty() &&
-        std::find(query.states.begin(), query.states.end(), job.state) == query.states.end()) {
-      continue;
-    }
+    if (!Matches(query, job)) continue;
     job.diagnostics.clear();
     page.jobs.push_back(std::move(job));
   }
@@ -272,13 +330,45 @@ absl::StatusOr<std::vector<JobEvent>> RocksDbJobStore::ReadEvents(absl::string_v
   return events;
 }
 
-absl::Status RocksDbJobStore::ForEachLive(const std::function<absl::Status(Job job)>& visit) const {
+absl::Status RocksDbJobStore::ForEachLive(
+    const std::function<absl::Status(LiveJob job)>& visit) const {
   const std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kLive);
   for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    ASSIGN_OR_RETURN(Job job, Read(FromSlice(it->key())));
+    ASSIGN_OR_RETURN(LiveJob job, DecodeLiveJob(FromSlice(it->key()), FromSlice(it->value())));
     RETURN_IF_ERROR(visit(std::move(job)));
   }
   return FromRocks(it->status(), "list live jobs");
+}
+
+absl::StatusOr<size_t> RocksDbJobStore::Prune(absl::Time ended_before, size_t max_jobs) {
+  const std::string end = EndedKey(ended_before, "");
+  const std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kEnded);
+  rocksdb::WriteBatch batch;
+  size_t pruned = 0;
+  for (it->SeekToFirst(); it->Valid() && pruned < max_jobs && FromSlice(it->key()) < end;
+       it->Next(), ++pruned) {
+    const std::string id = it->key().ToString().substr(sizeof(uint64_t));
+    batch.Delete(impl_->families[kEnded], it->key());
+    ASSIGN_OR_RETURN(const std::optional<std::string> record, impl_->Get(kJobs, id));
+    if (!record.has_value()) continue;
+    ASSIGN_OR_RETURN(const Job job, DecodeJobRecord(*record));
+    if (!job.request_id.empty()) {
+      batch.Delete(impl_->families[kRequests], RequestKey(job.tenant, job.request_id));
+    }
+    batch.Delete(impl_->families[kJobs], id);
+    batch.Delete(impl_->families[kConfigs], id);
+    batch.DeleteRange(impl_->families[kEvents], absl::StrCat(id, "/"), absl::StrCat(id, "0"));
+  }
+  RETURN_IF_ERROR(FromRocks(it->status(), "prune"));
+  // Without a sync: what a crash brings back is pruned again.
+  if (pruned > 0) {
+    RETURN_IF_ERROR(FromRocks(impl_->db->Write(rocksdb::WriteOptions(), &batch), "prune"));
+  }
+  return pruned;
+}
+
+uint64_t RocksDbJobStore::log_syncs() const {
+  return impl_->db->GetOptions().statistics->getTickerCount(rocksdb::Tickers::WAL_FILE_SYNCED);
 }
 
 }  // namespace npuc

@@ -13,12 +13,16 @@ namespace npuc {
 //
 // Column families and keys; a job id is 27 bytes, '/' is not in one:
 //
-//   default    "format"                            "1"
+//   default    "format"                            "2"
 //   jobs       <job id>                            EncodeJobRecord
 //   configs    <job id>                            the config's text; never rewritten
 //   events     <job id> '/' <seq, 8 bytes BE>      EncodeEvent
-//   requests   <request id>                        <job id>
-//   live       <job id>                            "" while the job has not ended
+//   requests   <tenant> NUL <request id>           <job id>
+//   live       <job id>                            EncodeLiveJob while the job has not ended
+//   ended      <end time, us, 8 bytes BE> <job id> ""
+//
+// So a start reads what has not ended, in one sweep, and nothing of what has. Format 1 had no
+// tenants, no family `ended`, requests by <request id> alone and "" in live; Open turns it into 2.
 //
 // A change is one WriteBatch written with sync = true; RocksDB's write queue makes one fsync of
 // what several threads write at once (group commit). Log recovery is kTolerateCorruptedTailRecords:
@@ -26,10 +30,10 @@ namespace npuc {
 // anywhere else refuses to open, since skipping it would lose accepted jobs in silence.
 class RocksDbJobStore : public JobStore {
  public:
-  static constexpr char kFormatVersion[] = "1";
+  static constexpr char kFormatVersion[] = "2";
 
   // Opens or makes the database in `path`. FAILED_PRECONDITION: another process has it open, or it
-  // is of another format version (the message names both). DATA_LOSS: it is damaged.
+  // is of a newer format version (the message names both). DATA_LOSS: it is damaged.
   static absl::StatusOr<std::unique_ptr<RocksDbJobStore>> Open(const std::string& path);
   ~RocksDbJobStore() override;
 
@@ -37,12 +41,16 @@ class RocksDbJobStore : public JobStore {
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
-      absl::string_view request_id) const override;
+      absl::string_view tenant, absl::string_view request_id) const override;
   absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
   absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
                                                    size_t max_count,
                                                    size_t max_bytes) const override;
-  absl::Status ForEachLive(const std::function<absl::Status(Job job)>& visit) const override;
+  absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
+  absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
+
+  // Synced writes of the log since Open: fewer than the calls of Apply where some shared one.
+  uint64_t log_syncs() const;
 
  private:
   struct Impl;

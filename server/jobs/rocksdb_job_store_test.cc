@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -104,7 +105,7 @@ TEST_F(RocksDbJobStoreTest, NothingAcknowledgedIsLostByKill9) {
     for (const std::string& id : acknowledged) {
       const auto job = (*store)->Read(id);
       ASSERT_TRUE(job.ok()) << id << ": " << job.status();
-      EXPECT_EQ(*(*store)->FindRequest("req-" + id), id);
+      EXPECT_EQ(*(*store)->FindRequest("", "req-" + id), id);
       EXPECT_EQ(*(*store)->ReadConfig(id), "CORENAME: GRUS");
       // The record and its events are of one batch.
       const auto events = *(*store)->ReadEvents(id, 1, 100, 1 << 20);
@@ -121,23 +122,133 @@ TEST_F(RocksDbJobStoreTest, ASecondOpenIsRefused) {
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(RocksDbJobStoreTest, AnotherFormatVersionIsRefused) {
-  { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
-  {
+// The database without the store's code in between.
+class RawDatabase {
+ public:
+  explicit RawDatabase(const std::string& path) {
     std::vector<std::string> names;
-    ASSERT_TRUE(rocksdb::DB::ListColumnFamilies(rocksdb::Options(), path_, &names).ok());
+    EXPECT_TRUE(rocksdb::DB::ListColumnFamilies(rocksdb::Options(), path, &names).ok());
     std::vector<rocksdb::ColumnFamilyDescriptor> families;
     for (const std::string& name : names) families.emplace_back(name, rocksdb::Options());
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
-    rocksdb::DB* db = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(rocksdb::Options(), path_, families, &handles, &db).ok());
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "2").ok());
-    for (rocksdb::ColumnFamilyHandle* handle : handles) db->DestroyColumnFamilyHandle(handle);
-    delete db;
+    EXPECT_TRUE(rocksdb::DB::Open(rocksdb::Options(), path, families, &handles, &db_).ok());
+    for (size_t i = 0; i < names.size(); ++i) families_[names[i]] = handles[i];
   }
-  const auto opened = RocksDbJobStore::Open(path_);
+  ~RawDatabase() {
+    for (const auto& [name, handle] : families_)
+      EXPECT_TRUE(db_->DestroyColumnFamilyHandle(handle).ok());
+    delete db_;
+  }
+  void Put(const std::string& family, const std::string& key, const std::string& value) {
+    EXPECT_TRUE(db_->Put(rocksdb::WriteOptions(), families_.at(family), key, value).ok());
+  }
+  void Delete(const std::string& family, const std::string& key) {
+    EXPECT_TRUE(db_->Delete(rocksdb::WriteOptions(), families_.at(family), key).ok());
+  }
+  void Drop(const std::string& family) {
+    EXPECT_TRUE(db_->DropColumnFamily(families_.at(family)).ok());
+  }
+  void Make(const std::string& family) {
+    rocksdb::ColumnFamilyHandle* handle = nullptr;
+    EXPECT_TRUE(db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), family, &handle).ok());
+    families_[family] = handle;
+  }
+
+ private:
+  rocksdb::DB* db_ = nullptr;
+  std::map<std::string, rocksdb::ColumnFamilyHandle*> families_;
+};
+
+TEST_F(RocksDbJobStoreTest, ANewerFormatVersionIsRefused) {
+  { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
+  { RawDatabase(path_).Put("default", "format", "3"); }
+  auto opened = RocksDbJobStore::Open(path_);
   EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'2'"));
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'3'"));
+  { RawDatabase(path_).Make("families_of_the_future"); }
+  opened = RocksDbJobStore::Open(path_);
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("newer"));
+}
+
+// Turns a database into what format 1 was, also one that was cut short on its way to format 2.
+TEST_F(RocksDbJobStoreTest, Format1IsMigrated) {
+  constexpr int kJobs = 2500;  // several writes of the migration
+  const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+  const auto id_of = [](int i) { return absl::StrCat("j", 10000 + i); };
+  {
+    auto store = RocksDbJobStore::Open(path_);
+    ASSERT_TRUE(store.ok());
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 8; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = t; i < kJobs; i += 8) {
+          JobChange change =
+              CreateJob(Request(absl::StrCat("r", i)), id_of(i), static_cast<uint64_t>(i) + 1, now);
+          ASSERT_TRUE((*store)->Apply(change).ok());
+          if (i % 2 == 1) continue;
+          ASSERT_TRUE((*store)->Apply(*CancelJob(change.job, "", now)).ok());
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  for (const bool half_done : {false, true}) {
+    {
+      RawDatabase raw(path_);
+      raw.Put("default", "format", "1");
+      for (int i = 0; i < kJobs; ++i) {
+        if (half_done && i < 1000) continue;
+        raw.Delete("requests", std::string(1, '\0') + absl::StrCat("r", i));
+        raw.Put("requests", absl::StrCat("r", i), id_of(i));
+        if (i % 2 == 1) raw.Put("live", id_of(i), "");
+      }
+      raw.Drop("ended");
+    }
+    auto store = RocksDbJobStore::Open(path_);
+    ASSERT_TRUE(store.ok()) << store.status();
+    int live = 0;
+    ASSERT_TRUE((*store)
+                    ->ForEachLive([&](const LiveJob& job) {
+                      ++live;
+                      EXPECT_EQ(job, ToLiveJob(*(*store)->Read(job.id)));
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    EXPECT_EQ(live, kJobs / 2);
+    for (const int i : {0, 1, 999, 1000, kJobs - 1}) {
+      EXPECT_EQ(*(*store)->FindRequest("", absl::StrCat("r", i)), id_of(i));
+    }
+    EXPECT_EQ(*(*store)->FindRequest("r1", ""), std::nullopt);
+    // All that have ended are in their index.
+    if (!half_done) continue;
+    EXPECT_EQ(*(*store)->Prune(now + absl::Seconds(1), kJobs), kJobs / 2u);
+  }
+  EXPECT_TRUE(RocksDbJobStore::Open(path_).ok());
+}
+
+TEST_F(RocksDbJobStoreTest, WritesOfManyThreadsShareSyncs) {
+  auto store = RocksDbJobStore::Open(path_);
+  ASSERT_TRUE(store.ok());
+  const uint64_t before = (*store)->log_syncs();
+  constexpr int kThreads = 32;
+  constexpr int kJobs = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kJobs; ++i) {
+        ASSERT_TRUE((*store)
+                        ->Apply(CreateJob(Request(""), absl::StrCat("j", 100 + t, "-", 100 + i), 1,
+                                          absl::FromUnixSeconds(1'700'000'000)))
+                        .ok());
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const uint64_t syncs = (*store)->log_syncs() - before;
+  RecordProperty("syncs", static_cast<int>(syncs));
+  EXPECT_GT(syncs, 0u);
+  EXPECT_LT(syncs, kThreads * kJobs / 2u) << "of " << kThreads * kJobs << " writes";
 }
 
 TEST_F(RocksDbJobStoreTest, ATornTailIsDroppedAndDamageBeforeItIsRefused) {

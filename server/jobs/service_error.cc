@@ -10,7 +10,14 @@ namespace {
 
 constexpr char kPayloadUrl[] = "npuc/error_details";
 
-enum Tag : uint32_t { kReason = 1, kMetadata = 2, kRetryMs = 3, kField = 4, kPrecondition = 5 };
+enum Tag : uint32_t {
+  kReason = 1,
+  kMetadata = 2,
+  kRetryMs = 3,
+  kField = 4,
+  kPrecondition = 5,
+  kQuota = 6
+};
 
 }  // namespace
 
@@ -40,6 +47,12 @@ absl::Status ServiceError(absl::StatusCode code, absl::string_view message,
     nested.Bytes(3, violation.description);
     writer.Bytes(kPrecondition, nested.str());
   }
+  for (const auto& violation : details.quota_violations) {
+    FieldWriter nested;
+    nested.Bytes(1, violation.subject);
+    nested.Bytes(2, violation.description);
+    writer.Bytes(kQuota, nested.str());
+  }
   absl::Status status(code, message);
   status.SetPayload(kPayloadUrl, absl::Cord(writer.str()));
   return status;
@@ -54,7 +67,8 @@ std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status) {
   while (reader.Next()) {
     // The three strings of a nested record; which of them are used depends on the tag.
     std::string parts[3];
-    if (reader.tag() == kMetadata || reader.tag() == kField || reader.tag() == kPrecondition) {
+    if (reader.tag() == kMetadata || reader.tag() == kField || reader.tag() == kPrecondition ||
+        reader.tag() == kQuota) {
       FieldReader nested(reader.bytes());
       while (nested.Next()) {
         if (nested.tag() >= 1 && nested.tag() <= 3) {
@@ -77,6 +91,9 @@ std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status) {
         break;
       case kPrecondition:
         details.precondition_violations.push_back({parts[0], parts[1], parts[2]});
+        break;
+      case kQuota:
+        details.quota_violations.push_back({parts[0], parts[1]});
         break;
       default:
         break;

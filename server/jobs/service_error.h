@@ -33,6 +33,13 @@ struct ErrorDetails {
     std::string description;
   };
   std::vector<PreconditionViolation> precondition_violations = {};
+
+  // With RESOURCE_EXHAUSTED: bounds of the caller's own that a retry alone does not help with.
+  struct QuotaViolation {
+    std::string subject;
+    std::string description;
+  };
+  std::vector<QuotaViolation> quota_violations = {};
 };
 
 // `code` must not be OK.

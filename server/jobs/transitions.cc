@@ -96,6 +96,7 @@ void ForgetAttempt(Job& job) {
 JobChange CreateJob(NewJob request, std::string job_id, uint64_t accept_order, absl::Time now) {
   Job job;
   job.id = std::move(job_id);
+  job.tenant = std::move(request.tenant);
   job.request_id = std::move(request.request_id);
   job.request_sha256 = std::move(request.request_sha256);
   job.spec = std::move(request.spec);
@@ -189,6 +190,49 @@ absl::StatusOr<JobChange> LoseLease(const Job& job, uint64_t fence, LossKind kin
     builder.EnterState(JobState::kQueued, absl::StrCat("attempt ", job.attempts, " lost: ", why));
   }
   return std::move(builder).Build();
+}
+
+bool IsShareable(const Job& ended) {
+  if (ended.state == JobState::kSucceeded) return true;
+  if (ended.state != JobState::kFailed) return false;
+  switch (ended.failure_kind) {
+    case FailureKind::kInvalidInput:
+    case FailureKind::kLimitExceeded:
+    case FailureKind::kWorkerDied:
+      return true;
+    case FailureKind::kNone:
+    case FailureKind::kInternal:
+    case FailureKind::kInputLost:
+      return false;
+  }
+  return false;
+}
+
+std::optional<JobChange> ShareResult(const Job& job, const Job& ended, absl::Time now) {
+  NPUC_CHECK(IsShareable(ended));
+  if (job.state != JobState::kQueued) return std::nullopt;
+  ChangeBuilder builder(job, now);
+  Job& next = builder.job();
+  next.diagnostics = ended.diagnostics;
+  for (const JobDiagnostic& diagnostic : next.diagnostics) {
+    builder.Tell(DiagnosticEvent{diagnostic});
+  }
+  if (ended.state == JobState::kFailed) {
+    builder.EnterState(JobState::kFailed, ended.reason, ended.failure_kind);
+    return std::move(builder).Build();
+  }
+  next.cache_hit = true;
+  next.artifacts = ended.artifacts;
+  next.cache_key = ended.cache_key;
+  for (const JobArtifact& artifact : next.artifacts) builder.Tell(ArtifactEvent{artifact});
+  builder.EnterState(JobState::kSucceeded, "");
+  return std::move(builder).Build();
+}
+
+JobChange TouchJob(const Job& job) {
+  JobChange change{.job = job};
+  ++change.job.revision;
+  return change;
 }
 
 std::optional<JobChange> CancelJob(const Job& job, absl::string_view reason, absl::Time now) {

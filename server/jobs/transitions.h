@@ -37,6 +37,7 @@ struct Lease {
 
 // What Submit knows of a job; the rest is the state machine's.
 struct NewJob {
+  std::string tenant = {};
   std::string request_id = {};
   std::string request_sha256 = {};
   std::string config_text = {};
@@ -94,6 +95,17 @@ absl::StatusOr<JobChange> FinishJob(const Job& job, uint64_t fence, std::vector<
 absl::StatusOr<JobChange> LoseLease(const Job& job, uint64_t fence, LossKind kind,
                                     absl::string_view why, const RetryLimits& limits,
                                     std::vector<EventBody> bodies, absl::Time now);
+
+// Whether the end of a job is also that of equal jobs that waited for it: a result is, and a
+// failure that every attempt would have.
+bool IsShareable(const Job& ended);
+
+// QUEUED -> SUCCEEDED | FAILED as `ended`, an equal job for which IsShareable holds. nullopt where
+// the job is not QUEUED.
+std::optional<JobChange> ShareResult(const Job& job, const Job& ended, absl::Time now);
+
+// A revision that changes nothing: stored, it makes sure of what was stored before.
+JobChange TouchJob(const Job& job);
 
 // -> CANCELLED. nullopt where the job has ended.
 std::optional<JobChange> CancelJob(const Job& job, absl::string_view reason, absl::Time now);

@@ -9,6 +9,8 @@
 #include "server/jobs/service_error.h"
 #include "server/log/log.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/identity.h"
+#include "server/rpc/rpc_server.h"
 #include "server/rpc/work_pool.h"
 
 namespace npuc {
@@ -26,15 +28,23 @@ inline grpc::Status EndCall(const Logger& log, const char* method, const absl::S
   return ToGrpcStatus(status);
 }
 
-// Runs a unary handler, a function that gives an absl::Status, on the pool. Request and response
-// live until the reactor is finished.
+// Runs a unary handler, a function of the caller that gives an absl::Status, on the pool. Request
+// and response live until the reactor is finished. Who lacks the right does not get that far.
 template <typename Handler>
 grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPool& pool,
-                                   const Logger& log, const char* method, Handler handler) {
+                                   const RpcDependencies& deps, const char* method, Right right,
+                                   Handler handler) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const bool posted = pool.TryPost([reactor, &log, method, handler = std::move(handler)]() {
-    reactor->Finish(EndCall(log, method, handler()));
-  });
+  absl::StatusOr<Caller> caller = CallerOf(*context, *deps.authenticator, right);
+  if (!caller.ok()) {
+    reactor->Finish(ToGrpcStatus(caller.status()));
+    return reactor;
+  }
+  const Logger& log = *deps.log;
+  const bool posted = pool.TryPost(
+      [reactor, &log, method, caller = *std::move(caller), handler = std::move(handler)]() {
+        reactor->Finish(EndCall(log, method, handler(caller)));
+      });
   if (!posted) reactor->Finish(ToGrpcStatus(ServerBusy()));
   return reactor;
 }

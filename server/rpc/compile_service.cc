@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "npuc/v1/compile.grpc.pb.h"
+#include "server/executor/access.h"
 #include "server/jobs/service_error.h"
 #include "server/rpc/call.h"
 #include "server/rpc/convert.h"
@@ -24,66 +25,80 @@ class CompileService : public v1::CompileService::CallbackService {
   grpc::ServerUnaryReactor* CreateCompileJob(grpc::CallbackServerContext* context,
                                              const v1::CreateCompileJobRequest* request,
                                              v1::CreateCompileJobResponse* response) override {
-    return RunUnary(context, *pool_, *deps_.log, "CreateCompileJob",
-                    [this, request, response] { return Create(*request, response); });
+    return RunUnary(context, *pool_, deps_, "CreateCompileJob", Right::kSubmit,
+                    [this, request, response](const Caller& caller) {
+                      return Create(caller, *request, response);
+                    });
   }
 
   grpc::ServerUnaryReactor* GetCompileJob(grpc::CallbackServerContext* context,
                                           const v1::GetCompileJobRequest* request,
                                           v1::GetCompileJobResponse* response) override {
-    return RunUnary(context, *pool_, *deps_.log, "GetCompileJob",
-                    [this, request, response] { return Get(*request, response); });
+    return RunUnary(context, *pool_, deps_, "GetCompileJob", Right::kRead,
+                    [this, request, response](const Caller& caller) {
+                      return Get(caller, *request, response);
+                    });
   }
 
   grpc::ServerUnaryReactor* ListCompileJobs(grpc::CallbackServerContext* context,
                                             const v1::ListCompileJobsRequest* request,
                                             v1::ListCompileJobsResponse* response) override {
-    return RunUnary(context, *pool_, *deps_.log, "ListCompileJobs",
-                    [this, request, response] { return List(*request, response); });
+    return RunUnary(context, *pool_, deps_, "ListCompileJobs", Right::kRead,
+                    [this, request, response](const Caller& caller) {
+                      return List(caller, *request, response);
+                    });
   }
 
   grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* WatchCompileJob(
       grpc::CallbackServerContext* context, const v1::WatchCompileJobRequest* request) override {
-    return StartWatch(watch_, *request);
+    return StartWatch(watch_, *context, *request);
   }
 
   grpc::ServerUnaryReactor* CancelCompileJob(grpc::CallbackServerContext* context,
                                              const v1::CancelCompileJobRequest* request,
                                              v1::CancelCompileJobResponse* response) override {
-    return RunUnary(context, *pool_, *deps_.log, "CancelCompileJob",
-                    [this, request, response] { return Cancel(*request, response); });
+    return RunUnary(context, *pool_, deps_, "CancelCompileJob", Right::kCancel,
+                    [this, request, response](const Caller& caller) {
+                      return Cancel(caller, *request, response);
+                    });
   }
 
  private:
-  absl::Status Create(const v1::CreateCompileJobRequest& request,
+  absl::Status Create(const Caller& caller, const v1::CreateCompileJobRequest& request,
                       v1::CreateCompileJobResponse* response) {
     RETURN_IF_ERROR(deps_.lifecycle->CheckWrites());
-    ASSIGN_OR_RETURN(const SubmitRequest submit, FromProto(request));
+    ASSIGN_OR_RETURN(SubmitRequest submit, FromProto(request));
+    submit.tenant = caller.tenant;
     ASSIGN_OR_RETURN(const JobService::Submitted submitted, deps_.submission->Submit(submit));
     Fill(*submitted.job, response->mutable_job());
     response->set_already_existed(submitted.already_existed);
     deps_.log->Info(submitted.already_existed ? "job repeated" : "job accepted",
                     {{"job", submitted.job->id},
+                     {"tenant", caller.tenant},
+                     {"identity", caller.identity},
                      {"state", JobStateName(submitted.job->state)},
                      {"model_md5", submitted.job->model().md5}});
     return absl::OkStatus();
   }
 
-  absl::Status Get(const v1::GetCompileJobRequest& request, v1::GetCompileJobResponse* response) {
+  absl::Status Get(const Caller& caller, const v1::GetCompileJobRequest& request,
+                   v1::GetCompileJobResponse* response) {
     RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
     RETURN_IF_ERROR(CheckJobId(request.job_id()));
-    ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, deps_.jobs->Get(request.job_id()));
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
+                     FindJob(*deps_.jobs, caller, request.job_id()));
     Fill(*job, response->mutable_job());
     ASSIGN_OR_RETURN(*response->mutable_job()->mutable_spec()->mutable_config_text(),
                      deps_.jobs->ReadConfig(job->id));
     return absl::OkStatus();
   }
 
-  absl::Status List(const v1::ListCompileJobsRequest& request,
+  absl::Status List(const Caller& caller, const v1::ListCompileJobsRequest& request,
                     v1::ListCompileJobsResponse* response) {
     RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
     FieldChecker check;
     JobListQuery query{.states = {}, .before_id = request.page_token()};
+    if (!caller.rights.Has(Right::kAdmin)) query.tenant = caller.tenant;
     if (request.page_size() < 0 || request.page_size() > kMaxPageSize) {
       check.Add("page_size", absl::StrCat(request.page_size(), " is not in 0 to ", kMaxPageSize));
     }
@@ -107,7 +122,7 @@ class CompileService : public v1::CompileService::CallbackService {
     return absl::OkStatus();
   }
 
-  absl::Status Cancel(const v1::CancelCompileJobRequest& request,
+  absl::Status Cancel(const Caller& caller, const v1::CancelCompileJobRequest& request,
                       v1::CancelCompileJobResponse* response) {
     RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
     RETURN_IF_ERROR(CheckJobId(request.job_id()));
@@ -117,6 +132,7 @@ class CompileService : public v1::CompileService::CallbackService {
                                        kMaxReasonFieldBytes, " are allowed"));
       return check.ToStatus();
     }
+    RETURN_IF_ERROR(FindJob(*deps_.jobs, caller, request.job_id()).status());
     ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
                      deps_.jobs->Cancel(request.job_id(), request.reason()));
     Fill(*job, response->mutable_job());
@@ -124,7 +140,7 @@ class CompileService : public v1::CompileService::CallbackService {
   }
 
   void Fill(const Job& job, v1::CompileJob* out) const {
-    ToProto(job, job.state == JobState::kQueued ? deps_.jobs->Position(job.id) : std::nullopt, out);
+    ToProto(job, job.state == JobState::kQueued ? deps_.jobs->Wait(job.id) : std::nullopt, out);
   }
 
   const RpcDependencies& deps_;

@@ -88,10 +88,33 @@ void SpecToProto(const JobSpec& spec, v1::CompileJobSpec* out) {
   }
 }
 
-void StateToProto(const Job& job, std::optional<int64_t> position, v1::CompileJob* out) {
+v1::WaitReason ToProto(JobWait::Reason reason) {
+  switch (reason) {
+    case JobWait::Reason::kNextInLine:
+      return v1::WAIT_REASON_NEXT_IN_LINE;
+    case JobWait::Reason::kJobsAhead:
+      return v1::WAIT_REASON_JOBS_AHEAD;
+    case JobWait::Reason::kTenantLimit:
+      return v1::WAIT_REASON_TENANT_LIMIT;
+    case JobWait::Reason::kEqualJob:
+      return v1::WAIT_REASON_EQUAL_JOB;
+  }
+  return v1::WAIT_REASON_UNSPECIFIED;
+}
+
+void WaitToProto(const std::optional<JobWait>& wait, v1::Queued* out) {
+  out->set_position(wait.has_value() ? wait->position : -1);
+  if (!wait.has_value()) return;
+  out->set_wait_reason(ToProto(wait->reason));
+  if (wait->estimated_start != absl::InfinitePast()) {
+    npuc::ToProto(wait->estimated_start, out->mutable_estimated_start_time());
+  }
+}
+
+void StateToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out) {
   switch (job.state) {
     case JobState::kQueued:
-      out->mutable_queued()->set_position(position.value_or(-1));
+      WaitToProto(wait, out->mutable_queued());
       out->mutable_queued()->set_retry_reason(job.reason);
       break;
     case JobState::kRunning:
@@ -220,11 +243,11 @@ absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& reque
   return out;
 }
 
-void ToProto(const Job& job, std::optional<int64_t> position, v1::CompileJob* out) {
+void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out) {
   out->set_job_id(job.id);
   out->set_request_id(job.request_id);
   SpecToProto(job.spec, out->mutable_spec());
-  StateToProto(job, position, out);
+  StateToProto(job, wait, out);
   out->set_attempts(job.attempts);
   out->set_cache_hit(job.cache_hit);
   for (const JobArtifact& artifact : job.artifacts) ToProto(artifact, out->add_artifacts());

@@ -9,6 +9,7 @@
 #include "npuc/v1/compile.pb.h"
 #include "server/executor/submission.h"
 #include "server/jobs/job.h"
+#include "server/jobs/job_service.h"
 
 namespace npuc {
 
@@ -21,8 +22,8 @@ absl::Status CheckJobId(absl::string_view job_id);
 absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& request);
 absl::StatusOr<BlobDigest> FromProto(const v1::BlobDigest& digest, absl::string_view field);
 
-// `position`: of a waiting job, where known. The config's text is the caller's to add.
-void ToProto(const Job& job, std::optional<int64_t> position, v1::CompileJob* out);
+// `wait`: of a waiting job, where known. The config's text is the caller's to add.
+void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out);
 void ToProto(const JobEvent& event, v1::JobEvent* out);
 void ToProto(const BlobDigest& digest, v1::BlobDigest* out);
 v1::JobState ToProto(JobState state);

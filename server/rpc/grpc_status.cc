@@ -60,6 +60,15 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
     }
     Pack(bad, &out);
   }
+  if (!details.quota_violations.empty()) {
+    rpc::QuotaFailure failure;
+    for (const auto& violation : details.quota_violations) {
+      auto* entry = failure.add_violations();
+      entry->set_subject(violation.subject);
+      entry->set_description(violation.description);
+    }
+    Pack(failure, &out);
+  }
   if (!details.precondition_violations.empty()) {
     rpc::PreconditionFailure failure;
     for (const auto& violation : details.precondition_violations) {

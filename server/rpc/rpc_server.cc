@@ -7,11 +7,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler_core/base/status.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "server/rpc/server_credentials.h"
 #include "server/rpc/services.h"
 #include "server/rpc/watch_stream.h"
 #include "server/rpc/work_pool.h"
@@ -67,6 +68,8 @@ RpcServer::RpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions options,
                                                             RpcDependencies dependencies) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
+                   MakeServerCredentials(options.tls));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(dependencies));
   const WatchContext watch{.dependencies = &impl->deps,
                            .pool = &impl->pool,
@@ -77,14 +80,15 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   impl->info_service = MakeServerInfoService(&impl->deps);
 
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  // For good and for every server of the process, but a process has one.
+  if (impl->options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   // A second server on the same port is an error, not a share of its calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(impl->options.listen, grpc::InsecureServerCredentials(), &impl->port);
+  builder.AddListeningPort(impl->options.listen, credentials, &impl->port);
   builder.RegisterService(impl->compile_service.get());
   builder.RegisterService(impl->blob_service.get());
   builder.RegisterService(impl->info_service.get());

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/auth/authenticator.h"
 #include "server/executor/lifecycle.h"
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
@@ -27,6 +28,7 @@ struct ServerFacts {
 
 // What the services stand on; all must outlive the server.
 struct RpcDependencies {
+  const Authenticator* authenticator = nullptr;
   JobService* jobs = nullptr;
   Submission* submission = nullptr;
   Uploads* uploads = nullptr;
@@ -36,8 +38,18 @@ struct RpcDependencies {
   ServerFacts facts;
 };
 
+// PEM files; all empty: no encryption.
+struct TlsFiles {
+  std::string certificate;  // the server's, then those between it and its authority
+  std::string key;
+  std::string client_ca;  // who may sign clients' certificates; empty: none is asked for
+};
+
 struct RpcServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 picks one
+  TlsFiles tls = {};
+  // Lets anybody read the protos: for --insecure alone, since reflection asks for no identity.
+  bool reflection = true;
   int blocking_threads = 32;
   size_t max_waiting_calls = 4096;
   absl::Duration heartbeat = absl::Seconds(10);  // of silent watch streams
@@ -48,7 +60,7 @@ struct RpcServerOptions {
 class RpcServer {
  public:
   // Listens at once; health says NOT_SERVING until SetServing(true). UNAVAILABLE: the address
-  // cannot be had.
+  // cannot be had. INVALID_ARGUMENT: the TLS files are no good.
   static absl::StatusOr<std::unique_ptr<RpcServer>> Start(RpcServerOptions options,
                                                           RpcDependencies dependencies);
   // Shutdown, if that was not called.

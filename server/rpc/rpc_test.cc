@@ -15,10 +15,9 @@
 #include "npuc/v1/blob.grpc.pb.h"
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
-#include "server/executor/executor_test_util.h"
-#include "server/jobs/memory_job_store.h"
-#include "server/rpc/rpc_server.h"
-#include "server/scheduler/priority_queue.h"
+#include "server/jobs/service_error.h"
+#include "server/rpc/grpc_status.h"
+#include "server/rpc/rpc_test_util.h"
 
 namespace npuc {
 namespace {
@@ -26,184 +25,6 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
-
-constexpr char kUnknownJob[] = "j00000000000000000000000000";
-
-// "REASON" of an error's ErrorInfo.
-std::string ReasonOf(const grpc::Status& status) {
-  rpc::Status details;
-  if (!details.ParseFromString(status.error_details())) return "unreadable details";
-  for (const auto& any : details.details()) {
-    rpc::ErrorInfo info;
-    if (any.type_url() == "type.googleapis.com/google.rpc.ErrorInfo" &&
-        info.ParseFromString(any.value())) {
-      EXPECT_EQ(info.domain(), "npuc");
-      return info.reason();
-    }
-  }
-  return "no ErrorInfo";
-}
-
-template <typename Detail>
-Detail DetailOf(const grpc::Status& status) {
-  Detail detail;
-  rpc::Status details;
-  details.ParseFromString(status.error_details());
-  for (const auto& any : details.details()) {
-    if (any.type_url() == "type.googleapis.com/google.rpc." + detail.GetDescriptor()->name()) {
-      detail.ParseFromString(any.value());
-    }
-  }
-  return detail;
-}
-
-class RpcTest : public ::testing::Test {
- protected:
-  RpcTest()
-      : log_(nullptr, [] { return absl::Now(); }),
-        queue_(MakePriorityQueue(3)),
-        jobs_({.now = [] { return absl::Now(); },
-               .random = [this] { return ++random_; },
-               .retry = {}},
-              &store_, queue_.get()),
-        submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
-                    &inputs_, &cache_, &holds_),
-        uploads_(&inputs_),
-        downloads_(&jobs_, &cache_) {
-    EXPECT_TRUE(jobs_.Recover(nullptr).ok());
-    auto server = RpcServer::Start({.listen = "127.0.0.1:0",
-                                    .heartbeat = absl::Milliseconds(20),
-                                    .tick = absl::Milliseconds(10)},
-                                   {.jobs = &jobs_,
-                                    .submission = &submission_,
-                                    .uploads = &uploads_,
-                                    .downloads = &downloads_,
-                                    .lifecycle = &lifecycle_,
-                                    .log = &log_,
-                                    .facts = {.version = "npuc test",
-                                              .compiler_build_id = "build-1",
-                                              .workers = 3,
-                                              .max_blob_bytes = 1000,
-                                              .max_queued_jobs = 3,
-                                              .default_timeout = absl::Hours(1)}});
-    EXPECT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-    const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->port()),
-                                             grpc::InsecureChannelCredentials());
-    compile_ = v1::CompileService::NewStub(channel);
-    blobs_ = v1::BlobService::NewStub(channel);
-    info_ = v1::ServerInfoService::NewStub(channel);
-    lifecycle_.Enter(Lifecycle::Phase::kServing);
-  }
-
-  v1::CreateCompileJobRequest Request(const std::string& request_id = "") {
-    const BlobDigest model = inputs_.Put("model bytes");
-    v1::CreateCompileJobRequest request;
-    request.set_request_id(request_id);
-    request.mutable_spec()->set_config_text("config");
-    request.mutable_spec()->set_config_name("config.yaml");
-    request.mutable_spec()->mutable_model()->set_sha256(model.sha256);
-    request.mutable_spec()->mutable_model()->set_size_bytes(static_cast<int64_t>(model.size_bytes));
-    return request;
-  }
-
-  grpc::Status Create(const v1::CreateCompileJobRequest& request,
-                      v1::CreateCompileJobResponse* response) {
-    grpc::ClientContext context;
-    return compile_->CreateCompileJob(&context, request, response);
-  }
-
-  std::string Submit() {
-    v1::CreateCompileJobResponse response;
-    const grpc::Status status = Create(Request(), &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return response.job().job_id();
-  }
-
-  // Leases and finishes the next job, with `lines` log lines, as a run would.
-  void RunNext(int lines) {
-    const auto leased = *jobs_.TryLease();
-    ASSERT_TRUE(leased.has_value());
-    for (int i = 0; i < lines; ++i) {
-      ASSERT_TRUE(jobs_.Append(leased->lease, {LogEvent{absl::StrCat("line ", i)}}).ok());
-    }
-    const CacheKey key = *CacheKey::Parse(leased->job->cache_key);
-    const auto stored = cache_.Store(key, {{"model.h", big_}}, "");
-    ASSERT_TRUE(jobs_
-                    .Finish(leased->lease, {},
-                            {.succeeded = true,
-                             .artifacts = {{"model.h", big_.size(), (*stored)[0].sha256}}})
-                    .ok());
-  }
-
-  // Reads a watch stream to its end: the numbers of kept events as text.
-  grpc::Status Watch(const std::string& job_id, int64_t from_seq, std::string* numbers) {
-    grpc::ClientContext context;
-    v1::WatchCompileJobRequest request;
-    request.set_job_id(job_id);
-    request.set_from_seq(from_seq);
-    const auto reader = compile_->WatchCompileJob(&context, request);
-    v1::WatchCompileJobResponse response;
-    while (reader->Read(&response)) {
-      if (response.event().seq() != 0) absl::StrAppend(numbers, response.event().seq(), " ");
-    }
-    return reader->Finish();
-  }
-
-  grpc::Status Upload(const std::vector<v1::UploadBlobRequest>& messages,
-                      v1::UploadBlobResponse* response) {
-    grpc::ClientContext context;
-    const auto writer = blobs_->UploadBlob(&context, response);
-    for (const v1::UploadBlobRequest& message : messages) {
-      if (!writer->Write(message)) break;
-    }
-    writer->WritesDone();
-    return writer->Finish();
-  }
-
-  static v1::UploadBlobRequest Chunk(const BlobDigest& digest, int64_t offset, std::string data) {
-    v1::UploadBlobRequest chunk;
-    chunk.mutable_digest()->set_sha256(digest.sha256);
-    chunk.mutable_digest()->set_size_bytes(static_cast<int64_t>(digest.size_bytes));
-    chunk.set_offset(offset);
-    chunk.set_data(std::move(data));
-    return chunk;
-  }
-
-  grpc::Status Download(const std::string& job_id, const std::string& name, int64_t offset,
-                        std::string* bytes) {
-    grpc::ClientContext context;
-    v1::DownloadArtifactRequest request;
-    request.set_job_id(job_id);
-    request.set_artifact_name(name);
-    request.set_offset(offset);
-    const auto reader = blobs_->DownloadArtifact(&context, request);
-    v1::DownloadArtifactResponse response;
-    while (reader->Read(&response)) {
-      EXPECT_EQ(response.offset(), offset + static_cast<int64_t>(bytes->size()));
-      bytes->append(response.data());
-    }
-    return reader->Finish();
-  }
-
-  const std::string big_ = std::string(700'000, 'a') + std::string(50'000, 'b');
-  uint64_t random_ = 0;
-  const Logger log_;
-  MemoryJobStore store_;
-  std::unique_ptr<JobQueue> queue_;
-  JobService jobs_;
-  FakeInputs inputs_;
-  FakeCache cache_;
-  InputHolds holds_;
-  Submission submission_;
-  Uploads uploads_;
-  Downloads downloads_;
-  Lifecycle lifecycle_;
-  std::unique_ptr<RpcServer> server_;
-  std::unique_ptr<v1::CompileService::Stub> compile_;
-  std::unique_ptr<v1::BlobService::Stub> blobs_;
-  std::unique_ptr<v1::ServerInfoService::Stub> info_;
-};
 
 TEST_F(RpcTest, CreateIsIdempotentByRequestId) {
   v1::CreateCompileJobResponse first;
@@ -254,6 +75,16 @@ TEST_F(RpcTest, CreateRefusalsAreTyped) {
   EXPECT_GT(DetailOf<rpc::RetryInfo>(status).retry_delay().seconds(), 0);
 }
 
+TEST(GrpcStatusTest, AQuotaIsNoInvitationToRetry) {
+  const grpc::Status status = ToGrpcStatus(
+      ServiceError(absl::StatusCode::kResourceExhausted, "too many",
+                   {.reason = "QUOTA_EXCEEDED", .quota_violations = {{"queued_jobs", "2 of 2"}}}));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonOf(status), "QUOTA_EXCEEDED");
+  EXPECT_EQ(DetailOf<rpc::QuotaFailure>(status).violations(0).subject(), "queued_jobs");
+  EXPECT_FALSE(DetailOf<rpc::RetryInfo>(status).has_retry_delay());
+}
+
 TEST_F(RpcTest, GetListAndCancel) {
   const std::string first = Submit();
   const std::string second = Submit();
@@ -264,6 +95,9 @@ TEST_F(RpcTest, GetListAndCancel) {
     v1::GetCompileJobResponse response;
     ASSERT_TRUE(compile_->GetCompileJob(&context, request, &response).ok());
     EXPECT_EQ(response.job().queued().position(), 1);
+    EXPECT_EQ(response.job().queued().wait_reason(), v1::WAIT_REASON_JOBS_AHEAD);
+    EXPECT_GE(response.job().queued().estimated_start_time().seconds(),
+              response.job().create_time().seconds());
     EXPECT_EQ(response.job().spec().config_text(), "config");
     EXPECT_EQ(response.job().model_md5(), Md5Hex("model bytes"));
     EXPECT_EQ(response.job().deadline_time().seconds() - response.job().create_time().seconds(),
@@ -345,8 +179,8 @@ TEST_F(RpcTest, WatchFromAnyNumberGivesTheRestWithoutGapOrRepeat) {
 }
 
 TEST_F(RpcTest, WatchIsLive) {
-  const std::string first = Submit();
-  const std::string second = Submit();
+  const std::string first = Submit("one");
+  const std::string second = Submit("another");  // not equal, else it would not wait
   grpc::ClientContext context;
   v1::WatchCompileJobRequest request;
   request.set_job_id(second);

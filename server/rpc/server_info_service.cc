@@ -1,4 +1,5 @@
 #include <memory>
+#include <optional>
 
 #include "compiler_core/base/status.h"
 #include "npuc/v1/server_info.grpc.pb.h"
@@ -17,6 +18,12 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    const auto caller = CallerOf(*context, *deps_.authenticator, std::nullopt);
+    if (!caller.ok()) {
+      reactor->Finish(ToGrpcStatus(caller.status()));
+      return reactor;
+    }
     response->set_version(deps_.facts.version);
     response->set_compiler_build_id(deps_.facts.compiler_build_id);
     for (std::string& core : ListCoreNames()) response->add_cores(std::move(core));
@@ -28,7 +35,6 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
     const JobService::Counts counts = deps_.jobs->GetCounts();
     response->set_queued_jobs(counts.queued);
     response->set_running_jobs(counts.running);
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
@@ -37,7 +43,9 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
                                           const v1::ListOperatorsRequest* request,
                                           v1::ListOperatorsResponse* response) override {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    reactor->Finish(EndCall(*deps_.log, "ListOperators", List(*request, response)));
+    const auto caller = CallerOf(*context, *deps_.authenticator, std::nullopt);
+    reactor->Finish(EndCall(*deps_.log, "ListOperators",
+                            caller.ok() ? List(*request, response) : caller.status()));
     return reactor;
   }
 

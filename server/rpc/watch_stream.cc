@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler_core/base/status.h"
+#include "server/executor/access.h"
 #include "server/jobs/service_error.h"
 #include "server/rpc/call.h"
 #include "server/rpc/convert.h"
@@ -27,8 +28,10 @@ constexpr size_t kBatchBytes = 64 << 10;
 // remembered. Finish is called in one of these steps, so nothing else is under way then.
 class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse> {
  public:
-  WatchStream(const WatchContext& context, const v1::WatchCompileJobRequest& request)
+  WatchStream(const WatchContext& context, absl::StatusOr<Caller> caller,
+              const v1::WatchCompileJobRequest& request)
       : context_(context),
+        caller_(std::move(caller)),
         jobs_(context.dependencies->jobs),
         job_id_(request.job_id()),
         from_seq_(request.from_seq()),
@@ -143,6 +146,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   }
 
   const WatchContext context_;
+  const absl::StatusOr<Caller> caller_;
   JobService* const jobs_;
   const std::string job_id_;
   const int64_t from_seq_;
@@ -177,6 +181,7 @@ absl::Status WatchStream::CheckRequest(const Job& job) const {
 }
 
 absl::StatusOr<bool> WatchStream::FillBatch() {
+  RETURN_IF_ERROR(caller_.status());
   RETURN_IF_ERROR(context_.dependencies->lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(job_id_));
   if (from_seq_ < 0) {
@@ -185,7 +190,7 @@ absl::StatusOr<bool> WatchStream::FillBatch() {
     return check.ToStatus();
   }
   // The job first: what it says to be its newest event is in the store by then.
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, jobs_->Get(job_id_));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, FindJob(*jobs_, *caller_, job_id_));
   if (!checked_) RETURN_IF_ERROR(CheckRequest(*job));
   checked_ = true;
   ASSIGN_OR_RETURN(const std::vector<JobEvent> events,
@@ -257,8 +262,10 @@ void WatchStreams::EndAll() {
 }
 
 grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
-    const WatchContext& context, const v1::WatchCompileJobRequest& request) {
-  auto* stream = new WatchStream(context, request);
+    const WatchContext& context, const grpc::CallbackServerContext& call,
+    const v1::WatchCompileJobRequest& request) {
+  auto* stream = new WatchStream(
+      context, CallerOf(call, *context.dependencies->authenticator, Right::kRead), request);
   stream->Start();
   return stream;
 }

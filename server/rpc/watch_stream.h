@@ -42,7 +42,8 @@ struct WatchContext {
 
 // Starts the reactor of one call; it deletes itself.
 grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
-    const WatchContext& context, const v1::WatchCompileJobRequest& request);
+    const WatchContext& context, const grpc::CallbackServerContext& call,
+    const v1::WatchCompileJobRequest& request);
 
 }  // namespace npuc
 

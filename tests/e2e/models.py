@@ -22,6 +22,11 @@ LARGEST_ERROR = 0.02
 SMALLEST_AGREEMENT = 0.97
 # With 8-bit weights. A wrong code, mask or block order gives an agreement near chance.
 COMPRESSED_AGREEMENT = 0.80
+# Of fully connected nets, by COMPRESS: three times and twice what a NumPy emulation of fp16
+# rounding and of the 8-bit codes gives on these inputs (0.003 and 0.084), since the order of sums
+# is free.
+DNN_LARGEST_ERROR = {False: 0.01, True: 0.17}
+DNN_AGREEMENT = {False: 0.99, True: 0.95}
 
 CONFIG = """\
 CORENAME: GRUS
@@ -77,6 +82,13 @@ def gru(x, gates, gates_bias, candidate, candidate_bias):
     return h
 
 
+def twin_arm_dnn(inputs, weights):
+    x = inputs["Reshape"].astype(np.float64)
+    for layer in ("fc1", "fc2", "fc3"):
+        x = np.maximum(x @ weights[f"{layer}/W"] + weights[f"{layer}/b"], 0)
+    return softmax(x @ weights["final_fc"] + weights["Variable"])
+
+
 def twin_arm_gru(inputs, weights):
     x = inputs["Reshape"].astype(np.float64).reshape(ITEMS, -1, 10)
     cell = "rnn/multi_rnn_cell/cell_0/gru_cell/"
@@ -110,15 +122,21 @@ def twin_rows_gru(inputs, weights):
 
 
 class Model:
-    def __init__(self, path, inputs, output, twin=None):
+    """`largest_error` of the largest magnitude of an output and `agreement` are what is asked for,
+    by COMPRESS."""
+
+    def __init__(self, path, inputs, output, twin=None, largest_error=None, agreement=None):
         self.path, self.inputs, self.output, self.twin = path, inputs, output, twin
+        self.largest_error = largest_error or {False: LARGEST_ERROR, True: np.inf}
+        self.agreement = agreement or {False: SMALLEST_AGREEMENT, True: COMPRESSED_AGREEMENT}
         self.name = re.sub(r"\.pb$", "", os.path.basename(path))
 
 
 def models():
     kws = "arm_kws/"
     out = "labels_softmax"
-    found = [Model(f"{kws}{n}.pb", mfcc(25), out) for n in ("DNN_S", "DNN_M")]
+    found = [Model(f"{kws}{n}.pb", mfcc(25), out, twin_arm_dnn, DNN_LARGEST_ERROR, DNN_AGREEMENT)
+             for n in ("DNN_S", "DNN_M")]
     found += [Model(f"{kws}{n}.pb", mfcc(49), out)
               for n in ("CNN_S", "CNN_M", "DS_CNN_S", "DS_CNN_M")]
     found += [Model(f"{kws}GRU_S.pb", mfcc(25), out, twin_arm_gru),
@@ -173,10 +191,10 @@ def compare(model, path, compress):
                    f"{bound} ({plan['method']})")
     harness.check(arena == bound, f"{model.name}: data_content is above its liveness bound")
     largest = max(1.0, float(np.abs(reference).max()))
-    if not compress:
-        harness.check(error.max() <= LARGEST_ERROR * largest,
-                      f"{model.name}: the largest error is above {LARGEST_ERROR} of {largest:.3g}")
-    least = COMPRESSED_AGREEMENT if compress else SMALLEST_AGREEMENT
+    most = model.largest_error[compress]
+    harness.check(error.max() <= most * largest,
+                  f"{model.name}: the largest error is above {most} of {largest:.3g}")
+    least = model.agreement[compress]
     harness.check(agreement >= least, f"{model.name}: top-1 agreement is below {least:.0%}")
 
 

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """Runs one end-to-end suite on the built programs.
 
-    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [CASE...], mnist,
+    run_e2e.py SUITE [ARGUMENT...]      SUITE: tf_graphs [--issue2] [-v] [--update] [CASE...],
+                                        mnist,
                                         vendor_headers, vendor_frames [--update],
-                                        arm_kws, models [NAME...], example_nets, sample,
-                                        histograms, service, service_e2e,
-                                        onnx_backend [-v] [CASE...]
+                                         models [NAME...], example_nets, sample,
+                                         histograms, conv_keys, torch [-v] [NAME...], service,
+                                         service_e2e, tenants, onnx_backend [-v] [CASE...]
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -18,8 +19,11 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "arm_kws", "models",
-          "example_nets", "sample", "histograms", "service", "service_e2e", "onnx_backend")
+SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
+          "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
+          "tenants", "onnx_backend")
+# Where the module cannot be named as the suite.
+MODULES = {"torch": "torch_nets"}
 
 
 def main():
@@ -27,7 +31,7 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     try:
-        importlib.import_module(sys.argv[1]).main(sys.argv[2:])
+        importlib.import_module(MODULES.get(sys.argv[1], sys.argv[1])).main(sys.argv[2:])
     except harness.Failure as error:
         print(f"FAILED: {error}", flush=True)
         return 1

@@ -22,12 +22,17 @@ TERMINAL = {"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}
 NOT_COMPARED = {"compile.log"}
 
 
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
 class Daemon:
     """One npucd on a data folder; may be killed and started again on the same,
     and on the same port."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, security=("--insecure",)):
         self._folder = folder
+        self._security = security
         self.process = None
         self.address = None
 
@@ -38,8 +43,8 @@ class Daemon:
         with open(os.path.join(self._folder, "npucd.log"), "ab") as log:
             self.process = subprocess.Popen(
                 [harness.program("npucd"), "--data-dir", os.path.join(self._folder, "data"),
-                 "--listen", self.address or "127.0.0.1:0", "--insecure", "--workers", "1",
-                 "--port-file", port_file], stdout=log, stderr=log,
+                 "--listen", self.address or "127.0.0.1:0", "--workers", "1",
+                 "--port-file", port_file, *self._security], stdout=log, stderr=log,
                 env={**os.environ, "SOURCE_DATE_EPOCH": harness.EPOCH})
 
         def address():
@@ -76,8 +81,7 @@ class Daemon:
 
     def json(self, *arguments, **options):
         """The JSON lines that `npuc-remote --json` prints."""
-        out = self.remote(*arguments, "--json", **options).stdout
-        return [json.loads(line) for line in out.splitlines() if line.strip()]
+        return json_lines(self.remote(*arguments, "--json", **options).stdout)
 
     def job(self, job_id):
         return self.json("status", job_id)[-1]
@@ -90,8 +94,8 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def daemon(folder):
-    one = Daemon(folder)
+def daemon(folder, security=("--insecure",)):
+    one = Daemon(folder, security)
     one.start()
     try:
         yield one

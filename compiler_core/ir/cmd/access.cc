@@ -150,6 +150,25 @@ bool HasTwoSources(const VectorCommand& command) {
          command.kind == Kind::kBatchNorm;
 }
 
+absl::string_view NameOf(const Command& command) {
+  if (const auto* v = std::get_if<VectorCommand>(&command.body)) return NameOf(v->kind);
+  if (std::holds_alternative<FullyConnectedCommand>(command.body)) return "fully_connected";
+  return NameOfOpcode(std::get<RawCommand>(command.body).opcode);
+}
+
+absl::string_view NameOfOpcode(uint8_t opcode) {
+  switch (opcode) {
+    case 0x41:
+      return "convolution";
+    case 0x42:
+      return "depthwise";
+    case 0x43:
+      return "transpose";
+    default:
+      return "raw";
+  }
+}
+
 absl::string_view NameOf(OperandRole role) {
   constexpr std::array<absl::string_view, 6> kNames = {"a", "b", "c", "d", "codes", "mask"};
   return kNames[static_cast<size_t>(role)];

@@ -35,6 +35,11 @@ int64_t WorkOf(const Command& command);
 // is a weight: header bit 9 goes with it.
 bool HasTwoSources(const VectorCommand& command);
 
+// What a command is called wherever people read of it: "pool", "fully_connected", "convolution"
+// ...; "raw" for an opcode that is not known.
+absl::string_view NameOf(const Command& command);
+absl::string_view NameOfOpcode(uint8_t opcode);  // of a raw command
+
 // "data", "input" ...; "immediate".
 absl::string_view NameOf(Slot slot);
 absl::string_view NameOf(VectorCommand::Kind kind);  // "activation", "tensor_vector" ...

@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
+#include "compiler_core/ir/graph/text_cursor.h"
 
 namespace npuc {
 namespace {
@@ -13,7 +14,9 @@ using Kind = VectorCommand::Kind;
 using OperandText = std::function<std::string(const Operand&)>;
 
 std::string Quoted(absl::string_view text) {
-  return absl::StrCat("\"", absl::CHexEscape(text), "\"");
+  std::string out;
+  AppendQuoted(text, out);
+  return out;
 }
 
 void AppendOperand(absl::string_view name, const Operand& operand, const OperandText& text,
@@ -61,55 +64,16 @@ void AppendFullyConnected(const FullyConnectedCommand& fc, const OperandText& te
   if (fc.step != 0) absl::StrAppendFormat(&out, " step=0x%04x", fc.step);
 }
 
-// The fields of an opcode 0x41, 0x42 or 0x43 whose words are all understood; false where not.
-bool AppendForm(const RawCommand& raw, std::string& out) {
-  if (const auto form = ParseConvolution(raw); raw.opcode == 0x41 && form.ok()) {
-    absl::StrAppendFormat(
-        &out, " in=[%d,%d,%d] out=[%d,%d,%d] kernel=%dx%d stride=%dx%d pad_left=%d%s", form->in_h,
-        form->in_w, form->in_c, form->out_h, form->out_w, form->out_c, form->kernel_h,
-        form->kernel_w, form->stride_h, form->stride_w, form->pad_left, form->bias ? " bias" : "");
-    if (form->compressed) {
-      absl::StrAppendFormat(&out, " min=0x%04x step=0x%04x", form->min, form->step);
-    }
-    return true;
-  }
-  if (const auto form = ParseDepthwise(raw); raw.opcode == 0x42 && form.ok()) {
-    absl::StrAppendFormat(&out, " in=[%d,%d,%d] out=[%d,%d,%d] kernel=%dx%d stride=%dx%d%s",
-                          form->channels, form->in_h, form->in_w, form->channels * form->multiplier,
-                          form->out_h, form->out_w, form->kernel_h, form->kernel_w, form->stride_h,
-                          form->stride_w, form->bias ? " bias" : "");
-    return true;
-  }
-  if (const auto form = ParseTranspose(raw); raw.opcode == 0x43 && form.ok()) {
-    absl::StrAppendFormat(&out, " rows=%d columns=%d", form->rows, form->columns);
-    return true;
-  }
-  return false;
-}
-
-absl::string_view MnemonicOf(uint8_t opcode) {
-  switch (opcode) {
-    case 0x41:
-      return "convolution";
-    case 0x42:
-      return "depthwise";
-    case 0x43:
-      return "transpose";
-    default:
-      return "raw";
-  }
-}
-
 void AppendRaw(const RawCommand& raw, const OperandText& text, std::string& out) {
   std::string form;
-  const bool understood = AppendForm(raw, form);
-  absl::StrAppendFormat(&out, "%s opcode=0x%02x",
-                        understood ? std::string(MnemonicOf(raw.opcode)) : "raw", raw.opcode);
+  const bool understood = AppendRawForm(raw, form);
+  absl::StrAppendFormat(&out, "%s opcode=0x%02x", understood ? NameOfOpcode(raw.opcode) : "raw",
+                        raw.opcode);
   AppendOperand("a", raw.a, text, out);
   AppendOperand("weights", raw.weights, text, out);
   AppendOperand("mask", raw.mask, text, out);
   AppendOperand("d", raw.d, text, out);
-  absl::StrAppend(&out, form, " words=");
+  absl::StrAppend(&out, form, raw.words.empty() ? "" : " words=");
   for (size_t i = 0; i < raw.words.size(); ++i) {
     absl::StrAppendFormat(&out, "%s%08x", i == 0 ? "" : ",", raw.words[i]);
   }
@@ -139,6 +103,31 @@ void AppendWeights(const std::vector<uint8_t>& weights, const CommandPrintOption
 }
 
 }  // namespace
+
+bool AppendRawForm(const RawCommand& raw, std::string& out) {
+  if (const auto form = ParseConvolution(raw); raw.opcode == 0x41 && form.ok()) {
+    absl::StrAppendFormat(
+        &out, " in=[%d,%d,%d] out=[%d,%d,%d] kernel=%dx%d stride=%dx%d pad_left=%d%s", form->in_h,
+        form->in_w, form->in_c, form->out_h, form->out_w, form->out_c, form->kernel_h,
+        form->kernel_w, form->stride_h, form->stride_w, form->pad_left, form->bias ? " bias" : "");
+    if (form->compressed) {
+      absl::StrAppendFormat(&out, " min=0x%04x step=0x%04x", form->min, form->step);
+    }
+    return true;
+  }
+  if (const auto form = ParseDepthwise(raw); raw.opcode == 0x42 && form.ok()) {
+    absl::StrAppendFormat(&out, " in=[%d,%d,%d] out=[%d,%d,%d] kernel=%dx%d stride=%dx%d%s",
+                          form->channels, form->in_h, form->in_w, form->channels * form->multiplier,
+                          form->out_h, form->out_w, form->kernel_h, form->kernel_w, form->stride_h,
+                          form->stride_w, form->bias ? " bias" : "");
+    return true;
+  }
+  if (const auto form = ParseTranspose(raw); raw.opcode == 0x43 && form.ok()) {
+    absl::StrAppendFormat(&out, " rows=%d columns=%d", form->rows, form->columns);
+    return true;
+  }
+  return false;
+}
 
 std::string PrintCommand(const Command& command, const OperandText& operand_text) {
   std::string out;

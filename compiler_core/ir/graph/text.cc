@@ -8,46 +8,20 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/graph/text_cursor.h"
 
 namespace npuc {
 namespace {
 
 constexpr int64_t kMaxListItems = int64_t{1} << 20;
 constexpr int64_t kMaxNodes = int64_t{1} << 22;
-constexpr size_t kMaxNameBytes = size_t{1} << 16;
-constexpr char kHexDigits[] = "0123456789abcdef";
+constexpr size_t kMaxNameBytes = TextCursor::kMaxNameBytes;
 
 // ---- printing -----------------------------------------------------------------------------------
-
-void AppendHex(absl::Span<const uint8_t> bytes, std::string& out) {
-  for (const uint8_t byte : bytes) {
-    out.push_back(kHexDigits[byte >> 4]);
-    out.push_back(kHexDigits[byte & 15]);
-  }
-}
-
-void AppendQuoted(absl::string_view text, std::string& out) {
-  out.push_back('"');
-  for (const char c : text) {
-    const uint8_t byte = static_cast<uint8_t>(c);
-    if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(c);
-    } else if (byte < 0x20 || byte > 0x7e) {
-      out += "\\x";
-      AppendHex({&byte, 1}, out);
-    } else {
-      out.push_back(c);
-    }
-  }
-  out.push_back('"');
-}
 
 void AppendFloat(double value, std::string& out) {
   if (std::isnan(value)) {
@@ -146,127 +120,6 @@ void AppendNode(const Graph& graph, const Node& node, const PrintOptions& option
 
 // ---- parsing ------------------------------------------------------------------------------------
 
-// The rest of the text and where it stands.
-class Cursor {
- public:
-  explicit Cursor(absl::string_view text) : text_(text) {}
-
-  absl::Status Error(absl::string_view what) const {
-    return absl::InvalidArgumentError(
-        absl::StrCat("line ", line_, ", column ", position_ - line_start_ + 1, ": ", what));
-  }
-  absl::Status Expected(absl::string_view what) const {
-    if (position_ >= text_.size()) return Error(absl::StrCat("expected ", what, ", found the end"));
-    return Error(
-        absl::StrCat("expected ", what, ", found '", Printable(text_.substr(position_, 1)), "'"));
-  }
-
-  // Passes white space and comments.
-  void Skip() {
-    for (; position_ < text_.size(); ++position_) {
-      const char c = text_[position_];
-      if (c == '#') {
-        const size_t end = text_.find('\n', position_);
-        position_ = end == absl::string_view::npos ? text_.size() : end;
-        if (position_ == text_.size()) return;
-      }
-      if (text_[position_] == '\n') {
-        ++line_;
-        line_start_ = position_ + 1;
-      } else if (!absl::ascii_isspace(static_cast<unsigned char>(text_[position_]))) {
-        return;
-      }
-    }
-  }
-  bool AtEnd() {
-    Skip();
-    return position_ >= text_.size();
-  }
-  char Peek() {
-    Skip();
-    return position_ < text_.size() ? text_[position_] : '\0';
-  }
-  bool Accept(char c) {
-    if (Peek() != c || position_ >= text_.size()) return false;
-    ++position_;
-    return true;
-  }
-  absl::Status Expect(char c) {
-    if (Accept(c)) return absl::OkStatus();
-    return Expected(absl::StrCat("'", std::string(1, c), "'"));
-  }
-  // The longest run of [A-Za-z0-9_.] and, where asked for, signs: names and numbers.
-  absl::string_view Word(bool number) {
-    Skip();
-    const size_t begin = position_;
-    while (position_ < text_.size()) {
-      const char c = text_[position_];
-      if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '.' &&
-          !(number && (c == '-' || c == '+'))) {
-        break;
-      }
-      ++position_;
-    }
-    return text_.substr(begin, position_ - begin);
-  }
-  absl::Status ExpectWord(absl::string_view word) {
-    const Cursor before = *this;
-    if (Word(false) == word) return absl::OkStatus();
-    return before.ExpectedHere(absl::StrCat("'", word, "'"));
-  }
-  absl::StatusOr<absl::string_view> Name(absl::string_view what) {
-    Skip();
-    const Cursor before = *this;
-    const absl::string_view word = Word(false);
-    if (word.empty() || word.size() > kMaxNameBytes) return before.Expected(what);
-    return word;
-  }
-  // The raw text between quotes, escapes untouched.
-  absl::StatusOr<absl::string_view> RawQuoted() {
-    RETURN_IF_ERROR(Expect('"'));
-    const size_t begin = position_;
-    while (position_ < text_.size() && text_[position_] != '"' && text_[position_] != '\n') {
-      position_ += text_[position_] == '\\' ? 2 : 1;
-    }
-    if (position_ >= text_.size() || text_[position_] != '"') {
-      position_ = std::min(position_, text_.size());
-      return Expected("'\"' that closes the string");
-    }
-    return text_.substr(begin, position_++ - begin);
-  }
-
- private:
-  absl::Status ExpectedHere(absl::string_view what) const {
-    Cursor here = *this;
-    here.Skip();
-    return here.Expected(what);
-  }
-
-  absl::string_view text_;
-  size_t position_ = 0;
-  size_t line_start_ = 0;
-  int line_ = 1;
-};
-
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
-
-bool ParseHex(absl::string_view hex, std::vector<uint8_t>& bytes) {
-  if (hex.size() % 2 != 0) return false;
-  bytes.resize(hex.size() / 2);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const int high = HexValue(hex[2 * i]);
-    const int low = HexValue(hex[2 * i + 1]);
-    if (high < 0 || low < 0) return false;
-    bytes[i] = static_cast<uint8_t>(high * 16 + low);
-  }
-  return true;
-}
-
 class Parser {
  public:
   Parser(absl::string_view text, const ParseOptions& options)
@@ -287,46 +140,17 @@ class Parser {
   absl::StatusOr<Attr> ParseNumber();
   absl::StatusOr<Tensor> ParseTensor();
   absl::StatusOr<TensorType> ParseType();
-  absl::StatusOr<std::string> ParseString(size_t max_bytes);
   absl::Status ParseSource(NodeSource& source);
 
-  Cursor cursor_;
+  TextCursor cursor_;
   int64_t constant_bytes_left_;
   Graph graph_;
   absl::flat_hash_map<std::string, ValueId> values_;
 };
 
-absl::StatusOr<std::string> Parser::ParseString(size_t max_bytes) {
-  cursor_.Skip();
-  const Cursor before = cursor_;
-  ASSIGN_OR_RETURN(const absl::string_view raw, cursor_.RawQuoted());
-  std::string text;
-  for (size_t i = 0; i < raw.size(); ++i) {
-    if (raw[i] != '\\') {
-      text.push_back(raw[i]);
-      continue;
-    }
-    ++i;  // RawQuoted leaves no backslash at the end
-    if (raw[i] == '"' || raw[i] == '\\') {
-      text.push_back(raw[i]);
-      continue;
-    }
-    std::vector<uint8_t> byte;
-    if (raw[i] != 'x' || i + 2 >= raw.size() || !ParseHex(raw.substr(i + 1, 2), byte)) {
-      return before.Error("a string with an escape other than \\\", \\\\ and \\xNN");
-    }
-    text.push_back(static_cast<char>(byte[0]));
-    i += 2;
-  }
-  if (text.size() > max_bytes) {
-    return before.Error(absl::StrCat("a string of ", text.size(), " bytes; at most ", max_bytes));
-  }
-  return text;
-}
-
 absl::StatusOr<TensorType> Parser::ParseType() {
   cursor_.Skip();
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   TensorType type;
   type.dtype = DTypeFromName(cursor_.Word(false));
   if (type.dtype == DType::kInvalid) return before.Expected("an element type such as f32");
@@ -347,7 +171,7 @@ absl::StatusOr<TensorType> Parser::ParseType() {
 
 absl::StatusOr<Tensor> Parser::ParseTensor() {
   cursor_.Skip();
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   ASSIGN_OR_RETURN(TensorType type, ParseType());
   bool splat = false;
   if (cursor_.Peek() != '"') {
@@ -379,7 +203,7 @@ absl::StatusOr<Tensor> Parser::ParseTensor() {
 
 absl::StatusOr<Attr> Parser::ParseNumber() {
   cursor_.Skip();
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   const absl::string_view word = cursor_.Word(true);
   const char* const end = word.data() + word.size();
   int64_t integer = 0;
@@ -396,7 +220,7 @@ absl::StatusOr<Attr> Parser::ParseNumber() {
 }
 
 absl::StatusOr<Attr> Parser::ParseList() {
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   RETURN_IF_ERROR(cursor_.Expect('['));
   std::vector<int64_t> ints;
   std::vector<double> floats;
@@ -421,11 +245,11 @@ absl::StatusOr<Attr> Parser::ParseList() {
 absl::StatusOr<Attr> Parser::ParseAttr() {
   const char c = cursor_.Peek();
   if (c == '"') {
-    ASSIGN_OR_RETURN(std::string text, ParseString(size_t{1} << 20));
+    ASSIGN_OR_RETURN(std::string text, cursor_.String(size_t{1} << 20));
     return Attr(std::move(text));
   }
   if (c == '[') return ParseList();
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   const absl::string_view word = cursor_.Word(true);
   if (word == "true" || word == "false") return Attr(word == "true");
   const bool tensor = DTypeFromName(word) != DType::kInvalid;
@@ -440,7 +264,7 @@ absl::StatusOr<AttrMap> Parser::ParseAttrs() {
   if (!cursor_.Accept('{')) return attrs;
   do {
     cursor_.Skip();
-    const Cursor before = cursor_;
+    const TextCursor before = cursor_;
     ASSIGN_OR_RETURN(const absl::string_view name, cursor_.Name("an attribute name"));
     RETURN_IF_ERROR(cursor_.Expect('='));
     ASSIGN_OR_RETURN(Attr value, ParseAttr());
@@ -456,7 +280,7 @@ absl::StatusOr<std::vector<std::string>> Parser::ParseResultNames() {
   std::vector<std::string> names;
   do {
     RETURN_IF_ERROR(cursor_.Expect('%'));
-    const Cursor before = cursor_;
+    const TextCursor before = cursor_;
     ASSIGN_OR_RETURN(const absl::string_view name, cursor_.Name("a value name"));
     // Reserved at once, with an invalid id, so that a repeat within the list shows too.
     if (!values_.emplace(name, ValueId()).second) {
@@ -469,7 +293,7 @@ absl::StatusOr<std::vector<std::string>> Parser::ParseResultNames() {
 
 absl::StatusOr<ValueId> Parser::ParseUse() {
   RETURN_IF_ERROR(cursor_.Expect('%'));
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   ASSIGN_OR_RETURN(const absl::string_view name, cursor_.Name("a value name"));
   const auto it = values_.find(name);
   if (it == values_.end() || !it->second.valid()) {
@@ -491,7 +315,7 @@ absl::StatusOr<std::vector<ValueId>> Parser::ParseOperands() {
 }
 
 absl::StatusOr<std::vector<TensorType>> Parser::ParseTypes(size_t count) {
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   std::vector<TensorType> types;
   RETURN_IF_ERROR(cursor_.Expect(':'));
   do {
@@ -506,9 +330,9 @@ absl::StatusOr<std::vector<TensorType>> Parser::ParseTypes(size_t count) {
 
 absl::Status Parser::ParseSource(NodeSource& source) {
   if (!cursor_.Accept('@')) return absl::OkStatus();
-  ASSIGN_OR_RETURN(source.name, ParseString(kMaxNameBytes));
+  ASSIGN_OR_RETURN(source.name, cursor_.String(kMaxNameBytes));
   if (cursor_.Accept('(')) {
-    ASSIGN_OR_RETURN(source.op, ParseString(kMaxNameBytes));
+    ASSIGN_OR_RETURN(source.op, cursor_.String(kMaxNameBytes));
     RETURN_IF_ERROR(cursor_.Expect(')'));
   }
   return absl::OkStatus();
@@ -518,7 +342,7 @@ absl::Status Parser::ParseNode() {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, ParseResultNames());
   RETURN_IF_ERROR(cursor_.Expect('='));
   cursor_.Skip();
-  const Cursor before = cursor_;
+  const TextCursor before = cursor_;
   ASSIGN_OR_RETURN(const absl::string_view op, cursor_.Name("an operator"));
   ASSIGN_OR_RETURN(std::vector<ValueId> inputs, ParseOperands());
   ASSIGN_OR_RETURN(AttrMap attrs, ParseAttrs());
@@ -542,7 +366,7 @@ absl::Status Parser::ParseReturn() {
     GraphOutput output;
     ASSIGN_OR_RETURN(output.value, ParseUse());
     RETURN_IF_ERROR(cursor_.Expect('@'));
-    ASSIGN_OR_RETURN(output.name, ParseString(kMaxNameBytes));
+    ASSIGN_OR_RETURN(output.name, cursor_.String(kMaxNameBytes));
     if (cursor_.Peek() == 'f') {
       RETURN_IF_ERROR(cursor_.ExpectWord("fp16"));
       output.fp16 = true;
@@ -554,7 +378,7 @@ absl::Status Parser::ParseReturn() {
 
 absl::StatusOr<Graph> Parser::Parse() {
   RETURN_IF_ERROR(cursor_.ExpectWord("graph"));
-  ASSIGN_OR_RETURN(std::string name, ParseString(kMaxNameBytes));
+  ASSIGN_OR_RETURN(std::string name, cursor_.String(kMaxNameBytes));
   graph_.set_name(std::move(name));
   RETURN_IF_ERROR(cursor_.Expect('{'));
   while (cursor_.Peek() == '%') RETURN_IF_ERROR(ParseNode());

@@ -4,7 +4,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/move_emit.h"
-#include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 #include "compiler_core/ops/vector_emit.h"
 #include "compiler_core/ops/window.h"
@@ -12,34 +11,6 @@
 
 namespace npuc {
 namespace {
-
-// x [n,h,w,c], weight [kh,kw,c/groups,o] -> [n,oh,ow,o]. The sums of one result pixel.
-template <typename C>
-void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& weight, int64_t n,
-                   int64_t oh, int64_t ow, std::vector<double>& sums) {
-  const int64_t channels = x.shape()[3];
-  const int64_t group_in = weight.shape()[2];
-  const int64_t out_channels = weight.shape()[3];
-  const int64_t group_out = out_channels / (channels / group_in);
-  const WindowGeometry::Taps h = window.TapsInside(0, oh);
-  const WindowGeometry::Taps w = window.TapsInside(1, ow);
-  for (int64_t i = h.first; i < h.last; ++i) {
-    const int64_t y = window.Start(0, oh) + i * window.dilation[0];
-    for (int64_t j = w.first; j < w.last; ++j) {
-      const int64_t z = window.Start(1, ow) + j * window.dilation[1];
-      const int64_t x_at = ((n * window.input[0] + y) * window.input[1] + z) * channels;
-      const int64_t weight_at = (i * window.kernel[1] + j) * group_in * out_channels;
-      for (int64_t c = 0; c < channels; ++c) {
-        const double value = C::Load(x.bytes().data(), x_at + c);
-        const int64_t first = (c / group_in) * group_out;
-        const int64_t row = weight_at + (c % group_in) * out_channels;
-        for (int64_t o = first; o < first + group_out; ++o) {
-          sums[o] += value * C::Load(weight.bytes().data(), row + o);
-        }
-      }
-    }
-  }
-}
 
 constexpr int64_t kHalfBytes = 2;
 bool FitsConvolutionUnit(const VectorLimits& limits, const WindowGeometry& window) {
@@ -62,24 +33,28 @@ LowerContext::Convolution ConvolutionOf(const WindowGeometry& window, int64_t ch
 
 // The image holds one channel; weight [kh,kw,1,o].
 absl::Status LowerOneChannel(LowerContext& context, Operand image, Operand d,
-                             const WindowGeometry& window, const Tensor& weight) {
+                             const WindowGeometry& window, const Tensor& weight,
+                             absl::Span<const float> bias) {
   const int64_t channels = weight.shape()[3];
   const int64_t taps = window.kernel[0] * window.kernel[1];
-  std::vector<float> records(channels * taps);
-  for (int64_t tap = 0; tap < taps; ++tap) {
-    for (int64_t c = 0; c < channels; ++c) {
-      records[c * taps + tap] = static_cast<float>(weight.at(tap * channels + c));
+  std::vector<float> records;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      records.push_back(static_cast<float>(weight.at(tap * channels + c)));
     }
+    if (!bias.empty()) records.push_back(bias[c]);
   }
   const int64_t pixels = window.output[0] * window.output[1];
   const Operand planes = context.Temp(channels * pixels);
-  RETURN_IF_ERROR(EmitDepthwise(context, image, planes, window, 1, channels, records));
+  RETURN_IF_ERROR(
+      EmitDepthwise(context, image, planes, window, 1, channels, records, !bias.empty()));
   return EmitTranspose(context, planes, d, channels, pixels);
 }
 
 // Any window, any groups: gather each result's inputs, then a convolution with one tap.
 absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
-                           const WindowGeometry& window, int64_t channels, const Shape& weight) {
+                           const WindowGeometry& window, int64_t channels, const Shape& weight,
+                           int bias_operand) {
   const int64_t groups = channels / weight[2];
   const int64_t group_columns = weight[3] / groups;
   const int64_t pixels = window.output[0] * window.output[1];
@@ -93,6 +68,7 @@ absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
     convolution.in_c = weight[0] * weight[1] * weight[2];
     convolution.first = group * group_columns;
     convolution.columns = group_columns;
+    convolution.bias_operand = bias_operand;
     const Operand target = groups == 1 ? d : context.Temp(pixels * group_columns);
     RETURN_IF_ERROR(context.ConstantConvolution(gathered, target, convolution, 1));
     if (groups == 1) continue;
@@ -104,18 +80,23 @@ absl::Status LowerGathered(LowerContext& context, Operand image, Operand d,
 
 // Weights that are computed at run time: [kh,kw,c,o] lies as the matrix [kh*kw*c,o] does.
 absl::Status LowerDynamic(LowerContext& context, Operand image, Operand d,
-                          const WindowGeometry& window, int64_t channels, const Shape& weight) {
+                          const WindowGeometry& window, int64_t channels, const Shape& weight,
+                          absl::Span<const float> bias) {
   if (weight[2] != channels) {
     return absl::UnimplementedError("grouped convolution by weights computed at run time");
   }
   ASSIGN_OR_RETURN(const Operand weights, context.Input(1));
   ASSIGN_OR_RETURN(const Operand gathered,
                    GatherTaps(context, image, channels, 0, channels, window, /*tap_major=*/false));
-  return context.DynamicMatMul(gathered, weights, d, window.output[0] * window.output[1],
-                               weight[0] * weight[1] * channels, weight[3]);
+  const int64_t pixels = window.output[0] * window.output[1];
+  const Operand sums = bias.empty() ? d : context.Temp(pixels * weight[3]);
+  RETURN_IF_ERROR(context.DynamicMatMul(gathered, weights, sums, pixels,
+                                        weight[0] * weight[1] * channels, weight[3]));
+  return bias.empty() ? absl::OkStatus() : EmitBias(context, sums, bias, d, pixels);
 }
 
-// Attributes strides, pads, dilations. Channels are convolved in c / weight_c groups.
+// Attributes strides, pads, dilations; perhaps a bias [o]. Channels are convolved in c / weight_c
+// groups.
 struct Conv2D {
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(CheckConvOperands(view));
@@ -137,27 +118,7 @@ struct Conv2D {
   }
   static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
                                                        absl::Span<const Tensor> inputs) {
-    const Tensor& x = inputs[0];
-    const Tensor& weight = inputs[1];
-    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(node, x.shape(), weight.shape()));
-    const int64_t out_channels = weight.shape()[3];
-    TensorType type{x.dtype(), {x.shape()[0], window.output[0], window.output[1], out_channels}};
-    std::vector<uint8_t> bytes(type.size_bytes());
-    RETURN_IF_ERROR(WithFloatCodec(x.dtype(), [&](auto codec) {
-      using C = decltype(codec);
-      int64_t out = 0;
-      for (int64_t n = 0; n < type.shape[0]; ++n) {
-        for (int64_t oh = 0; oh < type.shape[1]; ++oh) {
-          for (int64_t ow = 0; ow < type.shape[2]; ++ow) {
-            std::vector<double> sums(out_channels, 0.0);
-            ConvolvePixel<C>(window, x, weight, n, oh, ow, sums);
-            for (const double sum : sums) C::Store(bytes.data(), out++, sum);
-          }
-        }
-      }
-      return absl::OkStatus();
-    }));
-    return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+    return ConvReference(node, inputs, inputs[1].shape());
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     const Shape& weight = view.inputs[1].shape;
@@ -166,30 +127,26 @@ struct Conv2D {
   static absl::Status Lower(const OpView& view, LowerContext& context) {
     const Shape& shape = view.inputs[0].shape;
     const Shape& weight = view.inputs[1].shape;
-    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(view.node, shape, weight));
-    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
-    const Operand d = context.Output(0);
-    for (int64_t n = 0; n < shape[0]; ++n) {
-      WindowGeometry padded = window;
-      ASSIGN_OR_RETURN(const Operand image,
-                       PadImage(context, a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes),
-                                shape[3], 0.0f, padded));
-      const Operand result =
-          d.Plus(n * window.output[0] * window.output[1] * weight[3] * kHalfBytes);
-      if (view.constants[1] == nullptr) {
-        RETURN_IF_ERROR(LowerDynamic(context, image, result, padded, shape[3], weight));
-      } else if (shape[3] == 1 && FitsPlaneUnit(context.limits(), padded)) {
-        RETURN_IF_ERROR(LowerOneChannel(context, image, result, padded, *view.constants[1]));
-      } else if (shape[3] > 1 && shape[3] == weight[2] &&
-                 FitsConvolutionUnit(context.limits(), padded)) {
-        LowerContext::Convolution convolution = ConvolutionOf(padded, shape[3]);
-        convolution.columns = weight[3];
-        RETURN_IF_ERROR(context.ConstantConvolution(image, result, convolution, 1));
-      } else {
-        RETURN_IF_ERROR(LowerGathered(context, image, result, padded, shape[3], weight));
-      }
-    }
-    return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<float> bias, ConstantBias(view));
+    const int bias_operand = bias.empty() ? -1 : 2;
+    return ForEachImage(
+        view, context, weight[3],
+        [&](Operand image, Operand d, const WindowGeometry& window) -> absl::Status {
+          if (view.constants[1] == nullptr) {
+            return LowerDynamic(context, image, d, window, shape[3], weight, bias);
+          }
+          if (shape[3] == 1 && FitsPlaneUnit(context.limits(), window)) {
+            return LowerOneChannel(context, image, d, window, *view.constants[1], bias);
+          }
+          if (shape[3] > 1 && shape[3] == weight[2] &&
+              FitsConvolutionUnit(context.limits(), window)) {
+            LowerContext::Convolution convolution = ConvolutionOf(window, shape[3]);
+            convolution.columns = weight[3];
+            convolution.bias_operand = bias_operand;
+            return context.ConstantConvolution(image, d, convolution, 1);
+          }
+          return LowerGathered(context, image, d, window, shape[3], weight, bias_operand);
+        });
   }
 };
 

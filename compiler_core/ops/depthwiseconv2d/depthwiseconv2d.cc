@@ -3,7 +3,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/move_emit.h"
-#include "compiler_core/ops/numeric.h"
 #include "compiler_core/ops/shape_util.h"
 #include "compiler_core/ops/vector_emit.h"
 #include "compiler_core/ops/window.h"
@@ -12,32 +11,11 @@
 namespace npuc {
 namespace {
 
-// The sums of one result pixel: channel c gives results c * multiplier ...
-template <typename C>
-void ConvolvePixel(const WindowGeometry& window, const Tensor& x, const Tensor& weight, int64_t n,
-                   int64_t oh, int64_t ow, std::vector<double>& sums) {
-  const int64_t channels = weight.shape()[2];
-  const int64_t multiplier = weight.shape()[3];
-  const WindowGeometry::Taps h = window.TapsInside(0, oh);
-  const WindowGeometry::Taps w = window.TapsInside(1, ow);
-  for (int64_t i = h.first; i < h.last; ++i) {
-    const int64_t y = window.Start(0, oh) + i * window.dilation[0];
-    for (int64_t j = w.first; j < w.last; ++j) {
-      const int64_t z = window.Start(1, ow) + j * window.dilation[1];
-      const int64_t x_at = ((n * window.input[0] + y) * window.input[1] + z) * channels;
-      const int64_t weight_at = (i * window.kernel[1] + j) * channels * multiplier;
-      for (int64_t o = 0; o < channels * multiplier; ++o) {
-        sums[o] += C::Load(x.bytes().data(), x_at + o / multiplier) *
-                   C::Load(weight.bytes().data(), weight_at + o);
-      }
-    }
-  }
-}
-
 constexpr int64_t kHalfBytes = 2;
 // Result channel c * multiplier + m: the plane of channel c under kernel m. image [h,w,c].
 absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
-                         const WindowGeometry& window, const Tensor& weight) {
+                         const WindowGeometry& window, const Tensor& weight,
+                         absl::Span<const float> bias) {
   const int64_t taps = window.kernel[0] * window.kernel[1];
   const int64_t channels = weight.shape()[2];
   const int64_t multiplier = weight.shape()[3];
@@ -49,15 +27,16 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
     RETURN_IF_ERROR(EmitTranspose(context, image, planes, image_pixels, channels));
   }
   for (int64_t m = 0; m < multiplier; ++m) {
-    std::vector<float> records(channels * taps);
-    for (int64_t tap = 0; tap < taps; ++tap) {
-      for (int64_t c = 0; c < channels; ++c) {
-        records[c * taps + tap] =
-            static_cast<float>(weight.at((tap * channels + c) * multiplier + m));
+    std::vector<float> records;
+    for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        records.push_back(static_cast<float>(weight.at((tap * channels + c) * multiplier + m)));
       }
+      if (!bias.empty()) records.push_back(bias[c * multiplier + m]);
     }
     const Operand results = context.Temp(channels * pixels);
-    RETURN_IF_ERROR(EmitDepthwise(context, planes, results, window, channels, 1, records));
+    RETURN_IF_ERROR(
+        EmitDepthwise(context, planes, results, window, channels, 1, records, !bias.empty()));
     if (multiplier == 1) return EmitTranspose(context, results, d, channels, pixels);
     RETURN_IF_ERROR(EmitMove(context, {pixels, channels}, results, {0, {1, pixels}}, d,
                              {m, {channels * multiplier, multiplier}}));
@@ -95,7 +74,8 @@ absl::Status LowerTapByTap(LowerContext& context, Operand image, Operand d,
   return absl::OkStatus();
 }
 
-// x [n,h,w,c], weight [kh,kw,c,m] -> [n,oh,ow,c*m]. Attributes strides, pads, dilations.
+// x [n,h,w,c], weight [kh,kw,c,m] -> [n,oh,ow,c*m]. Attributes strides, pads, dilations; perhaps a
+// bias [c*m].
 struct DepthwiseConv2D {
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(CheckConvOperands(view));
@@ -116,54 +96,31 @@ struct DepthwiseConv2D {
   }
   static absl::StatusOr<std::vector<Tensor>> Reference(const Node& node,
                                                        absl::Span<const Tensor> inputs) {
-    const Tensor& x = inputs[0];
-    const Tensor& weight = inputs[1];
-    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(node, x.shape(), weight.shape()));
-    const int64_t out_channels = weight.shape()[2] * weight.shape()[3];
-    TensorType type{x.dtype(), {x.shape()[0], window.output[0], window.output[1], out_channels}};
-    std::vector<uint8_t> bytes(type.size_bytes());
-    RETURN_IF_ERROR(WithFloatCodec(x.dtype(), [&](auto codec) {
-      using C = decltype(codec);
-      int64_t out = 0;
-      for (int64_t n = 0; n < type.shape[0]; ++n) {
-        for (int64_t oh = 0; oh < type.shape[1]; ++oh) {
-          for (int64_t ow = 0; ow < type.shape[2]; ++ow) {
-            std::vector<double> sums(out_channels, 0.0);
-            ConvolvePixel<C>(window, x, weight, n, oh, ow, sums);
-            for (const double sum : sums) C::Store(bytes.data(), out++, sum);
-          }
-        }
-      }
-      return absl::OkStatus();
-    }));
-    return std::vector<Tensor>{Tensor(std::move(type), std::move(bytes))};
+    const Shape& weight = inputs[1].shape();
+    return ConvReference(node, inputs, {weight[0], weight[1], 1, weight[2] * weight[3]});
   }
   static int64_t Work(const OpView& view, absl::Span<const TensorType> outputs) {
     const Shape& weight = view.inputs[1].shape;
     return ElementCount({outputs[0].element_count(), weight[0], weight[1]});
   }
   static absl::Status Lower(const OpView& view, LowerContext& context) {
-    const Shape& shape = view.inputs[0].shape;
     if (view.constants[1] == nullptr) {
       return absl::UnimplementedError("the convolution's weight is computed at run time");
     }
     const Tensor& weight = *view.constants[1];
-    ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(view.node, shape, weight.shape()));
-    const int64_t out_channels = weight.shape()[2] * weight.shape()[3];
-    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
-    const Operand d = context.Output(0);
-    for (int64_t n = 0; n < shape[0]; ++n) {
-      WindowGeometry padded = window;
-      ASSIGN_OR_RETURN(const Operand image,
-                       PadImage(context, a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes),
-                                shape[3], 0.0f, padded));
-      const Operand result =
-          d.Plus(n * window.output[0] * window.output[1] * out_channels * kHalfBytes);
-      RETURN_IF_ERROR(FitsPlaneUnit(context.limits(), padded)
-                          ? LowerPlanes(context, image, result, padded, weight)
-                          : LowerTapByTap(context, image, result, padded, weight));
-    }
-    return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::vector<float> bias, ConstantBias(view));
+    return ForEachImage(
+        view, context, weight.shape()[2] * weight.shape()[3],
+        [&](Operand image, Operand d, const WindowGeometry& window) -> absl::Status {
+          if (FitsPlaneUnit(context.limits(), window)) {
+            return LowerPlanes(context, image, d, window, weight, bias);
+          }
+          if (bias.empty()) return LowerTapByTap(context, image, d, window, weight);
+          const int64_t pixels = window.output[0] * window.output[1];
+          const Operand sums = context.Temp(pixels * static_cast<int64_t>(bias.size()));
+          RETURN_IF_ERROR(LowerTapByTap(context, image, sums, window, weight));
+          return EmitBias(context, sums, bias, d, pixels);
+        });
   }
 };
 

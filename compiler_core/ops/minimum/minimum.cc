@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "compiler_core/ops/elementwise.h"
+#include "compiler_core/ops/move_emit.h"
 
 namespace npuc {
 namespace {
@@ -9,6 +10,9 @@ namespace {
 struct Minimum : BinaryOp<Minimum> {
   static double Eval(double a, double b) { return std::isnan(a) || a < b ? a : b; }
   static std::optional<int64_t> EvalInt(int64_t a, int64_t b) { return a < b ? a : b; }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    return LowerExtremum(view, context, /*minimum=*/true);
+  }
 };
 
 }  // namespace

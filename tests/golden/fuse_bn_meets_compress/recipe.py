@@ -1,4 +1,4 @@
-"""FUSE_BN folds scales into weights that CONV2D_COMPRESS then compresses: a warning."""
+"""FUSE_BN folds scales, FUSE_BIASADD biases into what CONV2D_COMPRESS compresses: warnings."""
 
 import recipes
 

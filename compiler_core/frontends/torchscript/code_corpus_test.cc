@@ -1,0 +1,94 @@
+// The seeds of torch_code_fuzz, made here. With NPUC_UPDATE_CORPUS=1 in the environment the test
+// writes them to tests/fuzz/corpus/torch_code_fuzz; else it checks that they are there and
+// unchanged. Files of other names in that folder are the fuzzer's finds.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/torchscript/archive_test_util.h"
+#include "compiler_core/frontends/torchscript/parser.h"
+#include "gtest/gtest.h"
+
+namespace npuc::pt {
+namespace {
+
+// A module whose forward has these parameters and this body, a statement a line.
+std::string Forward(const std::string& parameters, const std::string& body) {
+  return absl::StrCat("class Net(Module):\n  w : Tensor\n  n : int\n  def forward(self, ",
+                      parameters, ") -> Tensor:\n", body);
+}
+
+std::map<std::string, std::string> Seeds() {
+  return {
+      {"seed_conv.py",
+       Forward("x: Tensor",
+               "    k = torch.ones([8, 4, 3, 3])\n"
+               "    y = torch.conv2d(x, k, None, [1, 1], [1, 1], [1, 1], 1)\n"
+               "    y = torch.batch_norm(y, None, None, torch.zeros([8]), torch.ones([8]), False, "
+               "0.1, 1e-05, True)\n"
+               "    y = torch.max_pool2d(torch.relu_(y), [2, 2], [2, 2], [0, 0], [1, 1], False)\n"
+               "    y = torch.upsample_nearest2d(y, None, [2., 2.])\n"
+               "    y = torch.adaptive_avg_pool2d(y, [1, None])\n"
+               "    return torch.flatten(torch.constant_pad_nd(y, [1, 1], 0.5), 1)\n")},
+      {"seed_recurrent.py",
+       Forward("x: Tensor, h: Tensor",
+               "    wi = torch.zeros([12, 6])\n"
+               "    wh = torch.zeros([12, 4])\n"
+               "    s = torch.zeros([1, 1, 4])\n"
+               "    y, a = torch.gru(x, s, [wi, wh], False, 1, 0., False, False, True)\n"
+               "    wl = torch.zeros([16, 4])\n"
+               "    z, b, c = torch.lstm(y, [s, s], [wl, wl], False, 1, 0., False, False, True)\n"
+               "    return (z, [b, c, a])\n")},
+      {"seed_python.py",
+       Forward(
+           "x: Tensor",
+           "    _0 = annotate(List[int], [])\n"
+           "    for i in range(self.n):\n"
+           "      _1 = torch.append(_0, torch.mul(i, torch.size(x, 1)))\n"
+           "    d = {\"a\": _0[-1], \"b\": 2.5}\n"
+           "    while torch.lt(torch.len(_0), 5):\n"
+           "      _2 = torch.append(_0, int(ops.prim.NumToTensor(d[\"a\"])))\n"
+           "    if torch.__contains__(d, \"c\"):\n"
+           "      ops.prim.RaiseException(torch.format(\"no {}\", d), \"builtins.ValueError\")\n"
+           "    else:\n"
+           "      pass\n"
+           "    y = torch.view(x, [-1, _0[1] if True else 1])\n"
+           "    return (self).scaled(y, by=__torch__.half(4, ), )\n") +
+           "  def scaled(self, x: Tensor, by: float=1.) -> Tensor:\n"
+           "    return torch.mul(x, by)\n"
+           "def half(a: int) -> float:\n  return torch.div(a, 2)\n"},
+      {"seed_in_place.py",
+       Forward("x: Tensor, y: Tensor",
+               "    z = torch.clone(x)\n"
+               "    _0 = torch.copy_(torch.slice(torch.select(z, 0, 0), 1, 1, 3), 2.)\n"
+               "    a, b = torch.split(z, 2, 1)\n"
+               "    _1 = torch.add_(a, torch.softmax(b, -1), alpha=2)\n"
+               "    c = torch.stack([a, b], 0)\n"
+               "    _2 = torch.mul_(torch.transpose(torch.permute(z, [0, 2, 3, 1]), 1, 2), y)\n"
+               "    return (z, torch.cat(torch.unbind(c, 1), 1), torch.linear(y, self.w))\n")},
+  };
+}
+
+TEST(CodeCorpusTest, SeedsAreCommitted) {
+  const char* source = std::getenv("NPUC_SOURCE_DIR");
+  if (source == nullptr) GTEST_SKIP() << "NPUC_SOURCE_DIR is not set";
+  const std::filesystem::path dir =
+      std::filesystem::path(source) / "tests" / "fuzz" / "corpus" / "torch_code_fuzz";
+  for (const auto& [name, text] : Seeds()) {
+    if (std::getenv("NPUC_UPDATE_CORPUS") != nullptr) {
+      std::filesystem::create_directories(dir);
+      std::ofstream(dir / name, std::ios::binary) << text;
+    }
+    EXPECT_EQ(ReadFileOrEmpty((dir / name).string()), text)
+        << name << " differs; run this test with NPUC_UPDATE_CORPUS=1";
+    CodeError error;
+    EXPECT_NE(ParseCode(text, {}, error), nullptr)
+        << name << ":" << error.line << ":" << error.column << " " << error.message;
+  }
+}
+
+}  // namespace
+}  // namespace npuc::pt

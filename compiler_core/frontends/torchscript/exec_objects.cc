@@ -1,0 +1,280 @@
+// Attributes, names and the archive's values.
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "compiler_core/frontends/torchscript/executor.h"
+
+namespace npuc::pt {
+
+Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)
+    : archive_(archive), state_(state), limits_(limits), library_(archive, state->diagnostics) {
+  tensor_rules_.reserve(512);
+  for (const absl::Span<const OpRule> family :
+       {ElementwiseRules(), ActivationRules(), ConvRules(), PoolRules(), LinearRules(),
+        ReduceRules(), ShapeRules(), SliceRules(), PadRules(), CreateRules(), NormRules(),
+        RecurrentRules()}) {
+    for (const OpRule& rule : family) tensor_rules_.emplace(rule.name, &rule);
+  }
+  for (const OpRule& rule : PythonRules()) python_rules_.emplace(rule.name, &rule);
+}
+
+bool Executor::Step(int64_t count, const Expr* where) {
+  if (is_over_ || state_->is_exhausted) return false;
+  if (where != nullptr) last_place_ = where;
+  steps_ += count + 1;
+  if (steps_ <= limits_.steps) return true;
+  is_over_ = true;
+  state_->Report(DiagnosticKind::kModelLimitExceeded, PlaceOf(last_place_), {},
+                 absl::StrCat("running forward takes more than ", limits_.steps, " steps"),
+                 "shorten the loops of the model, or take endless ones out");
+  return false;
+}
+
+CodePlace Executor::PlaceOf(const Expr* where) const {
+  CodePlace place;
+  if (current_file_ != nullptr) {
+    place.path = current_file_->path;
+    place.source = current_file_->source;
+  }
+  if (where != nullptr) {
+    place.line = where->line;
+    place.column = where->column;
+  }
+  return place;
+}
+
+void Executor::Report(DiagnosticKind kind, const Expr& where, std::string message,
+                      std::string fix) {
+  state_->Report(kind, PlaceOf(&where), {}, std::move(message), std::move(fix));
+}
+
+ScriptValue Executor::Root() { return FromArchive(archive_->root, ""); }
+
+const ScriptFunction* Executor::FindMethod(ScriptObject* object, absl::string_view name) {
+  if (object->class_def == nullptr) return nullptr;
+  const auto known = object->methods.find(name);
+  if (known != object->methods.end()) return &known->second;
+  for (const FunctionDef& method : object->class_def->methods) {
+    if (method.name != name) continue;
+    ScriptFunction function{&method, object->file, object->class_def, object};
+    return &object->methods.emplace(std::string(name), function).first->second;
+  }
+  return nullptr;
+}
+
+ScriptValue Executor::DefaultOf(const ScriptFunction& function, const Parameter& parameter) {
+  ScriptValue value;
+  Frame frame;
+  frame.file = function.file;
+  current_file_ = function.file;
+  if (parameter.fallback == nullptr || !Eval(*parameter.fallback, frame, value)) {
+    return ScriptValue::None();
+  }
+  return value;
+}
+
+bool Executor::AttributeOf(const ScriptValue& base, absl::string_view name, const Expr& where,
+                           Frame& frame, ScriptValue& value) {
+  if (base.Is(ScriptKind::kPoison)) {
+    value = base;
+    return true;
+  }
+  if (base.Is(ScriptKind::kObject)) {
+    ScriptObject& object = *base.object;
+    const auto it = object.attributes.find(name);
+    if (it != object.attributes.end()) {
+      value = it->second;
+      return true;
+    }
+    if (const ScriptFunction* method = FindMethod(&object, name)) {
+      value = ScriptValue::Of(ScriptKind::kFunction);
+      value.function = method;
+      return true;
+    }
+    if (object.class_def != nullptr) {
+      for (const ClassAttribute& attribute : object.class_def->attributes) {
+        if (attribute.name != name || attribute.value == nullptr) continue;
+        return Eval(*attribute.value, frame, value);
+      }
+    }
+    Report(DiagnosticKind::kTorchNameUnknown, where,
+           absl::StrCat("an object of class ", Printable(object.class_name), " has no attribute '",
+                        Printable(name), "'"),
+           "save the model again with torch.jit.save");
+    return false;
+  }
+  if (base.Is(ScriptKind::kTuple) && base.list->named != nullptr) {
+    const std::vector<ClassAttribute>& fields = base.list->named->attributes;
+    for (size_t i = 0; i < fields.size() && i < base.list->items.size(); ++i) {
+      if (fields[i].name != name) continue;
+      value = base.list->items[i];
+      return true;
+    }
+  }
+  if (base.Is(ScriptKind::kClass)) {
+    // CLASS.__new__(CLASS) makes an object; the code itself calls __init__ on it.
+    if (name == "__new__") {
+      value = state_->heap.String("object.__new__", ScriptKind::kPath);
+      return true;
+    }
+  }
+  // A method of a plain value: torch prints those as torch.NAME(value), newer ones may not.
+  Report(DiagnosticKind::kTorchNameUnknown, where,
+         absl::StrCat(NameOf(base.kind), " has no attribute '", Printable(name), "'"),
+         "simplify the model");
+  return false;
+}
+
+bool Executor::ResolvePath(absl::string_view path, const Expr& where, ScriptValue& value) {
+  if (path.size() > 4096) {
+    Report(DiagnosticKind::kModelLimitExceeded, where, "a dotted name is longer than 4096",
+           "save the model again");
+    return false;
+  }
+  absl::string_view rest = path;
+  if (absl::ConsumePrefix(&rest, "CONSTANTS.c")) {
+    size_t index = 0;
+    if (!absl::SimpleAtoi(rest, &index) || index >= archive_->constants.size()) {
+      Report(DiagnosticKind::kTorchNameUnknown, where,
+             absl::StrCat("the archive has no constant ", Printable(path)),
+             "save the model again with torch.jit.save");
+      return false;
+    }
+    value = FromArchive(archive_->constants[index], std::string(path));
+    return true;
+  }
+  if (absl::StartsWith(path, "__torch__.")) {
+    const CodeLibrary::Found found = library_.Find(path);
+    if (found.has_failed) return false;
+    if (found.function != nullptr) {
+      value = state_->heap.Function({found.function, found.file, nullptr, nullptr});
+      return true;
+    }
+    if (found.class_def != nullptr) {
+      value = ScriptValue::Of(ScriptKind::kClass);
+      value.class_def = found.class_def;
+      value.file = found.file;
+      return true;
+    }
+  }
+  value = state_->heap.String(std::string(path), ScriptKind::kPath);
+  return true;
+}
+
+ScriptValue Executor::FromArchive(PyId id, const std::string& path) {
+  const auto known = loaded_.find(id);
+  if (known != loaded_.end()) return known->second;
+  const PyValues& values = archive_->values;
+  ScriptValue value;
+  switch (values.kind(id)) {
+    case PyKind::kNone:
+      break;
+    case PyKind::kBool:
+      value = ScriptValue::Bool(values.boolean(id));
+      break;
+    case PyKind::kInt:
+      value = ScriptValue::Int(values.integer(id));
+      break;
+    case PyKind::kDouble:
+      value = ScriptValue::Float(values.real(id));
+      break;
+    case PyKind::kString:
+      value = state_->heap.String(std::string(values.string(id)));
+      break;
+    case PyKind::kDevice:
+      value = ScriptValue::Of(ScriptKind::kDevice);
+      break;
+    case PyKind::kTuple:
+    case PyKind::kList: {
+      std::vector<ScriptValue> items;
+      for (const PyId item : values.items(id)) {
+        items.push_back(FromArchive(item, absl::StrCat(path, ".", items.size())));
+      }
+      value = state_->heap.List(std::move(items), values.kind(id) == PyKind::kList
+                                                      ? ScriptKind::kList
+                                                      : ScriptKind::kTuple);
+      value.list->attribute = path;
+      break;
+    }
+    case PyKind::kDict: {
+      value = state_->heap.Dict();
+      for (const auto& [key, item] : values.entries(id)) {
+        const ScriptValue name = FromArchive(key, path);
+        value.dict->entries.emplace_back(
+            name, FromArchive(item, absl::StrCat(path, ".", ScriptText(name))));
+      }
+      value.dict->attribute = path;
+      break;
+    }
+    case PyKind::kObject:
+      value = MakeObject(id, path);
+      break;
+    case PyKind::kTensor:
+      value = MakeTensor(id, path);
+      break;
+    case PyKind::kComplex:
+    case PyKind::kEnum:
+      value = ScriptValue::Of(ScriptKind::kUninitialized);
+      break;
+  }
+  loaded_[id] = value;
+  return value;
+}
+
+ScriptValue Executor::MakeObject(PyId id, const std::string& path) {
+  const PyObject& stored = archive_->values.object(id);
+  ScriptValue value = state_->heap.Object();
+  loaded_[id] = value;
+  ScriptObject& object = *value.object;
+  object.class_name = stored.class_name;
+  object.path = path;
+  const CodeLibrary::Found found = library_.Find(stored.class_name);
+  object.class_def = found.class_def;
+  object.file = found.file;
+  object.is_module = found.class_def == nullptr || found.class_def->base == "Module";
+  const auto path_of = [&](const std::string& name) {
+    return path.empty() ? name : absl::StrCat(path, ".", name);
+  };
+  // Tensors first: a list of weights would give them its own name otherwise.
+  for (const bool tensors : {true, false}) {
+    for (const auto& [name, attribute] : stored.attributes) {
+      if ((archive_->values.kind(attribute) == PyKind::kTensor) != tensors) continue;
+      object.attributes[name] = FromArchive(attribute, path_of(name));
+    }
+  }
+  return value;
+}
+
+ScriptValue Executor::MakeTensor(PyId id, const std::string& path) {
+  const absl::StatusOr<Tensor> tensor =
+      MaterializeTensor(*archive_, id, state_->constant_bytes_left);
+  if (!tensor.ok()) {
+    const PyTensor& stored = archive_->values.tensor(id);
+    const bool quantized = IsQuantized(stored.type);
+    state_->diagnostics->Add(
+        {.kind = quantized ? DiagnosticKind::kTorchQuantized : DiagnosticKind::kBadTensor,
+         .message = absl::StrCat("tensor '", Printable(path), "': ", tensor.status().message()),
+         .file = state_->file,
+         .fix = quantized ? "export the float model; npuc compresses weights itself with COMPRESS: "
+                            "true"
+                          : "save the model again in float32"});
+    return ScriptValue::Poison();
+  }
+  state_->constant_bytes_left -= tensor->type().size_bytes();
+  auto value = std::make_shared<ImportValue>();
+  Tensor constant = *tensor;
+  // Floats are computed as f32; a lone f64 takes part in shape arithmetic as it is.
+  const bool is_wide = constant.dtype() == DType::kFloat64 && constant.element_count() > 1;
+  if (is_wide || constant.dtype() == DType::kFloat16) {
+    constant = CastTensor(constant, DType::kFloat32);
+  }
+  value->type = constant.type();
+  value->constant = std::move(constant);
+  value->source = {path, "Const"};
+  ScriptValue result = state_->heap.Tensor(std::move(value));
+  result.tensor->attribute = path;
+  return result;
+}
+
+}  // namespace npuc::pt

@@ -1,0 +1,144 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_EXECUTOR_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_EXECUTOR_H_
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/frontends/torchscript/archive.h"
+#include "compiler_core/frontends/torchscript/code_library.h"
+#include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/script_value.h"
+
+namespace npuc::pt {
+
+// Limits on one run of forward; more is a diagnostic.
+struct ExecutorLimits {
+  // Expressions, statements, items of containers made, and a share of the elements worked on.
+  int64_t steps = int64_t{1} << 22;
+  int depth = 300;  // nested calls, blocks and expressions together
+};
+
+// Runs the archive's code by its own rules of Python, with tensors that become values of a graph.
+// What is known at compile time is computed; a call that cannot be imported is reported and gives
+// poison, and the run goes on. Recursion is bounded by ExecutorLimits::depth. Used once.
+class Executor {
+ public:
+  Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits = {});
+
+  // The root module.
+  ScriptValue Root();
+  // The method of an object's class, or null.
+  const ScriptFunction* FindMethod(ScriptObject* object, absl::string_view name);
+  // The default value of a parameter; None where it has none.
+  ScriptValue DefaultOf(const ScriptFunction& function, const Parameter& parameter);
+  // Runs a function; a bound method's `self` is not among the arguments. Poison where the run could
+  // not be finished.
+  ScriptValue Call(const ScriptFunction& function, std::vector<ScriptValue> arguments);
+
+ private:
+  enum class Flow : uint8_t { kNext, kBreak, kContinue, kReturn, kAbort };
+  using Named = std::vector<std::pair<absl::string_view, ScriptValue>>;
+  struct Frame {
+    const LoadedFile* file = nullptr;
+    std::string module_path;  // of the module whose method runs, for names
+    absl::flat_hash_map<absl::string_view, ScriptValue> locals;
+    ScriptValue result;
+  };
+
+  // Statements: exec_statements.cc.
+  Flow RunBlock(const std::vector<Stmt>& body, Frame& frame);
+  Flow RunStatement(const Stmt& stmt, Frame& frame);
+  Flow RunAssign(const Stmt& stmt, Frame& frame);
+  Flow RunIf(const Stmt& stmt, Frame& frame);
+  Flow RunWhile(const Stmt& stmt, Frame& frame);
+  Flow RunFor(const Stmt& stmt, Frame& frame);
+  Flow RunWith(const Stmt& stmt, Frame& frame);
+  Flow RunRaise(const Stmt& stmt, Frame& frame);
+  Flow AssignTo(const Expr& target, const ScriptValue& value, Frame& frame);
+  Flow AssignAttribute(const Expr& target, const ScriptValue& value, Frame& frame);
+  Flow AssignItem(const Expr& target, const ScriptValue& value, Frame& frame);
+  Flow Unpack(const Stmt& stmt, const ScriptValue& value, Frame& frame);
+  // The items that a for runs over; false where that is reported.
+  bool ItemsOf(const ScriptValue& value, const Expr& where, std::vector<ScriptValue>& items);
+  // Whether a condition holds: kNext where so, kBreak where not, else kAbort, which is reported.
+  Flow Decide(const ScriptValue& value, const Expr& where);
+
+  // Expressions: exec_expressions.cc. Null where the run cannot go on (that is reported).
+  bool Eval(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalInner(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalName(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalAttribute(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalItems(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalUnary(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalBinary(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalSubscript(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalCall(const Expr& expr, Frame& frame, ScriptValue& value);
+  bool EvalArguments(const Expr& expr, Frame& frame, std::vector<ScriptValue>& positional,
+                     Named& named);
+  bool Subscript(const Expr& expr, const ScriptValue& base, const ScriptValue& index, Frame& frame,
+                 ScriptValue& value);
+  bool ItemOf(const ScriptValue& base, const ScriptValue& index, const Expr& where,
+              ScriptValue& value);
+
+  // Calls: exec_calls.cc.
+  bool CallValue(const Expr& expr, const ScriptValue& callee, std::vector<ScriptValue> positional,
+                 Named named, Frame& frame, ScriptValue& value);
+  bool CallPath(const Expr& expr, absl::string_view path, std::vector<ScriptValue> positional,
+                Named named, Frame& frame, ScriptValue& value);
+  bool CallBuiltin(const Expr& expr, absl::string_view name, std::vector<ScriptValue>& positional,
+                   Frame& frame, ScriptValue& value, bool& is_known);
+  bool CallClass(const Expr& expr, const ScriptValue& callee, std::vector<ScriptValue> positional,
+                 Named named, Frame& frame, ScriptValue& value);
+  bool CallOperator(const Expr& expr, absl::string_view name, std::vector<ScriptValue> positional,
+                    Named named, Frame& frame, ScriptValue& value);
+  bool RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,
+               std::vector<ScriptValue> positional, Named named, Frame& frame, ScriptValue& value);
+  bool ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptValue> positional, Named named,
+                 TensorCell* target, ScriptValue& value);
+  bool CallFunction(const Expr* where, const ScriptFunction& function,
+                    std::vector<ScriptValue> positional, Named named,
+                    const std::string& module_path, ScriptValue& value);
+  bool BindParameters(const ScriptFunction& function, std::vector<ScriptValue> positional,
+                      const Named& named, Frame& frame);
+  bool ToNumber(const Expr& expr, absl::string_view type, const ScriptValue& from, Frame& frame,
+                ScriptValue& value);
+  bool Raise(const Expr& where, absl::string_view type, const std::string& text);
+  void ReportUnknownOperator(const Expr& expr, absl::string_view name, const Frame& frame);
+
+  // Attributes and the archive's values: exec_objects.cc.
+  bool AttributeOf(const ScriptValue& base, absl::string_view name, const Expr& where, Frame& frame,
+                   ScriptValue& value);
+  bool ResolvePath(absl::string_view path, const Expr& where, ScriptValue& value);
+  ScriptValue FromArchive(PyId id, const std::string& path);
+  ScriptValue MakeObject(PyId id, const std::string& path);
+  ScriptValue MakeTensor(PyId id, const std::string& path);
+
+  // Spends steps, and says where the limit is met. False: the run ends.
+  bool Step(int64_t count, const Expr* where);
+  CodePlace PlaceOf(const Expr* where) const;
+  void Report(DiagnosticKind kind, const Expr& where, std::string message, std::string fix);
+
+  const TorchArchive* archive_;
+  ImportState* state_;
+  ExecutorLimits limits_;
+  CodeLibrary library_;
+  absl::flat_hash_map<absl::string_view, const OpRule*> tensor_rules_;
+  absl::flat_hash_map<absl::string_view, const OpRule*> python_rules_;
+  absl::flat_hash_map<const Expr*, ScriptValue> resolved_;  // dotted names
+  std::map<PyId, ScriptValue> loaded_;                      // values of the archive by id
+  std::map<PyId, std::string> tensor_names_;                // as in state_dict
+  std::map<std::pair<const ClassDef*, absl::string_view>, const FunctionDef*> method_cache_;
+  const LoadedFile* current_file_ = nullptr;
+  const Expr* last_place_ = nullptr;
+  int64_t steps_ = 0;
+  int depth_ = 0;
+  bool is_over_ = false;  // a limit was met: no further report
+};
+
+}  // namespace npuc::pt
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_EXECUTOR_H_

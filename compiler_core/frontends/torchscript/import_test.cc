@@ -1,0 +1,275 @@
+#include "compiler_core/frontends/torchscript/import.h"
+
+#include <string>
+#include <vector>
+
+#include "compiler_core/frontends/torchscript/import_test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc::pt {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(TorchImportTest, ComputesPythonValues) {
+  const ImportResult result = ImportForward("x: Tensor", R"(a = annotate(List[int], [])
+for i in range(self.n):
+  _0 = torch.append(a, torch.mul(i, 2))
+_1 = torch.__range_length(0, 10, 4)
+d = {"k": _1, }
+if torch.__contains__(d, "k"):
+  b = d["k"]
+else:
+  b = 0
+c = torch.add(torch.add(a[-1], torch.len(a)), b)
+_2 = torch.eq(torch.floordiv(-7, 2), -4)
+if _2:
+  e = torch.remainder(-7, 4)
+else:
+  e = 0
+f = float(e) if torch.__isnot__(None, 1) else 0.
+return torch.add(torch.mul(x, c), f))",
+                                            {{1, 2}});
+  // a = [0, 2, 4]; c = 4 + 3 + 3; e = 1.
+  EXPECT_THAT(result.Run(), ElementsAre(-9, -6.5)) << result.Text();
+}
+
+TEST(TorchImportTest, WhileLoopsAndShapes) {
+  const ImportResult result = ImportForward("x: Tensor", R"(y = x
+i = 0
+_0 = torch.lt(i, torch.size(x, 1))
+while _0:
+  y = torch.add(y, 1)
+  i = torch.add(i, 1)
+  _0 = torch.lt(i, torch.size(x, 1))
+return y)",
+                                            {{1, 3}});
+  EXPECT_THAT(result.Run(), ElementsAre(2, 2.25, 2.5)) << result.Text();
+}
+
+TEST(TorchImportTest, TracedShapeArithmetic) {
+  const ImportResult result =
+      ImportForward("x: Tensor", R"(_0 = ops.prim.NumToTensor(torch.size(x, 0))
+_1 = ops.prim.NumToTensor(torch.size(x, 1))
+_2 = torch.floor_divide(torch.mul(_0, _1), torch.add(_0, _0))
+return torch.reshape(x, [int(_2), -1]))",
+                    {{2, 6}});
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->type(result.graph->outputs()[0].value).shape, (Shape{3, 4}));
+}
+
+TEST(TorchImportTest, InPlaceOperatorsChangeWhatOthersSee) {
+  const ImportResult result = ImportForward("x: Tensor", R"(y = torch.clone(x)
+z = torch.slice(y, 1, 1, 3)
+_0 = torch.add_(z, 10)
+_1 = torch.mul_(torch.select(y, 1, 0), 2)
+_2 = torch.copy_(torch.slice(y, 1, 3, 4), torch.slice(x, 1, 0, 1))
+return (y, z))",
+                                            {{1, 4}});
+  EXPECT_THAT(result.Run(0), ElementsAre(-2, 9.25, 9.5, -1)) << result.Text();
+  EXPECT_THAT(result.Run(1), ElementsAre(9.25, 9.5));
+}
+
+TEST(TorchImportTest, MethodsFunctionsAndNamedTuples) {
+  const ImportResult result = ImportCode(R"(class Net(Module):
+  w : Tensor
+  scale : Final[float] = 2.
+  def forward(self: __torch__.Net,
+    x: Tensor) -> Tuple[Tensor, Tensor]:
+    _0 = __torch__.twice
+    p = __torch__.Pair((self).scaled(x, ), _0(x, ))
+    return (p.b, p.a)
+  def scaled(self: __torch__.Net,
+    x: Tensor) -> Tensor:
+    scale = self.scale
+    return torch.mul(x, scale)
+def twice(x: Tensor,
+    by: int=3) -> Tensor:
+  return torch.mul(x, by)
+class Pair(NamedTuple):
+  a : Tensor
+  b : Tensor
+)",
+                                         {{1, 1}});
+  EXPECT_THAT(result.Run(0), ElementsAre(-3)) << result.Text();
+  EXPECT_THAT(result.Run(1), ElementsAre(-2));
+}
+
+TEST(TorchImportTest, OutputsAreFlattenedAndNamed) {
+  CompileOptions options;
+  options.fp16_outputs = {"2"};
+  const ImportResult result =
+      ImportForward("feats: Tensor, argument_2: Tensor",
+                    "t = [feats, torch.neg(feats)]\nreturn (t, (argument_2, feats), feats)",
+                    {{1, 2}, {1, 3}}, options);
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  const Graph& graph = *result.graph;
+  ASSERT_EQ(graph.inputs().size(), 2u);
+  EXPECT_EQ(graph.def(graph.inputs()[0]).source.name, "feats");
+  EXPECT_EQ(graph.def(graph.inputs()[1]).source.name, "input_1");
+  ASSERT_EQ(graph.outputs().size(), 5u);
+  EXPECT_EQ(graph.outputs()[4].name, "output_4");
+  EXPECT_TRUE(graph.outputs()[2].fp16);
+  EXPECT_FALSE(graph.outputs()[0].fp16);
+  EXPECT_EQ(graph.type(graph.outputs()[2].value).shape, (Shape{1, 3}));
+}
+
+TEST(TorchImportTest, InputsFedTransposedLoseTheTranspose) {
+  CompileOptions options;
+  options.input_ncx_to_nxc = {0};
+  const ImportResult result =
+      ImportForward("x: Tensor", "return torch.permute(x, [0, 2, 3, 1])", {{1, 2, 3, 4}}, options);
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  const std::vector<float> values = result.Run();
+  ASSERT_EQ(values.size(), 24u);
+  EXPECT_EQ(values[1], -0.75f);
+}
+
+TEST(TorchImportTest, WeightsKeepTheirNames) {
+  const ImportResult result =
+      ImportForward("x: Tensor", "return torch.linear(x, self.w, None)", {{1, 3}});
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_THAT(result.Run(), ElementsAre(-3.5, -5.75));  // w is stored column by column
+  bool found = false;
+  for (const Node& node : result.graph->nodes()) {
+    if (node.op == "Const") found |= node.source.name == "w";
+  }
+  EXPECT_TRUE(found);
+}
+
+TEST(TorchImportTest, GruStepByHand) {
+  // Weights 0 but for biases of 0: r = z = 0.5, n = 0, so h halves at each of two steps.
+  const ImportResult result = ImportForward("x: Tensor, h: Tensor", R"(w = torch.zeros([3, 1])
+b = torch.zeros([3])
+y, h1 = torch.gru(x, h, [w, w, b, b], True, 1, 0., False, False, True)
+return (y, h1))",
+                                            {{1, 2, 1}, {1, 1, 1}});
+  EXPECT_THAT(result.Run(0), ElementsAre(-0.5, -0.25)) << result.Text();
+  EXPECT_THAT(result.Run(1), ElementsAre(-0.25));
+}
+
+TEST(TorchImportTest, RefusesByName) {
+  struct Case {
+    std::string body;
+    DiagnosticKind kind;
+    std::string text;
+  };
+  const std::vector<Case> cases = {
+      {"if bool(torch.gt(torch.sum(x), 0)):\n  y = x\nelse:\n  y = torch.neg(x)\nreturn y",
+       DiagnosticKind::kTorchDataDependent, "condition of run-time data"},
+      {"if bool(torch.sum(x)):\n  y = x\nelse:\n  y = x\nreturn y",
+       DiagnosticKind::kTorchDataDependent, "bool() of run-time data (f32[])"},
+      {"ops.prim.RaiseException(torch.format(\"expected {}D\", 4), \"builtins.ValueError\")\n"
+       "return x",
+       DiagnosticKind::kTorchRaises, "raises ValueError: expected 4D"},
+      {"self.state = x\nreturn x", DiagnosticKind::kTorchStateWritten, "attribute 'state'"},
+      {"_0 = torch.add_(self.w, 1)\nreturn x", DiagnosticKind::kTorchStateWritten, "attribute 'w'"},
+      {"_0 = torch.append(self.sizes, 1)\nreturn x", DiagnosticKind::kTorchStateWritten,
+       "attribute 'sizes'"},
+      {"return torch.fft_rfft(x)", DiagnosticKind::kUnsupportedOperator, "torch.fft_rfft"},
+      {"return ops.quantized.linear(x, x, 1., 0)", DiagnosticKind::kTorchQuantized,
+       "ops.quantized.linear"},
+      {"return torch.gelu(x)", DiagnosticKind::kUnsupportedOperatorMode, "erf"},
+      {"return torch.dropout(x, 0.5, True)", DiagnosticKind::kUnsupportedOperatorMode, "eval()"},
+      {"return self.nothing", DiagnosticKind::kTorchNameUnknown, "no attribute 'nothing'"},
+      {"return __torch__.nothing(x)", DiagnosticKind::kTorchNameUnknown, "__torch__.nothing"},
+      {"return CONSTANTS.c7", DiagnosticKind::kTorchNameUnknown, "CONSTANTS.c7"},
+      {"return torch.matmul(x, x)", DiagnosticKind::kOperandMismatch, "do not multiply"},
+      {"return 3", DiagnosticKind::kTorchOutputNotTensor, "an int"},
+      {"_0, y = torch.max(x, 1)\nreturn y", DiagnosticKind::kTorchOutputNotTensor,
+       "index of a maximum"},
+      {"return torch.to(x, 4)", DiagnosticKind::kUnsupportedOperatorMode, "i64"},
+  };
+  for (const Case& c : cases) {
+    const ImportResult result = ImportForward("x: Tensor", c.body, {{1, 2}});
+    EXPECT_FALSE(result.graph.ok());
+    EXPECT_TRUE(result.Has(c.kind)) << c.body << "\n" << result.Text();
+    EXPECT_THAT(result.Text(), HasSubstr(c.text)) << c.body;
+  }
+}
+
+TEST(TorchImportTest, GoesOnAfterAnError) {
+  const ImportResult result = ImportForward("x: Tensor", R"(a = torch.foo(x)
+b = torch.add(a, 1)
+c = torch.bar(b, torch.foo(x))
+d = torch.view(x, [7])
+return torch.add(c, torch.bar(d)))",
+                                            {{1, 2}});
+  // foo and bar once each (bar of poison does not count), and the view.
+  EXPECT_EQ(result.diagnostics.error_count(), 2u) << result.Text();
+  EXPECT_THAT(result.Text(), HasSubstr("net.pt:code/__torch__.py:4:9"));
+  EXPECT_THAT(result.Text(), HasSubstr("the code is: a = torch.foo(x)"));
+}
+
+TEST(TorchImportTest, WhatNothingDependsOnMayFail) {
+  const ImportResult dead = ImportForward("x: Tensor", R"(phase = torch.atan2(x, x)
+more = torch.cat([phase, torch.view(x, [7])], 0)
+_0, index = torch.max(x, 1)
+return torch.neg(x))",
+                                          {{1, 2}});
+  EXPECT_TRUE(dead.graph.ok()) << dead.Text();
+  // Writing it somewhere is an effect.
+  const ImportResult written = ImportForward("x: Tensor", R"(y = torch.clone(x)
+_0 = torch.copy_(y, torch.atan2(x, x))
+return torch.neg(x))",
+                                             {{1, 2}});
+  EXPECT_TRUE(written.Has(DiagnosticKind::kUnsupportedOperator)) << written.Text();
+}
+
+TEST(TorchImportTest, InputsMustBeTensors) {
+  const ImportResult list =
+      ImportForward("xs: List[Tensor], y: Tuple[Tensor, Tensor]", "return xs[0]", {{1, 2}});
+  EXPECT_TRUE(list.Has(DiagnosticKind::kTorchInputNotTensor)) << list.Text();
+  EXPECT_THAT(list.Text(), HasSubstr("split it"));
+  EXPECT_EQ(list.diagnostics.error_count(), 2u);
+  const ImportResult number = ImportForward("x: Tensor, rate: int", "return x", {{1, 2}});
+  EXPECT_THAT(number.Text(), HasSubstr("'rate', is of type int"));
+  const ImportResult many = ImportForward("x: Tensor", "return x", {{1, 2}, {1, 2}});
+  EXPECT_TRUE(many.Has(DiagnosticKind::kInputNotInModel)) << many.Text();
+  const ImportResult fallback =
+      ImportForward("x: Tensor, y: Optional[Tensor]=None", "return x", {{1, 2}});
+  EXPECT_TRUE(fallback.graph.ok()) << fallback.Text();
+}
+
+// Everything that a hostile archive may ask for ends, soon and with a diagnostic.
+TEST(TorchHostileTest, EndlessAndHugeThingsEnd) {
+  const std::vector<std::string> bodies = {
+      "while True:\n  pass\nreturn x",
+      "l = [x]\nwhile True:\n  l = torch.add(l, l)\nreturn x",
+      "l = [x]\nwhile True:\n  l = [l, l]\nreturn x",
+      "l = [1]\n_0 = torch.append(l, l)\nwhile True:\n  _1 = torch.eq(l, l)\nreturn x",
+      "s = \"abc\"\nwhile True:\n  s = torch.add(s, s)\nreturn x",
+      "return (self).forward(x, )",
+      "y = x\nwhile True:\n  y = torch.add(y, y)\nreturn y",
+      "y = x\nwhile True:\n  y = torch.cat([y, y], 0)\nreturn y",
+      "y = x\nwhile True:\n  y = torch.slice(y, 0, 0, 1)\nreturn y",
+      "y = torch.clone(x)\nwhile True:\n  _0 = torch.add_(torch.select(y, 1, 0), 1)\nreturn y",
+      "return torch.zeros([1000000, 1000000])",
+      "y = torch.ones([4096])\nwhile True:\n  y = torch.add(y, y)\nreturn x",
+      "return torch.expand(x, [100000000, 2])",
+      "return torch.repeat(x, [200000, 1000])",
+      "while True:\n  y = torch.repeat(x, [200000, 1])\nreturn x",
+      "return torch.pad(x, [1000000000, 1])",
+      "return torch.upsample_nearest1d(torch.unsqueeze(x, 0), [1000000000], None)",
+      "i = 1\nwhile True:\n  i = torch.mul(i, 3)\nreturn x",
+      "for i in range(9223372036854775807):\n  pass\nreturn x",
+      "a, b = torch.split(x, -1, 1)\nreturn a",
+      "return torch.chunk(x, 9223372036854775807, 1)[0]",
+      "return torch.slice(x, 1, -9223372036854775808, 9223372036854775807, 9223372036854775807)",
+      "return torch.reshape(x, [-1, -1])",
+      "return torch.reshape(x, [4611686018427387904, 4, -1])",
+      "return torch.select(x, 9223372036854775807, 0)",
+      "return torch.permute(x, [0, 0])",
+  };
+  for (const std::string& body : bodies) {
+    const ImportResult result = ImportForward("x: Tensor", body, {{1, 2}});
+    EXPECT_TRUE(result.graph.ok() || result.diagnostics.has_errors()) << body;
+    EXPECT_FALSE(result.Has(DiagnosticKind::kInternalError)) << body << result.Text();
+    EXPECT_LT(result.diagnostics.list().size(), 1001u) << body;
+  }
+}
+
+}  // namespace
+}  // namespace npuc::pt

@@ -1,0 +1,226 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_OP_CALL_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_OP_CALL_H_
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/torchscript/script_value.h"
+#include "compiler_core/ops/graph_builder.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc::pt {
+
+// All constants of a model together may take this much, as may any one that is computed.
+inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 28;
+// Multiply-adds or moves that may be spent on computing one constant.
+inline constexpr int64_t kMaxFoldWork = int64_t{1} << 26;
+// Nodes that a model may become, steps of loops and of recurrent layers unrolled.
+inline constexpr int kMaxNodes = 1 << 18;
+// Operands of all nodes together.
+inline constexpr int64_t kMaxEdges = int64_t{1} << 22;
+
+// Where in the archive's code something happens.
+struct CodePlace {
+  absl::string_view path;    // "code/__torch__/net.py"
+  absl::string_view source;  // the file's text
+  int line = 0;
+  int column = 0;
+};
+
+// What all calls of one import share.
+struct ImportState {
+  ImportState(Graph* graph, Diagnostics* diagnostics) : builder(graph), diagnostics(diagnostics) {}
+
+  GraphBuilder builder;
+  Diagnostics* diagnostics;
+  ScriptHeap heap;
+  std::string file;
+  const CoreSpec* core = nullptr;  // may be null
+  int64_t constant_bytes_left = kMaxConstantBytes;
+  int64_t fold_work_left = 2 * kMaxFoldWork;
+  int64_t edges_left = kMaxEdges;
+  bool is_exhausted = false;  // nodes or edges are: the run ends
+  std::map<std::string, int> name_counts;
+  std::set<std::string> reported;  // what is reported once for the whole model
+
+  // What went wrong in a call that has no effect but its result: of no matter where nothing that
+  // the model returns or decides by depends on it. Those that it depended on are its parents.
+  struct Taint {
+    std::vector<Diagnostic> problems;
+    std::vector<int64_t> parents;
+  };
+  std::vector<Taint> taints;
+  ScriptValue NewPoison(std::vector<Diagnostic> problems, std::vector<int64_t> parents);
+  // Reports a taint and all that it comes from, each once; kinds that say what npuc lacks once for
+  // each operator. FlushAll: every one.
+  void Flush(int64_t taint);
+  void FlushAll();
+  void AddOnce(const Diagnostic& problem);
+
+  // Adds an error at a place in the archive's code, with the line of code.
+  void Report(DiagnosticKind kind, const CodePlace& place, const NodeSource& source,
+              std::string message, std::string fix);
+};
+
+// One call of an operator of torch: its arguments, bound to the parameters of its schema, and what
+// its rule may do. A rule gives its result, or a status: where the rule has reported a diagnostic
+// of its own, or an argument was poison, the caller hands the status on; else it reports
+// OperandMismatch with it.
+class OpCall {
+ public:
+  OpCall(ImportState* state, CodePlace place, NodeSource source)
+      : state_(state), place_(place), source_(std::move(source)) {}
+
+  // Binds arguments to `parameters`, names separated by spaces. False where they do not fit; that
+  // is reported.
+  bool Bind(absl::string_view parameters, std::vector<ScriptValue> positional,
+            std::vector<std::pair<absl::string_view, ScriptValue>> named);
+
+  ImportState& state() { return *state_; }
+  const NodeSource& source() const { return source_; }
+  absl::string_view name() const { return name_; }  // "add_" of torch.add_
+  void set_name(absl::string_view name) { name_ = name; }
+  const CodePlace& place() const { return place_; }
+
+  absl::Status Fail(DiagnosticKind kind, std::string message, std::string fix);
+  absl::Status FailMode(std::string message, std::string fix);
+  // One diagnostic for all calls with this message.
+  absl::Status FailOnce(DiagnosticKind kind, std::string message, std::string fix);
+  // Notes that a rule of this kind of the core's row is broken and met by a rewrite, for operators
+  // of which no node is left that could be held against it.
+  void NoteRewritten(absl::string_view row, RuleKind kind, absl::string_view found,
+                     std::string how);
+  bool has_reported() const { return has_reported_; }
+  // What a poisoned argument gives: already reported where it came from.
+  absl::Status Poisoned();
+
+  int arg_count() const { return static_cast<int>(args_.size()); }
+  bool Has(int i) const { return i < arg_count() && args_[i].has_value() && !args_[i]->IsNone(); }
+  bool IsTensor(int i) const { return Has(i) && args_[i]->Is(ScriptKind::kTensor); }
+  const ScriptValue& arg(int i) const;  // None where it is not given
+
+  absl::StatusOr<ValueRef> TensorArg(int i);
+  // A tensor, or a number as a tensor without dimensions of `like`'s type.
+  absl::StatusOr<ValueRef> TensorOrNumber(int i, const ValueRef& like);
+  absl::StatusOr<ValueRef> OptionalTensor(int i);  // null where it is None or not given
+  absl::StatusOr<std::vector<ValueRef>> Tensors(int i);
+  absl::StatusOr<Tensor> ConstantArg(int i);
+  // Numbers: given as such, or as constants of one element.
+  absl::StatusOr<int64_t> Int(int i);
+  absl::StatusOr<int64_t> IntOr(int i, int64_t fallback);
+  absl::StatusOr<double> FloatOr(int i, double fallback);
+  absl::StatusOr<bool> BoolOr(int i, bool fallback);
+  absl::StatusOr<std::string> StringOr(int i, absl::string_view fallback);
+  absl::StatusOr<std::vector<int64_t>> Ints(int i);  // a single int counts as a list of one
+  absl::StatusOr<std::vector<int64_t>> IntsOr(int i, std::vector<int64_t> fallback);
+  // `count` of them; a single one counts for all.
+  absl::StatusOr<std::vector<int64_t>> IntsOf(int i, size_t count, std::vector<int64_t> fallback);
+
+  // axis in -rank..rank-1 -> 0..rank-1; a tensor without dimensions counts as rank 1.
+  absl::StatusOr<int64_t> Axis(int64_t axis, int64_t rank);
+  // Sorted, unique; all axes for an empty list.
+  absl::StatusOr<std::vector<int64_t>> Axes(std::vector<int64_t> axes, int64_t rank);
+
+  // Applies an operator of the IR: computed at once where all operands are constant, else a new
+  // node of the graph, which counts as the row of the core's list for PyTorch that the IR's
+  // operator has, or as `row`; as none where it is kNoRow (moves of data between layouts).
+  static constexpr absl::string_view kNoRow = "-";
+  absl::StatusOr<std::vector<ValueRef>> EmitAll(absl::string_view op,
+                                                absl::Span<const ValueRef> operands, AttrMap attrs,
+                                                absl::string_view row = "");
+  absl::StatusOr<ValueRef> Emit(absl::string_view op, absl::Span<const ValueRef> operands,
+                                AttrMap attrs = {}, absl::string_view row = "");
+  // From here on every node of this call counts as that row.
+  void set_row(absl::string_view row) { row_ = row; }
+
+  ValueRef MakeConstant(Tensor tensor);
+  ValueRef Scalar(double value);  // f32 without dimensions
+  absl::StatusOr<ValueRef> Reshaped(const ValueRef& value, Shape shape,
+                                    absl::string_view row = kNoRow);
+  absl::StatusOr<ValueRef> Transposed(const ValueRef& value, std::vector<int64_t> perm,
+                                      absl::string_view row = kNoRow);
+  // Element-wise, with numpy broadcasting and torch's rules for types of constants.
+  absl::StatusOr<ValueRef> Binary(absl::string_view op, ValueRef a, ValueRef b,
+                                  absl::string_view row = "");
+  absl::StatusOr<ValueRef> BinaryScalar(absl::string_view op, const ValueRef& a, double b,
+                                        absl::string_view row = "");
+  absl::StatusOr<ValueRef> Unary(absl::string_view op, const ValueRef& a,
+                                 absl::string_view row = "");
+  // Elements [begin, begin + size * step) of one axis.
+  absl::StatusOr<ValueRef> Sliced(const ValueRef& value, int64_t axis, int64_t begin, int64_t size,
+                                  int64_t step = 1, absl::string_view row = "");
+  absl::StatusOr<ValueRef> Joined(absl::Span<const ValueRef> values, int64_t axis,
+                                  absl::string_view row = "");
+  absl::StatusOr<ValueRef> Reduced(absl::string_view op, const ValueRef& value,
+                                   std::vector<int64_t> axes, bool keep_dims,
+                                   absl::string_view row = "");
+  // Repeats dimensions of 1 until the value has this shape.
+  absl::StatusOr<ValueRef> Expanded(const ValueRef& value, const Shape& shape);
+
+  // The value's id in the graph; places a constant there first, unless it holds NaN.
+  absl::StatusOr<ValueId> Place(const ValueRef& value);
+
+  // The current value of a tensor object, views brought up to date.
+  absl::StatusOr<ValueRef> Read(TensorCell* cell);
+  // What an in-place operator does: `updated` becomes the tensor's value, of its base's, too.
+  absl::Status Write(TensorCell* cell, ValueRef updated);
+  // A new tensor object; a view of argument `base` where functions are given.
+  ScriptValue Result(ValueRef value) { return state_->heap.Tensor(std::move(value)); }
+
+ private:
+  absl::StatusOr<std::vector<ValueRef>> Fold(absl::string_view op,
+                                             absl::Span<const ValueRef> operands, AttrMap attrs);
+  absl::Status ExpectKind(int i, absl::string_view wanted);
+
+  ImportState* state_;
+  CodePlace place_;
+  NodeSource source_;
+  absl::string_view name_;
+  absl::string_view row_;
+  std::vector<absl::string_view> parameters_;
+  std::vector<std::optional<ScriptValue>> args_;
+  bool has_reported_ = false;
+};
+
+// The rule of one operator: its name without "torch.", the parameters of its schema (those of the
+// in-place form NAME_ are the same), and the function that imports a call.
+using OpFunction = absl::StatusOr<ScriptValue> (*)(OpCall& call);
+struct OpRule {
+  absl::string_view name;
+  absl::string_view parameters;
+  OpFunction import;
+};
+
+// Rules on tensors, by family, in ops_<family>.cc.
+absl::Span<const OpRule> ElementwiseRules();
+absl::Span<const OpRule> ActivationRules();
+absl::Span<const OpRule> ConvRules();
+absl::Span<const OpRule> PoolRules();
+absl::Span<const OpRule> LinearRules();
+absl::Span<const OpRule> ReduceRules();
+absl::Span<const OpRule> ShapeRules();
+absl::Span<const OpRule> SliceRules();
+absl::Span<const OpRule> PadRules();
+absl::Span<const OpRule> CreateRules();
+absl::Span<const OpRule> NormRules();
+absl::Span<const OpRule> RecurrentRules();
+// Rules on Python values alone, tried first where no argument is a tensor.
+absl::Span<const OpRule> PythonRules();
+
+// A computed constant of a few elements by torch's rules for integers and floats, or null where the
+// operator is unknown or the operands are large. b may be null.
+std::optional<Tensor> EvaluateSmall(absl::string_view op, const Tensor& a, const Tensor* b);
+
+}  // namespace npuc::pt
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_OP_CALL_H_

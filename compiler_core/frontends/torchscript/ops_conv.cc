@@ -1,0 +1,175 @@
+// Convolutions, as Conv2D over [N,H,W,C].
+#include <array>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/layout.h"
+#include "compiler_core/frontends/torchscript/op_call.h"
+
+namespace npuc::pt {
+namespace {
+
+constexpr int64_t kMaxWindow = int64_t{1} << 20;
+
+struct Geometry {
+  int dims = 2;
+  std::vector<int64_t> stride;    // [h,w]; of a signal h is 1
+  std::vector<int64_t> pads;      // top, bottom, left, right
+  std::vector<int64_t> dilation;  // [h,w]
+  int64_t groups = 1;
+};
+
+// One or two numbers of a signal or an image -> [h,w].
+absl::StatusOr<std::vector<int64_t>> Pair(OpCall& call, int arg, int dims, int64_t fallback,
+                                          int64_t lowest, absl::string_view what) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> values,
+                   call.IntsOf(arg, static_cast<size_t>(dims), {fallback}));
+  for (const int64_t value : values) {
+    if (value >= lowest && value <= kMaxWindow) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " is ", value, "; allowed are ", lowest, " to ", kMaxWindow));
+  }
+  if (dims == 1) values.insert(values.begin(), fallback);
+  return values;
+}
+
+// padding "same": as much as keeps the size, the odd element behind.
+absl::Status SamePads(const Shape& weight, Geometry& geometry) {
+  geometry.pads = {0, 0, 0, 0};
+  for (int axis = 2 - geometry.dims; axis < 2; ++axis) {
+    if (geometry.stride[axis] != 1) {
+      return absl::InvalidArgumentError("padding 'same' needs stride 1");
+    }
+    const int64_t kernel = weight[static_cast<size_t>(axis + geometry.dims)];
+    const int64_t total = geometry.dilation[axis] * (kernel - 1);
+    geometry.pads[2 * axis] = total / 2;
+    geometry.pads[2 * axis + 1] = total - total / 2;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Geometry> ReadGeometry(OpCall& call, int dims, const Shape& weight, int stride,
+                                      int padding, int dilation, int groups) {
+  Geometry geometry;
+  geometry.dims = dims;
+  ASSIGN_OR_RETURN(geometry.stride, Pair(call, stride, dims, 1, 1, "the stride"));
+  ASSIGN_OR_RETURN(geometry.dilation, Pair(call, dilation, dims, 1, 1, "the dilation"));
+  ASSIGN_OR_RETURN(geometry.groups, call.IntOr(groups, 1));
+  if (call.arg(padding).Is(ScriptKind::kString)) {
+    ASSIGN_OR_RETURN(const std::string text, call.StringOr(padding, ""));
+    if (text == "same") {
+      RETURN_IF_ERROR(SamePads(weight, geometry));
+      return geometry;
+    }
+    if (text != "valid") return absl::InvalidArgumentError("padding must be 'same' or 'valid'");
+    geometry.pads = {0, 0, 0, 0};
+    return geometry;
+  }
+  ASSIGN_OR_RETURN(const auto pads, Pair(call, padding, dims, 0, 0, "the padding"));
+  geometry.pads = {pads[0], pads[0], pads[1], pads[1]};
+  return geometry;
+}
+
+// weight [O, I/groups, kh, kw] (no kh for a signal) -> the IR's, and the convolution.
+absl::StatusOr<ValueRef> Convolve(OpCall& call, const ValueRef& image, const ValueRef& weight,
+                                  const Geometry& geometry) {
+  Shape shape = weight->type.shape;
+  if (geometry.dims == 1) shape.insert(shape.begin() + 2, 1);
+  const int64_t channels = image->type.shape[3];
+  if (geometry.groups < 1 || channels != shape[1] * geometry.groups ||
+      shape[0] % geometry.groups != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a weight ", ShapeToString(weight->type.shape), " in ", geometry.groups,
+                     " groups does not fit an input of ", channels, " channels"));
+  }
+  AttrMap attrs = {
+      {"strides", geometry.stride}, {"pads", geometry.pads}, {"dilations", geometry.dilation}};
+  const bool depthwise = geometry.groups == channels && channels > 1;
+  const std::string row = absl::StrCat(depthwise ? "DepthwiseConv" : "Conv", geometry.dims, "d");
+  if (depthwise) {
+    // Result channel c * multiplier + m is channel c under kernel m on both sides.
+    const int64_t multiplier = shape[0] / channels;
+    ASSIGN_OR_RETURN(ValueRef kernel,
+                     call.Reshaped(weight, {channels, multiplier, shape[2], shape[3]}));
+    ASSIGN_OR_RETURN(kernel, call.Transposed(kernel, {2, 3, 0, 1}));
+    return call.Emit("DepthwiseConv2D", {image, kernel}, std::move(attrs), row);
+  }
+  ASSIGN_OR_RETURN(ValueRef kernel, call.Reshaped(weight, shape));
+  ASSIGN_OR_RETURN(kernel, call.Transposed(kernel, {2, 3, 1, 0}));
+  return call.Emit("Conv2D", {image, kernel}, std::move(attrs), row);
+}
+
+absl::StatusOr<ScriptValue> ConvolveArguments(OpCall& call, int dims, int stride, int padding,
+                                              int dilation, int groups) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const ValueRef weight, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const ValueRef bias, call.OptionalTensor(2));
+  if (static_cast<int>(weight->type.shape.size()) != dims + 2) {
+    return absl::InvalidArgumentError(absl::StrCat("the weight is ", TypeToString(weight->type),
+                                                   "; it must have rank ", dims + 2));
+  }
+  ASSIGN_OR_RETURN(const Geometry geometry,
+                   ReadGeometry(call, dims, weight->type.shape, stride, padding, dilation, groups));
+  ImageLayout layout;
+  ASSIGN_OR_RETURN(const ValueRef image, ToImage(call, x, dims, layout));
+  ASSIGN_OR_RETURN(ValueRef y, Convolve(call, image, weight, geometry));
+  if (bias != nullptr) {
+    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
+  }
+  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
+  return call.Result(std::move(y));
+}
+
+absl::StatusOr<ScriptValue> ImportConv1d(OpCall& call) {
+  return ConvolveArguments(call, 1, 3, 4, 5, 6);
+}
+absl::StatusOr<ScriptValue> ImportConv2d(OpCall& call) {
+  return ConvolveArguments(call, 2, 3, 4, 5, 6);
+}
+
+// The general form, of any rank: input, weight, bias, stride, padding, dilation, transposed,
+// output_padding, groups.
+absl::StatusOr<ScriptValue> ImportConvolution(OpCall& call) {
+  ASSIGN_OR_RETURN(const bool transposed, call.BoolOr(6, false));
+  if (transposed) {
+    return call.FailOnce(DiagnosticKind::kUnsupportedOperator,
+                         "transposed convolution has no command on the core",
+                         "use nearest upsampling followed by a convolution");
+  }
+  ASSIGN_OR_RETURN(const ValueRef weight, call.TensorArg(1));
+  const int dims = static_cast<int>(weight->type.shape.size()) - 2;
+  if (dims != 1 && dims != 2) {
+    return call.FailMode(
+        absl::StrCat("a convolution over ", dims, " dimensions; known are 1 and 2"),
+        "rebuild the model with Conv1d or Conv2d");
+  }
+  return ConvolveArguments(call, dims, 3, 4, 5, 8);
+}
+
+// padding as a word: input, weight, bias, stride, padding, dilation, groups.
+absl::StatusOr<ScriptValue> ImportConvolutionMode(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef weight, call.TensorArg(1));
+  return ConvolveArguments(call, weight->type.shape.size() == 3 ? 1 : 2, 3, 4, 5, 6);
+}
+
+constexpr absl::string_view kGeneral =
+    "input weight bias stride padding dilation transposed output_padding groups benchmark "
+    "deterministic cudnn_enabled allow_tf32";
+constexpr absl::string_view kPlain = "input weight bias stride padding dilation groups";
+
+constexpr OpRule kRules[] = {
+    {"_convolution", kGeneral, ImportConvolution},
+    {"_convolution_mode", kPlain, ImportConvolutionMode},
+    {"conv1d", kPlain, ImportConv1d},
+    {"conv2d", kPlain, ImportConv2d},
+    {"convolution", kGeneral, ImportConvolution},
+};
+
+}  // namespace
+
+absl::Span<const OpRule> ConvRules() { return kRules; }
+
+}  // namespace npuc::pt

@@ -1,0 +1,351 @@
+// Arithmetic, element by element.
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/op_call.h"
+
+namespace npuc::pt {
+namespace {
+
+struct Operands {
+  ValueRef a;
+  ValueRef b;
+};
+
+// Arguments 0 and 1, of which one may be a number.
+absl::StatusOr<Operands> TwoOperands(OpCall& call) {
+  Operands operands;
+  if (call.arg(0).IsNumber()) {
+    ASSIGN_OR_RETURN(operands.b, call.TensorArg(1));
+    ASSIGN_OR_RETURN(operands.a, call.TensorOrNumber(0, operands.b));
+    return operands;
+  }
+  ASSIGN_OR_RETURN(operands.a, call.TensorArg(0));
+  ASSIGN_OR_RETURN(operands.b, call.TensorOrNumber(1, operands.a));
+  return operands;
+}
+
+absl::StatusOr<ScriptValue> BinaryResult(OpCall& call, absl::string_view op, ValueRef a,
+                                         ValueRef b) {
+  ASSIGN_OR_RETURN(ValueRef value, call.Binary(op, std::move(a), std::move(b)));
+  return call.Result(std::move(value));
+}
+
+// a + alpha * b, a - alpha * b.
+absl::StatusOr<ScriptValue> AddOrSub(OpCall& call, absl::string_view op) {
+  ASSIGN_OR_RETURN(Operands operands, TwoOperands(call));
+  ASSIGN_OR_RETURN(const double alpha, call.FloatOr(2, 1.0));
+  if (alpha != 1.0) {
+    ASSIGN_OR_RETURN(operands.b, call.BinaryScalar("Mul", operands.b, alpha));
+  }
+  return BinaryResult(call, op, std::move(operands.a), std::move(operands.b));
+}
+absl::StatusOr<ScriptValue> ImportAdd(OpCall& call) { return AddOrSub(call, "Add"); }
+absl::StatusOr<ScriptValue> ImportSub(OpCall& call) { return AddOrSub(call, "Sub"); }
+
+// other - alpha * self
+absl::StatusOr<ScriptValue> ImportRsub(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef self, call.TensorArg(0));
+  ASSIGN_OR_RETURN(ValueRef other, call.TensorOrNumber(1, self));
+  ASSIGN_OR_RETURN(const double alpha, call.FloatOr(2, 1.0));
+  if (alpha != 1.0) {
+    ASSIGN_OR_RETURN(self, call.BinaryScalar("Mul", self, alpha));
+  }
+  return BinaryResult(call, "Sub", std::move(other), std::move(self));
+}
+
+absl::StatusOr<ScriptValue> ImportMul(OpCall& call) {
+  ASSIGN_OR_RETURN(Operands operands, TwoOperands(call));
+  return BinaryResult(call, "Mul", std::move(operands.a), std::move(operands.b));
+}
+
+bool IsConstantInteger(const ValueRef& value) {
+  return value->constant.has_value() && !IsFloat(value->type.dtype);
+}
+
+// Values that exist at compile time alone: comparisons, roundings, integer divisions.
+absl::StatusOr<ScriptValue> Evaluated(OpCall& call, absl::string_view op, const Operands& o) {
+  const bool known = o.a->constant.has_value() && (o.b == nullptr || o.b->constant.has_value());
+  const bool compares = call.name().size() == 2;  // eq, ne, lt ...
+  if (!known && compares) {
+    return call.FailOnce(DiagnosticKind::kTorchDataDependent,
+                         absl::StrCat("torch.", call.name(),
+                                      " makes a condition of run-time data: the NPU runs one fixed "
+                                      "sequence of commands"),
+                         "compute both sides and mix them, or decide outside of the model");
+  }
+  if (!known) {
+    return call.FailOnce(
+        DiagnosticKind::kUnsupportedOperator,
+        absl::StrCat("torch.", call.name(), " of run-time data has no command on the core"),
+        "compute it from shapes and constants, or outside of the model");
+  }
+  std::optional<Tensor> value =
+      EvaluateSmall(op, *o.a->constant, o.b == nullptr ? nullptr : &*o.b->constant);
+  if (!value.has_value()) {
+    return absl::InvalidArgumentError("the constants are too large, or divide by zero");
+  }
+  return call.Result(call.MakeConstant(*std::move(value)));
+}
+
+absl::StatusOr<ScriptValue> ImportDiv(OpCall& call) {
+  ASSIGN_OR_RETURN(Operands operands, TwoOperands(call));
+  ASSIGN_OR_RETURN(const std::string mode, call.StringOr(2, ""));
+  if (mode == "floor") return Evaluated(call, "floor_divide", operands);
+  if (mode == "trunc") {
+    ASSIGN_OR_RETURN(operands.a, call.Binary("Div", operands.a, operands.b));
+    operands.b = nullptr;
+    return Evaluated(call, "trunc", operands);
+  }
+  return BinaryResult(call, "Div", std::move(operands.a), std::move(operands.b));
+}
+
+absl::StatusOr<ScriptValue> ImportEvaluatedBinary(OpCall& call) {
+  ASSIGN_OR_RETURN(const Operands operands, TwoOperands(call));
+  return Evaluated(call, call.name() == "floordiv" ? "floor_divide" : call.name(), operands);
+}
+absl::StatusOr<ScriptValue> ImportEvaluatedUnary(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef a, call.TensorArg(0));
+  if (IsConstantInteger(a)) return call.Result(a);
+  return Evaluated(call, call.name(), {a, nullptr});
+}
+
+// torch.NAME and the IR's operator.
+struct Unary {
+  absl::string_view torch;
+  absl::string_view op;
+};
+constexpr Unary kUnary[] = {
+    {"abs", "Abs"},
+    {"absolute", "Abs"},
+    {"exp", "Exp"},
+    {"log", "Log"},
+    {"neg", "Neg"},
+    {"negative", "Neg"},
+    {"reciprocal", "Reciprocal"},
+    {"rsqrt", "Rsqrt"},
+    {"sqrt", "Sqrt"},
+    {"square", "Square"},
+    {"sigmoid", "Sigmoid"},
+    {"tanh", "Tanh"},
+    {"relu", "Relu"},
+    {"relu6", "Relu6"},
+    {"selu", "Selu"},
+};
+
+absl::StatusOr<ScriptValue> ImportUnary(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  for (const Unary& unary : kUnary) {
+    if (unary.torch != call.name()) continue;
+    ASSIGN_OR_RETURN(ValueRef value, call.Unary(unary.op, x));
+    return call.Result(std::move(value));
+  }
+  return absl::InternalError("not in the table of unary operators");
+}
+
+constexpr double kMaxMultipliedPower = 8;
+
+// Whole powers by multiplication, so that negative numbers keep their sign; roots by their units.
+absl::StatusOr<ValueRef> Power(OpCall& call, const ValueRef& x, double exponent) {
+  if (exponent == 0.5) return call.Unary("Sqrt", x);
+  if (exponent == -0.5) return call.Unary("Rsqrt", x);
+  if (exponent == -1) return call.Unary("Reciprocal", x);
+  if (exponent == 1) return x;
+  if (exponent == 2) return call.Unary("Square", x);
+  if (exponent < 2 || exponent > kMaxMultipliedPower || exponent != std::floor(exponent)) {
+    return call.BinaryScalar("Pow", x, exponent);
+  }
+  const int times = static_cast<int>(exponent);
+  ASSIGN_OR_RETURN(ValueRef power, Power(call, x, times / 2));
+  ASSIGN_OR_RETURN(power, call.Unary("Square", power));
+  if (times % 2 == 0) return power;
+  return call.Binary("Mul", power, x);
+}
+
+absl::StatusOr<ScriptValue> ImportPow(OpCall& call) {
+  ASSIGN_OR_RETURN(const Operands operands, TwoOperands(call));
+  const ValueRef& exponent = operands.b;
+  if (exponent->constant.has_value() && exponent->type.element_count() == 1 &&
+      !operands.a->constant.has_value()) {
+    ASSIGN_OR_RETURN(ValueRef value, Power(call, operands.a, exponent->constant->at(0)));
+    return call.Result(std::move(value));
+  }
+  return BinaryResult(call, "Pow", operands.a, operands.b);
+}
+
+// self + value * a op b
+absl::StatusOr<ScriptValue> ImportAddc(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef self, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const ValueRef a, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const ValueRef b, call.TensorArg(2));
+  ASSIGN_OR_RETURN(const double factor, call.FloatOr(3, 1.0));
+  ASSIGN_OR_RETURN(ValueRef term, call.Binary(call.name() == "addcmul" ? "Mul" : "Div", a, b));
+  if (factor != 1.0) {
+    ASSIGN_OR_RETURN(term, call.BinaryScalar("Mul", term, factor));
+  }
+  return BinaryResult(call, "Add", self, std::move(term));
+}
+
+// start + weight * (end - start)
+absl::StatusOr<ScriptValue> ImportLerp(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef start, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const ValueRef end, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const ValueRef weight, call.TensorOrNumber(2, start));
+  ASSIGN_OR_RETURN(ValueRef term, call.Binary("Sub", end, start));
+  ASSIGN_OR_RETURN(term, call.Binary("Mul", term, weight));
+  return BinaryResult(call, "Add", start, std::move(term));
+}
+
+absl::StatusOr<ScriptValue> ImportExtremum(OpCall& call) {
+  ASSIGN_OR_RETURN(const Operands operands, TwoOperands(call));
+  return BinaryResult(call, call.name() == "minimum" ? "Minimum" : "Maximum", operands.a,
+                      operands.b);
+}
+
+absl::StatusOr<ScriptValue> ImportExpm1(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(x, call.Unary("Exp", x));
+  ASSIGN_OR_RETURN(x, call.BinaryScalar("Sub", x, 1));
+  return call.Result(std::move(x));
+}
+
+// Logarithms of other bases, and of 1 + x.
+absl::StatusOr<ScriptValue> ImportLogs(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  if (call.name() == "log1p") {
+    ASSIGN_OR_RETURN(x, call.BinaryScalar("Add", x, 1));
+  }
+  ASSIGN_OR_RETURN(x, call.Unary("Log", x));
+  if (call.name() == "log2") {
+    ASSIGN_OR_RETURN(x, call.BinaryScalar("Mul", x, 1 / std::log(2.0)));
+  }
+  if (call.name() == "log10") {
+    ASSIGN_OR_RETURN(x, call.BinaryScalar("Mul", x, 1 / std::log(10.0)));
+  }
+  return call.Result(std::move(x));
+}
+
+// The bounds as a relu where they are one, else as maxima by pooling.
+absl::StatusOr<ScriptValue> Clamped(OpCall& call, ValueRef x, std::optional<double> low,
+                                    std::optional<double> high, absl::string_view row) {
+  if (x->constant.has_value() && !IsFloat(x->type.dtype)) row = "";
+  if (low == 0.0 && high == 6.0 && !x->constant.has_value()) {
+    ASSIGN_OR_RETURN(x, call.Unary("Relu6", x, row));
+    return call.Result(std::move(x));
+  }
+  if (low.has_value() && *low > -std::numeric_limits<double>::infinity()) {
+    if (*low == 0.0 && IsFloat(x->type.dtype)) {
+      ASSIGN_OR_RETURN(x, call.Unary("Relu", x, row));
+    } else {
+      // Rules compare the bound with a whole number.
+      const bool is_listed = row == "HardTanh" && !x->constant.has_value();
+      const double whole = *low > 0 ? std::ceil(*low) : std::floor(*low);
+      AttrMap attrs;
+      if (is_listed && std::fabs(whole) < 1e9) {
+        attrs = {{"fact_min_val", static_cast<int64_t>(whole)}};
+      }
+      ASSIGN_OR_RETURN(x, call.Emit("Maximum", {x, call.Scalar(*low)}, std::move(attrs), row));
+    }
+  }
+  if (high.has_value() && *high < std::numeric_limits<double>::infinity()) {
+    ASSIGN_OR_RETURN(x, call.Emit("Minimum", {x, call.Scalar(*high)}, {}, row));
+  }
+  return call.Result(std::move(x));
+}
+
+absl::StatusOr<ScriptValue> ImportClamp(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  if (call.IsTensor(1) || call.IsTensor(2)) {
+    if (call.IsTensor(1)) {
+      ASSIGN_OR_RETURN(const ValueRef low, call.TensorArg(1));
+      ASSIGN_OR_RETURN(x, call.Binary("Maximum", x, low));
+    }
+    if (call.IsTensor(2)) {
+      ASSIGN_OR_RETURN(const ValueRef high, call.TensorArg(2));
+      ASSIGN_OR_RETURN(x, call.Binary("Minimum", x, high));
+    }
+    return call.Result(std::move(x));
+  }
+  std::optional<double> low;
+  std::optional<double> high;
+  if (call.Has(1)) {
+    ASSIGN_OR_RETURN(low, call.FloatOr(1, 0));
+  }
+  if (call.Has(2)) {
+    ASSIGN_OR_RETURN(high, call.FloatOr(2, 0));
+  }
+  if (call.name() == "clamp_max") std::swap(low, high);
+  return Clamped(call, std::move(x), low, high, "");
+}
+
+absl::StatusOr<ScriptValue> ImportHardtanh(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const double low, call.FloatOr(1, -1));
+  ASSIGN_OR_RETURN(const double high, call.FloatOr(2, 1));
+  return Clamped(call, std::move(x), low, high, "HardTanh");
+}
+
+constexpr OpRule kRules[] = {
+    {"abs", "self", ImportUnary},
+    {"absolute", "self", ImportUnary},
+    {"add", "self other alpha", ImportAdd},
+    {"addcdiv", "self tensor1 tensor2 value", ImportAddc},
+    {"addcmul", "self tensor1 tensor2 value", ImportAddc},
+    {"bitwise_not", "self", ImportEvaluatedUnary},
+    {"ceil", "self", ImportEvaluatedUnary},
+    {"clamp", "self min max", ImportClamp},
+    {"clamp_max", "self max", ImportClamp},
+    {"clamp_min", "self min", ImportClamp},
+    {"clip", "self min max", ImportClamp},
+    {"div", "self other rounding_mode", ImportDiv},
+    {"divide", "self other rounding_mode", ImportDiv},
+    {"eq", "self other", ImportEvaluatedBinary},
+    {"exp", "self", ImportUnary},
+    {"expm1", "self", ImportExpm1},
+    {"floor", "self", ImportEvaluatedUnary},
+    {"floor_divide", "self other", ImportEvaluatedBinary},
+    {"floordiv", "self other", ImportEvaluatedBinary},
+    {"ge", "self other", ImportEvaluatedBinary},
+    {"gt", "self other", ImportEvaluatedBinary},
+    {"hardtanh", "self min_val max_val", ImportHardtanh},
+    {"le", "self other", ImportEvaluatedBinary},
+    {"lerp", "self end weight", ImportLerp},
+    {"log", "self", ImportUnary},
+    {"log10", "self", ImportLogs},
+    {"log1p", "self", ImportLogs},
+    {"log2", "self", ImportLogs},
+    {"lt", "self other", ImportEvaluatedBinary},
+    {"maximum", "self other", ImportExtremum},
+    {"minimum", "self other", ImportExtremum},
+    {"mul", "self other", ImportMul},
+    {"multiply", "self other", ImportMul},
+    {"ne", "self other", ImportEvaluatedBinary},
+    {"neg", "self", ImportUnary},
+    {"negative", "self", ImportUnary},
+    {"pow", "self exponent", ImportPow},
+    {"reciprocal", "self", ImportUnary},
+    {"relu", "self", ImportUnary},
+    {"relu6", "self", ImportUnary},
+    {"remainder", "self other", ImportEvaluatedBinary},
+    {"round", "self decimals", ImportEvaluatedUnary},
+    {"rsqrt", "self", ImportUnary},
+    {"rsub", "self other alpha", ImportRsub},
+    {"selu", "self", ImportUnary},
+    {"sigmoid", "self", ImportUnary},
+    {"sqrt", "self", ImportUnary},
+    {"square", "self", ImportUnary},
+    {"sub", "self other alpha", ImportSub},
+    {"subtract", "self other alpha", ImportSub},
+    {"tanh", "self", ImportUnary},
+    {"true_divide", "self other", ImportDiv},
+    {"trunc", "self", ImportEvaluatedUnary},
+};
+
+}  // namespace
+
+absl::Span<const OpRule> ElementwiseRules() { return kRules; }
+
+}  // namespace npuc::pt

@@ -1,0 +1,135 @@
+// Reductions.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/op_call.h"
+
+namespace npuc::pt {
+namespace {
+
+int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
+
+absl::StatusOr<ValueRef> Reduce(OpCall& call, absl::string_view op, const ValueRef& x,
+                                std::vector<int64_t> dims, bool keep) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, call.Axes(std::move(dims), RankOf(x)));
+  if (op != "min") return call.Reduced(op, x, std::move(axes), keep);
+  // min(x) = -max(-x)
+  ASSIGN_OR_RETURN(ValueRef y, call.Unary("Neg", x));
+  ASSIGN_OR_RETURN(y, call.Reduced("ReduceMax", y, std::move(axes), keep));
+  return call.Unary("Neg", y);
+}
+
+// self [dim] [keepdim]: sum(x), sum(x, [1], True), and mean. sum(x, dtype=..) has no dimension.
+absl::StatusOr<ScriptValue> ImportSumOrMean(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(std::vector<int64_t> dims, call.IntsOr(1, {}));
+  ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
+  const absl::string_view op = call.name() == "mean" ? "ReduceMean" : "ReduceSum";
+  ASSIGN_OR_RETURN(ValueRef y, Reduce(call, op, x, std::move(dims), keep));
+  return call.Result(std::move(y));
+}
+
+absl::StatusOr<ScriptValue> ImportAmax(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(std::vector<int64_t> dims, call.IntsOr(1, {}));
+  ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
+  ASSIGN_OR_RETURN(ValueRef y, Reduce(call, call.name() == "amin" ? "min" : "ReduceMax", x,
+                                      std::move(dims), keep));
+  return call.Result(std::move(y));
+}
+
+// max(x), max(x, y) element by element, max(x, dim) with the indices, which are not computed.
+absl::StatusOr<ScriptValue> ImportMaxOrMin(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  const bool is_min = call.name() == "min";
+  const absl::string_view op = is_min ? "min" : "ReduceMax";
+  if (!call.Has(1)) {
+    ASSIGN_OR_RETURN(ValueRef y, Reduce(call, op, x, {}, false));
+    return call.Result(std::move(y));
+  }
+  if (call.IsTensor(1)) {
+    ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
+    ASSIGN_OR_RETURN(ValueRef y, call.Binary(is_min ? "Minimum" : "Maximum", x, other));
+    return call.Result(std::move(y));
+  }
+  ASSIGN_OR_RETURN(const int64_t dim, call.Int(1));
+  ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
+  ASSIGN_OR_RETURN(ValueRef y, Reduce(call, op, x, {dim}, keep));
+  return call.state().heap.Tuple(
+      {call.Result(std::move(y)), ScriptValue::Of(ScriptKind::kUninitialized)});
+}
+
+// The mean of squared distances from the mean; the divisor is n - correction.
+absl::StatusOr<ScriptValue> ImportVar(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  std::vector<int64_t> dims;
+  bool unbiased = true;
+  bool keep = false;
+  int next = 1;
+  if (call.arg(1).Is(ScriptKind::kBool)) {
+    ASSIGN_OR_RETURN(unbiased, call.BoolOr(1, true));
+  } else {
+    ASSIGN_OR_RETURN(dims, call.IntsOr(next++, {}));
+    ASSIGN_OR_RETURN(unbiased, call.BoolOr(next++, true));
+    ASSIGN_OR_RETURN(keep, call.BoolOr(next, false));
+  }
+  ASSIGN_OR_RETURN(const int64_t correction, call.IntOr(4, unbiased ? 1 : 0));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> axes, call.Axes(dims, RankOf(x)));
+  double count = 1;
+  for (const int64_t axis : axes) count *= static_cast<double>(x->type.shape[axis]);
+  if (count <= static_cast<double>(correction)) {
+    return absl::InvalidArgumentError("too few elements for a variance");
+  }
+  ASSIGN_OR_RETURN(const ValueRef mean, call.Reduced("ReduceMean", x, axes, true));
+  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Sub", x, mean));
+  ASSIGN_OR_RETURN(y, call.Unary("Square", y));
+  ASSIGN_OR_RETURN(y, call.Reduced("ReduceMean", y, axes, keep));
+  if (correction != 0) {
+    ASSIGN_OR_RETURN(
+        y, call.BinaryScalar("Mul", y, count / (count - static_cast<double>(correction))));
+  }
+  if (call.name() == "std") {
+    ASSIGN_OR_RETURN(y, call.Unary("Sqrt", y));
+  }
+  return call.Result(std::move(y));
+}
+
+// The Euclidean norm, and the sum of sizes.
+absl::StatusOr<ScriptValue> ImportNorm(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const double p, call.FloatOr(1, 2));
+  ASSIGN_OR_RETURN(std::vector<int64_t> dims, call.IntsOr(2, {}));
+  ASSIGN_OR_RETURN(const bool keep, call.BoolOr(3, false));
+  if (p != 1 && p != 2) {
+    return call.FailMode(absl::StrCat("the norm of order ", p, "; known are 1 and 2"),
+                         "write it with abs, pow and sum");
+  }
+  ASSIGN_OR_RETURN(ValueRef y, call.Unary(p == 1 ? "Abs" : "Square", x));
+  ASSIGN_OR_RETURN(y, Reduce(call, "ReduceSum", y, std::move(dims), keep));
+  if (p == 2) {
+    ASSIGN_OR_RETURN(y, call.Unary("Sqrt", y));
+  }
+  return call.Result(std::move(y));
+}
+
+constexpr OpRule kRules[] = {
+    {"amax", "self dim keepdim", ImportAmax},
+    {"amin", "self dim keepdim", ImportAmax},
+    {"linalg_vector_norm", "self ord dim keepdim dtype", ImportNorm},
+    {"max", "self dim keepdim", ImportMaxOrMin},
+    {"mean", "self dim keepdim dtype", ImportSumOrMean},
+    {"min", "self dim keepdim", ImportMaxOrMin},
+    {"norm", "self p dim keepdim dtype", ImportNorm},
+    {"std", "self dim unbiased keepdim correction", ImportVar},
+    {"sum", "self dim keepdim dtype", ImportSumOrMean},
+    {"var", "self dim unbiased keepdim correction", ImportVar},
+};
+
+}  // namespace
+
+absl::Span<const OpRule> ReduceRules() { return kRules; }
+
+}  // namespace npuc::pt

@@ -1,0 +1,311 @@
+// Parts of tensors, and tensors put together.
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/views.h"
+
+namespace npuc::pt {
+namespace {
+
+constexpr int64_t kMaxParts = 1 << 14;
+
+int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
+
+absl::StatusOr<int64_t> AxisOf(OpCall& call, int arg, const ValueRef& x, int64_t fallback) {
+  ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(arg, fallback));
+  if (x->type.shape.empty()) return absl::InvalidArgumentError("a single number is indexed");
+  return call.Axis(dim, RankOf(x));
+}
+
+absl::StatusOr<ScriptValue> ImportSlice(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
+  const int64_t size = x->type.shape[axis];
+  ASSIGN_OR_RETURN(int64_t begin, call.IntOr(2, 0));
+  ASSIGN_OR_RETURN(int64_t end, call.IntOr(3, std::numeric_limits<int64_t>::max()));
+  ASSIGN_OR_RETURN(const int64_t step, call.IntOr(4, 1));
+  if (step < 1) return absl::InvalidArgumentError("the step of a slice must be positive");
+  begin = std::clamp<int64_t>(begin < 0 ? begin + size : begin, 0, size);
+  end = std::clamp<int64_t>(end < 0 ? end + size : end, begin, size);
+  const int64_t count = (end - begin + std::min(step, size + 1) - 1) / std::min(step, size + 1);
+  return MakeSlice(call, axis, begin, count, count <= 1 ? 1 : step, /*drop=*/false);
+}
+
+absl::StatusOr<int64_t> IndexOf(int64_t index, int64_t size) {
+  if (index >= -size && index < size) return index < 0 ? index + size : index;
+  return absl::InvalidArgumentError(absl::StrCat("index ", index, " is outside of ", size));
+}
+
+absl::StatusOr<ScriptValue> ImportSelect(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
+  ASSIGN_OR_RETURN(const int64_t given, call.Int(2));
+  ASSIGN_OR_RETURN(const int64_t index, IndexOf(given, x->type.shape[axis]));
+  return MakeSlice(call, axis, index, 1, 1, /*drop=*/true);
+}
+
+absl::StatusOr<ScriptValue> ImportNarrow(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
+  ASSIGN_OR_RETURN(int64_t begin, call.Int(2));
+  ASSIGN_OR_RETURN(const int64_t count, call.Int(3));
+  const int64_t size = x->type.shape[axis];
+  if (begin < 0) begin += size;
+  if (begin < 0 || count < 0 || begin > size || count > size - begin) {
+    return absl::InvalidArgumentError("the part is outside of the tensor");
+  }
+  return MakeSlice(call, axis, begin, count, 1, /*drop=*/false);
+}
+
+// Consecutive parts of these sizes: one Split, whose results are views of the argument.
+absl::StatusOr<ScriptValue> Parts(OpCall& call, int64_t axis, const std::vector<int64_t>& sizes,
+                                  bool drop) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  if (static_cast<int64_t>(sizes.size()) > kMaxParts) {
+    return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxParts, " parts"));
+  }
+  int64_t total = 0;
+  for (const int64_t size : sizes) {
+    if (size < 0 || size > x->type.shape[axis]) {
+      return absl::InvalidArgumentError(absl::StrCat("a part of ", size));
+    }
+    total += size;
+  }
+  if (total != x->type.shape[axis]) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the parts add up to ", total, ", the dimension is ", x->type.shape[axis]));
+  }
+  std::vector<ValueRef> values;
+  if (sizes.size() > 1) {
+    ASSIGN_OR_RETURN(values, call.EmitAll("Split", {x}, {{"axis", axis}, {"sizes", sizes}}));
+  } else {
+    values = {x};
+  }
+  std::vector<ScriptValue> results;
+  int64_t begin = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    // As MakeSlice has it, but with the value that Split gave already.
+    ScriptValue part;
+    if (call.arg(0).tensor->attribute.empty() && sizes.size() < 64) {
+      ASSIGN_OR_RETURN(part, MakeSliceOf(call, axis, begin, sizes[i], drop, values[i]));
+    } else {
+      ValueRef value = values[i];
+      if (drop) {
+        Shape shape = value->type.shape;
+        shape.erase(shape.begin() + axis);
+        ASSIGN_OR_RETURN(value, call.Reshaped(value, std::move(shape)));
+      }
+      part = call.Result(std::move(value));
+      part.tensor->may_share = true;
+    }
+    results.push_back(part);
+    begin += sizes[i];
+  }
+  return call.state().heap.List(std::move(results));
+}
+
+// split(x, size, dim), split(x, [sizes], dim)
+absl::StatusOr<ScriptValue> ImportSplit(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 2, x, 0));
+  if (call.arg(1).IsSequence()) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, call.Ints(1));
+    return Parts(call, axis, sizes, /*drop=*/false);
+  }
+  ASSIGN_OR_RETURN(const int64_t size, call.Int(1));
+  const int64_t whole = x->type.shape[axis];
+  if (size < 1 || whole / size > kMaxParts) {
+    return absl::InvalidArgumentError(absl::StrCat("parts of ", size));
+  }
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < whole; at += size) sizes.push_back(std::min(size, whole - at));
+  return Parts(call, axis, sizes, /*drop=*/false);
+}
+
+absl::StatusOr<ScriptValue> ImportChunk(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t chunks, call.Int(1));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 2, x, 0));
+  if (chunks < 1) return absl::InvalidArgumentError(absl::StrCat(chunks, " chunks"));
+  const int64_t whole = x->type.shape[axis];
+  const int64_t size =
+      std::max<int64_t>((whole + std::min(chunks, whole + 1) - 1) / std::min(chunks, whole + 1), 1);
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < whole && sizes.size() <= kMaxParts; at += size) {
+    sizes.push_back(std::min(size, whole - at));
+  }
+  return Parts(call, axis, sizes, /*drop=*/false);
+}
+
+absl::StatusOr<ScriptValue> ImportUnbind(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
+  if (x->type.shape[axis] > kMaxParts) return absl::InvalidArgumentError("too many parts");
+  const std::vector<int64_t> sizes(static_cast<size_t>(x->type.shape[axis]), 1);
+  return Parts(call, axis, sizes, /*drop=*/true);
+}
+
+absl::StatusOr<ScriptValue> ImportCat(OpCall& call) {
+  ASSIGN_OR_RETURN(std::vector<ValueRef> values, call.Tensors(0));
+  ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(1, 0));
+  // Empty vectors do not count, which is torch's own exception.
+  values.erase(std::remove_if(values.begin(), values.end(),
+                              [](const ValueRef& v) { return v->type.shape == Shape{0}; }),
+               values.end());
+  if (values.empty()) return absl::InvalidArgumentError("cat of nothing");
+  ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, RankOf(values[0])));
+  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, axis));
+  return call.Result(std::move(y));
+}
+
+absl::StatusOr<ScriptValue> ImportStack(OpCall& call) {
+  ASSIGN_OR_RETURN(std::vector<ValueRef> values, call.Tensors(0));
+  if (values.empty()) return absl::InvalidArgumentError("stack of nothing");
+  ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(1, 0));
+  ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, RankOf(values[0]) + 1));
+  for (ValueRef& value : values) {
+    Shape shape = value->type.shape;
+    if (axis > RankOf(value)) return absl::InvalidArgumentError("tensors of unlike ranks");
+    shape.insert(shape.begin() + axis, 1);
+    ASSIGN_OR_RETURN(value, call.Reshaped(value, std::move(shape), "UnSqueeze"));
+  }
+  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, axis));
+  return call.Result(std::move(y));
+}
+
+// hstack along dimension 1 (0 of vectors), vstack along 0.
+absl::StatusOr<ScriptValue> ImportHstack(OpCall& call) {
+  ASSIGN_OR_RETURN(std::vector<ValueRef> values, call.Tensors(0));
+  if (values.empty()) return absl::InvalidArgumentError("a stack of nothing");
+  const bool vertical = call.name() == "vstack";
+  for (ValueRef& value : values) {
+    Shape shape = value->type.shape;
+    if (shape.empty()) shape = {1};
+    if (vertical && shape.size() == 1) shape.insert(shape.begin(), 1);
+    ASSIGN_OR_RETURN(value, call.Reshaped(value, std::move(shape)));
+  }
+  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, vertical || RankOf(values[0]) == 1 ? 0 : 1));
+  return call.Result(std::move(y));
+}
+
+absl::StatusOr<ScriptValue> ImportFlip(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dims, call.Ints(1));
+  for (const int64_t dim : dims) {
+    ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, RankOf(x)));
+    if (x->type.shape.empty() || x->type.shape[axis] < 2) continue;
+    const int64_t size = x->type.shape[axis];
+    ASSIGN_OR_RETURN(x, call.Sliced(x, axis, size - 1, size, -1));
+  }
+  return call.Result(std::move(x));
+}
+
+absl::StatusOr<ScriptValue> ImportRoll(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> shifts, call.Ints(1));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dims, call.IntsOr(2, {}));
+  const Shape shape = x->type.shape;
+  if (dims.empty()) {
+    ASSIGN_OR_RETURN(x, call.Reshaped(x, {x->type.element_count()}));
+  }
+  const std::vector<int64_t> axes = dims.empty() ? std::vector<int64_t>{0} : dims;
+  if (axes.size() != shifts.size()) return absl::InvalidArgumentError("unlike lists of dimensions");
+  for (size_t i = 0; i < axes.size(); ++i) {
+    ASSIGN_OR_RETURN(const int64_t axis, call.Axis(axes[i], RankOf(x)));
+    const int64_t size = x->type.shape[axis];
+    if (size < 1) continue;
+    const int64_t shift = ((shifts[i] % size) + size) % size;
+    if (shift == 0) continue;
+    ASSIGN_OR_RETURN(const ValueRef tail, call.Sliced(x, axis, size - shift, shift));
+    ASSIGN_OR_RETURN(const ValueRef head, call.Sliced(x, axis, 0, size - shift));
+    ASSIGN_OR_RETURN(x, call.Joined({tail, head}, axis));
+  }
+  ASSIGN_OR_RETURN(x, call.Reshaped(x, shape));
+  return call.Result(std::move(x));
+}
+
+// Rows by constant indices: runs of neighbours are one slice.
+absl::StatusOr<ValueRef> Gathered(OpCall& call, const ValueRef& x, int64_t axis,
+                                  const Tensor& indices) {
+  if (IsFloat(indices.dtype()) || indices.shape().size() > 1 ||
+      indices.element_count() > kMaxParts || indices.element_count() < 1) {
+    return absl::InvalidArgumentError("the indices must be a short vector of integers");
+  }
+  std::vector<ValueRef> parts;
+  const int64_t count = indices.element_count();
+  for (int64_t i = 0; i < count;) {
+    ASSIGN_OR_RETURN(const int64_t first, IndexOf(indices.int_at(i), x->type.shape[axis]));
+    int64_t run = 1;
+    while (i + run < count && indices.int_at(i + run) == indices.int_at(i) + run &&
+           first + run < x->type.shape[axis]) {
+      ++run;
+    }
+    ASSIGN_OR_RETURN(parts.emplace_back(), call.Sliced(x, axis, first, run));
+    i += run;
+  }
+  return call.Joined(parts, axis);
+}
+
+absl::StatusOr<ScriptValue> ImportIndexSelect(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
+  ASSIGN_OR_RETURN(const Tensor indices, call.ConstantArg(2));
+  ASSIGN_OR_RETURN(ValueRef y, Gathered(call, x, axis, indices));
+  return call.Result(std::move(y));
+}
+
+// x[indices]: one constant vector of indices, the other dimensions whole.
+absl::StatusOr<ScriptValue> ImportIndex(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  if (!call.arg(1).IsSequence()) return absl::InvalidArgumentError("the indices must be a list");
+  const std::vector<ScriptValue>& items = call.arg(1).list->items;
+  ValueRef y = x;
+  int vectors = 0;
+  for (size_t axis = 0; axis < items.size() && axis < x->type.shape.size(); ++axis) {
+    if (items[axis].IsNone()) continue;
+    if (!items[axis].Is(ScriptKind::kTensor) || ++vectors > 1) {
+      return call.FailMode("indexing by several tensors", "use one constant vector of indices");
+    }
+    ASSIGN_OR_RETURN(const ValueRef indices, call.Read(items[axis].tensor));
+    if (!indices->constant.has_value()) {
+      return call.FailOnce(DiagnosticKind::kOperandNotConstant,
+                           "the indices depend on a model input",
+                           "use indices that are known at compile time");
+    }
+    ASSIGN_OR_RETURN(y, Gathered(call, y, static_cast<int64_t>(axis), *indices->constant));
+  }
+  return call.Result(std::move(y));
+}
+
+constexpr OpRule kRules[] = {
+    {"cat", "tensors dim", ImportCat},
+    {"chunk", "self chunks dim", ImportChunk},
+    {"concat", "tensors dim", ImportCat},
+    {"concatenate", "tensors dim", ImportCat},
+    {"flip", "self dims", ImportFlip},
+    {"hstack", "tensors", ImportHstack},
+    {"index", "self indices", ImportIndex},
+    {"index_select", "self dim index", ImportIndexSelect},
+    {"narrow", "self dim start length", ImportNarrow},
+    {"roll", "self shifts dims", ImportRoll},
+    {"select", "self dim index", ImportSelect},
+    {"slice", "self dim start end step", ImportSlice},
+    {"split", "self split_size dim", ImportSplit},
+    {"split_with_sizes", "self split_sizes dim", ImportSplit},
+    {"stack", "tensors dim", ImportStack},
+    {"unbind", "self dim", ImportUnbind},
+    {"unsafe_chunk", "self chunks dim", ImportChunk},
+    {"unsafe_split", "self split_size dim", ImportSplit},
+    {"vstack", "tensors", ImportHstack},
+};
+
+}  // namespace
+
+absl::Span<const OpRule> SliceRules() { return kRules; }
+
+}  // namespace npuc::pt

@@ -1,0 +1,229 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_SCRIPT_VALUE_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_SCRIPT_VALUE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/frontends/torchscript/ast.h"
+#include "compiler_core/ir/graph/graph.h"
+
+namespace npuc::pt {
+
+class OpCall;
+struct LoadedFile;
+
+// A tensor's value at one moment: a constant, or the result of a node of our graph.
+struct ImportValue {
+  TensorType type;
+  std::optional<Tensor> constant;
+  ValueId id;         // invalid for a constant that no node of our graph uses yet
+  NodeSource source;  // who made it; of a parameter its name in the module's state_dict
+};
+using ValueRef = std::shared_ptr<ImportValue>;
+
+// A Python tensor object: what in-place operators change. A view recomputes itself where its base
+// has changed since, and writes through to it.
+struct TensorCell {
+  ValueRef value;
+  int64_t version = 0;
+  TensorCell* base = nullptr;  // null: memory of its own
+  int64_t base_version = 0;
+  // The view of the base's value; the base's value with the view of it replaced.
+  std::function<absl::StatusOr<ValueRef>(OpCall&, const ValueRef& base)> view;
+  std::function<absl::StatusOr<ValueRef>(OpCall&, const ValueRef& base, const ValueRef& updated)>
+      write;
+  // Whether it shares its memory with another tensor depends on strides that are not followed here,
+  // so that it must not be written to.
+  bool may_share = false;
+  bool is_contiguous = true;
+  int depth = 0;          // views below this one
+  std::string attribute;  // "bn.running_mean": a parameter or buffer of the module
+};
+
+enum class ScriptKind : uint8_t {
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kString,
+  kList,
+  kTuple,
+  kDict,
+  kTensor,
+  kObject,
+  kFunction,  // of the archive's code, bound to an object or not
+  kClass,     // of the archive's code
+  kPath,      // a dotted name that is none of the above: torch.add, ops.prim.data, torch
+  kDevice,
+  kUninitialized,  // what torch writes for a variable of a branch that never gets here
+  kPoison,         // the result of something that was refused; whatever uses it is poison
+};
+absl::string_view NameOf(ScriptKind kind);  // "an int", "a list": for messages
+
+struct ScriptList;
+struct ScriptDict;
+struct ScriptObject;
+struct ScriptFunction;
+
+// A Python value. Containers, tensors and strings are references into a ScriptHeap.
+struct ScriptValue {
+  ScriptKind kind = ScriptKind::kNone;
+  union {
+    int64_t integer = 0;        // kInt, kBool
+    double real;                // kFloat
+    const std::string* string;  // kString, kPath
+    ScriptList* list;           // kList, kTuple
+    ScriptDict* dict;
+    TensorCell* tensor;
+    ScriptObject* object;
+    const ScriptFunction* function;
+    const ClassDef* class_def;
+  };
+  const LoadedFile* file = nullptr;  // of kClass
+
+  bool Is(ScriptKind other) const { return kind == other; }
+  bool IsNone() const { return kind == ScriptKind::kNone; }
+  bool IsSequence() const { return kind == ScriptKind::kList || kind == ScriptKind::kTuple; }
+  bool IsNumber() const {
+    return kind == ScriptKind::kInt || kind == ScriptKind::kFloat || kind == ScriptKind::kBool;
+  }
+  double AsDouble() const {
+    return kind == ScriptKind::kFloat ? real : static_cast<double>(integer);
+  }
+
+  static ScriptValue None() { return {}; }
+  static ScriptValue Of(ScriptKind kind) {
+    ScriptValue value;
+    value.kind = kind;
+    return value;
+  }
+  // `taint`: what it comes from, an index into ImportState::taints; -1: that is reported already.
+  static ScriptValue Poison(int64_t taint = -1) {
+    ScriptValue value = Of(ScriptKind::kPoison);
+    value.integer = taint;
+    return value;
+  }
+  static ScriptValue Bool(bool flag) {
+    ScriptValue value = Of(ScriptKind::kBool);
+    value.integer = flag ? 1 : 0;
+    return value;
+  }
+  static ScriptValue Int(int64_t integer) {
+    ScriptValue value = Of(ScriptKind::kInt);
+    value.integer = integer;
+    return value;
+  }
+  static ScriptValue Float(double real) {
+    ScriptValue value = Of(ScriptKind::kFloat);
+    value.real = real;
+    return value;
+  }
+};
+
+struct ScriptList {
+  std::vector<ScriptValue> items;
+  std::string attribute;  // "conv.padding": a list of the archive, which must not be written to
+  const ClassDef* named = nullptr;  // of a NamedTuple: its class
+};
+
+struct ScriptDict {
+  std::vector<std::pair<ScriptValue, ScriptValue>> entries;
+  std::string attribute;
+};
+
+struct ScriptFunction {
+  const FunctionDef* def = nullptr;
+  const LoadedFile* file = nullptr;
+  const ClassDef* class_def = nullptr;  // of a method
+  ScriptObject* self = nullptr;         // of a bound method
+};
+
+// An instance of a class of the archive's code: a module, or what a constructor made.
+struct ScriptObject {
+  std::string class_name;  // qualified
+  const ClassDef* class_def = nullptr;
+  const LoadedFile* file = nullptr;
+  bool is_module = false;
+  std::string path;  // "layer1.0.conv"; of the root ""
+  std::map<std::string, ScriptValue, std::less<>> attributes;
+  std::map<std::string, ScriptFunction, std::less<>> methods;  // those looked up
+};
+
+// Owns what values refer to until the import ends, so that cycles and deep nesting do no harm.
+// How much it may hold is bounded by the executor's steps.
+class ScriptHeap {
+ public:
+  ScriptValue String(std::string text, ScriptKind kind = ScriptKind::kString) {
+    strings_.push_back(std::move(text));
+    ScriptValue value = ScriptValue::Of(kind);
+    value.string = &strings_.back();
+    return value;
+  }
+  ScriptValue List(std::vector<ScriptValue> items, ScriptKind kind = ScriptKind::kList) {
+    lists_.emplace_back();
+    lists_.back().items = std::move(items);
+    ScriptValue value = ScriptValue::Of(kind);
+    value.list = &lists_.back();
+    return value;
+  }
+  ScriptValue Tuple(std::vector<ScriptValue> items) {
+    return List(std::move(items), ScriptKind::kTuple);
+  }
+  ScriptValue Ints(const std::vector<int64_t>& integers) {
+    std::vector<ScriptValue> items;
+    for (const int64_t integer : integers) items.push_back(ScriptValue::Int(integer));
+    return List(std::move(items));
+  }
+  ScriptValue Dict() {
+    dicts_.emplace_back();
+    ScriptValue value = ScriptValue::Of(ScriptKind::kDict);
+    value.dict = &dicts_.back();
+    return value;
+  }
+  ScriptValue Tensor(ValueRef tensor) {
+    tensors_.emplace_back();
+    tensors_.back().value = std::move(tensor);
+    ScriptValue value = ScriptValue::Of(ScriptKind::kTensor);
+    value.tensor = &tensors_.back();
+    return value;
+  }
+  ScriptValue Object() {
+    objects_.emplace_back();
+    ScriptValue value = ScriptValue::Of(ScriptKind::kObject);
+    value.object = &objects_.back();
+    return value;
+  }
+  ScriptValue Function(ScriptFunction function) {
+    functions_.push_back(function);
+    ScriptValue value = ScriptValue::Of(ScriptKind::kFunction);
+    value.function = &functions_.back();
+    return value;
+  }
+
+ private:
+  std::deque<std::string> strings_;
+  std::deque<ScriptList> lists_;
+  std::deque<ScriptDict> dicts_;
+  std::deque<TensorCell> tensors_;
+  std::deque<ScriptObject> objects_;
+  std::deque<ScriptFunction> functions_;
+};
+
+// Whether two values are equal as Python's == says, for plain values and lists of them, within
+// bounds on size and depth.
+bool ScriptEqual(const ScriptValue& a, const ScriptValue& b);
+// As str() prints it, cut after some hundred characters.
+std::string ScriptText(const ScriptValue& value);
+
+}  // namespace npuc::pt
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_SCRIPT_VALUE_H_

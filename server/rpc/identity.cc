@@ -1,0 +1,49 @@
+#include "server/rpc/identity.h"
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/strip.h"
+#include "compiler_core/base/status.h"
+#include "grpc/grpc_security_constants.h"
+#include "grpcpp/security/auth_context.h"
+
+namespace npuc {
+namespace {
+
+constexpr char kAuthorization[] = "authorization";
+constexpr absl::string_view kBearer = "bearer ";
+
+absl::string_view ToView(grpc::string_ref text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+Credentials CredentialsOf(const grpc::ServerContextBase& context) {
+  Credentials credentials;
+  const auto& metadata = context.client_metadata();
+  const auto header = metadata.find(kAuthorization);
+  if (header != metadata.end()) {
+    absl::string_view value = ToView(header->second);
+    if (absl::StartsWithIgnoreCase(value, kBearer)) value.remove_prefix(kBearer.size());
+    credentials.token = std::string(absl::StripAsciiWhitespace(value));
+    // A header that says nothing is a wrong token, not none.
+    if (credentials.token.empty()) credentials.token.push_back('?');
+  }
+  const auto peer = context.auth_context();
+  if (peer == nullptr || !peer->IsPeerAuthenticated()) return credentials;
+  for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
+    for (const grpc::string_ref& value : peer->FindPropertyValues(property)) {
+      credentials.certificate_names.emplace_back(value.data(), value.size());
+    }
+  }
+  return credentials;
+}
+
+absl::StatusOr<Caller> CallerOf(const grpc::ServerContextBase& context,
+                                const Authenticator& authenticator, std::optional<Right> right) {
+  ASSIGN_OR_RETURN(Caller caller, authenticator.Authenticate(CredentialsOf(context)));
+  if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
+  return caller;
+}
+
+}  // namespace npuc

@@ -1,0 +1,131 @@
+#include "tests/fault/sim_store.h"
+
+#include <utility>
+
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+
+const char* PlantName(Plant plant) {
+  static constexpr const char* kNames[kPlants] = {
+      "none",          "lost-synced-write", "event-gap",       "event-repeat",
+      "end-twice",     "forget-request-id", "early-prune",     "ignore-fence",
+      "cancel-flight", "drop-from-queue",   "no-bounds",       "no-single-flight",
+      "mix-results",   "unbounded-retries", "no-lease-expiry", "expire-early",
+      "no-weights",    "one-queue"};
+  return kNames[static_cast<size_t>(plant)];
+}
+
+absl::Status SimStore::Dead() const {
+  return dead_ ? absl::InternalError("the simulated daemon is dead") : absl::OkStatus();
+}
+
+void SimStore::KeepForCrash() {
+  if (synced_ == nullptr) synced_ = base_->Clone();
+}
+
+void SimStore::Restart() {
+  if (synced_ != nullptr && (lose_for_certain_ || random_.Percent(50))) {
+    base_ = std::move(synced_);
+  } else if (hidden_.has_value() && random_.Percent(50)) {
+    // A write that was refused as not the next one would have been refused before, too.
+    base_->Apply(*hidden_).IgnoreError();
+  }
+  synced_.reset();
+  hidden_.reset();
+  lose_for_certain_ = broken_ = dead_ = false;
+}
+
+absl::Status SimStore::Write(const JobChange& change) {
+  if (plant_ == Plant::kForgetRequestId && change.job.revision == 1) {
+    JobChange without = change;
+    without.job.request_id.clear();
+    return base_->Apply(without);
+  }
+  return base_->Apply(change);
+}
+
+absl::Status SimStore::Apply(const JobChange& change) {
+  RETURN_IF_ERROR(Dead());
+  if (random_.Percent(faults_.slow)) wait_();
+  if (random_.Percent(faults_.nested)) between_(change.job.revision == 1);
+  RETURN_IF_ERROR(Dead());
+  if (broken_) return absl::InternalError("injected: the store takes no writes");
+  if (random_.Percent(faults_.fail_clean)) return absl::InternalError("injected: nothing written");
+  if (random_.Percent(faults_.fail_hidden)) {
+    broken_ = true;
+    hidden_ = change;
+    return absl::InternalError("injected: written to the log perhaps");
+  }
+  if (random_.Percent(faults_.crash_before)) {
+    dead_ = true;
+    return Dead();
+  }
+  if (random_.Percent(faults_.fail_visible)) {
+    KeepForCrash();
+    RETURN_IF_ERROR(Write(change));
+    return absl::InternalError("injected: written, not synced");
+  }
+  if (plant_ == Plant::kLostSyncedWrite && random_.Percent(10)) {
+    KeepForCrash();
+    lose_for_certain_ = true;
+    return Write(change);
+  }
+  RETURN_IF_ERROR(Write(change));
+  if (!lose_for_certain_) synced_.reset();
+  if (random_.Percent(faults_.crash_after)) dead_ = true;
+  return Dead();
+}
+
+absl::StatusOr<Job> SimStore::Read(absl::string_view job_id) const {
+  RETURN_IF_ERROR(Dead());
+  return base_->Read(job_id);
+}
+
+absl::StatusOr<std::string> SimStore::ReadConfig(absl::string_view job_id) const {
+  RETURN_IF_ERROR(Dead());
+  return base_->ReadConfig(job_id);
+}
+
+absl::StatusOr<std::optional<std::string>> SimStore::FindRequest(
+    absl::string_view tenant, absl::string_view request_id) const {
+  RETURN_IF_ERROR(Dead());
+  return base_->FindRequest(tenant, request_id);
+}
+
+absl::StatusOr<JobPage> SimStore::List(const JobListQuery& query) const {
+  RETURN_IF_ERROR(Dead());
+  return base_->List(query);
+}
+
+absl::StatusOr<std::vector<JobEvent>> SimStore::ReadEvents(absl::string_view job_id,
+                                                           int64_t from_seq, size_t max_count,
+                                                           size_t max_bytes) const {
+  RETURN_IF_ERROR(Dead());
+  if (plant_ == Plant::kEventRepeat && from_seq > 1) --from_seq;
+  ASSIGN_OR_RETURN(std::vector<JobEvent> events,
+                   base_->ReadEvents(job_id, from_seq, max_count, max_bytes));
+  if (plant_ == Plant::kEventGap) {
+    std::erase_if(events, [](const JobEvent& event) { return event.seq == 3; });
+  }
+  if (plant_ == Plant::kEndTwice && !events.empty()) {
+    const auto* state = std::get_if<StateChangedEvent>(&events.back().body);
+    if (state != nullptr && IsTerminal(state->state)) {
+      events.push_back(events.back());
+      ++events.back().seq;
+    }
+  }
+  return events;
+}
+
+absl::Status SimStore::ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const {
+  RETURN_IF_ERROR(Dead());
+  return base_->ForEachLive(visit);
+}
+
+absl::StatusOr<size_t> SimStore::Prune(absl::Time ended_before, size_t max_jobs) {
+  RETURN_IF_ERROR(Dead());
+  return base_->Prune(ended_before, max_jobs);
+}
+
+}  // namespace npuc

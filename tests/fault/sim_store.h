@@ -1,0 +1,126 @@
+#ifndef NPUC_TESTS_FAULT_SIM_STORE_H_
+#define NPUC_TESTS_FAULT_SIM_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/jobs/memory_job_store.h"
+
+namespace npuc {
+
+// A small random generator whose numbers are the same on every machine (SplitMix64).
+class SimRandom {
+ public:
+  explicit SimRandom(uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15 + 0x1234567) {}
+
+  uint64_t Next() {
+    uint64_t z = (state_ += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+  }
+  // 0 .. n-1
+  int64_t Below(int64_t n) { return static_cast<int64_t>(Next() % static_cast<uint64_t>(n)); }
+  int64_t Between(int64_t low, int64_t high) { return low + Below(high - low + 1); }
+  bool Percent(double percent) {
+    return static_cast<double>(Next() >> 11) * 0x1.0p-53 * 100.0 < percent;
+  }
+
+ private:
+  uint64_t state_;
+};
+
+// Mistakes that the simulation must find: each is made by test code around the state machine, in
+// the way a wrong store, queue, executor or configuration would make it.
+enum class Plant : uint8_t {
+  kNone,
+  kLostSyncedWrite,    // the store answers OK for a write that a crash then loses
+  kEventGap,           // the store loses an event
+  kEventRepeat,        // the store gives an event twice
+  kEndTwice,           // the store gives a second end of a job
+  kForgetRequestId,    // the store does not know request ids again
+  kEarlyPrune,         // jobs and request ids are forgotten after an hour
+  kIgnoreFence,        // the executor stores a stale result under the newest fence
+  kCancelWholeFlight,  // a cancel also cancels an equal job
+  kDropFromQueue,      // the queue loses a job
+  kNoBounds,           // the queue has no bounds
+  kNoSingleFlight,     // equal jobs do not look equal
+  kMixResults,         // different jobs look equal
+  kUnboundedRetries,   // a job that loses its worker is tried for ever
+  kNoLeaseExpiry,      // the lease of a worker that vanished is never taken back
+  kExpireEarly,        // the clock of the deadlines runs ahead
+  kNoWeights,          // the scheduler does not look at weights
+  kOneQueue,           // the scheduler does not look at tenants
+};
+inline constexpr int kPlants = 18;
+const char* PlantName(Plant plant);
+
+// The store of a simulated daemon. What a synced write left survives a crash; a write that failed
+// may have left something that can be seen, or that only a restart brings to light, or nothing.
+class SimStore : public JobStore {
+ public:
+  // How often a write fails, in percent, by the manner.
+  struct Faults {
+    double fail_clean = 0;    // nothing was written
+    double fail_visible = 0;  // it can be read, but is not synced
+    double fail_hidden = 0;   // it is in the log, and the store takes no writes until a restart
+    double crash_before = 0;  // the daemon dies before the write ...
+    double crash_after = 0;   // ... or after it, before the answer
+    double slow = 0;          // the write takes its time
+    double nested = 0;        // other calls come in between
+  };
+
+  SimStore(uint64_t seed, Plant plant) : random_(seed), plant_(plant) {}
+
+  void SetFaults(const Faults& faults) { faults_ = faults; }
+  // `wait` lets time pass; `between` makes other calls, given whether the write is that of a job
+  // nobody knows yet.
+  void SetHooks(std::function<void()> wait, std::function<void(bool is_new)> between) {
+    wait_ = std::move(wait);
+    between_ = std::move(between);
+  }
+
+  // The daemon died during a write; every call fails until Restart.
+  bool dead() const { return dead_; }
+  bool broken() const { return dead_ || broken_; }
+  // What a new daemon finds.
+  void Restart();
+
+  absl::Status Apply(const JobChange& change) override;
+  absl::StatusOr<Job> Read(absl::string_view job_id) const override;
+  absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
+  absl::StatusOr<std::optional<std::string>> FindRequest(
+      absl::string_view tenant, absl::string_view request_id) const override;
+  absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
+  absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
+                                                   size_t max_count,
+                                                   size_t max_bytes) const override;
+  absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
+  absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
+
+ private:
+  absl::Status Dead() const;
+  absl::Status Write(const JobChange& change);
+  void KeepForCrash();
+
+  SimRandom random_;
+  const Plant plant_;
+  Faults faults_;
+  std::function<void()> wait_;
+  std::function<void(bool)> between_;
+  std::unique_ptr<MemoryJobStore> base_ = std::make_unique<MemoryJobStore>();
+  // What a crash may go back to, while there are writes that were not synced.
+  std::unique_ptr<MemoryJobStore> synced_;
+  bool lose_for_certain_ = false;
+  std::optional<JobChange> hidden_;
+  bool broken_ = false;
+  bool dead_ = false;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_TESTS_FAULT_SIM_STORE_H_

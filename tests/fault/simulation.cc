@@ -1,0 +1,607 @@
+#include "tests/fault/simulation.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "server/jobs/service_error.h"
+#include "server/scheduler/fair_queue.h"
+#include "tests/fault/sim_history.h"
+
+namespace npuc {
+namespace {
+
+constexpr int kTenants = 3;
+constexpr std::array<const char*, kTenants> kTenantNames = {"ann", "bob", "cat"};
+constexpr std::array<double, kTenants> kWeights = {1, 2, 4};
+constexpr int kBadKey = 0;  // jobs that want this result cannot be compiled
+constexpr int kMaxRestSteps = 4000;
+constexpr RetryLimits kRetry = {.max_worker_losses = 3, .max_daemon_losses = 4};
+constexpr absl::Duration kLeaseTtl = absl::Seconds(60);
+constexpr absl::Duration kRetention = absl::Hours(24 * 8);
+// 2023-11-14
+const absl::Time kEpoch = absl::FromUnixSeconds(1'700'000'000);
+
+// A queue that loses what it is given now and then.
+class LeakyQueue : public FairQueue {
+ public:
+  LeakyQueue(FairQueueOptions options, SimRandom* random)
+      : FairQueue(std::move(options)), random_(random) {}
+  void Push(QueuedJob job, bool reserved) override {
+    const std::string id = job.id;
+    FairQueue::Push(std::move(job), reserved);
+    if (random_->Percent(5)) Remove(id);
+  }
+
+ private:
+  SimRandom* const random_;
+};
+
+class World {
+ public:
+  World(uint64_t seed, const SimulationOptions& options)
+      : options_(options),
+        random_(seed),
+        store_(seed ^ 0x5eed, options.plant),
+        history_(kRetry, kRetention) {
+    tenants_ = static_cast<int>(random_.Between(1, kTenants));
+    keys_ = static_cast<int>(random_.Between(2, 6));
+    slots_ = static_cast<int>(random_.Between(1, 3));
+    max_queued_ = random_.Between(3, 20);
+    max_queued_of_one_ = random_.Percent(30) ? random_.Between(2, 6) : 0;
+    max_running_of_one_ = random_.Percent(30) ? 1 : 0;
+    steps_ = static_cast<int>(random_.Between(20, 90));
+    faulty_ = random_.Percent(80);
+    cached_.resize(static_cast<size_t>(keys_), false);
+    store_.SetHooks([this] { Advance(absl::Milliseconds(random_.Between(1, 90000))); },
+                    [this](bool is_new) { Between(is_new); });
+  }
+
+  std::optional<std::string> Live() {
+    SetFaults(faulty_);
+    Start();
+    for (int i = 0; i < steps_ && !broken(); ++i) {
+      Step();
+      if (store_.dead()) Restart("died in a write");
+    }
+    Rest();
+    return history_.violation();
+  }
+
+ private:
+  struct Held {
+    Lease lease;
+    int run = 0;
+    int key = 0;
+    int64_t steps_left = 0;
+  };
+
+  bool broken() const { return history_.violation().has_value(); }
+  absl::Time Steady() const { return kEpoch + elapsed_; }
+  absl::Time Clock() const { return kEpoch + elapsed_ + skew_; }
+  void Advance(absl::Duration by) {
+    elapsed_ += by;
+    history_.SawClock(Clock());
+  }
+
+  template <typename... Parts>
+  void Trace(const Parts&... parts) {
+    if (!options_.trace) return;
+    options_.trace(absl::StrCat("t=", absl::FormatDuration(elapsed_), " ",
+                                depth_ > 0 ? "  (in a write) " : "", parts...));
+  }
+
+  void SetFaults(bool on);
+  void Start();
+  void Restart(absl::string_view why);
+  void Step();
+  void Between(bool is_new);
+  void Rest();
+  bool AllEnded();
+  void CheckAll();
+
+  void SubmitNew();
+  void Repeat();
+  void Send(const SimHistory::Request& request);
+  void CheckBounds(const SimHistory::Request& request);
+  void LeaseOne();
+  void Work(bool may_misbehave);
+  void FinishRun(const Held& held);
+  void Stale();
+  void Drop(size_t slot, bool remember);
+  void CancelOne();
+  void Tick();
+  void Look();
+  void PassTime();
+
+  const SimulationOptions& options_;
+  SimRandom random_;
+  SimStore store_;
+  SimHistory history_;
+  int tenants_ = 1;
+  int keys_ = 1;
+  int slots_ = 1;
+  int64_t max_queued_ = 0;
+  int64_t max_queued_of_one_ = 0;
+  int64_t max_running_of_one_ = 0;
+  int steps_ = 0;
+  bool faulty_ = false;
+  absl::Duration elapsed_ = absl::ZeroDuration();
+  absl::Duration skew_ = absl::ZeroDuration();
+  int depth_ = 0;
+  int requeues_ = 0;
+  int next_request_ = 0;
+  std::vector<bool> cached_;                     // by key: the cache has its result
+  std::vector<SimHistory::Request> repeatable_;  // requests with an id that were sent
+  std::vector<std::string> known_;               // accepted jobs
+  std::vector<SimHistory::Watcher> watchers_;
+  std::vector<Held> held_;    // leases of workers that work
+  std::vector<Held> strays_;  // leases of workers that were written off, but may speak up again
+  std::unique_ptr<FairQueue> queue_;
+  std::unique_ptr<JobService> service_;
+};
+
+void World::SetFaults(bool on) {
+  SimStore::Faults faults;
+  if (on) {
+    faults = {.fail_clean = 1.5,
+              .fail_visible = 2.0,
+              .fail_hidden = 0.5,
+              .crash_before = 0.7,
+              .crash_after = 0.7,
+              .slow = 5,
+              .nested = 10};
+  }
+  store_.SetFaults(faults);
+}
+
+void World::Start() {
+  FairQueueOptions queue_options{.max_queued = max_queued_, .slots = slots_};
+  queue_options.policy = [this](absl::string_view tenant) {
+    TenantPolicy policy{.max_queued = max_queued_of_one_, .max_running = max_running_of_one_};
+    for (size_t i = 0; i < kTenants; ++i) {
+      if (tenant == kTenantNames[i]) policy.weight = kWeights[i];
+    }
+    if (options_.plant == Plant::kNoBounds) policy.max_queued = 0;
+    return policy;
+  };
+  if (options_.plant == Plant::kNoBounds) queue_options.max_queued = 1 << 30;
+  JobServiceOptions service_options{.now =
+                                        [this] {
+                                          return Clock() + (options_.plant == Plant::kExpireEarly
+                                                                ? absl::Minutes(9)
+                                                                : absl::ZeroDuration());
+                                        },
+                                    .steady_now = [this] { return Steady(); },
+                                    .random = [this] { return random_.Next(); },
+                                    .retry = kRetry,
+                                    .lease_ttl = kLeaseTtl,
+                                    .retention = kRetention};
+  if (options_.plant == Plant::kEarlyPrune) service_options.retention = absl::Hours(1);
+  if (options_.plant == Plant::kNoLeaseExpiry) {
+    service_options.lease_ttl = absl::InfiniteDuration();
+  }
+  if (options_.plant == Plant::kUnboundedRetries) service_options.retry = {1000, 1000};
+  while (!broken()) {
+    queue_ = options_.plant == Plant::kDropFromQueue
+                 ? std::make_unique<LeakyQueue>(queue_options, &random_)
+                 : std::make_unique<FairQueue>(queue_options);
+    service_ = std::make_unique<JobService>(service_options, &store_, queue_.get());
+    service_->SetAbandonListener([this](const Lease& lease) {
+      Trace("the run of lease ", lease.fence, " of ", lease.job_id, " is abandoned");
+      history_.RunOver(lease);
+      for (size_t i = 0; i < held_.size(); ++i) {
+        if (held_[i].lease == lease) held_[i].steps_left = -1;
+      }
+    });
+    ++depth_;  // nothing else happens during recovery
+    const absl::Status status = service_->Recover(nullptr);
+    --depth_;
+    if (status.ok()) return;
+    Trace("recovery failed: ", status.message());
+    store_.Restart();  // the daemon gives up, and is started again
+  }
+}
+
+void World::Restart(absl::string_view why) {
+  Trace("CRASH: ", why);
+  history_.AllRunsOver();
+  requeues_ += static_cast<int>(held_.size()) + 3;
+  service_.reset();
+  queue_.reset();
+  for (Held& held : held_) strays_.push_back(std::move(held));
+  held_.clear();
+  store_.Restart();
+  Advance(absl::Milliseconds(random_.Between(1, 5000)));
+  if (random_.Percent(10)) skew_ += absl::Seconds(random_.Between(-3600, 3600));
+  history_.SawClock(Clock());
+  Start();
+  Trace("restarted");
+}
+
+void World::Step() {
+  Advance(absl::Milliseconds(random_.Between(0, 2000)));
+  const int64_t dice = random_.Below(100);
+  if (dice < 22) {
+    SubmitNew();
+  } else if (dice < 27) {
+    Repeat();
+  } else if (dice < 43) {
+    LeaseOne();
+  } else if (dice < 68) {
+    Work(/*may_misbehave=*/true);
+  } else if (dice < 72) {
+    Stale();
+  } else if (dice < 78) {
+    CancelOne();
+  } else if (dice < 86) {
+    Tick();
+  } else if (dice < 95) {
+    Look();
+  } else if (dice < 99) {
+    PassTime();
+  } else if (faulty_) {
+    Restart("killed");
+  }
+  // A store that takes no writes is seen by the watchdog before long.
+  if (!store_.dead() && store_.broken() && random_.Percent(30)) Restart("the store is broken");
+}
+
+// What other threads do while one waits for the store. A job whose first write is under way is
+// known to nobody, so everything may happen then; during other writes only new jobs come, since
+// real threads would wait for the locks that the writer holds.
+void World::Between(bool is_new) {
+  if (depth_ > 0) return;
+  ++depth_;
+  const int64_t dice = random_.Below(10);
+  if (!is_new || dice < 3) {
+    SubmitNew();
+  } else if (dice < 6) {
+    LeaseOne();
+  } else if (dice < 9) {
+    Work(/*may_misbehave=*/true);
+  } else {
+    Look();
+  }
+  --depth_;
+}
+
+void World::SubmitNew() {
+  const auto tenant = static_cast<size_t>(random_.Below(tenants_));
+  SimHistory::Request request{.tenant = kTenantNames[tenant],
+                              .key = static_cast<int>(random_.Below(keys_)),
+                              .no_cache = random_.Percent(10)};
+  if (random_.Percent(50)) request.id = absl::StrCat("r", next_request_++);
+  request.sha256 = absl::StrCat("k", request.key, request.no_cache ? "n" : "c", request.id);
+  if (!request.id.empty() && depth_ == 0) repeatable_.push_back(request);
+  Send(request);
+}
+
+void World::Repeat() {
+  if (repeatable_.empty()) return;
+  SimHistory::Request request =
+      repeatable_[static_cast<size_t>(random_.Below(static_cast<int64_t>(repeatable_.size())))];
+  if (random_.Percent(5)) request.sha256 += "-other";
+  Send(request);
+}
+
+void World::Send(const SimHistory::Request& request) {
+  NewJob job;
+  job.tenant = request.tenant;
+  job.request_id = request.id;
+  job.request_sha256 = request.sha256;
+  job.output_file = "m.h";
+  int seen_key = request.key;
+  if (options_.plant == Plant::kMixResults) seen_key = 1;
+  job.cache_key = absl::StrCat("key", seen_key);
+  if (options_.plant == Plant::kNoSingleFlight) {
+    absl::StrAppend(&job.cache_key, "#", random_.Next());
+  }
+  job.spec.inputs = {{.role = "MODEL_FILE", .name = "m", .sha256 = "s", .md5 = "m"}};
+  job.spec.priority = static_cast<int32_t>(random_.Between(-3, 3));
+  job.spec.timeout = absl::Seconds(random_.Percent(20) ? random_.Between(1, 60) : 3600);
+  job.spec.no_cache = request.no_cache;
+  // A repeat with another content must not slip through as a new job with that of the first.
+  if (!request.no_cache && cached_[static_cast<size_t>(request.key)] && random_.Percent(80)) {
+    job.cached = NewJob::Cached{.artifacts = {{"m.h", 1, SimHistory::CachedName(request.key)}}};
+  }
+  const auto submitted = service_->Submit(std::move(job));
+  if (submitted.ok()) {
+    const Job& accepted = *submitted->job;
+    Trace("submit by ", request.tenant, " of result ", request.key,
+          request.no_cache ? " without cache" : "",
+          request.id.empty() ? "" : absl::StrCat(" as ", request.id), ": ", accepted.id,
+          submitted->already_existed ? " again, " : ", ", JobStateName(accepted.state));
+    if (!submitted->already_existed && !IsTerminal(accepted.state)) CheckBounds(request);
+    history_.Accepted(request, accepted, submitted->already_existed, Clock());
+    known_.push_back(accepted.id);
+    if (random_.Percent(40)) watchers_.push_back({.job_id = accepted.id});
+    return;
+  }
+  ++requeues_;  // perhaps it is there, and comes in beyond the bounds
+  const auto details = ErrorDetailsOf(submitted.status());
+  Trace("submit by ", request.tenant, " of result ", request.key, ": ",
+        submitted.status().message());
+  history_.Refused(request, details.has_value() ? details->reason : "");
+}
+
+// Counts in the store what waits; jobs that came back after they ran are let in beyond the bounds.
+void World::CheckBounds(const SimHistory::Request& request) {
+  if (store_.broken()) return;
+  int64_t all = 0;
+  int64_t own = 0;
+  const absl::Status status = store_.ForEachLive([&](const LiveJob& job) {
+    if (job.state != JobState::kQueued) return absl::OkStatus();
+    ++all;
+    if (job.tenant == request.tenant) ++own;
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return;
+  if (all > max_queued_ + requeues_ + slots_) {
+    history_.Break(absl::StrCat("the queue is bounded: ", all, " of ", max_queued_, " jobs wait"));
+  }
+  if (max_queued_of_one_ > 0 && own > max_queued_of_one_ + requeues_ + slots_) {
+    history_.Break(absl::StrCat("quotas hold: ", own, " jobs of ", request.tenant, " wait, ",
+                                max_queued_of_one_, " may"));
+  }
+}
+
+void World::LeaseOne() {
+  if (static_cast<int>(held_.size()) >= slots_) return;
+  const auto leased = service_->TryLease();
+  if (!leased.ok()) {
+    ++requeues_;
+    Trace("lease: ", leased.status().message());
+    return;
+  }
+  if (!leased->has_value()) return;
+  const Job& job = *(*leased)->job;
+  const int key = static_cast<int>(job.request_sha256[1] - '0');
+  const int run = history_.RunBegan((*leased)->lease, key, !job.spec.no_cache, Steady());
+  Trace("lease ", (*leased)->lease.fence, " of ", job.id, " (", job.tenant, ", result ", key,
+        ") is run ", run);
+  held_.push_back({(*leased)->lease, run, key, random_.Between(0, 4)});
+}
+
+void World::Drop(size_t slot, bool remember) {
+  if (remember) strays_.push_back(held_[slot]);
+  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(slot));
+}
+
+void World::Work(bool may_misbehave) {
+  if (held_.empty()) return;
+  const auto slot = static_cast<size_t>(random_.Below(static_cast<int64_t>(held_.size())));
+  const Held held = held_[slot];
+  if (held.steps_left < 0) {  // its worker was told to stop
+    Drop(slot, /*remember=*/true);
+    return;
+  }
+  const int64_t dice = may_misbehave ? random_.Below(100) : 50;
+  if (dice < 3) {
+    // It hangs: nobody hears of it until it speaks up as a stray, if ever.
+    Trace("run ", held.run, " hangs");
+    Drop(slot, /*remember=*/true);
+    return;
+  }
+  if (dice < 12 || (dice < 15 && options_.plant == Plant::kUnboundedRetries)) {
+    const LossKind kind = dice < 10 ? LossKind::kWorker : LossKind::kHandBack;
+    const absl::Status status = service_->Lose(held.lease, kind, "it died", {LogEvent{"x"}});
+    Trace("run ", held.run, " is lost: ", status.ToString());
+    ++requeues_;
+    history_.RunHeard(held.run, Steady());
+    if (!status.ok()) history_.RunMayBeOver(held.run);
+    if (!status.ok() && !absl::IsAborted(status)) return;  // tried again
+    history_.RunOver(held.run);
+    Drop(slot, random_.Percent(50));
+    return;
+  }
+  if (held.steps_left > 0) {
+    --held_[slot].steps_left;
+    const absl::Status status =
+        service_->Append(held.lease, {LogEvent{"line"}, ProgressEvent{"lower", 0.5}});
+    Trace("run ", held.run, " tells: ", status.ToString());
+    if (status.ok() && !history_.alive(held.run)) {
+      history_.Break(absl::StrCat("no stale result: a log line of run ", held.run, " was taken"));
+    }
+    // The call may have led to something else; the slot is looked for again.
+    const auto now = std::find_if(held_.begin(), held_.end(),
+                                  [&](const Held& other) { return other.run == held.run; });
+    if (absl::IsAborted(status)) {
+      history_.RunOver(held.run);
+      if (now != held_.end()) Drop(static_cast<size_t>(now - held_.begin()), true);
+    } else {
+      history_.RunHeard(held.run, Steady());
+    }
+    return;
+  }
+  FinishRun(held);
+}
+
+void World::FinishRun(const Held& held) {
+  const std::string name = history_.Report(held.run, held.key);
+  JobResult result;
+  if (held.key == kBadKey) {
+    result.failure_kind = FailureKind::kInvalidInput;
+    result.reason = name;
+  } else if (random_.Percent(8)) {
+    result.failure_kind = FailureKind::kInternal;
+    result.reason = name;
+  } else {
+    result.succeeded = true;
+    result.artifacts = {{"m.h", 1, name}};
+    cached_[static_cast<size_t>(held.key)] = true;
+  }
+  Lease lease = held.lease;
+  if (options_.plant == Plant::kIgnoreFence) {
+    // Whoever runs the job now, this result is given out as theirs.
+    const auto job = store_.Read(lease.job_id);
+    if (job.ok()) lease.fence = job->fence;
+  }
+  const absl::Status status = service_->Finish(lease, {LogEvent{"done"}}, result);
+  Trace("run ", held.run, " ends with ", name, ": ", status.ToString());
+  history_.Reported(name, status);
+  if (!absl::IsAborted(status)) history_.RunHeard(held.run, Steady());
+  if (!status.ok() && !absl::IsAborted(status)) return;  // tried again
+  history_.RunOver(held.run);
+  for (size_t i = 0; i < held_.size(); ++i) {
+    if (held_[i].run == held.run) {
+      Drop(i, random_.Percent(50));
+      return;
+    }
+  }
+}
+
+// A worker that was written off sends its result, perhaps not for the first time.
+void World::Stale() {
+  if (strays_.empty()) return;
+  const Held held =
+      strays_[static_cast<size_t>(random_.Below(static_cast<int64_t>(strays_.size())))];
+  Trace("stray run ", held.run, " speaks up");
+  FinishRun(held);
+}
+
+void World::CancelOne() {
+  if (known_.empty()) return;
+  const std::string id =
+      known_[static_cast<size_t>(random_.Below(static_cast<int64_t>(known_.size())))];
+  history_.CancelAsked(id);
+  ++requeues_;  // its run may find no other job
+  const auto job = service_->Cancel(id, "test");
+  Trace("cancel ", id, ": ", job.ok() ? JobStateName((*job)->state) : job.status().message());
+  if (job.ok()) history_.Shown(**job);
+  if (absl::IsNotFound(job.status())) history_.NotFound(id, Clock());
+  if (options_.plant != Plant::kCancelWholeFlight || !job.ok()) return;
+  std::string other;
+  store_
+      .ForEachLive([&](const LiveJob& live) {
+        if (!live.flight_key.empty() && live.flight_key == (*job)->flight_key()) other = live.id;
+        return absl::OkStatus();
+      })
+      .IgnoreError();
+  if (!other.empty()) service_->Cancel(other, "its flight was cancelled").IgnoreError();
+}
+
+void World::Tick() {
+  const absl::Time begin = Steady();
+  const absl::Status status = service_->Tick();
+  Trace("tick: ", status.ToString());
+  if (status.ok()) history_.RunsUnheardSince(begin - kLeaseTtl);
+  ++requeues_;
+}
+
+void World::Look() {
+  if (!known_.empty()) {
+    const std::string& id =
+        known_[static_cast<size_t>(random_.Below(static_cast<int64_t>(known_.size())))];
+    const auto job = service_->Get(id);
+    if (job.ok()) history_.Shown(**job);
+    if (absl::IsNotFound(job.status())) history_.NotFound(id, Clock());
+    if (job.ok() && (*job)->state == JobState::kQueued && !store_.broken()) {
+      const auto wait = service_->Wait(id);
+      if (!wait.has_value() && options_.plant == Plant::kNone && !faulty_) {
+        history_.Break(absl::StrCat("every queued job has a reason to wait: ", id, " has none"));
+      }
+    }
+  }
+  for (SimHistory::Watcher& watcher : watchers_) {
+    if (!random_.Percent(50)) continue;
+    const auto events = service_->ReadEvents(
+        watcher.job_id, static_cast<int64_t>(watcher.seen.size()) + 1, 3, 1 << 20);
+    if (events.ok()) history_.Watched(watcher, *events);
+  }
+}
+
+void World::PassTime() {
+  const int64_t dice = random_.Below(100);
+  if (dice < 70) {
+    Advance(absl::Seconds(random_.Between(5, 90)));
+  } else if (dice < 80) {
+    skew_ += absl::Seconds(random_.Between(-600, 600));
+    history_.SawClock(Clock());
+    Trace("the clock jumps");
+  } else if (dice < 97) {
+    Advance(absl::Minutes(random_.Between(5, 120)));
+  } else if (dice < 99) {
+    Advance(absl::Hours(random_.Between(10, 23)));
+  } else {
+    Advance(absl::Hours(24 * 9));
+  }
+}
+
+// In the store, and for the service, which may not have looked since a write failed.
+bool World::AllEnded() {
+  const JobService::Counts counts = service_->GetCounts();
+  bool all = counts.queued == 0 && counts.running == 0;
+  store_
+      .ForEachLive([&](const LiveJob&) {
+        all = false;
+        return absl::CancelledError("one is enough");
+      })
+      .IgnoreError();
+  return all;
+}
+
+// No more faults and no more crashes: everything that was accepted comes to its end.
+void World::Rest() {
+  if (broken()) return;
+  SetFaults(false);
+  if (store_.broken()) Restart("to have a store that works");
+  Trace("from here on all goes well");
+  // Who had no answer asks again.
+  for (const SimHistory::Request& request : std::vector<SimHistory::Request>(repeatable_)) {
+    if (!broken()) Send(request);
+  }
+  for (int i = 0; i < kMaxRestSteps && !broken(); ++i) {
+    LeaseOne();
+    Work(/*may_misbehave=*/options_.plant == Plant::kUnboundedRetries && i < 400);
+    if (i % 16 != 15) continue;
+    Advance(absl::Seconds(5));
+    Tick();
+    if (held_.empty() && AllEnded()) break;
+  }
+  CheckAll();
+}
+
+void World::CheckAll() {
+  std::map<std::string, std::vector<JobEvent>> all;
+  for (const auto& [id, facts] : history_.jobs()) {
+    const auto job = service_->Get(id);
+    if (!job.ok()) {
+      history_.NotFound(id, Clock());
+      continue;
+    }
+    const auto events = service_->ReadEvents(id, 1, 100000, 1 << 24);
+    if (!events.ok()) {
+      history_.Break(absl::StrCat("the events of ", id, " cannot be read"));
+      return;
+    }
+    history_.Final(**job, *events);
+    all[id] = *events;
+  }
+  for (const SimHistory::Watcher& watcher : watchers_) {
+    const auto found = all.find(watcher.job_id);
+    if (found != all.end()) history_.FinalWatcher(watcher, found->second);
+  }
+  const JobService::Counts counts = service_->GetCounts();
+  if (!broken() && (counts.queued != 0 || counts.running != 0)) {
+    history_.Break(absl::StrCat("counts come back to nothing: ", counts.queued, " queued, ",
+                                counts.running, " running at the end"));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> Simulate(uint64_t seed, const SimulationOptions& options) {
+  // The scheduler by itself takes longer a seed, and has fewer ways to go.
+  if (seed % 16 == 0) {
+    std::optional<std::string> broken = SimulateFairness(seed, options);
+    if (broken.has_value()) return broken;
+  }
+  return World(seed, options).Live();
+}
+
+}  // namespace npuc

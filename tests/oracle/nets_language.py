@@ -1,0 +1,201 @@
+"""Nets that use more of the language and of aten than the operator list names: control flow over
+constants, lists, in-place operators, further spellings; and what must be refused."""
+
+from typing import Dict, List, Optional, Tuple
+
+import torch
+from torch import nn, Tensor
+import torch.nn.functional as F
+
+from oracle import Case
+
+
+class ControlFlow(nn.Module):
+    """Loops and conditions over shapes, constants and optionals; lists, dicts, f-strings aside."""
+
+    steps: int
+
+    def __init__(self):
+        super().__init__()
+        self.steps = 3
+        self.names = ["a", "b"]
+        self.bias: Optional[Tensor] = None
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(2)])
+
+    def forward(self, x: Tensor, scale: float = 2.0) -> Tensor:
+        if x.dim() == 2 and x.size(1) == 8:
+            y = x
+        else:
+            y = x.view(-1, 8)
+        if self.bias is not None:
+            y = y + self.bias
+        for layer in self.layers:
+            y = torch.relu(layer(y))
+        parts: List[Tensor] = []
+        for i in range(self.steps):
+            if i % 2 == 0:
+                parts.append(y[:, i:i + 2] * float(i + 1))
+            else:
+                parts.append(y[:, i:i + 2])
+        table: Dict[str, int] = {"a": 1, "b": 2}
+        total = 0
+        for name in self.names:
+            total += table[name]
+        i = 0
+        while i < total:
+            i += 2
+        return torch.cat(parts, dim=1) * scale + float(i)
+
+
+def free_function(x: Tensor, times: int) -> Tensor:
+    for _ in range(times):
+        x = torch.tanh(x)
+    return x
+
+
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("offset", torch.zeros(6))
+
+    def shift(self, x: Tensor) -> Tensor:
+        return x + self.offset
+
+
+class Inherited(Base):
+    """A method of the base class, a free function, a buffer, in-place operators."""
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        y = self.shift(x)
+        y += 1.0
+        y.mul_(0.5)
+        z = y.clone()
+        z.relu_()
+        z = F.relu(z, inplace=True)
+        return free_function(y, 2), z
+
+
+class Matrices(nn.Module):
+    """matmul, mm, bmm, addmm and t of values and weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Parameter(torch.zeros(6, 4))
+        self.b = nn.Parameter(torch.zeros(4))
+
+    def forward(self, x: Tensor) -> List[Tensor]:
+        y = torch.matmul(x, self.a)
+        z = torch.addmm(self.b, x, self.a, beta=1.0, alpha=1.0)
+        w = torch.mm(x, self.a)
+        return [y @ self.a.t(), z, w]
+
+
+class Attention(nn.Module):
+    """Products of two values that both come from the input."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, dim=-1)
+        weights = torch.softmax(torch.bmm(q, k.transpose(1, 2)) * 0.35, dim=-1)
+        return torch.bmm(weights, v)
+
+
+class MoreActivations(nn.Module):
+    """Those without a unit of their own."""
+
+    def __init__(self):
+        super().__init__()
+        self.leaky, self.silu = nn.LeakyReLU(0.125), nn.SiLU()
+        self.hardswish, self.hardsigmoid = nn.Hardswish(), nn.Hardsigmoid()
+        self.elu, self.softplus = nn.ELU(), nn.Softplus()
+
+    def forward(self, x: Tensor) -> List[Tensor]:
+        return [self.leaky(x), self.silu(x), self.hardswish(x), self.hardsigmoid(x)]
+
+
+class Gelu(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return F.gelu(x)
+
+
+class Softmaxes(nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:
+        return [F.softmax(x, -1), torch.log_softmax(x, 1), torch.softmax(x, 1)]
+
+
+class AdaptivePools(nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:
+        return [F.adaptive_avg_pool2d(x, 1), F.adaptive_max_pool2d(x, (1, 1)),
+                F.adaptive_avg_pool2d(x, (2, 3))]
+
+
+class Indexing(nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:
+        first, second = x.unbind(1)
+        return [x.select(1, 0) + first, x.narrow(2, 1, 2), torch.stack([first, second], 2),
+                first.unsqueeze(1).expand(-1, 3, -1), second.contiguous().flatten(),
+                x.reshape(2, -1).t()]
+
+
+class Clamps(nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:
+        return [torch.clamp(x, min=0.25), x.clamp(max=0.5), torch.maximum(x, -x),
+                torch.minimum(x, 2 * x), torch.max(x, x * x)]
+
+
+class DataCondition(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        if bool(x.sum() > 0):
+            return x * 2
+        return x
+
+
+class ListInput(nn.Module):
+    def forward(self, x: List[Tensor]) -> Tensor:
+        return x[0] + x[1]
+
+
+class DataLoop(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        n = int(x[0, 0].item())
+        for _ in range(n):
+            x = x + 1
+        return x
+
+
+class Embedding(nn.Module):
+    """An operator that no row has."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.cumsum(torch.sort(x, dim=1)[0], 1)
+
+
+def dynamic_quantized():
+    return torch.quantization.quantize_dynamic(nn.Sequential(nn.Linear(8, 4)), {nn.Linear},
+                                               dtype=torch.qint8)
+
+
+def cases():
+    return [
+        Case("control_flow", ControlFlow, [(1, 8)], items=4),
+        Case("inherited", Inherited, [(1, 6)], items=4),
+        Case("matrices", Matrices, [(1, 6)], items=4),
+        Case("attention", Attention, [(1, 5, 8)], items=4),
+        Case("more_activations", MoreActivations, [(1, 30)], items=4, input_scale=2.0),
+        Case("gelu", Gelu, [(1, 30)], "outside", "gelu", items=4),
+        Case("softmaxes", Softmaxes, [(1, 12)], items=4),
+        Case("adaptive_pools", AdaptivePools, [(1, 3, 4, 6)]),
+        Case("indexing", Indexing, [(1, 2, 4)]),
+        Case("clamps", Clamps, [(1, 12)], items=4),
+        Case("refused_data_condition", DataCondition, [(1, 4)], "refused", "condition|x.sum",
+             variants=("scripted",)),
+        Case("refused_data_loop", DataLoop, [(1, 4)], "refused", "item|input",
+             variants=("scripted",)),
+        Case("refused_list_input", ListInput, [(1, 4), (1, 4)], "refused", "list|List|split",
+             variants=("scripted",)),
+        Case("refused_operator", Embedding, [(1, 4)], "refused", "sort|cumsum"),
+        Case("refused_dynamic_quantized", dynamic_quantized, [(1, 8)], "refused", "quantiz"),
+    ]
