@@ -49,8 +49,8 @@ using TransferProgress = std::function<void(int64_t done_bytes, int64_t total_by
 // Not thread-safe; any number of Clients may be used at once.
 class Client {
  public:
-  // INVALID_ARGUMENT: malformed server, bad token, unreadable PEM file. FAILED_PRECONDITION: a token
-  // for another machine without TLS. Connects only with the first call.
+  // INVALID_ARGUMENT: malformed server, bad token, unreadable PEM file. FAILED_PRECONDITION: a
+  // token for another machine without TLS. Connects only with the first call.
   static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options);
   ~Client();
   Client(const Client&) = delete;

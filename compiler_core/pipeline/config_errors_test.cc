@@ -244,8 +244,8 @@ const std::vector<Case>& Cases() {
         "'TFLITE'? [NPUC1007]"}},
       {"LaterFramework",
        absl::StrCat(kGood, "FRAMEWORK: TFLITE\n"),
-       {"c.yaml:6:12: FRAMEWORK: ONNX is not supported yet by this version, which takes TF, "
-        "PT; use one of these [NPUC1010]"}},
+       {"c.yaml:6:12: FRAMEWORK: TFLITE is not supported yet by this version, which takes TF, PT, "
+        "ONNX; use one of these [NPUC1010]"}},
       {"TorchConfig",
        "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\nINPUT_OPS: {0: [1, 4], "
        "x: [1]}\nOUTPUT_OPS: [y]\nINPUT_NCX_TO_NXC: [0, 3]\nFP16_OUT_OPS: [5, s]\n",
