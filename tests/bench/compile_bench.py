@@ -4,7 +4,8 @@
     compile_bench.py [--runs N] [--smoke] [--json FILE]
 
 Compiles, with COMPRESS: the sample; every model of ../shared/models/tf, the audio front ends cut
-(configs of tests/e2e/models.py); fully connected nets of 1, 5 and 25 million weights that it
+(configs of tests/e2e/models.py); the recorded PyTorch architectures of tests/oracle (scripted,
+without COMPRESS; no PyTorch is needed); fully connected nets of 1, 5 and 25 million weights that it
 writes. Times run from before the process exists until it was waited for, nothing subtracted, beside
 /bin/true, an empty C++ program (bench_empty) and `npuc --version`. The commands take turns, so that
 a busy moment of the machine meets all of them; where others keep the processors busy, `cpu` (user
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 
 import numpy as np
 
@@ -30,6 +32,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path += [os.path.join(ROOT, "tests", "models"), os.path.join(ROOT, "tests", "e2e")]
 import graphdef  # noqa: E402
 import models  # noqa: E402
+import torch_nets  # noqa: E402
 
 BIN = os.environ.get("NPUC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 NPUC = os.path.join(BIN, "npuc")
@@ -131,6 +134,22 @@ def shared_models():
     return models.models() if os.path.isdir(os.path.join(SHARED, "models", "tf")) else []
 
 
+def torch_subjects(folder):
+    """The architectures that tests/oracle recorded; weights are their storages' float32 values."""
+    found = []
+    names = sorted(n for n in os.listdir(torch_nets.RECORDED) if n.startswith("net_"))
+    for name in names:
+        net, = torch_nets.read_nets(os.path.join(torch_nets.RECORDED, name))
+        inside = os.path.join(folder, net.name)
+        os.makedirs(inside)
+        net.unpack(inside)
+        with zipfile.ZipFile(os.path.join(inside, "scripted.pt")) as archive:
+            weights = sum(i.file_size for i in archive.infolist() if "/data/" in i.filename) // 4
+        found.append(Subject(net.name, [NPUC, os.path.join(inside, "scripted.yaml"), "-o",
+                                        os.path.join(inside, "out")], weights))
+    return found
+
+
 def subjects(folder, smoke):
     found = [Subject("/bin/true", ["/bin/true"]),
              Subject("empty C++ program", [os.path.join(BIN, "bench_empty")]),
@@ -141,6 +160,7 @@ def subjects(folder, smoke):
         path = os.path.join(SHARED, "models", "tf", model.path)
         found.append(Subject(model.name, compile_command(
             folder, model.name, models.config_of(model, path, True)), weight_count(path)))
+    found += torch_subjects(folder)
     for millions in () if smoke else MILLIONS:
         name = f"dense_{millions}M"
         found.append(Subject(name, compile_command(folder, name, write_dense(folder, millions)),

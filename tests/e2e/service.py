@@ -14,6 +14,7 @@ import subprocess
 import graphdef
 import harness
 import numpy as np
+import torch_nets
 
 TRIES = 40
 # The job's end, and what may precede it.
@@ -267,12 +268,33 @@ def test_bad_model(server, folder):
                       and diagnostic["fix"], f"incomplete diagnostic: {diagnostic}")
 
 
+def test_torchscript(server, folder):
+    """A PyTorch archive through the daemon: npuc's bytes."""
+    net = next(n for n in torch_nets.read_nets(os.path.join(torch_nets.RECORDED, "guide.tar.xz"))
+               if n.name == "guide_conv_gru")
+    net.unpack(folder)
+    for name in ("scripted.yaml", "traced.nxc.yaml"):
+        local, remote = (os.path.join(folder, f"{name}.{n}") for n in ("local", "remote"))
+        config = os.path.join(folder, name)
+        harness.npuc(config, "-o", local)
+        done = server.json("compile", config, "-o", remote)[-1]
+        harness.check(done["state"] == "SUCCEEDED", f"{name}: {done}")
+        ours, theirs = files_of(local), files_of(remote)
+        different = [n for n in ours if n not in NOT_COMPARED and ours[n] != theirs.get(n)]
+        harness.check("model.h" in ours and not different,
+                      f"{name}: the service's bytes differ from npuc's: {different}")
+    harness.figure("service: TorchScript configs, scripted and traced: bytes as npuc's")
+
+
 def main(arguments):
     with harness.scratch() as folder:
         config = write_model(folder)
         with daemon(folder) as server:
             try:
                 test_same_bytes_and_cache(server, folder)
+                torch = os.path.join(folder, "torch")
+                os.makedirs(torch)
+                test_torchscript(server, torch)
                 test_killed_daemon(server, config)
                 test_killed_worker(server, config)
                 bad = os.path.join(folder, "bad")
