@@ -34,20 +34,69 @@ Items ItemsOf(const Program& program, const std::vector<LiveRange>& ranges,
   return result;
 }
 
+std::vector<int32_t> OrderOfFirstUse(absl::Span<const PlacementItem> items) {
+  std::vector<int32_t> order(items.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int32_t x, int32_t y) {
+    return items[x].range.first < items[y].range.first;
+  });
+  return order;
+}
+
+// For each item those that are alive with it. Programs of tens of thousands of commands have few
+// such pairs; where there are too many to keep, each item has all others for candidates.
+class Neighbours {
+ public:
+  explicit Neighbours(absl::Span<const PlacementItem> items) : items_(items), of_(items.size()) {
+    constexpr size_t kMaxPairs = 1 << 22;
+    std::vector<int32_t> alive;
+    size_t pairs = 0;
+    for (const int32_t index : OrderOfFirstUse(items)) {
+      std::erase_if(
+          alive, [&](int32_t other) { return items[other].range.last < items[index].range.first; });
+      pairs += alive.size();
+      if (pairs > kMaxPairs) {
+        of_ = {};
+        all_.resize(items.size());
+        std::iota(all_.begin(), all_.end(), 0);
+        return;
+      }
+      for (const int32_t other : alive) {
+        of_[index].push_back(other);
+        of_[other].push_back(index);
+      }
+      alive.push_back(index);
+    }
+  }
+
+  // Calls visit(other) with each other item that is alive with this one.
+  template <typename Visit>
+  void ForEach(int32_t index, const Visit& visit) const {
+    for (const int32_t other : of_.empty() ? all_ : of_[index]) {
+      if (other != index && items_[other].range.Overlaps(items_[index].range)) visit(other);
+    }
+  }
+
+ private:
+  const absl::Span<const PlacementItem> items_;
+  std::vector<std::vector<int32_t>> of_;  // empty: all_ for each
+  std::vector<int32_t> all_;
+};
+
 // Places the items in the given order, each in the smallest gap between the already placed items
 // alive with it that holds it; returns the arena's size. offsets is by position in `items`.
-int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const std::vector<int32_t>& order,
-                     Offsets& offsets) {
+int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const Neighbours& neighbours,
+                     const std::vector<int32_t>& order, Offsets& offsets) {
   std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end)
-  std::vector<int32_t> placed;
+  std::vector<bool> placed(items.size(), false);
   int64_t arena = 0;
   for (const int32_t index : order) {
     const PlacementItem& item = items[index];
     taken.clear();
-    for (const int32_t other : placed) {
-      if (!items[other].range.Overlaps(item.range)) continue;
+    neighbours.ForEach(index, [&](int32_t other) {
+      if (!placed[other]) return;
       taken.emplace_back(offsets[other], offsets[other] + items[other].size_bytes);
-    }
+    });
     std::sort(taken.begin(), taken.end());
     int64_t best = -1;
     int64_t best_gap = std::numeric_limits<int64_t>::max();
@@ -62,18 +111,14 @@ int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const std::vector<in
     }
     offsets[index] = best >= 0 ? best : cursor;
     arena = std::max(arena, offsets[index] + item.size_bytes);
-    placed.push_back(index);
+    placed[index] = true;
   }
   return arena;
 }
 
 // The orders worth trying, the vendor-like one (by first use) first.
 std::vector<std::vector<int32_t>> CandidateOrders(absl::Span<const PlacementItem> items) {
-  std::vector<int32_t> by_time(items.size());
-  std::iota(by_time.begin(), by_time.end(), 0);
-  std::stable_sort(by_time.begin(), by_time.end(), [&](int32_t x, int32_t y) {
-    return items[x].range.first < items[y].range.first;
-  });
+  const std::vector<int32_t> by_time = OrderOfFirstUse(items);
   const auto sorted = [&](auto key) {
     std::vector<int32_t> order = by_time;
     std::stable_sort(order.begin(), order.end(),
@@ -193,8 +238,9 @@ PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items) {
   result.plan.lower_bound_bytes = LivenessBound(items);
   result.plan.arena_bytes = std::numeric_limits<int64_t>::max();
   Offsets offsets(items.size(), 0);
+  const Neighbours neighbours(items);
   for (const std::vector<int32_t>& order : CandidateOrders(items)) {
-    const int64_t arena = PlaceInOrder(items, order, offsets);
+    const int64_t arena = PlaceInOrder(items, neighbours, order, offsets);
     if (arena < result.plan.arena_bytes) {
       result.plan.arena_bytes = arena;
       result.offsets = offsets;
