@@ -304,15 +304,23 @@ absl::Status CheckMemoryPlan(const Program& program) {
                                                 Printable(program.commands[i].node),
                                                 "' reaches outside data_content"));
       }
-      for (int64_t byte = begin; byte < begin + size; ++byte) {
-        if (access.writes) {
-          owners[byte] = id;
-        } else if (owners[byte] != id && owners[byte] != kNobody) {
-          return absl::InternalError(absl::StrCat(
-              "command ", i, " of node '", Printable(program.commands[i].node), "' reads byte ",
-              byte, " of buffer ", id, ", which buffer ", owners[byte], " has overwritten"));
-        }
+      int32_t* const owner = owners.data() + begin;
+      if (access.writes) {
+        std::fill(owner, owner + size, id);
+        continue;
       }
+      // No branch in the loop: it is most of the time that the check takes.
+      int64_t strangers = 0;
+      for (int64_t k = 0; k < size; ++k) {
+        strangers += static_cast<int64_t>(owner[k] != id) & static_cast<int64_t>(owner[k] >= 0);
+      }
+      if (strangers == 0) continue;
+      const int32_t* const first =
+          std::find_if(owner, owner + size, [&](int32_t o) { return o != id && o != kNobody; });
+      return absl::InternalError(absl::StrCat("command ", i, " of node '",
+                                              Printable(program.commands[i].node), "' reads byte ",
+                                              begin + (first - owner), " of buffer ", id,
+                                              ", which buffer ", *first, " has overwritten"));
     }
   }
   return absl::OkStatus();
