@@ -310,10 +310,8 @@ absl::Status CheckMemoryPlan(const Program& program) {
         continue;
       }
       // No branch in the loop: it is most of the time that the check takes.
-      int64_t strangers = 0;
-      for (int64_t k = 0; k < size; ++k) {
-        strangers += static_cast<int64_t>(owner[k] != id) & static_cast<int64_t>(owner[k] >= 0);
-      }
+      int32_t strangers = 0;
+      for (int64_t k = 0; k < size; ++k) strangers |= (owner[k] != id) & (owner[k] >= 0);
       if (strangers == 0) continue;
       const int32_t* const first =
           std::find_if(owner, owner + size, [&](int32_t o) { return o != id && o != kNobody; });
