@@ -26,7 +26,8 @@ absl::Status CheckSpatial(NodeImporter& node, absl::string_view name,
 }
 
 absl::StatusOr<WindowAttrs> ReadWindow(NodeImporter& node, absl::Span<const int64_t> spatial,
-                                       std::vector<int64_t> kernel, std::vector<int64_t>* grown) {
+                                       const std::vector<int64_t>& kernel,
+                                       std::vector<int64_t>* grown) {
   const size_t count = spatial.size();
   const std::vector<int64_t> ones(count, 1);
   WindowAttrs w;

@@ -22,7 +22,8 @@ struct WindowAttrs {
 // of a node whose operand has these spatial dimensions. With ceil_mode the pads after grow so that
 // the last window fits; *grown says by how much.
 absl::StatusOr<WindowAttrs> ReadWindow(NodeImporter& node, absl::Span<const int64_t> spatial,
-                                       std::vector<int64_t> kernel, std::vector<int64_t>* grown);
+                                       const std::vector<int64_t>& kernel,
+                                       std::vector<int64_t>* grown);
 
 // Checks that a list has an entry for each spatial dimension, in lo..2^20.
 absl::Status CheckSpatial(NodeImporter& node, absl::string_view name,
