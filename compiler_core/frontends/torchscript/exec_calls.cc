@@ -13,6 +13,10 @@
 namespace npuc::pt {
 namespace {
 
+// A call that fails costs a message and, where its name is not known, a search for one like it: so
+// much more than other steps that a loop of them must not run for as many.
+constexpr int64_t kStepsOfFailure = 1024;
+
 bool HasPoison(const std::vector<ScriptValue>& values) {
   return std::any_of(values.begin(), values.end(),
                      [](const ScriptValue& value) { return value.Is(ScriptKind::kPoison); });
@@ -87,6 +91,7 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
            "export the float model; npuc compresses weights itself with COMPRESS: true");
   } else if (absl::StartsWith(path, "ops.")) {
     ReportUnknownOperator(expr, path, frame);
+    if (!Step(kStepsOfFailure, &expr)) return false;
   } else {
     Report(DiagnosticKind::kTorchNameUnknown, expr,
            absl::StrCat("'", Printable(path), "' is neither in the archive's code nor known"),
@@ -285,7 +290,7 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
   state_->diagnostics = all;
   value = state_->NewPoison(problem.list(), TaintsOf(positional));
   if (HasEffects(name)) state_->Flush(value.integer);
-  return true;
+  return Step(kStepsOfFailure, &expr);
 }
 
 void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, const Frame& frame) {
@@ -352,6 +357,7 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
   if (!ok) {
     value = state_->NewPoison(std::move(problems), parents);
     if (HasEffects(name)) state_->Flush(value.integer);
+    if (!Step(kStepsOfFailure, &expr)) return false;
   }
   if (value.IsSequence()) return Step(static_cast<int64_t>(value.list->items.size()), &expr);
   if (value.Is(ScriptKind::kString)) {
