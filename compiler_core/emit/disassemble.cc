@@ -1,6 +1,7 @@
 #include "compiler_core/emit/disassemble.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -82,6 +83,10 @@ Disassembly DisassembleCommands(absl::Span<const uint8_t> bytes) {
       absl::StrAppend(&result.text, PrintCommand(decoded->command, OperandText),
                       Remark(decoded->command), "\n");
       last = decoded->last;
+      if (last && !std::holds_alternative<VectorCommand>(decoded->command.body)) {
+        absl::StrAppend(&result.text, "# the last command is not of opcode 0x01\n");
+        result.complete = false;
+      }
     } else {
       absl::StrAppend(&result.text, "unknown");
       AppendRawWords(bytes, offset + 4, offset + command_size, result.text);

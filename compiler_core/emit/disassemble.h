@@ -13,7 +13,9 @@ struct Disassembly {
   std::string text;  // one command a line: offset, header word, command
   int64_t command_count = 0;
   int64_t end_bytes = 0;  // where the stream ends, or where decoding had to stop
-  bool complete = false;  // every command is known and the stream ends at the last byte
+  // Every command is known, the last one may end a stream (opcode 0x01), and it ends at the last
+  // byte.
+  bool complete = false;
 };
 
 // Lists a command stream. Never fails: a command of a known opcode with unknown fields is listed

@@ -50,19 +50,19 @@ bool IsTensorList(const ScriptValue& value) {
 }  // namespace
 
 bool Executor::CallValue(const Expr& expr, const ScriptValue& callee,
-                         std::vector<ScriptValue> positional, Named named, Frame& frame,
+                         std::vector<ScriptValue> positional, const Named& named, Frame& frame,
                          ScriptValue& value) {
   switch (callee.kind) {
     case ScriptKind::kPath:
-      return CallPath(expr, *callee.string, std::move(positional), std::move(named), frame, value);
+      return CallPath(expr, *callee.string, std::move(positional), named, frame, value);
     case ScriptKind::kFunction: {
       const ScriptFunction& function = *callee.function;
       const bool is_method = function.self != nullptr && function.self->is_module;
-      return CallFunction(&expr, function, std::move(positional), std::move(named),
+      return CallFunction(&expr, function, positional, named,
                           is_method ? function.self->path : frame.module_path, value);
     }
     case ScriptKind::kClass:
-      return CallClass(expr, callee, std::move(positional), std::move(named), frame, value);
+      return CallClass(expr, callee, std::move(positional), named, frame, value);
     case ScriptKind::kPoison:
       value = callee;
       return true;
@@ -74,12 +74,12 @@ bool Executor::CallValue(const Expr& expr, const ScriptValue& callee,
 }
 
 bool Executor::CallPath(const Expr& expr, absl::string_view path,
-                        std::vector<ScriptValue> positional, Named named, Frame& frame,
+                        std::vector<ScriptValue> positional, const Named& named, Frame& frame,
                         ScriptValue& value) {
   absl::string_view name = path;
   for (const absl::string_view prefix : {"torch.", "ops.prim.", "ops.aten."}) {
     if (absl::ConsumePrefix(&name, prefix)) {
-      return CallOperator(expr, name, std::move(positional), std::move(named), frame, value);
+      return CallOperator(expr, name, std::move(positional), named, frame, value);
     }
   }
   bool is_known = true;
@@ -213,7 +213,7 @@ bool Executor::Raise(const Expr& where, absl::string_view type, const std::strin
 }
 
 bool Executor::CallClass(const Expr& expr, const ScriptValue& callee,
-                         std::vector<ScriptValue> positional, Named named, Frame& frame,
+                         std::vector<ScriptValue> positional, const Named& named, Frame& frame,
                          ScriptValue& value) {
   const ClassDef& def = *callee.class_def;
   if (def.base == "NamedTuple") {
@@ -240,12 +240,11 @@ bool Executor::CallClass(const Expr& expr, const ScriptValue& callee,
   const ScriptFunction* init = FindMethod(&object, "__init__");
   if (init == nullptr || named.size() + positional.size() == 0) return true;
   ScriptValue ignored;
-  return CallFunction(&expr, *init, std::move(positional), std::move(named), frame.module_path,
-                      ignored);
+  return CallFunction(&expr, *init, positional, named, frame.module_path, ignored);
 }
 
 bool Executor::CallOperator(const Expr& expr, absl::string_view name,
-                            std::vector<ScriptValue> positional, Named named, Frame& frame,
+                            std::vector<ScriptValue> positional, const Named& named, Frame& frame,
                             ScriptValue& value) {
   if (name == "RaiseException") {
     std::string type = "an exception";
@@ -282,7 +281,7 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
     if (rule == nullptr) rule = find(tensor_rules_, base);
   }
   if (rule != nullptr) {
-    return RunRule(expr, *rule, name, std::move(positional), std::move(named), frame, value);
+    return RunRule(expr, *rule, name, std::move(positional), named, frame, value);
   }
   Diagnostics problem;
   Diagnostics* const all = std::exchange(state_->diagnostics, &problem);
@@ -314,7 +313,7 @@ void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, c
 }
 
 bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,
-                       std::vector<ScriptValue> positional, Named named, Frame& frame,
+                       std::vector<ScriptValue> positional, const Named& named, Frame& frame,
                        ScriptValue& value) {
   // Operators walk lists and, to compute constants, tensors.
   int64_t items = 0;
@@ -344,7 +343,7 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
   const std::vector<int64_t> parents = TaintsOf(positional);
   Diagnostics found;
   Diagnostics* const all = std::exchange(state_->diagnostics, &found);
-  const bool ok = ApplyRule(call, rule, std::move(positional), std::move(named), target, value);
+  const bool ok = ApplyRule(call, rule, std::move(positional), named, target, value);
   state_->diagnostics = all;
   std::vector<Diagnostic> problems;
   for (const Diagnostic& diagnostic : found.list()) {
@@ -368,8 +367,8 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
 
 // False where the call fails, which is reported, or where an argument was poison.
 bool Executor::ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptValue> positional,
-                         Named named, TensorCell* target, ScriptValue& value) {
-  if (!call.Bind(rule.parameters, std::move(positional), std::move(named))) return false;
+                         const Named& named, TensorCell* target, ScriptValue& value) {
+  if (!call.Bind(rule.parameters, std::move(positional), named)) return false;
   const absl::StatusOr<ScriptValue> result = rule.import(call);
   absl::Status status = result.status();
   if (status.ok()) value = *result;
@@ -388,8 +387,9 @@ bool Executor::ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptVal
   return false;
 }
 
-bool Executor::BindParameters(const ScriptFunction& function, std::vector<ScriptValue> positional,
-                              const Named& named, Frame& frame) {
+bool Executor::BindParameters(const ScriptFunction& function,
+                              const std::vector<ScriptValue>& positional, const Named& named,
+                              Frame& frame) {
   const std::vector<Parameter>& parameters = function.def->parameters;
   size_t at = 0;
   if (function.self != nullptr && !parameters.empty()) {
@@ -421,14 +421,14 @@ bool Executor::BindParameters(const ScriptFunction& function, std::vector<Script
 }
 
 bool Executor::CallFunction(const Expr* where, const ScriptFunction& function,
-                            std::vector<ScriptValue> positional, Named named,
+                            const std::vector<ScriptValue>& positional, const Named& named,
                             const std::string& module_path, ScriptValue& value) {
   Frame frame;
   frame.file = function.file;
   frame.module_path = module_path;
   const LoadedFile* caller_file = current_file_;
   current_file_ = function.file;
-  if (!BindParameters(function, std::move(positional), named, frame)) {
+  if (!BindParameters(function, positional, named, frame)) {
     current_file_ = caller_file;
     if (is_over_ || where == nullptr) return false;
     Report(DiagnosticKind::kOperandMismatch, *where,
@@ -443,9 +443,10 @@ bool Executor::CallFunction(const Expr* where, const ScriptFunction& function,
   return true;
 }
 
-ScriptValue Executor::Call(const ScriptFunction& function, std::vector<ScriptValue> arguments) {
+ScriptValue Executor::Call(const ScriptFunction& function,
+                           const std::vector<ScriptValue>& arguments) {
   ScriptValue value;
-  if (!CallFunction(nullptr, function, std::move(arguments), {},
+  if (!CallFunction(nullptr, function, arguments, {},
                     function.self != nullptr ? function.self->path : "", value)) {
     return ScriptValue::Poison();
   }

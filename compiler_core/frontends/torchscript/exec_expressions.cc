@@ -277,7 +277,7 @@ bool Executor::EvalCall(const Expr& expr, Frame& frame, ScriptValue& value) {
   std::vector<ScriptValue> positional;
   Named named;
   if (!EvalArguments(expr, frame, positional, named)) return false;
-  return CallValue(expr, function, std::move(positional), std::move(named), frame, value);
+  return CallValue(expr, function, std::move(positional), named, frame, value);
 }
 
 }  // namespace npuc::pt

@@ -37,7 +37,7 @@ class Executor {
   ScriptValue DefaultOf(const ScriptFunction& function, const Parameter& parameter);
   // Runs a function; a bound method's `self` is not among the arguments. Poison where the run could
   // not be finished.
-  ScriptValue Call(const ScriptFunction& function, std::vector<ScriptValue> arguments);
+  ScriptValue Call(const ScriptFunction& function, const std::vector<ScriptValue>& arguments);
 
  private:
   enum class Flow : uint8_t { kNext, kBreak, kContinue, kReturn, kAbort };
@@ -86,23 +86,24 @@ class Executor {
 
   // Calls: exec_calls.cc.
   bool CallValue(const Expr& expr, const ScriptValue& callee, std::vector<ScriptValue> positional,
-                 Named named, Frame& frame, ScriptValue& value);
+                 const Named& named, Frame& frame, ScriptValue& value);
   bool CallPath(const Expr& expr, absl::string_view path, std::vector<ScriptValue> positional,
-                Named named, Frame& frame, ScriptValue& value);
+                const Named& named, Frame& frame, ScriptValue& value);
   bool CallBuiltin(const Expr& expr, absl::string_view name, std::vector<ScriptValue>& positional,
                    Frame& frame, ScriptValue& value, bool& is_known);
   bool CallClass(const Expr& expr, const ScriptValue& callee, std::vector<ScriptValue> positional,
-                 Named named, Frame& frame, ScriptValue& value);
+                 const Named& named, Frame& frame, ScriptValue& value);
   bool CallOperator(const Expr& expr, absl::string_view name, std::vector<ScriptValue> positional,
-                    Named named, Frame& frame, ScriptValue& value);
+                    const Named& named, Frame& frame, ScriptValue& value);
   bool RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,
-               std::vector<ScriptValue> positional, Named named, Frame& frame, ScriptValue& value);
-  bool ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptValue> positional, Named named,
-                 TensorCell* target, ScriptValue& value);
+               std::vector<ScriptValue> positional, const Named& named, Frame& frame,
+               ScriptValue& value);
+  bool ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptValue> positional,
+                 const Named& named, TensorCell* target, ScriptValue& value);
   bool CallFunction(const Expr* where, const ScriptFunction& function,
-                    std::vector<ScriptValue> positional, Named named,
+                    const std::vector<ScriptValue>& positional, const Named& named,
                     const std::string& module_path, ScriptValue& value);
-  bool BindParameters(const ScriptFunction& function, std::vector<ScriptValue> positional,
+  bool BindParameters(const ScriptFunction& function, const std::vector<ScriptValue>& positional,
                       const Named& named, Frame& frame);
   bool ToNumber(const Expr& expr, absl::string_view type, const ScriptValue& from, Frame& frame,
                 ScriptValue& value);

@@ -79,7 +79,7 @@ class TorchImporter {
     }
     std::vector<ScriptValue> arguments;
     if (!ResolveInputs(*forward, arguments)) return;
-    const ScriptValue result = executor_.Call(*forward, std::move(arguments));
+    const ScriptValue result = executor_.Call(*forward, arguments);
     if (result.Is(ScriptKind::kPoison)) {
       // Where the run was broken off, what went wrong before is of interest, too.
       if (result.integer >= 0) state_.Flush(result.integer);

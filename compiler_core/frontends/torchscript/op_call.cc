@@ -92,7 +92,7 @@ void ImportState::FlushAll() {
 }
 
 bool OpCall::Bind(absl::string_view parameters, std::vector<ScriptValue> positional,
-                  std::vector<std::pair<absl::string_view, ScriptValue>> named) {
+                  const std::vector<std::pair<absl::string_view, ScriptValue>>& named) {
   parameters_ = absl::StrSplit(parameters, ' ', absl::SkipEmpty());
   args_.assign(parameters_.size(), std::nullopt);
   if (positional.size() > parameters_.size()) {

@@ -84,7 +84,7 @@ class OpCall {
   // Binds arguments to `parameters`, names separated by spaces. False where they do not fit; that
   // is reported.
   bool Bind(absl::string_view parameters, std::vector<ScriptValue> positional,
-            std::vector<std::pair<absl::string_view, ScriptValue>> named);
+            const std::vector<std::pair<absl::string_view, ScriptValue>>& named);
 
   ImportState& state() { return *state_; }
   const NodeSource& source() const { return source_; }
