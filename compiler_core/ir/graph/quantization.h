@@ -1,0 +1,60 @@
+#ifndef NPUC_COMPILER_CORE_IR_GRAPH_QUANTIZATION_H_
+#define NPUC_COMPILER_CORE_IR_GRAPH_QUANTIZATION_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compiler_core/ir/graph/graph.h"
+
+namespace npuc {
+
+// What the quantizer (quant/) decides about a float graph, and lowering for the integer cores
+// reads. The graph itself stays float: its reference kernels are what the integers are judged by.
+
+// One tensor as integers: x = (q - zero_point) * scale, and
+// q = clamp(round_half_even(x / scale) + zero_point, qmin, qmax).
+// This is TFLite's and ONNX's convention. Compass writes 1 / scale and -zero_point (shared
+// spec/compass.md section 2); its files are converted where they are read and written.
+struct QuantParams {
+  DType dtype = DType::kInvalid;  // of the stored integers: i8, u8, i16, u16; biases i32
+  int64_t qmin = 0;               // within dtype; fewer bits than it has: narrower
+  int64_t qmax = 0;
+  int axis = -1;              // scale and zero_point run along this dimension; -1: one of each
+  std::vector<double> scale;  // finite, > 0
+  std::vector<int64_t> zero_point;  // as many, each in [qmin, qmax]
+  bool operator==(const QuantParams&) const = default;
+};
+
+// Nodes that an integer core computes as one: an operator with the bias and the activation behind
+// it. Only values at layers' borders exist as integers.
+struct Layer {
+  std::string name;           // what users call it; unique in the graph
+  std::string type;           // as Compass names it: "Convolution", "FullyConnected", "Pooling" ...
+  std::vector<NodeId> nodes;  // in graph order
+  NodeId root;                // the one that gives the layer its type
+  std::vector<ValueId> inputs;   // activations, in operand order; constants are not among them
+  ValueId weight;                // a constant of root; invalid where there is none
+  ValueId bias;                  // a constant; invalid where there is none
+  std::vector<ValueId> outputs;  // activations
+};
+
+// The settings in force for one layer that lowering needs beside the tensors' parameters.
+struct LayerQuant {
+  bool in_float = false;     // left unquantized: its operands and results cross the border as float
+  int lut_bits = 8;          // a function's table has 2^lut_bits entries
+  int multiplier_bits = 15;  // of the requantization multiplier: 2..31
+  int bias_effective_bits = 32;  // high bits of the bias that take part
+};
+
+struct QuantPlan {
+  std::vector<Layer> layers;              // in graph order
+  std::vector<LayerQuant> settings;       // one a layer
+  std::map<ValueId, QuantParams> values;  // border activations, weights and biases
+  std::map<ValueId, Tensor> constants;    // weights and biases as integers of values[id].dtype
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_IR_GRAPH_QUANTIZATION_H_
