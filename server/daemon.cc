@@ -1,0 +1,436 @@
+// Puts the parts together. Everything that decides lives in the folders below.
+#include "server/daemon.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/pipeline/compile.h"
+#include "compiler_core/pipeline/config.h"
+#include "server/auth/authenticator.h"
+#include "server/executor/adapters.h"
+#include "server/executor/dispatcher.h"
+#include "server/executor/job_runner.h"
+#include "server/executor/lifecycle.h"
+#include "server/executor/submission.h"
+#include "server/executor/transfers.h"
+#include "server/flags.h"
+#include "server/http/health_endpoint.h"
+#include "server/jobs/job_service.h"
+#include "server/jobs/rocksdb_job_store.h"
+#include "server/log/log.h"
+#include "server/rpc/rpc_server.h"
+#include "server/scheduler/fair_queue.h"
+
+namespace npuc {
+namespace {
+
+constexpr int64_t kMaxQueuedJobs = 100000;
+constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
+constexpr absl::Duration kStaleUploadAge = absl::Hours(24 * 7);
+constexpr absl::Duration kDrainPatience = absl::Seconds(20);
+constexpr absl::Duration kHandBackPatience = absl::Seconds(5);
+constexpr absl::Duration kCallPatience = absl::Seconds(2);
+constexpr absl::Duration kTenantsPeriod = absl::Seconds(5);  // how often the file is looked at
+
+// The write end of the pipe on which main waits; set before the handlers are.
+int g_signal_fd = -1;
+
+void OnSignal(int signal) {
+  const char byte = static_cast<char>(signal);
+  [[maybe_unused]] const ssize_t written = write(g_signal_fd, &byte, 1);
+}
+
+// SIGTERM, SIGINT and SIGHUP as bytes of a pipe. A handler and no mask, since children inherit
+// masks.
+class StopSignal {
+ public:
+  StopSignal() {
+    NPUC_CHECK(pipe2(fds_, O_CLOEXEC) == 0);
+    g_signal_fd = fds_[1];
+    struct sigaction action = {};
+    action.sa_handler = OnSignal;
+    sigemptyset(&action.sa_mask);
+    action.sa_flags = SA_RESTART;
+    sigaction(SIGTERM, &action, nullptr);
+    sigaction(SIGINT, &action, nullptr);
+    sigaction(SIGHUP, &action, nullptr);
+    signal(SIGPIPE, SIG_IGN);
+  }
+  // The next one, or 0 where none comes for so long.
+  int Wait(absl::Duration patience) const {
+    pollfd ready{fds_[0], POLLIN, 0};
+    if (poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(patience))) != 1) return 0;
+    char byte = 0;
+    return read(fds_[0], &byte, 1) == 1 ? byte : 0;
+  }
+
+ private:
+  int fds_[2] = {-1, -1};
+};
+
+// Makes the data directory and holds it for this process. The lock goes with the process, however
+// that ends.
+absl::Status LockDataDir(const std::string& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  const std::string path = dir + "/LOCK";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot use data directory ", dir, ": ",
+                                                      std::strerror(errno),
+                                                      "; give a writable one with --data-dir"));
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory ", dir,
+                     " is in use by another npucd; stop that one, or "
+                     "give another --data-dir"));
+  }
+  return absl::OkStatus();  // fd stays open until the process ends
+}
+
+// SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
+absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
+  const char* const text = std::getenv("SOURCE_DATE_EPOCH");
+  if (text == nullptr) return std::nullopt;
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SOURCE_DATE_EPOCH '", text, "' is not a number of seconds since 1970"));
+  }
+  return seconds;
+}
+
+// npuc-worker is beside npucd.
+std::string WorkerProgram() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / "npuc-worker").string();
+}
+
+absl::Status WritePortFile(const std::string& path, const std::string& text) {
+  // Renamed into place, so that who waits for the file never reads half of it.
+  const std::string temporary = path + ".tmp";
+  {
+    std::ofstream out(temporary, std::ios::trunc);
+    out << text;
+    if (!out.flush()) return absl::InternalError(absl::StrCat("cannot write ", temporary));
+  }
+  std::error_code error;
+  std::filesystem::rename(temporary, path, error);
+  if (error) return absl::InternalError(absl::StrCat("cannot write ", path, ": ", error.message()));
+  return absl::OkStatus();
+}
+
+// The daemon's parts, in the order in which each needs those before it.
+class Daemon {
+ public:
+  // Workers and stores are given absolute paths, which a relative --data-dir would not make.
+  Daemon(const Flags& flags, DaemonHooks hooks, const Logger* log)
+      : flags_(flags),
+        hooks_(std::move(hooks)),
+        data_dir_(std::filesystem::absolute(flags.data_dir).string()),
+        log_(log) {}
+
+  // From nothing to serving.
+  absl::Status Start() {
+    RETURN_IF_ERROR(ReadTenants());
+    RETURN_IF_ERROR(LockDataDir(data_dir_));
+    RETURN_IF_ERROR(OpenStores());
+    RETURN_IF_ERROR(StartRpc());
+    RETURN_IF_ERROR(Recover());
+    dispatcher_ = std::make_unique<Dispatcher>(
+        flags_.workers, jobs_.get(),
+        [this](const JobService::Leased& leased) { runner_->Run(leased); }, log_);
+    lifecycle_.Enter(Lifecycle::Phase::kServing);
+    rpc_->SetServing(true);
+    return Announce();
+  }
+
+  // Takes the tenants file as it is now, or stays with the old one where it is no good.
+  void ReloadTenants();
+
+  // Takes nothing new, lets what runs finish, gives the rest back to the queue.
+  void Drain() {
+    lifecycle_.Enter(Lifecycle::Phase::kDraining);
+    rpc_->SetServing(false);
+    if (!dispatcher_->Stop(kDrainPatience)) {
+      log_->Warning("jobs still run; they go back to the queue");
+      runner_->SetDraining();
+      dispatcher_->Stop(kHandBackPatience);
+    }
+    rpc_->EndStreams();
+    http_.reset();
+    rpc_->Shutdown(kCallPatience);
+    pool_->Shutdown();
+    dispatcher_.reset();
+    rpc_.reset();
+  }
+
+ private:
+  absl::Status ReadTenants();
+  TenantPolicy PolicyOf(absl::string_view tenant) const;
+  std::optional<int64_t> JobBytesOf(absl::string_view tenant) const;
+  absl::Status OpenStores();
+  absl::Status StartRpc();
+  absl::Status Recover();
+  absl::Status Announce();
+  const char* SecurityName() const;
+
+  const Flags& flags_;
+  const DaemonHooks hooks_;
+  const std::string data_dir_;
+  const Logger* const log_;
+  Lifecycle lifecycle_;
+  std::unique_ptr<Authenticator> authenticator_;
+  std::string tenants_error_;  // what was last said of the file
+  std::mt19937_64 random_{std::random_device{}()};
+  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<ArtifactCache> artifacts_;
+  std::unique_ptr<RocksDbJobStore> store_;
+  std::unique_ptr<WorkerPool> pool_;
+  std::unique_ptr<InputStore> inputs_;
+  std::unique_ptr<ResultCache> results_;
+  std::unique_ptr<WorkerRunner> workers_;
+  std::unique_ptr<FairQueue> queue_;
+  std::unique_ptr<JobService> jobs_;
+  InputHolds holds_;
+  std::unique_ptr<JobRunner> runner_;
+  std::unique_ptr<Submission> submission_;
+  std::unique_ptr<Uploads> uploads_;
+  std::unique_ptr<Downloads> downloads_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<HealthEndpoint> http_;
+  std::unique_ptr<Dispatcher> dispatcher_;
+};
+
+absl::Status Daemon::ReadTenants() {
+  if (flags_.tenants.empty()) {
+    authenticator_ = Authenticator::Everybody();
+    return absl::OkStatus();
+  }
+  ASSIGN_OR_RETURN(authenticator_,
+                   Authenticator::FromFile(flags_.tenants, [] { return absl::Now(); }));
+  return absl::OkStatus();
+}
+
+TenantPolicy Daemon::PolicyOf(absl::string_view name) const {
+  const auto directory = authenticator_->directory();
+  const Tenant* tenant = directory->Find(name);
+  if (tenant == nullptr) return {};
+  return {.weight = static_cast<double>(tenant->weight),
+          .max_queued = tenant->quota.queued_jobs.value_or(0),
+          .max_running = tenant->quota.running_jobs.value_or(0)};
+}
+
+std::optional<int64_t> Daemon::JobBytesOf(absl::string_view name) const {
+  const auto directory = authenticator_->directory();
+  const Tenant* tenant = directory->Find(name);
+  return tenant == nullptr ? std::nullopt : tenant->quota.job_bytes;
+}
+
+void Daemon::ReloadTenants() {
+  const absl::StatusOr<bool> changed = authenticator_->Reload();
+  const std::string error(changed.status().message());
+  if (!changed.ok() && error != tenants_error_) {
+    log_->Error("the tenants file is no good; the old one stays in force", {{"error", error}});
+  } else if (changed.ok() && *changed) {
+    queue_->RefreshPolicies();
+    log_->Info("the tenants file has changed",
+               {{"tenants", absl::StrCat(authenticator_->directory()->tenants().size())}});
+  }
+  tenants_error_ = error;
+}
+
+absl::Status Daemon::OpenStores() {
+  const std::string& dir = data_dir_;
+  const std::string work_dir = dir + "/work";
+  std::error_code error;
+  std::filesystem::create_directories(work_dir, error);
+  // The warm parent first, so that it starts while the stores open.
+  WorkerPoolOptions pool_options;
+  pool_options.program = WorkerProgram();
+  ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
+  ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
+  ASSIGN_OR_RETURN(artifacts_, ArtifactCache::Open({.path = dir + "/artifacts"}));
+  ASSIGN_OR_RETURN(store_, RocksDbJobStore::Open(dir + "/jobs"));
+  inputs_ = AdaptBlobStore(blobs_.get());
+  results_ = AdaptArtifactCache(artifacts_.get());
+  workers_ = AdaptWorkerPool(pool_.get());
+  queue_ = std::make_unique<FairQueue>(
+      FairQueueOptions{.max_queued = kMaxQueuedJobs,
+                       .slots = flags_.workers,
+                       .policy = [this](absl::string_view tenant) { return PolicyOf(tenant); }});
+  const std::string build_id(CompilerBuildId());
+  ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
+  jobs_ = std::make_unique<JobService>(
+      JobServiceOptions{.now = [] { return absl::Now(); },
+                        .steady_now =
+                            [] {
+                              return absl::UnixEpoch() +
+                                     absl::FromChrono(
+                                         std::chrono::steady_clock::now().time_since_epoch());
+                            },
+                        .random = [this] { return random_(); },
+                        .retry = {}},
+      store_.get(), queue_.get());
+  runner_ =
+      std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = ParseConfig,
+                                                   .compiler_build_id = build_id,
+                                                   .work_dir = work_dir,
+                                                   .limits = {},
+                                                   .now = [] { return absl::Now(); },
+                                                   .model_info_time_seconds = epoch},
+                                  jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
+  jobs_->SetEndListener([this](const Job& job) {
+    holds_.Remove(job.id);
+    log_->Info("job ended", {{"job", job.id},
+                             {"state", JobStateName(job.state)},
+                             {"failure", FailureKindName(job.failure_kind)},
+                             {"reason", job.reason}});
+  });
+  jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
+  submission_ = std::make_unique<Submission>(
+      SubmissionOptions{
+          .parse_config = ParseConfig,
+          .compiler_build_id = build_id,
+          .default_timeout = kDefaultTimeout,
+          .max_job_bytes = [this](absl::string_view name) { return JobBytesOf(name); }},
+      jobs_.get(), inputs_.get(), results_.get(), &holds_);
+  uploads_ = std::make_unique<Uploads>(inputs_.get());
+  downloads_ = std::make_unique<Downloads>(results_.get());
+  return runner_->CleanWorkDir();
+}
+
+absl::Status Daemon::StartRpc() {
+  ASSIGN_OR_RETURN(
+      rpc_, RpcServer::Start({.listen = flags_.listen,
+                              .tls = {.certificate = flags_.tls_cert,
+                                      .key = flags_.tls_key,
+                                      .client_ca = flags_.client_ca},
+                              .reflection = flags_.insecure},
+                             {.authenticator = authenticator_.get(),
+                              .jobs = jobs_.get(),
+                              .submission = submission_.get(),
+                              .uploads = uploads_.get(),
+                              .downloads = downloads_.get(),
+                              .lifecycle = &lifecycle_,
+                              .log = log_,
+                              .facts = {.version = std::string(CompilerVersion()),
+                                        .compiler_build_id = std::string(CompilerBuildId()),
+                                        .workers = flags_.workers,
+                                        .max_blob_bytes =
+                                            static_cast<int64_t>(BlobStoreOptions{}.max_blob_bytes),
+                                        .max_queued_jobs = kMaxQueuedJobs,
+                                        .default_timeout = kDefaultTimeout}}));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::Recover() {
+  int64_t recovered = 0;
+  RETURN_IF_ERROR(jobs_->Recover([&](const LiveJob& job) {
+    ++recovered;
+    InputHolds::Holds holds;
+    for (const std::string& sha256 : job.input_sha256s) {
+      auto held = inputs_->Acquire(job.tenant, sha256);
+      if (held.ok()) holds.push_back(std::move(held->hold));
+    }
+    holds_.Add(job.id, std::move(holds));
+  }));
+  const size_t dropped = blobs_->DropStaleUploads(kStaleUploadAge);
+  log_->Info("recovered",
+             {{"jobs", absl::StrCat(recovered)}, {"stale_uploads_dropped", absl::StrCat(dropped)}});
+  return absl::OkStatus();
+}
+
+const char* Daemon::SecurityName() const {
+  if (!flags_.insecure) {
+    return flags_.client_ca.empty() ? "TLS, tokens" : "TLS, tokens and client certificates";
+  }
+  return flags_.tenants.empty() ? "none (--insecure): loopback only"
+                                : "tokens, no encryption (--insecure): loopback only";
+}
+
+absl::Status Daemon::Announce() {
+  const std::string grpc =
+      absl::StrCat(flags_.listen.substr(0, flags_.listen.rfind(':')), ":", rpc_->port());
+  std::string ports = absl::StrCat("grpc=", grpc, "\n");
+  std::string http;
+  if (!flags_.http.empty()) {
+    ASSIGN_OR_RETURN(http_, HealthEndpoint::Start(flags_.http, [this] {
+                       return lifecycle_.phase() == Lifecycle::Phase::kServing;
+                     }));
+    http = absl::StrCat(flags_.http.substr(0, flags_.http.rfind(':')), ":", http_->port());
+    absl::StrAppend(&ports, "http=", http, "\n");
+  }
+  log_->Info("serving", {{"grpc", grpc},
+                         {"http", http},
+                         {"workers", absl::StrCat(flags_.workers)},
+                         {"version", CompilerVersion()},
+                         {"security", SecurityName()}});
+  if (flags_.port_file.empty()) return absl::OkStatus();
+  return WritePortFile(flags_.port_file, ports);
+}
+
+}  // namespace
+
+int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
+  const absl::StatusOr<Flags> flags = ParseFlags(argc, argv);
+  if (!flags.ok()) {
+    std::cerr << "npucd: " << flags.status().message() << "\n\n" << FlagsHelp();
+    return 2;
+  }
+  if (flags->help) {
+    std::cout << FlagsHelp();
+    return 0;
+  }
+  if (flags->version) {
+    std::cout << CompilerVersion() << "\n";
+    return 0;
+  }
+  if (flags->new_token) {
+    const std::string token = NewToken();
+    std::cout << "token (for the client's --token-file): " << token << "\n"
+              << "token_sha256 (for the tenants file):   " << Sha256Hex(token) << "\n";
+    return 0;
+  }
+  const StopSignal stop;
+  const Logger log(stderr, [] { return absl::Now(); });
+  Daemon daemon(*flags, hooks, &log);
+  if (const absl::Status started = daemon.Start(); !started.ok()) {
+    log.Error("cannot start", {{"error", started.message()}});
+    return 1;
+  }
+  int signal = 0;
+  while (signal != SIGTERM && signal != SIGINT) {
+    signal = stop.Wait(kTenantsPeriod);
+    daemon.ReloadTenants();
+  }
+  log.Info("stopping", {{"signal", absl::StrCat(signal)}});
+  daemon.Drain();
+  log.Info("stopped");
+  return 0;
+}
+
+}  // namespace npuc
