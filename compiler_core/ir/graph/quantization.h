@@ -28,15 +28,16 @@ struct QuantParams {
 };
 
 // Nodes that an integer core computes as one: an operator with the bias and the activation behind
-// it. Only values at layers' borders exist as integers.
+// it (ops/layers.h makes them). Only values at layers' borders exist as integers.
 struct Layer {
   std::string name;           // what users call it; unique in the graph
   std::string type;           // as Compass names it: "Convolution", "FullyConnected", "Pooling" ...
   std::vector<NodeId> nodes;  // in graph order
   NodeId root;                // the one that gives the layer its type
-  std::vector<ValueId> inputs;   // activations, in operand order; constants are not among them
-  ValueId weight;                // a constant of root; invalid where there is none
-  ValueId bias;                  // a constant; invalid where there is none
+  std::vector<ValueId> inputs;  // activations, in operand order; constants are not among them
+  ValueId weight;  // a constant of root: of a convolution or matrix product, or the operand of an
+                   // element-wise operator; invalid where there is none
+  ValueId bias;    // a constant; invalid where there is none
   std::vector<ValueId> outputs;  // activations
 };
 
@@ -49,10 +50,15 @@ struct LayerQuant {
 };
 
 struct QuantPlan {
-  std::vector<Layer> layers;              // in graph order
-  std::vector<LayerQuant> settings;       // one a layer
-  std::map<ValueId, QuantParams> values;  // border activations, weights and biases
-  std::map<ValueId, Tensor> constants;    // weights and biases as integers of values[id].dtype
+  std::vector<Layer> layers;         // in graph order
+  std::vector<LayerQuant> settings;  // one a layer
+  // Border activations and weights; biases where a model brought its own. A weight is symmetric
+  // (zero point 0) where a convolution or a matrix product has it. A bias has the scale of its
+  // layer's input times that of its weight, so lowering makes it where it is not given.
+  std::map<ValueId, QuantParams> values;
+  // Weights and biases as integers of values[id].dtype, where they are not just the rounded float
+  // constants: those of a quantized model, or of a method that rounds otherwise.
+  std::map<ValueId, Tensor> constants;
 };
 
 }  // namespace npuc

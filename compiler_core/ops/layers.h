@@ -1,0 +1,37 @@
+#ifndef NPUC_COMPILER_CORE_OPS_LAYERS_H_
+#define NPUC_COMPILER_CORE_OPS_LAYERS_H_
+
+#include <set>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ir/graph/quantization.h"
+
+namespace npuc {
+
+// Groups a graph's nodes into the layers that integer cores compute as one and that people set
+// parameters for. Every node but Const is in exactly one layer:
+//   Placeholder                                                            an Input layer each
+//   Conv2D, DepthwiseConv2D, MatMul of a constant weight, then an Add of a constant bias (one
+//   number a result channel), then Relu or Relu6                           one layer
+//   Add, Sub, Mul, AvgPool, MaxPool, then Relu or Relu6                    one layer
+//   anything else                                                          a layer of its own
+// A node joins the layer before it only where nothing else uses the value between and that value is
+// not in `borders` (values that exist as integers whatever grouping says: those that a quantized
+// model has parameters for). Layers come in the order of their last nodes, so each one's inputs
+// are outputs of earlier layers. A layer is named after its root's source; a name that is taken
+// gets "_2", "_3" ... behind it, one that is empty is the layer's type. Pure; linear in nodes.
+std::vector<Layer> GroupLayers(const Graph& graph, const std::set<ValueId>& borders = {});
+
+// Compass's name of the layer type that an operator becomes: "Convolution", "Eltwise" ...; the
+// operator's own name where Compass has none.
+absl::string_view LayerTypeOf(const Graph& graph, const Node& node);
+
+// Whether an operator's results are some of its operand's stored integers, so that they keep the
+// operand's parameters: Reshape, Transpose, Slice, Split, Identity, MaxPool.
+bool KeepsParameters(absl::string_view op);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_OPS_LAYERS_H_

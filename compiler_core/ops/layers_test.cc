@@ -1,0 +1,90 @@
+#include "compiler_core/ops/layers.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/ir/graph/text.h"
+#include "compiler_core/ops/op.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Graph Parse(absl::string_view text) {
+  absl::StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  EXPECT_TRUE(VerifyGraph(*graph).ok()) << VerifyGraph(*graph);
+  return *std::move(graph);
+}
+
+std::string Ids(const std::vector<ValueId>& values) {
+  return absl::StrJoin(values, ",",
+                       [](std::string* out, ValueId id) { absl::StrAppend(out, id.value()); });
+}
+
+// "name: type(inputs; weight; bias) -> outputs" for each layer.
+std::vector<std::string> Told(const std::vector<Layer>& layers) {
+  std::vector<std::string> out;
+  for (const Layer& layer : layers) {
+    out.push_back(absl::StrCat(layer.name, ": ", layer.type, "(", Ids(layer.inputs), "; ",
+                               layer.weight.value(), "; ", layer.bias.value(), ") -> ",
+                               Ids(layer.outputs)));
+  }
+  return out;
+}
+
+constexpr absl::string_view kNet = R"(graph "net" {
+  %0 = Placeholder() : f32[1,4,4,2] @"x"
+  %1 = Const() {value = f32[1,1,2,3] splat "0000803f"} : f32[1,1,2,3] @"w"
+  %2 = Const() {value = f32[3] splat "0000803f"} : f32[3] @"b"
+  %3 = Conv2D(%0, %1) {strides = [1, 1], pads = [0, 0, 0, 0]} : f32[1,4,4,3] @"conv"
+  %4 = Add(%3, %2) : f32[1,4,4,3] @"bias"
+  %5 = Relu6(%4) : f32[1,4,4,3] @"relu"
+  %6 = Reshape(%5) {shape = [1, 48]} : f32[1,48] @"flat"
+  %7 = Const() {value = f32[48,3] splat "0000803f"} : f32[48,3] @"m"
+  %8 = MatMul(%6, %7) : f32[1,3] @"fc"
+  %9 = Add(%8, %8) : f32[1,3] @"twice"
+  %10 = Add(%9, %2) : f32[1,3] @"fc"
+  %11 = Relu(%10) : f32[1,3] @"end"
+  return %11 @"y"
+})";
+
+TEST(GroupLayers, JoinsBiasAndActivationWhereNothingElseReadsBetween) {
+  EXPECT_THAT(Told(GroupLayers(Parse(kNet))),
+              ElementsAre("x: Input(; -1; -1) -> 0", "conv: Convolution(0; 1; 2) -> 5",
+                          "flat: Reshape(5; -1; -1) -> 6", "fc: FullyConnected(6; 7; -1) -> 8",
+                          "twice: Eltwise(8,8; -1; -1) -> 9", "fc_2: Eltwise(9; 2; -1) -> 11"));
+}
+
+TEST(GroupLayers, BordersStayBetweenLayers) {
+  EXPECT_THAT(Told(GroupLayers(Parse(kNet), {ValueId(4), ValueId(10)})),
+              ElementsAre("x: Input(; -1; -1) -> 0", "conv: Convolution(0; 1; 2) -> 4",
+                          "relu: Activation(4; -1; -1) -> 5", "flat: Reshape(5; -1; -1) -> 6",
+                          "fc: FullyConnected(6; 7; -1) -> 8", "twice: Eltwise(8,8; -1; -1) -> 9",
+                          "fc_2: Eltwise(9; 2; -1) -> 10", "end: Activation(10; -1; -1) -> 11"));
+}
+
+TEST(GroupLayers, GraphOutputsAreBorders) {
+  const std::vector<Layer> layers = GroupLayers(Parse(R"(graph "g" {
+  %0 = Placeholder() : f32[1,2] @"x"
+  %1 = Const() {value = f32[2,2] splat "0000803f"} : f32[2,2] @"w"
+  %2 = MatMul(%0, %1) : f32[1,2] @"fc"
+  %3 = Relu(%2) : f32[1,2] @"relu"
+  return %2 @"a", %3 @"b"
+})"));
+  EXPECT_THAT(Told(layers),
+              ElementsAre("x: Input(; -1; -1) -> 0", "fc: FullyConnected(0; 1; -1) -> 2",
+                          "relu: Activation(2; -1; -1) -> 3"));
+  EXPECT_THAT(layers[1].nodes, ElementsAre(NodeId(2)));
+}
+
+TEST(GroupLayers, AnEmptyGraphHasNone) { EXPECT_THAT(GroupLayers(Graph()), IsEmpty()); }
+
+}  // namespace
+}  // namespace npuc
