@@ -1,3 +1,4 @@
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -34,6 +35,16 @@ TEST(Fp16, MidpointsGoToTheEvenNeighbour) {
   EXPECT_EQ(FloatToHalf(65519.996f), 0x7bff);
   EXPECT_EQ(FloatToHalf(65520.0f), 0x7c00);
   EXPECT_EQ(FloatToHalf(-65520.0f), 0xfc00);
+}
+
+TEST(Fp16, RoundingAFloatIsGoingToHalfAndBack) {
+  uint32_t bits = 0;
+  for (int i = 0; i < 2'000'000; ++i, bits += 2147u) {  // a prime: all exponents, both signs
+    const float value = std::bit_cast<float>(bits);
+    ASSERT_EQ(std::bit_cast<uint32_t>(RoundToHalf(value)),
+              std::bit_cast<uint32_t>(HalfToFloat(FloatToHalf(value))))
+        << bits;
+  }
 }
 
 TEST(Digest, KnownVectors) {  // RFC 1321 A.5, FIPS 180-4 examples

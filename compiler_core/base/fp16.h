@@ -48,7 +48,15 @@ constexpr float HalfToFloat(uint16_t half) {
 }
 
 // value rounded to the nearest binary16, as a float.
-constexpr float RoundToHalf(float value) { return HalfToFloat(FloatToHalf(value)); }
+constexpr float RoundToHalf(float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  const uint32_t magnitude = bits & 0x7fffffffu;
+  // Normal numbers that stay finite keep ten bits of their fraction.
+  if (magnitude >= 0x38800000u && magnitude < 0x477ff000u) {
+    return std::bit_cast<float>((bits + 0xfffu + ((bits >> 13) & 1u)) & ~0x1fffu);
+  }
+  return HalfToFloat(FloatToHalf(value));
+}
 
 }  // namespace npuc
 

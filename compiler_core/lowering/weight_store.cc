@@ -26,9 +26,35 @@ std::vector<float> Transposed(const std::vector<float>& values, int64_t rows, in
 std::vector<float> DecodedByCode(const CodeBook& book) {
   std::vector<float> decoded;
   for (int code = 0; code < 256; ++code) {
-    decoded.push_back(book.usable() ? DecodeWeight(book, static_cast<uint8_t>(code)) : 0.0f);
+    decoded.push_back(DecodeWeight(book, static_cast<uint8_t>(code)));
   }
   return decoded;
+}
+
+// What storing does to a weight's values.
+struct ErrorSums {
+  double max_abs = 0;
+  double squares = 0;
+  int64_t zeros = 0;
+};
+
+template <typename Stored>
+ErrorSums SumErrors(absl::Span<const float> values, const Stored& stored_of) {
+  ErrorSums sums;
+  for (const float value : values) {
+    const float stored = stored_of(value);
+    sums.zeros += stored == 0.0f ? 1 : 0;
+    const double error = std::fabs(static_cast<double>(stored) - value);
+    sums.max_abs = std::max(sums.max_abs, error);
+    sums.squares += error * error;
+  }
+  return sums;
+}
+
+ErrorSums ErrorsOf(absl::Span<const float> values, CodeTable& table) {
+  if (!table.book().usable()) return SumErrors(values, RoundToHalf);
+  const std::vector<float> decoded = DecodedByCode(table.book());
+  return SumErrors(values, [&](float value) { return decoded[table.CodeOf(value)]; });
 }
 
 // Rows and columns of a row-major matrix; no copy where that is all of it.
@@ -127,21 +153,12 @@ CodeBook WeightStore::ChooseCodeBook(const std::vector<float>& values, const Wei
 
 void WeightStore::MeasureErrors(const std::vector<float>& values, CodeTable& table,
                                 WeightRecord& record) {
-  const CodeBook& book = table.book();
-  double sum_squares = 0;
-  int64_t zeros = 0;
-  const std::vector<float> decoded = DecodedByCode(book);
-  for (const float value : values) {
-    const float stored = book.usable() ? decoded[table.CodeOf(value)] : RoundToHalf(value);
-    if (stored == 0.0f) ++zeros;
-    const double error = std::fabs(static_cast<double>(stored) - value);
-    record.max_abs_error = std::max(record.max_abs_error, error);
-    sum_squares += error * error;
-  }
   if (values.empty()) return;
+  const ErrorSums sums = ErrorsOf(values, table);
   const double count = static_cast<double>(values.size());
-  record.rms_error = std::sqrt(sum_squares / count);
-  record.sparsity = static_cast<double>(zeros) / count;
+  record.max_abs_error = std::max(record.max_abs_error, sums.max_abs);
+  record.rms_error = std::sqrt(sums.squares / count);
+  record.sparsity = static_cast<double>(sums.zeros) / count;
 }
 
 WeightStore::Placed WeightStore::PlaceMatrix(const WeightMatrix& matrix, CodeTable& table,

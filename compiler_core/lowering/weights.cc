@@ -84,11 +84,13 @@ EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64
 
 EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block) {
   EncodedMatrix encoded;
-  encoded.codes.reserve(2 * (matrix.values.size() + matrix.bias.size()));
+  encoded.codes.resize(2 * (matrix.values.size() + matrix.bias.size()));
+  uint8_t* next = encoded.codes.data();
   ForEachInMaskOrder(matrix, block, [&](float value, int64_t) {
     const uint16_t half = FloatToHalf(value);
-    encoded.codes.push_back(static_cast<uint8_t>(half & 0xff));
-    encoded.codes.push_back(static_cast<uint8_t>(half >> 8));
+    next[0] = static_cast<uint8_t>(half & 0xff);
+    next[1] = static_cast<uint8_t>(half >> 8);
+    next += 2;
   });
   return encoded;
 }

@@ -1,7 +1,9 @@
 #include "compiler_core/memplan/plan.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -200,6 +202,63 @@ class Searcher {
   PlacementResult& result_;
 };
 
+// Which buffer wrote each byte last, as stretches: what a check by bytes would find, at the cost of
+// the commands instead of the bytes.
+class Owners {
+ public:
+  static constexpr int32_t kNobody = -1;
+  struct Stranger {
+    int64_t at = 0;
+    int32_t owner = kNobody;
+  };
+
+  void Take(int64_t begin, int64_t end, int32_t owner) {
+    if (begin >= end) return;
+    auto it = Split(begin);
+    // A neighbour of the same owner grows, so that commands that fill a buffer bit by bit leave one
+    // stretch.
+    if (it != stretches_.begin()) {
+      const auto before = std::prev(it);
+      if (before->second.end == begin && before->second.owner == owner) {
+        begin = before->first;
+        it = before;
+      }
+    }
+    Split(end);
+    while (it != stretches_.end() && it->first < end) it = stretches_.erase(it);
+    stretches_.emplace_hint(it, begin, Stretch{end, owner});
+  }
+
+  // The first byte of [begin, end) that somebody else than `owner` wrote last.
+  Stranger FindStranger(int64_t begin, int64_t end, int32_t owner) const {
+    auto it = stretches_.upper_bound(begin);
+    if (it != stretches_.begin() && std::prev(it)->second.end > begin) --it;
+    for (; it != stretches_.end() && it->first < end; ++it) {
+      if (it->second.owner != owner) return {std::max(begin, it->first), it->second.owner};
+    }
+    return {};
+  }
+
+ private:
+  struct Stretch {
+    int64_t end = 0;
+    int32_t owner = kNobody;
+  };
+
+  // Makes `at` a border; the first stretch that begins there or behind it.
+  std::map<int64_t, Stretch>::iterator Split(int64_t at) {
+    const auto it = stretches_.lower_bound(at);
+    if (it == stretches_.begin()) return it;
+    const auto before = std::prev(it);
+    if (before->second.end <= at) return it;
+    const Stretch back{before->second.end, before->second.owner};
+    before->second.end = at;
+    return stretches_.emplace_hint(it, at, back);
+  }
+
+  std::map<int64_t, Stretch> stretches_;  // by first byte; they do not overlap
+};
+
 }  // namespace
 
 int64_t ArenaOf(absl::Span<const PlacementItem> items, const Offsets& offsets) {
@@ -288,8 +347,7 @@ absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_
 }
 
 absl::Status CheckMemoryPlan(const Program& program) {
-  constexpr int32_t kNobody = -1;
-  std::vector<int32_t> owners(program.data_bytes, kNobody);
+  Owners owners;
   for (size_t i = 0; i < program.commands.size(); ++i) {
     for (const Access& access : AccessesOf(program.commands[i])) {
       const int32_t id = access.operand.buffer.value();
@@ -304,21 +362,15 @@ absl::Status CheckMemoryPlan(const Program& program) {
                                                 Printable(program.commands[i].node),
                                                 "' reaches outside data_content"));
       }
-      int32_t* const owner = owners.data() + begin;
       if (access.writes) {
-        std::fill(owner, owner + size, id);
+        owners.Take(begin, begin + size, id);
         continue;
       }
-      // No branch in the loop: it is most of the time that the check takes.
-      int32_t strangers = 0;
-      for (int64_t k = 0; k < size; ++k) strangers |= (owner[k] != id) & (owner[k] >= 0);
-      if (strangers == 0) continue;
-      const int32_t* const first =
-          std::find_if(owner, owner + size, [&](int32_t o) { return o != id && o != kNobody; });
-      return absl::InternalError(absl::StrCat("command ", i, " of node '",
-                                              Printable(program.commands[i].node), "' reads byte ",
-                                              begin + (first - owner), " of buffer ", id,
-                                              ", which buffer ", *first, " has overwritten"));
+      const Owners::Stranger stranger = owners.FindStranger(begin, begin + size, id);
+      if (stranger.owner == Owners::kNobody) continue;
+      return absl::InternalError(absl::StrCat(
+          "command ", i, " of node '", Printable(program.commands[i].node), "' reads byte ",
+          stranger.at, " of buffer ", id, ", which buffer ", stranger.owner, " has overwritten"));
     }
   }
   return absl::OkStatus();

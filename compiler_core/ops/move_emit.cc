@@ -54,6 +54,13 @@ struct Mover {
     const bool rows =
         dims.size() == 2 && StrideFits(limits, dims[0].from) && StrideFits(limits, dims[0].to);
     if (dims.size() == 1 || rows) return Rows(dims, a, d);
+    const bool forward = std::all_of(dims.begin(), dims.end(),
+                                     [](const Dim& dim) { return dim.from >= 0 && dim.to >= 0; });
+    if (dims.size() == 3 && forward &&
+        EmitCopyBoxes(context, a, {dims[0].from, dims[1].from}, d, {dims[0].to, dims[1].to},
+                      dims[0].size, dims[1].size, dims[2].size)) {
+      return Count();
+    }
     for (int64_t i = 0; i < dims[0].size; ++i) {
       RETURN_IF_ERROR(Move(dims.subspan(1), a.Plus(i * dims[0].from * kHalfBytes),
                            d.Plus(i * dims[0].to * kHalfBytes)));
@@ -61,10 +68,13 @@ struct Mover {
     return absl::OkStatus();
   }
 
+  absl::Status Count() {
+    if (++commands <= context.limits().max_node_commands) return absl::OkStatus();
+    return TooManyCommands(context.limits(), "moving the data needs");
+  }
+
   absl::Status Rows(absl::Span<const Dim> dims, Operand a, Operand d) {
-    if (++commands > context.limits().max_node_commands) {
-      return TooManyCommands(context.limits(), "moving the data needs");
-    }
+    RETURN_IF_ERROR(Count());
     if (dims.size() == 1) {
       EmitCopy(context, a, d, dims[0].size);
     } else {

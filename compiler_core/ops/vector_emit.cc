@@ -62,11 +62,58 @@ uint16_t OuterStrideOrZero(const VectorLimits& limits, int64_t stride) {
   return static_cast<uint16_t>(stride <= limits.max_stride ? stride : 0);
 }
 
+// A box of elements that one command walks, and the strides of both sides.
+struct Box {
+  int64_t outer = 1;
+  int64_t middle = 1;
+  int64_t inner = 1;
+  int64_t a_outer_stride = 0;
+  int64_t a_middle_stride = 0;
+  int64_t d_outer_stride = 0;
+  int64_t d_middle_stride = 0;
+};
+
+bool FitsUnit(const VectorLimits& limits, const Box& box) {
+  return box.outer <= limits.max_outer && box.middle <= limits.max_middle &&
+         box.inner <= limits.max_inner &&
+         std::max({box.a_outer_stride, box.a_middle_stride, box.d_outer_stride,
+                   box.d_middle_stride}) <= limits.max_stride;
+}
+
+void EmitBox(LowerContext& context, VectorCommand command, const Box& box) {
+  command.extents = {static_cast<uint16_t>(box.outer), static_cast<uint16_t>(box.middle),
+                     static_cast<uint16_t>(box.inner)};
+  command.a_outer_stride = static_cast<uint16_t>(box.a_outer_stride);
+  command.a_middle_stride = static_cast<uint16_t>(box.a_middle_stride);
+  command.d_outer_stride = static_cast<uint16_t>(box.d_outer_stride);
+  command.d_middle_stride = static_cast<uint16_t>(box.d_middle_stride);
+  context.Emit(std::move(command));
+}
+
 // Rows of n elements, a_stride and d_stride apart; b, where present, is a vector of n.
 void EmitRows(LowerContext& context, const VectorCommand& command, int64_t a_stride,
               int64_t d_stride, int64_t rows, int64_t n) {
   const VectorLimits& limits = context.limits();
+  const int64_t lane = limits.max_inner;
+  const Box lanes{rows, n / lane, lane, a_stride, lane, d_stride, lane};
+  if (!command.b.present() && rows > 1 && n / lane > 1 && FitsUnit(limits, lanes)) {
+    // The lanes of all rows at once; what is left are rows of less than a lane.
+    EmitBox(context, command, lanes);
+    VectorCommand rest = command;
+    rest.a = At(command.a, n / lane * lane);
+    rest.d = At(command.d, n / lane * lane);
+    return EmitRows(context, rest, a_stride, d_stride, rows, n % lane);
+  }
   const bool strides_fit = a_stride <= limits.max_stride && d_stride <= limits.max_stride;
+  if (!command.b.present() && !strides_fit) {
+    for (int64_t row = 0; row < rows; ++row) {
+      VectorCommand one = command;
+      one.a = At(command.a, row * a_stride);
+      one.d = At(command.d, row * d_stride);
+      EmitContiguous(context, one, n);
+    }
+    return;
+  }
   const int64_t rows_max = strides_fit ? limits.max_middle : 1;
   for (int64_t row = 0; row < rows; row += rows_max) {
     const int64_t row_count = std::min(rows_max, rows - row);
@@ -161,6 +208,8 @@ void EmitPools(LowerContext& context, Window window, Operand a, Operand d, int64
 
 // From this many rows on, commands that walk all of them are preferred to fewer levels.
 constexpr int64_t kManyRows = 8;
+// From this many elements on, maxima of few rows are taken for all lanes of a row at once.
+constexpr int64_t kWideRow = 256;
 
 // One level of maxima over the middle of a [outer,middle,inner] by windows of 1 x w, for all of
 // outer at once; where w does not divide middle the last window overlaps its neighbour.
@@ -194,6 +243,30 @@ void EmitRowPools(LowerContext& context, int64_t w, Operand a, Operand d, int64_
     emit(first * w, first, std::min(windows_max, full - first));
   }
   if (results > full) emit(middle - w, full, 1);
+}
+
+// One level of maxima over `count` groups of h rows of `width` elements, wide rows by one command
+// for all their lanes: a [count,h,width] -> d [count,width].
+void EmitWideRowPools(LowerContext& context, int64_t h, Operand a, Operand d, int64_t count,
+                      int64_t width) {
+  const VectorLimits& limits = context.limits();
+  VectorCommand pool;
+  pool.kind = VectorCommand::Kind::kPool;
+  pool.window_h = static_cast<uint8_t>(h);
+  pool.window_w = 1;
+  const int64_t lanes_max = limits.max_middle * limits.max_inner;
+  const int64_t count_max = std::max<int64_t>(1, limits.max_outer / h);
+  for (int64_t first = 0; first < count; first += count_max) {
+    const int64_t now = std::min(count_max, count - first);
+    for (int64_t column = 0; column < width;) {
+      const int64_t left = std::min(width - column, lanes_max);
+      const int64_t lane = std::min<int64_t>(left, limits.max_inner);
+      pool.a = At(a, first * h * width + column);
+      pool.d = At(d, first * width + column);
+      EmitBox(context, pool, {now * h, left / lane, lane, width, lane, width, lane});
+      column += left / lane * lane;
+    }
+  }
 }
 
 VectorCommand ReduceOp(bool over_middle, float scale, Operand a, Operand d) {
@@ -343,6 +416,24 @@ void EmitCopyRows(LowerContext& context, Operand a, int64_t a_stride, Operand d,
   EmitRows(context, command, a_stride, d_stride, rows, n);
 }
 
+bool EmitCopyBoxes(LowerContext& context, Operand a, const std::array<int64_t, 2>& a_strides,
+                   Operand d, const std::array<int64_t, 2>& d_strides, int64_t outer,
+                   int64_t middle, int64_t n) {
+  const VectorLimits& limits = context.limits();
+  const int64_t lane = std::min<int64_t>(n, limits.max_inner);
+  Box box{outer, middle, lane, a_strides[0], a_strides[1], d_strides[0], d_strides[1]};
+  if ((n + lane - 1) / lane >= std::min(outer, middle) || !FitsUnit(limits, box)) return false;
+  VectorCommand command;
+  context.Step();
+  for (int64_t column = 0; column < n; column += lane) {
+    command.a = At(a, column);
+    command.d = At(d, column);
+    box.inner = std::min(lane, n - column);
+    EmitBox(context, command, box);
+  }
+  return true;
+}
+
 void EmitRepeat(LowerContext& context, Operand a, Operand d, int64_t times, int64_t n) {
   if (times <= 0) return;
   EmitCopy(context, a, d, n);
@@ -363,9 +454,12 @@ void EmitFormat(LowerContext& context, Operand a, Operand d, int64_t n) {
 absl::Status EmitMaxOverMiddle(LowerContext& context, Operand a, Operand d, int64_t outer,
                                int64_t middle, int64_t inner) {
   const VectorLimits& limits = context.limits();
-  if (inner * limits.max_window > limits.max_stride) {
+  if (inner > limits.max_stride ||
+      (middle > limits.max_window && inner * limits.max_window > limits.max_stride)) {
     // Too wide for the window's row stride: gather a band of columns, reduce it, put it back.
-    const int64_t band = limits.max_inner;
+    const int64_t widest =
+        limits.max_stride / (middle <= limits.max_window ? 1 : limits.max_window);
+    const int64_t band = widest / limits.max_inner * limits.max_inner;
     for (int64_t column = 0; column < inner; column += band) {
       const int64_t width = std::min(band, inner - column);
       const Operand gathered = context.Temp(outer * middle * width);
@@ -382,6 +476,11 @@ absl::Status EmitMaxOverMiddle(LowerContext& context, Operand a, Operand d, int6
     return absl::OkStatus();
   }
   while (middle > 1) {
+    if (middle <= limits.max_window && inner > kWideRow) {
+      context.Step();
+      EmitWideRowPools(context, middle, a, d, outer, inner);
+      return absl::OkStatus();
+    }
     Window window = ChooseWindow(middle, limits.max_window);
     if (middle % window.size() != 0 && outer > kManyRows && middle * inner <= limits.max_stride) {
       window = {1, std::min<int64_t>(limits.max_window, middle)};

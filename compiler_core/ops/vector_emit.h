@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_OPS_VECTOR_EMIT_H_
 #define NPUC_COMPILER_CORE_OPS_VECTOR_EMIT_H_
 
+#include <array>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -38,6 +39,12 @@ void EmitCopy(LowerContext& context, Operand a, Operand d, int64_t n);
 // d row r = a row r, for rows of n elements that lie a_stride and d_stride elements apart.
 void EmitCopyRows(LowerContext& context, Operand a, int64_t a_stride, Operand d, int64_t d_stride,
                   int64_t rows, int64_t n);
+// d [outer,middle,n] = a, element by element, by commands that walk all of outer and middle; the
+// strides are of outer and middle. False, and nothing is emitted, where extents or strides do not
+// fit the unit or copies row by row are as few.
+bool EmitCopyBoxes(LowerContext& context, Operand a, const std::array<int64_t, 2>& a_strides,
+                   Operand d, const std::array<int64_t, 2>& d_strides, int64_t outer,
+                   int64_t middle, int64_t n);
 // d [times,n] = a [n] repeated, in ceil(log2(times)) + 1 steps.
 void EmitRepeat(LowerContext& context, Operand a, Operand d, int64_t times, int64_t n);
 // d [n] float32 = a [n] fp16.
