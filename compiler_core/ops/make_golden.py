@@ -24,6 +24,8 @@ def attr_text(v):
         return "true" if v else "false"
     if isinstance(v, (list, tuple)):
         return "[" + ", ".join(map(str, v)) + "]"
+    if isinstance(v, str):
+        return f'"{v}"'
     return repr(v)
 
 
@@ -274,7 +276,72 @@ def batch_norm():
         emit("BatchNorm", case, [x, scale, offset, mean, var], {"epsilon": 1e-3}, [narrow(y, x)])
 
 
+def quantize_case(case, dtype, scale, zero_point, axis, lo=None, hi=None, shape=(2, 3, 4)):
+    """Both directions of one set of parameters: values beyond the range on either side, ties."""
+    info = np.iinfo(dtype)
+    qmin, qmax = info.min if lo is None else lo, info.max if hi is None else hi
+    across = [1] * len(shape)
+    if axis >= 0:
+        across[axis] = shape[axis]
+    s = np.array(scale).reshape(across)
+    z = np.array(zero_point).reshape(across)
+    steps = rng.integers(max(qmin, -2**20) - 9, min(qmax, 2**20) + 9, shape)
+    # Halves of a power-of-two scale are exact ties.
+    x = ((steps - z + rng.choice([0, 0.5, 0.25], shape)) * s).astype(np.float32)
+    q = np.clip(np.rint(wide(x) / s) + z, qmin, qmax).astype(dtype)
+    common = {"scale": list(scale), "zero_point": list(zero_point), "axis": axis}
+    limits = {k: v for k, v in (("qmin", lo), ("qmax", hi)) if v is not None}
+    emit("Quantize", case, [x], {**common, "dtype": NAMES[np.dtype(dtype).name], **limits}, [q])
+    emit("Dequantize", case, [q], {**common, "dtype": "f32"},
+         [((q.astype(np.float64) - z) * s).astype(np.float32)])
+
+
+def quantize():
+    quantize_case("i8", np.int8, [0.25], [-7], -1)
+    quantize_case("i8_odd_scale", np.int8, [0.0371], [83], -1)
+    quantize_case("u8", np.uint8, [0.5], [128], -1)
+    quantize_case("i16", np.int16, [0.0009765625], [0], -1)
+    quantize_case("u16", np.uint16, [0.003], [32768], -1)
+    quantize_case("i32", np.int32, [0.125], [0], -1)
+    quantize_case("four_bits", np.int8, [0.5], [1], -1, -8, 7)
+    quantize_case("axis0", np.int8, [0.5, 0.03], [0, 5], 0)
+    quantize_case("axis1", np.int8, [0.5, 0.25, 1e-05], [0, 1, -2], 1)
+    quantize_case("axis2", np.uint8, [0.5, 0.25, 2.0, 3.5], [0, 255, 128, 7], 2)
+    x = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30, -0.0], np.float32)
+    emit("Quantize", "special", [x],
+         {"scale": [0.5], "zero_point": [3], "axis": -1, "dtype": "i8"},
+         [np.array([3, 127, -128, 127, -128, 3], np.int8)])
+    h = f32(2, 3).astype(np.float16)
+    emit("Quantize", "f16", [h], {"scale": [0.25], "zero_point": [0], "axis": -1, "dtype": "i8"},
+         [np.rint(wide(h) / 0.25).astype(np.int8)])
+    q = rng.integers(-9, 9, (2, 3)).astype(np.int64)
+    emit("Dequantize", "i64", [q], {"scale": [0.5], "zero_point": [0]},
+         [(q * 0.5).astype(np.float32)])
+    q = q.astype(np.int8)
+    emit("Dequantize", "f16", [q], {"scale": [0.5], "zero_point": [1], "dtype": "f16"},
+         [((wide(q) - 1.0) * 0.5).astype(np.float16)])
+
+
+def rounding():
+    x = np.array([-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 2.4999, 1e9, np.inf, np.nan], np.float32)
+    for a in (x, f32(3, 4, lo=-20, hi=20), f32(5).astype(np.float16), f32(0, 3),
+              x.astype(np.float64)):
+        case = f"{NAMES[str(a.dtype)]}_{'x'.join(map(str, a.shape))}"
+        emit("Round", case, [a], {}, [np.rint(a)])
+    i = rng.integers(-9, 9, (2, 2)).astype(np.int32)
+    emit("Round", "int32", [i], {}, [i])
+    x = np.array([-2.7, -0.5, 0.0, 0.9, 3.99, 100.0], np.float32)
+    for dt in (np.int8, np.int16, np.int32, np.int64, np.float16, np.float64):
+        name = NAMES[np.dtype(dt).name]
+        emit("Cast", f"f32_{name}", [x], {"dtype": name}, [x.astype(dt)])
+    i = np.array([-129, -1, 0, 127, 128, 300], np.int32)
+    for dt in (np.int8, np.uint8, np.int64, np.float32):
+        name = NAMES[np.dtype(dt).name]
+        emit("Cast", f"i32_{name}", [i], {"dtype": name}, [i.astype(dt)])
+
+
 if __name__ == "__main__":
     with np.errstate(all="ignore"):
-        for record in (unary, binary, matmul, reduce, softmax, layout, conv, batch_norm):
+        for record in (unary, binary, matmul, reduce, softmax, layout, conv, batch_norm,
+                       quantize, rounding):
             record()

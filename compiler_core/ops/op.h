@@ -57,6 +57,8 @@ struct OpDef {
   // Basic steps that reference takes, about; 0: the result shares the operand's bytes. Null: as
   // many as operands and results have elements. Bounds constant folding.
   int64_t (*work)(const OpView& view, absl::Span<const TensorType> outputs) = nullptr;
+  // Whether a node of constant operands may be computed while compiling.
+  bool folds = true;
 };
 
 // What an operator's struct must define; a missing function is a compile error that names it.
@@ -77,6 +79,7 @@ constexpr OpDef MakeOpDef(absl::string_view name) {
   OpDef def{name, &T::InferShapes, &T::Facts, &T::Reference, nullptr, nullptr};
   if constexpr (LowerableOperator<T>) def.lower = &T::Lower;
   if constexpr (requires { &T::Work; }) def.work = &T::Work;
+  if constexpr (requires { T::kFolds; }) def.folds = T::kFolds;
   return def;
 }
 

@@ -161,7 +161,7 @@ std::optional<std::vector<Tensor>> FoldNode(const Graph& graph, const Node& node
                                             absl::Span<const TensorType> outputs,
                                             FoldBudget& budget) {
   const OpDef* def = FindOp(node.op);
-  if (def == nullptr || node.inputs.empty()) return std::nullopt;
+  if (def == nullptr || !def->folds || node.inputs.empty()) return std::nullopt;
   for (const ValueId input : node.inputs) {
     if (graph.ConstantOf(input) == nullptr) return std::nullopt;
   }

@@ -178,7 +178,7 @@ TEST_P(OperatorSweep, InferredTypesAreThoseOfTheReference) {
   }
   if (def.name == "Placeholder" || def.name == "Const") return;
   EXPECT_GT(ran, 5);
-  EXPECT_TRUE(refused > 0 || def.name == "Identity");
+  EXPECT_TRUE(refused > 0 || def.name == "Identity" || def.name == "Cast");
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, OperatorSweep,

@@ -18,6 +18,7 @@ Graph ApplyRewriteSoftmax(Graph graph);
 Graph ApplyRewriteBatchNorm(Graph graph);
 Graph ApplyFuseBatchNorm(Graph graph);
 Graph ApplyFuseBias(Graph graph);
+Graph ApplyStripQuantization(Graph graph);
 
 }  // namespace npuc
 

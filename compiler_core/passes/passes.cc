@@ -52,6 +52,10 @@ absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph) {
 
 absl::StatusOr<Graph> FuseBias(const Graph& graph) { return Checked(graph, &ApplyFuseBias); }
 
+absl::StatusOr<Graph> StripQuantization(const Graph& graph) {
+  return Checked(graph, &ApplyStripQuantization);
+}
+
 absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) {
   RETURN_IF_ERROR(VerifyGraph(graph));
   FoldBudget budget = options.fold_budget;

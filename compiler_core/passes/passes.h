@@ -22,7 +22,8 @@ absl::StatusOr<Graph> DeadCode(const Graph& graph);
 
 // Drops nodes whose result is their operand: Identity, Reshape to the same shape, Transpose that
 // leaves every axis, Slice of everything, Pad by nothing, Concat of and Split into one, reductions
-// over no axis, 1x1 pooling. A Reshape of a Reshape skips the inner one.
+// over no axis, 1x1 pooling, Quantize of what a Dequantize of the same
+// parameters gave. A Reshape of a Reshape skips the inner one.
 absl::StatusOr<Graph> RemoveIdentity(const Graph& graph);
 
 // Merges nodes that compute the same: same operator, operands, attributes and types. Constants are
@@ -59,6 +60,11 @@ absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph);
 // whose sums nothing else uses -> the convolution's third operand, its bias. The convolution keeps
 // its name. Drops nodes that no output needs.
 absl::StatusOr<Graph> FuseBias(const Graph& graph);
+
+// A quantized graph (ops/quantize.h) as a float one: pairs of Quantize and Dequantize go, integer
+// constants behind a Dequantize become floats. A pair whose two sides have unlike parameters, and
+// integers that something else computes with, stay. Drops nodes that no output needs.
+absl::StatusOr<Graph> StripQuantization(const Graph& graph);
 
 struct PassOptions {
   bool fuse_batch_norm = false;  // FUSE_BN

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "compiler_core/ops/quantize.h"
 #include "compiler_core/passes/apply.h"
 #include "compiler_core/passes/rewriter.h"
 
@@ -48,6 +49,19 @@ bool IsIdentity(const Graph& graph, const Node& node, const TensorType& result) 
   return false;
 }
 
+// The integers (of at most 16 bits: the way to f32 and back is exact) that a Quantize restores;
+// invalid where it is none.
+ValueId RestoredIntegers(const Graph& graph, const Node& node, const TensorType& result) {
+  if (node.op != "Quantize" || SizeOf(result.dtype) > 2) return ValueId();
+  const Node& dequantize = graph.def(node.inputs[0]);
+  if (dequantize.op != "Dequantize" || graph.type(node.inputs[0]).dtype != DType::kFloat32 ||
+      graph.type(dequantize.inputs[0]) != result || node.attrs.contains("qmin") ||
+      node.attrs.contains("qmax")) {
+    return ValueId();
+  }
+  return AreInverse(node, dequantize, result) ? dequantize.inputs[0] : ValueId();
+}
+
 }  // namespace
 
 Graph ApplyRemoveIdentity(Graph graph) {
@@ -58,8 +72,11 @@ Graph ApplyRemoveIdentity(Graph graph) {
       const Node& operand = rewriter.graph().def(node.inputs[0]);
       if (operand.op == "Reshape") node.inputs = operand.inputs;
     }
-    if (node.outputs.size() == 1 &&
-        IsIdentity(rewriter.graph(), node, rewriter.type(node.outputs[0]))) {
+    const TensorType& result = rewriter.type(node.outputs[0]);
+    const ValueId integers = RestoredIntegers(rewriter.graph(), node, result);
+    if (integers.valid()) {
+      rewriter.Replace(node, integers);
+    } else if (node.outputs.size() == 1 && IsIdentity(rewriter.graph(), node, result)) {
       rewriter.Replace(node, node.inputs[0]);
     } else {
       rewriter.Append(std::move(node));
