@@ -108,10 +108,13 @@ std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_v
   absl::string_view best;
   int best_distance = -1;
   for (absl::string_view candidate : candidates) {
-    if (candidate.size() > kMaxLength) continue;
+    const size_t longer = std::max(word.size(), candidate.size());
+    const size_t shorter = std::min(word.size(), candidate.size());
+    const int limit = std::max(static_cast<int>(longer / 3), 1);
+    // The distance is at least the difference in length.
+    if (longer > kMaxLength || static_cast<int>(longer - shorter) > limit) continue;
     const int d = distance(word, candidate);
-    const int limit = static_cast<int>(std::max(word.size(), candidate.size()) / 3);
-    if (d <= std::max(limit, 1) && (best_distance < 0 || d < best_distance)) {
+    if (d <= limit && (best_distance < 0 || d < best_distance)) {
       best = candidate;
       best_distance = d;
     }

@@ -292,12 +292,20 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
   return Step(kStepsOfFailure, &expr);
 }
 
-void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, const Frame& frame) {
-  const bool is_quantized = absl::StrContains(name, "quantize");
+const std::string& Executor::NearestOperator(absl::string_view name) {
+  // Remembered, since a loop may come by again and again.
+  const auto [it, inserted] = nearest_operators_.try_emplace(std::string(name));
+  if (!inserted) return it->second;
   std::vector<absl::string_view> names;
   for (const auto& [known, rule] : tensor_rules_) names.push_back(known);
   std::sort(names.begin(), names.end());
-  const std::string nearest = NearestMatch(name, names);
+  it->second = NearestMatch(name, names);
+  return it->second;
+}
+
+void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, const Frame& frame) {
+  const bool is_quantized = absl::StrContains(name, "quantize");
+  const std::string& nearest = NearestOperator(name);
   NodeSource source{frame.module_path, absl::StrCat("aten::", Printable(name))};
   if (is_quantized) {
     state_->Report(DiagnosticKind::kTorchQuantized, PlaceOf(&expr), source,

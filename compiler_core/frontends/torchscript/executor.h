@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_EXECUTOR_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_EXECUTOR_H_
 
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -108,6 +109,8 @@ class Executor {
   bool ToNumber(const Expr& expr, absl::string_view type, const ScriptValue& from, Frame& frame,
                 ScriptValue& value);
   bool Raise(const Expr& where, absl::string_view type, const std::string& text);
+  // The operator that is called most like `name`; "" where none is near.
+  const std::string& NearestOperator(absl::string_view name);
   void ReportUnknownOperator(const Expr& expr, absl::string_view name, const Frame& frame);
 
   // Attributes and the archive's values: exec_objects.cc.
@@ -129,9 +132,10 @@ class Executor {
   CodeLibrary library_;
   absl::flat_hash_map<absl::string_view, const OpRule*> tensor_rules_;
   absl::flat_hash_map<absl::string_view, const OpRule*> python_rules_;
-  absl::flat_hash_map<const Expr*, ScriptValue> resolved_;  // dotted names
-  std::map<PyId, ScriptValue> loaded_;                      // values of the archive by id
-  std::map<PyId, std::string> tensor_names_;                // as in state_dict
+  std::map<std::string, std::string, std::less<>> nearest_operators_;  // by unknown name
+  absl::flat_hash_map<const Expr*, ScriptValue> resolved_;             // dotted names
+  std::map<PyId, ScriptValue> loaded_;        // values of the archive by id
+  std::map<PyId, std::string> tensor_names_;  // as in state_dict
   std::map<std::pair<const ClassDef*, absl::string_view>, const FunctionDef*> method_cache_;
   const LoadedFile* current_file_ = nullptr;
   const Expr* last_place_ = nullptr;
