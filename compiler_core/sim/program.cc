@@ -11,17 +11,12 @@
 #include "compiler_core/emit/grus_codec.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/verify.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 namespace {
 
 using Kind = VectorCommand::Kind;
-
-bool Multiplies(const Command& command) {
-  if (std::holds_alternative<VectorCommand>(command.body)) return false;
-  const auto* raw = std::get_if<RawCommand>(&command.body);
-  return raw == nullptr || raw->opcode != 0x43;
-}
 
 bool BitAt(absl::Span<const uint8_t> mask, int64_t bit) {
   return (mask[static_cast<size_t>(bit / 8)] >> (7 - bit % 8) & 1) != 0;
@@ -60,7 +55,10 @@ void ForEachWeight(int64_t positions, int64_t k, int64_t n, bool has_bias,
 class Loader {
  public:
   Loader(const CompiledModel& model, absl::string_view file_name, const Simulator::Limits& limits)
-      : model_(model), file_name_(file_name), limits_(limits) {}
+      : model_(model), file_name_(file_name), limits_(limits) {
+    const CoreSpec* core = FindCore(model.core);
+    if (core != nullptr) cycles_ = core->cycles;
+  }
 
   std::unique_ptr<SimulatorState> Run() {
     state_ = std::make_unique<SimulatorState>();
@@ -173,13 +171,8 @@ class Loader {
       Simulator::CommandInfo info;
       info.offset_bytes = offsets[i];
       info.kind = std::string(NameOf(command));
-      info.work = WorkOf(command);
-      info.multiplies = Multiplies(command);
-      for (const Access& access : AccessesOf(command)) {
-        const int64_t bytes =
-            access.size_bytes == Access::kUnknown ? stored_weight_bytes_ : access.size_bytes;
-        (access.writes ? info.written_bytes : info.read_bytes) += bytes;
-      }
+      info.load = LoadOf(command, stored_weight_bytes_);
+      if (cycles_ != nullptr) info.cycles = EstimateCycles(*cycles_, info.load);
       state_->infos.push_back(std::move(info));
     }
   }
@@ -347,6 +340,7 @@ class Loader {
   int64_t weight_values_ = 0;
   int64_t work_ = 0;
   int64_t stored_weight_bytes_ = 0;  // of the step being made
+  const CycleModel* cycles_ = nullptr;
 };
 
 }  // namespace

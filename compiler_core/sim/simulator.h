@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/artifact.h"
+#include "compiler_core/ir/cmd/load.h"
 
 namespace npuc {
 
@@ -34,10 +35,8 @@ class Simulator {
   struct CommandInfo {
     int64_t offset_bytes = 0;  // in cmd_content
     std::string kind;          // "fully_connected", "tensor_vector" ...
-    int64_t work = 0;          // multiply-adds, or elements where it has none
-    bool multiplies = false;   // work counts multiply-adds
-    int64_t read_bytes = 0;    // as stored: compressed weights count compressed
-    int64_t written_bytes = 0;
+    CommandLoad load;
+    int64_t cycles = 0;  // estimate; 0 where the model's core has no cycle model
   };
 
   // Decodes the commands, checks every operand against its slot, so that nothing outside is ever

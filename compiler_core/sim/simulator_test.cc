@@ -83,8 +83,8 @@ TEST(Simulator, MultipliesCompressedWeights) {
   EXPECT_EQ(y[1], 8.0f);  // 2 * (-1 + 20 * 0.25)
   EXPECT_FALSE((*simulator)->Run(absl::MakeConstSpan(input).subspan(1), output).ok());
   ASSERT_EQ((*simulator)->commands().size(), 2u);
-  EXPECT_EQ((*simulator)->commands()[0].read_bytes, 4 + 128 + 2);
-  EXPECT_EQ((*simulator)->commands()[0].work, 4);
+  EXPECT_EQ((*simulator)->commands()[0].load.read_bytes, 4 + 128 + 2);
+  EXPECT_EQ((*simulator)->commands()[0].load.macs, 4);
 }
 
 TEST(Simulator, RefusesOperandsOutsideTheirSlot) {

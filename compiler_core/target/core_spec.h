@@ -119,6 +119,17 @@ struct CoreLimits {
   int64_t node_commands_max;       // copies, or parts of a broadcast, that one operator may become
 };
 
+// What a command costs in time: an estimate, since no vendor publishes timing. Whole numbers > 0.
+// A command takes command_cycles + max(computing, moving): computing is its multiply-adds at
+// macs_per_cycle, or its elements at elements_per_cycle where it does not multiply; moving is the
+// bytes that it reads and writes at bytes_per_cycle. Commands follow one another.
+struct CycleModel {
+  int64_t command_cycles;      // to fetch a command and set the unit up
+  int64_t macs_per_cycle;      // matrix and convolution commands
+  int64_t elements_per_cycle;  // all others
+  int64_t bytes_per_cycle;     // between memory and the units
+};
+
 struct CoreSpec {
   absl::string_view name;   // "GRUS"
   absl::string_view alias;  // "V150"
@@ -130,6 +141,7 @@ struct CoreSpec {
   bool quant_inference = false;    // needs gxnpuc's -q
   absl::string_view note;
   const CoreLimits* limits = nullptr;  // null: no command encoding of this core is published
+  const CycleModel* cycles = nullptr;  // null: no estimate
   absl::Span<const OpList> op_lists;   // one per framework
 };
 

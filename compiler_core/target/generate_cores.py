@@ -21,8 +21,9 @@ LIMITS = [
     "conv_side_max", "plane_side_max", "plane_taps_max", "plane_stride_max",
     "node_commands_max",
 ]
+CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
 CORE_KEYS = {"name", "alias", "chips", "frameworks", "npu_units", "output_types", "compute_type",
-             "quant_inference", "note", "limits", "operators", "operators_of"}
+             "quant_inference", "note", "limits", "cycles", "operators", "operators_of"}
 LINE = "__line__"
 
 
@@ -212,25 +213,26 @@ def write_op_lists(writer, core, path):
     return writer.array("OpList", lists)
 
 
-def write_limits(writer, core, path):
-    limits = core.get("limits")
-    if limits is None:
+def write_numbers(writer, core, path, key, kind, fields):
+    """A struct of positive integers: `fields` are its names, or (name, count) for a list."""
+    section = core.get(key)
+    if section is None:
         return "nullptr"
-    fields = []
+    numbers = []
     names = {LINE}
-    for limit in LIMITS:
-        name, count = limit if isinstance(limit, tuple) else (limit, 1)
+    for field in fields:
+        name, count = field if isinstance(field, tuple) else (field, 1)
         names.add(name)
-        if name not in limits:
-            raise Fault(f"{path}:{limits[LINE]}: limit {name} is missing")
-        values = limits[name] if count > 1 else [limits[name]]
+        if name not in section:
+            raise Fault(f"{path}:{section[LINE]}: {key}: {name} is missing")
+        values = section[name] if count > 1 else [section[name]]
         if len(values) != count or any(whole(v) <= 0 for v in values):
-            raise Fault(f"{path}:{limits[LINE]}: {name} must be {count} positive integer(s)")
-        fields += [str(v) for v in values]
-    if set(limits) - names:
-        raise Fault(f"{path}:{limits[LINE]}: unknown limits {sorted(set(limits) - names)}")
-    name = f"kLimits{core['name']}"
-    writer.lines.append(f"constexpr CoreLimits {name} = {{{', '.join(fields)}}};")
+            raise Fault(f"{path}:{section[LINE]}: {name} must be {count} positive integer(s)")
+        numbers += [str(v) for v in values]
+    if set(section) - names:
+        raise Fault(f"{path}:{section[LINE]}: unknown {key} {sorted(set(section) - names)}")
+    name = f"k{key.capitalize()}{core['name']}"
+    writer.lines.append(f"constexpr {kind} {name} = {{{', '.join(numbers)}}};")
     return f"&{name}"
 
 
@@ -263,7 +265,8 @@ def generate(paths):
                   frameworks, writer.strings(core["npu_units"]),
                   writer.strings(core["output_types"]), literal(core["compute_type"]),
                   "true" if core["quant_inference"] else "false", literal(core["note"]),
-                  write_limits(writer, core, shown), op_lists]
+                  write_numbers(writer, core, shown, "limits", "CoreLimits", LIMITS),
+                  write_numbers(writer, core, shown, "cycles", "CycleModel", CYCLES), op_lists]
         name = f"kCore{core['name']}"
         writer.lines.append(f"constexpr CoreSpec {name} = {{{', '.join(fields)}}};")
         names.append(f"&{name}")

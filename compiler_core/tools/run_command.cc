@@ -43,40 +43,46 @@ absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics&
   return ReadArtifact(*bytes, path, diagnostics);
 }
 
+// What commands do, as an object; `cycles` is an estimate.
+Json LoadJson(const CommandLoad& load, int64_t cycles) {
+  return {{"macs", load.macs},
+          {"elements", load.elements},
+          {"read_bytes", load.read_bytes},
+          {"written_bytes", load.written_bytes},
+          {"cycles", cycles}};
+}
+
 // Counts for each command of one frame, and their sums by kind.
 Json Profile(const Simulator& simulator, int64_t items) {
-  Json commands = Json::array();
-  Json kinds = Json::object();
-  int64_t multiply_adds = 0;
-  int64_t elements = 0;
-  for (const Simulator::CommandInfo& info : simulator.commands()) {
-    const int64_t macs = info.multiplies ? info.work : 0;
-    const int64_t work = info.multiplies ? 0 : info.work;
-    multiply_adds += macs;
-    elements += work;
-    commands.push_back({{"offset", info.offset_bytes},
-                        {"kind", info.kind},
-                        {"macs", macs},
-                        {"elements", work},
-                        {"read_bytes", info.read_bytes},
-                        {"written_bytes", info.written_bytes}});
-    Json& kind = kinds[info.kind];
-    if (kind.is_null()) kind = Json::object();
-    for (const auto& [key, value] : {std::pair<const char*, int64_t>{"commands", 1},
-                                     {"macs", macs},
-                                     {"elements", work},
-                                     {"read_bytes", info.read_bytes},
-                                     {"written_bytes", info.written_bytes}}) {
-      kind[key] = kind.value(key, int64_t{0}) + value;
+  struct Sum {
+    int64_t commands = 0;
+    CommandLoad load;
+    int64_t cycles = 0;
+    void Add(const Simulator::CommandInfo& info) {
+      ++commands;
+      load += info.load;
+      cycles += info.cycles;
     }
+    Json ToJson() const {
+      Json json = {{"commands", commands}};
+      json.update(LoadJson(load, cycles));
+      return json;
+    }
+  };
+  Json commands = Json::array();
+  std::map<std::string, Sum> kinds;
+  Sum frame;
+  for (const Simulator::CommandInfo& info : simulator.commands()) {
+    frame.Add(info);
+    kinds[info.kind].Add(info);
+    Json command = {{"offset", info.offset_bytes}, {"kind", info.kind}};
+    command.update(LoadJson(info.load, info.cycles));
+    commands.push_back(std::move(command));
   }
-  return {{"items", items},
-          {"per_frame",
-           {{"commands", simulator.commands().size()},
-            {"macs", multiply_adds},
-            {"elements", elements},
-            {"by_kind", kinds}}},
-          {"commands", commands}};
+  Json per_frame = frame.ToJson();
+  per_frame["by_kind"] = Json::object();
+  for (const auto& [kind, sum] : kinds) per_frame["by_kind"][kind] = sum.ToJson();
+  return {{"items", items}, {"per_frame", per_frame}, {"commands", commands}};
 }
 
 absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnostics) {

@@ -1,0 +1,91 @@
+#include "compiler_core/ir/cmd/load.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "compiler_core/ir/cmd/access.h"
+
+namespace npuc {
+namespace {
+
+bool Multiplies(const Command& command) {
+  if (std::holds_alternative<FullyConnectedCommand>(command.body)) return true;
+  const auto* raw = std::get_if<RawCommand>(&command.body);
+  return raw != nullptr && (raw->opcode == 0x41 || raw->opcode == 0x42);
+}
+
+// Vector commands touch what their extents say: strides leave gaps that are not moved.
+CommandLoad LoadOf(const VectorCommand& v) {
+  constexpr int64_t kHalfBytes = 2;
+  constexpr int64_t kFloatBytes = 4;
+  const int64_t outer = v.extents[0];
+  const int64_t middle = v.extents[1];
+  const int64_t inner = v.extents[2];
+  CommandLoad load;
+  load.elements = outer * middle * inner;
+  if (v.a.present()) load.read_bytes += kHalfBytes * load.elements;
+  if (v.b.present()) {
+    const bool walks = v.kind == VectorCommand::Kind::kTensorTensor;
+    load.read_bytes += kHalfBytes * (walks ? load.elements : inner);
+  }
+  if (v.c.present()) load.read_bytes += kHalfBytes * inner;
+  switch (v.kind) {
+    case VectorCommand::Kind::kPool:
+      load.written_bytes = kHalfBytes * (outer / std::max<int64_t>(v.window_h, 1)) *
+                           (middle / std::max<int64_t>(v.window_w, 1)) * inner;
+      break;
+    case VectorCommand::Kind::kReduce:
+      load.written_bytes = kHalfBytes * outer * (v.reduce_middle ? inner : middle);
+      break;
+    case VectorCommand::Kind::kFormat:
+      load.written_bytes = kFloatBytes * load.elements;
+      break;
+    default:
+      load.written_bytes = kHalfBytes * load.elements;
+  }
+  return load;
+}
+
+int64_t DivideUp(int64_t value, int64_t by) { return value / by + (value % by != 0 ? 1 : 0); }
+
+}  // namespace
+
+CommandLoad& CommandLoad::operator+=(const CommandLoad& other) {
+  macs += other.macs;
+  elements += other.elements;
+  read_bytes += other.read_bytes;
+  written_bytes += other.written_bytes;
+  return *this;
+}
+
+CommandLoad LoadOf(const Command& command, int64_t stored_code_bytes) {
+  if (const auto* vector = std::get_if<VectorCommand>(&command.body)) return LoadOf(*vector);
+  CommandLoad load;
+  (Multiplies(command) ? load.macs : load.elements) = WorkOf(command);
+  // Codes come in pairs.
+  const int64_t codes = (std::max<int64_t>(stored_code_bytes, 0) + 1) / 2 * 2;
+  for (const Access& access : AccessesOf(command)) {
+    const int64_t bytes = access.size_bytes == Access::kUnknown ? codes : access.size_bytes;
+    (access.writes ? load.written_bytes : load.read_bytes) += bytes;
+  }
+  return load;
+}
+
+CommandLoad LoadOf(const Program& program, const Command& command) {
+  int64_t stored = -1;
+  for (const Access& access : AccessesOf(command)) {
+    if (access.size_bytes != Access::kUnknown) continue;
+    stored =
+        program.buffers[access.operand.buffer.value()].size_bytes - access.operand.offset_bytes;
+  }
+  return LoadOf(command, stored);
+}
+
+int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load) {
+  const int64_t computing = load.macs > 0 ? DivideUp(load.macs, model.macs_per_cycle)
+                                          : DivideUp(load.elements, model.elements_per_cycle);
+  const int64_t moving = DivideUp(load.read_bytes + load.written_bytes, model.bytes_per_cycle);
+  return model.command_cycles + std::max(computing, moving);
+}
+
+}  // namespace npuc

@@ -1,0 +1,34 @@
+#ifndef NPUC_COMPILER_CORE_IR_CMD_LOAD_H_
+#define NPUC_COMPILER_CORE_IR_CMD_LOAD_H_
+
+#include <cstdint>
+
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc {
+
+// What a command does, and from that what it costs. The compiler's report and the simulator's
+// profile count with these functions, each on its own form of the commands.
+struct CommandLoad {
+  int64_t macs = 0;        // multiply-adds of matrix and convolution commands
+  int64_t elements = 0;    // elements that every other command computes
+  int64_t read_bytes = 0;  // as stored: compressed weights count compressed
+  int64_t written_bytes = 0;
+
+  CommandLoad& operator+=(const CommandLoad& other);
+  bool operator==(const CommandLoad&) const = default;
+};
+
+// stored_code_bytes: the bytes of the command's weight codes where it has a mask, which the command
+// alone does not tell; < 0 where it has none.
+CommandLoad LoadOf(const Command& command, int64_t stored_code_bytes);
+// Of a command of a program before it is encoded, whose buffers say how large the codes are.
+CommandLoad LoadOf(const Program& program, const Command& command);
+
+// Cycles of one command, rounded up; an estimate (target/core_spec.h).
+int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_IR_CMD_LOAD_H_
