@@ -19,9 +19,11 @@
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/listings.h"
+#include "compiler_core/pipeline/report_json.h"
 #include "compiler_core/pipeline/states.h"
 #include "compiler_core/pipeline/weight_choices.h"
 #include "compiler_core/pipeline/weight_histograms.h"
+#include "compiler_core/report/page.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -265,19 +267,17 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   WarnAboutFusedWeights(options, diagnostics);
   NoteWeightCache(options, *core, program, diagnostics);
 
-  const CompileFacts facts{graph,
-                           program,
-                           model,
-                           memory,
-                           lowered.weights,
-                           diagnostics,
-                           options.weight_cache_size_bytes.value_or(0)};
+  const CompileFacts facts{graph,           program,     model,   memory,
+                           lowered.weights, diagnostics, options, core->cycles};
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
   result.artifacts.push_back({options.output_file, std::move(header)});
   result.artifacts.push_back({"opt_template.json", WriteTemplate(lowered.weights)});
   result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
-  result.artifacts.push_back({"report.json", ReportJson(facts)});
+  std::string report = ReportJson(facts);
+  std::string page = ReportPage(report);
+  result.artifacts.push_back({"report.json", std::move(report)});
+  result.artifacts.push_back({"report.html", std::move(page)});
   result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   LogTransposes(facts, stages);

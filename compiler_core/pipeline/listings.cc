@@ -11,23 +11,11 @@
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/passes/remaining_transposes.h"
-#include "nlohmann/json.hpp"
 
 namespace npuc {
-namespace {
+namespace {}  // namespace
 
-// What the commands of one source node use.
-struct NodeUse {
-  explicit NodeUse(std::string node) : name(std::move(node)) {}
-  std::string name;
-  int64_t commands = 0;
-  int64_t work = 0;  // element operations and multiply-adds
-  std::set<int32_t> data_buffers;
-  std::set<int32_t> weight_buffers;
-};
-
-// In order of first command.
-std::vector<NodeUse> UseByNode(const Program& program) {
+std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles) {
   std::vector<NodeUse> uses;
   std::map<std::string, size_t> index;
   for (const Command& command : program.commands) {
@@ -35,7 +23,9 @@ std::vector<NodeUse> UseByNode(const Program& program) {
     if (inserted) uses.emplace_back(command.node);
     NodeUse& use = uses[it->second];
     ++use.commands;
-    use.work += WorkOf(command);
+    const CommandLoad load = LoadOf(program, command);
+    use.load += load;
+    if (cycles != nullptr) use.cycles += EstimateCycles(*cycles, load);
     for (const Access& access : AccessesOf(command)) {
       const int32_t id = access.operand.buffer.value();
       if (program.buffers[id].slot == Slot::kData) use.data_buffers.insert(id);
@@ -51,14 +41,10 @@ int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers) {
   return bytes;
 }
 
-std::string ShapeText(const PortTensor& port) { return TypeToString({port.dtype, port.shape}); }
-
-}  // namespace
-
 WeightCacheUse PlanWeightCache(const Program& program, int64_t size_bytes) {
   WeightCacheUse result;
   std::set<int32_t> cached;
-  for (const NodeUse& use : UseByNode(program)) {
+  for (const NodeUse& use : UseByNode(program, nullptr)) {
     if (use.weight_buffers.empty()) continue;
     std::set<int32_t> added;
     std::set_difference(use.weight_buffers.begin(), use.weight_buffers.end(), cached.begin(),
@@ -91,7 +77,7 @@ std::string ListOps(const CompileFacts& facts) {
 std::string ListMemory(const CompileFacts& facts) {
   std::string out =
       absl::StrFormat("%-40s %10s %10s %10s\n", "node", "data", "weights", "commands");
-  for (const NodeUse& use : UseByNode(facts.program)) {
+  for (const NodeUse& use : UseByNode(facts.program, nullptr)) {
     absl::StrAppendFormat(&out, "%-40s %10d %10d %10d\n", Printable(use.name),
                           BytesOf(facts.program, use.data_buffers),
                           BytesOf(facts.program, use.weight_buffers), use.commands);
@@ -120,47 +106,6 @@ std::string ListWeights(const CompileFacts& facts) {
   return out;
 }
 
-namespace {
-
-nlohmann::ordered_json WeightCacheJson(const CompileFacts& facts) {
-  using Json = nlohmann::ordered_json;
-  const WeightCacheUse use = PlanWeightCache(facts.program, facts.weight_cache_bytes);
-  Json cached = Json::array();
-  for (const std::string& node : use.nodes) cached.push_back(Printable(node));
-  return Json{{"size_bytes", facts.weight_cache_bytes},
-              {"used_bytes", use.bytes},
-              {"nodes", std::move(cached)},
-              {"verified_on_silicon", false}};
-}
-
-}  // namespace
-
-namespace {
-
-// What the graph still transposes, and what commands transpose on behalf of other operators.
-nlohmann::ordered_json TransposesJson(const CompileFacts& facts) {
-  using Json = nlohmann::ordered_json;
-  Json list = Json::array();
-  for (const TransposeRecord& record : TransposesOf(facts)) {
-    list.push_back(Json{{"node", Printable(record.node)},
-                        {"shape", record.shape},
-                        {"permutation", record.perm},
-                        {"reason", record.reason}});
-  }
-  return list;
-}
-
-nlohmann::ordered_json DiagnosticsJson(const Diagnostics& diagnostics) {
-  using Json = nlohmann::ordered_json;
-  Json notes = Json::array();
-  for (const Diagnostic& diagnostic : diagnostics.list()) {
-    notes.push_back(Json{{"id", IdOf(diagnostic.kind)}, {"text", diagnostic.ToString()}});
-  }
-  return notes;
-}
-
-}  // namespace
-
 std::vector<TransposeRecord> TransposesOf(const CompileFacts& facts) {
   std::vector<TransposeRecord> records;
   std::map<std::string, std::string> operators;  // of the nodes that are no transposes
@@ -186,74 +131,6 @@ std::vector<TransposeRecord> TransposesOf(const CompileFacts& facts) {
                                     " wants its data in another order than tensors have")});
   }
   return records;
-}
-
-std::string ReportJson(const CompileFacts& facts) {
-  using Json = nlohmann::ordered_json;
-  const CompiledModel& model = facts.model;
-  Json report;
-  report["compiler"] = model.version;
-  report["core"] = model.core;
-  report["npu_unit"] = model.npu_unit;
-  report["model"] = Printable(facts.graph.name());
-  report["model_md5"] = model.model_md5;
-  report["sizes_bytes"] = Json{{"cmd_content", model.cmd_content.size()},
-                               {"weight_content", model.weight_content.size()},
-                               {"ops_content", model.ops_content.size()},
-                               {"data_content", model.data_bytes},
-                               {"data_liveness_bound", facts.memory.lower_bound_bytes},
-                               {"input", model.input_struct_bytes()},
-                               {"output", model.output_struct_bytes()},
-                               {"npu_size", model.npu_size()},
-                               {"total_size", model.total_size()}};
-  report["memory_plan"] = Json{{"arena_bytes", facts.memory.arena_bytes},
-                               {"liveness_bound_bytes", facts.memory.lower_bound_bytes},
-                               {"method", NameOf(facts.memory.method)},
-                               {"search_nodes", facts.memory.search_nodes}};
-  const auto ports = [&](const std::vector<PortTensor>& list) {
-    Json out = Json::array();
-    for (const PortTensor& port : list) {
-      Json entry{{"name", Printable(port.name)}, {"type", ShapeText(port)}};
-      if (port.state_input >= 0) {
-        entry["state_of"] = Printable(model.inputs[port.state_input].name);
-      }
-      out.push_back(std::move(entry));
-    }
-    return out;
-  };
-  report["inputs"] = ports(model.inputs);
-  report["outputs"] = ports(model.outputs);
-  std::map<std::string, int64_t> kinds;
-  for (const Command& command : facts.program.commands) ++kinds[std::string(NameOf(command))];
-  report["commands"] = kinds;
-  Json nodes = Json::array();
-  for (const NodeUse& use : UseByNode(facts.program)) {
-    nodes.push_back(Json{{"node", Printable(use.name)},
-                         {"commands", use.commands},
-                         {"element_ops", use.work},
-                         {"data_bytes", BytesOf(facts.program, use.data_buffers)},
-                         {"weight_bytes", BytesOf(facts.program, use.weight_buffers)}});
-  }
-  report["nodes"] = std::move(nodes);
-  Json weights = Json::array();
-  for (const WeightRecord& weight : facts.weights) {
-    weights.push_back(Json{{"name", Printable(weight.name)},
-                           {"used_by", Printable(weight.used_by)},
-                           {"shape", weight.shape},
-                           {"bits", weight.compressed ? 8 : 16},
-                           {"min", weight.min},
-                           {"max", weight.max},
-                           {"step", weight.step},
-                           {"sparsity", weight.sparsity},
-                           {"max_abs_error", weight.max_abs_error},
-                           {"rms_error", weight.rms_error},
-                           {"bytes", weight.mask_bytes + weight.code_bytes}});
-  }
-  report["weights"] = std::move(weights);
-  report["transposes"] = TransposesJson(facts);
-  if (facts.weight_cache_bytes > 0) report["weight_cache"] = WeightCacheJson(facts);
-  report["diagnostics"] = DiagnosticsJson(facts.diagnostics);
-  return report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace npuc

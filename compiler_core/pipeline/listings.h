@@ -2,15 +2,20 @@
 #define NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_
 
 #include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/artifact.h"
+#include "compiler_core/ir/cmd/load.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/memplan/plan.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 
@@ -22,8 +27,23 @@ struct CompileFacts {
   const MemoryPlanResult& memory;
   absl::Span<const WeightRecord> weights;
   const Diagnostics& diagnostics;
-  int64_t weight_cache_bytes = 0;  // WEIGHT_CACHE_SIZE
+  const CompileOptions& options;
+  const CycleModel* cycles = nullptr;  // of the core; may be null
 };
+
+// What the commands of one source node use.
+struct NodeUse {
+  explicit NodeUse(std::string node) : name(std::move(node)) {}
+  std::string name;
+  int64_t commands = 0;
+  CommandLoad load;
+  int64_t cycles = 0;  // estimate; 0 without a cycle model
+  std::set<int32_t> data_buffers;
+  std::set<int32_t> weight_buffers;
+};
+// In order of first command. `cycles` may be null.
+std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles);
+int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers);
 
 // Which operators' weights fit a cache of `size_bytes`: in order of use, each operator whole or not
 // at all, weights that a cached operator has brought in counting once. An estimate, not verified on
@@ -50,9 +70,6 @@ std::string ListOps(const CompileFacts& facts);
 std::string ListMemory(const CompileFacts& facts);
 // -w: per weight: shape, compression, range, step, sparsity, error.
 std::string ListWeights(const CompileFacts& facts);
-// report.json: the same figures as data; UTF-8, two-space indentation, deterministic.
-std::string ReportJson(const CompileFacts& facts);
-
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_

@@ -14,6 +14,7 @@
 #include "compiler_core/tools/compile_command.h"
 #include "compiler_core/tools/info_commands.h"
 #include "compiler_core/tools/reference_command.h"
+#include "compiler_core/tools/report_command.h"
 #include "compiler_core/tools/run_command.h"
 
 namespace npuc {
@@ -38,6 +39,7 @@ struct Options {
   std::string framework;
   RunCommandArgs run;
   ReferenceCommand reference;
+  ReportCommandArgs report;
   std::string disassemble;
 };
 
@@ -82,6 +84,14 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
                    "Folder for NAME.npy of each output")
       ->required();
   return reference;
+}
+
+CLI::App* DeclareReport(CLI::App& app, Options& options) {
+  CLI::App* report = app.add_subcommand(
+      "report", "Write the page of a header or model file: sizes, commands, estimated cycles");
+  report->add_option("artifact", options.report.artifact, "C header or .npuc file")->required();
+  report->add_option("-o,--output", options.report.output, "The page, FILE.html")->required();
+  return report;
 }
 
 int RunInfo(const Options& options, bool json) {
@@ -135,15 +145,17 @@ int Main(int argc, char** argv) {
       "  npuc run out/model.h --input x=x.npy --output-dir y\n"
       "  npuc reference model.yaml --input x=x.npy --output-dir y_float\n"
       "  npuc dis out/model.h\n"
+      "  npuc report out/model.h -o model.html\n"
       "exit codes: 0 done; 1 the model, config or artifact was refused; 2 wrong usage");
   Options options;
   DeclareCompile(app, options);
   app.add_flag("--json", options.compile.json, "Machine-readable output on standard output");
   CLI::App* run = DeclareRun(app, options);
   CLI::App* reference = DeclareReference(app, options);
+  CLI::App* report = DeclareReport(app, options);
   CLI::App* dis = app.add_subcommand("dis", "Disassemble a header or model file");
   dis->add_option("artifact", options.disassemble, "C header or .npuc file")->required();
-  for (CLI::App* command : {run, reference, dis}) command->fallthrough();
+  for (CLI::App* command : {run, reference, report, dis}) command->fallthrough();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -157,6 +169,10 @@ int Main(int argc, char** argv) {
   if (reference->parsed()) {
     options.reference.json = json;
     return RunReferenceCommand(options.reference);
+  }
+  if (report->parsed()) {
+    options.report.json = json;
+    return RunReportCommand(options.report);
   }
   if (dis->parsed()) return DisassembleCommand(options.disassemble, json);
   return RunCompile(options, app);

@@ -18,6 +18,7 @@
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
 #include "compiler_core/tools/npy.h"
+#include "compiler_core/tools/profile.h"
 #include "compiler_core/tools/run_items.h"
 #include "nlohmann/json.hpp"
 
@@ -28,61 +29,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kDone = 0;
 constexpr int kRefused = 1;
-constexpr int64_t kMaxArtifactBytes = int64_t{1} << 30;
 
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics& diagnostics) {
-  const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxArtifactBytes);
-  if (!bytes.ok()) {
-    AddFileProblem(bytes.status(), diagnostics);
-    return bytes.status();
-  }
-  return ReadArtifact(*bytes, path, diagnostics);
-}
-
-// What commands do, as an object; `cycles` is an estimate.
-Json LoadJson(const CommandLoad& load, int64_t cycles) {
-  return {{"macs", load.macs},
-          {"elements", load.elements},
-          {"read_bytes", load.read_bytes},
-          {"written_bytes", load.written_bytes},
-          {"cycles", cycles}};
-}
-
-// Counts for each command of one frame, and their sums by kind.
-Json Profile(const Simulator& simulator, int64_t items) {
-  struct Sum {
-    int64_t commands = 0;
-    CommandLoad load;
-    int64_t cycles = 0;
-    void Add(const Simulator::CommandInfo& info) {
-      ++commands;
-      load += info.load;
-      cycles += info.cycles;
-    }
-    Json ToJson() const {
-      Json json = {{"commands", commands}};
-      json.update(LoadJson(load, cycles));
-      return json;
-    }
-  };
-  Json commands = Json::array();
-  std::map<std::string, Sum> kinds;
-  Sum frame;
-  for (const Simulator::CommandInfo& info : simulator.commands()) {
-    frame.Add(info);
-    kinds[info.kind].Add(info);
-    Json command = {{"offset", info.offset_bytes}, {"kind", info.kind}};
-    command.update(LoadJson(info.load, info.cycles));
-    commands.push_back(std::move(command));
-  }
-  Json per_frame = frame.ToJson();
-  per_frame["by_kind"] = Json::object();
-  for (const auto& [kind, sum] : kinds) per_frame["by_kind"][kind] = sum.ToJson();
-  return {{"items", items}, {"per_frame", per_frame}, {"commands", commands}};
 }
 
 absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnostics) {
@@ -101,7 +50,7 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
   RETURN_IF_ERROR(WriteOutputs(args.output_dir, !args.json, result, report["outputs"]));
   if (args.profile_path.empty()) return absl::OkStatus();
   return WriteFileAtomically(args.profile_path,
-                             absl::StrCat(Dump(Profile(*simulator, result.items)), "\n"));
+                             absl::StrCat(Dump(ProfileJson(*simulator, result.items)), "\n"));
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_REPORT_JSON_H_
+#define NPUC_COMPILER_CORE_PIPELINE_REPORT_JSON_H_
+
+#include <string>
+
+#include "compiler_core/pipeline/listings.h"
+
+namespace npuc {
+
+// report.json: every figure of the listings and of report.html as data; UTF-8, indented by one
+// space, deterministic. README.md lists the sections. Sections that grow with the model without
+// bound (graph, memory_map, nodes, weights, transposes) end at kMaxReportEntries entries; then
+// `omitted` says how many are left out of which.
+inline constexpr size_t kMaxReportEntries = 1500;
+std::string ReportJson(const CompileFacts& facts);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_REPORT_JSON_H_

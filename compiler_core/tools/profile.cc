@@ -1,0 +1,68 @@
+#include "compiler_core/tools/profile.h"
+
+#include <map>
+#include <utility>
+
+#include "compiler_core/emit/model_file.h"
+#include "compiler_core/tools/array_files.h"
+#include "compiler_core/tools/files.h"
+
+namespace npuc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int64_t kMaxArtifactBytes = int64_t{1} << 30;
+
+}  // namespace
+
+absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics& diagnostics) {
+  const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxArtifactBytes);
+  if (!bytes.ok()) {
+    AddFileProblem(bytes.status(), diagnostics);
+    return bytes.status();
+  }
+  return ReadArtifact(*bytes, path, diagnostics);
+}
+
+Json LoadJson(const CommandLoad& load, int64_t cycles) {
+  return {{"macs", load.macs},
+          {"elements", load.elements},
+          {"read_bytes", load.read_bytes},
+          {"written_bytes", load.written_bytes},
+          {"cycles", cycles}};
+}
+
+Json ProfileJson(const Simulator& simulator, int64_t items) {
+  struct Sum {
+    int64_t commands = 0;
+    CommandLoad load;
+    int64_t cycles = 0;
+    void Add(const Simulator::CommandInfo& info) {
+      ++commands;
+      load += info.load;
+      cycles += info.cycles;
+    }
+    Json ToJson() const {
+      Json json = {{"commands", commands}};
+      json.update(LoadJson(load, cycles));
+      return json;
+    }
+  };
+  Json commands = Json::array();
+  std::map<std::string, Sum> kinds;
+  Sum frame;
+  for (const Simulator::CommandInfo& info : simulator.commands()) {
+    frame.Add(info);
+    kinds[info.kind].Add(info);
+    Json command = {{"offset", info.offset_bytes}, {"kind", info.kind}};
+    command.update(LoadJson(info.load, info.cycles));
+    commands.push_back(std::move(command));
+  }
+  Json per_frame = frame.ToJson();
+  per_frame["by_kind"] = Json::object();
+  for (const auto& [kind, sum] : kinds) per_frame["by_kind"][kind] = sum.ToJson();
+  return {{"items", items}, {"per_frame", per_frame}, {"commands", commands}};
+}
+
+}  // namespace npuc

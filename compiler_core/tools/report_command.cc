@@ -1,0 +1,106 @@
+#include "compiler_core/tools/report_command.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/report/page.h"
+#include "compiler_core/target/core_spec.h"
+#include "compiler_core/tools/array_files.h"
+#include "compiler_core/tools/diagnostics_output.h"
+#include "compiler_core/tools/files.h"
+#include "compiler_core/tools/profile.h"
+
+namespace npuc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Commands that the page lists; the sums are of all.
+constexpr size_t kMaxCommands = 1500;
+
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json PortsJson(const CompiledModel& model, const std::vector<PortTensor>& ports) {
+  Json list = Json::array();
+  for (const PortTensor& port : ports) {
+    Json entry = {{"name", Printable(port.name)}, {"type", TypeToString({port.dtype, port.shape})}};
+    if (port.state_input >= 0) entry["state_of"] = Printable(model.inputs[port.state_input].name);
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+// The sections of report.json that an artifact alone can fill.
+Json ArtifactReport(const CompiledModel& model, const Simulator& simulator,
+                    const std::string& name) {
+  Json report = {{"compiler", Printable(model.version)},
+                 {"core", Printable(model.core)},
+                 {"npu_unit", Printable(model.npu_unit)},
+                 {"model", Printable(name)},
+                 {"model_md5", Printable(model.model_md5)},
+                 {"sizes_bytes",
+                  {{"cmd_content", model.cmd_content.size()},
+                   {"weight_content", model.weight_content.size()},
+                   {"ops_content", model.ops_content.size()},
+                   {"data_content", model.data_bytes},
+                   {"npu_size", model.npu_size()},
+                   {"total_size", model.total_size()}}},
+                 {"inputs", PortsJson(model, model.inputs)},
+                 {"outputs", PortsJson(model, model.outputs)}};
+  const CoreSpec* core = FindCore(model.core);
+  if (core != nullptr && core->cycles != nullptr) {
+    report["cycle_model"] = {{"estimate", true},
+                             {"command_cycles", core->cycles->command_cycles},
+                             {"macs_per_cycle", core->cycles->macs_per_cycle},
+                             {"elements_per_cycle", core->cycles->elements_per_cycle},
+                             {"bytes_per_cycle", core->cycles->bytes_per_cycle}};
+  }
+  report["per_frame"] = ProfileJson(simulator, 0)["per_frame"];
+  const std::vector<Simulator::CommandInfo>& commands = simulator.commands();
+  Json nodes = Json::array();
+  for (size_t i = 0; i < std::min(commands.size(), kMaxCommands); ++i) {
+    Json node = {{"node", absl::StrFormat("command at byte %06d", commands[i].offset_bytes)},
+                 {"operator", commands[i].kind},
+                 {"commands", 1}};
+    node.update(LoadJson(commands[i].load, commands[i].cycles));
+    nodes.push_back(std::move(node));
+  }
+  report["nodes"] = std::move(nodes);
+  if (commands.size() > kMaxCommands) {
+    report["omitted"] = {{"nodes", commands.size() - kMaxCommands}};
+  }
+  report["diagnostics"] = Json::array();
+  return report;
+}
+
+absl::Status WriteReport(const ReportCommandArgs& args, Diagnostics& diagnostics) {
+  ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(args.artifact, diagnostics));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
+                   Simulator::Load(model, args.artifact, diagnostics));
+  const Json report = ArtifactReport(model, *simulator, args.artifact);
+  return WriteFileAtomically(args.output, ReportPage(absl::StrCat(Dump(report), "\n")));
+}
+
+}  // namespace
+
+int RunReportCommand(const ReportCommandArgs& args) {
+  Diagnostics diagnostics;
+  const int code = Finish(WriteReport(args, diagnostics), diagnostics);
+  if (args.json) {
+    const Json result = {{"ok", code == 0},
+                         {"path", args.output},
+                         {"diagnostics", Json::parse(DiagnosticsJson(diagnostics))}};
+    std::printf("%s\n", Dump(result).c_str());
+  } else if (code == 0) {
+    std::printf("%s\n", args.output.c_str());
+  }
+  return code;
+}
+
+}  // namespace npuc
