@@ -19,6 +19,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -48,9 +49,11 @@ namespace {
 constexpr int64_t kMaxQueuedJobs = 100000;
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 constexpr absl::Duration kStaleUploadAge = absl::Hours(24 * 7);
-constexpr absl::Duration kDrainPatience = absl::Seconds(20);
-constexpr absl::Duration kHandBackPatience = absl::Seconds(5);
-constexpr absl::Duration kCallPatience = absl::Seconds(2);
+// Of the time that the daemon has to stop, what is kept for handing jobs back and for telling
+// watchers; the rest is for jobs to end.
+constexpr double kHandBackShare = 0.3;
+constexpr double kGoodbyeShare = 0.1;
+constexpr absl::Duration kGoodbyeLook = absl::Milliseconds(5);
 constexpr absl::Duration kTenantsPeriod = absl::Seconds(5);  // how often the file is looked at
 
 // The write end of the pipe on which main waits; set before the handlers are.
@@ -171,22 +174,9 @@ class Daemon {
   // Takes the tenants file as it is now, or stays with the old one where it is no good.
   void ReloadTenants();
 
-  // Takes nothing new, lets what runs finish, gives the rest back to the queue.
-  void Drain() {
-    lifecycle_.Enter(Lifecycle::Phase::kDraining);
-    rpc_->SetServing(false);
-    if (!dispatcher_->Stop(kDrainPatience)) {
-      log_->Warning("jobs still run; they go back to the queue");
-      runner_->SetDraining();
-      dispatcher_->Stop(kHandBackPatience);
-    }
-    rpc_->EndStreams();
-    http_.reset();
-    rpc_->Shutdown(kCallPatience);
-    pool_->Shutdown();
-    dispatcher_.reset();
-    rpc_.reset();
-  }
+  // Takes nothing new, lets what runs finish, gives the rest back to the queue. Calls are answered
+  // to the end; afterwards the process must end by _Exit.
+  void Drain();
 
  private:
   absl::Status ReadTenants();
@@ -224,6 +214,26 @@ class Daemon {
   std::unique_ptr<HealthEndpoint> http_;
   std::unique_ptr<Dispatcher> dispatcher_;
 };
+
+void Daemon::Drain() {
+  const absl::Duration all = absl::Seconds(flags_.stop_seconds);
+  // Health first, so that nobody sends more work here.
+  rpc_->SetServing(false);
+  lifecycle_.Enter(Lifecycle::Phase::kDraining);
+  if (!dispatcher_->Stop(all * (1.0 - kHandBackShare - kGoodbyeShare))) {
+    log_->Warning("jobs still run; they go back to the queue");
+    runner_->SetDraining();
+    if (!dispatcher_->Stop(all * kHandBackShare)) {
+      log_->Error("jobs could not be handed back in time; the next start finds them");
+    }
+  }
+  rpc_->EndStreams();
+  const absl::Time limit = absl::Now() + all * kGoodbyeShare;
+  while (jobs_->hub().subscription_count() > 0 && absl::Now() < limit) {
+    absl::SleepFor(kGoodbyeLook);
+  }
+  pool_->Shutdown();
+}
 
 absl::Status Daemon::ReadTenants() {
   if (flags_.tenants.empty()) {
@@ -428,9 +438,18 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
     daemon.ReloadTenants();
   }
   log.Info("stopping", {{"signal", absl::StrCat(signal)}});
+  // Whatever is stuck, the process ends in time.
+  std::thread([seconds = flags->stop_seconds, &log] {
+    absl::SleepFor(absl::Seconds(seconds));
+    log.Error("not stopped in time; the process ends at once");
+    std::_Exit(1);
+  }).detach();
   daemon.Drain();
   log.Info("stopped");
-  return 0;
+  // Not by taking the server down: gRPC answers calls that come in meanwhile with CANCELLED, which
+  // tells nobody to try again. Where the process is gone, clients see UNAVAILABLE. Everything that
+  // matters is synced.
+  std::_Exit(0);
 }
 
 }  // namespace npuc

@@ -12,15 +12,23 @@
 namespace npuc {
 namespace {
 
-constexpr absl::string_view kValueOptions[] = {"--data-dir", "--listen",    "--http",
-                                               "--workers",  "--port-file", "--tls-cert",
-                                               "--tls-key",  "--client-ca", "--tenants"};
+constexpr absl::string_view kValueOptions[] = {
+    "--data-dir", "--listen",  "--http",      "--workers", "--port-file",
+    "--tls-cert", "--tls-key", "--client-ca", "--tenants", "--stop-seconds"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
+constexpr int kMaxStopSeconds = 3600;
 
 template <size_t N>
 bool IsOneOf(absl::string_view name, const absl::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+absl::Status SetNumber(absl::string_view name, absl::string_view value, int min, int max,
+                       int& number) {
+  if (absl::SimpleAtoi(value, &number) && number >= min && number <= max) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " '", Printable(value), "' is not a number of ", min, " to ", max));
 }
 
 absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view value) {
@@ -32,10 +40,9 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--tls-key") flags.tls_key = std::string(value);
   if (name == "--client-ca") flags.client_ca = std::string(value);
   if (name == "--tenants") flags.tenants = std::string(value);
-  if (name == "--workers" && (!absl::SimpleAtoi(value, &flags.workers) || flags.workers < 1 ||
-                              flags.workers > kMaxWorkers)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--workers '", Printable(value), "' is not a number of 1 to ", kMaxWorkers));
+  if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
+  if (name == "--stop-seconds") {
+    return SetNumber(name, value, 1, kMaxStopSeconds, flags.stop_seconds);
   }
   return absl::OkStatus();
 }
@@ -149,6 +156,7 @@ std::string FlagsHelp() {
          "  --http HOST:PORT    HTTP: /healthz answers 200 while serving, else 503 (default: "
          "none)\n"
          "  --workers N         compiles at once (default: one a CPU)\n"
+         "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"
          "  --port-file FILE    gets grpc=HOST:PORT and http=HOST:PORT lines once it serves\n"
          "  --version, --help\n"
          "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";

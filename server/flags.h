@@ -16,8 +16,9 @@ struct Flags {
   std::string tls_cert;  // PEM files; empty: no TLS
   std::string tls_key;
   std::string client_ca;
-  std::string tenants;  // empty: everybody is the local admin
-  int workers = 0;      // >= 1 after ParseFlags
+  std::string tenants;    // empty: everybody is the local admin
+  int workers = 0;        // >= 1 after ParseFlags
+  int stop_seconds = 25;  // from SIGTERM to the end of the process, at most
   std::string port_file;
   bool help = false;
   bool version = false;

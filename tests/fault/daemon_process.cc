@@ -1,0 +1,153 @@
+#include "tests/fault/daemon_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+extern char** environ;
+
+namespace npuc::fault {
+namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(2);
+
+// Parent of a process, 0 where it is gone.
+pid_t ParentOf(pid_t pid) {
+  std::ifstream in(absl::StrCat("/proc/", pid, "/stat"));
+  std::string text;
+  std::getline(in, text);
+  const size_t end = text.rfind(')');
+  return end == std::string::npos || text.size() < end + 4 ? 0 : std::atoi(&text[end + 4]);
+}
+
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+}  // namespace
+
+DaemonProcess::DaemonProcess(Options options) : options_(std::move(options)) {
+  std::filesystem::create_directories(options_.folder);
+}
+
+DaemonProcess::~DaemonProcess() {
+  if (pid_ > 0) Kill();
+}
+
+absl::Status DaemonProcess::Spawn() {
+  const std::string port_file = options_.folder + "/port";
+  std::filesystem::remove(port_file);
+  std::vector<std::string> arguments = {
+      options_.program, "--data-dir", data_dir(),  "--listen",
+      address_,         "--http",     http_,       "--port-file",
+      port_file,        "--insecure", "--workers", absl::StrCat(options_.workers)};
+  arguments.insert(arguments.end(), options_.flags.begin(), options_.flags.end());
+  std::vector<std::string> environment = options_.environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log().c_str(),
+                                   O_WRONLY | O_CREAT | O_APPEND, 0666);
+  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+  const int error = posix_spawn(&pid_, options_.program.c_str(), &actions, nullptr,
+                                Pointers(arguments).data(), Pointers(environment).data());
+  posix_spawn_file_actions_destroy(&actions);
+  if (error == 0) return absl::OkStatus();
+  pid_ = -1;
+  return absl::ErrnoToStatus(error, options_.program);
+}
+
+absl::Status DaemonProcess::AwaitServing(absl::Duration patience) {
+  const absl::Time limit = absl::Now() + patience;
+  while (absl::Now() < limit) {
+    std::ifstream in(options_.folder + "/port");
+    bool found = false;
+    for (std::string line; std::getline(in, line);) {
+      if (absl::StartsWith(line, "grpc=")) address_ = line.substr(5);
+      if (absl::StartsWith(line, "http=")) http_ = line.substr(5);
+      found = true;
+    }
+    if (found) return absl::OkStatus();
+    if (waitpid(pid_, nullptr, WNOHANG) == pid_) {
+      pid_ = -1;
+      return absl::InternalError(absl::StrCat("npucd ended before it served; see ", log()));
+    }
+    Pause(kLook);
+  }
+  return absl::DeadlineExceededError(
+      absl::StrCat("npucd does not serve after ", absl::FormatDuration(patience)));
+}
+
+void DaemonProcess::Signal(int signal) const {
+  if (pid_ > 0) kill(pid_, signal);
+}
+
+void DaemonProcess::Kill() {
+  Signal(SIGKILL);
+  AwaitEnd(absl::InfiniteDuration());
+}
+
+std::optional<int> DaemonProcess::AwaitEnd(absl::Duration patience) {
+  const absl::Time limit = absl::Now() + patience;
+  while (pid_ > 0) {
+    int status = 0;
+    if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      pid_ = -1;
+      return WIFEXITED(status) ? WEXITSTATUS(status) : 256 + WTERMSIG(status);
+    }
+    if (absl::Now() >= limit) return std::nullopt;
+    Pause(kLook);
+  }
+  return std::nullopt;
+}
+
+void Pause(absl::Duration duration) {
+  poll(nullptr, 0, static_cast<int>(absl::ToInt64Milliseconds(duration)));
+}
+
+int64_t ResidentBytes(pid_t pid) {
+  std::ifstream in(absl::StrCat("/proc/", pid, "/statm"));
+  int64_t size = 0;
+  int64_t resident = 0;
+  in >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+std::vector<pid_t> ProcessesBelow(pid_t pid) {
+  std::map<pid_t, pid_t> parents;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const pid_t one = std::atoi(entry.path().filename().c_str());
+    if (one > 0) parents[one] = ParentOf(one);
+  }
+  std::vector<pid_t> found;
+  for (const auto& [one, parent] : parents) {
+    pid_t above = parent;
+    for (int depth = 0; depth < 16 && above > 1 && above != pid; ++depth) {
+      const auto entry = parents.find(above);
+      above = entry == parents.end() ? 0 : entry->second;
+    }
+    if (above == pid) found.push_back(one);
+  }
+  return found;
+}
+
+}  // namespace npuc::fault
