@@ -23,6 +23,7 @@ build_packages=(
   protobuf-compiler-grpc
   libcpp-httplib-dev           # the HTTP port; its headers need Brotli's and zlib's
   libbrotli-dev
+  prometheus-cpp-dev           # metrics; the core library alone
   zlib1g-dev                   # also inflates the entries of TorchScript archives
   librocksdb-dev               # job store and artifact cache
   libyaml-cpp-dev              # configs

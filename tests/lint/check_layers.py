@@ -51,6 +51,7 @@ ALLOWED = {
 # Layers inside the server, as folder -> includes denied although ALLOWED has them.
 DENIED = {
     CORE + "pipeline/": [CORE + "tools/"],
+    "server/observe/": ["server/rpc/", "server/http/", "server/jobs/", "server/executor/"],
     "server/jobs/": ["server/rpc/", "server/http/", "server/worker/", "server/executor/"],
     "server/scheduler/": ["server/rpc/", "server/http/", "server/worker/", "server/executor/"],
     "server/worker/": ["server/rpc/", "server/http/", "server/scheduler/"],
@@ -79,6 +80,8 @@ LIBRARIES = [
      "YAML is read in few places and never named in a header"),
     (r"^openssl/", [r"compiler_core/base/[^/]*\.cc$", r"server/rpc/", r"client/"],
      "digests are compiler_core/base/digest.h"),
+    (r"^prometheus/", [r"server/observe/prometheus_metrics\.cc$"],
+     "metrics are server/observe/metrics.h"),
     (r"^jpeglib\.h$", [r"compiler_core/tools/picture\.cc$", r"compiler_core/tools/[^/]*_test\.cc$"],
      "pictures are tools/picture.h"),
     (r"^(gtest|gmock)/", [TESTS, r"tests/"], "GoogleTest is for tests"),

@@ -1,0 +1,50 @@
+#include "server/observe/readiness.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "server/log/log.h"
+
+namespace npuc {
+
+void Readiness::Set(absl::string_view condition, const absl::Status& status) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto [found, is_new] = conditions_.try_emplace(std::string(condition), status);
+    const bool changed = is_new ? !status.ok() : found->second.ok() != status.ok();
+    found->second = status;
+    if (!changed) return;
+  }
+  if (on_change_) on_change_(condition, status);
+}
+
+bool Readiness::ready() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return !conditions_.empty() &&
+         std::all_of(conditions_.begin(), conditions_.end(),
+                     [](const auto& condition) { return condition.second.ok(); });
+}
+
+std::string Readiness::Json() const {
+  std::string out = absl::StrCat("{\"ready\":", ready() ? "true" : "false", ",\"conditions\":{");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const char* separator = "";
+  for (const auto& [name, status] : conditions_) {
+    absl::StrAppend(&out, separator, JsonString(name), ":",
+                    JsonString(status.ok() ? "ok" : status.message()));
+    separator = ",";
+  }
+  absl::StrAppend(&out, "}}\n");
+  return out;
+}
+
+std::string Readiness::Reason() const {
+  std::string out;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [name, status] : conditions_) {
+    if (!status.ok()) absl::StrAppend(&out, out.empty() ? "" : "; ", name, ": ", status.message());
+  }
+  return out;
+}
+
+}  // namespace npuc
