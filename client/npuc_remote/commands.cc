@@ -94,6 +94,9 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
       return RunCores(client, options, console);
     case Command::kOps:
       return RunOps(client, options, console);
+    case Command::kCompletion:
+    case Command::kMan:
+      return kDone;  // printed while the command line was parsed
   }
   return kWrongUsage;
 }

@@ -24,19 +24,33 @@ absl::string_view Verdict(const absl::Status& status, bool answered) {
 
 }  // namespace
 
+void Console::Err(Tone tone, absl::string_view line) {
+  if (!colours_ || tone == Tone::kPlain) return Err(line);
+  const char* const code = tone == Tone::kGood ? "32" : tone == Tone::kWarning ? "33" : "31";
+  Err(absl::StrCat("\x1b[", code, "m", line, "\x1b[0m"));
+}
+
+void Console::ErrDiagnostic(const v1::Diagnostic& diagnostic) {
+  const Tone tone = diagnostic.severity() == v1::SEVERITY_NOTE      ? Tone::kPlain
+                    : diagnostic.severity() == v1::SEVERITY_WARNING ? Tone::kWarning
+                                                                    : Tone::kBad;
+  Err(tone, RenderDiagnostic(diagnostic));
+}
+
 ExitCode Console::Fail(const absl::Status& status, bool json,
                        const std::vector<v1::Diagnostic>& diagnostics) {
   const ExitCode code = ExitCodeOf(status);
   const client::ServiceError details = client::ServiceErrorOf(status);
-  for (const v1::Diagnostic& diagnostic : diagnostics) Err(RenderDiagnostic(diagnostic));
+  for (const v1::Diagnostic& diagnostic : diagnostics) ErrDiagnostic(diagnostic);
   for (const std::string& problem : details.problems) Err(problem);
   const bool answered = !details.reason.empty();
   if (diagnostics.empty()) {
-    Err(absl::StrCat("npuc-remote: ", Verdict(status, answered), status.message(),
-                     answered ? absl::StrCat(" [", details.reason, "]") : ""));
+    Err(Tone::kBad, absl::StrCat("npuc-remote: ", Verdict(status, answered), status.message(),
+                                 answered ? absl::StrCat(" [", details.reason, "]") : ""));
   } else {
     // What the diagnostics said need not be said again.
-    Err(absl::StrCat("npuc-remote: refused: ", diagnostics.size(), " problem(s), see above"));
+    Err(Tone::kBad,
+        absl::StrCat("npuc-remote: refused: ", diagnostics.size(), " problem(s), see above"));
   }
   if (json) Out(ErrorJson(status, diagnostics));
   return code;

@@ -17,11 +17,13 @@ namespace npuc::remote {
 class Console {
  public:
   // The streams must outlive this. `is_interrupted`: whether Ctrl-C was pressed; may be empty.
+  // `colours`: of what goes to standard error; for terminals.
   Console(std::ostream& out, std::ostream& err, bool err_is_terminal,
-          std::function<bool()> is_interrupted)
+          std::function<bool()> is_interrupted, bool colours = false)
       : out_(out),
         err_(err),
         is_interrupted_(std::move(is_interrupted)),
+        colours_(colours),
         progress_(err, err_is_terminal) {}
 
   std::ostream& out() { return out_; }
@@ -31,6 +33,11 @@ class Console {
 
   void Out(absl::string_view line) { progress_.Print(out_, line); }
   void Err(absl::string_view line) { progress_.Print(err_, line); }
+  // The same in a colour: green for what went well, yellow for warnings, red for errors.
+  enum class Tone { kPlain, kGood, kWarning, kBad };
+  void Err(Tone tone, absl::string_view line);
+  // A diagnostic on standard error, in its severity's colour.
+  void ErrDiagnostic(const v1::Diagnostic& diagnostic);
 
   // The last words of a command that failed, on standard error; with `json` also an object on
   // standard output. Returns its exit code.
@@ -41,6 +48,7 @@ class Console {
   std::ostream& out_;
   std::ostream& err_;
   std::function<bool()> is_interrupted_;
+  const bool colours_;
   ProgressLine progress_;
 };
 

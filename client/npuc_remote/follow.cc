@@ -1,11 +1,10 @@
 // compile, submit and watch: everything that follows a job.
 
-#include <cstdlib>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/npuc_remote/batch.h"
 #include "client/npuc_remote/commands.h"
 #include "client/npuc_remote/job_input.h"
 #include "client/npuc_remote/output.h"
@@ -14,31 +13,6 @@ namespace npuc::remote {
 namespace {
 
 constexpr size_t kMaxLineBytes = 5000;
-
-void SetDuration(absl::Duration span, google::protobuf::Duration& wire) {
-  wire.set_seconds(absl::IDivDuration(span, absl::Seconds(1), &span));
-  wire.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(span)));
-}
-
-// The spec with what the command line and the environment add. INVALID_ARGUMENT: a
-// SOURCE_DATE_EPOCH that is no number of seconds.
-absl::Status AddOptions(const Options& options, v1::CompileJobSpec& spec) {
-  spec.set_priority(options.priority);
-  spec.set_no_cache(options.no_cache);
-  for (const auto& [key, value] : options.labels) (*spec.mutable_labels())[key] = value;
-  if (options.timeout.has_value()) SetDuration(*options.timeout, *spec.mutable_timeout());
-  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
-  if (epoch == nullptr || *epoch == '\0') return absl::OkStatus();
-  int64_t seconds = 0;
-  constexpr int64_t kMaxSeconds = 253402300799;  // the end of the year 9999
-  if (!absl::SimpleAtoi(epoch, &seconds) || seconds < 0 || seconds > kMaxSeconds) {
-    return absl::InvalidArgumentError(absl::StrCat("SOURCE_DATE_EPOCH is '", Printable(epoch),
-                                                   "'; it must be seconds since 1970, 0 to ",
-                                                   kMaxSeconds));
-  }
-  spec.mutable_model_info_time()->set_seconds(seconds);
-  return absl::OkStatus();
-}
 
 // Shows a job's events as they come: log lines on standard output, or on standard error where that
 // is for JSON.
@@ -143,7 +117,7 @@ ExitCode Follow(client::Client& client, const std::string& job_id, const std::st
 void ShowEnd(const v1::CompileJob& job, Console& console) {
   console.progress().Clear();
   for (const v1::Diagnostic& diagnostic : job.diagnostics()) {
-    console.Err(RenderDiagnostic(diagnostic));
+    console.ErrDiagnostic(diagnostic);
   }
   std::string verdict =
       absl::StrCat("npuc-remote: job ", Printable(job.job_id()), " ", StateName(StateOf(job)));
@@ -151,12 +125,21 @@ void ShowEnd(const v1::CompileJob& job, Console& console) {
   if (!ReasonOf(job).empty()) {
     absl::StrAppend(&verdict, ": ", Printable(ReasonOf(job), kMaxLineBytes));
   }
-  console.Err(verdict);
+  console.Err(job.has_succeeded() ? Console::Tone::kGood : Console::Tone::kBad, verdict);
 }
 
 ExitCode RunCompile(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<std::vector<BatchItem>> items = ExpandConfigs(options.configs);
+  if (!items.ok()) {
+    console.Err(absl::StrCat("npuc-remote: ", items.status().message()));
+    return kWrongUsage;
+  }
+  // A folder is a batch, however many configs it has: scripts then know what they get.
+  if (items->size() > 1 || (*items)[0].config != options.configs[0]) {
+    return RunBatch(client, *items, options, console);
+  }
   Diagnostics diagnostics;
-  absl::StatusOr<JobInput> input = ReadJobInput(options.config, diagnostics);
+  absl::StatusOr<JobInput> input = ReadJobInput(options.configs[0], diagnostics);
   if (!input.ok()) {
     console.Fail(input.status(), options.json, ToWire(diagnostics));
     return kRefused;  // whatever the first problem's own code is

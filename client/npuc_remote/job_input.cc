@@ -1,8 +1,11 @@
 #include "client/npuc_remote/job_input.h"
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/config.h"
 
@@ -44,7 +47,30 @@ void SetDigest(const client::LocalFile& file, v1::BlobDigest& digest) {
   digest.set_size_bytes(file.size_bytes);
 }
 
+void SetDuration(absl::Duration span, google::protobuf::Duration& wire) {
+  wire.set_seconds(absl::IDivDuration(span, absl::Seconds(1), &span));
+  wire.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(span)));
+}
+
 }  // namespace
+
+absl::Status AddOptions(const Options& options, v1::CompileJobSpec& spec) {
+  spec.set_priority(options.priority);
+  spec.set_no_cache(options.no_cache);
+  for (const auto& [key, value] : options.labels) (*spec.mutable_labels())[key] = value;
+  if (options.timeout.has_value()) SetDuration(*options.timeout, *spec.mutable_timeout());
+  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
+  if (epoch == nullptr || *epoch == '\0') return absl::OkStatus();
+  int64_t seconds = 0;
+  constexpr int64_t kMaxSeconds = 253402300799;  // the end of the year 9999
+  if (!absl::SimpleAtoi(epoch, &seconds) || seconds < 0 || seconds > kMaxSeconds) {
+    return absl::InvalidArgumentError(absl::StrCat("SOURCE_DATE_EPOCH is '", Printable(epoch),
+                                                   "'; it must be seconds since 1970, 0 to ",
+                                                   kMaxSeconds));
+  }
+  spec.mutable_model_info_time()->set_seconds(seconds);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<JobInput> ReadJobInput(const std::string& path, Diagnostics& diagnostics) {
   const std::string shown = path == "-" ? "standard input" : ShownName(path);

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/lib/local_file.h"
+#include "client/npuc_remote/options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "npuc/v1/compile.pb.h"
 
@@ -22,6 +23,10 @@ struct JobInput {
 // relative to the config's folder. Every problem goes to `diagnostics`; the status repeats the
 // first.
 absl::StatusOr<JobInput> ReadJobInput(const std::string& path, Diagnostics& diagnostics);
+
+// Adds what the command line and SOURCE_DATE_EPOCH say. INVALID_ARGUMENT: a SOURCE_DATE_EPOCH that
+// is no number of seconds.
+absl::Status AddOptions(const Options& options, v1::CompileJobSpec& spec);
 
 }  // namespace npuc::remote
 

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -27,11 +28,21 @@ void InstallHandlers() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+// By convention: on a terminal that can, unless NO_COLOR (https://no-color.org) is set.
+bool WantsColours(bool is_terminal) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return is_terminal && (no_color == nullptr || *no_color == '\0') && term != nullptr &&
+         std::string(term) != "dumb";
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   InstallHandlers();
-  npuc::remote::Console console(std::cout, std::cerr, isatty(STDERR_FILENO) == 1,
-                                [] { return interrupted.load(); });
+  const bool is_terminal = isatty(STDERR_FILENO) == 1;
+  npuc::remote::Console console(
+      std::cout, std::cerr, is_terminal, [] { return interrupted.load(); },
+      WantsColours(is_terminal));
   return npuc::remote::RunNpucRemote(std::vector<std::string>(argv + 1, argv + argc), console);
 }

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/npuc_remote/command_docs.h"
 #include "client/npuc_remote/output.h"
 
 namespace npuc::remote {
@@ -84,6 +85,7 @@ class Builder {
     AddCancel();
     AddFetch();
     AddServer();
+    AddDocs();
     app_.require_subcommand(1);
   }
 
@@ -129,8 +131,13 @@ class Builder {
   }
 
   void AddConfig(CLI::App* sub) {
-    sub->add_option("CONFIG", options_.config, "the gxnpuc YAML config; - reads standard input")
+    sub->add_option("CONFIG", options_.configs,
+                    "gxnpuc YAML configs, or folders of *.yaml files; - reads standard input")
         ->required();
+    sub->add_option("--jobs", options_.jobs,
+                    "of many configs, how many are on the server at a time (default 64)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 1000));
     sub->add_option("--priority", options_.priority, "-100 to 100, higher is earlier (default 0)")
         ->type_name("P")
         ->check(CLI::Range(-100, 100));
@@ -149,10 +156,13 @@ class Builder {
         Add(Command::kCompile, "compile", "upload, compile, follow, and fetch the artifacts",
             "  npuc-remote compile config.yaml -o out\n"
             "  npuc-remote compile config.yaml --timeout 10m --priority 5\n"
+            "  npuc-remote compile configs/ -o out --json     # each into out/NAME/\n"
             "  JOB=$(npuc-remote compile config.yaml --detach)\n");
     AddConfig(sub);
-    sub->add_option("-o,--output", texts_.output_folder,
-                    "folder for the artifacts (default: that of OUTPUT_FILE)")
+    sub->add_option(
+           "-o,--output", texts_.output_folder,
+           "folder for the artifacts (default: that of OUTPUT_FILE); of many configs, each "
+           "has a folder in it")
         ->type_name("DIR");
     sub->add_flag("--detach", options_.detach, "print the job's id and do not wait for it");
   }
@@ -217,6 +227,18 @@ class Builder {
         ->type_name("FW");
   }
 
+  void AddDocs() {
+    CLI::App* sub = Add(Command::kCompletion, "completion", "print a shell's completion script",
+                        "  npuc-remote completion bash > /etc/bash_completion.d/npuc-remote\n"
+                        "  npuc-remote completion fish > ~/.config/fish/completions/"
+                        "npuc-remote.fish\n");
+    sub->add_option("SHELL", options_.shell, "bash, zsh or fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    Add(Command::kMan, "man", "print the manual page",
+        "  npuc-remote man > npuc-remote.1 && man -l npuc-remote.1\n");
+  }
+
   CLI::App& app_;
   Options& options_;
   Texts& texts_;
@@ -270,6 +292,10 @@ Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream&
     return {std::nullopt, help ? kDone : kWrongUsage};
   }
   Finish(app, texts, options);
+  if (options.command == Command::kMan || options.command == Command::kCompletion) {
+    out << (options.command == Command::kMan ? ManPage(app) : CompletionScript(app, options.shell));
+    return {std::nullopt, kDone};
+  }
   if (options.server.empty()) {
     err << "npuc-remote: no server is named; give --server HOST:PORT or set NPUC_SERVER\n";
     return {std::nullopt, kWrongUsage};

@@ -25,6 +25,8 @@ enum class Command {
   kServer,
   kCores,
   kOps,
+  kCompletion,
+  kMan,
 };
 
 // The command line, checked. Each command reads its own part.
@@ -40,7 +42,8 @@ struct Options {
   bool json = false;
   absl::Duration patience = absl::Seconds(60);  // for a server that went away
   // compile, submit
-  std::string config;
+  std::vector<std::string> configs;  // at least one; files or folders
+  int jobs = 64;                     // of many configs, on the server at a time
   int priority = 0;
   std::optional<absl::Duration> timeout;
   bool no_cache = false;
@@ -59,6 +62,8 @@ struct Options {
   // ops
   std::string core;
   std::string framework;
+  // completion
+  std::string shell;
 };
 
 struct Parsed {

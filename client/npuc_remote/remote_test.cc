@@ -282,5 +282,79 @@ TEST(OutputTest, NothingFromTheServerReachesTheTerminalRaw) {
   EXPECT_THAT(RenderDiagnostic(diagnostic), testing::Not(testing::ContainsRegex("[\x1b\n\r]")));
 }
 
+TEST_F(RemoteTest, ManyConfigsEndWithASummaryAndOneExitCode) {
+  fs::create_directories(Path("configs/a"));
+  fs::create_directories(Path("configs/b"));
+  for (const char* name : {"configs/a/net.yaml", "configs/b/net.yaml", "configs/b/other.yml"}) {
+    Write(name, kConfig);
+  }
+  Write("configs/b/notes.txt", "no config");
+  Write("configs/a/model.pb", "some model");
+  Write("configs/b/model.pb", "some model");
+  EXPECT_EQ(RunAt({"compile", Path("configs/a"), Path("configs/b"), "-o", Path("out"), "--json",
+                   "--jobs", "2"}),
+            kDone);
+  EXPECT_EQ(Read("out/a_net/model.h"), "the header");
+  EXPECT_EQ(Read("out/b_net/model.h"), "the header");
+  EXPECT_EQ(Read("out/b_other/model.h"), "the header");
+  std::vector<Json> lines = Lines();
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines[0]["config"], Path("configs/a/net.yaml"));
+  EXPECT_EQ(lines[0]["state"], "SUCCEEDED");
+  EXPECT_EQ(lines[3]["summary"]["configs"], 3);
+  EXPECT_EQ(lines[3]["summary"]["states"]["SUCCEEDED"], 3);
+  EXPECT_EQ(lines[3]["summary"]["exit_code"], 0);
+
+  // One that is refused here does not keep the others from their ends, and decides the exit code.
+  Write("configs/a/bad.yaml", "CORENAME: NONE\n");
+  EXPECT_EQ(RunAt({"compile", Path("configs/a"), "-o", Path("out2"), "--json"}), kRefused);
+  EXPECT_EQ(Read("out2/net/model.h"), "the header");
+  lines = Lines();
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_EQ(lines[0]["config"], Path("configs/a/bad.yaml"));
+  EXPECT_FALSE(lines[0]["diagnostics"].empty());
+  EXPECT_EQ(lines[2]["summary"]["states"]["REFUSED"], 1);
+  EXPECT_EQ(lines[2]["summary"]["exit_code"], 3);
+}
+
+TEST_F(RemoteTest, ConfigsThatCannotStandTogetherAreWrongUsage) {
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), Path("./config.yaml")}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("is named twice"));
+  EXPECT_EQ(RunAt({"compile", "-", Path("config.yaml")}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("standard input"));
+  fs::create_directories(Path("empty"));
+  EXPECT_EQ(RunAt({"compile", Path("empty")}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("has no *.yaml or *.yml file"));
+}
+
+TEST_F(RemoteTest, ColoursComeByRequestAlone) {
+  v1::Diagnostic diagnostic;
+  diagnostic.set_severity(v1::SEVERITY_WARNING);
+  for (const bool colours : {false, true}) {
+    out_.str("");
+    err_.str("");
+    Console console(out_, err_, /*err_is_terminal=*/false, nullptr, colours);
+    console.ErrDiagnostic(diagnostic);
+    console.Err(Console::Tone::kGood, "well");
+    EXPECT_EQ(err_.str().find("\x1b[33mwarning") != std::string::npos, colours);
+    EXPECT_EQ(err_.str().find("\x1b[32mwell\x1b[0m") != std::string::npos, colours);
+    console.Out("data");
+    EXPECT_EQ(out_.str(), "data\n");
+  }
+}
+
+TEST_F(RemoteTest, ManPageAndCompletionKnowEveryOption) {
+  EXPECT_EQ(Run({"man"}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr(".SS compile"));
+  EXPECT_THAT(out_.str(), HasSubstr("\\fB\\-\\-no\\-cache\\fR"));
+  EXPECT_THAT(out_.str(), HasSubstr(".SH EXIT STATUS"));
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    EXPECT_EQ(Run({"completion", shell}), kDone);
+    EXPECT_THAT(out_.str(), HasSubstr("no-cache")) << shell;
+    EXPECT_THAT(out_.str(), HasSubstr("token-file")) << shell;
+  }
+  EXPECT_EQ(Run({"completion", "csh"}), kWrongUsage);
+}
+
 }  // namespace
 }  // namespace npuc::remote
