@@ -128,6 +128,11 @@ else
   step "clang-format" check_format
   step "layers" "$python" tests/lint/check_layers.py
   step "style" "$python" tests/lint/check_style.py
+  if command -v npm >/dev/null; then
+    step "proto (buf)" "$python" tests/lint/check_proto.py
+  else
+    skip "proto (buf)" "npm is not installed"
+  fi
   step "lint self tests" "$python" tests/lint/lint_test.py
   if step "build dev (ASan, UBSan)" build dev build/dev; then
     step "tests (dev)" run_tests dev unit-dev -LE e2e

@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+"""Checks proto/ with buf: its style, a comment on everything, and that nothing breaks clients that
+were built against proto/baseline.json, the wire as last released.
+
+    check_proto.py [--update]
+
+--update makes the baseline anew, which is right where fields were added or nothing is released
+yet; review its diff. buf comes from npm (proto/package.json here, into build/proto-lint). Exit 0
+clean, 1 findings, 77 skipped: npm is not installed, or this is no x86-64.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PROTO = os.path.join(ROOT, "proto")
+BASELINE = os.path.join(PROTO, "baseline.json")
+SKIPPED = 77
+
+
+def install():
+    """buf's path; None without npm, or where the program does not run."""
+    if shutil.which("npm") is None or os.uname().machine != "x86_64":
+        return None
+    folder = os.path.join(ROOT, "build", "proto-lint")
+    os.makedirs(folder, exist_ok=True)
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(os.path.join(HERE, "proto", name), folder)
+    buf = os.path.join(folder, "node_modules", "@bufbuild", "buf-linux-x64", "bin", "buf")
+    if not os.path.exists(buf):
+        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=folder,
+                       check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+    return buf
+
+
+def image(buf):
+    """The wire as data, without comments and positions."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "image.json")
+        subprocess.run([buf, "build", "--exclude-source-info", "-o", path], cwd=PROTO, check=True)
+        with open(path, encoding="utf-8") as f:
+            return json.dumps(json.load(f), indent=1) + "\n"
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--update"]):
+        print(__doc__, file=sys.stderr)
+        return 2
+    buf = install()
+    if buf is None:
+        print("proto: skipped, buf needs npm and an x86-64")
+        return SKIPPED
+    failed = subprocess.run([buf, "lint"], cwd=PROTO, check=False).returncode != 0
+    if sys.argv[1:]:
+        with open(BASELINE, "w", encoding="utf-8") as f:
+            f.write(image(buf))
+    failed |= subprocess.run([buf, "breaking", "--against", BASELINE], cwd=PROTO,
+                             check=False).returncode != 0
+    print(f"proto: {'findings, see above' if failed else 'clean; nothing breaks the baseline'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
