@@ -52,6 +52,8 @@ test_packages=(
   libclang-rt-14-dev           # the sanitizers' runtimes
   llvm                         # llvm-symbolizer: sanitizer reports with lines
   openssl                      # certificates for the TLS tests
+  python3-grpcio               # the Python example
+  python3-grpc-tools
 )
 
 usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }
