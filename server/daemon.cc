@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -30,29 +32,37 @@
 #include "compiler_core/pipeline/config.h"
 #include "server/auth/authenticator.h"
 #include "server/executor/adapters.h"
+#include "server/executor/canary.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/job_runner.h"
 #include "server/executor/lifecycle.h"
+#include "server/executor/metered_worker.h"
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
 #include "server/flags.h"
 #include "server/http/health_endpoint.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/observed_job_store.h"
 #include "server/jobs/rocksdb_job_store.h"
 #include "server/log/log.h"
+#include "server/monitor.h"
+#include "server/observe/prometheus_metrics.h"
+#include "server/observe/readiness.h"
+#include "server/observe/watchdog.h"
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
 
 namespace npuc {
 namespace {
 
-constexpr int64_t kMaxQueuedJobs = 100000;
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 constexpr absl::Duration kStaleUploadAge = absl::Hours(24 * 7);
 // Of the time that the daemon has to stop, what is kept for handing jobs back and for telling
 // watchers; the rest is for jobs to end.
 constexpr double kHandBackShare = 0.3;
 constexpr double kGoodbyeShare = 0.1;
+// The timer of deadlines comes round five times a second.
+constexpr absl::Duration kDispatcherPatience = absl::Seconds(30);
 constexpr absl::Duration kGoodbyeLook = absl::Milliseconds(5);
 constexpr absl::Duration kTenantsPeriod = absl::Seconds(5);  // how often the file is looked at
 
@@ -146,6 +156,10 @@ absl::Status WritePortFile(const std::string& path, const std::string& text) {
   return absl::OkStatus();
 }
 
+absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
 // The daemon's parts, in the order in which each needs those before it.
 class Daemon {
  public:
@@ -156,19 +170,23 @@ class Daemon {
         data_dir_(std::filesystem::absolute(flags.data_dir).string()),
         log_(log) {}
 
-  // From nothing to serving.
+  // From nothing to where the monitor sees whether the daemon can compile; then it serves.
   absl::Status Start() {
     RETURN_IF_ERROR(ReadTenants());
     RETURN_IF_ERROR(LockDataDir(data_dir_));
+    readiness_.Set("recovery", absl::UnavailableError("jobs are recovered"));
+    RETURN_IF_ERROR(StartHttp());
     RETURN_IF_ERROR(OpenStores());
     RETURN_IF_ERROR(StartRpc());
     RETURN_IF_ERROR(Recover());
     dispatcher_ = std::make_unique<Dispatcher>(
         flags_.workers, jobs_.get(),
-        [this](const JobService::Leased& leased) { runner_->Run(leased); }, log_);
-    lifecycle_.Enter(Lifecycle::Phase::kServing);
-    rpc_->SetServing(true);
-    return Announce();
+        [this](const JobService::Leased& leased) { runner_->Run(leased); }, log_,
+        [this] { watchdog_.Beat("dispatcher", kDispatcherPatience); });
+    readiness_.Set("canary", absl::UnavailableError("no canary compile has succeeded yet"));
+    readiness_.Set("recovery", absl::OkStatus());
+    StartMonitor();
+    return absl::OkStatus();
   }
 
   // Takes the tenants file as it is now, or stays with the old one where it is no good.
@@ -183,8 +201,14 @@ class Daemon {
   TenantPolicy PolicyOf(absl::string_view tenant) const;
   std::optional<int64_t> JobBytesOf(absl::string_view tenant) const;
   absl::Status OpenStores();
+  void MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch);
+  absl::Status StartHttp();
   absl::Status StartRpc();
   absl::Status Recover();
+  void StartMonitor();
+  void FollowReadiness();
+  void Sample(Metrics& metrics);
+  void OnJobEnded(const Job& job);
   absl::Status Announce();
   const char* SecurityName() const;
 
@@ -193,15 +217,25 @@ class Daemon {
   const std::string data_dir_;
   const Logger* const log_;
   Lifecycle lifecycle_;
+  PrometheusMetrics metrics_;
+  Watchdog watchdog_{SteadyNow};
+  Readiness readiness_{[this](absl::string_view condition, const absl::Status& status) {
+    log_->Info("readiness", {{"condition", condition}, {"status", status.ToString()}});
+  }};
+  std::atomic<bool> stopping_ = false;
+  std::mutex follow_mutex_;  // one thread at a time acts on readiness
+  bool told_ready_ = false;  // guarded by follow_mutex_
   std::unique_ptr<Authenticator> authenticator_;
   std::string tenants_error_;  // what was last said of the file
   std::mt19937_64 random_{std::random_device{}()};
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<ArtifactCache> artifacts_;
   std::unique_ptr<RocksDbJobStore> store_;
+  std::unique_ptr<ObservedJobStore> observed_store_;
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<InputStore> inputs_;
   std::unique_ptr<ResultCache> results_;
+  std::unique_ptr<WorkerRunner> bare_workers_;
   std::unique_ptr<WorkerRunner> workers_;
   std::unique_ptr<FairQueue> queue_;
   std::unique_ptr<JobService> jobs_;
@@ -213,13 +247,22 @@ class Daemon {
   std::unique_ptr<RpcServer> rpc_;
   std::unique_ptr<HealthEndpoint> http_;
   std::unique_ptr<Dispatcher> dispatcher_;
+  std::unique_ptr<Canary> canary_;
+  std::unique_ptr<Monitor> monitor_;
 };
 
 void Daemon::Drain() {
   const absl::Duration all = absl::Seconds(flags_.stop_seconds);
   // Health first, so that nobody sends more work here.
+  stopping_ = true;
+  readiness_.Set("draining", absl::UnavailableError("the daemon is stopping"));
   rpc_->SetServing(false);
-  lifecycle_.Enter(Lifecycle::Phase::kDraining);
+  {
+    const std::lock_guard<std::mutex> lock(follow_mutex_);
+    rpc_->SetServing(false);
+    lifecycle_.Enter(Lifecycle::Phase::kDraining);
+  }
+  if (hooks_.pause) hooks_.pause("shutdown");
   if (!dispatcher_->Stop(all * (1.0 - kHandBackShare - kGoodbyeShare))) {
     log_->Warning("jobs still run; they go back to the queue");
     runner_->SetDraining();
@@ -287,39 +330,38 @@ absl::Status Daemon::OpenStores() {
   ASSIGN_OR_RETURN(store_, RocksDbJobStore::Open(dir + "/jobs"));
   inputs_ = AdaptBlobStore(blobs_.get());
   results_ = AdaptArtifactCache(artifacts_.get());
-  workers_ = AdaptWorkerPool(pool_.get());
+  bare_workers_ = AdaptWorkerPool(pool_.get());
+  workers_ = MeterWorkers(bare_workers_.get(), &metrics_, SteadyNow);
+  observed_store_ =
+      std::make_unique<ObservedJobStore>(store_.get(), &metrics_, &watchdog_, SteadyNow);
   queue_ = std::make_unique<FairQueue>(
-      FairQueueOptions{.max_queued = kMaxQueuedJobs,
+      FairQueueOptions{.max_queued = flags_.max_queued,
                        .slots = flags_.workers,
                        .policy = [this](absl::string_view tenant) { return PolicyOf(tenant); }});
-  const std::string build_id(CompilerBuildId());
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
-  jobs_ = std::make_unique<JobService>(
-      JobServiceOptions{.now = [] { return absl::Now(); },
-                        .steady_now =
-                            [] {
-                              return absl::UnixEpoch() +
-                                     absl::FromChrono(
-                                         std::chrono::steady_clock::now().time_since_epoch());
-                            },
-                        .random = [this] { return random_(); },
-                        .retry = {}},
-      store_.get(), queue_.get());
+  MakeJobs(work_dir, epoch);
+  return runner_->CleanWorkDir();
+}
+
+void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch) {
+  const std::string build_id(CompilerBuildId());
+  jobs_ = std::make_unique<JobService>(JobServiceOptions{.now = [] { return absl::Now(); },
+                                                         .steady_now = SteadyNow,
+                                                         .random = [this] { return random_(); },
+                                                         .retry = {},
+                                                         .pause = hooks_.pause},
+                                       observed_store_.get(), queue_.get());
   runner_ =
       std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = ParseConfig,
                                                    .compiler_build_id = build_id,
                                                    .work_dir = work_dir,
                                                    .limits = {},
                                                    .now = [] { return absl::Now(); },
-                                                   .model_info_time_seconds = epoch},
+                                                   .model_info_time_seconds = epoch,
+                                                   .watchdog = &watchdog_,
+                                                   .pause = hooks_.pause},
                                   jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
-  jobs_->SetEndListener([this](const Job& job) {
-    holds_.Remove(job.id);
-    log_->Info("job ended", {{"job", job.id},
-                             {"state", JobStateName(job.state)},
-                             {"failure", FailureKindName(job.failure_kind)},
-                             {"reason", job.reason}});
-  });
+  jobs_->SetEndListener([this](const Job& job) { OnJobEnded(job); });
   jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
   submission_ = std::make_unique<Submission>(
       SubmissionOptions{
@@ -330,7 +372,77 @@ absl::Status Daemon::OpenStores() {
       jobs_.get(), inputs_.get(), results_.get(), &holds_);
   uploads_ = std::make_unique<Uploads>(inputs_.get());
   downloads_ = std::make_unique<Downloads>(results_.get());
-  return runner_->CleanWorkDir();
+}
+
+void Daemon::OnJobEnded(const Job& job) {
+  holds_.Remove(job.id);
+  log_->Info("job ended", {{"job", job.id},
+                           {"trace", job.spec.trace_id},
+                           {"tenant", job.tenant},
+                           {"state", JobStateName(job.state)},
+                           {"failure", FailureKindName(job.failure_kind)},
+                           {"reason", job.reason}});
+  metrics_.Add(Metric::kJobsEnded,
+               {job.tenant, JobStateName(job.state), FailureKindName(job.failure_kind)}, 1);
+  metrics_.Observe(Metric::kJobSeconds, {job.tenant},
+                   absl::ToDoubleSeconds(job.end_time - job.create_time));
+  if (job.start_time == absl::InfinitePast()) return;
+  metrics_.Observe(Metric::kJobWaitSeconds, {job.tenant},
+                   absl::ToDoubleSeconds(job.start_time - job.create_time));
+}
+
+// What is looked up at each scrape.
+void Daemon::Sample(Metrics& metrics) {
+  const auto set = [&](Metric metric, auto value) {
+    metrics.Set(metric, {}, static_cast<double>(value));
+  };
+  set(Metric::kReady, readiness_.ready() ? 1 : 0);
+  for (const auto& [condition, holds] : readiness_.Conditions()) {
+    metrics.Set(Metric::kCondition, {condition}, holds ? 1 : 0);
+  }
+  set(Metric::kSlots, flags_.workers);
+  set(Metric::kResidentBytes, ResidentBytes());
+  if (lifecycle_.phase() == Lifecycle::Phase::kStarting) return;  // the rest is being made
+  for (const auto& [tenant, counts] : queue_->Counts()) {
+    metrics.Set(Metric::kJobs, {tenant, "queued"}, static_cast<double>(counts.queued));
+    metrics.Set(Metric::kJobs, {tenant, "running"}, static_cast<double>(counts.running));
+  }
+  const WorkerPool::Stats pool = pool_->GetStats();
+  set(Metric::kSlotsBusy, pool.running);
+  set(Metric::kWorkerRestarts, pool.parent_restarts);
+  const ArtifactCache::Stats cache = artifacts_->GetStats();
+  set(Metric::kCacheHits, cache.hits);
+  set(Metric::kCacheMisses, cache.misses);
+  set(Metric::kCacheDamaged, cache.damaged);
+  set(Metric::kCacheEvicted, cache.evicted);
+  set(Metric::kCacheBytes, cache.bytes);
+  const BlobStore::Stats blobs = blobs_->GetStats();
+  set(Metric::kBlobBytes, blobs.blob_bytes);
+  set(Metric::kBlobsDamaged, blobs.damaged_blobs);
+  set(Metric::kUploadsOpen, blobs.open_uploads);
+  set(Metric::kUploadReservedBytes, blobs.reserved_bytes);
+  set(Metric::kWatchers, jobs_->hub().subscription_count());
+}
+
+absl::Status Daemon::StartHttp() {
+  if (flags_.http.empty()) return absl::OkStatus();
+  metrics_.SetSampler([this](Metrics& metrics) { Sample(metrics); });
+  const auto alive = [this] {
+    const bool stuck = !watchdog_.Look().empty();
+    return HttpPage{.status = stuck ? 503 : 200, .body = stuck ? "stuck\n" : "ok\n"};
+  };
+  const auto ready = [this] {
+    return HttpPage{.status = readiness_.ready() ? 200 : 503,
+                    .content_type = "application/json",
+                    .body = readiness_.Json()};
+  };
+  const auto metrics = [this] {
+    return HttpPage{.content_type = "text/plain; version=0.0.4", .body = metrics_.Text()};
+  };
+  ASSIGN_OR_RETURN(
+      http_, HealthEndpoint::Start(
+                 flags_.http, {{"/healthz", alive}, {"/readyz", ready}, {"/metrics", metrics}}));
+  return absl::OkStatus();
 }
 
 absl::Status Daemon::StartRpc() {
@@ -347,12 +459,14 @@ absl::Status Daemon::StartRpc() {
                               .downloads = downloads_.get(),
                               .lifecycle = &lifecycle_,
                               .log = log_,
+                              .metrics = &metrics_,
+                              .watchdog = &watchdog_,
                               .facts = {.version = std::string(CompilerVersion()),
                                         .compiler_build_id = std::string(CompilerBuildId()),
                                         .workers = flags_.workers,
                                         .max_blob_bytes =
                                             static_cast<int64_t>(BlobStoreOptions{}.max_blob_bytes),
-                                        .max_queued_jobs = kMaxQueuedJobs,
+                                        .max_queued_jobs = flags_.max_queued,
                                         .default_timeout = kDefaultTimeout}}));
   return absl::OkStatus();
 }
@@ -374,6 +488,42 @@ absl::Status Daemon::Recover() {
   return absl::OkStatus();
 }
 
+void Daemon::StartMonitor() {
+  canary_ = std::make_unique<Canary>(
+      Canary::Options{.steady_now = SteadyNow, .is_stopping = [this] { return stopping_.load(); }},
+      submission_.get(), inputs_.get(), jobs_.get(), &metrics_);
+  constexpr uint64_t kMiB = uint64_t{1} << 20;
+  monitor_ = std::make_unique<Monitor>(
+      MonitorOptions{.watchdog = &watchdog_,
+                     .readiness = &readiness_,
+                     .metrics = &metrics_,
+                     .log = log_,
+                     .data_dir = data_dir_,
+                     .disk_reserve_bytes = static_cast<uint64_t>(flags_.disk_reserve_mib) * kMiB,
+                     .memory_limit_bytes = static_cast<uint64_t>(flags_.memory_mib) * kMiB,
+                     .probe_store = [this] { return store_->Probe(); },
+                     .run_canary = [this] { return canary_->Run(); },
+                     .canary_period = absl::Seconds(flags_.canary_seconds),
+                     .on_memory = [this](bool over) { lifecycle_.SetOverMemory(over); },
+                     .on_look = [this] { FollowReadiness(); }});
+}
+
+// Serves from where it is ready for the first time; later, health alone follows.
+void Daemon::FollowReadiness() {
+  const std::lock_guard<std::mutex> lock(follow_mutex_);
+  const bool ready = readiness_.ready();
+  if (ready && lifecycle_.phase() == Lifecycle::Phase::kStarting) {
+    lifecycle_.Enter(Lifecycle::Phase::kServing);
+    rpc_->SetServing(true);
+    if (const absl::Status status = Announce(); !status.ok()) {
+      log_->Error("cannot say that it serves", {{"error", status.message()}});
+    }
+  } else if (lifecycle_.phase() == Lifecycle::Phase::kServing && ready != told_ready_) {
+    rpc_->SetServing(ready);
+  }
+  told_ready_ = ready;
+}
+
 const char* Daemon::SecurityName() const {
   if (!flags_.insecure) {
     return flags_.client_ca.empty() ? "TLS, tokens" : "TLS, tokens and client certificates";
@@ -388,9 +538,6 @@ absl::Status Daemon::Announce() {
   std::string ports = absl::StrCat("grpc=", grpc, "\n");
   std::string http;
   if (!flags_.http.empty()) {
-    ASSIGN_OR_RETURN(http_, HealthEndpoint::Start(flags_.http, [this] {
-                       return lifecycle_.phase() == Lifecycle::Phase::kServing;
-                     }));
     http = absl::StrCat(flags_.http.substr(0, flags_.http.rfind(':')), ":", http_->port());
     absl::StrAppend(&ports, "http=", http, "\n");
   }

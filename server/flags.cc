@@ -13,11 +13,11 @@ namespace npuc {
 namespace {
 
 constexpr absl::string_view kValueOptions[] = {
-    "--data-dir", "--listen",  "--http",      "--workers", "--port-file",
-    "--tls-cert", "--tls-key", "--client-ca", "--tenants", "--stop-seconds"};
+    "--data-dir",   "--listen",           "--http",       "--workers",       "--port-file",
+    "--tls-cert",   "--tls-key",          "--client-ca",  "--tenants",       "--stop-seconds",
+    "--max-queued", "--disk-reserve-mib", "--memory-mib", "--canary-seconds"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
-constexpr int kMaxStopSeconds = 3600;
 
 template <size_t N>
 bool IsOneOf(absl::string_view name, const absl::string_view (&names)[N]) {
@@ -41,9 +41,13 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--client-ca") flags.client_ca = std::string(value);
   if (name == "--tenants") flags.tenants = std::string(value);
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
-  if (name == "--stop-seconds") {
-    return SetNumber(name, value, 1, kMaxStopSeconds, flags.stop_seconds);
+  if (name == "--stop-seconds") return SetNumber(name, value, 1, 3600, flags.stop_seconds);
+  if (name == "--max-queued") return SetNumber(name, value, 1, 10000000, flags.max_queued);
+  if (name == "--disk-reserve-mib") {
+    return SetNumber(name, value, 0, 1 << 30, flags.disk_reserve_mib);
   }
+  if (name == "--memory-mib") return SetNumber(name, value, 0, 1 << 30, flags.memory_mib);
+  if (name == "--canary-seconds") return SetNumber(name, value, 1, 86400, flags.canary_seconds);
   return absl::OkStatus();
 }
 
@@ -153,9 +157,15 @@ std::string FlagsHelp() {
          "                      when it changes. With --insecure alone everybody may everything\n"
          "  --new-token         prints a token for a client and its line for the tenants file\n"
          "  --listen HOST:PORT  gRPC; port 0 picks one (default 127.0.0.1:8470)\n"
-         "  --http HOST:PORT    HTTP: /healthz answers 200 while serving, else 503 (default: "
-         "none)\n"
+         "  --http HOST:PORT    HTTP: /healthz, /readyz, /metrics (default: none)\n"
          "  --workers N         compiles at once (default: one a CPU)\n"
+         "  --max-queued N      jobs that may wait, of all tenants (default: 100000)\n"
+         "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
+         "0,\n"
+         "                      no limit)\n"
+         "  --disk-reserve-mib N  not ready while less is free (default: 256)\n"
+         "  --canary-seconds N  between two compiles of its own, by which npucd knows that it can\n"
+         "                      (default: 300)\n"
          "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"
          "  --port-file FILE    gets grpc=HOST:PORT and http=HOST:PORT lines once it serves\n"
          "  --version, --help\n"

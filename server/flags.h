@@ -16,9 +16,13 @@ struct Flags {
   std::string tls_cert;  // PEM files; empty: no TLS
   std::string tls_key;
   std::string client_ca;
-  std::string tenants;    // empty: everybody is the local admin
-  int workers = 0;        // >= 1 after ParseFlags
-  int stop_seconds = 25;  // from SIGTERM to the end of the process, at most
+  std::string tenants;         // empty: everybody is the local admin
+  int workers = 0;             // >= 1 after ParseFlags
+  int max_queued = 100000;     // jobs that wait, of all tenants
+  int disk_reserve_mib = 256;  // not ready below
+  int memory_mib = 0;          // no new work close to it; 0: no limit
+  int canary_seconds = 300;    // between two canary compiles
+  int stop_seconds = 25;       // from SIGTERM to the end of the process, at most
   std::string port_file;
   bool help = false;
   bool version = false;

@@ -11,8 +11,9 @@ constexpr std::chrono::seconds kStoreErrorPause(1);
 
 }  // namespace
 
-Dispatcher::Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log)
-    : jobs_(jobs), run_(std::move(run)), log_(log), active_slots_(slots) {
+Dispatcher::Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log,
+                       std::function<void()> beat)
+    : jobs_(jobs), run_(std::move(run)), log_(log), beat_(std::move(beat)), active_slots_(slots) {
   for (int i = 0; i < slots; ++i) threads_.emplace_back([this] { SlotLoop(); });
   threads_.emplace_back([this] { TimerLoop(); });
 }
@@ -58,6 +59,7 @@ void Dispatcher::TimerLoop() {
       std::unique_lock<std::mutex> lock(mutex_);
       if (changed_.wait_for(lock, kTimerPeriod, [this] { return stopping_; })) return;
     }
+    if (beat_) beat_();
     const absl::Status status = jobs_->Tick();
     if (!status.ok()) {
       log_->Error("the care of jobs failed, and is tried again", {{"error", status.message()}});

@@ -20,7 +20,9 @@ class Dispatcher {
   using RunFunction = std::function<void(const JobService::Leased&)>;
 
   // `jobs` and `log` must outlive this. Starts at once.
-  Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log);
+  // `beat`, where given, is called every 200 ms by the timer, for who watches it.
+  Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log,
+             std::function<void()> beat = nullptr);
   // Stops and waits for what runs.
   ~Dispatcher();
   Dispatcher(const Dispatcher&) = delete;
@@ -36,6 +38,7 @@ class Dispatcher {
   JobService* const jobs_;
   const RunFunction run_;
   const Logger* const log_;
+  const std::function<void()> beat_;
   std::mutex mutex_;
   std::condition_variable changed_;
   int active_slots_;       // guarded by mutex_

@@ -20,6 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// How long one write of events may take, waiting for the job's lock included.
+constexpr absl::Duration kPumpPatience = absl::Seconds(30);
 constexpr char kLogArtifact[] = "compile.log";
 
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
@@ -194,6 +196,9 @@ void JobRunner::RunWorker(Attempt& attempt) {
 
   EventPump pump(
       [&](std::vector<EventBody> bodies) {
+        const Watchdog::Scope scope = options_.watchdog != nullptr
+                                          ? options_.watchdog->Enter("event pump", kPumpPatience)
+                                          : Watchdog::Scope();
         return jobs_->Append(attempt.lease, std::move(bodies));
       },
       options_.event_linger);
@@ -206,6 +211,7 @@ void JobRunner::RunWorker(Attempt& attempt) {
     return;
   }
   log_->Info("run ended", {{"job", job.id},
+                           {"trace", job.spec.trace_id},
                            {"run", attempt.run_id},
                            {"outcome", WorkerOutcomeKindName(outcome->kind)},
                            {"text", outcome->text},
@@ -315,6 +321,7 @@ void JobRunner::Fail(Attempt& attempt, FailureKind kind, absl::string_view reaso
 }
 
 void JobRunner::Finish(Attempt& attempt, const JobResult& result) {
+  if (options_.pause) options_.pause("finish");
   Persist(attempt, [&] { return jobs_->Finish(attempt.lease, attempt.last_events, result); });
 }
 

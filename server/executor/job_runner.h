@@ -13,6 +13,7 @@
 #include "server/executor/submission.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
+#include "server/observe/watchdog.h"
 
 namespace npuc {
 
@@ -29,6 +30,9 @@ struct JobRunnerOptions {
   // How long to wait before a result that the store refused is written again, and after a worker
   // could not be started.
   absl::Duration retry_delay = absl::Seconds(1);
+  Watchdog* watchdog = nullptr;  // sees a pump that does not get its events stored; may be null
+  // As JobServiceOptions::pause.
+  std::function<void(absl::string_view point)> pause = nullptr;
 };
 
 // Runs one leased job to its end: looks into the cache, runs a worker, checks and stores what it

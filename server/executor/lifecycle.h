@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "absl/status/status.h"
+#include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
@@ -23,8 +24,13 @@ class Lifecycle {
 
   // For calls that bring work: also refused while draining.
   absl::Status CheckWrites() const {
-    return phase() == Phase::kDraining ? Draining() : CheckReads();
+    if (phase() == Phase::kDraining) return Draining();
+    RETURN_IF_ERROR(CheckReads());
+    return over_memory_.load() ? OverMemory() : absl::OkStatus();
   }
+
+  // While it is over its memory limit the daemon takes no new work.
+  void SetOverMemory(bool over) { over_memory_.store(over); }
 
   static absl::Status Draining() {
     return ServiceError(absl::StatusCode::kUnavailable,
@@ -38,7 +44,14 @@ class Lifecycle {
                         {.reason = "STARTING", .retry_delay = absl::Seconds(1)});
   }
 
+  static absl::Status OverMemory() {
+    return ServiceError(absl::StatusCode::kResourceExhausted,
+                        "the server is at its memory limit; try again later",
+                        {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(2)});
+  }
+
   std::atomic<Phase> phase_ = Phase::kStarting;
+  std::atomic<bool> over_memory_ = false;
 };
 
 }  // namespace npuc

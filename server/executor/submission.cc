@@ -263,6 +263,7 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
   job.spec.timeout = request.timeout.value_or(options_.default_timeout);
   job.spec.no_cache = request.no_cache;
   job.spec.model_info_time_seconds = request.model_info_time_seconds;
+  job.spec.trace_id = request.trace_id;
   job.config_text = request.config_text;
   job.output_file = config.options.output_file;
   ASSIGN_OR_RETURN(const CacheKey key,

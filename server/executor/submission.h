@@ -44,6 +44,7 @@ struct SubmitRequest {
   std::optional<absl::Duration> timeout = {};
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};
+  std::string trace_id = {};  // not part of what tells two requests apart
 };
 
 using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(

@@ -26,8 +26,8 @@ struct HealthEndpoint::Impl {
 
 HealthEndpoint::HealthEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(
-    const std::string& address, std::function<bool()> is_serving) {
+absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(const std::string& address,
+                                                                      const Pages& pages) {
   const size_t colon = address.rfind(':');
   int port = -1;
   if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port)) {
@@ -44,12 +44,13 @@ absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(
   impl->server.set_write_timeout(kTimeoutSeconds);
   // Not the library's default, which lets a second server share the port.
   impl->server.set_socket_options([](int) {});
-  impl->server.Get("/healthz", [is_serving = std::move(is_serving)](const httplib::Request&,
-                                                                    httplib::Response& response) {
-    const bool serving = is_serving();
-    response.status = serving ? 200 : 503;
-    response.set_content(serving ? "ok\n" : "not serving\n", "text/plain");
-  });
+  for (const auto& [path, make] : pages) {
+    impl->server.Get(path, [make = make](const httplib::Request&, httplib::Response& response) {
+      const HttpPage page = make();
+      response.status = page.status;
+      response.set_content(page.body, page.content_type.c_str());
+    });
+  }
   if (port == 0) {
     impl->port = impl->server.bind_to_any_port(host.c_str());
   } else if (impl->server.bind_to_port(host.c_str(), port)) {

@@ -2,6 +2,7 @@
 #define NPUC_SERVER_HTTP_HEALTH_ENDPOINT_H_
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -9,14 +10,21 @@
 
 namespace npuc {
 
-// The HTTP port: GET /healthz answers "200 ok" while `is_serving` says true, else "503 not
-// serving". cpp-httplib stays in the .cc. Thread-safe.
+// What a GET is answered with.
+struct HttpPage {
+  int status = 200;
+  std::string content_type = "text/plain";
+  std::string body = {};
+};
+
+// The HTTP port: pages by path, made anew for each GET. cpp-httplib stays in the .cc. Thread-safe.
 class HealthEndpoint {
  public:
-  // HOST:PORT; port 0 picks one. UNAVAILABLE: the address cannot be had. `is_serving` is called on
-  // the endpoint's threads and must not block.
+  using Pages = std::map<std::string, std::function<HttpPage()>>;
+  // HOST:PORT; port 0 picks one. UNAVAILABLE: the address cannot be had. The pages' functions are
+  // called on the endpoint's threads and must not block.
   static absl::StatusOr<std::unique_ptr<HealthEndpoint>> Start(const std::string& address,
-                                                               std::function<bool()> is_serving);
+                                                               const Pages& pages);
   ~HealthEndpoint();
   HealthEndpoint(const HealthEndpoint&) = delete;
   HealthEndpoint& operator=(const HealthEndpoint&) = delete;

@@ -89,6 +89,7 @@ struct JobSpec {
   absl::Duration timeout = absl::ZeroDuration();
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};  // since 1970
+  std::string trace_id = {};  // of the request, for log lines; 32 hexadecimal digits, or empty
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };

@@ -125,6 +125,7 @@ std::string EncodeSpec(const JobSpec& spec) {
     w.Int(7, 1);
     w.Int(8, *spec.model_info_time_seconds);
   }
+  w.Bytes(9, spec.trace_id);
   return std::move(w).str();
 }
 
@@ -161,6 +162,9 @@ bool DecodeSpec(absl::string_view bytes, JobSpec& spec) {
         break;
       case 8:
         spec.model_info_time_seconds = r.integer();
+        break;
+      case 9:
+        spec.trace_id = std::string(r.bytes());
         break;
       default:
         break;

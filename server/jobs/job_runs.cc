@@ -100,6 +100,7 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::TryLease() {
 absl::StatusOr<std::optional<JobService::Leased>> JobService::LeaseClaimed(const QueuedJob& next,
                                                                            const RunPtr& run) {
   const absl::StatusOr<JobPtr> job = Promote(run, next.id);
+  Pause("leased");
   if (job.ok() && *job != nullptr) {
     std::lock_guard<std::mutex> lock(mutex_);
     run->lease = run->target;
@@ -171,6 +172,7 @@ absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep&
                    })
         .status();
   }
+  Pause("step of a run");
   const std::lock_guard<std::mutex> changing(run->change);
   for (int i = 0; i < kMaxTargets && !run->over; ++i) {
     const Lease target = run->target;
@@ -207,6 +209,7 @@ void JobService::AfterChange(const RunPtr& run, const Job& now) {
 
 void JobService::EndRun(Run& run, const Job& ended) {
   run.over = true;
+  Pause("end of a run");
   const absl::Time steady = SteadyNow();
   const bool shared = IsShareable(ended);
   std::vector<std::string> followers;
@@ -234,6 +237,7 @@ void JobService::EndRun(Run& run, const Job& ended) {
 
 // The job of a run was ended by somebody else: the run goes on for the eldest follower.
 void JobService::HandOver(const RunPtr& run) {
+  Pause("hand over");
   const absl::Time steady = SteadyNow();
   {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -311,6 +315,7 @@ bool JobService::Renew(const Lease& lease) {
 absl::StatusOr<JobService::JobPtr> JobService::EndJob(absl::string_view job_id, const Step& step) {
   for (int looks = 0; looks < kMaxLooks; ++looks) {
     const RunPtr run = RunOfJob(job_id);
+    Pause("end from outside");
     if (run == nullptr) {
       bool was_leased = false;
       absl::StatusOr<JobPtr> job =

@@ -34,6 +34,8 @@ struct JobServiceOptions {
   absl::Duration lease_ttl = absl::Minutes(5);
   // How long an ended job stays, with its events and its request id. Tick forgets older ones.
   absl::Duration retention = absl::Hours(24 * 8);
+  // Called where the order of threads matters, with the point's name; tests let it sleep there.
+  std::function<void(absl::string_view point)> pause = nullptr;
 };
 
 // Why a job waits, and for how long about.
@@ -203,6 +205,9 @@ class JobService {
 
   using Step = std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job)>;
 
+  void Pause(absl::string_view point) const {
+    if (options_.pause) options_.pause(point);
+  }
   absl::Time SteadyNow() const {
     return options_.steady_now ? options_.steady_now() : options_.now();
   }

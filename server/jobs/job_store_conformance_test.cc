@@ -104,6 +104,7 @@ Job FullJob() {
   job.spec.timeout = absl::Seconds(90);
   job.spec.no_cache = true;
   job.spec.model_info_time_seconds = 0;
+  job.spec.trace_id = "0af7651916cd43dd8448eb211c80319c";
   job.output_file = "model.h";
   job.cache_key = "default/abc";
   job.state = JobState::kExpired;

@@ -24,6 +24,7 @@ enum Family : size_t { kDefault, kJobs, kConfigs, kEvents, kRequests, kLive, kEn
 constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "default", "jobs", "configs", "events", "requests", "live", "ended"};
 constexpr char kFormatKey[] = "format";
+constexpr char kProbeKey[] = "probe";
 
 // Apply calls for one job, or one request id, are made one after another; others run at once.
 constexpr size_t kStripes = 256;
@@ -365,6 +366,12 @@ absl::StatusOr<size_t> RocksDbJobStore::Prune(absl::Time ended_before, size_t ma
     RETURN_IF_ERROR(FromRocks(impl_->db->Write(rocksdb::WriteOptions(), &batch), "prune"));
   }
   return pruned;
+}
+
+absl::Status RocksDbJobStore::Probe() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return FromRocks(impl_->db->Put(options, impl_->families[kDefault], kProbeKey, ""), "probe");
 }
 
 uint64_t RocksDbJobStore::log_syncs() const {

@@ -49,6 +49,8 @@ class RocksDbJobStore : public JobStore {
   absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
   absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
 
+  // A synced write of nothing that matters: whether the store can be written.
+  absl::Status Probe();
   // Synced writes of the log since Open: fewer than the calls of Apply where some shared one.
   uint64_t log_syncs() const;
 

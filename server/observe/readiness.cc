@@ -25,6 +25,13 @@ bool Readiness::ready() const {
                      [](const auto& condition) { return condition.second.ok(); });
 }
 
+std::map<std::string, bool> Readiness::Conditions() const {
+  std::map<std::string, bool> conditions;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [name, status] : conditions_) conditions[name] = status.ok();
+  return conditions;
+}
+
 std::string Readiness::Json() const {
   std::string out = absl::StrCat("{\"ready\":", ready() ? "true" : "false", ",\"conditions\":{");
   const std::lock_guard<std::mutex> lock(mutex_);

@@ -1,5 +1,6 @@
 #include "server/rpc/rpc_server.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "server/rpc/call_counter.h"
 #include "server/rpc/server_credentials.h"
 #include "server/rpc/services.h"
 #include "server/rpc/watch_stream.h"
@@ -23,6 +25,9 @@ namespace {
 constexpr int kMaxRequestBytes = 4 << 20;
 constexpr int kMaxMetadataBytes = 16 << 10;
 constexpr int kMaxStreamsPerConnection = 4096;
+// A call may wait long for a disk; all threads of the pool at once may not.
+constexpr absl::Duration kPoolPatience = absl::Seconds(30);
+constexpr absl::Duration kTickerPatience = absl::Seconds(60);
 
 // In the order of the health service's names; "" is the server as a whole.
 constexpr const char* kHealthNames[] = {"", "npuc.v1.CompileService", "npuc.v1.BlobService",
@@ -42,12 +47,23 @@ struct RpcServer::Impl {
                           [this] { return stopping; })) {
       lock.unlock();
       streams.Tick(absl::Now());
+      WatchPool();
       lock.lock();
     }
   }
 
+  // A task that does nothing, sent after the calls: where it does not come round, nothing does.
+  void WatchPool() {
+    if (deps.watchdog == nullptr) return;
+    deps.watchdog->Beat("rpc ticker", kTickerPatience);
+    if (pool_is_probed.exchange(true)) return;
+    auto scope = std::make_shared<Watchdog::Scope>(deps.watchdog->Enter("rpc pool", kPoolPatience));
+    pool.Post([this, scope = std::move(scope)] { pool_is_probed = false; });
+  }
+
   const RpcServerOptions options;
   const RpcDependencies deps;
+  std::atomic<bool> pool_is_probed = false;
   WatchStreams streams;
   // The services before the server that calls them; the pool outlives both, since streams post to
   // it until the last one is done.
@@ -92,6 +108,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   builder.RegisterService(impl->compile_service.get());
   builder.RegisterService(impl->blob_service.get());
   builder.RegisterService(impl->info_service.get());
+  if (impl->deps.metrics != nullptr) {
+    std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
+    counters.push_back(CountCalls(impl->deps.metrics));
+    builder.experimental().SetInterceptorCreators(std::move(counters));
+  }
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr || impl->port == 0) {
     return absl::UnavailableError(absl::StrCat("cannot listen on ", impl->options.listen,
@@ -124,6 +145,7 @@ void RpcServer::Shutdown(absl::Duration patience) {
   }
   impl_->wake.notify_all();
   if (impl_->ticker.joinable()) impl_->ticker.join();
+  if (impl_->deps.watchdog != nullptr) impl_->deps.watchdog->Retire("rpc ticker");
   EndStreams();
   impl_->server->Shutdown(absl::ToChronoTime(absl::Now() + patience));
 }

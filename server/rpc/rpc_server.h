@@ -13,6 +13,8 @@
 #include "server/executor/transfers.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
+#include "server/observe/metrics.h"
+#include "server/observe/watchdog.h"
 
 namespace npuc {
 
@@ -35,6 +37,8 @@ struct RpcDependencies {
   Downloads* downloads = nullptr;
   const Lifecycle* lifecycle = nullptr;
   const Logger* log = nullptr;
+  Metrics* metrics = nullptr;    // may be null
+  Watchdog* watchdog = nullptr;  // sees a pool whose threads are all stuck; may be null
   ServerFacts facts;
 };
 

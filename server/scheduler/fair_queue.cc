@@ -325,6 +325,15 @@ FairQueue::TenantCounts FairQueue::CountsOf(absl::string_view tenant) const {
   return {.queued = found->second->waiting(), .running = found->second->running};
 }
 
+std::map<std::string, FairQueue::TenantCounts> FairQueue::Counts() const {
+  std::map<std::string, TenantCounts> counts;
+  std::lock_guard<std::mutex> lock(impl_->mutex);
+  for (const auto& [name, tenant] : impl_->tenants) {
+    counts[name] = {.queued = tenant->waiting(), .running = tenant->running};
+  }
+  return counts;
+}
+
 std::unique_ptr<JobQueue> MakeFairQueue(int64_t max_queued, int slots) {
   return std::make_unique<FairQueue>(FairQueueOptions{.max_queued = max_queued, .slots = slots});
 }

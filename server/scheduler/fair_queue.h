@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -63,6 +65,8 @@ class FairQueue : public JobQueue {
     int64_t running = 0;
   };
   TenantCounts CountsOf(absl::string_view tenant) const;
+  // Of every tenant that was seen so far.
+  std::map<std::string, TenantCounts> Counts() const;
 
  private:
   struct Impl;

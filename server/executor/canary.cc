@@ -1,0 +1,102 @@
+#include "server/executor/canary.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+constexpr uint8_t kModel[] = {
+#include "server/executor/canary_model.inc"
+};
+constexpr char kConfig[] =
+    "CORENAME: GRUS\nNPU_UNIT: NPU32\nFRAMEWORK: TF\nOUTPUT_TYPE: c_code\n"
+    "MODEL_FILE: canary.pb\nOUTPUT_FILE: canary.h\nCOMPRESS: true\n"
+    "INPUT_OPS:\n  x: [1, 4]\nOUTPUT_OPS: [r]\n";
+constexpr int32_t kPriority = kMaxPriority;
+constexpr std::chrono::milliseconds kLook(50);
+
+absl::string_view ModelBytes() { return {reinterpret_cast<const char*>(kModel), sizeof(kModel)}; }
+
+}  // namespace
+
+Canary::Canary(Options options, Submission* submission, InputStore* inputs, JobService* jobs,
+               Metrics* metrics)
+    : options_(std::move(options)),
+      submission_(submission),
+      inputs_(inputs),
+      jobs_(jobs),
+      metrics_(metrics),
+      model_{Sha256Hex(ModelBytes()), sizeof(kModel)} {}
+
+absl::Status Canary::Run() {
+  const absl::Time begin = options_.steady_now();
+  RETURN_IF_ERROR(Upload());
+  ASSIGN_OR_RETURN(const std::string job_id, Submit());
+  const absl::Status ended = Await(job_id);
+  if (ended.ok()) {
+    metrics_->Observe(Metric::kCanarySeconds, {},
+                      absl::ToDoubleSeconds(options_.steady_now() - begin));
+  } else if (!absl::IsUnavailable(ended) && !absl::IsCancelled(ended)) {
+    metrics_->Add(Metric::kCanaryFailures, {}, 1);
+  }
+  return ended;
+}
+
+absl::Status Canary::Upload() {
+  ASSIGN_OR_RETURN(const UploadState state, inputs_->BeginUpload(kTenant, model_));
+  if (state.complete) return absl::OkStatus();
+  RETURN_IF_ERROR(inputs_
+                      ->Append(kTenant, model_, state.committed_bytes,
+                               ModelBytes().substr(static_cast<size_t>(state.committed_bytes)))
+                      .status());
+  return inputs_->Commit(kTenant, model_).status();
+}
+
+absl::StatusOr<std::string> Canary::Submit() {
+  const auto submitted = submission_->Submit({.tenant = kTenant,
+                                              .config_text = kConfig,
+                                              .config_name = "canary.yaml",
+                                              .model = model_,
+                                              .priority = kPriority,
+                                              .timeout = options_.patience,
+                                              .no_cache = true});
+  if (submitted.ok()) return submitted->job->id;
+  if (absl::IsResourceExhausted(submitted.status())) {
+    return absl::UnavailableError(submitted.status().message());
+  }
+  return submitted.status();
+}
+
+absl::Status Canary::Await(const std::string& job_id) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  const auto subscription = jobs_->hub().Subscribe(job_id, [&] {
+    const std::lock_guard<std::mutex> lock(mutex);
+    changed.notify_all();
+  });
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    lock.unlock();
+    ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, jobs_->Get(job_id));
+    lock.lock();
+    if (job->state == JobState::kSucceeded) return absl::OkStatus();
+    if (job->state == JobState::kExpired && job->expired_in == JobState::kQueued) {
+      return absl::UnavailableError("the canary compile found no free worker in time");
+    }
+    if (IsTerminal(job->state)) {
+      return absl::InternalError(absl::StrCat("the canary compile, job ", job_id, ", ended ",
+                                              JobStateName(job->state), ": ", job->reason));
+    }
+    if (options_.is_stopping && options_.is_stopping()) return absl::CancelledError("stopping");
+    changed.wait_for(lock, kLook);
+  }
+}
+
+}  // namespace npuc

@@ -1,0 +1,53 @@
+#ifndef NPUC_SERVER_EXECUTOR_CANARY_H_
+#define NPUC_SERVER_EXECUTOR_CANARY_H_
+
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/executor/submission.h"
+#include "server/jobs/job_service.h"
+#include "server/observe/metrics.h"
+
+namespace npuc {
+
+// A small compile of the daemon's own, sent the way of every job: upload, submit, queue, worker,
+// artifacts. It is a tenant's job like any other, so it also shows that the queue moves. Not
+// thread-safe.
+class Canary {
+ public:
+  // No tenants file can name this one: names begin with a letter there.
+  static constexpr char kTenant[] = "0canary";
+
+  struct Options {
+    absl::Duration patience = absl::Minutes(1);  // then the job is EXPIRED
+    std::function<absl::Time()> steady_now;
+    // Asked while it waits; true: give up. May be null.
+    std::function<bool()> is_stopping = nullptr;
+  };
+  // All must outlive this.
+  Canary(Options options, Submission* submission, InputStore* inputs, JobService* jobs,
+         Metrics* metrics);
+
+  // Blocks until the job has ended. UNAVAILABLE: nothing was found out, since the queue had no
+  // place or other jobs held all workers for so long; CANCELLED: is_stopping. Other errors: this
+  // daemon cannot compile now.
+  absl::Status Run();
+
+ private:
+  absl::Status Upload();
+  absl::StatusOr<std::string> Submit();
+  absl::Status Await(const std::string& job_id);
+
+  const Options options_;
+  Submission* const submission_;
+  InputStore* const inputs_;
+  JobService* const jobs_;
+  Metrics* const metrics_;
+  const BlobDigest model_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_CANARY_H_

@@ -1,0 +1,20 @@
+#ifndef NPUC_SERVER_EXECUTOR_METERED_WORKER_H_
+#define NPUC_SERVER_EXECUTOR_METERED_WORKER_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "server/executor/ports.h"
+#include "server/observe/metrics.h"
+
+namespace npuc {
+
+// A WorkerRunner that counts: outcomes, times of runs, starts and stages. `inner` and `metrics`
+// must outlive it.
+std::unique_ptr<WorkerRunner> MeterWorkers(WorkerRunner* inner, Metrics* metrics,
+                                           std::function<absl::Time()> steady_now);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_METERED_WORKER_H_

@@ -1,0 +1,72 @@
+#include "server/jobs/observed_job_store.h"
+
+namespace npuc {
+namespace {
+
+// Longer than any disk that is worth writing to takes for one operation.
+constexpr absl::Duration kPatience = absl::Seconds(15);
+
+const absl::Status& StatusOf(const absl::Status& status) { return status; }
+template <typename T>
+const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+  return result.status();
+}
+
+// What the store answers where nothing is wrong with it.
+bool IsAnswer(const absl::Status& status) {
+  return status.ok() || absl::IsNotFound(status) || absl::IsAborted(status) ||
+         absl::IsAlreadyExists(status);
+}
+
+}  // namespace
+
+template <typename Call>
+auto ObservedJobStore::Observe(absl::string_view operation, Call call) const {
+  const absl::Time begin = now_();
+  const Watchdog::Scope scope = watchdog_->Enter("job store", kPatience);
+  auto result = call();
+  metrics_->Observe(Metric::kStoreSeconds, {operation}, absl::ToDoubleSeconds(now_() - begin));
+  if (!IsAnswer(StatusOf(result))) metrics_->Add(Metric::kStoreErrors, {operation}, 1);
+  return result;
+}
+
+absl::Status ObservedJobStore::Apply(const JobChange& change) {
+  return Observe("apply", [&] { return inner_->Apply(change); });
+}
+
+absl::StatusOr<Job> ObservedJobStore::Read(absl::string_view job_id) const {
+  return Observe("read", [&] { return inner_->Read(job_id); });
+}
+
+absl::StatusOr<std::string> ObservedJobStore::ReadConfig(absl::string_view job_id) const {
+  return Observe("read_config", [&] { return inner_->ReadConfig(job_id); });
+}
+
+absl::StatusOr<std::optional<std::string>> ObservedJobStore::FindRequest(
+    absl::string_view tenant, absl::string_view request_id) const {
+  return Observe("find_request", [&] { return inner_->FindRequest(tenant, request_id); });
+}
+
+absl::StatusOr<JobPage> ObservedJobStore::List(const JobListQuery& query) const {
+  return Observe("list", [&] { return inner_->List(query); });
+}
+
+absl::StatusOr<std::vector<JobEvent>> ObservedJobStore::ReadEvents(absl::string_view job_id,
+                                                                   int64_t from_seq,
+                                                                   size_t max_count,
+                                                                   size_t max_bytes) const {
+  return Observe("read_events",
+                 [&] { return inner_->ReadEvents(job_id, from_seq, max_count, max_bytes); });
+}
+
+// As long as there are jobs: a start, not a thing to watch.
+absl::Status ObservedJobStore::ForEachLive(
+    const std::function<absl::Status(LiveJob job)>& visit) const {
+  return inner_->ForEachLive(visit);
+}
+
+absl::StatusOr<size_t> ObservedJobStore::Prune(absl::Time ended_before, size_t max_jobs) {
+  return Observe("prune", [&] { return inner_->Prune(ended_before, max_jobs); });
+}
+
+}  // namespace npuc

@@ -1,0 +1,73 @@
+#ifndef NPUC_SERVER_MONITOR_H_
+#define NPUC_SERVER_MONITOR_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/log/log.h"
+#include "server/observe/metrics.h"
+#include "server/observe/readiness.h"
+#include "server/observe/watchdog.h"
+
+namespace npuc {
+
+struct MonitorOptions {
+  Watchdog* watchdog = nullptr;
+  Readiness* readiness = nullptr;
+  Metrics* metrics = nullptr;
+  const Logger* log = nullptr;
+  std::string data_dir;
+  uint64_t disk_reserve_bytes = 0;
+  uint64_t memory_limit_bytes = 0;            // 0: none
+  std::function<absl::Status()> probe_store;  // may block
+  std::function<absl::Status()> run_canary;   // may block; UNAVAILABLE: nothing was found out
+  absl::Duration canary_period = absl::Minutes(5);
+  std::function<void(bool over)> on_memory;  // whether the daemon is over its memory limit
+  std::function<void()> on_look;             // after each look, when readiness may have changed
+};
+
+// Keeps readiness up to date by two threads: one that waits for nothing, and looks at the watchdog
+// and the memory; one that tries the store, the disk and a compile, and is watched by the first.
+class Monitor {
+ public:
+  explicit Monitor(MonitorOptions options);
+  // Waits for a probe that is under way.
+  ~Monitor();
+  Monitor(const Monitor&) = delete;
+  Monitor& operator=(const Monitor&) = delete;
+
+  bool stopping() const;
+
+ private:
+  void LookLoop();
+  void ProbeLoop();
+  void Look();
+  void Probe();
+  void RunCanary();
+  absl::Status CheckDisk() const;
+  // False: it stops.
+  bool Sleep(absl::Duration duration);
+
+  const MonitorOptions options_;
+  std::set<std::string> stuck_;  // of the looking thread
+  absl::Time next_canary_ = absl::InfinitePast();
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread looker_;
+  std::thread prober_;
+};
+
+// Resident bytes of this process.
+uint64_t ResidentBytes();
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_MONITOR_H_
