@@ -31,6 +31,7 @@ build_packages=(
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
   libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures
   libssl-dev                   # MD5 and SHA-256
+  libseccomp-dev               # the system calls that a worker may make
   libgtest-dev                 # every preset configures the tests and benchmarks too
   libgmock-dev
   libbenchmark-dev

@@ -203,6 +203,7 @@ class Daemon {
   absl::Status OpenStores();
   void MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch);
   absl::Status StartHttp();
+  void TellSandbox() const;
   absl::Status StartRpc();
   absl::Status Recover();
   void StartMonitor();
@@ -324,7 +325,9 @@ absl::Status Daemon::OpenStores() {
   // The warm parent first, so that it starts while the stores open.
   WorkerPoolOptions pool_options;
   pool_options.program = WorkerProgram();
+  pool_options.sandbox = *flags_.sandbox;
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
+  TellSandbox();
   ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
   ASSIGN_OR_RETURN(artifacts_, ArtifactCache::Open({.path = dir + "/artifacts"}));
   ASSIGN_OR_RETURN(store_, RocksDbJobStore::Open(dir + "/jobs"));
@@ -443,6 +446,17 @@ absl::Status Daemon::StartHttp() {
       http_, HealthEndpoint::Start(
                  flags_.http, {{"/healthz", alive}, {"/readyz", ready}, {"/metrics", metrics}}));
   return absl::OkStatus();
+}
+
+void Daemon::TellSandbox() const {
+  const SandboxReport& report = pool_->sandbox();
+  log_->Info("workers are shut in", {{"by", report.NamesInForce()}});
+  for (const SandboxReport::Missing& missing : report.missing) {
+    const MechanismInfo& info = InfoOf(missing.mechanism);
+    log_->Write(info.required ? LogLevel::kError : LogLevel::kWarning,
+                "a wall around the workers is missing",
+                {{"mechanism", info.name}, {"why", missing.why}, {"lost", info.lost}});
+  }
 }
 
 absl::Status Daemon::StartRpc() {

@@ -13,9 +13,9 @@ namespace npuc {
 namespace {
 
 constexpr absl::string_view kValueOptions[] = {
-    "--data-dir",   "--listen",           "--http",       "--workers",       "--port-file",
-    "--tls-cert",   "--tls-key",          "--client-ca",  "--tenants",       "--stop-seconds",
-    "--max-queued", "--disk-reserve-mib", "--memory-mib", "--canary-seconds"};
+    "--data-dir",   "--listen",           "--http",       "--workers",        "--port-file",
+    "--tls-cert",   "--tls-key",          "--client-ca",  "--tenants",        "--stop-seconds",
+    "--max-queued", "--disk-reserve-mib", "--memory-mib", "--canary-seconds", "--sandbox"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
@@ -31,6 +31,18 @@ absl::Status SetNumber(absl::string_view name, absl::string_view value, int min,
       absl::StrCat(name, " '", Printable(value), "' is not a number of ", min, " to ", max));
 }
 
+absl::Status SetSandbox(Flags& flags, absl::string_view value) {
+  if (value == "require") {
+    flags.sandbox = SandboxMode::kRequire;
+  } else if (value == "best-effort") {
+    flags.sandbox = SandboxMode::kBestEffort;
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--sandbox '", Printable(value), "' is neither require nor best-effort"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view value) {
   if (name == "--data-dir") flags.data_dir = std::string(value);
   if (name == "--listen") flags.listen = std::string(value);
@@ -40,6 +52,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--tls-key") flags.tls_key = std::string(value);
   if (name == "--client-ca") flags.client_ca = std::string(value);
   if (name == "--tenants") flags.tenants = std::string(value);
+  if (name == "--sandbox") return SetSandbox(flags, value);
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
   if (name == "--stop-seconds") return SetNumber(name, value, 1, 3600, flags.stop_seconds);
   if (name == "--max-queued") return SetNumber(name, value, 1, 10000000, flags.max_queued);
@@ -104,6 +117,9 @@ absl::Status Check(Flags& flags) {
     RETURN_IF_ERROR(CheckAddress("--http", flags.http));
     RETURN_IF_ERROR(CheckLoopback("--http", flags.http, "it has no TLS yet and serves"));
   }
+  if (!flags.sandbox.has_value()) {
+    flags.sandbox = flags.insecure ? SandboxMode::kBestEffort : SandboxMode::kRequire;
+  }
   if (flags.workers == 0) {
     flags.workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
   }
@@ -167,6 +183,10 @@ std::string FlagsHelp() {
          "  --canary-seconds N  between two compiles of its own, by which npucd knows that it can\n"
          "                      (default: 300)\n"
          "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"
+         "  --sandbox MODE      require: refuse to start where this host lacks a wall around the\n"
+         "                      workers (deploy/OPERATIONS.md lists them); best-effort: warn and "
+         "go\n"
+         "                      on. Default: require, with --insecure best-effort\n"
          "  --port-file FILE    gets grpc=HOST:PORT and http=HOST:PORT lines once it serves\n"
          "  --version, --help\n"
          "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";

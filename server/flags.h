@@ -1,9 +1,11 @@
 #ifndef NPUC_SERVER_FLAGS_H_
 #define NPUC_SERVER_FLAGS_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/worker/sandbox.h"
 
 namespace npuc {
 
@@ -23,6 +25,9 @@ struct Flags {
   int memory_mib = 0;          // no new work close to it; 0: no limit
   int canary_seconds = 300;    // between two canary compiles
   int stop_seconds = 25;       // from SIGTERM to the end of the process, at most
+  // On a host that lacks a wall of the workers: refuse to start, or say so and go on. Default:
+  // kRequire where others are served, kBestEffort with --insecure.
+  std::optional<SandboxMode> sandbox;  // set after ParseFlags
   std::string port_file;
   bool help = false;
   bool version = false;

@@ -76,6 +76,21 @@ TEST(FlagsTest, TlsServesAnyAddress) {
               HasSubstr("this machine alone"));
 }
 
+TEST(FlagsTest, SandboxIsRequiredWhereOthersAreServed) {
+  const std::vector<const char*> local = {"--data-dir", "/d", "--insecure"};
+  const std::vector<const char*> tls = {"--data-dir", "/d", "--tls-cert", "c",
+                                        "--tls-key",  "k",  "--tenants",  "t"};
+  EXPECT_EQ(Parse(local)->sandbox, SandboxMode::kBestEffort);
+  EXPECT_EQ(Parse(tls)->sandbox, SandboxMode::kRequire);
+  const auto with = [](std::vector<const char*> arguments, const char* more) {
+    arguments.push_back(more);
+    return arguments;
+  };
+  EXPECT_EQ(Parse(with(local, "--sandbox=require"))->sandbox, SandboxMode::kRequire);
+  EXPECT_EQ(Parse(with(tls, "--sandbox=best-effort"))->sandbox, SandboxMode::kBestEffort);
+  EXPECT_THAT(ErrorOf(with(local, "--sandbox=off")), HasSubstr("require nor best-effort"));
+}
+
 TEST(FlagsTest, HelpAndVersionNeedNothingElse) {
   EXPECT_TRUE(Parse({"--new-token"})->new_token);
   EXPECT_TRUE(Parse({"--help"})->help);

@@ -25,12 +25,6 @@
 namespace npuc {
 namespace {
 
-// Where the descriptors lie while the worker runs; nothing else is open.
-constexpr int kEventsFd = 3;
-constexpr int kOutFd = 4;
-constexpr int kJobFd = 5;
-constexpr int kFirstInputFd = 6;
-constexpr int kScratchFd = 100;  // all are moved above this first, so that no move hits another
 constexpr int kMaxOpenFiles = 64;
 constexpr int kExitSandboxFailed = 3;
 constexpr int kExitMemory = 4;
@@ -53,11 +47,14 @@ void SendAll(absl::string_view bytes) {
 
 void Send(const WorkerEvent& event) { SendAll(EncodeEvent(event)); }
 
-[[noreturn]] void Fail(const char* what) {
-  // stderr may not be ours yet; the text helps where it is.
-  std::perror(what);
+// Before the walls stand: tells the daemon that no compile was begun.
+[[noreturn]] void Fail(absl::string_view text) {
+  const std::string bytes = EncodeWatch({WatchMessage::Type::kSetUpFailed, 0, std::string(text)});
+  RetryOnEintr([&] { return send(kWatchFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
   _exit(kExitSandboxFailed);
 }
+
+[[noreturn]] void FailCall(const char* call) { Fail(absl::StrCat(call, ": ", strerror(errno))); }
 
 void ResetSignals() {
   struct sigaction action = {};
@@ -67,93 +64,40 @@ void ResetSignals() {
   for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
-  if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) Fail("sigprocmask");
-}
-
-void MoveFd(int from, int to) {
-  const int high = fcntl(from, F_DUPFD_CLOEXEC, kScratchFd);
-  if (high < 0 || dup3(high, to, O_CLOEXEC) < 0) Fail("dup");
-}
-
-void TakeDescriptors(ChildDescriptors descriptors) {
-  // Everything up above the scratch line, then down to its place: no move overwrites another's.
-  const auto up = [](UniqueFd& fd) {
-    const int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kScratchFd);
-    if (high < 0) Fail("dup");
-    fd = UniqueFd(high);
-  };
-  up(descriptors.events);
-  up(descriptors.print);
-  up(descriptors.out);
-  up(descriptors.job);
-  for (UniqueFd& input : descriptors.inputs) up(input);
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0) Fail("/dev/null");
-  if (dup2(null, STDIN_FILENO) < 0 || dup2(descriptors.print.get(), STDOUT_FILENO) < 0 ||
-      dup2(descriptors.print.get(), STDERR_FILENO) < 0) {
-    Fail("dup");
-  }
-  MoveFd(descriptors.events.get(), kEventsFd);
-  MoveFd(descriptors.out.get(), kOutFd);
-  MoveFd(descriptors.job.get(), kJobFd);
-  int next = kFirstInputFd;
-  for (UniqueFd& input : descriptors.inputs) MoveFd(input.get(), next++);
-  // The owners below would close numbers that are closed already.
-  for (UniqueFd* fd :
-       {&descriptors.events, &descriptors.print, &descriptors.out, &descriptors.job}) {
-    fd->Release();
-  }
-  for (UniqueFd& input : descriptors.inputs) input.Release();
-  if (close_range(static_cast<unsigned>(next), ~0u, 0) != 0) Fail("close_range");
+  if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) FailCall("sigprocmask");
 }
 
 void SetLimit(__rlimit_resource which, uint64_t soft, uint64_t hard) {
   // An ordinary user cannot go above a hard limit that is there; lower is as good.
   rlimit now;
-  if (getrlimit(which, &now) != 0) Fail("getrlimit");
+  if (getrlimit(which, &now) != 0) FailCall("getrlimit");
   const rlimit wanted = {std::min<rlim_t>(soft, now.rlim_max),
                          std::min<rlim_t>(hard, now.rlim_max)};
-  if (setrlimit(which, &wanted) != 0) Fail("setrlimit");
+  if (setrlimit(which, &wanted) != 0) FailCall("setrlimit");
 }
 
-// Pages of address space and of data that the process has now.
-void MemoryInUse(uint64_t& space_bytes, uint64_t& data_bytes) {
-  FILE* file = std::fopen("/proc/self/statm", "re");
-  unsigned long long space = 0, data = 0;
-  if (file == nullptr || std::fscanf(file, "%llu %*u %*u %*u %*u %llu", &space, &data) != 2) {
-    Fail("/proc/self/statm");
-  }
-  std::fclose(file);
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  space_bytes = space * page;
-  data_bytes = data * page;
-}
-
-void SetLimits(const ControlMessage& spawn, uint64_t input_bytes) {
-  uint64_t space = 0, data = 0;
-  MemoryInUse(space, data);
+void SetLimits(const ControlMessage& spawn, const MemoryInUse& memory, uint64_t input_bytes) {
   // The inputs are mapped, which takes address space but no memory of the job's own.
-  const uint64_t space_limit = space + input_bytes + spawn.memory_bytes;
+  const uint64_t space_limit = memory.space_bytes + input_bytes + spawn.memory_bytes;
   SetLimit(RLIMIT_AS, space_limit, space_limit);
-  SetLimit(RLIMIT_DATA, data + spawn.memory_bytes, data + spawn.memory_bytes);
+  const uint64_t data_limit = memory.data_bytes + spawn.memory_bytes;
+  SetLimit(RLIMIT_DATA, data_limit, data_limit);
   // At the soft limit SIGXCPU; a second later, for one who catches it, SIGKILL.
   SetLimit(RLIMIT_CPU, spawn.cpu_seconds, uint64_t{spawn.cpu_seconds} + 1);
   SetLimit(RLIMIT_FSIZE, spawn.output_bytes, spawn.output_bytes);
   SetLimit(RLIMIT_NOFILE, kMaxOpenFiles, kMaxOpenFiles);
   SetLimit(RLIMIT_CORE, 0, 0);
-  // A compile starts neither processes nor threads. Does not bind root: the zygote kills strays.
+  SetLimit(RLIMIT_MEMLOCK, 0, 0);
+  SetLimit(RLIMIT_MSGQUEUE, 0, 0);
+  // A compile starts neither processes nor threads. Does not bind root; seccomp does.
   SetLimit(RLIMIT_NPROC, 0, 0);
 }
 
-void ShutIn(pid_t zygote, ChildDescriptors descriptors) {
-  if (setsid() < 0) Fail("setsid");
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) Fail("PR_SET_PDEATHSIG");
-  if (getppid() != zygote) _exit(kExitSandboxFailed);  // it died before the line above
-  TakeDescriptors(std::move(descriptors));
+void ShutIn(const Walls& walls, pid_t keeper) {
   ResetSignals();
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("PR_SET_NO_NEW_PRIVS");
   umask(077);
-  if (fchdir(kOutFd) != 0) Fail("fchdir");
+  const absl::Status status = walls.ShutInWorker(kOutFd, keeper);
+  if (!status.ok()) Fail(status.message());
 }
 
 // --- The compile ---------------------------------------------------------------------------------
@@ -328,15 +272,12 @@ void PrepareForNoMemory() {
 
 }  // namespace
 
-void RunChild(pid_t zygote, const ControlMessage& spawn, ChildDescriptors descriptors,
-              const WorkerFunctions& functions) {
-  uint64_t input_bytes = 0;
-  for (const UniqueFd& input : descriptors.inputs) {
-    input_bytes += FileSize(input.get(), "input").value_or(0);
-  }
-  ShutIn(zygote, std::move(descriptors));
+void RunChild(const Walls& walls, pid_t keeper, const ControlMessage& spawn,
+              const MemoryInUse& memory, uint64_t input_bytes, const WorkerFunctions& functions) {
+  SetLimits(spawn, memory, input_bytes);
+  ShutIn(walls, keeper);
+  close(kWatchFd);
   PrepareForNoMemory();
-  SetLimits(spawn, input_bytes);
   Send(WorkerEvent());  // kBegin
 
   Observer observer(spawn.log_bytes);

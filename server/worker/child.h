@@ -3,26 +3,31 @@
 
 #include <sys/types.h>
 
-#include <vector>
+#include <cstdint>
 
-#include "cache/posix.h"
 #include "server/worker/protocol.h"
+#include "server/worker/walls.h"
 #include "server/worker/zygote.h"
 
 namespace npuc {
 
-// What comes with kSpawn, in this order.
-struct ChildDescriptors {
-  UniqueFd events;  // stream socket, ours is the sending end
-  UniqueFd print;   // pipe for stdout and stderr
-  UniqueFd out;     // the output folder
-  UniqueFd job;     // the memory file with the JobRecord
-  std::vector<UniqueFd> inputs;
+// Where a run's descriptors lie; nothing else is open. The keeper alone has kWatchFd.
+inline constexpr int kEventsFd = 3;
+inline constexpr int kOutFd = 4;
+inline constexpr int kJobFd = 5;
+inline constexpr int kFirstInputFd = 6;
+inline constexpr int kWatchFd = kFirstInputFd + static_cast<int>(kMaxInputs);
+
+// Of a process, before the job.
+struct MemoryInUse {
+  uint64_t space_bytes = 0;  // address space
+  uint64_t data_bytes = 0;
 };
 
-// A worker's whole life, just after the fork: shuts itself in (session, limits, descriptors), reads
-// the job, compiles, writes the artifacts into the output folder, reports, and exits.
-[[noreturn]] void RunChild(pid_t zygote, const ControlMessage& spawn, ChildDescriptors descriptors,
+// A worker's whole life, just after its keeper has forked it: shuts itself in (user, limits, system
+// calls), reads the job, compiles, writes the artifacts into the output folder, reports, and exits.
+[[noreturn]] void RunChild(const Walls& walls, pid_t keeper, const ControlMessage& spawn,
+                           const MemoryInUse& memory, uint64_t input_bytes,
                            const WorkerFunctions& functions);
 
 }  // namespace npuc

@@ -1,11 +1,13 @@
 // A warm parent for worker_pool_test: its "compiler" does what the config's text says.
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -26,8 +28,10 @@ namespace {
 using Act = std::function<absl::Status(const CompileRequest&, CompileObserver&, Diagnostics&,
                                        CompileResult&)>;
 
+// Waits for ever by a call that every compile may make.
 [[noreturn]] void Hang() {
-  while (true) pause();
+  uint32_t word = 0;
+  while (true) syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
 }
 
 // Sends bytes on the event channel as a worker that was taken over could.
@@ -163,10 +167,6 @@ void AddCrashes(ActMap& acts) {
     InjectResult();
     raise(SIGSEGV);
   });
-  Add(acts, "kill_parent", [](CompileObserver&) {
-    kill(getppid(), SIGKILL);
-    Hang();
-  });
 }
 
 // Those that do not end.
@@ -227,7 +227,7 @@ void AddOutput(ActMap& acts) {
     Hang();
   });
   Add(acts, "folder", [](CompileObserver&) {
-    mkdir("sub", 0700);
+    if (mkdir("sub", 0700) != 0) abort();
     Hang();
   });
 }
@@ -274,9 +274,7 @@ void AddLies(ActMap& acts) {
   });
   Add(acts, "symlink_artifact", [](CompileObserver&) {
     if (symlink("/etc/hostname", "model.h") != 0) abort();
-    struct stat info;
-    if (stat("model.h", &info) != 0) abort();
-    InjectArtifact("model.h", static_cast<uint64_t>(info.st_size));
+    InjectArtifact("model.h", 1);
     InjectResult();
     _exit(0);
   });
@@ -348,5 +346,11 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "never_ready") {
     while (true) pause();
   }
-  return npuc::RunZygote({npuc::ParseAct, npuc::CompileAct});
+  // Bits of Mechanism to leave out.
+  npuc::ZygoteOptions options;
+  if (argc > 2 && std::string(argv[1]) == "without" &&
+      !absl::SimpleAtoi(argv[2], &options.without)) {
+    return 2;
+  }
+  return npuc::RunZygote({npuc::ParseAct, npuc::CompileAct}, options);
 }

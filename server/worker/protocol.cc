@@ -102,6 +102,20 @@ bool ReadDiagnostic(Reader& in, Diagnostic& diagnostic) {
   return true;
 }
 
+// False: a mechanism that this build does not know, or too many.
+bool ReadReport(Reader& in, SandboxReport& report) {
+  report.in_force = in.U32();
+  const uint8_t count = in.U8();
+  if ((report.in_force & ~kAllMechanisms) != 0 || count > kMechanismCount) return false;
+  for (uint8_t i = 0; i < count; ++i) {
+    const uint8_t mechanism = in.U8();
+    if (mechanism >= kMechanismCount) return false;
+    report.missing.push_back(
+        {static_cast<Mechanism>(mechanism), in.PrintableText(kMaxReasonBytes)});
+  }
+  return true;
+}
+
 // The payload of an event whose type is read already.
 bool ReadPayload(Reader& in, WorkerEvent& event) {
   switch (event.type) {
@@ -155,6 +169,13 @@ std::string EncodeControl(const ControlMessage& message) {
   out.U64(message.log_bytes);
   out.U32(message.cpu_seconds);
   out.U32(message.inputs);
+  out.U8(message.in_cgroup ? 1 : 0);
+  out.U32(message.sandbox.in_force);
+  out.U8(static_cast<uint8_t>(message.sandbox.missing.size()));
+  for (const SandboxReport::Missing& missing : message.sandbox.missing) {
+    out.U8(static_cast<uint8_t>(missing.mechanism));
+    out.Text(missing.why, kMaxReasonBytes);
+  }
   return out.Take();
 }
 
@@ -174,9 +195,32 @@ absl::StatusOr<ControlMessage> DecodeControl(absl::string_view bytes) {
   message.log_bytes = in.U64();
   message.cpu_seconds = in.U32();
   message.inputs = in.U32();
-  if (!in.Done() || type < 1 || type > 6 || message.inputs > kMaxInputs) {
+  const uint8_t in_cgroup = in.U8();
+  message.in_cgroup = in_cgroup == 1;
+  const bool report_ok = ReadReport(in, message.sandbox);
+  if (!report_ok || !in.Done() || type < 1 || type > 6 || in_cgroup > 1 ||
+      message.inputs > kMaxInputs) {
     return Broken("control message");
   }
+  return message;
+}
+
+std::string EncodeWatch(const WatchMessage& message) {
+  Writer out;
+  out.U8(static_cast<uint8_t>(message.type));
+  out.I32(message.wait_status);
+  out.Text(message.text, kMaxReasonBytes);
+  return out.Take();
+}
+
+absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes) {
+  Reader in(bytes);
+  WatchMessage message;
+  const uint8_t type = in.U8();
+  message.type = static_cast<WatchMessage::Type>(type);
+  message.wait_status = in.I32();
+  message.text = in.PrintableText(kMaxReasonBytes);
+  if (!in.Done() || type < 1 || type > 3) return Broken("watch message");
   return message;
 }
 

@@ -9,14 +9,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
+#include "server/worker/sandbox.h"
 
 namespace npuc {
 
-// What daemon, warm parent ("zygote") and worker say to each other, as bytes. Two channels:
+// What daemon, warm parent ("zygote"), keeper and worker say to each other, as bytes. Three
+// channels:
 //
 //   control   daemon <-> zygote, one SOCK_SEQPACKET pair: a message is a packet. The daemon sends
 //             kSpawn (with descriptors) and kKill; the zygote kReady, kStarted, kSpawnFailed,
 //             kExited.
+//   watch     keeper -> daemon, one SOCK_SEQPACKET pair a run, one way: kSetUp (with the output
+//             folder, where it has one of its own) or kSetUpFailed, kEnded. The worker has no end
+//             of it.
 //   events    worker -> daemon, one SOCK_STREAM pair a run, one way. A frame is its payload's
 //   length
 //             (4 bytes, little endian), one byte of type, the payload.
@@ -27,13 +32,15 @@ namespace npuc {
 
 // --- control -------------------------------------------------------------------------------------
 
-inline constexpr size_t kMaxControlBytes = 256;
+inline constexpr size_t kMaxControlBytes = 4096;
+inline constexpr size_t kMaxReasonBytes = 256;  // why a mechanism is missing, or a set-up failed
 inline constexpr size_t kMaxInputs = 16;
 
 struct ControlMessage {
   enum class Type : uint8_t {
-    kReady = 1,        // zygote: the compiler is loaded
-    kSpawn = 2,        // daemon: fork a worker; descriptors: events, print, out folder, job, inputs
+    kReady = 1,        // zygote: the compiler is loaded; what the sandbox can do here
+    kSpawn = 2,        // daemon: fork a worker; descriptors: events, print, watch, out folder, job,
+                       // the cgroup where there is one, inputs
     kKill = 3,         // daemon: kill the run's processes; an unknown run is none any more
     kStarted = 4,      // zygote: pid
     kSpawnFailed = 5,  // zygote: error
@@ -52,10 +59,30 @@ struct ControlMessage {
   uint64_t log_bytes = 0;
   uint32_t cpu_seconds = 0;
   uint32_t inputs = 0;  // how many of the descriptors
+  bool in_cgroup = false;
+  // kReady
+  SandboxReport sandbox;
 };
 
 std::string EncodeControl(const ControlMessage& message);
 absl::StatusOr<ControlMessage> DecodeControl(absl::string_view bytes);
+
+// --- watch ---------------------------------------------------------------------------------------
+
+struct WatchMessage {
+  enum class Type : uint8_t {
+    kSetUp = 1,        // the walls stand; a descriptor: the output folder
+    kSetUpFailed = 2,  // text; no compile was begun
+    kEnded = 3,        // wait_status of the worker
+  };
+  Type type = Type::kSetUp;
+  int32_t wait_status = 0;
+  std::string text;  // printable after decoding
+};
+
+inline constexpr size_t kMaxWatchBytes = 512;
+std::string EncodeWatch(const WatchMessage& message);
+absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes);
 
 // --- the job -------------------------------------------------------------------------------------
 

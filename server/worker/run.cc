@@ -66,6 +66,11 @@ absl::Status CheckJob(const WorkerJob& job) {
   return absl::OkStatus();
 }
 
+// The disk's trouble and not the worker's: it may be over when the run is tried again.
+absl::Status OurFault(const absl::Status& status) {
+  return status.ok() ? status : absl::UnavailableError(status.message());
+}
+
 absl::StatusOr<UniqueFd> OpenInput(const WorkerInput& input) {
   // Non-blocking, or a named pipe would hold us here for ever.
   ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(input.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
@@ -98,7 +103,9 @@ absl::StatusOr<UniqueFd> WriteJobRecord(const WorkerJob& job) {
 }  // namespace
 
 std::vector<int> RunChannels::ForChild() const {
-  std::vector<int> fds = {child_events.get(), child_print.get(), out.get(), job.get()};
+  std::vector<int> fds = {child_events.get(), child_print.get(), child_watch.get(), out.get(),
+                          job.get()};
+  if (cgroup.valid()) fds.push_back(cgroup.get());
   for (const UniqueFd& input : inputs) fds.push_back(input.get());
   return fds;
 }
@@ -106,7 +113,9 @@ std::vector<int> RunChannels::ForChild() const {
 void RunChannels::CloseChildEnds() {
   child_events.Reset();
   child_print.Reset();
+  child_watch.Reset();
   job.Reset();
+  cgroup.Reset();
   inputs.clear();
 }
 
@@ -124,18 +133,50 @@ absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job) {
   }
   channels.events = UniqueFd(pair[0]);
   channels.child_events = UniqueFd(pair[1]);
-  // One way: the worker has nothing to read.
-  shutdown(pair[0], SHUT_WR);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+    return ErrnoStatus(errno, "cannot make", "watch channel");
+  }
+  channels.watch = UniqueFd(pair[0]);
+  channels.child_watch = UniqueFd(pair[1]);
+  // One way: worker and keeper have nothing to read.
+  shutdown(channels.events.get(), SHUT_WR);
+  shutdown(channels.watch.get(), SHUT_WR);
   if (pipe2(pair, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make", "print pipe");
   channels.print = UniqueFd(pair[0]);
   channels.child_print = UniqueFd(pair[1]);
-  for (const int fd : {channels.events.get(), channels.print.get()}) {
+  for (const int fd : {channels.events.get(), channels.print.get(), channels.watch.get()}) {
     if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus(errno, "cannot set", "channel");
   }
   const std::string out = job.job_folder + "/out";
   if (mkdir(out.c_str(), 0700) != 0) return ErrnoStatus(errno, "cannot make folder", out);
   ASSIGN_OR_RETURN(channels.out, OpenFile(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   return channels;
+}
+
+WatchRead ReceiveWatch(int socket, WatchMessage& message, UniqueFd& folder) {
+  char bytes[kMaxWatchBytes];
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec part = {bytes, sizeof(bytes)};
+  msghdr header = {};
+  header.msg_iov = &part;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  const ssize_t n =
+      RetryOnEintr([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT); });
+  if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return WatchRead::kNothing;
+  if (n <= 0) return WatchRead::kEnd;
+  const cmsghdr* c = CMSG_FIRSTHDR(&header);
+  if (c != nullptr && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+      c->cmsg_len == CMSG_LEN(sizeof(int))) {
+    int fd;
+    memcpy(&fd, CMSG_DATA(c), sizeof(int));
+    folder = UniqueFd(fd);
+  }
+  auto decoded = DecodeWatch(absl::string_view(bytes, static_cast<size_t>(n)));
+  if (!decoded.ok()) return WatchRead::kEnd;
+  message = *std::move(decoded);
+  return WatchRead::kMessage;
 }
 
 // --- What comes in -------------------------------------------------------------------------------
@@ -211,6 +252,11 @@ absl::Status RunReport::OnEvent(WorkerEvent& event) {
       break;
   }
   return absl::OkStatus();
+}
+
+void RunReport::OnWatch(const WatchMessage& message) {
+  if (message.type == WatchMessage::Type::kSetUpFailed) not_set_up_ = message.text;
+  if (message.type == WatchMessage::Type::kEnded) worker_status_ = message.wait_status;
 }
 
 void RunReport::OnPrintBytes(absl::string_view bytes) {
@@ -302,6 +348,8 @@ void RunReport::ClassifySignal(const RunEnd& end) {
     outcome_.text =
         absl::StrCat("worker was killed from outside by ", SignalText(number),
                      number == SIGKILL ? " (by hand, or by the kernel for want of memory)" : "");
+  } else if (number == SIGSYS) {
+    SetCrash(absl::StrCat("a system call that no compile makes, ", SignalText(number)));
   } else {
     SetCrash(SignalText(number));
   }
@@ -355,6 +403,10 @@ void RunReport::Classify(const RunEnd& end, KillReason killed, absl::string_view
                           " plain files exceeded"));
   } else if (killed == KillReason::kProtocol) {
     SetCrash(detail);
+  } else if (not_set_up_.has_value()) {
+    outcome_.kind = WorkerOutcome::Kind::kLost;
+    outcome_.code = absl::StatusCode::kUnavailable;
+    outcome_.text = absl::StrCat("the worker's sandbox could not be set up: ", *not_set_up_);
   } else if (end.parent_died) {
     outcome_.kind = WorkerOutcome::Kind::kLost;
     outcome_.code = absl::StatusCode::kUnavailable;
@@ -368,22 +420,31 @@ void RunReport::Classify(const RunEnd& end, KillReason killed, absl::string_view
   }
 }
 
-absl::Status RunReport::CheckArtifact(int out_fd, WorkerArtifact& artifact) {
-  const int raw =
-      openat(out_fd, artifact.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-  if (raw < 0) return ErrnoStatus(errno, "cannot open artifact", artifact.name);
-  const UniqueFd fd(raw);
+absl::Status RunReport::TakeArtifact(const RunChannels& channels, WorkerArtifact& artifact) {
+  const char* name = artifact.name.c_str();
+  const UniqueFd from(
+      openat(channels.WorkerFolder(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!from.valid()) return ErrnoStatus(errno, "cannot open artifact", artifact.name);
   struct stat info;
-  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "cannot stat", artifact.name);
+  if (fstat(from.get(), &info) != 0) return ErrnoStatus(errno, "cannot stat", artifact.name);
   if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != artifact.size_bytes) {
     return absl::InternalError(
         absl::StrCat("artifact '", artifact.name, "' is not the file that the worker told of"));
   }
+  UniqueFd to;
+  if (channels.staging.valid()) {
+    to = UniqueFd(openat(channels.out.get(), name,
+                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!to.valid()) return OurFault(ErrnoStatus(errno, "cannot make", artifact.path));
+  }
   StreamDigest hash;
   while (hash.size_bytes() < artifact.size_bytes) {
     ASSIGN_OR_RETURN(const std::string bytes,
-                     ReadUpToAt(fd.get(), hash.size_bytes(), 1 << 20, artifact.name));
+                     ReadUpToAt(from.get(), hash.size_bytes(), 1 << 20, artifact.name));
     if (bytes.empty()) break;
+    if (to.valid()) {
+      RETURN_IF_ERROR(OurFault(WriteAllAt(to.get(), bytes, hash.size_bytes(), artifact.path)));
+    }
     hash.Update(bytes);
   }
   StreamDigest::Result digest = hash.Finish();
@@ -394,28 +455,40 @@ absl::Status RunReport::CheckArtifact(int out_fd, WorkerArtifact& artifact) {
   return absl::OkStatus();
 }
 
-absl::Status RunReport::CheckArtifacts(int out_fd) {
+absl::Status RunReport::TakeArtifacts(const RunChannels& channels) {
   std::set<std::string> names;
   uint64_t total = 0;
-  for (WorkerArtifact& artifact : outcome_.artifacts) {
+  for (const WorkerArtifact& artifact : outcome_.artifacts) {
     if (!names.insert(artifact.name).second) {
       return absl::InternalError(absl::StrCat("artifact '", artifact.name, "' told of twice"));
     }
-    RETURN_IF_ERROR(CheckArtifact(out_fd, artifact));
     total += artifact.size_bytes;
+    if (artifact.size_bytes > job_.limits.output_bytes || total > job_.limits.output_bytes) {
+      return absl::InternalError("artifacts pass their limit");
+    }
   }
-  if (total > job_.limits.output_bytes) return absl::InternalError("artifacts pass their limit");
+  for (WorkerArtifact& artifact : outcome_.artifacts) {
+    RETURN_IF_ERROR(TakeArtifact(channels, artifact));
+  }
   return absl::OkStatus();
 }
 
-WorkerOutcome RunReport::Finish(const RunEnd& end, KillReason killed, absl::string_view detail,
-                                int out_fd) {
+WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view detail,
+                                const RunChannels& channels) {
   outcome_.cpu_time = end.cpu_time;
   outcome_.peak_memory_bytes = end.peak_memory_bytes;
+  // The keeper's own end says nothing where it lived to tell of the worker's.
+  if (!end.parent_died && worker_status_.has_value()) end.wait_status = *worker_status_;
   Classify(end, killed, detail);
   if (outcome_.kind == WorkerOutcome::Kind::kSucceeded) {
-    const absl::Status checked = CheckArtifacts(out_fd);
-    if (!checked.ok()) SetCrash(checked.message());
+    const absl::Status taken = TakeArtifacts(channels);
+    if (absl::IsUnavailable(taken)) {
+      outcome_.kind = WorkerOutcome::Kind::kLost;
+      outcome_.code = taken.code();
+      outcome_.text = std::string(taken.message());
+    } else if (!taken.ok()) {
+      SetCrash(taken.message());
+    }
   }
   if (outcome_.kind != WorkerOutcome::Kind::kSucceeded) {
     outcome_.artifacts.clear();

@@ -2,6 +2,7 @@
 #define NPUC_SERVER_WORKER_RUN_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,22 +16,32 @@ namespace npuc {
 
 // The daemon's ends of what a run is given, and the worker's ends to send away.
 struct RunChannels {
-  UniqueFd events;  // non-blocking
-  UniqueFd print;   // non-blocking
-  UniqueFd out;     // the output folder
+  UniqueFd events;   // non-blocking
+  UniqueFd print;    // non-blocking
+  UniqueFd watch;    // non-blocking
+  UniqueFd out;      // the output folder on disk
+  UniqueFd staging;  // the one in memory, once the keeper has told of it
   UniqueFd child_events;
   UniqueFd child_print;
+  UniqueFd child_watch;
   UniqueFd job;
+  UniqueFd cgroup;  // cgroup.procs; where the run has one
   std::vector<UniqueFd> inputs;
 
   // In the order of kSpawn.
   std::vector<int> ForChild() const;
   void CloseChildEnds();
+  // Where the worker writes.
+  int WorkerFolder() const { return staging.valid() ? staging.get() : out.get(); }
 };
 
 // Checks the job, opens its inputs, makes the output folder and the channels. Errors as of
 // WorkerPool::Run.
 absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job);
+
+enum class WatchRead { kMessage, kNothing, kEnd };
+// The keeper's next word, with the folder that came along where one did. Does not block.
+WatchRead ReceiveWatch(int socket, WatchMessage& message, UniqueFd& folder);
 
 // How a run's processes ended, as the warm parent told it or as its death shows.
 struct RunEnd {
@@ -52,6 +63,8 @@ class RunReport {
 
   // Bytes of the event channel. An error: the worker broke the protocol.
   absl::Status OnEventBytes(absl::string_view bytes);
+  // A word of the keeper.
+  void OnWatch(const WatchMessage& message);
   // Bytes printed to stdout or stderr.
   void OnPrintBytes(absl::string_view bytes);
   // No more bytes will come.
@@ -62,8 +75,10 @@ class RunReport {
   // What the folder holds now is within the limits of the job. Cheap; for a look while it runs.
   bool OutputWithinLimits(int out_fd) const;
 
-  // The outcome, artifacts checked against the folder.
-  WorkerOutcome Finish(const RunEnd& end, KillReason killed, absl::string_view detail, int out_fd);
+  // The outcome. Artifacts are checked against the folder that the worker wrote into, and brought
+  // to the one on disk where that is another.
+  WorkerOutcome Finish(RunEnd end, KillReason killed, absl::string_view detail,
+                       const RunChannels& channels);
 
  private:
   absl::Status OnEvent(WorkerEvent& event);
@@ -74,8 +89,8 @@ class RunReport {
   void Classify(const RunEnd& end, KillReason killed, absl::string_view detail);
   void ClassifySignal(const RunEnd& end);
   void TakeResult();
-  absl::Status CheckArtifact(int out_fd, WorkerArtifact& artifact);
-  absl::Status CheckArtifacts(int out_fd);
+  absl::Status TakeArtifact(const RunChannels& channels, WorkerArtifact& artifact);
+  absl::Status TakeArtifacts(const RunChannels& channels);
 
   const WorkerJob& job_;
   WorkerEvents& events_;
@@ -88,7 +103,9 @@ class RunReport {
   uint64_t stages_ = 0;
   uint64_t log_bytes_ = 0;
   uint64_t listing_bytes_ = 0;
-  std::string printed_;  // the line that is not whole yet
+  std::string printed_;                    // the line that is not whole yet
+  std::optional<int> worker_status_;       // as of waitpid, where the keeper told it
+  std::optional<std::string> not_set_up_;  // why
 };
 
 }  // namespace npuc

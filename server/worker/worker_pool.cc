@@ -21,6 +21,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "cache/posix.h"
 #include "compiler_core/base/status.h"
 #include "server/worker/protocol.h"
@@ -133,6 +134,7 @@ struct WorkerPool::Impl {
     pid_t pid = 0;
     UniqueFd handle;  // a pidfd: a signal through it never hits another process
     UniqueFd control;
+    SandboxReport sandbox;
     std::thread reader;
     bool alive = true;  // guarded by Impl::mutex
   };
@@ -155,6 +157,7 @@ struct WorkerPool::Impl {
   }
 
   WorkerPoolOptions options;
+  SandboxReport sandbox;   // of the first warm parent; set before others see the pool
   std::mutex start_mutex;  // one start of a warm parent at a time; taken before `mutex`
   mutable std::mutex mutex;
   std::condition_variable run_ended;
@@ -167,7 +170,8 @@ struct WorkerPool::Impl {
 
   absl::StatusOr<std::shared_ptr<Parent>> EnsureParent();
   absl::StatusOr<std::shared_ptr<Parent>> StartParent();
-  absl::Status AwaitReady(const Parent& fresh) const;
+  absl::StatusOr<SandboxReport> AwaitReady(const Parent& fresh) const;
+  absl::Status CheckSandbox(const SandboxReport& found) const;
   static void KillParent(const Parent& parent) {
     // By number: glibc 2.36's <sys/pidfd.h> has no extern "C".
     syscall(SYS_pidfd_send_signal, parent.handle.get(), SIGKILL, nullptr, 0);
@@ -195,7 +199,7 @@ void Wake(const UniqueFd& event) {
 
 // --- The warm parent -----------------------------------------------------------------------------
 
-absl::Status WorkerPool::Impl::AwaitReady(const Parent& fresh) const {
+absl::StatusOr<SandboxReport> WorkerPool::Impl::AwaitReady(const Parent& fresh) const {
   pollfd fd = {fresh.control.get(), POLLIN, 0};
   const int wait_ms = static_cast<int>(absl::ToInt64Milliseconds(options.answer_timeout));
   char bytes[kMaxControlBytes];
@@ -204,13 +208,29 @@ absl::Status WorkerPool::Impl::AwaitReady(const Parent& fresh) const {
     n = RetryOnEintr([&] { return recv(fd.fd, bytes, sizeof(bytes), 0); });
   }
   if (n > 0) {
-    const auto message = DecodeControl(absl::string_view(bytes, static_cast<size_t>(n)));
-    if (message.ok() && message->type == ControlMessage::Type::kReady) return absl::OkStatus();
+    auto message = DecodeControl(absl::string_view(bytes, static_cast<size_t>(n)));
+    if (message.ok() && message->type == ControlMessage::Type::kReady) {
+      return std::move(message->sandbox);
+    }
   }
-  KillParent(fresh);
-  RetryOnEintr([&] { return waitpid(fresh.pid, nullptr, 0); });
   return absl::UnavailableError(absl::StrCat("workers' warm parent '", Printable(options.program),
                                              "' was started but did not get ready"));
+}
+
+// What is missing may be what the mode allows, and never more than at the pool's start.
+absl::Status WorkerPool::Impl::CheckSandbox(const SandboxReport& found) const {
+  std::vector<std::string> lacking;
+  for (const SandboxReport::Missing& missing : found.missing) {
+    const MechanismInfo& info = InfoOf(missing.mechanism);
+    if ((options.sandbox == SandboxMode::kRequire && info.required) ||
+        sandbox.Has(missing.mechanism)) {
+      lacking.push_back(absl::StrCat(info.name, " (", missing.why, "): ", info.lost));
+    }
+  }
+  if (lacking.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "this host does not allow the sandbox that is required: ", absl::StrJoin(lacking, "; "),
+      "; allow it, or start with --sandbox=best-effort and accept what is lost"));
 }
 
 absl::StatusOr<std::shared_ptr<WorkerPool::Impl::Parent>> WorkerPool::Impl::StartParent() {
@@ -231,7 +251,14 @@ absl::StatusOr<std::shared_ptr<WorkerPool::Impl::Parent>> WorkerPool::Impl::Star
     RetryOnEintr([&] { return waitpid(fresh->pid, nullptr, 0); });
     return status;
   }
-  RETURN_IF_ERROR(AwaitReady(*fresh));
+  auto found = AwaitReady(*fresh);
+  const absl::Status fit = found.ok() ? CheckSandbox(*found) : found.status();
+  if (!fit.ok()) {
+    KillParent(*fresh);
+    RetryOnEintr([&] { return waitpid(fresh->pid, nullptr, 0); });
+    return fit;
+  }
+  fresh->sandbox = *std::move(found);
   fresh->reader = std::thread([this, fresh] { ReadControl(fresh); });
   return fresh;
 }
@@ -425,7 +452,7 @@ class Follower {
     }
     Drain();
     report_.OnEndOfBytes();
-    WorkerOutcome outcome = report_.Finish(end, reason_, detail_, channels_.out.get());
+    WorkerOutcome outcome = report_.Finish(end, reason_, detail_, channels_);
     outcome.wall_time = pool_.options.now() - begin_;
     outcome.start_time = start_time_;
     return outcome;
@@ -457,7 +484,7 @@ class Follower {
       } else if (MonotonicNow() >= next_look_) {
         // Whole folder, so not at every message.
         next_look_ = MonotonicNow() + absl::Milliseconds(kSliceMs);
-        if (started_ && !report_.OutputWithinLimits(channels_.out.get())) {
+        if (started_ && !report_.OutputWithinLimits(channels_.WorkerFolder())) {
           KillFor(KillReason::kOutput);
         }
       }
@@ -486,13 +513,15 @@ class Follower {
   }
 
   void WaitAndRead(int wait_ms) {
-    pollfd fds[3] = {{channels_.events.get(), POLLIN, 0},
+    pollfd fds[4] = {{channels_.events.get(), POLLIN, 0},
                      {channels_.print.get(), POLLIN, 0},
+                     {channels_.watch.get(), POLLIN, 0},
                      {run_.wake.get(), POLLIN, 0}};
-    if (RetryOnEintr([&] { return poll(fds, 3, wait_ms); }) <= 0) return;
+    if (RetryOnEintr([&] { return poll(fds, 4, wait_ms); }) <= 0) return;
+    if (fds[2].revents != 0) ReadWatch();
     if (fds[0].revents != 0) ReadOnce(channels_.events, true);
     if (fds[1].revents != 0) ReadOnce(channels_.print, false);
-    if (fds[2].revents != 0) {
+    if (fds[3].revents != 0) {
       uint64_t count;
       RetryOnEintr([&] { return read(run_.wake.get(), &count, sizeof(count)); });
     }
@@ -523,8 +552,23 @@ class Follower {
     return false;
   }
 
+  // True while there may be more at once.
+  bool ReadWatch() {
+    WatchMessage message;
+    UniqueFd folder;
+    const WatchRead read = ReceiveWatch(channels_.watch.get(), message, folder);
+    if (read == WatchRead::kEnd) channels_.watch.Reset();
+    if (read != WatchRead::kMessage) return false;
+    if (folder.valid()) channels_.staging = std::move(folder);
+    report_.OnWatch(message);
+    return true;
+  }
+
   // What was in the channels at the end. Bounded by the kernel's buffers: nobody writes any more.
   void Drain() {
+    for (int i = 0; i < 16 && channels_.watch.valid(); ++i) {
+      if (!ReadWatch()) break;
+    }
     for (int i = 0; i < 1024 && channels_.print.valid(); ++i) {
       if (!ReadOnce(channels_.print, false)) break;
     }
@@ -601,7 +645,8 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(WorkerPoolOptions 
         ErrnoStatus(errno, "cannot execute", options.program).message());
   }
   std::unique_ptr<WorkerPool> pool(new WorkerPool(std::make_unique<Impl>(std::move(options))));
-  RETURN_IF_ERROR(pool->impl_->EnsureParent().status());
+  ASSIGN_OR_RETURN(const auto parent, pool->impl_->EnsureParent());
+  pool->impl_->sandbox = parent->sandbox;
   return pool;
 }
 
@@ -648,6 +693,8 @@ WorkerPool::Stats WorkerPool::GetStats() const {
   stats.parent_pid = impl_->parent != nullptr && impl_->parent->alive ? impl_->parent->pid : 0;
   return stats;
 }
+
+const SandboxReport& WorkerPool::sandbox() const { return impl_->sandbox; }
 
 int WorkerPool::PidOf(absl::string_view run_id) const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);

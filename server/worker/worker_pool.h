@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
+#include "server/worker/sandbox.h"
 
 namespace npuc {
 
@@ -117,23 +118,26 @@ struct WorkerPoolOptions {
   // The warm parent must answer a start, a kill or a death within this; else it is killed and
   // replaced.
   absl::Duration answer_timeout = absl::Seconds(10);
+  // What to do where the host lacks a wall. WorkerPool::sandbox() says what is missing.
+  SandboxMode sandbox = SandboxMode::kRequire;
   std::function<absl::Time()> now;  // for wall limits and times; null: the monotonic clock
 };
 
 // Runs compiles in processes of their own, forked from a warm parent that has the compiler loaded.
-// Each run: own session and process group, dies with the parent, no new privileges, rlimits, umask
+// Each run: shut in by what sandbox.h lists, no capabilities, no new privileges, rlimits, umask
 // 077, /dev/null as stdin, what it prints is caught as log lines, no descriptors but its inputs
 // (read only), its output folder and its channel. Where a run ends, for whatever reason, all of its
 // processes are killed and none is left when Run returns, also those that left the group.
 // Everything that a run says is checked; the worst it can do is to fail itself.
 //
-// The pool needs no privileges and makes no use of them.
+// Works for root, who gives workers a user of their own, and for any other user.
 //
 // Thread-safe. Any number of threads may be in Run.
 class WorkerPool {
  public:
-  // Starts the warm parent and waits until it is ready. FAILED_PRECONDITION: it cannot be executed;
-  // UNAVAILABLE: it did not answer.
+  // Starts the warm parent and waits until it is ready. FAILED_PRECONDITION: it cannot be executed,
+  // or the host lacks a mechanism that options.sandbox requires (each is named); UNAVAILABLE: it
+  // did not answer.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Start(WorkerPoolOptions options);
   // Kills what runs, and the warm parent. No thread may be in Run.
   ~WorkerPool();
@@ -161,7 +165,11 @@ class WorkerPool {
     int parent_pid = 0;  // 0: none at the moment
   };
   Stats GetStats() const;
-  // The process of a run under way, 0 where unknown: for operators and fault tests.
+  // Which walls stand, and which are missing and why, as found at the start. A warm parent that is
+  // started later with fewer of them is refused.
+  const SandboxReport& sandbox() const;
+  // The keeper of a run under way, 0 where unknown: for operators and fault tests. A signal to it
+  // reaches the worker.
   int PidOf(absl::string_view run_id) const;
 
  private:

@@ -24,22 +24,25 @@
 #include "absl/strings/str_split.h"
 #include "cache/posix.h"
 #include "compiler_core/base/status.h"
-#include "server/worker/child.h"
+#include "server/worker/confine.h"
+#include "server/worker/keeper.h"
 #include "server/worker/protocol.h"
+#include "server/worker/walls.h"
 
 namespace npuc {
 namespace {
 
-constexpr size_t kFixedDescriptors = 4;
-constexpr size_t kMaxDescriptors = kFixedDescriptors + kMaxInputs;
-// A stray that forks faster than it is killed is given up after so many rounds; cgroups or a PID
-// namespace are what ends such a one for sure.
+constexpr size_t kFixedDescriptors = 5;
+constexpr size_t kMaxDescriptors = kFixedDescriptors + 1 + kMaxInputs;
+// Without a PID namespace, a stray that forks faster than it is killed is given up after so many
+// rounds.
 constexpr int kMaxSweeps = 1000;
 
-// One thread, plain state; a run is known from its fork until its leader is reaped.
+// One thread, plain state; a run is known from its fork until its leader, the keeper, is reaped.
 class Zygote {
  public:
-  explicit Zygote(const WorkerFunctions& functions) : functions_(functions), pid_(getpid()) {}
+  Zygote(const WorkerFunctions& functions, const ZygoteOptions& options)
+      : functions_(functions), walls_(options.without), pid_(getpid()) {}
 
   int Run();
 
@@ -59,6 +62,7 @@ class Zygote {
   void KillAll();
 
   const WorkerFunctions& functions_;
+  const Walls walls_;
   const pid_t pid_;
   std::map<pid_t, uint64_t> runs_;  // leader -> the daemon's number
 };
@@ -124,17 +128,23 @@ void Zygote::Spawn(Packet packet) {
   reply.run = packet.message.run;
   pid_t child = -1;
   errno = EMFILE;  // descriptors that did not fit into our table are missing from the packet
-  if (packet.descriptors.size() == kFixedDescriptors + packet.message.inputs) child = fork();
+  const size_t fixed = kFixedDescriptors + (packet.message.in_cgroup ? 1 : 0);
+  if (packet.descriptors.size() == fixed + packet.message.inputs) {
+    child = CloneProcess(walls_.clone_flags());
+  }
   if (child == 0) {
-    ChildDescriptors descriptors;
-    descriptors.events = std::move(packet.descriptors[0]);
-    descriptors.print = std::move(packet.descriptors[1]);
-    descriptors.out = std::move(packet.descriptors[2]);
-    descriptors.job = std::move(packet.descriptors[3]);
-    for (size_t i = kFixedDescriptors; i < packet.descriptors.size(); ++i) {
-      descriptors.inputs.push_back(std::move(packet.descriptors[i]));
+    std::vector<UniqueFd>& given = packet.descriptors;
+    RunDescriptors descriptors;
+    descriptors.events = std::move(given[0]);
+    descriptors.print = std::move(given[1]);
+    descriptors.watch = std::move(given[2]);
+    descriptors.out = std::move(given[3]);
+    descriptors.job = std::move(given[4]);
+    if (packet.message.in_cgroup) descriptors.cgroup = std::move(given[kFixedDescriptors]);
+    for (size_t i = fixed; i < given.size(); ++i) {
+      descriptors.inputs.push_back(std::move(given[i]));
     }
-    RunChild(pid_, packet.message, std::move(descriptors), functions_);
+    RunKeeper(walls_, packet.message, std::move(descriptors), functions_);
   }
   if (child < 0) {
     reply.type = ControlMessage::Type::kSpawnFailed;
@@ -234,7 +244,9 @@ int Zygote::Run() {
                  "npuc-worker: this host does not list children in /proc: a process that a worker "
                  "leaves in a session of its own would not be found\n");
   }
-  Reply(ControlMessage());  // kReady
+  ControlMessage ready;
+  ready.sandbox = walls_.report();
+  Reply(ready);
   while (true) {
     pollfd fds[2] = {{kZygoteControlFd, POLLIN, 0}, {children.get(), POLLIN, 0}};
     if (RetryOnEintr([&] { return poll(fds, 2, -1); }) < 0) break;
@@ -256,6 +268,8 @@ int Zygote::Run() {
 
 }  // namespace
 
-int RunZygote(const WorkerFunctions& functions) { return Zygote(functions).Run(); }
+int RunZygote(const WorkerFunctions& functions, const ZygoteOptions& options) {
+  return Zygote(functions, options).Run();
+}
 
 }  // namespace npuc

@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_WORKER_ZYGOTE_H_
 #define NPUC_SERVER_WORKER_ZYGOTE_H_
 
+#include <cstdint>
 #include <functional>
 
 #include "absl/status/statusor.h"
@@ -24,10 +25,15 @@ struct WorkerFunctions {
 // The descriptor on which a warm parent finds its control channel.
 inline constexpr int kZygoteControlFd = 3;
 
-// The warm parent's whole life: serves the control channel at kZygoteControlFd until the daemon's
-// end is closed, then kills every run and returns the exit code. The process must have one thread
-// and be a session of its own (WorkerPool sees to that).
-int RunZygote(const WorkerFunctions& functions);
+struct ZygoteOptions {
+  uint32_t without = 0;  // bits of Mechanism not to use, for tests of what each is good for
+};
+
+// The warm parent's whole life: finds out what the sandbox can do on this host, serves the control
+// channel at kZygoteControlFd until the daemon's end is closed, then kills every run and returns
+// the exit code. The process must have one thread and be a session of its own (WorkerPool sees to
+// that).
+int RunZygote(const WorkerFunctions& functions, const ZygoteOptions& options = {});
 
 }  // namespace npuc
 

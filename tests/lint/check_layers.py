@@ -84,6 +84,8 @@ LIBRARIES = [
      "metrics are server/observe/metrics.h"),
     (r"^jpeglib\.h$", [r"compiler_core/tools/picture\.cc$", r"compiler_core/tools/[^/]*_test\.cc$"],
      "pictures are tools/picture.h"),
+    (r"^seccomp\.h$", [r"server/worker/system_calls\.cc$"],
+     "the workers' system calls are one list"),
     (r"^(gtest|gmock)/", [TESTS, r"tests/"], "GoogleTest is for tests"),
     (r"^benchmark/", [TESTS, r"tests/bench/"], "the benchmark library is for benchmarks"),
 ]

@@ -1,0 +1,54 @@
+#ifndef NPUC_SERVER_WORKER_WALLS_H_
+#define NPUC_SERVER_WORKER_WALLS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "cache/posix.h"
+#include "server/worker/sandbox.h"
+#include "server/worker/system_calls.h"
+
+namespace npuc {
+
+// The sandbox as a warm parent knows it: which mechanisms this host allows, and what is made once
+// and serves every run (user and network namespace, the seccomp program). Used by one thread.
+class Walls {
+ public:
+  // Tries each mechanism in a process of its own, and enters the namespaces that runs share. Those
+  // in `without` (bits) are left out and reported as missing: for tests of what is lost with each.
+  explicit Walls(uint32_t without);
+
+  const SandboxReport& report() const { return report_; }
+  bool Has(Mechanism mechanism) const { return report_.Has(mechanism); }
+
+  // For CloneProcess: the namespaces that a run has for itself.
+  int clone_flags() const;
+  // Whether the warm parent is alive; for a child that has just been cloned.
+  bool ParentAlive() const;
+
+  // The keeper's steps. Each does nothing where its mechanism is not in force.
+  //
+  // Takes a new output folder in memory, or hands the one on disk to the worker's user.
+  absl::Status TakeOutputFolder(UniqueFd& folder, uint64_t output_bytes) const;
+  absl::Status EnterFileView() const;
+
+  // The worker's steps, before it sees a byte of the job; the folder is its output folder.
+  absl::Status ShutInWorker(int folder_fd, pid_t keeper) const;
+
+ private:
+  void TryAll(uint32_t without);
+  void Try(Mechanism mechanism, const std::function<absl::Status()>& attempt);
+
+  SandboxReport report_;
+  uint32_t without_;
+  bool root_;
+  UniqueFd parent_;  // a pidfd of the warm parent
+  SystemCallFilter filter_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_WORKER_WALLS_H_
