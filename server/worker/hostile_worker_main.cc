@@ -19,6 +19,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "compiler_core/base/status.h"
+#include "server/worker/hostile_attacks.h"
 #include "server/worker/protocol.h"
 #include "server/worker/zygote.h"
 
@@ -32,6 +34,13 @@ using Act = std::function<absl::Status(const CompileRequest&, CompileObserver&, 
 [[noreturn]] void Hang() {
   uint32_t word = 0;
   while (true) syscall(SYS_futex, &word, FUTEX_WAIT, 0, nullptr, nullptr, 0);
+}
+
+// Until the stack ends.
+int Recurse(int depth) {
+  volatile char page[4096];
+  page[0] = static_cast<char>(depth);
+  return depth == 0 ? 0 : Recurse(depth + 1) + page[0];
 }
 
 // Sends bytes on the event channel as a worker that was taken over could.
@@ -196,6 +205,7 @@ void AddHangs(ActMap& acts) {
     std::thread other([] { Hang(); });
     Hang();
   });
+  Add(acts, "stack", [](CompileObserver&) { Recurse(1); });
   Add(acts, "memory", [](CompileObserver&) {
     std::vector<std::string> all;
     while (true) all.emplace_back(1 << 20, 'x');
@@ -220,6 +230,21 @@ void AddOutput(ActMap& acts) {
     const std::string block(1 << 16, 'x');
     while (write(fd, block.data(), block.size()) > 0) {
     }
+  });
+  Add(acts, "sparse", [](CompileObserver&) {
+    const int fd = open("sparse", O_WRONLY | O_CREAT, 0600);
+    if (ftruncate(fd, int64_t{1} << 40) == 0) std::printf("it fits\n");
+  });
+  Add(acts, "fill_folder", [](CompileObserver&) {
+    const std::string block(1 << 16, 'x');
+    for (int i = 0; i < 60; ++i) {
+      const int fd = open(std::to_string(i).c_str(), O_WRONLY | O_CREAT, 0600);
+      for (int k = 0; k < 15; ++k) {
+        if (write(fd, block.data(), block.size()) <= 0) break;
+      }
+      close(fd);
+    }
+    Hang();
   });
   Add(acts, "many_files", [](CompileObserver& observer) {
     for (int i = 0; i < 200; ++i) close(open(std::to_string(i).c_str(), O_WRONLY | O_CREAT, 0600));
@@ -320,7 +345,8 @@ absl::StatusOr<ParsedConfig> ParseAct(absl::string_view text, absl::string_view 
   }
   ParsedConfig config;
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
-  config.options.model_info = std::string(words[0]);
+  // The act and, for attacks, what they are to know.
+  config.options.model_info = absl::StrCat(words[0], " ", name);
   config.files.push_back({"MODEL_FILE", "model.pb", 1});
   for (size_t i = 1; i < words.size(); ++i) {
     config.files.push_back({std::string(words[i]), "side", 2});
@@ -328,12 +354,38 @@ absl::StatusOr<ParsedConfig> ParseAct(absl::string_view text, absl::string_view 
   return config;
 }
 
+// words: attack, canary, daemon, zygote, "deadly" or "safe".
+absl::Status MakeAttack(const Attack& attack, const std::vector<std::string>& words,
+                        CompileObserver& observer) {
+  AttackFacts facts;
+  if (words.size() != 5 || !absl::SimpleAtoi(words[2], &facts.daemon) ||
+      !absl::SimpleAtoi(words[3], &facts.zygote)) {
+    return absl::InvalidArgumentError("an attack needs facts");
+  }
+  facts.canary = words[1];
+  facts.deadly = words[4] == "deadly";
+  observer.OnStage("attack", 0.5);
+  if (attack(facts)) {
+    observer.OnLog("escaped");
+  } else {
+    observer.OnLog(absl::StrCat("refused ", errno));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<CompileResult> CompileAct(const CompileRequest& request, CompileObserver& observer,
                                          Diagnostics& diagnostics) {
   static const ActMap* acts = new ActMap(Acts());
-  const auto act = acts->find(request.options.model_info);
-  if (act == acts->end()) return absl::UnimplementedError("no such act");
+  const std::vector<std::string> words = absl::StrSplit(request.options.model_info, ' ');
   CompileResult result;
+  const auto attack = AllAttacks().find(words[0]);
+  if (attack != AllAttacks().end()) {
+    RETURN_IF_ERROR(MakeAttack(attack->second, words, observer));
+    RETURN_IF_ERROR(CompileWell(request, observer, diagnostics, result));
+    return result;
+  }
+  const auto act = acts->find(words[0]);
+  if (act == acts->end()) return absl::UnimplementedError("no such act");
   const absl::Status status = act->second(request, observer, diagnostics, result);
   if (!status.ok()) return status;
   return result;

@@ -56,7 +56,6 @@ void Check(const absl::Status& status) {
 }
 
 void MoveFd(UniqueFd& from, int to) {
-  if (!from.valid()) return;
   if (dup3(from.get(), to, O_CLOEXEC) < 0) FailCall("dup");
   from.Release();  // closed by number below
 }
@@ -64,13 +63,12 @@ void MoveFd(UniqueFd& from, int to) {
 void TakeDescriptors(RunDescriptors descriptors) {
   // Everything up above the scratch line, then down to its place: no move overwrites another's.
   const auto up = [](UniqueFd& fd) {
-    if (!fd.valid()) return;
     const int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kScratchFd);
     if (high < 0) FailCall("dup");
     fd = UniqueFd(high);
   };
   RunDescriptors& d = descriptors;
-  for (UniqueFd* fd : {&d.watch, &d.events, &d.print, &d.out, &d.job, &d.cgroup}) up(*fd);
+  for (UniqueFd* fd : {&d.watch, &d.events, &d.print, &d.out, &d.job}) up(*fd);
   for (UniqueFd& input : d.inputs) up(input);
   MoveFd(d.watch, kWatchFd);  // the first, so that a failure can be told
   const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -84,11 +82,6 @@ void TakeDescriptors(RunDescriptors descriptors) {
   MoveFd(d.job, kJobFd);
   int next = kFirstInputFd;
   for (UniqueFd& input : d.inputs) MoveFd(input, next++);
-  if (d.cgroup.valid()) {
-    // "0" is whoever writes.
-    if (write(d.cgroup.get(), "0", 1) != 1) FailCall("enter the cgroup");
-    d.cgroup.Release();
-  }
   d.print.Release();
   if (next < kWatchFd && close_range(static_cast<unsigned>(next), kWatchFd - 1, 0) != 0) {
     FailCall("close_range");

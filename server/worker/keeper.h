@@ -19,7 +19,6 @@ struct RunDescriptors {
   UniqueFd watch;   // packet socket, ours is the sending end
   UniqueFd out;     // the output folder on disk
   UniqueFd job;     // the memory file with the JobRecord
-  UniqueFd cgroup;  // cgroup.procs, open for writing; where there is one
   std::vector<UniqueFd> inputs;
 };
 

@@ -169,7 +169,6 @@ std::string EncodeControl(const ControlMessage& message) {
   out.U64(message.log_bytes);
   out.U32(message.cpu_seconds);
   out.U32(message.inputs);
-  out.U8(message.in_cgroup ? 1 : 0);
   out.U32(message.sandbox.in_force);
   out.U8(static_cast<uint8_t>(message.sandbox.missing.size()));
   for (const SandboxReport::Missing& missing : message.sandbox.missing) {
@@ -195,11 +194,8 @@ absl::StatusOr<ControlMessage> DecodeControl(absl::string_view bytes) {
   message.log_bytes = in.U64();
   message.cpu_seconds = in.U32();
   message.inputs = in.U32();
-  const uint8_t in_cgroup = in.U8();
-  message.in_cgroup = in_cgroup == 1;
   const bool report_ok = ReadReport(in, message.sandbox);
-  if (!report_ok || !in.Done() || type < 1 || type > 6 || in_cgroup > 1 ||
-      message.inputs > kMaxInputs) {
+  if (!report_ok || !in.Done() || type < 1 || type > 6 || message.inputs > kMaxInputs) {
     return Broken("control message");
   }
   return message;

@@ -40,7 +40,7 @@ struct ControlMessage {
   enum class Type : uint8_t {
     kReady = 1,        // zygote: the compiler is loaded; what the sandbox can do here
     kSpawn = 2,        // daemon: fork a worker; descriptors: events, print, watch, out folder, job,
-                       // the cgroup where there is one, inputs
+                       // inputs
     kKill = 3,         // daemon: kill the run's processes; an unknown run is none any more
     kStarted = 4,      // zygote: pid
     kSpawnFailed = 5,  // zygote: error
@@ -59,7 +59,6 @@ struct ControlMessage {
   uint64_t log_bytes = 0;
   uint32_t cpu_seconds = 0;
   uint32_t inputs = 0;  // how many of the descriptors
-  bool in_cgroup = false;
   // kReady
   SandboxReport sandbox;
 };

@@ -105,7 +105,6 @@ absl::StatusOr<UniqueFd> WriteJobRecord(const WorkerJob& job) {
 std::vector<int> RunChannels::ForChild() const {
   std::vector<int> fds = {child_events.get(), child_print.get(), child_watch.get(), out.get(),
                           job.get()};
-  if (cgroup.valid()) fds.push_back(cgroup.get());
   for (const UniqueFd& input : inputs) fds.push_back(input.get());
   return fds;
 }
@@ -115,7 +114,6 @@ void RunChannels::CloseChildEnds() {
   child_print.Reset();
   child_watch.Reset();
   job.Reset();
-  cgroup.Reset();
   inputs.clear();
 }
 

@@ -25,7 +25,6 @@ struct RunChannels {
   UniqueFd child_print;
   UniqueFd child_watch;
   UniqueFd job;
-  UniqueFd cgroup;  // cgroup.procs; where the run has one
   std::vector<UniqueFd> inputs;
 
   // In the order of kSpawn.

@@ -24,8 +24,6 @@ constexpr MechanismInfo kInfos[] = {
     {Mechanism::kOwnUser, "own user", "workers run as root, without root's capabilities", true},
     {Mechanism::kSystemCalls, "seccomp", "a worker may make every system call", true},
     {Mechanism::kLandlock, "landlock", "there is no second wall behind the file view", false},
-    {Mechanism::kCgroup, "cgroup v2",
-     "memory is limited by address space, and processes by seccomp and RLIMIT_NPROC alone", false},
 };
 static_assert(std::size(kInfos) == kMechanismCount);
 

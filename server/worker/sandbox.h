@@ -23,9 +23,8 @@ enum class Mechanism : uint8_t {
   kOwnUser = 6,
   kSystemCalls = 7,
   kLandlock = 8,
-  kCgroup = 9,
 };
-inline constexpr uint32_t kMechanismCount = 10;
+inline constexpr uint32_t kMechanismCount = 9;
 inline constexpr uint32_t kAllMechanisms = (1u << kMechanismCount) - 1;
 
 constexpr uint32_t Bit(Mechanism mechanism) { return 1u << static_cast<uint32_t>(mechanism); }

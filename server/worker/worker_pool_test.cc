@@ -277,12 +277,18 @@ TEST_F(WorkerPoolTest, CrashesAreTold) {
 
 TEST_F(WorkerPoolTest, ArtifactsThatAreNoFilesAreRefusedByThePoolToo) {
   StartPoolWithout(kWithoutSystemCalls);
-  WorkerOutcome outcome = Run("symlink_artifact");
-  EXPECT_EQ(outcome.kind, Kind::kCrashed);
-  EXPECT_THAT(outcome.text, HasSubstr("cannot open artifact 'model.h'"));
-  outcome = Run("fifo_artifact");
-  EXPECT_EQ(outcome.kind, Kind::kCrashed);
-  EXPECT_THAT(outcome.text, HasSubstr("is not the file that the worker told of"));
+  for (const auto& [act, text] :
+       {std::pair("symlink_artifact", "cannot open artifact 'model.h'"),
+        std::pair("fifo_artifact", "is not the file that the worker told of")}) {
+    const WorkerOutcome outcome = Run(act);
+    // A look at the folder may have come first.
+    if (outcome.kind == Kind::kLimit) {
+      EXPECT_EQ(outcome.limit, Limit::kOutput);
+      continue;
+    }
+    EXPECT_EQ(outcome.kind, Kind::kCrashed);
+    EXPECT_THAT(outcome.text, HasSubstr(text));
+  }
   ExpectHealthy();
 }
 

@@ -33,7 +33,7 @@ namespace npuc {
 namespace {
 
 constexpr size_t kFixedDescriptors = 5;
-constexpr size_t kMaxDescriptors = kFixedDescriptors + 1 + kMaxInputs;
+constexpr size_t kMaxDescriptors = kFixedDescriptors + kMaxInputs;
 // Without a PID namespace, a stray that forks faster than it is killed is given up after so many
 // rounds.
 constexpr int kMaxSweeps = 1000;
@@ -128,8 +128,7 @@ void Zygote::Spawn(Packet packet) {
   reply.run = packet.message.run;
   pid_t child = -1;
   errno = EMFILE;  // descriptors that did not fit into our table are missing from the packet
-  const size_t fixed = kFixedDescriptors + (packet.message.in_cgroup ? 1 : 0);
-  if (packet.descriptors.size() == fixed + packet.message.inputs) {
+  if (packet.descriptors.size() == kFixedDescriptors + packet.message.inputs) {
     child = CloneProcess(walls_.clone_flags());
   }
   if (child == 0) {
@@ -140,8 +139,7 @@ void Zygote::Spawn(Packet packet) {
     descriptors.watch = std::move(given[2]);
     descriptors.out = std::move(given[3]);
     descriptors.job = std::move(given[4]);
-    if (packet.message.in_cgroup) descriptors.cgroup = std::move(given[kFixedDescriptors]);
-    for (size_t i = fixed; i < given.size(); ++i) {
+    for (size_t i = kFixedDescriptors; i < given.size(); ++i) {
       descriptors.inputs.push_back(std::move(given[i]));
     }
     RunKeeper(walls_, packet.message, std::move(descriptors), functions_);
