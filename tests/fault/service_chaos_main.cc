@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <random>
 #include <string>
@@ -42,6 +43,7 @@ struct Settings {
   double mean_seconds = 0.5;  // between two ends
   int stop_seconds = 3;       // how long the daemon may take after SIGTERM
   std::vector<std::string> flags;
+  std::vector<std::string> forbidden;  // in the daemon's log
   std::string keep;
 };
 
@@ -65,6 +67,7 @@ class Chaos {
   absl::Status EndOnce();
   absl::Status Cut();
   absl::Status Terminate();
+  absl::Status CheckLog() const;
   void Sleep(double mean_seconds) {
     std::exponential_distribution<double> draw(1.0 / mean_seconds);
     Pause(absl::Seconds(std::min(draw(random_), 6.0 * mean_seconds)));
@@ -143,6 +146,18 @@ absl::Status Chaos::EndOnce() {
   return Start();
 }
 
+absl::Status Chaos::CheckLog() const {
+  std::ifstream in(daemon_->log());
+  for (std::string line; std::getline(in, line);) {
+    for (const std::string& text : settings_.forbidden) {
+      if (line.find(text) != std::string::npos) {
+        return absl::InternalError(absl::StrCat("npucd's log has: ", line));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Chaos::Run() {
   ASSIGN_OR_RETURN(std::vector<LoadVariant> variants, ReadVariants(settings_.configs));
   {
@@ -176,6 +191,7 @@ absl::Status Chaos::Run() {
   }
   load.Finish();
   load.Audit();
+  RETURN_IF_ERROR(CheckLog());
   std::printf("%.0f s, seed %llu\n", absl::ToDoubleSeconds(absl::Now() - begin),
               static_cast<unsigned long long>(settings_.seed));
   if (!Print(load.report())) return absl::InternalError("a promise was broken");
@@ -242,6 +258,7 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.01, 60.0));
   app.add_option("--stop-seconds", settings.stop_seconds, "how long the daemon may take to stop");
   app.add_option("--flag", settings.flags, "one more of the daemon's, as --name=value");
+  app.add_option("--fail-on", settings.forbidden, "a text that the daemon's log must not have");
   app.add_option("--keep", settings.keep, "keep data and logs in this folder");
   CLI11_PARSE(app, argc, argv);
   std::string folder = settings.keep;

@@ -1,0 +1,196 @@
+// The daemon at ten times what it can do; README.md says what must hold.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/lib/client.h"
+#include "compiler_core/base/status.h"
+#include "npuc/v1/server_info.grpc.pb.h"
+#include "tests/fault/daemon_process.h"
+#include "tests/fault/service_load.h"
+
+namespace npuc::fault {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kTimes = 10;
+constexpr double kMinGoodput = 0.9;
+constexpr absl::Duration kMaxHealth = absl::Milliseconds(50);
+constexpr int kMaxQueued = 50;
+
+struct Settings {
+  std::string npucd;
+  std::vector<std::string> configs;
+  double seconds = 5;
+  int workers = 2;
+  int memory_mib = 512;
+};
+
+class Overload {
+ public:
+  Overload(const Settings& settings, const std::string& folder)
+      : settings_(settings),
+        daemon_({.program = settings.npucd,
+                 .folder = folder,
+                 .workers = settings.workers,
+                 .flags = {absl::StrCat("--max-queued=", kMaxQueued),
+                           absl::StrCat("--memory-mib=", settings.memory_mib)}}) {}
+  absl::Status Run();
+
+ private:
+  // Offers `rate` jobs a second for the time of a measurement; how many were compiled a second.
+  absl::StatusOr<double> Offer(double rate, int threads);
+  absl::StatusOr<int64_t> Succeeded();
+  void Submit(v1::CompileService::Stub& stub);
+  void WatchHealth(const std::atomic<bool>& stop);
+
+  const Settings& settings_;
+  DaemonProcess daemon_;
+  std::vector<LoadVariant> variants_;
+  std::unique_ptr<client::Client> client_;
+  std::mutex mutex_;
+  std::map<std::string, int64_t> answers_;  // guarded by mutex_
+  int64_t untyped_ = 0;                     // guarded by mutex_
+  std::vector<absl::Duration> health_;      // guarded by mutex_
+  int64_t resident_max_ = 0;                // guarded by mutex_
+};
+
+void Overload::Submit(v1::CompileService::Stub& stub) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  v1::CreateCompileJobRequest request;
+  request.set_request_id(client::NewRequestId());
+  *request.mutable_spec() = variants_.front().input.spec;
+  request.mutable_spec()->set_no_cache(true);
+  v1::CreateCompileJobResponse response;
+  const grpc::Status status = stub.CreateCompileJob(&context, request, &response);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++answers_[status.ok() ? "OK" : ReasonOf(status)];
+  if (!status.ok() && (!IsRetryable(status) || ReasonOf(status).empty())) ++untyped_;
+}
+
+// GetServerInfo and the memory, all the while: it answers without the pool, as health does.
+void Overload::WatchHealth(const std::atomic<bool>& stop) {
+  const auto stub = v1::ServerInfoService::NewStub(OpenChannel(daemon_.address()));
+  while (!stop) {
+    grpc::ClientContext context;
+    v1::GetServerInfoResponse response;
+    const absl::Time begin = absl::Now();
+    const grpc::Status status = stub->GetServerInfo(&context, {}, &response);
+    const absl::Duration took = status.ok() ? absl::Now() - begin : absl::InfiniteDuration();
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      health_.push_back(took);
+      resident_max_ = std::max(resident_max_, ResidentBytes(daemon_.pid()));
+    }
+    Pause(absl::Milliseconds(20));
+  }
+}
+
+absl::StatusOr<int64_t> Overload::Succeeded() {
+  const std::vector<v1::JobState> states = {v1::JOB_STATE_SUCCEEDED};
+  ASSIGN_OR_RETURN(const auto jobs, client_->ListJobs(states, 1 << 20));
+  return static_cast<int64_t>(jobs.size());
+}
+
+absl::StatusOr<double> Overload::Offer(double rate, int threads) {
+  ASSIGN_OR_RETURN(const int64_t before, Succeeded());
+  const absl::Time begin = absl::Now();
+  const absl::Time end = begin + absl::Seconds(settings_.seconds);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < threads; ++i) {
+    clients.emplace_back([&, i] {
+      const auto stub = v1::CompileService::NewStub(OpenChannel(daemon_.address()));
+      // Open loop: each send has its time, whatever became of those before.
+      for (int64_t n = i;; n += threads) {
+        const absl::Time due = begin + absl::Seconds(static_cast<double>(n) / rate);
+        if (due >= end) return;
+        if (due > absl::Now()) Pause(due - absl::Now());
+        if (absl::Now() >= end) return;
+        Submit(*stub);
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  const double took = absl::ToDoubleSeconds(absl::Now() - begin);
+  ASSIGN_OR_RETURN(const int64_t after, Succeeded());
+  return static_cast<double>(after - before) / took;
+}
+
+absl::Status Overload::Run() {
+  ASSIGN_OR_RETURN(variants_, ReadVariants({settings_.configs.front()}));
+  RETURN_IF_ERROR(daemon_.Spawn());
+  RETURN_IF_ERROR(daemon_.AwaitServing(absl::Minutes(1)));
+  ASSIGN_OR_RETURN(client_, client::Client::Create({.server = daemon_.address()}));
+  RETURN_IF_ERROR(client_->Upload(variants_.front().input.files, nullptr));
+  // What it can do: as much as keeps the queue from running dry. Measured before and after, since
+  // other programs come and go.
+  RETURN_IF_ERROR(Offer(100, 2).status());
+  ASSIGN_OR_RETURN(const double probe, Offer(100, 2));
+  ASSIGN_OR_RETURN(const double peak_before, Offer(probe * 1.5, 2));
+  answers_.clear();
+  std::atomic<bool> stop = false;
+  std::thread health([&] { WatchHealth(stop); });
+  const absl::StatusOr<double> goodput = Offer(kTimes * peak_before, 8);
+  stop = true;
+  health.join();
+  RETURN_IF_ERROR(goodput.status());
+  const auto answers = answers_;
+  ASSIGN_OR_RETURN(const double peak_after, Offer(probe * 1.5, 2));
+  const double peak = (peak_before + peak_after) / 2;
+  std::sort(health_.begin(), health_.end());
+  const absl::Duration p99 = health_[health_.size() * 99 / 100];
+  const double resident_mib = static_cast<double>(resident_max_) / (1 << 20);
+  std::printf(
+      "FIGURE: overload: peak %.1f and %.1f jobs/s; offered %.0f/s: goodput %.1f/s, %.0f %% "
+      "of peak; resident at most %.0f MiB of %d; health p99 %.1f ms, longest %.1f ms of %zu\n",
+      peak_before, peak_after, kTimes * peak_before, *goodput, 100 * *goodput / peak, resident_mib,
+      settings_.memory_mib, absl::ToDoubleMilliseconds(p99),
+      absl::ToDoubleMilliseconds(health_.back()), health_.size());
+  for (const auto& [answer, count] : answers) {
+    std::printf("  answered %lld x %s\n", static_cast<long long>(count), answer.c_str());
+  }
+  if (untyped_ > 0) return absl::InternalError("a refusal has no reason, or invites no retry");
+  if (resident_mib > settings_.memory_mib) return absl::InternalError("over its memory");
+  if (*goodput < kMinGoodput * peak) return absl::InternalError("less is done under overload");
+  if (p99 > kMaxHealth) return absl::InternalError("health answers too late");
+  return absl::OkStatus();
+}
+
+int Main(int argc, char** argv) {
+  Settings settings;
+  const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
+  settings.npucd = (bin / "npucd").string();
+  CLI::App app("npucd at ten times what it can do", "service_overload");
+  app.add_option("configs", settings.configs, "the first one is compiled")->required();
+  app.add_option("--npucd", settings.npucd, "the daemon (default: beside this program)");
+  app.add_option("--seconds", settings.seconds, "of one measurement")->check(CLI::Range(1, 600));
+  app.add_option("--workers", settings.workers, "of the daemon")->check(CLI::Range(1, 64));
+  app.add_option("--memory-mib", settings.memory_mib, "the daemon's limit");
+  CLI11_PARSE(app, argc, argv);
+  std::string folder = (fs::temp_directory_path() / "npuc-overload-XXXXXX").string();
+  if (mkdtemp(folder.data()) == nullptr) return 1;
+  const absl::Status status = Overload(settings, folder).Run();
+  if (!status.ok()) {
+    std::fprintf(stderr, "service_overload: %s\nlogs are in %s\n", status.ToString().c_str(),
+                 folder.c_str());
+    return 1;
+  }
+  fs::remove_all(folder);
+  return 0;
+}
+
+}  // namespace
+}  // namespace npuc::fault
+
+int main(int argc, char** argv) { return npuc::fault::Main(argc, argv); }
