@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/quant/data/npy.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
-#include "compiler_core/tools/npy.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {

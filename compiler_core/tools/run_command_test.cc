@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "compiler_core/emit/fixtures_test_util.h"
+#include "compiler_core/quant/data/npy.h"
 #include "compiler_core/tools/files.h"
-#include "compiler_core/tools/npy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"

@@ -7,8 +7,8 @@
 
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/artifact.h"
+#include "compiler_core/quant/data/npy.h"
 #include "compiler_core/sim/simulator.h"
-#include "compiler_core/tools/npy.h"
 
 namespace npuc {
 

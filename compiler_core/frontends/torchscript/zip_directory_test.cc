@@ -1,4 +1,4 @@
-#include "compiler_core/frontends/torchscript/zip_directory.h"
+#include "compiler_core/base/zip_directory.h"
 
 #include <string>
 

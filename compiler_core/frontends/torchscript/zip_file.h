@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/zip_directory.h"
 #include "compiler_core/frontends/torchscript/archive.h"
-#include "compiler_core/frontends/torchscript/zip_directory.h"
 
 namespace npuc::pt {
 

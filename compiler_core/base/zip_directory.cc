@@ -1,4 +1,4 @@
-#include "compiler_core/frontends/torchscript/zip_directory.h"
+#include "compiler_core/base/zip_directory.h"
 
 #include <algorithm>
 #include <string>
@@ -9,7 +9,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc::pt {
+namespace npuc {
 namespace {
 
 constexpr absl::string_view kEndSignature = "PK\x05\x06";
@@ -194,4 +194,4 @@ absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
   return records;
 }
 
-}  // namespace npuc::pt
+}  // namespace npuc

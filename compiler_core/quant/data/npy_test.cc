@@ -1,4 +1,4 @@
-#include "compiler_core/tools/npy.h"
+#include "compiler_core/quant/data/npy.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

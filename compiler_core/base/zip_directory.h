@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_ZIP_DIRECTORY_H_
-#define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_ZIP_DIRECTORY_H_
+#ifndef NPUC_COMPILER_CORE_BASE_ZIP_DIRECTORY_H_
+#define NPUC_COMPILER_CORE_BASE_ZIP_DIRECTORY_H_
 
 #include <cstdint>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc::pt {
+namespace npuc {
 
 // One record of a zip file's central directory.
 struct ZipRecord {
@@ -31,6 +31,6 @@ struct ZipRecord {
 absl::StatusOr<std::vector<ZipRecord>> ReadZipDirectory(absl::string_view bytes,
                                                         int64_t max_entries);
 
-}  // namespace npuc::pt
+}  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_ZIP_DIRECTORY_H_
+#endif  // NPUC_COMPILER_CORE_BASE_ZIP_DIRECTORY_H_

@@ -1,4 +1,4 @@
-#include "compiler_core/tools/npy.h"
+#include "compiler_core/quant/data/npy.h"
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(absl::string_view text) {
 
 }  // namespace
 
-absl::StatusOr<NpyArray> ReadNpy(absl::string_view file) {
+absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view file, int64_t file_bytes) {
   if (!absl::StartsWith(file, kMagic) || file.size() < 10) return Invalid("no NUMPY at its start");
   const auto byte = [file](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(file[i])); };
   const size_t version = byte(6);
@@ -92,24 +92,29 @@ absl::StatusOr<NpyArray> ReadNpy(absl::string_view file) {
   if (version == 2) header_bytes |= byte(10) << 16 | byte(11) << 24;
   if (header_bytes > file.size() - start) return Invalid("it ends within its header");
   const absl::string_view dictionary = file.substr(start, header_bytes);
-  NpyArray array;
+  NpyHeader header;
   ASSIGN_OR_RETURN(const absl::string_view type, ValueOf(dictionary, "descr", "'", '\''));
-  ASSIGN_OR_RETURN(array.dtype, ParseType(type));
+  ASSIGN_OR_RETURN(header.dtype, ParseType(type));
   ASSIGN_OR_RETURN(const absl::string_view order, ValueOf(dictionary, "fortran_order", "", ','));
   ASSIGN_OR_RETURN(const absl::string_view shape, ValueOf(dictionary, "shape", "(", ')'));
-  ASSIGN_OR_RETURN(array.shape, ParseShape(shape));
+  ASSIGN_OR_RETURN(header.shape, ParseShape(shape));
   const absl::string_view order_text = absl::StripAsciiWhitespace(order);
-  if (order_text != "False" && !(order_text == "True" && array.shape.size() < 2)) {
+  if (order_text != "False" && !(order_text == "True" && header.shape.size() < 2)) {
     return Invalid("it is in Fortran order; save it with numpy.ascontiguousarray");
   }
-  const absl::string_view data = file.substr(start + header_bytes);
-  const int64_t expected = array.element_count() * SizeOf(array.dtype);
-  if (static_cast<int64_t>(data.size()) != expected) {
-    return Invalid(
-        absl::StrCat("it holds ", data.size(), " bytes of data; its shape needs ", expected));
+  header.data_offset = static_cast<int64_t>(start + header_bytes);
+  const int64_t data = file_bytes - header.data_offset;
+  const int64_t expected = ElementCount(header.shape) * SizeOf(header.dtype);
+  if (data != expected) {
+    return Invalid(absl::StrCat("it holds ", data, " bytes of data; its shape needs ", expected));
   }
-  array.bytes = std::string(data);
-  return array;
+  return header;
+}
+
+absl::StatusOr<NpyArray> ReadNpy(absl::string_view file) {
+  ASSIGN_OR_RETURN(NpyHeader header, ReadNpyHeader(file, static_cast<int64_t>(file.size())));
+  return NpyArray{header.dtype, std::move(header.shape),
+                  std::string(file.substr(static_cast<size_t>(header.data_offset)))};
 }
 
 absl::StatusOr<std::string> WriteNpy(const NpyArray& array) {

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_TOOLS_NPY_H_
-#define NPUC_COMPILER_CORE_TOOLS_NPY_H_
+#ifndef NPUC_COMPILER_CORE_QUANT_DATA_NPY_H_
+#define NPUC_COMPILER_CORE_QUANT_DATA_NPY_H_
 
 #include <cstdint>
 #include <string>
@@ -22,6 +22,18 @@ struct NpyArray {
 };
 inline constexpr size_t kMaxNpyRank = 32;
 
+// Where an array lies in its file.
+struct NpyHeader {
+  DType dtype = DType::kFloat32;
+  std::vector<int64_t> shape;
+  int64_t data_offset = 0;
+};
+// Header of at most this many bytes are read, so this many from the start of a file suffice.
+inline constexpr int64_t kMaxNpyHeaderBytes = 1 << 16;
+// Reads the header alone from `start`, the first bytes of a file of file_bytes; the file must have
+// exactly the length that the header says. INVALID_ARGUMENT saying what is wrong.
+absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view start, int64_t file_bytes);
+
 // INVALID_ARGUMENT saying what is wrong; the data must have exactly the length that the header
 // says, so nothing beyond the text's own size is allocated.
 absl::StatusOr<NpyArray> ReadNpy(absl::string_view file);
@@ -30,4 +42,4 @@ absl::StatusOr<std::string> WriteNpy(const NpyArray& array);
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_TOOLS_NPY_H_
+#endif  // NPUC_COMPILER_CORE_QUANT_DATA_NPY_H_
