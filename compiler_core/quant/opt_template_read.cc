@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -11,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/utf8.h"
+#include "compiler_core/quant/counting_iterator.h"
 #include "compiler_core/quant/opt_template.h"
 
 namespace npuc {
@@ -20,30 +20,6 @@ using Json = nlohmann::json;
 
 constexpr absl::string_view kDisplay = "just_for_display";
 constexpr absl::string_view kKeys[] = {"q_bits_weight", "min", "max", kDisplay};
-
-// Hands bytes to nlohmann's lexer and counts them, since SAX events carry no position.
-class CountingIterator {
- public:
-  using iterator_category = std::input_iterator_tag;
-  using value_type = char;
-  using difference_type = std::ptrdiff_t;
-  using pointer = const char*;
-  using reference = const char&;
-
-  CountingIterator(const char* at, size_t* consumed) : at_(at), consumed_(consumed) {}
-  reference operator*() const { return *at_; }
-  CountingIterator& operator++() {
-    ++at_;
-    ++*consumed_;
-    return *this;
-  }
-  bool operator==(const CountingIterator& other) const { return at_ == other.at_; }
-  bool operator!=(const CountingIterator& other) const { return at_ != other.at_; }
-
- private:
-  const char* at_;
-  size_t* consumed_;
-};
 
 // Checks the events of a template against its layout. Levels: 0 outside, 1 in the object of
 // layers, 2 in a layer; what lies in a value that does not matter is skipped.

@@ -1,0 +1,197 @@
+#include "compiler_core/quant/mixed_precision.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+constexpr int kRaisedBits = 16;
+
+class MixedPrecision {
+ public:
+  MixedPrecision(QuantState& state, Evaluator& evaluator, const SampleSet& samples,
+                 std::vector<std::string>& log)
+      : state_(state), evaluator_(evaluator), samples_(samples), log_(log) {
+    base_ = state.settings;
+    raised_.assign(state.layers.size(), false);
+    for (size_t i = 0; i < state.layers.size(); ++i) {
+      const Layer& layer = state.layers[i];
+      const bool own = state.SourceOf(layer.outputs[0]) == layer.outputs[0];
+      const bool low = base_[i].activation_bits < kRaisedBits ||
+                       (layer.weight.valid() && base_[i].weight_bits < kRaisedBits);
+      if (own && low && !base_[i].in_float) candidates_.push_back(static_cast<int>(i));
+    }
+  }
+
+  absl::Status Run() {
+    ASSIGN_OR_RETURN(double drop, Drop());
+    log_.push_back(
+        absl::StrFormat("mixed precision: drop %.6g without, threshold %.6g", drop, Threshold()));
+    if (drop <= Threshold()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(std::vector<int> order, ByGain(drop));
+    for (const int layer : order) {
+      if (drop <= Threshold()) break;
+      RETURN_IF_ERROR(Raise(layer, true));
+      ASSIGN_OR_RETURN(drop, Drop());
+    }
+    if (drop <= Threshold()) RETURN_IF_ERROR(TakeBack(drop));
+    std::vector<std::string> names;
+    for (const int layer : candidates_) {
+      if (raised_[layer]) names.push_back(state_.layers[layer].name);
+    }
+    log_.push_back(absl::StrFormat("mixed precision: %d of %d layers at 16 bits, drop %.6g%s: %s",
+                                   names.size(), candidates_.size(), drop,
+                                   drop <= Threshold() ? "" : " (the threshold is not met)",
+                                   absl::StrJoin(names, ", ")));
+    return LogSplit();
+  }
+
+ private:
+  double Threshold() const { return state_.options->mixed_precision_threshold; }
+
+  // How much worse than the float model the present settings score.
+  absl::StatusOr<double> Drop() {
+    ASSIGN_OR_RETURN(const std::vector<OutputError> outputs,
+                     evaluator_.Outputs(*state_.quantized, QuantsOf(state_, state_.values)));
+    double sum = 0;
+    for (const OutputError& output : outputs) {
+      sum +=
+          state_.options->mixed_precision_less_is_better ? 1 - output.cosine() : output.relative();
+    }
+    return outputs.empty() ? 0 : sum / static_cast<double>(outputs.size());
+  }
+
+  // Sets a layer to 16 bits or back; its weight, and the biases that its results' scales reach.
+  absl::Status Raise(int layer, bool up) {
+    raised_[layer] = up;
+    LayerSettings& settings = state_.settings[layer];
+    settings.activation_bits =
+        up ? std::max(kRaisedBits, base_[layer].activation_bits) : base_[layer].activation_bits;
+    settings.weight_bits =
+        up ? std::max(kRaisedBits, base_[layer].weight_bits) : base_[layer].weight_bits;
+    RETURN_IF_ERROR(QuantizeWeight(state_, layer, up ? nullptr : &samples_));
+    ASSIGN_OR_RETURN(const auto activations, ChooseActivationParams(state_));
+    std::vector<ValueId> changed = state_.layers[layer].outputs;
+    for (const auto& [id, params] : activations) {
+      if (state_.values[id] == params) continue;
+      state_.values[id] = params;
+      changed.push_back(id);
+    }
+    RETURN_IF_ERROR(QuantizeBias(state_, layer));
+    for (const ValueId id : changed) {
+      for (const int consumer : state_.consumers[id.value()]) {
+        RETURN_IF_ERROR(QuantizeBias(state_, consumer));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // Bytes that 16 bits add to a layer.
+  double Cost(int layer) const {
+    const Layer& l = state_.layers[layer];
+    int64_t bytes = 0;
+    if (l.weight.valid() && base_[layer].weight_bits <= 8) {
+      bytes += state_.graph->type(l.weight).element_count();
+    }
+    for (const ValueId id : l.outputs) {
+      if (base_[layer].activation_bits <= 8) bytes += state_.graph->type(id).element_count();
+    }
+    return static_cast<double>(std::max<int64_t>(bytes, 1));
+  }
+
+  absl::StatusOr<std::vector<int>> ByGain(double drop) {
+    std::vector<std::pair<double, int>> gains;
+    for (const int layer : candidates_) {
+      RETURN_IF_ERROR(Raise(layer, true));
+      ASSIGN_OR_RETURN(const double with, Drop());
+      RETURN_IF_ERROR(Raise(layer, false));
+      gains.emplace_back(-(drop - with) / Cost(layer), layer);
+      log_.push_back(absl::StrFormat("sensitivity of '%s': %.3e for %.0f bytes",
+                                     state_.layers[layer].name, drop - with, Cost(layer)));
+    }
+    std::sort(gains.begin(), gains.end());
+    std::vector<int> order;
+    for (const auto& [gain, layer] : gains) order.push_back(layer);
+    return order;
+  }
+
+  absl::Status TakeBack(double& drop) {
+    std::vector<int> dearest;
+    for (const int layer : candidates_) {
+      if (raised_[layer]) dearest.push_back(layer);
+    }
+    std::stable_sort(dearest.begin(), dearest.end(),
+                     [&](int a, int b) { return Cost(a) > Cost(b); });
+    for (const int layer : dearest) {
+      RETURN_IF_ERROR(Raise(layer, false));
+      ASSIGN_OR_RETURN(const double without, Drop());
+      if (without <= Threshold()) {
+        drop = without;
+      } else {
+        RETURN_IF_ERROR(Raise(layer, true));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  // What the other tool's way takes: every layer behind one index at 16 bits, the index by halves.
+  absl::Status LogSplit() {
+    const std::vector<bool> chosen = raised_;
+    const auto set_all = [&](const auto& wanted) {
+      for (size_t i = 0; i < candidates_.size(); ++i) {
+        const int layer = candidates_[i];
+        if (raised_[layer] == wanted(i)) continue;
+        const absl::Status status = Raise(layer, wanted(i));
+        if (!status.ok()) return status;
+      }
+      return absl::OkStatus();
+    };
+    size_t low = 0;  // layers from this candidate on are raised: at 0 all are
+    size_t high = candidates_.size();
+    while (low < high) {
+      const size_t middle = (low + high + 1) / 2;
+      RETURN_IF_ERROR(set_all([&](size_t i) { return i >= middle; }));
+      ASSIGN_OR_RETURN(const double drop, Drop());
+      if (drop <= Threshold()) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    double split_bytes = 0;
+    double chosen_bytes = 0;
+    for (size_t i = 0; i < candidates_.size(); ++i) {
+      if (i >= low) split_bytes += Cost(candidates_[i]);
+      if (chosen[candidates_[i]]) chosen_bytes += Cost(candidates_[i]);
+    }
+    log_.push_back(absl::StrFormat(
+        "mixed precision: %.0f bytes more; raising every layer behind one index takes %d layers, "
+        "%.0f bytes",
+        chosen_bytes, candidates_.size() - low, split_bytes));
+    return set_all([&](size_t i) { return static_cast<bool>(chosen[candidates_[i]]); });
+  }
+
+  QuantState& state_;
+  Evaluator& evaluator_;
+  const SampleSet& samples_;
+  std::vector<std::string>& log_;
+  std::vector<LayerSettings> base_;
+  std::vector<bool> raised_;  // by layer
+  std::vector<int> candidates_;
+};
+
+}  // namespace
+
+absl::Status SearchMixedPrecision(QuantState& state, Evaluator& evaluator, const SampleSet& samples,
+                                  std::vector<std::string>& log) {
+  if (state.options->mixed_precision_batches < 1) return absl::OkStatus();
+  return MixedPrecision(state, evaluator, samples, log).Run();
+}
+
+}  // namespace npuc

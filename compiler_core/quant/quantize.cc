@@ -1,0 +1,249 @@
+#include "compiler_core/quant/quantize.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/quant/equalize.h"
+#include "compiler_core/quant/layer_template.h"
+#include "compiler_core/quant/mixed_precision.h"
+#include "compiler_core/quant/state.h"
+
+namespace npuc {
+namespace {
+
+class Quantizer {
+ public:
+  Quantizer(const QuantizeInput& input, Diagnostics& diagnostics)
+      : input_(input), diagnostics_(diagnostics) {}
+
+  absl::StatusOr<QuantizeResult> Run() {
+    RETURN_IF_ERROR(Prepare());
+    RETURN_IF_ERROR(OpenSamples());
+    RETURN_IF_ERROR(ReadTemplate());
+    RETURN_IF_ERROR(GatherStatistics());
+    // From here: settings and statistics of every layer. Weights come first, since activations are
+    // judged with them in place.
+    for (int i = 0; i < layer_count(); ++i) {
+      RETURN_IF_ERROR(QuantizeWeight(state_, i, samples()));
+    }
+    if (samples() != nullptr) {
+      ASSIGN_OR_RETURN(evaluator_,
+                       Evaluator::Create(*state_.executor, *samples_, Evaluator::kMaxSamples));
+      RETURN_IF_ERROR(ChooseStrategies(state_, *evaluator_, result_.log));
+    }
+    RETURN_IF_ERROR(SettleParams());
+    if (evaluator_.has_value()) {
+      RETURN_IF_ERROR(SearchMixedPrecision(state_, *evaluator_, *samples_, result_.log));
+      RETURN_IF_ERROR(CorrectBiases(state_, *evaluator_));
+      RETURN_IF_ERROR(MeasureFidelity());
+    }
+    return Assemble();
+  }
+
+ private:
+  int layer_count() const { return static_cast<int>(state_.layers.size()); }
+  const SampleSet* samples() const { return samples_.has_value() ? &*samples_ : nullptr; }
+
+  absl::Status Refuse(DiagnosticKind kind, const absl::Status& status, std::string fix) {
+    diagnostics_.Add({.kind = kind,
+                      .message = std::string(status.message()),
+                      .file = input_.model_name,
+                      .fix = std::move(fix)});
+    return diagnostics_.ToStatus();
+  }
+
+  absl::Status Prepare() {
+    state_.options = &input_.options;
+    state_.layers = input_.layers;
+    state_.in_ir = input_.in_ir;
+    result_.graph = *input_.graph;
+    const std::vector<GlobalCalibration>& global = input_.options.global_calibration;
+    if (std::find(global.begin(), global.end(), GlobalCalibration::kEqualization) != global.end()) {
+      int pairs = 0;
+      result_.graph = EqualizeWeights(*input_.graph, state_.layers, pairs);
+      result_.log.push_back(absl::StrCat("weight equalization: ", pairs, " pairs of layers"));
+    }
+    state_.graph = &result_.graph;
+    const int values = state_.graph->value_count();
+    state_.producer.assign(values, -1);
+    state_.consumers.assign(values, {});
+    for (int i = 0; i < layer_count(); ++i) {
+      for (const ValueId id : state_.layers[i].outputs) state_.producer[id.value()] = i;
+      for (const ValueId id : state_.layers[i].inputs) state_.consumers[id.value()].push_back(i);
+      state_.settings.push_back(DefaultSettings(input_.options, state_.layers[i]));
+    }
+    absl::StatusOr<FloatExecutor> executor = FloatExecutor::Create(*state_.graph);
+    if (!executor.ok()) {
+      return Refuse(DiagnosticKind::kNotQuantizable, executor.status(),
+                    "make the model compute in float32 between its inputs and outputs");
+    }
+    state_.executor = *std::move(executor);
+    state_.quantized = state_.executor;
+    return absl::OkStatus();
+  }
+
+  absl::Status OpenSamples() {
+    if (input_.calibration.empty()) return absl::OkStatus();
+    absl::StatusOr<SampleSet> samples = SampleSet::Open(input_.calibration, *state_.graph);
+    if (!samples.ok()) {
+      return Refuse(DiagnosticKind::kCalibrationData, samples.status(),
+                    "give NumPy arrays of samples for every input of the model");
+    }
+    samples_ = *std::move(samples);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadTemplate() {
+    if (input_.template_name.empty()) return absl::OkStatus();
+    return ReadLayerTemplate(input_.opt_template, input_.template_name, state_.layers,
+                             state_.settings, diagnostics_);
+  }
+
+  absl::Status GatherStatistics() {
+    const std::map<ValueId, std::string> names = NamesOfValues(state_);
+    if (samples() != nullptr) {
+      const absl::Status status = Calibrate(state_, *samples_);
+      if (!status.ok()) {
+        return Refuse(DiagnosticKind::kCalibrationData, status, "mend the data");
+      }
+    } else if (!input_.statistics_name.empty()) {
+      RETURN_IF_ERROR(LoadStatistics(names));
+    } else {
+      return Refuse(DiagnosticKind::kCalibrationData,
+                    absl::InvalidArgumentError("there is no calibration data: the ranges of the "
+                                               "model's values are not known"),
+                    "name a NumPy file in QUANT: calibration_data, or a statistic_file");
+    }
+    if (input_.options.save_statistic_info) {
+      StatisticsByName all;
+      for (const auto& [id, statistics] : state_.statistics) all[names.at(id)] = statistics;
+      result_.statistics = WriteStatistics(all);
+    }
+    return CheckStrategies();
+  }
+
+  absl::Status LoadStatistics(const std::map<ValueId, std::string>& names) {
+    absl::StatusOr<StatisticsByName> all = ReadStatistics(input_.statistics);
+    if (!all.ok()) {
+      diagnostics_.Add({.kind = DiagnosticKind::kStatisticsFile,
+                        .message = std::string(all.status().message()),
+                        .file = input_.statistics_name,
+                        .fix = "use the file that a compile with save_statistic_info wrote"});
+      return diagnostics_.ToStatus();
+    }
+    for (const auto& [id, name] : names) {
+      if (state_.SourceOf(id) != id) continue;
+      const auto found = all->find(name);
+      if (found == all->end()) {
+        diagnostics_.Add({.kind = DiagnosticKind::kStatisticsFile,
+                          .message = absl::StrCat("has nothing about '", Printable(name), "'"),
+                          .file = input_.statistics_name,
+                          .fix = "use the file that a compile of this model wrote"});
+        continue;
+      }
+      state_.statistics[id] = found->second;
+    }
+    return diagnostics_.ToStatus();
+  }
+
+  // Strategies that cannot be followed, all of them at once.
+  absl::Status CheckStrategies() {
+    for (int i = 0; i < layer_count(); ++i) {
+      const QuantStrategy& strategy = state_.settings[i].activation_strategy;
+      if (strategy.kind == QuantStrategy::Kind::kAuto && samples() == nullptr) {
+        return Refuse(DiagnosticKind::kStrategyWithoutData,
+                      absl::InvalidArgumentError(
+                          "the strategy auto measures on calibration data, and there is none"),
+                      "give calibration_data, or name another strategy");
+      }
+      if (strategy.kind == QuantStrategy::Kind::kAuto) continue;
+      for (const ValueId id : state_.layers[i].outputs) {
+        if (state_.SourceOf(id) != id) continue;
+        const absl::Status status = RangeOfValue(state_, id, strategy).status();
+        if (status.ok()) continue;
+        (void)Refuse(DiagnosticKind::kStrategyWithoutData, status, "name another strategy");
+      }
+    }
+    return diagnostics_.ToStatus();
+  }
+
+  absl::Status SettleParams() {
+    ASSIGN_OR_RETURN(const auto activations, ChooseActivationParams(state_));
+    for (const auto& [id, params] : activations) state_.values[id] = params;
+    for (int i = 0; i < layer_count(); ++i) RETURN_IF_ERROR(QuantizeBias(state_, i));
+    return absl::OkStatus();
+  }
+
+  // Float and quantized runs side by side, layer by layer.
+  absl::Status MeasureFidelity() {
+    std::vector<OutputError> errors(layer_count());
+    std::vector<int64_t> counts(layer_count(), 0);
+    const FakeQuants quants = QuantsOf(state_, state_.values);
+    const FloatExecutor::Hook apply = HookOf(quants);
+    FloatExecutor::Arena float_arena = state_.executor->MakeArena();
+    FloatExecutor::Arena arena = state_.quantized->MakeArena();
+    std::vector<std::vector<float>> inputs;
+    const int64_t count = std::min(samples_->size(), Evaluator::kMaxSamples);
+    for (int64_t s = 0; s < count; ++s) {
+      RETURN_IF_ERROR(samples_->Read(s * samples_->size() / count, inputs));
+      for (size_t k = 0; k < inputs.size(); ++k) {
+        state_.executor->SetInput(float_arena, k, inputs[k]);
+        state_.quantized->SetInput(arena, k, inputs[k]);
+      }
+      for (int node = 0; node < state_.graph->node_count(); ++node) {
+        RETURN_IF_ERROR(state_.executor->Run(float_arena, node, node + 1, nullptr));
+        RETURN_IF_ERROR(state_.quantized->Run(arena, node, node + 1, apply));
+        for (const ValueId id : state_.graph->nodes()[node].outputs) {
+          const int layer = state_.producer[id.value()];
+          if (layer < 0) continue;
+          const absl::Span<const float> wanted = state_.executor->ValueOf(float_arena, id);
+          errors[layer].Add(wanted, state_.quantized->ValueOf(arena, id));
+          counts[layer] += static_cast<int64_t>(wanted.size());
+        }
+      }
+    }
+    for (int i = 0; i < layer_count(); ++i) {
+      const double elements = static_cast<double>(std::max<int64_t>(counts[i], 1));
+      result_.fidelity.push_back({errors[i].cosine(), errors[i].mse(elements)});
+    }
+    ASSIGN_OR_RETURN(result_.outputs, evaluator_->Outputs(*state_.quantized, quants));
+    for (size_t k = 0; k < result_.outputs.size(); ++k) {
+      result_.log.push_back(
+          absl::StrFormat("output '%s': cosine %.6f, SQNR %.1f dB", state_.graph->outputs()[k].name,
+                          result_.outputs[k].cosine(), result_.outputs[k].sqnr_db()));
+    }
+    return absl::OkStatus();
+  }
+
+  QuantizeResult Assemble() {
+    result_.settings = state_.settings;
+    for (const LayerSettings& settings : state_.settings) {
+      result_.plan.settings.push_back({settings.in_float, settings.lut_bits,
+                                       settings.multiplier_bits, settings.bias_effective_bits});
+    }
+    result_.plan.layers = state_.layers;
+    result_.plan.values = state_.values;
+    result_.plan.constants = state_.constants;
+    result_.opt_template =
+        WriteLayerTemplate(*state_.graph, result_.plan, state_.settings, result_.fidelity);
+    return std::move(result_);
+  }
+
+  const QuantizeInput& input_;
+  Diagnostics& diagnostics_;
+  QuantState state_;
+  std::optional<SampleSet> samples_;
+  std::optional<Evaluator> evaluator_;
+  QuantizeResult result_;
+};
+
+}  // namespace
+
+absl::StatusOr<QuantizeResult> Quantize(const QuantizeInput& input, Diagnostics& diagnostics) {
+  return Quantizer(input, diagnostics).Run();
+}
+
+}  // namespace npuc

@@ -1,0 +1,241 @@
+#include "compiler_core/quant/quantize.h"
+
+#include <cmath>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/quant/test_nets_test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using testing::HasSubstr;
+
+QuantizeResult Quantized(const QuantizeInput& input) {
+  Diagnostics diagnostics;
+  absl::StatusOr<QuantizeResult> result = Quantize(input, diagnostics);
+  EXPECT_TRUE(result.ok()) << result.status();
+  return result.ok() ? *std::move(result) : QuantizeResult{};
+}
+
+std::string Problem(const QuantizeInput& input) {
+  Diagnostics diagnostics;
+  const absl::StatusOr<QuantizeResult> result = Quantize(input, diagnostics);
+  EXPECT_EQ(result.ok(), !diagnostics.has_errors());
+  return std::string(result.status().message());
+}
+
+class QuantizeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    graph_ = MakeKeywordNet({}, 1);
+    samples_ = MakeSamples(graph_, 24, 2);
+  }
+  QuantizeInput Input() { return InputOf(graph_, samples_); }
+  // The error at the only output, relative to its energy.
+  double ErrorOf(const QuantOptions& options) {
+    QuantizeInput input = Input();
+    input.options = options;
+    return Quantized(input).outputs[0].relative();
+  }
+  Graph graph_;
+  std::string samples_;
+};
+
+QuantOptions PerChannel() {
+  QuantOptions options;
+  options.weight_method = QuantMethod::kPerChannelSymmetricRestricted;
+  options.activation_method = QuantMethod::kPerTensorAsymmetric;
+  options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
+  return options;
+}
+
+TEST_F(QuantizeTest, MoreBitsLessError) {
+  double last = 1;
+  for (const int bits : {8, 10, 12, 16}) {
+    QuantOptions options = PerChannel();
+    options.activation_bits = options.weight_bits = bits;
+    const double error = ErrorOf(options);
+    EXPECT_LT(error, last * 0.5) << bits;
+    last = error;
+  }
+  EXPECT_LT(last, 1e-6);
+}
+
+TEST_F(QuantizeTest, ThePlanHoldsWhatLoweringNeeds) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  const QuantizeResult result = Quantized(input);
+  ASSERT_EQ(result.plan.settings.size(), result.plan.layers.size());
+  for (const Layer& layer : result.plan.layers) {
+    for (const ValueId id : layer.outputs) {
+      const QuantParams& params = result.plan.values.at(id);
+      ASSERT_EQ(params.scale.size(), 1u);
+      EXPECT_GT(params.scale[0], 0);
+      EXPECT_GE(params.zero_point[0], params.qmin);
+      EXPECT_LE(params.zero_point[0], params.qmax);
+    }
+    if (!layer.weight.valid()) continue;
+    const QuantParams& weight = result.plan.values.at(layer.weight);
+    EXPECT_EQ(result.plan.constants.at(layer.weight).dtype(), DType::kInt8);
+    EXPECT_EQ(weight.qmin, -127);
+    const QuantParams& bias = result.plan.values.at(layer.bias);
+    EXPECT_EQ(result.plan.constants.at(layer.bias).dtype(), DType::kInt32);
+    ASSERT_EQ(bias.scale.size(), weight.scale.size());
+    const double input_scale = result.plan.values.at(layer.inputs[0]).scale[0];
+    for (size_t c = 0; c < bias.scale.size(); ++c) {
+      EXPECT_DOUBLE_EQ(bias.scale[c], weight.scale[c] * input_scale);
+    }
+  }
+  // A ReLU's result is unsigned, and what only moves values keeps its operand's parameters.
+  const auto layer = [&](absl::string_view name) -> const Layer& {
+    for (const Layer& l : result.plan.layers) {
+      if (l.name == name) return l;
+    }
+    NPUC_CHECK(false);
+    return result.plan.layers[0];
+  };
+  EXPECT_EQ(result.plan.values.at(layer("conv").outputs[0]).dtype, DType::kUint8);
+  EXPECT_EQ(result.plan.values.at(layer("dense").outputs[0]).dtype, DType::kInt8);
+  EXPECT_EQ(result.plan.values.at(layer("flat").outputs[0]),
+            result.plan.values.at(layer("pool").outputs[0]));
+}
+
+TEST_F(QuantizeTest, AutoIsNeverWorseThanAnySingleStrategy) {
+  for (const uint32_t seed : {1u, 2u, 3u}) {
+    graph_ = MakeKeywordNet({}, seed);
+    QuantOptions options = PerChannel();
+    options.activation_strategy = {QuantStrategy::Kind::kAuto, 0};
+    const double with_auto = ErrorOf(options);
+    for (const char* name :
+         {"extrema", "mean", "3std", "6std", "percentile", "KLD", "aciq_laplace", "aciq_gauss"}) {
+      options.activation_strategy = *QuantStrategyFromName(name);
+      EXPECT_LE(with_auto, ErrorOf(options)) << name << ", seed " << seed;
+    }
+  }
+}
+
+TEST_F(QuantizeTest, PerChannelEqualizationAndAdaroundHelpWhereTheyShould) {
+  graph_ = MakeKeywordNet({.softmax = false, .channel_spread = 100}, 4);
+  QuantOptions options = PerChannel();
+  options.weight_method = QuantMethod::kPerTensorSymmetricRestricted;
+  const double per_tensor = ErrorOf(options);
+  options.global_calibration = {GlobalCalibration::kEqualization};
+  EXPECT_LT(ErrorOf(options), per_tensor * 0.5);
+  EXPECT_LT(ErrorOf(PerChannel()), per_tensor * 0.5);
+  QuantOptions four = PerChannel();
+  four.weight_bits = 4;
+  four.activation_bits = 16;
+  const double nearest = ErrorOf(four);
+  four.global_calibration = {GlobalCalibration::kAdaround};
+  const double adaround = ErrorOf(four);
+  EXPECT_LT(adaround, nearest * 0.7);
+}
+
+TEST_F(QuantizeTest, BiasCorrectionTakesAwayTheMeanError) {
+  QuantOptions options = PerChannel();
+  options.weight_bits = 4;
+  const double without = ErrorOf(options);
+  options.global_calibration = {GlobalCalibration::kBiasCorrection};
+  EXPECT_LT(ErrorOf(options), without);
+}
+
+TEST_F(QuantizeTest, EqualizedGraphsComputeTheSame) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  input.options.global_calibration = {GlobalCalibration::kEqualization};
+  const QuantizeResult result = Quantized(input);
+  EXPECT_THAT(result.log, testing::Contains(HasSubstr("equalization: 4 pairs")));
+  std::vector<float> values(12 * 8);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i));
+  const Tensor x = Tensor::FromFloats({1, 12, 8, 1}, values);
+  const Tensor want = RunReference(graph_, {x}).value()[0];
+  const Tensor got = RunReference(result.graph, {x}).value()[0];
+  for (int64_t i = 0; i < want.element_count(); ++i) {
+    EXPECT_NEAR(got.at(i), want.at(i), 1e-5 * std::fabs(want.at(i)) + 1e-7);
+  }
+}
+
+TEST_F(QuantizeTest, MixedPrecisionMeetsTheThresholdWithFewLayers) {
+  // One layer's weights are such that 8 bits in one scale lose most channels.
+  graph_ = MakeKeywordNet({.blocks = 4, .softmax = false, .channel_spread = 300}, 5);
+  samples_ = MakeSamples(graph_, 24, 2);
+  QuantizeInput input = Input();
+  input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
+  const double before = 1 - Quantized(input).outputs[0].cosine();
+  input.options.mixed_precision_batches = 1;
+  input.options.mixed_precision_threshold = before / 3;
+  const QuantizeResult result = Quantized(input);
+  EXPECT_LE(1 - result.outputs[0].cosine(), before / 3);
+  int raised = 0;
+  for (const LayerSettings& settings : result.settings) raised += settings.activation_bits == 16;
+  EXPECT_GT(raised, 0);
+  EXPECT_LE(raised * 2, static_cast<int>(result.settings.size()));
+  EXPECT_THAT(result.log, testing::Contains(HasSubstr("sensitivity of")));
+}
+
+TEST_F(QuantizeTest, LayersInFloatStayAsTheyAre) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  for (const Layer& layer : input.layers) input.options.fake_quant_scopes.push_back(layer.name);
+  EXPECT_EQ(Quantized(input).outputs[0].error, 0);
+  input.options.fake_quant_scopes.clear();
+  input.options.fake_quant_operators = {"FullyConnected", "Softmax"};
+  const QuantizeResult result = Quantized(input);
+  for (size_t i = 0; i < result.plan.layers.size(); ++i) {
+    const std::string& type = result.plan.layers[i].type;
+    EXPECT_EQ(result.plan.settings[i].in_float, type == "FullyConnected" || type == "Softmax");
+  }
+}
+
+TEST_F(QuantizeTest, StatisticsFilesStandForTheData) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  input.options.activation_strategy = {QuantStrategy::Kind::kKld, 0};
+  input.options.save_statistic_info = true;
+  const QuantizeResult first = Quantized(input);
+  ASSERT_FALSE(first.statistics.empty());
+  QuantizeInput again = Input();
+  again.options = input.options;
+  again.calibration.clear();
+  again.statistics_name = "statistics.json";
+  again.statistics = first.statistics;
+  const QuantizeResult second = Quantized(again);
+  EXPECT_EQ(second.statistics, first.statistics);
+  EXPECT_EQ(second.plan.values, first.plan.values);
+  again.statistics = "{}";
+  EXPECT_THAT(Problem(again), HasSubstr("has nothing about"));
+  again.statistics = "{\"input\": {\"extrema_min\": 1}}";
+  EXPECT_THAT(Problem(again), HasSubstr("tensor 'input'"));
+}
+
+TEST_F(QuantizeTest, SaysWhatIsMissing) {
+  QuantizeInput input = Input();
+  input.options.activation_strategy = {QuantStrategy::Kind::kInIr, 0};
+  EXPECT_THAT(Problem(input), HasSubstr("in_ir"));
+  input = Input();
+  input.calibration.clear();
+  EXPECT_THAT(Problem(input), HasSubstr("no calibration data"));
+  input = Input();
+  input.calibration = {FileOf("not numpy")};
+  EXPECT_THAT(Problem(input), HasSubstr("not a usable .npy file"));
+}
+
+TEST_F(QuantizeTest, SameInputSameResult) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  input.options.activation_strategy = {QuantStrategy::Kind::kAuto, 0};
+  input.options.global_calibration = {GlobalCalibration::kEqualization,
+                                      GlobalCalibration::kAdaround,
+                                      GlobalCalibration::kBiasCorrection};
+  const QuantizeResult a = Quantized(input);
+  const QuantizeResult b = Quantized(input);
+  EXPECT_EQ(a.opt_template, b.opt_template);
+  EXPECT_EQ(a.plan.values, b.plan.values);
+  EXPECT_EQ(a.plan.constants, b.plan.constants);
+}
+
+}  // namespace
+}  // namespace npuc

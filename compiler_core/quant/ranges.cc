@@ -1,0 +1,210 @@
+#include "compiler_core/quant/ranges.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+using Kind = QuantStrategy::Kind;
+
+// --- KLD -----------------------------------------------------------------------------------------
+
+// The histogram of absolute values over [0, limit) in `bins` equal bins; a source bin is split by
+// how much of it lies in each.
+std::vector<double> AbsoluteHistogram(const StreamHistogram& source, double limit, int64_t bins) {
+  std::vector<double> out(static_cast<size_t>(bins));
+  const double scale = static_cast<double>(bins) / limit;
+  for (size_t i = 0; i < source.counts().size(); ++i) {
+    if (source.counts()[i] == 0) continue;
+    const double a = source.low(static_cast<int64_t>(i));
+    const double b = a + source.width();
+    // Bins never straddle 0, which is an edge.
+    const double low = std::min(std::fabs(a), std::fabs(b)) * scale;
+    const double high = std::max(std::fabs(a), std::fabs(b)) * scale;
+    const double density = static_cast<double>(source.counts()[i]) / (high - low);
+    double rest = static_cast<double>(source.counts()[i]);
+    const auto last = static_cast<double>(bins - 1);
+    for (double at = low; at < high && rest > 0;) {
+      const double bin = std::min(std::floor(at), last);
+      const double end = bin == last ? high : std::min(bin + 1, high);
+      const double part = std::min(density * (end - at), rest);
+      out[static_cast<size_t>(bin)] += part;
+      rest -= part;
+      at = end;
+    }
+  }
+  return out;
+}
+
+// How far the first `count` bins, with all beyond put into the last one, are from the same in
+// `levels` levels that spread their mass evenly over the bins that are not empty.
+double Divergence(const std::vector<double>& histogram, int64_t count, int64_t levels,
+                  double beyond, double total) {
+  double divergence = 0;
+  double kept = 0;
+  for (int64_t level = 0; level < levels; ++level) {
+    const int64_t first = level * count / levels;
+    const int64_t last = (level + 1) * count / levels;
+    double mass = 0;
+    int64_t filled = 0;
+    for (int64_t i = first; i < last; ++i) {
+      mass += histogram[i];
+      if (histogram[i] > 0) ++filled;
+    }
+    kept += mass;
+    if (filled == 0) continue;
+    const double even = mass / static_cast<double>(filled);
+    for (int64_t i = first; i < last; ++i) {
+      if (histogram[i] <= 0) continue;
+      const double p = histogram[i] + (i == count - 1 ? beyond : 0);
+      divergence += p * std::log(p / even);
+    }
+  }
+  if (kept <= 0) return HUGE_VAL;
+  // Both are taken as distributions: p of sum `total`, the levels of sum `kept`.
+  divergence = divergence / total + std::log(kept / total);
+  if (beyond > 0 && histogram[count - 1] <= 0) divergence += beyond / total;
+  return divergence;
+}
+
+double KldThreshold(const TensorStatistics& statistics, int bits) {
+  const double limit = std::max(std::fabs(statistics.extrema_min), statistics.extrema_max);
+  if (limit <= 0 || statistics.histogram.empty()) return limit;
+  const int64_t bins = std::max<int64_t>(statistics.histogram.capacity() / 2, 256);
+  const std::vector<double> histogram = AbsoluteHistogram(statistics.histogram, limit, bins);
+  const bool is_unsigned = statistics.extrema_min >= 0;
+  const int64_t levels = std::min<int64_t>(int64_t{1} << (is_unsigned ? bits : bits - 1), bins / 2);
+  double total = 0;
+  for (const double count : histogram) total += count;
+  constexpr int64_t kThresholds = 128;
+  const int64_t step = std::max<int64_t>((bins - levels) / kThresholds, 1);
+  double inside = 0;
+  int64_t summed = 0;
+  double best = HUGE_VAL;
+  double threshold = limit;
+  for (int64_t count = levels; count <= bins; count += step) {
+    if (count + step > bins) count = bins;  // the last one is all of it
+    for (; summed < count; ++summed) inside += histogram[summed];
+    const double divergence =
+        Divergence(histogram, count, levels, std::max(total - inside, 0.0), total);
+    if (divergence >= best) continue;
+    best = divergence;
+    threshold = limit * static_cast<double>(count) / static_cast<double>(bins);
+  }
+  return threshold;
+}
+
+// --- Percentile ----------------------------------------------------------------------------------
+
+// The value below which `share` of the counted values lie.
+double Quantile(const StreamHistogram& histogram, double share) {
+  const double wanted = share * static_cast<double>(histogram.total());
+  double below = 0;
+  for (size_t i = 0; i < histogram.counts().size(); ++i) {
+    const auto count = static_cast<double>(histogram.counts()[i]);
+    if (below + count >= wanted && count > 0) {
+      return histogram.low(static_cast<int64_t>(i)) +
+             histogram.width() * std::clamp((wanted - below) / count, 0.0, 1.0);
+    }
+    below += count;
+  }
+  return histogram.low(static_cast<int64_t>(histogram.counts().size()));
+}
+
+ValueRange PercentileRange(const TensorStatistics& s, double share) {
+  if (s.histogram.empty()) return {s.extrema_min, s.extrema_max};
+  if (s.extrema_min >= 0) return {s.extrema_min, Quantile(s.histogram, share)};
+  const double tail = (1 - share) / 2;
+  return {Quantile(s.histogram, tail), Quantile(s.histogram, 1 - tail)};
+}
+
+// --- ACIQ ----------------------------------------------------------------------------------------
+
+// t with t * e^t = 3 * 4^bits: the half width over b, the mean absolute deviation, of least error
+// 2 b^2 e^(-t) + t^2 b^2 / (3 * 4^bits).
+double LaplaceWidth(int bits) {
+  const double right = 3 * std::pow(4.0, bits);
+  double t = std::log(right);
+  for (int i = 0; i < 60; ++i) t -= (t + std::log(t) - std::log(right)) / (1 + 1 / t);
+  return t;
+}
+
+// The half width over sigma of least error
+// (1 + t^2) (1 - erf(t / sqrt 2)) - t sqrt(2 / pi) e^(-t^2 / 2) + t^2 / (3 * 4^bits).
+double GaussWidth(int bits) {
+  const auto error = [&](double t) {
+    constexpr double kPi = 3.14159265358979323846;
+    return (1 + t * t) * std::erfc(t / std::sqrt(2.0)) -
+           t * std::sqrt(2 / kPi) * std::exp(-t * t / 2) + t * t / (3 * std::pow(4.0, bits));
+  };
+  double low = 0.5;
+  double high = 12;
+  constexpr double kGolden = 0.6180339887498949;
+  for (int i = 0; i < 100; ++i) {
+    const double a = high - (high - low) * kGolden;
+    const double b = low + (high - low) * kGolden;
+    (error(a) < error(b) ? high : low) = error(a) < error(b) ? b : a;
+  }
+  return (low + high) / 2;
+}
+
+double MeanAbsoluteDeviation(const TensorStatistics& s) {
+  double sum = 0;
+  double total = 0;
+  for (size_t i = 0; i < s.histogram.counts().size(); ++i) {
+    const auto count = static_cast<double>(s.histogram.counts()[i]);
+    const double middle = s.histogram.low(static_cast<int64_t>(i)) + s.histogram.width() / 2;
+    sum += count * std::fabs(middle - s.running_mean);
+    total += count;
+  }
+  return total > 0 ? sum / total : 0;
+}
+
+ValueRange Around(double mean, double half_width) { return {mean - half_width, mean + half_width}; }
+
+}  // namespace
+
+std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorStatistics& s,
+                                  int bits, const std::optional<ValueRange>& in_ir) {
+  NPUC_CHECK(strategy.kind != Kind::kAuto);
+  ValueRange range{s.extrema_min, s.extrema_max};
+  // Behind a ReLU half of the distribution is missing: one bit more covers the other half.
+  const int aciq_bits = s.extrema_min >= 0 ? bits + 1 : bits;
+  switch (strategy.kind) {
+    case Kind::kMean:
+      range = {s.running_min, s.running_max};
+      break;
+    case Kind::kStd:
+      range = Around(s.running_mean, strategy.parameter * s.running_std);
+      break;
+    case Kind::kKld: {
+      const double threshold = KldThreshold(s, bits);
+      range = {-threshold, threshold};
+      break;
+    }
+    case Kind::kPercentile:
+      range = PercentileRange(s, strategy.parameter);
+      break;
+    case Kind::kAciqLaplace:
+      range = Around(s.running_mean, LaplaceWidth(aciq_bits) * MeanAbsoluteDeviation(s));
+      break;
+    case Kind::kAciqGauss:
+      range = Around(s.running_mean, GaussWidth(aciq_bits) * s.running_std);
+      break;
+    case Kind::kInIr:
+      if (!in_ir.has_value()) return std::nullopt;
+      return ValueRange{std::min(in_ir->min, 0.0), std::max(in_ir->max, 0.0)};
+    case Kind::kExtrema:
+    case Kind::kAuto:
+      break;
+  }
+  range.min = std::max(range.min, s.extrema_min);
+  range.max = std::min(range.max, s.extrema_max);
+  return ValueRange{std::min(range.min, 0.0), std::max(range.max, 0.0)};
+}
+
+}  // namespace npuc

@@ -1,0 +1,152 @@
+#include "compiler_core/quant/state.h"
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/layers.h"
+
+namespace npuc {
+namespace {
+
+// The least range that holds both.
+ValueRange Union(ValueRange a, ValueRange b) {
+  return {std::min(a.min, b.min), std::max(a.max, b.max)};
+}
+
+// The values behind a Concat's operands, through further Concats up to `depth`.
+void ConcatSources(const QuantState& state, int layer, int64_t depth, std::set<ValueId>& sources) {
+  for (const ValueId input : state.layers[layer].inputs) {
+    const ValueId source = state.SourceOf(input);
+    const int from = state.producer[source.value()];
+    if (!sources.insert(source).second || depth <= 1 || from < 0) continue;
+    if (state.root(from).op == "Concat") ConcatSources(state, from, depth - 1, sources);
+  }
+}
+
+}  // namespace
+
+ValueId QuantState::SourceOf(ValueId id) const {
+  while (true) {
+    const int layer = producer[id.value()];
+    if (layer < 0 || layers[layer].nodes.size() != 1 || layers[layer].inputs.size() != 1 ||
+        !KeepsParameters(root(layer).op)) {
+      return id;
+    }
+    id = layers[layer].inputs[0];  // layers are in order: this ends
+  }
+}
+
+bool QuantState::IsQuantized(ValueId id) const {
+  const int layer = producer[id.value()];
+  if (layer < 0) return false;
+  if (!settings[layer].in_float) return true;
+  return std::any_of(consumers[id.value()].begin(), consumers[id.value()].end(),
+                     [&](int consumer) { return !settings[consumer].in_float; });
+}
+
+absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
+                                        const QuantStrategy& strategy) {
+  const int layer = state.producer[id.value()];
+  const auto in_ir = state.in_ir.find(id);
+  const std::optional<ValueRange> range =
+      RangeOf(strategy, state.statistics.at(id), state.settings[layer].activation_bits,
+              in_ir == state.in_ir.end() ? std::nullopt : std::optional(in_ir->second));
+  if (range.has_value()) return *range;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "layer '", Printable(state.layers[layer].name),
+      "' has the strategy in_ir, but the model says nothing about the range of its result"));
+}
+
+QuantParams ParamsForRange(const QuantState& state, ValueId id, ValueRange range) {
+  const LayerSettings& settings = state.settings[state.producer[id.value()]];
+  return ActivationParams(settings.activation_method, settings.activation_bits, range,
+                          settings.force_dtype_int);
+}
+
+absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const QuantState& state) {
+  std::map<ValueId, ValueRange> ranges;
+  for (size_t i = 0; i < state.layers.size(); ++i) {
+    for (const ValueId id : state.layers[i].outputs) {
+      if (state.SourceOf(id) != id) continue;
+      ASSIGN_OR_RETURN(ranges[id], RangeOfValue(state, id, state.settings[i].activation_strategy));
+    }
+  }
+  if (state.options->unify_scales_for_concat) {
+    for (size_t i = 0; i < state.layers.size(); ++i) {
+      if (state.root(static_cast<int>(i)).op != "Concat") continue;
+      std::set<ValueId> sources = {state.layers[i].outputs[0]};
+      ConcatSources(state, static_cast<int>(i), state.options->unify_scales_for_concat_max_depth,
+                    sources);
+      ValueRange all;
+      for (const ValueId id : sources) all = Union(all, ranges.at(id));
+      for (const ValueId id : sources) ranges[id] = all;
+    }
+  }
+  std::map<ValueId, QuantParams> values;
+  for (const Layer& layer : state.layers) {
+    for (const ValueId id : layer.outputs) {
+      const ValueId source = state.SourceOf(id);
+      values[id] = source == id ? ParamsForRange(state, id, ranges.at(id)) : values.at(source);
+    }
+  }
+  return values;
+}
+
+FakeQuants QuantsOf(const QuantState& state, const std::map<ValueId, QuantParams>& values) {
+  FakeQuants quants(state.graph->value_count());
+  for (const auto& [id, params] : values) {
+    if (params.dtype != DType::kInvalid && params.axis < 0 && state.producer[id.value()] >= 0 &&
+        state.IsQuantized(id)) {
+      quants[id.value()] = FakeQuant(params);
+    }
+  }
+  return quants;
+}
+
+absl::Status Calibrate(QuantState& state, const SampleSet& samples) {
+  std::vector<int> collector_of(state.graph->value_count(), -1);
+  std::vector<StatisticsCollector> collectors;
+  std::vector<ValueId> ids;
+  for (size_t i = 0; i < state.layers.size(); ++i) {
+    const LayerSettings& settings = state.settings[i];
+    for (const ValueId id : state.layers[i].outputs) {
+      if (state.SourceOf(id) != id) continue;
+      collector_of[id.value()] = static_cast<int>(collectors.size());
+      collectors.emplace_back(settings.histc_bins, settings.momentum, settings.trim);
+      ids.push_back(id);
+    }
+  }
+  const FloatExecutor& executor = *state.executor;
+  FloatExecutor::Arena arena = executor.MakeArena();
+  const FloatExecutor::Hook hook = [&](ValueId id, absl::Span<float> value) {
+    const int collector = collector_of[id.value()];
+    if (collector >= 0) collectors[collector].Add(value);
+  };
+  std::vector<std::vector<float>> inputs;
+  for (int64_t i = 0; i < samples.size(); ++i) {
+    RETURN_IF_ERROR(samples.Read(i, inputs));
+    for (size_t k = 0; k < inputs.size(); ++k) executor.SetInput(arena, k, inputs[k]);
+    RETURN_IF_ERROR(executor.RunAll(arena, hook));
+    const bool last = i + 1 == samples.size();
+    if (!last && (i + 1) % state.options->calibration_batch_size != 0) continue;
+    for (StatisticsCollector& collector : collectors) collector.EndBatch();
+  }
+  for (size_t i = 0; i < ids.size(); ++i) state.statistics[ids[i]] = collectors[i].statistics();
+  return absl::OkStatus();
+}
+
+std::map<ValueId, std::string> NamesOfValues(const QuantState& state) {
+  std::map<ValueId, std::string> names;
+  for (const Layer& layer : state.layers) {
+    for (size_t k = 0; k < layer.outputs.size(); ++k) {
+      names[layer.outputs[k]] = k == 0 ? layer.name : absl::StrCat(layer.name, ":", k);
+    }
+  }
+  return names;
+}
+
+}  // namespace npuc

@@ -1,0 +1,94 @@
+#ifndef NPUC_COMPILER_CORE_QUANT_STATISTICS_H_
+#define NPUC_COMPILER_CORE_QUANT_STATISTICS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/quant_options.h"
+
+namespace npuc {
+
+// Counts of values in bins of width 2^exponent, bin i holding [i, i+1) * 2^exponent. The width
+// doubles when the values need over 2 * bins bins (pairs are merged, exactly), so that one pass
+// suffices and the result depends on the values alone, not on their order.
+class StreamHistogram {
+ public:
+  explicit StreamHistogram(int64_t bins = 2048) : capacity_(2 * bins) {}
+  // [min, max] are the values' own.
+  void Add(absl::Span<const float> values, float min, float max);
+
+  bool empty() const { return counts_.empty(); }
+  int exponent() const { return exponent_; }
+  int64_t first() const { return first_; }
+  int64_t capacity() const { return capacity_; }
+  const std::vector<uint64_t>& counts() const { return counts_; }
+  double width() const;
+  double low(int64_t bin) const { return static_cast<double>(first_ + bin) * width(); }
+  uint64_t total() const;
+  // From a statistics file. False where it is no histogram.
+  bool Restore(int exponent, int64_t first, std::vector<uint64_t> counts);
+
+ private:
+  void Cover(float min, float max);
+  void Double();
+
+  int64_t capacity_;
+  int exponent_ = 0;
+  int64_t first_ = 0;
+  std::vector<uint64_t> counts_;
+};
+
+// What calibration finds out about one tensor. running_*: of a batch, averaged over batches as
+// old * momentum + new * (1 - momentum).
+struct TensorStatistics {
+  int64_t batches = 0;
+  double extrema_min = 0;
+  double extrema_max = 0;
+  double running_min = 0;
+  double running_max = 0;
+  double running_mean = 0;
+  double running_std = 0;
+  StreamHistogram histogram;
+};
+
+// Gathers TensorStatistics of one tensor. Values of a sample come by Add; EndBatch closes a batch.
+class StatisticsCollector {
+ public:
+  StatisticsCollector(int64_t bins, double momentum, std::optional<TrimInfinity> trim)
+      : momentum_(momentum), trim_(trim) {
+    statistics_.histogram = StreamHistogram(bins);
+  }
+  void Add(absl::Span<const float> values);
+  void EndBatch();
+  const TensorStatistics& statistics() const { return statistics_; }
+
+ private:
+  double momentum_;
+  std::optional<TrimInfinity> trim_;
+  TensorStatistics statistics_;
+  std::vector<float> trimmed_;
+  // Of the batch.
+  int64_t count_ = 0;
+  double min_ = 0;
+  double max_ = 0;
+  double sum_ = 0;
+  double squares_ = 0;
+};
+
+// Statistics by tensor name, as the statistics file has them: one JSON object, a tensor a member.
+// Every number is the shortest decimal that reads back the same.
+using StatisticsByName = std::map<std::string, TensorStatistics>;
+std::string WriteStatistics(const StatisticsByName& statistics);
+// INVALID_ARGUMENT saying what is wrong, with the tensor.
+absl::StatusOr<StatisticsByName> ReadStatistics(absl::string_view text);
+inline constexpr size_t kMaxStatisticsBytes = 64 << 20;
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_QUANT_STATISTICS_H_

@@ -1,0 +1,176 @@
+#include "compiler_core/quant/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "compiler_core/quant/ranges.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+std::vector<float> Normals(int count, uint32_t seed) {
+  std::mt19937 rng(seed);
+  std::normal_distribution<float> normal;
+  std::vector<float> values(count);
+  for (float& value : values) value = normal(rng);
+  return values;
+}
+
+TEST(StreamHistogramTest, DependsOnTheValuesAlone) {
+  std::vector<float> values = Normals(20000, 1);
+  values.push_back(300);  // late and far: the bins get wider
+  const auto fill = [](const std::vector<float>& all, size_t chunk) {
+    StreamHistogram histogram(256);
+    for (size_t i = 0; i < all.size(); i += chunk) {
+      const absl::Span<const float> part =
+          absl::MakeConstSpan(all).subspan(i, std::min(chunk, all.size() - i));
+      const auto [low, high] = std::minmax_element(part.begin(), part.end());
+      histogram.Add(part, *low, *high);
+    }
+    return histogram;
+  };
+  const StreamHistogram whole = fill(values, values.size());
+  EXPECT_EQ(whole.total(), values.size());
+  for (size_t i = 0; i < whole.counts().size(); ++i) {  // each bin against a count of its own
+    const double low = whole.low(static_cast<int64_t>(i));
+    const auto want = std::count_if(values.begin(), values.end(),
+                                    [&](float x) { return x >= low && x < low + whole.width(); });
+    ASSERT_EQ(whole.counts()[i], static_cast<uint64_t>(want)) << i;
+  }
+  std::vector<float> reversed(values.rbegin(), values.rend());
+  for (const StreamHistogram& other : {fill(values, 7), fill(reversed, 100)}) {
+    EXPECT_EQ(other.exponent(), whole.exponent());
+    EXPECT_EQ(other.first(), whole.first());
+    EXPECT_EQ(other.counts(), whole.counts());
+  }
+}
+
+TEST(StatisticsTest, RunningValuesOverBatches) {
+  StatisticsCollector collector(256, 0.9, std::nullopt);
+  collector.Add(std::vector<float>{-1, 0, 1});
+  collector.Add(std::vector<float>{2, 3});
+  collector.EndBatch();
+  collector.Add(std::vector<float>{10, 20});
+  collector.EndBatch();
+  const TensorStatistics& s = collector.statistics();
+  EXPECT_EQ(s.extrema_min, -1);
+  EXPECT_EQ(s.extrema_max, 20);
+  EXPECT_DOUBLE_EQ(s.running_min, -1 * 0.9 + 10 * (1 - 0.9));
+  EXPECT_DOUBLE_EQ(s.running_max, 3 * 0.9 + 20 * (1 - 0.9));
+  EXPECT_DOUBLE_EQ(s.running_mean, 1 * 0.9 + 15 * (1 - 0.9));
+  EXPECT_NEAR(s.running_std, std::sqrt(2.0) * 0.9 + 5 * 0.1, 1e-12);
+}
+
+TEST(StatisticsTest, TrimsBeforeItCounts) {
+  StatisticsCollector clip(256, 0.9, TrimInfinity{-10, 10, false});
+  clip.Add(std::vector<float>{-1e30f, 2, 3, 1e30f});
+  clip.EndBatch();
+  EXPECT_EQ(clip.statistics().extrema_min, -10);
+  EXPECT_EQ(clip.statistics().extrema_max, 10);
+  StatisticsCollector second(256, 0.9, TrimInfinity{-10, 10, true});
+  second.Add(std::vector<float>{-1e30f, 2, 3, 1e30f});
+  second.EndBatch();
+  EXPECT_EQ(second.statistics().extrema_min, 2);
+  EXPECT_EQ(second.statistics().extrema_max, 3);
+}
+
+TensorStatistics StatisticsOf(const std::vector<float>& values) {
+  StatisticsCollector collector(2048, 0.9, std::nullopt);
+  collector.Add(values);
+  collector.EndBatch();
+  return collector.statistics();
+}
+
+// The mean square error of rounding to 2^bits levels over [-width, width].
+double ErrorOf(const std::vector<float>& values, double width, int bits) {
+  const double scale = 2 * width / std::pow(2.0, bits);
+  double error = 0;
+  for (const float x : values) {
+    const double q = std::clamp(std::floor(x / scale) + 0.5, -std::pow(2.0, bits - 1) + 0.5,
+                                std::pow(2.0, bits - 1) - 0.5);
+    error += (q * scale - x) * (q * scale - x);
+  }
+  return error / static_cast<double>(values.size());
+}
+
+TEST(RangesTest, AciqIsNearTheBestWidth) {
+  // Widths of the paper's table, for 2..8 bits.
+  const std::vector<float> normal = Normals(200000, 3);
+  std::mt19937 rng(4);
+  std::exponential_distribution<float> exponential;
+  std::vector<float> laplace(200000);
+  for (float& x : laplace) x = exponential(rng) * (rng() % 2 == 0 ? 1.0f : -1.0f);
+  for (const int bits : {3, 4, 6}) {
+    for (const bool gauss : {true, false}) {
+      const std::vector<float>& values = gauss ? normal : laplace;
+      const TensorStatistics s = StatisticsOf(values);
+      const ValueRange range =
+          *RangeOf({gauss ? QuantStrategy::Kind::kAciqGauss : QuantStrategy::Kind::kAciqLaplace, 0},
+                   s, bits, std::nullopt);
+      const double width = (range.max - range.min) / 2;
+      const double got = ErrorOf(values, width, bits);
+      for (double factor = 0.4; factor < 2.5; factor *= 1.05) {
+        EXPECT_LT(got, ErrorOf(values, width * factor, bits) * 1.06) << bits << ' ' << factor;
+      }
+    }
+  }
+  // 4 bits: 2.55 sigma and 5.03 b in the paper.
+  const TensorStatistics s = StatisticsOf(normal);
+  const ValueRange range = *RangeOf({QuantStrategy::Kind::kAciqGauss, 0}, s, 4, std::nullopt);
+  EXPECT_NEAR((range.max - range.min) / 2, 2.55, 0.06);
+  const ValueRange wide =
+      *RangeOf({QuantStrategy::Kind::kAciqLaplace, 0}, StatisticsOf(laplace), 4, std::nullopt);
+  EXPECT_NEAR((wide.max - wide.min) / 2, 5.03, 0.1);
+}
+
+TEST(RangesTest, EachStrategyOfItsStatistics) {
+  std::vector<float> values = Normals(100000, 5);
+  values.push_back(1000);  // an outlier
+  const TensorStatistics s = StatisticsOf(values);
+  const auto range = [&](const char* name) {
+    return *RangeOf(*QuantStrategyFromName(name), s, 8, std::nullopt);
+  };
+  EXPECT_EQ(range("extrema").max, 1000);
+  EXPECT_EQ(range("mean").max, 1000);  // of one batch: the same
+  EXPECT_NEAR(range("2std").max, s.running_mean + 2 * s.running_std, 1e-9);
+  std::sort(values.begin(), values.end());
+  const double p99 = values[static_cast<size_t>(0.995 * static_cast<double>(values.size()))];
+  EXPECT_NEAR(range("0.99percentile").max, p99, 2 * s.histogram.width());
+  EXPECT_LT(range("KLD").max, 100);
+  EXPECT_GT(range("KLD").max, 1);
+  EXPECT_FALSE(RangeOf({QuantStrategy::Kind::kInIr, 0}, s, 8, std::nullopt).has_value());
+  EXPECT_EQ(RangeOf({QuantStrategy::Kind::kInIr, 0}, s, 8, ValueRange{2, 6})->min, 0);
+}
+
+TEST(StatisticsFileTest, ReadsWhatItWrites) {
+  StatisticsByName all;
+  all["a/b"] = StatisticsOf(Normals(1000, 6));
+  all["c"] = StatisticsOf({0, 0, 0});
+  const std::string text = WriteStatistics(all);
+  const absl::StatusOr<StatisticsByName> back = ReadStatistics(text);
+  ASSERT_TRUE(back.ok()) << back.status();
+  EXPECT_EQ(WriteStatistics(*back), text);
+  for (size_t i = 0; i < text.size(); i += 37) {
+    EXPECT_FALSE(ReadStatistics(text.substr(0, i)).ok());
+  }
+  for (const char* bad : {"[]", "{\"a\": 1}", "{\"a\": {}}", "{\"a\": {}, \"a\": {}}"}) {
+    EXPECT_FALSE(ReadStatistics(bad).ok()) << bad;
+  }
+}
+
+TEST(QuantStrategyTest, NamesGoBothWays) {
+  for (const char* name : {"mean", "extrema", "3std", "KLD", "in_ir", "0.9999percentile",
+                           "aciq_laplace", "aciq_gauss", "auto", "2.5std"}) {
+    ASSERT_TRUE(QuantStrategyFromName(name).has_value()) << name;
+    EXPECT_EQ(NameOf(*QuantStrategyFromName(name)), name);
+  }
+  for (const char* name : {"", "std", "0std", "-1std", "1e9std", "10kld", "2percentile", "means"}) {
+    EXPECT_FALSE(QuantStrategyFromName(name).has_value()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace npuc

@@ -1,0 +1,188 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/quant/adaround.h"
+#include "compiler_core/quant/state.h"
+
+namespace npuc {
+namespace {
+
+// The magnitude that a strategy leaves of one channel's values.
+double MagnitudeOf(const QuantStrategy& strategy, int bits, int64_t bins,
+                   absl::Span<const float> values) {
+  float greatest = 0;
+  for (const float value : values) greatest = std::max(greatest, std::fabs(value));
+  if (strategy.kind == QuantStrategy::Kind::kExtrema || values.empty()) return greatest;
+  StatisticsCollector collector(bins, 0, std::nullopt);
+  collector.Add(values);
+  collector.EndBatch();
+  const std::optional<ValueRange> range =
+      RangeOf(strategy, collector.statistics(), bits, std::nullopt);
+  if (!range.has_value()) return greatest;
+  return std::max(std::fabs(range->min), std::fabs(range->max));
+}
+
+std::vector<double> Magnitudes(const LayerSettings& settings, const Tensor& weight, int axis) {
+  const std::vector<float> values = weight.ToFloats();
+  const ChannelWalk walk = WalkOf(weight.shape(), axis);
+  std::vector<double> magnitudes;
+  std::vector<float> channel;
+  for (int64_t c = 0; c < walk.channels; ++c) {
+    channel.clear();
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (walk.ChannelOf(static_cast<int64_t>(i)) == c) channel.push_back(values[i]);
+    }
+    magnitudes.push_back(
+        MagnitudeOf(settings.weight_strategy, settings.weight_bits, settings.histc_bins, channel));
+  }
+  return magnitudes;
+}
+
+bool Asks(const QuantState& state, GlobalCalibration what) {
+  const std::vector<GlobalCalibration>& list = state.options->global_calibration;
+  return std::find(list.begin(), list.end(), what) != list.end();
+}
+
+// The high `effective` bits of q, rounded; the others 0.
+int64_t KeepHighBits(int64_t q, int effective) {
+  int bits = 1;
+  while (bits < 62 && (q > (int64_t{1} << (bits - 1)) - 1 || q < -(int64_t{1} << (bits - 1)))) {
+    ++bits;
+  }
+  const int drop = bits - effective;
+  if (drop <= 0) return q;
+  const int64_t unit = int64_t{1} << drop;
+  return static_cast<int64_t>(std::nearbyint(static_cast<double>(q) / static_cast<double>(unit)) *
+                              static_cast<double>(unit));
+}
+
+}  // namespace
+
+absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* samples) {
+  const Layer& l = state.layers[layer];
+  const LayerSettings& settings = state.settings[layer];
+  if (!l.weight.valid()) return absl::OkStatus();
+  const Tensor& weight = state.executor->constant(l.weight);
+  if (weight.dtype() != DType::kFloat32) return absl::OkStatus();
+  if (settings.in_float) {
+    state.values.erase(l.weight);
+    state.constants.erase(l.weight);
+    return state.quantized->SetConstant(l.weight, weight);
+  }
+  const int axis = IsPerChannel(settings.weight_method) ? ChannelAxis(*state.graph, l) : -1;
+  const QuantParams params = WeightParams(settings.weight_method, settings.weight_bits,
+                                          Magnitudes(settings, weight, axis), axis);
+  Tensor integers;
+  if (samples != nullptr && Asks(state, GlobalCalibration::kAdaround) && HasMoments(state, layer)) {
+    ASSIGN_OR_RETURN(const OperandMoments moments, MeasureMoments(state, layer, *samples));
+    integers = RoundAdaptively(state, layer, params, weight, moments);
+  } else {
+    integers = QuantizeTensor(params, weight.ToFloats(), weight.shape());
+  }
+  RETURN_IF_ERROR(state.quantized->SetConstant(l.weight, DequantizeTensor(params, integers)));
+  state.values[l.weight] = params;
+  state.constants[l.weight] = std::move(integers);
+  return absl::OkStatus();
+}
+
+absl::Status QuantizeBias(QuantState& state, int layer) {
+  const Layer& l = state.layers[layer];
+  const LayerSettings& settings = state.settings[layer];
+  if (!l.bias.valid() || !l.weight.valid() || l.inputs.size() != 1) return absl::OkStatus();
+  const auto corrected = state.float_biases.find(l.bias);
+  const Tensor& bias =
+      corrected != state.float_biases.end() ? corrected->second : state.executor->constant(l.bias);
+  if (settings.in_float) {
+    state.values.erase(l.bias);
+    state.constants.erase(l.bias);
+    return state.quantized->SetConstant(l.bias, bias);
+  }
+  const QuantParams& weight = state.values.at(l.weight);
+  const double input_scale = state.values.at(l.inputs[0]).scale[0];
+  QuantParams params;
+  params.dtype = DType::kInt32;
+  const int bits = std::min(settings.bias_bits, 32);
+  params.qmax = (int64_t{1} << (bits - 1)) - 1;
+  params.qmin = -params.qmax - 1;
+  const int64_t count = bias.element_count();
+  // Result channel o of a depthwise weight of multiplier m has the scale of its channel o / m.
+  const auto scales = static_cast<int64_t>(weight.scale.size());
+  const bool each = scales > 1 && count % scales == 0 && !bias.shape().empty();
+  params.axis = each ? static_cast<int>(bias.shape().size()) - 1 : -1;
+  if (each) {
+    for (int64_t i = 0; i < count; ++i) {
+      params.scale.push_back(weight.scale[i / (count / scales)] * input_scale);
+    }
+  } else {
+    params.scale = {*std::max_element(weight.scale.begin(), weight.scale.end()) * input_scale};
+  }
+  params.zero_point.assign(params.scale.size(), 0);
+  std::vector<float> effective(count);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t channel = each ? i : 0;
+    const int64_t q =
+        KeepHighBits(QuantizeValue(params, channel, bias.at(i)), settings.bias_effective_bits);
+    effective[i] = static_cast<float>(static_cast<double>(q) * params.scale[channel]);
+  }
+  Tensor integers = QuantizeTensor(params, effective, bias.shape());
+  RETURN_IF_ERROR(state.quantized->SetConstant(l.bias, DequantizeTensor(params, integers)));
+  state.values[l.bias] = params;
+  state.constants[l.bias] = std::move(integers);
+  return absl::OkStatus();
+}
+
+absl::Status CorrectBiases(QuantState& state, Evaluator& evaluator) {
+  if (!Asks(state, GlobalCalibration::kBiasCorrection)) return absl::OkStatus();
+  // Sums before the activation: the last node of the layer that is none.
+  const auto sums_of = [&](const Layer& layer) {
+    ValueId sums;
+    for (const NodeId id : layer.nodes) {
+      const Node& node = state.graph->node(id);
+      if (node.op != "Relu" && node.op != "Relu6") sums = node.outputs[0];
+    }
+    return sums;
+  };
+  for (size_t i = 0; i < state.layers.size(); ++i) {
+    const Layer& layer = state.layers[i];
+    if (!layer.bias.valid() || !layer.weight.valid() || state.settings[i].in_float) continue;
+    const Tensor bias = state.executor->constant(layer.bias);
+    const ValueId sums = sums_of(layer);
+    const int64_t channels = bias.element_count();
+    const int stop = layer.nodes.back().value() + 1;
+    std::vector<double> shift(channels, 0.0);
+    // Float and quantized sums of the same samples, from the start: layers before are corrected.
+    int64_t rows = 0;
+    for (const bool quantized : {false, true}) {
+      evaluator.Restart();
+      const FakeQuants quants =
+          quantized ? QuantsOf(state, state.values) : FakeQuants(state.graph->value_count());
+      const FloatExecutor::Hook apply = HookOf(quants);
+      const FloatExecutor& executor = quantized ? *state.quantized : *state.executor;
+      rows = 0;
+      const FloatExecutor::Hook hook = [&](ValueId id, absl::Span<float> value) {
+        if (id == sums) {
+          for (size_t k = 0; k < value.size(); ++k) {
+            shift[k % channels] += quantized ? -value[k] : value[k];
+          }
+          rows += static_cast<int64_t>(value.size()) / channels;
+        }
+        apply(id, value);
+      };
+      for (int64_t s = 0; s < evaluator.size(); ++s) {
+        RETURN_IF_ERROR(executor.Run(evaluator.arena(s), 0, stop, hook));
+      }
+    }
+    std::vector<float> values = bias.ToFloats();
+    for (int64_t c = 0; c < channels; ++c) {
+      values[c] += static_cast<float>(shift[c] / static_cast<double>(std::max<int64_t>(rows, 1)));
+    }
+    state.float_biases[layer.bias] = Tensor::FromFloats(bias.shape(), values);
+    RETURN_IF_ERROR(QuantizeBias(state, static_cast<int>(i)));
+  }
+  evaluator.Restart();
+  return absl::OkStatus();
+}
+
+}  // namespace npuc
