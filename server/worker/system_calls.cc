@@ -137,22 +137,25 @@ absl::StatusOr<SystemCallFilter> Builder::Export() const {
   return filter;
 }
 
+// libseccomp's own macros leave a field to chance, which clang does not like.
+scmp_arg_cmp Equals(unsigned argument, uint64_t value) { return {argument, SCMP_CMP_EQ, value, 0}; }
+
 void AddConditional(Builder& builder, pid_t self) {
   constexpr uint32_t kAllow = SCMP_ACT_ALLOW;
   // abort and raise, of oneself.
-  builder.Add(kAllow, "tgkill", {{SCMP_A0(SCMP_CMP_EQ, static_cast<uint64_t>(self))}});
+  builder.Add(kAllow, "tgkill", {Equals(0, static_cast<uint64_t>(self))});
   // The event channel is connected: no addresses.
-  builder.Add(kAllow, "sendto", {{SCMP_A4(SCMP_CMP_EQ, 0)}});
+  builder.Add(kAllow, "sendto", {Equals(4, 0)});
   for (const int command : {F_GETFD, F_SETFD, F_GETFL, F_DUPFD_CLOEXEC}) {
-    builder.Add(kAllow, "fcntl", {{SCMP_A1(SCMP_CMP_EQ, static_cast<uint64_t>(command))}});
+    builder.Add(kAllow, "fcntl", {Equals(1, static_cast<uint64_t>(command))});
   }
 #ifndef NPUC_SANITIZED
   // No code comes into being at run time.
   for (const char* name : {"mmap", "mprotect"}) {
-    builder.Add(kAllow, name, {{SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}});
+    builder.Add(kAllow, name, {{2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0}});
   }
   // Limits may be read.
-  builder.Add(kAllow, "prlimit64", {{SCMP_A0(SCMP_CMP_EQ, 0), SCMP_A2(SCMP_CMP_EQ, 0)}});
+  builder.Add(kAllow, "prlimit64", {Equals(0, 0), Equals(2, 0)});
 #endif
 }
 
