@@ -1,0 +1,40 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_QUANT_CONFIG_H_
+#define NPUC_COMPILER_CORE_PIPELINE_QUANT_CONFIG_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler_core/base/quant_options.h"
+#include "compiler_core/base/yaml_tree.h"
+#include "compiler_core/pipeline/config_values.h"
+
+namespace npuc {
+
+// A file that the QUANT mapping names.
+struct QuantFile {
+  std::string role;  // "QUANT.calibration_data", "QUANT.calibration_data[1]", "OPT_CONFIG" ...
+  std::string path;
+  int line = 0;
+};
+
+struct QuantConfig {
+  QuantOptions options;
+  std::vector<QuantFile> files;
+};
+
+inline constexpr char kCalibrationRole[] = "QUANT.calibration_data";
+inline constexpr char kStatisticsRole[] = "QUANT.statistic_file";
+// Samples for one input each; job stores take 16 side inputs in all.
+inline constexpr size_t kMaxCalibrationFiles = 8;
+
+// Reads the QUANT mapping of a config: Compass's keys. Strict: unknown keys and values are errors
+// with line and nearest match, all at once. False where there was one.
+bool ReadQuantConfig(const ConfigNode& mapping, ConfigReporter& reporter, QuantConfig& config);
+
+// "weight_bits: 8\n    4..16 ...": the keys for a terminal.
+std::string QuantConfigHelp();
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_QUANT_CONFIG_H_

@@ -1,0 +1,123 @@
+#include "compiler_core/pipeline/quant_config.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+struct Read {
+  QuantConfig config;
+  std::vector<std::string> problems;
+};
+
+Read ReadText(const std::string& text) {
+  Read read;
+  Diagnostics diagnostics;
+  ConfigReporter reporter("c.yaml", diagnostics);
+  const std::optional<ConfigNode> root = ParseConfigYaml(text, "c.yaml", diagnostics);
+  const bool ok = root.has_value() && ReadQuantConfig(*root, reporter, read.config);
+  EXPECT_EQ(ok, !diagnostics.has_errors());
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    read.problems.push_back(diagnostic.ToString());
+  }
+  return read;
+}
+
+TEST(QuantConfigTest, ReadsEveryKey) {
+  const Read read = ReadText(R"(
+weight_bits: 4
+bias_bits: 24
+activation_bits: 16
+lut_items_in_bits: 10
+quantize_method_for_weight: per_channel_symmetric_full_range
+quantize_method_for_activation: per_tensor_asymmetric
+calibration_strategy_for_activation: auto
+calibration_strategy_for_weight: 3std
+calibration_data: {a: x/a.npy, b: b.npy}
+calibration_batch_size: 8
+dataset: numpy
+running_statistic_momentum: 0.5
+histc_bins: 1024
+trim_infinity_before_statistic: (-10, 10):clip
+save_statistic_info: true
+opt_config: t.json
+bias_effective_bits: 16
+unify_scales_for_concat: true
+unify_scales_for_concat_max_depth: 3
+mixed_precision_auto_search: 2,0.01,G
+global_calibration: [equalization, adaround]
+fake_quant_scopes_for_debug: [conv1]
+fake_quant_operators_for_debug: Softmax
+with_winograd: false
+cast_dtypes_for_lib: false
+dump: false
+)");
+  EXPECT_THAT(read.problems, ElementsAre());
+  QuantOptions want;
+  want.weight_bits = 4;
+  want.bias_bits = 24;
+  want.activation_bits = 16;
+  want.lut_items_in_bits = 10;
+  want.weight_method = QuantMethod::kPerChannelSymmetricFull;
+  want.activation_method = QuantMethod::kPerTensorAsymmetric;
+  want.activation_strategy = {QuantStrategy::Kind::kAuto, 0};
+  want.weight_strategy = {QuantStrategy::Kind::kStd, 3};
+  want.calibration_inputs = {"a", "b"};
+  want.calibration_batch_size = 8;
+  want.running_statistic_momentum = 0.5;
+  want.histc_bins = 1024;
+  want.trim_infinity = TrimInfinity{-10, 10, false};
+  want.save_statistic_info = true;
+  want.bias_effective_bits = 16;
+  want.unify_scales_for_concat = true;
+  want.unify_scales_for_concat_max_depth = 3;
+  want.mixed_precision_batches = 2;
+  want.mixed_precision_threshold = 0.01;
+  want.mixed_precision_less_is_better = false;
+  want.global_calibration = {GlobalCalibration::kEqualization, GlobalCalibration::kAdaround};
+  want.fake_quant_scopes = {"conv1"};
+  want.fake_quant_operators = {"Softmax"};
+  EXPECT_EQ(read.config.options, want);
+  std::vector<std::string> files;
+  for (const QuantFile& file : read.config.files) {
+    files.push_back(absl::StrCat(file.role, "=", file.path, ":", file.line));
+  }
+  EXPECT_THAT(files, ElementsAre("QUANT.calibration_data[0]=x/a.npy:10",
+                                 "QUANT.calibration_data[1]=b.npy:10", "OPT_CONFIG=t.json:17"));
+}
+
+TEST(QuantConfigTest, EveryProblemAtOnceWithItsPlace) {
+  const Read read = ReadText(
+      "weight_bit: 8\nweight_bits: 3\nbias_bits: wide\nquantize_method_for_weight: "
+      "per_tensor_asymmetric\ncalibration_strategy_for_activation: extreme\ncalibration_data: [a]\n"
+      "statistic_file: s.json\nglobal_calibration: [adaround, adaroud]\nmetric: topk\n"
+      "with_winograd: true\nmixed_precision_auto_search: '1,0.1'\n");
+  EXPECT_THAT(
+      read.problems,
+      ElementsAre(
+          HasSubstr("c.yaml:1:1: QUANT: unknown key 'weight_bit'; did you mean 'weight_bits'?"),
+          HasSubstr("c.yaml:2:14: QUANT: weight_bits is '3'; allowed: 4 to 16"),
+          HasSubstr("c.yaml:3:12: QUANT: bias_bits is 'wide'; allowed: 16 to 48"),
+          HasSubstr("c.yaml:4:29: QUANT: quantize_method_for_weight"),
+          HasSubstr("c.yaml:5:38: QUANT: calibration_strategy_for_activation is 'extreme'"),
+          HasSubstr("c.yaml:6:19: QUANT: calibration_data takes a .npy or .npz file"),
+          HasSubstr("did you mean 'adaround'?"), HasSubstr("metric is not supported yet"),
+          HasSubstr("with_winograd is 'true'; allowed: false"),
+          HasSubstr("mixed_precision_auto_search"), HasSubstr("both are given")));
+}
+
+TEST(QuantConfigTest, HelpNamesEveryKey) {
+  EXPECT_THAT(QuantConfigHelp(), HasSubstr("  weight_bits: 4 to 16; default 8\n"));
+  EXPECT_THAT(QuantConfigHelp(), HasSubstr("metric: not supported yet"));
+}
+
+}  // namespace
+}  // namespace npuc
