@@ -76,7 +76,9 @@ struct ArtifactCache::Impl {
   struct Entry {
     uint64_t bytes = 0;
     absl::Time used;
-    absl::Time touched;  // the last stored time of use
+    absl::Time touched;                         // the last stored time of use
+    uint64_t version = 0;                       // differs from that of every earlier content
+    absl::Time checked = absl::InfinitePast();  // when all of this content was last checked
     std::list<std::string>::iterator use;
   };
 
@@ -96,7 +98,9 @@ struct ArtifactCache::Impl {
   std::array<std::mutex, kStripes> stripes;
   mutable std::mutex mutex;
   std::unordered_map<std::string, Entry> index;
-  std::list<std::string> by_use;  // least recently used first
+  std::list<std::string> by_use;              // least recently used first
+  std::unordered_map<std::string, int> pins;  // readers by entry
+  uint64_t last_version = 0;
   Stats stats;
 
   rocksdb::ColumnFamilyHandle* entries() const { return families[1]; }
@@ -112,6 +116,11 @@ struct ArtifactCache::Impl {
   void Index(const std::string& key, uint64_t bytes, absl::Time used);
   void Unindex(const std::string& key);
   void Touch(const std::string& key);
+  uint64_t VersionOf(const std::string& key, bool* checked) const;
+  void NoteChecked(const std::string& key, uint64_t version);
+  void Pin(const std::string& key);
+  void Unpin(const std::string& key);
+  std::optional<std::string> Victim(const std::string& keep, uint64_t target_bytes) const;
   absl::StatusOr<Manifest> ReadManifest(const std::string& key,
                                         const rocksdb::ReadOptions& read) const;
   absl::StatusOr<std::string> ReadChunk(const std::string& key, const ManifestItem& item,
@@ -236,6 +245,8 @@ void ArtifactCache::Impl::Index(const std::string& key, uint64_t bytes, absl::Ti
   stats.bytes = stats.bytes - entry.bytes + bytes;
   entry.bytes = bytes;
   entry.used = entry.touched = used;
+  entry.version = ++last_version;
+  entry.checked = absl::InfinitePast();
   stats.entries = index.size();
 }
 
@@ -262,6 +273,32 @@ void ArtifactCache::Impl::Touch(const std::string& key) {
   }
   // Not synced, and its failure does not matter: the order of use is a hint.
   db->Put(rocksdb::WriteOptions(), access(), key, EncodeTime(now)).PermitUncheckedError();
+}
+
+// 0 where there is no entry. *checked: all of it was checked not long ago.
+uint64_t ArtifactCache::Impl::VersionOf(const std::string& key, bool* checked) const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto it = index.find(key);
+  if (it == index.end()) return 0;
+  *checked = options.now() - it->second.checked < options.recheck;
+  return it->second.version;
+}
+
+void ArtifactCache::Impl::NoteChecked(const std::string& key, uint64_t version) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto it = index.find(key);
+  if (it != index.end() && it->second.version == version) it->second.checked = options.now();
+}
+
+void ArtifactCache::Impl::Pin(const std::string& key) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  ++pins[key];
+}
+
+void ArtifactCache::Impl::Unpin(const std::string& key) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto it = pins.find(key);
+  if (--it->second == 0) pins.erase(it);
 }
 
 // --- Reading -------------------------------------------------------------------------------------
@@ -352,25 +389,31 @@ void ArtifactCache::Impl::RemoveDamaged(const std::string& key, const rocksdb::R
   RemoveLocked(key).IgnoreError();
 }
 
+// The entry to evict next, with the mutex held: the least recently used one that may go, where
+// there are more than target_bytes or it is too old.
+std::optional<std::string> ArtifactCache::Impl::Victim(const std::string& keep,
+                                                       uint64_t target_bytes) const {
+  const absl::Time oldest = options.now() - options.max_idle;
+  for (const std::string& key : by_use) {
+    if (stats.bytes <= target_bytes && index.at(key).used >= oldest) break;
+    if (key != keep && !pins.contains(key)) return key;
+  }
+  return std::nullopt;
+}
+
 void ArtifactCache::Impl::EvictOver(const std::string& keep) {
-  const uint64_t target = options.max_bytes - options.max_bytes / 10;
-  bool over = false;
+  uint64_t target = options.max_bytes;
   while (true) {
-    std::string victim;
+    std::optional<std::string> victim;
     {
       const std::lock_guard<std::mutex> lock(mutex);
-      over = over || stats.bytes > options.max_bytes;
-      if (!over || stats.bytes <= target) return;
-      for (const std::string& key : by_use) {
-        if (key != keep) {
-          victim = key;
-          break;
-        }
-      }
-      if (victim.empty()) return;
+      // Once over the limit, down to where a tenth is free.
+      if (stats.bytes > target) target = options.max_bytes - options.max_bytes / 10;
+      victim = Victim(keep, target);
     }
-    const std::lock_guard<std::mutex> stripe(StripeOf(victim));
-    if (!RemoveLocked(victim).ok()) return;
+    if (!victim.has_value()) return;
+    const std::lock_guard<std::mutex> stripe(StripeOf(*victim));
+    if (!RemoveLocked(*victim).ok()) return;
     const std::lock_guard<std::mutex> lock(mutex);
     ++stats.evicted;
   }
@@ -388,7 +431,11 @@ class ChunkReader : public ArtifactReader {
               std::unique_ptr<rocksdb::ManagedSnapshot> snapshot)
       : impl_(impl), key_(std::move(key)), item_(std::move(item)), snapshot_(std::move(snapshot)) {
     read_.snapshot = snapshot_->snapshot();
+    impl_->Pin(key_);
   }
+  ~ChunkReader() override { impl_->Unpin(key_); }
+  ChunkReader(const ChunkReader&) = delete;
+  ChunkReader& operator=(const ChunkReader&) = delete;
 
   const ArtifactInfo& info() const override { return item_.info; }
 
@@ -441,6 +488,11 @@ absl::StatusOr<std::unique_ptr<ArtifactCache>> ArtifactCache::Open(ArtifactCache
 absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey& key,
                                                                   Check check) {
   const std::string name = key.ToString();
+  bool checked = false;
+  // Before the snapshot, so that what is noted of a version was seen in it or in a later one, which
+  // then has another number.
+  const uint64_t version = impl_->VersionOf(name, &checked);
+  const bool skip = checked || check == Check::kManifest;
   rocksdb::ManagedSnapshot snapshot(impl_->db.get());
   rocksdb::ReadOptions read;
   read.snapshot = snapshot.snapshot();
@@ -451,13 +503,14 @@ absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey
     for (const ManifestItem& item : manifest.items) {
       const bool is_metadata = item.info.name.empty();
       if (!is_metadata) result.artifacts.push_back(item.info);
-      if (!is_metadata && check == Check::kManifest) continue;
+      if (!is_metadata && skip) continue;
       RETURN_IF_ERROR(impl_->CheckAll(name, item, is_metadata ? &result.metadata : nullptr, read));
     }
     return absl::OkStatus();
   }();
   if (absl::IsDataLoss(status)) impl_->RemoveDamaged(name, read);
   if (status.ok()) impl_->Touch(name);
+  if (status.ok() && !skip) impl_->NoteChecked(name, version);
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   ++(status.ok() ? impl_->stats.hits : impl_->stats.misses);
   if (status.ok()) return std::optional<CachedResult>(std::move(result));

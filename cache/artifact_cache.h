@@ -43,8 +43,12 @@ struct CachedResult {
 struct ArtifactCacheOptions {
   std::string path;  // the database's folder; made where missing; one process at a time
   // Artifacts and metadata of all entries. Over it, whole entries are evicted, least recently used
-  // first, until a tenth is free.
+  // first, until a tenth is free; so are those that nobody used for max_idle. An entry that is
+  // being read stays.
   uint64_t max_bytes = uint64_t{16} << 30;
+  absl::Duration max_idle = absl::Hours(24 * 60);
+  // How long a full check of an entry by Lookup is good for. What is read is checked at each read.
+  absl::Duration recheck = absl::Minutes(1);
   uint64_t max_entry_bytes = uint64_t{512} << 20;
   size_t max_artifacts = 64;
   size_t block_cache_bytes = size_t{64} << 20;
@@ -54,8 +58,8 @@ struct ArtifactCacheOptions {
   std::function<absl::Time()> now = [] { return absl::Now(); };
 };
 
-// A verified reader of one artifact at the state of its opening: it goes on while the entry is
-// overwritten or evicted. Not thread-safe; must not outlive the cache.
+// A verified reader of one artifact at the state of its opening: its entry is not evicted, and it
+// goes on while the entry is overwritten. Not thread-safe; must not outlive the cache.
 class ArtifactReader {
  public:
   virtual ~ArtifactReader() = default;
@@ -87,8 +91,9 @@ class ArtifactCache {
   ArtifactCache(const ArtifactCache&) = delete;
   ArtifactCache& operator=(const ArtifactCache&) = delete;
 
-  // The result, or nullopt on a miss. kFull reads and hashes every artifact, so that a job may be
-  // ended as SUCCEEDED on it; kManifest hashes only manifest and metadata (Read checks the rest).
+  // The result, or nullopt on a miss. kFull reads and hashes every artifact, unless that was done
+  // within ArtifactCacheOptions::recheck, so that a job may be ended as SUCCEEDED on it; kManifest
+  // hashes only manifest and metadata (Read checks the rest).
   enum class Check { kFull, kManifest };
   absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key,
                                                      Check check = Check::kFull);

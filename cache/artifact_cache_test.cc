@@ -91,6 +91,32 @@ class ArtifactCacheTest : public ::testing::Test {
     return keys;
   }
 
+  // Moves all that is stored out of the log and the memtables into files.
+  void WriteFiles() {
+    // The first opening flushes the log.
+    Damage([](rocksdb::DB&, rocksdb::ColumnFamilyHandle*, rocksdb::ColumnFamilyHandle*) {});
+    Damage([](rocksdb::DB& db, rocksdb::ColumnFamilyHandle*, rocksdb::ColumnFamilyHandle* chunks) {
+      ASSERT_TRUE(db.SetOptions(chunks, {{"enable_blob_files", "true"}}).ok());
+      ASSERT_TRUE(db.Flush(rocksdb::FlushOptions(), chunks).ok());
+      rocksdb::CompactRangeOptions all;
+      all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+      ASSERT_TRUE(db.CompactRange(all, chunks, nullptr, nullptr).ok());
+    });
+  }
+  // Overwrites some bytes in the one file of more than 100,000.
+  void BreakTheBigFile() const {
+    size_t broken = 0;
+    for (const auto& file : fs::directory_iterator(options_.path)) {
+      const bool big = file.is_regular_file() && file.file_size() > 100000;
+      if (big && (file.path().extension() == ".blob" || file.path().extension() == ".sst")) {
+        std::fstream(file.path(), std::ios::in | std::ios::out | std::ios::binary).seekp(90000)
+            << "damage";
+        ++broken;
+      }
+    }
+    ASSERT_EQ(broken, 1u);
+  }
+
   std::string folder_;
   absl::Time now_ = absl::FromUnixSeconds(1700000000);
   ArtifactCacheOptions options_;
@@ -198,6 +224,31 @@ TEST_F(ArtifactCacheTest, EvictsWholeEntriesLeastRecentlyUsedFirst) {
   EXPECT_EQ(ChunkKeys().size(), 1u);
 }
 
+TEST_F(ArtifactCacheTest, WhatIsReadIsNotEvictedAndWhatNobodyUsesIs) {
+  options_.max_bytes = 10000;
+  options_.max_idle = absl::Hours(24);
+  Reopen();
+  for (int i = 0; i < 10; ++i) {
+    now_ += absl::Minutes(2);
+    ASSERT_TRUE(cache_->Store(KeyOf(i), {{"a", RandomBytes(1000, i)}}, "").ok());
+  }
+  {
+    const auto oldest = cache_->OpenArtifact(KeyOf(0), "a").value();
+    // Used again after it: only the reader keeps it.
+    for (int i = 1; i < 10; ++i) EXPECT_TRUE(Find(KeyOf(i)).has_value());
+    ASSERT_TRUE(cache_->Store(KeyOf(10), {{"a", std::string(1000, 'x')}}, "").ok());
+    EXPECT_FALSE(Find(KeyOf(1)).has_value());
+    EXPECT_TRUE(Find(KeyOf(0)).has_value());
+  }
+  EXPECT_EQ(cache_->GetStats().entries, 9u);
+  now_ += absl::Hours(23);
+  EXPECT_TRUE(Find(KeyOf(5)).has_value());
+  now_ += absl::Hours(2);
+  ASSERT_TRUE(cache_->Store(KeyOf(11), {{"a", "new"}}, "").ok());
+  EXPECT_EQ(cache_->GetStats().entries, 2u);
+  EXPECT_TRUE(Find(KeyOf(5)).has_value());
+}
+
 // Every stored value, in turn: damaged, swapped for another's, cut, or gone. Never served.
 TEST_F(ArtifactCacheTest, ADamagedEntryIsAMissAndIsRemoved) {
   const std::string big = RandomBytes(600000, 5);
@@ -297,31 +348,38 @@ TEST_F(ArtifactCacheTest, AStoreIsAtomicUnderATornLog) {
 TEST_F(ArtifactCacheTest, ABrokenBlobFileIsAMiss) {
   ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a", RandomBytes(200000, 6)}}, "").ok());
   ASSERT_TRUE(cache_->Store(KeyOf(2), {{"a", "small"}}, "").ok());
-  Damage([&](rocksdb::DB& db, rocksdb::ColumnFamilyHandle*, rocksdb::ColumnFamilyHandle*) {});
-  Damage([&](rocksdb::DB& db, rocksdb::ColumnFamilyHandle*, rocksdb::ColumnFamilyHandle* chunks) {
-    ASSERT_TRUE(db.SetOptions(chunks, {{"enable_blob_files", "true"}}).ok());
-    ASSERT_TRUE(db.Flush(rocksdb::FlushOptions(), chunks).ok());
-    rocksdb::CompactRangeOptions all;
-    all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
-    ASSERT_TRUE(db.CompactRange(all, chunks, nullptr, nullptr).ok());
-  });
+  WriteFiles();
   cache_.reset();
-  size_t broken = 0;
-  for (const auto& file : fs::directory_iterator(options_.path)) {
-    const bool big = file.is_regular_file() && file.file_size() > 100000;
-    if (big && (file.path().extension() == ".blob" || file.path().extension() == ".sst")) {
-      std::fstream(file.path(), std::ios::in | std::ios::out | std::ios::binary).seekp(90000)
-          << "damage";
-      ++broken;
-    }
-  }
-  ASSERT_EQ(broken, 1u);
+  BreakTheBigFile();
   Reopen();
   EXPECT_FALSE(Find(KeyOf(1)).has_value());
   EXPECT_EQ(cache_->GetStats().damaged, 1u);
   EXPECT_TRUE(Find(KeyOf(2)).has_value());
   ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a", "again"}}, "").ok());
   EXPECT_TRUE(Find(KeyOf(1)).has_value());
+}
+
+// Damage that comes between two full checks: a look-up may not see it, but no reader gives it out.
+TEST_F(ArtifactCacheTest, AFullCheckIsGoodForAWhileAndAReadIsCheckedAlways) {
+  options_.block_cache_bytes = 0;
+  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a", RandomBytes(200000, 6)}}, "").ok());
+  WriteFiles();
+  EXPECT_TRUE(Find(KeyOf(1)).has_value());
+  BreakTheBigFile();
+  now_ += absl::Seconds(59);
+  EXPECT_TRUE(Find(KeyOf(1)).has_value());
+  EXPECT_EQ(cache_->GetStats().damaged, 0u);
+  now_ += absl::Seconds(1);
+  EXPECT_FALSE(Find(KeyOf(1)).has_value());
+  EXPECT_EQ(cache_->GetStats().damaged, 1u);
+
+  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a", RandomBytes(200000, 7)}}, "").ok());
+  WriteFiles();
+  EXPECT_TRUE(Find(KeyOf(1)).has_value());
+  BreakTheBigFile();
+  EXPECT_EQ(cache_->ReadArtifact(KeyOf(1), "a", 0, 10).status().code(), StatusCode::kDataLoss);
+  EXPECT_FALSE(Find(KeyOf(1)).has_value());
+  EXPECT_EQ(cache_->GetStats().damaged, 1u);  // since the opening in WriteFiles
 }
 
 TEST_F(ArtifactCacheTest, ReadersAndWritersOfOneKey) {
