@@ -118,7 +118,12 @@ struct BlobStore::Impl {
   std::map<Key, Blob> blobs;
   std::map<Key, UploadPtr> uploads;
   std::list<Key> by_use;  // least recently used first
-  std::map<std::string, uint64_t> scope_bytes;
+  struct ScopeUse {
+    uint64_t committed = 0;
+    uint64_t held = 0;      // of committed
+    uint64_t reserved = 0;  // declared sizes of uploads
+  };
+  std::map<std::string, ScopeUse> scopes;
   uint64_t blob_bytes = 0;
   uint64_t held_bytes = 0;      // of blobs with holds > 0
   uint64_t reserved_bytes = 0;  // declared sizes of uploads
@@ -136,6 +141,11 @@ struct BlobStore::Impl {
   void AddBlob(const std::string& scope, BlobInfo info, std::string path, absl::Time used);
   void RemoveBlob(std::map<Key, Blob>::iterator it);
   void Use(Blob& blob);
+  void Reserve(Upload& upload);
+  void Unreserve(const Upload& upload);
+  void AddHold(const Key& key, Blob& blob);
+  void RemoveHold(const Key& key, Blob& blob);
+  absl::Status MakeRoomInScope(const std::string& scope, uint64_t size, uint64_t limit);
   absl::Status MakeRoom(uint64_t size);
   absl::StatusOr<UploadPtr> FindUpload(absl::string_view scope, const BlobDigest& digest,
                                        std::optional<BlobInfo>* committed) const;
@@ -158,7 +168,7 @@ struct BlobRef::Hold {
     const std::lock_guard<std::mutex> lock(store->mutex);
     const auto it = store->blobs.find(key);
     NPUC_CHECK(it != store->blobs.end() && it->second.holds > 0);
-    if (--it->second.holds == 0) store->held_bytes -= it->second.info.size_bytes;
+    store->RemoveHold(key, it->second);
   }
 
   BlobStore::Impl* store;
@@ -272,8 +282,7 @@ absl::Status BlobStore::Impl::ScanUploads() {
       if (chmod(upload->path.c_str(), 0600) != 0) {
         return ErrnoStatus(errno, "cannot make writable", upload->path);
       }
-      reserved_bytes += upload->digest.size_bytes;
-      arrived_bytes += upload->committed;
+      Reserve(*upload);
       uploads[{scope, name}] = std::move(upload);
     }
   }
@@ -290,15 +299,17 @@ void BlobStore::Impl::AddBlob(const std::string& scope, BlobInfo info, std::stri
     // The file had been damaged, was of another length, and has been uploaded again.
     Blob& blob = old->second;
     if (blob.path != path) unlink(blob.path.c_str());
-    if (blob.holds > 0) held_bytes += info.size_bytes - blob.info.size_bytes;
-    blob_bytes += info.size_bytes - blob.info.size_bytes;
-    scope_bytes[scope] += info.size_bytes - blob.info.size_bytes;
+    const uint64_t more = info.size_bytes - blob.info.size_bytes;  // wraps where it is less
+    if (blob.holds > 0) held_bytes += more;
+    if (blob.holds > 0) scopes[scope].held += more;
+    blob_bytes += more;
+    scopes[scope].committed += more;
     blob.info = std::move(info);
     blob.path = std::move(path);
     return;
   }
   blob_bytes += info.size_bytes;
-  scope_bytes[scope] += info.size_bytes;
+  scopes[scope].committed += info.size_bytes;
   const auto use = by_use.insert(by_use.end(), key);
   blobs[key] = Blob{std::move(info), std::move(path), 0, used, use};
 }
@@ -306,7 +317,7 @@ void BlobStore::Impl::AddBlob(const std::string& scope, BlobInfo info, std::stri
 void BlobStore::Impl::RemoveBlob(std::map<Key, Blob>::iterator it) {
   unlink(it->second.path.c_str());
   blob_bytes -= it->second.info.size_bytes;
-  scope_bytes[it->first.first] -= it->second.info.size_bytes;
+  scopes[it->first.first].committed -= it->second.info.size_bytes;
   by_use.erase(it->second.use);
   blobs.erase(it);
 }
@@ -319,6 +330,49 @@ void BlobStore::Impl::Use(Blob& blob) {
   // The order of use after a restart is a hint; nothing depends on this call's success.
   const timespec times[2] = {absl::ToTimespec(now), absl::ToTimespec(now)};
   utimensat(AT_FDCWD, blob.path.c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+void BlobStore::Impl::Reserve(Upload& upload) {
+  reserved_bytes += upload.digest.size_bytes;
+  scopes[upload.scope].reserved += upload.digest.size_bytes;
+  arrived_bytes += upload.committed;
+}
+
+void BlobStore::Impl::Unreserve(const Upload& upload) {
+  reserved_bytes -= upload.digest.size_bytes;
+  scopes[upload.scope].reserved -= upload.digest.size_bytes;
+  arrived_bytes -= upload.committed;
+}
+
+void BlobStore::Impl::AddHold(const Key& key, Blob& blob) {
+  if (blob.holds++ > 0) return;
+  held_bytes += blob.info.size_bytes;
+  scopes[key.first].held += blob.info.size_bytes;
+}
+
+void BlobStore::Impl::RemoveHold(const Key& key, Blob& blob) {
+  if (--blob.holds > 0) return;
+  held_bytes -= blob.info.size_bytes;
+  scopes[key.first].held -= blob.info.size_bytes;
+}
+
+absl::Status BlobStore::Impl::MakeRoomInScope(const std::string& scope, uint64_t size,
+                                              uint64_t limit) {
+  const ScopeUse& use = scopes[scope];
+  const uint64_t firm = use.held + use.reserved;
+  if (size > limit || firm > limit - size) {
+    return absl::OutOfRangeError(absl::StrCat("blob store: ", size,
+                                              " bytes do not fit: jobs and uploads under way use ",
+                                              firm, " of the ", limit, " bytes of this scope"));
+  }
+  for (auto it = by_use.begin();
+       it != by_use.end() && use.committed + use.reserved > limit - size;) {
+    const auto blob = blobs.find(*it++);
+    if (blob->first.first != scope || blob->second.holds > 0) continue;
+    RemoveBlob(blob);
+    ++evicted;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status BlobStore::Impl::MakeRoom(uint64_t size) {
@@ -414,8 +468,7 @@ void BlobStore::Impl::EndUpload(Upload& upload) {
   unlink(upload.path.c_str());
   upload.ended = true;
   const std::lock_guard<std::mutex> lock(mutex);
-  reserved_bytes -= upload.digest.size_bytes;
-  arrived_bytes -= upload.committed;
+  Unreserve(upload);
   uploads.erase({upload.scope, UploadName(upload.digest)});
 }
 
@@ -448,8 +501,7 @@ absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(const UploadPtr& upload) {
   upload->ended = true;
   // One step under the mutex: at every moment the bytes are reserved or counted, never both.
   const std::lock_guard<std::mutex> lock(mutex);
-  reserved_bytes -= upload->digest.size_bytes;
-  arrived_bytes -= upload->committed;
+  Unreserve(*upload);
   uploads.erase({upload->scope, UploadName(upload->digest)});
   AddBlob(upload->scope, info, path, now);
   return info;
@@ -487,7 +539,8 @@ absl::StatusOr<std::vector<BlobDigest>> BlobStore::FindMissing(
 }
 
 absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
-                                                   const BlobDigest& digest) {
+                                                   const BlobDigest& digest,
+                                                   uint64_t max_scope_bytes) {
   RETURN_IF_ERROR(CheckDigest(scope, digest));
   if (digest.size_bytes > impl_->options.max_blob_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("blob ", digest.sha256, ": ", digest.size_bytes,
@@ -501,6 +554,9 @@ absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
     const bool here =
         blob != impl_->blobs.end() && blob->second.info.size_bytes == digest.size_bytes;
     if (!here && impl_->uploads.count(key) == 0) {
+      if (max_scope_bytes != kNoLimit) {
+        RETURN_IF_ERROR(impl_->MakeRoomInScope(key.first, digest.size_bytes, max_scope_bytes));
+      }
       RETURN_IF_ERROR(impl_->MakeRoom(digest.size_bytes));
       auto upload = std::make_shared<Impl::Upload>();
       upload->scope = key.first;
@@ -510,7 +566,7 @@ absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
       upload->last_append = impl_->options.now();
       RETURN_IF_ERROR(MakeFolder(folder));
       RETURN_IF_ERROR(OpenFile(upload->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW).status());
-      impl_->reserved_bytes += digest.size_bytes;
+      impl_->Reserve(*upload);
       impl_->uploads[key] = std::move(upload);
     }
   }
@@ -602,7 +658,7 @@ absl::StatusOr<BlobRef> BlobStore::Acquire(absl::string_view scope, absl::string
     return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store; upload it"));
   }
   impl_->Use(it->second);
-  if (it->second.holds++ == 0) impl_->held_bytes += it->second.info.size_bytes;
+  impl_->AddHold(it->first, it->second);
   return BlobRef(std::make_shared<const BlobRef::Hold>(impl_.get(), it->first, it->second.info,
                                                        it->second.path));
 }
@@ -696,8 +752,8 @@ BlobStore::Stats BlobStore::GetStats() const {
 
 uint64_t BlobStore::ScopeBytes(absl::string_view scope) const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
-  const auto it = impl_->scope_bytes.find(std::string(scope));
-  return it == impl_->scope_bytes.end() ? 0 : it->second;
+  const auto it = impl_->scopes.find(std::string(scope));
+  return it == impl_->scopes.end() ? 0 : it->second.committed + it->second.reserved;
 }
 
 }  // namespace npuc

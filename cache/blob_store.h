@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -101,10 +102,13 @@ class BlobStore {
                                                       absl::Span<const BlobDigest> digests);
 
   // Starts an upload or finds the one under way; reserves the declared size. Committed already:
-  // {size, complete}. Idempotent.
+  // {size, complete}. Idempotent. A scope has at most max_scope_bytes, committed and reserved; its
+  // least recently used blobs that nobody holds make room.
   // INVALID_ARGUMENT: larger than max_blob_bytes. RESOURCE_EXHAUSTED: hard limit, disk reserve or
-  // max_open_uploads.
-  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest);
+  // max_open_uploads. OUT_OF_RANGE: max_scope_bytes, whatever were evicted.
+  static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest,
+                                          uint64_t max_scope_bytes = kNoLimit);
 
   // NOT_FOUND: neither committed nor begun.
   absl::StatusOr<UploadState> QueryUpload(absl::string_view scope, const BlobDigest& digest);
@@ -157,7 +161,7 @@ class BlobStore {
     uint64_t damaged_blobs = 0;   // since Open
   };
   Stats GetStats() const;
-  // Committed bytes of one scope.
+  // Committed bytes of one scope, and the declared sizes of its open uploads.
   uint64_t ScopeBytes(absl::string_view scope) const;
 
  private:

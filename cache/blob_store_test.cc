@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -338,6 +339,38 @@ TEST_F(BlobStoreTest, LimitsAndEviction) {
   EXPECT_TRUE(store_->BeginUpload("default", DigestOf("3")).ok());
   EXPECT_TRUE(store_->AbortUpload("default", DigestOf("3")).ok());
   EXPECT_EQ(store_->GetStats().open_uploads, 0u);
+}
+
+TEST_F(BlobStoreTest, AScopesLimitIsMadeRoomInByItsOwnBlobs) {
+  const std::string other = RandomBytes(1000, 50);
+  ASSERT_TRUE(store_->Put("b", other).ok());
+  std::vector<BlobDigest> digests;
+  for (unsigned i = 0; i < 3; ++i) {
+    const std::string bytes = RandomBytes(1000, 51 + i);
+    digests.push_back(DigestOf(bytes));
+    ASSERT_TRUE(store_->Put("a", bytes).ok());
+  }
+  const auto begin = [&](const std::string& bytes, uint64_t limit) {
+    return store_->BeginUpload("a", DigestOf(bytes), limit).status().code();
+  };
+  EXPECT_EQ(begin(std::string(3001, 'x'), 3000), StatusCode::kOutOfRange);
+  EXPECT_EQ(store_->ScopeBytes("a"), 3000u);
+  EXPECT_EQ(begin(std::string(1000, 'x'), 4000), StatusCode::kOk);
+  EXPECT_EQ(store_->ScopeBytes("a"), 4000u);  // what is under way counts
+  std::optional<BlobRef> held = store_->Acquire("a", digests[0].sha256).value();
+  // Held and under way: 2000. The other two of the scope go, the other scope's stays.
+  EXPECT_EQ(begin(std::string(2001, 'y'), 4000), StatusCode::kOutOfRange);
+  EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
+  EXPECT_EQ(begin(std::string(2000, 'y'), 4000), StatusCode::kOk);
+  EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
+  EXPECT_EQ(store_->FindMissing("a", digests).value().size(), 2u);
+  EXPECT_TRUE(store_->FindMissing("b", {DigestOf(other)}).value().empty());
+  // What is there already is no question of room, nor what is under way.
+  EXPECT_TRUE(store_->BeginUpload("a", digests[0], 1)->complete);
+  EXPECT_EQ(begin(std::string(2000, 'y'), 1), StatusCode::kOk);
+  held.reset();
+  Reopen();
+  EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
 }
 
 TEST_F(BlobStoreTest, DamageIsFoundAndCanBeRepairedByAnUpload) {

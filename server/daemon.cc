@@ -28,11 +28,13 @@
 #include "absl/time/clock.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/pipeline/artifact_check.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/config.h"
 #include "server/auth/authenticator.h"
 #include "server/executor/adapters.h"
 #include "server/executor/canary.h"
+#include "server/executor/config_memo.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/job_runner.h"
 #include "server/executor/lifecycle.h"
@@ -55,6 +57,7 @@
 namespace npuc {
 namespace {
 
+constexpr size_t kConfigMemoBytes = size_t{8} << 20;
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 constexpr absl::Duration kStaleUploadAge = absl::Hours(24 * 7);
 // Of the time that the daemon has to stop, what is kept for handing jobs back and for telling
@@ -199,7 +202,8 @@ class Daemon {
  private:
   absl::Status ReadTenants();
   TenantPolicy PolicyOf(absl::string_view tenant) const;
-  std::optional<int64_t> JobBytesOf(absl::string_view tenant) const;
+  TenantQuota QuotaOf(absl::string_view tenant) const;
+  std::string ResultScopeOf(absl::string_view tenant) const;
   absl::Status OpenStores();
   void MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch);
   absl::Status StartHttp();
@@ -241,6 +245,7 @@ class Daemon {
   std::unique_ptr<FairQueue> queue_;
   std::unique_ptr<JobService> jobs_;
   InputHolds holds_;
+  ConfigMemo configs_{ParseConfig, kConfigMemoBytes};
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Submission> submission_;
   std::unique_ptr<Uploads> uploads_;
@@ -298,10 +303,17 @@ TenantPolicy Daemon::PolicyOf(absl::string_view name) const {
           .max_running = tenant->quota.running_jobs.value_or(0)};
 }
 
-std::optional<int64_t> Daemon::JobBytesOf(absl::string_view name) const {
+TenantQuota Daemon::QuotaOf(absl::string_view name) const {
   const auto directory = authenticator_->directory();
   const Tenant* tenant = directory->Find(name);
-  return tenant == nullptr ? std::nullopt : tenant->quota.job_bytes;
+  return tenant == nullptr ? TenantQuota{} : tenant->quota;
+}
+
+std::string Daemon::ResultScopeOf(absl::string_view name) const {
+  const auto directory = authenticator_->directory();
+  const Tenant* tenant = directory->Find(name);
+  const bool shares = flags_.shared_cache && tenant != nullptr && tenant->shared_cache;
+  return shares ? kSharedScope : std::string(name);
 }
 
 void Daemon::ReloadTenants() {
@@ -354,26 +366,40 @@ void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch)
                                                          .retry = {},
                                                          .pause = hooks_.pause},
                                        observed_store_.get(), queue_.get());
+  const ResultScope result_scope = [this](absl::string_view name) { return ResultScopeOf(name); };
+  const ConfigParser parse_config = [this](absl::string_view text, absl::string_view name,
+                                           Diagnostics& diagnostics) {
+    return configs_.Parse(text, name, diagnostics);
+  };
   runner_ =
-      std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = ParseConfig,
+      std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = parse_config,
                                                    .compiler_build_id = build_id,
                                                    .work_dir = work_dir,
                                                    .limits = {},
                                                    .now = [] { return absl::Now(); },
                                                    .model_info_time_seconds = epoch,
                                                    .watchdog = &watchdog_,
-                                                   .pause = hooks_.pause},
+                                                   .pause = hooks_.pause,
+                                                   .result_scope = result_scope,
+                                                   .check_artifact = CheckArtifact},
                                   jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
   jobs_->SetEndListener([this](const Job& job) { OnJobEnded(job); });
   jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
   submission_ = std::make_unique<Submission>(
       SubmissionOptions{
-          .parse_config = ParseConfig,
+          .parse_config = parse_config,
           .compiler_build_id = build_id,
           .default_timeout = kDefaultTimeout,
-          .max_job_bytes = [this](absl::string_view name) { return JobBytesOf(name); }},
+          .max_job_bytes = [this](absl::string_view name) { return QuotaOf(name).job_bytes; },
+          .result_scope = result_scope},
       jobs_.get(), inputs_.get(), results_.get(), &holds_);
-  uploads_ = std::make_unique<Uploads>(inputs_.get());
+  uploads_ = std::make_unique<Uploads>(
+      inputs_.get(), UploadsOptions{.quota =
+                                        [this](absl::string_view name) {
+                                          const TenantQuota quota = QuotaOf(name);
+                                          return UploadQuota{quota.stored_bytes, quota.upload_rate};
+                                        },
+                                    .steady_now = SteadyNow});
   downloads_ = std::make_unique<Downloads>(results_.get());
 }
 

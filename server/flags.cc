@@ -147,6 +147,8 @@ absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
       RETURN_IF_ERROR(SetValue(flags, name, value));
     } else if (argument == "--insecure") {
       flags.insecure = true;
+    } else if (argument == "--shared-cache") {
+      flags.shared_cache = true;
     } else if (argument == "--help" || argument == "-h") {
       flags.help = true;
     } else if (argument == "--new-token") {
@@ -171,6 +173,7 @@ std::string FlagsHelp() {
          "  --client-ca FILE    PEM: who signs clients' certificates (mutual TLS)\n"
          "  --tenants FILE      who may do what (server/auth/README.md); read again on SIGHUP and\n"
          "                      when it changes. With --insecure alone everybody may everything\n"
+         "  --shared-cache      lets tenants with shared_cache: true use each other's results\n"
          "  --new-token         prints a token for a client and its line for the tenants file\n"
          "  --listen HOST:PORT  gRPC; port 0 picks one (default 127.0.0.1:8470)\n"
          "  --http HOST:PORT    HTTP: /healthz, /readyz, /metrics (default: none)\n"

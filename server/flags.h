@@ -18,7 +18,8 @@ struct Flags {
   std::string tls_cert;  // PEM files; empty: no TLS
   std::string tls_key;
   std::string client_ca;
-  std::string tenants;         // empty: everybody is the local admin
+  std::string tenants;  // empty: everybody is the local admin
+  bool shared_cache = false;
   int workers = 0;             // >= 1 after ParseFlags
   int max_queued = 100000;     // jobs that wait, of all tenants
   int disk_reserve_mib = 256;  // not ready below

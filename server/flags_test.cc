@@ -37,6 +37,8 @@ TEST(FlagsTest, DefaultsCanBeServed) {
   ASSERT_TRUE(flags.ok());
   EXPECT_GE(flags->workers, 1);
   EXPECT_EQ(flags->http, "");
+  EXPECT_FALSE(flags->shared_cache);
+  EXPECT_TRUE(Parse({"--data-dir", "/d", "--insecure", "--shared-cache"})->shared_cache);
 }
 
 TEST(FlagsTest, WhatIsWrongIsNamed) {

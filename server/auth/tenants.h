@@ -19,13 +19,21 @@ namespace npuc {
 struct TenantQuota {
   std::optional<int64_t> queued_jobs;
   std::optional<int64_t> running_jobs;
-  std::optional<int64_t> job_bytes;  // model and side inputs of one job
+  std::optional<int64_t> job_bytes;     // model and side inputs of one job
+  std::optional<int64_t> stored_bytes;  // uploaded blobs, those under way among them
+  std::optional<int64_t> upload_rate;   // uploaded bytes a second, at least kMinUploadRate
 };
+
+// Lower, and a client's patience would end before a chunk of the largest size is let in.
+inline constexpr int64_t kMinUploadRate = 64 << 10;
 
 struct Tenant {
   std::string name;
   int32_t weight = 1;  // share of the workers beside other tenants: 1 to 1000
   TenantQuota quota;
+  // Takes results of, and gives its own to, the other tenants that say so, where the daemon allows
+  // it (--shared-cache).
+  bool shared_cache = false;
 };
 
 // The tenants file, read: who is known, which tenant each belongs to, and what it may do.
@@ -35,7 +43,9 @@ struct Tenant {
 //   tenants:
 //     audio:
 //       weight: 2
-//       quota: {queued_jobs: 1000, running_jobs: 4, job_bytes: 64MiB}
+//       quota: {queued_jobs: 1000, running_jobs: 4, job_bytes: 64MiB, stored_bytes: 10GiB,
+//               upload_rate: 20MiB}
+//       shared_cache: true
 //       identities:
 //         ci:
 //           token_sha256: [64 hexadecimal digits, ...]

@@ -16,8 +16,9 @@ namespace {
 using Kind = ConfigNode::Kind;
 
 constexpr absl::string_view kTopKeys[] = {"format", "tenants"};
-constexpr absl::string_view kTenantKeys[] = {"weight", "quota", "identities"};
-constexpr absl::string_view kQuotaKeys[] = {"queued_jobs", "running_jobs", "job_bytes"};
+constexpr absl::string_view kTenantKeys[] = {"weight", "quota", "shared_cache", "identities"};
+constexpr absl::string_view kQuotaKeys[] = {"queued_jobs", "running_jobs", "job_bytes",
+                                            "stored_bytes", "upload_rate"};
 constexpr absl::string_view kIdentityKeys[] = {"token_sha256", "certificate", "rights", "expires"};
 constexpr absl::string_view kRightWords[] = {"submit", "read", "cancel", "admin"};
 
@@ -81,6 +82,7 @@ void TenantsReader::ReadTenant(const ConfigNode& key, const ConfigNode& value) {
   if (const ConfigNode* quota = Find(mapping, "quota")) {
     ReadQuota({*quota, absl::StrCat(mapping.path, ".quota")}, tenant.quota);
   }
+  tenant.shared_cache = ReadBool(mapping, "shared_cache");
   if (!directory_.tenants_.emplace(key.text, std::move(tenant)).second) return;  // told already
   const ConfigNode* identities = Find(mapping, "identities");
   if (identities == nullptr) return;
@@ -101,6 +103,8 @@ void TenantsReader::ReadQuota(const Mapping& mapping, TenantQuota& quota) {
   quota.queued_jobs = ReadNumber(mapping, "queued_jobs", 1, kMaxCount, false);
   quota.running_jobs = ReadNumber(mapping, "running_jobs", 1, kMaxCount, false);
   quota.job_bytes = ReadNumber(mapping, "job_bytes", 1, kMaxBytes, true);
+  quota.stored_bytes = ReadNumber(mapping, "stored_bytes", 1, kMaxBytes, true);
+  quota.upload_rate = ReadNumber(mapping, "upload_rate", kMinUploadRate, kMaxBytes, true);
 }
 
 void TenantsReader::ReadIdentity(const ConfigNode& key, const ConfigNode& value,
@@ -254,6 +258,18 @@ std::optional<int64_t> TenantsReader::ReadNumber(const Mapping& mapping, absl::s
                    ", not a number", bytes ? " of bytes" : "", " from ", min, " to ", max),
       bytes ? "write bytes, or a number with KiB, MiB or GiB" : "write a whole number");
   return std::nullopt;
+}
+
+bool TenantsReader::ReadBool(const Mapping& mapping, absl::string_view key) {
+  const ConfigNode* node = Find(mapping, key);
+  if (node == nullptr) return false;
+  const bool is_scalar = node->kind == Kind::kScalar;
+  if (is_scalar && node->text == "true") return true;
+  if (is_scalar && node->text == "false") return false;
+  Report(DiagnosticKind::kConfigWrongType, *node,
+         absl::StrCat(mapping.path, ".", key, " is ", DescribeNode(*node), ", not true or false"),
+         "write true or false");
+  return false;
 }
 
 std::vector<const ConfigNode*> TenantsReader::ReadTexts(const Mapping& mapping,

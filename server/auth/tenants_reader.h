@@ -44,6 +44,8 @@ class TenantsReader {
   static const ConfigNode* Find(const Mapping& mapping, absl::string_view key);
   std::optional<int64_t> ReadNumber(const Mapping& mapping, absl::string_view key, int64_t min,
                                     int64_t max, bool bytes);
+  // False where it is not there.
+  bool ReadBool(const Mapping& mapping, absl::string_view key);
   // The texts of a scalar or of a list of scalars.
   std::vector<const ConfigNode*> ReadTexts(const Mapping& mapping, absl::string_view key);
 

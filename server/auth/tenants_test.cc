@@ -21,7 +21,9 @@ std::string TwoTenants() {
 tenants:
   audio:
     weight: 4
-    quota: {queued_jobs: 10, running_jobs: 2, job_bytes: 64MiB}
+    quota: {queued_jobs: 10, running_jobs: 2, job_bytes: 64MiB, stored_bytes: 2GiB,
+            upload_rate: 64KiB}
+    shared_cache: true
     identities:
       ci:
         token_sha256: [)",
@@ -74,10 +76,15 @@ TEST(Tenants, ReadsWeightsAndQuotas) {
   EXPECT_EQ(audio->quota.queued_jobs, 10);
   EXPECT_EQ(audio->quota.running_jobs, 2);
   EXPECT_EQ(audio->quota.job_bytes, 64 << 20);
+  EXPECT_EQ(audio->quota.stored_bytes, int64_t{2} << 30);
+  EXPECT_EQ(audio->quota.upload_rate, 64 << 10);
+  EXPECT_TRUE(audio->shared_cache);
   const Tenant* vision = directory.Find("vision");
   ASSERT_NE(vision, nullptr);
   EXPECT_EQ(vision->weight, 1);
   EXPECT_EQ(vision->quota.queued_jobs, std::nullopt);
+  EXPECT_EQ(vision->quota.stored_bytes, std::nullopt);
+  EXPECT_FALSE(vision->shared_cache);
   EXPECT_EQ(directory.Find("nobody"), nullptr);
 }
 

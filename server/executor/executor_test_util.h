@@ -56,10 +56,11 @@ class FakeInputs : public InputStore {
     }
     return missing;
   }
-  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
-                                          const BlobDigest& digest) override {
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest,
+                                          uint64_t max_scope_bytes) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (full_) return absl::ResourceExhaustedError("disk full");
+    if (digest.size_bytes > max_scope_bytes) return absl::OutOfRangeError("over the scope's limit");
     if (blobs_.contains(KeyOf(scope, digest.sha256))) return UploadState{digest.size_bytes, true};
     return UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
   }
@@ -162,6 +163,10 @@ class FakeCache : public ResultCache {
   void Clear() {
     std::lock_guard<std::mutex> lock(mutex_);
     entries_.clear();
+  }
+  size_t size() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return entries_.size();
   }
 
  private:

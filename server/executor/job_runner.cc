@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
@@ -143,8 +144,12 @@ absl::Status JobRunner::Prepare(Attempt& attempt) {
       options_.parse_config(attempt.config_text, attempt.job->spec.config_name, diagnostics));
   // Made again and not taken from the job: while the job waited, the daemon may have been replaced
   // by a build whose results have other keys.
-  ASSIGN_OR_RETURN(CacheKey key, ResultKey(attempt.job->tenant, attempt.job->spec, config.options,
-                                           options_.compiler_build_id));
+  // The tenant may have left or joined the shared scope since then, too.
+  const std::string& tenant = attempt.job->tenant;
+  ASSIGN_OR_RETURN(
+      CacheKey key,
+      ResultKey(options_.result_scope == nullptr ? tenant : options_.result_scope(tenant),
+                attempt.job->spec, config.options, options_.compiler_build_id));
   attempt.key = std::move(key);
   return absl::OkStatus();
 }
@@ -292,6 +297,13 @@ absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& ou
           absl::StrCat("artifact name '", Printable(artifact.name), "' is not allowed"));
     }
     ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(artifact.path, artifact.size_bytes));
+    if (Sha256Hex(bytes) != artifact.sha256) {
+      return absl::DataLossError(
+          absl::StrCat("artifact ", artifact.name, " changed after its compile"));
+    }
+    if (options_.check_artifact) {
+      RETURN_IF_ERROR(options_.check_artifact(artifact.name, attempt.job->output_file, bytes));
+    }
     contents.push_back(std::move(bytes));
     views.push_back({artifact.name, contents.back()});
     has_output = has_output || artifact.name == attempt.job->output_file;
@@ -304,13 +316,6 @@ absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& ou
   if (!has_log) views.push_back({kLogArtifact, attempt.log});
   ASSIGN_OR_RETURN(const std::vector<ArtifactInfo> stored,
                    cache_->Store(*attempt.key, views, EncodeResultMetadata(result.diagnostics)));
-  // What the pool saw in the file is what was stored.
-  for (size_t i = 0; i < outcome.artifacts.size(); ++i) {
-    if (i >= stored.size() || stored[i].sha256 != outcome.artifacts[i].sha256) {
-      return absl::DataLossError(
-          absl::StrCat("artifact ", outcome.artifacts[i].name, " changed while it was stored"));
-    }
-  }
   result.artifacts = ToJobArtifacts(stored);
   result.cache_key = attempt.key->ToString();
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/executor/ports.h"
 #include "server/executor/submission.h"
@@ -33,6 +34,12 @@ struct JobRunnerOptions {
   Watchdog* watchdog = nullptr;  // sees a pump that does not get its events stored; may be null
   // As JobServiceOptions::pause.
   std::function<void(absl::string_view point)> pause = nullptr;
+  ResultScope result_scope = nullptr;  // as Submission's
+  // Whether an artifact is whole (CheckArtifact of compiler_core/pipeline): nothing else is stored.
+  // Null: nothing is asked.
+  std::function<absl::Status(absl::string_view name, absl::string_view output_file,
+                             absl::string_view bytes)>
+      check_artifact = nullptr;
 };
 
 // Runs one leased job to its end: looks into the cache, runs a worker, checks and stores what it

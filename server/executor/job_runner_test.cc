@@ -35,7 +35,8 @@ class JobRunnerTest : public ::testing::Test {
                                                            .limits = {},
                                                            .now = now,
                                                            .event_linger = absl::ZeroDuration(),
-                                                           .retry_delay = absl::ZeroDuration()},
+                                                           .retry_delay = absl::ZeroDuration(),
+                                                           .check_artifact = CheckFake},
                                           jobs_.get(), &inputs_, &cache_, &workers_, &log_);
     submission_ = std::make_unique<Submission>(
         SubmissionOptions{.parse_config = FakeParseConfig, .compiler_build_id = "build-1"},
@@ -61,6 +62,12 @@ class JobRunnerTest : public ::testing::Test {
     const auto submitted = submission_->Submit(request);
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->job->id;
+  }
+
+  static absl::Status CheckFake(absl::string_view name, absl::string_view output_file,
+                                absl::string_view bytes) {
+    if (bytes != "spoilt") return absl::OkStatus();
+    return absl::InternalError(absl::StrCat(name, " of ", output_file, " is spoilt"));
   }
 
   // Runs what waits, one after the other.
@@ -217,7 +224,16 @@ TEST_F(JobRunnerTest, WhatAWorkerMadeIsChecked) {
   });
   id = Submit("config 3");
   RunAll();
-  EXPECT_THAT(JobOf(id).reason, HasSubstr("changed while it was stored"));
+  EXPECT_THAT(JobOf(id).reason, HasSubstr("changed after its compile"));
+  workers_.Set([](const WorkerJob& job, WorkerEvents&) {
+    return SucceedWith(job, {{"model.h", "header"}, {"report.json", "spoilt"}});
+  });
+  id = Submit("config 5");
+  RunAll();
+  EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInternal);
+  EXPECT_THAT(JobOf(id).reason, HasSubstr("report.json of model.h is spoilt"));
+  // None of these became a result that an equal job would get.
+  EXPECT_EQ(cache_.size(), 0u);
   cache_.SetBroken();
   id = Submit("config 4");
   RunAll();

@@ -266,8 +266,10 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
   job.spec.trace_id = request.trace_id;
   job.config_text = request.config_text;
   job.output_file = config.options.output_file;
+  const std::string scope =
+      options_.result_scope == nullptr ? job.tenant : options_.result_scope(job.tenant);
   ASSIGN_OR_RETURN(const CacheKey key,
-                   ResultKey(job.tenant, job.spec, config.options, options_.compiler_build_id));
+                   ResultKey(scope, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
   RETURN_IF_ERROR(LookUp(job));
 

@@ -47,6 +47,11 @@ struct SubmitRequest {
   std::string trace_id = {};  // not part of what tells two requests apart
 };
 
+// Where the results of a tenant's compiles are kept: in the scope of its name, or in the shared one
+// where both the tenant and the daemon want that. No tenant has the shared scope's name.
+using ResultScope = std::function<std::string(absl::string_view tenant)>;
+inline constexpr char kSharedScope[] = "_shared";
+
 using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(
     absl::string_view text, absl::string_view name, Diagnostics& diagnostics)>;
 
@@ -57,6 +62,8 @@ struct SubmissionOptions {
   // The bytes that the model and side inputs of one job of a tenant may have in all; null, or
   // nullopt: no bound.
   std::function<std::optional<int64_t>(absl::string_view tenant)> max_job_bytes = nullptr;
+  // The scope of a tenant's results; null: its own name.
+  ResultScope result_scope = nullptr;
 };
 
 // Decides whether a job can be accepted, and looks whether its result is there already. The only

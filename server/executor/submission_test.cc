@@ -1,5 +1,6 @@
 #include "server/executor/submission.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -186,6 +187,67 @@ TEST_F(SubmissionTest, ACachedResultEndsTheJobAtOnceUnlessRefused) {
   request.request_id = "r3";
   request.no_cache = true;
   EXPECT_EQ(submission_.Submit(request)->job->state, JobState::kQueued);
+}
+
+TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
+  Submission shared({.parse_config = FakeParseConfig,
+                     .compiler_build_id = "build-1",
+                     .result_scope =
+                         [](absl::string_view tenant) {
+                           return tenant == "own" ? std::string(tenant) : kSharedScope;
+                         }},
+                    &jobs_, &inputs_, &cache_, &holds_);
+  std::map<std::string, std::string> keys;  // by tenant
+  for (const char* tenant : {"a", "b", "own"}) {
+    SubmitRequest request = Request();
+    request.tenant = tenant;
+    request.model = inputs_.Put("model bytes", tenant);
+    const auto submitted = shared.Submit(request);
+    ASSERT_TRUE(submitted.ok()) << submitted.status();
+    keys[tenant] = submitted->job->cache_key;
+  }
+  EXPECT_EQ(keys["a"], keys["b"]);
+  EXPECT_NE(keys["a"], keys["own"]);
+  ASSERT_TRUE(cache_.Store(*CacheKey::Parse(keys["a"]), {{"model.h", "header"}}, "").ok());
+  SubmitRequest again = Request();
+  again.request_id = "again";
+  again.tenant = "b";
+  EXPECT_TRUE(shared.Submit(again)->job->cache_hit);
+  again.tenant = "own";
+  EXPECT_FALSE(shared.Submit(again)->job->cache_hit);
+  // The model must still be the tenant's own: what others uploaded is not there for it.
+  again.tenant = "c";
+  EXPECT_EQ(ErrorDetailsOf(shared.Submit(again).status())->reason, "BLOB_MISSING");
+}
+
+TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
+  // X. Wang, D. Feng, X. Lai, H. Yu: Collisions for Hash Functions, 2004.
+  const std::string a = absl::HexStringToBytes(
+      "d131dd02c5e6eec4693d9a0698aff95c2fcab58712467eab4004583eb8fb7f8955ad340609f4b302"
+      "83e488832571415a085125e8f7cdc99fd91dbdf280373c5bd8823e3156348f5bae6dacd436c919c6"
+      "dd53e2b487da03fd02396306d248cda0e99f33420f577ee8ce54b67080a80d1ec69821bcb6a88393"
+      "96f9652b6ff72a70");
+  std::string b = a;
+  for (const size_t at : {19, 45, 59, 83, 109, 123}) b[at] = static_cast<char>(b[at] ^ 0x80);
+  SubmitRequest request = Request();
+  request.model = inputs_.Put(a);
+  const auto first = submission_.Submit(request);
+  ASSERT_TRUE(first.ok()) << first.status();
+  ASSERT_TRUE(
+      cache_.Store(*CacheKey::Parse(first->job->cache_key), {{"model.h", "of a"}}, "").ok());
+  request.request_id = "r2";
+  request.model = inputs_.Put(b);
+  const auto second = submission_.Submit(request);
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_EQ(first->job->model().md5, second->job->model().md5);
+  EXPECT_NE(first->job->model().sha256, second->job->model().sha256);
+  EXPECT_NE(first->job->cache_key, second->job->cache_key);
+  EXPECT_FALSE(second->job->cache_hit);
+  ASSERT_TRUE(
+      cache_.Store(*CacheKey::Parse(second->job->cache_key), {{"model.h", "of b"}}, "").ok());
+  EXPECT_EQ(cache_.size(), 2u);
+  request.request_id = "r3";
+  EXPECT_EQ(submission_.Submit(request)->job->artifacts[0].sha256, Sha256Hex("of b"));
 }
 
 TEST_F(SubmissionTest, WhateverChangesTheOutputChangesTheKey) {

@@ -67,10 +67,40 @@ absl::StatusOr<UploadState> Uploads::Query(const std::string& tenant, const Blob
 
 absl::StatusOr<UploadState> Uploads::Begin(const std::string& tenant, const BlobDigest& digest) {
   RETURN_IF_ERROR(CheckDigest(digest, "digest"));
-  const auto state = inputs_->BeginUpload(tenant, digest);
+  const std::optional<int64_t> limit = QuotaOf(tenant).stored_bytes;
+  const auto state = inputs_->BeginUpload(
+      tenant, digest, limit.has_value() ? static_cast<uint64_t>(*limit) : BlobStore::kNoLimit);
+  if (absl::IsOutOfRange(state.status())) {
+    return ServiceError(
+        absl::StatusCode::kResourceExhausted,
+        absl::StrCat("an upload of ", digest.size_bytes, " bytes does not fit in the ", *limit,
+                     " bytes that tenant '", tenant,
+                     "' may store: its waiting and running jobs and its uploads under way need the "
+                     "rest"),
+        {.reason = "QUOTA_EXCEEDED",
+         .quota_violations = {
+             {"stored_bytes", absl::StrCat(digest.size_bytes, " more of ", *limit, " bytes")}}});
+  }
   if (!state.ok()) return StorageError(state.status());
   // All bytes may have come before a restart that was before the commit; an empty blob has none.
   return CommitIfWhole(tenant, digest, *state);
+}
+
+absl::Status Uploads::CheckRate(const std::string& tenant, size_t bytes) {
+  const std::optional<int64_t> rate = QuotaOf(tenant).bytes_per_second;
+  if (!rate.has_value()) return absl::OkStatus();
+  // Two chunks of the largest size at least: one is let in whenever half is there.
+  const int64_t burst = std::max<int64_t>(*rate * kRateBurstSeconds,
+                                          int64_t{2} * static_cast<int64_t>(kMaxChunkBytes));
+  const auto wait = rates_.Take(tenant, static_cast<int64_t>(bytes), *rate, burst);
+  if (!wait.has_value()) return absl::OkStatus();
+  return ServiceError(
+      absl::StatusCode::kResourceExhausted,
+      absl::StrCat("tenant '", tenant, "' may upload ", *rate, " bytes a second; go on in ",
+                   absl::FormatDuration(absl::Ceil(*wait, absl::Milliseconds(1)))),
+      {.reason = "RATE_EXCEEDED",
+       .retry_delay = absl::Ceil(*wait, absl::Milliseconds(1)),
+       .quota_violations = {{"upload_rate", absl::StrCat(*rate, " bytes a second")}}});
 }
 
 absl::StatusOr<UploadState> Uploads::Append(const std::string& tenant, const BlobDigest& digest,
@@ -82,6 +112,7 @@ absl::StatusOr<UploadState> Uploads::Append(const std::string& tenant, const Blo
                                    " are allowed"));
   }
   RETURN_IF_ERROR(check.ToStatus());
+  RETURN_IF_ERROR(CheckRate(tenant, bytes.size()));
   const auto state = inputs_->Append(tenant, digest, static_cast<uint64_t>(offset), bytes);
   if (state.ok()) return CommitIfWhole(tenant, digest, *state);
   if (absl::IsOutOfRange(state.status())) {

@@ -2,13 +2,20 @@
 #define NPUC_SERVER_EXECUTOR_TRANSFERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "server/executor/ports.h"
+#include "server/executor/token_buckets.h"
 #include "server/jobs/job.h"
 
 namespace npuc {
@@ -19,9 +26,21 @@ namespace npuc {
 inline constexpr size_t kMaxChunkBytes = 1 << 20;
 inline constexpr size_t kMaxDigestsPerCall = 1000;
 
+// What a tenant may upload; unset: no bound.
+struct UploadQuota {
+  std::optional<int64_t> stored_bytes = std::nullopt;
+  std::optional<int64_t> bytes_per_second = std::nullopt;
+};
+
+struct UploadsOptions {
+  std::function<UploadQuota(absl::string_view tenant)> quota = nullptr;  // null: no bounds
+  std::function<absl::Time()> steady_now = [] { return absl::Now(); };
+};
+
 class Uploads {
  public:
-  explicit Uploads(InputStore* inputs) : inputs_(inputs) {}
+  explicit Uploads(InputStore* inputs, UploadsOptions options = {})
+      : inputs_(inputs), options_(std::move(options)), rates_(options_.steady_now) {}
 
   // `tenant`: whose blobs. One tenant cannot see, fill or learn of another's.
 
@@ -30,18 +49,27 @@ class Uploads {
                                                       const std::vector<BlobDigest>& digests);
   // A blob that was never begun is at 0.
   absl::StatusOr<UploadState> Query(const std::string& tenant, const BlobDigest& digest);
-  // Begins an upload or joins the one under way.
+  // Begins an upload or joins the one under way. RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) where the
+  // tenant's jobs and uploads under way leave no room for it in its stored_bytes.
   absl::StatusOr<UploadState> Begin(const std::string& tenant, const BlobDigest& digest);
   // Stores one chunk, and commits the blob with the last one. Bytes that are there already are
-  // skipped.
+  // skipped. RESOURCE_EXHAUSTED (RATE_EXCEEDED, with the time to wait): the tenant uploads faster
+  // than it may, on the average of kRateBurstSeconds.
+  static constexpr int64_t kRateBurstSeconds = 4;
   absl::StatusOr<UploadState> Append(const std::string& tenant, const BlobDigest& digest,
                                      int64_t offset, absl::string_view bytes);
 
  private:
+  UploadQuota QuotaOf(absl::string_view tenant) const {
+    return options_.quota == nullptr ? UploadQuota{} : options_.quota(tenant);
+  }
+  absl::Status CheckRate(const std::string& tenant, size_t bytes);
   absl::StatusOr<UploadState> CommitIfWhole(const std::string& tenant, const BlobDigest& digest,
                                             UploadState state);
 
   InputStore* const inputs_;
+  const UploadsOptions options_;
+  TokenBuckets rates_;
 };
 
 class Downloads {

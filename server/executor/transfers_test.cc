@@ -64,6 +64,56 @@ TEST(UploadsTest, RefusalsHaveReasons) {
   EXPECT_EQ(ReasonOf(uploads.Begin(kTenant, {Sha256Hex("zzz"), 3}).status()), "STORAGE_FULL");
 }
 
+TEST(UploadsTest, StoredBytesAreAQuotaAndNoInvitationToRetry) {
+  FakeInputs inputs;
+  Uploads uploads(&inputs, {.quota = [](absl::string_view tenant) {
+    return tenant == "small" ? UploadQuota{.stored_bytes = 10} : UploadQuota{};
+  }});
+  const BlobDigest digest{Sha256Hex("x"), 11};
+  const auto refused = uploads.Begin("small", digest);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  const auto details = ErrorDetailsOf(refused.status());
+  EXPECT_EQ(details->reason, "QUOTA_EXCEEDED");
+  ASSERT_THAT(details->quota_violations, SizeIs(1));
+  EXPECT_EQ(details->quota_violations[0].subject, "stored_bytes");
+  EXPECT_EQ(details->retry_delay, std::nullopt);
+  EXPECT_TRUE(uploads.Begin("large", digest).ok());
+}
+
+TEST(UploadsTest, WhoUploadsTooFastIsToldWhenToGoOn) {
+  FakeInputs inputs;
+  absl::Time now = absl::FromUnixSeconds(1);
+  Uploads uploads(&inputs, {.quota =
+                                [](absl::string_view tenant) {
+                                  return tenant == "slow" ? UploadQuota{.bytes_per_second = 1 << 20}
+                                                          : UploadQuota{};
+                                },
+                            .steady_now = [&now] { return now; }});
+  const BlobDigest digest{Sha256Hex("y"), 100 << 20};
+  const std::string chunk(kMaxChunkBytes, 'y');
+  ASSERT_TRUE(uploads.Begin("slow", digest).ok());
+  ASSERT_TRUE(uploads.Begin("other", digest).ok());
+  uint64_t sent = 0;
+  for (int refusals = 0; refusals < 5;) {
+    const auto state = uploads.Append("slow", digest, static_cast<int64_t>(sent), chunk);
+    if (state.ok()) {
+      EXPECT_EQ(state->committed_bytes, sent += chunk.size());
+      continue;
+    }
+    ++refusals;
+    const auto details = ErrorDetailsOf(state.status());
+    EXPECT_EQ(details->reason, "RATE_EXCEEDED");
+    ASSERT_THAT(details->quota_violations, SizeIs(1));
+    EXPECT_EQ(details->quota_violations[0].subject, "upload_rate");
+    ASSERT_TRUE(details->retry_delay.has_value());
+    EXPECT_TRUE(uploads.Append("other", digest, 0, chunk).ok());
+    now += *details->retry_delay;
+  }
+  // 4 MiB at once, then 1 MiB a second in pieces of 2 s.
+  EXPECT_EQ(sent, uint64_t{12} << 20);
+  EXPECT_EQ(now, absl::FromUnixSeconds(11));
+}
+
 TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   FakeCache cache;
   MemoryJobStore store;

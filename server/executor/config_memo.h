@@ -1,0 +1,46 @@
+#ifndef NPUC_SERVER_EXECUTOR_CONFIG_MEMO_H_
+#define NPUC_SERVER_EXECUTOR_CONFIG_MEMO_H_
+
+#include <cstddef>
+#include <list>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "server/executor/submission.h"
+
+namespace npuc {
+
+// Remembers what good configs were read as, since a farm submits few configs again and again, and
+// reading one takes longer than all else about a cache hit. Bounded by the bytes of their texts,
+// the least recently used going first. Configs with any diagnostic are read each time. Thread-safe.
+class ConfigMemo {
+ public:
+  // `parse` must give equal results for equal texts and names.
+  ConfigMemo(ConfigParser parse, size_t max_bytes);
+
+  absl::StatusOr<ParsedConfig> Parse(absl::string_view text, absl::string_view name,
+                                     Diagnostics& diagnostics);
+
+  size_t bytes() const;
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // text, name
+  struct Entry {
+    ParsedConfig config;
+    std::list<const Key*>::iterator use;
+  };
+  static size_t BytesOf(const Key& key) { return key.first.size() + key.second.size(); }
+
+  const ConfigParser parse_;
+  const size_t max_bytes_;
+  mutable std::mutex mutex_;
+  std::map<Key, Entry> entries_;  // guarded by mutex_
+  std::list<const Key*> by_use_;  // least recently used first; guarded by mutex_
+  size_t bytes_ = 0;              // guarded by mutex_
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_CONFIG_MEMO_H_
