@@ -110,6 +110,7 @@ absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
   int64_t next = std::max<int64_t>(from_seq, 1);
   Retrier retrier(impl_->options.retry, impl_->had_contact);
   while (true) {
+    bool alive = false;
     Call call(impl_->options);
     v1::WatchCompileJobRequest request;
     request.set_job_id(Copy(job_id));
@@ -128,7 +129,10 @@ absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
       if (gap) break;
       // Only what moves the watch on ends an outage, so that a server that breaks every stream at
       // once is not asked for ever.
-      if (seq == 0 || seq == next) retrier.Progress();
+      if (seq == 0 || seq == next) {
+        retrier.Progress();
+        alive = true;
+      }
       if (seq == next) ++next;
       if (seq == 0 || seq == next - 1) on_event(response.event());
     }
@@ -141,6 +145,9 @@ absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
       status = absl::UnknownError(absl::StrCat("event ", next, " of the job is missing"));
     }
     if (status.ok()) return status;
+    // No outage: the server wants old streams to begin anew. Where it sent nothing before, it is
+    // treated as one, so that it is not asked for ever.
+    if (alive && ServiceErrorOf(status).reason == "REATTACH") continue;
     RETURN_IF_ERROR(retrier.Wait(status));
   }
 }

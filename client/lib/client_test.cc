@@ -184,6 +184,26 @@ TEST_P(ClientTest, WatchHasEachEventOnceWhateverBreaks) {
   EXPECT_EQ(server_.watch_streams, 6);
 }
 
+TEST_P(ClientTest, AStreamThatGotOldIsBegunAnewWithoutAWord) {
+  int outages = 0;
+  options_.retry.on_outage = [&](const absl::Status&, absl::Duration) { ++outages; };
+  options_.retry.reconnect_wait = absl::Milliseconds(100);
+  const v1::CompileJob job = SomeJob();
+  server_.script.how = FakeServer::Break::kReattach;
+  server_.script.break_watches = 5;
+  server_.script.break_watch_after = 1;
+  std::vector<int64_t> seqs;
+  const auto note = [&](const v1::JobEvent& event) { seqs.push_back(event.seq()); };
+  ASSERT_TRUE(client().Watch(job.job_id(), 0, note).ok());
+  EXPECT_THAT(seqs, ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_EQ(outages, 0);
+  // A server that asks for it at once, again and again, is given up.
+  server_.script.break_watches = 1000000;
+  server_.script.break_watch_after = 0;
+  EXPECT_FALSE(client().Watch(job.job_id(), 0, note).ok());
+  EXPECT_EQ(outages, 1);
+}
+
 TEST_P(ClientTest, WatchBeginsWhereItIsTold) {
   const v1::CompileJob job = SomeJob();
   std::vector<int64_t> seqs;

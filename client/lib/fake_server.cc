@@ -117,6 +117,9 @@ grpc::Status FakeServer::BreakCall(grpc::ServerContext* context) const {
     context->TryCancel();
     return grpc::Status(grpc::StatusCode::CANCELLED, "");
   }
+  if (script.how == Break::kReattach) {
+    return ServiceStatus(grpc::StatusCode::UNAVAILABLE, "scripted", "REATTACH");
+  }
   return grpc::Status(grpc::StatusCode::UNAVAILABLE, "scripted");
 }
 

@@ -32,7 +32,8 @@ class FakeServer final : public v1::CompileService::Service,
   void Stop();
 
   // How a scripted failure ends a call: as a draining daemon does, or as a lost connection.
-  enum class Break { kUnavailable, kReset };
+  // Or as a server that wants an old watch to begin anew.
+  enum class Break { kUnavailable, kReset, kReattach };
 
   struct Script {
     Break how = Break::kUnavailable;

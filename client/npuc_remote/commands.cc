@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "client/lib/service_error.h"
 #include "client/npuc_remote/output.h"
 #include "compiler_core/base/status.h"
 
@@ -44,11 +46,12 @@ absl::StatusOr<client::ClientOptions> MakeClientOptions(const Options& options, 
   return made;
 }
 
-// "QUEUED, 3 before it"
+// "QUEUED, 3 before it, starts in about 40s"
 std::string Standing(const v1::CompileJob& job) {
   std::string text = StateName(StateOf(job));
-  if (job.has_queued() && job.queued().position() >= 0) {
-    absl::StrAppend(&text, ", ", job.queued().position(), " before it");
+  if (job.has_queued()) {
+    const std::string place = DescribePlace(PlaceOf(job.queued()), absl::Now());
+    if (!place.empty()) absl::StrAppend(&text, ", ", place);
   }
   if (job.has_running() && !job.running().stage().empty()) {
     absl::StrAppendFormat(&text, ", %s, %.0f %%", Printable(job.running().stage()),
@@ -195,7 +198,7 @@ bool PrepareFolder(const std::string& folder, Console& console) {
 
 ExitCode FetchArtifacts(client::Client& client, const v1::CompileJob& job,
                         absl::Span<const v1::Artifact> artifacts, const std::string& folder,
-                        const Options& options, Console& console) {
+                        const Options& options, Console& console, bool* lost) {
   if (!PrepareFolder(folder, console)) return kWrongUsage;
   const absl::Status status =
       client.Fetch(job.job_id(), artifacts, folder, [&console](int64_t done, int64_t total) {
@@ -203,6 +206,10 @@ ExitCode FetchArtifacts(client::Client& client, const v1::CompileJob& job,
                                 absl::StrCat(HumanBytes(done), " of ", HumanBytes(total)));
       });
   console.progress().Clear();
+  if (lost != nullptr && client::ServiceErrorOf(status).reason == "ARTIFACT_LOST") {
+    *lost = true;
+    return kRefused;
+  }
   if (!status.ok()) {
     console.Err(absl::StrCat("npuc-remote: to fetch them again: npuc-remote fetch ",
                              Printable(job.job_id())));

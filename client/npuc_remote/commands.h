@@ -30,10 +30,11 @@ ExitCode RunOps(client::Client& client, const Options& options, Console& console
 // Makes `folder` where it is missing, and sees whether files can be put there; errors go to the
 // console.
 bool PrepareFolder(const std::string& folder, Console& console);
-// Fetches and says so. kDone, or the code of the failure, which was shown.
+// Fetches and says so. kDone, or the code of the failure, which was shown. Where `lost` is given,
+// artifacts that the server has lost are not shown as a failure, but set it.
 ExitCode FetchArtifacts(client::Client& client, const v1::CompileJob& job,
                         absl::Span<const v1::Artifact> artifacts, const std::string& folder,
-                        const Options& options, Console& console);
+                        const Options& options, Console& console, bool* lost = nullptr);
 // Diagnostics first, then the verdict, on standard error. For a job that has ended.
 void ShowEnd(const v1::CompileJob& job, Console& console);
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "client/npuc_remote/batch.h"
 #include "client/npuc_remote/commands.h"
 #include "client/npuc_remote/job_input.h"
@@ -13,6 +14,8 @@ namespace npuc::remote {
 namespace {
 
 constexpr size_t kMaxLineBytes = 5000;
+// So often are artifacts that the server lost compiled again.
+constexpr int kMaxArtifactLosses = 2;
 
 // Shows a job's events as they come: log lines on standard output, or on standard error where that
 // is for JSON.
@@ -29,8 +32,7 @@ class EventPrinter {
         ShowState(event.state_changed());
         break;
       case v1::JobEvent::kQueuePosition:
-        console_.progress().Show("queued",
-                                 absl::StrCat(event.queue_position().position(), " before it"));
+        console_.progress().Show("queued", DescribePlace(event.queue_position(), absl::Now()));
         break;
       case v1::JobEvent::kProgress:
         console_.progress().Show(absl::StrCat("compiling: ", Printable(event.progress().stage())),
@@ -92,9 +94,10 @@ std::vector<v1::Diagnostic> ToWire(const Diagnostics& diagnostics) {
   return wire;
 }
 
-// Follows a job that was just submitted, to its artifacts.
+// Follows a job that was just submitted, to its artifacts. *lost: it succeeded, but the artifacts
+// were found damaged or gone as they were fetched; nothing was said of that.
 ExitCode Follow(client::Client& client, const std::string& job_id, const std::string& folder,
-                const Options& options, Console& console) {
+                const Options& options, Console& console, bool* lost) {
   EventPrinter printer(job_id, /*json_events=*/false, options.json, console);
   const absl::Status watched =
       client.Watch(job_id, 1, [&](const v1::JobEvent& event) { printer.Show(event); });
@@ -105,7 +108,7 @@ ExitCode Follow(client::Client& client, const std::string& job_id, const std::st
   ExitCode code = ExitCodeOf(*job);
   if (job->has_succeeded()) {
     const std::vector<v1::Artifact> artifacts(job->artifacts().begin(), job->artifacts().end());
-    code = FetchArtifacts(client, *job, artifacts, folder, options, console);
+    code = FetchArtifacts(client, *job, artifacts, folder, options, console, lost);
     if (code != kDone) return code;
   }
   if (options.json) console.Out(JobJson(*job));
@@ -159,16 +162,23 @@ ExitCode RunCompile(client::Client& client, const Options& options, Console& con
         "uploading", absl::StrFormat("%d %%  (%s of %s)", total > 0 ? done * 100 / total : 100,
                                      HumanBytes(done), HumanBytes(total)));
   };
-  const absl::StatusOr<v1::CompileJob> job =
-      client.Submit(input->spec, input->files, client::NewRequestId(), show_upload);
-  console.progress().Clear();
-  if (!job.ok()) return console.Fail(job.status(), options.json);
-  if (detach) {
-    console.Out(options.json ? JobJson(*job) : Printable(job->job_id()));
-    return kDone;
+  for (int losses = 0;; ++losses) {
+    const absl::StatusOr<v1::CompileJob> job =
+        client.Submit(input->spec, input->files, client::NewRequestId(), show_upload);
+    console.progress().Clear();
+    if (!job.ok()) return console.Fail(job.status(), options.json);
+    if (detach) {
+      console.Out(options.json ? JobJson(*job) : Printable(job->job_id()));
+      return kDone;
+    }
+    console.Err(absl::StrCat("npuc-remote: job ", Printable(job->job_id())));
+    bool lost = false;
+    const ExitCode code = Follow(client, job->job_id(), folder, options, console,
+                                 losses < kMaxArtifactLosses ? &lost : nullptr);
+    if (!lost) return code;
+    // The server has thrown the damaged result away, so that the same job compiles now.
+    console.Err("npuc-remote: the server's copy of the artifacts is damaged; compiling again");
   }
-  console.Err(absl::StrCat("npuc-remote: job ", Printable(job->job_id())));
-  return Follow(client, job->job_id(), folder, options, console);
 }
 
 ExitCode RunWatch(client::Client& client, const Options& options, Console& console) {

@@ -57,6 +57,13 @@ Json ListJson(const Items& items, Function to_json) {
   return list;
 }
 
+void AddPlaceFields(const v1::QueuePosition& place, Json& json) {
+  json["wait_reason"] = WaitReasonName(place.wait_reason());
+  if (place.has_estimated_start_time()) {
+    json["estimated_start_time"] = TimeJson(place.estimated_start_time());
+  }
+}
+
 void AddEventFields(const v1::JobEvent& event, Json& json) {
   switch (event.event_case()) {
     case v1::JobEvent::kStateChanged: {
@@ -73,6 +80,7 @@ void AddEventFields(const v1::JobEvent& event, Json& json) {
     case v1::JobEvent::kQueuePosition:
       json["type"] = "queue_position";
       json["position"] = event.queue_position().position();
+      AddPlaceFields(event.queue_position(), json);
       break;
     case v1::JobEvent::kProgress:
       json["type"] = "progress";
@@ -108,6 +116,45 @@ std::string StateName(v1::JobState state) {
 
 std::string FailureKindName(v1::FailureKind kind) {
   return WithoutPrefix(v1::FailureKind_Name(kind), "FAILURE_KIND_");
+}
+
+std::string WaitReasonName(v1::WaitReason reason) {
+  return WithoutPrefix(v1::WaitReason_Name(reason), "WAIT_REASON_");
+}
+
+v1::QueuePosition PlaceOf(const v1::Queued& queued) {
+  v1::QueuePosition place;
+  place.set_position(queued.position());
+  place.set_wait_reason(queued.wait_reason());
+  if (queued.has_estimated_start_time()) {
+    *place.mutable_estimated_start_time() = queued.estimated_start_time();
+  }
+  return place;
+}
+
+std::string DescribePlace(const v1::QueuePosition& place, absl::Time now) {
+  std::string text;
+  switch (place.wait_reason()) {
+    case v1::WAIT_REASON_NEXT_IN_LINE:
+      text = "next in line";
+      break;
+    case v1::WAIT_REASON_TENANT_LIMIT:
+      text = "its tenant runs as many jobs as it may";
+      break;
+    case v1::WAIT_REASON_EQUAL_JOB:
+      return "an equal job is being compiled, whose result it will have";
+    default:  // JOBS_AHEAD, and what older and newer servers say
+      break;
+  }
+  if (place.position() > 0) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", place.position(), " before it");
+  }
+  if (text.empty() || !place.has_estimated_start_time()) return text;
+  const absl::Duration left = absl::FromUnixSeconds(place.estimated_start_time().seconds()) - now;
+  if (left < absl::Seconds(1)) return text;
+  absl::StrAppend(&text, ", starts in about ",
+                  absl::FormatDuration(absl::Trunc(left, absl::Seconds(1))));
+  return text;
 }
 
 bool ParseState(absl::string_view name, v1::JobState& state) {
@@ -214,7 +261,10 @@ std::string JobJson(const v1::CompileJob& job) {
                {"last_seq", job.last_seq()}};
   for (const auto& [key, value] : job.spec().labels()) json["labels"][key] = value;
   if (job.has_failed()) json["failure_kind"] = FailureKindName(job.failed().kind());
-  if (job.has_queued()) json["position"] = job.queued().position();
+  if (job.has_queued()) {
+    json["position"] = job.queued().position();
+    AddPlaceFields(PlaceOf(job.queued()), json);
+  }
   if (job.has_running()) {
     json["stage"] = job.running().stage();
     json["fraction"] = job.running().fraction();

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
 #include "npuc/v1/compile.pb.h"
 #include "npuc/v1/server_info.pb.h"
@@ -18,6 +19,11 @@ std::string FailureKindName(v1::FailureKind kind);
 bool ParseState(absl::string_view name, v1::JobState& state);
 v1::JobState StateOf(const v1::CompileJob& job);
 bool HasEnded(const v1::CompileJob& job);
+std::string WaitReasonName(v1::WaitReason reason);
+// What a waiting job's record says of its place, as the events of a watch do.
+v1::QueuePosition PlaceOf(const v1::Queued& queued);
+// "3 before it, starts in about 40s"; empty where nothing is known. `now`: when that is read.
+std::string DescribePlace(const v1::QueuePosition& place, absl::Time now);
 // Why it failed, was cancelled or ran out of time; may be empty.
 std::string ReasonOf(const v1::CompileJob& job);
 

@@ -49,6 +49,24 @@ grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPoo
   return reactor;
 }
 
+// A stream's reactor that only says no.
+template <typename Reactor>
+class RefusedStream : public Reactor {
+ public:
+  explicit RefusedStream(const absl::Status& status) { this->Finish(ToGrpcStatus(status)); }
+  void OnDone() override { delete this; }
+};
+
+// The reactor that `make` gives for the caller of a stream, or one that refuses who lacks the
+// right. Either deletes itself.
+template <typename Reactor, typename Make>
+Reactor* StartStream(const grpc::CallbackServerContext& context, const RpcDependencies& deps,
+                     Right right, Make make) {
+  absl::StatusOr<Caller> caller = CallerOf(context, *deps.authenticator, right);
+  if (!caller.ok()) return new RefusedStream<Reactor>(caller.status());
+  return make(*std::move(caller));
+}
+
 }  // namespace npuc
 
 #endif  // NPUC_SERVER_RPC_CALL_H_

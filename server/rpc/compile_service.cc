@@ -167,6 +167,8 @@ class CompileService : public v1::CompileService::CallbackService {
                                        kMaxReasonFieldBytes, " are allowed"));
       return check.ToStatus();
     }
+    // A look of its own and not a check inside Cancel, which takes the job's locks: how long those
+    // are held would tell of another tenant's job.
     RETURN_IF_ERROR(FindJob(*deps_.jobs, caller, request.job_id()).status());
     ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
                      deps_.jobs->Cancel(request.job_id(), request.reason()));

@@ -102,19 +102,24 @@ v1::WaitReason ToProto(JobWait::Reason reason) {
   return v1::WAIT_REASON_UNSPECIFIED;
 }
 
-void WaitToProto(const std::optional<JobWait>& wait, v1::Queued* out) {
-  out->set_position(wait.has_value() ? wait->position : -1);
-  if (!wait.has_value()) return;
-  out->set_wait_reason(ToProto(wait->reason));
-  if (wait->estimated_start != absl::InfinitePast()) {
-    npuc::ToProto(wait->estimated_start, out->mutable_estimated_start_time());
+// Queued and QueuePosition tell the same of a wait.
+template <typename Message>
+void WaitToProto(const JobWait& wait, Message* out) {
+  out->set_position(wait.position);
+  out->set_wait_reason(ToProto(wait.reason));
+  if (wait.estimated_start != absl::InfinitePast()) {
+    npuc::ToProto(wait.estimated_start, out->mutable_estimated_start_time());
   }
 }
 
 void StateToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out) {
   switch (job.state) {
     case JobState::kQueued:
-      WaitToProto(wait, out->mutable_queued());
+      if (wait.has_value()) {
+        WaitToProto(*wait, out->mutable_queued());
+      } else {
+        out->mutable_queued()->set_position(-1);
+      }
       out->mutable_queued()->set_retry_reason(job.reason);
       break;
     case JobState::kRunning:
@@ -242,6 +247,8 @@ absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& reque
   if (spec.has_model_info_time()) out.model_info_time_seconds = spec.model_info_time().seconds();
   return out;
 }
+
+void ToProto(const JobWait& wait, v1::QueuePosition* out) { WaitToProto(wait, out); }
 
 void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out) {
   out->set_job_id(job.id);

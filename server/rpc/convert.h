@@ -24,6 +24,7 @@ absl::StatusOr<BlobDigest> FromProto(const v1::BlobDigest& digest, absl::string_
 
 // `wait`: of a waiting job, where known. The config's text is the caller's to add.
 void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out);
+void ToProto(const JobWait& wait, v1::QueuePosition* out);
 void ToProto(const JobEvent& event, v1::JobEvent* out);
 void ToProto(const BlobDigest& digest, v1::BlobDigest* out);
 v1::JobState ToProto(JobState state);

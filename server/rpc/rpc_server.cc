@@ -90,7 +90,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   const WatchContext watch{.dependencies = &impl->deps,
                            .pool = &impl->pool,
                            .streams = &impl->streams,
-                           .heartbeat = impl->options.heartbeat};
+                           .heartbeat = impl->options.heartbeat,
+                           .max_age = impl->options.max_stream_age};
   impl->compile_service = MakeCompileService(&impl->deps, &impl->pool, watch);
   impl->blob_service = MakeBlobService(&impl->deps, &impl->pool);
   impl->info_service = MakeServerInfoService(&impl->deps);
@@ -100,6 +101,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   if (impl->options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  // What a client has sent and a daemon that dies has not stored is sent again. Left alone, gRPC
+  // opens the window as far as the line is fast, up to megabytes; so it is one message and 64 KiB.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   // A second server on the same port is an error, not a share of its calls.

@@ -56,8 +56,9 @@ struct RpcServerOptions {
   bool reflection = true;
   int blocking_threads = 32;
   size_t max_waiting_calls = 4096;
-  absl::Duration heartbeat = absl::Seconds(10);  // of silent watch streams
-  absl::Duration tick = absl::Seconds(1);        // how often queue positions are looked at
+  absl::Duration heartbeat = absl::Seconds(10);    // of silent watch streams
+  absl::Duration max_stream_age = absl::Hours(1);  // watchers are asked to come back by then
+  absl::Duration tick = absl::Seconds(1);          // how often queue positions are looked at
 };
 
 // The gRPC server: services, health and reflection. No gRPC type shows here. Thread-safe.

@@ -190,6 +190,8 @@ TEST_F(RpcTest, WatchIsLive) {
   EXPECT_EQ(response.event().state_changed().state(), v1::JOB_STATE_QUEUED);
   ASSERT_TRUE(reader->Read(&response));
   EXPECT_EQ(response.event().queue_position().position(), 1);
+  EXPECT_EQ(response.event().queue_position().wait_reason(), v1::WAIT_REASON_JOBS_AHEAD);
+  EXPECT_TRUE(response.event().queue_position().has_estimated_start_time());
   RunNext(0);  // the first one
   bool heartbeat = false;
   bool moved_up = false;
@@ -243,6 +245,63 @@ TEST_F(RpcTest, WatchersThatLeaveAndDrainingEndStreams) {
   const grpc::Status refused = Create(Request(), &created);
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(ReasonOf(refused), "DRAINING");
+}
+
+class OldStreamTest : public RpcTest {
+ protected:
+  OldStreamTest() : RpcTest(Authenticator::Everybody(), absl::Milliseconds(300)) {}
+};
+
+TEST_F(OldStreamTest, AsksToReattachAndNothingIsLost) {
+  const std::string id = Submit();
+  grpc::ClientContext context;
+  v1::WatchCompileJobRequest request;
+  request.set_job_id(id);
+  v1::WatchCompileJobResponse response;
+  auto reader = compile_->WatchCompileJob(&context, request);
+  int64_t last = 0;
+  bool heartbeat = false;
+  while (reader->Read(&response)) {
+    last = std::max(last, response.event().seq());
+    heartbeat = heartbeat || response.event().has_heartbeat();
+  }
+  const grpc::Status status = reader->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(ReasonOf(status), "REATTACH");
+  EXPECT_EQ(DetailOf<rpc::ErrorInfo>(status).metadata().at("next_seq"), absl::StrCat(last + 1));
+  EXPECT_EQ(DetailOf<rpc::RetryInfo>(status).retry_delay().seconds(), 0);
+  EXPECT_TRUE(heartbeat);  // it lived longer than one period of silence
+  RunNext(2);
+  std::string numbers;
+  EXPECT_TRUE(Watch(id, last + 1, &numbers).ok());
+  EXPECT_EQ(numbers, "2 3 4 5 6 ");
+}
+
+// A watcher that does not read: what it is sent stays in the store.
+TEST_F(RpcTest, ASlowWatcherGetsEverythingInTheEnd) {
+  const std::string id = Submit();
+  grpc::ClientContext context;
+  v1::WatchCompileJobRequest request;
+  request.set_job_id(id);
+  const auto reader = compile_->WatchCompileJob(&context, request);
+  const auto leased = *jobs_.TryLease();
+  ASSERT_TRUE(leased.has_value());
+  constexpr int kLines = 3000;
+  for (int i = 0; i < kLines; i += 100) {
+    std::vector<EventBody> bodies(100, LogEvent{std::string(4000, 'l')});
+    ASSERT_TRUE(jobs_.Append(leased->lease, std::move(bodies)).ok());
+  }
+  ASSERT_TRUE(jobs_.Finish(leased->lease, {}, {.reason = "no"}).ok());
+  v1::WatchCompileJobResponse response;
+  int64_t next = 1;
+  int lines = 0;
+  while (reader->Read(&response)) {
+    if (response.event().seq() == 0) continue;
+    ASSERT_EQ(response.event().seq(), next++);
+    lines += response.event().has_log_line() ? 1 : 0;
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(lines, kLines);
 }
 
 TEST_F(RpcTest, WhileStartingEverythingIsUnavailable) {

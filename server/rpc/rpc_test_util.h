@@ -53,7 +53,8 @@ Detail DetailOf(const grpc::Status& status) {
 // A server in this process on fakes of stores and workers, and stubs of a real connection to it.
 class RpcTest : public ::testing::Test {
  protected:
-  explicit RpcTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody())
+  explicit RpcTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody(),
+                   absl::Duration max_stream_age = absl::Hours(1))
       : authenticator_(std::move(authenticator)),
         log_(nullptr, [] { return absl::Now(); }),
         queue_(MakeFairQueue(3)),
@@ -68,6 +69,7 @@ class RpcTest : public ::testing::Test {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
     auto server = RpcServer::Start({.listen = "127.0.0.1:0",
                                     .heartbeat = absl::Milliseconds(20),
+                                    .max_stream_age = max_stream_age,
                                     .tick = absl::Milliseconds(10)},
                                    {.authenticator = authenticator_.get(),
                                     .jobs = &jobs_,

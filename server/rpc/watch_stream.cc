@@ -1,6 +1,7 @@
 #include "server/rpc/watch_stream.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -28,15 +29,15 @@ constexpr size_t kBatchBytes = 64 << 10;
 // remembered. Finish is called in one of these steps, so nothing else is under way then.
 class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse> {
  public:
-  WatchStream(const WatchContext& context, absl::StatusOr<Caller> caller,
-              const v1::WatchCompileJobRequest& request)
+  WatchStream(const WatchContext& context, Caller caller, const v1::WatchCompileJobRequest& request)
       : context_(context),
         caller_(std::move(caller)),
         jobs_(context.dependencies->jobs),
         job_id_(request.job_id()),
         from_seq_(request.from_seq()),
         next_seq_(std::max<int64_t>(request.from_seq(), 1)),
-        last_write_(absl::Now()) {}
+        last_write_(absl::Now()),
+        reattach_at_(last_write_ + context.max_age * context.streams->NextAgeShare()) {}
 
   void Start() {
     context_.streams->Add(this);
@@ -52,7 +53,8 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
 
   void Tick(absl::Time now) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (waits_in_queue_ || now - last_write_ >= context_.heartbeat) PokeLocked();
+    if (now >= reattach_at_) too_old_ = true;
+    if (too_old_ || waits_in_queue_ || now - last_write_ >= context_.heartbeat) PokeLocked();
   }
 
   void End() {
@@ -114,6 +116,8 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     } else if (ending_) {
       // What is left is in the store; the client comes back for it.
       End(lock, Lifecycle::Draining());
+    } else if (too_old_) {
+      End(lock, Reattach());
     } else if (!batch_.empty()) {
       WriteNext(lock);
     } else if (poked_) {
@@ -126,6 +130,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   // Fills batch_ with what is to be sent now. False: nothing will ever follow.
   absl::StatusOr<bool> FillBatch();
   absl::Status CheckRequest(const Job& job) const;
+  absl::Status Reattach() const;
   void AddLiveEvent(const Job& job);
 
   void WriteNext(std::unique_lock<std::mutex>& lock) {
@@ -146,7 +151,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   }
 
   const WatchContext context_;
-  const absl::StatusOr<Caller> caller_;
+  const Caller caller_;
   JobService* const jobs_;
   const std::string job_id_;
   const int64_t from_seq_;
@@ -155,7 +160,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   // Used by the step under way alone.
   int64_t next_seq_;
   bool checked_ = false;
-  std::optional<int64_t> told_position_;
+  std::optional<std::pair<int64_t, JobWait::Reason>> told_place_;
   std::deque<v1::JobEvent> batch_;
   v1::WatchCompileJobResponse response_;
 
@@ -165,8 +170,10 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   bool poked_ = false;
   bool cancelled_ = false;
   bool ending_ = false;
+  bool too_old_ = false;
   bool waits_in_queue_ = false;
   absl::Time last_write_;
+  const absl::Time reattach_at_;
 };
 
 absl::Status WatchStream::CheckRequest(const Job& job) const {
@@ -180,8 +187,20 @@ absl::Status WatchStream::CheckRequest(const Job& job) const {
       {.reason = "SEQ_PAST_END", .metadata = {{"last_seq", absl::StrCat(job.last_seq)}}});
 }
 
+// Connections that never end keep a farm from moving to other servers, and keep rights that were
+// taken away.
+absl::Status WatchStream::Reattach() const {
+  const int64_t next =
+      batch_.empty() || batch_.front().seq() == 0 ? next_seq_ : batch_.front().seq();
+  return ServiceError(
+      absl::StatusCode::kUnavailable,
+      absl::StrCat("the stream has reached its greatest age; watch again from event ", next),
+      {.reason = "REATTACH",
+       .metadata = {{"next_seq", absl::StrCat(next)}},
+       .retry_delay = absl::ZeroDuration()});
+}
+
 absl::StatusOr<bool> WatchStream::FillBatch() {
-  RETURN_IF_ERROR(caller_.status());
   RETURN_IF_ERROR(context_.dependencies->lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(job_id_));
   if (from_seq_ < 0) {
@@ -190,7 +209,7 @@ absl::StatusOr<bool> WatchStream::FillBatch() {
     return check.ToStatus();
   }
   // The job first: what it says to be its newest event is in the store by then.
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, FindJob(*jobs_, *caller_, job_id_));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, FindJob(*jobs_, caller_, job_id_));
   if (!checked_) RETURN_IF_ERROR(CheckRequest(*job));
   checked_ = true;
   ASSIGN_OR_RETURN(const std::vector<JobEvent> events,
@@ -215,15 +234,17 @@ absl::StatusOr<bool> WatchStream::FillBatch() {
 
 void WatchStream::AddLiveEvent(const Job& job) {
   const absl::Time now = absl::Now();
-  const std::optional<int64_t> position = jobs_->Position(job.id);
+  const std::optional<JobWait> wait = jobs_->Wait(job.id);
+  const auto place =
+      wait.has_value() ? std::make_optional(std::pair(wait->position, wait->reason)) : std::nullopt;
   absl::Time last_write;
   {
     std::lock_guard<std::mutex> lock(mutex_);
     last_write = last_write_;
   }
-  if (position.has_value() && position != told_position_) {
+  if (wait.has_value() && place != told_place_) {
     v1::JobEvent& event = batch_.emplace_back();
-    event.mutable_queue_position()->set_position(*position);
+    ToProto(*wait, event.mutable_queue_position());
     ToProto(now, event.mutable_event_time());
     event.set_attempt(job.attempts);
   } else if (now - last_write >= context_.heartbeat) {
@@ -232,7 +253,7 @@ void WatchStream::AddLiveEvent(const Job& job) {
     ToProto(now, event.mutable_event_time());
     event.set_attempt(job.attempts);
   }
-  told_position_ = position;
+  told_place_ = place;
 }
 
 void WatchStreams::Add(WatchStream* stream) {
@@ -255,6 +276,13 @@ void WatchStreams::Tick(absl::Time now) {
   for (WatchStream* stream : streams_) stream->Tick(now);
 }
 
+double WatchStreams::NextAgeShare() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  // Multiples of the golden ratio fall evenly, however many there are.
+  const double turns = static_cast<double>(age_shares_++) * 0.6180339887498949;
+  return 0.8 + 0.2 * (turns - std::floor(turns));
+}
+
 void WatchStreams::EndAll() {
   std::lock_guard<std::mutex> lock(mutex_);
   ended_ = true;
@@ -264,10 +292,12 @@ void WatchStreams::EndAll() {
 grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
     const WatchContext& context, const grpc::CallbackServerContext& call,
     const v1::WatchCompileJobRequest& request) {
-  auto* stream = new WatchStream(
-      context, CallerOf(call, *context.dependencies->authenticator, Right::kRead), request);
-  stream->Start();
-  return stream;
+  return StartStream<grpc::ServerWriteReactor<v1::WatchCompileJobResponse>>(
+      call, *context.dependencies, Right::kRead, [&](Caller caller) {
+        auto* stream = new WatchStream(context, std::move(caller), request);
+        stream->Start();
+        return stream;
+      });
 }
 
 }  // namespace npuc

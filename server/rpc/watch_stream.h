@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_RPC_WATCH_STREAM_H_
 #define NPUC_SERVER_RPC_WATCH_STREAM_H_
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -25,11 +26,15 @@ class WatchStreams {
   // Gives silent streams the chance to tell a queue position or a heartbeat.
   void Tick(absl::Time now);
   void EndAll();
+  // The share of the greatest age that the next stream gets, 0.8 to 1: streams that began together
+  // do not all come back together.
+  double NextAgeShare();
 
  private:
   std::mutex mutex_;
   std::set<WatchStream*> streams_;  // guarded by mutex_
   bool ended_ = false;              // guarded by mutex_
+  uint64_t age_shares_ = 0;         // given out; guarded by mutex_
 };
 
 // What every watch stream uses.
@@ -38,6 +43,7 @@ struct WatchContext {
   WorkPool* pool;
   WatchStreams* streams;
   absl::Duration heartbeat;
+  absl::Duration max_age;
 };
 
 // Starts the reactor of one call; it deletes itself.
