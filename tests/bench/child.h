@@ -21,6 +21,7 @@ class Child {
 
   // Waits for the port file and gives its grpc address. Fails where the process ends before.
   absl::StatusOr<std::string> WaitForAddress(const std::string& port_file);
+  int pid() const { return pid_; }
   // Processes below this one, at any depth.
   std::vector<int> Descendants() const;
 
