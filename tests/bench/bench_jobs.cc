@@ -133,7 +133,10 @@ absl::Status MeasureOverhead(const Settings& settings, const std::string& folder
   const auto compile = [&] {
     CompileObserver observer;
     Diagnostics found;
-    return Compile({.options = config.options, .model_bytes = bytes}, observer, found).status();
+    CompileRequest request;
+    request.options = config.options;
+    request.model_bytes = bytes;
+    return Compile(request, observer, found).status();
   };
   const auto stub = v1::CompileService::NewStub(
       grpc::CreateChannel(server.address, grpc::InsecureChannelCredentials()));
