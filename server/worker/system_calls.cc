@@ -73,18 +73,15 @@ constexpr const char* kDeadly[] = {
 
 // Deadly, too; but a sanitizer that reports an error makes them, to run its symbolizer, and its
 // report is worth more than a death. So they only fail in such a build.
-constexpr const char* kDeadlyButForSanitizers[] = {"fork",   "vfork",    "clone",  "clone3",
-                                                   "execve", "execveat", "ptrace", "socketpair"};
+[[maybe_unused]] constexpr const char* kDeadlyButForSanitizers[] = {
+    "fork", "vfork", "clone", "clone3", "execve", "execveat", "ptrace", "socketpair"};
 
 #ifdef NPUC_SANITIZED
-constexpr uint32_t kProcessAction = SCMP_ACT_ERRNO(EPERM);
 // What the runtimes do behind our back: wait for each other, map with rights of their own, read
 // about themselves, name their memory.
 constexpr const char* kSanitizers[] = {
     "nanosleep", "clock_nanosleep", "readlink", "readlinkat", "prctl",     "mmap",
     "mprotect",  "prlimit64",       "pipe2",    "poll",       "getdents64"};
-#else
-constexpr uint32_t kProcessAction = SCMP_ACT_KILL_PROCESS;
 #endif
 
 class Builder {
@@ -169,9 +166,10 @@ absl::StatusOr<SystemCallFilter> MakeSystemCallFilter(pid_t self) {
   builder.Attribute(SCMP_FLTATR_CTL_OPTIMIZE, 2);  // a binary tree: most calls are late in a list
   builder.Add(SCMP_ACT_ALLOW, kAllowed);
   builder.Add(SCMP_ACT_KILL_PROCESS, kDeadly);
-  builder.Add(kProcessAction, kDeadlyButForSanitizers);
 #ifdef NPUC_SANITIZED
   builder.Add(SCMP_ACT_ALLOW, kSanitizers);
+#else
+  builder.Add(SCMP_ACT_KILL_PROCESS, kDeadlyButForSanitizers);
 #endif
   AddConditional(builder, self);
   return builder.Export();
