@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
-#include "compiler_core/frontends/onnx/gather.h"
+#include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
@@ -141,7 +141,8 @@ absl::Status CastTo(NodeImporter& node, int wire_type, DType dtype) {
   if (from == dtype || (IsFloat(from) && IsFloat(dtype) && !node.IsConstant(0))) {
     return node.SetOutput(node.input(0));
   }
-  return node.SetOutput(node.Converted(node.input(0), dtype));
+  if (node.IsConstant(0)) return node.SetOutput(node.Converted(node.input(0), dtype));
+  return node.EmitOutput("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}});
 }
 
 absl::Status ImportCast(NodeImporter& node) {

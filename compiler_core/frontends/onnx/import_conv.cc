@@ -4,12 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/onnx/gather.h"
+#include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/window_attrs.h"
 
 namespace npuc::onnx {
 namespace {
+
+using frontend::kMaxRuns;
 
 // A convolution in two spatial dimensions: x [n,h,w,c], weight [kh,kw,c/groups,o].
 absl::StatusOr<ValueRef> Convolve2d(NodeImporter& node, const ValueRef& x, ValueRef weight,

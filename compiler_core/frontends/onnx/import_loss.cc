@@ -5,7 +5,6 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/onnx/node_import.h"
-#include "compiler_core/frontends/onnx/term.h"
 
 namespace npuc::onnx {
 namespace {

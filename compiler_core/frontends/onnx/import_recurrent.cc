@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/onnx/node_import.h"
-#include "compiler_core/frontends/onnx/term.h"
 
 namespace npuc::onnx {
 namespace {

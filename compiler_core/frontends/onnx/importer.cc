@@ -30,7 +30,7 @@ absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
   for (absl::Span<const ImportRule> family :
        {BasicRules(), ElementwiseRules(), ActivationRules(), LinearRules(), ConvRules(),
         PoolRules(), NormRules(), ShapeRules(), GatherRules(), ReduceRules(), ResizeRules(),
-        RecurrentRules(), LossRules()}) {
+        RecurrentRules(), LossRules(), QuantizedRules()}) {
     for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
   }
   return rules;
@@ -48,6 +48,8 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
       is_needed_(file.inputs().size(), false) {
   state_.file = options.model_name;
   state_.opset = file.opset();
+  state_.constant_fix =
+      "make it an initializer, or cut the graph after this node by naming its result in INPUT_OPS";
 }
 
 void Importer::AddError(DiagnosticKind kind, int node, std::string message, std::string fix) {
@@ -407,6 +409,10 @@ void Importer::AddOutputs() {
     }
     if (value->constant.has_value() && !value->id.valid()) {
       value->id = graph_->AddConst(*value->constant, value->source);
+    }
+    if (value->stored.has_value()) {
+      frontend::NodeEmitter node(&state_, value->source, {});
+      if (!node.Place(*value).ok()) continue;  // reported
     }
     graph_->AddOutput({output.name, value->id, output.fp16});
   }

@@ -1,4 +1,4 @@
-#include "compiler_core/frontends/onnx/gather.h"
+#include "compiler_core/frontends/common/gather.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,9 +7,9 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 
-namespace npuc::onnx {
+namespace npuc::frontend {
 
-absl::StatusOr<ValueRef> GatherAxis(NodeImporter& node, const ValueRef& value, int64_t axis,
+absl::StatusOr<ValueRef> GatherAxis(NodeEmitter& node, const ValueRef& value, int64_t axis,
                                     const std::vector<int64_t>& indices) {
   const int64_t dim = value->type.shape[static_cast<size_t>(axis)];
   if (value->constant.has_value()) {
@@ -41,14 +41,13 @@ absl::StatusOr<ValueRef> GatherAxis(NodeImporter& node, const ValueRef& value, i
   return node.Joined(runs, axis);
 }
 
-absl::StatusOr<ValueRef> GatherFlat(NodeImporter& node, const ValueRef& flat,
+absl::StatusOr<ValueRef> GatherFlat(NodeEmitter& node, const ValueRef& flat,
                                     const std::vector<int64_t>& positions, Shape shape) {
   ASSIGN_OR_RETURN(const ValueRef picked, GatherAxis(node, flat, 0, positions));
   return node.Reshaped(picked, std::move(shape));
 }
 
-absl::StatusOr<ValueRef> BroadcastTo(NodeImporter& node, const ValueRef& value,
-                                     const Shape& shape) {
+absl::StatusOr<ValueRef> BroadcastTo(NodeEmitter& node, const ValueRef& value, const Shape& shape) {
   if (value->type.shape == shape) return value;
   RETURN_IF_ERROR(CheckShape(shape));
   if (value->constant.has_value()) {
@@ -66,4 +65,4 @@ absl::StatusOr<ValueRef> BroadcastTo(NodeImporter& node, const ValueRef& value,
   return node.Emit("Mul", {value, node.MakeConstant(std::move(ones))});
 }
 
-}  // namespace npuc::onnx
+}  // namespace npuc::frontend

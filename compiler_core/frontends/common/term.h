@@ -1,20 +1,20 @@
-#ifndef NPUC_COMPILER_CORE_FRONTENDS_ONNX_TERM_H_
-#define NPUC_COMPILER_CORE_FRONTENDS_ONNX_TERM_H_
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_TERM_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_COMMON_TERM_H_
 
 #include <vector>
 
-#include "compiler_core/frontends/onnx/node_import.h"
+#include "compiler_core/frontends/common/node_emitter.h"
 
-namespace npuc::onnx {
+namespace npuc::frontend {
 
 // A value in a formula: operators emit nodes of the IR. After a failure a term holds its status,
 // and so does every term made of it; the rule ends with SetOutput(term.value). Numbers become
 // scalars of the other operand's type.
 struct Term {
-  NodeImporter* node;
+  NodeEmitter* node;
   absl::StatusOr<ValueRef> value;
 
-  Term(NodeImporter& importer, absl::StatusOr<ValueRef> v) : node(&importer), value(std::move(v)) {}
+  Term(NodeEmitter& importer, absl::StatusOr<ValueRef> v) : node(&importer), value(std::move(v)) {}
 };
 
 Term operator+(const Term& a, const Term& b);
@@ -41,6 +41,6 @@ Term Max(const Term& a, double b);
 // log(1 + e^x), without overflow.
 Term Softplus(const Term& x);
 
-}  // namespace npuc::onnx
+}  // namespace npuc::frontend
 
-#endif  // NPUC_COMPILER_CORE_FRONTENDS_ONNX_TERM_H_
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_TERM_H_

@@ -1,6 +1,6 @@
-#include "compiler_core/frontends/onnx/term.h"
+#include "compiler_core/frontends/common/term.h"
 
-namespace npuc::onnx {
+namespace npuc::frontend {
 namespace {
 
 Term Binary(absl::string_view op, const Term& a, const Term& b) {
@@ -41,4 +41,4 @@ Term Min(const Term& a, double b) { return Binary("Minimum", a, NumberLike(a, b)
 Term Max(const Term& a, double b) { return Binary("Maximum", a, NumberLike(a, b)); }
 Term Softplus(const Term& x) { return Relu(x) + Log(Exp(-Apply("Abs", x)) + 1.0); }
 
-}  // namespace npuc::onnx
+}  // namespace npuc::frontend

@@ -1,0 +1,393 @@
+#include "compiler_core/frontends/common/node_emitter.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/fold.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/ops/quantize.h"
+
+namespace npuc::frontend {
+
+NodeEmitter::NodeEmitter(ImportState* state, NodeSource source, std::vector<ValueRef> inputs)
+    : state_(state), source_(std::move(source)), inputs_(std::move(inputs)) {}
+
+absl::Status NodeEmitter::Fail(DiagnosticKind kind, std::string message, std::string fix) {
+  has_reported_ = true;
+  absl::Status status(npuc::InfoOf(kind).code, message);
+  state_->diagnostics->Add({.kind = kind,
+                            .message = std::move(message),
+                            .file = state_->file,
+                            .node = source_.name,
+                            .op = source_.op,
+                            .fix = std::move(fix)});
+  return status;
+}
+
+absl::Status NodeEmitter::FailMode(std::string message, std::string fix) {
+  return Fail(DiagnosticKind::kUnsupportedOperatorMode, std::move(message), std::move(fix));
+}
+
+absl::Status NodeEmitter::ExpectInputs(int lo, int hi) {
+  int missing = -1;
+  for (int i = lo - 1; i >= 0; --i) {
+    if (!has(i)) missing = i;
+  }
+  if (missing < 0 && input_count() <= hi) return absl::OkStatus();
+  return Fail(DiagnosticKind::kOperandCount,
+              absl::StrCat("the node has ", input_count(), " operands",
+                           missing >= 0 ? absl::StrCat(" and lacks operand ", missing) : "", "; ",
+                           source_.op, " takes ",
+                           lo == hi ? absl::StrCat(lo) : absl::StrCat(lo, " to ", hi)),
+              "export the model again");
+}
+
+absl::StatusOr<Tensor> NodeEmitter::Constant(int i, absl::string_view what) {
+  if (input(i)->stored.has_value()) {
+    const StoredIntegers& stored = *input(i)->stored;
+    FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
+    ASSIGN_OR_RETURN(std::vector<Tensor> floats,
+                     FoldOperator("Dequantize", {stored.integers}, DequantizeAttrs(stored.params),
+                                  source_, limits));
+    return std::move(floats[0]);
+  }
+  if (IsConstant(i)) return *input(i)->constant;
+  return Fail(
+      DiagnosticKind::kOperandNotConstant,
+      absl::StrCat("the ", what, " (operand ", i, ", from '", Printable(input(i)->source.name),
+                   "') depends on a model input; it must be known at compile time"),
+      state_->constant_fix);
+}
+
+absl::StatusOr<std::vector<int64_t>> NodeEmitter::ConstantInts(int i, absl::string_view what) {
+  ASSIGN_OR_RETURN(const Tensor tensor, Constant(i, what));
+  if (!IsInteger(tensor.dtype()) || tensor.shape().size() > 1 ||
+      tensor.element_count() > kMaxListEntries) {
+    return Fail(DiagnosticKind::kOperandMismatch,
+                absl::StrCat("the ", what, " (operand ", i, ") is ", TypeToString(tensor.type()),
+                             "; it must be a list of at most ", kMaxListEntries, " integers"),
+                "export the model again");
+  }
+  std::vector<int64_t> values(static_cast<size_t>(tensor.element_count()));
+  for (size_t k = 0; k < values.size(); ++k) values[k] = tensor.int_at(static_cast<int64_t>(k));
+  return values;
+}
+
+absl::StatusOr<int64_t> NodeEmitter::ConstantInt(int i, absl::string_view what) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> values, ConstantInts(i, what));
+  if (values.size() == 1) return values[0];
+  return Fail(DiagnosticKind::kOperandMismatch,
+              absl::StrCat("the ", what, " (operand ", i, ") has ", values.size(),
+                           " values; it must be one"),
+              "export the model again");
+}
+
+absl::StatusOr<std::vector<double>> NodeEmitter::ConstantFloats(int i, absl::string_view what) {
+  ASSIGN_OR_RETURN(const Tensor tensor, Constant(i, what));
+  if (!IsFloat(tensor.dtype()) || tensor.element_count() > kMaxListEntries) {
+    return Fail(DiagnosticKind::kOperandMismatch,
+                absl::StrCat("the ", what, " (operand ", i, ") is ", TypeToString(tensor.type()),
+                             "; it must be at most ", kMaxListEntries, " floats"),
+                "export the model again");
+  }
+  std::vector<double> values(static_cast<size_t>(tensor.element_count()));
+  for (size_t k = 0; k < values.size(); ++k) values[k] = tensor.at(static_cast<int64_t>(k));
+  return values;
+}
+
+absl::StatusOr<double> NodeEmitter::ConstantFloat(int i, absl::string_view what) {
+  ASSIGN_OR_RETURN(const std::vector<double> values, ConstantFloats(i, what));
+  if (values.size() == 1) return values[0];
+  return Fail(DiagnosticKind::kOperandMismatch,
+              absl::StrCat("the ", what, " (operand ", i, ") has ", values.size(),
+                           " values; it must be one"),
+              "export the model again");
+}
+
+bool NodeEmitter::AllConstant() const {
+  return std::all_of(inputs_.begin(), inputs_.end(), [](const ValueRef& value) {
+    return value == nullptr || value->constant.has_value();
+  });
+}
+
+absl::StatusOr<int64_t> NodeEmitter::Axis(int64_t axis, int64_t rank) {
+  if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+  return Fail(DiagnosticKind::kOperandMismatch,
+              absl::StrCat("axis ", axis, " is outside a tensor of rank ", rank),
+              "export the model again, or check the shapes in INPUT_OPS");
+}
+
+absl::StatusOr<std::vector<int64_t>> NodeEmitter::Axes(std::vector<int64_t> axes, int64_t rank) {
+  for (int64_t& axis : axes) {
+    ASSIGN_OR_RETURN(axis, Axis(axis, rank));
+  }
+  std::sort(axes.begin(), axes.end());
+  axes.erase(std::unique(axes.begin(), axes.end()), axes.end());
+  return axes;
+}
+
+ValueRef NodeEmitter::MakeConstant(Tensor tensor) {
+  auto value = std::make_shared<ImportValue>();
+  value->type = tensor.type();
+  value->constant = std::move(tensor);
+  value->source = source_;
+  return value;
+}
+
+ValueRef NodeEmitter::Scalar(double value, DType dtype) { return Floats({}, {value}, dtype); }
+
+ValueRef NodeEmitter::Floats(Shape shape, const std::vector<double>& values, DType dtype) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(double));
+  if (!values.empty())
+    std::copy_n(reinterpret_cast<const uint8_t*>(values.data()), bytes.size(), bytes.data());
+  return MakeConstant(
+      CastTensor(Tensor({DType::kFloat64, std::move(shape)}, std::move(bytes)), dtype));
+}
+
+ValueRef NodeEmitter::MakeStored(StoredIntegers stored, NodeSource source) {
+  auto value = std::make_shared<ImportValue>();
+  value->type = {DType::kFloat32, stored.integers.shape()};
+  value->stored = std::move(stored);
+  value->source = std::move(source);
+  return value;
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Quantized(const ValueRef& value, const QuantParams& params) {
+  return Emit("Quantize", {value}, QuantizeAttrs(params));
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Requantized(const ValueRef& value,
+                                                  const QuantParams& params) {
+  ASSIGN_OR_RETURN(const ValueRef integers, Quantized(value, params));
+  if (integers->constant.has_value()) return MakeStored({*integers->constant, params}, source_);
+  return Emit("Dequantize", {integers}, DequantizeAttrs(params));
+}
+
+absl::StatusOr<ValueId> NodeEmitter::Place(ImportValue& value) {
+  if (value.id.valid()) return value.id;
+  if (value.stored.has_value()) {
+    const ValueId integers = state_->builder.Const(value.stored->integers, value.source);
+    ASSIGN_OR_RETURN(value.id,
+                     state_->builder.AddOne("Dequantize", {integers},
+                                            DequantizeAttrs(value.stored->params), value.source));
+    return value.id;
+  }
+  NPUC_CHECK(value.constant.has_value());
+  const Tensor& tensor = *value.constant;
+  if (tensor.dtype() == DType::kFloat32) {
+    const absl::Span<const float> floats = tensor.as<float>();
+    const auto nan =
+        std::find_if(floats.begin(), floats.end(), [](float v) { return std::isnan(v); });
+    if (nan != floats.end()) {
+      has_reported_ = true;
+      state_->diagnostics->Add(
+          {.kind = DiagnosticKind::kNanConstant,
+           .message =
+               absl::StrCat("the constant holds NaN at element ", nan - floats.begin(), " of ",
+                            floats.size(), "; it feeds node '", Printable(source_.name), "'"),
+           .file = state_->file,
+           .node = value.source.name,
+           .op = value.source.op,
+           .fix = "train or export the model again"});
+      return absl::InvalidArgumentError("a constant holds NaN");
+    }
+  }
+  value.id = state_->builder.Const(tensor, value.source);
+  return value.id;
+}
+
+// Computes an operator on constants, within the limits on memory and work.
+absl::StatusOr<std::vector<ValueRef>> NodeEmitter::Fold(absl::string_view op,
+                                                        absl::Span<const ValueRef> operands,
+                                                        AttrMap attrs) {
+  std::vector<Tensor> tensors;
+  for (const ValueRef& operand : operands) tensors.push_back(*operand->constant);
+  FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
+  absl::StatusOr<std::vector<Tensor>> values =
+      FoldOperator(op, tensors, std::move(attrs), source_, limits);
+  if (absl::IsResourceExhausted(values.status())) {
+    return Fail(DiagnosticKind::kModelLimitExceeded, std::string(values.status().message()),
+                "export the model with its constants folded");
+  }
+  RETURN_IF_ERROR(values.status());
+  state_->fold_work_left = limits.work;
+  std::vector<ValueRef> refs;
+  for (Tensor& value : *values) {
+    // Whatever moves a weight's values only keeps its name.
+    const bool moves = op == "Reshape" || op == "Transpose";
+    state_->constant_bytes_left -= op == "Reshape" ? 0 : value.type().size_bytes();
+    refs.push_back(MakeConstant(std::move(value)));
+    if (moves) refs.back()->source = operands[0]->source;
+  }
+  return refs;
+}
+
+absl::StatusOr<std::vector<ValueRef>> NodeEmitter::EmitAll(absl::string_view op,
+                                                           absl::Span<const ValueRef> operands,
+                                                           AttrMap attrs) {
+  const OpDef* def = FindOp(op);
+  NPUC_CHECK(def != nullptr);
+  absl::StatusOr<std::vector<ValueRef>> result;
+  if (def->folds && std::all_of(operands.begin(), operands.end(),
+                                [](const ValueRef& v) { return v->constant.has_value(); })) {
+    result = Fold(op, operands, std::move(attrs));
+  } else {
+    if (state_->builder.graph().node_count() >= kMaxGraphNodes) {
+      return Fail(DiagnosticKind::kModelLimitExceeded,
+                  absl::StrCat("the model becomes more than ", kMaxGraphNodes, " operators"),
+                  "compile a smaller model");
+    }
+    std::vector<ValueId> ids;
+    for (const ValueRef& operand : operands) {
+      ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand));
+    }
+    absl::StatusOr<std::vector<ValueId>> outputs =
+        state_->builder.Add(op, std::move(ids), std::move(attrs), source_);
+    if (outputs.ok()) {
+      result = std::vector<ValueRef>();
+      for (ValueId id : *outputs) {
+        auto value = std::make_shared<ImportValue>();
+        value->type = state_->builder.type(id);
+        value->id = id;
+        value->source = source_;
+        result->push_back(std::move(value));
+      }
+    } else {
+      result = outputs.status();
+    }
+  }
+  if (!result.ok() && !has_reported_) {
+    return Fail(DiagnosticKind::kOperandMismatch, std::string(result.status().message()),
+                "check the shapes in INPUT_OPS against those that the model was trained with");
+  }
+  return result;
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Emit(absl::string_view op,
+                                           absl::Span<const ValueRef> operands, AttrMap attrs) {
+  ASSIGN_OR_RETURN(std::vector<ValueRef> values, EmitAll(op, operands, std::move(attrs)));
+  NPUC_CHECK(values.size() == 1);
+  return std::move(values[0]);
+}
+
+absl::Status NodeEmitter::SetOutput(ValueRef value) {
+  outputs_ = {std::move(value)};
+  return absl::OkStatus();
+}
+
+absl::Status NodeEmitter::SetOutput(absl::StatusOr<ValueRef> value) {
+  RETURN_IF_ERROR(value.status());
+  return SetOutput(*std::move(value));
+}
+
+absl::Status NodeEmitter::SetOutputs(std::vector<ValueRef> values) {
+  outputs_ = std::move(values);
+  return absl::OkStatus();
+}
+
+absl::Status NodeEmitter::EmitOutput(absl::string_view op, absl::Span<const ValueRef> operands,
+                                     AttrMap attrs) {
+  return SetOutput(Emit(op, operands, std::move(attrs)));
+}
+
+ValueRef NodeEmitter::MovedStored(absl::string_view op, const ValueRef& value,
+                                  const std::vector<int64_t>& to) {
+  if (!value->stored.has_value() || value->id.valid()) return nullptr;
+  QuantParams params = value->stored->params;
+  const Shape& from = value->type.shape;
+  if (op == "Transpose" && params.axis >= 0) {
+    params.axis = static_cast<int>(std::find(to.begin(), to.end(), params.axis) - to.begin());
+  } else if (params.axis >= 0) {
+    // The dimension of as many entries that has as many elements behind it.
+    const size_t axis = static_cast<size_t>(params.axis);
+    const int64_t inner = ElementCount(absl::MakeConstSpan(from).subspan(axis + 1));
+    size_t at = 0;
+    while (at < to.size() && (to[at] != from[axis] ||
+                              ElementCount(absl::MakeConstSpan(to).subspan(at + 1)) != inner)) {
+      ++at;
+    }
+    if (at == to.size()) return nullptr;
+    params.axis = static_cast<int>(at);
+  }
+  FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
+  absl::StatusOr<std::vector<Tensor>> moved = FoldOperator(
+      op, {value->stored->integers}, {{op == "Transpose" ? "perm" : "shape", to}}, source_, limits);
+  if (!moved.ok()) return nullptr;
+  state_->fold_work_left = limits.work;
+  return MakeStored({std::move(moved->front()), std::move(params)}, value->source);
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Reshaped(const ValueRef& value, Shape shape) {
+  if (value->type.shape == shape) return value;
+  if (ValueRef moved = MovedStored("Reshape", value, shape)) return moved;
+  return Emit("Reshape", {value}, {{"shape", std::move(shape)}});
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Transposed(const ValueRef& value, std::vector<int64_t> perm) {
+  if (std::is_sorted(perm.begin(), perm.end()) && perm.size() == value->type.shape.size()) {
+    return value;
+  }
+  if (ValueRef moved = MovedStored("Transpose", value, perm)) return moved;
+  return Emit("Transpose", {value}, {{"perm", std::move(perm)}});
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Sliced(const ValueRef& value, int64_t axis, int64_t begin,
+                                             int64_t size, int64_t stride) {
+  Shape sizes = value->type.shape;
+  const size_t at = static_cast<size_t>(axis);
+  if (begin == 0 && size == sizes[at] && stride == 1) return value;
+  Shape begins(sizes.size(), 0);
+  Shape strides(sizes.size(), 1);
+  begins[at] = begin;
+  sizes[at] = size;
+  strides[at] = stride;
+  return Emit(
+      "Slice", {value},
+      {{"begin", std::move(begins)}, {"size", std::move(sizes)}, {"strides", std::move(strides)}});
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Padded(const ValueRef& value, std::vector<int64_t> paddings,
+                                             double fill) {
+  ValueRef cut = value;
+  for (size_t axis = 0; axis < value->type.shape.size(); ++axis) {
+    const int64_t before = std::min<int64_t>(paddings[2 * axis], 0);
+    const int64_t after = std::min<int64_t>(paddings[2 * axis + 1], 0);
+    if (before == 0 && after == 0) continue;
+    const int64_t size = value->type.shape[axis] + before + after;
+    if (size < 0) return absl::InvalidArgumentError("negative pads cut more than there is");
+    ASSIGN_OR_RETURN(cut, Sliced(cut, static_cast<int64_t>(axis), size == 0 ? 0 : -before, size));
+  }
+  for (int64_t& padding : paddings) padding = std::max<int64_t>(padding, 0);
+  if (std::all_of(paddings.begin(), paddings.end(), [](int64_t p) { return p == 0; })) return cut;
+  return Emit("Pad", {cut}, {{"paddings", std::move(paddings)}, {"value", fill}});
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Joined(const std::vector<ValueRef>& values, int64_t axis) {
+  if (values.size() == 1) return values[0];
+  return Emit("Concat", values, {{"axis", axis}});
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Reduced(absl::string_view op, const ValueRef& value,
+                                              std::vector<int64_t> axes, bool keep_dims) {
+  if (axes.empty()) return value;
+  return Emit(op, {value}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}});
+}
+
+absl::StatusOr<ValueRef> NodeEmitter::Converted(const ValueRef& value, DType dtype) {
+  if (value->type.dtype == dtype) return value;
+  if (value->constant.has_value()) {
+    ValueRef converted = MakeConstant(CastTensor(*value->constant, dtype));
+    converted->source = value->source;
+    return converted;
+  }
+  return FailMode(absl::StrCat("a conversion of ", NameOf(value->type.dtype),
+                               " values, which "
+                               "depend on a model input, to ",
+                               NameOf(dtype)),
+                  "keep the values in one floating-point type, or cut the graph at this node");
+}
+
+}  // namespace npuc::frontend

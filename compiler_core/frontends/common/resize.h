@@ -1,0 +1,40 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_RESIZE_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_COMMON_RESIZE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "compiler_core/frontends/common/node_emitter.h"
+
+namespace npuc::frontend {
+
+// Resizing: along each axis every result is a weighted sum of operand elements at known places, so
+// it is a product with a constant matrix; with whole steps of nearest neighbours it is a
+// repetition. Names are those of ONNX's Resize.
+struct ResizeMode {
+  std::string mode;  // nearest, linear, cubic
+  std::string coordinates;
+  std::string nearest;
+  double cubic_a = -0.75;
+  double extrapolation = 0;
+  bool exclude_outside = false;
+  bool antialias = false;
+};
+
+struct ResizeAxis {
+  int64_t in = 0;
+  int64_t out = 0;
+  double scale = 1;
+  double roi_start = 0;
+  double roi_end = 1;
+};
+
+// Resizes one axis of x by the mode. INVALID_ARGUMENT where a dimension is out of bounds.
+absl::StatusOr<ValueRef> ResizeAlong(NodeEmitter& node, ValueRef x, size_t axis,
+                                     const ResizeMode& m, const ResizeAxis& a);
+
+}  // namespace npuc::frontend
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_RESIZE_H_

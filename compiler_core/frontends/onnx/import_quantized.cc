@@ -1,0 +1,216 @@
+// Quantized operators: values pass through Quantize and Dequantize (ops/quantize.h), integer
+// products are computed as they are.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/onnx/node_import.h"
+#include "compiler_core/ops/quantize.h"
+
+namespace npuc::onnx {
+namespace {
+
+// An operand that no node has.
+constexpr int kNoOperand = kMaxInputsPerNode;
+
+// Scale (operand `scale_at`) and zero point (operand `zero_at`, may be left out) of integers of the
+// given type and shape. More than one run along `axis`.
+absl::StatusOr<QuantParams> ReadParams(NodeImporter& node, int scale_at, int zero_at, DType dtype,
+                                       const Shape& shape, int64_t axis) {
+  ASSIGN_OR_RETURN(const Tensor scale, node.Constant(scale_at, "scale"));
+  if (!IsInteger(dtype) || !IsFloat(scale.dtype()) || scale.shape().size() > 1 ||
+      scale.element_count() > kMaxElements) {
+    return absl::InvalidArgumentError(absl::StrCat("integers of type ", NameOf(dtype),
+                                                   " with scales ", TypeToString(scale.type())));
+  }
+  QuantParams params;
+  params.dtype = dtype;
+  params.qmin = LowestOf(dtype);
+  params.qmax = HighestOf(dtype);
+  const int64_t count = scale.element_count();
+  if (count != 1) {
+    ASSIGN_OR_RETURN(axis, node.Axis(axis, static_cast<int64_t>(shape.size())));
+    params.axis = static_cast<int>(axis);
+  }
+  for (int64_t i = 0; i < count; ++i) params.scale.push_back(scale.at(i));
+  params.zero_point.assign(static_cast<size_t>(count), 0);
+  if (node.has(zero_at)) {
+    ASSIGN_OR_RETURN(const Tensor zero, node.Constant(zero_at, "zero point"));
+    if (zero.dtype() != dtype || (zero.element_count() != count && zero.element_count() != 1)) {
+      return absl::InvalidArgumentError(absl::StrCat("a zero point of ", TypeToString(zero.type()),
+                                                     " beside ", count, " scales for ",
+                                                     NameOf(dtype)));
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      params.zero_point[static_cast<size_t>(i)] = zero.int_at(zero.element_count() == 1 ? 0 : i);
+    }
+  }
+  Node probe;  // the operator's own rules, for a message that names what is wrong
+  probe.op = "Quantize";
+  probe.attrs = QuantizeAttrs(params);
+  RETURN_IF_ERROR(QuantParamsOf(probe, {dtype, shape}).status());
+  return params;
+}
+
+// The floats behind integer operand i.
+absl::StatusOr<ValueRef> Dequantized(NodeImporter& node, int i, int scale_at, int zero_at,
+                                     int64_t axis) {
+  ASSIGN_OR_RETURN(QuantParams params,
+                   ReadParams(node, scale_at, zero_at, node.type(i).dtype, node.shape(i), axis));
+  if (node.IsConstant(i)) {
+    return node.MakeStored({*node.input(i)->constant, std::move(params)}, node.input(i)->source);
+  }
+  return node.Emit("Dequantize", {node.input(i)}, DequantizeAttrs(params));
+}
+
+absl::Status ImportQuantizeLinear(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+  ASSIGN_OR_RETURN(const int64_t axis, node.IntOr("axis", 1));
+  const DType dtype = node.has(2) ? node.type(2).dtype : DType::kUint8;
+  ASSIGN_OR_RETURN(const QuantParams params, ReadParams(node, 1, 2, dtype, node.shape(0), axis));
+  if (!node.IsConstant(0) || params.axis >= 0 || node.type(1).dtype != node.type(0).dtype) {
+    return node.SetOutput(node.Quantized(node.input(0), params));
+  }
+  // The quotient of known values is rounded to their type first, as ONNX defines it.
+  ASSIGN_OR_RETURN(const ValueRef quotient, node.Emit("Div", {node.input(0), node.input(1)}));
+  QuantParams steps = params;
+  steps.scale = {1.0};
+  ASSIGN_OR_RETURN(const ValueRef stored, node.Quantized(quotient, steps));
+  return node.SetOutput(node.Reshaped(stored, node.shape(0)));
+}
+
+absl::Status ImportDequantizeLinear(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+  ASSIGN_OR_RETURN(const int64_t axis, node.IntOr("axis", 1));
+  return node.SetOutput(Dequantized(node, 0, 1, 2, axis));
+}
+
+// uint8 by the range of the values themselves, which include 0: results, scale, zero point.
+absl::Status ImportDynamicQuantizeLinear(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const Term x(node, node.input(0));
+  std::vector<int64_t> axes;
+  for (int64_t i = 0; i < node.rank(0); ++i) axes.push_back(i);
+  const Term highest = Max(Term(node, node.Reduced("ReduceMax", node.input(0), axes, false)), 0);
+  ASSIGN_OR_RETURN(const ValueRef negated, (-x).value);
+  const Term lowest = -Max(Term(node, node.Reduced("ReduceMax", negated, axes, false)), 0);
+  const Term scale = (highest - lowest) / 255.0;
+  const Term zero = Apply("Round", Min(Max(-lowest / scale, 0), 255));
+  const Term stored = Min(Max(Apply("Round", x / scale) + zero, 0), 255);
+  RETURN_IF_ERROR(stored.value.status());
+  const AttrMap to_integers = {{"dtype", std::string("u8")}};
+  ASSIGN_OR_RETURN(ValueRef integers, node.Emit("Cast", {*stored.value}, to_integers));
+  ASSIGN_OR_RETURN(ValueRef zero_point, node.Emit("Cast", {*zero.value}, to_integers));
+  return node.SetOutputs({std::move(integers), *scale.value, std::move(zero_point)});
+}
+
+// The operator's float form on other operands, under this node's name and attributes.
+absl::StatusOr<ValueRef> AsFloats(NodeImporter& node, absl::string_view op,
+                                  std::vector<ValueRef> operands) {
+  for (const absl::Span<const ImportRule> family : {ConvRules(), LinearRules()}) {
+    for (const ImportRule& rule : family) {
+      if (rule.op != op) continue;
+      NodeImporter inner = node.WithInputs(std::move(operands));
+      const absl::Status status = rule.import(inner);
+      if (!status.ok()) {
+        if (inner.has_reported()) return node.AlreadyReported(status);
+        return status;
+      }
+      return inner.outputs()[0];
+    }
+  }
+  return absl::InternalError(absl::StrCat("no rule for ", op));
+}
+
+// Operands: x, its scale and zero point, w and its, y's, bias (of scale x's times w's).
+absl::Status ImportQLinearConv(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(8, 9));
+  ASSIGN_OR_RETURN(const ValueRef x, Dequantized(node, 0, 1, 2, 1));
+  ASSIGN_OR_RETURN(const ValueRef w, Dequantized(node, 3, 4, 5, 0));
+  std::vector<ValueRef> operands = {x, w};
+  if (node.has(8)) {
+    ASSIGN_OR_RETURN(QuantParams bias,
+                     ReadParams(node, 4, kNoOperand, DType::kInt32, node.shape(8), 0));
+    ASSIGN_OR_RETURN(const double x_scale, node.ConstantFloat(1, "scale"));
+    for (double& scale : bias.scale) scale *= x_scale;
+    ASSIGN_OR_RETURN(Tensor integers, node.Constant(8, "bias"));
+    if (integers.dtype() != DType::kInt32) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the bias is ", TypeToString(integers.type()), "; it must be i32"));
+    }
+    operands.push_back(
+        node.MakeStored({std::move(integers), std::move(bias)}, node.input(8)->source));
+  }
+  ASSIGN_OR_RETURN(const ValueRef y, AsFloats(node, "Conv", std::move(operands)));
+  const DType dtype = node.has(7) ? node.type(7).dtype : DType::kUint8;
+  ASSIGN_OR_RETURN(const QuantParams params, ReadParams(node, 6, 7, dtype, y->type.shape, 1));
+  return node.SetOutput(node.Quantized(y, params));
+}
+
+absl::Status ImportQLinearMatMul(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(8, 8));
+  ASSIGN_OR_RETURN(const ValueRef a,
+                   Dequantized(node, 0, 1, 2, std::max<int64_t>(node.rank(0) - 2, 0)));
+  ASSIGN_OR_RETURN(const ValueRef b,
+                   Dequantized(node, 3, 4, 5, std::max<int64_t>(node.rank(3) - 1, 0)));
+  ASSIGN_OR_RETURN(const ValueRef y, AsFloats(node, "MatMul", {a, b}));
+  ASSIGN_OR_RETURN(
+      const QuantParams params,
+      ReadParams(node, 6, 7, node.type(7).dtype, y->type.shape,
+                 std::max<int64_t>(static_cast<int64_t>(y->type.shape.size()) - 2, 0)));
+  return node.SetOutput(node.Quantized(y, params));
+}
+
+// Operand i in a wider type, less its zero point (operand `zero_at`); several zero points run along
+// `axis`.
+absl::StatusOr<ValueRef> Centred(NodeImporter& node, int i, int zero_at, DType dtype,
+                                 int64_t axis) {
+  const AttrMap attrs = {{"dtype", std::string(NameOf(dtype))}};
+  ASSIGN_OR_RETURN(const ValueRef value, node.Emit("Cast", {node.input(i)}, attrs));
+  if (!node.has(zero_at)) return value;
+  ASSIGN_OR_RETURN(ValueRef zero, node.Emit("Cast", {node.input(zero_at)}, attrs));
+  if (zero->type.shape.size() == 1) {
+    Shape shape(node.shape(i).size(), 1);
+    if (zero->type.shape[0] != 1 && !shape.empty()) {
+      shape[static_cast<size_t>(axis)] = zero->type.shape[0];
+    }
+    ASSIGN_OR_RETURN(zero, node.Reshaped(zero, std::move(shape)));
+  }
+  return node.Emit("Sub", {value, zero});
+}
+
+absl::Status ImportMatMulInteger(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 4));
+  ASSIGN_OR_RETURN(const ValueRef a,
+                   Centred(node, 0, 2, DType::kInt32, std::max<int64_t>(node.rank(0) - 2, 0)));
+  ASSIGN_OR_RETURN(const ValueRef b,
+                   Centred(node, 1, 3, DType::kInt32, std::max<int64_t>(node.rank(1) - 1, 0)));
+  return node.SetOutput(AsFloats(node, "MatMul", {a, b}));
+}
+
+// In doubles, which hold every sum of products of bytes exactly.
+absl::Status ImportConvInteger(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 4));
+  ASSIGN_OR_RETURN(const ValueRef x, Centred(node, 0, 2, DType::kFloat64, 1));
+  ASSIGN_OR_RETURN(const ValueRef w, Centred(node, 1, 3, DType::kFloat64, 0));
+  ASSIGN_OR_RETURN(const ValueRef y, AsFloats(node, "Conv", {x, w}));
+  return node.SetOutput(node.Emit("Cast", {y}, {{"dtype", std::string("i32")}}));
+}
+
+constexpr ImportRule kRules[] = {
+    {"ConvInteger", ImportConvInteger},
+    {"DequantizeLinear", ImportDequantizeLinear},
+    {"DynamicQuantizeLinear", ImportDynamicQuantizeLinear},
+    {"MatMulInteger", ImportMatMulInteger},
+    {"QLinearConv", ImportQLinearConv},
+    {"QLinearMatMul", ImportQLinearMatMul},
+    {"QuantizeLinear", ImportQuantizeLinear},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> QuantizedRules() { return kRules; }
+
+}  // namespace npuc::onnx
