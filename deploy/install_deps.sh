@@ -26,6 +26,8 @@ build_packages=(
   prometheus-cpp-dev           # metrics; the core library alone
   zlib1g-dev                   # also inflates the entries of TorchScript archives
   librocksdb-dev               # job store and artifact cache
+  libflatbuffers-dev           # TFLite models: the reader's headers, their verifier
+  flatbuffers-compiler         # makes that reader from our schema; the tests' models from JSON
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports

@@ -243,9 +243,10 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:12: FRAMEWORK is 'TFLIT', not one of TF, PT, TFLITE, ONNX, CAFFE; did you mean "
         "'TFLITE'? [NPUC1007]"}},
       {"LaterFramework",
-       absl::StrCat(kGood, "FRAMEWORK: TFLITE\n"),
-       {"c.yaml:6:12: FRAMEWORK: TFLITE is not supported yet by this version, which takes TF, PT, "
-        "ONNX; use one of these [NPUC1010]"}},
+       absl::StrCat(kGood, "FRAMEWORK: CAFFE\nPROTOTXT: m.prototxt\n"),
+       {"c.yaml:6:12: FRAMEWORK: CAFFE is not supported yet by this version, which takes TF, PT, "
+        "TFLITE, ONNX; use one of these [NPUC1010]",
+        "c.yaml:7:1: PROTOTXT is not supported yet by this version; remove the line [NPUC1010]"}},
       {"TorchConfig",
        "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\nINPUT_OPS: {0: [1, 4], "
        "x: [1]}\nOUTPUT_OPS: [y]\nINPUT_NCX_TO_NXC: [0, 3]\nFP16_OUT_OPS: [5, s]\n",

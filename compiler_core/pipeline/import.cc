@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/frontends/tensorflow/import.h"
+#include "compiler_core/frontends/tflite/import.h"
 #include "compiler_core/frontends/torchscript/import.h"
 
 namespace npuc {
@@ -13,6 +14,9 @@ absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOp
     return ImportTensorFlow(model_bytes, options, diagnostics);
   }
   if (options.framework == Framework::kOnnx) return ImportOnnx(model_bytes, options, diagnostics);
+  if (options.framework == Framework::kTfLite) {
+    return ImportTfLite(model_bytes, options, diagnostics);
+  }
   if (options.framework == Framework::kTorchScript) {
     return ImportTorchScript(model_bytes, options, diagnostics);
   }
@@ -20,8 +24,15 @@ absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOp
       {.kind = DiagnosticKind::kFrameworkNotSupported,
        .message = absl::StrCat("no front end for FRAMEWORK ", FrameworkName(options.framework)),
        .file = options.model_name,
-       .fix = "set FRAMEWORK: TF with a frozen GraphDef, or PT with a TorchScript archive"});
+       .fix = "set FRAMEWORK: TF with a frozen GraphDef, PT with a TorchScript archive, TFLITE or "
+              "ONNX"});
   return diagnostics.ToStatus();
+}
+
+std::vector<std::string> ImportedOps(Framework framework) {
+  if (framework == Framework::kOnnx) return ImportedOnnxOps();
+  if (framework == Framework::kTfLite) return ImportedTfLiteOps();
+  return {};
 }
 
 }  // namespace npuc

@@ -1,6 +1,9 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 #define NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 
+#include <string>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
@@ -13,6 +16,10 @@ namespace npuc {
 // Compile starts from. Problems go to diagnostics.
 absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOptions& options,
                                   Diagnostics& diagnostics);
+
+// The operators of a framework that its front end has a rule for, sorted; empty for a framework
+// whose operators the cores' own lists hold. Whether a node compiles is judged by what it becomes.
+std::vector<std::string> ImportedOps(Framework framework);
 
 }  // namespace npuc
 

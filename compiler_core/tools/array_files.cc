@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/digest.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/quant/data/npy.h"
@@ -24,11 +25,18 @@ namespace {
 constexpr int64_t kMaxNpyBytes = int64_t{1} << 31;
 constexpr int64_t kPrintedValues = 16;
 
-// NAME of NAME.npy: '/' and ':' written as '_', and what cannot stand in a file name too.
+// File systems take 255 bytes, some for ".npy" and for the name until a file is complete.
+constexpr size_t kMaxStemBytes = 200;
+
+// NAME of NAME.npy: '/' and ':' written as '_', and what cannot stand in a file name too. Of a
+// longer name than a file can have its beginning and 16 digits of its MD5.
 std::string FileStem(const std::string& name) {
   std::string stem = name.empty() ? "_" : name;
   for (char& c : stem) {
     if (c == '/' || c == ':' || c == '\0') c = '_';
+  }
+  if (stem.size() > kMaxStemBytes) {
+    stem = absl::StrCat(stem.substr(0, kMaxStemBytes - 17), "_", Md5Hex(name).substr(0, 16));
   }
   return stem;
 }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/pipeline/import.h"
 #include "compiler_core/target/core_spec.h"
 #include "nlohmann/json.hpp"
 
@@ -12,6 +13,8 @@ namespace npuc {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr Framework kJudgedByWhatTheyBecome[] = {Framework::kTfLite, Framework::kOnnx};
 
 std::vector<std::string> Strings(absl::Span<const absl::string_view> views) {
   return std::vector<std::string>(views.begin(), views.end());
@@ -34,11 +37,30 @@ absl::Status CheckNames(const std::string& core, const std::string& framework) {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown core '", Printable(core), "'; known: ", absl::StrJoin(cores, ", ")));
   }
+  for (const Framework imported : kJudgedByWhatTheyBecome) {
+    frameworks.emplace_back(FrameworkName(imported));
+  }
   for (const std::string& name : frameworks) {
     if (framework.empty() || framework == name) return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("unknown framework '", Printable(framework), "'; known: TF, PT"));
+      absl::StrCat("unknown framework '", Printable(framework), "'; known: TF, PT, TFLITE, ONNX"));
+}
+
+// What the front end of a framework imports, where no core has a list of its own for it.
+void AppendImported(const std::string& framework, Json& document, std::string& text) {
+  for (const Framework imported : kJudgedByWhatTheyBecome) {
+    if (framework != FrameworkName(imported)) continue;
+    const std::vector<std::string> names = ImportedOps(imported);
+    Json ops = Json::array();
+    absl::StrAppend(&text, framework, ": ", names.size(),
+                    " operators are imported; a core judges each by what it becomes (-f TF)\n");
+    for (const std::string& name : names) {
+      ops.push_back({{"op", name}});
+      absl::StrAppend(&text, "  ", name, "\n");
+    }
+    document.push_back({{"core", ""}, {"framework", framework}, {"operators", std::move(ops)}});
+  }
 }
 
 Json OperatorJson(const OpSupport& op) {
@@ -92,6 +114,7 @@ absl::StatusOr<std::string> ListOperators(const std::string& core, const std::st
           {{"core", std::string(spec->name)}, {"framework", name}, {"operators", std::move(ops)}});
     }
   }
+  if (document.empty()) AppendImported(framework, document, text);
   return json ? document.dump() + "\n" : text;
 }
 

@@ -70,6 +70,8 @@ LIBRARIES = [
      [r"server/rpc/", r"server/http/", r"server/main\.cc$", r"client/", r"tests/bench/",
       r"tests/fault/", r"proto/"],
      "the service's wire types stay in server/rpc, server/http and client"),
+    (r"^flatbuffers/|npuc_tflite_generated\.h$", [r"compiler_core/frontends/tflite/[^/]*\.cc$"],
+     "FlatBuffers are the TFLite front end's .cc files'"),
     (r"\.pb\.h$|^google/protobuf/",
      [r"compiler_core/frontends/[a-z0-9_]+/[^/]*\.cc$", r"server/rpc/", r"server/http/",
       r"server/main\.cc$", r"client/", r"tests/bench/", r"tests/fault/"],

@@ -1,0 +1,249 @@
+// Element-wise operators and activation functions; quantizing and dequantizing.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/tflite/node_import.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
+
+namespace npuc::tflite {
+namespace {
+
+// TFLite operators under the IR's or the evaluator's names.
+struct Renamed {
+  absl::string_view tflite_op;
+  absl::string_view op;
+};
+constexpr Renamed kRenamed[] = {
+    {"ABS", "Abs"},
+    {"ADD", "Add"},
+    {"CEIL", "Ceil"},
+    {"COS", "Cos"},
+    {"DIV", "Div"},
+    {"EQUAL", "Equal"},
+    {"EXP", "Exp"},
+    {"FLOOR", "Floor"},
+    {"FLOOR_DIV", "FloorDiv"},
+    {"FLOOR_MOD", "FloorMod"},
+    {"GREATER", "Greater"},
+    {"GREATER_EQUAL", "GreaterEqual"},
+    {"LESS", "Less"},
+    {"LESS_EQUAL", "LessEqual"},
+    {"LOG", "Log"},
+    {"LOGICAL_AND", "LogicalAnd"},
+    {"LOGICAL_NOT", "LogicalNot"},
+    {"LOGICAL_OR", "LogicalOr"},
+    {"LOGISTIC", "Sigmoid"},
+    {"MAXIMUM", "Maximum"},
+    {"MINIMUM", "Minimum"},
+    {"MUL", "Mul"},
+    {"NEG", "Neg"},
+    {"NOT_EQUAL", "NotEqual"},
+    {"POW", "Pow"},
+    {"RELU", "Relu"},
+    {"RELU6", "Relu6"},
+    {"ROUND", "Round"},
+    {"RSQRT", "Rsqrt"},
+    {"SIN", "Sin"},
+    {"SQRT", "Sqrt"},
+    {"SQUARE", "Square"},
+    {"SQUARED_DIFFERENCE", "SquaredDifference"},
+    {"SUB", "Sub"},
+    {"TANH", "Tanh"},
+};
+
+absl::string_view NameOfOp(const NodeImporter& node) {
+  for (const Renamed& renamed : kRenamed) {
+    if (renamed.tflite_op == node.op()) return renamed.op;
+  }
+  return node.op();
+}
+
+absl::Status ImportUnary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return node.EmitOutput(NameOfOp(node), {node.input(0)});
+}
+
+// The activation of an options table; none where the table is left out, as TFLite takes it.
+template <typename T>
+int ActivationOf(const T* options) {
+  return options == nullptr ? 0 : options->activation();
+}
+
+int FusedActivation(const NodeImporter& node) {
+  const fe::tflite::Operator& raw = node.raw();
+  return std::max(
+      {ActivationOf(raw.options_as_AddOptions()), ActivationOf(raw.options_as_SubOptions()),
+       ActivationOf(raw.options_as_MulOptions()), ActivationOf(raw.options_as_DivOptions())});
+}
+
+absl::Status ImportBinary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  return node.SetActivated(node.Emit(NameOfOp(node), {node.input(0), node.input(1)}),
+                           FusedActivation(node));
+}
+
+absl::Status ImportEvaluatedUnary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(Tensor result, EvaluateUnary(NameOfOp(node), x));
+  return node.SetOutput(node.MakeConstant(std::move(result)));
+}
+
+absl::Status ImportEvaluatedBinary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
+  ASSIGN_OR_RETURN(Tensor result, EvaluateBinary(NameOfOp(node), a, b));
+  return node.SetOutput(node.MakeConstant(std::move(result)));
+}
+
+absl::Status ImportAddN(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxOperandsPerOperator));
+  ValueRef sum = node.input(0);
+  for (int i = 1; i < node.input_count(); ++i) {
+    if (!node.has(i)) return node.ExpectInputs(node.input_count(), kMaxOperandsPerOperator);
+    ASSIGN_OR_RETURN(sum, node.Emit("Add", {sum, node.input(i)}));
+  }
+  return node.SetOutput(std::move(sum));
+}
+
+absl::StatusOr<Term> Operand(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return Term(node, node.input(0));
+}
+
+absl::Status ImportReluN1(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(Min(Max(x, -1), 1).value);
+}
+
+absl::Status ImportRelu01(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(Min(Relu(x), 1).value);
+}
+
+absl::Status ImportHardSwish(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput((x * (Apply("Relu6", x + 3.0) * (1.0 / 6))).value);
+}
+
+// Of relu(x) and relu(-x) one is 0, so sums of their multiples are exact.
+absl::Status ImportLeakyRelu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  ASSIGN_OR_RETURN(const auto* options, node.Required(node.raw().options_as_LeakyReluOptions()));
+  return node.SetOutput((Relu(x) - Relu(-x) * options->alpha()).value);
+}
+
+absl::Status ImportPrelu(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  const Term x(node, node.input(0));
+  return node.SetOutput((Relu(x) - Relu(-x) * Term(node, node.input(1))).value);
+}
+
+absl::Status ImportElu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput((Relu(x) + (Exp(-Relu(-x)) - 1.0)).value);
+}
+
+absl::Status ImportGelu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  const auto* options = node.raw().options_as_GeluOptions();
+  if (options == nullptr || !options->approximate()) {
+    return node.FailMode("the error function of an exact GELU",
+                         "convert the model with approximate GELU (tanh)");
+  }
+  const Term inner = (x + Pow(x, 3) * 0.044715) * std::sqrt(2 / M_PI);
+  return node.SetOutput((x * 0.5 * (Tanh(inner) + 1.0)).value);
+}
+
+// Both only change how a value is stored: the operand is float here, and the result is quantized
+// behind the rule where the file says so.
+absl::Status ImportQuantize(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  if (!node.output(0).quant.has_value() && !IsFloat(node.type(0).dtype)) {
+    return node.FailMode("a result without scales", "convert the model again");
+  }
+  return node.SetOutput(node.input(0));
+}
+
+absl::Status ImportDequantize(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  if (!IsFloat(node.type(0).dtype)) {
+    return node.FailMode("an operand without scales", "convert the model again");
+  }
+  if (node.type(0).dtype == DType::kFloat32) return node.SetOutput(node.input(0));
+  return node.SetOutput(node.Converted(node.input(0), DType::kFloat32));
+}
+
+absl::Status ImportCast(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const DType dtype = node.output(0).type.dtype;
+  if (dtype == DType::kInvalid) {
+    return node.FailMode(absl::StrCat("a cast to ", ElementTypeName(node.output(0).element_type)),
+                         "cast to another type");
+  }
+  if (node.output(0).quant.has_value() || node.type(0).dtype == dtype) {
+    return node.SetOutput(node.input(0));
+  }
+  if (node.IsConstant(0)) return node.SetOutput(node.Converted(node.input(0), dtype));
+  return node.EmitOutput("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}});
+}
+
+constexpr ImportRule kRules[] = {
+    {"ABS", ImportUnary},
+    {"ADD", ImportBinary},
+    {"ADD_N", ImportAddN},
+    {"CAST", ImportCast},
+    {"CEIL", ImportEvaluatedUnary},
+    {"COS", ImportEvaluatedUnary},
+    {"DEQUANTIZE", ImportDequantize},
+    {"DIV", ImportBinary},
+    {"ELU", ImportElu},
+    {"EQUAL", ImportEvaluatedBinary},
+    {"EXP", ImportUnary},
+    {"FLOOR", ImportEvaluatedUnary},
+    {"FLOOR_DIV", ImportEvaluatedBinary},
+    {"FLOOR_MOD", ImportEvaluatedBinary},
+    {"GELU", ImportGelu},
+    {"GREATER", ImportEvaluatedBinary},
+    {"GREATER_EQUAL", ImportEvaluatedBinary},
+    {"HARD_SWISH", ImportHardSwish},
+    {"LEAKY_RELU", ImportLeakyRelu},
+    {"LESS", ImportEvaluatedBinary},
+    {"LESS_EQUAL", ImportEvaluatedBinary},
+    {"LOG", ImportUnary},
+    {"LOGICAL_AND", ImportEvaluatedBinary},
+    {"LOGICAL_NOT", ImportEvaluatedUnary},
+    {"LOGICAL_OR", ImportEvaluatedBinary},
+    {"LOGISTIC", ImportUnary},
+    {"MAXIMUM", ImportBinary},
+    {"MINIMUM", ImportBinary},
+    {"MUL", ImportBinary},
+    {"NEG", ImportUnary},
+    {"NOT_EQUAL", ImportEvaluatedBinary},
+    {"POW", ImportBinary},
+    {"PRELU", ImportPrelu},
+    {"QUANTIZE", ImportQuantize},
+    {"RELU", ImportUnary},
+    {"RELU6", ImportUnary},
+    {"RELU_0_TO_1", ImportRelu01},
+    {"RELU_N1_TO_1", ImportReluN1},
+    {"ROUND", ImportUnary},
+    {"RSQRT", ImportUnary},
+    {"SIN", ImportEvaluatedUnary},
+    {"SQRT", ImportUnary},
+    {"SQUARE", ImportUnary},
+    {"SQUARED_DIFFERENCE", ImportBinary},
+    {"SUB", ImportBinary},
+    {"TANH", ImportUnary},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ElementwiseRules() { return kRules; }
+
+}  // namespace npuc::tflite

@@ -1,0 +1,99 @@
+// Reductions and what is made of them.
+#include <utility>
+
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/tflite/node_import.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
+
+namespace npuc::tflite {
+namespace {
+
+struct Reduction {
+  std::vector<int64_t> axes;
+  bool keep_dims = false;
+};
+
+absl::StatusOr<Reduction> ReadReduction(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  Reduction reduction;
+  ASSIGN_OR_RETURN(reduction.axes, node.ConstantInts(1, "axes"));
+  ASSIGN_OR_RETURN(reduction.axes, node.Axes(std::move(reduction.axes), node.rank(0)));
+  const auto* options = node.raw().options_as_ReducerOptions();
+  reduction.keep_dims = options != nullptr && options->keep_dims();
+  return reduction;
+}
+
+absl::Status Reduce(NodeImporter& node, absl::string_view op) {
+  ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(node));
+  return node.SetOutput(
+      node.Reduced(op, node.input(0), std::move(reduction.axes), reduction.keep_dims));
+}
+
+absl::Status ImportMean(NodeImporter& node) { return Reduce(node, "ReduceMean"); }
+absl::Status ImportSum(NodeImporter& node) { return Reduce(node, "ReduceSum"); }
+absl::Status ImportMax(NodeImporter& node) { return Reduce(node, "ReduceMax"); }
+
+// The least is the greatest of the negated ones.
+absl::Status ImportMin(NodeImporter& node) {
+  ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(node));
+  ASSIGN_OR_RETURN(const ValueRef negated, node.Emit("Neg", {node.input(0)}));
+  const Term greatest(
+      node, node.Reduced("ReduceMax", negated, std::move(reduction.axes), reduction.keep_dims));
+  return node.SetOutput((-greatest).value);
+}
+
+absl::Status Evaluate(NodeImporter& node, absl::string_view op) {
+  ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
+  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
+  ASSIGN_OR_RETURN(Tensor result, EvaluateReduction(op, x, reduction.axes, reduction.keep_dims));
+  return node.SetOutput(node.MakeConstant(std::move(result)));
+}
+
+absl::Status ImportProd(NodeImporter& node) { return Evaluate(node, "Prod"); }
+absl::Status ImportAll(NodeImporter& node) { return Evaluate(node, "All"); }
+absl::Status ImportAny(NodeImporter& node) { return Evaluate(node, "Any"); }
+
+absl::Status ImportSoftmax(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const auto* options, node.Required(node.raw().options_as_SoftmaxOptions()));
+  const Term x = Term(node, node.input(0)) * static_cast<double>(options->beta());
+  RETURN_IF_ERROR(x.value.status());
+  return node.EmitOutput("Softmax", {*x.value}, {{"axis", int64_t{-1}}});
+}
+
+absl::Status ImportLogSoftmax(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return node.EmitOutput("LogSoftmax", {node.input(0)}, {{"axis", int64_t{-1}}});
+}
+
+// x / sqrt(max(sum of squares, 1e-6)) along the last dimension.
+absl::Status ImportL2Normalization(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  if (node.rank(0) < 1) return absl::InvalidArgumentError("a scalar operand");
+  const Term x(node, node.input(0));
+  ASSIGN_OR_RETURN(const ValueRef squares, Apply("Square", x).value);
+  const Term sum(node, node.Reduced("ReduceSum", squares, {node.rank(0) - 1}, true));
+  const auto* options = node.raw().options_as_L2NormOptions();
+  return node.SetActivated((x * Apply("Rsqrt", Max(sum, 1e-6))).value,
+                           options == nullptr ? 0 : options->activation());
+}
+
+constexpr ImportRule kRules[] = {
+    {"L2_NORMALIZATION", ImportL2Normalization},
+    {"LOG_SOFTMAX", ImportLogSoftmax},
+    {"MEAN", ImportMean},
+    {"REDUCE_ALL", ImportAll},
+    {"REDUCE_ANY", ImportAny},
+    {"REDUCE_MAX", ImportMax},
+    {"REDUCE_MIN", ImportMin},
+    {"REDUCE_PROD", ImportProd},
+    {"SOFTMAX", ImportSoftmax},
+    {"SUM", ImportSum},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ReduceRules() { return kRules; }
+
+}  // namespace npuc::tflite

@@ -1,0 +1,254 @@
+// Operators that move or make values without computing with them.
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/tflite/node_import.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
+
+namespace npuc::tflite {
+namespace {
+
+// One entry may be -1: what is left of the elements.
+absl::StatusOr<Shape> CompletedShape(Shape shape, int64_t elements) {
+  if (shape.size() > kMaxRank) return absl::InvalidArgumentError("a shape of more than 8 entries");
+  int64_t known = 1;
+  auto open = shape.end();
+  for (auto it = shape.begin(); it != shape.end(); ++it) {
+    if (*it == -1 && open == shape.end()) {
+      open = it;
+      continue;
+    }
+    if (*it < 0 || *it > kMaxElements) {
+      return absl::InvalidArgumentError(absl::StrCat("a shape entry of ", *it));
+    }
+    known = std::min(known * *it, kMaxElements + 1);
+  }
+  if (open != shape.end()) {
+    if (known == 0 || elements % known != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(elements, " elements do not fill shape ", ShapeToString(shape)));
+    }
+    *open = elements / known;
+  }
+  return shape;
+}
+
+absl::Status ImportReshape(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 2));
+  Shape shape = node.output(0).type.shape;
+  const auto* options = node.raw().options_as_ReshapeOptions();
+  if (node.has(1)) {
+    ASSIGN_OR_RETURN(shape, node.ConstantInts(1, "shape"));
+  } else if (options != nullptr && options->new_shape() != nullptr) {
+    if (options->new_shape()->size() > kMaxRank) {
+      return absl::InvalidArgumentError("a shape of more than 8 entries");
+    }
+    shape.assign(options->new_shape()->begin(), options->new_shape()->end());
+  }
+  ASSIGN_OR_RETURN(shape, CompletedShape(std::move(shape), node.type(0).element_count()));
+  return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
+}
+
+absl::Status ImportSqueeze(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const auto* options = node.raw().options_as_SqueezeOptions();
+  std::vector<int64_t> axes;
+  if (options != nullptr && options->squeeze_dims() != nullptr &&
+      options->squeeze_dims()->size() <= kMaxRank) {
+    axes.assign(options->squeeze_dims()->begin(), options->squeeze_dims()->end());
+  }
+  ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
+  const bool all = axes.empty();
+  Shape shape;
+  for (int64_t i = 0; i < node.rank(0); ++i) {
+    const int64_t dim = node.shape(0)[static_cast<size_t>(i)];
+    const bool named = std::binary_search(axes.begin(), axes.end(), i);
+    if (named && dim != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("dimension ", i, " of ", dim, " is squeezed"));
+    }
+    if (!named && !(all && dim == 1)) shape.push_back(dim);
+  }
+  return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
+}
+
+absl::Status ImportExpandDims(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(1, "axis"));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0) + 1));
+  Shape shape = node.shape(0);
+  shape.insert(shape.begin() + axis, 1);
+  return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
+}
+
+absl::Status ImportTranspose(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(std::vector<int64_t> perm, node.ConstantInts(1, "permutation"));
+  for (int64_t& axis : perm) {
+    ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  }
+  std::vector<int64_t> sorted = perm;
+  std::sort(sorted.begin(), sorted.end());
+  if (static_cast<int64_t>(perm.size()) != node.rank(0) ||
+      std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) {
+    return absl::InvalidArgumentError("the permutation does not name every dimension once");
+  }
+  return node.SetOutput(node.Transposed(node.input(0), std::move(perm)));
+}
+
+absl::Status ImportConcatenation(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxOperandsPerOperator));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_ConcatenationOptions()));
+  ASSIGN_OR_RETURN(const int64_t axis, node.Axis(o->axis(), node.rank(0)));
+  std::vector<ValueRef> parts;
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (!node.has(i)) return node.ExpectInputs(node.input_count(), kMaxOperandsPerOperator);
+    parts.push_back(node.input(i));
+  }
+  return node.SetActivated(node.Joined(parts, axis), o->activation());
+}
+
+absl::Status ImportPack(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxOperandsPerOperator));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_PackOptions()));
+  ASSIGN_OR_RETURN(const int64_t axis, node.Axis(o->axis(), node.rank(0) + 1));
+  std::vector<ValueRef> parts;
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (!node.has(i) || node.shape(i) != node.shape(0)) {
+      return absl::InvalidArgumentError("operands of unlike shapes");
+    }
+    Shape shape = node.shape(i);
+    shape.insert(shape.begin() + axis, 1);
+    ASSIGN_OR_RETURN(parts.emplace_back(), node.Reshaped(node.input(i), std::move(shape)));
+  }
+  return node.SetOutput(node.Joined(parts, axis));
+}
+
+absl::Status ImportUnpack(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_UnpackOptions()));
+  ASSIGN_OR_RETURN(const int64_t axis, node.Axis(o->axis(), node.rank(0)));
+  const int64_t count = node.shape(0)[static_cast<size_t>(axis)];
+  if (count != o->num() || count > kMaxOperandsPerOperator) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a dimension of ", count, " is unpacked into ", o->num()));
+  }
+  std::vector<ValueRef> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const ValueRef part, node.Sliced(node.input(0), axis, i, 1));
+    Shape shape = part->type.shape;
+    shape.erase(shape.begin() + axis);
+    ASSIGN_OR_RETURN(parts.emplace_back(), node.Reshaped(part, std::move(shape)));
+  }
+  return node.SetOutputs(std::move(parts));
+}
+
+absl::Status ImportTile(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> multiples, node.ConstantInts(1, "multiples"));
+  if (static_cast<int64_t>(multiples.size()) != node.rank(0)) {
+    return absl::InvalidArgumentError("as many multiples as dimensions are needed");
+  }
+  ValueRef x = node.input(0);
+  for (size_t i = 0; i < multiples.size(); ++i) {
+    if (multiples[i] < 1 || multiples[i] > kMaxOperandsPerOperator) {
+      return absl::InvalidArgumentError(absl::StrCat("a multiple of ", multiples[i]));
+    }
+    const std::vector<ValueRef> parts(static_cast<size_t>(multiples[i]), x);
+    ASSIGN_OR_RETURN(x, node.Joined(parts, static_cast<int64_t>(i)));
+  }
+  return node.SetOutput(std::move(x));
+}
+
+absl::Status ImportBroadcastTo(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(1, "shape"));
+  RETURN_IF_ERROR(CheckShape(shape));
+  ASSIGN_OR_RETURN(const Shape joint, BroadcastShape(node.shape(0), shape));
+  if (joint != shape)
+    return absl::InvalidArgumentError("the operand does not stretch to the shape");
+  return node.SetOutput(frontend::BroadcastTo(node, node.input(0), shape));
+}
+
+// Takes [N,H,W,C] apart into blocks and puts their elements into the channels, or back.
+absl::Status ImportBlocks(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const bool to_depth = node.op() == "SPACE_TO_DEPTH";
+  const auto* space = node.raw().options_as_SpaceToDepthOptions();
+  const auto* depth = node.raw().options_as_DepthToSpaceOptions();
+  int64_t b = 0;
+  if (to_depth && space != nullptr) b = space->block_size();
+  if (!to_depth && depth != nullptr) b = depth->block_size();
+  if (b < 1 || b > kMaxOperandsPerOperator || node.rank(0) != 4) {
+    return absl::InvalidArgumentError(absl::StrCat("block size ", b, ", rank ", node.rank(0)));
+  }
+  const Shape& s = node.shape(0);
+  if (to_depth ? s[1] % b != 0 || s[2] % b != 0 : s[3] % (b * b) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", ShapeToString(s), " has no blocks of ", b));
+  }
+  ValueRef x;
+  if (to_depth) {
+    ASSIGN_OR_RETURN(x, node.Reshaped(node.input(0), {s[0], s[1] / b, b, s[2] / b, b, s[3]}));
+    ASSIGN_OR_RETURN(x, node.Transposed(x, {0, 1, 3, 2, 4, 5}));
+    return node.SetOutput(node.Reshaped(x, {s[0], s[1] / b, s[2] / b, b * b * s[3]}));
+  }
+  const int64_t channels = s[3] / (b * b);
+  ASSIGN_OR_RETURN(x, node.Reshaped(node.input(0), {s[0], s[1], s[2], b, b, channels}));
+  ASSIGN_OR_RETURN(x, node.Transposed(x, {0, 1, 3, 2, 4, 5}));
+  return node.SetOutput(node.Reshaped(x, {s[0], s[1] * b, s[2] * b, channels}));
+}
+
+absl::Status ImportShapeOf(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const DType dtype = node.output(0).type.dtype == DType::kInt64 ? DType::kInt64 : DType::kInt32;
+  const Shape& shape = node.shape(0);
+  return node.SetOutput(
+      node.MakeConstant(IntTensor(dtype, {static_cast<int64_t>(shape.size())}, shape)));
+}
+
+absl::Status ImportFill(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(0, "shape"));
+  ASSIGN_OR_RETURN(const Tensor value, node.Constant(1, "value"));
+  RETURN_IF_ERROR(CheckShape(shape));
+  if (value.element_count() != 1) return absl::InvalidArgumentError("the value is no scalar");
+  ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(value.WithShape({}), shape));
+  return node.SetOutput(node.MakeConstant(std::move(filled)));
+}
+
+absl::Status ImportRange(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(const Tensor start, node.Constant(0, "start"));
+  ASSIGN_OR_RETURN(const Tensor limit, node.Constant(1, "limit"));
+  ASSIGN_OR_RETURN(const Tensor delta, node.Constant(2, "delta"));
+  ASSIGN_OR_RETURN(Tensor range, EvaluateRange(start, limit, delta));
+  return node.SetOutput(node.MakeConstant(std::move(range)));
+}
+
+constexpr ImportRule kRules[] = {
+    {"BROADCAST_TO", ImportBroadcastTo},
+    {"CONCATENATION", ImportConcatenation},
+    {"DEPTH_TO_SPACE", ImportBlocks},
+    {"EXPAND_DIMS", ImportExpandDims},
+    {"FILL", ImportFill},
+    {"PACK", ImportPack},
+    {"RANGE", ImportRange},
+    {"RESHAPE", ImportReshape},
+    {"SHAPE", ImportShapeOf},
+    {"SPACE_TO_DEPTH", ImportBlocks},
+    {"SQUEEZE", ImportSqueeze},
+    {"TILE", ImportTile},
+    {"TRANSPOSE", ImportTranspose},
+    {"UNPACK", ImportUnpack},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ShapeRules() { return kRules; }
+
+}  // namespace npuc::tflite

@@ -1,0 +1,228 @@
+// Convolutions, pooling and resizing of images [N,H,W,C].
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/resize.h"
+#include "compiler_core/frontends/tflite/node_import.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
+
+namespace npuc::tflite {
+namespace {
+
+namespace fb = ::npuc::fe::tflite;
+
+constexpr int64_t kMaxStep = int64_t{1} << 20;
+
+// A window's numbers, height first.
+struct Window {
+  std::array<int64_t, 2> kernel;
+  std::array<int64_t, 2> stride;
+  std::array<int64_t, 2> dilation = {1, 1};
+  bool is_same = false;
+};
+
+// The attributes strides, dilations and pads of a window over an image. SAME pads as TensorFlow
+// does: as few rows as make ceil(size / stride) windows, the odd one after.
+absl::StatusOr<AttrMap> WindowAttrs(const Window& window, const Shape& image) {
+  Shape pads;
+  for (size_t i = 0; i < 2; ++i) {
+    if (window.stride[i] < 1 || window.stride[i] > kMaxStep || window.dilation[i] < 1 ||
+        window.dilation[i] > kMaxStep || window.kernel[i] < 1 || window.kernel[i] > kMaxStep) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a window of kernel ", window.kernel[i], ", stride ", window.stride[i],
+                       ", dilation ", window.dilation[i], "; each must be in 1..", kMaxStep));
+    }
+    const int64_t size = image[i + 1];
+    const int64_t extent = (window.kernel[i] - 1) * window.dilation[i] + 1;
+    const int64_t count = (size + window.stride[i] - 1) / window.stride[i];
+    const int64_t total =
+        window.is_same ? std::max<int64_t>((count - 1) * window.stride[i] + extent - size, 0) : 0;
+    pads.push_back(total / 2);
+    pads.push_back(total - total / 2);
+  }
+  return AttrMap{{"strides", Shape{window.stride[0], window.stride[1]}},
+                 {"dilations", Shape{window.dilation[0], window.dilation[1]}},
+                 {"pads", std::move(pads)}};
+}
+
+absl::Status CheckRanks(NodeImporter& node) {
+  for (int i = 0; i < 2; ++i) {
+    if (node.rank(i) == 4) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("operand ", i, " is ", TypeToString(node.type(i)), "; it must have rank 4"));
+  }
+  return absl::OkStatus();
+}
+
+// The sums with the bias (operand `at`, where there is one) and the activation.
+absl::Status Finish(NodeImporter& node, absl::StatusOr<ValueRef> sums, int at, int activation) {
+  if (sums.ok() && node.has(at)) sums = node.Emit("Add", {*sums, node.input(at)});
+  return node.SetActivated(std::move(sums), activation);
+}
+
+// Weight [O,H,W,I] -> [H,W,I,O].
+absl::Status ImportConv2D(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+  RETURN_IF_ERROR(CheckRanks(node));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_Conv2DOptions()));
+  const Window window{{node.shape(1)[1], node.shape(1)[2]},
+                      {o->stride_h(), o->stride_w()},
+                      {o->dilation_h(), o->dilation_w()},
+                      o->padding() == fb::Padding_SAME};
+  ASSIGN_OR_RETURN(AttrMap attrs, WindowAttrs(window, node.shape(0)));
+  ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(1), {1, 2, 3, 0}));
+  return Finish(node, node.Emit("Conv2D", {node.input(0), weight}, std::move(attrs)), 2,
+                o->activation());
+}
+
+// Weight [1,H,W,C*M] -> [H,W,C,M]. Scales for each of C*M results fit no axis of that where both
+// are more than one: then it is a convolution in C groups, whose weight is [H,W,1,C*M].
+absl::Status ImportDepthwise(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 3));
+  RETURN_IF_ERROR(CheckRanks(node));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_DepthwiseConv2DOptions()));
+  const Shape& w = node.shape(1);
+  const int64_t channels = node.shape(0)[3];
+  if (w[0] != 1 || channels < 1 || w[3] % channels != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("weights ", TypeToString(node.type(1)),
+                                                   " do not fit ", channels, " channels"));
+  }
+  const Window window{{w[1], w[2]},
+                      {o->stride_h(), o->stride_w()},
+                      {o->dilation_h(), o->dilation_w()},
+                      o->padding() == fb::Padding_SAME};
+  ASSIGN_OR_RETURN(AttrMap attrs, WindowAttrs(window, node.shape(0)));
+  const int64_t multiplier = w[3] / channels;
+  const auto& stored = node.input(1)->stored;
+  const bool by_result = stored.has_value() && stored->params.axis >= 0;
+  const bool in_groups = by_result && multiplier > 1 && channels > 1;
+  ASSIGN_OR_RETURN(
+      const ValueRef weight,
+      node.Reshaped(node.input(1), in_groups ? Shape{w[1], w[2], 1, w[3]}
+                                             : Shape{w[1], w[2], channels, multiplier}));
+  return Finish(node,
+                node.Emit(in_groups ? "Conv2D" : "DepthwiseConv2D", {node.input(0), weight},
+                          std::move(attrs)),
+                2, o->activation());
+}
+
+// Rows and columns of zeros between those of the image, one fewer than the stride each.
+absl::StatusOr<ValueRef> Spread(NodeImporter& node, ValueRef x, int64_t axis, int64_t stride) {
+  if (stride == 1) return x;
+  const size_t at = static_cast<size_t>(axis);
+  Shape shape = x->type.shape;
+  const Shape before = shape;
+  shape.insert(shape.begin() + axis + 1, 1);
+  ASSIGN_OR_RETURN(x, node.Reshaped(x, shape));
+  std::vector<int64_t> paddings(2 * shape.size(), 0);
+  paddings[2 * (at + 1) + 1] = stride - 1;
+  ASSIGN_OR_RETURN(x, node.Padded(x, std::move(paddings), 0));
+  shape = before;
+  shape[at] *= stride;
+  ASSIGN_OR_RETURN(x, node.Reshaped(x, shape));
+  return node.Sliced(x, axis, 0, shape[at] - stride + 1);
+}
+
+// A convolution with the mirrored kernel over the spread image. Operands: result shape, weight
+// [O,H,W,I], image, bias.
+absl::Status ImportTransposeConv(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 4));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_TransposeConvOptions()));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> result, node.ConstantInts(0, "result's shape"));
+  const std::array<int64_t, 2> stride = {o->stride_h(), o->stride_w()};
+  if (node.rank(1) != 4 || node.rank(2) != 4 || result.size() != 4 || stride[0] < 1 ||
+      stride[1] < 1 || std::max(stride[0], stride[1]) > 64) {
+    return absl::InvalidArgumentError("operands are not of rank 4, or a stride is not in 1..64");
+  }
+  ValueRef x = node.input(2);
+  ASSIGN_OR_RETURN(ValueRef weight, node.Transposed(node.input(1), {1, 2, 3, 0}));
+  std::vector<int64_t> paddings(8, 0);
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t axis = static_cast<int64_t>(i) + 1;
+    const int64_t kernel = node.shape(1)[i + 1];
+    const int64_t size = node.shape(2)[i + 1];
+    if (kernel < 1 || kernel > kMaxStep || size < 1 || result[i + 1] < 1 ||
+        result[i + 1] > kMaxElements) {
+      return absl::InvalidArgumentError("an empty image, kernel or result");
+    }
+    // What the forward convolution of that padding would have padded.
+    const int64_t total =
+        o->padding() == fb::Padding_SAME
+            ? std::max<int64_t>((size - 1) * stride[i] + kernel - result[i + 1], 0)
+            : 0;
+    const int64_t before = kernel - 1 - total / 2;
+    ASSIGN_OR_RETURN(x, Spread(node, x, axis, stride[i]));
+    paddings[2 * (i + 1)] = before;
+    paddings[2 * (i + 1) + 1] = result[i + 1] + kernel - 1 - before - ((size - 1) * stride[i] + 1);
+    ASSIGN_OR_RETURN(weight, node.Sliced(weight, static_cast<int64_t>(i), kernel - 1, kernel, -1));
+  }
+  ASSIGN_OR_RETURN(x, node.Padded(x, std::move(paddings), 0));
+  return Finish(
+      node,
+      node.Emit("Conv2D", {x, weight}, {{"strides", Shape{1, 1}}, {"pads", Shape{0, 0, 0, 0}}}), 3,
+      o->activation());
+}
+
+absl::Status ImportPool(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  if (node.rank(0) != 4) return absl::InvalidArgumentError("pooling takes rank 4");
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_Pool2DOptions()));
+  const Window window{{o->filter_h(), o->filter_w()},
+                      {o->stride_h(), o->stride_w()},
+                      {1, 1},
+                      o->padding() == fb::Padding_SAME};
+  ASSIGN_OR_RETURN(AttrMap attrs, WindowAttrs(window, node.shape(0)));
+  attrs.erase("dilations");
+  attrs["kernel"] = Shape{window.kernel[0], window.kernel[1]};
+  const bool is_max = node.op() == "MAX_POOL_2D";
+  return node.SetActivated(
+      node.Emit(is_max ? "MaxPool" : "AvgPool", {node.input(0)}, std::move(attrs)),
+      o->activation());
+}
+
+absl::Status ImportResize(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  const bool is_linear = node.op() == "RESIZE_BILINEAR";
+  const auto* linear = node.raw().options_as_ResizeBilinearOptions();
+  const auto* nearest = node.raw().options_as_ResizeNearestOptions();
+  const bool corners = is_linear ? linear != nullptr && linear->align_corners()
+                                 : nearest != nullptr && nearest->align_corners();
+  const bool centers = is_linear ? linear != nullptr && linear->half_pixel_centers()
+                                 : nearest != nullptr && nearest->half_pixel_centers();
+  ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, node.ConstantInts(1, "size"));
+  if (node.rank(0) != 4 || sizes.size() != 2) {
+    return absl::InvalidArgumentError("resizing takes an image of rank 4 and two sizes");
+  }
+  frontend::ResizeMode mode;
+  mode.mode = is_linear ? "linear" : "nearest";
+  mode.coordinates = corners ? "align_corners" : "asymmetric";
+  if (centers && !corners) mode.coordinates = is_linear ? "half_pixel" : "tf_half_pixel_for_nn";
+  mode.nearest = corners ? "round_prefer_ceil" : "floor";
+  ValueRef x = node.input(0);
+  for (size_t i = 0; i < 2; ++i) {
+    frontend::ResizeAxis axis{.in = node.shape(0)[i + 1], .out = sizes[i]};
+    if (axis.in < 1 || axis.out < 1 || axis.out > kMaxElements) {
+      return absl::InvalidArgumentError(absl::StrCat("a size of ", axis.out));
+    }
+    if (axis.in == axis.out) continue;
+    axis.scale = static_cast<double>(axis.out) / static_cast<double>(axis.in);
+    ASSIGN_OR_RETURN(x, frontend::ResizeAlong(node, std::move(x), i + 1, mode, axis));
+  }
+  return node.SetOutput(std::move(x));
+}
+
+constexpr ImportRule kRules[] = {
+    {"AVERAGE_POOL_2D", ImportPool},         {"CONV_2D", ImportConv2D},
+    {"DEPTHWISE_CONV_2D", ImportDepthwise},  {"MAX_POOL_2D", ImportPool},
+    {"RESIZE_BILINEAR", ImportResize},       {"RESIZE_NEAREST_NEIGHBOR", ImportResize},
+    {"TRANSPOSE_CONV", ImportTransposeConv},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> WindowRules() { return kRules; }
+
+}  // namespace npuc::tflite

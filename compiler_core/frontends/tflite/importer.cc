@@ -1,0 +1,401 @@
+#include "compiler_core/frontends/tflite/importer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::tflite {
+namespace {
+
+constexpr size_t kMaxCandidates = 20000;
+
+}  // namespace
+
+absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
+  absl::flat_hash_map<absl::string_view, ImportFunction> rules;
+  for (absl::Span<const ImportRule> family :
+       {ElementwiseRules(), WindowRules(), LinearRules(), ReduceRules(), ShapeRules(), SliceRules(),
+        RecurrentRules()}) {
+    for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
+  }
+  return rules;
+}
+
+Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
+                   Diagnostics* diagnostics)
+    : file_(file),
+      options_(options),
+      graph_(graph),
+      diagnostics_(diagnostics),
+      state_(graph, diagnostics),
+      rules_(AllRules()),
+      is_needed_(file.operators().size(), false),
+      is_wanted_(file.tensors().size(), false) {
+  state_.file = options.model_name;
+  state_.constant_fix =
+      "convert the model with static shapes, or cut the graph behind this operator by naming its "
+      "result in INPUT_OPS";
+}
+
+NodeSource Importer::SourceOf(const OperatorView& op) const {
+  return {
+      op.outputs.empty() ? absl::StrCat("operator ", op.index) : file_.tensor(op.outputs[0]).name,
+      op.op};
+}
+
+void Importer::AddError(DiagnosticKind kind, const OperatorView* op, std::string message,
+                        std::string fix) {
+  Diagnostic d{.kind = kind, .message = std::move(message), .file = options_.model_name};
+  if (op != nullptr) {
+    const NodeSource source = SourceOf(*op);
+    d.node = source.name;
+    d.op = source.op;
+  }
+  d.fix = std::move(fix);
+  diagnostics_->Add(std::move(d));
+}
+
+std::string Importer::Suggestion(absl::string_view name) const {
+  std::vector<absl::string_view> candidates;
+  for (const TensorView& tensor : file_.tensors()) {
+    if (candidates.size() == kMaxCandidates) break;
+    const size_t longer = std::max(name.size(), tensor.name.size());
+    if (longer - std::min(name.size(), tensor.name.size()) <= longer / 3) {
+      candidates.emplace_back(tensor.name);
+    }
+  }
+  const std::string nearest = NearestMatch(name, candidates);
+  if (!nearest.empty()) return absl::StrCat("did you mean '", Printable(nearest), "'?");
+  const auto named = [&](const std::vector<int>& tensors) {
+    return absl::StrJoin(tensors, ", ", [&](std::string* out, int tensor) {
+      absl::StrAppend(out, "'", Printable(file_.tensor(tensor).name), "'");
+    });
+  };
+  return absl::StrCat("the model's inputs are ", named(file_.inputs()), ", its outputs ",
+                      named(file_.outputs()));
+}
+
+void Importer::AddInput(int index, const Shape& shape) {
+  const TensorView& tensor = file_.tensor(index);
+  const std::string shown = Printable(tensor.name);
+  ValueRef& value = values_[index];
+  const absl::Status status = CheckShape(shape);
+  if (!status.ok()) {
+    AddError(DiagnosticKind::kInputShapeConflict, nullptr,
+             absl::StrCat("the shape of input '", shown, "' is refused: ", status.message()),
+             "declare a smaller shape in INPUT_OPS");
+    return;
+  }
+  if (tensor.type.dtype == DType::kInvalid) {
+    AddError(DiagnosticKind::kInputTypeUnsupported, nullptr,
+             absl::StrCat("input '", shown, "' has type ", ElementTypeName(tensor.element_type),
+                          "; allowed are floating-point, integer and bool tensors"),
+             "cut the graph behind it with INPUT_OPS");
+    return;
+  }
+  value = std::make_shared<frontend::ImportValue>();
+  value->type = {tensor.quant.has_value() ? DType::kFloat32 : tensor.type.dtype, shape};
+  value->id = graph_->AddInput(tensor.name, value->type);
+  value->source = {tensor.name, ""};
+  if (!tensor.quant.has_value()) return;
+  frontend::NodeEmitter node(&state_, {tensor.name, "QUANTIZE"}, {});
+  absl::StatusOr<ValueRef> quantized = node.Requantized(value, *tensor.quant);
+  value = quantized.ok() ? *std::move(quantized) : nullptr;  // reported where it failed
+}
+
+void Importer::ResolveInputs() {
+  for (const InputDecl& input : options_.inputs) {
+    const int index = file_.FindTensor(input.name);
+    if (index < 0) {
+      AddError(DiagnosticKind::kInputNotInModel, nullptr,
+               absl::StrCat("INPUT_OPS names '", Printable(input.name),
+                            "', which is no tensor of the model"),
+               Suggestion(input.name));
+      continue;
+    }
+    if (!cuts_.emplace(index, false).second) {
+      AddError(DiagnosticKind::kDuplicateEndpoint, nullptr,
+               absl::StrCat("INPUT_OPS names '", Printable(input.name), "' twice"),
+               "keep one of the two");
+      continue;
+    }
+    const TensorView& tensor = file_.tensor(index);
+    bool fits = input.shape.size() == tensor.type.shape.size();
+    for (size_t i = 0; fits && i < input.shape.size(); ++i) {
+      const bool varies = i < tensor.signature.size() && tensor.signature[i] < 0;
+      // A batch of another size than the one that the file was made with.
+      fits = varies || i == 0 || input.shape[i] == tensor.type.shape[i];
+    }
+    if (!fits) {
+      AddError(DiagnosticKind::kInputShapeConflict, nullptr,
+               absl::StrCat("INPUT_OPS declares '", Printable(input.name), "' as ",
+                            ShapeToString(input.shape), ", but the model states ",
+                            ShapeToString(tensor.type.shape)),
+               "declare a shape that agrees with the model's");
+      continue;
+    }
+    shapes_are_the_files_ = shapes_are_the_files_ && input.shape == tensor.type.shape;
+    AddInput(index, input.shape);
+  }
+  for (const int index : file_.inputs()) {
+    if (options_.inputs.empty() && !values_.contains(index)) {
+      AddInput(index, file_.tensor(index).type.shape);
+    }
+  }
+}
+
+void Importer::ResolveOutputs() {
+  for (const std::string& name : options_.outputs) {
+    outputs_.push_back({.name = name, .tensor = file_.FindTensor(name)});
+  }
+  if (outputs_.empty()) {
+    for (const int index : file_.outputs()) {
+      outputs_.push_back({.name = file_.tensor(index).name, .tensor = index});
+    }
+  }
+  absl::flat_hash_set<std::string> seen;
+  for (const Output& output : outputs_) {
+    if (output.tensor < 0) {
+      AddError(DiagnosticKind::kOutputNotInModel, nullptr,
+               absl::StrCat("OUTPUT_OPS names '", Printable(output.name),
+                            "', which is no tensor of the model"),
+               Suggestion(output.name));
+    } else if (!seen.insert(output.name).second) {
+      AddError(DiagnosticKind::kDuplicateEndpoint, nullptr,
+               absl::StrCat("output '", Printable(output.name), "' is named twice"),
+               "keep one of the two");
+    }
+  }
+  if (outputs_.empty()) {
+    AddError(DiagnosticKind::kOutputNotInModel, nullptr, "the model states no output",
+             "name at least one tensor in OUTPUT_OPS");
+  }
+  ResolveFp16Outputs();
+}
+
+void Importer::ResolveFp16Outputs() {
+  for (const std::string& name : options_.fp16_outputs) {
+    const auto it = std::find_if(outputs_.begin(), outputs_.end(),
+                                 [&](const Output& output) { return output.name == name; });
+    if (it != outputs_.end()) {
+      it->fp16 = true;
+      continue;
+    }
+    AddError(DiagnosticKind::kOutputNotInModel, nullptr,
+             absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is no output"),
+             "name outputs only");
+  }
+}
+
+void Importer::MarkNeeded() {
+  for (const Output& output : outputs_) {
+    if (output.tensor >= 0) is_wanted_[static_cast<size_t>(output.tensor)] = true;
+  }
+  for (size_t k = file_.operators().size(); k-- > 0;) {
+    const OperatorView& op = file_.operators()[k];
+    bool is_needed = false;
+    for (const int result : op.outputs) {
+      is_needed |= is_wanted_[static_cast<size_t>(result)] && !cuts_.contains(result);
+    }
+    is_needed_[k] = is_needed;
+    if (!is_needed) continue;
+    for (const int operand : op.inputs) {
+      if (operand >= 0) is_wanted_[static_cast<size_t>(operand)] = true;
+    }
+  }
+  for (auto& [tensor, is_used] : cuts_) is_used = is_wanted_[static_cast<size_t>(tensor)];
+  // Inputs that INPUT_OPS leave out although the outputs need them: as the file states them.
+  for (const int index : file_.inputs()) {
+    if (is_wanted_[static_cast<size_t>(index)] && !values_.contains(index)) {
+      AddInput(index, file_.tensor(index).type.shape);
+    }
+  }
+}
+
+ValueRef Importer::ConstantValue(int index) {
+  const TensorView& tensor = file_.tensor(index);
+  state_.constant_bytes_left -= tensor.type.size_bytes();
+  Tensor data(tensor.type, std::vector<uint8_t>(tensor.data.begin(), tensor.data.end()));
+  const NodeSource source{tensor.name, "Const"};
+  frontend::NodeEmitter node(&state_, source, {});
+  if (!tensor.quant.has_value()) return node.MakeConstant(std::move(data));
+  return node.MakeStored({std::move(data), *tensor.quant}, source);
+}
+
+ValueRef Importer::ValueOf(int index, const OperatorView& consumer) {
+  const auto it = values_.find(index);
+  if (it != values_.end()) return it->second;
+  const TensorView& tensor = file_.tensor(index);
+  ValueRef value;
+  if (tensor.is_sparse) {
+    AddError(DiagnosticKind::kUnsupportedOperatorMode, &consumer,
+             absl::StrCat("constant '", Printable(tensor.name), "' is stored sparse"),
+             "convert the model without sparsity");
+  } else if (tensor.data.empty() && tensor.type.element_count() > 0) {
+    AddError(DiagnosticKind::kMissingProducer, &consumer,
+             absl::StrCat("operand '", Printable(tensor.name),
+                          "' is no input, no constant and no result of an earlier operator"),
+             tensor.is_variable ? "export the model with its state as inputs and outputs"
+                                : "convert the model again");
+  } else if (tensor.type.dtype == DType::kInvalid) {
+    AddError(DiagnosticKind::kBadTensor, &consumer,
+             absl::StrCat("constant '", Printable(tensor.name), "' has type ",
+                          ElementTypeName(tensor.element_type), ", which npuc does not compute"),
+             "convert the model without it");
+  } else {
+    value = ConstantValue(index);
+  }
+  values_.emplace(index, value);
+  return value;
+}
+
+void Importer::ReportNoRule(const OperatorView& op) {
+  std::vector<absl::string_view> names;
+  for (const auto& [name, import] : rules_) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  const auto list = [&](const std::vector<int>& tensors) {
+    std::vector<std::string> parts;
+    for (const int tensor : tensors) {
+      if (parts.size() == 8) {
+        parts.emplace_back("...");
+        break;
+      }
+      parts.push_back(
+          tensor < 0 ? "none" : absl::StrCat("'", Printable(file_.tensor(tensor).name, 60), "'"));
+    }
+    return absl::StrJoin(parts, ", ");
+  };
+  const std::string nearest = NearestMatch(op.op, names);
+  AddError(DiagnosticKind::kUnsupportedOperator, &op,
+           absl::StrCat("operator ", op.index, " of the file is not supported: from ",
+                        list(op.inputs), " to ", list(op.outputs),
+                        nearest.empty() ? "" : "; the nearest supported one is ", nearest),
+           absl::StrCat("cut the graph behind it by adding '",
+                        Printable(file_.tensor(op.outputs[0]).name),
+                        ": [shape]' to INPUT_OPS, or convert the model without it"));
+}
+
+absl::Status Importer::CheckShapeOf(const OperatorView& op, NodeImporter& node, int result) {
+  const TensorView& tensor = file_.tensor(op.outputs[static_cast<size_t>(result)]);
+  const Shape& shape = node.outputs()[static_cast<size_t>(result)]->type.shape;
+  // Without a binding shape in the file there is nothing to compare.
+  if (!shapes_are_the_files_ || tensor.is_dynamic() || tensor.type.shape.empty() ||
+      shape == tensor.type.shape) {
+    return absl::OkStatus();
+  }
+  return node.Fail(
+      DiagnosticKind::kOperandMismatch,
+      absl::StrCat("result '", Printable(tensor.name), "' has shape ", ShapeToString(shape),
+                   ", but the model states ", ShapeToString(tensor.type.shape)),
+      "convert the model again");
+}
+
+absl::Status Importer::TakeResults(const OperatorView& op, NodeImporter& node) {
+  const size_t count = std::min(op.outputs.size(), node.outputs().size());
+  for (size_t i = 0; i < count; ++i) {
+    const int index = op.outputs[i];
+    ValueRef value = node.outputs()[i];
+    if (cuts_.contains(index) || value == nullptr) continue;
+    RETURN_IF_ERROR(CheckShapeOf(op, node, static_cast<int>(i)));
+    const TensorView& tensor = file_.tensor(index);
+    if (tensor.quant.has_value() && IsFloat(value->type.dtype)) {
+      frontend::NodeEmitter quantizer(&state_, {tensor.name, op.op}, {});
+      ASSIGN_OR_RETURN(value, quantizer.Requantized(value, *tensor.quant));
+    }
+    values_[index] = std::move(value);
+  }
+  return absl::OkStatus();
+}
+
+void Importer::ImportOperator(const OperatorView& op) {
+  const auto rule = rules_.find(op.op);
+  if (rule == rules_.end() || op.builtin_code == kCustomOperator) {
+    ReportNoRule(op);
+    for (const int result : op.outputs) values_.emplace(result, nullptr);
+    return;
+  }
+  std::vector<ValueRef> inputs;
+  bool is_complete = true;
+  for (const int operand : op.inputs) {
+    const bool is_state = operand >= 0 && file_.tensor(operand).is_variable;
+    inputs.push_back(operand < 0 || is_state ? nullptr : ValueOf(operand, op));
+    is_complete = is_complete && (operand < 0 || is_state || inputs.back() != nullptr);
+  }
+  // Results that stay without a value count as failed.
+  absl::Status status = absl::OkStatus();
+  if (is_complete) {
+    NodeImporter node(&state_, &file_, &op, SourceOf(op), std::move(inputs));
+    status = rule->second(node);
+    if (status.ok()) status = TakeResults(op, node);
+    if (!status.ok() && !node.has_reported() && !diagnostics_->has_errors()) {
+      AddError(DiagnosticKind::kOperandMismatch, &op, std::string(status.message()),
+               "check the shapes in INPUT_OPS, or convert the model again");
+    } else if (!status.ok() && !node.has_reported()) {
+      AddError(DiagnosticKind::kOperandMismatch, &op, std::string(status.message()),
+               "convert the model again");
+    }
+  }
+  if (state_.constant_bytes_left < 0) {
+    AddError(DiagnosticKind::kModelLimitExceeded, &op,
+             absl::StrCat("the constants of the model take more than ", frontend::kMaxConstantBytes,
+                          " bytes"),
+             "compile a smaller model");
+    state_.constant_bytes_left = 0;
+  }
+  for (const int result : op.outputs) values_.emplace(result, nullptr);
+}
+
+void Importer::AddOutputs() {
+  for (const Output& output : outputs_) {
+    if (output.tensor < 0) continue;
+    const auto it = values_.find(output.tensor);
+    ValueRef value = it == values_.end() ? nullptr : it->second;
+    if (it == values_.end() && !file_.tensor(output.tensor).data.empty()) {
+      value = ConstantValue(output.tensor);
+    }
+    if (value == nullptr) {
+      if (!diagnostics_->has_errors()) {
+        AddError(DiagnosticKind::kMissingProducer, nullptr,
+                 absl::StrCat("no operator computes output '", Printable(output.name), "'"),
+                 "name another output in OUTPUT_OPS");
+      }
+      continue;
+    }
+    if (value->constant.has_value() && !IsFloat(value->type.dtype)) {
+      // Known at compile time, so its type is only a matter of how it is written down.
+      frontend::NodeEmitter node(&state_, value->source, {});
+      value = node.MakeConstant(CastTensor(*value->constant, DType::kFloat32));
+    }
+    frontend::NodeEmitter node(&state_, value->source, {});
+    const absl::StatusOr<ValueId> id = node.Place(*value);
+    if (!id.ok()) continue;  // reported
+    graph_->AddOutput({output.name, *id, output.fp16});
+  }
+}
+
+void Importer::ReportUnusedInputs() {
+  for (const auto& [tensor, is_used] : cuts_) {
+    if (is_used) continue;
+    AddError(DiagnosticKind::kUnusedInput, nullptr,
+             absl::StrCat("input '", Printable(file_.tensor(tensor).name),
+                          "' is declared in INPUT_OPS, but no output depends on it"),
+             "remove it, or check OUTPUT_OPS");
+  }
+}
+
+void Importer::Run() {
+  ResolveInputs();
+  ResolveOutputs();
+  MarkNeeded();
+  for (const OperatorView& op : file_.operators()) {
+    if (is_needed_[static_cast<size_t>(op.index)]) ImportOperator(op);
+  }
+  AddOutputs();
+  if (!diagnostics_->has_errors()) ReportUnusedInputs();
+}
+
+}  // namespace npuc::tflite

@@ -1,0 +1,345 @@
+#include "compiler_core/frontends/tflite/model_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/sniff.h"
+#include "compiler_core/ops/quantize.h"
+#include "flatbuffers/flatbuffers.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
+
+namespace npuc::tflite {
+namespace {
+
+namespace fb = ::npuc::fe::tflite;
+
+constexpr const char* kFix = "convert the model again";
+
+std::string TextOf(const flatbuffers::String* text) {
+  return text == nullptr ? std::string() : text->str().substr(0, kMaxNameBytes);
+}
+
+}  // namespace
+
+DType DTypeFromWire(int element_type) {
+  switch (element_type) {
+    case fb::ElementType_FLOAT32:
+      return DType::kFloat32;
+    case fb::ElementType_FLOAT16:
+      return DType::kFloat16;
+    case fb::ElementType_FLOAT64:
+      return DType::kFloat64;
+    case fb::ElementType_INT8:
+      return DType::kInt8;
+    case fb::ElementType_INT16:
+      return DType::kInt16;
+    case fb::ElementType_INT32:
+      return DType::kInt32;
+    case fb::ElementType_INT64:
+      return DType::kInt64;
+    case fb::ElementType_UINT8:
+      return DType::kUint8;
+    case fb::ElementType_UINT16:
+      return DType::kUint16;
+    case fb::ElementType_UINT32:
+      return DType::kUint32;
+    case fb::ElementType_BOOL:
+      return DType::kBool;
+    default:
+      return DType::kInvalid;
+  }
+}
+
+std::string ElementTypeName(int element_type) {
+  const char* const name = fb::EnumNameElementType(static_cast<fb::ElementType>(element_type));
+  return *name != '\0' ? name : absl::StrCat("element type ", element_type);
+}
+
+bool TensorView::is_dynamic() const {
+  return std::any_of(signature.begin(), signature.end(), [](int64_t dim) { return dim < 0; });
+}
+
+// Reads a verified FlatBuffer into a ModelFile and checks what the verifier cannot know.
+class ModelFile::Reader {
+ public:
+  Reader(ModelFile* model, absl::string_view file, Diagnostics* diagnostics)
+      : model_(model), file_(file), diagnostics_(diagnostics) {}
+
+  void Run(const fb::Model& root);
+
+ private:
+  void Add(DiagnosticKind kind, std::string node, std::string message, std::string fix = kFix) {
+    diagnostics_->Add({.kind = kind,
+                       .message = std::move(message),
+                       .file = file_,
+                       .node = std::move(node),
+                       .fix = std::move(fix)});
+  }
+  void ReadTensor(const fb::Model& root, const fb::TensorInfo& raw);
+  absl::Status ReadShape(const fb::TensorInfo& raw, TensorView& tensor);
+  absl::Status ReadData(const fb::Model& root, const fb::TensorInfo& raw, TensorView& tensor);
+  absl::Status ReadQuantization(const fb::TensorInfo& raw, TensorView& tensor);
+  void ReadOperator(const fb::Model& root, const fb::Operator& raw);
+  std::vector<int> ReadIndices(const flatbuffers::Vector<int32_t>* raw, int lowest,
+                               absl::string_view what, const std::string& node);
+
+  ModelFile* model_;
+  std::string file_;
+  Diagnostics* diagnostics_;
+};
+
+absl::Status ModelFile::Reader::ReadShape(const fb::TensorInfo& raw, TensorView& tensor) {
+  if (raw.shape() != nullptr) {
+    if (raw.shape()->size() > kMaxRank) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "it has ", raw.shape()->size(), " dimensions; at most ", kMaxRank, " are allowed"));
+    }
+    tensor.type.shape.assign(raw.shape()->begin(), raw.shape()->end());
+  }
+  if (raw.shape_signature() != nullptr && raw.shape_signature()->size() <= kMaxRank) {
+    tensor.signature.assign(raw.shape_signature()->begin(), raw.shape_signature()->end());
+  }
+  // Old converters put -1 into the shape itself.
+  for (int64_t& dim : tensor.type.shape) {
+    if (dim != -1) continue;
+    if (tensor.signature.empty()) tensor.signature = tensor.type.shape;
+    dim = 1;
+  }
+  return CheckShape(tensor.type.shape);
+}
+
+absl::Status ModelFile::Reader::ReadData(const fb::Model& root, const fb::TensorInfo& raw,
+                                         TensorView& tensor) {
+  const auto* buffers = root.buffers();
+  const uint32_t count = buffers == nullptr ? 0 : buffers->size();
+  if (raw.buffer() >= count) {
+    if (raw.buffer() == 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("it names buffer ", raw.buffer(), " of ", count));
+  }
+  const fb::Buffer& buffer = *buffers->Get(raw.buffer());
+  if (buffer.offset() > 1 || buffer.size() > 1) {
+    return absl::UnimplementedError("its data lies behind the model's FlatBuffer");
+  }
+  if (buffer.data() == nullptr || buffer.data()->size() == 0) return absl::OkStatus();
+  const absl::Span<const uint8_t> data(buffer.data()->data(), buffer.data()->size());
+  // Of types that the IR lacks nothing is read.
+  if (tensor.type.dtype == DType::kInvalid) return absl::OkStatus();
+  if (static_cast<int64_t>(data.size()) != tensor.type.size_bytes()) {
+    return absl::InvalidArgumentError(absl::StrCat("its data has ", data.size(), " bytes; ",
+                                                   TypeToString(tensor.type), " takes ",
+                                                   tensor.type.size_bytes()));
+  }
+  if (tensor.type.dtype == DType::kBool &&
+      std::any_of(data.begin(), data.end(), [](uint8_t b) { return b > 1; })) {
+    return absl::InvalidArgumentError("a bool is neither 0 nor 1");
+  }
+  tensor.data = data;
+  return absl::OkStatus();
+}
+
+absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, TensorView& tensor) {
+  const fb::Quantization* q = raw.quantization();
+  if (q == nullptr || q->scale() == nullptr || q->scale()->size() == 0) return absl::OkStatus();
+  if (!IsInteger(tensor.type.dtype)) return absl::OkStatus();  // parameters of a float say nothing
+  if (q->details_type() != 0) return absl::UnimplementedError("it has a custom quantization");
+  QuantParams params;
+  params.dtype = tensor.type.dtype;
+  params.qmin = LowestOf(params.dtype);
+  params.qmax = HighestOf(params.dtype);
+  const size_t count = q->scale()->size();
+  if (count > 1) {
+    const int64_t rank = static_cast<int64_t>(tensor.type.shape.size());
+    params.axis = q->quantized_dimension();
+    if (params.axis < 0 || params.axis >= rank ||
+        static_cast<int64_t>(count) != tensor.type.shape[static_cast<size_t>(params.axis)]) {
+      return absl::InvalidArgumentError(absl::StrCat(count, " scales along dimension ",
+                                                     q->quantized_dimension(), " of ",
+                                                     TypeToString(tensor.type)));
+    }
+  }
+  params.scale.assign(q->scale()->begin(), q->scale()->end());
+  params.zero_point.assign(count, 0);
+  if (q->zero_point() != nullptr && q->zero_point()->size() > 0) {
+    const size_t given = q->zero_point()->size();
+    if (given != count && given != 1) {
+      return absl::InvalidArgumentError(absl::StrCat(given, " zero points, ", count, " scales"));
+    }
+    for (size_t i = 0; i < count; ++i) {
+      params.zero_point[i] = q->zero_point()->Get(static_cast<uint32_t>(given == 1 ? 0 : i));
+    }
+  }
+  // Converters give unused integers a scale of 0: they stand for themselves.
+  if (std::all_of(params.scale.begin(), params.scale.end(), [](double s) { return s == 0; })) {
+    return absl::OkStatus();
+  }
+  Node probe;
+  probe.op = "Quantize";
+  probe.attrs = QuantizeAttrs(params);
+  RETURN_IF_ERROR(QuantParamsOf(probe, tensor.type).status());
+  tensor.quant = std::move(params);
+  return absl::OkStatus();
+}
+
+void ModelFile::Reader::ReadTensor(const fb::Model& root, const fb::TensorInfo& raw) {
+  TensorView tensor;
+  tensor.name = TextOf(raw.name());
+  if (tensor.name.empty()) tensor.name = absl::StrCat("tensor_", model_->tensors_.size());
+  tensor.element_type = raw.type();
+  tensor.type.dtype = DTypeFromWire(raw.type());
+  tensor.is_variable = raw.is_variable();
+  tensor.is_sparse = raw.sparsity() != nullptr;
+  absl::Status status = ReadShape(raw, tensor);
+  // The data of a sparse tensor is packed; a node that uses it is refused.
+  if (status.ok() && !tensor.is_sparse) status = ReadData(root, raw, tensor);
+  if (status.ok()) status = ReadQuantization(raw, tensor);
+  if (!status.ok()) {
+    Add(DiagnosticKind::kBadTensor, tensor.name,
+        absl::StrCat("tensor ", model_->tensors_.size(), " '", Printable(tensor.name),
+                     "': ", status.message()));
+  }
+  model_->tensors_.push_back(std::move(tensor));
+}
+
+std::vector<int> ModelFile::Reader::ReadIndices(const flatbuffers::Vector<int32_t>* raw, int lowest,
+                                                absl::string_view what, const std::string& node) {
+  std::vector<int> indices;
+  if (raw == nullptr) return indices;
+  const int count = static_cast<int>(model_->tensors_.size());
+  if (raw->size() > kMaxOperandsPerOperator) {
+    Add(DiagnosticKind::kModelLimitExceeded, node,
+        absl::StrCat(raw->size(), " ", what, "; at most ", kMaxOperandsPerOperator, " are allowed"),
+        "compile a smaller model");
+    return indices;
+  }
+  for (const int32_t index : *raw) {
+    if (index < lowest || index >= count) {
+      Add(DiagnosticKind::kMalformedNode, node,
+          absl::StrCat(what, " name tensor ", index, "; the model has ", count));
+      return indices;
+    }
+    indices.push_back(index);
+  }
+  return indices;
+}
+
+void ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Operator& raw) {
+  OperatorView op;
+  op.index = static_cast<int>(model_->operators_.size());
+  op.raw = &raw;
+  const std::string node = absl::StrCat("operator ", op.index);
+  const auto* codes = root.operator_codes();
+  const uint32_t count = codes == nullptr ? 0 : codes->size();
+  if (raw.opcode_index() >= count) {
+    Add(DiagnosticKind::kMalformedNode, node,
+        absl::StrCat("it has operator code ", raw.opcode_index(), " of ", count));
+  } else {
+    const fb::OperatorCode& code = *codes->Get(raw.opcode_index());
+    op.builtin_code = std::max<int>(code.builtin_code(), code.old_builtin_code());
+    op.op = op.builtin_code == kCustomOperator ? TextOf(code.custom_code())
+                                               : BuiltinName(op.builtin_code);
+    if (op.op.empty()) op.op = "CUSTOM";
+  }
+  op.inputs = ReadIndices(raw.inputs(), -1, "its operands", node);
+  op.outputs = ReadIndices(raw.outputs(), 0, "its results", node);
+  if (op.outputs.empty() && !diagnostics_->has_errors()) {
+    Add(DiagnosticKind::kMalformedNode, node, "it has no result");
+  }
+  model_->operators_.push_back(std::move(op));
+}
+
+void ModelFile::Reader::Run(const fb::Model& root) {
+  if (root.version() != 3) {
+    Add(DiagnosticKind::kTfLiteDamaged, "",
+        absl::StrCat("the model has schema version ", root.version(), "; 3 is read"));
+    return;
+  }
+  if (root.subgraphs() == nullptr || root.subgraphs()->size() == 0) {
+    Add(DiagnosticKind::kTfLiteDamaged, "", "the model has no subgraph");
+    return;
+  }
+  const fb::SubGraph& graph = *root.subgraphs()->Get(0);
+  const size_t tensors = graph.tensors() == nullptr ? 0 : graph.tensors()->size();
+  const size_t operators = graph.operators() == nullptr ? 0 : graph.operators()->size();
+  if (tensors > kMaxTensors || operators > kMaxOperators) {
+    Add(DiagnosticKind::kModelLimitExceeded, "",
+        absl::StrCat("the model has ", tensors, " tensors and ", operators, " operators; at most ",
+                     kMaxTensors, " and ", kMaxOperators, " are allowed"),
+        "compile a smaller model");
+    return;
+  }
+  for (size_t i = 0; i < tensors; ++i) {
+    ReadTensor(root, *graph.tensors()->Get(static_cast<uint32_t>(i)));
+  }
+  for (size_t i = 0; i < operators; ++i) {
+    ReadOperator(root, *graph.operators()->Get(static_cast<uint32_t>(i)));
+  }
+  model_->inputs_ = ReadIndices(graph.inputs(), 0, "the model's inputs", "");
+  model_->outputs_ = ReadIndices(graph.outputs(), 0, "the model's outputs", "");
+}
+
+namespace {
+
+void ReportNoModel(absl::string_view bytes, absl::string_view file, Diagnostics& diagnostics) {
+  if (bytes.empty()) {
+    diagnostics.Add({.kind = DiagnosticKind::kEmptyModel,
+                     .message = "the model file is empty",
+                     .file = std::string(file),
+                     .fix = "check MODEL_FILE"});
+    return;
+  }
+  const FileGuess guess = GuessFileKind(bytes);
+  diagnostics.Add({.kind = DiagnosticKind::kNotATfLiteModel,
+                   .message = guess.what.empty()
+                                  ? std::string("the file has no TFL3 mark; a TFLite model has it "
+                                                "at byte 4")
+                                  : absl::StrCat("the file looks like ", guess.what),
+                   .file = std::string(file),
+                   .fix = guess.fix.empty() ? "set FRAMEWORK to what the model is" : guess.fix});
+}
+
+}  // namespace
+
+std::unique_ptr<ModelFile> ModelFile::Parse(absl::string_view bytes, absl::string_view file,
+                                            Diagnostics& diagnostics) {
+  if (bytes.size() < 8 || bytes.substr(4, 4) != "TFL3") {
+    ReportNoModel(bytes, file, diagnostics);
+    return nullptr;
+  }
+  if (bytes.size() > kMaxModelBytes) {
+    diagnostics.Add({.kind = DiagnosticKind::kModelLimitExceeded,
+                     .message = absl::StrCat("the file has ", bytes.size(), " bytes; at most ",
+                                             kMaxModelBytes, " are allowed"),
+                     .file = std::string(file),
+                     .fix = "compile a smaller model"});
+    return nullptr;
+  }
+  auto model = std::make_unique<ModelFile>();
+  model->bytes_.assign(bytes.begin(), bytes.end());
+  flatbuffers::Verifier verifier(model->bytes_.data(), model->bytes_.size(), kMaxDepth, kMaxTables);
+  if (!fb::VerifyModelBuffer(verifier)) {
+    diagnostics.Add({.kind = DiagnosticKind::kTfLiteDamaged,
+                     .message = "the FlatBuffer points outside of the file, is not aligned, or has "
+                                "more tables than a model may have",
+                     .file = std::string(file),
+                     .fix = "copy the file again, or convert the model again"});
+    return nullptr;
+  }
+  Diagnostics found;
+  Reader(model.get(), file, &found).Run(*fb::GetModel(model->bytes_.data()));
+  diagnostics.Append(found);
+  if (found.has_errors()) return nullptr;
+  return model;
+}
+
+int ModelFile::FindTensor(absl::string_view name) const {
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].name == name) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+}  // namespace npuc::tflite

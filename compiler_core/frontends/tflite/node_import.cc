@@ -1,0 +1,35 @@
+#include "compiler_core/frontends/tflite/node_import.h"
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
+
+namespace npuc::tflite {
+
+namespace fb = ::npuc::fe::tflite;
+
+absl::StatusOr<ValueRef> NodeImporter::Activated(ValueRef value, int activation) {
+  const Term x(*this, value);
+  switch (activation) {
+    case fb::Activation_NONE:
+      return value;
+    case fb::Activation_RELU:
+      return Relu(x).value;
+    case fb::Activation_RELU_N1_TO_1:
+      return Min(Max(x, -1), 1).value;
+    case fb::Activation_RELU6:
+      return Apply("Relu6", x).value;
+    case fb::Activation_TANH:
+      return Tanh(x).value;
+    default:
+      return FailMode(absl::StrCat("fused activation ", activation),
+                      "use no activation, or one of RELU, RELU6, RELU_N1_TO_1 and TANH");
+  }
+}
+
+absl::Status NodeImporter::SetActivated(absl::StatusOr<ValueRef> value, int activation) {
+  RETURN_IF_ERROR(value.status());
+  return SetOutput(Activated(*std::move(value), activation));
+}
+
+}  // namespace npuc::tflite

@@ -1,0 +1,72 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_TFLITE_NODE_IMPORT_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_TFLITE_NODE_IMPORT_H_
+
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/term.h"
+#include "compiler_core/frontends/tflite/model_file.h"
+
+namespace npuc::tflite {
+
+using frontend::ImportState;
+using frontend::Term;
+using frontend::ValueRef;
+
+// What the rule of a TFLite operator sees of its node beside what all front ends share. A quantized
+// tensor is a float operand here; results are quantized where the file says so, behind the rule.
+class NodeImporter : public frontend::NodeEmitter {
+ public:
+  NodeImporter(ImportState* state, const ModelFile* file, const OperatorView* op, NodeSource source,
+               std::vector<ValueRef> inputs)
+      : NodeEmitter(state, std::move(source), std::move(inputs)), file_(file), op_(op) {}
+
+  absl::string_view op() const { return op_->op; }
+  const fe::tflite::Operator& raw() const { return *op_->raw; }
+  int output_count() const { return static_cast<int>(op_->outputs.size()); }
+  // What the file states of result i.
+  const TensorView& output(int i) const {
+    return file_->tensor(op_->outputs[static_cast<size_t>(i)]);
+  }
+  // Whether the operand's value is known now, as itself or as stored integers.
+  bool IsKnown(int i) const { return IsConstant(i) || input(i)->stored.has_value(); }
+
+  // The options table of an operator that cannot do without, or a report that it is missing.
+  template <typename T>
+  absl::StatusOr<const T*> Required(const T* options) {
+    if (options != nullptr) return options;
+    return Fail(DiagnosticKind::kBadAttribute, "its options are missing or of another operator",
+                "convert the model again");
+  }
+  // Applies a fused activation, by the format's number, and sets the result.
+  absl::Status SetActivated(absl::StatusOr<ValueRef> value, int activation);
+  absl::StatusOr<ValueRef> Activated(ValueRef value, int activation);
+
+ private:
+  const ModelFile* file_;
+  const OperatorView* op_;
+};
+
+// The rule for one TFLite operator: sets the importer's outputs.
+using ImportFunction = absl::Status (*)(NodeImporter& node);
+struct ImportRule {
+  absl::string_view op;
+  ImportFunction import;
+};
+
+// The rules of each family, in import_<family>.cc.
+absl::Span<const ImportRule> ElementwiseRules();
+absl::Span<const ImportRule> WindowRules();
+absl::Span<const ImportRule> LinearRules();
+absl::Span<const ImportRule> ReduceRules();
+absl::Span<const ImportRule> ShapeRules();
+absl::Span<const ImportRule> SliceRules();
+absl::Span<const ImportRule> RecurrentRules();
+
+}  // namespace npuc::tflite
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_TFLITE_NODE_IMPORT_H_
