@@ -1,6 +1,7 @@
 """What the end-to-end suites share: where things are, running programs, skipping, figures."""
 
 import contextlib
+import hashlib
 import os
 import re
 import shutil
@@ -87,7 +88,10 @@ def compile_header(config, folder, name):
 def output_file(folder, name):
     """Where `npuc run` and `npuc reference` leave output NAME. A C header knows a name only as an
     identifier, so there other bytes become '_' as well."""
-    path = os.path.join(folder, name.replace("/", "_").replace(":", "_") + ".npy")
+    stem = name.replace("/", "_").replace(":", "_")
+    if len(stem) > 200:  # a file name has at most 255 bytes
+        stem = f"{stem[:183]}_{hashlib.md5(name.encode()).hexdigest()[:16]}"
+    path = os.path.join(folder, stem + ".npy")
     if os.path.exists(path):
         return path
     return os.path.join(folder, re.sub(r"[^A-Za-z0-9_]", "_", name) + ".npy")
