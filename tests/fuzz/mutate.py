@@ -1,0 +1,137 @@
+#!/usr/bin/python3
+"""Damages models byte by byte and gives them to npuc: it must answer each with a result or with a
+diagnostic, and never crash, hang or call the problem its own.
+
+    mutate.py [--mutants N] [--seed S] [--threads T] [MODEL...]
+
+Each of N mutants (default 300: the short form of the tests; a release asks for 10,000) is one of
+the shared folder's models with 1 to 8 bytes changed, half of them near its beginning or end, where
+the structure lies. All frameworks take turns. A failure prints the seed that makes the mutant
+again. Environment: NPUC_BIN_DIR, NPUC_SHARED; exit 77 where the shared folder is missing.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import glob
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BIN = os.environ.get("NPUC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
+SHARED = os.environ.get("NPUC_SHARED", os.path.join(ROOT, "..", "shared"))
+TIMEOUT_SECONDS = 120
+LARGEST_BYTES = 3 << 20  # a mutant of a larger model says no more and costs seconds
+FRAMEWORKS = {".pb": "TF", ".pt": "PT", ".jit": "PT", ".tflite": "TFLITE", ".onnx": "ONNX"}
+# What the models of TensorFlow and PyTorch do not state themselves.
+ENDPOINTS = {
+    "simple_mnist_tf.pb": "INPUT_OPS: {input_x: [1, 784]}\nOUTPUT_OPS: [result]\n",
+    "arm_kws": "INPUT_OPS: {Reshape: [1, 490]}\nOUTPUT_OPS: [labels_softmax]\n",
+    ".pt": "INPUT_OPS: {0: [1, 1000]}\n",
+    ".jit": "INPUT_OPS: {0: [1, 576]}\n",
+    ".pb": "INPUT_OPS: {input: [1, 8]}\nOUTPUT_OPS: [output]\n",
+}
+
+
+def config_for(path):
+    text = ("CORENAME: GRUS\nOUTPUT_FILE: model.h\nMODEL_FILE: model.bin\n"
+            f"FRAMEWORK: {FRAMEWORKS[os.path.splitext(path)[1]]}\n")
+    for part, endpoints in ENDPOINTS.items():
+        if part in path and not path.endswith((".tflite", ".onnx")):
+            return text + endpoints
+    return text
+
+
+def damaged(data, rng):
+    out = bytearray(data)
+    for _ in range(rng.randint(1, 8)):
+        place = rng.random()
+        if place < 0.3:
+            at = rng.randrange(min(len(out), 2048))
+        elif place < 0.5:
+            at = len(out) - 1 - rng.randrange(min(len(out), 4096))
+        else:
+            at = rng.randrange(len(out))
+        kind = rng.randrange(4)
+        if kind == 0:
+            out[at] ^= 1 << rng.randrange(8)
+        elif kind == 1:
+            out[at] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
+        else:
+            out[at] = rng.randrange(256)
+    return bytes(out)
+
+
+def verdict_of(process):
+    """(verdict, detail): compiled, refused, or what is wrong."""
+    if process.returncode == 0:
+        return "compiled", ""
+    if process.returncode == 1:
+        if "NPUC19" in process.stderr:
+            return "INTERNAL ERROR", process.stderr[-600:]
+        if re.search(r"\[NPUC\d{4}\]", process.stderr):
+            return "refused", ""
+        return "REFUSED WITHOUT A DIAGNOSTIC", process.stderr[-600:]
+    return f"EXIT {process.returncode}", process.stderr[-600:]
+
+
+def run_mutant(model, data, seed):
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory(prefix="npuc-mutant-") as folder:
+        with open(os.path.join(folder, "model.bin"), "wb") as f:
+            f.write(damaged(data, rng))
+        config = os.path.join(folder, "net.yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(config_for(model))
+        try:
+            done = subprocess.run([os.path.join(BIN, "npuc"), config, "-o", folder],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
+                                  timeout=TIMEOUT_SECONDS, universal_newlines=True,
+                                  errors="replace")
+        except subprocess.TimeoutExpired:
+            return "HANG", f"more than {TIMEOUT_SECONDS} s"
+        return verdict_of(done)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mutants", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("models", nargs="*")
+    arguments = parser.parse_args()
+    root = os.path.join(SHARED, "models")
+    models = arguments.models or sorted(
+        p for p in glob.glob(os.path.join(root, "**", "*"), recursive=True)
+        if os.path.splitext(p)[1] in FRAMEWORKS and os.path.getsize(p) <= LARGEST_BYTES)
+    if not models:
+        print(f"skipped: no models in {root} (set NPUC_SHARED)")
+        return 77
+    data = {}
+    for path in models:
+        with open(path, "rb") as f:
+            data[path] = f.read()
+    jobs = [(models[i % len(models)], arguments.seed * 1000003 + i)
+            for i in range(arguments.mutants)]
+    counts = collections.defaultdict(collections.Counter)
+    failures = 0
+    with concurrent.futures.ThreadPoolExecutor(arguments.threads) as pool:
+        results = pool.map(lambda job: run_mutant(job[0], data[job[0]], job[1]), jobs)
+        for (model, seed), (verdict, detail) in zip(jobs, results):
+            counts[FRAMEWORKS[os.path.splitext(model)[1]]][verdict] += 1
+            if verdict not in ("compiled", "refused"):
+                failures += 1
+                print(f"{verdict}: {model}, seed {seed}: {detail}")
+    for framework, verdicts in sorted(counts.items()):
+        listed = ", ".join(f"{n} {v}" for v, n in sorted(verdicts.items()))
+        print(f"FIGURE: mutants of {framework} models: {listed}")
+    print(f"FIGURE: {len(jobs)} mutants of {len(models)} models, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
