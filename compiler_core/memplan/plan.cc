@@ -5,12 +5,14 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/integer/access.h"
 
 namespace npuc {
 namespace {
@@ -23,11 +25,11 @@ struct Items {
   std::vector<PlacementItem> items;  // sizes rounded up to the alignment
 };
 
-Items ItemsOf(const Program& program, const std::vector<LiveRange>& ranges,
+Items ItemsOf(absl::Span<const Buffer> buffers, const std::vector<LiveRange>& ranges,
               int64_t alignment_bytes) {
   Items result;
-  for (size_t i = 0; i < program.buffers.size(); ++i) {
-    const Buffer& buffer = program.buffers[i];
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& buffer = buffers[i];
     const int64_t size = RoundUp(buffer.size_bytes, alignment_bytes);
     if (buffer.slot != Slot::kData || ranges[i].empty() || size == 0) continue;
     result.buffers.push_back(static_cast<int32_t>(i));
@@ -319,10 +321,10 @@ void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_by
   Searcher(items, alignment_bytes, max_nodes, result).Run();
 }
 
-std::vector<LiveRange> LiveRangesOf(const Program& program) {
-  std::vector<LiveRange> ranges(program.buffers.size(), {std::numeric_limits<int32_t>::max(), -1});
-  for (size_t i = 0; i < program.commands.size(); ++i) {
-    for (const Access& access : AccessesOf(program.commands[i])) {
+std::vector<LiveRange> LiveRangesOf(const CommandView& view) {
+  std::vector<LiveRange> ranges(view.buffers.size(), {std::numeric_limits<int32_t>::max(), -1});
+  for (size_t i = 0; i < view.command_count; ++i) {
+    for (const Access& access : view.accesses(i)) {
       LiveRange& range = ranges[access.operand.buffer.value()];
       range.first = std::min(range.first, static_cast<int32_t>(i));
       range.last = std::max(range.last, static_cast<int32_t>(i));
@@ -331,35 +333,34 @@ std::vector<LiveRange> LiveRangesOf(const Program& program) {
   return ranges;
 }
 
-absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes) {
-  const std::vector<LiveRange> ranges = LiveRangesOf(program);
-  const Items items = ItemsOf(program, ranges, alignment_bytes);
+MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes) {
+  const std::vector<LiveRange> ranges = LiveRangesOf(view);
+  const Items items = ItemsOf(view.buffers, ranges, alignment_bytes);
   PlacementResult result = PlaceGreedily(items.items);
   SearchPlacement(items.items, alignment_bytes, kPlacementNodes, result);
-  for (Buffer& buffer : program.buffers) {
+  for (Buffer& buffer : view.buffers) {
     if (buffer.slot == Slot::kData) buffer.offset_bytes = 0;
   }
   for (size_t i = 0; i < items.buffers.size(); ++i) {
-    program.buffers[items.buffers[i]].offset_bytes = result.offsets[i];
+    view.buffers[items.buffers[i]].offset_bytes = result.offsets[i];
   }
-  program.data_bytes = result.plan.arena_bytes;
   return result.plan;
 }
 
-absl::Status CheckMemoryPlan(const Program& program) {
+absl::Status CheckMemoryPlan(const CommandView& view, int64_t data_bytes) {
   Owners owners;
-  for (size_t i = 0; i < program.commands.size(); ++i) {
-    for (const Access& access : AccessesOf(program.commands[i])) {
+  for (size_t i = 0; i < view.command_count; ++i) {
+    for (const Access& access : view.accesses(i)) {
       const int32_t id = access.operand.buffer.value();
-      const Buffer& buffer = program.buffers[id];
+      const Buffer& buffer = view.buffers[id];
       if (buffer.slot != Slot::kData) continue;
       const int64_t begin = buffer.offset_bytes + access.operand.offset_bytes;
       const int64_t size = access.size_bytes == Access::kUnknown
                                ? buffer.size_bytes - access.operand.offset_bytes
                                : access.size_bytes;
-      if (buffer.offset_bytes < 0 || begin < 0 || size < 0 || begin + size > program.data_bytes) {
+      if (buffer.offset_bytes < 0 || begin < 0 || size < 0 || begin + size > data_bytes) {
         return absl::InternalError(absl::StrCat("command ", i, " of node '",
-                                                Printable(program.commands[i].node),
+                                                Printable(view.node(i)),
                                                 "' reaches outside data_content"));
       }
       if (access.writes) {
@@ -369,11 +370,69 @@ absl::Status CheckMemoryPlan(const Program& program) {
       const Owners::Stranger stranger = owners.FindStranger(begin, begin + size, id);
       if (stranger.owner == Owners::kNobody) continue;
       return absl::InternalError(absl::StrCat(
-          "command ", i, " of node '", Printable(program.commands[i].node), "' reads byte ",
-          stranger.at, " of buffer ", id, ", which buffer ", stranger.owner, " has overwritten"));
+          "command ", i, " of node '", Printable(view.node(i)), "' reads byte ", stranger.at,
+          " of buffer ", id, ", which buffer ", stranger.owner, " has overwritten"));
     }
   }
   return absl::OkStatus();
 }
+
+namespace {
+
+// Calls use(view) with what the plan sees of a program of either family.
+template <typename P, typename Use>
+auto WithView(const P& program, std::vector<Buffer>& buffers, const Use& use) {
+  const auto accesses = [&program](size_t i) {
+    if constexpr (std::is_same_v<P, Program>) {
+      return AccessesOf(program.commands[i]);
+    } else {
+      return integer::AccessesOf(program.commands[i].body);
+    }
+  };
+  const auto node = [&program](size_t i) -> absl::string_view {
+    if constexpr (std::is_same_v<P, Program>) {
+      return program.commands[i].node;
+    } else {
+      return program.commands[i].layer;
+    }
+  };
+  return use(CommandView{absl::MakeSpan(buffers), program.commands.size(), accesses, node});
+}
+
+template <typename P>
+MemoryPlanResult PlanProgram(P& program, int64_t alignment_bytes) {
+  const MemoryPlanResult result = WithView(
+      program, program.buffers,
+      [alignment_bytes](const CommandView& view) { return PlanMemory(view, alignment_bytes); });
+  program.data_bytes = result.arena_bytes;
+  return result;
+}
+
+template <typename P>
+absl::Status CheckProgram(const P& program) {
+  std::vector<Buffer> buffers = program.buffers;
+  return WithView(program, buffers, [&program](const CommandView& view) {
+    return CheckMemoryPlan(view, program.data_bytes);
+  });
+}
+
+}  // namespace
+
+std::vector<LiveRange> LiveRangesOf(const Program& program) {
+  std::vector<Buffer> buffers = program.buffers;
+  return WithView(program, buffers, [](const CommandView& view) { return LiveRangesOf(view); });
+}
+
+absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes) {
+  return PlanProgram(program, alignment_bytes);
+}
+
+absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes) {
+  return PlanProgram(program, alignment_bytes);
+}
+
+absl::Status CheckMemoryPlan(const Program& program) { return CheckProgram(program); }
+
+absl::Status CheckMemoryPlan(const integer::Program& program) { return CheckProgram(program); }
 
 }  // namespace npuc

@@ -4,15 +4,28 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ir/integer/command.h"
 #include "compiler_core/memplan/placement.h"
 
 namespace npuc {
 
+// What a plan sees of a program, whatever its commands are. Views; valid during a call.
+struct CommandView {
+  absl::Span<Buffer> buffers;
+  size_t command_count = 0;
+  absl::FunctionRef<std::vector<Access>(size_t command)> accesses;
+  absl::FunctionRef<absl::string_view(size_t command)> node;  // that it belongs to, for messages
+};
+
 // By buffer id. Pure.
+std::vector<LiveRange> LiveRangesOf(const CommandView& view);
 std::vector<LiveRange> LiveRangesOf(const Program& program);
 
 // How the placement was found, and what is known of it.
@@ -37,6 +50,8 @@ struct MemoryPlanResult {
 // orders, the smallest arena wins, the first of equal ones; where that is above the liveness bound,
 // SearchPlacement. Deterministic. Buffers that no command touches get offset 0.
 absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes);
+absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes);
+MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes);
 
 // What PlanMemory does, without a program.
 struct PlacementResult {
@@ -55,6 +70,8 @@ void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_by
 // data_content, and requires that whatever a command reads of a buffer still belongs to that
 // buffer. INTERNAL names the command and both buffers.
 absl::Status CheckMemoryPlan(const Program& program);
+absl::Status CheckMemoryPlan(const integer::Program& program);
+absl::Status CheckMemoryPlan(const CommandView& view, int64_t data_bytes);
 
 }  // namespace npuc
 

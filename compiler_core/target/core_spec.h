@@ -130,6 +130,14 @@ struct CycleModel {
   int64_t bytes_per_cycle;     // between memory and the units
 };
 
+// What a core of the integer command set has (INTEGER_ISA.md). Whole numbers > 0.
+struct IntegerLimits {
+  int64_t cores;    // that could run side by side
+  int64_t engines;  // of each
+  int64_t sram_bytes;
+  int64_t buffer_alignment_bytes;  // of buffers in data_content
+};
+
 struct CoreSpec {
   absl::string_view name;   // "GRUS"
   absl::string_view alias;  // "V150"
@@ -140,9 +148,10 @@ struct CoreSpec {
   absl::string_view compute_type;  // "fp16"; empty: not published
   bool quant_inference = false;    // needs gxnpuc's -q
   absl::string_view note;
-  const CoreLimits* limits = nullptr;  // null: no command encoding of this core is published
-  const CycleModel* cycles = nullptr;  // null: no estimate
-  absl::Span<const OpList> op_lists;   // one per framework
+  const CoreLimits* limits = nullptr;      // null: not a core of the fp16 command set
+  const IntegerLimits* integer = nullptr;  // not null: a core of the integer command set
+  const CycleModel* cycles = nullptr;      // null: no estimate
+  absl::Span<const OpList> op_lists;       // one per framework
 };
 
 // Every core, GRUS first.

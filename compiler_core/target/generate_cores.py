@@ -12,7 +12,8 @@ import sys
 
 import yaml
 
-FRAMEWORKS = {"TF": "kTensorFlow", "PT": "kTorchScript"}
+FRAMEWORKS = {"TF": "kTensorFlow", "PT": "kTorchScript", "TFLITE": "kTfLite", "ONNX": "kOnnx",
+              "CAFFE": "kCaffe"}
 LIMITS = [
     "macs", "sram_bytes", "npu_sram_bytes", "region_alignment_bytes", "weight_alignment_bytes",
     "address_bits", "matrix_block", "matrix_product_limit", "matrix_dim_bits",
@@ -21,9 +22,10 @@ LIMITS = [
     "conv_side_max", "plane_side_max", "plane_taps_max", "plane_stride_max",
     "node_commands_max",
 ]
+INTEGER = ["cores", "engines", "sram_bytes", "buffer_alignment_bytes"]
 CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
 CORE_KEYS = {"name", "alias", "chips", "frameworks", "npu_units", "output_types", "compute_type",
-             "quant_inference", "note", "limits", "cycles", "operators", "operators_of"}
+             "quant_inference", "note", "limits", "integer", "cycles", "operators", "operators_of"}
 LINE = "__line__"
 
 
@@ -256,6 +258,8 @@ def generate(paths):
             if core["operators_of"] not in lists:
                 raise Fault(f"{shown}: operators_of must name a core of an earlier file")
             op_lists = lists[core["operators_of"]]
+        elif "integer" in core:  # what it accepts is what lowering knows, whatever the framework
+            op_lists = "{}"
         else:
             op_lists = write_op_lists(writer, core, shown)
         lists[core["name"]] = op_lists
@@ -266,6 +270,7 @@ def generate(paths):
                   writer.strings(core["output_types"]), literal(core["compute_type"]),
                   "true" if core["quant_inference"] else "false", literal(core["note"]),
                   write_numbers(writer, core, shown, "limits", "CoreLimits", LIMITS),
+                  write_numbers(writer, core, shown, "integer", "IntegerLimits", INTEGER),
                   write_numbers(writer, core, shown, "cycles", "CycleModel", CYCLES), op_lists]
         name = f"kCore{core['name']}"
         writer.lines.append(f"constexpr CoreSpec {name} = {{{', '.join(fields)}}};")

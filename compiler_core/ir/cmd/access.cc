@@ -170,7 +170,8 @@ absl::string_view NameOfOpcode(uint8_t opcode) {
 }
 
 absl::string_view NameOf(OperandRole role) {
-  constexpr std::array<absl::string_view, 6> kNames = {"a", "b", "c", "d", "codes", "mask"};
+  constexpr std::array<absl::string_view, 10> kNames = {
+      "a", "b", "c", "d", "codes", "mask", "weights", "bias", "factors", "table"};
   return kNames[static_cast<size_t>(role)];
 }
 

@@ -10,8 +10,19 @@
 namespace npuc {
 
 // Which bytes a command touches.
-enum class OperandRole : uint8_t { kA, kB, kC, kD, kCodes, kMask };
-absl::string_view NameOf(OperandRole role);  // "a", "b", "c", "d", "codes", "mask"
+enum class OperandRole : uint8_t {
+  kA,
+  kB,
+  kC,
+  kD,
+  kCodes,
+  kMask,
+  kWeights,
+  kBias,
+  kFactors,
+  kTable
+};
+absl::string_view NameOf(OperandRole role);  // "a", "b", "c", "d", "codes", "mask" ...
 
 struct Access {
   OperandRole role;

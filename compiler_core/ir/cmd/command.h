@@ -126,9 +126,12 @@ struct Command {
 struct PortTensor {
   std::string name;  // as the user named it; the header writes '/' and ':' as '_'
   Shape shape;
-  DType dtype = DType::kFloat16;  // kFloat16 or, for outputs, kFloat32
+  DType dtype = DType::kFloat16;  // kFloat16, kFloat32 (outputs), or i8, u8, i16, u16
   int64_t offset_bytes = 0;       // within slot kInput or kOutput
   int state_input = -1;  // outputs: index of the input that it feeds in the next frame, or -1
+  // Of integers: real value = (stored - zero_point) * scale. 0: not an integer port.
+  double scale = 0;
+  int64_t zero_point = 0;
 };
 
 struct Program {

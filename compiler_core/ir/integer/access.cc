@@ -1,0 +1,165 @@
+#include "compiler_core/ir/integer/access.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+#include "compiler_core/ir/integer/fields.h"
+
+namespace npuc::integer {
+namespace {
+
+constexpr int64_t kCap = int64_t{1} << 60;
+
+int64_t Product(std::initializer_list<int64_t> factors) {
+  int64_t product = 1;
+  for (const int64_t factor : factors) {
+    int64_t next = 0;
+    if (__builtin_mul_overflow(product, std::max<int64_t>(factor, 0), &next) || next > kCap) {
+      return kCap;
+    }
+    product = next;
+  }
+  return product;
+}
+
+int64_t Product(const Extents& extents) {
+  int64_t product = 1;
+  for (const int32_t extent : extents) product = Product({product, extent});
+  return product;
+}
+
+class Accesses {
+ public:
+  void Add(OperandRole role, const Operand& operand, int64_t bytes, bool writes = false) {
+    if (operand.present()) list_.push_back({role, operand, writes, bytes});
+  }
+
+  // Elements of `type` along strides; negative ones reach below the operand.
+  void Walk(OperandRole role, const Operand& operand, DType type, const Extents& extents,
+            const Extents& strides, bool writes = false) {
+    int64_t low = 0;
+    int64_t high = 0;
+    for (int i = 0; i < kMaxExtents; ++i) {
+      const int64_t reach = int64_t{extents[i] - 1} * strides[i];  // below 2^57
+      (reach < 0 ? low : high) += reach;
+    }
+    const int64_t size = SizeOf(type);
+    Add(role, operand.Plus(low * size), (high - low + 1) * size, writes);
+  }
+
+  void Write(const Result& result, int64_t count) {
+    Add(OperandRole::kD, result.d, Product({count, SizeOf(result.type)}), true);
+  }
+
+  std::vector<Access> Take() { return std::move(list_); }
+
+ private:
+  std::vector<Access> list_;
+};
+
+struct AccessVisitor {
+  Accesses& out;
+
+  void operator()(const Convolve& c) const {
+    out.Add(OperandRole::kA, c.a, Product({c.n, c.in_h, c.in_w, c.in_c, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kWeights, c.weights, Product({WeightCount(c), SizeOf(c.weight_type)}));
+    out.Add(OperandRole::kBias, c.bias, Product({c.out_c, AccumulatorBytes(c)}));
+    out.Add(OperandRole::kFactors, c.factors, Product({c.factor_count, kFactorBytes}));
+    out.Write(c.result, Product({c.n, c.out_h, c.out_w, c.out_c}));
+  }
+  void operator()(const Pool& c) const {
+    out.Add(OperandRole::kA, c.a, Product({c.n, c.in_h, c.in_w, c.c, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kFactors, c.factors, Product({c.factor_count, kFactorBytes}));
+    out.Write(c.result, Product({c.n, c.out_h, c.out_w, c.c}));
+  }
+  void operator()(const Combine& c) const {
+    out.Walk(OperandRole::kA, c.a, c.a_type, c.extents, c.a_strides);
+    out.Walk(OperandRole::kB, c.b, c.b_type, c.extents, c.b_strides);
+    out.Add(OperandRole::kFactors, c.factors, 3 * kFactorBytes);
+    out.Walk(OperandRole::kD, c.result.d, c.result.type, c.extents, c.d_strides, true);
+  }
+  void operator()(const Move& c) const {
+    out.Walk(OperandRole::kA, c.a, c.a_type, c.extents, c.a_strides);
+    out.Add(OperandRole::kFactors, c.factors, kFactorBytes);
+    out.Walk(OperandRole::kD, c.result.d, c.result.type, c.extents, c.d_strides, true);
+  }
+  void operator()(const Fill& c) const { out.Write(c.result, c.count); }
+  void operator()(const Lookup& c) const {
+    out.Add(OperandRole::kA, c.a, Product({c.count, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kTable, c.table,
+            TableEntries(c.a_type, c.index_bits) * SizeOf(c.result.type));
+    out.Write(c.result, c.count);
+  }
+  void operator()(const Softmax& c) const {
+    out.Add(OperandRole::kA, c.a, Product({c.rows, c.length, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kTable, c.table, TableEntries(c.a_type, c.index_bits) * 4);
+    out.Add(OperandRole::kFactors, c.factors, kFactorBytes);
+    out.Write(c.result, Product({c.rows, c.length}));
+  }
+};
+
+struct WorkVisitor {
+  int64_t operator()(const Convolve& c) const {
+    const int64_t group_c = c.groups > 0 ? c.in_c / c.groups : 0;
+    return Product({c.n, c.out_h, c.out_w, c.out_c, c.window.kernel_h, c.window.kernel_w,
+                    std::max<int64_t>(group_c, 1)});
+  }
+  int64_t operator()(const Pool& c) const {
+    return Product({c.n, c.out_h, c.out_w, c.c, c.window.kernel_h, c.window.kernel_w});
+  }
+  int64_t operator()(const Combine& c) const { return Product(c.extents); }
+  int64_t operator()(const Move& c) const { return Product(c.extents); }
+  int64_t operator()(const Fill& c) const { return c.count; }
+  int64_t operator()(const Lookup& c) const { return c.count; }
+  int64_t operator()(const Softmax& c) const { return Product({c.rows, c.length, 3}); }
+};
+
+}  // namespace
+
+int64_t WeightCount(const Convolve& convolve) {
+  const int64_t group_c = convolve.groups > 0 ? convolve.in_c / convolve.groups : 0;
+  return Product({convolve.out_c, convolve.window.kernel_h, convolve.window.kernel_w, group_c});
+}
+
+int64_t TableEntries(DType operand, int32_t index_bits) {
+  return SizeOf(operand) == 1 ? 256 : (int64_t{1} << std::clamp(index_bits, 0, 16)) + 1;
+}
+
+std::vector<Access> AccessesOf(const Body& body) {
+  Accesses accesses;
+  std::visit(AccessVisitor{accesses}, body);
+  return accesses.Take();
+}
+
+int64_t WorkOf(const Body& body) { return std::visit(WorkVisitor{}, body); }
+
+absl::string_view NameOf(const Body& body) { return kOpcodes[body.index()].name; }
+
+int64_t LowestValue(DType type) {
+  if (type == DType::kInt8) return INT8_MIN;
+  if (type == DType::kInt16) return INT16_MIN;
+  return type == DType::kInt32 ? INT32_MIN : 0;
+}
+
+int64_t HighestValue(DType type) {
+  switch (type) {
+    case DType::kInt8:
+      return INT8_MAX;
+    case DType::kUint8:
+      return UINT8_MAX;
+    case DType::kInt16:
+      return INT16_MAX;
+    case DType::kUint16:
+      return UINT16_MAX;
+    case DType::kInt32:
+      return INT32_MAX;
+    default:
+      return 0;
+  }
+}
+
+int64_t AccumulatorBytes(const Convolve& convolve) {
+  return SizeOf(convolve.a_type) == 1 && SizeOf(convolve.weight_type) == 1 ? 4 : 8;
+}
+
+}  // namespace npuc::integer

@@ -1,0 +1,38 @@
+#ifndef NPUC_COMPILER_CORE_IR_INTEGER_ACCESS_H_
+#define NPUC_COMPILER_CORE_IR_INTEGER_ACCESS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/ir/integer/command.h"
+
+namespace npuc::integer {
+
+// The operands that are present, reads before writes, each with the bytes from its lowest to behind
+// its highest element touched (strides leave gaps). Any field values are accepted; sizes are
+// capped at 2^60.
+std::vector<Access> AccessesOf(const Body& body);
+
+// Multiply-adds of a Convolve, else elements read or written, whichever are more; capped at 2^60.
+int64_t WorkOf(const Body& body);
+
+absl::string_view NameOf(const Body& body);  // "convolve" ...
+
+// Weights of a Convolve; capped at 2^60.
+int64_t WeightCount(const Convolve& convolve);
+
+// Entries of a look-up table: 256 for an 8-bit operand, else 2^index_bits + 1.
+int64_t TableEntries(DType operand, int32_t index_bits);
+
+// The smallest and largest value of i8, u8, i16, u16, i32 (else 0).
+int64_t LowestValue(DType type);
+int64_t HighestValue(DType type);
+
+// Bytes of an accumulator of Convolve: 4, or 8 where its sums have 48 bits.
+int64_t AccumulatorBytes(const Convolve& convolve);
+
+}  // namespace npuc::integer
+
+#endif  // NPUC_COMPILER_CORE_IR_INTEGER_ACCESS_H_

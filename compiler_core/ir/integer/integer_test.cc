@@ -1,0 +1,107 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/ir/integer/access.h"
+#include "compiler_core/ir/integer/command.h"
+#include "compiler_core/ir/integer/text.h"
+#include "compiler_core/ir/integer/verify.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc::integer {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<Buffer> Buffers() {
+  return {{Slot::kData, 64, 0, "x"}, {Slot::kWeight, 256, 0, "w"}, {Slot::kOutput, 64, 0, "y"}};
+}
+
+Operand In(int buffer, int64_t offset = 0) { return {BufferId(buffer), offset}; }
+
+Convolve SmallConvolve() {
+  Convolve c;
+  c.a = In(0);
+  c.weights = In(1);
+  c.bias = In(1, 64);
+  c.factors = In(1, 128);
+  c.in_h = c.in_w = c.out_h = c.out_w = 4;
+  c.in_c = 2;
+  c.out_c = 3;
+  c.result.d = In(2);
+  return c;
+}
+
+TEST(CommandProblems, NoneOfASoundCommand) {
+  EXPECT_THAT(CommandProblems(Buffers(), SmallConvolve()), IsEmpty());
+}
+
+TEST(CommandProblems, EachKind) {
+  Convolve c = SmallConvolve();
+  c.in_h = 17;
+  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("operand a takes 136 bytes from 0 of 64"));
+  c = SmallConvolve();
+  c.groups = 2;
+  c.result.max = 128;
+  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("result range -128..128 is not one of i8",
+                                                         "groups must divide in_c and out_c"));
+  c = SmallConvolve();
+  c.bias = {};
+  c.weight_type = DType::kUint8;
+  EXPECT_THAT(CommandProblems(Buffers(), c),
+              ElementsAre("operand bias is missing", "weights are i8 or i16"));
+  c = SmallConvolve();
+  c.bias = In(1, 66);
+  c.result.d = In(1);
+  EXPECT_THAT(CommandProblems(Buffers(), c),
+              ElementsAre("operand bias at 66 is not on a multiple of 4",
+                          "operand d writes to slot weight"));
+  c = SmallConvolve();
+  c.result.d = In(0, 16);
+  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("the result lies over operand a"));
+  c.window.stride_h = 0;
+  c.a_type = DType::kFloat32;
+  EXPECT_THAT(CommandProblems(Buffers(), c),
+              ElementsAre("a_type is f32; i8, u8, i16 or u16", "stride_h 0 is outside 1..65535"));
+}
+
+TEST(CommandProblems, HugeNumbersDoNotOverflow) {
+  Move move;
+  move.a = In(0);
+  move.result.d = In(2);
+  move.extents = {1 << 27, 1 << 27, 1 << 27, 1 << 27, 1 << 27, 1 << 27};
+  move.a_strides = {-(1 << 27), -(1 << 27), -(1 << 27), -(1 << 27), -(1 << 27), -(1 << 27)};
+  EXPECT_THAT(CommandProblems(Buffers(), move), ElementsAre(HasSubstr("operand a takes")));
+  EXPECT_EQ(WorkOf(move), int64_t{1} << 60);
+}
+
+TEST(AccessesOf, StridesReachBelowAndAbove) {
+  Move move;
+  move.a = In(0, 20);
+  move.a_type = move.result.type = DType::kInt16;
+  move.result.d = In(2);
+  move.extents = {1, 1, 1, 1, 3, 4};
+  move.a_strides = {0, 0, 0, 0, 6, -2};
+  move.d_strides = {0, 0, 0, 0, 4, 1};
+  const std::vector<Access> accesses = AccessesOf(move);
+  ASSERT_EQ(accesses.size(), 2);
+  EXPECT_EQ(accesses[0].operand.offset_bytes, 20 - 12);
+  EXPECT_EQ(accesses[0].size_bytes, (12 + 6 + 1) * 2);
+  EXPECT_EQ(accesses[1].size_bytes, 12 * 2);
+  EXPECT_TRUE(accesses[1].writes);
+}
+
+TEST(PrintCommand, LeavesOutWhatIsUsual) {
+  const auto text = [](const Operand& operand) {
+    return absl::StrCat("%", operand.buffer.value());
+  };
+  EXPECT_EQ(PrintCommand(SmallConvolve(), text),
+            "convolve a=%0 weights=%1 bias=%1 factors=%1 in_h=4 in_w=4 in_c=2 out_h=4 out_w=4 "
+            "out_c=3 d=%2");
+}
+
+}  // namespace
+}  // namespace npuc::integer
