@@ -9,6 +9,12 @@
 
 namespace npuc {
 
+// Which commands cmd_content holds.
+enum class CommandSet : uint8_t {
+  kGrus,     // target/ISA.md
+  kInteger,  // target/INTEGER_ISA.md
+};
+
 // A compiled model in its final bytes: what a C header or a .npuc model file holds, and what the
 // simulator runs. Addresses are inside cmd_content (slot + offset), so nothing needs relocation.
 struct CompiledModel {
@@ -17,6 +23,7 @@ struct CompiledModel {
   std::string npu_unit;    // "NPU32"
   std::string model_info;  // "(YYYYMMDDhhmmss)" and the config's MODEL_INFO text
   std::string core;        // "GRUS"
+  CommandSet command_set = CommandSet::kGrus;
   std::vector<PortTensor> inputs;
   std::vector<PortTensor> outputs;  // state outputs first where the config has them so
   std::vector<uint8_t> cmd_content;

@@ -8,8 +8,10 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/emit/grus_codec.h"
+#include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/text.h"
+#include "compiler_core/ir/integer/text.h"
 
 namespace npuc {
 namespace {
@@ -63,6 +65,33 @@ void AppendRest(absl::Span<const uint8_t> bytes, int64_t offset, std::string& ou
 }
 
 }  // namespace
+
+Disassembly DisassembleIntegerCommands(absl::Span<const uint8_t> bytes) {
+  Disassembly result;
+  bool last = false;
+  while (!last) {
+    const absl::StatusOr<integer::DecodedCommand> decoded =
+        integer::DecodeCommand(bytes, result.end_bytes);
+    if (!decoded.ok()) {
+      absl::StrAppend(&result.text, "# ", decoded.status().message(), "\n");
+      break;
+    }
+    ++result.command_count;
+    absl::StrAppendFormat(&result.text, "%06d  %08x  %s\n", result.end_bytes,
+                          WordAt(bytes, result.end_bytes),
+                          integer::PrintCommand(decoded->body, OperandText));
+    result.end_bytes += decoded->size_bytes;
+    last = decoded->last;
+  }
+  const int64_t size = static_cast<int64_t>(bytes.size());
+  if (last) {
+    absl::StrAppend(&result.text, "# the stream ends at byte ", result.end_bytes, " of ", size,
+                    "\n");
+  }
+  result.complete = last && result.end_bytes == size;
+  if (!result.complete) AppendRest(bytes, result.end_bytes, result.text);
+  return result;
+}
 
 Disassembly DisassembleCommands(absl::Span<const uint8_t> bytes) {
   Disassembly result;
@@ -118,6 +147,9 @@ Disassembly DisassembleModel(const CompiledModel& model) {
     absl::StrAppend(&head, "# ", what, " ", Printable(port.name), " ",
                     TypeToString({port.dtype, port.shape}), " at ", what, "+",
                     absl::StrFormat("0x%x", port.offset_bytes));
+    if (port.scale > 0) {
+      absl::StrAppendFormat(&head, ", (stored - %d) * %.9g", port.zero_point, port.scale);
+    }
     if (port.state_input >= 0 && static_cast<size_t>(port.state_input) < model.inputs.size()) {
       absl::StrAppend(&head, ", the next frame's ",
                       Printable(model.inputs[static_cast<size_t>(port.state_input)].name));
@@ -126,7 +158,9 @@ Disassembly DisassembleModel(const CompiledModel& model) {
   };
   for (const PortTensor& port : model.inputs) append_port("input", port);
   for (const PortTensor& port : model.outputs) append_port("output", port);
-  Disassembly result = DisassembleCommands(model.cmd_content);
+  Disassembly result = model.command_set == CommandSet::kGrus
+                           ? DisassembleCommands(model.cmd_content)
+                           : DisassembleIntegerCommands(model.cmd_content);
   result.text = absl::StrCat(head, result.text);
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 
 namespace npuc {
@@ -65,9 +66,25 @@ std::string CString(absl::string_view text) {
   return out;
 }
 
+absl::string_view CTypeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kInt8:
+      return "signed char";
+    case DType::kUint8:
+      return "unsigned char";
+    case DType::kInt16:
+      return "short";
+    case DType::kUint16:
+      return "unsigned short";
+    case DType::kFloat32:
+      return "float";
+    default:
+      return "npu_data_t";
+  }
+}
+
 void AppendMember(const PortTensor& port, std::string& out) {
-  absl::StrAppend(&out, "\t", port.dtype == DType::kFloat32 ? "float" : "npu_data_t", " ",
-                  CIdentifier(port.name));
+  absl::StrAppend(&out, "\t", CTypeOf(port.dtype), " ", CIdentifier(port.name));
   for (const int64_t dim : port.shape) absl::StrAppend(&out, "[", dim, "]");
   absl::StrAppend(&out, ";\n");
 }
@@ -133,9 +150,24 @@ void AppendConstants(const CompiledModel& model, std::string& out) {
   absl::StrAppend(&out, "const unsigned int npu_size = ", model.npu_size(), ";\n");
   absl::StrAppend(&out, "const char *version = \"", CString(model.version), "\";\n");
   absl::StrAppend(&out, "const char *pb_md5 = \"", CString(model.model_md5), "\";\n");
-  absl::StrAppend(&out, "const char *npu_unit = \"", CString(model.npu_unit), "\";\n");
+  const bool grus = model.command_set == CommandSet::kGrus;
+  if (grus) {
+    absl::StrAppend(&out, "const char *npu_unit = \"", CString(model.npu_unit), "\";\n");
+  } else {
+    absl::StrAppend(&out, "const char *npu_core = \"", CString(model.core), "\";\n");
+  }
   absl::StrAppend(&out, "const char *model_info = \"", CString(model.model_info), "\";\n");
-  absl::StrAppend(&out, "\ntypedef unsigned short npu_data_t;\n\n");
+  absl::StrAppend(&out, grus ? "\ntypedef unsigned short npu_data_t;\n\n" : "\n");
+}
+
+// real value = (stored - NAME_ZERO_POINT) * NAME_SCALE; scales with all digits of a double.
+void AppendParameters(const std::vector<PortTensor>& ports, absl::string_view prefix,
+                      std::string& out) {
+  for (const PortTensor& port : ports) {
+    const std::string name = absl::StrCat(prefix, absl::AsciiStrToUpper(CIdentifier(port.name)));
+    absl::StrAppend(&out, "#define ", name, "_SCALE ", absl::StrFormat("%.17e", port.scale), "\n");
+    absl::StrAppend(&out, "#define ", name, "_ZERO_POINT (", port.zero_point, ")\n");
+  }
 }
 
 }  // namespace
@@ -168,14 +200,22 @@ absl::StatusOr<std::string> WriteCHeader(const CompiledModel& model, Diagnostics
   std::string out;
   out.reserve(4096 + 7 * (model.cmd_content.size() + model.weight_content.size()));
   AppendConstants(model, out);
+  const bool grus = model.command_set == CommandSet::kGrus;
+  if (!grus) {
+    AppendParameters(model.inputs, "INPUT_", out);
+    AppendParameters(model.outputs, "OUTPUT_", out);
+    absl::StrAppend(&out, "\n");
+  }
   AppendStruct("input", inputs, out);
   AppendStruct("output", outputs, out);
   AppendStruct("in_out", in_out, out);
   absl::StrAppend(&out, "\n");
   AppendArray("cmd_content", model.cmd_content, out);
   AppendArray("weight_content", model.weight_content, out);
-  absl::StrAppend(&out, "unsigned char *tmp_content = (void*)0;\n");
-  AppendArray("ops_content", model.ops_content, out);
+  if (grus) {
+    absl::StrAppend(&out, "unsigned char *tmp_content = (void*)0;\n");
+    AppendArray("ops_content", model.ops_content, out);
+  }
   absl::StrAppend(&out, "unsigned char data_content[", model.data_bytes,
                   "] __attribute__ ((aligned(4)));\n");
   return out;

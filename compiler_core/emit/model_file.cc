@@ -1,11 +1,14 @@
 #include "compiler_core/emit/model_file.h"
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <type_traits>
 #include <vector>
 
+#include "absl/base/casts.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -18,12 +21,14 @@ namespace npuc {
 namespace {
 
 constexpr absl::string_view kMagic = "NPUCMDL1";
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kGrusVersion = 1;
+constexpr uint32_t kIntegerVersion = 2;
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kAlignment = 16;
 constexpr size_t kMaxPorts = 4096;
-constexpr uint8_t kHalfTag = 1;
-constexpr uint8_t kFloatTag = 2;
+// A port's type tag is its place here, counted from 1.
+constexpr std::array<DType, 6> kPortTypes = {DType::kFloat16, DType::kFloat32, DType::kInt8,
+                                             DType::kUint8,   DType::kInt16,   DType::kUint16};
 
 enum SectionTag : uint32_t { kMetadata = 1, kCommands = 2, kWeights = 3, kOps = 4 };
 constexpr size_t kSectionCount = 4;
@@ -45,10 +50,14 @@ void PutPorts(const std::vector<PortTensor>& ports, std::string& out) {
   Put(static_cast<uint32_t>(ports.size()), out);
   for (const PortTensor& port : ports) {
     PutString(port.name, out);
-    Put(port.dtype == DType::kFloat32 ? kFloatTag : kHalfTag, out);
+    const auto* const type = std::find(kPortTypes.begin(), kPortTypes.end(), port.dtype);
+    Put(static_cast<uint8_t>(type - kPortTypes.begin() + 1), out);
     Put(static_cast<uint8_t>(port.shape.size()), out);
     Put(static_cast<uint16_t>(port.state_input), out);
     for (const int64_t dim : port.shape) Put(static_cast<uint64_t>(dim), out);
+    if (!IsInteger(port.dtype)) continue;
+    Put(absl::bit_cast<uint64_t>(port.scale), out);
+    Put(static_cast<uint64_t>(port.zero_point), out);
   }
 }
 
@@ -115,7 +124,21 @@ class Cursor {
 
 absl::Status Invalid(const std::string& message) { return absl::InvalidArgumentError(message); }
 
-absl::Status TakePorts(Cursor& cursor, std::vector<PortTensor>& ports) {
+// Scale and zero point of an integer port.
+absl::Status TakeParameters(Cursor& cursor, PortTensor& port) {
+  port.scale = absl::bit_cast<double>(cursor.Take<uint64_t>());
+  port.zero_point = static_cast<int64_t>(cursor.Take<uint64_t>());
+  if (!std::isfinite(port.scale) || port.scale <= 0) {
+    return Invalid(absl::StrCat("port ", Printable(port.name), " has scale ", port.scale));
+  }
+  if (port.zero_point < INT16_MIN || port.zero_point > UINT16_MAX) {
+    return Invalid(
+        absl::StrCat("port ", Printable(port.name), " has zero point ", port.zero_point));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TakePorts(Cursor& cursor, CommandSet command_set, std::vector<PortTensor>& ports) {
   const uint32_t count = cursor.Take<uint32_t>();
   if (count > kMaxPorts) return Invalid(absl::StrCat(count, " ports; at most ", kMaxPorts));
   int64_t offset = 0;
@@ -125,15 +148,17 @@ absl::Status TakePorts(Cursor& cursor, std::vector<PortTensor>& ports) {
     const uint8_t dtype = cursor.Take<uint8_t>();
     const uint8_t rank = cursor.Take<uint8_t>();
     port.state_input = static_cast<int16_t>(cursor.Take<uint16_t>());
-    if (dtype != kHalfTag && dtype != kFloatTag) {
+    if (dtype < 1 || dtype > kPortTypes.size() ||
+        IsInteger(kPortTypes[dtype - 1]) != (command_set == CommandSet::kInteger)) {
       return Invalid(absl::StrCat("port ", i, " has type tag ", dtype));
     }
-    port.dtype = dtype == kHalfTag ? DType::kFloat16 : DType::kFloat32;
+    port.dtype = kPortTypes[dtype - 1];
     if (rank > kMaxRank) return Invalid(absl::StrCat("port ", i, " has rank ", rank));
     for (int d = 0; d < rank; ++d) {
       port.shape.push_back(static_cast<int64_t>(cursor.Take<uint64_t>()));
     }
     RETURN_IF_ERROR(CheckShape(port.shape));
+    if (IsInteger(port.dtype)) RETURN_IF_ERROR(TakeParameters(cursor, port));
     port.offset_bytes = offset;
     offset += ElementCount(port.shape) * SizeOf(port.dtype);
     ports.push_back(std::move(port));
@@ -164,8 +189,8 @@ absl::Status TakeMetadata(absl::string_view bytes, CompiledModel& model) {
     *text = cursor.TakeString();
   }
   const uint64_t data_bytes = cursor.Take<uint64_t>();
-  RETURN_IF_ERROR(TakePorts(cursor, model.inputs));
-  RETURN_IF_ERROR(TakePorts(cursor, model.outputs));
+  RETURN_IF_ERROR(TakePorts(cursor, model.command_set, model.inputs));
+  RETURN_IF_ERROR(TakePorts(cursor, model.command_set, model.outputs));
   if (!cursor.ok() || !cursor.at_end()) return Invalid("the metadata section has a wrong length");
   if (data_bytes > uint64_t{kMaxHeaderBytes}) {
     return Invalid(absl::StrCat("data of ", data_bytes, " bytes; at most ", kMaxHeaderBytes));
@@ -176,7 +201,7 @@ absl::Status TakeMetadata(absl::string_view bytes, CompiledModel& model) {
 
 using Sections = std::map<uint32_t, absl::string_view>;
 
-absl::StatusOr<Sections> TakeSections(absl::string_view bytes) {
+absl::StatusOr<Sections> TakeSections(absl::string_view bytes, CommandSet& command_set) {
   if (!absl::StartsWith(bytes, kMagic)) return Invalid("it does not begin with NPUCMDL1");
   if (bytes.size() < kHeadBytes + kSectionCount * kTableEntryBytes + kDigestBytes) {
     return Invalid(absl::StrCat("it has only ", bytes.size(), " bytes"));
@@ -184,9 +209,11 @@ absl::StatusOr<Sections> TakeSections(absl::string_view bytes) {
   const absl::string_view content = bytes.substr(0, bytes.size() - kDigestBytes);
   Cursor cursor(content.substr(kMagic.size()));
   const uint32_t version = cursor.Take<uint32_t>();
-  if (version != kVersion) {
-    return Invalid(absl::StrCat("format version ", version, "; this program reads ", kVersion));
+  if (version != kGrusVersion && version != kIntegerVersion) {
+    return Invalid(absl::StrCat("format version ", version, "; this program reads ", kGrusVersion,
+                                " and ", kIntegerVersion));
   }
+  command_set = version == kGrusVersion ? CommandSet::kGrus : CommandSet::kInteger;
   if (absl::HexStringToBytes(Sha256Hex(content)) != bytes.substr(content.size())) {
     return Invalid("its SHA-256 does not match: it is damaged or cut short");
   }
@@ -212,8 +239,8 @@ absl::StatusOr<Sections> TakeSections(absl::string_view bytes) {
 }
 
 absl::StatusOr<CompiledModel> Parse(absl::string_view bytes) {
-  ASSIGN_OR_RETURN(Sections sections, TakeSections(bytes));
   CompiledModel model;
+  ASSIGN_OR_RETURN(Sections sections, TakeSections(bytes, model.command_set));
   RETURN_IF_ERROR(TakeMetadata(sections[kMetadata], model));
   const auto copy = [&sections](uint32_t tag) {
     return std::vector<uint8_t>(sections[tag].begin(), sections[tag].end());
@@ -231,7 +258,7 @@ std::string WriteModelFile(const CompiledModel& model) {
   const std::array<absl::string_view, kSectionCount> sections = {
       metadata, Chars(model.cmd_content), Chars(model.weight_content), Chars(model.ops_content)};
   std::string out(kMagic);
-  Put(kVersion, out);
+  Put(model.command_set == CommandSet::kGrus ? kGrusVersion : kIntegerVersion, out);
   Put(static_cast<uint32_t>(kSectionCount), out);
   uint64_t end = kHeadBytes + kSectionCount * kTableEntryBytes;
   for (size_t i = 0; i < kSectionCount; ++i) {

@@ -98,9 +98,9 @@ TEST(ModelFile, SignedNonsenseIsRefusedToo) {
     }
   }
   std::string version = bytes;
-  version[8] = 2;
+  version[8] = 3;
   EXPECT_THAT(Read(version).status().message(),
-              HasSubstr("format version 2; this program reads 1"));
+              HasSubstr("format version 3; this program reads 1 and 2"));
 }
 
 }  // namespace

@@ -1,0 +1,166 @@
+#include "compiler_core/emit/integer_codec.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/integer/access.h"
+#include "compiler_core/ir/integer/fields.h"
+
+namespace npuc::integer {
+namespace {
+
+constexpr int64_t kWordBytes = 4;
+constexpr int64_t kOffsetLimit = int64_t{1} << 28;
+constexpr std::array<DType, 4> kTypes = {DType::kInt8, DType::kUint8, DType::kInt16,
+                                         DType::kUint16};
+constexpr uint32_t kLastBit = 1u << 8;
+constexpr uint32_t kZeroBits = 0xfe00;
+
+bool IsUsedSlot(Slot slot) {
+  return slot == Slot::kData || slot == Slot::kInput || slot == Slot::kOutput ||
+         slot == Slot::kWeight;
+}
+
+// A body's fields as words. The first field that does not fit is remembered.
+struct Encoder {
+  absl::Span<const Buffer> buffers;
+  std::vector<uint32_t> words = {};
+  std::string problem = {};
+
+  void Fail(absl::string_view name, absl::string_view what) {
+    if (problem.empty()) problem = absl::StrCat("field ", name, " ", what);
+  }
+  void Place(absl::string_view name, const Operand& operand) {
+    if (!operand.present()) return words.push_back(0);
+    const Buffer& buffer = buffers[operand.buffer.value()];
+    const int64_t offset = buffer.offset_bytes + operand.offset_bytes;
+    if (buffer.offset_bytes < 0 || offset < 0 || offset >= kOffsetLimit ||
+        !IsUsedSlot(buffer.slot)) {
+      Fail(name, absl::StrCat("is at ", offset, " of slot ", npuc::NameOf(buffer.slot)));
+    }
+    words.push_back(static_cast<uint32_t>(buffer.slot) << 28 | static_cast<uint32_t>(offset));
+  }
+  void Type(absl::string_view name, DType type) {
+    const auto* const found = std::find(kTypes.begin(), kTypes.end(), type);
+    if (found == kTypes.end()) Fail(name, "is no type of integers");
+    words.push_back(static_cast<uint32_t>(found - kTypes.begin()) + 1);
+  }
+  template <typename E>
+  void Choice(absl::string_view name, E value, int count) {
+    if (static_cast<int>(value) >= count) Fail(name, "is not one of the choices");
+    words.push_back(static_cast<uint32_t>(value));
+  }
+  void Number(absl::string_view name, int32_t value, int32_t lo, int32_t hi) {
+    if (value < lo || value > hi) Fail(name, absl::StrCat(value, " is outside ", lo, "..", hi));
+    words.push_back(static_cast<uint32_t>(value));
+  }
+  void Walk(absl::string_view name, const Extents& extents, int32_t lo) {
+    for (const int32_t extent : extents) Number(name, extent, lo, kMaxNumber);
+  }
+};
+
+// Words as a body's fields.
+struct Decoder {
+  absl::Span<const uint8_t> bytes;  // of the fields
+  size_t at = 0;
+  std::string problem = {};
+
+  uint32_t Take() {
+    if (at + kWordBytes > bytes.size()) {
+      if (problem.empty()) problem = "it has too few words";
+      return 0;
+    }
+    uint32_t word = 0;
+    for (size_t i = 0; i < kWordBytes; ++i) word |= uint32_t{bytes[at + i]} << (8 * i);
+    at += kWordBytes;
+    return word;
+  }
+  void Fail(absl::string_view name, uint32_t word) {
+    if (problem.empty()) problem = absl::StrCat("field ", name, " cannot be ", word);
+  }
+  void Place(absl::string_view name, Operand& operand) {
+    const uint32_t word = Take();
+    if (word == 0) return;
+    if (!IsUsedSlot(static_cast<Slot>(word >> 28))) return Fail(name, word);
+    operand = {BufferId(static_cast<int32_t>(word >> 28)), word & (kOffsetLimit - 1)};
+  }
+  void Type(absl::string_view name, DType& type) {
+    const uint32_t word = Take();
+    if (word < 1 || word > kTypes.size()) return Fail(name, word);
+    type = kTypes[word - 1];
+  }
+  template <typename E>
+  void Choice(absl::string_view name, E& value, int count) {
+    const uint32_t word = Take();
+    if (word >= static_cast<uint32_t>(count)) return Fail(name, word);
+    value = static_cast<E>(word);
+  }
+  void Number(absl::string_view name, int32_t& value, int32_t lo, int32_t hi) {
+    const uint32_t word = Take();
+    value = static_cast<int32_t>(word);
+    if (value < lo || value > hi) Fail(name, word);
+  }
+  void Walk(absl::string_view name, Extents& extents, int32_t lo) {
+    for (int32_t& extent : extents) Number(name, extent, lo, kMaxNumber);
+  }
+};
+
+void PutWord(uint32_t word, std::vector<uint8_t>& out) {
+  for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<uint8_t>(word >> shift));
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program) {
+  std::vector<uint8_t> out;
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    const Body& body = program.commands[i].body;
+    Encoder encoder{program.buffers};
+    VisitFields(encoder, body);
+    if (!encoder.problem.empty()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("command ", i, " (", NameOf(body), "): ", encoder.problem));
+    }
+    const bool last = i + 1 == program.commands.size();
+    PutWord(kOpcodes[body.index()].code | (last ? kLastBit : 0) |
+                static_cast<uint32_t>(encoder.words.size()) << 16,
+            out);
+    for (const uint32_t word : encoder.words) PutWord(word, out);
+  }
+  return out;
+}
+
+absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, int64_t offset) {
+  const auto fail = [offset](absl::string_view what) {
+    return absl::InvalidArgumentError(absl::StrCat("byte ", offset, ": ", what));
+  };
+  if (offset < 0 || offset > static_cast<int64_t>(bytes.size()) - kWordBytes) {
+    return fail("the stream ends inside a command");
+  }
+  Decoder head{bytes.subspan(static_cast<size_t>(offset))};
+  const uint32_t word = head.Take();
+  DecodedCommand decoded;
+  if ((word & kZeroBits) != 0 || !MakeBody(static_cast<uint8_t>(word & 0xff), decoded.body)) {
+    return fail(absl::StrCat("no command begins with ", absl::Hex(word, absl::kZeroPad8)));
+  }
+  decoded.last = (word & kLastBit) != 0;
+  decoded.size_bytes = kWordBytes * (1 + static_cast<int64_t>(word >> 16));
+  if (decoded.size_bytes > static_cast<int64_t>(bytes.size()) - offset) {
+    return fail("the stream ends inside a command");
+  }
+  Decoder fields{bytes.subspan(static_cast<size_t>(offset + kWordBytes),
+                               static_cast<size_t>(decoded.size_bytes - kWordBytes))};
+  VisitFields(fields, decoded.body);
+  if (fields.problem.empty() && fields.at != fields.bytes.size()) {
+    fields.problem = "it has too many words";
+  }
+  if (!fields.problem.empty()) {
+    return fail(absl::StrCat(NameOf(decoded.body), ": ", fields.problem));
+  }
+  return decoded;
+}
+
+}  // namespace npuc::integer

@@ -1,0 +1,31 @@
+#ifndef NPUC_COMPILER_CORE_EMIT_INTEGER_CODEC_H_
+#define NPUC_COMPILER_CORE_EMIT_INTEGER_CODEC_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler_core/ir/integer/command.h"
+
+namespace npuc::integer {
+
+// The command stream of the integer cores: little-endian words. A command is a header word (bits
+// 0-7 opcode, bit 8 set on the last command, bits 16-31 words that follow, others zero), then one
+// word a field in the order of ir/integer/fields.h. An operand is its slot in bits 28-31 and a byte
+// offset in bits 0-27; 0 stands for none. Types: 1 i8, 2 u8, 3 i16, 4 u16.
+
+// INVALID_ARGUMENT where a field does not fit; buffers must have been placed.
+absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program);
+
+struct DecodedCommand {
+  Body body;  // buffer ids are slots
+  bool last = false;
+  int64_t size_bytes = 0;
+};
+// Strict: what it accepts encodes to the same bytes. INVALID_ARGUMENT names the byte offset.
+absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, int64_t offset);
+
+}  // namespace npuc::integer
+
+#endif  // NPUC_COMPILER_CORE_EMIT_INTEGER_CODEC_H_
