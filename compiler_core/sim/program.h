@@ -16,6 +16,7 @@
 #include "compiler_core/emit/artifact.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
+#include "compiler_core/sim/engine.h"
 #include "compiler_core/sim/kernels.h"
 #include "compiler_core/sim/simulator.h"
 
@@ -46,13 +47,10 @@ struct TransposeStep {
 };
 using Step = std::variant<VectorStep, MatrixStep, DepthwiseStep, TransposeStep>;
 
-struct SimulatorState {
-  std::vector<PortTensor> inputs;
-  std::vector<PortTensor> outputs;
-  int64_t input_bytes = 0;
-  int64_t output_bytes = 0;
+struct SimulatorState : FrameEngine {
+  void Run(absl::Span<const uint8_t> input, absl::Span<uint8_t> output) override;
+
   std::array<SlotMemory, kSlotCount> memory;  // by slot; empty where no command may go
-  std::vector<Simulator::CommandInfo> infos;
   std::vector<Step> steps;
   std::map<std::pair<int, int>, UnaryTable> tables;  // by kind and function; addresses are stable
 

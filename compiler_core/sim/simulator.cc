@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/sim/integer_engine.h"
 #include "compiler_core/sim/program.h"
 
 namespace npuc {
@@ -39,7 +40,18 @@ struct Runner {
 
 }  // namespace
 
-Simulator::Simulator(std::unique_ptr<SimulatorState> state) : state_(std::move(state)) {}
+void SimulatorState::Run(absl::Span<const uint8_t> input, absl::Span<uint8_t> output) {
+  SlotMemory& in = memory[static_cast<size_t>(Slot::kInput)];
+  SlotMemory& data = memory[static_cast<size_t>(Slot::kData)];
+  SlotMemory& out = memory[static_cast<size_t>(Slot::kOutput)];
+  if (!input.empty()) std::memcpy(in.data(), input.data(), input.size());
+  std::fill(data.begin(), data.end(), uint16_t{0});
+  std::fill(out.begin(), out.end(), uint16_t{0});
+  for (const Step& step : steps) std::visit(Runner{*this}, step);
+  if (!output.empty()) std::memcpy(output.data(), out.data(), output.size());
+}
+
+Simulator::Simulator(std::unique_ptr<FrameEngine> engine) : engine_(std::move(engine)) {}
 
 Simulator::~Simulator() = default;
 
@@ -48,34 +60,31 @@ absl::StatusOr<std::unique_ptr<Simulator>> Simulator::Load(const CompiledModel& 
                                                            Diagnostics& diagnostics,
                                                            const Limits& limits) {
   Diagnostics found;
-  std::unique_ptr<SimulatorState> state = PrepareProgram(model, file_name, limits, found);
+  std::unique_ptr<FrameEngine> engine;
+  if (model.command_set == CommandSet::kInteger) {
+    engine = integer::PrepareEngine(model, file_name, limits, found);
+  } else {
+    engine = PrepareProgram(model, file_name, limits, found);
+  }
   diagnostics.Append(found);
-  if (state == nullptr) return found.ToStatus();
-  return std::unique_ptr<Simulator>(new Simulator(std::move(state)));
+  if (engine == nullptr) return found.ToStatus();
+  return std::unique_ptr<Simulator>(new Simulator(std::move(engine)));
 }
 
 absl::Status Simulator::Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) {
-  SimulatorState& s = *state_;
-  if (static_cast<int64_t>(input.size()) != s.input_bytes) {
+  if (static_cast<int64_t>(input.size()) != engine_->input_bytes) {
     return absl::InvalidArgumentError(
-        absl::StrCat("an input of ", input.size(), " bytes; struct input has ", s.input_bytes));
+        absl::StrCat("an input of ", input.size(), " bytes; struct input has ", input_bytes()));
   }
-  SlotMemory& in = s.memory[static_cast<size_t>(Slot::kInput)];
-  SlotMemory& data = s.memory[static_cast<size_t>(Slot::kData)];
-  SlotMemory& out = s.memory[static_cast<size_t>(Slot::kOutput)];
-  if (!input.empty()) std::memcpy(in.data(), input.data(), input.size());
-  std::fill(data.begin(), data.end(), uint16_t{0});
-  std::fill(out.begin(), out.end(), uint16_t{0});
-  for (const Step& step : s.steps) std::visit(Runner{s}, step);
-  output.resize(static_cast<size_t>(s.output_bytes));
-  if (!output.empty()) std::memcpy(output.data(), out.data(), output.size());
+  output.resize(static_cast<size_t>(engine_->output_bytes));
+  engine_->Run(input, absl::MakeSpan(output));
   return absl::OkStatus();
 }
 
-const std::vector<Simulator::CommandInfo>& Simulator::commands() const { return state_->infos; }
-const std::vector<PortTensor>& Simulator::inputs() const { return state_->inputs; }
-const std::vector<PortTensor>& Simulator::outputs() const { return state_->outputs; }
-int64_t Simulator::input_bytes() const { return state_->input_bytes; }
-int64_t Simulator::output_bytes() const { return state_->output_bytes; }
+const std::vector<Simulator::CommandInfo>& Simulator::commands() const { return engine_->infos; }
+const std::vector<PortTensor>& Simulator::inputs() const { return engine_->inputs; }
+const std::vector<PortTensor>& Simulator::outputs() const { return engine_->outputs; }
+int64_t Simulator::input_bytes() const { return engine_->input_bytes; }
+int64_t Simulator::output_bytes() const { return engine_->output_bytes; }
 
 }  // namespace npuc

@@ -16,13 +16,14 @@
 
 namespace npuc {
 
-struct SimulatorState;  // program.h, the simulator's own
+class FrameEngine;  // engine.h, the simulator's own
 
-// Runs GRUS command streams in fp16, as compiler_core/target/ISA.md defines them. Not verified on
-// silicon. Not thread-safe; several simulators of one model may run side by side.
-// Numerics: every stored result is rounded to fp16 once, to nearest even; sums are float32 in a
-// fixed order, so results are the same bits on every machine (functions of one fp16 value come from
-// libm in double, rounded once: as equal as libm's are). NaN and infinities follow IEEE 754.
+// Runs command streams: GRUS's in fp16, as compiler_core/target/ISA.md defines them, and those of
+// the integer cores, as INTEGER_ISA.md there does. Not verified on silicon. Not thread-safe;
+// several simulators of one model may run side by side. Numerics of GRUS: every stored result is
+// rounded to fp16 once, to nearest even; sums are float32 in a fixed order, so results are the same
+// bits on every machine (functions of one fp16 value come from libm in double, rounded once: as
+// equal as libm's are). NaN and infinities follow IEEE 754.
 class Simulator {
  public:
   struct Limits {
@@ -63,8 +64,8 @@ class Simulator {
   int64_t output_bytes() const;
 
  private:
-  explicit Simulator(std::unique_ptr<SimulatorState> state);
-  std::unique_ptr<SimulatorState> state_;
+  explicit Simulator(std::unique_ptr<FrameEngine> engine);
+  std::unique_ptr<FrameEngine> engine_;
 };
 
 }  // namespace npuc

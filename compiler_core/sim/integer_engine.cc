@@ -1,0 +1,227 @@
+#include "compiler_core/sim/integer_engine.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/emit/integer_codec.h"
+#include "compiler_core/ir/integer/access.h"
+#include "compiler_core/ir/integer/verify.h"
+#include "compiler_core/sim/integer_kernels.h"
+
+namespace npuc::integer {
+namespace {
+
+using Memory = std::array<std::vector<uint8_t>, kSlotCount>;
+
+// A command and its constants, read once.
+struct Step {
+  Body body;
+  ConvolveConstants convolve;
+  std::vector<Factor> factors;
+};
+
+class Engine : public FrameEngine {
+ public:
+  void Run(absl::Span<const uint8_t> input, absl::Span<uint8_t> output) override;
+
+  uint8_t* At(const Operand& operand) {
+    if (!operand.present()) return nullptr;
+    return memory[static_cast<size_t>(operand.buffer.value())].data() + operand.offset_bytes;
+  }
+
+  Memory memory;
+  std::vector<Step> steps;
+};
+
+struct Runner {
+  Engine& engine;
+  const Step& step;
+
+  void operator()(const Convolve& c) const {
+    integer::Run(c, step.convolve, engine.At(c.a), engine.At(c.result.d));
+  }
+  void operator()(const Pool& c) const {
+    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.result.d));
+  }
+  void operator()(const Combine& c) const {
+    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.b), engine.At(c.result.d));
+  }
+  void operator()(const Move& c) const {
+    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.result.d));
+  }
+  void operator()(const Fill& c) const { integer::Run(c, engine.At(c.result.d)); }
+  void operator()(const Lookup& c) const {
+    integer::Run(c, engine.At(c.a), engine.At(c.table), engine.At(c.result.d));
+  }
+  void operator()(const Softmax& c) const {
+    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.table), engine.At(c.result.d));
+  }
+};
+
+void Engine::Run(absl::Span<const uint8_t> input, absl::Span<uint8_t> output) {
+  std::vector<uint8_t>& in = memory[static_cast<size_t>(Slot::kInput)];
+  std::vector<uint8_t>& data = memory[static_cast<size_t>(Slot::kData)];
+  std::vector<uint8_t>& out = memory[static_cast<size_t>(Slot::kOutput)];
+  std::copy(input.begin(), input.end(), in.begin());
+  std::fill(data.begin(), data.end(), uint8_t{0});
+  std::fill(out.begin(), out.end(), uint8_t{0});
+  for (const Step& step : steps) std::visit(Runner{*this, step}, step.body);
+  std::copy(out.begin(), out.end(), output.begin());
+}
+
+class Loader {
+ public:
+  Loader(const CompiledModel& model, absl::string_view file_name, const Simulator::Limits& limits)
+      : model_(model), file_name_(file_name), limits_(limits) {}
+
+  std::unique_ptr<FrameEngine> Run(Diagnostics& diagnostics) {
+    Prepare();
+    diagnostics.Append(found_);
+    if (found_.has_errors()) return nullptr;
+    return std::move(engine_);
+  }
+
+ private:
+  void Report(DiagnosticKind kind, std::string message, std::string fix = {}) {
+    found_.Add(
+        {.kind = kind, .message = std::move(message), .file = file_name_, .fix = std::move(fix)});
+  }
+
+  void Prepare() {
+    const int64_t total =
+        model_.data_bytes + model_.input_struct_bytes() + model_.output_struct_bytes();
+    if (model_.data_bytes < 0 || total > limits_.max_memory_bytes) {
+      return Report(DiagnosticKind::kSimulationTooLarge,
+                    absl::StrCat("data, input and output take ", total, " bytes; at most ",
+                                 limits_.max_memory_bytes, " are simulated"));
+    }
+    engine_ = std::make_unique<Engine>();
+    engine_->inputs = model_.inputs;
+    engine_->outputs = model_.outputs;
+    engine_->input_bytes = model_.input_struct_bytes();
+    engine_->output_bytes = model_.output_struct_bytes();
+    buffers_.resize(kSlotCount);
+    for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].slot = static_cast<Slot>(i);
+    SetSlot(Slot::kData, std::vector<uint8_t>(static_cast<size_t>(model_.data_bytes)));
+    SetSlot(Slot::kInput, std::vector<uint8_t>(static_cast<size_t>(engine_->input_bytes)));
+    SetSlot(Slot::kOutput, std::vector<uint8_t>(static_cast<size_t>(engine_->output_bytes)));
+    SetSlot(Slot::kWeight, model_.weight_content);
+    Decode();
+  }
+
+  void SetSlot(Slot slot, std::vector<uint8_t> bytes) {
+    Buffer& buffer = buffers_[static_cast<size_t>(slot)];
+    buffer.offset_bytes = 0;
+    buffer.size_bytes = static_cast<int64_t>(bytes.size());
+    engine_->memory[static_cast<size_t>(slot)] = std::move(bytes);
+  }
+
+  void Decode() {
+    const int64_t size = static_cast<int64_t>(model_.cmd_content.size());
+    int64_t offset = 0;
+    bool last = false;
+    while (!last && !found_.has_errors()) {
+      absl::StatusOr<DecodedCommand> decoded = DecodeCommand(model_.cmd_content, offset);
+      if (!decoded.ok()) {
+        return Report(DiagnosticKind::kCommandStreamInvalid,
+                      std::string(decoded.status().message()));
+      }
+      Take(offset, std::move(decoded->body));
+      offset += decoded->size_bytes;
+      last = decoded->last;
+    }
+    if (!found_.has_errors() && offset != size) {
+      Report(DiagnosticKind::kCommandStreamInvalid,
+             absl::StrCat("the stream ends at byte ", offset, " of ", size));
+    }
+  }
+
+  void Take(int64_t offset, Body body) {
+    const std::vector<std::string> problems = CommandProblems(buffers_, body);
+    const std::string where = absl::StrCat("command at byte ", offset, " (", NameOf(body), "): ");
+    if (!problems.empty()) {
+      return Report(DiagnosticKind::kCommandNotRunnable,
+                    absl::StrCat(where, absl::StrJoin(problems, "; ")));
+    }
+    work_ += WorkOf(body);  // each is capped at 2^60, and the sum is refused before it overflows
+    if (work_ > limits_.max_work) {
+      return Report(DiagnosticKind::kSimulationTooLarge,
+                    absl::StrCat(where, "a frame takes ", work_, " steps so far; at most ",
+                                 limits_.max_work, " are simulated"));
+    }
+    if (const auto* c = std::get_if<Convolve>(&body)) {
+      weight_values_ += c->out_c + WeightCount(*c);
+      if (weight_values_ > limits_.max_weight_values) {
+        return Report(DiagnosticKind::kSimulationTooLarge,
+                      absl::StrCat(where, "the weights hold more than ", limits_.max_weight_values,
+                                   " values"));
+      }
+    }
+    Step step;
+    if (!ReadStep(body, step)) {
+      return Report(DiagnosticKind::kCommandNotRunnable,
+                    absl::StrCat(where, "a factor's multiplier is negative or its shift outside ",
+                                 Factor::kMinShift, "..", Factor::kMaxShift));
+    }
+    Describe(offset, body);
+    step.body = std::move(body);
+    engine_->steps.push_back(std::move(step));
+  }
+
+  // False where a factor has no meaning.
+  bool ReadStep(const Body& body, Step& step) {
+    for (const Access& access : AccessesOf(body)) {
+      if (access.role != OperandRole::kFactors) continue;
+      step.factors = ReadFactors(engine_->At(access.operand), access.size_bytes / kFactorBytes);
+    }
+    for (const Factor& factor : step.factors) {
+      if (factor.multiplier < 0 || factor.shift < Factor::kMinShift ||
+          factor.shift > Factor::kMaxShift) {
+        return false;
+      }
+    }
+    if (const auto* c = std::get_if<Convolve>(&body)) {
+      step.convolve =
+          ReadConstants(*c, engine_->At(c->weights), engine_->At(c->bias), engine_->At(c->factors));
+    }
+    return true;
+  }
+
+  void Describe(int64_t offset, const Body& body) {
+    Simulator::CommandInfo info;
+    info.offset_bytes = offset;
+    info.kind = std::string(NameOf(body));
+    const bool multiplies = std::holds_alternative<Convolve>(body);
+    (multiplies ? info.load.macs : info.load.elements) = WorkOf(body);
+    for (const Access& access : AccessesOf(body)) {
+      (access.writes ? info.load.written_bytes : info.load.read_bytes) += access.size_bytes;
+    }
+    engine_->infos.push_back(std::move(info));
+  }
+
+  const CompiledModel& model_;
+  const std::string file_name_;
+  const Simulator::Limits& limits_;
+  Diagnostics found_;
+  std::unique_ptr<Engine> engine_;
+  std::vector<Buffer> buffers_;  // one a slot, as decoded operands name them
+  int64_t work_ = 0;
+  int64_t weight_values_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<FrameEngine> PrepareEngine(const CompiledModel& model, absl::string_view file_name,
+                                           const Simulator::Limits& limits,
+                                           Diagnostics& diagnostics) {
+  return Loader(model, file_name, limits).Run(diagnostics);
+}
+
+}  // namespace npuc::integer

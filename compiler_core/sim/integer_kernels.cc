@@ -1,0 +1,367 @@
+#include "compiler_core/sim/integer_kernels.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "compiler_core/ir/integer/access.h"
+
+namespace npuc::integer {
+namespace {
+
+template <typename T>
+T LoadAs(const uint8_t* bytes, int64_t index) {
+  T value;
+  std::memcpy(&value, bytes + index * static_cast<int64_t>(sizeof(T)), sizeof(T));
+  return value;
+}
+
+// Calls f with a value of the C type that the stored type has.
+template <typename F>
+void WithType(DType type, const F& f) {
+  switch (type) {
+    case DType::kUint8:
+      return f(uint8_t{});
+    case DType::kInt16:
+      return f(int16_t{});
+    case DType::kUint16:
+      return f(uint16_t{});
+    default:
+      return f(int8_t{});
+  }
+}
+
+int64_t Load(const uint8_t* bytes, DType type, int64_t index) {
+  int64_t value = 0;
+  WithType(type, [&](auto zero) { value = LoadAs<decltype(zero)>(bytes, index); });
+  return value;
+}
+
+void Store(const Result& result, uint8_t* d, int64_t index, int64_t value) {
+  // No value reaches 2^62, so that the zero point can be added.
+  constexpr int64_t kLarge = int64_t{1} << 62;
+  const int64_t clamped =
+      std::clamp<int64_t>(std::clamp(value, -kLarge, kLarge) + result.zero, result.min, result.max);
+  WithType(result.type, [&](auto zero) {
+    const auto stored = static_cast<decltype(zero)>(clamped);
+    std::memcpy(d + index * static_cast<int64_t>(sizeof(stored)), &stored, sizeof(stored));
+  });
+}
+
+struct Taps {
+  int64_t first;
+  int64_t last;   // behind the last one inside
+  int64_t start;  // position of tap 0; negative in the padding
+};
+
+Taps TapsInside(int64_t out, int64_t stride, int64_t pad, int64_t kernel, int64_t dilation,
+                int64_t size) {
+  const int64_t start = out * stride - pad;
+  const int64_t first = start >= 0 ? 0 : (-start + dilation - 1) / dilation;
+  const int64_t room = size - start;  // taps with tap * dilation < room are inside
+  const int64_t last = room <= 0 ? 0 : (room + dilation - 1) / dilation;
+  return {std::min(first, kernel), std::clamp<int64_t>(last, std::min(first, kernel), kernel),
+          start};
+}
+
+Taps TapsH(const Window& w, int64_t out, int64_t size) {
+  return TapsInside(out, w.stride_h, w.pad_top, w.kernel_h, w.dilation_h, size);
+}
+
+Taps TapsW(const Window& w, int64_t out, int64_t size) {
+  return TapsInside(out, w.stride_w, w.pad_left, w.kernel_w, w.dilation_w, size);
+}
+
+// Sums modulo 2^32 or, in 64 bits, modulo 2^48.
+int64_t Wrapped(uint32_t sum) { return static_cast<int32_t>(sum); }
+int64_t Wrapped(uint64_t sum) { return static_cast<int64_t>(sum << 16) >> 16; }
+
+template <typename U>
+class Convolution {
+ public:
+  Convolution(const Convolve& c, const ConvolveConstants& constants)
+      : c_(c), constants_(constants), group_c_(c.in_c / c.groups), group_o_(c.out_c / c.groups) {}
+
+  void Run(const uint8_t* a, uint8_t* d) {
+    const int64_t count = int64_t{c_.n} * c_.in_h * c_.in_w * c_.in_c;
+    values_.resize(static_cast<size_t>(count));
+    WithType(c_.a_type, [&](auto zero) {
+      for (int64_t i = 0; i < count; ++i) {
+        values_[static_cast<size_t>(i)] = LoadAs<decltype(zero)>(a, i) - c_.pad_value;
+      }
+    });
+    int64_t at = 0;
+    for (int64_t n = 0; n < c_.n; ++n) {
+      for (int64_t oh = 0; oh < c_.out_h; ++oh) {
+        const Taps h = TapsH(c_.window, oh, c_.in_h);
+        for (int64_t ow = 0; ow < c_.out_w; ++ow) {
+          const Taps w = TapsW(c_.window, ow, c_.in_w);
+          for (int64_t o = 0; o < c_.out_c; ++o) {
+            const size_t factor = c_.factor_count == 1 ? 0 : static_cast<size_t>(o);
+            Store(c_.result, d, at++,
+                  Multiply(Wrapped(Sum(n, o, h, w)), constants_.factors[factor], c_.rounding));
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  U Sum(int64_t n, int64_t o, const Taps& h, const Taps& w) const {
+    U sum = static_cast<U>(constants_.offsets[static_cast<size_t>(o)]);
+    const int64_t group = o / group_o_ * group_c_;
+    for (int64_t kh = h.first; kh < h.last; ++kh) {
+      const int64_t row = (n * c_.in_h + h.start + kh * c_.window.dilation_h) * c_.in_w;
+      for (int64_t kw = w.first; kw < w.last; ++kw) {
+        const int32_t* x =
+            values_.data() + (row + w.start + kw * c_.window.dilation_w) * c_.in_c + group;
+        const int16_t* y = constants_.weights.data() +
+                           ((o * c_.window.kernel_h + kh) * c_.window.kernel_w + kw) * group_c_;
+        for (int64_t i = 0; i < group_c_; ++i) sum += static_cast<U>(x[i]) * static_cast<U>(y[i]);
+      }
+    }
+    return sum;
+  }
+
+  const Convolve& c_;
+  const ConvolveConstants& constants_;
+  const int64_t group_c_;
+  const int64_t group_o_;
+  std::vector<int32_t> values_;  // the operand less what padding holds
+};
+
+// Calls f(offsets...) for each element of a walk over N operands.
+template <size_t N, typename F>
+void Walk(const Extents& extents, const std::array<const Extents*, N>& strides, const F& f) {
+  std::array<int64_t, N> at = {};
+  std::array<int32_t, kMaxExtents> index = {};
+  while (true) {
+    f(at);
+    int axis = kMaxExtents - 1;
+    for (; axis >= 0; --axis) {
+      for (size_t i = 0; i < N; ++i) at[i] += (*strides[i])[axis];
+      if (++index[axis] < extents[axis]) break;
+      for (size_t i = 0; i < N; ++i) at[i] -= int64_t{extents[axis]} * (*strides[i])[axis];
+      index[axis] = 0;
+    }
+    if (axis < 0) return;
+  }
+}
+
+int64_t CombineOne(const Combine& c, const std::vector<Factor>& factors, int64_t x, int64_t y) {
+  if (c.kind == Combine::Kind::kMul) return Multiply(x * y, factors[2], c.rounding);
+  constexpr int64_t kLarge = int64_t{1} << 61;  // the sum of two fits
+  const int64_t p = std::clamp(Multiply(x, factors[0], c.rounding), -kLarge, kLarge);
+  const int64_t q = std::clamp(Multiply(y, factors[1], c.rounding), -kLarge, kLarge);
+  switch (c.kind) {
+    case Combine::Kind::kSub:
+      return Multiply(p - q, factors[2], c.rounding);
+    case Combine::Kind::kMax:
+      return Multiply(std::max(p, q), factors[2], c.rounding);
+    case Combine::Kind::kMin:
+      return Multiply(std::min(p, q), factors[2], c.rounding);
+    default:
+      return Multiply(p + q, factors[2], c.rounding);
+  }
+}
+
+// A table of T at `place`, 0..65535 of a 16-bit operand: linear between entries, to nearest, ties
+// upwards.
+template <typename T>
+int64_t Interpolate(const uint8_t* table, int64_t place, int index_bits) {
+  const int shift = 16 - index_bits;
+  const int64_t index = place >> shift;
+  const int64_t low = LoadAs<T>(table, index);
+  if (shift == 0) return low;
+  const int64_t rest = place & ((int64_t{1} << shift) - 1);
+  const int64_t high = LoadAs<T>(table, index + 1);
+  return low + (((high - low) * rest + (int64_t{1} << (shift - 1))) >> shift);
+}
+
+// Multiplying by 2^left modulo 2^32, then by a factor of 31 fraction bits.
+int32_t ScaledDifference(int64_t difference, const Softmax& c) {
+  const uint32_t shifted = static_cast<uint32_t>(difference) << c.left;
+  return DoublingHighMultiply(static_cast<int32_t>(shifted), c.multiplier);
+}
+
+// TFLite's published fixed-point softmax of one row. The sum has 12 integer bits.
+void SoftmaxFixed(const Softmax& c, const uint8_t* a, int64_t row, int64_t largest, uint8_t* d) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < c.length; ++i) {
+    const int64_t difference = Load(a, c.a_type, row + i) - largest;
+    if (difference < c.diff_min) continue;
+    const int32_t scaled = std::min(ScaledDifference(difference, c), 0);
+    sum += static_cast<uint32_t>(DivideByPowerOfTwo(ExpOnNegative(scaled), 12));
+  }
+  sum = std::max<uint32_t>(sum, 1);
+  const int headroom = std::countl_zero(sum);
+  const int bits_over_unit = 12 - headroom;
+  const int32_t share = OneOverOnePlus(static_cast<int32_t>((sum << headroom) - (1u << 31)));
+  const int bits = SizeOf(c.result.type) == 1 ? 8 : 16;
+  const int shift = std::clamp(bits_over_unit + 31 - bits, 0, 31);
+  for (int64_t i = 0; i < c.length; ++i) {
+    const int64_t difference = Load(a, c.a_type, row + i) - largest;
+    int64_t value = 0;
+    if (difference >= c.diff_min) {
+      const int32_t scaled = std::min(ScaledDifference(difference, c), 0);
+      value = DivideByPowerOfTwo(DoublingHighMultiply(share, ExpOnNegative(scaled)), shift);
+    }
+    Store(c.result, d, row + i, value);
+  }
+}
+
+void SoftmaxTable(const Softmax& c, const Factor& factor, const uint8_t* a, const uint8_t* table,
+                  int64_t row, int64_t largest, uint8_t* d) {
+  constexpr int kShareBits = 24;
+  const bool wide = SizeOf(c.a_type) == 2;
+  const auto exponential = [&](int64_t i) -> uint64_t {
+    const int64_t place = Load(a, c.a_type, row + i) - largest + (wide ? 65535 : 255);
+    return static_cast<uint64_t>(wide ? Interpolate<uint32_t>(table, place, c.index_bits)
+                                      : int64_t{LoadAs<uint32_t>(table, place)});
+  };
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < c.length; ++i) sum += exponential(i);
+  sum = std::max<uint64_t>(sum, 1);
+  for (int64_t i = 0; i < c.length; ++i) {
+    const uint64_t share = ((exponential(i) << kShareBits) + sum / 2) / sum;
+    Store(c.result, d, row + i, Multiply(static_cast<int64_t>(share), factor, c.rounding));
+  }
+}
+
+}  // namespace
+
+std::vector<Factor> ReadFactors(const uint8_t* bytes, int64_t count) {
+  std::vector<Factor> factors(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) {
+    factors[static_cast<size_t>(i)] = {LoadAs<int32_t>(bytes, 2 * i),
+                                       LoadAs<int32_t>(bytes, 2 * i + 1)};
+  }
+  return factors;
+}
+
+ConvolveConstants ReadConstants(const Convolve& c, const uint8_t* weights, const uint8_t* bias,
+                                const uint8_t* factors) {
+  ConvolveConstants constants;
+  constants.factors = ReadFactors(factors, c.factor_count);
+  const int64_t each = int64_t{c.window.kernel_h} * c.window.kernel_w * (c.in_c / c.groups);
+  constants.weights.resize(static_cast<size_t>(each * c.out_c));
+  constants.offsets.resize(static_cast<size_t>(c.out_c));
+  for (int64_t o = 0; o < c.out_c; ++o) {
+    int64_t sum = 0;
+    for (int64_t i = o * each; i < (o + 1) * each; ++i) {
+      const int64_t weight = Load(weights, c.weight_type, i);
+      constants.weights[static_cast<size_t>(i)] = static_cast<int16_t>(weight);
+      sum += weight;
+    }
+    const int64_t start =
+        AccumulatorBytes(c) == 4 ? LoadAs<int32_t>(bias, o) : LoadAs<int64_t>(bias, o);
+    // Modulo 2^64 is right for sums modulo 2^32 and 2^48.
+    constants.offsets[static_cast<size_t>(o)] =
+        static_cast<int64_t>(static_cast<uint64_t>(start) +
+                             static_cast<uint64_t>(c.pad_value) * static_cast<uint64_t>(sum));
+  }
+  return constants;
+}
+
+void Run(const Convolve& c, const ConvolveConstants& constants, const uint8_t* a, uint8_t* d) {
+  if (AccumulatorBytes(c) == 4) {
+    Convolution<uint32_t>(c, constants).Run(a, d);
+  } else {
+    Convolution<uint64_t>(c, constants).Run(a, d);
+  }
+}
+
+void Run(const Pool& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d) {
+  int64_t at = 0;
+  const auto pool = [&](int64_t n, int64_t channel, const Taps& h, const Taps& w) {
+    int64_t largest = LowestValue(c.a_type);
+    int64_t sum = 0;
+    for (int64_t kh = h.first; kh < h.last; ++kh) {
+      const int64_t row = (n * c.in_h + h.start + kh * c.window.dilation_h) * c.in_w;
+      for (int64_t kw = w.first; kw < w.last; ++kw) {
+        const int64_t x =
+            Load(a, c.a_type, (row + w.start + kw * c.window.dilation_w) * c.c + channel);
+        largest = std::max(largest, x);
+        sum += x;
+      }
+    }
+    const int64_t count = std::max<int64_t>((h.last - h.first) * (w.last - w.first), 1);
+    if (c.kind == Pool::Kind::kMax) return largest;
+    if (c.kind == Pool::Kind::kMean) {
+      return sum > 0 ? (sum + count / 2) / count : (sum - count / 2) / count;
+    }
+    const size_t factor = factors.size() == 1 ? 0 : static_cast<size_t>(count - 1);
+    return Multiply(sum - count * c.a_zero, factors[factor], c.rounding);
+  };
+  for (int64_t n = 0; n < c.n; ++n) {
+    for (int64_t oh = 0; oh < c.out_h; ++oh) {
+      const Taps h = TapsH(c.window, oh, c.in_h);
+      for (int64_t ow = 0; ow < c.out_w; ++ow) {
+        const Taps w = TapsW(c.window, ow, c.in_w);
+        for (int64_t channel = 0; channel < c.c; ++channel) {
+          Store(c.result, d, at++, pool(n, channel, h, w));
+        }
+      }
+    }
+  }
+}
+
+void Run(const Combine& c, const std::vector<Factor>& factors, const uint8_t* a, const uint8_t* b,
+         uint8_t* d) {
+  const int64_t scale = int64_t{1} << c.left;
+  Walk<3>(c.extents, {&c.a_strides, &c.b_strides, &c.d_strides},
+          [&](const std::array<int64_t, 3>& at) {
+            const int64_t x = (Load(a, c.a_type, at[0]) - c.a_zero) * scale;
+            const int64_t y = (Load(b, c.b_type, at[1]) - c.b_zero) * scale;
+            Store(c.result, d, at[2], CombineOne(c, factors, x, y));
+          });
+}
+
+void Run(const Move& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d) {
+  const int64_t size = SizeOf(c.a_type);
+  Walk<2>(c.extents, {&c.a_strides, &c.d_strides}, [&](const std::array<int64_t, 2>& at) {
+    if (factors.empty()) {
+      std::memcpy(d + at[1] * size, a + at[0] * size, static_cast<size_t>(size));
+    } else {
+      Store(c.result, d, at[1],
+            Multiply(Load(a, c.a_type, at[0]) - c.a_zero, factors[0], c.rounding));
+    }
+  });
+}
+
+void Run(const Fill& c, uint8_t* d) {
+  for (int64_t i = 0; i < c.count; ++i) Store(c.result, d, i, 0);
+}
+
+void Run(const Lookup& c, const uint8_t* a, const uint8_t* table, uint8_t* d) {
+  const int64_t lowest = LowestValue(c.a_type);
+  WithType(c.result.type, [&](auto zero) {
+    using T = decltype(zero);
+    for (int64_t i = 0; i < c.count; ++i) {
+      const int64_t place = Load(a, c.a_type, i) - lowest;
+      const int64_t value = SizeOf(c.a_type) == 1 ? int64_t{LoadAs<T>(table, place)}
+                                                  : Interpolate<T>(table, place, c.index_bits);
+      Store(c.result, d, i, value - c.result.zero);
+    }
+  });
+}
+
+void Run(const Softmax& c, const std::vector<Factor>& factors, const uint8_t* a,
+         const uint8_t* table, uint8_t* d) {
+  for (int64_t r = 0; r < c.rows; ++r) {
+    const int64_t row = r * c.length;
+    int64_t largest = LowestValue(c.a_type);
+    for (int64_t i = 0; i < c.length; ++i) {
+      largest = std::max(largest, Load(a, c.a_type, row + i));
+    }
+    if (c.kind == Softmax::Kind::kFixed) {
+      SoftmaxFixed(c, a, row, largest, d);
+    } else {
+      SoftmaxTable(c, factors[0], a, table, row, largest, d);
+    }
+  }
+}
+
+}  // namespace npuc::integer
