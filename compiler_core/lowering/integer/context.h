@@ -1,0 +1,108 @@
+#ifndef NPUC_COMPILER_CORE_LOWERING_INTEGER_CONTEXT_H_
+#define NPUC_COMPILER_CORE_LOWERING_INTEGER_CONTEXT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ir/graph/quantization.h"
+#include "compiler_core/ir/integer/command.h"
+
+namespace npuc {
+
+// What the lowering of one layer sees: where values lie, their parameters, where constants go.
+// Folder-internal. Statuses are UNIMPLEMENTED or FAILED_PRECONDITION with a reason for people; the
+// caller adds the node.
+class IntegerContext {
+ public:
+  IntegerContext(const Graph& graph, const QuantPlan& plan, integer::Program& program)
+      : graph_(graph), plan_(plan), program_(program) {}
+
+  const Graph& graph() const { return graph_; }
+  void Begin(const Layer& layer, const LayerQuant& settings);
+  const Layer& layer() const { return *layer_; }
+  const LayerQuant& settings() const { return *settings_; }
+  const Node& root() const { return graph_.node(layer_->root); }
+  // Whether the layer follows TFLite's arithmetic.
+  bool exact() const { return settings_->multiplier_bits == 31; }
+
+  // A value's parameters: one scale, a type of 8 or 16 bits.
+  absl::StatusOr<QuantParams> ActivationParams(ValueId value) const;
+  // A constant as integers: the plan's own, or the float one rounded.
+  absl::StatusOr<Tensor> Integers(ValueId constant, const QuantParams& params) const;
+  const QuantParams* FindParams(ValueId value) const;
+  const Tensor* FindIntegers(ValueId constant) const;
+
+  // The result of a layer: `type`, zero point, and the range that its activation leaves.
+  integer::Result ResultFor(const QuantParams& params, Operand d) const;
+
+  absl::StatusOr<Operand> Input(ValueId value) const;
+  // A place for a layer's result: in the output struct where it is a model output, else in data.
+  Operand Output(ValueId value, const QuantParams& params);
+  void Alias(ValueId value, Operand place) { places_[value] = place; }
+  bool has_place(ValueId value) const { return places_.contains(value); }
+  Operand Temporary(int64_t size_bytes);
+  // Bytes in slot kWeight; equal ones are stored once.
+  Operand Constant(const std::vector<uint8_t>& bytes);
+  Operand Factors(absl::Span<const Factor> factors);
+  void Emit(integer::Body body);
+  void DeclarePorts();
+
+  // The factor nearest to `value` and the rounding that goes with it, by the layer's settings.
+  // wide: of 16-bit operands, whose sums have 48 bits.
+  std::pair<Factor, Rounding> FactorFor(double value, bool wide) const;
+
+ private:
+  void AddPort(const std::string& name, ValueId value, std::vector<PortTensor>& ports,
+               int64_t& offset) const;
+
+  const Graph& graph_;
+  const QuantPlan& plan_;
+  integer::Program& program_;
+  const Layer* layer_ = nullptr;
+  const LayerQuant* settings_ = nullptr;
+  std::map<ValueId, Operand> places_;
+  std::map<ValueId, Operand> output_places_;  // of model outputs that no layer has taken yet
+  std::map<std::string, int64_t> constants_;  // offsets by contents
+  BufferId weights_;
+};
+
+// One function a family of operators; each emits the commands of the context's layer.
+absl::Status LowerWeighted(IntegerContext& context);     // Conv2D, DepthwiseConv2D, MatMul
+absl::Status LowerPool(IntegerContext& context);         // AvgPool, MaxPool
+absl::Status LowerReduction(IntegerContext& context);    // ReduceMean, ReduceSum, ReduceMax
+absl::Status LowerCombine(IntegerContext& context);      // Add, Sub, Mul, Maximum, Minimum
+absl::Status LowerFunction(IntegerContext& context);     // functions of one value, by table
+absl::Status LowerSoftmaxRows(IntegerContext& context);  // Softmax
+absl::Status LowerReshape(IntegerContext& context);      // Reshape, Identity
+absl::Status LowerRelu(IntegerContext& context);         // Relu and Relu6 that stand alone
+absl::Status LowerTranspose(IntegerContext& context);
+absl::Status LowerSlice(IntegerContext& context);
+absl::Status LowerSplit(IntegerContext& context);
+absl::Status LowerConcat(IntegerContext& context);
+absl::Status LowerPad(IntegerContext& context);
+
+// A walk of any rank as a command's six extents: neighbours that go on in every operand are merged.
+// UNIMPLEMENTED where more than six are left.
+struct StridedWalk {
+  integer::Extents extents = {1, 1, 1, 1, 1, 1};
+  std::vector<integer::Extents> strides;  // one an operand
+};
+absl::StatusOr<StridedWalk> MakeWalk(const Shape& extents, const std::vector<Shape>& strides);
+
+// Emits a Move of `walk` (strides of a and d), requantizing where the parameters differ.
+void EmitMove(IntegerContext& context, Operand a, const QuantParams& from, integer::Result result,
+              const QuantParams& to, const StridedWalk& walk);
+
+// Whether stored integers mean the same.
+bool SameParams(const QuantParams& a, const QuantParams& b);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_LOWERING_INTEGER_CONTEXT_H_

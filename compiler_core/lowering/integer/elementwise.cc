@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/integer/access.h"
+#include "compiler_core/lowering/integer/context.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/ops/shape_util.h"
+
+namespace npuc {
+namespace {
+
+int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
+
+integer::Combine::Kind KindOf(const std::string& op) {
+  if (op == "Sub") return integer::Combine::Kind::kSub;
+  if (op == "Mul") return integer::Combine::Kind::kMul;
+  if (op == "Maximum") return integer::Combine::Kind::kMax;
+  return op == "Minimum" ? integer::Combine::Kind::kMin : integer::Combine::Kind::kAdd;
+}
+
+// One operand: an activation, or a constant laid with the weights.
+struct Side {
+  Operand place;
+  QuantParams params;
+};
+
+absl::StatusOr<Side> TakeSide(IntegerContext& context, ValueId value) {
+  Side side;
+  ASSIGN_OR_RETURN(side.params, context.ActivationParams(value));
+  if (context.graph().ConstantOf(value) == nullptr) {
+    ASSIGN_OR_RETURN(side.place, context.Input(value));
+    return side;
+  }
+  ASSIGN_OR_RETURN(const Tensor stored, context.Integers(value, side.params));
+  side.place = context.Constant({stored.bytes().begin(), stored.bytes().end()});
+  return side;
+}
+
+// Factors of the command, by its scales. Source: TFLite's kernels for 8 bits.
+void SetFactors(IntegerContext& context, const QuantParams& a, const QuantParams& b,
+                const QuantParams& d, integer::Combine& c) {
+  const bool wide = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1;
+  std::vector<Factor> factors(3);
+  const auto set = [&](size_t i, double value) {
+    // 48-bit arithmetic throughout where operands are wide.
+    std::tie(factors[i], c.rounding) = context.FactorFor(value, wide);
+  };
+  if (c.kind == integer::Combine::Kind::kMul) {
+    double product = a.scale[0] * b.scale[0] / d.scale[0];
+    if (context.exact()) {
+      product = static_cast<float>(a.scale[0]) * static_cast<float>(b.scale[0]) /
+                static_cast<float>(d.scale[0]);
+    }
+    set(2, product);
+  } else {
+    const double twice = 2 * std::max(a.scale[0], b.scale[0]);
+    c.left = wide ? 15 : 20;
+    set(0, a.scale[0] / twice);
+    set(1, b.scale[0] / twice);
+    set(2, twice / (std::ldexp(1.0, c.left) * d.scale[0]));
+  }
+  c.factors = context.Factors(factors);
+}
+
+// The result of a function at every real value that the operand's integers stand for.
+absl::StatusOr<std::vector<double>> Sampled(IntegerContext& context,
+                                            const std::vector<float>& points) {
+  const Node& root = context.root();
+  const Graph& graph = context.graph();
+  const Shape shape = {static_cast<int64_t>(points.size())};
+  std::vector<Tensor> inputs;
+  for (const ValueId input : root.inputs) {
+    const Tensor* constant = graph.ConstantOf(input);
+    if (constant == nullptr) {
+      inputs.push_back(Tensor::FromFloats(shape, points));
+    } else if (constant->element_count() == 1) {
+      inputs.push_back(constant->WithShape({}));
+    } else {
+      return absl::UnimplementedError(
+          absl::StrCat(root.op, " with a constant that is not one number"));
+    }
+  }
+  const OpDef* def = FindOp(root.op);
+  if (def == nullptr) return absl::UnimplementedError("an operator that is not known");
+  ASSIGN_OR_RETURN(const std::vector<Tensor> results, def->reference(root, inputs));
+  std::vector<double> values;
+  for (int64_t i = 0; i < results[0].element_count(); ++i) values.push_back(results[0].at(i));
+  return values;
+}
+
+// Entries of a table: the stored result at each point.
+std::vector<uint8_t> TableBytes(const IntegerContext& context, const QuantParams& to,
+                                const std::vector<double>& values) {
+  const size_t size = static_cast<size_t>(SizeOf(to.dtype));
+  std::vector<uint8_t> bytes(values.size() * size);
+  for (size_t i = 0; i < values.size(); ++i) {
+    constexpr int64_t kLarge = int64_t{1} << 40;
+    const double scaled = values[i] / to.scale[0];
+    const int64_t rounded = context.exact() ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
+    const int64_t stored =
+        std::clamp(std::clamp(rounded, -kLarge, kLarge) + to.zero_point[0], to.qmin, to.qmax);
+    std::memcpy(bytes.data() + i * size, &stored, size);  // little-endian
+  }
+  return bytes;
+}
+
+// The integers that a table has entries for: each of 8 bits, else 2^bits + 1 at equal distances.
+std::vector<float> PointsOf(const QuantParams& from, int index_bits) {
+  const int64_t lowest = integer::LowestValue(from.dtype);
+  const int64_t entries = integer::TableEntries(from.dtype, index_bits);
+  const int64_t step = SizeOf(from.dtype) == 1 ? 1 : int64_t{1} << (16 - index_bits);
+  std::vector<float> points;
+  for (int64_t i = 0; i < entries; ++i) {
+    const int64_t stored = lowest + i * step - from.zero_point[0];
+    points.push_back(static_cast<float>(static_cast<double>(stored) * from.scale[0]));
+  }
+  return points;
+}
+
+int IndexBits(const IntegerContext& context, const QuantParams& from) {
+  return SizeOf(from.dtype) == 1 ? 8 : std::clamp(context.settings().lut_bits, 4, 16);
+}
+
+}  // namespace
+
+absl::Status LowerCombine(IntegerContext& context) {
+  const Node& root = context.root();
+  const Graph& graph = context.graph();
+  const Shape& out = graph.type(root.outputs[0]).shape;
+  ASSIGN_OR_RETURN(const Side a, TakeSide(context, root.inputs[0]));
+  ASSIGN_OR_RETURN(const Side b, TakeSide(context, root.inputs[1]));
+  const ValueId result = context.layer().outputs[0];
+  ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(result));
+  ASSIGN_OR_RETURN(const StridedWalk walk,
+                   MakeWalk(out, {BroadcastStrides(graph.type(root.inputs[0]).shape, out),
+                                  BroadcastStrides(graph.type(root.inputs[1]).shape, out),
+                                  RowMajorStrides(out)}));
+  integer::Combine c;
+  c.kind = KindOf(root.op);
+  c.a = a.place;
+  c.a_type = a.params.dtype;
+  c.a_zero = Number(a.params.zero_point[0]);
+  c.b = b.place;
+  c.b_type = b.params.dtype;
+  c.b_zero = Number(b.params.zero_point[0]);
+  SetFactors(context, a.params, b.params, to, c);
+  c.extents = walk.extents;
+  c.a_strides = walk.strides[0];
+  c.b_strides = walk.strides[1];
+  c.d_strides = walk.strides[2];
+  c.result = context.ResultFor(to, context.Output(result, to));
+  context.Emit(c);
+  return absl::OkStatus();
+}
+
+absl::Status LowerFunction(IntegerContext& context) {
+  const Layer& layer = context.layer();
+  if (layer.inputs.size() != 1) {
+    return absl::UnimplementedError(absl::StrCat(context.root().op, " of two activations"));
+  }
+  ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));
+  ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(layer.outputs[0]));
+  integer::Lookup c;
+  ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
+  c.a_type = from.dtype;
+  c.index_bits = IndexBits(context, from);
+  ASSIGN_OR_RETURN(const std::vector<double> values,
+                   Sampled(context, PointsOf(from, c.index_bits)));
+  c.table = context.Constant(TableBytes(context, to, values));
+  c.count = Number(context.graph().type(layer.outputs[0]).element_count());
+  c.result = context.ResultFor(to, context.Output(layer.outputs[0], to));
+  context.Emit(c);
+  return absl::OkStatus();
+}
+
+namespace {
+
+// exp(-scale * distance) at each entry, the last one 2^30.
+std::vector<uint8_t> ExponentialTable(const QuantParams& from, int index_bits) {
+  constexpr double kOne = 1 << 30;
+  const int64_t entries = integer::TableEntries(from.dtype, index_bits);
+  const bool wide = SizeOf(from.dtype) > 1;
+  const double step = wide ? std::ldexp(1.0, 16 - index_bits) : 1;
+  // Place 65535 is the largest value's own; a table of 2^bits + 1 entries goes one further.
+  const double top = wide ? 65535 / step : static_cast<double>(entries - 1);
+  std::vector<uint8_t> bytes(static_cast<size_t>(entries) * 4);
+  for (int64_t i = 0; i < entries; ++i) {
+    const double distance = (top - static_cast<double>(i)) * step * from.scale[0];
+    const uint32_t entry = static_cast<uint32_t>(
+        std::min<int64_t>(RoundHalfEven(kOne * std::exp(-distance)), int64_t{1} << 31));
+    std::memcpy(bytes.data() + i * 4, &entry, 4);
+  }
+  return bytes;
+}
+
+// TFLite's preparation of its fixed-point softmax for 5 integer bits.
+void SetFixed(const QuantParams& from, integer::Softmax& c) {
+  c.kind = integer::Softmax::Kind::kFixed;
+  const double scaled = std::min(from.scale[0] * (1 << 26), 2147483647.0);
+  const Factor factor = MakeFactor(scaled, 31);
+  c.multiplier = factor.multiplier;
+  c.left = std::clamp(31 - factor.shift, 0, 31);
+  c.diff_min = Number(-static_cast<int64_t>(std::floor(31.0 * std::ldexp(1.0, 26 - c.left))));
+}
+
+}  // namespace
+
+absl::Status LowerSoftmaxRows(IntegerContext& context) {
+  const Layer& layer = context.layer();
+  const Shape& shape = context.graph().type(layer.outputs[0]).shape;
+  const int64_t rank = static_cast<int64_t>(shape.size());
+  ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(context.root(), "axis", rank, rank - 1));
+  const int64_t length = shape[static_cast<size_t>(axis)];
+  for (int64_t d = axis + 1; d < rank; ++d) {
+    if (shape[static_cast<size_t>(d)] != 1) {
+      return absl::UnimplementedError("a softmax along another dimension than the last");
+    }
+  }
+  ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));
+  ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(layer.outputs[0]));
+  integer::Softmax c;
+  ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
+  c.a_type = from.dtype;
+  c.length = Number(length);
+  c.rows = Number(ElementCount(shape) / length);
+  const bool tflites = context.exact() && from.dtype == DType::kInt8 && to.dtype == DType::kInt8 &&
+                       to.scale[0] == 1.0 / 256 && to.zero_point[0] == -128;
+  // Below 2^-26 a difference has no bits left in TFLite's form.
+  if (tflites && from.scale[0] >= std::ldexp(1.0, -26)) {
+    SetFixed(from, c);
+  } else {
+    c.index_bits = IndexBits(context, from);
+    c.table = context.Constant(ExponentialTable(from, c.index_bits));
+    const Factor factor =
+        MakeFactor(std::ldexp(1.0, -24) / to.scale[0], context.settings().multiplier_bits);
+    c.factors = context.Factors({factor});
+  }
+  c.result = context.ResultFor(to, context.Output(layer.outputs[0], to));
+  context.Emit(c);
+  return absl::OkStatus();
+}
+
+}  // namespace npuc

@@ -1,0 +1,174 @@
+#include "compiler_core/lowering/integer/lower_integer.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/integer/verify.h"
+#include "compiler_core/lowering/integer/context.h"
+
+namespace npuc {
+namespace {
+
+constexpr size_t kMaxCommands = 1 << 20;
+
+struct Lowering {
+  absl::string_view op;
+  absl::Status (*lower)(IntegerContext& context);
+};
+
+// The operators that the integer cores compute.
+constexpr std::array kLowerings = {
+    Lowering{"Abs", &LowerFunction},
+    Lowering{"Add", &LowerCombine},
+    Lowering{"AvgPool", &LowerPool},
+    Lowering{"Concat", &LowerConcat},
+    Lowering{"Conv2D", &LowerWeighted},
+    Lowering{"DepthwiseConv2D", &LowerWeighted},
+    Lowering{"Div", &LowerFunction},
+    Lowering{"Exp", &LowerFunction},
+    Lowering{"Identity", &LowerReshape},
+    Lowering{"Log", &LowerFunction},
+    Lowering{"MatMul", &LowerWeighted},
+    Lowering{"MaxPool", &LowerPool},
+    Lowering{"Maximum", &LowerCombine},
+    Lowering{"Minimum", &LowerCombine},
+    Lowering{"Mul", &LowerCombine},
+    Lowering{"Neg", &LowerFunction},
+    Lowering{"Pad", &LowerPad},
+    Lowering{"Pow", &LowerFunction},
+    Lowering{"Reciprocal", &LowerFunction},
+    Lowering{"ReduceMax", &LowerReduction},
+    Lowering{"ReduceMean", &LowerReduction},
+    Lowering{"ReduceSum", &LowerReduction},
+    Lowering{"Relu", &LowerRelu},
+    Lowering{"Relu6", &LowerRelu},
+    Lowering{"Reshape", &LowerReshape},
+    Lowering{"Rsqrt", &LowerFunction},
+    Lowering{"Selu", &LowerFunction},
+    Lowering{"Sigmoid", &LowerFunction},
+    Lowering{"Slice", &LowerSlice},
+    Lowering{"Softmax", &LowerSoftmaxRows},
+    Lowering{"Split", &LowerSplit},
+    Lowering{"Sqrt", &LowerFunction},
+    Lowering{"Square", &LowerFunction},
+    Lowering{"Sub", &LowerCombine},
+    Lowering{"Tanh", &LowerFunction},
+    Lowering{"Transpose", &LowerTranspose},
+};
+
+class IntegerLowerer {
+ public:
+  IntegerLowerer(const Graph& graph, const QuantPlan& plan, const std::string& model_name)
+      : graph_(graph), plan_(plan), model_name_(model_name), context_(graph, plan, program_) {}
+
+  absl::StatusOr<integer::Program> Run() {
+    CheckBorders();
+    RETURN_IF_ERROR(found_.ToStatus());
+    context_.DeclarePorts();
+    for (size_t i = 0; i < plan_.layers.size(); ++i) {
+      const LayerQuant settings = i < plan_.settings.size() ? plan_.settings[i] : LayerQuant();
+      LowerLayer(plan_.layers[i], settings);
+    }
+    RETURN_IF_ERROR(found_.ToStatus());
+    RETURN_IF_ERROR(CopyOutputs());
+    RETURN_IF_ERROR(integer::VerifyProgram(program_));
+    return std::move(program_);
+  }
+
+  const Diagnostics& found() const { return found_; }
+
+ private:
+  void Refuse(const Node& node, absl::string_view reason, absl::string_view fix) {
+    found_.Add({.kind = DiagnosticKind::kNotLowerable,
+                .message = std::string(reason),
+                .file = model_name_,
+                .node = node.source.name,
+                .op = node.source.op.empty() ? node.op : node.source.op,
+                .fix = std::string(fix)});
+  }
+
+  // The model's own inputs and outputs need parameters before anything is placed.
+  void CheckBorders() {
+    const auto check = [this](ValueId value) {
+      const absl::Status status = context_.ActivationParams(value).status();
+      if (!status.ok()) {
+        Refuse(graph_.def(value), status.message(),
+               "quantize the model, or give QUANT: calibration_data");
+      }
+    };
+    for (const ValueId input : graph_.inputs()) check(input);
+    for (const GraphOutput& output : graph_.outputs()) check(output.value);
+  }
+
+  void LowerLayer(const Layer& layer, const LayerQuant& settings) {
+    const Node& root = graph_.node(layer.root);
+    if (root.op == "Placeholder") return;
+    context_.Begin(layer, settings);
+    if (settings.in_float) {
+      return Refuse(root, "the layer is left in float; the integer cores compute integers only",
+                    "quantize the layer");
+    }
+    const auto* const found =
+        std::find_if(kLowerings.begin(), kLowerings.end(),
+                     [&root](const Lowering& lowering) { return lowering.op == root.op; });
+    if (found == kLowerings.end()) {
+      return Refuse(root, absl::StrCat("the integer cores have no command for ", root.op),
+                    "replace the operator, or end the model before it");
+    }
+    if (std::any_of(layer.inputs.begin(), layer.inputs.end(),
+                    [this](ValueId input) { return !context_.has_place(input); })) {
+      return;  // what it reads was refused, which has been said
+    }
+    const absl::Status status = found->lower(context_);
+    if (!status.ok()) Refuse(root, status.message(), "change the operator or its quantization");
+    if (program_.commands.size() > kMaxCommands) {
+      found_.Add({.kind = DiagnosticKind::kProgramTooLarge,
+                  .message = absl::StrCat("the model needs more than ", kMaxCommands, " commands"),
+                  .file = model_name_});
+    }
+  }
+
+  // Outputs whose values lie elsewhere: inputs, reshapes, a value that is output twice.
+  absl::Status CopyOutputs() {
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+      const ValueId value = graph_.outputs()[i].value;
+      const Operand wanted = {BufferId(1), program_.outputs[i].offset_bytes};
+      ASSIGN_OR_RETURN(const Operand place, context_.Input(value));
+      if (place == wanted) continue;
+      ASSIGN_OR_RETURN(const QuantParams params, context_.ActivationParams(value));
+      Layer output;
+      output.name = graph_.outputs()[i].name;
+      output.type = "Output";
+      const LayerQuant settings;
+      context_.Begin(output, settings);
+      const int64_t count = graph_.type(value).element_count();
+      if (count == 0) continue;
+      ASSIGN_OR_RETURN(const StridedWalk walk, MakeWalk({count}, {{1}, {1}}));
+      EmitMove(context_, place, params, context_.ResultFor(params, wanted), params, walk);
+    }
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  const QuantPlan& plan_;
+  const std::string& model_name_;
+  Diagnostics found_;
+  integer::Program program_;
+  IntegerContext context_;
+};
+
+}  // namespace
+
+absl::StatusOr<integer::Program> LowerInteger(const Graph& graph, const QuantPlan& plan,
+                                              const std::string& model_name,
+                                              Diagnostics& diagnostics) {
+  IntegerLowerer lowerer(graph, plan, model_name);
+  absl::StatusOr<integer::Program> program = lowerer.Run();
+  diagnostics.Append(lowerer.found());
+  return program;
+}
+
+}  // namespace npuc

@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/integer/access.h"
+#include "compiler_core/lowering/integer/context.h"
+#include "compiler_core/ops/window.h"
+
+namespace npuc {
+namespace {
+
+// A weight as the command has it: [out, kernel_h, kernel_w, in of a group].
+struct Kernel {
+  int64_t out = 0;
+  int64_t taps = 0;   // of the window
+  int64_t group = 0;  // inputs that one result reads at a tap
+  DType dtype = DType::kInt8;
+  std::vector<int64_t> values;
+  std::vector<double> scales;  // one, or one a result channel
+  int64_t Sum(int64_t o) const {
+    int64_t sum = 0;
+    for (int64_t i = 0; i < taps * group; ++i) {
+      sum += values[static_cast<size_t>(o * taps * group + i)];
+    }
+    return sum;
+  }
+};
+
+// How the elements of an operator's weight are laid: the strides of a Kernel's dimensions in it.
+struct Layout {
+  int64_t out_stride, tap_stride, group_stride;
+};
+
+absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, Kernel& kernel) {
+  if (root.op == "MatMul") {
+    if (weight.size() != 2) return absl::UnimplementedError("a constant stack of matrices");
+    if (BoolAttrOr(root, "transpose_a", false)) {
+      return absl::UnimplementedError("a matrix product of a transposed activation");
+    }
+    const bool transposed = BoolAttrOr(root, "transpose_b", false);
+    kernel.taps = 1;
+    kernel.group = weight[transposed ? 1 : 0];
+    kernel.out = weight[transposed ? 0 : 1];
+    return transposed ? Layout{kernel.group, 0, 1} : Layout{1, 0, kernel.out};
+  }
+  kernel.taps = weight[0] * weight[1];
+  if (root.op == "DepthwiseConv2D") {
+    kernel.group = 1;
+    kernel.out = weight[2] * weight[3];
+    return Layout{1, kernel.out, 0};
+  }
+  kernel.group = weight[2];
+  kernel.out = weight[3];
+  return Layout{1, weight[2] * weight[3], weight[3]};
+}
+
+// The scale of each result channel, from scales along the weight's axis.
+absl::Status SpreadScales(const Node& root, const Shape& weight, const QuantParams& params,
+                          Kernel& kernel) {
+  const int64_t count = static_cast<int64_t>(params.scale.size());
+  if (count == 1 || count == kernel.out) {
+    kernel.scales = params.scale;
+    return absl::OkStatus();
+  }
+  if (root.op != "DepthwiseConv2D" || params.axis < 2 || count != weight[params.axis]) {
+    return absl::UnimplementedError(absl::StrCat(count, " weight scales along axis ", params.axis,
+                                                 " for ", kernel.out, " result channels"));
+  }
+  for (int64_t o = 0; o < kernel.out; ++o) {
+    const int64_t channel = params.axis == 2 ? o / weight[3] : o % weight[3];
+    kernel.scales.push_back(params.scale[static_cast<size_t>(channel)]);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Kernel> TakeKernel(IntegerContext& context) {
+  const Layer& layer = context.layer();
+  const QuantParams* params = context.FindParams(layer.weight);
+  if (params == nullptr) return absl::FailedPreconditionError("its weight has no scale");
+  if (params->dtype != DType::kInt8 && params->dtype != DType::kInt16) {
+    return absl::UnimplementedError(absl::StrCat("its weight is stored as ",
+                                                 std::string(NameOf(params->dtype)),
+                                                 "; i8 and i16 are computed"));
+  }
+  if (std::any_of(params->zero_point.begin(), params->zero_point.end(),
+                  [](int64_t zero) { return zero != 0; })) {
+    return absl::UnimplementedError("its weight is asymmetric");
+  }
+  ASSIGN_OR_RETURN(const Tensor stored, context.Integers(layer.weight, *params));
+  const Shape& shape = context.graph().type(layer.weight).shape;
+  Kernel kernel;
+  kernel.dtype = params->dtype;
+  ASSIGN_OR_RETURN(const Layout layout, LayoutOf(context.root(), shape, kernel));
+  RETURN_IF_ERROR(SpreadScales(context.root(), shape, *params, kernel));
+  kernel.values.reserve(static_cast<size_t>(kernel.out * kernel.taps * kernel.group));
+  for (int64_t o = 0; o < kernel.out; ++o) {
+    for (int64_t tap = 0; tap < kernel.taps; ++tap) {
+      for (int64_t i = 0; i < kernel.group; ++i) {
+        kernel.values.push_back(stored.int_at(o * layout.out_stride + tap * layout.tap_stride +
+                                              i * layout.group_stride));
+      }
+    }
+  }
+  return kernel;
+}
+
+template <typename T>
+std::vector<uint8_t> BytesOf(const std::vector<int64_t>& values) {
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const T value = static_cast<T>(static_cast<uint64_t>(values[i]));  // modulo the width
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+  return bytes;
+}
+
+// Leaves `bits` significant bits of the largest bias, and as many of the others' places.
+void KeepHighBits(int bits, std::vector<int64_t>& biases) {
+  int64_t largest = 0;
+  for (const int64_t bias : biases) largest = std::max(largest, std::abs(bias));
+  int used = 1;
+  while (used < 62 && (largest >> used) != 0) ++used;
+  const int dropped = used + 1 - bits;  // one bit is the sign
+  if (dropped <= 0) return;
+  for (int64_t& bias : biases) {
+    bias = static_cast<int64_t>(ShiftRightRounding(bias, dropped, true)) * (int64_t{1} << dropped);
+  }
+}
+
+// Biases with the operand's zero point absorbed: bias - zero * sum of weights.
+absl::StatusOr<std::vector<int64_t>> TakeBiases(IntegerContext& context, const QuantParams& input,
+                                                const Kernel& kernel) {
+  std::vector<int64_t> biases(static_cast<size_t>(kernel.out), 0);
+  const ValueId bias = context.layer().bias;
+  const Tensor* given = bias.valid() ? context.FindIntegers(bias) : nullptr;
+  const Tensor* real = bias.valid() ? context.graph().ConstantOf(bias) : nullptr;
+  if (real != nullptr && real->element_count() != kernel.out) {
+    return absl::UnimplementedError("a bias that is not one number a result channel");
+  }
+  for (size_t o = 0; o < biases.size(); ++o) {
+    const double scale = input.scale[0] * kernel.scales[kernel.scales.size() == 1 ? 0 : o];
+    const int64_t index = static_cast<int64_t>(o);
+    if (given != nullptr) {
+      biases[o] = given->int_at(index);
+    } else if (real != nullptr) {
+      constexpr int64_t kLargest = int64_t{1} << 46;
+      biases[o] = std::clamp(RoundHalfEven(real->at(index) / scale), -kLargest, kLargest);
+    }
+    biases[o] -= input.zero_point[0] * kernel.Sum(index);
+  }
+  if (context.settings().bias_effective_bits < 32) {
+    KeepHighBits(context.settings().bias_effective_bits, biases);
+  }
+  return biases;
+}
+
+std::vector<Factor> TakeFactors(IntegerContext& context, const QuantParams& input,
+                                const Kernel& kernel, const QuantParams& output, bool wide,
+                                Rounding& rounding) {
+  std::vector<Factor> factors;
+  for (const double scale : kernel.scales) {
+    double product = input.scale[0] * scale;
+    if (context.exact() && context.root().op == "MatMul" && kernel.scales.size() == 1) {
+      // TFLite multiplies these two as floats, for matrix products alone.
+      product = static_cast<float>(input.scale[0]) * static_cast<float>(scale);
+    }
+    const auto [factor, its_rounding] = context.FactorFor(product / output.scale[0], wide);
+    factors.push_back(factor);
+    rounding = its_rounding;
+  }
+  return factors;
+}
+
+absl::Status SetGeometry(IntegerContext& context, const Kernel& kernel, integer::Convolve& c) {
+  const Node& root = context.root();
+  const Shape& in = context.graph().type(root.inputs[0]).shape;
+  const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
+  c.out_c = number(kernel.out);
+  if (root.op == "MatMul") {
+    c.in_c = number(kernel.group);
+    c.in_h = c.out_h = number(ElementCount(in) / kernel.group);
+    return absl::OkStatus();
+  }
+  const Shape& weight = context.graph().type(context.layer().weight).shape;
+  ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(root, in, weight));
+  c.n = number(in[0]);
+  c.in_h = number(in[1]);
+  c.in_w = number(in[2]);
+  c.in_c = number(in[3]);
+  c.out_h = number(window.output[0]);
+  c.out_w = number(window.output[1]);
+  c.groups = number(in[3] / kernel.group);
+  c.window = {number(window.kernel[0]),     number(window.kernel[1]),    number(window.stride[0]),
+              number(window.stride[1]),     number(window.dilation[0]),  number(window.dilation[1]),
+              number(window.pad_before[0]), number(window.pad_before[1])};
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status LowerWeighted(IntegerContext& context) {
+  const Layer& layer = context.layer();
+  if (!layer.weight.valid()) return absl::UnimplementedError("weights computed at run time");
+  ASSIGN_OR_RETURN(const QuantParams input, context.ActivationParams(layer.inputs[0]));
+  ASSIGN_OR_RETURN(const QuantParams output, context.ActivationParams(layer.outputs[0]));
+  ASSIGN_OR_RETURN(const Kernel kernel, TakeKernel(context));
+  integer::Convolve c;
+  ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
+  c.a_type = input.dtype;
+  c.weight_type = kernel.dtype;
+  c.pad_value = static_cast<int32_t>(input.zero_point[0]);
+  RETURN_IF_ERROR(SetGeometry(context, kernel, c));
+  const bool wide = integer::AccumulatorBytes(c) == 8;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> biases, TakeBiases(context, input, kernel));
+  const std::vector<Factor> factors = TakeFactors(context, input, kernel, output, wide, c.rounding);
+  c.factor_count = static_cast<int32_t>(factors.size());
+  c.weights = context.Constant(kernel.dtype == DType::kInt8 ? BytesOf<int8_t>(kernel.values)
+                                                            : BytesOf<int16_t>(kernel.values));
+  c.bias = context.Constant(wide ? BytesOf<int64_t>(biases) : BytesOf<int32_t>(biases));
+  c.factors = context.Factors(factors);
+  c.result = context.ResultFor(output, context.Output(layer.outputs[0], output));
+  context.Emit(c);
+  return absl::OkStatus();
+}
+
+}  // namespace npuc

@@ -1,0 +1,275 @@
+#include "compiler_core/quant/kept/kept_scales.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/fixed_point.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/ops/quantize.h"
+
+namespace npuc {
+namespace {
+
+constexpr int kTfliteMultiplierBits = 31;
+
+bool SameIntegers(const QuantParams& a, const QuantParams& b) {
+  return a.dtype == b.dtype && a.scale == b.scale && a.zero_point == b.zero_point &&
+         a.axis == b.axis;
+}
+
+// Which channel of the parameters an element belongs to.
+struct Channels {
+  int64_t inner = 1;
+  int64_t count = 1;
+  Channels(const QuantParams& params, const Shape& shape)
+      : count(static_cast<int64_t>(params.scale.size())) {
+    if (params.axis < 0) return;
+    for (size_t d = static_cast<size_t>(params.axis) + 1; d < shape.size(); ++d) inner *= shape[d];
+  }
+  size_t Of(int64_t index) const { return static_cast<size_t>(index / inner % count); }
+};
+
+Tensor RealValues(const Tensor& integers, const QuantParams& params) {
+  const Channels channels(params, integers.shape());
+  std::vector<float> values(static_cast<size_t>(integers.element_count()));
+  for (int64_t i = 0; i < integers.element_count(); ++i) {
+    const size_t c = channels.Of(i);
+    values[static_cast<size_t>(i)] = static_cast<float>(
+        static_cast<double>(integers.int_at(i) - params.zero_point[c]) * params.scale[c]);
+  }
+  return Tensor::FromFloats(integers.shape(), values);
+}
+
+// Where a dimension of `from` is in `to`, which has as many elements: the dimension of equal size
+// with as many elements behind it. -1 where there is none.
+int AxisAfterReshape(int axis, const Shape& from, const Shape& to) {
+  int64_t inner = 1;
+  for (size_t d = static_cast<size_t>(axis) + 1; d < from.size(); ++d) inner *= from[d];
+  int64_t behind = 1;
+  for (int d = static_cast<int>(to.size()) - 1; d >= 0; --d) {
+    const int64_t size = to[static_cast<size_t>(d)];
+    if (behind == inner && size == from[static_cast<size_t>(axis)]) return d;
+    behind *= size;
+  }
+  return -1;
+}
+
+class Keeper {
+ public:
+  explicit Keeper(const Graph& graph) : graph_(graph), value_(graph.value_count()) {}
+
+  absl::StatusOr<KeptScales> Run() {
+    kept_.graph.set_name(graph_.name());
+    for (int i = 0; i < graph_.node_count(); ++i) RETURN_IF_ERROR(Take(graph_.node(NodeId(i))));
+    for (const GraphOutput& output : graph_.outputs()) {
+      RETURN_IF_ERROR(CheckFloat(output.value, graph_.def(output.value)));
+      kept_.graph.AddOutput({output.name, New(output.value), output.fp16});
+    }
+    if (params_.empty()) return std::move(kept_);
+    SpreadOverMoves();
+    std::set<ValueId> borders;
+    for (const auto& [value, params] : params_) {
+      if (kept_.graph.ConstantOf(value) == nullptr) borders.insert(value);
+    }
+    kept_.plan.values = std::move(params_);
+    kept_.plan.layers = GroupLayers(kept_.graph, borders);
+    LayerQuant settings;
+    settings.multiplier_bits = kTfliteMultiplierBits;
+    kept_.plan.settings.assign(kept_.plan.layers.size(), settings);
+    for (const Layer& layer : kept_.plan.layers) MakeSymmetric(layer);
+    return std::move(kept_);
+  }
+
+ private:
+  ValueId New(ValueId old) const { return value_[static_cast<size_t>(old.value())]; }
+  void Set(ValueId old, ValueId now) { value_[static_cast<size_t>(old.value())] = now; }
+
+  absl::Status Take(const Node& node) {
+    if (node.op == "Quantize") return TakeQuantize(node);
+    if (node.op == "Dequantize") return TakeDequantize(node);
+    for (const ValueId input : node.inputs) RETURN_IF_ERROR(CheckFloat(input, node));
+    if ((node.op == "Reshape" || node.op == "Transpose") && TakeMovedConstant(node)) {
+      return absl::OkStatus();
+    }
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(New(input));
+    std::vector<TensorType> types;
+    for (const ValueId output : node.outputs) types.push_back(graph_.type(output));
+    NodeId id;
+    if (node.op == "Placeholder") {
+      id = kept_.graph.value(kept_.graph.AddInput(node.source.name, types[0])).def;
+    } else {
+      id = kept_.graph.AddNode(node.op, std::move(inputs), node.attrs, std::move(types),
+                               node.source);
+    }
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      Set(node.outputs[i], kept_.graph.node(id).outputs[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  // The result of a Quantize is for a Dequantize alone.
+  absl::Status CheckFloat(ValueId value, const Node& user) const {
+    const Node& def = graph_.def(value);
+    if (def.op != "Quantize") return absl::OkStatus();
+    return absl::UnimplementedError(
+        absl::StrCat("node '", Printable(user.source.name), "' (", user.op,
+                     ") computes with the integers of '", Printable(def.source.name),
+                     "'; only a model whose integers go through Dequantize can keep its scales"));
+  }
+
+  absl::Status TakeQuantize(const Node& node) {
+    ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(node.outputs[0])));
+    ValueId value = New(node.inputs[0]);
+    const auto found = params_.find(value);
+    if (found != params_.end() && !SameIntegers(found->second, params)) {
+      value = kept_.graph.AddValue("Identity", {value}, {}, kept_.graph.type(value), node.source);
+    }
+    params_.emplace(value, params);
+    Set(node.outputs[0], value);
+    return absl::OkStatus();
+  }
+
+  absl::Status TakeDequantize(const Node& node) {
+    const ValueId integers = node.inputs[0];
+    ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(integers)));
+    const Node& def = graph_.def(integers);
+    if (def.op == "Const") {
+      const Tensor& stored = *graph_.ConstantOf(integers);
+      AddConstant(node.outputs[0], stored, params, def.source);
+      return absl::OkStatus();
+    }
+    if (def.op != "Quantize" || !AreInverse(def, node, graph_.type(integers))) {
+      return absl::UnimplementedError(
+          absl::StrCat("node '", Printable(node.source.name),
+                       "' reads integers as others than they were written"));
+    }
+    Set(node.outputs[0], New(integers));
+    return absl::OkStatus();
+  }
+
+  void AddConstant(ValueId old, const Tensor& stored, const QuantParams& params,
+                   const NodeSource& source) {
+    const ValueId value = kept_.graph.AddConst(RealValues(stored, params), source);
+    params_.emplace(value, params);
+    kept_.plan.constants.emplace(value, stored);
+    Set(old, value);
+  }
+
+  // A constant's integers through a node that only moves them; false where there are none.
+  bool TakeMovedConstant(const Node& node) {
+    const ValueId operand = New(node.inputs[0]);
+    const auto stored = kept_.plan.constants.find(operand);
+    if (stored == kept_.plan.constants.end()) return false;
+    const OpDef* def = FindOp(node.op);
+    const auto moved = def->reference(node, std::vector<Tensor>{stored->second});
+    if (!moved.ok()) return false;
+    QuantParams params = params_.at(operand);
+    if (params.axis >= 0 && node.op == "Transpose") {
+      const auto perm = IntsAttr(node, "perm");
+      if (!perm.ok()) return false;
+      params.axis =
+          static_cast<int>(std::find(perm->begin(), perm->end(), params.axis) - perm->begin());
+    } else if (params.axis >= 0) {
+      const Shape& to = (*moved)[0].shape();
+      const int axis = AxisAfterReshape(params.axis, stored->second.shape(), to);
+      // A depthwise weight's last dimension may be cut in two: then it is its scales' that count.
+      params.axis = axis >= 0 ? axis : static_cast<int>(to.size()) - 1;
+      if (axis < 0 && params.scale.size() > 1 &&
+          stored->second.shape().back() != static_cast<int64_t>(params.scale.size())) {
+        return false;
+      }
+    }
+    const NodeSource source = kept_.graph.def(operand).source;
+    AddConstant(node.outputs[0], (*moved)[0], params, source);
+    return true;
+  }
+
+  // Parameters go forwards and backwards over nodes whose results are their operand's integers.
+  void SpreadOverMoves() {
+    const Graph& graph = kept_.graph;
+    const std::vector<int> uses = graph.UseCounts();
+    for (int i = graph.node_count() - 1; i >= 0; --i) {
+      const Node& node = graph.node(NodeId(i));
+      if (!KeepsParameters(node.op) || node.outputs.size() != 1) continue;
+      const auto found = params_.find(node.outputs[0]);
+      const ValueId operand = node.inputs[0];
+      if (found == params_.end() || uses[static_cast<size_t>(operand.value())] != 1) continue;
+      params_.emplace(operand, QuantParams(found->second));
+    }
+    for (const Node& node : graph.nodes()) {
+      if (!KeepsParameters(node.op)) continue;
+      const auto found = params_.find(node.inputs[0]);
+      if (found == params_.end() || found->second.axis >= 0) continue;
+      const QuantParams params = found->second;
+      for (const ValueId output : node.outputs) params_.emplace(output, params);
+    }
+  }
+
+  void MakeSymmetric(const Layer& layer) {
+    const std::string& op = kept_.graph.node(layer.root).op;
+    const bool weighted = op == "Conv2D" || op == "DepthwiseConv2D" || op == "MatMul";
+    if (!layer.weight.valid() || !weighted) return;
+    const auto found = kept_.plan.values.find(layer.weight);
+    const auto stored = kept_.plan.constants.find(layer.weight);
+    if (found == kept_.plan.values.end() || stored == kept_.plan.constants.end()) return;
+    QuantParams& params = found->second;
+    const bool symmetric = std::all_of(params.zero_point.begin(), params.zero_point.end(),
+                                       [](int64_t zero) { return zero == 0; });
+    if (symmetric && (params.dtype == DType::kInt8 || params.dtype == DType::kInt16)) return;
+    stored->second = Symmetric(layer.name, stored->second, params);
+  }
+
+  // The same weight as i8 with zero point 0, and `params` of that.
+  Tensor Symmetric(const std::string& name, const Tensor& stored, QuantParams& params) {
+    const Channels channels(params, stored.shape());
+    std::vector<int64_t> values(static_cast<size_t>(stored.element_count()));
+    std::vector<int64_t> largest(params.scale.size(), 1);
+    bool fits = true;
+    for (int64_t i = 0; i < stored.element_count(); ++i) {
+      const size_t c = channels.Of(i);
+      const int64_t value = stored.int_at(i) - params.zero_point[c];
+      values[static_cast<size_t>(i)] = value;
+      largest[c] = std::max(largest[c], std::abs(value));
+      fits = fits && value >= INT8_MIN && value <= INT8_MAX;
+    }
+    if (!fits) {
+      for (int64_t i = 0; i < stored.element_count(); ++i) {
+        const double most = static_cast<double>(largest[channels.Of(i)]);
+        int64_t& value = values[static_cast<size_t>(i)];
+        value = RoundHalfEven(static_cast<double>(value) * INT8_MAX / most);
+      }
+      for (size_t c = 0; c < largest.size(); ++c) {
+        params.scale[c] *= static_cast<double>(largest[c]) / INT8_MAX;
+      }
+      kept_.notes.push_back(absl::StrCat("the weight of layer '", Printable(name),
+                                         "' is asymmetric; requantized symmetric"));
+    }
+    params.dtype = DType::kInt8;
+    params.qmin = INT8_MIN;
+    params.qmax = INT8_MAX;
+    std::fill(params.zero_point.begin(), params.zero_point.end(), 0);
+    std::vector<uint8_t> bytes(values.size());
+    for (size_t i = 0; i < values.size(); ++i) bytes[i] = static_cast<uint8_t>(values[i]);
+    return Tensor({DType::kInt8, stored.shape()}, std::move(bytes));
+  }
+
+  const Graph& graph_;
+  std::vector<ValueId> value_;  // in the new graph, by old id
+  std::map<ValueId, QuantParams> params_;
+  KeptScales kept_;
+};
+
+}  // namespace
+
+absl::StatusOr<KeptScales> KeepScales(const Graph& graph) { return Keeper(graph).Run(); }
+
+}  // namespace npuc

@@ -1,0 +1,32 @@
+#ifndef NPUC_COMPILER_CORE_QUANT_KEPT_KEPT_SCALES_H_
+#define NPUC_COMPILER_CORE_QUANT_KEPT_KEPT_SCALES_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ir/graph/quantization.h"
+
+namespace npuc {
+
+// A quantized model as a float graph and the plan of its own integers.
+struct KeptScales {
+  Graph graph;
+  QuantPlan plan;                  // values is empty where the model quantizes nothing
+  std::vector<std::string> notes;  // what was not kept as it was, a line each
+};
+
+// Takes a graph in QDQ form (ops/quantize.h) apart: the parameters of each Quantize become those of
+// its operand, integer constants behind a Dequantize become float constants beside their integers
+// (through reshapes and transposes, too), and a value that is quantized a second time with other
+// parameters becomes an Identity of its own. Values between that only move data take the
+// parameters of what they move. Weights keep their scales; an asymmetric one is made symmetric:
+// exactly where its integers less the zero point fit i8, else rounded to a new scale, with a note.
+// Layers get multiplier_bits 31: the arithmetic that such models were made for.
+// Errors: UNIMPLEMENTED where something else computes with the integers.
+absl::StatusOr<KeptScales> KeepScales(const Graph& graph);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_QUANT_KEPT_KEPT_SCALES_H_
