@@ -1,0 +1,64 @@
+#!/usr/bin/python3
+"""The table of errors in proto/API.md against the code: every reason that the service can answer
+with has a row, every row is of a reason that the code knows, and some unit test expects it."""
+
+import os
+import re
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+CODES = {"CANCELLED", "INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
+         "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "OUT_OF_RANGE", "INTERNAL",
+         "UNAVAILABLE", "DATA_LOSS"}
+
+
+def read(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def rows(text):
+    """Reason -> codes, of the table with the columns reason, code, ..."""
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        reasons = re.fullmatch(r"[A-Z_]+(?:, [A-Z_]+)*", cells[0]) if len(cells) >= 3 else None
+        codes = set(cells[1].split(", ")) if reasons else set()
+        if reasons and codes and codes <= CODES:
+            for reason in cells[0].split(", "):
+                found[reason] = codes
+    return found
+
+
+def sources(folder):
+    for where, _, files in os.walk(os.path.join(ROOT, folder)):
+        for name in files:
+            if name.endswith((".cc", ".h")):
+                yield name, read(os.path.join(where, name))
+
+
+def main():
+    table = rows(read(os.path.join(ROOT, "proto", "API.md")))
+    made, tested = set(), ""
+    for name, text in sources("server"):
+        if "_test" in name:
+            tested += text
+        else:
+            made |= set(re.findall(
+                r'(?:\.reason = |ToStatus\(|return )"([A-Z]+(?:_[A-Z]+)+)"', text))
+            made |= set(re.findall(r'/\*reason=\*/"([A-Z_]+)"', text))
+    all_code = "".join(text for name, text in sources("server") if "_test" not in name)
+    problems = [f"proto/API.md has no row for {r}" for r in sorted(made - set(table))
+                if re.search(rf'\.reason = "{r}"|ToStatus\("{r}"', all_code)]
+    problems += [f"{r} is in proto/API.md, and nothing answers with it" for r in sorted(table)
+                 if f'"{r}"' not in all_code]
+    problems += [f"no unit test of server/ expects {r}" for r in sorted(table)
+                 if f'"{r}"' not in tested]
+    for problem in problems:
+        print(problem)
+    print(f"error rows: {len(table)} reasons, {len(problems)} problems")
+    return 1 if problems or len(table) < 15 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
