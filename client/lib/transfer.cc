@@ -17,6 +17,7 @@ namespace npuc::client {
 namespace {
 
 constexpr int kMaxDigestsPerCall = 1000;
+constexpr int64_t kSlowestHashBytesPerSecond = 10 << 20;
 
 // Adds up the progress of several transfers. Never falls, although what a broken stream had sent
 // may not have been committed.
@@ -87,7 +88,8 @@ absl::Status Client::Impl::UploadFrom(const LocalFile& file, int64_t offset,
   }
   grpc::Status finished;
   writer->Finish(&finished, call.tag());
-  call.Wait(options.call_timeout);
+  // A daemon that was restarted on the way reads all that had come before, for the digests.
+  call.Wait(options.call_timeout + absl::Seconds(file.size_bytes / kSlowestHashBytesPerSecond));
   RETURN_IF_ERROR(local);
   RETURN_IF_ERROR(call.Status(finished));
   if (!response.complete()) {

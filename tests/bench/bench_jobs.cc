@@ -175,7 +175,12 @@ class Watcher : public grpc::ClientReadReactor<v1::WatchCompileJobResponse> {
     if (response_.event().has_heartbeat()) ++heartbeats_;
     StartRead(&response_);
   }
-  void OnDone(const grpc::Status&) override { ++ended_; }
+  void OnDone(const grpc::Status& status) override {
+    error_ = status.error_message();
+    ++ended_;
+  }
+  // Of a watcher that has ended.
+  const std::string& error() const { return error_; }
   void Cancel() { context_.TryCancel(); }
 
  private:
@@ -183,6 +188,7 @@ class Watcher : public grpc::ClientReadReactor<v1::WatchCompileJobResponse> {
   v1::WatchCompileJobRequest request_;
   v1::WatchCompileJobResponse response_;
   int events_ = 0;
+  std::string error_;
   std::atomic<int>& attached_;
   std::atomic<int64_t>& heartbeats_;
   std::atomic<int>& ended_;
@@ -265,7 +271,13 @@ absl::Status MeasureWatchers(const Settings& settings, const std::string& folder
   for (const auto& watcher : watchers) watcher->Cancel();
   status.Update(WaitUntil([&] { return ended == settings.watchers; }, "a stream did not end"));
   RETURN_IF_ERROR(status);
-  if (broken > 0) return absl::InternalError(absl::StrCat(broken, " watchers were broken off"));
+  if (broken > 0) {
+    std::string why;
+    for (const auto& watcher : watchers) {
+      if (why.empty() && watcher->error() != "CANCELLED") why = watcher->error();
+    }
+    return absl::InternalError(absl::StrCat(broken, " watchers were broken off: ", why));
+  }
   std::printf(
       "%d idle watchers of %d jobs: %.1f KiB each (npucd %.1f MiB before, %.1f MiB after); %.1f %% "
       "of a CPU, %.0f heartbeats/s\n",
