@@ -17,9 +17,11 @@
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/passes.h"
+#include "compiler_core/pipeline/compile_integer.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/listings.h"
 #include "compiler_core/pipeline/report_json.h"
+#include "compiler_core/pipeline/stages.h"
 #include "compiler_core/pipeline/states.h"
 #include "compiler_core/pipeline/weight_choices.h"
 #include "compiler_core/pipeline/weight_histograms.h"
@@ -28,68 +30,6 @@
 
 namespace npuc {
 namespace {
-
-// The dull work between stages: cancellation, progress, the log, and turning a bare status of a
-// stage into a diagnostic.
-class Stages {
- public:
-  Stages(CompileObserver& observer, Diagnostics& diagnostics, const std::string& model_name)
-      : observer_(observer), diagnostics_(diagnostics), model_name_(model_name) {}
-
-  absl::Status Begin(absl::string_view stage, double fraction) {
-    if (observer_.IsCancelled()) {
-      diagnostics_.Add({.kind = DiagnosticKind::kCompileCancelled,
-                        .message = absl::StrCat("cancelled before stage ", stage),
-                        .file = model_name_});
-      return diagnostics_.ToStatus();
-    }
-    stage_ = std::string(stage);
-    observer_.OnStage(stage, fraction);
-    Log(absl::StrCat("stage ", stage));
-    return absl::OkStatus();
-  }
-
-  void Log(absl::string_view line) {
-    observer_.OnLog(line);
-    absl::StrAppend(&log_, line, "\n");
-  }
-
-  // What a stage ends with: its own error where no diagnostic says more.
-  absl::Status End(const absl::Status& status) {
-    if (!status.ok() && !diagnostics_.has_errors()) {
-      diagnostics_.Add({.kind = DiagnosticKind::kInternalError,
-                        .message = absl::StrCat("stage ", stage_, ": ", status.message()),
-                        .file = model_name_,
-                        .fix = "report it with the model and the config"});
-    }
-    return diagnostics_.ToStatus();
-  }
-
-  std::string& log() { return log_; }
-
- private:
-  CompileObserver& observer_;
-  Diagnostics& diagnostics_;
-  const std::string& model_name_;
-  std::string stage_;
-  std::string log_;
-};
-
-// Runs `expr` as stage `name`; leaves the function where it fails or errors were found.
-#define STEP(lhs, name, fraction, expr)                                \
-  RETURN_IF_ERROR(stages.Begin(name, fraction));                       \
-  auto NPUC_CONCAT(step_, __LINE__) = (expr);                          \
-  RETURN_IF_ERROR(stages.End(StatusOf(NPUC_CONCAT(step_, __LINE__)))); \
-  lhs = std::move(NPUC_CONCAT(step_, __LINE__)).value()
-// The same for a stage without a value.
-#define CHECK_STEP(name, fraction, expr)         \
-  RETURN_IF_ERROR(stages.Begin(name, fraction)); \
-  RETURN_IF_ERROR(stages.End(expr))
-
-template <typename T>
-absl::Status StatusOf(const absl::StatusOr<T>& value) {
-  return value.status();
-}
 
 // The core computes in fp16: integer or boolean data may steer shapes, but not flow at run time.
 absl::Status CheckDataTypes(const Graph& graph, const std::string& model_name,
@@ -180,15 +120,6 @@ absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
   return diagnostics.ToStatus();
 }
 
-std::string ModelInfo(const CompileRequest& request) {
-  const std::time_t seconds = request.timestamp_seconds;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
-  return absl::StrFormat("%s(%04d%02d%02d%02d%02d%02d)", request.options.model_info,
-                         utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
-                         utc.tm_sec);
-}
-
 absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const CoreSpec& core,
                                        const Program& program) {
   CompiledModel model;
@@ -219,18 +150,13 @@ void WarnAboutMemory(const CompiledModel& model, const CoreSpec& core, const std
                        "give the NPU more SRAM"});
 }
 
-std::string ModelFileName(const CompileOptions& options) {
-  const size_t dot = options.output_file.rfind('.');
-  return absl::StrCat(options.output_file.substr(0, dot), ".npuc");
-}
-
 absl::Status CheckRequest(const CompileRequest& request, const CoreSpec* core,
                           Diagnostics& diagnostics) {
-  if (core == nullptr || core->limits == nullptr) {
+  if (core == nullptr || (core->limits == nullptr && core->integer == nullptr)) {
     diagnostics.Add({.kind = DiagnosticKind::kNotLowerable,
                      .message = absl::StrCat("no command encoding is known for core ",
                                              Printable(request.options.core)),
-                     .fix = "set CORENAME: GRUS"});
+                     .fix = "set CORENAME: GRUS, or an integer core such as X2_1204"});
   }
   return diagnostics.ToStatus();
 }
@@ -249,6 +175,9 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
   STEP(Graph imported, "import", 0.05, ImportModel(request.model_bytes, options, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
+  if (core->integer != nullptr) {
+    return CompileInteger(request, *core, imported, stages, observer, diagnostics);
+  }
   STEP(Graph graph, "passes", 0.25, RunPasses(imported, PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, options.model_name, diagnostics));

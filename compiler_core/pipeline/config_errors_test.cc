@@ -189,7 +189,8 @@ const std::vector<Case>& Cases() {
       {"LaterCore",
        "CORENAME: V100\nNPU_UNIT: NPU32\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: "
        "[1]}\nOUTPUT_OPS: [y]\nMAX_CACHE_SIZE: 5\n",
-       {"c.yaml:1:11: CORENAME: V100 is not supported yet by this version, which takes GRUS, V150; "
+       {"c.yaml:1:11: CORENAME: V100 is not supported yet by this version, which takes GRUS, V150, "
+        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
         "use one of these [NPUC1010]",
         "c.yaml:7:1: MAX_CACHE_SIZE is a key of core APUS, CORENAME is LEO; remove the line "
         "[NPUC1009]"}},
@@ -197,13 +198,15 @@ const std::vector<Case>& Cases() {
        "CORENAME: LEO\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: [y]\n",
        {"c.yaml: NPU_UNIT is missing: core LEO has NPU16, NPU32, NPU64; add a line like NPU_UNIT: "
         "NPU16 [NPUC1005]",
-        "c.yaml:1:11: CORENAME: LEO is not supported yet by this version, which takes GRUS, V150; "
+        "c.yaml:1:11: CORENAME: LEO is not supported yet by this version, which takes GRUS, V150, "
+        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
         "use one of these [NPUC1010]"}},
-      {"IntegerCore",
-       "CORENAME: X2_1204MP3\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
+      {"FixedPointCore",
+       "CORENAME: APUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
        "[y]\n",
-       {"c.yaml:1:11: CORENAME: X2_1204MP3 is not supported yet by this version, which takes GRUS, "
-        "V150; use one of these [NPUC1010]"}},
+       {"c.yaml:1:11: CORENAME: APUS is not supported yet by this version, which takes GRUS, V150, "
+        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
+        "use one of these [NPUC1010]"}},
       {"CoreIsList",
        "CORENAME: [GRUS]\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
        "[y]\n",

@@ -20,7 +20,8 @@ constexpr ConfigKey kKeys[] = {
     {"CORENAME", T::kChoice, S::kSupported, "*", "",
      "GRUS|V150|LEO|V100|APUS|V120|Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|"
      "X2_1204MP3",
-     "GRUS|V150", 0, 0, "", "", "GRUS", "the NPU core, by name or alias"},
+     "GRUS|V150|Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|X2_1204MP3", 0, 0,
+     "", "", "GRUS", "the NPU core, by name or alias"},
     {"NPU_UNIT", T::kChoice, S::kSupported, "", "", "NPU16|NPU32|NPU64", "", 0, 0, "", "", "NPU32",
      "the NPU unit of that core; a core with a single unit needs no mention of it"},
     {"FRAMEWORK", T::kChoice, S::kSupported, "", "TF", "TF|PT|TFLITE|ONNX|CAFFE",

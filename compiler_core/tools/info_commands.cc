@@ -122,7 +122,7 @@ std::string ListCompatibility(bool json) {
   Json document = Json::array();
   std::string text;
   for (const CoreSpec* spec : AllCores()) {
-    const bool compiles = spec->limits != nullptr;
+    const bool compiles = spec->limits != nullptr || spec->integer != nullptr;
     document.push_back({{"core", std::string(spec->name)},
                         {"alias", std::string(spec->alias)},
                         {"chips", Strings(spec->chips)},

@@ -69,6 +69,8 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
   run->add_option("artifact", options.run.artifact, "C header or .npuc file")->required();
   run->add_option("--input", options.run.inputs, "NAME=FILE.npy, once for each input");
   run->add_option("--output-dir", options.run.output_dir, "Folder for NAME.npy of each output");
+  run->add_flag("--raw", options.run.raw,
+                "Integer artifacts: stored values in and out, in place of float32");
   run->add_option("--frames", options.run.frames, "Run at most this many items");
   run->add_option("--profile", options.run.profile_path, "Write counts for each command as JSON");
   return run;

@@ -45,7 +45,8 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
   SimulatorRunner runner(*simulator);
   const std::vector<NamedArray> inputs = LoadInputs(args.inputs, diagnostics);
   if (diagnostics.has_errors()) return diagnostics.ToStatus();
-  ASSIGN_OR_RETURN(const RunItemsResult result, RunItems(runner, inputs, args.frames, diagnostics));
+  ASSIGN_OR_RETURN(const RunItemsResult result,
+                   RunItems(runner, inputs, args.frames, diagnostics, args.raw));
   report["items"] = result.items;
   RETURN_IF_ERROR(WriteOutputs(args.output_dir, !args.json, result, report["outputs"]));
   if (args.profile_path.empty()) return absl::OkStatus();

@@ -12,6 +12,7 @@ struct RunCommandArgs {
   std::string artifact;             // C header or model file
   std::vector<std::string> inputs;  // "NAME=FILE.npy"
   std::string output_dir;           // empty: outputs are printed, not written
+  bool raw = false;                 // integer artifacts: stored values in and out
   int64_t frames = 0;               // 0: as many as the inputs hold
   std::string profile_path;         // empty: none
   bool json = false;

@@ -5,9 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/header_writer.h"
+#include "compiler_core/ir/integer/access.h"
 
 namespace npuc {
 namespace {
@@ -53,6 +55,50 @@ absl::StatusOr<std::string> Converted(const NpyArray& array, DType to) {
   return out;
 }
 
+// The array's elements as the integers of a port.
+absl::StatusOr<std::string> Quantized(const NpyArray& array, const PortTensor& port, bool raw) {
+  if (array.dtype == port.dtype) return array.bytes;
+  const bool is_float = array.dtype == DType::kFloat32 || array.dtype == DType::kFloat64;
+  if (raw || !is_float) {
+    return absl::InvalidArgumentError(absl::StrCat("is ", NameOf(array.dtype), "; ",
+                                                   NameOf(port.dtype), " (stored values)",
+                                                   raw ? "" : " or float32", " is needed"));
+  }
+  const int64_t size = SizeOf(port.dtype);
+  std::string out(static_cast<size_t>(size * array.element_count()), '\0');
+  const int64_t low = integer::LowestValue(port.dtype);
+  const int64_t high = integer::HighestValue(port.dtype);
+  for (int64_t i = 0; i < array.element_count(); ++i) {
+    const double x =
+        array.dtype == DType::kFloat32 ? Load<float>(array.bytes, i) : Load<double>(array.bytes, i);
+    constexpr int64_t kLarge = int64_t{1} << 40;
+    const int64_t rounded = std::clamp(RoundHalfEven(x / port.scale), -kLarge, kLarge);
+    const int64_t stored = std::clamp(rounded + port.zero_point, low, high);
+    std::memcpy(out.data() + size * i, &stored, static_cast<size_t>(size));  // little-endian
+  }
+  return out;
+}
+
+// An integer port's stored values as float32.
+void Dequantize(const PortTensor& port, NpyArray& array) {
+  std::string out(array.bytes.size() / static_cast<size_t>(SizeOf(port.dtype)) * sizeof(float),
+                  '\0');
+  const bool is_signed = port.dtype == DType::kInt8 || port.dtype == DType::kInt16;
+  const bool wide = SizeOf(port.dtype) == 2;
+  for (size_t i = 0; i < out.size() / sizeof(float); ++i) {
+    const int64_t at = static_cast<int64_t>(i);
+    const int64_t stored = wide ? (is_signed ? int64_t{Load<int16_t>(array.bytes, at)}
+                                             : int64_t{Load<uint16_t>(array.bytes, at)})
+                                : (is_signed ? int64_t{Load<int8_t>(array.bytes, at)}
+                                             : int64_t{Load<uint8_t>(array.bytes, at)});
+    const float value =
+        static_cast<float>(static_cast<double>(stored - port.zero_point) * port.scale);
+    std::memcpy(out.data() + i * sizeof(float), &value, sizeof(float));
+  }
+  array.dtype = DType::kFloat32;
+  array.bytes = std::move(out);
+}
+
 int64_t BytesOf(const PortTensor& port) { return ElementCount(port.shape) * SizeOf(port.dtype); }
 
 int64_t BytesOf(const std::vector<PortTensor>& ports) {
@@ -79,7 +125,7 @@ int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape) {
 
 class ItemRunner {
  public:
-  explicit ItemRunner(FrameRunner& model) : model_(model) {}
+  ItemRunner(FrameRunner& model, bool raw) : model_(model), raw_(raw) {}
 
   absl::StatusOr<RunItemsResult> Run(const std::vector<NamedArray>& inputs, int64_t max_items) {
     Bind(inputs);
@@ -142,7 +188,9 @@ class ItemRunner {
                                  ShapeToString(ports[i].shape)),
                     "stack items in the first dimension");
     }
-    absl::StatusOr<std::string> elements = Converted(input.array, ports[i].dtype);
+    absl::StatusOr<std::string> elements = ports[i].scale > 0
+                                               ? Quantized(input.array, ports[i], raw_)
+                                               : Converted(input.array, ports[i].dtype);
     if (!elements.ok()) return Report(input.name, std::string(elements.status().message()));
     bound.elements = *std::move(elements);
     if (IsState(i) && bound.items != 1) {
@@ -201,6 +249,10 @@ class ItemRunner {
       }
       FeedBack(output, frame);
     }
+    for (size_t i = 0; i < result.outputs.size(); ++i) {
+      const PortTensor& port = model_.outputs()[i];
+      if (port.scale > 0 && !raw_) Dequantize(port, result.outputs[i].array);
+    }
     return result;
   }
 
@@ -227,6 +279,7 @@ class ItemRunner {
   }
 
   FrameRunner& model_;
+  const bool raw_;  // integer ports take and give stored values
   Diagnostics found_;
   std::vector<BoundInput> bound_;
 };
@@ -234,8 +287,8 @@ class ItemRunner {
 }  // namespace
 
 absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
-                                        int64_t max_items, Diagnostics& diagnostics) {
-  ItemRunner runner(model);
+                                        int64_t max_items, Diagnostics& diagnostics, bool raw) {
+  ItemRunner runner(model, raw);
   absl::StatusOr<RunItemsResult> result = runner.Run(inputs, max_items);
   diagnostics.Append(runner.found());
   return result;

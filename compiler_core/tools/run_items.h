@@ -54,8 +54,12 @@ struct RunItemsResult {
 // inputs may be left out: they start at zero, and are fed back from item to item; one that is given
 // is the first item's. `max_items` 0: all there are. Above the number of items: where every input
 // is one item, it is repeated that often; else no effect. All problems become diagnostics.
+// Of integer ports (those with a scale): an array of the port's own type holds stored values; a
+// float one is quantized by the port's parameters (to nearest, ties to even, clamped). Outputs are
+// dequantized to float32. raw: stored values alone, in and out.
 absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
-                                        int64_t max_items, Diagnostics& diagnostics);
+                                        int64_t max_items, Diagnostics& diagnostics,
+                                        bool raw = false);
 
 }  // namespace npuc
 

@@ -1,0 +1,217 @@
+#include "compiler_core/pipeline/compile_integer.h"
+
+#include <map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/emit/header_writer.h"
+#include "compiler_core/emit/integer_codec.h"
+#include "compiler_core/emit/model_file.h"
+#include "compiler_core/ir/cmd/load.h"
+#include "compiler_core/ir/integer/access.h"
+#include "compiler_core/lowering/integer/lower_integer.h"
+#include "compiler_core/memplan/plan.h"
+#include "compiler_core/passes/passes.h"
+#include "compiler_core/quant/kept/kept_scales.h"
+#include "nlohmann/json.hpp"
+
+namespace npuc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The model's own scales; a float model has none.
+absl::StatusOr<KeptScales> TakeScales(const Graph& graph, const std::string& model_name,
+                                      Diagnostics& diagnostics) {
+  absl::StatusOr<KeptScales> kept = KeepScales(graph);
+  if (!kept.ok() || kept->plan.values.empty()) {
+    diagnostics.Add({.kind = DiagnosticKind::kNotLowerable,
+                     .message = kept.ok()
+                                    ? "the model is in float, and an integer core needs integers"
+                                    : std::string(kept.status().message()),
+                     .file = model_name,
+                     .fix = "give a quantized model"});
+    return diagnostics.ToStatus();
+  }
+  return kept;
+}
+
+// What each layer's commands do and cost.
+std::map<std::string, CommandLoad> LoadsOf(const integer::Program& program) {
+  std::map<std::string, CommandLoad> loads;
+  for (const integer::Command& command : program.commands) {
+    CommandLoad load;
+    const bool multiplies = std::holds_alternative<integer::Convolve>(command.body);
+    (multiplies ? load.macs : load.elements) = integer::WorkOf(command.body);
+    for (const Access& access : integer::AccessesOf(command.body)) {
+      (access.writes ? load.written_bytes : load.read_bytes) += access.size_bytes;
+    }
+    loads[command.layer] += load;
+  }
+  return loads;
+}
+
+Json ParamsJson(const QuantParams& params) {
+  return {{"type", std::string(NameOf(params.dtype))},
+          {"qmin", params.qmin},
+          {"qmax", params.qmax},
+          {"scale", params.scale},
+          {"zero_point", params.zero_point}};
+}
+
+std::string PortsText(const std::vector<PortTensor>& ports) {
+  return absl::StrJoin(ports, ", ", [](std::string* out, const PortTensor& port) {
+    absl::StrAppend(out, Printable(port.name), " ", TypeToString({port.dtype, port.shape}));
+  });
+}
+
+Json PortsJson(const std::vector<PortTensor>& ports) {
+  Json list = Json::array();
+  for (const PortTensor& port : ports) {
+    list.push_back({{"name", port.name},
+                    {"type", std::string(NameOf(port.dtype))},
+                    {"shape", port.shape},
+                    {"scale", port.scale},
+                    {"zero_point", port.zero_point}});
+  }
+  return list;
+}
+
+struct IntegerFacts {
+  const CoreSpec& core;
+  const Graph& graph;
+  const QuantPlan& plan;
+  const integer::Program& program;
+  const CompiledModel& model;
+  const MemoryPlanResult& memory;
+  const Diagnostics& diagnostics;
+};
+
+Json LayersJson(const IntegerFacts& facts) {
+  std::map<std::string, CommandLoad> loads = LoadsOf(facts.program);
+  Json layers = Json::array();
+  for (const Layer& layer : facts.plan.layers) {
+    const CommandLoad& load = loads[layer.name];
+    Json outputs = Json::array();
+    for (const ValueId output : layer.outputs) {
+      const auto params = facts.plan.values.find(output);
+      if (params != facts.plan.values.end()) outputs.push_back(ParamsJson(params->second));
+    }
+    const bool idle = load == CommandLoad();
+    layers.push_back({{"name", layer.name},
+                      {"type", layer.type},
+                      {"macs", load.macs},
+                      {"elements", load.elements},
+                      {"read_bytes", load.read_bytes},
+                      {"written_bytes", load.written_bytes},
+                      {"cycles", idle ? 0 : EstimateCycles(*facts.core.cycles, load)},
+                      {"outputs", std::move(outputs)}});
+  }
+  return layers;
+}
+
+std::string ReportText(const IntegerFacts& facts) {
+  const CompiledModel& model = facts.model;
+  Json notes = Json::array();
+  for (const Diagnostic& diagnostic : facts.diagnostics.list()) {
+    notes.push_back(diagnostic.ToString());
+  }
+  const Json report = {{"version", model.version},
+                       {"core", model.core},
+                       {"command_set", "integer"},
+                       {"model_md5", model.model_md5},
+                       {"sizes",
+                        {{"cmd", model.cmd_content.size()},
+                         {"weight", model.weight_content.size()},
+                         {"data", model.data_bytes},
+                         {"npu", model.npu_size()},
+                         {"total", model.total_size()}}},
+                       {"memory_plan",
+                        {{"arena", facts.memory.arena_bytes},
+                         {"liveness_bound", facts.memory.lower_bound_bytes},
+                         {"method", std::string(NameOf(facts.memory.method))}}},
+                       {"inputs", PortsJson(model.inputs)},
+                       {"outputs", PortsJson(model.outputs)},
+                       {"layers", LayersJson(facts)},
+                       {"diagnostics", std::move(notes)}};
+  return absl::StrCat(report.dump(1, ' ', false, Json::error_handler_t::replace), "\n");
+}
+
+std::string LayerListing(const QuantPlan& plan) {
+  std::string out;
+  for (const Layer& layer : plan.layers) {
+    absl::StrAppend(&out, Printable(layer.name), " ", layer.type, "\n");
+  }
+  return out;
+}
+
+std::string MemoryListing(const integer::Program& program) {
+  std::string out;
+  for (const Buffer& buffer : program.buffers) {
+    if (buffer.slot != Slot::kData) continue;
+    absl::StrAppend(&out, Printable(buffer.name), " ", buffer.size_bytes, " bytes at ",
+                    buffer.offset_bytes, "\n");
+  }
+  return out;
+}
+
+absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, const CoreSpec& core,
+                                              const integer::Program& program) {
+  CompiledModel model;
+  model.version = std::string(CompilerVersion());
+  model.model_md5 = Md5Hex(request.model_bytes);
+  model.model_info = ModelInfo(request);
+  model.core = std::string(core.name);
+  model.command_set = CommandSet::kInteger;
+  model.inputs = program.inputs;
+  model.outputs = program.outputs;
+  ASSIGN_OR_RETURN(model.cmd_content, integer::EncodeCommands(program));
+  model.weight_content = program.weights;
+  model.data_bytes = program.data_bytes;
+  return model;
+}
+
+}  // namespace
+
+absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, const CoreSpec& core,
+                                             const Graph& imported, Stages& stages,
+                                             CompileObserver& observer, Diagnostics& diagnostics) {
+  const CompileOptions& options = request.options;
+  PassOptions passes;
+  passes.fuse_batch_norm = true;   // its own multiplication would round once more
+  passes.rewrite_softmax = false;  // a command of its own
+  STEP(Graph graph, "passes", 0.25, RunPasses(imported, passes));
+  STEP(const KeptScales kept, "scales", 0.45, TakeScales(graph, options.model_name, diagnostics));
+  // From here: a float graph, and beside it the integers of every value between layers.
+  for (const std::string& note : kept.notes) stages.Log(note);
+  STEP(integer::Program program, "lower", 0.50,
+       LowerInteger(kept.graph, kept.plan, options.model_name, diagnostics));
+  STEP(const MemoryPlanResult memory, "plan", 0.75,
+       PlanMemory(program, core.integer->buffer_alignment_bytes));
+  // From here: addresses are final.
+  CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
+  STEP(const CompiledModel model, "emit", 0.85, AssembleInteger(request, core, program));
+
+  CompileResult result;
+  STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
+  result.artifacts.push_back({options.output_file, std::move(header)});
+  result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
+  const IntegerFacts facts{core, kept.graph, kept.plan, program, model, memory, diagnostics};
+  result.artifacts.push_back({"report.json", ReportText(facts)});
+  result.listings = {LayerListing(kept.plan), MemoryListing(program), ""};
+  for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
+  stages.Log(absl::StrCat("inputs: ", PortsText(model.inputs)));
+  stages.Log(absl::StrCat("outputs: ", PortsText(model.outputs)));
+  stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
+                          model.npu_size(), ", total_size ", model.total_size(), ", data_content ",
+                          model.data_bytes, " (liveness bound ", memory.lower_bound_bytes, ")"));
+  result.artifacts.push_back({"compile.log", std::move(stages.log())});
+  observer.OnStage("done", 1.0);
+  return result;
+}
+
+}  // namespace npuc
