@@ -188,6 +188,7 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
     const ConfigSetting* setting = all.Find(key);
     return setting != nullptr && setting->flag;
   };
+  if (all.core != nullptr && all.core->integer != nullptr) return;  // CheckIntegerCore has them
   if (all.present.count("OPT_CONFIG") > 0) return;  // may compress what the flags do not
   const bool compress = on("COMPRESS");
   const bool conv2d_compress = on("CONV2D_COMPRESS");
@@ -223,6 +224,21 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
   }
 }
 
+// Keys of the fp16 cores' weights, memory and outputs.
+void CheckIntegerCore(const ConfigSettings& all, ConfigReporter& reporter) {
+  if (all.core == nullptr || all.core->integer == nullptr) return;
+  for (const absl::string_view key :
+       {"COMPRESS", "CONV2D_COMPRESS", "EXCLUDE_COMPRESS_OPS", "FP16_OUT_OPS", "FUSE_BN",
+        "MEMORY_PLAN", "OPT_CONFIG", "WEIGHT_CACHE_SIZE", "WEIGHT_MIN_MAX"}) {
+    const ConfigSetting* setting = all.Find(key);
+    if (setting == nullptr || (setting->key->type == ConfigType::kBool && !setting->flag)) continue;
+    reporter.Add(DiagnosticKind::kConfigNoEffect, setting->key_place,
+                 absl::StrCat(key, " changes nothing: core ", all.core->name,
+                              " computes in the integers of a quantized model"),
+                 "remove the line");
+  }
+}
+
 }  // namespace
 
 absl::string_view FileNameOf(absl::string_view path) {
@@ -247,6 +263,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckFp16Outputs(settings, reporter);
   CheckNotEmpty(settings, reporter);
   CheckNoEffect(settings, reporter);
+  CheckIntegerCore(settings, reporter);
 }
 
 }  // namespace npuc

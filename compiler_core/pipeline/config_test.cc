@@ -163,6 +163,19 @@ TEST(ConfigTest, NonAsciiNamesPass) {
   EXPECT_EQ(config.options.inputs[0].name, "\xe8\xbe\x93");
 }
 
+TEST(ConfigTest, IntegerCoresSayWhichKeysAreNotForThem) {
+  std::vector<std::string> warnings;
+  Parse(
+      "CORENAME: X2_1204\nFRAMEWORK: TFLITE\nMODEL_FILE: m.tflite\nOUTPUT_FILE: m.h\n"
+      "COMPRESS: true\nCONV2D_COMPRESS: false\nEXCLUDE_COMPRESS_OPS: [w]\n",
+      &warnings);
+  EXPECT_THAT(warnings,
+              ElementsAre("c.yaml:5:1: warning: COMPRESS changes nothing: core X2_1204 computes in "
+                          "the integers of a quantized model; remove the line [NPUC1011]",
+                          HasSubstr("c.yaml:7:1: warning: EXCLUDE_COMPRESS_OPS changes nothing: "
+                                    "core X2_1204")));
+}
+
 TEST(ConfigTest, WarningsDoNotStopACompile) {
   std::vector<std::string> warnings;
   Parse(absl::StrCat(kSmall, "EXCLUDE_COMPRESS_OPS: [w]\nWEIGHT_MIN_MAX: {w: [0, 1]}\n"),
