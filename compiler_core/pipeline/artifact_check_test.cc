@@ -55,6 +55,24 @@ TEST(CheckArtifact, ModelFileAndHeader) {
   EXPECT_FALSE(IsGood("net.h", file));
 }
 
+TEST(CheckArtifact, HeaderOfAnIntegerCore) {
+  CompiledModel model;
+  model.version = "1.0";
+  model.model_md5 = std::string(32, 'a');
+  model.core = "Z2_0901";
+  model.command_set = CommandSet::kInteger;
+  model.inputs = {{"x", {1, 2}, DType::kInt8, 0, -1, 0.5, 3}};
+  model.outputs = {{"y", {1, 2}, DType::kInt8, 0, -1, 0.25, 0}};
+  model.cmd_content = {1, 2, 3, 4};
+  model.data_bytes = 8;
+  Diagnostics diagnostics;
+  const std::string header = *WriteCHeader(model, diagnostics);
+  EXPECT_TRUE(IsGood("net.h", header)) << CheckArtifact("net.h", "net.h", header);
+  for (size_t cut = 1; cut < 64; ++cut) {
+    EXPECT_FALSE(IsGood("net.h", header.substr(0, header.size() - cut))) << cut;
+  }
+}
+
 TEST(CheckArtifact, OtherNamesAreTheirOwn) { EXPECT_TRUE(IsGood("compile.log", "\xff\0x")); }
 
 }  // namespace
