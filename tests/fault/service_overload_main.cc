@@ -128,7 +128,7 @@ absl::StatusOr<double> Overload::Offer(double rate, int threads) {
 }
 
 absl::Status Overload::Run() {
-  ASSIGN_OR_RETURN(variants_, ReadVariants({settings_.configs.front()}));
+  ASSIGN_OR_RETURN(variants_, ReadVariants({settings_.configs.back()}));
   RETURN_IF_ERROR(daemon_.Spawn());
   RETURN_IF_ERROR(daemon_.AwaitServing(absl::Minutes(1)));
   ASSIGN_OR_RETURN(client_, client::Client::Create({.server = daemon_.address()}));
@@ -172,7 +172,7 @@ int Main(int argc, char** argv) {
   const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path();
   settings.npucd = (bin / "npucd").string();
   CLI::App app("npucd at ten times what it can do", "service_overload");
-  app.add_option("configs", settings.configs, "the first one is compiled")->required();
+  app.add_option("configs", settings.configs, "the last one is compiled")->required();
   app.add_option("--npucd", settings.npucd, "the daemon (default: beside this program)");
   app.add_option("--seconds", settings.seconds, "of one measurement")->check(CLI::Range(1, 600));
   app.add_option("--workers", settings.workers, "of the daemon")->check(CLI::Range(1, 64));
