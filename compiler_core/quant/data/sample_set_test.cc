@@ -27,7 +27,9 @@ class StringSource : public ByteSource {
 template <typename T>
 std::string Npy(DType dtype, std::vector<int64_t> shape, const std::vector<T>& values) {
   NpyArray array{dtype, std::move(shape), std::string(values.size() * sizeof(T), '\0')};
-  std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  if (!values.empty()) {
+    std::memcpy(array.bytes.data(), values.data(), array.bytes.size());
+  }
   return WriteNpy(array).value();
 }
 

@@ -63,6 +63,7 @@ void AddBias(const std::vector<float>& bias, int64_t first, int64_t count, const
 void GatherGemm::Pack(const std::function<float(int64_t, int64_t)>& weight) {
   const int64_t blocks = (columns + kTile - 1) / kTile;
   packed.assign(blocks * inner() * kTile, 0.0f);
+  if (packed.empty()) return;  // sums over nothing
   for (int64_t j = 0; j < columns; ++j) {
     float* const block = packed.data() + (j / kTile) * inner() * kTile + j % kTile;
     for (int64_t i = 0; i < inner(); ++i) block[i * kTile] = weight(i, j);
