@@ -2,14 +2,12 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "compiler_core/base/status.h"
 #include "npuc/v1/blob.grpc.pb.h"
-#include "server/executor/access.h"
+#include "server/api/convert.h"
 #include "server/jobs/service_error.h"
 #include "server/rpc/call.h"
-#include "server/rpc/convert.h"
 #include "server/rpc/services.h"
 
 namespace npuc {
@@ -18,17 +16,10 @@ namespace {
 // One upload: reads a chunk, stores it on the pool, reads the next one. One chunk in memory.
 class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
  public:
-  UploadStream(const RpcDependencies* dependencies, WorkPool* pool,
-               const grpc::CallbackServerContext& context, v1::UploadBlobResponse* response)
-      : deps_(*dependencies),
-        pool_(pool),
-        caller_(CallerOf(context, *deps_.authenticator, Right::kSubmit)),
-        response_(response) {
-    if (caller_.ok()) {
-      StartRead(&request_);
-    } else {
-      Finish(ToGrpcStatus(caller_.status()));
-    }
+  UploadStream(const RpcDependencies* dependencies, WorkPool* pool, Caller caller,
+               v1::UploadBlobResponse* response)
+      : deps_(*dependencies), pool_(pool), caller_(std::move(caller)), response_(response) {
+    StartRead(&request_);
   }
 
   void OnReadDone(bool ok) override {
@@ -54,11 +45,11 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
         return check.ToStatus();
       }
       ASSIGN_OR_RETURN(BlobDigest digest, FromProto(request_.digest(), "digest"));
-      ASSIGN_OR_RETURN(state_, deps_.uploads->Begin(caller_->tenant, digest));
+      ASSIGN_OR_RETURN(state_, deps_.uploads->Begin(caller_.tenant, digest));
       digest_ = std::move(digest);
     }
     if (state_.complete && request_.data().empty()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(state_, deps_.uploads->Append(caller_->tenant, *digest_, request_.offset(),
+    ASSIGN_OR_RETURN(state_, deps_.uploads->Append(caller_.tenant, *digest_, request_.offset(),
                                                    request_.data()));
     return absl::OkStatus();
   }
@@ -77,7 +68,7 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
 
   const RpcDependencies& deps_;
   WorkPool* const pool_;
-  const absl::StatusOr<Caller> caller_;
+  const Caller caller_;
   v1::UploadBlobResponse* const response_;
   v1::UploadBlobRequest request_;
   std::optional<BlobDigest> digest_;
@@ -87,13 +78,9 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
 // One download: reads a chunk on the pool, writes it, reads the next one. One chunk in memory.
 class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactResponse> {
  public:
-  DownloadStream(const RpcDependencies* dependencies, WorkPool* pool,
-                 const grpc::CallbackServerContext& context,
+  DownloadStream(const RpcDependencies* dependencies, WorkPool* pool, Caller caller,
                  const v1::DownloadArtifactRequest& request)
-      : deps_(*dependencies),
-        pool_(pool),
-        caller_(CallerOf(context, *deps_.authenticator, Right::kRead)),
-        request_(request) {
+      : deps_(*dependencies), pool_(pool), caller_(std::move(caller)), request_(request) {
     pool_->Post([this] { Next(); });
   }
 
@@ -121,13 +108,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
   absl::StatusOr<bool> ReadChunk() {
     response_.Clear();
     if (reader_ == nullptr) {
-      RETURN_IF_ERROR(caller_.status());
-      RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
-      RETURN_IF_ERROR(CheckJobId(request_.job_id()));
-      ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
-                       FindJob(*deps_.jobs, *caller_, request_.job_id()));
-      ASSIGN_OR_RETURN(reader_,
-                       deps_.downloads->Open(*job, request_.artifact_name(), request_.offset()));
+      ASSIGN_OR_RETURN(reader_, OpenArtifact(deps_, caller_, request_));
       offset_ = static_cast<uint64_t>(request_.offset());
       response_.set_sha256(reader_->info().sha256);
     }
@@ -142,7 +123,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
 
   const RpcDependencies& deps_;
   WorkPool* const pool_;
-  const absl::StatusOr<Caller> caller_;
+  const Caller caller_;
   const v1::DownloadArtifactRequest request_;
   std::unique_ptr<ArtifactReader> reader_;
   uint64_t offset_ = 0;
@@ -157,56 +138,32 @@ class BlobService : public v1::BlobService::CallbackService {
   grpc::ServerUnaryReactor* FindMissingBlobs(grpc::CallbackServerContext* context,
                                              const v1::FindMissingBlobsRequest* request,
                                              v1::FindMissingBlobsResponse* response) override {
-    return RunUnary(context, *pool_, deps_, "FindMissingBlobs", Right::kSubmit,
-                    [this, request, response](const Caller& caller) {
-                      return FindMissing(caller, *request, response);
-                    });
+    return RunUnary(context, *pool_, deps_, kFindMissingBlobs, request, response);
   }
 
   grpc::ServerReadReactor<v1::UploadBlobRequest>* UploadBlob(
       grpc::CallbackServerContext* context, v1::UploadBlobResponse* response) override {
-    return new UploadStream(&deps_, pool_, *context, response);
+    return StartStream<grpc::ServerReadReactor<v1::UploadBlobRequest>>(
+        *context, deps_, Right::kSubmit, [&](Caller caller) {
+          return new UploadStream(&deps_, pool_, std::move(caller), response);
+        });
   }
 
   grpc::ServerUnaryReactor* QueryUpload(grpc::CallbackServerContext* context,
                                         const v1::QueryUploadRequest* request,
                                         v1::QueryUploadResponse* response) override {
-    return RunUnary(context, *pool_, deps_, "QueryUpload", Right::kSubmit,
-                    [this, request, response](const Caller& caller) {
-                      return Query(caller, *request, response);
-                    });
+    return RunUnary(context, *pool_, deps_, kQueryUpload, request, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadArtifactResponse>* DownloadArtifact(
       grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) override {
-    return new DownloadStream(&deps_, pool_, *context, *request);
+    return StartStream<grpc::ServerWriteReactor<v1::DownloadArtifactResponse>>(
+        *context, deps_, Right::kRead, [&](Caller caller) {
+          return new DownloadStream(&deps_, pool_, std::move(caller), *request);
+        });
   }
 
  private:
-  absl::Status FindMissing(const Caller& caller, const v1::FindMissingBlobsRequest& request,
-                           v1::FindMissingBlobsResponse* response) {
-    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
-    std::vector<BlobDigest> digests;
-    for (const v1::BlobDigest& digest : request.digests()) {
-      ASSIGN_OR_RETURN(BlobDigest plain, FromProto(digest, "digests"));
-      digests.push_back(std::move(plain));
-    }
-    ASSIGN_OR_RETURN(const std::vector<BlobDigest> missing,
-                     deps_.uploads->FindMissing(caller.tenant, digests));
-    for (const BlobDigest& digest : missing) ToProto(digest, response->add_missing());
-    return absl::OkStatus();
-  }
-
-  absl::Status Query(const Caller& caller, const v1::QueryUploadRequest& request,
-                     v1::QueryUploadResponse* response) {
-    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
-    ASSIGN_OR_RETURN(const BlobDigest digest, FromProto(request.digest(), "digest"));
-    ASSIGN_OR_RETURN(const UploadState state, deps_.uploads->Query(caller.tenant, digest));
-    response->set_committed_bytes(static_cast<int64_t>(state.committed_bytes));
-    response->set_complete(state.complete);
-    return absl::OkStatus();
-  }
-
   const RpcDependencies& deps_;
   WorkPool* const pool_;
 };

@@ -1,26 +1,13 @@
 #include "server/rpc/watch_stream.h"
 
-#include <algorithm>
 #include <deque>
-#include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compiler_core/base/status.h"
-#include "server/executor/access.h"
-#include "server/jobs/service_error.h"
+#include "server/api/job_watch.h"
 #include "server/rpc/call.h"
-#include "server/rpc/convert.h"
 
 namespace npuc {
-namespace {
-
-// A stream holds no more than this of a job's events; the rest waits in the store.
-constexpr size_t kBatchEvents = 64;
-constexpr size_t kBatchBytes = 64 << 10;
-
-}  // namespace
 
 // One call of WatchCompileJob. At any time it does at most one thing: a task on the pool looks for
 // something to send (kLooking), a write is under way (kWriting), or it waits to be poked (kIdle).
@@ -28,19 +15,16 @@ constexpr size_t kBatchBytes = 64 << 10;
 // remembered. Finish is called in one of these steps, so nothing else is under way then.
 class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse> {
  public:
-  WatchStream(const WatchContext& context, absl::StatusOr<Caller> caller,
-              const v1::WatchCompileJobRequest& request)
+  WatchStream(const WatchContext& context, Caller caller, const v1::WatchCompileJobRequest& request)
       : context_(context),
-        caller_(std::move(caller)),
-        jobs_(context.dependencies->jobs),
         job_id_(request.job_id()),
-        from_seq_(request.from_seq()),
-        next_seq_(std::max<int64_t>(request.from_seq(), 1)),
+        watch_(context.dependencies, std::move(caller), job_id_, request.from_seq(),
+               context.heartbeat),
         last_write_(absl::Now()) {}
 
   void Start() {
     context_.streams->Add(this);
-    subscription_ = jobs_->hub().Subscribe(job_id_, [this] { Poke(); });
+    subscription_ = context_.dependencies->jobs->hub().Subscribe(job_id_, [this] { Poke(); });
     Poke();
   }
 
@@ -101,10 +85,16 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     context_.pool->Post([this] { Look(); });
   }
 
-  // On the pool. Reads without the lock, since nothing else runs in this step.
+  // On the pool. The watch is this step's alone, so that it may read without the lock.
   void Look() {
-    absl::StatusOr<bool> has_more = FillBatch();
+    absl::Time last_write;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      last_write = last_write_;
+    }
+    const absl::StatusOr<bool> has_more = watch_.Next(last_write, &batch_);
     std::unique_lock<std::mutex> lock(mutex_);
+    waits_in_queue_ = watch_.waits_in_queue();
     if (cancelled_) {
       End(lock, absl::CancelledError("the client went away"));
     } else if (!has_more.ok()) {
@@ -122,11 +112,6 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
       step_ = Step::kIdle;
     }
   }
-
-  // Fills batch_ with what is to be sent now. False: nothing will ever follow.
-  absl::StatusOr<bool> FillBatch();
-  absl::Status CheckRequest(const Job& job) const;
-  void AddLiveEvent(const Job& job);
 
   void WriteNext(std::unique_lock<std::mutex>& lock) {
     response_.Clear();
@@ -146,16 +131,11 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   }
 
   const WatchContext context_;
-  const absl::StatusOr<Caller> caller_;
-  JobService* const jobs_;
   const std::string job_id_;
-  const int64_t from_seq_;
   ChangeHub::Subscription subscription_;
 
   // Used by the step under way alone.
-  int64_t next_seq_;
-  bool checked_ = false;
-  std::optional<int64_t> told_position_;
+  JobWatch watch_;
   std::deque<v1::JobEvent> batch_;
   v1::WatchCompileJobResponse response_;
 
@@ -168,72 +148,6 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   bool waits_in_queue_ = false;
   absl::Time last_write_;
 };
-
-absl::Status WatchStream::CheckRequest(const Job& job) const {
-  if (next_seq_ <= job.last_seq + 1) return absl::OkStatus();
-  return ServiceError(
-      absl::StatusCode::kOutOfRange,
-      absl::StrCat("from_seq ", from_seq_,
-                   " is more than one past the newest "
-                   "event of job ",
-                   job.id, ", which is ", job.last_seq),
-      {.reason = "SEQ_PAST_END", .metadata = {{"last_seq", absl::StrCat(job.last_seq)}}});
-}
-
-absl::StatusOr<bool> WatchStream::FillBatch() {
-  RETURN_IF_ERROR(caller_.status());
-  RETURN_IF_ERROR(context_.dependencies->lifecycle->CheckReads());
-  RETURN_IF_ERROR(CheckJobId(job_id_));
-  if (from_seq_ < 0) {
-    FieldChecker check;
-    check.Add("from_seq", absl::StrCat(from_seq_, " is negative"));
-    return check.ToStatus();
-  }
-  // The job first: what it says to be its newest event is in the store by then.
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, FindJob(*jobs_, *caller_, job_id_));
-  if (!checked_) RETURN_IF_ERROR(CheckRequest(*job));
-  checked_ = true;
-  ASSIGN_OR_RETURN(const std::vector<JobEvent> events,
-                   jobs_->ReadEvents(job_id_, next_seq_, kBatchEvents, kBatchBytes));
-  for (const JobEvent& event : events) {
-    if (event.seq != next_seq_) {
-      return absl::InternalError(
-          absl::StrCat("job ", job_id_, ": event ", next_seq_, " is missing in the store"));
-    }
-    ToProto(event, &batch_.emplace_back());
-    ++next_seq_;
-  }
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    waits_in_queue_ = job->state == JobState::kQueued;
-  }
-  if (!events.empty()) return true;
-  if (IsTerminal(job->state)) return false;
-  AddLiveEvent(*job);
-  return true;
-}
-
-void WatchStream::AddLiveEvent(const Job& job) {
-  const absl::Time now = absl::Now();
-  const std::optional<int64_t> position = jobs_->Position(job.id);
-  absl::Time last_write;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    last_write = last_write_;
-  }
-  if (position.has_value() && position != told_position_) {
-    v1::JobEvent& event = batch_.emplace_back();
-    event.mutable_queue_position()->set_position(*position);
-    ToProto(now, event.mutable_event_time());
-    event.set_attempt(job.attempts);
-  } else if (now - last_write >= context_.heartbeat) {
-    v1::JobEvent& event = batch_.emplace_back();
-    event.mutable_heartbeat()->set_last_seq(next_seq_ - 1);
-    ToProto(now, event.mutable_event_time());
-    event.set_attempt(job.attempts);
-  }
-  told_position_ = position;
-}
 
 void WatchStreams::Add(WatchStream* stream) {
   bool ended = false;
@@ -264,10 +178,12 @@ void WatchStreams::EndAll() {
 grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
     const WatchContext& context, const grpc::CallbackServerContext& call,
     const v1::WatchCompileJobRequest& request) {
-  auto* stream = new WatchStream(
-      context, CallerOf(call, *context.dependencies->authenticator, Right::kRead), request);
-  stream->Start();
-  return stream;
+  return StartStream<grpc::ServerWriteReactor<v1::WatchCompileJobResponse>>(
+      call, *context.dependencies, Right::kRead, [&](Caller caller) {
+        auto* stream = new WatchStream(context, std::move(caller), request);
+        stream->Start();
+        return stream;
+      });
 }
 
 }  // namespace npuc

@@ -7,7 +7,8 @@
                                          models [NAME...], example_nets, sample,
                                          histograms, conv_keys, torch [-v] [NAME...], service,
                                          service_e2e, tenants, onnx_backend [-v] [CASE...],
-                                        report, farm, client_library
+                                         report, farm, client_library, http_api,
+                                         dashboard [--many]
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -22,7 +23,7 @@ import harness  # noqa: E402
 
 SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
-          "tenants", "onnx_backend", "report", "farm", "client_library")
+          "tenants", "onnx_backend", "report", "farm", "client_library", "http_api", "dashboard")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 
