@@ -94,10 +94,10 @@ void LogTransposes(const CompileFacts& facts, Stages& stages) {
 
 // How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
 void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const Program& program,
-                     Diagnostics& diagnostics) {
+                     absl::Span<const NodeUse> uses, Diagnostics& diagnostics) {
   const int64_t size = options.weight_cache_size_bytes.value_or(0);
   if (size == 0) return;
-  const WeightCacheUse use = PlanWeightCache(program, size);
+  const WeightCacheUse use = PlanWeightCache(program, uses, size);
   std::string names;
   for (const std::string& node : use.nodes) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", Printable(node));
@@ -194,10 +194,11 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, program));
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
-  NoteWeightCache(options, *core, program, diagnostics);
+  const std::vector<NodeUse> uses = UseByNode(program, core->cycles);
+  NoteWeightCache(options, *core, program, uses, diagnostics);
 
-  const CompileFacts facts{graph,           program,     model,   memory,
-                           lowered.weights, diagnostics, options, core->cycles};
+  const CompileFacts facts{graph,       program, model,        memory, lowered.weights,
+                           diagnostics, options, core->cycles, uses};
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
   result.artifacts.push_back({options.output_file, std::move(header)});

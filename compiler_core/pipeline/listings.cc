@@ -13,7 +13,6 @@
 #include "compiler_core/passes/remaining_transposes.h"
 
 namespace npuc {
-namespace {}  // namespace
 
 std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles) {
   std::vector<NodeUse> uses;
@@ -41,10 +40,11 @@ int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers) {
   return bytes;
 }
 
-WeightCacheUse PlanWeightCache(const Program& program, int64_t size_bytes) {
+WeightCacheUse PlanWeightCache(const Program& program, absl::Span<const NodeUse> uses,
+                               int64_t size_bytes) {
   WeightCacheUse result;
   std::set<int32_t> cached;
-  for (const NodeUse& use : UseByNode(program, nullptr)) {
+  for (const NodeUse& use : uses) {
     if (use.weight_buffers.empty()) continue;
     std::set<int32_t> added;
     std::set_difference(use.weight_buffers.begin(), use.weight_buffers.end(), cached.begin(),
@@ -77,7 +77,7 @@ std::string ListOps(const CompileFacts& facts) {
 std::string ListMemory(const CompileFacts& facts) {
   std::string out =
       absl::StrFormat("%-40s %10s %10s %10s\n", "node", "data", "weights", "commands");
-  for (const NodeUse& use : UseByNode(facts.program, nullptr)) {
+  for (const NodeUse& use : facts.uses) {
     absl::StrAppendFormat(&out, "%-40s %10d %10d %10d\n", Printable(use.name),
                           BytesOf(facts.program, use.data_buffers),
                           BytesOf(facts.program, use.weight_buffers), use.commands);

@@ -19,18 +19,6 @@
 
 namespace npuc {
 
-// What the listings and the report tell about a finished compile. Views; valid during the calls.
-struct CompileFacts {
-  const Graph& graph;  // legalised
-  const Program& program;
-  const CompiledModel& model;
-  const MemoryPlanResult& memory;
-  absl::Span<const WeightRecord> weights;
-  const Diagnostics& diagnostics;
-  const CompileOptions& options;
-  const CycleModel* cycles = nullptr;  // of the core; may be null
-};
-
 // What the commands of one source node use.
 struct NodeUse {
   explicit NodeUse(std::string node) : name(std::move(node)) {}
@@ -43,6 +31,20 @@ struct NodeUse {
 };
 // In order of first command. `cycles` may be null.
 std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles);
+
+// What the listings and the report tell about a finished compile. Views; valid during the calls.
+struct CompileFacts {
+  const Graph& graph;  // legalised
+  const Program& program;
+  const CompiledModel& model;
+  const MemoryPlanResult& memory;
+  absl::Span<const WeightRecord> weights;
+  const Diagnostics& diagnostics;
+  const CompileOptions& options;
+  const CycleModel* cycles;        // of the core; may be null
+  absl::Span<const NodeUse> uses;  // UseByNode of the two
+};
+
 int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers);
 
 // Which operators' weights fit a cache of `size_bytes`: in order of use, each operator whole or not
@@ -52,7 +54,8 @@ struct WeightCacheUse {
   int64_t bytes = 0;
   std::vector<std::string> nodes;
 };
-WeightCacheUse PlanWeightCache(const Program& program, int64_t size_bytes);
+WeightCacheUse PlanWeightCache(const Program& program, absl::Span<const NodeUse> uses,
+                               int64_t size_bytes);
 
 // A transpose that is left: a node of the graph, or a command by which another operator's data is
 // turned for its unit.

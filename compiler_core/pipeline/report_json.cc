@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/report/histogram.h"
+#include "compiler_core/report/json_parts.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {
@@ -19,8 +20,6 @@ using Json = nlohmann::ordered_json;
 // Values of a weight that its histogram counts, evenly spaced ones: a picture needs no more.
 constexpr int64_t kHistogramValues = 2048;
 constexpr int kReportBins = 32;
-
-std::string ShapeText(const PortTensor& port) { return TypeToString({port.dtype, port.shape}); }
 
 // Lists that end at kMaxReportEntries, and what was left out.
 class Sections {
@@ -44,22 +43,6 @@ class Sections {
   Json& report_;
 };
 
-Json LoadJson(const CommandLoad& load, int64_t cycles) {
-  return Json{{"macs", load.macs},
-              {"elements", load.elements},
-              {"read_bytes", load.read_bytes},
-              {"written_bytes", load.written_bytes},
-              {"cycles", cycles}};
-}
-
-Json CycleModelJson(const CycleModel& model) {
-  return Json{{"estimate", true},
-              {"command_cycles", model.command_cycles},
-              {"macs_per_cycle", model.macs_per_cycle},
-              {"elements_per_cycle", model.elements_per_cycle},
-              {"bytes_per_cycle", model.bytes_per_cycle}};
-}
-
 Json SizesJson(const CompileFacts& facts) {
   const CompiledModel& model = facts.model;
   return Json{{"cmd_content", model.cmd_content.size()},
@@ -71,16 +54,6 @@ Json SizesJson(const CompileFacts& facts) {
               {"output", model.output_struct_bytes()},
               {"npu_size", model.npu_size()},
               {"total_size", model.total_size()}};
-}
-
-Json PortsJson(const CompiledModel& model, const std::vector<PortTensor>& ports) {
-  Json list = Json::array();
-  for (const PortTensor& port : ports) {
-    Json entry{{"name", Printable(port.name)}, {"type", ShapeText(port)}};
-    if (port.state_input >= 0) entry["state_of"] = Printable(model.inputs[port.state_input].name);
-    list.push_back(std::move(entry));
-  }
-  return list;
 }
 
 // The settings that differ from a config's defaults, and those that every config has.
@@ -121,7 +94,7 @@ Json ConfigJson(const CompileOptions& options) {
 }
 
 Json WeightCacheJson(const CompileFacts& facts, int64_t size_bytes) {
-  const WeightCacheUse use = PlanWeightCache(facts.program, size_bytes);
+  const WeightCacheUse use = PlanWeightCache(facts.program, facts.uses, size_bytes);
   Json cached = Json::array();
   for (const std::string& node : use.nodes) cached.push_back(Printable(node));
   return Json{{"size_bytes", size_bytes},
@@ -133,7 +106,7 @@ Json WeightCacheJson(const CompileFacts& facts, int64_t size_bytes) {
 void AddNodes(const CompileFacts& facts, Json& report, Sections& sections) {
   std::map<std::string, const Node*> roots;  // of the nodes of one source, the last
   for (const Node& node : facts.graph.nodes()) roots[node.source.name] = &node;
-  const std::vector<NodeUse> uses = UseByNode(facts.program, facts.cycles);
+  const absl::Span<const NodeUse> uses = facts.uses;
   CommandLoad load;
   int64_t cycles = 0;
   for (const NodeUse& use : uses) {
@@ -263,8 +236,8 @@ std::string ReportJson(const CompileFacts& facts) {
                                {"liveness_bound_bytes", facts.memory.lower_bound_bytes},
                                {"method", NameOf(facts.memory.method)},
                                {"search_nodes", facts.memory.search_nodes}};
-  report["inputs"] = PortsJson(model, model.inputs);
-  report["outputs"] = PortsJson(model, model.outputs);
+  report["inputs"] = PortsJson(model.inputs, model.inputs);
+  report["outputs"] = PortsJson(model.inputs, model.outputs);
   if (facts.cycles != nullptr) report["cycle_model"] = CycleModelJson(*facts.cycles);
   std::map<std::string, int64_t> kinds;
   for (const Command& command : facts.program.commands) ++kinds[std::string(NameOf(command))];

@@ -9,9 +9,8 @@ namespace npuc {
 
 // report.json: every figure of the listings and of report.html as data; UTF-8, indented by one
 // space, deterministic. README.md lists the sections. Sections that grow with the model without
-// bound (graph, memory_map, nodes, weights, transposes) end at kMaxReportEntries entries; then
-// `omitted` says how many are left out of which.
-inline constexpr size_t kMaxReportEntries = 1500;
+// bound (graph, memory_map, nodes, weights, transposes) end at kMaxReportEntries entries
+// (report/json_parts.h); then `omitted` says how many are left out of which.
 std::string ReportJson(const CompileFacts& facts);
 
 }  // namespace npuc

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "compiler_core/emit/model_file.h"
+#include "compiler_core/report/json_parts.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/files.h"
 
@@ -23,14 +24,6 @@ absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics&
     return bytes.status();
   }
   return ReadArtifact(*bytes, path, diagnostics);
-}
-
-Json LoadJson(const CommandLoad& load, int64_t cycles) {
-  return {{"macs", load.macs},
-          {"elements", load.elements},
-          {"read_bytes", load.read_bytes},
-          {"written_bytes", load.written_bytes},
-          {"cycles", cycles}};
 }
 
 Json ProfileJson(const Simulator& simulator, int64_t items) {

@@ -7,7 +7,6 @@
 #include "absl/status/statusor.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/artifact.h"
-#include "compiler_core/ir/cmd/load.h"
 #include "compiler_core/sim/simulator.h"
 #include "nlohmann/json.hpp"
 
@@ -15,10 +14,6 @@ namespace npuc {
 
 // A header or model file, read and decoded. Problems go to `diagnostics`.
 absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics& diagnostics);
-
-// What commands do, as an object: macs, elements, read_bytes, written_bytes, and cycles, which are
-// an estimate.
-nlohmann::ordered_json LoadJson(const CommandLoad& load, int64_t cycles);
 
 // Counts for each command of one frame, their sum, and their sums by kind.
 nlohmann::ordered_json ProfileJson(const Simulator& simulator, int64_t items);

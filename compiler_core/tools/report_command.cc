@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/report/json_parts.h"
 #include "compiler_core/report/page.h"
 #include "compiler_core/target/core_spec.h"
 #include "compiler_core/tools/array_files.h"
@@ -19,21 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Commands that the page lists; the sums are of all.
-constexpr size_t kMaxCommands = 1500;
-
 std::string Dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
-Json PortsJson(const CompiledModel& model, const std::vector<PortTensor>& ports) {
-  Json list = Json::array();
-  for (const PortTensor& port : ports) {
-    Json entry = {{"name", Printable(port.name)}, {"type", TypeToString({port.dtype, port.shape})}};
-    if (port.state_input >= 0) entry["state_of"] = Printable(model.inputs[port.state_input].name);
-    list.push_back(std::move(entry));
-  }
-  return list;
 }
 
 // The sections of report.json that an artifact alone can fill.
@@ -51,20 +39,16 @@ Json ArtifactReport(const CompiledModel& model, const Simulator& simulator,
                    {"data_content", model.data_bytes},
                    {"npu_size", model.npu_size()},
                    {"total_size", model.total_size()}}},
-                 {"inputs", PortsJson(model, model.inputs)},
-                 {"outputs", PortsJson(model, model.outputs)}};
+                 {"inputs", PortsJson(model.inputs, model.inputs)},
+                 {"outputs", PortsJson(model.inputs, model.outputs)}};
   const CoreSpec* core = FindCore(model.core);
   if (core != nullptr && core->cycles != nullptr) {
-    report["cycle_model"] = {{"estimate", true},
-                             {"command_cycles", core->cycles->command_cycles},
-                             {"macs_per_cycle", core->cycles->macs_per_cycle},
-                             {"elements_per_cycle", core->cycles->elements_per_cycle},
-                             {"bytes_per_cycle", core->cycles->bytes_per_cycle}};
+    report["cycle_model"] = CycleModelJson(*core->cycles);
   }
   report["per_frame"] = ProfileJson(simulator, 0)["per_frame"];
   const std::vector<Simulator::CommandInfo>& commands = simulator.commands();
   Json nodes = Json::array();
-  for (size_t i = 0; i < std::min(commands.size(), kMaxCommands); ++i) {
+  for (size_t i = 0; i < std::min(commands.size(), kMaxReportEntries); ++i) {
     Json node = {{"node", absl::StrFormat("command at byte %06d", commands[i].offset_bytes)},
                  {"operator", commands[i].kind},
                  {"commands", 1}};
@@ -72,8 +56,8 @@ Json ArtifactReport(const CompiledModel& model, const Simulator& simulator,
     nodes.push_back(std::move(node));
   }
   report["nodes"] = std::move(nodes);
-  if (commands.size() > kMaxCommands) {
-    report["omitted"] = {{"nodes", commands.size() - kMaxCommands}};
+  if (commands.size() > kMaxReportEntries) {
+    report["omitted"] = {{"nodes", commands.size() - kMaxReportEntries}};
   }
   report["diagnostics"] = Json::array();
   return report;

@@ -1,0 +1,32 @@
+#ifndef NPUC_COMPILER_CORE_REPORT_JSON_PARTS_H_
+#define NPUC_COMPILER_CORE_REPORT_JSON_PARTS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ir/cmd/load.h"
+#include "compiler_core/target/core_spec.h"
+#include "nlohmann/json.hpp"
+
+namespace npuc {
+
+// Parts that a compile's report, an artifact's report and the simulator's profile have in common,
+// so that one page draws them all. Pure.
+
+// Entries of a list that grows with the model; the page says how many more there are.
+inline constexpr size_t kMaxReportEntries = 1500;
+
+// macs, elements, read_bytes, written_bytes, and cycles, which are an estimate.
+nlohmann::ordered_json LoadJson(const CommandLoad& load, int64_t cycles);
+
+// The parameters of the estimate.
+nlohmann::ordered_json CycleModelJson(const CycleModel& model);
+
+// Name and type of each port; of an output that is fed back, the input. `inputs` are the model's.
+nlohmann::ordered_json PortsJson(const std::vector<PortTensor>& inputs,
+                                 const std::vector<PortTensor>& ports);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_REPORT_JSON_PARTS_H_
