@@ -9,18 +9,16 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <map>
 #include <ostream>
 #include <set>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/worker/hostile_attacks.h"
+#include "server/worker/process_tree_test_util.h"
 #include "server/worker/worker_pool.h"
 
 #if defined(__has_feature)
@@ -236,9 +234,11 @@ struct World {
   bool operator==(const World&) const = default;
 };
 
+// Empty where it can't be read, as of a process that is gone by then (an iterator would throw).
 std::string ReadAll(const fs::path& path) {
-  std::ifstream file(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 size_t CountEntries(const std::string& folder) {
@@ -248,29 +248,6 @@ size_t CountEntries(const std::string& folder) {
     ++count;
   }
   return count;
-}
-
-std::vector<int> Below(int ancestor) {
-  std::map<int, int> parents;
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-    int pid = 0;
-    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    const std::string text = ReadAll(entry.path() / "stat");
-    const size_t behind_name = text.rfind(')');
-    int parent = 0;
-    char state = 0;
-    if (behind_name != std::string::npos &&
-        sscanf(text.c_str() + behind_name + 1, " %c %d", &state, &parent) == 2) {
-      parents[pid] = parent;
-    }
-  }
-  std::vector<int> found;
-  for (const auto& [pid, parent] : parents) {
-    int above = parent;
-    while (above > 0 && above != ancestor) above = parents.count(above) ? parents[above] : 0;
-    if (above == ancestor) found.push_back(pid);
-  }
-  return found;
 }
 
 // A pool with the walls that this host has, or without any; one for all cases.
@@ -342,7 +319,7 @@ class Arena {
     world.shared_memory = ReadAll("/proc/sysvipc/shm");
     world.message_queues = ReadAll("/proc/sysvipc/msg");
     world.mounts = ReadAll("/proc/self/mountinfo");
-    world.below_zygote = Below(stats.parent_pid);
+    world.below_zygote = ProcessesBelow(stats.parent_pid);
     return world;
   }
 

@@ -18,6 +18,7 @@
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/worker/process_tree_test_util.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -149,34 +150,6 @@ class WorkerPoolTest : public ::testing::Test {
     without_ = mechanisms;
     StartPool();
   }
-  // Processes below the warm parent, however far.
-  std::vector<int> Descendants() const {
-    std::map<int, int> parents;
-    for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-      int pid = 0;
-      if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-      std::ifstream file(entry.path() / "stat");
-      const std::string text(std::istreambuf_iterator<char>(file), {});
-      int parent = 0;
-      char state = 0;
-      const size_t behind_name = text.rfind(')');
-      if (behind_name == std::string::npos) continue;
-      if (sscanf(text.c_str() + behind_name + 1, " %c %d", &state, &parent) == 2) {
-        parents[pid] = parent;
-      }
-    }
-    std::vector<int> found;
-    for (const auto& [pid, parent] : parents) {
-      for (int above = parent; above > 0; above = parents.count(above) ? parents[above] : 0) {
-        if (above == pool_->GetStats().parent_pid) {
-          found.push_back(pid);
-          break;
-        }
-      }
-    }
-    return found;
-  }
-
   std::function<absl::Time()> now;
   uint32_t without_ = 0;
   std::string folder_;
@@ -423,7 +396,7 @@ TEST_F(WorkerPoolTest, NoProcessIsLeftBehind) {
       // RLIMIT_NPROC binds all but root.
       const bool refused = ::testing::Matches(Contains("fork refused"))(events.log);
       EXPECT_TRUE(refused || events.NumberAfter("stray ") > 0) << act;
-      EXPECT_THAT(Descendants(), ElementsAre()) << act;
+      EXPECT_THAT(ProcessesBelow(pool_->GetStats().parent_pid), ElementsAre()) << act;
       EXPECT_NE(outcome.kind, Kind::kLost) << outcome.text;
     }
     ExpectHealthy();

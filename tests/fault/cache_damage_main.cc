@@ -28,6 +28,7 @@
 #include "npuc/v1/compile.grpc.pb.h"
 #include "rocksdb/db.h"
 #include "tests/bench/child.h"
+#include "tests/fault/daemon_process.h"
 
 namespace npuc::fault {
 namespace {
@@ -312,16 +313,8 @@ int Main(int argc, char** argv) {
   app.add_option("--npucd", settings.npucd, "the daemon (default: beside this program)");
   app.add_option("--config", settings.config, "what to compile (default: the sample)");
   CLI11_PARSE(app, argc, argv);
-  std::string folder = (fs::temp_directory_path() / "npuc-damage-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return 1;
-  const absl::Status status = Run(settings, folder);
-  if (!status.ok()) {
-    std::fprintf(stderr, "cache_damage: %s\nlogs are in %s\n", status.ToString().c_str(),
-                 folder.c_str());
-    return 1;
-  }
-  fs::remove_all(folder);
-  return 0;
+  return RunInFolder("cache_damage", "",
+                     [&](const std::string& folder) { return Run(settings, folder); });
 }
 
 }  // namespace

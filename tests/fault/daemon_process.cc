@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -24,15 +24,6 @@ namespace npuc::fault {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(2);
-
-// Parent of a process, 0 where it is gone.
-pid_t ParentOf(pid_t pid) {
-  std::ifstream in(absl::StrCat("/proc/", pid, "/stat"));
-  std::string text;
-  std::getline(in, text);
-  const size_t end = text.rfind(')');
-  return end == std::string::npos || text.size() < end + 4 ? 0 : std::atoi(&text[end + 4]);
-}
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
@@ -131,23 +122,22 @@ int64_t ResidentBytes(pid_t pid) {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-std::vector<pid_t> ProcessesBelow(pid_t pid) {
-  std::map<pid_t, pid_t> parents;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const pid_t one = std::atoi(entry.path().filename().c_str());
-    if (one > 0) parents[one] = ParentOf(one);
+int RunInFolder(const std::string& program, const std::string& keep,
+                const std::function<absl::Status(const std::string& folder)>& body) {
+  namespace fs = std::filesystem;
+  std::string folder = keep;
+  if (folder.empty()) {
+    folder = (fs::temp_directory_path() / absl::StrCat("npuc-", program, "-XXXXXX")).string();
+    if (mkdtemp(folder.data()) == nullptr) return 1;
   }
-  std::vector<pid_t> found;
-  for (const auto& [one, parent] : parents) {
-    pid_t above = parent;
-    for (int depth = 0; depth < 16 && above > 1 && above != pid; ++depth) {
-      const auto entry = parents.find(above);
-      above = entry == parents.end() ? 0 : entry->second;
-    }
-    if (above == pid) found.push_back(one);
+  const absl::Status status = body(folder);
+  if (!status.ok()) {
+    std::fprintf(stderr, "%s: %s\nlogs are in %s\n", program.c_str(), status.ToString().c_str(),
+                 folder.c_str());
+    return 1;
   }
-  return found;
+  if (keep.empty()) fs::remove_all(folder);
+  return 0;
 }
 
 }  // namespace npuc::fault

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,8 +59,11 @@ void Pause(absl::Duration duration);
 // Resident bytes of a process, 0 where it is gone.
 int64_t ResidentBytes(pid_t pid);
 
-// Processes below one, at any depth.
-std::vector<pid_t> ProcessesBelow(pid_t pid);
+// The end of a main(): runs `body` in the folder `keep`, or where that is empty in a new temporary
+// one, which is removed where all went well; else says what failed and where the logs are. The exit
+// code.
+int RunInFolder(const std::string& program, const std::string& keep,
+                const std::function<absl::Status(const std::string& folder)>& body);
 
 }  // namespace npuc::fault
 

@@ -261,20 +261,8 @@ int Main(int argc, char** argv) {
   app.add_option("--fail-on", settings.forbidden, "a text that the daemon's log must not have");
   app.add_option("--keep", settings.keep, "keep data and logs in this folder");
   CLI11_PARSE(app, argc, argv);
-  std::string folder = settings.keep;
-  if (folder.empty()) {
-    folder = (fs::temp_directory_path() / "npuc-chaos-XXXXXX").string();
-    if (mkdtemp(folder.data()) == nullptr) return 1;
-  }
-  const bool keeps = !settings.keep.empty();
-  const absl::Status status = Chaos(std::move(settings), folder).Run();
-  if (!status.ok()) {
-    std::fprintf(stderr, "service_chaos: %s\nlogs are in %s\n", status.ToString().c_str(),
-                 folder.c_str());
-    return 1;
-  }
-  if (!keeps) fs::remove_all(folder);
-  return 0;
+  return RunInFolder("service_chaos", settings.keep,
+                     [&](const std::string& folder) { return Chaos(settings, folder).Run(); });
 }
 
 }  // namespace

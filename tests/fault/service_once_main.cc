@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "client/lib/client.h"
 #include "compiler_core/base/status.h"
+#include "server/worker/process_tree_test_util.h"
 #include "tests/fault/daemon_process.h"
 #include "tests/fault/service_load.h"
 
@@ -201,16 +202,8 @@ int Main(int argc, char** argv) {
   app.add_option("--jobs", settings.jobs, "that are equal")->check(CLI::Range(2, 10000));
   app.add_option("--seed", settings.seed, "of who is cancelled");
   CLI11_PARSE(app, argc, argv);
-  std::string folder = (fs::temp_directory_path() / "npuc-once-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) return 1;
-  const absl::Status status = Once(settings, folder).Run();
-  if (!status.ok()) {
-    std::fprintf(stderr, "service_once: %s\nlogs are in %s\n", status.ToString().c_str(),
-                 folder.c_str());
-    return 1;
-  }
-  fs::remove_all(folder);
-  return 0;
+  return RunInFolder("service_once", "",
+                     [&](const std::string& folder) { return Once(settings, folder).Run(); });
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#include "server/worker/process_tree_test_util.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+namespace npuc {
+namespace {
+
+// 0 where the process is gone by now (an iterator over the file's characters would throw then).
+pid_t ParentOf(const std::filesystem::path& folder) {
+  std::ifstream file(folder / "stat");
+  std::string text;
+  std::getline(file, text, '\0');
+  // "PID (NAME) STATE PARENT ...": the name may have anything in it.
+  const size_t end = text.rfind(')');
+  return end == std::string::npos || text.size() < end + 4 ? 0 : std::atoi(&text[end + 4]);
+}
+
+}  // namespace
+
+std::vector<pid_t> ProcessesBelow(pid_t ancestor) {
+  std::map<pid_t, pid_t> parents;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0) parents[pid] = ParentOf(entry.path());
+  }
+  std::vector<pid_t> found;
+  for (const auto& [pid, parent] : parents) {
+    pid_t above = parent;
+    // As many steps as there are processes: the numbers may be reused while they are read.
+    for (size_t step = 0; above > 0 && above != ancestor && step < parents.size(); ++step) {
+      const auto entry = parents.find(above);
+      above = entry == parents.end() ? 0 : entry->second;
+    }
+    if (above == ancestor) found.push_back(pid);
+  }
+  return found;
+}
+
+}  // namespace npuc

@@ -1,0 +1,15 @@
+#ifndef NPUC_SERVER_WORKER_PROCESS_TREE_TEST_UTIL_H_
+#define NPUC_SERVER_WORKER_PROCESS_TREE_TEST_UTIL_H_
+
+#include <sys/types.h>
+
+#include <vector>
+
+namespace npuc {
+
+// Processes below one, at any depth, as /proc shows them now.
+std::vector<pid_t> ProcessesBelow(pid_t ancestor);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_WORKER_PROCESS_TREE_TEST_UTIL_H_
