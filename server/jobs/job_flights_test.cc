@@ -266,6 +266,19 @@ TEST_F(JobFlightsTest, RequestIdsAreKeptAndThenForgotten) {
   EXPECT_NE(Submit(request), id);
 }
 
+// Its holder tries until it hears that its lease is stale; "no such job" would let it try for ever.
+TEST_F(JobFlightsTest, TheLeaseOfAForgottenJobIsStale) {
+  const std::string id = Submit(Request("key"));
+  const auto leased = MustLease();
+  ASSERT_TRUE(service_.Cancel(id, "").ok());
+  now_seconds_ += 10 * 24 * 3600;
+  ASSERT_TRUE(service_.Tick().ok());
+  ASSERT_TRUE(absl::IsNotFound(service_.Get(id).status()));
+  EXPECT_TRUE(absl::IsAborted(service_.Finish(leased.lease, {}, Made("late"))));
+  EXPECT_TRUE(absl::IsAborted(service_.Append(leased.lease, {LogEvent{"late"}})));
+  EXPECT_TRUE(absl::IsAborted(service_.Lose(leased.lease, LossKind::kWorker, "late", {})));
+}
+
 // Equal jobs come, run, are cancelled, lost and finished by many threads at once: each ends once,
 // with the result that it wants.
 TEST_F(JobFlightsTest, ManyThreadsShareRuns) {

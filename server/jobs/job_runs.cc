@@ -164,13 +164,14 @@ absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep&
     if (found != runs_.end()) run = found->second;
   }
   if (run == nullptr) {
-    return Transit(lease.job_id,
-                   [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-                     // A job that runs does so for a lease that is known.
-                     if (!IsTerminal(job.state)) return StaleLease(lease);
-                     return step(job, lease.fence);
-                   })
-        .status();
+    const absl::Status status =
+        Transit(lease.job_id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
+          // A job that runs does so for a lease that is known.
+          if (!IsTerminal(job.state)) return StaleLease(lease);
+          return step(job, lease.fence);
+        }).status();
+    // The job ended otherwise, long ago: its holder must not try for ever.
+    return absl::IsNotFound(status) ? StaleLease(lease) : status;
   }
   Pause("step of a run");
   const std::lock_guard<std::mutex> changing(run->change);

@@ -32,11 +32,19 @@ void SimHistory::Accepted(const Request& request, const Job& job, bool already_e
 }
 
 void SimHistory::Refused(const Request& request, absl::string_view reason) {
-  if (reason != "REQUEST_ID_REUSED" || request.id.empty()) return;
-  const auto owner = owners_.find({request.tenant, request.id});
-  if (owner != owners_.end() && jobs_.at(owner->second).request.sha256 == request.sha256) {
-    Break(absl::StrCat("a repeat of request ", request.id, " was taken for another request"));
+  if (request.id.empty()) return;
+  const std::pair name(request.tenant, request.id);
+  if (reason != "REQUEST_ID_REUSED") {
+    refused_[name].insert(request.sha256);
+    return;
   }
+  const auto owner = owners_.find(name);
+  if (owner == owners_.end() || jobs_.at(owner->second).request.sha256 != request.sha256) return;
+  // Once the first job was forgotten, a try that seemed to fail may have made one under its id.
+  std::set<std::string> others = refused_[name];
+  others.erase(request.sha256);
+  if (!others.empty() && MayBeForgotten(owner->second, newest_clock_)) return;
+  Break(absl::StrCat("a repeat of request ", request.id, " was taken for another request"));
 }
 
 void SimHistory::Shown(const Job& job) {

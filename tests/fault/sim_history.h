@@ -116,7 +116,9 @@ class SimHistory {
   std::optional<std::string> violation_;
   std::map<std::string, JobFacts> jobs_;                               // accepted, by id
   std::map<std::pair<std::string, std::string>, std::string> owners_;  // tenant, request id -> job
-  std::map<std::string, std::pair<uint64_t, JobState>> shown_;         // newest revision and state
+  // Contents that were sent under a request id, and not accepted for all that is known.
+  std::map<std::pair<std::string, std::string>, std::set<std::string>> refused_;
+  std::map<std::string, std::pair<uint64_t, JobState>> shown_;  // newest revision and state
   std::set<std::string> cancels_;
   std::vector<RunFacts> runs_;
   std::map<std::string, ReportFacts> reports_;
