@@ -13,7 +13,7 @@ using Change = std::function<void(CompileOptions&)>;
 
 // One change per field. The structured binding in FieldCount stops compiling when the struct
 // grows, and the count then asks for a change here.
-constexpr int kFieldCount = 21;
+constexpr int kFieldCount = 22;
 
 std::vector<Change> OneChangePerField() {
   return {
@@ -42,6 +42,7 @@ std::vector<Change> OneChangePerField() {
       [](CompileOptions& o) { o.model_info = "v1"; },
       [](CompileOptions& o) { o.memory_plan = CompileOptions::MemoryPlan::kInPlace; },
       [](CompileOptions& o) { o.save_histograms = true; },
+      [](CompileOptions& o) { o.layer_error_frames = 1; },
   };
 }
 
@@ -60,8 +61,8 @@ CompileOptions Base() {
 int FieldCount() {
   const CompileOptions options;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
-                                f16, f17, f18, f19, f20, f21] = options;
-  return 21;
+                                f16, f17, f18, f19, f20, f21, f22] = options;
+  return 22;
 }
 
 TEST(CanonicalOptionsTest, EveryFieldChangesTheBytes) {

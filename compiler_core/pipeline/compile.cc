@@ -19,6 +19,7 @@
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/compile_integer.h"
 #include "compiler_core/pipeline/import.h"
+#include "compiler_core/pipeline/layer_errors.h"
 #include "compiler_core/pipeline/listings.h"
 #include "compiler_core/pipeline/report_json.h"
 #include "compiler_core/pipeline/stages.h"
@@ -161,6 +162,19 @@ absl::Status CheckRequest(const CompileRequest& request, const CoreSpec* core,
   return diagnostics.ToStatus();
 }
 
+// LAYER_ERROR_FRAMES: what cannot be compared is no reason to fail.
+LayerErrors CompareLayers(const Graph& graph, const CoreSpec& core,
+                          const LowerOptions& lower_options, const CompileOptions& options,
+                          CompileObserver& observer, Stages& stages) {
+  if (options.layer_error_frames == 0) return {};
+  absl::StatusOr<LayerErrors> errors =
+      MeasureLayerErrors(graph, core, lower_options, options, options.layer_error_frames,
+                         [&] { return observer.IsCancelled(); });
+  if (errors.ok()) return *std::move(errors);
+  stages.Log(absl::StrCat("layers are not compared: ", errors.status().message()));
+  return {};
+}
+
 }  // namespace
 
 absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
@@ -197,8 +211,10 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   const std::vector<NodeUse> uses = UseByNode(program, core->cycles);
   NoteWeightCache(options, *core, program, uses, diagnostics);
 
+  const LayerErrors layer_errors =
+      CompareLayers(graph, *core, lower_options, options, observer, stages);
   const CompileFacts facts{graph,       program, model,        memory, lowered.weights,
-                           diagnostics, options, core->cycles, uses};
+                           diagnostics, options, core->cycles, uses,   layer_errors};
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
   result.artifacts.push_back({options.output_file, std::move(header)});

@@ -127,6 +127,9 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
   if (TextOr(all, "MEMORY_PLAN", "") == "in_place") {
     options.memory_plan = CompileOptions::MemoryPlan::kInPlace;
   }
+  if (const ConfigSetting* frames = all.Find("LAYER_ERROR_FRAMES")) {
+    options.layer_error_frames = frames->number;
+  }
   return config;
 }
 

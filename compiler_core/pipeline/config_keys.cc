@@ -12,6 +12,7 @@ using T = ConfigType;
 using S = ConfigStatus;
 
 constexpr int64_t kNpuSramBytesMax = 128 * 1024;
+constexpr int64_t kMaxComparedFrames = 256;
 constexpr int64_t kAnyInt = int64_t{1} << 31;
 
 // name, type, status, required for, default, choices, supported, lo, hi, cores, frameworks,
@@ -76,6 +77,10 @@ constexpr ConfigKey kKeys[] = {
      "where data buffers lie: compatible never puts a command's result over its operands, as "
      "published headers never do; in_place lets an element-wise command overwrite an operand that "
      "is not used again"},
+    {"LAYER_ERROR_FRAMES", T::kInteger, S::kSupported, "", "0", "", "", 0, kMaxComparedFrames,
+     "GRUS", "", "4",
+     "compares what each layer gives in the simulator with float32 over so many frames of noise in "
+     "[-1, 1), for the report's error columns; 0: not at all"},
     {"QUANT", T::kMapping, S::kLater, "", "", "", "", 0, 0, "", "", "{weight_bits: 8}",
      "options of integer quantization"},
     {"MAX_CACHE_SIZE", T::kInteger, S::kLater, "", "", "", "", 0, kAnyInt, "APUS", "", "65536",

@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_PIPELINE_LISTINGS_H_
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/memplan/plan.h"
+#include "compiler_core/pipeline/layer_errors.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -43,6 +45,8 @@ struct CompileFacts {
   const CompileOptions& options;
   const CycleModel* cycles;        // of the core; may be null
   absl::Span<const NodeUse> uses;  // UseByNode of the two
+  // By node of the graph; empty where the config does not ask for it.
+  absl::Span<const std::optional<LayerError>> layer_errors;
 };
 
 int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers);

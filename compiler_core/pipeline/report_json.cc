@@ -90,6 +90,7 @@ Json ConfigJson(const CompileOptions& options) {
   if (options.memory_plan == CompileOptions::MemoryPlan::kInPlace) {
     config["MEMORY_PLAN"] = "in_place";
   }
+  if (options.layer_error_frames > 0) config["LAYER_ERROR_FRAMES"] = options.layer_error_frames;
   return config;
 }
 
@@ -101,6 +102,14 @@ Json WeightCacheJson(const CompileFacts& facts, int64_t size_bytes) {
               {"used_bytes", use.bytes},
               {"nodes", std::move(cached)},
               {"verified_on_silicon", false}};
+}
+
+void AddError(const LayerError& error, Json& entry) {
+  entry["max_abs_error"] = error.max_abs;
+  entry["rms_error"] = error.rms;
+  entry["max_abs_float"] = error.reference_max;
+  entry["similarity"] = error.similarity;
+  if (error.not_finite > 0) entry["not_finite"] = error.not_finite;
 }
 
 void AddNodes(const CompileFacts& facts, Json& report, Sections& sections) {
@@ -118,8 +127,13 @@ void AddNodes(const CompileFacts& facts, Json& report, Sections& sections) {
   sections.Add("nodes", uses.size(), [&](size_t i) {
     const NodeUse& use = uses[i];
     Json entry{{"node", Printable(use.name)}};
+    const LayerError* error = nullptr;
     if (const auto it = roots.find(use.name); it != roots.end()) {
       entry["operator"] = it->second->op;
+      const size_t at = static_cast<size_t>(it->second - facts.graph.nodes().data());
+      if (at < facts.layer_errors.size() && facts.layer_errors[at].has_value()) {
+        error = &*facts.layer_errors[at];
+      }
       if (!it->second->outputs.empty()) {
         entry["shape"] = facts.graph.type(it->second->outputs[0]).shape;
       }
@@ -128,6 +142,7 @@ void AddNodes(const CompileFacts& facts, Json& report, Sections& sections) {
     entry.update(LoadJson(use.load, use.cycles));
     entry["data_bytes"] = BytesOf(facts.program, use.data_buffers);
     entry["weight_bytes"] = BytesOf(facts.program, use.weight_buffers);
+    if (error != nullptr) AddError(*error, entry);
     return entry;
   });
 }

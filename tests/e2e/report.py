@@ -1,7 +1,8 @@
 """report.json, report.html and the simulator's profile tell the same: the sums of the layers, the
 report's totals, and what `npuc run --profile` counts on the decoded artifact, the page's JSON and
-report.json. Where chromium is installed the pages are opened without a network, and must draw every
-section without a message on the console.
+report.json; the layers' errors, and `npuc run` against `npuc reference` on the same noise. Where
+chromium is installed the pages are opened without a network, and must draw every section without a
+message on the console.
 """
 
 import json
@@ -12,11 +13,13 @@ import subprocess
 
 import numpy as np
 
-import harness
+import harness  # puts tests/models on the path, so first
+import guide_nets
 import models
 
 COUNTS = ("macs", "elements", "read_bytes", "written_bytes", "cycles")
 PAGE_LIMIT = 1 << 20
+ERROR_FRAMES = 3
 NETS = ("DS_CNN_S", "GRU_S", "ae0", "CNN_S")
 
 
@@ -76,6 +79,68 @@ def check_report(name, folder):
     return page_path, report
 
 
+def noise(count):
+    """LAYER_ERROR_FRAMES' noise: SplitMix64 with seed 1, the upper 24 bits scaled to [-1, 1)."""
+    with np.errstate(over="ignore"):
+        z = np.uint64(1) + np.uint64(0x9E3779B97F4A7C15) * np.arange(1, count + 1, dtype=np.uint64)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z = z ^ (z >> np.uint64(31))
+    return ((z >> np.uint64(40)).astype(np.float64) / 2**23 - 1).astype(np.float32)
+
+
+def check_layer_errors(name, config, folder):
+    """The report's errors of the model's outputs are those between `npuc run` and `npuc reference`
+    on the same noise. Returns how many outputs were compared."""
+    with open(config, encoding="utf-8") as f:
+        text = f.read()
+    own = os.path.join(folder, f"{name}_errors.yaml")
+    model = re.search(r"^MODEL_FILE: *(.*)$", text, re.MULTILINE).group(1)
+    model = os.path.join(os.path.dirname(config), model)
+    with open(own, "w", encoding="utf-8") as f:
+        f.write(re.sub(r"^MODEL_FILE:.*$", f"MODEL_FILE: {model}", text, flags=re.MULTILINE) +
+                f"\nLAYER_ERROR_FRAMES: {ERROR_FRAMES}\n")
+    out = os.path.join(folder, f"{name}_errors")
+    harness.npuc(own, "-o", out)
+    plain = os.path.join(folder, name)
+    for file in sorted(n for n in os.listdir(out) if n.endswith((".h", ".npuc"))):
+        with open(os.path.join(out, file), "rb") as a, open(os.path.join(plain, file), "rb") as b:
+            harness.check(a.read() == b.read(), f"{name}: the comparison changes {file}")
+    with open(os.path.join(out, "report.json"), encoding="utf-8") as f:
+        report = json.load(f)
+    states = {p["state_of"] for p in report["outputs"] if "state_of" in p}
+    fed = [p for p in report["inputs"] if p["name"] not in states]
+    shapes = [json.loads(p["type"][p["type"].index("["):]) for p in fed]
+    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
+    values = noise(ERROR_FRAMES * int(ends[-1])).reshape(ERROR_FRAMES, -1)
+    inputs = {port["name"]: part.reshape(ERROR_FRAMES, *shape) for port, shape, part in
+              zip(fed, shapes, np.split(values, ends[:-1], axis=1))}
+    names = [p["name"] for p in report["outputs"]]
+    header = next(n for n in sorted(os.listdir(out)) if n.endswith(".h"))
+    on_core = harness.simulate(os.path.join(out, header), inputs, os.path.join(out, "core"), names)
+    in_float = harness.simulate(own, inputs, os.path.join(out, "float"), names, verb="reference")
+    compared, layers = 0, {n["node"]: n for n in report["nodes"]}
+    for port in report["outputs"]:
+        layer = layers.get(port["name"])
+        if layer is None:
+            continue
+        core, wanted = (side[port["name"]].astype(np.float64).ravel()
+                        for side in (on_core, in_float))
+        error = np.abs(core - wanted)
+        figures = {"max_abs_error": error.max(), "rms_error": np.sqrt(np.mean(error**2)),
+                   "max_abs_float": np.abs(wanted).max(),
+                   "similarity": core @ wanted / (np.linalg.norm(core) * np.linalg.norm(wanted))}
+        # The two float runs sum in different orders.
+        room = 1e-5 * figures["max_abs_float"]
+        for key, value in figures.items():
+            harness.check(abs(layer[key] - value) <= room,
+                          f"{name}: {key} of {port['name']} is {layer[key]}, should be {value}")
+        compared += 1
+    harness.check(all("max_abs_error" in n for n in report["nodes"] if "operator" in n),
+                  f"{name}: layers without an error")
+    return compared
+
+
 def check_in_browser(browser, name, path, report):
     """Opens the page with networking off; what it drew, and what it said on the console."""
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
@@ -105,12 +170,26 @@ def main(arguments):
                 with open(compiled[model.name], "w", encoding="utf-8") as f:
                     path = harness.shared("models", "tf", model.path)
                     f.write(models.config_of(model, path, True))
+        pages = list(compiled)
+        for net in guide_nets.guide_nets():  # their states are fed back on either side
+            compiled[net.name] = os.path.join(folder, f"{net.name}.yaml")
+            model = os.path.join(folder, f"{net.name}.pb")
+            with open(model, "wb") as f:
+                f.write(net.graph.serialize())
+            with open(compiled[net.name], "w", encoding="utf-8") as f:
+                f.write(net.config(model, True))
+        errors = {}
         for name, config in compiled.items():
             out = os.path.join(folder, name)
             harness.npuc(config, "-o", out)
             path, report = check_report(name, out)
-            if browser:
+            errors[name] = check_layer_errors(name, config, folder)
+            if browser and name in pages:
                 check_in_browser(browser, name, path, report)
+        told = sum(errors.values())
+        harness.check(told >= len(errors), f"errors of few outputs are told: {errors}")
+        harness.figure(f"report: errors of {told} outputs of {len(errors)} nets are those of npuc "
+                       "run against npuc reference")
         page = os.path.join(folder, "artifact.html")
         harness.npuc("report", os.path.join(folder, "sample", "kws_fc.h"), "-o", page)
         with open(page, encoding="utf-8") as f:

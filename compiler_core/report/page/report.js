@@ -287,6 +287,10 @@
     if (errors.size > 0) {
       columns.push({ name: 'weight error', value: (row) => errors.get(row.node) || 0 });
     }
+    if (rows.some((row) => row.max_abs_error !== undefined)) {
+      columns.push({ name: 'largest error', value: field('max_abs_error') },
+                   { name: 'rms error', value: field('rms_error') });
+    }
     if (rows.some((row) => row.similarity !== undefined)) {
       columns.push({ name: 'similarity to float', value: (row) => row.similarity ?? 1 });
     }
