@@ -33,6 +33,10 @@ constexpr char kFormat[] = "1";
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 constexpr size_t kStripes = 64;
 
+// Results that are kept read and decoded: so many, of so much metadata.
+constexpr size_t kMaxRemembered = 1024;
+constexpr size_t kMaxRememberedBytes = 4096;
+
 rocksdb::Slice ToSlice(absl::string_view text) { return rocksdb::Slice(text.data(), text.size()); }
 absl::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
@@ -79,6 +83,8 @@ struct ArtifactCache::Impl {
     absl::Time touched;                         // the last stored time of use
     uint64_t version = 0;                       // differs from that of every earlier content
     absl::Time checked = absl::InfinitePast();  // when all of this content was last checked
+    // What Lookup found then; good for as long as the check. Of few entries: see kMaxRemembered.
+    std::shared_ptr<const CachedResult> found;
     std::list<std::string>::iterator use;
   };
 
@@ -100,6 +106,7 @@ struct ArtifactCache::Impl {
   std::unordered_map<std::string, Entry> index;
   std::list<std::string> by_use;              // least recently used first
   std::unordered_map<std::string, int> pins;  // readers by entry
+  std::list<std::string> remembered;          // keys of entries with `found`, or that had it
   uint64_t last_version = 0;
   Stats stats;
 
@@ -116,8 +123,9 @@ struct ArtifactCache::Impl {
   void Index(const std::string& key, uint64_t bytes, absl::Time used);
   void Unindex(const std::string& key);
   void Touch(const std::string& key);
+  std::shared_ptr<const CachedResult> Remembered(const std::string& key);
   uint64_t VersionOf(const std::string& key, bool* checked) const;
-  void NoteChecked(const std::string& key, uint64_t version);
+  void NoteChecked(const std::string& key, uint64_t version, const CachedResult& found);
   void Pin(const std::string& key);
   void Unpin(const std::string& key);
   std::optional<std::string> Victim(const std::string& keep, uint64_t target_bytes) const;
@@ -247,6 +255,7 @@ void ArtifactCache::Impl::Index(const std::string& key, uint64_t bytes, absl::Ti
   entry.used = entry.touched = used;
   entry.version = ++last_version;
   entry.checked = absl::InfinitePast();
+  entry.found = nullptr;
   stats.entries = index.size();
 }
 
@@ -284,10 +293,33 @@ uint64_t ArtifactCache::Impl::VersionOf(const std::string& key, bool* checked) c
   return it->second.version;
 }
 
-void ArtifactCache::Impl::NoteChecked(const std::string& key, uint64_t version) {
+void ArtifactCache::Impl::NoteChecked(const std::string& key, uint64_t version,
+                                      const CachedResult& found) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto it = index.find(key);
-  if (it != index.end() && it->second.version == version) it->second.checked = options.now();
+  if (it == index.end() || it->second.version != version) return;
+  it->second.checked = options.now();
+  if (found.metadata.size() > kMaxRememberedBytes) return;
+  it->second.found = std::make_shared<const CachedResult>(found);
+  remembered.push_back(key);
+  if (remembered.size() <= kMaxRemembered) return;
+  const auto oldest = index.find(remembered.front());
+  if (oldest != index.end()) oldest->second.found = nullptr;
+  remembered.pop_front();
+}
+
+// What a check that is still good found, counted as a use; nullptr: it must be looked up.
+std::shared_ptr<const CachedResult> ArtifactCache::Impl::Remembered(const std::string& key) {
+  std::shared_ptr<const CachedResult> found;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    const auto it = index.find(key);
+    if (it == index.end() || options.now() - it->second.checked >= options.recheck) return nullptr;
+    found = it->second.found;
+    if (found != nullptr) ++stats.hits;
+  }
+  if (found != nullptr) Touch(key);
+  return found;
 }
 
 void ArtifactCache::Impl::Pin(const std::string& key) {
@@ -488,6 +520,7 @@ absl::StatusOr<std::unique_ptr<ArtifactCache>> ArtifactCache::Open(ArtifactCache
 absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey& key,
                                                                   Check check) {
   const std::string name = key.ToString();
+  if (const auto found = impl_->Remembered(name)) return std::optional<CachedResult>(*found);
   bool checked = false;
   // Before the snapshot, so that what is noted of a version was seen in it or in a later one, which
   // then has another number.
@@ -510,7 +543,7 @@ absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey
   }();
   if (absl::IsDataLoss(status)) impl_->RemoveDamaged(name, read);
   if (status.ok()) impl_->Touch(name);
-  if (status.ok() && !skip) impl_->NoteChecked(name, version);
+  if (status.ok() && !skip) impl_->NoteChecked(name, version, result);
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   ++(status.ok() ? impl_->stats.hits : impl_->stats.misses);
   if (status.ok()) return std::optional<CachedResult>(std::move(result));

@@ -47,7 +47,8 @@ struct ArtifactCacheOptions {
   // being read stays.
   uint64_t max_bytes = uint64_t{16} << 30;
   absl::Duration max_idle = absl::Hours(24 * 60);
-  // How long a full check of an entry by Lookup is good for. What is read is checked at each read.
+  // How long a full check of an entry by Lookup is good for: until then Lookup answers with what it
+  // found. What is read is checked at each read.
   absl::Duration recheck = absl::Minutes(1);
   uint64_t max_entry_bytes = uint64_t{512} << 20;
   size_t max_artifacts = 64;

@@ -187,11 +187,14 @@ absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
   const std::string tenant = request.tenant;
   const std::string request_id = request.request_id;
   const std::string request_sha256 = request.request_sha256;
-  ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(tenant, request_id, request_sha256));
-  if (earlier != nullptr) return Submitted{std::move(earlier), true};
-
+  // Whether the request id is taken, the store decides as it writes; to look before costs every new
+  // job a read. A full queue must not hide an earlier job, though.
   const bool waits = !request.cached.has_value();
-  if (waits) RETURN_IF_ERROR(queue_->Reserve(tenant));
+  if (const absl::Status room = waits ? queue_->Reserve(tenant) : absl::OkStatus(); !room.ok()) {
+    ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(tenant, request_id, request_sha256));
+    if (earlier != nullptr) return Submitted{std::move(earlier), true};
+    return room;
+  }
   const absl::Time now = options_.now();
   auto [id, order] = NextIdAndOrder(now);
   JobChange change = CreateJob(std::move(request), id, order, now);
@@ -211,7 +214,7 @@ absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
     return Submitted{*std::move(stored), false};
   }
   if (!absl::IsAlreadyExists(stored.status())) return stored.status();
-  ASSIGN_OR_RETURN(earlier, FindSubmitted(tenant, request_id, request_sha256));
+  ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(tenant, request_id, request_sha256));
   if (earlier == nullptr) return absl::InternalError("a request id is taken by no job");
   return Submitted{std::move(earlier), true};
 }

@@ -254,6 +254,34 @@ TEST_P(JobStoreTest, ReadEventsIsBounded) {
   EXPECT_THAT(*store().ReadEvents("j1", 301, 10, 1000), IsEmpty());
 }
 
+// A store may keep the events of a change together, in pieces of its choice; no reader sees it.
+TEST_P(JobStoreTest, ReadsEventsFromAnyNumber) {
+  Job job = NewJob("j1");
+  std::vector<JobEvent> all;
+  for (const int64_t count : {1, 200, 1, 3, 70}) {
+    JobChange change{.job = job};
+    for (int64_t i = 0; i < count; ++i) {
+      // Some are large, so that pieces by size come about, too.
+      const size_t size = i % 50 == 49 ? 40000 : 20;
+      change.events.push_back(LogLine(++job.last_seq, std::string(size, 'x')));
+    }
+    all.insert(all.end(), change.events.begin(), change.events.end());
+    change.job.last_seq = job.last_seq;
+    ASSERT_TRUE(store().Apply(change).ok());
+    ++job.revision;
+  }
+  for (int64_t from = 1; from <= job.last_seq; ++from) {
+    for (const size_t count : {1u, 64u, 1000u}) {
+      const auto first = all.begin() + (from - 1);
+      const auto end = all.end() - first > static_cast<ptrdiff_t>(count)
+                           ? first + static_cast<ptrdiff_t>(count)
+                           : all.end();
+      const auto events = store().ReadEvents("j1", from, count, 1 << 20);
+      ASSERT_EQ(*events, std::vector<JobEvent>(first, end)) << "from " << from;
+    }
+  }
+}
+
 TEST_P(JobStoreTest, ListsNewestFirstByPages) {
   for (int i = 0; i < 5; ++i) {
     Job job = NewJob(absl::StrCat("j", i));

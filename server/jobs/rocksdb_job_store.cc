@@ -15,6 +15,7 @@
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
+#include "server/jobs/field_codec.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
@@ -28,6 +29,14 @@ constexpr char kProbeKey[] = "probe";
 
 // Apply calls for one job, or one request id, are made one after another; others run at once.
 constexpr size_t kStripes = 256;
+
+// Events of one change lie together, up to so many and so much in a record: to write many records
+// costs more than to read past some events.
+constexpr size_t kMaxPackedEvents = 64;
+constexpr size_t kMaxPackedBytes = 64 << 10;
+
+// The tag of an event in a record of several; a record of format 2 is one event, with other tags.
+constexpr uint32_t kPackedEvent = 15;
 
 // Jobs of one write of a migration.
 constexpr size_t kMigrationBatch = 1000;
@@ -57,6 +66,7 @@ void AppendBigEndian(uint64_t value, std::string& out) {
   }
 }
 
+// With the number of the record's last event, so that Seek finds the record that holds a number.
 std::string EventKey(absl::string_view job_id, int64_t seq) {
   std::string key = absl::StrCat(job_id, "/");
   AppendBigEndian(static_cast<uint64_t>(seq), key);
@@ -73,6 +83,22 @@ std::string EndedKey(absl::Time end_time, absl::string_view job_id) {
   AppendBigEndian(static_cast<uint64_t>(std::max<int64_t>(0, absl::ToUnixMicros(end_time))), key);
   absl::StrAppend(&key, job_id);
   return key;
+}
+
+// Reads a record of events: calls `visit` with each and its stored size until it returns false.
+absl::Status ForEachEvent(absl::string_view record,
+                          const std::function<bool(JobEvent event, size_t bytes)>& visit) {
+  FieldReader reader(record);
+  bool more = reader.Next();
+  const bool is_packed = more && reader.tag() == kPackedEvent;
+  for (; more && reader.tag() == kPackedEvent; more = reader.Next()) {
+    ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(reader.bytes()));
+    if (!visit(std::move(event), reader.bytes().size())) return absl::OkStatus();
+  }
+  if (is_packed && !more && reader.ok()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(record));  // damage is an error of this, too
+  visit(std::move(event), record.size());
+  return absl::OkStatus();
 }
 
 rocksdb::Options DatabaseOptions() {
@@ -131,13 +157,22 @@ struct RocksDbJobStore::Impl {
   }
 
   absl::Status CheckFormat();
-  absl::Status Migrate1To2();
+  absl::Status PutFormat();
+  absl::Status Migrate1To3();
   absl::Status ApplyLocked(const JobChange& change);
+  void PutEvents(const JobChange& change, rocksdb::WriteBatch& batch) const;
   std::unique_ptr<rocksdb::Iterator> Iterate(Family family) const {
     return std::unique_ptr<rocksdb::Iterator>(
         db->NewIterator(rocksdb::ReadOptions(), families[family]));
   }
 };
+
+absl::Status RocksDbJobStore::Impl::PutFormat() {
+  rocksdb::WriteOptions options;
+  options.sync = true;
+  return FromRocks(db->Put(options, families[kDefault], kFormatKey, kFormatVersion),
+                   "write the format version");
+}
 
 absl::Status RocksDbJobStore::Impl::CheckFormat() {
   ASSIGN_OR_RETURN(const std::optional<std::string> format, Get(kDefault, kFormatKey));
@@ -148,12 +183,10 @@ absl::Status RocksDbJobStore::Impl::CheckFormat() {
     if (jobs->Valid()) {
       return absl::DataLossError("job store: it holds jobs but no format version");
     }
-    rocksdb::WriteOptions options;
-    options.sync = true;
-    return FromRocks(db->Put(options, families[kDefault], kFormatKey, kFormatVersion),
-                     "write the format version");
+    return PutFormat();
   }
-  if (*format == "1") return Migrate1To2();
+  if (*format == "1") return Migrate1To3();
+  if (*format == "2") return PutFormat();
   if (*format != kFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
         "job store: it has format version '", Printable(*format), "', this npucd reads '",
@@ -164,7 +197,7 @@ absl::Status RocksDbJobStore::Impl::CheckFormat() {
 
 // Each write may be repeated, and the version comes with the last one: where this is cut short, the
 // next Open begins again.
-absl::Status RocksDbJobStore::Impl::Migrate1To2() {
+absl::Status RocksDbJobStore::Impl::Migrate1To3() {
   rocksdb::WriteBatch batch;
   size_t in_batch = 0;
   const std::unique_ptr<rocksdb::Iterator> it = Iterate(kJobs);
@@ -221,6 +254,21 @@ absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std
 RocksDbJobStore::RocksDbJobStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RocksDbJobStore::~RocksDbJobStore() = default;
 
+void RocksDbJobStore::Impl::PutEvents(const JobChange& change, rocksdb::WriteBatch& batch) const {
+  FieldWriter record;
+  size_t in_record = 0;
+  for (const JobEvent& event : change.events) {
+    record.Entry(kPackedEvent, EncodeEvent(event));
+    const bool is_last = &event == &change.events.back();
+    if (!is_last && ++in_record < kMaxPackedEvents && record.str().size() < kMaxPackedBytes) {
+      continue;
+    }
+    batch.Put(families[kEvents], EventKey(change.job.id, event.seq), record.str());
+    record = FieldWriter();
+    in_record = 0;
+  }
+}
+
 absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
   const Job& job = change.job;
   ASSIGN_OR_RETURN(const std::optional<std::string> record, Get(kJobs, job.id));
@@ -249,9 +297,7 @@ absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
     batch.Put(families[kLive], job.id, EncodeLiveJob(ToLiveJob(job)));
   }
   batch.Put(families[kJobs], job.id, EncodeJobRecord(job));
-  for (const JobEvent& event : change.events) {
-    batch.Put(families[kEvents], EventKey(job.id, event.seq), EncodeEvent(event));
-  }
+  PutEvents(change, batch);
   rocksdb::WriteOptions options;
   options.sync = true;
   return FromRocks(db->Write(options, &batch), "write");
@@ -320,12 +366,16 @@ absl::StatusOr<std::vector<JobEvent>> RocksDbJobStore::ReadEvents(absl::string_v
   const std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kEvents);
   std::vector<JobEvent> events;
   size_t bytes = 0;
+  bool is_full = false;
   for (it->Seek(EventKey(job_id, std::max<int64_t>(from_seq, 1)));
-       it->Valid() && events.size() < max_count && it->key().starts_with(prefix); it->Next()) {
-    bytes += it->value().size();
-    if (!events.empty() && bytes > max_bytes) break;
-    ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(FromSlice(it->value())));
-    events.push_back(std::move(event));
+       it->Valid() && !is_full && it->key().starts_with(prefix); it->Next()) {
+    RETURN_IF_ERROR(ForEachEvent(FromSlice(it->value()), [&](JobEvent event, size_t size) {
+      if (event.seq < from_seq) return true;
+      bytes += size;
+      is_full = events.size() >= max_count || (!events.empty() && bytes > max_bytes);
+      if (!is_full) events.push_back(std::move(event));
+      return !is_full;
+    }));
   }
   RETURN_IF_ERROR(FromRocks(it->status(), "read events"));
   return events;

@@ -13,16 +13,18 @@ namespace npuc {
 //
 // Column families and keys; a job id is 27 bytes, '/' is not in one:
 //
-//   default    "format"                            "2"
+//   default    "format"                            "3"
 //   jobs       <job id>                            EncodeJobRecord
 //   configs    <job id>                            the config's text; never rewritten
-//   events     <job id> '/' <seq, 8 bytes BE>      EncodeEvent
+//   events     <job id> '/' <last, 8 bytes BE>     events of one change, up to number `last`, each
+//                                                  EncodeEvent; in order, without a gap
 //   requests   <tenant> NUL <request id>           <job id>
 //   live       <job id>                            EncodeLiveJob while the job has not ended
 //   ended      <end time, us, 8 bytes BE> <job id> ""
 //
 // So a start reads what has not ended, in one sweep, and nothing of what has. Format 1 had no
-// tenants, no family `ended`, requests by <request id> alone and "" in live; Open turns it into 2.
+// tenants, no family `ended`, requests by <request id> alone and "" in live; Open turns it into 3.
+// Format 2 had one event in a record, without a frame; such records stay as they are.
 //
 // A change is one WriteBatch written with sync = true; RocksDB's write queue makes one fsync of
 // what several threads write at once (group commit). Log recovery is kTolerateCorruptedTailRecords:
@@ -30,7 +32,7 @@ namespace npuc {
 // anywhere else refuses to open, since skipping it would lose accepted jobs in silence.
 class RocksDbJobStore : public JobStore {
  public:
-  static constexpr char kFormatVersion[] = "2";
+  static constexpr char kFormatVersion[] = "3";
 
   // Opens or makes the database in `path`. FAILED_PRECONDITION: another process has it open, or it
   // is of a newer format version (the message names both). DATA_LOSS: it is damaged.

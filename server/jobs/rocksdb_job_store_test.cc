@@ -161,17 +161,17 @@ class RawDatabase {
 
 TEST_F(RocksDbJobStoreTest, ANewerFormatVersionIsRefused) {
   { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
-  { RawDatabase(path_).Put("default", "format", "3"); }
+  { RawDatabase(path_).Put("default", "format", "4"); }
   auto opened = RocksDbJobStore::Open(path_);
   EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'3'"));
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'4'"));
   { RawDatabase(path_).Make("families_of_the_future"); }
   opened = RocksDbJobStore::Open(path_);
   EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(opened.status().message()), HasSubstr("newer"));
 }
 
-// Turns a database into what format 1 was, also one that was cut short on its way to format 2.
+// Turns a database into what format 1 was, also one that was cut short on its way to format 3.
 TEST_F(RocksDbJobStoreTest, Format1IsMigrated) {
   constexpr int kJobs = 2500;  // several writes of the migration
   const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
@@ -225,6 +225,43 @@ TEST_F(RocksDbJobStoreTest, Format1IsMigrated) {
     EXPECT_EQ(*(*store)->Prune(now + absl::Seconds(1), kJobs), kJobs / 2u);
   }
   EXPECT_TRUE(RocksDbJobStore::Open(path_).ok());
+}
+
+// Format 2 had each event in a record of its own, and what was written since lies behind those.
+TEST_F(RocksDbJobStoreTest, EventsOfFormat2StayReadable) {
+  const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+  const JobChange made = CreateJob(Request("r"), "j1", 1, now);
+  std::vector<JobEvent> events = made.events;
+  const JobEvent second = {.seq = 2, .time = now, .body = LogEvent{"as format 2 had it"}};
+  {
+    auto store = RocksDbJobStore::Open(path_);
+    ASSERT_TRUE(store.ok());
+    JobChange logged{.job = made.job, .events = {second}};
+    ++logged.job.revision;
+    logged.job.last_seq = 2;
+    ASSERT_TRUE((*store)->Apply(made).ok());
+    ASSERT_TRUE((*store)->Apply(logged).ok());
+  }
+  {
+    RawDatabase raw(path_);
+    raw.Put("default", "format", "2");
+    const std::string key = absl::StrCat("j1/", std::string(7, '\0'));
+    raw.Put("events", key + '\x01', EncodeEvent(events.front()));
+    raw.Put("events", key + '\x02', EncodeEvent(second));
+  }
+  auto store = RocksDbJobStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  const auto cancelled = CancelJob(*(*store)->Read("j1"), "", now);
+  ASSERT_TRUE((*store)->Apply(*cancelled).ok());
+  events.push_back(second);
+  events.insert(events.end(), cancelled->events.begin(), cancelled->events.end());
+  EXPECT_EQ(*(*store)->ReadEvents("j1", 1, 100, 1 << 20), events);
+  store->reset();
+  RawDatabase(path_).Put("events", absl::StrCat("j1/", std::string(7, '\0'), "\x02"), "\x7a\x7f");
+  store = RocksDbJobStore::Open(path_);
+  ASSERT_TRUE(store.ok()) << store.status();
+  EXPECT_EQ((*store)->ReadEvents("j1", 1, 100, 1 << 20).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 TEST_F(RocksDbJobStoreTest, WritesOfManyThreadsShareSyncs) {

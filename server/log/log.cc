@@ -1,5 +1,7 @@
 #include "server/log/log.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/diagnostic.h"
@@ -24,6 +26,11 @@ absl::string_view LevelName(LogLevel level) {
 }  // namespace
 
 std::string JsonString(absl::string_view text) {
+  const bool is_plain =
+      text.size() <= kMaxFieldBytes && std::all_of(text.begin(), text.end(), [](char c) {
+        return c >= ' ' && c <= '~' && c != '"' && c != '\\';
+      });
+  if (is_plain) return absl::StrCat("\"", text, "\"");
   // Printable leaves valid UTF-8 without control characters.
   std::string out = "\"";
   for (const char c : Printable(text, kMaxFieldBytes)) {

@@ -207,20 +207,6 @@ int64_t ResidentKib(int pid) {
   return -1;
 }
 
-double CpuSeconds(int pid) {
-  std::ifstream in(absl::StrCat("/proc/", pid, "/stat"));
-  std::string text;
-  std::getline(in, text);
-  const size_t end = text.rfind(')');
-  unsigned long user = 0, system = 0;  // NOLINT(runtime/int)
-  if (end == std::string::npos ||
-      std::sscanf(text.c_str() + end + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu",
-                  &user, &system) != 2) {
-    return -1;
-  }
-  return static_cast<double>(user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
 absl::Status WaitUntil(const std::function<bool()>& condition, const char* what) {
   const absl::Time deadline = absl::Now() + absl::Minutes(5);
   while (!condition()) {
@@ -259,11 +245,11 @@ absl::Status MeasureWatchers(const Settings& settings, const std::string& folder
   }
   absl::Status status = WaitUntil([&] { return attached + ended >= settings.watchers; },
                                   "not every watcher had an event");
-  const double cpu_before = CpuSeconds(server.child.pid());
+  const double cpu_before = server.child.CpuSeconds();
   const absl::Time begin = absl::Now();
   const int64_t beats_before = heartbeats;
   poll(nullptr, 0, static_cast<int>(settings.idle_seconds * 1000));
-  const double cpu = CpuSeconds(server.child.pid()) - cpu_before;
+  const double cpu = server.child.CpuSeconds() - cpu_before;
   const double took = absl::ToDoubleSeconds(absl::Now() - begin);
   const int64_t after_kib = ResidentKib(server.child.pid());
   const int64_t beats = heartbeats - beats_before;

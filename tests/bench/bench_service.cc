@@ -39,12 +39,14 @@ struct Settings {
   double seconds = 1.0;  // of one measurement
   int rounds = 7;
   std::vector<int> in_flight = {1, 32};
+  std::string only;  // "hits", "submits"; empty: both
   std::string json_file;
 };
 
 // One way to make a call; its status.
 struct Subject {
   std::string name;
+  const Child* server;
   Stub* stub;
   std::function<grpc::Status(Stub& stub, int64_t number)> call;
 };
@@ -53,6 +55,7 @@ struct Sample {
   double per_second = 0;
   double p50_us = 0;
   double p99_us = 0;
+  double server_cpu_us = 0;  // processor time of the server, for a call
 };
 
 double Median(std::vector<double> values) {
@@ -68,6 +71,7 @@ absl::StatusOr<Sample> Measure(const Subject& subject, int in_flight, double sec
   std::vector<std::thread> threads;
   std::atomic<bool> failed = false;
   std::vector<std::string> errors(static_cast<size_t>(in_flight));
+  const double cpu_before = subject.server->CpuSeconds();
   const absl::Time begin = absl::Now();
   const absl::Time end = begin + absl::Seconds(seconds);
   for (size_t i = 0; i < latencies.size(); ++i) {
@@ -87,6 +91,7 @@ absl::StatusOr<Sample> Measure(const Subject& subject, int in_flight, double sec
   }
   for (std::thread& thread : threads) thread.join();
   const double took = absl::ToDoubleSeconds(absl::Now() - begin);
+  const double cpu = subject.server->CpuSeconds() - cpu_before;
   for (const std::string& error : errors) {
     if (!error.empty()) return absl::InternalError(error);
   }
@@ -94,24 +99,26 @@ absl::StatusOr<Sample> Measure(const Subject& subject, int in_flight, double sec
   for (const auto& some : latencies) all.insert(all.end(), some.begin(), some.end());
   std::sort(all.begin(), all.end());
   if (all.empty()) return absl::InternalError(absl::StrCat(subject.name, ": no call ended"));
-  return Sample{static_cast<double>(all.size()) / took, all[all.size() / 2],
-                all[all.size() * 99 / 100]};
+  const auto calls = static_cast<double>(all.size());
+  return Sample{calls / took, all[all.size() / 2], all[all.size() * 99 / 100], cpu / calls * 1e6};
 }
 
 class Report {
  public:
   void Add(int in_flight, const std::string& name, std::vector<Sample> samples) {
-    std::vector<double> rates, p50, p99;
+    std::vector<double> rates, p50, p99, cpu;
     for (const Sample& sample : samples) {
       rates.push_back(sample.per_second);
       p50.push_back(sample.p50_us);
       p99.push_back(sample.p99_us);
+      cpu.push_back(sample.server_cpu_us);
     }
-    std::printf("%4d  %-28s %10.0f/s  p50 %8.0f us  p99 %8.0f us\n", in_flight, name.c_str(),
-                Median(rates), Median(p50), Median(p99));
+    std::printf("%4d  %-28s %10.0f/s  p50 %8.0f us  p99 %8.0f us  server's cpu %6.0f us\n",
+                in_flight, name.c_str(), Median(rates), Median(p50), Median(p99), Median(cpu));
     absl::StrAppend(&json_, json_.empty() ? "" : ",\n", "  {\"in_flight\": ", in_flight,
                     ", \"subject\": \"", name, "\", \"per_second\": ", Median(rates),
-                    ", \"p50_us\": ", Median(p50), ", \"p99_us\": ", Median(p99), "}");
+                    ", \"p50_us\": ", Median(p50), ", \"p99_us\": ", Median(p99),
+                    ", \"server_cpu_us\": ", Median(cpu), "}");
   }
   // The median over the rounds of the ratio within a round.
   void Ratio(int in_flight, const std::string& name, const std::vector<Sample>& ours,
@@ -225,23 +232,26 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
   ASSIGN_OR_RETURN(const Setup setup, Prepare(settings, folder));
   std::atomic<int64_t> numbers = 0;
   Report report;
+  const Child& npucd = setup.children[0];
+  const Child& bare = setup.children[1];
   const auto hit = [&](Stub& stub, int64_t n) { return Create(stub, setup.hit, n, true); };
   const auto submit = [&](Stub& stub, int64_t n) { return Create(stub, setup.submit, n, false); };
   const std::vector<Subject> hits = {
-      {"npucd cache hit", setup.npucd.get(), hit},
-      {"bare read + synced write", setup.bare.get(), hit},
-      {"bare read", setup.bare.get(), [](Stub& stub, int64_t) { return Get(stub); }}};
-  const std::vector<Subject> submits = {{"npucd durable submit", setup.npucd.get(), submit},
-                                        {"bare synced write", setup.bare.get(), submit}};
-  for (const int in_flight : settings.in_flight) {
+      {"npucd cache hit", &npucd, setup.npucd.get(), hit},
+      {"bare read + synced write", &bare, setup.bare.get(), hit},
+      {"bare read", &bare, setup.bare.get(), [](Stub& stub, int64_t) { return Get(stub); }}};
+  const std::vector<Subject> submits = {{"npucd durable submit", &npucd, setup.npucd.get(), submit},
+                                        {"bare synced write", &bare, setup.bare.get(), submit}};
+  const std::vector<int> none;
+  for (const int in_flight : settings.only == "submits" ? none : settings.in_flight) {
     ASSIGN_OR_RETURN(const auto samples, Interleave(settings, hits, in_flight, numbers));
     for (size_t i = 0; i < hits.size(); ++i) report.Add(in_flight, hits[i].name, samples[i]);
     report.Ratio(in_flight, "hit / bare read + write", samples[0], samples[1]);
     report.Ratio(in_flight, "hit / bare read", samples[0], samples[2]);
   }
   // From here no job is compiled, so that only submitting is measured: npucd's workers are stopped.
-  for (const int pid : setup.children[0].Descendants()) kill(pid, SIGSTOP);
-  for (const int in_flight : settings.in_flight) {
+  for (const int pid : npucd.Descendants()) kill(pid, SIGSTOP);
+  for (const int in_flight : settings.only == "hits" ? none : settings.in_flight) {
     ASSIGN_OR_RETURN(const auto samples, Interleave(settings, submits, in_flight, numbers));
     for (size_t i = 0; i < submits.size(); ++i) report.Add(in_flight, submits[i].name, samples[i]);
     report.Ratio(in_flight, "submit / bare write", samples[0], samples[1]);
@@ -267,6 +277,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.05, 60.0));
   app.add_option("--rounds", settings.rounds, "measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--in-flight", settings.in_flight, "calls at once")->check(CLI::Range(1, 256));
+  app.add_option("--only", settings.only, "one of the two")
+      ->check(CLI::IsMember({"hits", "submits"}));
   app.add_option("--json", settings.json_file, "write the figures there, too");
   app.add_flag("--smoke", smoke, "a few seconds in all: does it run?");
   app.add_option("--bare", bare, "be the bare server on this folder")->group("");

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <map>
 #include <utility>
@@ -77,6 +78,13 @@ absl::StatusOr<std::string> Child::WaitForAddress(const std::string& port_file) 
     poll(nullptr, 0, 2);
   }
   return absl::DeadlineExceededError("the server wrote no port file within 30 s");
+}
+
+double Child::CpuSeconds() const {
+  clockid_t clock = 0;
+  timespec time = {};
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &time) != 0) return -1;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
 }
 
 std::vector<int> Child::Descendants() const {

@@ -22,6 +22,9 @@ class Child {
   // Waits for the port file and gives its grpc address. Fails where the process ends before.
   absl::StatusOr<std::string> WaitForAddress(const std::string& port_file);
   int pid() const { return pid_; }
+  // Processor time of the process so far, of its threads and not of its children; -1 once it is
+  // gone.
+  double CpuSeconds() const;
   // Processes below this one, at any depth.
   std::vector<int> Descendants() const;
 
