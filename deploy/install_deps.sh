@@ -32,7 +32,7 @@ build_packages=(
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
   libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures
-  libssl-dev                   # MD5 and SHA-256
+  libssl-dev                   # MD5 and SHA-256; TLS of the HTTP port
   libseccomp-dev               # the system calls that a worker may make
   libgtest-dev                 # every preset configures the tests and benchmarks too
   libgmock-dev
@@ -41,6 +41,14 @@ build_packages=(
   python3-yaml
   python3-numpy
 )
+
+# The dashboard; where npm is there already, by another package or by hand, nothing.
+if ! command -v npm >/dev/null; then
+  build_packages+=(
+    nodejs
+    npm
+  )
+fi
 
 # For the lint steps of tests/run.sh.
 lint_packages=(
@@ -57,6 +65,8 @@ test_packages=(
   openssl                      # certificates for the TLS tests
   python3-grpcio               # the Python example
   python3-grpc-tools
+  python3-protobuf             # proto/make_openapi.py
+  chromium                     # drives the dashboard
 )
 
 usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }

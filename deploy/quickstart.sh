@@ -68,8 +68,8 @@ step "Start a daemon on this machine"
 $keep || rm -rf "$work/data"
 rm -rf "$out" "$work/port"
 mkdir -p "$work/data" "$out"
-"$bin/npucd" --data-dir "$work/data" --listen 127.0.0.1:0 --insecure --port-file "$work/port" \
-  >"$work/npucd.log" 2>&1 &
+"$bin/npucd" --data-dir "$work/data" --listen 127.0.0.1:0 --web 127.0.0.1:0 --insecure \
+  --port-file "$work/port" >"$work/npucd.log" 2>&1 &
 daemon_pid=$!
 deadline=$((SECONDS + 30))
 until grep -q '^grpc=' "$work/port" 2>/dev/null; do
@@ -86,6 +86,8 @@ done
 NPUC_SERVER=$(sed -n 's/^grpc=//p' "$work/port")
 export NPUC_SERVER
 echo "npucd serves on $NPUC_SERVER (process $daemon_pid, no encryption, loopback only)"
+[[ -f "$bin/dashboard/index.html" ]] \
+  || echo "the dashboard is not built (npm had no packages); npucd works without it"
 
 step "Compile the sample through the service"
 "$bin/npuc-remote" compile "$sample/config.yaml" -o "$out"
@@ -113,6 +115,7 @@ cat <<NEXT
 Next:
   build/bin/npuc deploy/samples/kws/config.yaml -o OUT    the same compile without a server
   build/bin/npuc dis $out/kws_fc.h    what the NPU executes
+  build/bin/npucd --data-dir $work/data --insecure --web 127.0.0.1:8480    the dashboard
   README.md, "Ten minutes with a model of your own"
   tests/run.sh    every check of this project
 NEXT

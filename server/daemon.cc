@@ -42,6 +42,7 @@
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
 #include "server/flags.h"
+#include "server/http/gateway.h"
 #include "server/http/health_endpoint.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/observed_job_store.h"
@@ -138,11 +139,11 @@ absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
   return seconds;
 }
 
-// npuc-worker is beside npucd.
-std::string WorkerProgram() {
+// npuc-worker and the dashboard's files are beside npucd.
+std::string BesideThisProgram(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "npuc-worker").string();
+  return (self.parent_path() / name).string();
 }
 
 absl::Status WritePortFile(const std::string& path, const std::string& text) {
@@ -208,6 +209,7 @@ class Daemon {
   void MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch);
   absl::Status StartHttp();
   void TellSandbox() const;
+  ApiDependencies Dependencies();
   absl::Status StartRpc();
   absl::Status Recover();
   void StartMonitor();
@@ -251,6 +253,7 @@ class Daemon {
   std::unique_ptr<Uploads> uploads_;
   std::unique_ptr<Downloads> downloads_;
   std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<Gateway> web_;
   std::unique_ptr<HealthEndpoint> http_;
   std::unique_ptr<Dispatcher> dispatcher_;
   std::unique_ptr<Canary> canary_;
@@ -277,6 +280,7 @@ void Daemon::Drain() {
     }
   }
   rpc_->EndStreams();
+  if (web_ != nullptr) web_->EndStreams();
   const absl::Time limit = absl::Now() + all * kGoodbyeShare;
   while (jobs_->hub().subscription_count() > 0 && absl::Now() < limit) {
     absl::SleepFor(kGoodbyeLook);
@@ -336,7 +340,7 @@ absl::Status Daemon::OpenStores() {
   std::filesystem::create_directories(work_dir, error);
   // The warm parent first, so that it starts while the stores open.
   WorkerPoolOptions pool_options;
-  pool_options.program = WorkerProgram();
+  pool_options.program = BesideThisProgram("npuc-worker");
   pool_options.sandbox = *flags_.sandbox;
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
@@ -485,29 +489,36 @@ void Daemon::TellSandbox() const {
   }
 }
 
+ApiDependencies Daemon::Dependencies() {
+  return {.authenticator = authenticator_.get(),
+          .jobs = jobs_.get(),
+          .submission = submission_.get(),
+          .uploads = uploads_.get(),
+          .downloads = downloads_.get(),
+          .lifecycle = &lifecycle_,
+          .log = log_,
+          .metrics = &metrics_,
+          .watchdog = &watchdog_,
+          .facts = {.version = std::string(CompilerVersion()),
+                    .compiler_build_id = std::string(CompilerBuildId()),
+                    .workers = flags_.workers,
+                    .max_blob_bytes = static_cast<int64_t>(BlobStoreOptions{}.max_blob_bytes),
+                    .max_queued_jobs = flags_.max_queued,
+                    .default_timeout = kDefaultTimeout}};
+}
+
 absl::Status Daemon::StartRpc() {
+  const TlsFiles tls = {
+      .certificate = flags_.tls_cert, .key = flags_.tls_key, .client_ca = flags_.client_ca};
   ASSIGN_OR_RETURN(
-      rpc_, RpcServer::Start({.listen = flags_.listen,
-                              .tls = {.certificate = flags_.tls_cert,
-                                      .key = flags_.tls_key,
-                                      .client_ca = flags_.client_ca},
-                              .reflection = flags_.insecure},
-                             {.authenticator = authenticator_.get(),
-                              .jobs = jobs_.get(),
-                              .submission = submission_.get(),
-                              .uploads = uploads_.get(),
-                              .downloads = downloads_.get(),
-                              .lifecycle = &lifecycle_,
-                              .log = log_,
-                              .metrics = &metrics_,
-                              .watchdog = &watchdog_,
-                              .facts = {.version = std::string(CompilerVersion()),
-                                        .compiler_build_id = std::string(CompilerBuildId()),
-                                        .workers = flags_.workers,
-                                        .max_blob_bytes =
-                                            static_cast<int64_t>(BlobStoreOptions{}.max_blob_bytes),
-                                        .max_queued_jobs = flags_.max_queued,
-                                        .default_timeout = kDefaultTimeout}}));
+      rpc_, RpcServer::Start({.listen = flags_.listen, .tls = tls, .reflection = flags_.insecure},
+                             Dependencies()));
+  if (flags_.web.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(web_, Gateway::Start({.listen = flags_.web,
+                                         .tls = tls,
+                                         .dashboard_dir = BesideThisProgram("dashboard"),
+                                         .loopback_only = flags_.insecure},
+                                        Dependencies()));
   return absl::OkStatus();
 }
 
@@ -581,8 +592,14 @@ absl::Status Daemon::Announce() {
     http = absl::StrCat(flags_.http.substr(0, flags_.http.rfind(':')), ":", http_->port());
     absl::StrAppend(&ports, "http=", http, "\n");
   }
+  std::string web;
+  if (web_ != nullptr) {
+    web = absl::StrCat(flags_.web.substr(0, flags_.web.rfind(':')), ":", web_->port());
+    absl::StrAppend(&ports, "web=", web, "\n");
+  }
   log_->Info("serving", {{"grpc", grpc},
                          {"http", http},
+                         {"web", web},
                          {"workers", absl::StrCat(flags_.workers)},
                          {"version", CompilerVersion()},
                          {"security", SecurityName()}});

@@ -13,9 +13,10 @@ namespace npuc {
 namespace {
 
 constexpr absl::string_view kValueOptions[] = {
-    "--data-dir",   "--listen",           "--http",       "--workers",        "--port-file",
-    "--tls-cert",   "--tls-key",          "--client-ca",  "--tenants",        "--stop-seconds",
-    "--max-queued", "--disk-reserve-mib", "--memory-mib", "--canary-seconds", "--sandbox"};
+    "--data-dir",   "--listen",         "--http",       "--workers",
+    "--port-file",  "--tls-cert",       "--tls-key",    "--client-ca",
+    "--tenants",    "--stop-seconds",   "--max-queued", "--disk-reserve-mib",
+    "--memory-mib", "--canary-seconds", "--sandbox",    "--web"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
@@ -47,6 +48,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--data-dir") flags.data_dir = std::string(value);
   if (name == "--listen") flags.listen = std::string(value);
   if (name == "--http") flags.http = std::string(value);
+  if (name == "--web") flags.web = std::string(value);
   if (name == "--port-file") flags.port_file = std::string(value);
   if (name == "--tls-cert") flags.tls_cert = std::string(value);
   if (name == "--tls-key") flags.tls_key = std::string(value);
@@ -117,6 +119,10 @@ absl::Status Check(Flags& flags) {
     RETURN_IF_ERROR(CheckAddress("--http", flags.http));
     RETURN_IF_ERROR(CheckLoopback("--http", flags.http, "it has no TLS yet and serves"));
   }
+  if (!flags.web.empty()) {
+    RETURN_IF_ERROR(CheckAddress("--web", flags.web));
+    if (flags.insecure) RETURN_IF_ERROR(CheckLoopback("--web", flags.web, "--insecure serves"));
+  }
   if (!flags.sandbox.has_value()) {
     flags.sandbox = flags.insecure ? SandboxMode::kBestEffort : SandboxMode::kRequire;
   }
@@ -177,6 +183,9 @@ std::string FlagsHelp() {
          "  --new-token         prints a token for a client and its line for the tenants file\n"
          "  --listen HOST:PORT  gRPC; port 0 picks one (default 127.0.0.1:8470)\n"
          "  --http HOST:PORT    HTTP: /healthz, /readyz, /metrics (default: none)\n"
+         "  --web HOST:PORT     the HTTP/JSON API and the dashboard, with TLS and identities as "
+         "gRPC\n"
+         "                      has them (default: none)\n"
          "  --workers N         compiles at once (default: one a CPU)\n"
          "  --max-queued N      jobs that may wait, of all tenants (default: 100000)\n"
          "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
@@ -190,7 +199,7 @@ std::string FlagsHelp() {
          "                      workers (deploy/OPERATIONS.md lists them); best-effort: warn and "
          "go\n"
          "                      on. Default: require, with --insecure best-effort\n"
-         "  --port-file FILE    gets grpc=HOST:PORT and http=HOST:PORT lines once it serves\n"
+         "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves\n"
          "  --version, --help\n"
          "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";
 }

@@ -14,6 +14,7 @@ struct Flags {
   std::string data_dir;
   std::string listen = "127.0.0.1:8470";
   std::string http;  // HOST:PORT; empty: no HTTP
+  std::string web;   // HOST:PORT; empty: no HTTP API and no dashboard
   bool insecure = false;
   std::string tls_cert;  // PEM files; empty: no TLS
   std::string tls_key;

@@ -58,6 +58,8 @@ TEST(FlagsTest, WhatIsWrongIsNamed) {
               HasSubstr("this machine alone"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--http", "example.org:1"}),
               HasSubstr("this machine alone"));
+  EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--web", "0.0.0.0:1"}),
+              HasSubstr("this machine alone"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--listen", "127.0.0.1"}),
               HasSubstr("HOST:PORT"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--insecure", "--listen", "127.0.0.1:70000"}),

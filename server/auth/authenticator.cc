@@ -8,7 +8,9 @@
 #include <sstream>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/yaml_tree.h"
@@ -79,6 +81,16 @@ absl::StatusOr<bool> Authenticator::Reload() {
 std::shared_ptr<const TenantDirectory> Authenticator::directory() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return directory_;
+}
+
+std::string TokenOfHeader(absl::string_view authorization) {
+  constexpr absl::string_view kBearer = "bearer ";
+  if (absl::StartsWithIgnoreCase(authorization, kBearer)) {
+    authorization.remove_prefix(kBearer.size());
+  }
+  std::string token(absl::StripAsciiWhitespace(authorization));
+  if (token.empty()) token.push_back('?');
+  return token;
 }
 
 std::string NewToken() {

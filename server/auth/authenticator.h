@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/auth/caller.h"
 #include "server/auth/tenants.h"
@@ -46,6 +47,9 @@ class Authenticator {
 
 inline constexpr char kLocalIdentity[] = "local";
 inline constexpr char kLocalTenant[] = "default";
+
+// The token of an Authorization header's value; one that says nothing is a wrong token, not none.
+std::string TokenOfHeader(absl::string_view authorization);
 
 // 256 random bits as 43 characters of base64url. From the kernel.
 std::string NewToken();

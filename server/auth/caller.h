@@ -34,6 +34,7 @@ struct Caller {
   std::string identity;  // as the tenants file names it
   std::string tenant;
   Rights rights;
+  std::string trace_id = {};  // what the call says it belongs to; empty: nothing
 
   // Whether jobs of `tenant` may be seen at all: its own, or an admin's any.
   bool Sees(absl::string_view other_tenant) const {

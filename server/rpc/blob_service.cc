@@ -2,14 +2,12 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "compiler_core/base/status.h"
 #include "npuc/v1/blob.grpc.pb.h"
-#include "server/executor/access.h"
+#include "server/api/convert.h"
 #include "server/jobs/service_error.h"
 #include "server/rpc/call.h"
-#include "server/rpc/convert.h"
 #include "server/rpc/services.h"
 
 namespace npuc {
@@ -110,12 +108,7 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
   absl::StatusOr<bool> ReadChunk() {
     response_.Clear();
     if (reader_ == nullptr) {
-      RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
-      RETURN_IF_ERROR(CheckJobId(request_.job_id()));
-      ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
-                       FindJob(*deps_.jobs, caller_, request_.job_id()));
-      ASSIGN_OR_RETURN(reader_,
-                       deps_.downloads->Open(*job, request_.artifact_name(), request_.offset()));
+      ASSIGN_OR_RETURN(reader_, OpenArtifact(deps_, caller_, request_));
       offset_ = static_cast<uint64_t>(request_.offset());
       response_.set_sha256(reader_->info().sha256);
     }
@@ -145,10 +138,7 @@ class BlobService : public v1::BlobService::CallbackService {
   grpc::ServerUnaryReactor* FindMissingBlobs(grpc::CallbackServerContext* context,
                                              const v1::FindMissingBlobsRequest* request,
                                              v1::FindMissingBlobsResponse* response) override {
-    return RunUnary(context, *pool_, deps_, "FindMissingBlobs", Right::kSubmit,
-                    [this, request, response](const Caller& caller) {
-                      return FindMissing(caller, *request, response);
-                    });
+    return RunUnary(context, *pool_, deps_, kFindMissingBlobs, request, response);
   }
 
   grpc::ServerReadReactor<v1::UploadBlobRequest>* UploadBlob(
@@ -162,10 +152,7 @@ class BlobService : public v1::BlobService::CallbackService {
   grpc::ServerUnaryReactor* QueryUpload(grpc::CallbackServerContext* context,
                                         const v1::QueryUploadRequest* request,
                                         v1::QueryUploadResponse* response) override {
-    return RunUnary(context, *pool_, deps_, "QueryUpload", Right::kSubmit,
-                    [this, request, response](const Caller& caller) {
-                      return Query(caller, *request, response);
-                    });
+    return RunUnary(context, *pool_, deps_, kQueryUpload, request, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadArtifactResponse>* DownloadArtifact(
@@ -177,30 +164,6 @@ class BlobService : public v1::BlobService::CallbackService {
   }
 
  private:
-  absl::Status FindMissing(const Caller& caller, const v1::FindMissingBlobsRequest& request,
-                           v1::FindMissingBlobsResponse* response) {
-    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
-    std::vector<BlobDigest> digests;
-    for (const v1::BlobDigest& digest : request.digests()) {
-      ASSIGN_OR_RETURN(BlobDigest plain, FromProto(digest, "digests"));
-      digests.push_back(std::move(plain));
-    }
-    ASSIGN_OR_RETURN(const std::vector<BlobDigest> missing,
-                     deps_.uploads->FindMissing(caller.tenant, digests));
-    for (const BlobDigest& digest : missing) ToProto(digest, response->add_missing());
-    return absl::OkStatus();
-  }
-
-  absl::Status Query(const Caller& caller, const v1::QueryUploadRequest& request,
-                     v1::QueryUploadResponse* response) {
-    RETURN_IF_ERROR(deps_.lifecycle->CheckReads());
-    ASSIGN_OR_RETURN(const BlobDigest digest, FromProto(request.digest(), "digest"));
-    ASSIGN_OR_RETURN(const UploadState state, deps_.uploads->Query(caller.tenant, digest));
-    response->set_committed_bytes(static_cast<int64_t>(state.committed_bytes));
-    response->set_complete(state.complete);
-    return absl::OkStatus();
-  }
-
   const RpcDependencies& deps_;
   WorkPool* const pool_;
 };

@@ -6,7 +6,7 @@
 
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/jobs/service_error.h"
+#include "server/api/methods.h"
 #include "server/log/log.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/identity.h"
@@ -15,36 +15,29 @@
 
 namespace npuc {
 
-inline absl::Status ServerBusy() {
-  return ServiceError(absl::StatusCode::kResourceExhausted, "too many calls wait; try again later",
-                      {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(1)});
-}
-
 // Logs what is the server's own fault and turns it into what the client gets.
 inline grpc::Status EndCall(const Logger& log, const char* method, const absl::Status& status) {
-  if (absl::IsInternal(status) || absl::IsDataLoss(status) || absl::IsUnknown(status)) {
-    log.Error("call failed", {{"method", method}, {"error", status.message()}});
-  }
+  LogFault(log, method, status);
   return ToGrpcStatus(status);
 }
 
-// Runs a unary handler, a function of the caller that gives an absl::Status, on the pool. Request
-// and response live until the reactor is finished. Who lacks the right does not get that far.
-template <typename Handler>
+// Runs a unary method on the pool. Request and response live until the reactor is finished. Who
+// lacks the right does not get that far.
+template <typename Request, typename Response>
 grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPool& pool,
-                                   const RpcDependencies& deps, const char* method, Right right,
-                                   Handler handler) {
+                                   const RpcDependencies& deps,
+                                   const Method<Request, Response>& method, const Request* request,
+                                   Response* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<Caller> caller = CallerOf(*context, *deps.authenticator, right);
+  absl::StatusOr<Caller> caller = CallerOf(*context, *deps.authenticator, method.right);
   if (!caller.ok()) {
     reactor->Finish(ToGrpcStatus(caller.status()));
     return reactor;
   }
-  const Logger& log = *deps.log;
-  const bool posted = pool.TryPost(
-      [reactor, &log, method, caller = *std::move(caller), handler = std::move(handler)]() {
-        reactor->Finish(EndCall(log, method, handler(caller)));
-      });
+  const bool posted = pool.TryPost([reactor, &deps, &method, request, response,
+                                    caller = *std::move(caller)]() {
+    reactor->Finish(EndCall(*deps.log, method.name, method.run(deps, caller, *request, response)));
+  });
   if (!posted) reactor->Finish(ToGrpcStatus(ServerBusy()));
   return reactor;
 }

@@ -2,17 +2,15 @@
 
 #include <string>
 
-#include "absl/strings/match.h"
-#include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
 #include "grpc/grpc_security_constants.h"
 #include "grpcpp/security/auth_context.h"
+#include "server/api/methods.h"
 
 namespace npuc {
 namespace {
 
 constexpr char kAuthorization[] = "authorization";
-constexpr absl::string_view kBearer = "bearer ";
 
 absl::string_view ToView(grpc::string_ref text) { return {text.data(), text.size()}; }
 
@@ -23,11 +21,7 @@ Credentials CredentialsOf(const grpc::ServerContextBase& context) {
   const auto& metadata = context.client_metadata();
   const auto header = metadata.find(kAuthorization);
   if (header != metadata.end()) {
-    absl::string_view value = ToView(header->second);
-    if (absl::StartsWithIgnoreCase(value, kBearer)) value.remove_prefix(kBearer.size());
-    credentials.token = std::string(absl::StripAsciiWhitespace(value));
-    // A header that says nothing is a wrong token, not none.
-    if (credentials.token.empty()) credentials.token.push_back('?');
+    credentials.token = TokenOfHeader(ToView(header->second));
   }
   const auto peer = context.auth_context();
   if (peer == nullptr || !peer->IsPeerAuthenticated()) return credentials;
@@ -43,6 +37,8 @@ absl::StatusOr<Caller> CallerOf(const grpc::ServerContextBase& context,
                                 const Authenticator& authenticator, std::optional<Right> right) {
   ASSIGN_OR_RETURN(Caller caller, authenticator.Authenticate(CredentialsOf(context)));
   if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
+  const auto trace = context.client_metadata().find("traceparent");
+  if (trace != context.client_metadata().end()) caller.trace_id = TraceIdOf(ToView(trace->second));
   return caller;
 }
 

@@ -7,47 +7,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/auth/authenticator.h"
-#include "server/executor/lifecycle.h"
-#include "server/executor/submission.h"
-#include "server/executor/transfers.h"
-#include "server/jobs/job_service.h"
-#include "server/log/log.h"
-#include "server/observe/metrics.h"
-#include "server/observe/watchdog.h"
+#include "server/api/dependencies.h"
 
 namespace npuc {
 
-// What GetServerInfo tells beside the counts.
-struct ServerFacts {
-  std::string version;
-  std::string compiler_build_id;
-  int32_t workers = 0;
-  int64_t max_blob_bytes = 0;
-  int64_t max_queued_jobs = 0;
-  absl::Duration default_timeout;
-};
-
-// What the services stand on; all must outlive the server.
-struct RpcDependencies {
-  const Authenticator* authenticator = nullptr;
-  JobService* jobs = nullptr;
-  Submission* submission = nullptr;
-  Uploads* uploads = nullptr;
-  Downloads* downloads = nullptr;
-  const Lifecycle* lifecycle = nullptr;
-  const Logger* log = nullptr;
-  Metrics* metrics = nullptr;    // may be null
-  Watchdog* watchdog = nullptr;  // sees a pool whose threads are all stuck; may be null
-  ServerFacts facts;
-};
-
-// PEM files; all empty: no encryption.
-struct TlsFiles {
-  std::string certificate;  // the server's, then those between it and its authority
-  std::string key;
-  std::string client_ca;  // who may sign clients' certificates; empty: none is asked for
-};
+using RpcDependencies = ApiDependencies;
 
 struct RpcServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 picks one

@@ -8,7 +8,8 @@
                                          histograms, conv_keys, torch [-v] [NAME...], service,
                                          service_e2e, tenants, onnx_backend [-v] [CASE...],
                                         report, farm, client_library,
-                                        uploads [--long] [--seed N], tflite [-v] [NAME...],
+                                        uploads [--long] [--seed N], http_api,
+                                        dashboard [--many], tflite [-v] [NAME...],
                                         int8_models [NAME...]
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
@@ -24,8 +25,8 @@ import harness  # noqa: E402
 
 SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
-          "tenants", "onnx_backend", "report", "farm",
-          "client_library", "uploads", "tflite", "int8_models")
+          "tenants", "onnx_backend", "report", "farm", "client_library", "uploads", "http_api",
+          "dashboard", "tflite", "int8_models")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

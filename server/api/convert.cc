@@ -1,4 +1,4 @@
-#include "server/rpc/convert.h"
+#include "server/api/convert.h"
 
 #include <algorithm>
 
@@ -270,6 +270,7 @@ void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob*
   out->set_last_seq(job.last_seq);
   out->set_model_md5(job.model().md5);
   out->set_output_file(job.output_file);
+  out->set_tenant(job.tenant);
 }
 
 void ToProto(const JobEvent& event, v1::JobEvent* out) {

@@ -1,5 +1,5 @@
-#ifndef NPUC_SERVER_RPC_CONVERT_H_
-#define NPUC_SERVER_RPC_CONVERT_H_
+#ifndef NPUC_SERVER_API_CONVERT_H_
+#define NPUC_SERVER_API_CONVERT_H_
 
 #include <optional>
 
@@ -34,4 +34,4 @@ void ToProto(absl::Time time, google::protobuf::Timestamp* out);
 
 }  // namespace npuc
 
-#endif  // NPUC_SERVER_RPC_CONVERT_H_
+#endif  // NPUC_SERVER_API_CONVERT_H_

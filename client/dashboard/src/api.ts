@@ -1,0 +1,203 @@
+// The service, as proto3 JSON has it: 64-bit numbers are text, what has its default value is absent.
+
+export interface Digest { sha256?: string; sizeBytes?: string }
+export interface Artifact { name: string; sizeBytes?: string; sha256?: string }
+export interface Diagnostic {
+  id?: string; severity?: string; file?: string; line?: number; column?: number; node?: string;
+  op?: string; message?: string; limitSource?: string; fix?: string;
+}
+export interface Spec {
+  configText?: string; configName?: string; model?: Digest;
+  sideInputs?: { role?: string; name?: string; digest?: Digest }[];
+  priority?: number; labels?: Record<string, string>; timeout?: string; noCache?: boolean;
+  modelInfoTime?: string;
+}
+export interface Job {
+  jobId: string; requestId?: string; spec?: Spec;
+  queued?: { position?: string; retryReason?: string; waitReason?: string; estimatedStartTime?: string };
+  running?: { stage?: string; fraction?: number };
+  succeeded?: object; failed?: { kind?: string; message?: string };
+  cancelled?: { reason?: string }; expired?: { was?: string };
+  attempts?: number; cacheHit?: boolean; artifacts?: Artifact[]; diagnostics?: Diagnostic[];
+  createTime?: string; startTime?: string; endTime?: string; deadlineTime?: string;
+  lastSeq?: string; modelMd5?: string; outputFile?: string; tenant?: string;
+}
+export interface JobEvent {
+  seq?: string; eventTime?: string; attempt?: number;
+  stateChanged?: { state?: string; reason?: string; failureKind?: string; cacheHit?: boolean };
+  queuePosition?: { position?: string }; progress?: { stage?: string; fraction?: number };
+  logLine?: { text?: string }; artifactReady?: Artifact; diagnostic?: Diagnostic; heartbeat?: object;
+}
+export interface ServerInfo {
+  version?: string; compilerBuildId?: string; cores?: string[]; workers?: number;
+  maxBlobBytes?: string; maxQueuedJobs?: string; queuedJobs?: string; runningJobs?: string;
+}
+export interface Operator { core: string; framework: string; op: string; restrictions?: string[] }
+
+export const STATES = ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"] as const;
+export type State = (typeof STATES)[number];
+const TERMINAL: ReadonlySet<State> = new Set<State>(["SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"]);
+
+export function stateOf(job: Job): State {
+  for (const state of STATES) if (state.toLowerCase() in job) return state;
+  return "QUEUED";
+}
+export const hasEnded = (job: Job): boolean => TERMINAL.has(stateOf(job));
+
+interface Detail {
+  "@type"?: string; reason?: string; metadata?: Record<string, string>;
+  fieldViolations?: { field?: string; description?: string }[];
+  violations?: { type?: string; subject?: string; description?: string }[];
+}
+
+/** An error as the service tells it: google.rpc.Status. */
+export class ApiError extends Error {
+  constructor(readonly status: number, readonly code: number, message: string,
+              readonly details: Detail[], readonly retryAfterSeconds: number) {
+    super(message);
+  }
+  get reason(): string { return this.details.find((d) => d.reason)?.reason ?? ""; }
+  /** Everything that is wrong, a line each. */
+  get problems(): string[] {
+    return this.details.flatMap((d) => [
+      ...(d.fieldViolations ?? []).map((v) => v.description ?? ""),
+      ...(d.violations ?? []).map((v) => `${v.subject ?? ""}: ${v.description ?? ""}`),
+    ]);
+  }
+}
+
+const TOKEN_KEY = "npuc-token";
+export const token = {
+  get: () => sessionStorage.getItem(TOKEN_KEY) ?? "",
+  set: (text: string) => sessionStorage.setItem(TOKEN_KEY, text),
+};
+
+async function errorOf(response: Response): Promise<ApiError> {
+  const retry = Number(response.headers.get("Retry-After") ?? 0);
+  try {
+    const body = await response.json();
+    return new ApiError(response.status, body.code, body.message, body.details ?? [], retry);
+  } catch {
+    return new ApiError(response.status, 2, `the server answered ${response.status}`, [], retry);
+  }
+}
+
+export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers = new Headers(init.headers);
+  if (token.get()) headers.set("Authorization", `Bearer ${token.get()}`);
+  const response = await fetch(path, { ...init, headers, cache: "no-store" });
+  if (!response.ok) throw await errorOf(response);
+  return response;
+}
+
+async function get<T>(path: string): Promise<T> { return (await request(path)).json(); }
+async function post<T>(path: string, body: unknown): Promise<T> {
+  const init = { method: "POST", body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+  return (await request(path, init)).json();
+}
+
+export const getServer = () => get<ServerInfo>("/v1/server");
+export const getJob = async (id: string) => (await get<{ job: Job }>(`/v1/jobs/${id}`)).job;
+export const listOps = async () => (await get<{ operators?: Operator[] }>("/v1/ops")).operators ?? [];
+
+export interface Page { jobs: Job[]; next: string }
+export async function listJobs(states: readonly string[], pageSize: number, pageToken = ""): Promise<Page> {
+  const query = new URLSearchParams({ pageSize: String(pageSize) });
+  if (pageToken) query.set("pageToken", pageToken);
+  for (const state of states) query.append("states", `JOB_STATE_${state}`);
+  const page = await get<{ jobs?: Job[]; nextPageToken?: string }>(`/v1/jobs?${query}`);
+  return { jobs: page.jobs ?? [], next: page.nextPageToken ?? "" };
+}
+export const cancelJob = async (id: string, reason: string) =>
+  (await post<{ job: Job }>(`/v1/jobs/${id}:cancel`, { reason })).job;
+export const createJob = async (spec: Spec) =>
+  (await post<{ job: Job }>("/v1/jobs", { requestId: crypto.randomUUID(), spec })).job;
+
+export const artifactPath = (id: string, name: string) =>
+  `/v1/jobs/${id}/artifacts/${encodeURIComponent(name)}`;
+export const getArtifact = async (id: string, name: string) =>
+  (await request(artifactPath(id, name))).arrayBuffer();
+
+const CHUNK_BYTES = 1 << 20;
+
+export async function digestOf(bytes: ArrayBuffer): Promise<Digest> {
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const sha256 = [...hash].map((b) => b.toString(16).padStart(2, "0")).join("");
+  return { sha256, sizeBytes: String(bytes.byteLength) };
+}
+
+/** Uploads what the server does not have yet, from the byte that it has reached. */
+export async function upload(bytes: ArrayBuffer, digest: Digest, progress: (share: number) => void) {
+  const path = `/v1/blobs/${digest.sha256}?sizeBytes=${digest.sizeBytes}`;
+  let state = await get<{ committedBytes?: string; complete?: boolean }>(path);
+  while (!state.complete) {
+    const offset = Number(state.committedBytes ?? 0);
+    progress(bytes.byteLength ? offset / bytes.byteLength : 1);
+    const response = await request(`${path}&offset=${offset}`, {
+      method: "PATCH", body: bytes.slice(offset, offset + CHUNK_BYTES),
+      headers: { "Content-Type": "application/octet-stream" },
+    });
+    state = await response.json();
+  }
+  progress(1);
+}
+
+export interface Watcher {
+  event: (event: JobEvent) => void;
+  /** The job has ended, or the service says that it cannot be watched. */
+  end: (error?: ApiError) => void;
+  /** Whether the stream is up; false while it tries to come back. */
+  connected: (up: boolean) => void;
+}
+
+/** Follows a job's events, across lost connections and restarts of the server: none is lost or told
+ *  twice. Returns what stops it. */
+export function watchJob(id: string, watcher: Watcher): () => void {
+  const abort = new AbortController();
+  let last = 0;
+  const take = (block: string): boolean => {
+    const fields = new Map(block.split("\n").map((line): [string, string] => {
+      const colon = line.indexOf(": ");
+      return [line.slice(0, colon), line.slice(colon + 2)];
+    }));
+    if (fields.get("event") === "end") return true;
+    if (fields.get("event") === "error") throw new TypeError("the server ends the stream");
+    if (fields.has("id")) last = Number(fields.get("id"));
+    watcher.event(JSON.parse(fields.get("data") ?? "{}"));
+    return false;
+  };
+  const once = async (): Promise<boolean> => {
+    const headers: Record<string, string> = last ? { "Last-Event-ID": String(last) } : {};
+    const response = await request(`/v1/jobs/${id}/events`, { headers, signal: abort.signal });
+    watcher.connected(true);
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    let text = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return false;
+      text += value;
+      for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
+        const ended = take(text.slice(0, end));
+        text = text.slice(end + 2);
+        if (ended) return true;
+      }
+    }
+  };
+  const loop = async () => {
+    for (let wait = 250; !abort.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+      try {
+        const before = last;
+        if (await once()) { watcher.end(); return; }
+        if (last > before) wait = 250;
+      } catch (error) {
+        if (abort.signal.aborted) return;
+        const final = error instanceof ApiError && error.status < 500 && error.status !== 429;
+        if (final) { watcher.end(error as ApiError); return; }
+      }
+      watcher.connected(false);
+      await new Promise((done) => setTimeout(done, wait));
+    }
+  };
+  void loop();
+  return () => abort.abort();
+}

@@ -1,0 +1,72 @@
+// Charts as SVG. Each has its numbers in words for who does not see it.
+import { svg } from "./dom";
+
+const WIDTH = 600;
+const HEIGHT = 150;
+const LEFT = 34;
+const BOTTOM = 20;
+
+export interface Series { values: number[]; second?: boolean; label: string }
+
+const hour = (time: number) =>
+  new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
+
+function frame(max: number, from: number, to: number, label: string): SVGElement {
+  const box = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", "aria-label": label });
+  for (const share of [0, 0.5, 1]) {
+    const y = HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - 10);
+    box.append(svg("line", { class: "axis", x1: LEFT, x2: WIDTH, y1: y, y2: y }),
+      svg("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, String(Math.round(max * share * 10) / 10)));
+  }
+  box.append(svg("text", { x: LEFT, y: HEIGHT - 4 }, hour(from)),
+    svg("text", { x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, hour(to)));
+  return box;
+}
+
+const top = (values: number[]) => Math.max(2, Math.ceil(Math.max(...values) / 2) * 2);
+const yOf = (value: number, max: number) => HEIGHT - BOTTOM - (value / max) * (HEIGHT - BOTTOM - 10);
+
+/** Values at equal steps from `from` to `to` (ms since 1970), as steps. */
+export function lines(series: Series[], from: number, to: number, label: string): SVGElement {
+  const max = top(series.flatMap((s) => s.values));
+  const box = frame(max, from, to, label);
+  for (const one of series) {
+    const step = (WIDTH - LEFT) / one.values.length;
+    const path = one.values.map((v, i) =>
+      `${i ? "V" : `M${LEFT},`}${yOf(v, max).toFixed(1)}H${(LEFT + (i + 1) * step).toFixed(1)}`).join("");
+    box.append(svg("path", { class: one.second ? "line second" : "line", d: path }));
+  }
+  return box;
+}
+
+export function bars(values: number[], from: number, to: number, label: string): SVGElement {
+  const max = top(values);
+  const box = frame(max, from, to, label);
+  const step = (WIDTH - LEFT) / values.length;
+  values.forEach((value, i) => {
+    if (value) {
+      const y = yOf(value, max);
+      box.append(svg("rect", { class: "c0", x: LEFT + i * step + 1, width: Math.max(1, step - 2), y, height: HEIGHT - BOTTOM - y }));
+    }
+  });
+  return box;
+}
+
+export interface Share { name: string; value: number }
+
+/** One bar, cut into shares of the whole. */
+export function shares(parts: Share[], label: string): SVGElement {
+  const sum = parts.reduce((all, part) => all + part.value, 0) || 1;
+  const box = svg("svg", { class: "chart", viewBox: `0 0 ${WIDTH} 26`, role: "img", "aria-label": label, preserveAspectRatio: "none" });
+  let x = 0;
+  parts.forEach((part, i) => {
+    const width = (part.value / sum) * WIDTH;
+    box.append(svg("rect", { class: `c${i % 5}`, x, y: 0, width: Math.max(0, width - 1.5), height: 26 }));
+    x += width;
+  });
+  return box;
+}
+
+export const swatch = (index: number): SVGElement =>
+  svg("svg", { width: 12, height: 12, "aria-hidden": "true" },
+    svg("rect", { class: `c${index % 5}`, width: 12, height: 12, rx: 3 }));

@@ -1,0 +1,97 @@
+// Two jobs side by side: facts, sizes, and what differs between configs and headers.
+import { getArtifact, getJob, stateOf, type Job } from "./api";
+import { badge, bytes, duration, h, ms } from "./dom";
+import { nameOf, whyOf } from "./jobs_text";
+import type { View } from "./view";
+
+interface Line { kind: "same" | "add" | "cut"; text: string }
+/** Longest lines that are compared; headers with more are compared by their first ones. */
+const MAX_LINES = 3000;
+const CONTEXT = 2;
+
+/** What turns a into b, line by line (longest common subsequence, after equal ends are taken off). */
+export function diff(a: string[], b: string[]): Line[] {
+  let start = 0;
+  while (start < a.length && start < b.length && a[start] === b[start]) start++;
+  let end = 0;
+  while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
+  const x = a.slice(start, a.length - end);
+  const y = b.slice(start, b.length - end);
+  const width = y.length + 1;
+  const common = new Uint16Array((x.length + 1) * width);
+  for (let i = x.length - 1; i >= 0; i--) {
+    for (let j = y.length - 1; j >= 0; j--) {
+      common[i * width + j] = x[i] === y[j] ? common[(i + 1) * width + j + 1]! + 1
+        : Math.max(common[(i + 1) * width + j]!, common[i * width + j + 1]!);
+    }
+  }
+  const out: Line[] = a.slice(0, start).map((text) => ({ kind: "same", text }));
+  let i = 0;
+  let j = 0;
+  while (i < x.length || j < y.length) {
+    if (i < x.length && j < y.length && x[i] === y[j]) { out.push({ kind: "same", text: x[i]! }); i++; j++; }
+    else if (j >= y.length || (i < x.length && common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) out.push({ kind: "cut", text: x[i++]! });
+    else out.push({ kind: "add", text: y[j++]! });
+  }
+  return out.concat(a.slice(a.length - end).map((text) => ({ kind: "same", text })));
+}
+
+function showDiff(a: string, b: string): HTMLElement {
+  const lines = diff(a.split("\n").slice(0, MAX_LINES), b.split("\n").slice(0, MAX_LINES));
+  const near = new Set<number>();
+  lines.forEach((line, i) => { if (line.kind !== "same") for (let k = i - CONTEXT; k <= i + CONTEXT; k++) near.add(k); });
+  if (near.size === 0) return h("p", { class: "soft" }, "No difference.");
+  const box = h("div", { class: "diff", tabindex: 0, role: "group", "aria-label": "Differences" });
+  lines.forEach((line, i) => {
+    if (!near.has(i)) return;
+    if (!near.has(i - 1)) box.append(h("span", { class: "soft" }, `line ${i + 1}`));
+    const mark = line.kind === "add" ? "+ " : line.kind === "cut" ? "- " : "  ";
+    box.append(h("span", { class: line.kind }, mark + line.text.slice(0, 500)));
+  });
+  return box;
+}
+
+const sizeOf = (job: Job, name: string) => Number(job.artifacts?.find((one) => one.name === name)?.sizeBytes ?? NaN);
+
+function sizes(a: Job, b: Job): HTMLElement {
+  const names = [...new Set([...(a.artifacts ?? []), ...(b.artifacts ?? [])].map((one) => one.name))].sort();
+  const cell = (size: number) => h("td", { class: "number" }, Number.isNaN(size) ? "-" : bytes(size));
+  return h("section", { class: "card w6" }, h("h2", {}, "Sizes"), h("div", { class: "scroll" }, h("table", {},
+    h("thead", {}, h("tr", {}, ...["File", "First", "Second", "Change"].map((text, i) => h("th", { class: i ? "number" : "" }, text)))),
+    h("tbody", {}, ...names.map((name) => {
+      const change = sizeOf(b, name) - sizeOf(a, name);
+      return h("tr", {}, h("td", {}, name), cell(sizeOf(a, name)), cell(sizeOf(b, name)),
+        h("td", { class: "number" }, Number.isNaN(change) ? "-" : change === 0 ? "same size" : `${change > 0 ? "+" : "-"}${bytes(Math.abs(change))}`));
+    })))));
+}
+
+function facts(a: Job, b: Job): HTMLElement {
+  const took = (job: Job) => (job.endTime ? duration(ms(job.endTime) - ms(job.startTime ?? job.createTime)) : "-");
+  const row = (name: string, of: (job: Job) => Node | string) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, of(a)), h("td", {}, of(b)));
+  return h("section", { class: "card w6" }, h("h2", {}, "Jobs"), h("table", {}, h("tbody", {},
+    row("Job", (job) => h("a", { href: `#/job/${job.jobId}` }, nameOf(job))), row("State", (job) => badge(stateOf(job))),
+    row("Why", whyOf), row("Took", took), row("Model MD5", (job) => job.modelMd5 ?? ""),
+    row("Warnings", (job) => String((job.diagnostics ?? []).length)))));
+}
+
+async function headerDiff(a: Job, b: Job): Promise<HTMLElement> {
+  const headers = [a, b].map((job) => job.artifacts?.find((one) => one.name === job.outputFile?.split("/").at(-1)));
+  if (!headers[0] || !headers[1]) return h("p", { class: "soft" }, "Both jobs must have succeeded.");
+  if (headers[0].sha256 === headers[1].sha256) return h("p", { class: "soft" }, "Byte for byte the same.");
+  const [first, second] = await Promise.all([getArtifact(a.jobId, headers[0].name), getArtifact(b.jobId, headers[1].name)]);
+  const text = (content: ArrayBuffer) => new TextDecoder().decode(content);
+  return showDiff(text(first), text(second));
+}
+
+export function compare(root: HTMLElement, first: string, second: string): View {
+  const grid = h("div", { class: "grid" });
+  root.append(h("div", { class: "head" }, h("h1", {}, "Compare two jobs")), grid);
+  const refresh = async () => {
+    const [a, b] = await Promise.all([getJob(first), getJob(second)]);
+    const header = await headerDiff(a, b);
+    grid.replaceChildren(facts(a, b), sizes(a, b),
+      h("section", { class: "card w12" }, h("h2", {}, "Config"), showDiff(a.spec?.configText ?? "", b.spec?.configText ?? "")),
+      h("section", { class: "card w12" }, h("h2", {}, "Header"), header));
+  };
+  return { title: "Compare", refresh };
+}

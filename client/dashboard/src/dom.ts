@@ -1,0 +1,88 @@
+// Small helpers to make elements. Text is always text: nothing of the service is read as HTML.
+
+type Child = Node | string | number | null | undefined | false;
+type Attributes = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
+
+export function h<K extends keyof HTMLElementTagNameMap>(
+  tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  setAll(element, attributes);
+  append(element, children);
+  return element;
+}
+
+export function svg(tag: string, attributes: Attributes = {}, ...children: Child[]): SVGElement {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  setAll(element, attributes);
+  append(element, children);
+  return element;
+}
+
+function setAll(element: Element, attributes: Attributes) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (typeof value === "function") element.addEventListener(name, value as EventListener);
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+}
+
+function append(element: Element, children: Child[]) {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/** Replaces what is inside only where it differs, so that a refresh neither flashes nor takes the
+ *  focus away. */
+export function replace(element: Element, ...children: Child[]) {
+  const fresh = document.createElement("div");
+  append(fresh, children);
+  if (shownOf.get(element) === fresh.innerHTML) return;
+  shownOf.set(element, fresh.innerHTML);
+  element.replaceChildren(...fresh.childNodes);
+}
+const shownOf = new WeakMap<Element, string>();
+
+/** Says something to people who look and to screen readers. */
+export function say(text: string) {
+  const box = document.getElementById("says")!;
+  box.textContent = text;
+  box.classList.toggle("shown", text !== "");
+  clearTimeout(sayTimer);
+  sayTimer = window.setTimeout(() => box.classList.remove("shown"), 5000);
+}
+let sayTimer = 0;
+
+export const bytes = (count: number): string =>
+  count < 1024 ? `${count} B` : count < 1 << 20 ? `${(count / 1024).toFixed(1)} KiB`
+    : `${(count / (1 << 20)).toFixed(1)} MiB`;
+
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+  return `${Math.floor(ms / 3_600_000)} h ${Math.round((ms % 3_600_000) / 60_000)} min`;
+}
+
+export const ms = (time?: string): number => (time ? Date.parse(time) : NaN);
+export const clock = (time?: string): string =>
+  time ? new Date(time).toLocaleTimeString([], { hour12: false }) : "";
+export const dateTime = (time?: string): string =>
+  time ? new Date(time).toLocaleString([], { hour12: false }) : "";
+
+export const badge = (state: string): HTMLElement =>
+  h("span", { class: `badge ${state.toLowerCase()}` }, state.toLowerCase());
+
+export async function copy(text: string) {
+  await navigator.clipboard.writeText(text);
+  say("copied");
+}
+
+/** Hands bytes to the browser's own download. */
+export function save(content: BlobPart, name: string) {
+  const url = URL.createObjectURL(new Blob([content]));
+  const link = h("a", { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}

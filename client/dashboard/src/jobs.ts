@@ -1,0 +1,177 @@
+// The list of jobs: filters in the URL, all pages read, kept up to date, two jobs to compare.
+import { getServer, hasEnded, listJobs, stateOf, STATES, type Job } from "./api";
+import { badge, dateTime, h } from "./dom";
+import { labelsText, nameOf, tookText } from "./jobs_text";
+import type { View } from "./view";
+import { VirtualList } from "./virtual_list";
+
+const REFRESH_MS = 2000;
+const PAGE = 1000;
+/** More are not kept in the page's memory; the filter by state reaches the others. */
+const MAX_JOBS = 20_000;
+
+interface Filter { states: string[]; text: string }
+
+export function readFilter(query: URLSearchParams): Filter {
+  return { states: query.getAll("state").filter((s) => (STATES as readonly string[]).includes(s)), text: query.get("q") ?? "" };
+}
+
+function writeFilter(filter: Filter) {
+  const query = new URLSearchParams();
+  for (const state of filter.states) query.append("state", state);
+  if (filter.text) query.set("q", filter.text);
+  history.replaceState(null, "", `#/jobs${query.size ? `?${query}` : ""}`);
+}
+
+const matches = (job: Job, filter: Filter): boolean =>
+  (filter.states.length === 0 || filter.states.includes(stateOf(job))) &&
+  (!filter.text || `${nameOf(job)} ${job.jobId} ${job.modelMd5 ?? ""} ${labelsText(job)} ${job.tenant ?? ""}`
+    .toLowerCase().includes(filter.text.toLowerCase()));
+
+class JobsPage {
+  private readonly jobs = new Map<string, Job>();
+  private readonly picked = new Set<string>();
+  private readonly list: VirtualList<Job>;
+  private readonly count = h("span", { class: "soft", role: "status" });
+  private readonly compare = h("button", { click: () => this.openCompare(), disabled: true }, "Compare");
+  private readonly search: HTMLInputElement;
+  private whole = false;
+
+  constructor(root: HTMLElement, private filter: Filter) {
+    this.list = new VirtualList<Job>({
+      label: "Jobs, newest first", key: (job) => job.jobId, render: (job) => this.row(job),
+      version: (job) => `${stateOf(job)} ${job.running?.stage ?? ""} ${hasEnded(job) ? "" : tookText(job)} ${this.picked.has(job.jobId)}`,
+      open: (job) => { location.hash = `#/job/${job.jobId}`; },
+    });
+    this.search = h("input", { type: "search", placeholder: "Name, id, label, MD5  ( / )", "aria-label": "Filter by text",
+      value: filter.text, input: () => this.setFilter({ ...this.filter, text: this.search.value }) });
+    root.append(
+      h("div", { class: "head" }, h("h1", {}, "Jobs"), this.count,
+        h("div", { class: "right" }, this.compare, h("a", { class: "button", href: "#/submit" }, "Submit"))),
+      h("div", { class: "head" }, this.chips(), this.search),
+      h("div", { class: "row heading", "aria-hidden": "true" }, h("span"), h("span", {}, "State"), h("span", {}, "Name"),
+        h("span", {}, "Labels"), h("span", {}, "Submitted"), h("span", { class: "number" }, "Took"), h("span", {}, "From")),
+      this.list.element);
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  close() {
+    document.removeEventListener("keydown", this.onKey);
+    this.list.close();
+  }
+
+  private readonly onKey = (event: KeyboardEvent) => {
+    if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
+    event.preventDefault();
+    this.search.focus();
+  };
+
+  private chips(): HTMLElement {
+    const box = h("fieldset", { class: "chips" }, h("legend", { class: "skip" }, "Filter by state"));
+    for (const state of STATES) {
+      const input = h("input", { type: "checkbox", value: state, change: () => {
+        const chosen = [...box.querySelectorAll<HTMLInputElement>("input:checked")].map((one) => one.value);
+        this.setFilter({ ...this.filter, states: chosen });
+      } });
+      input.checked = this.filter.states.includes(state);
+      box.append(h("label", {}, input, state.toLowerCase()));
+    }
+    return box;
+  }
+
+  private setFilter(filter: Filter) {
+    this.filter = filter;
+    writeFilter(filter);
+    this.show();
+  }
+
+  private openCompare() {
+    const [a, b] = [...this.picked];
+    location.hash = `#/compare/${a}/${b}`;
+  }
+
+  private pick(job: Job, on: boolean) {
+    if (on) this.picked.add(job.jobId); else this.picked.delete(job.jobId);
+    if (this.picked.size > 2) this.picked.delete([...this.picked][0]!);
+    this.compare.disabled = this.picked.size !== 2;
+    this.show();
+  }
+
+  private row(job: Job): HTMLElement {
+    const box = h("input", { type: "checkbox", "aria-label": `Compare ${nameOf(job)}`, change: () => this.pick(job, box.checked) });
+    box.checked = this.picked.has(job.jobId);
+    return h("div", { class: "row" },
+      h("span", { class: "c-pick" }, box), h("span", { class: "c-state" }, badge(stateOf(job))),
+      h("span", { class: "c-name" }, h("a", { class: "name", href: `#/job/${job.jobId}` }, nameOf(job))),
+      h("span", { class: "c-labels soft" }, labelsText(job)),
+      h("span", { class: "c-time soft" }, dateTime(job.createTime)),
+      h("span", { class: "c-took number" }, tookText(job)),
+      h("span", { class: "c-id soft" }, job.cacheHit ? "cache" : (job.attempts ?? 0) > 1 ? `${job.attempts} tries` : job.startTime ? "worker" : ""));
+  }
+
+  private show() {
+    const shown = [...this.jobs.values()].filter((job) => matches(job, this.filter))
+      .sort((a, b) => (a.jobId < b.jobId ? 1 : -1));
+    this.count.textContent = shown.length === this.jobs.size ? `${shown.length.toLocaleString()} jobs`
+      : `${shown.length.toLocaleString()} of ${this.jobs.size.toLocaleString()} jobs`;
+    this.list.set(shown);
+  }
+
+  private keep(jobs: Job[]) { for (const job of jobs) this.jobs.set(job.jobId, slim(job)); }
+
+  /** The first page and what has not ended; all older pages the first time. */
+  async refresh() {
+    const newest = await listJobs([], this.whole ? 100 : PAGE);
+    this.keep(newest.jobs);
+    this.show();
+    if (!this.whole) {
+      this.whole = true;
+      for (let next = newest.next; next && this.jobs.size < MAX_JOBS;) {
+        const page = await listJobs([], PAGE, next);
+        this.keep(page.jobs);
+        this.show();
+        next = page.next;
+      }
+    }
+    await this.refreshLive();
+    this.forget();
+    this.show();
+  }
+
+  private async refreshLive() {
+    const live = [...this.jobs.values()].filter((job) => !hasEnded(job));
+    if (live.length === 0) return;
+    const info = await getServer();
+    if (Number(info.queuedJobs ?? 0) + Number(info.runningJobs ?? 0) > PAGE) return;
+    const page = await listJobs(["QUEUED", "RUNNING"], PAGE);
+    this.keep(page.jobs);
+    const still = new Set(page.jobs.map((job) => job.jobId));
+    // What is live here and no more there has ended among older jobs: they are read again.
+    if (live.some((job) => !still.has(job.jobId))) {
+      const oldest = live.reduce((a, b) => (a.jobId < b.jobId ? a : b)).jobId;
+      for (let token = "", n = 0; n < 20; n++) {
+        const ended = await listJobs([], PAGE, token);
+        this.keep(ended.jobs);
+        token = ended.next;
+        if (!token || ended.jobs.at(-1)!.jobId < oldest) break;
+      }
+    }
+  }
+
+  private forget() {
+    if (this.jobs.size <= MAX_JOBS) return;
+    const ids = [...this.jobs.keys()].sort();
+    for (const id of ids.slice(0, ids.length - MAX_JOBS)) this.jobs.delete(id);
+  }
+}
+
+/** What the list shows of a job, and no more: many are kept. */
+function slim(job: Job): Job {
+  const { artifacts: _artifacts, diagnostics: _diagnostics, deadlineTime: _deadline, requestId: _request, spec, ...rest } = job;
+  return { ...rest, spec: { configName: spec?.configName, labels: spec?.labels } };
+}
+
+export function jobs(root: HTMLElement, query: URLSearchParams): View {
+  const page = new JobsPage(root, readFilter(query));
+  return { title: "Jobs", refresh: () => page.refresh(), everyMs: REFRESH_MS, close: () => page.close() };
+}

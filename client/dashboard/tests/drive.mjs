@@ -1,0 +1,242 @@
+// Drives the dashboard in Chromium against a real npucd doing real compiles (tests/e2e/dashboard.py
+// runs it). Screenshots go to NPUC_SHOTS.
+import { readFileSync, mkdirSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { chromium } from "playwright-core";
+import { check, Npucd, until } from "./npuc.mjs";
+
+const SHOTS = process.env.NPUC_SHOTS;
+const SAMPLE = process.env.NPUC_SAMPLE;
+const BIG = process.env.NPUC_BIG;  // a config whose compile takes a while
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+const server = new Npucd();
+const errors = [];
+let expected = false;  // whether the daemon is away on purpose
+
+const url = (hash) => `http://${server.web}/${hash}`;
+const say = (text) => console.log(text);
+
+function listen(page) {
+  page.on("pageerror", (error) => errors.push(`page: ${error.message}`));
+  page.on("console", (message) => {
+    const refused = /Failed to load resource|ERR_/.test(message.text());
+    if (message.type() === "error" && !(refused && expected)) errors.push(`console: ${message.text()}`);
+  });
+}
+
+async function drop(page, files) {
+  const content = files.map((path) => [basename(path), [...readFileSync(path)]]);
+  await page.evaluate((list) => {
+    const transfer = new DataTransfer();
+    for (const [name, bytes] of list) transfer.items.add(new File([new Uint8Array(bytes)], name));
+    const at = document.querySelector(".drop");
+    at.dispatchEvent(new DragEvent("dragover", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    at.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }, content);
+}
+
+async function submit(page, files, noCache = false) {
+  await page.goto(url("#/submit"));
+  await page.locator(".drop").waitFor();
+  await drop(page, files);
+  if (noCache) await page.getByLabel("compile even if").check();
+  await page.getByRole("button", { name: "Submit" }).click();
+  await page.waitForURL(/#\/job\//);
+  return page.url().split("/").at(-1);
+}
+
+const stateIs = (page, state) => page.locator(`.head .badge.${state}`).waitFor({ timeout: 60_000 });
+const logText = (page) => page.locator(".log").evaluate((box) => box.textContent);
+
+/** Every line of the log once and in order, as npuc-remote tells it. */
+async function checkLog(page, id, what) {
+  const wanted = server.logLines(id);
+  check(wanted.length > 3, `${what}: only ${wanted.length} log lines`);
+  const shown = await until(`whole log (${what})`, async () => {
+    const lines = (await logText(page)).split("\n").filter((line) => line && !line.startsWith("-- "));
+    return lines.length >= wanted.filter(Boolean).length && lines;
+  });
+  check(JSON.stringify(shown) === JSON.stringify(wanted.filter(Boolean)), `${what}: the page's log differs from npuc-remote's`);
+  say(`${what}: ${wanted.length} log lines, none lost, none twice`);
+}
+
+async function submitAndDownload(page) {
+  const id = await submit(page, [join(SAMPLE, "config.yaml"), join(SAMPLE, "kws_fc.pb")]);
+  await stateIs(page, "succeeded");
+  await checkLog(page, id, "submit by drop");
+  const out = server.dir("fetched");
+  server.remote("fetch", id, "-o", out);
+  const wait = page.waitForEvent("download");
+  await page.getByRole("link", { name: "kws_fc.h" }).click();
+  const bytes = readFileSync(await (await wait).path());
+  check(bytes.equals(readFileSync(join(out, "kws_fc.h"))), "the downloaded header differs from npuc-remote's");
+  say(`download: ${bytes.length} bytes, as npuc-remote's`);
+  await page.getByLabel("Search the log").fill("bytes");
+  return id;
+}
+
+async function failure(page) {
+  const folder = server.dir("bad");
+  writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml")));
+  writeFileSync(join(folder, "kws_fc.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")).subarray(0, 20_000));
+  const id = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_fc.pb")]);
+  await stateIs(page, "failed");
+  const text = await page.locator(".diagnostic").first().innerText();
+  check(/NPUC\d+/.test(text) && text.includes("What to do"), `no whole diagnostic: ${text}`);
+  say(`failure: ${text.split("\n")[0]}`);
+  return id;
+}
+
+async function refusedConfig(page) {
+  const folder = server.dir("refused");
+  writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml"), "utf8").replace("GRUS", "NOCORE"));
+  writeFileSync(join(folder, "kws_fc.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")));
+  await page.goto(url("#/submit"));
+  await page.locator(".drop").waitFor();
+  await drop(page, [join(folder, "config.yaml"), join(folder, "kws_fc.pb")]);
+  expected = true;  // the browser logs answers of 400
+  await page.getByRole("button", { name: "Submit" }).click();
+  await page.locator(".diagnostic", { hasText: "NOCORE" }).first().waitFor();
+  expected = false;
+  say("a refused config shows its problems");
+}
+
+async function cancelAndRetry(page) {
+  server.hold();
+  const ids = [1, 2, 3].map(() => server.json("compile", BIG, "--detach", "--no-cache").at(-1).job);
+  await page.goto(url(`#/job/${ids[2]}`));
+  await stateIs(page, "queued");
+  await page.getByText("in the queue").waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await stateIs(page, "cancelled");
+  check(server.json("status", ids[2]).at(-1).state === "CANCELLED", "npuc-remote does not see the cancel");
+  await page.getByRole("button", { name: "Retry" }).click();
+  await page.waitForURL((to) => to.hash.includes("/job/") && !to.hash.includes(ids[2]));
+  const id = page.url().split("/").at(-1);
+  // Reloaded while it waits, then it runs under the reloaded page.
+  await page.reload();
+  server.release();
+  await stateIs(page, "succeeded");
+  await checkLog(page, id, "cancel, retry, reload in the middle");
+}
+
+async function restartUnderIt(page) {
+  server.hold();
+  const id = server.json("compile", BIG, "--detach", "--no-cache").at(-1).job;
+  await page.goto(url(`#/job/${id}`));
+  await page.locator(".head .badge").first().waitFor();
+  expected = true;
+  await server.kill();
+  await page.getByText("The connection is lost").waitFor();
+  await page.getByText("not reachable").waitFor();
+  await server.start();
+  await stateIs(page, "succeeded");
+  await page.getByText("serving").waitFor();
+  expected = false;
+  await checkLog(page, id, "kill -9 of npucd under the page");
+}
+
+async function filterAndKeys(page, failedId) {
+  await page.goto(url("#/jobs"));
+  await page.locator(".row .name").first().waitFor();
+  await page.locator(".chips label", { hasText: "failed" }).click();
+  await until("filtered list", async () => (await page.locator(".list .row").count()) === 1);
+  check(page.url().includes("state=FAILED"), `the filter is not in the URL: ${page.url()}`);
+  await page.reload();
+  await until("filter after reload", async () => (await page.locator(".list .row").count()) === 1);
+  await page.locator(".list").focus();
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(new RegExp(failedId));
+  await page.goto(url("#/jobs"));
+  await until("all rows", async () => (await page.locator(".list .row").count()) === 2);
+  await page.keyboard.press("/");
+  await page.keyboard.type(failedId);
+  await until("text filter", async () => (await page.locator(".list .row").count()) === 1);
+  check(page.url().includes(`q=${failedId}`), "the text is not in the URL");
+  say("filters: in the URL, kept by reload; keyboard opens a job");
+}
+
+async function compareTwo(page, first) {
+  const folder = server.dir("other");
+  writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml"), "utf8").replace(/COMPRESS: *true/, "COMPRESS: false"));
+  writeFileSync(join(folder, "kws_fc.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")));
+  const second = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_fc.pb")]);
+  await stateIs(page, "succeeded");
+  await page.goto(url("#/jobs?state=SUCCEEDED&q=kws_fc"));
+  await until("two rows", async () => (await page.locator(".list .row").count()) === 2);
+  for (const box of await page.locator(".list .row input").all()) await box.check();
+  await page.getByRole("button", { name: "Compare" }).click();
+  await page.locator(".diff .add", { hasText: "COMPRESS: false" }).or(page.locator(".diff .cut", { hasText: "COMPRESS: false" })).first().waitFor();
+  check(page.url().includes(first) && page.url().includes(second), "other jobs are compared");
+  check((await page.locator("section", { hasText: "Sizes" }).last().innerText()).includes("kws_fc.h"), "no sizes");
+  say("compare: config, sizes and header differences shown");
+  return second;
+}
+
+async function axe(page, name) {
+  // By the debugger's channel: the page's own policy refuses foreign scripts, as it should.
+  await page.evaluate(AXE);
+  const found = await page.evaluate(async () => (await window.axe.run(document, { resultTypes: ["violations"] })).violations
+    .map((one) => ({ id: one.id, impact: one.impact, nodes: one.nodes.slice(0, 3).map((node) => `${node.html} ${node.failureSummary}`) })));
+  const serious = found.filter((one) => one.impact === "serious" || one.impact === "critical");
+  check(serious.length === 0, `axe on ${name}: ${JSON.stringify(serious, null, 1)}`);
+  return found.length;
+}
+
+async function shots(browser, pages) {
+  let minor = 0;
+  for (const [size, viewport] of Object.entries(SIZES)) {
+    for (const colorScheme of ["light", "dark"]) {
+      const context = await browser.newContext({ viewport, colorScheme });
+      const page = await context.newPage();
+      listen(page);
+      for (const [name, hash] of Object.entries(pages)) {
+        await page.goto(url(hash));
+        await page.locator("main h1").first().waitFor();
+        await page.waitForLoadState("networkidle", { timeout: 1500 }).catch(() => {});
+        await page.screenshot({ path: join(SHOTS, `${name}-${size === "wide" ? 1440 : 390}-${colorScheme}.png`), fullPage: true });
+        const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        check(over <= 0, `${name} is ${over} px wider than ${viewport.width}`);
+        // Colours and names are those of the wide page; what the phone has of its own is its layout.
+        if (size === "wide" || colorScheme === "light") minor += await axe(page, `${name} ${size} ${colorScheme}`);
+      }
+      await context.close();
+    }
+  }
+  say(`FIGURE: dashboard: ${Object.keys(pages).length} pages at 1440 and 390 px, light and dark: no serious finding of axe-core (${minor} minor), none wider than the screen`);
+}
+
+async function main() {
+  mkdirSync(SHOTS, { recursive: true });
+  await server.start();
+  const browser = await chromium.launch({ executablePath: process.env.NPUC_CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+  try {
+    const page = await (await browser.newContext({ viewport: SIZES.wide, acceptDownloads: true })).newPage();
+    page.setDefaultTimeout(60_000);
+    listen(page);
+    const done = await submitAndDownload(page);
+    const failed = await failure(page);
+    await refusedConfig(page);
+    await filterAndKeys(page, failed);
+    await cancelAndRetry(page);
+    await restartUnderIt(page);
+    const second = await compareTwo(page, done);
+    await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, failed: `#/job/${failed}`,
+      compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit" });
+    check(errors.length === 0, `the page has errors: ${errors.join("\n")}`);
+    say("FIGURE: dashboard: submit by drop, live log, diagnostics, download, cancel, retry, filter, compare, reload and daemon restart under the page, in Chromium");
+  } catch (error) {
+    const pages = browser.contexts().flatMap((context) => context.pages());
+    await pages[0]?.screenshot({ path: join(SHOTS, "failure.png") }).catch(() => {});
+    console.error(`${error.stack}\nnpucd's log ends:\n${server.log()}\n${errors.join("\n")}`);
+    process.exitCode = 1;
+  } finally {
+    await browser.close();
+    await server.close();
+  }
+}
+
+await main();

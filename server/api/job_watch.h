@@ -1,0 +1,61 @@
+#ifndef NPUC_SERVER_API_JOB_WATCH_H_
+#define NPUC_SERVER_API_JOB_WATCH_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "npuc/v1/compile.pb.h"
+#include "server/api/dependencies.h"
+#include "server/auth/caller.h"
+#include "server/jobs/job_service.h"
+
+namespace npuc {
+
+// The share of the greatest age that the n-th stream gets, 0.8 to 1: streams that began together do
+// not all come back together.
+double StreamAgeShare(uint64_t n);
+
+// What a watcher of one job is told next: kept events in order from a number on, and between them
+// queue positions and heartbeats. A stream of gRPC and one of HTTP each have one. Reads the store,
+// so its calls may block; at most 64 events are in memory. Not thread-safe.
+class JobWatch {
+ public:
+  // `deps` must outlive this. `from_seq`: 0 and 1 mean from the first event on.
+  JobWatch(const ApiDependencies* deps, Caller caller, std::string job_id, int64_t from_seq,
+           absl::Duration heartbeat);
+
+  // Appends what is to be sent now, maybe nothing; false: nothing will ever follow. A heartbeat is
+  // due where nothing was sent since `last_sent` for its period.
+  // Errors: those of WatchCompileJob.
+  absl::StatusOr<bool> Next(absl::Time last_sent, std::deque<v1::JobEvent>* out);
+
+  // What ends a watch that has reached its greatest age: UNAVAILABLE (REATTACH) with the number of
+  // the first event that was not sent; `unsent` is what of Next's events is left.
+  absl::Status Reattach(const std::deque<v1::JobEvent>& unsent) const;
+
+  // Whether the job waited at the last Next, so that its position may change at any time.
+  bool waits_in_queue() const { return waits_in_queue_; }
+
+ private:
+  absl::Status CheckRequest(const Job& job) const;
+  void AddLiveEvent(const Job& job, absl::Time last_sent, std::deque<v1::JobEvent>* out);
+
+  const ApiDependencies* const deps_;
+  const Caller caller_;
+  const std::string job_id_;
+  const int64_t from_seq_;
+  const absl::Duration heartbeat_;
+  int64_t next_seq_;
+  bool checked_ = false;
+  bool waits_in_queue_ = false;
+  std::optional<std::pair<int64_t, JobWait::Reason>> told_place_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_API_JOB_WATCH_H_

@@ -1,0 +1,245 @@
+#include "server/api/methods.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "server/api/convert.h"
+#include "server/catalog/catalog.h"
+#include "server/executor/access.h"
+#include "server/executor/canary.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc {
+namespace {
+
+constexpr int32_t kDefaultPageSize = 50;
+constexpr int32_t kMaxPageSize = 1000;
+constexpr size_t kMaxPageBytes = 2 << 20;
+constexpr size_t kMaxReasonFieldBytes = 1024;
+
+void Fill(const ApiDependencies& deps, const Job& job, v1::CompileJob* out) {
+  ToProto(job, job.state == JobState::kQueued ? deps.jobs->Wait(job.id) : std::nullopt, out);
+}
+
+absl::Status Create(const ApiDependencies& deps, const Caller& caller,
+                    const v1::CreateCompileJobRequest& request,
+                    v1::CreateCompileJobResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
+  ASSIGN_OR_RETURN(SubmitRequest submit, FromProto(request));
+  submit.tenant = caller.tenant;
+  submit.trace_id = caller.trace_id;
+  ASSIGN_OR_RETURN(const JobService::Submitted submitted, deps.submission->Submit(submit));
+  Fill(deps, *submitted.job, response->mutable_job());
+  response->set_already_existed(submitted.already_existed);
+  if (deps.metrics != nullptr && !submitted.already_existed) {
+    deps.metrics->Add(Metric::kJobsAccepted, {caller.tenant}, 1);
+  }
+  deps.log->Info(submitted.already_existed ? "job repeated" : "job accepted",
+                 {{"job", submitted.job->id},
+                  {"trace", submitted.job->spec.trace_id},
+                  {"tenant", caller.tenant},
+                  {"identity", caller.identity},
+                  {"state", JobStateName(submitted.job->state)},
+                  {"model_md5", submitted.job->model().md5}});
+  return absl::OkStatus();
+}
+
+absl::Status Get(const ApiDependencies& deps, const Caller& caller,
+                 const v1::GetCompileJobRequest& request, v1::GetCompileJobResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  RETURN_IF_ERROR(CheckJobId(request.job_id()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
+                   FindJob(*deps.jobs, caller, request.job_id()));
+  Fill(deps, *job, response->mutable_job());
+  ASSIGN_OR_RETURN(*response->mutable_job()->mutable_spec()->mutable_config_text(),
+                   deps.jobs->ReadConfig(job->id));
+  return absl::OkStatus();
+}
+
+absl::Status List(const ApiDependencies& deps, const Caller& caller,
+                  const v1::ListCompileJobsRequest& request,
+                  v1::ListCompileJobsResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  FieldChecker check;
+  JobListQuery query{.states = {}, .before_id = request.page_token()};
+  if (!caller.rights.Has(Right::kAdmin)) query.tenant = caller.tenant;
+  if (request.page_size() < 0 || request.page_size() > kMaxPageSize) {
+    check.Add("page_size", absl::StrCat(request.page_size(), " is not in 0 to ", kMaxPageSize));
+  }
+  query.limit =
+      static_cast<size_t>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
+  if (!request.page_token().empty() && !IsValidJobId(request.page_token())) {
+    check.Add("page_token", "is not a next_page_token of an earlier answer");
+  }
+  for (const int state : request.states()) {
+    const auto known = FromProto(static_cast<v1::JobState>(state));
+    if (known.has_value()) {
+      query.states.push_back(*known);
+    } else {
+      check.Add("states", absl::StrCat(state, " is not a state"));
+    }
+  }
+  RETURN_IF_ERROR(check.ToStatus());
+  ASSIGN_OR_RETURN(const JobPage page, deps.jobs->List(query));
+  size_t bytes = 0;
+  for (const Job& job : page.jobs) {
+    if (job.tenant == Canary::kTenant) continue;  // nobody asked for it
+    v1::CompileJob* const out = response->add_jobs();
+    Fill(deps, job, out);
+    bytes += out->ByteSizeLong();
+    if (bytes <= kMaxPageBytes || &job == &page.jobs.back()) continue;
+    // More would not pass a client's limit of 4 MiB a message: the next page begins behind it.
+    response->set_next_page_token(job.id);
+    return absl::OkStatus();
+  }
+  response->set_next_page_token(page.next_before);
+  return absl::OkStatus();
+}
+
+absl::Status Cancel(const ApiDependencies& deps, const Caller& caller,
+                    const v1::CancelCompileJobRequest& request,
+                    v1::CancelCompileJobResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  RETURN_IF_ERROR(CheckJobId(request.job_id()));
+  if (request.reason().size() > kMaxReasonFieldBytes) {
+    FieldChecker check;
+    check.Add("reason", absl::StrCat("has ", request.reason().size(), " bytes, at most ",
+                                     kMaxReasonFieldBytes, " are allowed"));
+    return check.ToStatus();
+  }
+  // A look of its own and not a check inside Cancel, which takes the job's locks: how long those
+  // are held would tell of another tenant's job.
+  RETURN_IF_ERROR(FindJob(*deps.jobs, caller, request.job_id()).status());
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
+                   deps.jobs->Cancel(request.job_id(), request.reason()));
+  Fill(deps, *job, response->mutable_job());
+  return absl::OkStatus();
+}
+
+absl::Status FindMissing(const ApiDependencies& deps, const Caller& caller,
+                         const v1::FindMissingBlobsRequest& request,
+                         v1::FindMissingBlobsResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  std::vector<BlobDigest> digests;
+  for (const v1::BlobDigest& digest : request.digests()) {
+    ASSIGN_OR_RETURN(BlobDigest plain, FromProto(digest, "digests"));
+    digests.push_back(std::move(plain));
+  }
+  ASSIGN_OR_RETURN(const std::vector<BlobDigest> missing,
+                   deps.uploads->FindMissing(caller.tenant, digests));
+  for (const BlobDigest& digest : missing) ToProto(digest, response->add_missing());
+  return absl::OkStatus();
+}
+
+absl::Status Query(const ApiDependencies& deps, const Caller& caller,
+                   const v1::QueryUploadRequest& request, v1::QueryUploadResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  ASSIGN_OR_RETURN(const BlobDigest digest, FromProto(request.digest(), "digest"));
+  ASSIGN_OR_RETURN(const UploadState state, deps.uploads->Query(caller.tenant, digest));
+  response->set_committed_bytes(static_cast<int64_t>(state.committed_bytes));
+  response->set_complete(state.complete);
+  return absl::OkStatus();
+}
+
+absl::Status Upload(const ApiDependencies& deps, const Caller& caller,
+                    const v1::UploadBlobRequest& request, v1::UploadBlobResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
+  ASSIGN_OR_RETURN(const BlobDigest digest, FromProto(request.digest(), "digest"));
+  ASSIGN_OR_RETURN(UploadState state, deps.uploads->Begin(caller.tenant, digest));
+  if (!state.complete || !request.data().empty()) {
+    ASSIGN_OR_RETURN(state,
+                     deps.uploads->Append(caller.tenant, digest, request.offset(), request.data()));
+  }
+  response->set_committed_bytes(static_cast<int64_t>(state.committed_bytes));
+  response->set_complete(state.complete);
+  return absl::OkStatus();
+}
+
+absl::Status ServerInfo(const ApiDependencies& deps, const Caller& caller,
+                        const v1::GetServerInfoRequest& request,
+                        v1::GetServerInfoResponse* response) {
+  response->set_version(deps.facts.version);
+  response->set_compiler_build_id(deps.facts.compiler_build_id);
+  for (std::string& core : ListCoreNames()) response->add_cores(std::move(core));
+  response->set_workers(deps.facts.workers);
+  response->set_max_blob_bytes(deps.facts.max_blob_bytes);
+  response->set_max_queued_jobs(deps.facts.max_queued_jobs);
+  response->mutable_default_timeout()->set_seconds(
+      absl::ToInt64Seconds(deps.facts.default_timeout));
+  const JobService::Counts counts = deps.jobs->GetCounts();
+  response->set_queued_jobs(counts.queued);
+  response->set_running_jobs(counts.running);
+  return absl::OkStatus();
+}
+
+absl::Status Operators(const ApiDependencies& deps, const Caller& caller,
+                       const v1::ListOperatorsRequest& request,
+                       v1::ListOperatorsResponse* response) {
+  ASSIGN_OR_RETURN(std::vector<OperatorEntry> entries,
+                   npuc::ListOperators(request.core(), request.framework()));
+  for (OperatorEntry& entry : entries) {
+    v1::Operator* out = response->add_operators();
+    out->set_core(std::move(entry.core));
+    out->set_framework(std::move(entry.framework));
+    out->set_op(std::move(entry.op));
+    for (std::string& text : entry.restrictions) out->add_restrictions(std::move(text));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob = {
+    "CreateCompileJob", Right::kSubmit, Create};
+const Method<v1::GetCompileJobRequest, v1::GetCompileJobResponse> kGetCompileJob = {
+    "GetCompileJob", Right::kRead, Get};
+const Method<v1::ListCompileJobsRequest, v1::ListCompileJobsResponse> kListCompileJobs = {
+    "ListCompileJobs", Right::kRead, List};
+const Method<v1::CancelCompileJobRequest, v1::CancelCompileJobResponse> kCancelCompileJob = {
+    "CancelCompileJob", Right::kCancel, Cancel};
+const Method<v1::FindMissingBlobsRequest, v1::FindMissingBlobsResponse> kFindMissingBlobs = {
+    "FindMissingBlobs", Right::kSubmit, FindMissing};
+const Method<v1::QueryUploadRequest, v1::QueryUploadResponse> kQueryUpload = {
+    "QueryUpload", Right::kSubmit, Query};
+const Method<v1::UploadBlobRequest, v1::UploadBlobResponse> kUploadChunk = {"UploadBlob",
+                                                                            Right::kSubmit, Upload};
+const Method<v1::GetServerInfoRequest, v1::GetServerInfoResponse> kGetServerInfo = {
+    "GetServerInfo", std::nullopt, ServerInfo};
+const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOperators = {
+    "ListOperators", std::nullopt, Operators};
+
+absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(
+    const ApiDependencies& deps, const Caller& caller, const v1::DownloadArtifactRequest& request) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  RETURN_IF_ERROR(CheckJobId(request.job_id()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
+                   FindJob(*deps.jobs, caller, request.job_id()));
+  return deps.downloads->Open(*job, request.artifact_name(), request.offset());
+}
+
+std::string TraceIdOf(absl::string_view traceparent) {
+  constexpr size_t kBegin = 3;
+  constexpr size_t kDigits = 32;
+  if (traceparent.size() < kBegin + kDigits || traceparent.size() > 256) return "";
+  const absl::string_view digits = traceparent.substr(kBegin, kDigits);
+  const bool hex = std::all_of(digits.begin(), digits.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+  return hex ? std::string(digits) : "";
+}
+
+void LogFault(const Logger& log, const char* method, const absl::Status& status) {
+  if (absl::IsInternal(status) || absl::IsDataLoss(status) || absl::IsUnknown(status)) {
+    log.Error("call failed", {{"method", method}, {"error", status.message()}});
+  }
+}
+
+absl::Status ServerBusy() {
+  return ServiceError(absl::StatusCode::kResourceExhausted, "too many calls wait; try again later",
+                      {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(1)});
+}
+
+}  // namespace npuc

@@ -1,0 +1,16 @@
+#ifndef NPUC_SERVER_API_STATUS_DETAILS_H_
+#define NPUC_SERVER_API_STATUS_DETAILS_H_
+
+#include "absl/status/status.h"
+#include "npuc/rpc/status_details.pb.h"
+
+namespace npuc {
+
+// A status that is not OK as it goes to a client: code, message, ErrorInfo and what else the error
+// has (ErrorDetailsOf), packed under google.rpc's names. An error without a reason of its own gets
+// one by its code.
+rpc::Status ToStatusProto(const absl::Status& status);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_API_STATUS_DETAILS_H_

@@ -1,0 +1,124 @@
+#include "server/http/event_streams.h"
+
+#include <chrono>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "compiler_core/base/status.h"
+#include "server/api/methods.h"
+#include "server/http/json.h"
+
+namespace npuc {
+namespace {
+
+// How long Next waits at most: queue positions change, and clients go, without a poke.
+constexpr std::chrono::milliseconds kPatience{1000};
+constexpr size_t kPieceBytes = 64 << 10;
+
+void AppendEvent(const v1::JobEvent& event, std::string* out) {
+  if (event.seq() != 0) absl::StrAppend(out, "id: ", event.seq(), "\n");
+  // No event name: EventSource's onmessage gets it. JSON has no line ends of its own.
+  absl::StrAppend(out, "data: ", ToJson(event), "\n\n");
+}
+
+}  // namespace
+
+EventStream::EventStream(EventStreams* streams, const ApiDependencies* deps, const Caller& caller,
+                         const std::string& job_id, int64_t from_seq)
+    : streams_(streams),
+      deps_(deps),
+      identity_(caller.identity),
+      watch_(deps, caller, job_id, from_seq, streams->heartbeat_),
+      last_sent_(absl::Now()) {}
+
+EventStream::~EventStream() {
+  // First those who may poke, then the stream.
+  subscription_.Reset();
+  streams_->Remove(this);
+}
+
+EventStream::Piece EventStream::Fail(const absl::Status& status) {
+  LogFault(*deps_->log, "WatchCompileJob", status);
+  return {absl::StrCat("event: error\ndata: ", ToHttpError(status).body, "\n\n"), true};
+}
+
+EventStream::Piece EventStream::Take() {
+  Piece piece;
+  while (!batch_.empty() && piece.text.size() < kPieceBytes) {
+    AppendEvent(batch_.front(), &piece.text);
+    batch_.pop_front();
+  }
+  last_sent_ = absl::Now();
+  return piece;
+}
+
+EventStream::Piece EventStream::Next() {
+  if (!batch_.empty()) return Take();
+  bool closing = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    poked_ = false;
+    closing = closing_;
+  }
+  if (!ended_) {
+    const absl::StatusOr<bool> more = watch_.Next(last_sent_, &batch_);
+    if (!more.ok()) return Fail(more.status());
+    ended_ = !*more;
+  }
+  if (!batch_.empty()) return Take();
+  if (ended_) return {"event: end\ndata: {}\n\n", true};
+  // What is left is in the store; the client comes back for it.
+  if (closing) return Fail(Lifecycle::Draining());
+  if (absl::Now() >= reattach_at_) return Fail(watch_.Reattach(batch_));
+  std::unique_lock<std::mutex> lock(mutex_);
+  wake_.wait_for(lock, kPatience, [this] { return poked_ || closing_; });
+  return {};
+}
+
+absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const Caller& caller,
+                                                                const std::string& job_id,
+                                                                int64_t from_seq) {
+  auto stream =
+      std::unique_ptr<EventStream>(new EventStream(this, deps_, caller, job_id, from_seq));
+  RETURN_IF_ERROR(Add(stream.get()));
+  EventStream* const raw = stream.get();
+  stream->subscription_ = deps_->jobs->hub().Subscribe(job_id, [raw] {
+    const std::lock_guard<std::mutex> lock(raw->mutex_);
+    raw->poked_ = true;
+    raw->wake_.notify_one();
+  });
+  ASSIGN_OR_RETURN(const bool more, stream->watch_.Next(stream->last_sent_, &stream->batch_));
+  stream->ended_ = !more;
+  return stream;
+}
+
+absl::Status EventStreams::Add(EventStream* stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t& of_one = of_identity_[stream->identity_];
+  if (streams_.size() >= kMaxEventStreams || of_one >= kMaxEventStreamsOfOne) return ServerBusy();
+  ++of_one;
+  streams_.insert(stream);
+  stream->closing_ = ended_;
+  stream->reattach_at_ = stream->last_sent_ + max_age_ * StreamAgeShare(opened_++);
+  return absl::OkStatus();
+}
+
+void EventStreams::Remove(EventStream* stream) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (streams_.erase(stream) == 0) return;
+  const auto of_one = of_identity_.find(stream->identity_);
+  if (--of_one->second == 0) of_identity_.erase(of_one);
+}
+
+void EventStreams::EndAll() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+  for (EventStream* const stream : streams_) {
+    const std::lock_guard<std::mutex> stream_lock(stream->mutex_);
+    stream->closing_ = true;
+    stream->wake_.notify_one();
+  }
+}
+
+}  // namespace npuc

@@ -1,0 +1,102 @@
+#ifndef NPUC_SERVER_HTTP_EVENT_STREAMS_H_
+#define NPUC_SERVER_HTTP_EVENT_STREAMS_H_
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/api/dependencies.h"
+#include "server/api/job_watch.h"
+#include "server/auth/caller.h"
+#include "server/jobs/change_hub.h"
+
+namespace npuc {
+
+// Each open event stream keeps a thread, so their number is bounded, in all and of each identity;
+// with 64 connections at once, 16 are left for other requests.
+inline constexpr size_t kMaxEventStreams = 48;
+inline constexpr size_t kMaxEventStreamsOfOne = 16;
+
+class EventStreams;
+
+// One watch of a job as text/event-stream. Each kept event has its number as the id; a client that
+// comes back with Last-Event-ID misses and repeats nothing. The last event is "end" (the job has
+// ended) or "error" (a google.rpc.Status). Used by one thread.
+class EventStream {
+ public:
+  // Takes itself off the count.
+  ~EventStream();
+  EventStream(const EventStream&) = delete;
+  EventStream& operator=(const EventStream&) = delete;
+
+  // The next piece of text, after a wait where there is nothing to tell; empty: nothing yet, look
+  // whether the client is still there and call again. `last`: it was the end.
+  struct Piece {
+    std::string text;
+    bool last = false;
+  };
+  Piece Next();
+
+ private:
+  friend class EventStreams;
+  EventStream(EventStreams* streams, const ApiDependencies* deps, const Caller& caller,
+              const std::string& job_id, int64_t from_seq);
+  Piece Take();
+  Piece Fail(const absl::Status& status);
+
+  EventStreams* const streams_;
+  const ApiDependencies* const deps_;
+  const std::string identity_;
+  JobWatch watch_;
+  std::deque<v1::JobEvent> batch_;
+  bool ended_ = false;
+  absl::Time last_sent_;
+  absl::Time reattach_at_ = absl::InfiniteFuture();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool poked_ = false;    // guarded by mutex_
+  bool closing_ = false;  // guarded by mutex_
+  ChangeHub::Subscription subscription_;
+};
+
+// The event streams that are open. Outlives each. Thread-safe.
+class EventStreams {
+ public:
+  EventStreams(const ApiDependencies* deps, absl::Duration heartbeat, absl::Duration max_age)
+      : deps_(deps), heartbeat_(heartbeat), max_age_(max_age) {}
+
+  // Opens one and reads its first events, so that errors come as errors. RESOURCE_EXHAUSTED
+  // (SERVER_BUSY): too many are open.
+  absl::StatusOr<std::unique_ptr<EventStream>> Open(const Caller& caller, const std::string& job_id,
+                                                    int64_t from_seq);
+  // Ends all with UNAVAILABLE (DRAINING), those opened later too.
+  void EndAll();
+
+ private:
+  friend class EventStream;
+  absl::Status Add(EventStream* stream);
+  void Remove(EventStream* stream);
+
+  const ApiDependencies* const deps_;
+  const absl::Duration heartbeat_;
+  const absl::Duration max_age_;
+  std::mutex mutex_;
+  std::set<EventStream*> streams_;             // guarded by mutex_
+  std::map<std::string, size_t> of_identity_;  // guarded by mutex_
+  bool ended_ = false;                         // guarded by mutex_
+  uint64_t opened_ = 0;                        // guarded by mutex_
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_HTTP_EVENT_STREAMS_H_

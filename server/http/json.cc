@@ -1,0 +1,175 @@
+#include "server/http/json.h"
+
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/reflection.h>
+#include <google/protobuf/type.pb.h>
+#include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/type_resolver.h>
+#include <google/protobuf/util/type_resolver_util.h>
+
+#include <memory>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "compiler_core/base/diagnostic.h"
+#include "npuc/rpc/status_details.pb.h"
+#include "server/api/status_details.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc {
+namespace {
+
+namespace pb = google::protobuf;
+
+constexpr char kUrlPrefix[] = "type.googleapis.com";
+constexpr size_t kShownBytes = 64;
+
+// Finds google.rpc's error details among ours, which have the same wire format.
+class StatusResolver : public pb::util::TypeResolver {
+ public:
+  StatusResolver()
+      : known_(pb::util::NewTypeResolverForDescriptorPool(kUrlPrefix,
+                                                          pb::DescriptorPool::generated_pool())) {}
+
+  pb::util::Status ResolveMessageType(const std::string& url, pb::Type* type) override {
+    constexpr absl::string_view kTheirs = "type.googleapis.com/google.rpc.";
+    if (!absl::StartsWith(url, kTheirs)) return known_->ResolveMessageType(url, type);
+    return known_->ResolveMessageType(
+        absl::StrCat(kUrlPrefix, "/npuc.rpc.", absl::StripPrefix(url, kTheirs)), type);
+  }
+  pb::util::Status ResolveEnumType(const std::string& url, pb::Enum* type) override {
+    return known_->ResolveEnumType(url, type);
+  }
+
+ private:
+  const std::unique_ptr<pb::util::TypeResolver> known_;
+};
+
+int HttpStatusOf(absl::StatusCode code) {
+  switch (code) {
+    case absl::StatusCode::kOk:
+      return 200;
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+      return 400;
+    case absl::StatusCode::kUnauthenticated:
+      return 401;
+    case absl::StatusCode::kPermissionDenied:
+      return 403;
+    case absl::StatusCode::kNotFound:
+      return 404;
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kAborted:
+      return 409;
+    case absl::StatusCode::kResourceExhausted:
+      return 429;
+    case absl::StatusCode::kUnimplemented:
+      return 501;
+    case absl::StatusCode::kUnavailable:
+      return 503;
+    case absl::StatusCode::kDeadlineExceeded:
+      return 504;
+    default:
+      return 500;
+  }
+}
+
+// Sets or adds one value; false: the text is none of the field's type.
+bool SetField(pb::Message* message, const pb::FieldDescriptor* field, const std::string& text) {
+  const pb::Reflection& access = *message->GetReflection();
+  const bool many = field->is_repeated();
+  switch (field->cpp_type()) {
+    case pb::FieldDescriptor::CPPTYPE_STRING:
+      many ? access.AddString(message, field, text) : access.SetString(message, field, text);
+      return true;
+    case pb::FieldDescriptor::CPPTYPE_INT32: {
+      int32_t value = 0;
+      if (!absl::SimpleAtoi(text, &value)) return false;
+      many ? access.AddInt32(message, field, value) : access.SetInt32(message, field, value);
+      return true;
+    }
+    case pb::FieldDescriptor::CPPTYPE_INT64: {
+      int64_t value = 0;
+      if (!absl::SimpleAtoi(text, &value)) return false;
+      many ? access.AddInt64(message, field, value) : access.SetInt64(message, field, value);
+      return true;
+    }
+    case pb::FieldDescriptor::CPPTYPE_ENUM: {
+      int value = 0;
+      const auto* const named = field->enum_type()->FindValueByName(text);
+      if (named != nullptr) {
+        value = named->number();
+      } else if (!absl::SimpleAtoi(text, &value)) {
+        return false;
+      }
+      many ? access.AddEnumValue(message, field, value)
+           : access.SetEnumValue(message, field, value);
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::string ToJson(const pb::Message& message) {
+  std::string text;
+  const auto status = pb::util::MessageToJsonString(message, &text);
+  return status.ok() ? text : "{}";
+}
+
+absl::Status FromJson(absl::string_view text, pb::Message* message) {
+  if (absl::StripAsciiWhitespace(text).empty()) return absl::OkStatus();
+  const auto status = pb::util::JsonStringToMessage({text.data(), text.size()}, message);
+  if (status.ok()) return absl::OkStatus();
+  const std::string why(status.message().data(), status.message().size());
+  return ServiceError(absl::StatusCode::kInvalidArgument,
+                      absl::StrCat("the body is no JSON of ", message->GetDescriptor()->name(),
+                                   ": ", Printable(why, 512)),
+                      {.reason = "INVALID_JSON"});
+}
+
+absl::Status FromQuery(const std::multimap<std::string, std::string>& query, pb::Message* message) {
+  FieldChecker check;
+  for (const auto& [name, text] : query) {
+    const pb::Descriptor& type = *message->GetDescriptor();
+    const pb::FieldDescriptor* field = type.FindFieldByCamelcaseName(name);
+    if (field == nullptr) field = type.FindFieldByName(name);
+    if (field == nullptr) {
+      check.Add(Printable(name, kShownBytes), "is no parameter of this call");
+    } else if (!field->is_repeated() && query.count(name) > 1) {
+      check.Add(field->name(), "is given more than once");
+    } else if (!SetField(message, field, text)) {
+      check.Add(field->name(), absl::StrCat("'", Printable(text, kShownBytes), "' is not a value"));
+    }
+  }
+  return check.ToStatus();
+}
+
+HttpError ToHttpError(const absl::Status& status) {
+  HttpError error;
+  error.http_status = HttpStatusOf(status.code());
+  const rpc::Status wire = ToStatusProto(status);
+  StatusResolver resolver;
+  const std::string bytes = wire.SerializeAsString();
+  pb::io::ArrayInputStream in(bytes.data(), static_cast<int>(bytes.size()));
+  pb::io::StringOutputStream out(&error.body);
+  const auto written = pb::util::BinaryToJsonStream(
+      &resolver, absl::StrCat(kUrlPrefix, "/npuc.rpc.Status"), &in, &out);
+  if (!written.ok()) error.body = R"({"code":13,"message":"the error cannot be shown"})";
+  const auto details = ErrorDetailsOf(status);
+  if (details.has_value() && details->retry_delay.has_value()) {
+    const absl::Duration whole = absl::Ceil(*details->retry_delay, absl::Seconds(1));
+    error.retry_after = absl::StrCat(absl::ToInt64Seconds(whole));
+  }
+  return error;
+}
+
+}  // namespace npuc

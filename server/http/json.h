@@ -1,0 +1,38 @@
+#ifndef NPUC_SERVER_HTTP_JSON_H_
+#define NPUC_SERVER_HTTP_JSON_H_
+
+#include <google/protobuf/message.h>
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace npuc {
+
+// Between the wire's messages and proto3 JSON, by protobuf's own conversion: names in camelCase,
+// 64-bit numbers as text, fields of their default value left out. Pure.
+
+std::string ToJson(const google::protobuf::Message& message);
+
+// INVALID_ARGUMENT (INVALID_JSON): it is no JSON of this message; unknown fields included. Empty
+// text is an empty message.
+absl::Status FromJson(absl::string_view text, google::protobuf::Message* message);
+
+// Query parameters into fields of the same names, in camelCase or snake_case; scalars, enums by
+// name or number, and repeated ones. INVALID_ARGUMENT (INVALID_FIELD): all that is wrong with them.
+absl::Status FromQuery(const std::multimap<std::string, std::string>& query,
+                       google::protobuf::Message* message);
+
+// An error as JSON of google.rpc.Status, details included, and how HTTP says it.
+struct HttpError {
+  int http_status = 500;
+  std::string body;
+  std::string retry_after;  // whole seconds; empty: no retry is invited
+};
+HttpError ToHttpError(const absl::Status& status);
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_HTTP_JSON_H_

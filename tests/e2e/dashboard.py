@@ -1,0 +1,41 @@
+"""The dashboard in Chromium against a real npucd: client/dashboard/tests/drive.mjs, or many.mjs."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import harness
+import service
+
+SECONDS = 570
+
+
+def need(found, what):
+    if not found:
+        print(f"skipped: no {what}")
+        sys.exit(harness.SKIPPED)
+    return found
+
+
+def main(arguments):
+    script = "many.mjs" if "--many" in arguments else "drive.mjs"
+    build = os.path.dirname(os.path.abspath(harness.BIN))
+    folder = os.path.join(build, "client", "dashboard", "npm")
+    need(os.path.exists(os.path.join(harness.BIN, "dashboard", "index.html")), "built dashboard")
+    need(os.path.isdir(os.path.join(folder, "node_modules", "playwright-core")), "playwright-core")
+    node, chromium = need(shutil.which("node"), "node"), need(shutil.which("chromium"), "chromium")
+    with harness.scratch() as temporary:
+        env = {**os.environ, "NPUC_BIN_DIR": os.path.abspath(harness.BIN),
+               "NPUC_SAMPLE": harness.SAMPLE, "NPUC_BIG": service.write_model(temporary),
+               "NPUC_CHROMIUM": chromium,
+               "NPUC_SHOTS": os.environ.get("NPUC_SHOTS", os.path.join(build, "screenshots"))}
+        done = subprocess.run([node, os.path.join("tests", script), *arguments], cwd=folder,
+                              env=env, timeout=SECONDS, check=False, stdout=subprocess.PIPE,
+                              universal_newlines=True)
+    for line in done.stdout.splitlines():
+        if line.startswith("FIGURE: "):
+            harness.figure(line[len("FIGURE: "):])
+        else:
+            print(line)
+    harness.check(done.returncode == 0, f"{script} failed")

@@ -1,0 +1,259 @@
+"""HTTP/JSON against a real npucd: openapi.json holds for each answer, a compile by HTTP alone gives
+npuc's bytes, events go on over a kill -9, and identities are those of gRPC over TLS."""
+
+import hashlib
+import http.client
+import json
+import os
+import re
+import ssl
+
+import harness
+import service
+import tenants
+
+OPENAPI = os.path.join(harness.ROOT, "proto", "openapi.json")
+CHUNK = 10_000  # so that the sample's model takes several
+
+
+class Web:
+    """HTTP to a daemon, each answer held against openapi.json."""
+
+    def __init__(self, folder, context=None):
+        self._folder, self._context = folder, context
+        with open(OPENAPI, encoding="utf-8") as f:
+            self.spec = json.load(f)
+        self.called = set()
+
+    def address(self):
+        with open(os.path.join(self._folder, "port"), encoding="utf-8") as f:
+            return dict(line.strip().split("=", 1) for line in f)["web"]
+
+    def connect(self, timeout=30):
+        host, port = self.address().rsplit(":", 1)
+        if self._context is None:
+            return http.client.HTTPConnection(host, int(port), timeout=timeout)
+        return http.client.HTTPSConnection(host, int(port), timeout=timeout, context=self._context)
+
+    def call(self, verb, path, body=None, headers=None, expect=200):
+        connection = self.connect()
+        connection.request(verb, path, body, headers or {})
+        response = connection.getresponse()
+        data = response.read()
+        connection.close()
+        harness.check(response.status == expect,
+                      f"{verb} {path}: {response.status}, not {expect}: {data[:500]}")
+        self._check(verb, path.split("?")[0], response, data)
+        return data, response
+
+    def json(self, verb, path, body=None, headers=None, expect=200):
+        headers = {"Content-Type": "application/json", **(headers or {})}
+        text = None if body is None else json.dumps(body)
+        return json.loads(self.call(verb, path, text, headers, expect)[0])
+
+    def _operation(self, verb, path):
+        for pattern, verbs in self.spec["paths"].items():
+            regex = re.sub(r"\\\{\w+\\\}", "[^/:]+", re.escape(pattern))
+            if re.fullmatch(regex, path) and verb.lower() in verbs:
+                return pattern, verbs[verb.lower()]
+        return None, None
+
+    def _check(self, verb, path, response, data):
+        pattern, operation = self._operation(verb, path)
+        if response.status >= 400:
+            self.validate(json.loads(data), {"$ref": "#/components/schemas/Status"}, path)
+            return
+        harness.check(operation is not None, f"{verb} {path} is not in openapi.json")
+        self.called.add((verb.lower(), pattern))
+        content = operation["responses"]["200"]["content"]
+        kind = response.headers["Content-Type"]
+        harness.check(kind in content, f"{verb} {path}: {kind}, not {list(content)}")
+        if kind == "application/json":
+            self.validate(json.loads(data), content[kind]["schema"], path)
+
+    def validate(self, value, schema, where):
+        """The part of JSON schema that openapi.json uses."""
+        if "$ref" in schema:
+            schema = self.spec["components"]["schemas"][schema["$ref"].split("/")[-1]]
+        for part in schema.get("allOf", []):
+            self.validate(value, part, where)
+        types = {"object": dict, "array": list, "string": str, "integer": int, "boolean": bool,
+                 "number": (int, float)}
+        if "type" in schema:
+            harness.check(isinstance(value, types[schema["type"]]), f"{where}: {value!r}: {schema}")
+        harness.check(value in schema.get("enum", [value]), f"{where}: {value!r} is no value")
+        if "pattern" in schema:
+            harness.check(re.search(schema["pattern"], value), f"{where}: {value!r}")
+        if isinstance(value, list):
+            for i, item in enumerate(value):
+                self.validate(item, schema["items"], f"{where}[{i}]")
+        if isinstance(value, dict):
+            for name, item in value.items():
+                known = schema.get("properties", {}).get(name, schema.get("additionalProperties"))
+                harness.check(known is not False, f"{where}.{name} is not in openapi.json")
+                if isinstance(known, dict):
+                    self.validate(item, known, f"{where}.{name}")
+
+
+def upload(web, data, headers=None):
+    digest = {"sha256": hashlib.sha256(data).hexdigest(), "sizeBytes": str(len(data))}
+    found = web.json("POST", "/v1/blobs:findMissing", {"digests": [digest]}, headers)
+    path = f"/v1/blobs/{digest['sha256']}?sizeBytes={len(data)}"
+    while found.get("missing"):
+        state = web.json("GET", path, None, headers)
+        if state.get("complete"):
+            break
+        offset = int(state.get("committedBytes", 0))
+        web.call("PATCH", f"{path}&offset={offset}", data[offset:offset + CHUNK],
+                 {"Content-Type": "application/octet-stream", **(headers or {})})
+    return digest
+
+
+def events(web, job, last=0, stop=None):
+    """Reads a stream to its end, or until `stop` says so; (kept events, newest id)."""
+    connection = web.connect(timeout=20)
+    connection.request("GET", f"/v1/jobs/{job}/events",
+                       headers={"Last-Event-ID": str(last)} if last else {})
+    response = connection.getresponse()
+    harness.check(response.status == 200, f"events: {response.status}")
+    found, block = [], {}
+    try:
+        while not (stop and stop(found)):
+            line = response.readline().decode()
+            if not line:
+                break
+            if line.strip():
+                name, _, text = line.rstrip("\n").partition(": ")
+                block[name] = text
+                continue
+            if block.get("event"):
+                harness.check(block["event"] == "end", f"the stream ends with {block}")
+                break
+            if "id" in block:
+                event = json.loads(block["data"])
+                web.validate(event, {"$ref": "#/components/schemas/JobEvent"}, "event")
+                harness.check(event["seq"] == block["id"], f"id and seq differ: {block}")
+                found.append(event)
+                last = int(block["id"])
+            block = {}
+    except (OSError, http.client.HTTPException):
+        pass  # the daemon was killed
+    connection.close()
+    return found, last
+
+
+def sample_spec(web, headers=None, **more):
+    with open(os.path.join(harness.SAMPLE, "config.yaml"), encoding="utf-8") as f:
+        config = f.read()
+    with open(os.path.join(harness.SAMPLE, "kws_fc.pb"), "rb") as f:
+        model = upload(web, f.read(), headers)
+    return {"configText": config, "configName": "config.yaml", "model": model, **more}
+
+
+def test_compile(web, folder):
+    local = os.path.join(folder, "local")
+    harness.npuc(os.path.join(harness.SAMPLE, "config.yaml"), "-o", local)
+    created = web.json("POST", "/v1/jobs", {"requestId": "one", "spec": sample_spec(web)})
+    job = created["job"]["jobId"]
+    again = web.json("POST", "/v1/jobs", {"requestId": "one", "spec": sample_spec(web)})
+    harness.check(again["alreadyExisted"] and again["job"]["jobId"] == job, f"{again}")
+    kept, last = events(web, job)
+    harness.check([int(e["seq"]) for e in kept] == list(range(1, last + 1)), "gaps in events")
+    web.call("GET", f"/v1/jobs/{job}/events?fromSeq={last}")
+    done = web.json("GET", f"/v1/jobs/{job}")["job"]
+    harness.check("succeeded" in done and int(done["lastSeq"]) == last, f"{done}")
+    ours = service.files_of(local)
+    for artifact in done["artifacts"]:
+        path = f"/v1/jobs/{job}/artifacts/{artifact['name']}"
+        data, response = web.call("GET", path)
+        harness.check(response.headers["ETag"] == f'"{artifact["sha256"]}"', "wrong ETag")
+        harness.check(hashlib.sha256(data).hexdigest() == artifact["sha256"], "wrong bytes")
+        if artifact["name"] not in service.NOT_COMPARED:
+            harness.check(data == ours[artifact["name"]], f"{artifact['name']} is not npuc's")
+        half = len(data) // 2
+        rest, _ = web.call("GET", path, headers={"Range": f"bytes={half}-"}, expect=206)
+        harness.check(rest == data[half:], f"{path}: a wrong range")
+    harness.check(len(web.json("GET", "/v1/jobs?states=JOB_STATE_SUCCEEDED")["jobs"]) == 1, "list")
+    ended = web.json("POST", f"/v1/jobs/{job}:cancel", {"reason": "late"})["job"]
+    harness.check("succeeded" in ended, f"{ended}")
+    info = web.json("GET", "/v1/server")
+    harness.check(web.json("GET", "/v1/cores")["cores"] == info["cores"], "cores differ")
+    harness.check(len(web.json("GET", "/v1/ops?core=GRUS&framework=TF")["operators"]) > 10, "ops")
+    every = {(verb, path) for path, verbs in web.spec["paths"].items() for verb in verbs}
+    harness.check(web.called == every, f"never called: {every - web.called}")
+    harness.figure(f"http: {len(every)} calls of openapi.json made against npucd, each answer as "
+                   f"its schema; {len(done['artifacts'])} artifacts as npuc's")
+
+
+def test_killed_daemon(web, server, config):
+    job, _ = service.catch_job(server, config)
+    seen, last = events(web, job, stop=lambda found: len(found) >= 2)
+    server.kill()
+    server.start()
+    more, last = events(web, job, last)
+    kept, _ = events(web, job)
+    harness.check(seen + more == kept, "events differ after a kill -9 in the middle")
+    harness.check([int(e["seq"]) for e in kept] == list(range(1, last + 1)), "gaps in events")
+    harness.figure(f"http: kill -9 of npucd under an event stream: {len(kept)} events, resumed "
+                   f"after {len(seen)}, none lost or repeated")
+
+
+def test_tls(folder):
+    ca, evil = (tenants.make_authority(folder, name) for name in ("ca", "evil"))
+    cert = tenants.make_certificate(folder, ca, "server", "server")
+    mine = tenants.make_certificate(folder, ca, "client", "client")
+    forged = tenants.make_certificate(folder, evil, "forged", "client")
+    tokens = tenants.Tokens(folder)
+    tenants_file = os.path.join(folder, "tenants.yaml")
+    with open(tenants_file, "w", encoding="utf-8") as f:
+        f.write(tokens.tenants())
+    security = ("--tls-cert", cert + ".pem", "--tls-key", cert + ".key", "--client-ca",
+                ca + ".pem", "--tenants", tenants_file, "--web", "127.0.0.1:0")
+
+    def context(pair=None):
+        made = ssl.create_default_context(cafile=ca + ".pem")
+        if pair:
+            made.load_cert_chain(pair + ".pem", pair + ".key")
+        return made
+
+    with service.daemon(folder, security):
+        ci = {"Authorization": f"Bearer {tokens.tokens['ci']}"}
+        web = Web(folder, context())
+        spec = sample_spec(web, ci)
+        job = web.json("POST", "/v1/jobs", {"spec": spec}, ci)["job"]["jobId"]
+        _, response = web.call("GET", "/v1/server", headers=ci)
+        harness.check("max-age" in response.headers["Strict-Transport-Security"], "no HSTS")
+        for wrong in ({}, {"Authorization": "Bearer " + "0123456789" * 5}):
+            _, response = web.call("GET", "/v1/jobs", headers=wrong, expect=401)
+            harness.check(response.headers["WWW-Authenticate"] == "Bearer", "no challenge")
+        reader = {"Authorization": f"Bearer {tokens.tokens['reader']}"}
+        web.json("POST", "/v1/jobs", {"spec": spec}, reader, expect=403)
+        other = {"Authorization": f"Bearer {tokens.tokens['other']}"}
+        web.json("GET", f"/v1/jobs/{job}", None, other, expect=404)
+        by_certificate = Web(folder, context(mine))
+        by_certificate.json("GET", f"/v1/jobs/{job}")
+        by_certificate.json("POST", "/v1/jobs", {"spec": spec}, expect=403)
+        for stranger in (ssl.create_default_context(), context(forged)):
+            try:
+                Web(folder, stranger).call("GET", "/v1/server")
+            except (OSError, http.client.HTTPException):
+                continue
+            raise harness.Failure("a handshake that had to fail did not")
+    harness.figure("http: TLS with tokens, rights, client certificates: as gRPC's; a forged "
+                   "certificate and a foreign authority are refused")
+
+
+def main(arguments):
+    harness.run("/usr/bin/python3", os.path.join(harness.ROOT, "proto", "make_openapi.py"),
+                "--check")
+    with harness.scratch() as folder:
+        config = service.write_model(folder)
+        with service.daemon(folder, ("--insecure", "--web", "127.0.0.1:0")) as server:
+            try:
+                web = Web(folder)
+                test_compile(web, folder)
+                test_killed_daemon(web, server, config)
+            except harness.Failure as error:
+                raise harness.Failure(f"{error}\nnpucd's log ends:\n{server.log()}") from error
+    with harness.scratch() as folder:
+        test_tls(folder)
