@@ -170,7 +170,7 @@ def reason(refusal):
     """A refusal's cause without the names of its case."""
     if refusal.id in NOT_SUPPORTED:
         return "the operator is not supported", refusal.op
-    text = re.sub(r" \(operand \d+(, from node '[^']*')?\)", "", refusal.text.split(";")[0])
+    text = re.sub(r" \(operand \d+(, from '[^']*')?\)", "", refusal.text.split(";")[0])
     text = re.sub(r"'[^']*'", "...", re.sub(r"\b[a-z]\w*\[[\d,]*\]", "...", text))
     return text, refusal.op
 

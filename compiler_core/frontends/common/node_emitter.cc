@@ -168,6 +168,12 @@ absl::StatusOr<ValueRef> NodeEmitter::Requantized(const ValueRef& value,
 
 absl::StatusOr<ValueId> NodeEmitter::Place(ImportValue& value) {
   if (value.id.valid()) return value.id;
+  if (value.compute != nullptr) {
+    absl::StatusOr<ValueRef> computed = value.compute();
+    if (!computed.ok()) return AlreadyReported(computed.status());
+    ASSIGN_OR_RETURN(value.id, Place(**computed));
+    return value.id;
+  }
   if (value.stored.has_value()) {
     const ValueId integers = state_->builder.Const(value.stored->integers, value.source);
     ASSIGN_OR_RETURN(value.id,
@@ -245,7 +251,7 @@ absl::StatusOr<std::vector<ValueRef>> NodeEmitter::EmitAll(absl::string_view op,
       ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand));
     }
     absl::StatusOr<std::vector<ValueId>> outputs =
-        state_->builder.Add(op, std::move(ids), std::move(attrs), source_);
+        state_->builder.Add(op, std::move(ids), std::move(attrs), SourceFor(op));
     if (outputs.ok()) {
       result = std::vector<ValueRef>();
       for (ValueId id : *outputs) {

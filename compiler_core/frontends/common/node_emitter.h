@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_NODE_EMITTER_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_COMMON_NODE_EMITTER_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,11 +28,18 @@ struct StoredIntegers {
 // our graph yet) or the node output that computes it. A constant of stored integers is neither: it
 // becomes a Dequantize of them once a node uses it, and `constant` stays empty.
 struct ImportValue {
+  // What one front end alone knows of its values; each reads no other's.
+  struct Facts {
+    virtual ~Facts() = default;
+  };
   TensorType type;
   std::optional<Tensor> constant;
   ValueId id = {};         // invalid for a constant that no node of our graph uses yet
   NodeSource source = {};  // who made it
   std::optional<StoredIntegers> stored = {};
+  std::shared_ptr<const Facts> facts = {};
+  // Set where the value is not in the graph yet and may never be: computes it, or reports why not.
+  std::function<absl::StatusOr<std::shared_ptr<ImportValue>>()> compute = {};
 };
 using ValueRef = std::shared_ptr<ImportValue>;  // null: an optional operand that is left out
 
@@ -64,6 +72,7 @@ struct ImportState {
 class NodeEmitter {
  public:
   NodeEmitter(ImportState* state, NodeSource source, std::vector<ValueRef> inputs);
+  virtual ~NodeEmitter() = default;
 
   const NodeSource& source() const { return source_; }
   ImportState& state() { return *state_; }
@@ -143,6 +152,10 @@ class NodeEmitter {
   absl::Status EmitOutput(absl::string_view op, absl::Span<const ValueRef> operands,
                           AttrMap attrs = {});
   const std::vector<ValueRef>& outputs() const { return outputs_; }
+
+ protected:
+  // What a node that this one becomes counts as.
+  virtual NodeSource SourceFor(absl::string_view op) const { return source_; }
 
  private:
   // Reshapes or transposes stored integers; null where their parameters do not follow.

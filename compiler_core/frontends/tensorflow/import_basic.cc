@@ -40,8 +40,7 @@ absl::Status ImportConst(NodeImporter& node) {
                      "freeze the model again");
   }
   if (tensor->dtype() == DType::kFloat64) tensor = CastTensor(*tensor, DType::kFloat32);
-  node.SetOutput(node.MakeConstant(*std::move(tensor)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(*std::move(tensor)));
 }
 
 absl::Status ImportPlaceholder(NodeImporter& node) {
@@ -55,15 +54,13 @@ absl::Status ImportPlaceholder(NodeImporter& node) {
 
 absl::Status ImportIdentity(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  node.SetOutput(node.input(0));
-  return absl::OkStatus();
+  return node.SetOutput(node.input(0));
 }
 
 absl::Status ImportIdentityN(NodeImporter& node) {
   std::vector<ValueRef> values;
   for (int i = 0; i < node.input_count(); ++i) values.push_back(node.input(i));
-  node.SetOutputs(std::move(values));
-  return absl::OkStatus();
+  return node.SetOutputs(std::move(values));
 }
 
 absl::Status ImportNoOp(NodeImporter& node) { return node.ExpectInputs(0, 0); }
@@ -88,29 +85,25 @@ ValueRef ShapeValue(NodeImporter& node, DType dtype, int i) {
 absl::Status ImportShape(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
-  node.SetOutput(ShapeValue(node, dtype, 0));
-  return absl::OkStatus();
+  return node.SetOutput(ShapeValue(node, dtype, 0));
 }
 
 absl::Status ImportShapeN(NodeImporter& node) {
   ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
   std::vector<ValueRef> values;
   for (int i = 0; i < node.input_count(); ++i) values.push_back(ShapeValue(node, dtype, i));
-  node.SetOutputs(std::move(values));
-  return absl::OkStatus();
+  return node.SetOutputs(std::move(values));
 }
 
 absl::Status ImportSize(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
-  node.SetOutput(node.MakeConstant(IntTensor(dtype, {}, {node.type(0).element_count()})));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(IntTensor(dtype, {}, {node.type(0).element_count()})));
 }
 
 absl::Status ImportRank(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {node.rank(0)})));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {node.rank(0)})));
 }
 
 absl::Status ImportRange(NodeImporter& node) {
@@ -119,8 +112,7 @@ absl::Status ImportRange(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Tensor limit, node.Constant(1, "limit"));
   ASSIGN_OR_RETURN(const Tensor delta, node.Constant(2, "delta"));
   ASSIGN_OR_RETURN(Tensor range, EvaluateRange(start, limit, delta));
-  node.SetOutput(node.MakeConstant(std::move(range)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(range)));
 }
 
 absl::Status ImportFill(NodeImporter& node) {
@@ -132,8 +124,7 @@ absl::Status ImportFill(NodeImporter& node) {
         absl::StrCat("the value is ", TypeToString(value.type()), "; it must be a scalar"));
   }
   ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(value, dims));
-  node.SetOutput(node.MakeConstant(std::move(filled)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(filled)));
 }
 
 absl::Status ImportCast(NodeImporter& node) {
@@ -147,8 +138,7 @@ absl::Status ImportCast(NodeImporter& node) {
   }
   if (node.type(0).dtype == dtype) return ImportIdentity(node);
   if (node.IsConstant(0)) {
-    node.SetOutput(node.MakeConstant(CastTensor(*node.input(0)->constant, dtype)));
-    return absl::OkStatus();
+    return node.SetOutput(node.MakeConstant(CastTensor(*node.input(0)->constant, dtype)));
   }
   if (!IsFloat(dtype)) {
     return node.FailMode(absl::StrCat("a cast of computed values to ", DataTypeName(wire_type),
@@ -165,8 +155,7 @@ absl::Status ImportLike(NodeImporter& node, int64_t value) {
                             ? CastTensor(Tensor::FromInts({}, {value}), DType::kBool)
                             : CastTensor(Tensor::FromInts({}, {value}), type.dtype);
   ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(scalar, type.shape));
-  node.SetOutput(node.MakeConstant(std::move(filled)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(filled)));
 }
 absl::Status ImportZerosLike(NodeImporter& node) { return ImportLike(node, 0); }
 absl::Status ImportOnesLike(NodeImporter& node) { return ImportLike(node, 1); }
@@ -187,8 +176,7 @@ absl::Status ImportSelect(NodeImporter& node) {
   const absl::StatusOr<Shape> joint = BroadcastShape(condition.shape(), node.shape(1));
   if ((all || none) && node.shape(1) == node.shape(2) &&
       (by_rows || (joint.ok() && *joint == node.shape(1)))) {
-    node.SetOutput(node.input(all ? 1 : 2));
-    return absl::OkStatus();
+    return node.SetOutput(node.input(all ? 1 : 2));
   }
   if (!node.IsConstant(1) || !node.IsConstant(2)) {
     return node.FailMode("a choice between computed values element by element",
@@ -202,8 +190,7 @@ absl::Status ImportSelect(NodeImporter& node) {
   }
   ASSIGN_OR_RETURN(Tensor chosen,
                    EvaluateSelect(condition, *node.input(1)->constant, *node.input(2)->constant));
-  node.SetOutput(node.MakeConstant(std::move(chosen)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(chosen)));
 }
 
 constexpr ImportRule kRules[] = {

@@ -18,34 +18,24 @@ absl::Status ImportSwitch(NodeImporter& node) {
     return absl::InvalidArgumentError(
         absl::StrCat("the predicate is ", TypeToString(predicate.type()), "; it must be a bool"));
   }
-  auto dead = std::make_shared<ImportValue>();
-  dead->is_dead = true;
-  if (predicate.bytes()[0] != 0) {
-    node.SetOutputs({dead, node.input(0)});
-  } else {
-    node.SetOutputs({node.input(0), dead});
-  }
-  return absl::OkStatus();
+  if (predicate.bytes()[0] != 0) return node.SetOutputs({DeadValue(), node.input(0)});
+  return node.SetOutputs({node.input(0), DeadValue()});
 }
 
 absl::Status ImportMerge(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, kMaxInputsPerNode));
   for (int i = 0; i < node.input_count(); ++i) {
-    if (node.input(i)->is_dead) continue;
-    node.SetOutputs({node.input(i), node.MakeConstant(IntTensor(DType::kInt32, {}, {i}))});
-    return absl::OkStatus();
+    if (FactsOf(*node.input(i)).is_dead) continue;
+    return node.SetOutputs({node.input(i), node.MakeConstant(IntTensor(DType::kInt32, {}, {i}))});
   }
-  auto dead = std::make_shared<ImportValue>();
-  dead->is_dead = true;
-  node.SetOutputs({dead, dead});
-  return absl::OkStatus();
+  const ValueRef dead = DeadValue();
+  return node.SetOutputs({dead, dead});
 }
 
 // What steers a loop passes its value on; loops.h says when each runs.
 absl::Status PassOn(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  node.SetOutput(node.input(0));
-  return absl::OkStatus();
+  return node.SetOutput(node.input(0));
 }
 
 constexpr ImportRule kRules[] = {

@@ -26,14 +26,13 @@ absl::Status Convolve(NodeImporter& node, absl::string_view op) {
   ASSIGN_OR_RETURN(WindowAttrs window, ReadWindow(node, is_nhwc, input, kernel));
   AttrMap attrs = {
       {"strides", window.strides}, {"pads", window.pads}, {"dilations", window.dilations}};
-  if (is_nhwc && node.input(0)->group != nullptr) {
+  if (is_nhwc && FactsOf(*node.input(0)).group != nullptr) {
     return ConvolveInGroup(node, op, std::move(attrs));
   }
   ASSIGN_OR_RETURN(const ValueRef x, AsNhwc(node, node.input(0), is_nhwc));
   ASSIGN_OR_RETURN(ValueRef y, node.Emit(op, {x, node.input(1)}, std::move(attrs)));
   ASSIGN_OR_RETURN(y, FromNhwc(node, y, is_nhwc));
-  node.SetOutput(std::move(y));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(y));
 }
 
 absl::Status ImportConv2D(NodeImporter& node) { return Convolve(node, "Conv2D"); }
@@ -55,8 +54,7 @@ absl::Status ImportFusedBatchNorm(NodeImporter& node) {
       node.Emit("BatchNorm", {x, node.input(1), node.input(2), node.input(3), node.input(4)},
                 {{"epsilon", epsilon}}));
   ASSIGN_OR_RETURN(y, FromNhwc(node, y, is_nhwc));
-  node.SetOutputs({std::move(y), node.input(3), node.input(4)});
-  return absl::OkStatus();
+  return node.SetOutputs({std::move(y), node.input(3), node.input(4)});
 }
 
 constexpr ImportRule kRules[] = {

@@ -136,7 +136,9 @@ ValueRef HeldBack(NodeImporter& node, TensorType type, std::shared_ptr<const Dil
   auto value = std::make_shared<ImportValue>();
   value->type = std::move(type);
   value->source = node.source();
-  value->group = std::move(group);
+  auto facts = std::make_shared<ControlFacts>();
+  facts->group = std::move(group);
+  value->facts = std::move(facts);
   value->compute = [state = &node.state(), view = &node.node(), compute = std::move(compute)] {
     NodeImporter importer(state, view, {});
     return compute(importer);
@@ -163,25 +165,23 @@ absl::Status ImportSpaceToBatch(NodeImporter& node) {
   }
   if (!is_groupable || !divides) {
     ASSIGN_OR_RETURN(ValueRef value, SpaceToBatch(node, node.input(0), blocks));
-    node.SetOutput(std::move(value));
-    return absl::OkStatus();
+    return node.SetOutput(std::move(value));
   }
   batched.push_back(shape.back());
   RETURN_IF_ERROR(CheckShape(batched));
   group->base = node.input(0);
   group->batched = batched;
   if (count == 1) group->batched.insert(group->batched.begin() + 1, 1);
-  node.SetOutput(HeldBack(node, {node.type(0).dtype, std::move(batched)}, std::move(group),
-                          [input = node.input(0), blocks](NodeImporter& importer) {
-                            return SpaceToBatch(importer, input, blocks);
-                          }));
-  return absl::OkStatus();
+  return node.SetOutput(HeldBack(node, {node.type(0).dtype, std::move(batched)}, std::move(group),
+                                 [input = node.input(0), blocks](NodeImporter& importer) {
+                                   return SpaceToBatch(importer, input, blocks);
+                                 }));
 }
 
 // The dilated convolution that a group amounts to, given the crops that close it; null where it
 // amounts to none.
 absl::StatusOr<ValueRef> CloseGroup(NodeImporter& node, const Blocks& blocks) {
-  const std::shared_ptr<const DilationGroup> group = node.input(0)->group;
+  const std::shared_ptr<const DilationGroup> group = FactsOf(*node.input(0)).group;
   if (group == nullptr || group->node == nullptr) return ValueRef();
   const size_t count = blocks.block.size();
   Shape expected = group->convolved;
@@ -222,8 +222,7 @@ absl::Status ImportBatchToSpace(NodeImporter& node) {
   if (value == nullptr) {
     ASSIGN_OR_RETURN(value, BatchToSpace(node, node.input(0), blocks));
   }
-  node.SetOutput(std::move(value));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(value));
 }
 
 constexpr ImportRule kRules[] = {
@@ -234,7 +233,7 @@ constexpr ImportRule kRules[] = {
 }  // namespace
 
 ValueRef ReshapedInGroup(NodeImporter& node, const ValueRef& value, Shape shape) {
-  return HeldBack(node, {value->type.dtype, shape}, value->group,
+  return HeldBack(node, {value->type.dtype, shape}, FactsOf(*value).group,
                   [value, shape](NodeImporter& importer) {
                     return importer.Emit("Reshape", {value}, {{"shape", shape}});
                   });
@@ -245,16 +244,17 @@ absl::Status ConvolveInGroup(NodeImporter& node, absl::string_view op, AttrMap a
   const ValueRef& weight = node.input(1);
   const Shape& kernel = weight->type.shape;
   const Shape& shape = input->type.shape;
+  const std::shared_ptr<const DilationGroup>& open = FactsOf(*input).group;
   const bool is_plain =
       std::get<std::vector<int64_t>>(attrs["strides"]) == std::vector<int64_t>{1, 1} &&
       std::get<std::vector<int64_t>>(attrs["dilations"]) == std::vector<int64_t>{1, 1} &&
       std::get<std::vector<int64_t>>(attrs["pads"]) == std::vector<int64_t>{0, 0, 0, 0};
   const bool fits = weight->type.dtype == input->type.dtype && kernel[0] >= 1 && kernel[1] >= 1 &&
                     kernel[2] == shape[3] && kernel[0] <= shape[1] && kernel[1] <= shape[2];
-  if (!is_plain || !fits || input->group->node != nullptr || shape != input->group->batched) {
+  if (!is_plain || !fits || open->node != nullptr || shape != open->batched) {
     return node.EmitOutput(op, {input, weight}, std::move(attrs));
   }
-  auto group = std::make_shared<DilationGroup>(*input->group);
+  auto group = std::make_shared<DilationGroup>(*open);
   group->node = &node.node();
   group->op = std::string(op);
   group->weight = weight;
@@ -262,12 +262,11 @@ absl::Status ConvolveInGroup(NodeImporter& node, absl::string_view op, AttrMap a
   group->convolved = {shape[0], shape[1] - kernel[0] + 1, shape[2] - kernel[1] + 1, channels};
   RETURN_IF_ERROR(CheckShape(group->convolved));
   TensorType type{input->type.dtype, group->convolved};
-  node.SetOutput(HeldBack(
+  return node.SetOutput(HeldBack(
       node, std::move(type), std::move(group),
       [input, weight, name = std::string(op), attrs = std::move(attrs)](NodeImporter& importer) {
         return importer.Emit(name, {input, weight}, attrs);
       }));
-  return absl::OkStatus();
 }
 
 absl::Span<const ImportRule> DilationRules() { return kRules; }

@@ -47,16 +47,14 @@ absl::Status ImportAddN(NodeImporter& node) {
     }
     ASSIGN_OR_RETURN(sum, node.Emit("Add", {sum, node.input(i)}));
   }
-  node.SetOutput(std::move(sum));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(sum));
 }
 
 absl::Status ImportEvaluatedUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(Tensor result, EvaluateUnary(node.node().op(), x));
-  node.SetOutput(node.MakeConstant(std::move(result)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(result)));
 }
 
 absl::Status ImportEvaluatedBinary(NodeImporter& node) {
@@ -64,8 +62,7 @@ absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
   ASSIGN_OR_RETURN(Tensor result, EvaluateBinary(node.node().op(), a, b));
-  node.SetOutput(node.MakeConstant(std::move(result)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(result)));
 }
 
 constexpr ImportRule kRules[] = {

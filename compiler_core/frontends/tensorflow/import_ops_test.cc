@@ -194,7 +194,7 @@ TEST(ImportOpsTest, ReshapesSqueezesAndExpands) {
   EXPECT_THAT(ErrorOf(bad, {2, 3}), HasSubstr("f32[2,3] does not reshape to [4,-1]"));
   GraphDefBuilder dynamic;
   dynamic.Placeholder("x", {2}).Node("y", "Reshape", {"x", "x"});
-  EXPECT_THAT(ErrorOf(dynamic, {2}), HasSubstr("the shape (operand 1, from node 'x') depends on"));
+  EXPECT_THAT(ErrorOf(dynamic, {2}), HasSubstr("the shape (operand 1, from 'x') depends on"));
 }
 
 // x.reshape([shape(x)[0] * 2, -1]) as Keras writes it.

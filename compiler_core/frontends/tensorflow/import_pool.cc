@@ -28,8 +28,7 @@ absl::Status ImportPool(NodeImporter& node) {
                                           {"strides", std::move(window.strides)},
                                           {"pads", std::move(window.pads)}}));
   ASSIGN_OR_RETURN(y, FromNhwc(node, y, is_nhwc));
-  node.SetOutput(std::move(y));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(y));
 }
 
 constexpr ImportRule kRules[] = {{"AvgPool", ImportPool}, {"MaxPool", ImportPool}};

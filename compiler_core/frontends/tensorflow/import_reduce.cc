@@ -33,8 +33,7 @@ AttrMap AttrsOf(const Reduction& reduction) {
 absl::Status Reduce(NodeImporter& node, absl::string_view op) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
   if (reduction.axes.empty()) {
-    node.SetOutput(node.input(0));
-    return absl::OkStatus();
+    return node.SetOutput(node.input(0));
   }
   return node.EmitOutput(op, {node.input(0)}, AttrsOf(reduction));
 }
@@ -47,8 +46,7 @@ absl::Status ImportMax(NodeImporter& node) { return Reduce(node, "ReduceMax"); }
 absl::Status ImportMin(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
   if (reduction.axes.empty()) {
-    node.SetOutput(node.input(0));
-    return absl::OkStatus();
+    return node.SetOutput(node.input(0));
   }
   ASSIGN_OR_RETURN(const ValueRef negated, node.Emit("Neg", {node.input(0)}));
   ASSIGN_OR_RETURN(const ValueRef greatest, node.Emit("ReduceMax", {negated}, AttrsOf(reduction)));
@@ -60,8 +58,7 @@ absl::Status ImportEvaluatedReduction(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(Tensor result,
                    EvaluateReduction(node.node().op(), x, reduction.axes, reduction.keep_dims));
-  node.SetOutput(node.MakeConstant(std::move(result)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(result)));
 }
 
 absl::Status ImportSoftmax(NodeImporter& node) {

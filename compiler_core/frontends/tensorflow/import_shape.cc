@@ -14,16 +14,14 @@ namespace npuc::tf {
 namespace {
 
 absl::Status SetReshaped(NodeImporter& node, Shape shape) {
-  if (node.input(0)->group != nullptr) {
+  if (FactsOf(*node.input(0)).group != nullptr) {
     RETURN_IF_ERROR(CheckShape(shape));
     if (ElementCount(shape) == node.type(0).element_count()) {
-      node.SetOutput(ReshapedInGroup(node, node.input(0), std::move(shape)));
-      return absl::OkStatus();
+      return node.SetOutput(ReshapedInGroup(node, node.input(0), std::move(shape)));
     }
   }
   ASSIGN_OR_RETURN(ValueRef value, node.Reshaped(node.input(0), std::move(shape)));
-  node.SetOutput(std::move(value));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(value));
 }
 
 absl::Status ImportReshape(NodeImporter& node) {
@@ -90,15 +88,13 @@ absl::Status ImportTranspose(NodeImporter& node) {
     ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
   }
   ASSIGN_OR_RETURN(ValueRef value, node.Transposed(node.input(0), std::move(perm)));
-  node.SetOutput(std::move(value));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(value));
 }
 
 absl::Status Concatenate(NodeImporter& node, const std::vector<ValueRef>& values, int64_t axis) {
   ASSIGN_OR_RETURN(axis, node.Axis(axis, static_cast<int64_t>(values[0]->type.shape.size())));
   if (values.size() == 1) {
-    node.SetOutput(values[0]);
-    return absl::OkStatus();
+    return node.SetOutput(values[0]);
   }
   return node.EmitOutput("Concat", values, {{"axis", axis}});
 }
@@ -159,20 +155,17 @@ absl::Status ImportUnpack(NodeImporter& node) {
   for (ValueRef& part : parts) {
     ASSIGN_OR_RETURN(part, node.Reshaped(part, shape));
   }
-  node.SetOutputs(std::move(parts));
-  return absl::OkStatus();
+  return node.SetOutputs(std::move(parts));
 }
 
 absl::Status SplitInto(NodeImporter& node, const ValueRef& value, int64_t axis,
                        std::vector<int64_t> sizes) {
   if (sizes.size() == 1 && sizes[0] == value->type.shape[static_cast<size_t>(axis)]) {
-    node.SetOutput(value);
-    return absl::OkStatus();
+    return node.SetOutput(value);
   }
   ASSIGN_OR_RETURN(std::vector<ValueRef> parts,
                    node.EmitAll("Split", {value}, {{"axis", axis}, {"sizes", std::move(sizes)}}));
-  node.SetOutputs(std::move(parts));
-  return absl::OkStatus();
+  return node.SetOutputs(std::move(parts));
 }
 
 absl::Status ImportSplit(NodeImporter& node) {
@@ -252,8 +245,7 @@ absl::Status ImportPad(NodeImporter& node) {
     fill = value.at(0);
   }
   ASSIGN_OR_RETURN(ValueRef value, Padded(node, node.input(0), paddings, fill));
-  node.SetOutput(std::move(value));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(value));
 }
 
 absl::Status ImportMirrorPad(NodeImporter& node) {
@@ -265,8 +257,7 @@ absl::Status ImportBroadcastTo(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(1, "shape"));
   RETURN_IF_ERROR(CheckShape(shape));
   if (node.shape(0) == shape) {
-    node.SetOutput(node.input(0));
-    return absl::OkStatus();
+    return node.SetOutput(node.input(0));
   }
   if (!node.IsConstant(0)) {
     // A product with ones broadcasts and changes no value. What broadcasts to more than the shape
@@ -281,8 +272,7 @@ absl::Status ImportBroadcastTo(NodeImporter& node) {
     return node.EmitOutput("Mul", {node.input(0), node.MakeConstant(std::move(ones))});
   }
   ASSIGN_OR_RETURN(Tensor result, EvaluateBroadcast(*node.input(0)->constant, shape));
-  node.SetOutput(node.MakeConstant(std::move(result)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(result)));
 }
 
 // Rows of a run-time value at known indices: a slice of each run of neighbours, joined.
@@ -341,12 +331,10 @@ absl::Status ImportGather(NodeImporter& node) {
   if (!node.IsConstant(0)) {
     node.SetRewritten();
     ASSIGN_OR_RETURN(ValueRef gathered, GatherRuns(node, indices, axis));
-    node.SetOutput(std::move(gathered));
-    return absl::OkStatus();
+    return node.SetOutput(std::move(gathered));
   }
   ASSIGN_OR_RETURN(Tensor result, EvaluateGather(*node.input(0)->constant, indices, axis));
-  node.SetOutput(node.MakeConstant(std::move(result)));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(std::move(result)));
 }
 
 absl::Status ImportTile(NodeImporter& node) {
@@ -368,8 +356,7 @@ absl::Status ImportTile(NodeImporter& node) {
     const std::vector<ValueRef> copies(static_cast<size_t>(count), value);
     ASSIGN_OR_RETURN(value, node.Emit("Concat", copies, {{"axis", static_cast<int64_t>(axis)}}));
   }
-  node.SetOutput(std::move(value));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(value));
 }
 
 constexpr ImportRule kRules[] = {

@@ -31,8 +31,7 @@ absl::Status EmitSlice(NodeImporter& node, SlicePlan plan) {
                                        {"strides", std::move(plan.strides)}}));
   }
   ASSIGN_OR_RETURN(value, node.Reshaped(value, std::move(plan.shape)));
-  node.SetOutput(std::move(value));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(value));
 }
 
 absl::Status ImportSlice(NodeImporter& node) {

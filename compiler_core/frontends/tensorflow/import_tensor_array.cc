@@ -18,7 +18,9 @@ constexpr int64_t kMaxArraySize = 1 << 16;
 ValueRef FlowOf(NodeImporter& node, ArrayVersion version) {
   std::vector<ArrayVersion>& versions = node.state().array_versions;
   ValueRef flow = node.MakeConstant(Tensor::ScalarFloat(0));
-  flow->array_version = static_cast<int>(versions.size());
+  auto facts = std::make_shared<ControlFacts>();
+  facts->array_version = static_cast<int>(versions.size());
+  flow->facts = std::move(facts);
   versions.push_back(std::move(version));
   return flow;
 }
@@ -34,19 +36,20 @@ absl::Status ImportTensorArray(NodeImporter& node) {
   }
   auto handle = std::make_shared<ImportValue>();
   handle->source = node.source();
-  handle->array = static_cast<int>(node.state().arrays.size());
+  auto facts = std::make_shared<ControlFacts>();
+  facts->array = static_cast<int>(node.state().arrays.size());
   node.state().arrays.push_back(array);
-  const ArrayVersion first{.array = handle->array, .size = array.size};
+  const ArrayVersion first{.array = facts->array, .size = array.size};
+  handle->facts = std::move(facts);
   ValueRef flow = FlowOf(node, first);
-  node.SetOutputs({std::move(handle), std::move(flow)});
-  return absl::OkStatus();
+  return node.SetOutputs({std::move(handle), std::move(flow)});
 }
 
 // The version that the node's last operand, a flow, stands for.
 absl::StatusOr<int> VersionOf(NodeImporter& node, int operands) {
   RETURN_IF_ERROR(node.ExpectInputs(operands, operands));
-  const int handle = node.input(0)->array;
-  const int version = node.input(operands - 1)->array_version;
+  const int handle = FactsOf(*node.input(0)).array;
+  const int version = FactsOf(*node.input(operands - 1)).array_version;
   if (handle < 0 || version < 0 ||
       node.state().array_versions[static_cast<size_t>(version)].array != handle) {
     return absl::InvalidArgumentError(
@@ -81,7 +84,7 @@ absl::StatusOr<ValueRef> WrittenElement(NodeImporter& node, int version, int64_t
 
 // Adds an element to a version in the making, which follows `before`.
 absl::Status SetElement(NodeImporter& node, int64_t index, ValueRef value, ArrayVersion& next) {
-  if (value->array >= 0) {
+  if (FactsOf(*value).array >= 0) {
     return absl::InvalidArgumentError("an element is itself a TensorArray; it must be a tensor");
   }
   const TensorArray& array = node.state().arrays[static_cast<size_t>(next.array)];
@@ -110,8 +113,7 @@ absl::Status ImportRead(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int version, VersionOf(node, 3));
   ASSIGN_OR_RETURN(const int64_t index, node.ConstantInt(1, "index"));
   ASSIGN_OR_RETURN(ValueRef value, WrittenElement(node, version, index));
-  node.SetOutput(std::move(value));
-  return absl::OkStatus();
+  return node.SetOutput(std::move(value));
 }
 
 absl::Status ImportWrite(NodeImporter& node) {
@@ -119,8 +121,7 @@ absl::Status ImportWrite(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int64_t index, node.ConstantInt(1, "index"));
   ArrayVersion next = After(node, version);
   RETURN_IF_ERROR(SetElement(node, index, node.input(2), next));
-  node.SetOutput(FlowOf(node, std::move(next)));
-  return absl::OkStatus();
+  return node.SetOutput(FlowOf(node, std::move(next)));
 }
 
 // The slices of a tensor along its first dimension become the elements at the indices.
@@ -148,8 +149,7 @@ absl::Status ImportScatter(NodeImporter& node) {
       RETURN_IF_ERROR(SetElement(node, indices[i], std::move(part), next));
     }
   }
-  node.SetOutput(FlowOf(node, std::move(next)));
-  return absl::OkStatus();
+  return node.SetOutput(FlowOf(node, std::move(next)));
 }
 
 absl::Status ImportGather(NodeImporter& node) {
@@ -172,8 +172,7 @@ absl::Status ImportGather(NodeImporter& node) {
     ASSIGN_OR_RETURN(rows.emplace_back(), node.Reshaped(value, std::move(shape)));
   }
   if (rows.size() == 1) {
-    node.SetOutput(std::move(rows[0]));
-    return absl::OkStatus();
+    return node.SetOutput(std::move(rows[0]));
   }
   return node.EmitOutput("Concat", rows, {{"axis", int64_t{0}}});
 }
@@ -181,8 +180,7 @@ absl::Status ImportGather(NodeImporter& node) {
 absl::Status ImportSize(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int version, VersionOf(node, 2));
   const int64_t size = node.state().array_versions[static_cast<size_t>(version)].size;
-  node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {size})));
-  return absl::OkStatus();
+  return node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {size})));
 }
 
 constexpr ImportRule kRules[] = {

@@ -57,6 +57,8 @@ Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* 
       nodes_(static_cast<size_t>(file.node_count())) {
   state_.file = options.model_name;
   state_.producer_version = file.producer_version();
+  state_.constant_fix =
+      "freeze it to a constant, or cut the graph after this node by naming it in INPUT_OPS";
 }
 
 void Importer::AddError(DiagnosticKind kind, int node, std::string message, std::string fix) {
@@ -305,9 +307,7 @@ ValueRef Importer::ValueOf(const Operand& operand, int consumer) {
   const Result& producer = ResultOf({edge.producer, operand.context});
   if (!producer.is_done) return nullptr;
   if (producer.is_dead) {
-    auto dead = std::make_shared<ImportValue>();
-    dead->is_dead = true;
-    return dead;
+    return DeadValue();
   }
   if (static_cast<size_t>(edge.output) < producer.values.size()) {
     return producer.values[static_cast<size_t>(edge.output)];
@@ -344,7 +344,7 @@ bool Importer::CheckHandles(int index, absl::Span<const ValueRef> inputs) {
   const NodeView& node = file_.node(index);
   if (TakesHandles(ControlOp(node))) return true;
   for (const ValueRef& value : inputs) {
-    if (value->array < 0) continue;
+    if (FactsOf(*value).array < 0) continue;
     AddError(DiagnosticKind::kOperandMismatch, index,
              absl::StrCat("an operand is the TensorArray '", Printable(value->source.name),
                           "'; it must be a tensor"),
@@ -376,16 +376,15 @@ void Importer::ImportNode(const Task& task) {
       is_complete = false;
       continue;
     }
-    has_dead = has_dead || value->is_dead;
+    has_dead = has_dead || FactsOf(*value).is_dead;
     inputs.push_back(std::move(value));
   }
   if (!is_complete || !CheckHandles(index, inputs)) return;
   const LoopFrames::LoopMerge* merge = frames_.FindMerge(index);
   if (merge != nullptr) {  // takes one of its operands, as if the other were not there
-    const auto dead = std::make_shared<ImportValue>();
-    dead->is_dead = true;
     const bool is_first = contexts_[static_cast<size_t>(task.context)].iteration == 0;
-    inputs.insert(inputs.begin() + ((is_first ? merge->enter : merge->next) == 0 ? 1 : 0), dead);
+    inputs.insert(inputs.begin() + ((is_first ? merge->enter : merge->next) == 0 ? 1 : 0),
+                  DeadValue());
   } else if (has_dead && ControlOp(node) != "Merge") {
     Result& result = ResultOf(task);
     result.is_done = result.is_dead = true;
@@ -398,6 +397,7 @@ void Importer::ImportNode(const Task& task) {
 void Importer::RunRule(const Task& task, ImportFunction rule, std::vector<ValueRef> inputs) {
   const NodeView& node = file_.node(task.node);
   NodeImporter importer(&state_, &node, std::move(inputs));
+  const int64_t bytes_left = state_.constant_bytes_left;
   const absl::Status status = rule(importer);
   if (!status.ok()) {
     if (!importer.has_reported()) {
@@ -406,23 +406,26 @@ void Importer::RunRule(const Task& task, ImportFunction rule, std::vector<ValueR
     }
     return;
   }
-  if (!ChargeConstants(importer)) return;
+  if (!ChargeConstants(importer, bytes_left - state_.constant_bytes_left)) return;
   Result& result = ResultOf(task);
   result.values = importer.outputs();
   result.is_done = true;
   nodes_[static_cast<size_t>(task.node)].has_failed = false;
 }
 
-// Takes the constants that a node made from what a model may hold and compute.
-bool Importer::ChargeConstants(NodeImporter& node) {
+// Takes the constants that a node made from what a model may hold and compute; of their bytes,
+// `charged` are taken already.
+bool Importer::ChargeConstants(NodeImporter& node, int64_t charged) {
+  int64_t bytes = 0;
   for (const ValueRef& value : node.outputs()) {
-    if (value->is_dead || !value->constant.has_value() ||
+    if (FactsOf(*value).is_dead || !value->constant.has_value() ||
         value->source.name != node.source().name) {
       continue;
     }
-    state_.constant_bytes_left -= value->type.size_bytes();
+    bytes += value->type.size_bytes();
     state_.fold_work_left -= value->type.element_count();
   }
+  state_.constant_bytes_left -= std::max<int64_t>(0, bytes - charged);
   if (state_.constant_bytes_left >= 0 && state_.fold_work_left >= 0) return true;
   (void)node.Fail(DiagnosticKind::kModelLimitExceeded,
                   absl::StrCat("the constants of the model take more than ", kMaxConstantBytes,
@@ -448,7 +451,7 @@ void Importer::AddOutputs() {
     }
     ValueRef value = ValueOf({output.edge, 0}, -1);
     if (value == nullptr) continue;
-    if (value->array >= 0) {
+    if (FactsOf(*value).array >= 0) {
       AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
                "the output is a TensorArray, not a tensor",
                "name the TensorArrayGatherV3 that stacks it");
@@ -461,7 +464,7 @@ void Importer::AddOutputs() {
       value->type = value->constant->type();
       value->id = ValueId();
     }
-    if (value->is_dead) {
+    if (FactsOf(*value).is_dead) {
       AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
                "the output lies on a branch that is never taken", "name another output");
       continue;

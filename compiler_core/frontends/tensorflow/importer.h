@@ -101,7 +101,7 @@ class Importer {
   void ImportNode(const Task& task);
   void RunRule(const Task& task, ImportFunction rule, std::vector<ValueRef> inputs);
   void ReportNoRule(int node);
-  bool ChargeConstants(NodeImporter& node);
+  bool ChargeConstants(NodeImporter& node, int64_t charged);
   bool CheckHandles(int node, absl::Span<const ValueRef> inputs);
   // The value of an operand; null where its producer failed (then it has been reported).
   ValueRef ValueOf(const Operand& operand, int consumer);

@@ -259,11 +259,11 @@ std::vector<std::string> Importer::InputsBehind(const Task& condition, std::stri
   absl::flat_hash_set<std::pair<int, int>> seen;
   std::vector<Task> open = {condition};
   const auto take = [&](const ValueRef& value) {
-    if (value->is_dead || value->constant.has_value()) return;
+    if (FactsOf(*value).is_dead || value->constant.has_value()) return;
     *by_way_of = absl::StrCat("'", Printable(value->source.name), "'");
     if (value->id.valid()) {
       AddGraphInputs(value->id, &names);
-    } else if (value->array < 0) {
+    } else if (FactsOf(*value).array < 0) {
       names.push_back(value->source.name);
     }
   };
