@@ -4,8 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/pipeline/config_keys.h"
 #include "compiler_core/pipeline/import.h"
+#include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/target/core_spec.h"
 #include "nlohmann/json.hpp"
 
@@ -138,6 +141,34 @@ std::string ListCompatibility(bool json) {
         compiles ? "compiles for it" : "lists its operators only", "\n");
   }
   return json ? document.dump() + "\n" : text;
+}
+
+std::string ListConfigKeys(bool json) {
+  if (!json) {
+    return absl::StrCat("Keys of a config:\n\n", ConfigHelp(), "\nKeys of its QUANT mapping:\n\n",
+                        QuantConfigHelp());
+  }
+  const auto split = [](absl::string_view list) {
+    const std::vector<std::string> parts = absl::StrSplit(list, '|', absl::SkipEmpty());
+    return Json(parts);
+  };
+  Json keys = Json::array();
+  for (const ConfigKey& key : AllConfigKeys()) {
+    Json entry{{"key", std::string(key.name)},
+               {"type", std::string(ConfigTypeName(key.type))},
+               {"meaning", std::string(key.meaning)},
+               {"example", std::string(key.example)},
+               {"default", std::string(key.default_value)},
+               {"choices", split(key.choices)},
+               {"supported", key.status == ConfigStatus::kSupported},
+               {"supported_choices", split(key.supported)},
+               {"required_for", split(key.required_for)},
+               {"cores", split(key.cores)},
+               {"frameworks", split(key.frameworks)}};
+    if (key.type == ConfigType::kInteger) entry["range"] = {key.lo, key.hi};
+    keys.push_back(std::move(entry));
+  }
+  return absl::StrCat(keys.dump(1), "\n");
 }
 
 }  // namespace npuc

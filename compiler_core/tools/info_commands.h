@@ -15,6 +15,9 @@ absl::StatusOr<std::string> ListOperators(const std::string& core, const std::st
 // Text of `npuc --cmpt`: which cores, chips, NPU units and frameworks go together.
 std::string ListCompatibility(bool json);
 
+// Text of `npuc --config-help`: every key of a config and of its QUANT mapping.
+std::string ListConfigKeys(bool json);
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_TOOLS_INFO_COMMANDS_H_

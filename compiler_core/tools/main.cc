@@ -35,6 +35,7 @@ struct Options {
   bool version = false;
   bool list = false;
   bool compatibility = false;
+  bool config_help = false;
   std::string core;
   std::string framework;
   RunCommandArgs run;
@@ -62,6 +63,7 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_option("-f,--framework", options.framework, "Framework for --list: TF or PT")
       ->needs("--list");
   app.add_flag("--cmpt", options.compatibility, "List cores, chips and frameworks");
+  app.add_flag("--config-help", options.config_help, "List the keys of a config");
 }
 
 CLI::App* DeclareRun(CLI::App& app, Options& options) {
@@ -105,6 +107,10 @@ int RunInfo(const Options& options, bool json) {
     std::fputs(ListCompatibility(json).c_str(), stdout);
     return 0;
   }
+  if (options.config_help) {
+    std::fputs(ListConfigKeys(json).c_str(), stdout);
+    return 0;
+  }
   const absl::StatusOr<std::string> text = ListOperators(options.core, options.framework, json);
   if (!text.ok()) {
     std::fprintf(stderr, "npuc: %s\n", std::string(text.status().message()).c_str());
@@ -115,15 +121,15 @@ int RunInfo(const Options& options, bool json) {
 }
 
 int RunCompile(Options& options, const CLI::App& app) {
-  const int modes = (options.version ? 1 : 0) + (options.list ? 1 : 0) +
-                    (options.compatibility ? 1 : 0) + (options.compile.config_path.empty() ? 0 : 1);
-  if (modes > 1) {
-    std::fprintf(stderr, "npuc: --version, --list, --cmpt and a config file exclude each other\n");
+  const int infos = (options.version ? 1 : 0) + (options.list ? 1 : 0) +
+                    (options.compatibility ? 1 : 0) + (options.config_help ? 1 : 0);
+  if (infos + (options.compile.config_path.empty() ? 0 : 1) > 1) {
+    std::fprintf(stderr,
+                 "npuc: --version, --list, --cmpt, --config-help and a config file exclude each "
+                 "other\n");
     return kWrongUsage;
   }
-  if (options.version || options.list || options.compatibility) {
-    return RunInfo(options, options.compile.json);
-  }
+  if (infos > 0) return RunInfo(options, options.compile.json);
   if (options.compile.config_path.empty()) {
     if (isatty(STDIN_FILENO) != 0) {
       std::fprintf(stderr, "npuc: name a config file, or give it on standard input\n\n%s",
