@@ -1,6 +1,9 @@
 #include "server/log/log.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -50,8 +53,16 @@ void Logger::Write(LogLevel level, absl::string_view message, LogFields fields) 
     absl::StrAppend(&line, ",", JsonString(key), ":", JsonString(value));
   }
   absl::StrAppend(&line, "}\n");
-  std::fwrite(line.data(), 1, line.size(), out_);
-  std::fflush(out_);
+  // Past the stream, whose lock would be held while the line is written: threads that were woken at
+  // once, by a sync that they share, would stand in line there. One write is one piece.
+  const int fd = fileno(out_);
+  absl::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = write(fd, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return;  // there is nobody left to tell
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
 }
 
 }  // namespace npuc

@@ -20,7 +20,7 @@ using LogFields = std::initializer_list<std::pair<absl::string_view, absl::strin
 // as "job". Never the content of a model or a config. Thread-safe; a line is written in one piece.
 class Logger {
  public:
-  // `out` must outlive this; null: nothing is written.
+  // `out`, a file and not a stream in memory, must outlive this; null: nothing is written.
   Logger(std::FILE* out, std::function<absl::Time()> now) : out_(out), now_(std::move(now)) {}
 
   void Write(LogLevel level, absl::string_view message, LogFields fields = {}) const;

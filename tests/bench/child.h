@@ -1,9 +1,11 @@
 #ifndef NPUC_TESTS_BENCH_CHILD_H_
 #define NPUC_TESTS_BENCH_CHILD_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace npuc::bench {
@@ -26,9 +28,14 @@ class Child {
   // gone.
   double CpuSeconds() const;
   // Processes below this one, at any depth.
-  std::vector<int> Descendants() const;
+  std::vector<int> Descendants() const { return Below(1); }
+  // Holds npucd's only slot, until a run's limit of ten minutes: `submit` makes a job that
+  // compiles, again and again until the process of a run was caught and stopped. The warm parent
+  // lives on and answers, so npucd sees a compile that takes its time.
+  absl::Status HoldSlot(const std::function<absl::Status()>& submit) const;
 
  private:
+  std::vector<int> Below(int min_depth) const;  // 1: its children
   Child(int pid, int stdin_fd) : pid_(pid), stdin_fd_(stdin_fd) {}
   int pid_ = -1;
   int stdin_fd_ = -1;

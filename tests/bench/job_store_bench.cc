@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <random>
@@ -21,9 +22,10 @@
 namespace npuc {
 namespace {
 
-constexpr char kHelp[] = R"(job_store_bench --dir DIR [--jobs N] [--open N] [--leases N]
+constexpr char kHelp[] = R"(job_store_bench [--dir DIR] [--jobs N] [--open N] [--leases N]
 
   --dir DIR    an empty or missing folder, or one of an earlier run with the same numbers
+               (a temporary one)
   --jobs N     jobs in the store (1000000)
   --open N     how many of them have not ended (as --jobs)
   --leases N   jobs leased after the start, to see how long each takes (2000)
@@ -135,7 +137,7 @@ absl::Status Start(const Arguments& arguments) {
   }
   std::sort(times.begin(), times.end());
   if (!times.empty()) {
-    std::printf("lease: p50 %.2f ms, p99 %.2f ms\n", times[times.size() / 2],
+    std::printf("dispatch: p50 %.2f ms, p99 %.2f ms\n", times[times.size() / 2],
                 times[times.size() * 99 / 100]);
   }
   return absl::OkStatus();
@@ -162,16 +164,22 @@ int Main(int argc, char** argv) {
       usage = true;
     }
   }
-  if (usage || arguments.dir.empty()) {
+  if (usage) {
     std::cerr << kHelp;
     return 2;
   }
   if (arguments.open < 0) arguments.open = arguments.jobs;
+  const bool is_own = arguments.dir.empty();
+  if (is_own) {
+    arguments.dir = (std::filesystem::temp_directory_path() / "npuc-bench-XXXXXX").string();
+    if (mkdtemp(arguments.dir.data()) == nullptr) return 1;
+  }
   absl::Status status = absl::OkStatus();
   std::error_code error;  // Open tells what is wrong with the folder
   std::filesystem::create_directories(arguments.dir, error);
   if (!std::filesystem::exists(arguments.dir + "/CURRENT")) status = Fill(arguments);
   if (status.ok()) status = Start(arguments);
+  if (is_own) std::filesystem::remove_all(arguments.dir, error);
   if (!status.ok()) std::cerr << "job_store_bench: " << status.message() << "\n";
   return status.ok() ? 0 : 1;
 }
