@@ -144,7 +144,9 @@
             ['written, bytes', number(entry.written_bytes)],
             ['cycles', model ? number(entry.cycles) : ''],
             ['utilisation', model ? percent(utilisation(entry)) : ''],
-            ['weights, bytes', number(entry.weight_bytes)]] : [['commands', '0']]),
+            ['weights, bytes', number(entry.weight_bytes)],
+            ['largest error', entry.max_abs_error === undefined ? '' : number(entry.max_abs_error)],
+            ['similarity to float', entry.similarity === undefined ? '' : number(entry.similarity)]] : [['commands', '0']]),
         ]));
       };
       group.addEventListener('click', choose);
@@ -294,7 +296,10 @@
     if (rows.some((row) => row.similarity !== undefined)) {
       columns.push({ name: 'similarity to float', value: (row) => row.similarity ?? 1 });
     }
-    table('nodes', 'Layers', columns, rows, model ? 3 : 2);
+    const told = rows.some((row) => row.similarity !== undefined);
+    const hint = 'For each layer\'s error against float32 set LAYER_ERROR_FRAMES in the config.';
+    table('nodes', 'Layers', columns, rows, model ? 3 : 2,
+          told || report.config === undefined ? [] : [el('p', { class: 'soft' }, hint)]);
   }
 
   function roofline() {
