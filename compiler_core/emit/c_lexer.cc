@@ -1,6 +1,7 @@
 #include "compiler_core/emit/c_lexer.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
 
 namespace npuc {
 namespace {
@@ -30,10 +31,13 @@ void CLexer::SkipSpace() {
       ++at_;
     } else if ((c == '/' && next == '/') || (c == '#' && line_start)) {
       // To the end of the line; a backslash before it continues the line.
+      const size_t start = at_;
+      const int first_line = line_;
       while (at_ < text_.size() && (text_[at_] != '\n' || text_[at_ - 1] == '\\')) {
         if (text_[at_] == '\n') ++line_;
         ++at_;
       }
+      if (c == '#') TakeMacro(text_.substr(start + 1, at_ - start - 1), first_line);
     } else if (c == '/' && next == '*') {
       const size_t end = text_.find("*/", at_ + 2);
       const size_t stop = end == absl::string_view::npos ? text_.size() : end + 2;
@@ -44,6 +48,17 @@ void CLexer::SkipSpace() {
       return;
     }
   }
+}
+
+void CLexer::TakeMacro(absl::string_view directive, int line) {
+  directive = absl::StripAsciiWhitespace(directive);
+  if (!absl::ConsumePrefix(&directive, "define") || macros_.size() >= kMaxMacros) return;
+  directive = absl::StripLeadingAsciiWhitespace(directive);
+  size_t end = 0;
+  while (end < directive.size() && IsWordPart(directive[end])) ++end;
+  if (end == 0 || (end < directive.size() && directive[end] == '(')) return;
+  const absl::string_view value = directive.substr(end);
+  macros_.push_back({directive.substr(0, end), absl::StripAsciiWhitespace(value), line});
 }
 
 CLexer::Token CLexer::Next() {

@@ -9,7 +9,8 @@
 
 namespace npuc {
 
-// Splits C declarations into tokens, without the preprocessor: comments and # lines are skipped.
+// Splits C declarations into tokens, without the preprocessor: comments and # lines are skipped,
+// but what #define lines say is kept.
 // Never fails: a byte that starts no token is a punctuator of its own.
 class CLexer {
  public:
@@ -25,8 +26,19 @@ class CLexer {
   // `text` must outlive the lexer and its tokens.
   explicit CLexer(absl::string_view text) : text_(text) {}
 
+  // `#define NAME VALUE`: VALUE without the space around it, to the line's end. Macros with
+  // parameters have none.
+  struct Macro {
+    absl::string_view name;
+    absl::string_view value;
+    int line = 1;
+  };
+
   Token Next();
   int line() const { return line_; }
+  // Those met so far, the first kMaxMacros of them.
+  static constexpr size_t kMaxMacros = 1 << 16;
+  const std::vector<Macro>& macros() const { return macros_; }
 
   // Reads numbers 0..255 parted by commas up to a closing brace, which it takes too. Returns false
   // at the first thing that is neither; `bytes` then holds what came before.
@@ -40,9 +52,11 @@ class CLexer {
 
  private:
   void SkipSpace();
+  void TakeMacro(absl::string_view directive, int line);
   absl::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
+  std::vector<Macro> macros_;
 };
 
 }  // namespace npuc

@@ -1,13 +1,17 @@
 #include "compiler_core/emit/header_reader.h"
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "compiler_core/emit/c_lexer.h"
 
 namespace npuc {
@@ -18,12 +22,24 @@ using Token = CLexer::Token;
 // A declaration's tokens before its initialiser; more than this is no declaration of ours.
 constexpr size_t kMaxHeadTokens = 64;
 constexpr size_t kMaxMembers = 4096;
+// The one fixed-point core that this compiler writes headers for.
+constexpr char kFixedPointCore[] = "APUS";
+// Of a NAME_Q: 2^-Q stays far from the ends of a double.
+constexpr int kLargestQ = 96;
 
 constexpr absl::string_view kArrayNames[] = {"cmd_content", "weight_content", "ops_content",
                                              "data_content", "cache_content"};
 
+// Whose header it is; tells what npu_data_t and the integer types stand for.
+enum class Family : uint8_t {
+  kGrus,        // npu_data_t is an fp16
+  kInteger,     // integers of 8 and 16 bits, scales and zero points as macros
+  kFixedPoint,  // npu_data_t is a signed 16-bit integer, a Q for each as a macro
+};
+
 struct Member {
   std::string name;
+  std::string type;  // as written, without const
   DType dtype = DType::kInvalid;
   Shape shape;
   int line = 0;
@@ -102,9 +118,8 @@ class Reader {
         if (token.is("unsigned") || token.is("uint16_t")) is_unsigned = true;
       }
       if (!is_unsigned) {
-        Report(DiagnosticKind::kHeaderUnsupportedFamily, head.front().line,
-               "npu_data_t is signed: this header is for a fixed-point core; only fp16 (GRUS) "
-               "headers are read");
+        family_ = Family::kFixedPoint;
+        family_line_ = head.front().line;
       }
       return;
     }
@@ -185,7 +200,7 @@ class Reader {
         sizes_[name] = {CLexer::NumberValue(value.text), token.line};
       } else if (value.kind == Token::Kind::kString &&
                  (name == "version" || name == "pb_md5" || name == "npu_unit" ||
-                  name == "model_info")) {
+                  name == "npu_core" || name == "model_info")) {
         strings_[name] = CLexer::StringValue(value.text);
       }
     }
@@ -289,13 +304,7 @@ class Reader {
       if (!tokens[i].is("const")) absl::StrAppend(&type, type.empty() ? "" : " ", tokens[i].text);
       ++i;
     }
-    if (type == "npu_data_t" || type == "unsigned short" || type == "uint16_t") {
-      member.dtype = DType::kFloat16;
-    } else if (type == "float") {
-      member.dtype = DType::kFloat32;
-    } else {
-      return absl::StrCat("member type '", Printable(type), "' is neither npu_data_t nor float");
-    }
+    member.type = std::move(type);
     member.name = std::string(tokens[i++].text);
     while (i < tokens.size()) {
       if (i + 2 >= tokens.size() || !tokens[i].is('[') || !tokens[i + 2].is(']')) {
@@ -317,11 +326,11 @@ class Reader {
 
   CompiledModel Assemble() {
     CompiledModel model;
+    SettleFamily(model);
     model.version = strings_["version"];
     model.model_md5 = strings_["pb_md5"];
     model.npu_unit = strings_["npu_unit"];
     model.model_info = strings_["model_info"];
-    model.core = "GRUS";
     AssembleArrays(model);
     AssemblePorts(model);
     if (!diagnostics_.has_errors()) {
@@ -331,12 +340,113 @@ class Reader {
     return model;
   }
 
-  void AssembleArrays(CompiledModel& model) {
-    if (arrays_.count("cache_content") != 0) {
-      Report(DiagnosticKind::kHeaderUnsupportedFamily, arrays_["cache_content"].line,
-             "a cache_content array: this header is for a fixed-point core; only fp16 (GRUS) "
-             "headers are read");
+  void SettleFamily(CompiledModel& model) {
+    const auto cache = arrays_.find("cache_content");
+    if (cache != arrays_.end() && family_ != Family::kFixedPoint) {
+      family_ = Family::kFixedPoint;
+      family_line_ = cache->second.line;
     }
+    model.core = "GRUS";
+    if (family_ == Family::kFixedPoint) {
+      model.core = kFixedPointCore;
+      if (!absl::StartsWith(strings_["version"], "npuc ")) {
+        Report(DiagnosticKind::kHeaderUnsupportedFamily, family_line_,
+               absl::StrCat("npu_data_t is signed: this header is for a fixed-point core, and its "
+                            "version '",
+                            Printable(strings_["version"]),
+                            "' is not npuc's; what its commands "
+                            "mean is not published"));
+      }
+    } else if (!strings_["npu_core"].empty()) {
+      family_ = Family::kInteger;
+      model.core = strings_["npu_core"];
+    }
+    if (family_ != Family::kGrus) model.command_set = CommandSet::kInteger;
+    for (auto& [name, parsed] : structs_) {
+      for (Member& member : parsed.members) SettleType(name, member);
+    }
+  }
+
+  void SettleType(const std::string& struct_name, Member& member) {
+    const std::string& type = member.type;
+    if (family_ == Family::kInteger) {
+      static constexpr std::pair<absl::string_view, DType> kTypes[] = {
+          {"signed char", DType::kInt8},      {"int8_t", DType::kInt8},
+          {"unsigned char", DType::kUint8},   {"uint8_t", DType::kUint8},
+          {"short", DType::kInt16},           {"int16_t", DType::kInt16},
+          {"unsigned short", DType::kUint16}, {"uint16_t", DType::kUint16}};
+      for (const auto& [name, dtype] : kTypes) {
+        if (type == name) member.dtype = dtype;
+      }
+    } else if (family_ == Family::kFixedPoint) {
+      if (type == "npu_data_t" || type == "short" || type == "int16_t") {
+        member.dtype = DType::kInt16;
+      }
+    } else if (type == "npu_data_t" || type == "unsigned short" || type == "uint16_t") {
+      member.dtype = DType::kFloat16;
+    } else if (type == "float") {
+      member.dtype = DType::kFloat32;
+    }
+    if (member.dtype != DType::kInvalid) return;
+    const absl::string_view allowed = family_ == Family::kGrus ? "is neither npu_data_t nor float"
+                                      : family_ == Family::kFixedPoint
+                                          ? "is not npu_data_t"
+                                          : "is no integer type of 8 or 16 bits";
+    Report(DiagnosticKind::kHeaderMemberInvalid, member.line,
+           absl::StrCat("struct ", struct_name, ": member type '", Printable(type), "' ", allowed));
+    member.dtype = DType::kInt8;  // so that sizes can be counted
+  }
+
+  // The number that a macro stands for, in parentheses or not.
+  std::optional<double> MacroNumber(const std::string& name) {
+    const auto found = macros_.find(name);
+    if (found == macros_.end()) {
+      Report(DiagnosticKind::kHeaderMissingPart, 0,
+             absl::StrCat("no macro ", Printable(name),
+                          ": what the stored values stand for is not known"));
+      return std::nullopt;
+    }
+    const CLexer::Macro& macro = *found->second;
+    absl::string_view text = macro.value;
+    if (absl::ConsumePrefix(&text, "(")) absl::ConsumeSuffix(&text, ")");
+    double value = 0;
+    if (absl::SimpleAtod(text, &value) && std::isfinite(value)) return value;
+    Report(DiagnosticKind::kHeaderSyntax, macro.line,
+           absl::StrCat("macro ", Printable(name), " stands for '", Printable(macro.value),
+                        "', which is no number"));
+    return std::nullopt;
+  }
+
+  // Scale and zero point of an integer port.
+  void SettleParameters(absl::string_view prefix, PortTensor& port) {
+    port.scale = 1;
+    const std::string upper = absl::AsciiStrToUpper(port.name);
+    if (family_ == Family::kFixedPoint) {
+      const std::optional<double> q = MacroNumber(absl::StrCat(upper, "_Q"));
+      if (!q.has_value()) return;
+      if (*q != std::trunc(*q) || std::fabs(*q) > kLargestQ) {
+        Report(DiagnosticKind::kHeaderMemberInvalid, 0,
+               absl::StrCat(Printable(upper), "_Q is ", *q, "; a whole number from -", kLargestQ,
+                            " to ", kLargestQ, " is allowed"));
+        return;
+      }
+      port.scale = std::ldexp(1.0, -static_cast<int>(*q));
+      return;
+    }
+    const std::optional<double> scale = MacroNumber(absl::StrCat(prefix, upper, "_SCALE"));
+    const std::optional<double> zero = MacroNumber(absl::StrCat(prefix, upper, "_ZERO_POINT"));
+    if (!scale.has_value() || !zero.has_value()) return;
+    if (*scale <= 0 || *zero != std::trunc(*zero) || *zero < INT16_MIN || *zero > UINT16_MAX) {
+      Report(DiagnosticKind::kHeaderMemberInvalid, 0,
+             absl::StrCat(Printable(port.name), " has scale ", *scale, " and zero point ", *zero,
+                          "; a scale is above 0, a zero point a whole number of 16 bits"));
+      return;
+    }
+    port.scale = *scale;
+    port.zero_point = static_cast<int64_t>(*zero);
+  }
+
+  void AssembleArrays(CompiledModel& model) {
     for (const absl::string_view name : {"cmd_content", "weight_content", "data_content"}) {
       if (arrays_.count(std::string(name)) != 0) continue;
       Report(DiagnosticKind::kHeaderMissingPart, 0,
@@ -387,8 +497,14 @@ class Reader {
     if (diagnostics_.has_errors()) return;
     model.inputs = Ports(structs_["input"]);
     model.outputs = Ports(structs_["output"]);
+    if (family_ != Family::kGrus) {
+      for (const CLexer::Macro& macro : lexer_.macros()) macros_.emplace(macro.name, &macro);
+      for (PortTensor& port : model.inputs) SettleParameters("INPUT_", port);
+      for (PortTensor& port : model.outputs) SettleParameters("OUTPUT_", port);
+      if (diagnostics_.has_errors()) return;  // states are told by their parameters, too
+    }
     for (const Member& member : structs_["input"].members) {
-      if (member.dtype == DType::kFloat16) continue;
+      if (member.dtype != DType::kFloat32) continue;
       Report(DiagnosticKind::kHeaderMemberInvalid, member.line,
              absl::StrCat("input ", Printable(member.name), " is no npu_data_t"));
     }
@@ -429,6 +545,12 @@ class Reader {
     return state;
   }
 
+  // Whether an output's bytes can be the next frame's input.
+  static bool CanFeed(const PortTensor& output, const PortTensor& input) {
+    return output.shape == input.shape && output.dtype == input.dtype &&
+           output.scale == input.scale && output.zero_point == input.zero_point;
+  }
+
   void PairStates(CompiledModel& model, const std::vector<bool>& is_state) {
     std::vector<bool> paired(model.inputs.size(), false);
     const auto pair = [&](PortTensor& output, size_t input) {
@@ -444,7 +566,7 @@ class Reader {
       PortTensor& output = model.outputs[i];
       const auto it = input_of.find(output.name);
       if (!is_state[i] || it == input_of.end() || paired[it->second]) continue;
-      if (model.inputs[it->second].shape == output.shape && output.dtype == DType::kFloat16) {
+      if (CanFeed(output, model.inputs[it->second])) {
         pair(output, it->second);
       }
     }
@@ -454,10 +576,10 @@ class Reader {
       PortTensor& output = model.outputs[i];
       if (!is_state[i] || output.state_input >= 0) continue;
       size_t at = next;
-      while (at < model.inputs.size() && (paired[at] || model.inputs[at].shape != output.shape)) {
+      while (at < model.inputs.size() && (paired[at] || !CanFeed(output, model.inputs[at]))) {
         ++at;
       }
-      if (at < model.inputs.size() && output.dtype == DType::kFloat16) {
+      if (at < model.inputs.size()) {
         pair(output, at);
         next = at + 1;
         continue;
@@ -472,12 +594,15 @@ class Reader {
   }
 
   CLexer lexer_;
+  Family family_ = Family::kGrus;
+  int family_line_ = 0;
   std::string file_name_;
   Diagnostics diagnostics_;
   std::map<std::string, ParsedStruct> structs_;
   std::map<std::string, ParsedArray> arrays_;
   std::map<std::string, ParsedConstant> sizes_;
   std::map<std::string, std::string> strings_;
+  std::map<absl::string_view, const CLexer::Macro*> macros_;
 };
 
 }  // namespace

@@ -151,6 +151,91 @@ TEST(HeaderReader, ReadsWhatIsWritten) {
   EXPECT_EQ(m->inputs[1].name, "State_c0");
 }
 
+CompiledModel IntegerModel() {
+  CompiledModel m = SmallModel();
+  m.version = "npuc 0.1.0";
+  m.npu_unit = "";
+  m.core = "X2_1204";
+  m.command_set = CommandSet::kInteger;
+  m.inputs = {{"Feats", {1, 2}, DType::kInt8, 0, -1, 0.58470291, 83},
+              {"State/c0", {1, 3}, DType::kInt16, 2, -1, 0x1.23456789abcdep-7, 0}};
+  m.outputs = {{"State/c0_out", {1, 3}, DType::kInt16, 0, 1, 0x1.23456789abcdep-7, 0},
+               {"prob:1", {1, 2}, DType::kUint8, 6, -1, 1.0 / 255, 0}};
+  return m;
+}
+
+CompiledModel FixedPointModel() {
+  CompiledModel m = IntegerModel();
+  m.core = "APUS";
+  m.inputs = {{"Feats", {1, 2}, DType::kInt16, 0, -1, 0x1p-12},
+              {"State/c0", {1, 3}, DType::kInt16, 4, -1, 0x1p3}};
+  m.outputs = {{"State/c0_out", {1, 3}, DType::kInt16, 0, 1, 0x1p3},
+               {"prob:1", {1, 2}, DType::kInt16, 6, -1, 0x1p-14}};
+  return m;
+}
+
+TEST(HeaderReader, ReadsIntegerAndFixedPointHeaders) {
+  for (const CompiledModel& model : {IntegerModel(), FixedPointModel()}) {
+    Diagnostics diagnostics;
+    const std::string text = WriteCHeader(model, diagnostics).value();
+    const absl::StatusOr<CompiledModel> read = ReadCHeader(text, "m.h", diagnostics);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->core, model.core);
+    EXPECT_EQ(read->command_set, CommandSet::kInteger);
+    EXPECT_EQ(read->cmd_content, model.cmd_content);
+    ASSERT_EQ(read->inputs.size(), model.inputs.size());
+    ASSERT_EQ(read->outputs.size(), model.outputs.size());
+    for (size_t i = 0; i < model.inputs.size(); ++i) {
+      EXPECT_EQ(read->inputs[i].scale, model.inputs[i].scale);
+      EXPECT_EQ(read->inputs[i].zero_point, model.inputs[i].zero_point);
+      EXPECT_EQ(read->inputs[i].dtype, model.inputs[i].dtype);
+      EXPECT_EQ(read->outputs[i].scale, model.outputs[i].scale);
+      EXPECT_EQ(read->outputs[i].state_input, model.outputs[i].state_input);
+    }
+    // The same bytes again: nothing of the model is lost but its names' punctuation.
+    EXPECT_EQ(WriteCHeader(*read, diagnostics).value(), text);
+  }
+}
+
+TEST(HeaderWriter, AFixedPointHeaderHasAQForEachPort) {
+  Diagnostics diagnostics;
+  const std::string text = WriteCHeader(FixedPointModel(), diagnostics).value();
+  EXPECT_THAT(text, HasSubstr("\ntypedef short npu_data_t;\n\n"
+                              "#define FEATS_Q 12\n"
+                              "#define STATE_C0_Q -3\n"
+                              "#define STATE_C0_OUT_Q -3\n"
+                              "#define PROB_1_Q 14\n\n"
+                              "struct input {\n"));
+  EXPECT_THAT(text, HasSubstr("\tnpu_data_t prob_1[1][2];\n"));
+  EXPECT_THAT(text, HasSubstr("unsigned char cache_content[0]"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("npu_unit")));
+}
+
+TEST(HeaderWriter, NamesThatGiveOneMacroCollide) {
+  CompiledModel model = FixedPointModel();
+  model.inputs[1].name = "FEATS";
+  model.outputs[0].state_input = -1;
+  Diagnostics diagnostics;
+  EXPECT_FALSE(WriteCHeader(model, diagnostics).ok());
+  EXPECT_THAT(diagnostics.list()[0].ToString(), HasSubstr("would both give macro FEATS_Q"));
+}
+
+TEST(HeaderReader, MacrosThatLackOrAreNoNumbersAreAllNamed) {
+  Diagnostics diagnostics;
+  std::string text = WriteCHeader(FixedPointModel(), diagnostics).value();
+  text = absl::StrReplaceAll(text, {{"#define FEATS_Q 12", "#define FEATS_Q (1 << 3)"},
+                                    {"#define STATE_C0_Q -3\n", ""},
+                                    {"#define PROB_1_Q 14", "#define PROB_1_Q 1000"}});
+  EXPECT_FALSE(ReadCHeader(text, "m.h", diagnostics).ok());
+  std::string all;
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    absl::StrAppend(&all, diagnostic.ToString(), "\n");
+  }
+  EXPECT_THAT(all, HasSubstr("m.h:10: macro FEATS_Q stands for '(1 << 3)', which is no number"));
+  EXPECT_THAT(all, HasSubstr("no macro STATE_C0_Q"));
+  EXPECT_THAT(all, HasSubstr("PROB_1_Q is 1000"));
+}
+
 TEST(HeaderReader, ToleratesEdits) {
   std::string text = absl::StrReplaceAll(
       kSmallHeader,
