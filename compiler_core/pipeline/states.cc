@@ -1,11 +1,13 @@
 #include "compiler_core/pipeline/states.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 namespace {
@@ -70,6 +72,34 @@ void AssignStates(Program& program, const std::string& config_name, Framework fr
        .fix = absl::StrCat(
            has_names ? "write OUTPUT_OPS: [" : "return from forward, in this order, [",
            absl::StrJoin(wanted, ", "), "], or copy each state by its name in the application")});
+}
+
+std::vector<int> StatesOf(const Graph& graph, const CompileOptions& options,
+                          Diagnostics& diagnostics) {
+  const CoreSpec* core = FindCore(options.core);
+  const bool by_name = core != nullptr && core->integer != nullptr;
+  Program ports;
+  for (const ValueId input : graph.inputs()) {
+    PortTensor port;
+    port.name = graph.def(input).source.name;
+    port.shape = graph.type(input).shape;
+    ports.inputs.push_back(std::move(port));
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    PortTensor port;
+    port.name = output.name;
+    port.shape = graph.type(output.value).shape;
+    const bool named =
+        std::any_of(ports.inputs.begin(), ports.inputs.end(),
+                    [&](const PortTensor& input) { return NamesStateOf(output.name, input.name); });
+    // AssignStates tells states by fp16.
+    port.dtype = output.fp16 || (by_name && named) ? DType::kFloat16 : DType::kFloat32;
+    ports.outputs.push_back(std::move(port));
+  }
+  AssignStates(ports, options.output_file, options.framework, diagnostics);
+  std::vector<int> states;
+  for (const PortTensor& port : ports.outputs) states.push_back(port.state_input);
+  return states;
 }
 
 }  // namespace npuc

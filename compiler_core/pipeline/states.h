@@ -2,10 +2,12 @@
 #define NPUC_COMPILER_CORE_PIPELINE_STATES_H_
 
 #include <string>
+#include <vector>
 
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
 
@@ -17,6 +19,12 @@ namespace npuc {
 // the next frame's state inputs. `framework` words what to do about it.
 void AssignStates(Program& program, const std::string& config_name, Framework framework,
                   Diagnostics& diagnostics);
+
+// The same for a graph before it is compiled: of each output the input that it feeds, or -1.
+// Outputs of an integer core, which has no FP16_OUT_OPS of its own, may be states by their names
+// alone.
+std::vector<int> StatesOf(const Graph& graph, const CompileOptions& options,
+                          Diagnostics& diagnostics);
 
 }  // namespace npuc
 

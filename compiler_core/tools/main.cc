@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/compile_command.h"
+#include "compiler_core/tools/evaluate_command.h"
 #include "compiler_core/tools/info_commands.h"
 #include "compiler_core/tools/reference_command.h"
 #include "compiler_core/tools/report_command.h"
@@ -40,6 +41,7 @@ struct Options {
   std::string framework;
   RunCommandArgs run;
   ReferenceCommand reference;
+  EvaluateCommand evaluate;
   ReportCommandArgs report;
   std::string disassemble;
 };
@@ -88,6 +90,21 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
                    "Folder for NAME.npy of each output")
       ->required();
   return reference;
+}
+
+CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
+  CLI::App* evaluate = app.add_subcommand(
+      "evaluate", "Measure a header or model file, and its config's model in float, on data");
+  evaluate->add_option("config", options.evaluate.config_path, "YAML config")->required();
+  evaluate->add_option("artifact", options.evaluate.artifact, "C header or .npuc file")->required();
+  evaluate->add_option("--input", options.evaluate.inputs, "NAME=FILE.npy, once for each input");
+  evaluate->add_option("--label", options.evaluate.label_path, "Labels of the items, FILE.npy");
+  evaluate->add_option("--metric", options.evaluate.metrics,
+                       "cosine, mse, sqnr, topk:N, auc or wer, any number of times (default: the "
+                       "first three)");
+  evaluate->add_option("--output", options.evaluate.output,
+                       "The output that labels judge (default: the first that is no state)");
+  return evaluate;
 }
 
 CLI::App* DeclareReport(CLI::App& app, Options& options) {
@@ -160,10 +177,11 @@ int Main(int argc, char** argv) {
   app.add_flag("--json", options.compile.json, "Machine-readable output on standard output");
   CLI::App* run = DeclareRun(app, options);
   CLI::App* reference = DeclareReference(app, options);
+  CLI::App* evaluate = DeclareEvaluate(app, options);
   CLI::App* report = DeclareReport(app, options);
   CLI::App* dis = app.add_subcommand("dis", "Disassemble a header or model file");
   dis->add_option("artifact", options.disassemble, "C header or .npuc file")->required();
-  for (CLI::App* command : {run, reference, report, dis}) command->fallthrough();
+  for (CLI::App* command : {run, reference, evaluate, report, dis}) command->fallthrough();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -177,6 +195,10 @@ int Main(int argc, char** argv) {
   if (reference->parsed()) {
     options.reference.json = json;
     return RunReferenceCommand(options.reference);
+  }
+  if (evaluate->parsed()) {
+    options.evaluate.json = json;
+    return RunEvaluateCommand(options.evaluate);
   }
   if (report->parsed()) {
     options.report.json = json;

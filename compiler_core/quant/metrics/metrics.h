@@ -1,0 +1,61 @@
+#ifndef NPUC_COMPILER_CORE_QUANT_METRICS_METRICS_H_
+#define NPUC_COMPILER_CORE_QUANT_METRICS_METRICS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace npuc {
+
+// How good a model's outputs are. Written as in QUANT: metric, "NAME" or "NAME:N":
+//   cosine  of the angle between all outputs and the float model's; 1 where both are zero
+//   mse     mean squared difference from the float model's
+//   sqnr    10 log10(energy of the float model's / energy of the difference), in dB
+//   topk:N  share of items whose label is among the N greatest scores (N 1 unless given); of equal
+//           scores the one of lower index is greater
+//   auc     area under the ROC curve of one score an item against labels 0 and 1: the share of
+//           (1, 0) pairs in which the 1 has the greater score, ties counted half (Mann-Whitney)
+//   wer:N   word error rate: insertions, deletions and substitutions (Levenshtein) over all items
+//           by the labels' words. An item's words: the index of the greatest score of each step,
+//           repeats as one, N (the blank; the last index unless given) left out. A label's words
+//           end at its first negative number.
+struct Metric {
+  enum class Kind : uint8_t { kCosine, kMse, kSqnr, kTopK, kAuc, kWer };
+  Kind kind = Kind::kCosine;
+  int64_t number = -1;  // N; -1: not given
+  bool operator==(const Metric&) const = default;
+};
+// INVALID_ARGUMENT naming what is known.
+absl::StatusOr<Metric> MetricFromName(absl::string_view name);
+std::string NameOf(const Metric& metric);
+bool NeedsLabels(const Metric& metric);
+
+// One model's outputs: `items` rows of `shape` (an item's, without the items), and those of the
+// float model, as many. Views.
+struct Scores {
+  int64_t items = 0;
+  std::vector<int64_t> shape;
+  absl::Span<const float> values;
+  absl::Span<const float> wanted;
+};
+// Labels [items] or, of wer, [items, words].
+struct Labels {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> values;
+};
+
+// The figure; sqnr without a difference is infinity. INVALID_ARGUMENT where shapes or labels do not
+// suit the metric, with what would.
+absl::StatusOr<double> Measure(const Metric& metric, const Scores& scores, const Labels& labels);
+
+// Edit distance of two word sequences. At most kMaxWords each (CHECKed).
+inline constexpr int64_t kMaxWords = 1 << 14;
+int64_t EditDistance(absl::Span<const int64_t> a, absl::Span<const int64_t> b);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_QUANT_METRICS_METRICS_H_

@@ -1,0 +1,87 @@
+#include "compiler_core/quant/metrics/metrics.h"
+
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using testing::HasSubstr;
+
+absl::StatusOr<double> Of(const std::string& metric, std::vector<int64_t> shape,
+                          const std::vector<float>& values, const std::vector<float>& wanted,
+                          const Labels& labels) {
+  Scores scores;
+  int64_t elements = 1;
+  for (const int64_t dim : shape) elements *= dim;
+  scores.items = static_cast<int64_t>(values.size()) / elements;
+  scores.shape = std::move(shape);
+  scores.values = values;
+  scores.wanted = wanted;
+  return Measure(MetricFromName(metric).value(), scores, labels);
+}
+
+// Values of the three by hand: dot 20, energies 30 and 14, difference 1 + 0 + 1 + 2^2...
+TEST(MetricsTest, LikenessToTheFloatModel) {
+  const std::vector<float> got = {1, 2, 3, 4};
+  const std::vector<float> wanted = {2, 2, 2, 2};
+  EXPECT_NEAR(*Of("cosine", {4}, got, wanted, {}), 20 / std::sqrt(30.0 * 16), 1e-12);
+  EXPECT_DOUBLE_EQ(*Of("mse", {4}, got, wanted, {}), 6.0 / 4);
+  EXPECT_NEAR(*Of("sqnr", {4}, got, wanted, {}), 10 * std::log10(16.0 / 6), 1e-12);
+  EXPECT_TRUE(std::isinf(*Of("sqnr", {4}, wanted, wanted, {})));
+  EXPECT_EQ(*Of("cosine", {2}, {0, 0}, {0, 0}, {}), 1);
+  EXPECT_EQ(*Of("cosine", {2}, {0, 0}, {1, 0}, {}), 0);
+}
+
+// The example of scikit-learn's top_k_accuracy_score: 0.75 for k = 2.
+TEST(MetricsTest, TopK) {
+  const std::vector<float> scores = {0.5F, 0.2F, 0.2F, 0.3F, 0.4F, 0.2F,
+                                     0.2F, 0.4F, 0.3F, 0.7F, 0.2F, 0.1F};
+  const Labels labels = {{4}, {0, 1, 2, 2}};
+  EXPECT_DOUBLE_EQ(*Of("topk:2", {3}, scores, {}, labels), 0.75);
+  EXPECT_DOUBLE_EQ(*Of("topk", {3}, scores, {}, labels), 0.5);
+  EXPECT_DOUBLE_EQ(*Of("topk:3", {1, 3}, scores, {}, labels), 1);
+  // Of equal scores the first wins.
+  EXPECT_DOUBLE_EQ(*Of("topk:1", {2}, {1, 1, 1, 1}, {}, {{2}, {0, 1}}), 0.5);
+}
+
+// The example of scikit-learn's roc_auc_score: 0.75; a tie counts half.
+TEST(MetricsTest, Auc) {
+  EXPECT_DOUBLE_EQ(*Of("auc", {1}, {0.1F, 0.4F, 0.35F, 0.8F}, {}, {{4}, {0, 0, 1, 1}}), 0.75);
+  EXPECT_DOUBLE_EQ(*Of("auc", {1}, {1, 1, 1}, {}, {{3}, {0, 1, 1}}), 0.5);
+}
+
+// kitten -> sitting: 3, the textbook's distance.
+TEST(MetricsTest, EditDistance) {
+  EXPECT_EQ(EditDistance({11, 9, 20, 20, 5, 14}, {19, 9, 20, 20, 9, 14, 7}), 3);
+  EXPECT_EQ(EditDistance({}, {1, 2}), 2);
+  EXPECT_EQ(EditDistance({1, 2, 3}, {1, 2, 3}), 0);
+}
+
+// Steps 0 0 blank 0 1 are the words 0 0 1; said were 0 1: one insertion to two words.
+TEST(MetricsTest, WordErrorRate) {
+  const std::vector<float> scores = {1, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0};
+  EXPECT_DOUBLE_EQ(*Of("wer", {5, 3}, scores, {}, {{1, 3}, {0, 1, -1}}), 0.5);
+  // With another blank the words are 2 and 1.
+  EXPECT_DOUBLE_EQ(*Of("wer:0", {5, 3}, scores, {}, {{1, 2}, {2, 1}}), 0);
+}
+
+TEST(MetricsTest, SaysWhatDoesNotSuit) {
+  const auto problem = [](const absl::StatusOr<double>& value) {
+    return std::string(value.status().message());
+  };
+  EXPECT_THAT(problem(Of("topk", {2}, {1, 2}, {}, {{2}, {0, 1}})), HasSubstr("2 labels for 1"));
+  EXPECT_THAT(problem(Of("topk", {2}, {1, 2}, {}, {{1}, {2}})), HasSubstr("none of the 2 classes"));
+  EXPECT_THAT(problem(Of("auc", {1}, {1, 2}, {}, {{2}, {1, 1}})), HasSubstr("of both kinds"));
+  EXPECT_THAT(problem(Of("auc", {2}, {1, 2}, {}, {{1}, {1}})), HasSubstr("one score"));
+  EXPECT_THAT(problem(Of("wer", {2}, {1, 2}, {}, {{1}, {1}})), HasSubstr("[items, words]"));
+  EXPECT_THAT(problem(Of("mse", {2}, {1, 2}, {1}, {})), HasSubstr("2 values beside 1"));
+  for (const char* name : {"", "top", "topk:0", "topk:x", "mse:1", "wer:-1"}) {
+    EXPECT_FALSE(MetricFromName(name).ok()) << name;
+  }
+}
+
+}  // namespace
+}  // namespace npuc
