@@ -96,6 +96,14 @@ QuantParams WeightParams(QuantMethod method, int bits, absl::Span<const double> 
   return params;
 }
 
+void RoundScalesUp(QuantParams& params) {
+  for (double& scale : params.scale) {
+    int exponent = 0;
+    const double part = std::frexp(scale, &exponent);  // in [0.5, 1)
+    scale = std::ldexp(1.0, part == 0.5 ? exponent - 1 : exponent);
+  }
+}
+
 int ChannelAxis(const Graph& graph, const Layer& layer) {
   const Node& root = graph.node(layer.root);
   if (root.op == "Conv2D") return 3;

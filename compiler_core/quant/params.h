@@ -23,6 +23,9 @@ QuantParams ActivationParams(QuantMethod method, int bits, ValueRange range, boo
 QuantParams WeightParams(QuantMethod method, int bits, absl::Span<const double> magnitudes,
                          int axis);
 
+// Replaces each scale by the least power of two that is not below it: a fixed-point core's scales.
+void RoundScalesUp(QuantParams& params);
+
 // Along which dimension a layer's weight has a scale a result channel; -1: it can have but one.
 int ChannelAxis(const Graph& graph, const Layer& layer);
 

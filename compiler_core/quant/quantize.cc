@@ -59,6 +59,7 @@ class Quantizer {
     state_.options = &input_.options;
     state_.layers = input_.layers;
     state_.in_ir = input_.in_ir;
+    state_.fixed_point = input_.fixed_point;
     result_.graph = *input_.graph;
     const std::vector<GlobalCalibration>& global = input_.options.global_calibration;
     if (std::find(global.begin(), global.end(), GlobalCalibration::kEqualization) != global.end()) {
@@ -73,8 +74,10 @@ class Quantizer {
     for (int i = 0; i < layer_count(); ++i) {
       for (const ValueId id : state_.layers[i].outputs) state_.producer[id.value()] = i;
       for (const ValueId id : state_.layers[i].inputs) state_.consumers[id.value()].push_back(i);
-      state_.settings.push_back(DefaultSettings(input_.options, state_.layers[i]));
+      const LayerSettings settings = DefaultSettings(input_.options, state_.layers[i]);
+      state_.settings.push_back(input_.fixed_point ? FixedPointSettings(settings) : settings);
     }
+    TakeStates();
     absl::StatusOr<FloatExecutor> executor = FloatExecutor::Create(*state_.graph);
     if (!executor.ok()) {
       return Refuse(DiagnosticKind::kNotQuantizable, executor.status(),
@@ -83,6 +86,15 @@ class Quantizer {
     state_.executor = *std::move(executor);
     state_.quantized = state_.executor;
     return absl::OkStatus();
+  }
+
+  // What is fed back without its own parameters being a layer's cannot be tied.
+  void TakeStates() {
+    for (size_t k = 0; k < input_.state_inputs.size(); ++k) {
+      const int input = input_.state_inputs[k];
+      if (input < 0) continue;
+      state_.states.emplace_back(state_.graph->inputs()[input], state_.graph->outputs()[k].value);
+    }
   }
 
   absl::Status OpenSamples() {
@@ -98,8 +110,19 @@ class Quantizer {
 
   absl::Status ReadTemplate() {
     if (input_.template_name.empty()) return absl::OkStatus();
-    return ReadLayerTemplate(input_.opt_template, input_.template_name, state_.layers,
-                             state_.settings, diagnostics_);
+    RETURN_IF_ERROR(ReadLayerTemplate(input_.opt_template, input_.template_name, state_.layers,
+                                      state_.settings, diagnostics_));
+    if (!input_.fixed_point) return absl::OkStatus();
+    for (int i = 0; i < layer_count(); ++i) {
+      const std::string problem = FixedPointProblem(state_.settings[i]);
+      if (problem.empty()) continue;
+      diagnostics_.Add(
+          {.kind = DiagnosticKind::kTemplateValueNotAllowed,
+           .message = absl::StrCat("layer '", Printable(state_.layers[i].name), "': ", problem),
+           .file = input_.template_name,
+           .fix = "leave these keys as npuc writes them"});
+    }
+    return diagnostics_.ToStatus();
   }
 
   absl::Status GatherStatistics() {

@@ -28,6 +28,12 @@ struct QuantizeInput {
   absl::string_view statistics = {};
   std::string template_name = {};  // OPT_CONFIG: its name and bytes
   absl::string_view opt_template = {};
+  // For a fixed-point core: every value has 16 bits and a power of two as scale, the least that
+  // holds what was seen (settings.h, FixedPointSettings).
+  bool fixed_point = false;
+  // Which graph input each graph output is fed back as in the next frame, or -1: the two get one
+  // set of parameters. Empty: none is.
+  std::vector<int> state_inputs = {};
 };
 
 // How well one layer's quantized results agree with the float model's, over the samples.

@@ -4,6 +4,36 @@
 
 namespace npuc {
 
+LayerSettings FixedPointSettings(LayerSettings settings) {
+  constexpr int kLeastTableBits = 12;  // fewer would cost more than the rounding to 16 bits
+  settings.activation_method = QuantMethod::kPerTensorSymmetricFull;
+  settings.weight_method = QuantMethod::kPerTensorSymmetricFull;
+  settings.activation_bits = settings.weight_bits = 16;
+  settings.bias_bits = 48;
+  settings.activation_strategy = settings.weight_strategy = {QuantStrategy::Kind::kExtrema, 0};
+  settings.force_dtype_int = true;
+  settings.lut_bits = std::max(settings.lut_bits, kLeastTableBits);
+  return settings;
+}
+
+std::string FixedPointProblem(const LayerSettings& settings) {
+  const LayerSettings wanted = FixedPointSettings(settings);
+  if (settings.activation_bits != 16 || settings.weight_bits != 16) {
+    return "a fixed-point core has 16 bits in q_bits_activation and q_bits_weight";
+  }
+  if (settings.activation_method != wanted.activation_method ||
+      settings.weight_method != wanted.weight_method) {
+    return "a fixed-point core has per_tensor_symmetric_full_range in q_mode_activation and "
+           "q_mode_weight";
+  }
+  if (!(settings.activation_strategy == wanted.activation_strategy) ||
+      !(settings.weight_strategy == wanted.weight_strategy)) {
+    return "a fixed-point core has extrema in q_strategy_activation and q_strategy_weight";
+  }
+  if (!settings.force_dtype_int) return "a fixed-point core's values are signed: force_dtype_int";
+  return settings.in_float ? "a fixed-point core computes nothing in float" : "";
+}
+
 LayerSettings DefaultSettings(const QuantOptions& options, const Layer& layer) {
   LayerSettings settings;
   settings.activation_method = options.activation_method;

@@ -31,6 +31,12 @@ struct LayerSettings {
   bool operator==(const LayerSettings&) const = default;
 };
 
+// Those of a fixed-point core, which only the options of statistics can change: 16 bits, symmetric,
+// ranges by extrema, biases as wide as sums, tables of at least 2^12 entries.
+LayerSettings FixedPointSettings(LayerSettings settings);
+// What a template asked for that a fixed-point core cannot do; empty: nothing.
+std::string FixedPointProblem(const LayerSettings& settings);
+
 LayerSettings DefaultSettings(const QuantOptions& options, const Layer& layer);
 
 }  // namespace npuc

@@ -63,8 +63,10 @@ absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
 
 QuantParams ParamsForRange(const QuantState& state, ValueId id, ValueRange range) {
   const LayerSettings& settings = state.settings[state.producer[id.value()]];
-  return ActivationParams(settings.activation_method, settings.activation_bits, range,
-                          settings.force_dtype_int);
+  QuantParams params = ActivationParams(settings.activation_method, settings.activation_bits, range,
+                                        settings.force_dtype_int);
+  if (state.fixed_point) RoundScalesUp(params);
+  return params;
 }
 
 absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const QuantState& state) {
@@ -85,6 +87,10 @@ absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const Quan
       for (const ValueId id : sources) all = Union(all, ranges.at(id));
       for (const ValueId id : sources) ranges[id] = all;
     }
+  }
+  for (const auto& [input, output] : state.states) {
+    const ValueId source = state.SourceOf(output);
+    ranges[input] = ranges[source] = Union(ranges.at(input), ranges.at(source));
   }
   std::map<ValueId, QuantParams> values;
   for (const Layer& layer : state.layers) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,8 +21,10 @@ struct QuantState {
   const Graph* graph = nullptr;
   const QuantOptions* options = nullptr;
   std::vector<Layer> layers;
-  std::vector<LayerSettings> settings;      // one a layer
-  std::map<ValueId, ValueRange> in_ir;      // what the model says of its own values
+  std::vector<LayerSettings> settings;              // one a layer
+  std::map<ValueId, ValueRange> in_ir;              // what the model says of its own values
+  bool fixed_point = false;                         // scales are powers of two
+  std::vector<std::pair<ValueId, ValueId>> states;  // a graph input, and what is fed back as it
   std::vector<int> producer;                // layer by value id, -1: a constant or inside a layer
   std::vector<std::vector<int>> consumers;  // layers by value id
 

@@ -72,8 +72,9 @@ absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* sampl
     return state.quantized->SetConstant(l.weight, weight);
   }
   const int axis = IsPerChannel(settings.weight_method) ? ChannelAxis(*state.graph, l) : -1;
-  const QuantParams params = WeightParams(settings.weight_method, settings.weight_bits,
-                                          Magnitudes(settings, weight, axis), axis);
+  QuantParams params = WeightParams(settings.weight_method, settings.weight_bits,
+                                    Magnitudes(settings, weight, axis), axis);
+  if (state.fixed_point) RoundScalesUp(params);
   Tensor integers;
   if (samples != nullptr && Asks(state, GlobalCalibration::kAdaround) && HasMoments(state, layer)) {
     ASSIGN_OR_RETURN(const OperandMoments moments, MeasureMoments(state, layer, *samples));
@@ -102,8 +103,11 @@ absl::Status QuantizeBias(QuantState& state, int layer) {
   const QuantParams& weight = state.values.at(l.weight);
   const double input_scale = state.values.at(l.inputs[0]).scale[0];
   QuantParams params;
-  params.dtype = DType::kInt32;
-  const int bits = std::min(settings.bias_bits, 32);
+  // Sums of 16-bit operands have 48 bits, and 32 would cut a bias of small scales.
+  constexpr int kWideBits = 46;  // as far as lowering lets a bias go
+  const bool wide = SizeOf(weight.dtype) > 1 || SizeOf(state.values.at(l.inputs[0]).dtype) > 1;
+  const int bits = std::min(settings.bias_bits, wide ? kWideBits : 32);
+  params.dtype = bits > 32 ? DType::kInt64 : DType::kInt32;
   params.qmax = (int64_t{1} << (bits - 1)) - 1;
   params.qmin = -params.qmax - 1;
   const int64_t count = bias.element_count();

@@ -20,6 +20,10 @@ _PREAMBLE = [
     re.compile(r'const char \*model_info = "[^"]*\(\d{14}\)";'),
     re.compile(""), re.compile("typedef unsigned short npu_data_t;"), re.compile(""),
 ]
+# A fixed-point header: no npu_unit, a signed type, and a Q for each input, then for each output.
+_FIXED_PREAMBLE = ([p for p in _PREAMBLE if "npu_unit" not in p.pattern][:-2] +
+                   [re.compile("typedef short npu_data_t;"), re.compile("")])
+_Q = re.compile(r"#define ([A-Z0-9_]+)_Q (-?\d+)")
 
 
 class _Lines:
@@ -80,11 +84,18 @@ def _sizeof(members):
     return total
 
 
-def check_header(path):
-    """Raises Failure where the header breaks a rule. Returns (inputs, outputs) as members."""
+def check_header(path, fixed_point=False):
+    """Raises Failure where the header breaks a rule. Returns (inputs, outputs) as members, of a
+    fixed-point header (inputs, outputs, Q values by macro name)."""
     lines = _Lines(path)
-    for pattern in _PREAMBLE:
+    for pattern in _FIXED_PREAMBLE if fixed_point else _PREAMBLE:
         lines.take(pattern, pattern.pattern or "an empty line")
+    q_values = {}
+    while fixed_point and lines.next_is(_Q):
+        match = lines.take(_Q, "a Q")
+        q_values[match.group(1)] = int(match.group(2))
+    if fixed_point:
+        lines.take("", "an empty line")
     total_size, npu_size = (int(re.search(r"\d+", lines.lines[i]).group(0)) for i in (1, 2))
     inputs, outputs, both = (_read_struct(lines, n) for n in ("input", "output", "in_out"))
     lines.take("", "a second empty line")
@@ -95,12 +106,20 @@ def check_header(path):
         harness.check(both[-1] == outputs[-1], f"{path}: the last output does not end in_out")
     sizes = {"cmd_content": _read_array(lines, "cmd_content"),
              "weight_content": _read_array(lines, "weight_content")}
-    lines.take(re.escape("unsigned char *tmp_content = (void*)0;"), "tmp_content")
-    sizes["ops_content"] = _read_array(lines, "ops_content")
+    if not fixed_point:
+        lines.take(re.escape("unsigned char *tmp_content = (void*)0;"), "tmp_content")
+        sizes["ops_content"] = _read_array(lines, "ops_content")
     match = lines.take(r"unsigned char data_content\[(\d+)\] __attribute__ \(\(aligned\(4\)\)\);",
                        "data_content")
     sizes["data_content"] = int(match.group(1))
-    harness.check(lines.at == len(lines.lines), f"{path}: lines behind data_content")
+    if fixed_point:
+        match = lines.take(
+            r"unsigned char cache_content\[(\d+)\] __attribute__ \(\(aligned\(4\)\)\);",
+            "cache_content")
+        sizes["cache_content"] = int(match.group(1))
+        harness.check(list(q_values) == [n.upper() for _, n, _ in inputs + outputs],
+                      f"{path}: Q of {list(q_values)}")
+    harness.check(lines.at == len(lines.lines), f"{path}: lines behind the arrays")
     harness.check(npu_size == sum(sizes.values()), f"{path}: npu_size {npu_size}, sizes {sizes}")
     in_bytes, out_bytes = _sizeof(inputs), _sizeof(outputs)
     harness.check(total_size == npu_size + in_bytes + out_bytes,
@@ -108,7 +127,7 @@ def check_header(path):
     sizes.update({"struct input": in_bytes, "struct output": out_bytes,
                   "struct in_out": _sizeof(both)})
     _compile(path, sizes)
-    return inputs, outputs
+    return (inputs, outputs, q_values) if fixed_point else (inputs, outputs)
 
 
 def _compile(path, sizes):
