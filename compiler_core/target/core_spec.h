@@ -154,8 +154,8 @@ struct CoreSpec {
   absl::Span<const OpList> op_lists;       // one per framework
 };
 
-// A core of the integer command set whose values are 16 bits wide with a power of two as scale each:
-// gxnpuc's fixed-point family, which -q is for.
+// A core of the integer command set whose values are 16 bits wide with a power of two as scale
+// each: gxnpuc's fixed-point family, which -q is for.
 inline bool IsFixedPoint(const CoreSpec& core) {
   return core.integer != nullptr && core.quant_inference;
 }
