@@ -1,4 +1,5 @@
-"""The dashboard in Chromium against a real npucd: client/dashboard/tests/drive.mjs, or many.mjs."""
+"""The dashboard in Chromium against a real npucd: client/dashboard/tests/drive.mjs, or many.mjs with
+--many; with --minutes N its live updates last that long."""
 
 import os
 import shutil
@@ -8,7 +9,7 @@ import sys
 import harness
 import service
 
-SECONDS = 570
+SECONDS = 570  # and the minutes that --minutes asks for
 
 
 def need(found, what):
@@ -25,13 +26,14 @@ def main(arguments):
     need(os.path.exists(os.path.join(harness.BIN, "dashboard", "index.html")), "built dashboard")
     need(os.path.isdir(os.path.join(folder, "node_modules", "playwright-core")), "playwright-core")
     node, chromium = need(shutil.which("node"), "node"), need(shutil.which("chromium"), "chromium")
+    minutes = float(arguments[arguments.index("--minutes") + 1]) if "--minutes" in arguments else 0
     with harness.scratch() as temporary:
         env = {**os.environ, "NPUC_BIN_DIR": os.path.abspath(harness.BIN),
                "NPUC_SAMPLE": harness.SAMPLE, "NPUC_BIG": service.write_model(temporary),
                "NPUC_CHROMIUM": chromium,
                "NPUC_SHOTS": os.environ.get("NPUC_SHOTS", os.path.join(build, "screenshots"))}
         done = subprocess.run([node, os.path.join("tests", script), *arguments], cwd=folder,
-                              env=env, timeout=SECONDS, check=False, stdout=subprocess.PIPE,
+                              env=env, timeout=SECONDS + 60 * minutes, check=False, stdout=subprocess.PIPE,
                               universal_newlines=True)
     for line in done.stdout.splitlines():
         if line.startswith("FIGURE: "):

@@ -9,7 +9,7 @@
                                          service_e2e, tenants, onnx_backend [-v] [CASE...],
                                         report, farm, client_library,
                                         uploads [--long] [--seed N], http_api,
-                                        dashboard [--many], tflite [-v] [NAME...],
+                                        dashboard [--many [--minutes N]], tflite [-v] [NAME...],
                                         int8_models [NAME...], apus [NAME...], evaluate
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1

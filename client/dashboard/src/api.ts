@@ -38,8 +38,9 @@ export const STATES = ["QUEUED", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED", 
 export type State = (typeof STATES)[number];
 const TERMINAL: ReadonlySet<State> = new Set<State>(["SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"]);
 
+const FIELDS = STATES.map((state): [State, string] => [state, state.toLowerCase()]);
 export function stateOf(job: Job): State {
-  for (const state of STATES) if (state.toLowerCase() in job) return state;
+  for (const [state, field] of FIELDS) if (field in job) return state;
   return "QUEUED";
 }
 export const hasEnded = (job: Job): boolean => TERMINAL.has(stateOf(job));

@@ -3,11 +3,12 @@ import { svg } from "./dom";
 
 const WIDTH = 600;
 const HEIGHT = 150;
-const LEFT = 34;
+const LEFT = 46;
 const BOTTOM = 20;
 
 export interface Series { values: number[]; second?: boolean; label: string }
 
+const short = (value: number) => value.toLocaleString([], { notation: "compact", maximumFractionDigits: 1 });
 const hour = (time: number) =>
   new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", hour12: false });
 
@@ -16,7 +17,7 @@ function frame(max: number, from: number, to: number, label: string): SVGElement
   for (const share of [0, 0.5, 1]) {
     const y = HEIGHT - BOTTOM - share * (HEIGHT - BOTTOM - 10);
     box.append(svg("line", { class: "axis", x1: LEFT, x2: WIDTH, y1: y, y2: y }),
-      svg("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, String(Math.round(max * share * 10) / 10)));
+      svg("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, short(max * share)));
   }
   box.append(svg("text", { x: LEFT, y: HEIGHT - 4 }, hour(from)),
     svg("text", { x: WIDTH, y: HEIGHT - 4, "text-anchor": "end" }, hour(to)));

@@ -56,11 +56,11 @@ const sizeOf = (job: Job, name: string) => Number(job.artifacts?.find((one) => o
 function sizes(a: Job, b: Job): HTMLElement {
   const names = [...new Set([...(a.artifacts ?? []), ...(b.artifacts ?? [])].map((one) => one.name))].sort();
   const cell = (size: number) => h("td", { class: "number" }, Number.isNaN(size) ? "-" : bytes(size));
-  return h("section", { class: "card w6" }, h("h2", {}, "Sizes"), h("div", { class: "scroll" }, h("table", {},
+  return h("section", { class: "card w6" }, h("h2", {}, "Sizes"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Sizes" }, h("table", {},
     h("thead", {}, h("tr", {}, ...["File", "First", "Second", "Change"].map((text, i) => h("th", { class: i ? "number" : "" }, text)))),
     h("tbody", {}, ...names.map((name) => {
       const change = sizeOf(b, name) - sizeOf(a, name);
-      return h("tr", {}, h("td", {}, name), cell(sizeOf(a, name)), cell(sizeOf(b, name)),
+      return h("tr", {}, h("td", { class: "file" }, name), cell(sizeOf(a, name)), cell(sizeOf(b, name)),
         h("td", { class: "number" }, Number.isNaN(change) ? "-" : change === 0 ? "same size" : `${change > 0 ? "+" : "-"}${bytes(Math.abs(change))}`));
     })))));
 }

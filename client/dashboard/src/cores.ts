@@ -18,7 +18,7 @@ export function cores(root: HTMLElement, query: URLSearchParams): View {
     history.replaceState(null, "", `#/cores?${new URLSearchParams({ core: core.value, framework: framework.value })}`);
     const shown = ops.filter((op) => op.core === core.value && (!framework.value || op.framework === framework.value) && op.op.toLowerCase().includes(wanted));
     count.textContent = `${shown.length} operators`;
-    replace(table, h("table", {},
+    replace(table, h("table", { class: "stack" },
       h("thead", {}, h("tr", {}, h("th", {}, "Operator"), h("th", {}, "Framework"), h("th", {}, "Restrictions"))),
       h("tbody", {}, ...shown.map((op) => h("tr", {}, h("th", { scope: "row" }, op.op), h("td", {}, op.framework),
         h("td", {}, ...(op.restrictions ?? []).map((text) => h("div", {}, text))))))));

@@ -125,17 +125,19 @@ class JobPage {
   private showTimeline(job: Job) {
     const now = hasEnded(job) ? ms(job.endTime) : Date.now();
     const spans = this.stages.map((stage) => ({ name: stage.name, took: Math.max(0, (Number.isNaN(stage.to) ? now : stage.to) - stage.from) }));
+    const quick = spans.filter((span) => span.took < 1);
     const sum = spans.reduce((all, span) => all + span.took, 0) || 1;
     const picture = svg("svg", { class: "chart", viewBox: "0 0 600 26", preserveAspectRatio: "none", role: "img",
       "aria-label": spans.map((span) => `${span.name} ${duration(span.took)}`).join(", ") || "no stage yet" });
     let x = 0;
     spans.forEach((span, i) => {
-      const width = Math.max((span.took / sum) * 600, 1);
+      const width = (span.took / sum) * 600;
       picture.append(svg("rect", { class: `c${i % 5}`, x, y: 0, width, height: 26 }));
       x += width;
     });
     replace(this.timeline, h("h2", {}, "Stages"), picture,
-      h("ul", { class: "legend" }, ...spans.map((span, i) => h("li", {}, swatch(i), `${span.name} ${duration(span.took)}`))));
+      h("ul", { class: "legend" }, ...spans.map((span, i) => (span.took < 1 ? null : h("li", {}, swatch(i), `${span.name} ${duration(span.took)}`))),
+        quick.length ? h("li", { class: "soft" }, `under 1 ms: ${quick.map((span) => span.name).join(", ")}`) : null));
   }
 
   private showArtifacts(job: Job) {

@@ -6,6 +6,8 @@ import type { View } from "./view";
 import { VirtualList } from "./virtual_list";
 
 const REFRESH_MS = 2000;
+/** The first page is short, so that it shows soon; later looks at the newest are as long. */
+const FIRST_PAGE = 100;
 const PAGE = 1000;
 /** More are not kept in the page's memory; the filter by state reaches the others. */
 const MAX_JOBS = 20_000;
@@ -30,6 +32,8 @@ const matches = (job: Job, filter: Filter): boolean =>
 
 class JobsPage {
   private readonly jobs = new Map<string, Job>();
+  /** The keys of `jobs`, newest first. */
+  private order: string[] = [];
   private readonly picked = new Set<string>();
   private readonly list: VirtualList<Job>;
   private readonly count = h("span", { class: "soft", role: "status" });
@@ -110,20 +114,29 @@ class JobsPage {
   }
 
   private show() {
-    const shown = [...this.jobs.values()].filter((job) => matches(job, this.filter))
-      .sort((a, b) => (a.jobId < b.jobId ? 1 : -1));
+    const { states, text } = this.filter;
+    const all = this.order.map((id) => this.jobs.get(id)!);
+    const shown = states.length || text ? all.filter((job) => matches(job, this.filter)) : all;
     this.count.textContent = shown.length === this.jobs.size ? `${shown.length.toLocaleString()} jobs`
       : `${shown.length.toLocaleString()} of ${this.jobs.size.toLocaleString()} jobs`;
     this.list.set(shown);
   }
 
-  private keep(jobs: Job[]) { for (const job of jobs) this.jobs.set(job.jobId, slim(job)); }
+  private keep(jobs: Job[]) {
+    const fresh = jobs.filter((job) => !this.jobs.has(job.jobId)).map((job) => job.jobId);
+    for (const job of jobs) this.jobs.set(job.jobId, slim(job));
+    if (fresh.length === 0) return;
+    // Ids sort by time, and pages come newest first: mostly one end or the other takes them as they are.
+    if (this.order.length === 0 || fresh.at(-1)! > this.order[0]!) this.order = fresh.concat(this.order);
+    else if (fresh[0]! < this.order.at(-1)!) this.order = this.order.concat(fresh);
+    else this.order = [...this.jobs.keys()].sort().reverse();
+  }
 
   /** The first page and what has not ended; all older pages the first time. */
   async refresh() {
-    const newest = await listJobs([], this.whole ? 100 : PAGE);
+    const newest = await listJobs([], FIRST_PAGE);
     this.keep(newest.jobs);
-    this.show();
+    if (!this.whole) this.show();
     if (!this.whole) {
       this.whole = true;
       for (let next = newest.next; next && this.jobs.size < MAX_JOBS;) {
@@ -160,8 +173,7 @@ class JobsPage {
 
   private forget() {
     if (this.jobs.size <= MAX_JOBS) return;
-    const ids = [...this.jobs.keys()].sort();
-    for (const id of ids.slice(0, ids.length - MAX_JOBS)) this.jobs.delete(id);
+    for (const id of this.order.splice(MAX_JOBS)) this.jobs.delete(id);
   }
 }
 

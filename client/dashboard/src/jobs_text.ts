@@ -28,7 +28,11 @@ export function whyOf(job: Job): string {
     return `${place}${wait}${job.queued.retryReason ? `; again because: ${job.queued.retryReason}` : ""}`;
   }
   if (job.running) return `${job.running.stage || "starting"}, ${Math.round((job.running.fraction ?? 0) * 100)} %`;
-  if (job.failed) return `${FAILURES[job.failed.kind ?? ""] ?? "failed"}: ${job.failed.message ?? ""}`;
+  if (job.failed) {
+    const kind = FAILURES[job.failed.kind ?? ""] ?? "failed";
+    // The message repeats the first of the problems, which stand above.
+    return job.diagnostics?.length ? kind : `${kind}: ${job.failed.message ?? ""}`;
+  }
   if (job.cancelled) return job.cancelled.reason || "cancelled without a reason";
   if (job.expired) return `ran out of its time while ${(job.expired.was ?? "").replace("JOB_STATE_", "").toLowerCase()}`;
   return job.cacheHit ? "from the cache" : "compiled";

@@ -68,12 +68,14 @@ function open() {
   const number = ++shown;
   const root = h("div");
   main.replaceChildren(root);
+  main.setAttribute("aria-busy", "true");
   const now = pageOf(root);
   view = now;
   document.title = `${now.title} - npuc`;
   const refresh = async () => {
     if (number !== shown) return;
     try { if (!document.hidden) await now.refresh?.(); } catch (error) { if (number === shown) fail(error, root); }
+    if (number === shown) main.removeAttribute("aria-busy");
     if (now.everyMs && number === shown && view === now) timer = window.setTimeout(refresh, now.everyMs);
   };
   void refresh();

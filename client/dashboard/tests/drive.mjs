@@ -190,13 +190,15 @@ async function shots(browser, pages) {
   let minor = 0;
   for (const [size, viewport] of Object.entries(SIZES)) {
     for (const colorScheme of ["light", "dark"]) {
-      const context = await browser.newContext({ viewport, colorScheme });
+      const context = await browser.newContext({ viewport, colorScheme, isMobile: size === "phone", hasTouch: size === "phone" });
       const page = await context.newPage();
       listen(page);
       for (const [name, hash] of Object.entries(pages)) {
         await page.goto(url(hash));
         await page.locator("main h1").first().waitFor();
-        await page.waitForLoadState("networkidle", { timeout: 1500 }).catch(() => {});
+        await page.locator("main:not([aria-busy])").waitFor();
+        if (name === "cores") await page.locator("tbody tr").first().waitFor();
+        if (name === "compare") await page.locator(".diff .add").first().waitFor();
         await page.screenshot({ path: join(SHOTS, `${name}-${size === "wide" ? 1440 : 390}-${colorScheme}.png`), fullPage: true });
         const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
         check(over <= 0, `${name} is ${over} px wider than ${viewport.width}`);
