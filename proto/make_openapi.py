@@ -165,6 +165,10 @@ def make():
     paths = {}
     for rpc, verb, path, body, answer, query in PATHS:
         paths.setdefault(path, {})[verb] = maker.operation(rpc, path, body, answer, query)
+    without = set(maker.rpcs) - {rpc for rpc, *_ in PATHS}
+    if without:
+        sys.exit(f"no path for {', '.join(sorted(without))}: add it to PATHS, routes.cc and "
+                 "http_conformance_test.cc")
     maker.schemas["Status"] = {
         "type": "object", "description": "google.rpc.Status; proto/API.md lists the reasons.",
         "properties": {"code": {"type": "integer", "format": "int32"},

@@ -3,6 +3,9 @@
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/message_differencer.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <map>
@@ -503,10 +506,40 @@ TEST_F(HttpTest, TooManyStreamsOfOneAreRefusedAndOthersStillServed) {
   for (std::thread& watcher : watchers) watcher.join();
 }
 
+std::string ReasonOf(const httplib::Result& result) {
+  return json::parse(result->body)["details"][0]["reason"].get<std::string>();
+}
+
+// What the server answers to bytes that no client library would send.
+std::string Raw(int port, const std::string& request) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(send(fd, request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  shutdown(fd, SHUT_WR);
+  std::string answer;
+  char buffer[4096];
+  for (ssize_t n = 0; (n = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
+    answer.append(buffer, static_cast<size_t>(n));
+  }
+  close(fd);
+  return answer;
+}
+
+TEST_F(HttpTest, WhatIsNotValidHttpIsTyped) {
+  EXPECT_THAT(Raw(gateway_->port(), "NONSENSE\r\n\r\n"), HasSubstr("INVALID_HTTP"));
+  EXPECT_THAT(Raw(gateway_->port(),
+                  "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                  "Content-Type: application/json\r\nContent-Length: 4194305\r\n\r\n"),
+              HasSubstr("BODY_TOO_LARGE"));
+}
+
 TEST_F(HttpTest, BadRequestsAreTyped) {
-  const auto reason = [](const httplib::Result& result) {
-    return json::parse(result->body)["details"][0]["reason"].get<std::string>();
-  };
+  const auto reason = ReasonOf;
   auto result = client_->Post("/v1/jobs", "{", "application/json");
   EXPECT_EQ(result->status, 400);
   EXPECT_EQ(reason(result), "INVALID_JSON");
@@ -521,6 +554,7 @@ TEST_F(HttpTest, BadRequestsAreTyped) {
   result = client_->Delete("/v1/jobs");
   EXPECT_EQ(result->status, 405);
   EXPECT_EQ(result->get_header_value("Allow"), "POST, GET");
+  EXPECT_EQ(reason(result), "WRONG_METHOD");
   result = client_->Post("/v1/jobs", std::string((4 << 20) + 1, ' '), "application/json");
   if (result) {
     EXPECT_EQ(result->status, 413);
@@ -530,11 +564,18 @@ TEST_F(HttpTest, BadRequestsAreTyped) {
   httplib::Client greedy("127.0.0.1", gateway_->port());
   const auto refused = greedy.Get("/v1/server", many);
   EXPECT_TRUE(!refused || refused->status == 400);
-  EXPECT_EQ(client_->Get("/" + std::string(2000, 'p'))->status, 414);
+  result = client_->Get("/" + std::string(2000, 'p'));
+  EXPECT_EQ(result->status, 414);
+  EXPECT_EQ(reason(result), "PATH_TOO_LONG");
+  result = client_->Get("/v1/server", {{"Range", "bytes=x"}});
+  EXPECT_EQ(result->status, 416);
+  EXPECT_EQ(reason(result), "INVALID_RANGE");
 }
 
 TEST_F(HttpTest, PagesOfOtherSitesAreRefused) {
-  EXPECT_EQ(client_->Get("/v1/server", {{"Host", "evil.example"}})->status, 403);
+  const auto refused = client_->Get("/v1/server", {{"Host", "evil.example"}});
+  EXPECT_EQ(refused->status, 403);
+  EXPECT_EQ(ReasonOf(refused), "ORIGIN_REFUSED");
   EXPECT_EQ(client_->Get("/v1/server", {{"Origin", "https://evil.example"}})->status, 403);
   EXPECT_EQ(client_->Get("/v1/server", {{"Sec-Fetch-Site", "cross-site"}})->status, 403);
   const std::string own = absl::StrCat("http://127.0.0.1:", gateway_->port());

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""The table of errors in proto/API.md against the code: every reason that the service can answer
-with has a row, every row is of a reason that the code knows, and some unit test expects it."""
+"""The tables of errors in proto/API.md and HTTP.md against the code: every reason that the service
+can answer with has a row, every row is of a reason that the code knows, and some unit test expects
+it."""
 
 import os
 import re
@@ -9,7 +10,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 CODES = {"CANCELLED", "INVALID_ARGUMENT", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
          "UNAUTHENTICATED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "OUT_OF_RANGE", "INTERNAL",
-         "UNAVAILABLE", "DATA_LOSS"}
+         "UNAVAILABLE", "DATA_LOSS", "UNIMPLEMENTED"}
 
 
 def read(path):
@@ -39,6 +40,7 @@ def sources(folder):
 
 def main():
     table = rows(read(os.path.join(ROOT, "proto", "API.md")))
+    table.update(rows(read(os.path.join(ROOT, "proto", "HTTP.md"))))
     made, tested = set(), ""
     for name, text in sources("server"):
         if "_test" in name:
@@ -48,9 +50,9 @@ def main():
                 r'(?:\.reason = |ToStatus\(|return )"([A-Z]+(?:_[A-Z]+)+)"', text))
             made |= set(re.findall(r'/\*reason=\*/"([A-Z_]+)"', text))
     all_code = "".join(text for name, text in sources("server") if "_test" not in name)
-    problems = [f"proto/API.md has no row for {r}" for r in sorted(made - set(table))
+    problems = [f"proto/API.md and HTTP.md have no row for {r}" for r in sorted(made - set(table))
                 if re.search(rf'\.reason = "{r}"|ToStatus\("{r}"', all_code)]
-    problems += [f"{r} is in proto/API.md, and nothing answers with it" for r in sorted(table)
+    problems += [f"{r} has a row in proto/, and nothing answers with it" for r in sorted(table)
                  if f'"{r}"' not in all_code]
     problems += [f"no unit test of server/ expects {r}" for r in sorted(table)
                  if f'"{r}"' not in tested]

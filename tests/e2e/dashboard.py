@@ -1,5 +1,5 @@
-"""The dashboard in Chromium against a real npucd: client/dashboard/tests/drive.mjs, or many.mjs with
---many; with --minutes N its live updates last that long."""
+"""The dashboard in Chromium against a real npucd: client/dashboard/tests/drive.mjs, or with --many
+many.mjs, whose live updates last --minutes N."""
 
 import os
 import shutil
@@ -33,8 +33,8 @@ def main(arguments):
                "NPUC_CHROMIUM": chromium,
                "NPUC_SHOTS": os.environ.get("NPUC_SHOTS", os.path.join(build, "screenshots"))}
         done = subprocess.run([node, os.path.join("tests", script), *arguments], cwd=folder,
-                              env=env, timeout=SECONDS + 60 * minutes, check=False, stdout=subprocess.PIPE,
-                              universal_newlines=True)
+                              env=env, timeout=SECONDS + 60 * minutes, check=False,
+                              stdout=subprocess.PIPE, universal_newlines=True)
     for line in done.stdout.splitlines():
         if line.startswith("FIGURE: "):
             harness.figure(line[len("FIGURE: "):])
