@@ -63,6 +63,8 @@ test_packages=(
   libclang-rt-14-dev           # the sanitizers' runtimes
   llvm                         # llvm-symbolizer: sanitizer reports with lines
   openssl                      # certificates for the TLS tests
+  curl                         # commands of the documentation; with a network of their own by ip
+  iproute2
   python3-grpcio               # the Python example
   python3-grpc-tools
   python3-protobuf             # proto/make_openapi.py
