@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -168,8 +169,11 @@ absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, Tens
     if (given != count && given != 1) {
       return absl::InvalidArgumentError(absl::StrCat(given, " zero points, ", count, " scales"));
     }
+    // Copied: the verifier aligns a vector's length, to four bytes, and not its elements.
     for (size_t i = 0; i < count; ++i) {
-      params.zero_point[i] = q->zero_point()->Get(static_cast<uint32_t>(given == 1 ? 0 : i));
+      std::memcpy(&params.zero_point[i],
+                  q->zero_point()->Data() + sizeof(int64_t) * (given == 1 ? 0 : i),
+                  sizeof(int64_t));
     }
   }
   // Converters give unused integers a scale of 0: they stand for themselves.
