@@ -75,7 +75,10 @@ double KldThreshold(const TensorStatistics& statistics, int bits) {
   const double limit = std::max(std::fabs(statistics.extrema_min), statistics.extrema_max);
   if (limit <= 0 || statistics.histogram.empty()) return limit;
   const int64_t bins = std::max<int64_t>(statistics.histogram.capacity() / 2, 256);
-  const std::vector<double> histogram = AbsoluteHistogram(statistics.histogram, limit, bins);
+  std::vector<double> histogram = AbsoluteHistogram(statistics.histogram, limit, bins);
+  // Zero is exact at any scale: what stands there (half of all values behind a ReLU) must not make
+  // every wider range look coarse. Source: NVIDIA pytorch-quantization, calib/histogram.py.
+  histogram[0] = histogram[1];
   const bool is_unsigned = statistics.extrema_min >= 0;
   const int64_t levels = std::min<int64_t>(int64_t{1} << (is_unsigned ? bits : bits - 1), bins / 2);
   double total = 0;
@@ -91,7 +94,7 @@ double KldThreshold(const TensorStatistics& statistics, int bits) {
     for (; summed < count; ++summed) inside += histogram[summed];
     const double divergence =
         Divergence(histogram, count, levels, std::max(total - inside, 0.0), total);
-    if (divergence >= best) continue;
+    if (divergence > best) continue;  // of equals the widest
     best = divergence;
     threshold = limit * static_cast<double>(count) / static_cast<double>(bins);
   }
