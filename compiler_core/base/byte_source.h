@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -38,6 +40,33 @@ class ViewSource : public ByteSource {
  private:
   absl::string_view bytes_;
 };
+
+// Bytes that a source owns.
+class OwnedSource : public ByteSource {
+ public:
+  explicit OwnedSource(std::string bytes) : bytes_(std::move(bytes)), view_(bytes_) {}
+  OwnedSource(const OwnedSource&) = delete;
+  int64_t size() const override { return view_.size(); }
+  absl::Status Read(int64_t offset, absl::Span<char> to) const override {
+    return view_.Read(offset, to);
+  }
+
+ private:
+  std::string bytes_;
+  ViewSource view_;
+};
+
+// All of a source whose bytes are looked at whole. RESOURCE_EXHAUSTED beyond max_bytes.
+inline absl::StatusOr<std::string> ReadAll(const ByteSource& source, int64_t max_bytes) {
+  if (source.size() > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("has ", source.size(), " bytes, more than ", max_bytes));
+  }
+  std::string bytes(static_cast<size_t>(source.size()), '\0');
+  const absl::Status read = source.Read(0, absl::MakeSpan(bytes.data(), bytes.size()));
+  if (!read.ok()) return read;
+  return bytes;
+}
 
 }  // namespace npuc
 

@@ -18,6 +18,7 @@ class CanonicalWriter {
       out_.push_back(static_cast<char>((value >> shift) & 0xff));
     }
   }
+  void Put(int value) { Put(int64_t{value}); }
   void Put(int64_t value) { Put(static_cast<uint64_t>(value)); }
   void Put(bool value) { Put(static_cast<uint64_t>(value ? 1 : 0)); }
   void Put(double value) { Put(std::bit_cast<uint64_t>(value)); }
@@ -51,6 +52,30 @@ class CanonicalWriter {
       Put(range.second);
     }
   }
+  void Put(const QuantStrategy& strategy) {
+    const auto& [kind, parameter] = strategy;
+    PutAll(kind, parameter);
+  }
+  void Put(const TrimInfinity& trim) {
+    const auto& [min, max, second] = trim;
+    PutAll(min, max, second);
+  }
+  void Put(const QuantOptions& options) {
+    const auto& [weight_bits, bias_bits, activation_bits, lut_items_in_bits, weight_method,
+                 activation_method, activation_strategy, weight_strategy, calibration_batch_size,
+                 calibration_inputs, data_inputs, metrics, running_statistic_momentum, histc_bins,
+                 trim_infinity, save_statistic_info, bias_effective_bits, unify_scales_for_concat,
+                 unify_scales_for_concat_max_depth, mixed_precision_batches,
+                 mixed_precision_threshold, mixed_precision_less_is_better, fake_quant_scopes,
+                 fake_quant_operators, global_calibration, force_float_ir] = options;
+    PutAll(weight_bits, bias_bits, activation_bits, lut_items_in_bits, weight_method,
+           activation_method, activation_strategy, weight_strategy, calibration_batch_size,
+           calibration_inputs, data_inputs, metrics, running_statistic_momentum, histc_bins,
+           trim_infinity, save_statistic_info, bias_effective_bits, unify_scales_for_concat,
+           unify_scales_for_concat_max_depth, mixed_precision_batches, mixed_precision_threshold,
+           mixed_precision_less_is_better, fake_quant_scopes, fake_quant_operators,
+           global_calibration, force_float_ir);
+  }
   template <typename... Fields>
   void PutAll(const Fields&... fields) {
     (Put(fields), ...);
@@ -62,7 +87,7 @@ class CanonicalWriter {
 };
 
 // Changes when the order or the meaning of the fields does.
-constexpr char kFormat[] = "npuc-options-1";
+constexpr char kFormat[] = "npuc-options-2";
 
 }  // namespace
 
@@ -90,14 +115,14 @@ std::string CanonicalOptions(const CompileOptions& options) {
   const auto& [core, npu_unit, framework, model_name, output_type, output_file, inputs, outputs,
                fp16_outputs, input_ncx_to_nxc, fuse_bn, fuse_biasadd, compress, conv2d_compress,
                exclude_compress_ops, exclude_conv2d_compress_ops, weight_min_max,
-               weight_cache_size_bytes, model_info, memory_plan, save_histograms,
+               weight_cache_size_bytes, model_info, memory_plan, quant, save_histograms,
                layer_error_frames] = options;
   CanonicalWriter writer;
   writer.PutAll(std::string(kFormat), core, npu_unit, framework, model_name, output_type,
                 output_file, inputs, outputs, fp16_outputs, input_ncx_to_nxc, fuse_bn, fuse_biasadd,
                 compress, conv2d_compress, exclude_compress_ops, exclude_conv2d_compress_ops,
-                weight_min_max, weight_cache_size_bytes, model_info, memory_plan, save_histograms,
-                layer_error_frames);
+                weight_min_max, weight_cache_size_bytes, model_info, memory_plan, quant,
+                save_histograms, layer_error_frames);
   return writer.Take();
 }
 

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "compiler_core/base/quant_options.h"
+
 namespace npuc {
 
 enum class Framework : uint8_t { kTensorFlow, kTorchScript, kTfLite, kOnnx, kCaffe };
@@ -49,8 +51,9 @@ struct CompileOptions {
   // kInPlace: an element-wise command may overwrite an operand that dies there.
   enum class MemoryPlan : uint8_t { kCompatible, kInPlace };
   MemoryPlan memory_plan = MemoryPlan::kCompatible;
-  bool save_histograms = false;    // -s
-  int64_t layer_error_frames = 0;  // compared with float32, for the report; 0..256
+  std::optional<QuantOptions> quant;  // QUANT, of the integer cores
+  bool save_histograms = false;       // -s
+  int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256
 };
 
 // The bytes that stand for these options in a cache key: every field, in a fixed order, with

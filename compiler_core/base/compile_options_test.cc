@@ -13,7 +13,7 @@ using Change = std::function<void(CompileOptions&)>;
 
 // One change per field. The structured binding in FieldCount stops compiling when the struct
 // grows, and the count then asks for a change here.
-constexpr int kFieldCount = 22;
+constexpr int kFieldCount = 23;
 
 std::vector<Change> OneChangePerField() {
   return {
@@ -41,8 +41,48 @@ std::vector<Change> OneChangePerField() {
       [](CompileOptions& o) { o.weight_cache_size_bytes = 0; },
       [](CompileOptions& o) { o.model_info = "v1"; },
       [](CompileOptions& o) { o.memory_plan = CompileOptions::MemoryPlan::kInPlace; },
+      [](CompileOptions& o) { o.quant.emplace(); },
       [](CompileOptions& o) { o.save_histograms = true; },
       [](CompileOptions& o) { o.layer_error_frames = 1; },
+  };
+}
+
+using QuantChange = std::function<void(QuantOptions&)>;
+
+std::vector<QuantChange> OneChangePerQuantOption() {
+  return {
+      [](QuantOptions& q) { q.weight_bits = 4; },
+      [](QuantOptions& q) { q.bias_bits = 16; },
+      [](QuantOptions& q) { q.activation_bits = 16; },
+      [](QuantOptions& q) { q.lut_items_in_bits = 10; },
+      [](QuantOptions& q) { q.weight_method = QuantMethod::kPerChannelSymmetricFull; },
+      [](QuantOptions& q) { q.activation_method = QuantMethod::kPerTensorAsymmetric; },
+      [](QuantOptions& q) { q.activation_strategy.kind = QuantStrategy::Kind::kKld; },
+      [](QuantOptions& q) { q.activation_strategy.parameter = 3; },
+      [](QuantOptions& q) { q.weight_strategy.kind = QuantStrategy::Kind::kKld; },
+      [](QuantOptions& q) { q.calibration_batch_size = 2; },
+      [](QuantOptions& q) { q.calibration_inputs = {"a"}; },
+      [](QuantOptions& q) { q.data_inputs = {"a"}; },
+      [](QuantOptions& q) { q.metrics = {"mse"}; },
+      [](QuantOptions& q) { q.running_statistic_momentum = 0.5; },
+      [](QuantOptions& q) { q.histc_bins = 1024; },
+      [](QuantOptions& q) {
+        q.trim_infinity = {-1, 1, false};
+      },
+      [](QuantOptions& q) {
+        q.trim_infinity = {-1, 1, true};
+      },
+      [](QuantOptions& q) { q.save_statistic_info = true; },
+      [](QuantOptions& q) { q.bias_effective_bits = 16; },
+      [](QuantOptions& q) { q.unify_scales_for_concat = true; },
+      [](QuantOptions& q) { q.unify_scales_for_concat_max_depth = 3; },
+      [](QuantOptions& q) { q.mixed_precision_batches = 1; },
+      [](QuantOptions& q) { q.mixed_precision_threshold = 0.5; },
+      [](QuantOptions& q) { q.mixed_precision_less_is_better = false; },
+      [](QuantOptions& q) { q.fake_quant_scopes = {"a"}; },
+      [](QuantOptions& q) { q.fake_quant_operators = {"a"}; },
+      [](QuantOptions& q) { q.global_calibration = {GlobalCalibration::kAdaround}; },
+      [](QuantOptions& q) { q.force_float_ir = true; },
   };
 }
 
@@ -61,8 +101,8 @@ CompileOptions Base() {
 int FieldCount() {
   const CompileOptions options;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
-                                f16, f17, f18, f19, f20, f21, f22] = options;
-  return 22;
+                                f16, f17, f18, f19, f20, f21, f22, f23] = options;
+  return 23;
 }
 
 TEST(CanonicalOptionsTest, EveryFieldChangesTheBytes) {
@@ -74,6 +114,17 @@ TEST(CanonicalOptionsTest, EveryFieldChangesTheBytes) {
     CompileOptions options = Base();
     changes[i](options);
     EXPECT_TRUE(seen.insert(CanonicalOptions(options)).second) << "change " << i;
+  }
+}
+
+TEST(CanonicalOptionsTest, EveryQuantOptionChangesTheBytes) {
+  CompileOptions options = Base();
+  options.quant.emplace();
+  std::set<std::string> seen = {CanonicalOptions(Base()), CanonicalOptions(options)};
+  for (const QuantChange& change : OneChangePerQuantOption()) {
+    options.quant.emplace();
+    change(*options.quant);
+    EXPECT_TRUE(seen.insert(CanonicalOptions(options)).second) << "change " << seen.size() - 2;
   }
 }
 

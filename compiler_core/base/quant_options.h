@@ -95,6 +95,7 @@ struct QuantOptions {
   std::vector<std::string> fake_quant_scopes;     // layer names that stay in float
   std::vector<std::string> fake_quant_operators;  // layer types that stay in float
   std::vector<GlobalCalibration> global_calibration;
+  bool force_float_ir = false;  // a quantized model is turned back into float first
   bool operator==(const QuantOptions&) const = default;
 };
 

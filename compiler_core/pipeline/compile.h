@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/report/histogram.h"
@@ -18,10 +20,11 @@ namespace npuc {
 struct CompileRequest {
   CompileOptions options;
   absl::string_view model_bytes;
-  // Further files the config names, by role ("OPT_CONFIG"): name for diagnostics, and bytes.
+  // Further files the config names, by role ("OPT_CONFIG"): name for diagnostics, and bytes, which
+  // are read in parts where there may be many (calibration data).
   struct SideInput {
     std::string name;
-    std::string bytes;
+    std::shared_ptr<const ByteSource> bytes;
   };
   std::map<std::string, SideInput> side_inputs;
   // Seconds since 1970 for the header's model_info, UTC. The only input besides the above that

@@ -16,29 +16,13 @@
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/passes/passes.h"
-#include "compiler_core/quant/kept/kept_scales.h"
+#include "compiler_core/pipeline/integer_model.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// The model's own scales; a float model has none.
-absl::StatusOr<KeptScales> TakeScales(const Graph& graph, const std::string& model_name,
-                                      Diagnostics& diagnostics) {
-  absl::StatusOr<KeptScales> kept = KeepScales(graph);
-  if (!kept.ok() || kept->plan.values.empty()) {
-    diagnostics.Add({.kind = DiagnosticKind::kNotLowerable,
-                     .message = kept.ok()
-                                    ? "the model is in float, and an integer core needs integers"
-                                    : std::string(kept.status().message()),
-                     .file = model_name,
-                     .fix = "give a quantized model"});
-    return diagnostics.ToStatus();
-  }
-  return kept;
-}
 
 // What each layer's commands do and cost.
 std::map<std::string, CommandLoad> LoadsOf(const integer::Program& program) {
@@ -185,11 +169,12 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
   passes.fuse_batch_norm = true;   // its own multiplication would round once more
   passes.rewrite_softmax = false;  // a command of its own
   STEP(Graph graph, "passes", 0.25, RunPasses(imported, passes));
-  STEP(const KeptScales kept, "scales", 0.45, TakeScales(graph, options.model_name, diagnostics));
+  STEP(const IntegerModel quantized, "quantize", 0.30,
+       MakeIntegerModel(request, graph, diagnostics));
   // From here: a float graph, and beside it the integers of every value between layers.
-  for (const std::string& note : kept.notes) stages.Log(note);
-  STEP(integer::Program program, "lower", 0.50,
-       LowerInteger(kept.graph, kept.plan, options.model_name, diagnostics));
+  for (const std::string& line : quantized.log) stages.Log(line);
+  STEP(integer::Program program, "lower", 0.70,
+       LowerInteger(quantized.graph, quantized.plan, options.model_name, diagnostics));
   STEP(const MemoryPlanResult memory, "plan", 0.75,
        PlanMemory(program, core.integer->buffer_alignment_bytes));
   // From here: addresses are final.
@@ -199,10 +184,17 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
   result.artifacts.push_back({options.output_file, std::move(header)});
+  if (quantized.quantized_here) {
+    result.artifacts.push_back({"opt_template.json", quantized.opt_template});
+  }
+  if (!quantized.statistics.empty()) {
+    result.artifacts.push_back({"statistics.json", quantized.statistics});
+  }
   result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
-  const IntegerFacts facts{core, kept.graph, kept.plan, program, model, memory, diagnostics};
+  const IntegerFacts facts{core,  quantized.graph, quantized.plan, program,
+                           model, memory,          diagnostics};
   result.artifacts.push_back({"report.json", ReportText(facts)});
-  result.listings = {LayerListing(kept.plan), MemoryListing(program), ""};
+  result.listings = {LayerListing(quantized.plan), MemoryListing(program), ""};
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("inputs: ", PortsText(model.inputs)));
   stages.Log(absl::StrCat("outputs: ", PortsText(model.outputs)));

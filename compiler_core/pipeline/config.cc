@@ -9,6 +9,7 @@
 #include "compiler_core/pipeline/config_keys.h"
 #include "compiler_core/pipeline/config_rules.h"
 #include "compiler_core/pipeline/config_values.h"
+#include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -52,6 +53,10 @@ ConfigSettings ReadSettings(const ConfigNode& root, ConfigReporter& reporter) {
     setting.key_place = key_place;
     setting.place = {value.line, value.column};
     if (ReadConfigValue(value, reporter, setting)) {
+      if (key->name == "QUANT") {
+        QuantConfig quant;
+        if (ReadQuantConfig(value, reporter, quant)) all.quant = std::move(quant);
+      }
       all.settings.emplace(key->name, std::move(setting));
     }
   }
@@ -91,6 +96,12 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
         std::pair("OPT_CONFIG", "OPT_CONFIG")}) {
     const ConfigSetting* setting = all.Find(key);
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
+  }
+  if (all.quant.has_value()) {
+    options.quant = all.quant->options;
+    for (const QuantFile& file : all.quant->files) {
+      config.files.push_back({file.role, file.path, file.line});
+    }
   }
   options.model_name = std::string(FileNameOf(config.files[0].path));
   options.output_type = TextOr(all, "OUTPUT_TYPE", FindConfigKey("OUTPUT_TYPE")->default_value);

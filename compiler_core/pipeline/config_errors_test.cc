@@ -27,6 +27,9 @@ constexpr char kGood[] =
     "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1, 4]}\n"
     "OUTPUT_OPS: [y]\n";
 
+constexpr char kInteger[] =
+    "CORENAME: X2_1204\nFRAMEWORK: TFLITE\nMODEL_FILE: m.tflite\nOUTPUT_FILE: m.h\n";
+
 const std::vector<Case>& Cases() {
   static const auto& cases = *new std::vector<Case>{
       {"Empty",
@@ -278,8 +281,22 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:1: PROTOTXT is a key of framework CAFFE, FRAMEWORK is TF; remove the line "
         "[NPUC1009]"}},
       {"Later",
+       absl::StrCat(kInteger, "QUANT: {data: x.npy}\n"),
+       {"c.yaml:5:9: QUANT: data is not supported yet by this version; remove the line "
+        "[NPUC1010]"}},
+      {"QuantOfAFloatCore",
        absl::StrCat(kGood, "QUANT: {weight_bits: 8}\n"),
-       {"c.yaml:6:1: QUANT is not supported yet by this version; remove the line [NPUC1010]"}},
+       {"c.yaml:6:1: QUANT is a key of core Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, "
+        "X1_1204, X2_1204, X2_1204MP3, CORENAME is GRUS; remove the line [NPUC1009]"}},
+      {"QuantValues",
+       absl::StrCat(kInteger, "QUANT:\n  weight_bit: 8\n  activation_bits: 7\n"),
+       {"c.yaml:6:3: QUANT: unknown key 'weight_bit'; did you mean 'weight_bits'? [NPUC1003]",
+        "c.yaml:7:20: QUANT: activation_bits is '7'; allowed: 8 to 16; write one of these "
+        "[NPUC1007]"}},
+      {"TwoTemplates",
+       absl::StrCat(kInteger, "QUANT: {opt_config: a.json}\nOPT_CONFIG: b.json\n"),
+       {"c.yaml:6:1: OPT_CONFIG is the same as opt_config in QUANT, and both are given; keep one "
+        "of the two [NPUC1008]"}},
       {"BothModelKeys",
        absl::StrCat(kGood, "PB_FILE: n.pb\n"),
        {"c.yaml:6:1: PB_FILE is the older name of MODEL_FILE, and both are given; keep MODEL_FILE "

@@ -13,6 +13,8 @@ using S = ConfigStatus;
 
 constexpr int64_t kNpuSramBytesMax = 128 * 1024;
 constexpr int64_t kMaxComparedFrames = 256;
+constexpr char kIntegerCores[] =
+    "Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|X2_1204MP3";
 constexpr int64_t kAnyInt = int64_t{1} << 31;
 
 // name, type, status, required for, default, choices, supported, lo, hi, cores, frameworks,
@@ -70,8 +72,9 @@ constexpr ConfigKey kKeys[] = {
     {"MODEL_INFO", T::kText, S::kSupported, "", "", "", "", 0, 0, "", "", "kws-v1",
      "text added to the header's model_info"},
     {"OPT_CONFIG", T::kPath, S::kSupported, "", "", "", "", 0, 0, "", "", "opt_template.json",
-     "a per-weight template; for the weights that it names it overrides COMPRESS, CONV2D_COMPRESS, "
-     "EXCLUDE_COMPRESS_OPS and WEIGHT_MIN_MAX"},
+     "a template that an earlier compile wrote, edited: for the weights that it names it overrides "
+     "COMPRESS, CONV2D_COMPRESS, EXCLUDE_COMPRESS_OPS and WEIGHT_MIN_MAX, on integer cores for its "
+     "layers QUANT"},
     {"MEMORY_PLAN", T::kChoice, S::kSupported, "", "compatible", "compatible|in_place", "", 0, 0,
      "", "", "compatible",
      "where data buffers lie: compatible never puts a command's result over its operands, as "
@@ -81,8 +84,9 @@ constexpr ConfigKey kKeys[] = {
      "GRUS", "", "4",
      "compares what each layer gives in the simulator with float32 over so many frames of noise in "
      "[-1, 1), for the report's error columns; 0: not at all"},
-    {"QUANT", T::kMapping, S::kLater, "", "", "", "", 0, 0, "", "", "{weight_bits: 8}",
-     "options of integer quantization"},
+    {"QUANT", T::kMapping, S::kSupported, "", "", "", "", 0, 0, kIntegerCores, "",
+     "{calibration_data: samples.npy}",
+     "how a float model is quantized, with Compass's keys; they are listed below"},
     {"MAX_CACHE_SIZE", T::kInteger, S::kLater, "", "", "", "", 0, kAnyInt, "APUS", "", "65536",
      "bytes of SRAM for cached weights and data"},
     {"USE_DATA_CACHE", T::kBool, S::kLater, "", "false", "", "", 0, 0, "APUS", "", "false",

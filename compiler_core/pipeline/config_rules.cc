@@ -1,5 +1,6 @@
 #include "compiler_core/pipeline/config_rules.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -108,10 +109,18 @@ void CheckFiles(const ConfigSettings& all, ConfigReporter& reporter) {
                  absl::StrCat(name, " '", Printable(setting.text), "' does not name a file"),
                  absl::StrCat("write it like ", name, ": ", setting.key->example));
   }
+  const auto opt_config = all.present.find("OPT_CONFIG");
+  if (opt_config != all.present.end() && all.quant.has_value() &&
+      std::any_of(all.quant->files.begin(), all.quant->files.end(),
+                  [](const QuantFile& file) { return file.role == kTemplateRole; })) {
+    reporter.Add(DiagnosticKind::kConfigConflict, opt_config->second,
+                 "OPT_CONFIG is the same as opt_config in QUANT, and both are given",
+                 "keep one of the two");
+  }
   const ConfigSetting* output = all.Find("OUTPUT_FILE");
   if (output == nullptr) return;
   for (absl::string_view taken :
-       {"opt_template.json", "report.json", "report.html", "compile.log"}) {
+       {"opt_template.json", "report.json", "report.html", "statistics.json", "compile.log"}) {
     if (FileNameOf(output->text) != taken) continue;
     reporter.Add(DiagnosticKind::kConfigConflict, output->place,
                  absl::StrCat("OUTPUT_FILE ", taken, " is the name of another artifact"),
@@ -229,13 +238,13 @@ void CheckIntegerCore(const ConfigSettings& all, ConfigReporter& reporter) {
   if (all.core == nullptr || all.core->integer == nullptr) return;
   for (const absl::string_view key :
        {"COMPRESS", "CONV2D_COMPRESS", "EXCLUDE_COMPRESS_OPS", "FP16_OUT_OPS", "FUSE_BN",
-        "MEMORY_PLAN", "OPT_CONFIG", "WEIGHT_CACHE_SIZE", "WEIGHT_MIN_MAX"}) {
+        "MEMORY_PLAN", "WEIGHT_CACHE_SIZE", "WEIGHT_MIN_MAX"}) {
     const ConfigSetting* setting = all.Find(key);
     if (setting == nullptr || (setting->key->type == ConfigType::kBool && !setting->flag)) continue;
-    reporter.Add(DiagnosticKind::kConfigNoEffect, setting->key_place,
-                 absl::StrCat(key, " changes nothing: core ", all.core->name,
-                              " computes in the integers of a quantized model"),
-                 "remove the line");
+    reporter.Add(
+        DiagnosticKind::kConfigNoEffect, setting->key_place,
+        absl::StrCat(key, " changes nothing: core ", all.core->name, " computes in integers"),
+        "remove the line");
   }
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/pipeline/config_values.h"
+#include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -17,6 +18,7 @@ struct ConfigSettings {
   std::map<absl::string_view, ConfigSetting> settings;
   // Keys that are there, well formed or not: they are not missing.
   std::map<absl::string_view, ConfigPlace> present;
+  std::optional<QuantConfig> quant;    // QUANT, where it is well formed
   const CoreSpec* core = nullptr;      // null: absent, malformed, or without a description
   std::optional<Framework> framework;  // nullopt: malformed
 

@@ -171,7 +171,7 @@ TEST(ConfigTest, IntegerCoresSayWhichKeysAreNotForThem) {
       &warnings);
   EXPECT_THAT(warnings,
               ElementsAre("c.yaml:5:1: warning: COMPRESS changes nothing: core X2_1204 computes in "
-                          "the integers of a quantized model; remove the line [NPUC1011]",
+                          "integers; remove the line [NPUC1011]",
                           HasSubstr("c.yaml:7:1: warning: EXCLUDE_COMPRESS_OPS changes nothing: "
                                     "core X2_1204")));
 }
@@ -221,9 +221,12 @@ TEST(ConfigTest, EarlierDiagnosticsOfTheCallerDoNotFailAConfig) {
 
 TEST(ConfigTest, TheStatusCarriesTheFirstProblem) {
   Diagnostics diagnostics;
-  const absl::Status status =
-      ParseConfig(absl::StrCat(kSmall, "QUANT: {weight_bits: 8}\nX: 1\n"), "c.yaml", diagnostics)
-          .status();
+  const absl::Status status = ParseConfig(
+                                  "CORENAME: LEO\nNPU_UNIT: NPU32\nMODEL_FILE: m.pb\nOUTPUT_FILE: "
+                                  "m.h\nINPUT_OPS: {x: [1, 4]}\n"
+                                  "OUTPUT_OPS: [y]\nX: 1\n",
+                                  "c.yaml", diagnostics)
+                                  .status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(status.message()), HasSubstr("(and 1 more)"));
 }

@@ -213,6 +213,8 @@ const std::vector<QuantKey>& Keys() {
          v.config.options.fake_quant_operators.push_back(v.text());
          return true;
        }},
+      {"force_float_ir", "true or false: a quantized model is turned back into float first",
+       "false", Shape::kScalar, [](V v) { return Bool(v, v.config.options.force_float_ir); }},
       {"with_winograd", "false: this compiler has no Winograd form", "false", Shape::kScalar,
        &OnlyFalse},
       {"cast_dtypes_for_lib", "false: there is no operator library here", "false", Shape::kScalar,
@@ -313,7 +315,7 @@ class Reader {
   }
 
   void ReadFiles(const QuantKey& key, const ConfigNode& at, const ConfigNode& value) {
-    if (key.name == "opt_config") return AddFile(key, "OPT_CONFIG", value);
+    if (key.name == "opt_config") return AddFile(key, kTemplateRole, value);
     if (key.name == "statistic_file") return AddFile(key, kStatisticsRole, value);
     if (value.kind == Kind::kScalar) {
       config_.options.calibration_inputs = {""};

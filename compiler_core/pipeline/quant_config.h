@@ -24,6 +24,7 @@ struct QuantConfig {
 };
 
 inline constexpr char kCalibrationRole[] = "QUANT.calibration_data";
+inline constexpr char kTemplateRole[] = "OPT_CONFIG";  // opt_config, or the key itself
 inline constexpr char kStatisticsRole[] = "QUANT.statistic_file";
 // Samples for one input each; job stores take 16 side inputs in all.
 inline constexpr size_t kMaxCalibrationFiles = 8;

@@ -1,6 +1,7 @@
 #include "compiler_core/pipeline/weight_choices.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -97,8 +98,10 @@ class Chooser {
     if (it == request_.side_inputs.end()) return absl::OkStatus();
     std::vector<std::string> names;
     for (const WeightName& weight : weights_) names.push_back(weight.name);
+    ASSIGN_OR_RETURN(const std::string text,
+                     ReadAll(*it->second.bytes, std::numeric_limits<int32_t>::max()));
     ASSIGN_OR_RETURN(const WeightSettings settings,
-                     ReadOptTemplate(it->second.bytes, it->second.name, names, diagnostics_));
+                     ReadOptTemplate(text, it->second.name, names, diagnostics_));
     for (const auto& [name, setting] : settings) {
       WeightChoice* choice = ChoiceOf("OPT_CONFIG", name, Kind::kAny);
       if (choice == nullptr) continue;

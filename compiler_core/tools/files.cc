@@ -55,7 +55,48 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
   return absl::OkStatus();
 }
 
+class FileSource : public ByteSource {
+ public:
+  FileSource(std::unique_ptr<Descriptor> file, int64_t size)
+      : file_(std::move(file)), size_(size) {}
+  int64_t size() const override { return size_; }
+  absl::Status Read(int64_t offset, absl::Span<char> to) const override {
+    for (size_t done = 0; done < to.size();) {
+      const ssize_t got = ::pread(file_->get(), to.data() + done, to.size() - done,
+                                  offset + static_cast<int64_t>(done));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return absl::FailedPreconditionError(std::strerror(errno));
+      if (got == 0) return absl::OutOfRangeError("a read beyond the end of the file");
+      done += static_cast<size_t>(got);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::unique_ptr<Descriptor> file_;
+  int64_t size_;
+};
+
+absl::Status TooLarge(const std::string& path, int64_t max_bytes) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(Printable(path), " is larger than ", max_bytes, " bytes"));
+}
+
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& path,
+                                                           int64_t max_bytes) {
+  auto file = std::make_unique<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file->get() < 0) return Failed("cannot open", path);
+  struct stat info {};
+  if (::fstat(file->get(), &info) != 0) return Failed("cannot read", path);
+  if (!S_ISREG(info.st_mode)) {
+    ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, max_bytes));
+    return std::make_shared<OwnedSource>(std::move(bytes));
+  }
+  if (info.st_size > max_bytes) return TooLarge(path, max_bytes);
+  return std::make_shared<FileSource>(std::move(file), info.st_size);
+}
 
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
   const Descriptor file(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -76,8 +117,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
     if (got < 0 && errno != EINTR) return Failed("cannot read", path);
     bytes.resize(have + (got > 0 ? static_cast<size_t>(got) : 0));
     if (static_cast<int64_t>(bytes.size()) > max_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(Printable(path), " is larger than ", max_bytes, " bytes"));
+      return TooLarge(path, max_bytes);
     }
     if (got == 0) return bytes;
   }

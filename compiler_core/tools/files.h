@@ -2,11 +2,13 @@
 #define NPUC_COMPILER_CORE_TOOLS_FILES_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_source.h"
 
 namespace npuc {
 
@@ -15,6 +17,10 @@ namespace npuc {
 // The whole file; "-" is standard input. Errors name the path and the system's reason; a file over
 // max_bytes is RESOURCE_EXHAUSTED before it is read.
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
+
+// The same, read in parts where it is a plain file, which must not change meanwhile.
+absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& path,
+                                                           int64_t max_bytes);
 
 // Writes by way of a temporary file beside it, so that `path` holds the old bytes or the new ones.
 // Makes missing folders.

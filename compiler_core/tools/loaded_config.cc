@@ -29,17 +29,20 @@ absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& di
   LoadedConfig loaded;
   ASSIGN_OR_RETURN(loaded.config, ParseConfig(*text, shown, diagnostics));
   for (const ConfigFile& file : loaded.config.files) {
-    const bool model = file.role == "MODEL_FILE";
-    absl::StatusOr<std::string> bytes =
-        ReadFile(ResolveBeside(path, file.path), model ? kMaxModelBytes : kMaxSideInputBytes);
-    if (!bytes.ok()) {
-      AddUnreadable(bytes.status(), shown, file.line,
-                    "paths are relative to the folder of the config", diagnostics);
-    } else if (model) {
-      loaded.model = *std::move(bytes);
+    const std::string from = ResolveBeside(path, file.path);
+    absl::Status read;
+    if (file.role == "MODEL_FILE") {
+      absl::StatusOr<std::string> bytes = ReadFile(from, kMaxModelBytes);
+      read = bytes.status();
+      if (bytes.ok()) loaded.model = *std::move(bytes);
     } else {
-      loaded.side_inputs[file.role] = {file.path, *std::move(bytes)};
+      auto bytes = OpenFile(from, kMaxSideInputBytes);
+      read = bytes.status();
+      if (bytes.ok()) loaded.side_inputs[file.role] = {file.path, *std::move(bytes)};
     }
+    if (read.ok()) continue;
+    AddUnreadable(read, shown, file.line, "paths are relative to the folder of the config",
+                  diagnostics);
   }
   RETURN_IF_ERROR(diagnostics.ToStatus());
   return loaded;

@@ -11,7 +11,7 @@
 
 namespace npuc {
 
-// A config with the bytes of every file that it names.
+// A config with every file that it names: the model read, the others open.
 struct LoadedConfig {
   ParsedConfig config;
   std::string model;
@@ -19,7 +19,7 @@ struct LoadedConfig {
 };
 
 inline constexpr int64_t kMaxModelBytes = int64_t{1} << 31;
-inline constexpr int64_t kMaxSideInputBytes = int64_t{1} << 28;
+inline constexpr int64_t kMaxSideInputBytes = int64_t{1} << 34;
 
 // Reads the config at `path` ("-": standard input) and the files beside it that it names; every
 // problem, missing files included, goes to diagnostics.

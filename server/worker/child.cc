@@ -226,7 +226,7 @@ Failure FillRequest(const JobRecord& job, ParsedConfig config, CompileRequest& r
     if (input.role == "MODEL_FILE") {
       request.model_bytes = *bytes;
     } else {
-      request.side_inputs[input.role] = {input.name, std::string(*bytes)};
+      request.side_inputs[input.role] = {input.name, std::make_shared<ViewSource>(*bytes)};
     }
   }
   if (wanted == given) return {};

@@ -120,7 +120,8 @@ absl::Status CompileWell(const CompileRequest& request, CompileObserver& observe
   result.artifacts.push_back(
       {"model.h", std::string(request.model_bytes.rbegin(), request.model_bytes.rend())});
   for (const auto& [role, side] : request.side_inputs) {
-    result.artifacts.push_back({absl::StrCat(role, ".txt"), side.name + "=" + side.bytes});
+    result.artifacts.push_back(
+        {absl::StrCat(role, ".txt"), side.name + "=" + ReadAll(*side.bytes, 1 << 20).value()});
   }
   result.listings = {"ops", std::string(200000, 'm'), ""};
   return absl::OkStatus();

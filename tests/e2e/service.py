@@ -286,6 +286,43 @@ def test_torchscript(server, folder):
     harness.figure("service: TorchScript configs, scripted and traced: bytes as npuc's")
 
 
+def test_quantizing(server, folder):
+    """Calibration data, statistics and a template go along: the same bytes, keys of their own."""
+    write_model(folder)
+    random = np.random.default_rng(5)
+    samples = os.path.join(folder, "samples.npy")
+    np.save(samples, random.normal(size=[16, 250]).astype(np.float32))
+    base = ("CORENAME: X2_1204\nMODEL_FILE: big.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1, 250]}\n"
+            "OUTPUT_OPS: [relu7]\n")
+    configs = {
+        "calibrated": base + "QUANT:\n  calibration_data: {x: samples.npy}\n"
+                             "  calibration_strategy_for_activation: auto\n"
+                             "  save_statistic_info: true\n",
+        "reused": base + "QUANT: {statistic_file: calibrated.local/statistics.json}\n"
+                         "OPT_CONFIG: calibrated.local/opt_template.json\n"}
+
+    def remote(name, tag):
+        done = server.json("compile", os.path.join(folder, f"{name}.yaml"), "-o",
+                           os.path.join(folder, f"{name}.{tag}"))[-1]
+        harness.check(done["state"] == "SUCCEEDED", f"{name}: {done}")
+        return done["cache_hit"], files_of(os.path.join(folder, f"{name}.{tag}"))
+
+    for name, text in configs.items():
+        with open(os.path.join(folder, f"{name}.yaml"), "w", encoding="utf-8") as f:
+            f.write(text)
+        local = os.path.join(folder, f"{name}.local")
+        harness.npuc(os.path.join(folder, f"{name}.yaml"), "-o", local)
+        ours = files_of(local)
+        hit, theirs = remote(name, "remote")
+        harness.check(not hit and set(ours) == set(theirs), f"{name}: {sorted(theirs)}")
+        different = [n for n in ours if n not in NOT_COMPARED and ours[n] != theirs[n]]
+        harness.check(not different, f"{name}: the service's bytes differ from npuc's: {different}")
+        harness.check(remote(name, "again")[0], f"{name}: the same again is no cache hit")
+    np.save(samples, random.normal(size=[16, 250]).astype(np.float32))
+    harness.check(not remote("calibrated", "changed")[0], "other samples hit the cache")
+    harness.figure("service: quantizing on samples, on statistics and a template: bytes as npuc's")
+
+
 def main(arguments):
     with harness.scratch() as folder:
         config = write_model(folder)
@@ -295,6 +332,9 @@ def main(arguments):
                 torch = os.path.join(folder, "torch")
                 os.makedirs(torch)
                 test_torchscript(server, torch)
+                quantizing = os.path.join(folder, "quantizing")
+                os.makedirs(quantizing)
+                test_quantizing(server, quantizing)
                 test_killed_daemon(server, config)
                 test_killed_worker(server, config)
                 bad = os.path.join(folder, "bad")

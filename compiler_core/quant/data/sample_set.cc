@@ -15,21 +15,6 @@
 namespace npuc {
 namespace {
 
-// Bytes that a source owns.
-class OwnedSource : public ByteSource {
- public:
-  explicit OwnedSource(std::string bytes) : bytes_(std::move(bytes)), view_(bytes_) {}
-  OwnedSource(const OwnedSource&) = delete;
-  int64_t size() const override { return view_.size(); }
-  absl::Status Read(int64_t offset, absl::Span<char> to) const override {
-    return view_.Read(offset, to);
-  }
-
- private:
-  std::string bytes_;
-  ViewSource view_;
-};
-
 std::string FileForm(absl::string_view name) {
   std::string out(name);
   for (char& c : out) {

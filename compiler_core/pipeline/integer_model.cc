@@ -1,0 +1,140 @@
+#include "compiler_core/pipeline/integer_model.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/layers.h"
+#include "compiler_core/pipeline/quant_config.h"
+#include "compiler_core/quant/kept/kept_scales.h"
+
+namespace npuc {
+namespace {
+
+// The reader of each file has its own, smaller limit and says so; this one bounds memory.
+constexpr int64_t kMaxTextBytes = std::numeric_limits<int32_t>::max();
+
+class Maker {
+ public:
+  Maker(const CompileRequest& request, Diagnostics& diagnostics)
+      : request_(request), diagnostics_(diagnostics) {}
+
+  absl::StatusOr<IntegerModel> Make(const Graph& graph) {
+    absl::StatusOr<KeptScales> kept = KeepScales(graph);
+    if (!kept.ok()) return Refuse(kept.status());
+    // One whose weights alone are integers computes in float.
+    const bool computes_integers = std::any_of(
+        kept->plan.values.begin(), kept->plan.values.end(),
+        [&](const auto& value) { return kept->graph.ConstantOf(value.first) == nullptr; });
+    if (!computes_integers) return QuantizeFloat(kept->graph, {});
+    if (request_.options.quant.has_value() && request_.options.quant->force_float_ir) {
+      return QuantizeFloat(kept->graph, RangesOf(*kept));
+    }
+    NoteUnusedSettings();
+    return IntegerModel{.graph = std::move(kept->graph),
+                        .plan = std::move(kept->plan),
+                        .log = std::move(kept->notes)};
+  }
+
+ private:
+  absl::Status Refuse(const absl::Status& status) {
+    diagnostics_.Add({.kind = DiagnosticKind::kNotLowerable,
+                      .message = std::string(status.message()),
+                      .file = request_.options.model_name,
+                      .fix = "give the float model and QUANT: calibration_data"});
+    return diagnostics_.ToStatus();
+  }
+
+  // What says how to quantize, of a model that is quantized.
+  void NoteUnusedSettings() {
+    const auto note = [&](absl::string_view what) {
+      diagnostics_.Add({.kind = DiagnosticKind::kConfigNoEffect,
+                        .message = absl::StrCat(what,
+                                                " changes nothing: the model is quantized, "
+                                                "and its own scales are kept"),
+                        .file = request_.options.model_name,
+                        .fix = "set force_float_ir: true in QUANT, or remove the lines"});
+    };
+    if (request_.options.quant.has_value()) return note("QUANT");
+    if (request_.side_inputs.contains(kTemplateRole)) note(kTemplateRole);
+  }
+
+  // A quantized model's own ranges, for the strategy in_ir.
+  static std::map<ValueId, ValueRange> RangesOf(const KeptScales& kept) {
+    std::map<ValueId, ValueRange> ranges;
+    for (const auto& [id, params] : kept.plan.values) {
+      if (kept.graph.ConstantOf(id) != nullptr || params.axis >= 0) continue;
+      const auto real = [&](int64_t q) {
+        return static_cast<double>(q - params.zero_point[0]) * params.scale[0];
+      };
+      ranges[id] = {real(params.qmin), real(params.qmax)};
+    }
+    return ranges;
+  }
+
+  const CompileRequest::SideInput* Find(const std::string& role) const {
+    const auto found = request_.side_inputs.find(role);
+    return found == request_.side_inputs.end() ? nullptr : &found->second;
+  }
+
+  // The text of a side input, held in `text`; "" where there is none.
+  absl::StatusOr<std::string> ReadText(absl::string_view role, std::string& text) {
+    const CompileRequest::SideInput* file = Find(std::string(role));
+    if (file == nullptr) return std::string();
+    ASSIGN_OR_RETURN(text, ReadAll(*file->bytes, kMaxTextBytes));
+    return file->name;
+  }
+
+  std::vector<SampleFile> CalibrationFiles(const QuantOptions& options) const {
+    std::vector<SampleFile> files;
+    for (size_t i = 0; i < options.calibration_inputs.size(); ++i) {
+      const std::string& input = options.calibration_inputs[i];
+      const CompileRequest::SideInput* file =
+          Find(input.empty() ? std::string(kCalibrationRole)
+                             : absl::StrCat(kCalibrationRole, "[", i, "]"));
+      if (file != nullptr) files.push_back({input, file->name, file->bytes});
+    }
+    return files;
+  }
+
+  absl::StatusOr<IntegerModel> QuantizeFloat(const Graph& graph,
+                                             std::map<ValueId, ValueRange> in_ir) {
+    QuantizeInput input;
+    input.graph = &graph;
+    input.layers = GroupLayers(graph);
+    input.options = request_.options.quant.value_or(QuantOptions());
+    input.model_name = request_.options.model_name;
+    input.in_ir = std::move(in_ir);
+    input.calibration = CalibrationFiles(input.options);
+    std::string statistics;
+    ASSIGN_OR_RETURN(input.statistics_name, ReadText(kStatisticsRole, statistics));
+    input.statistics = statistics;
+    std::string opt_template;
+    ASSIGN_OR_RETURN(input.template_name, ReadText(kTemplateRole, opt_template));
+    input.opt_template = opt_template;
+    ASSIGN_OR_RETURN(QuantizeResult result, Quantize(input, diagnostics_));
+    return IntegerModel{.graph = std::move(result.graph),
+                        .plan = std::move(result.plan),
+                        .quantized_here = true,
+                        .settings = std::move(result.settings),
+                        .fidelity = std::move(result.fidelity),
+                        .opt_template = std::move(result.opt_template),
+                        .statistics = std::move(result.statistics),
+                        .log = std::move(result.log)};
+  }
+
+  const CompileRequest& request_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,
+                                              Diagnostics& diagnostics) {
+  return Maker(request, diagnostics).Make(graph);
+}
+
+}  // namespace npuc

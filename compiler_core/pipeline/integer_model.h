@@ -1,0 +1,36 @@
+#ifndef NPUC_COMPILER_CORE_PIPELINE_INTEGER_MODEL_H_
+#define NPUC_COMPILER_CORE_PIPELINE_INTEGER_MODEL_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ir/graph/quantization.h"
+#include "compiler_core/pipeline/compile.h"
+#include "compiler_core/quant/quantize.h"
+
+namespace npuc {
+
+// What an integer core computes: a float graph, and beside it the integers of every value between
+// layers. They are the model's own where it is quantized, and Quantize()'s where it is in float.
+struct IntegerModel {
+  Graph graph;
+  QuantPlan plan;
+  bool quantized_here = false;
+  std::vector<LayerSettings> settings = {};  // the members from here on: of models quantized here
+  std::vector<LayerFidelity> fidelity = {};
+  std::string opt_template = {};
+  std::string statistics = {};  // empty where the options do not ask for them
+  std::vector<std::string> log = {};
+};
+
+// `graph` behind the passes. Problems go to `diagnostics`: calibration data that are missing, do
+// not fit or cannot be read; templates; operators that cannot be calibrated.
+absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,
+                                              Diagnostics& diagnostics);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_PIPELINE_INTEGER_MODEL_H_
