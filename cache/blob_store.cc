@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <list>
 #include <map>
 #include <mutex>
@@ -28,6 +29,7 @@ namespace {
 
 constexpr absl::string_view kFormat = "1";
 constexpr size_t kHashChunkBytes = 1 << 20;
+constexpr uint64_t kMaxCatchUpBytes = uint64_t{8} << 20;
 // A blob's file is touched at most this often, so that the order of use survives a restart.
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 
@@ -103,10 +105,12 @@ struct BlobStore::Impl {
     BlobDigest digest;
     std::string path;
     std::mutex mutex;
-    uint64_t committed = 0;  // guarded by mutex, as all below
-    StreamDigest hash;       // covers the first hash.size_bytes() bytes
-    absl::Time last_append;
-    bool ended = false;  // committed or dropped; the map has it no more
+    // Changed under mutex and read without it, too, so that who asks how far an upload is does not
+    // wait for the hash of a gigabyte.
+    std::atomic<uint64_t> committed = 0;
+    std::atomic<bool> ended = false;  // committed or dropped; the map has it no more
+    StreamDigest hash;                // guarded by mutex; covers the first hash.size_bytes() bytes
+    absl::Time last_append;           // guarded by mutex
   };
   using UploadPtr = std::shared_ptr<Upload>;
 
@@ -149,7 +153,7 @@ struct BlobStore::Impl {
   absl::Status MakeRoom(uint64_t size);
   absl::StatusOr<UploadPtr> FindUpload(absl::string_view scope, const BlobDigest& digest,
                                        std::optional<BlobInfo>* committed) const;
-  absl::Status CatchUpHash(Upload& upload, int fd);
+  absl::Status CatchUpHash(Upload& upload, int fd, uint64_t max_bytes);
   absl::Status WriteBytes(Upload& upload, absl::string_view bytes);
   absl::StatusOr<BlobInfo> Publish(const UploadPtr& upload);
   void EndUpload(Upload& upload);
@@ -430,12 +434,14 @@ absl::StatusOr<BlobStore::Impl::UploadPtr> BlobStore::Impl::FindUpload(
 
 // --- Under an upload's mutex ---------------------------------------------------------------------
 
-// Reads what has arrived before this process, or what a failed write left, into the hash.
-absl::Status BlobStore::Impl::CatchUpHash(Upload& upload, int fd) {
-  while (upload.hash.size_bytes() < upload.committed) {
+// Reads what has arrived before this process, or what a failed write left, into the hash: about
+// max_bytes of it.
+absl::Status BlobStore::Impl::CatchUpHash(Upload& upload, int fd, uint64_t max_bytes) {
+  const uint64_t end =
+      upload.hash.size_bytes() + std::min(max_bytes, upload.committed - upload.hash.size_bytes());
+  while (upload.hash.size_bytes() < end) {
     const uint64_t at = upload.hash.size_bytes();
-    const size_t n =
-        static_cast<size_t>(std::min<uint64_t>(kHashChunkBytes, upload.committed - at));
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(kHashChunkBytes, end - at));
     ASSIGN_OR_RETURN(const std::string bytes, ReadUpToAt(fd, at, n, upload.path));
     if (bytes.size() != n) {
       return absl::InternalError(absl::StrCat("upload '", upload.path, "' became shorter"));
@@ -455,6 +461,8 @@ absl::Status BlobStore::Impl::WriteBytes(Upload& upload, absl::string_view bytes
     }
     return written;
   }
+  // After a restart the hash is behind; each chunk brings it nearer, by a bounded time.
+  RETURN_IF_ERROR(CatchUpHash(upload, fd.get(), kMaxCatchUpBytes));
   if (upload.hash.size_bytes() == upload.committed) upload.hash.Update(bytes);
   upload.committed += bytes.size();
   upload.last_append = options.now();
@@ -474,7 +482,7 @@ void BlobStore::Impl::EndUpload(Upload& upload) {
 
 absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(const UploadPtr& upload) {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(upload->path, O_RDWR | O_NOFOLLOW));
-  RETURN_IF_ERROR(CatchUpHash(*upload, fd.get()));
+  RETURN_IF_ERROR(CatchUpHash(*upload, fd.get(), upload->committed));
   const StreamDigest::Result digest = upload->hash.Finish();
   upload->hash = StreamDigest();
   if (digest.sha256_hex != upload->digest.sha256) {
@@ -578,9 +586,10 @@ absl::StatusOr<UploadState> BlobStore::QueryUpload(absl::string_view scope,
   std::optional<BlobInfo> committed;
   ASSIGN_OR_RETURN(const Impl::UploadPtr upload, impl_->FindUpload(scope, digest, &committed));
   if (committed.has_value()) return UploadState{digest.size_bytes, true};
-  const std::lock_guard<std::mutex> lock(upload->mutex);
-  if (upload->ended) return QueryUpload(scope, digest);
-  return UploadState{upload->committed, false};
+  const uint64_t bytes = upload->committed;
+  if (!upload->ended) return UploadState{bytes, false};
+  { const std::lock_guard<std::mutex> lock(upload->mutex); }  // until the map has it no more
+  return QueryUpload(scope, digest);
 }
 
 absl::StatusOr<UploadState> BlobStore::Append(absl::string_view scope, const BlobDigest& digest,
@@ -601,7 +610,7 @@ absl::StatusOr<UploadState> BlobStore::Append(absl::string_view scope, const Blo
   if (offset > upload->committed) {
     return absl::OutOfRangeError(absl::StrCat("blob ", digest.sha256, ": offset ", offset,
                                               " leaves a gap; the committed offset is ",
-                                              upload->committed));
+                                              upload->committed.load()));
   }
   const uint64_t known = upload->committed - offset;
   if (known < bytes.size()) {
@@ -618,9 +627,9 @@ absl::StatusOr<BlobInfo> BlobStore::Commit(absl::string_view scope, const BlobDi
     const std::lock_guard<std::mutex> lock(upload->mutex);
     if (!upload->ended) {
       if (upload->committed < digest.size_bytes) {
-        return absl::FailedPreconditionError(
-            absl::StrCat("blob ", digest.sha256, ": ", upload->committed, " of ", digest.size_bytes,
-                         " bytes have arrived; send the rest from offset ", upload->committed));
+        return absl::FailedPreconditionError(absl::StrCat(
+            "blob ", digest.sha256, ": ", upload->committed.load(), " of ", digest.size_bytes,
+            " bytes have arrived; send the rest from offset ", upload->committed.load()));
       }
       return impl_->Publish(upload);
     }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -150,6 +151,31 @@ TEST_F(BlobStoreTest, ResumesAtEveryOffsetAfterARestart) {
   }
   EXPECT_EQ(store_->GetStats().reserved_bytes, 0u);
   EXPECT_EQ(FilesBelow("uploads"), 0u);
+}
+
+// Who asks how far an upload is does not wait for its commit, which hashes and syncs.
+TEST_F(BlobStoreTest, AQueryDoesNotWaitForACommit) {
+  const std::string bytes = "some bytes";
+  const BlobDigest digest = DigestOf(bytes);
+  std::atomic<bool> committing = false;
+  std::optional<UploadState> seen;
+  options_.now = [&] {
+    if (committing.exchange(false)) {  // in the middle of the commit
+      std::thread([&] { seen = *store_->QueryUpload("default", digest); }).join();
+    }
+    return now_;
+  };
+  Reopen();
+  ASSERT_TRUE(store_->BeginUpload("default", digest).ok());
+  ASSERT_TRUE(store_->Append("default", digest, 0, bytes).ok());
+  committing = true;
+  ASSERT_TRUE(store_->Commit("default", digest).ok());
+  ASSERT_TRUE(seen.has_value());
+  EXPECT_EQ(seen->committed_bytes, bytes.size());
+  EXPECT_FALSE(seen->complete);
+  EXPECT_TRUE(store_->QueryUpload("default", digest)->complete);
+  options_.now = [this] { return now_; };
+  Reopen();
 }
 
 TEST_F(BlobStoreTest, ResendIsHarmlessAndAGapIsRefused) {
