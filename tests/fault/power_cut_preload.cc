@@ -97,13 +97,23 @@ void NoteFolderSynced(uint64_t folder) {
   }
 }
 
+// With kDeafToLogsEnv, the planted mistake: as though the log of a database were never synced.
+bool IsDeafTo(int fd) {
+  static const bool is_deaf = std::getenv(kDeafToLogsEnv) != nullptr;
+  if (!is_deaf) return false;
+  char path[4096];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t size = readlink(link.c_str(), path, sizeof(path));
+  return size > 4 && std::memcmp(path + size - 4, ".log", 4) == 0;
+}
+
 // What fd had before the sync began is on the disk once that has succeeded.
 template <typename Sync>
 int SyncAndNote(int fd, Sync sync) {
   struct stat before = {};
   const bool known = Table() != nullptr && fstat(fd, &before) == 0;
   const int result = sync(fd);
-  if (result != 0 || !known) return result;
+  if (result != 0 || !known || IsDeafTo(fd)) return result;
   if (S_ISDIR(before.st_mode)) {
     NoteFolderSynced(before.st_ino);
   } else if (S_ISREG(before.st_mode)) {

@@ -45,6 +45,7 @@ struct Settings {
   std::vector<std::string> flags;
   std::vector<std::string> forbidden;  // in the daemon's log
   std::string keep;
+  bool plant = false;  // the mistake that `cut` must find
 };
 
 struct Figures {
@@ -90,6 +91,7 @@ DaemonProcess::Options Chaos::ProcessOptions(const std::string& name) const {
   if (settings_.how == "cut" && name == "loud") {
     options.environment = {absl::StrCat("LD_PRELOAD=", settings_.preload),
                            absl::StrCat(kSyncTableEnv, "=", folder_, "/synced")};
+    if (settings_.plant) options.environment.push_back(absl::StrCat(kDeafToLogsEnv, "=1"));
   }
   return options;
 }
@@ -194,7 +196,13 @@ absl::Status Chaos::Run() {
   RETURN_IF_ERROR(CheckLog());
   std::printf("%.0f s, seed %llu\n", absl::ToDoubleSeconds(absl::Now() - begin),
               static_cast<unsigned long long>(settings_.seed));
-  if (!Print(load.report())) return absl::InternalError("a promise was broken");
+  const bool kept = Print(load.report());
+  if (settings_.plant) {
+    if (kept) return absl::InternalError("the planted mistake was not found");
+    std::printf("the planted mistake was found\n");
+    return absl::OkStatus();
+  }
+  if (!kept) return absl::InternalError("a promise was broken");
   return absl::OkStatus();
 }
 
@@ -259,8 +267,14 @@ int Main(int argc, char** argv) {
   app.add_option("--stop-seconds", settings.stop_seconds, "how long the daemon may take to stop");
   app.add_option("--flag", settings.flags, "one more of the daemon's, as --name=value");
   app.add_option("--fail-on", settings.forbidden, "a text that the daemon's log must not have");
+  app.add_flag("--plant", settings.plant,
+               "with --how cut: syncs of the databases' logs do not count, which must be found");
   app.add_option("--keep", settings.keep, "keep data and logs in this folder");
   CLI11_PARSE(app, argc, argv);
+  if (settings.plant && settings.how != "cut") {
+    std::fprintf(stderr, "service_chaos: --plant goes with --how cut\n");
+    return 2;
+  }
   return RunInFolder("service_chaos", settings.keep,
                      [&](const std::string& folder) { return Chaos(settings, folder).Run(); });
 }
