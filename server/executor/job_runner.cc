@@ -71,6 +71,7 @@ struct JobRunner::Attempt {
   std::string run_id = {};
   std::string folder = {};
   std::string config_text = {};
+  std::vector<ConfigFile> files = {};  // that the config names
   std::optional<CacheKey> key = {};
   WorkerJob worker_job = {};
   std::vector<InputStore::Held> held = {};
@@ -151,6 +152,7 @@ absl::Status JobRunner::Prepare(Attempt& attempt) {
       ResultKey(options_.result_scope == nullptr ? tenant : options_.result_scope(tenant),
                 attempt.job->spec, config.options, options_.compiler_build_id));
   attempt.key = std::move(key);
+  attempt.files = config.files;
   return absl::OkStatus();
 }
 
@@ -281,7 +283,45 @@ void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
       GiveBack(attempt, LossKind::kWorker, outcome.text);
       return;
   }
+  if (result.failure_kind == FailureKind::kInternal) KeepBundle(attempt, result);
   Finish(attempt, result);
+}
+
+// Our fault: what shows it again is kept for the operator, and the job says in which stage it was.
+void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
+  std::string stage;
+  const auto job = jobs_->Get(attempt.job->id);
+  if (job.ok()) stage = (*job)->stage;
+  for (const EventBody& event : attempt.last_events) {
+    if (const auto* progress = std::get_if<ProgressEvent>(&event)) stage = progress->stage;
+  }
+  if (!stage.empty()) absl::StrAppend(&result.reason, "; in stage ", Printable(stage));
+  if (options_.bundles == nullptr) return;
+  FailureBundles::Failure failure{.job_id = attempt.job->id,
+                                  .build_id = options_.compiler_build_id,
+                                  .stage = stage,
+                                  .reason = result.reason,
+                                  .timestamp_seconds = attempt.worker_job.timestamp_seconds,
+                                  .config_text = attempt.config_text,
+                                  .inputs = {},
+                                  .log = attempt.log};
+  for (const auto& [role, input] : attempt.worker_job.inputs) {
+    FailureBundles::Input& kept = failure.inputs.emplace_back();
+    kept = {.role = role, .path = input.path, .config_path = input.name, .config_line = 0};
+    for (const ConfigFile& file : attempt.files) {
+      if (file.role != role) continue;
+      kept.config_path = file.path;
+      kept.config_line = file.line;
+    }
+  }
+  const absl::Status status = options_.bundles->Keep(failure);
+  if (status.ok()) {
+    absl::StrAppend(&result.reason, "; the operator has the bundle ", attempt.job->id,
+                    ", which shows it again");
+  } else {
+    log_->Warning("a failure's bundle cannot be kept",
+                  {{"job", attempt.job->id}, {"error", status.message()}});
+  }
 }
 
 absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome,

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/executor/failure_bundles.h"
 #include "server/executor/ports.h"
 #include "server/executor/submission.h"
 #include "server/jobs/job_service.h"
@@ -40,6 +41,7 @@ struct JobRunnerOptions {
   std::function<absl::Status(absl::string_view name, absl::string_view output_file,
                              absl::string_view bytes)>
       check_artifact = nullptr;
+  FailureBundles* bundles = nullptr;  // gets what failed by our fault; may be null
 };
 
 // Runs one leased job to its end: looks into the cache, runs a worker, checks and stores what it
@@ -74,6 +76,7 @@ class JobRunner {
   absl::Status AcquireInputs(Attempt& attempt);
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
+  void KeepBundle(const Attempt& attempt, JobResult& result);
   absl::Status StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome, JobResult& result);
   void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
   void Finish(Attempt& attempt, const JobResult& result);

@@ -1,0 +1,150 @@
+#include "server/executor/failure_bundles.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "compiler_core/base/status.h"
+#include "server/log/log.h"
+
+namespace npuc {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A folder under construction; its name is no job id, so the next one clears it away.
+constexpr char kNewFolder[] = "new";
+
+absl::Status FsError(const std::error_code& error, const fs::path& path) {
+  if (!error) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(path.string(), ": ", error.message()));
+}
+
+absl::Status WriteText(const fs::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  return out ? absl::OkStatus() : absl::InternalError(absl::StrCat("cannot write ", path.string()));
+}
+
+uint64_t BytesBelow(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (auto it = fs::recursive_directory_iterator(folder, error);
+       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    std::error_code none;
+    if (it->is_regular_file(none)) bytes += it->file_size(none);
+  }
+  return bytes;
+}
+
+// The blob under another name; a copy where the file system has no hard links.
+absl::Status Link(const fs::path& from, const fs::path& to) {
+  std::error_code error;
+  fs::create_hard_link(from, to, error);
+  if (!error) return absl::OkStatus();
+  error.clear();
+  fs::copy_file(from, to, error);
+  return FsError(error, to);
+}
+
+// Only letters, digits, '_', '-' and '.': what a client sent as a name makes no path.
+std::string PlainName(const std::string& name) {
+  std::string plain = name.substr(0, 64);
+  for (char& c : plain) {
+    const bool ok = absl::StrContains("_-.", absl::string_view(&c, 1)) || (c >= '0' && c <= '9') ||
+                    (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (!ok) c = '_';
+  }
+  return plain;
+}
+
+std::string FailureJson(const FailureBundles::Failure& failure) {
+  const std::string command =
+      absl::StrCat("SOURCE_DATE_EPOCH=", failure.timestamp_seconds, " npuc config.yaml -o out");
+  return absl::StrCat(
+      "{\"job\": ", JsonString(failure.job_id), ",\n \"build\": ", JsonString(failure.build_id),
+      ",\n \"stage\": ", JsonString(failure.stage), ",\n \"reason\": ", JsonString(failure.reason),
+      ",\n \"command\": ", JsonString(command), "}\n");
+}
+
+}  // namespace
+
+// Removes the oldest until those that are left, the new one among them, are within the limits.
+absl::Status FailureBundles::MakeRoom() const {
+  struct Kept {
+    fs::file_time_type time;
+    fs::path path;
+    uint64_t bytes = 0;
+  };
+  std::vector<Kept> kept;
+  uint64_t sum = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(options_.dir, error)) {
+    std::error_code gone;
+    if (entry.path().filename() == kNewFolder) {
+      sum += BytesBelow(entry.path());
+      continue;
+    }
+    kept.push_back({entry.last_write_time(gone), entry.path(), BytesBelow(entry.path())});
+    sum += kept.back().bytes;
+  }
+  RETURN_IF_ERROR(FsError(error, options_.dir));
+  std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
+    return std::tie(a.time, a.path) < std::tie(b.time, b.path);
+  });
+  size_t left = kept.size();
+  for (const Kept& bundle : kept) {
+    if (left < options_.max_bundles && sum <= options_.max_bytes) break;
+    fs::remove_all(bundle.path, error);
+    RETURN_IF_ERROR(FsError(error, bundle.path));
+    --left;
+    sum -= bundle.bytes;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FailureBundles::Keep(const Failure& failure) {
+  uint64_t bytes = failure.config_text.size() + failure.log.size();
+  std::error_code error;
+  for (const Input& input : failure.inputs) {
+    bytes += fs::file_size(input.path, error);
+    RETURN_IF_ERROR(FsError(error, input.path));
+  }
+  if (bytes > options_.max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("it has ", bytes, " bytes, at most ", options_.max_bytes, " are kept"));
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const fs::path dir = options_.dir;
+  const fs::path folder = dir / kNewFolder;
+  fs::remove_all(folder, error);
+  fs::create_directories(folder / "inputs", error);
+  RETURN_IF_ERROR(FsError(error, folder));
+  fs::permissions(dir, fs::perms::owner_all, error);  // models are their tenants' alone
+  std::vector<std::string> lines = absl::StrSplit(failure.config_text, '\n');
+  for (const Input& input : failure.inputs) {
+    const std::string name =
+        absl::StrCat("inputs/", PlainName(input.role), "-",
+                     PlainName(fs::path(input.config_path).filename().string()));
+    RETURN_IF_ERROR(Link(input.path, folder / name));
+    const auto line = static_cast<size_t>(input.config_line) - 1;  // a huge one where it is 0
+    if (line < lines.size() && !input.config_path.empty()) {
+      lines[line] = absl::StrReplaceAll(lines[line], {{input.config_path, name}});
+    }
+  }
+  RETURN_IF_ERROR(WriteText(folder / "config.yaml", absl::StrJoin(lines, "\n")));
+  RETURN_IF_ERROR(WriteText(folder / "compile.log", failure.log));
+  RETURN_IF_ERROR(WriteText(folder / "failure.json", FailureJson(failure)));
+  RETURN_IF_ERROR(MakeRoom());
+  fs::remove_all(dir / failure.job_id, error);
+  fs::rename(folder, dir / failure.job_id, error);
+  return FsError(error, folder);
+}
+
+}  // namespace npuc

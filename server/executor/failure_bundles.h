@@ -1,0 +1,60 @@
+#ifndef NPUC_SERVER_EXECUTOR_FAILURE_BUNDLES_H_
+#define NPUC_SERVER_EXECUTOR_FAILURE_BUNDLES_H_
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+
+namespace npuc {
+
+// What an operator needs to see a failure of ours again with `npuc`: a folder for each job that
+// ended FAILED by the server's or the compiler's own fault.
+//
+//   <dir>/<job id>/config.yaml      the config, its files' names put as those below
+//                  inputs/<role>-*  the model and side inputs (hard links where that is possible)
+//                  failure.json     job, build, stage, reason, and the command
+//                  compile.log      what the compile had said
+//
+// The newest are kept, within both limits. Thread-safe.
+class FailureBundles {
+ public:
+  struct Options {
+    std::string dir;  // made where missing
+    size_t max_bundles = 20;
+    uint64_t max_bytes = uint64_t{1} << 30;  // of files, hard links counted in full
+  };
+  struct Input {
+    std::string role;
+    std::string path;         // of the blob
+    std::string config_path;  // as the config has it, on line config_line (from 1)
+    int config_line = 0;
+  };
+  struct Failure {
+    std::string job_id;  // a valid one: it names the folder
+    std::string build_id;
+    std::string stage;  // of the compile; empty where none was told
+    std::string reason;
+    int64_t timestamp_seconds = 0;  // what headers state
+    std::string config_text;
+    std::vector<Input> inputs;
+    std::string log;
+  };
+
+  explicit FailureBundles(Options options) : options_(std::move(options)) {}
+
+  // The folder, whole or not there. RESOURCE_EXHAUSTED: the inputs alone are over max_bytes.
+  absl::Status Keep(const Failure& failure);
+
+ private:
+  absl::Status MakeRoom() const;
+
+  const Options options_;
+  std::mutex mutex_;  // one is written at a time
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_EXECUTOR_FAILURE_BUNDLES_H_

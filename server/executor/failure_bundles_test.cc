@@ -1,0 +1,117 @@
+#include "server/executor/failure_bundles.h"
+
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class FailureBundlesTest : public ::testing::Test {
+ protected:
+  FailureBundlesTest() {
+    std::string pattern = ::testing::TempDir() + "/bundles_XXXXXX";
+    root_ = mkdtemp(pattern.data());
+    Write(root_ / "blob", "model bytes");
+  }
+  ~FailureBundlesTest() override { fs::remove_all(root_); }
+
+  static void Write(const fs::path& path, const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  std::string Read(const std::string& name) const {
+    std::ifstream in(root_ / "bundles" / name, std::ios::binary);
+    std::stringstream text;
+    text << in.rdbuf();
+    return in ? text.str() : "<none>";
+  }
+  std::vector<std::string> Names() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(root_ / "bundles")) {
+      names.push_back(entry.path().filename());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  FailureBundles::Options Options() const { return {.dir = root_ / "bundles"}; }
+  FailureBundles::Failure Failure(const std::string& job_id) const {
+    return {.job_id = job_id,
+            .build_id = "build-1",
+            .stage = "lower",
+            .reason = "a \"reason\"",
+            .timestamp_seconds = 7,
+            .config_text = "CORENAME: GRUS\nMODEL_FILE: ../a b/my.pb\nX: my.pb\n",
+            .inputs = {{.role = "MODEL_FILE",
+                        .path = root_ / "blob",
+                        .config_path = "../a b/my.pb",
+                        .config_line = 2}},
+            .log = "said"};
+  }
+
+  fs::path root_;
+};
+
+TEST_F(FailureBundlesTest, HoldsWhatShowsTheFailureAgain) {
+  FailureBundles bundles(Options());
+  const absl::Status kept = bundles.Keep(Failure("j1"));
+  ASSERT_TRUE(kept.ok()) << kept;
+  EXPECT_THAT(Names(), ElementsAre("j1"));
+  EXPECT_EQ(Read("j1/config.yaml"),
+            "CORENAME: GRUS\nMODEL_FILE: inputs/MODEL_FILE-my.pb\nX: my.pb\n");
+  EXPECT_EQ(Read("j1/inputs/MODEL_FILE-my.pb"), "model bytes");
+  EXPECT_EQ(Read("j1/compile.log"), "said");
+  EXPECT_THAT(Read("j1/failure.json"), HasSubstr("SOURCE_DATE_EPOCH=7 npuc config.yaml"));
+  EXPECT_THAT(Read("j1/failure.json"), HasSubstr("a \\\"reason\\\""));
+  // The blob's eviction takes nothing from the bundle, and others may not look in.
+  fs::remove(root_ / "blob");
+  EXPECT_EQ(Read("j1/inputs/MODEL_FILE-my.pb"), "model bytes");
+  EXPECT_EQ(fs::status(root_ / "bundles").permissions(), fs::perms::owner_all);
+}
+
+TEST_F(FailureBundlesTest, NamesOfClientsMakeNoPaths) {
+  FailureBundles bundles(Options());
+  FailureBundles::Failure failure = Failure("j1");
+  failure.inputs[0].role = "../../x";
+  failure.inputs[0].config_path = "..";
+  failure.inputs[0].config_line = 99;
+  ASSERT_TRUE(bundles.Keep(failure).ok());
+  EXPECT_EQ(Read("j1/inputs/.._.._x-.."), "model bytes");
+  EXPECT_EQ(Read("j1/config.yaml"), failure.config_text);
+}
+
+TEST_F(FailureBundlesTest, TheNewestAreKeptWithinBothLimits) {
+  FailureBundles::Options few = Options();
+  few.max_bundles = 2;
+  FailureBundles by_number(few);
+  for (const char* id : {"j1", "j2", "j3"}) ASSERT_TRUE(by_number.Keep(Failure(id)).ok());
+  EXPECT_THAT(Names(), ElementsAre("j2", "j3"));
+
+  FailureBundles::Options small = Options();
+  small.max_bytes = 600;  // two, and no third
+  FailureBundles by_bytes(small);
+  ASSERT_TRUE(by_bytes.Keep(Failure("j4")).ok());
+  EXPECT_THAT(Names(), ElementsAre("j3", "j4"));
+  FailureBundles::Failure large = Failure("j5");
+  large.log = std::string(601, 'x');
+  EXPECT_EQ(by_bytes.Keep(large).code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(Names(), ElementsAre("j3", "j4"));
+}
+
+TEST_F(FailureBundlesTest, ALostBlobIsAnError) {
+  FailureBundles bundles(Options());
+  fs::remove(root_ / "blob");
+  EXPECT_FALSE(bundles.Keep(Failure("j1")).ok());
+}
+
+}  // namespace
+}  // namespace npuc
