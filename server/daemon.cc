@@ -54,9 +54,16 @@
 #include "server/observe/watchdog.h"
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
+#include "server/worker/worker_cgroup.h"
 
 namespace npuc {
 namespace {
+
+// For all workers together, beside what each may use: the warm parent; a run's keeper and worker,
+// and one of each while an old one ends.
+constexpr uint64_t kWarmParentBytes = uint64_t{512} << 20;
+constexpr uint32_t kProcessesOfARun = 4;
+constexpr uint32_t kProcessesBesideRuns = 16;
 
 constexpr size_t kConfigMemoBytes = size_t{8} << 20;
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
@@ -205,6 +212,7 @@ class Daemon {
   TenantPolicy PolicyOf(absl::string_view tenant) const;
   TenantQuota QuotaOf(absl::string_view tenant) const;
   std::string ResultScopeOf(absl::string_view tenant) const;
+  absl::Status SetUpCgroup(WorkerPoolOptions& pool_options);
   absl::Status OpenStores();
   void MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch);
   absl::Status StartHttp();
@@ -239,6 +247,7 @@ class Daemon {
   std::unique_ptr<ArtifactCache> artifacts_;
   std::unique_ptr<RocksDbJobStore> store_;
   std::unique_ptr<ObservedJobStore> observed_store_;
+  std::unique_ptr<WorkerCgroup> cgroup_;  // null: none
   std::unique_ptr<WorkerPool> pool_;
   std::unique_ptr<InputStore> inputs_;
   std::unique_ptr<ResultCache> results_;
@@ -248,6 +257,7 @@ class Daemon {
   std::unique_ptr<JobService> jobs_;
   InputHolds holds_;
   ConfigMemo configs_{ParseConfig, kConfigMemoBytes};
+  std::unique_ptr<FailureBundles> bundles_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Submission> submission_;
   std::unique_ptr<Uploads> uploads_;
@@ -333,6 +343,35 @@ void Daemon::ReloadTenants() {
   tenants_error_ = error;
 }
 
+// What all workers together may use, where the host can limit that.
+absl::Status Daemon::SetUpCgroup(WorkerPoolOptions& pool_options) {
+  if (flags_.cgroup == Flags::Cgroup::kOff) return absl::OkStatus();
+  const WorkerLimits one;
+  const auto workers = static_cast<uint64_t>(flags_.workers);
+  const WorkerCgroup::Limits limits{
+      // The output folder is memory, too; the rest is the warm parent.
+      .memory_bytes = workers * (one.memory_bytes + one.output_bytes) + kWarmParentBytes,
+      .processes = static_cast<uint32_t>(workers) * kProcessesOfARun + kProcessesBesideRuns};
+  auto made = WorkerCgroup::Make(limits, {});
+  if (!made.ok() && flags_.cgroup == Flags::Cgroup::kRequire) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--cgroup=require: ", made.status().message()));
+  }
+  if (!made.ok()) {
+    log_->Warning("no cgroup around the workers",
+                  {{"why", made.status().message()},
+                   {"lost", "no limit on what all workers use together; each has its own"},
+                   {"flag", "--cgroup=off if this is meant to be so"}});
+    return absl::OkStatus();
+  }
+  cgroup_ = *std::move(made);
+  log_->Info("a cgroup is around the workers", {{"folder", cgroup_->folder()},
+                                                {"memory_bytes", absl::StrCat(limits.memory_bytes)},
+                                                {"processes", absl::StrCat(limits.processes)}});
+  pool_options.adopt = [this](pid_t parent) { return cgroup_->Add(parent); };
+  return absl::OkStatus();
+}
+
 absl::Status Daemon::OpenStores() {
   const std::string& dir = data_dir_;
   const std::string work_dir = dir + "/work";
@@ -341,7 +380,9 @@ absl::Status Daemon::OpenStores() {
   // The warm parent first, so that it starts while the stores open.
   WorkerPoolOptions pool_options;
   pool_options.program = BesideThisProgram("npuc-worker");
+  pool_options.build_id = std::string(CompilerBuildId());
   pool_options.sandbox = *flags_.sandbox;
+  RETURN_IF_ERROR(SetUpCgroup(pool_options));
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
   ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
@@ -375,6 +416,8 @@ void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch)
                                            Diagnostics& diagnostics) {
     return configs_.Parse(text, name, diagnostics);
   };
+  bundles_ =
+      std::make_unique<FailureBundles>(FailureBundles::Options{.dir = data_dir_ + "/bundles"});
   runner_ =
       std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = parse_config,
                                                    .compiler_build_id = build_id,
@@ -385,7 +428,8 @@ void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch)
                                                    .watchdog = &watchdog_,
                                                    .pause = hooks_.pause,
                                                    .result_scope = result_scope,
-                                                   .check_artifact = CheckArtifact},
+                                                   .check_artifact = CheckArtifact,
+                                                   .bundles = bundles_.get()},
                                   jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
   jobs_->SetEndListener([this](const Job& job) { OnJobEnded(job); });
   jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });

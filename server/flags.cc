@@ -16,7 +16,8 @@ constexpr absl::string_view kValueOptions[] = {
     "--data-dir",   "--listen",         "--http",       "--workers",
     "--port-file",  "--tls-cert",       "--tls-key",    "--client-ca",
     "--tenants",    "--stop-seconds",   "--max-queued", "--disk-reserve-mib",
-    "--memory-mib", "--canary-seconds", "--sandbox",    "--web"};
+    "--memory-mib", "--canary-seconds", "--sandbox",    "--cgroup",
+    "--web"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
@@ -44,6 +45,20 @@ absl::Status SetSandbox(Flags& flags, absl::string_view value) {
   return absl::OkStatus();
 }
 
+absl::Status SetCgroup(Flags& flags, absl::string_view value) {
+  if (value == "auto") {
+    flags.cgroup = Flags::Cgroup::kAuto;
+  } else if (value == "require") {
+    flags.cgroup = Flags::Cgroup::kRequire;
+  } else if (value == "off") {
+    flags.cgroup = Flags::Cgroup::kOff;
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--cgroup '", Printable(value), "' is none of auto, require and off"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view value) {
   if (name == "--data-dir") flags.data_dir = std::string(value);
   if (name == "--listen") flags.listen = std::string(value);
@@ -55,6 +70,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--client-ca") flags.client_ca = std::string(value);
   if (name == "--tenants") flags.tenants = std::string(value);
   if (name == "--sandbox") return SetSandbox(flags, value);
+  if (name == "--cgroup") return SetCgroup(flags, value);
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
   if (name == "--stop-seconds") return SetNumber(name, value, 1, 3600, flags.stop_seconds);
   if (name == "--max-queued") return SetNumber(name, value, 1, 10000000, flags.max_queued);
@@ -199,6 +215,9 @@ std::string FlagsHelp() {
          "                      workers (deploy/OPERATIONS.md lists them); best-effort: warn and "
          "go\n"
          "                      on. Default: require, with --insecure best-effort\n"
+         "  --cgroup MODE       limits for all workers together by cgroup v2: auto (where the "
+         "host\n"
+         "                      has it, else a warning; default), require or off\n"
          "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves\n"
          "  --version, --help\n"
          "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";

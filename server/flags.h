@@ -30,6 +30,9 @@ struct Flags {
   // On a host that lacks a wall of the workers: refuse to start, or say so and go on. Default:
   // kRequire where others are served, kBestEffort with --insecure.
   std::optional<SandboxMode> sandbox;  // set after ParseFlags
+  // Limits for all workers together: refuse to start without, say so and go on, or do not try.
+  enum class Cgroup : uint8_t { kAuto, kRequire, kOff };
+  Cgroup cgroup = Cgroup::kAuto;
   std::string port_file;
   bool help = false;
   bool version = false;

@@ -93,6 +93,10 @@ TEST(FlagsTest, SandboxIsRequiredWhereOthersAreServed) {
   EXPECT_EQ(Parse(with(local, "--sandbox=require"))->sandbox, SandboxMode::kRequire);
   EXPECT_EQ(Parse(with(tls, "--sandbox=best-effort"))->sandbox, SandboxMode::kBestEffort);
   EXPECT_THAT(ErrorOf(with(local, "--sandbox=off")), HasSubstr("require nor best-effort"));
+  EXPECT_EQ(Parse(local)->cgroup, Flags::Cgroup::kAuto);
+  EXPECT_EQ(Parse(with(local, "--cgroup=require"))->cgroup, Flags::Cgroup::kRequire);
+  EXPECT_EQ(Parse(with(local, "--cgroup=off"))->cgroup, Flags::Cgroup::kOff);
+  EXPECT_THAT(ErrorOf(with(local, "--cgroup=v1")), HasSubstr("auto, require and off"));
 }
 
 TEST(FlagsTest, HelpAndVersionNeedNothingElse) {

@@ -5,10 +5,14 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
 namespace {
+
+constexpr absl::string_view kGreeting = "npuc-worker ";
 
 class Writer {
  public:
@@ -154,6 +158,26 @@ bool ReadPayload(Reader& in, WorkerEvent& event) {
 }
 
 }  // namespace
+
+std::string EncodeGreeting(absl::string_view build_id) {
+  return absl::StrCat(kGreeting, kProtocolVersion, " ", build_id);
+}
+
+absl::Status CheckGreeting(absl::string_view bytes, absl::string_view build_id) {
+  if (!absl::ConsumePrefix(&bytes, kGreeting)) {
+    return absl::FailedPreconditionError("it is of an older build, which does not say which");
+  }
+  const std::vector<absl::string_view> words = absl::StrSplit(bytes, absl::MaxSplits(' ', 1));
+  if (words[0] != absl::StrCat(kProtocolVersion)) {
+    return absl::FailedPreconditionError(absl::StrCat("it speaks version ", Printable(words[0], 20),
+                                                      " of the worker protocol, npucd ",
+                                                      kProtocolVersion));
+  }
+  const absl::string_view theirs = words.size() == 2 ? words[1] : "";
+  if (build_id.empty() || theirs == build_id) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "its compiler is build '", Printable(theirs, 100), "', npucd's is '", build_id, "'"));
+}
 
 std::string EncodeControl(const ControlMessage& message) {
   Writer out;

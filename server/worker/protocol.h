@@ -33,6 +33,16 @@ namespace npuc {
 // --- control -------------------------------------------------------------------------------------
 
 inline constexpr size_t kMaxControlBytes = 4096;
+
+// The zygote's first packet, before kReady. It alone stays readable for every version, so that a
+// daemon can say what is wrong with a worker of another build. Raise the number with each change of
+// what the channels carry.
+inline constexpr int kProtocolVersion = 1;
+std::string EncodeGreeting(absl::string_view build_id);
+// FAILED_PRECONDITION where `bytes` is not the greeting of a worker that speaks this version and,
+// if build_id is not empty, has the same compiler; the message says what was found.
+absl::Status CheckGreeting(absl::string_view bytes, absl::string_view build_id);
+
 inline constexpr size_t kMaxReasonBytes = 256;  // why a mechanism is missing, or a set-up failed
 inline constexpr size_t kMaxInputs = 16;
 

@@ -46,6 +46,23 @@ TEST(Protocol, EventsRoundTripInPiecesOfAnySize) {
   }
 }
 
+TEST(Protocol, AWorkerOfAnotherBuildIsNamed) {
+  const auto found = [](absl::string_view greeting, absl::string_view build) {
+    const absl::Status status = CheckGreeting(greeting, build);
+    EXPECT_EQ(status.code(),
+              status.ok() ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition);
+    return std::string(status.message());
+  };
+  EXPECT_EQ(found(EncodeGreeting("a1"), "a1"), "");
+  EXPECT_EQ(found(EncodeGreeting("a1"), ""), "");
+  EXPECT_EQ(found(EncodeGreeting("b2"), "a1"), "its compiler is build 'b2', npucd's is 'a1'");
+  EXPECT_EQ(found("npuc-worker 999 a1", "a1"),
+            "it speaks version 999 of the worker protocol, npucd 1");
+  // What a build sent first that had no greeting yet.
+  EXPECT_EQ(found(EncodeControl({}), "a1"), "it is of an older build, which does not say which");
+  EXPECT_NE(found("npuc-worker ", "a1"), "");
+}
+
 TEST(Protocol, LongTextsAreCut) {
   WorkerEvent event;
   event.type = WorkerEvent::Type::kLog;

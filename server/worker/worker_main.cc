@@ -16,5 +16,5 @@ int main() {
     std::fprintf(stderr, "npuc-worker: started by npucd, not by hand; compile with npuc\n");
     return 2;
   }
-  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile});
+  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile}, {.build_id = npuc::CompilerBuildId()});
 }

@@ -200,16 +200,24 @@ void Wake(const UniqueFd& event) {
 // --- The warm parent -----------------------------------------------------------------------------
 
 absl::StatusOr<SandboxReport> WorkerPool::Impl::AwaitReady(const Parent& fresh) const {
-  pollfd fd = {fresh.control.get(), POLLIN, 0};
   // It tries every wall first: 30 ms, and on a crowded host a second.
   const int wait_ms = static_cast<int>(absl::ToInt64Milliseconds(3 * options.answer_timeout));
-  char bytes[kMaxControlBytes];
-  ssize_t n = 0;
-  if (RetryOnEintr([&] { return poll(&fd, 1, wait_ms); }) == 1) {
-    n = RetryOnEintr([&] { return recv(fd.fd, bytes, sizeof(bytes), 0); });
-  }
-  if (n > 0) {
-    auto message = DecodeControl(absl::string_view(bytes, static_cast<size_t>(n)));
+  const auto receive = [&]() -> std::string {
+    pollfd fd = {fresh.control.get(), POLLIN, 0};
+    if (RetryOnEintr([&] { return poll(&fd, 1, wait_ms); }) != 1) return "";
+    char bytes[kMaxControlBytes];
+    const ssize_t n = RetryOnEintr([&] { return recv(fd.fd, bytes, sizeof(bytes), 0); });
+    return std::string(bytes, n > 0 ? static_cast<size_t>(n) : 0);
+  };
+  const std::string greeting = receive();
+  if (!greeting.empty()) {
+    const absl::Status fits = CheckGreeting(greeting, options.build_id);
+    if (!fits.ok()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "'", Printable(options.program), "' does not fit this npucd: ", fits.message(),
+          "; install npucd and npuc-worker of one build"));
+    }
+    auto message = DecodeControl(receive());
     if (message.ok() && message->type == ControlMessage::Type::kReady) {
       return std::move(message->sandbox);
     }
@@ -252,7 +260,8 @@ absl::StatusOr<std::shared_ptr<WorkerPool::Impl::Parent>> WorkerPool::Impl::Star
     RetryOnEintr([&] { return waitpid(fresh->pid, nullptr, 0); });
     return status;
   }
-  auto found = AwaitReady(*fresh);
+  const absl::Status adopted = options.adopt ? options.adopt(fresh->pid) : absl::OkStatus();
+  auto found = adopted.ok() ? AwaitReady(*fresh) : adopted;
   const absl::Status fit = found.ok() ? CheckSandbox(*found) : found.status();
   if (!fit.ok()) {
     KillParent(*fresh);

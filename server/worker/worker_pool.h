@@ -114,6 +114,11 @@ struct WorkerPoolOptions {
   // The warm parent: this program is executed with these arguments once, and forks for each run.
   std::string program;  // absolute path of npuc-worker
   std::vector<std::string> arguments;
+  // Of the daemon's compiler, which the program's must be, since results are stored under it.
+  // Empty: any will do.
+  std::string build_id = {};
+  // Called with each warm parent as it is started; an error refuses the start. Null: nothing.
+  std::function<absl::Status(pid_t parent)> adopt = nullptr;
   size_t max_runs = 256;  // at once; a bound, the caller's slots are fewer
   // The warm parent must answer a start, a kill or a death within this; else it is killed and
   // replaced.

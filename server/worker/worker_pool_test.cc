@@ -568,6 +568,13 @@ TEST_F(WorkerPoolTest, StartFailsClearly) {
   options.program = "/bin/true";
   EXPECT_EQ(WorkerPool::Start(options).status().code(), StatusCode::kUnavailable);
   options.program = NPUC_HOSTILE_WORKER;
+  options.build_id = "build of the daemon";
+  const absl::Status other = WorkerPool::Start(options).status();
+  EXPECT_EQ(other.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(other.message()), HasSubstr("build of the daemon"));
+  EXPECT_THAT(std::string(other.message()),
+              HasSubstr("install npucd and npuc-worker of one build"));
+  options.build_id.clear();
   options.arguments = {"never_ready"};
   options.answer_timeout = absl::Milliseconds(100);
   EXPECT_EQ(WorkerPool::Start(options).status().code(), StatusCode::kUnavailable);

@@ -42,7 +42,10 @@ constexpr int kMaxSweeps = 1000;
 class Zygote {
  public:
   Zygote(const WorkerFunctions& functions, const ZygoteOptions& options)
-      : functions_(functions), walls_(options.without), pid_(getpid()) {}
+      : functions_(functions),
+        build_id_(options.build_id),
+        walls_(options.without),
+        pid_(getpid()) {}
 
   int Run();
 
@@ -62,6 +65,7 @@ class Zygote {
   void KillAll();
 
   const WorkerFunctions& functions_;
+  const std::string build_id_;
   const Walls walls_;
   const pid_t pid_;
   std::map<pid_t, uint64_t> runs_;  // leader -> the daemon's number
@@ -242,6 +246,9 @@ int Zygote::Run() {
                  "npuc-worker: this host does not list children in /proc: a process that a worker "
                  "leaves in a session of its own would not be found\n");
   }
+  const std::string greeting = EncodeGreeting(build_id_);
+  // A failure shows as the end of the channel, below.
+  RetryOnEintr([&] { return send(kZygoteControlFd, greeting.data(), greeting.size(), 0); });
   ControlMessage ready;
   ready.sandbox = walls_.report();
   Reply(ready);

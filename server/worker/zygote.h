@@ -26,6 +26,7 @@ struct WorkerFunctions {
 inline constexpr int kZygoteControlFd = 3;
 
 struct ZygoteOptions {
+  absl::string_view build_id = {};  // CompilerBuildId(); what the daemon compares with its own
   uint32_t without = 0;  // bits of Mechanism not to use, for tests of what each is good for
 };
 
