@@ -138,12 +138,12 @@ struct Gateway::Impl {
         response.status = http_status;
       }
     });
-    server.set_exception_handler(
-        [this](const httplib::Request& request, httplib::Response& response, std::exception_ptr) {
-          const absl::Status status = absl::InternalError("an exception in a handler");
-          deps.log->Error("call failed", {{"method", request.method}, {"error", status.message()}});
-          SetError(status, response);
-        });
+    server.set_exception_handler([this](const httplib::Request& request,
+                                        httplib::Response& response, const std::exception_ptr&) {
+      const absl::Status status = absl::InternalError("an exception in a handler");
+      deps.log->Error("call failed", {{"method", request.method}, {"error", status.message()}});
+      SetError(status, response);
+    });
     server.set_post_routing_handler(
         [this](const httplib::Request& request, httplib::Response& response) {
           AddSecurityHeaders(server.uses_tls(), response);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kAuthorization[] = "authorization";
 
-absl::string_view ToView(grpc::string_ref text) { return {text.data(), text.size()}; }
+absl::string_view ToView(const grpc::string_ref& text) { return {text.data(), text.size()}; }
 
 }  // namespace
 

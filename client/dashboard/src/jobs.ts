@@ -1,5 +1,5 @@
 // The list of jobs: filters in the URL, all pages read, kept up to date, two jobs to compare.
-import { getServer, hasEnded, listJobs, stateOf, STATES, type Job } from "./api";
+import { getServer, hasEnded, listJobs, stateOf, STATES, type Job, type Page } from "./api";
 import { badge, dateTime, h } from "./dom";
 import { labelsText, nameOf, tookText } from "./jobs_text";
 import type { View } from "./view";
@@ -39,7 +39,9 @@ class JobsPage {
   private readonly count = h("span", { class: "soft", role: "status" });
   private readonly compare = h("button", { click: () => this.openCompare(), disabled: true }, "Compare");
   private readonly search: HTMLInputElement;
-  private whole = false;
+  /** Where the pages begin that were not read yet; "" once all were. */
+  private older?: string;
+  private closed = false;
 
   constructor(root: HTMLElement, private filter: Filter) {
     this.list = new VirtualList<Job>({
@@ -60,6 +62,7 @@ class JobsPage {
   }
 
   close() {
+    this.closed = true;
     document.removeEventListener("keydown", this.onKey);
     this.list.close();
   }
@@ -132,23 +135,33 @@ class JobsPage {
     else this.order = [...this.jobs.keys()].sort().reverse();
   }
 
-  /** The first page and what has not ended; all older pages the first time. */
+  /** What is new, what has not ended, and the older pages until all are read. A request that fails
+   *  ends this look; the next one goes on where it was. */
   async refresh() {
-    const newest = await listJobs([], FIRST_PAGE);
-    this.keep(newest.jobs);
-    if (!this.whole) this.show();
-    if (!this.whole) {
-      this.whole = true;
-      for (let next = newest.next; next && this.jobs.size < MAX_JOBS;) {
-        const page = await listJobs([], PAGE, next);
-        this.keep(page.jobs);
-        this.show();
-        next = page.next;
-      }
+    this.keep(await this.newest());
+    this.show();
+    while (this.older && this.jobs.size < MAX_JOBS && !this.closed) {
+      const page = await listJobs([], PAGE, this.older);
+      this.keep(page.jobs);
+      this.older = page.next;
+      this.show();
     }
     await this.refreshLive();
     this.forget();
     this.show();
+  }
+
+  /** The newest jobs, back to those that are known. */
+  private async newest(): Promise<Job[]> {
+    const known = this.order[0];
+    let page = await listJobs([], FIRST_PAGE);
+    if (this.older === undefined) this.older = page.next;
+    const jobs = page.jobs;
+    while (known && page.next && jobs.length < MAX_JOBS && !reaches(page, known)) {
+      page = await listJobs([], PAGE, page.next);
+      jobs.push(...page.jobs);
+    }
+    return jobs;
   }
 
   private async refreshLive() {
@@ -166,7 +179,7 @@ class JobsPage {
         const ended = await listJobs([], PAGE, token);
         this.keep(ended.jobs);
         token = ended.next;
-        if (!token || ended.jobs.at(-1)!.jobId < oldest) break;
+        if (!token || reaches(ended, oldest)) break;
       }
     }
   }
@@ -176,6 +189,9 @@ class JobsPage {
     for (const id of this.order.splice(MAX_JOBS)) this.jobs.delete(id);
   }
 }
+
+/** Whether the page, newest first, goes back to that job. A page may be empty and not the last. */
+const reaches = (page: Page, id: string): boolean => page.jobs.length > 0 && page.jobs.at(-1)!.jobId <= id;
 
 /** What the list shows of a job, and no more: many are kept. */
 function slim(job: Job): Job {

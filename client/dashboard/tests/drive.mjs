@@ -13,6 +13,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
 const server = new Npucd();
 const errors = [];
+const TRIES = 20;
 let expected = false;  // whether the daemon is away on purpose
 
 const url = (hash) => `http://${server.web}/${hash}`;
@@ -55,7 +56,7 @@ async function checkLog(page, id, what) {
   const wanted = server.logLines(id);
   check(wanted.length > 3, `${what}: only ${wanted.length} log lines`);
   const shown = await until(`whole log (${what})`, async () => {
-    const lines = (await logText(page)).split("\n").filter((line) => line && !line.startsWith("-- "));
+    const lines = await shownLines(page);
     return lines.length >= wanted.filter(Boolean).length && lines;
   });
   check(JSON.stringify(shown) === JSON.stringify(wanted.filter(Boolean)), `${what}: the page's log differs from npuc-remote's`);
@@ -119,7 +120,32 @@ async function cancelAndRetry(page) {
   await page.reload();
   server.release();
   await stateIs(page, "succeeded");
-  await checkLog(page, id, "cancel, retry, reload in the middle");
+  await checkLog(page, id, "cancel, retry, reload while it waits");
+}
+
+const shownLines = async (page) => (await logText(page)).split("\n").filter((line) => line && !line.startsWith("-- "));
+
+/** A compile stopped in its middle: its first lines are on the page, before and after a reload. */
+async function reloadMidStream(page) {
+  for (let attempt = 0; attempt < TRIES; attempt++) {
+    let late = false;
+    const caught = server.catchJob(() => late);
+    const id = await submit(page, [BIG, BIG.replace(/yaml$/, "pb")], true);
+    setTimeout(() => { late = true; }, 2000);
+    const stopped = await caught;
+    const go = () => stopped.forEach((pid) => { try { process.kill(pid, "SIGCONT"); } catch { /* it has ended */ } });
+    await page.waitForTimeout(500);
+    const live = stopped.length ? await shownLines(page) : [];
+    if (live.length === 0 || server.json("status", id).at(-1).state !== "RUNNING") { go(); await stateIs(page, "succeeded"); continue; }
+    await page.reload();
+    await until("the same lines after a reload", async () => JSON.stringify(await shownLines(page)) === JSON.stringify(live));
+    go();
+    await stateIs(page, "succeeded");
+    await checkLog(page, id, `reload in the middle, after ${live.length} lines`);
+    check((await shownLines(page)).length > live.length, "nothing came after the reload");
+    return;
+  }
+  throw new Error(`no compile was caught in its middle in ${TRIES} tries`);
 }
 
 async function restartUnderIt(page) {
@@ -224,6 +250,7 @@ async function main() {
     await refusedConfig(page);
     await filterAndKeys(page, failed);
     await cancelAndRetry(page);
+    await reloadMidStream(page);
     await restartUnderIt(page);
     const second = await compareTwo(page, done);
     await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, failed: `#/job/${failed}`,

@@ -62,16 +62,34 @@ export class Npucd {
     return path;
   }
 
-  /** The warm parent of the workers: while it is stopped no compile begins. */
-  zygote() {
+  /** Processes below npucd: the warm parent of the workers, and those of running jobs. */
+  processes() {
+    const parents = new Map();
     for (const entry of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
       try {
         const stat = readFileSync(`/proc/${entry}/stat`, "utf8");
-        const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-        if (Number(fields[1]) === this.process.pid) return Number(entry);
+        parents.set(Number(entry), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
       } catch { /* it has ended meanwhile */ }
     }
-    throw new Error("npucd has no worker process");
+    const warm = [...parents.keys()].filter((pid) => parents.get(pid) === this.process.pid);
+    const isOfJob = (pid) => warm.includes(parents.get(pid)) || (parents.has(parents.get(pid)) && isOfJob(parents.get(pid)));
+    return { warm, ofJobs: [...parents.keys()].filter(isOfJob) };
+  }
+  /** While the warm parent is stopped no compile begins. */
+  zygote() {
+    const { warm } = this.processes();
+    check(warm.length > 0, "npucd has no worker process");
+    return warm[0];
+  }
+  /** Stops (SIGSTOP) the processes of the next job in its middle; none if `tooLate` comes first. */
+  async catchJob(tooLate) {
+    while (!tooLate()) {
+      const found = this.processes().ofJobs;
+      for (const pid of found) try { process.kill(pid, "SIGSTOP"); } catch { /* it has ended */ }
+      if (found.length) return found;
+      await sleep(1);
+    }
+    return [];
   }
   stopped = 0;
   hold() { this.stopped = this.zygote(); process.kill(this.stopped, "SIGSTOP"); }
