@@ -73,3 +73,20 @@ def loose_commands(text):
         inside |= set(range(first, first + match[0].count("\n") + 1))
     return [(i, line) for i, line in enumerate(text.split("\n"), 1)
             if i not in inside and _COMMAND.match(line)]
+
+
+def stale_names(page, text, tests):
+    """What `inline code` of a page names and is not there: files of the project, by their path from
+    its root or from the page, and tests of `ctest -R`, by `tests`, the names that there are."""
+    found = []
+    tops = {name for name in os.listdir(ROOT) if name not in _LEFT_OUT}
+    for code in re.findall(r"`([^`\n]+)`", text):
+        for word in code.split():
+            places = (os.path.join(ROOT, word), os.path.join(ROOT, os.path.dirname(page), word))
+            if (re.fullmatch(r"[\w.-]+/[\w./-]+", word) and word.split("/")[0] in tops
+                    and not any(os.path.exists(place) for place in places)):
+                found.append(f"{page}: {word} is not there")
+        for pattern in re.findall(r"ctest [^|;]*?-R '?([^' ]+)", code):
+            found += [f"{page}: no test is named {name}" for name in pattern.split("|")
+                      if not any(re.search(name, test) for test in tests)]
+    return found

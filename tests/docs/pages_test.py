@@ -47,6 +47,12 @@ class PagesTest(unittest.TestCase):
     def test_loose_commands(self):
         self.assertEqual([line for line, _ in pages.loose_commands(PAGE)], [21, 23])
 
+    def test_stale_names(self):
+        text = "`tests/run.sh --quick`, `tests/none.sh`, `pages.py`, `ctest -R 'rpc|gone'`, `a/b`"
+        found = pages.stale_names("tests/docs/README.md", text, ["rpc_test"])
+        self.assertEqual([line.split(": ")[1] for line in found],
+                         ["tests/none.sh is not there", "no test is named gone"])
+
     def run_script(self, text):
         script = run_commands.script_of("p", pages.blocks(text))
         return subprocess.run(["bash", "-c", script], check=False, capture_output=True).returncode

@@ -114,13 +114,21 @@ def run_page(page, begin):
     return code == 0
 
 
+def test_names():
+    listed = subprocess.run(["ctest", "--test-dir", os.path.dirname(os.path.abspath(BIN)), "-N"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+                            check=True).stdout
+    return re.findall(r"^ +Test +#\d+: (\S+)", listed, re.MULTILINE)
+
+
 def check_list():
-    """PAGES against the pages that there are."""
-    problems, found = [], set()
+    """PAGES against the pages that there are, and what all pages name against what is there."""
+    problems, found, tests = [], set(), test_names()
     for page in pages.all_pages():
         text = pages.read(page)
         problems += [f"{page}:{line}: a command outside a ```sh block: {command.strip()}"
                      for line, command in pages.loose_commands(text)]
+        problems += pages.stale_names(page, text, tests)
         if any(block.kind in ("run", "not-run") for block in pages.blocks(text)):
             found.add(page)
     problems += [f"{page} has commands and is not in PAGES" for page in sorted(found - set(PAGES))]
