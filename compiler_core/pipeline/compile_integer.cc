@@ -143,6 +143,20 @@ std::string MemoryListing(const integer::Program& program) {
   return out;
 }
 
+// Marks the outputs that are states, as far as their bytes can be the next frame's input.
+void MarkStates(const std::vector<int>& state_inputs, integer::Program& program) {
+  for (size_t i = 0; i < state_inputs.size(); ++i) {
+    if (state_inputs[i] < 0) continue;
+    const PortTensor& input = program.inputs[static_cast<size_t>(state_inputs[i])];
+    PortTensor& output = program.outputs[i];
+    if (output.dtype != input.dtype || output.scale != input.scale ||
+        output.zero_point != input.zero_point) {
+      continue;
+    }
+    output.state_input = state_inputs[i];
+  }
+}
+
 absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, const CoreSpec& core,
                                               const integer::Program& program) {
   CompiledModel model;
@@ -165,16 +179,14 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
                                              const Graph& imported, Stages& stages,
                                              CompileObserver& observer, Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
-  PassOptions passes;
-  passes.fuse_batch_norm = true;   // its own multiplication would round once more
-  passes.rewrite_softmax = false;  // a command of its own
-  STEP(Graph graph, "passes", 0.25, RunPasses(imported, passes));
+  STEP(Graph graph, "passes", 0.25, RunPasses(imported, IntegerPassOptions()));
   STEP(const IntegerModel quantized, "quantize", 0.30,
        MakeIntegerModel(request, graph, diagnostics));
   // From here: a float graph, and beside it the integers of every value between layers.
   for (const std::string& line : quantized.log) stages.Log(line);
   STEP(integer::Program program, "lower", 0.70,
        LowerInteger(quantized.graph, quantized.plan, options.model_name, diagnostics));
+  MarkStates(quantized.state_inputs, program);
   STEP(const MemoryPlanResult memory, "plan", 0.75,
        PlanMemory(program, core.integer->buffer_alignment_bytes));
   // From here: addresses are final.

@@ -193,6 +193,7 @@ const std::vector<Case>& Cases() {
        "CORENAME: V100\nNPU_UNIT: NPU32\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: "
        "[1]}\nOUTPUT_OPS: [y]\nMAX_CACHE_SIZE: 5\n",
        {"c.yaml:1:11: CORENAME: V100 is not supported yet by this version, which takes GRUS, V150, "
+        "APUS, V120, "
         "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
         "use one of these [NPUC1010]",
         "c.yaml:7:1: MAX_CACHE_SIZE is a key of core APUS, CORENAME is LEO; remove the line "
@@ -202,12 +203,7 @@ const std::vector<Case>& Cases() {
        {"c.yaml: NPU_UNIT is missing: core LEO has NPU16, NPU32, NPU64; add a line like NPU_UNIT: "
         "NPU16 [NPUC1005]",
         "c.yaml:1:11: CORENAME: LEO is not supported yet by this version, which takes GRUS, V150, "
-        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
-        "use one of these [NPUC1010]"}},
-      {"FixedPointCore",
-       "CORENAME: APUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
-       "[y]\n",
-       {"c.yaml:1:11: CORENAME: APUS is not supported yet by this version, which takes GRUS, V150, "
+        "APUS, V120, "
         "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
         "use one of these [NPUC1010]"}},
       {"CoreIsList",
@@ -287,7 +283,7 @@ const std::vector<Case>& Cases() {
       {"QuantOfAFloatCore",
        absl::StrCat(kGood, "QUANT: {weight_bits: 8}\n"),
        {"c.yaml:6:1: QUANT is a key of core Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, "
-        "X1_1204, X2_1204, X2_1204MP3, CORENAME is GRUS; remove the line [NPUC1009]"}},
+        "X1_1204, X2_1204, X2_1204MP3, APUS, CORENAME is GRUS; remove the line [NPUC1009]"}},
       {"QuantValues",
        absl::StrCat(kInteger, "QUANT:\n  weight_bit: 8\n  activation_bits: 7\n"),
        {"c.yaml:6:3: QUANT: unknown key 'weight_bit'; did you mean 'weight_bits'? [NPUC1003]",
@@ -297,6 +293,17 @@ const std::vector<Case>& Cases() {
        absl::StrCat(kInteger, "QUANT: {opt_config: a.json}\nOPT_CONFIG: b.json\n"),
        {"c.yaml:6:1: OPT_CONFIG is the same as opt_config in QUANT, and both are given; keep one "
         "of the two [NPUC1008]"}},
+      {"FixedPoint",
+       "CORENAME: V120\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: [y]\n"
+       "USE_DATA_CACHE: true\nQUANT: {weight_bits: 4, activation_bits: 16}\nX: 1\n",
+       {"c.yaml:6:1: warning: USE_DATA_CACHE changes nothing: core APUS computes in integers; "
+        "remove the "
+        "line [NPUC1011]",
+        "c.yaml:7:1: warning: weight_bits in QUANT changes nothing: core APUS has 16 bits and a "
+        "power of "
+        "two "
+        "as scale that holds every value; remove the line [NPUC1011]",
+        "c.yaml:8:1: unknown key 'X'; remove the line [NPUC1003]"}},
       {"BothModelKeys",
        absl::StrCat(kGood, "PB_FILE: n.pb\n"),
        {"c.yaml:6:1: PB_FILE is the older name of MODEL_FILE, and both are given; keep MODEL_FILE "

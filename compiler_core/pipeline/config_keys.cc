@@ -14,7 +14,7 @@ using S = ConfigStatus;
 constexpr int64_t kNpuSramBytesMax = 128 * 1024;
 constexpr int64_t kMaxComparedFrames = 256;
 constexpr char kIntegerCores[] =
-    "Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|X2_1204MP3";
+    "Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|X2_1204MP3|APUS";
 constexpr int64_t kAnyInt = int64_t{1} << 31;
 
 // name, type, status, required for, default, choices, supported, lo, hi, cores, frameworks,
@@ -23,8 +23,9 @@ constexpr ConfigKey kKeys[] = {
     {"CORENAME", T::kChoice, S::kSupported, "*", "",
      "GRUS|V150|LEO|V100|APUS|V120|Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|"
      "X2_1204MP3",
-     "GRUS|V150|Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|X2_1204MP3", 0, 0,
-     "", "", "GRUS", "the NPU core, by name or alias"},
+     "GRUS|V150|APUS|V120|Z2_0901|Z2_1002|Z2_1004|Z2_1104|Z3_0901|Z3_1104|X1_1204|X2_1204|X2_"
+     "1204MP3",
+     0, 0, "", "", "GRUS", "the NPU core, by name or alias"},
     {"NPU_UNIT", T::kChoice, S::kSupported, "", "", "NPU16|NPU32|NPU64", "", 0, 0, "", "", "NPU32",
      "the NPU unit of that core; a core with a single unit needs no mention of it"},
     {"FRAMEWORK", T::kChoice, S::kSupported, "", "TF", "TF|PT|TFLITE|ONNX|CAFFE",
@@ -87,12 +88,12 @@ constexpr ConfigKey kKeys[] = {
     {"QUANT", T::kMapping, S::kSupported, "", "", "", "", 0, 0, kIntegerCores, "",
      "{calibration_data: samples.npy}",
      "how a float model is quantized, with Compass's keys; they are listed below"},
-    {"MAX_CACHE_SIZE", T::kInteger, S::kLater, "", "", "", "", 0, kAnyInt, "APUS", "", "65536",
-     "bytes of SRAM for cached weights and data"},
-    {"USE_DATA_CACHE", T::kBool, S::kLater, "", "false", "", "", 0, 0, "APUS", "", "false",
-     "cache data in SRAM"},
-    {"SPLIT_CMD", T::kBool, S::kLater, "", "false", "", "", 0, 0, "APUS", "", "false",
-     "split commands"},
+    {"MAX_CACHE_SIZE", T::kInteger, S::kSupported, "", "", "", "", 0, kAnyInt, "APUS", "", "65536",
+     "bytes of SRAM for cached weights and data; this compiler's commands cache nothing"},
+    {"USE_DATA_CACHE", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "APUS", "", "false",
+     "cache data in SRAM; this compiler's commands cache nothing"},
+    {"SPLIT_CMD", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "APUS", "", "false",
+     "split commands; this compiler's commands need no splitting"},
     {"COMPRESS_QUANT_BITS", T::kInteger, S::kLater, "", "8", "", "", 4, 8, "LEO", "", "8",
      "bits of a compressed weight"},
     {"COMPRESS_TYPE", T::kChoice, S::kLater, "", "LINEAR", "LINEAR|GAUSSIAN", "", 0, 0, "LEO", "",

@@ -237,8 +237,8 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
 void CheckIntegerCore(const ConfigSettings& all, ConfigReporter& reporter) {
   if (all.core == nullptr || all.core->integer == nullptr) return;
   for (const absl::string_view key :
-       {"COMPRESS", "CONV2D_COMPRESS", "EXCLUDE_COMPRESS_OPS", "FP16_OUT_OPS", "FUSE_BN",
-        "MEMORY_PLAN", "WEIGHT_CACHE_SIZE", "WEIGHT_MIN_MAX"}) {
+       {"COMPRESS", "CONV2D_COMPRESS", "EXCLUDE_COMPRESS_OPS", "FUSE_BN", "MAX_CACHE_SIZE",
+        "MEMORY_PLAN", "SPLIT_CMD", "USE_DATA_CACHE", "WEIGHT_CACHE_SIZE", "WEIGHT_MIN_MAX"}) {
     const ConfigSetting* setting = all.Find(key);
     if (setting == nullptr || (setting->key->type == ConfigType::kBool && !setting->flag)) continue;
     reporter.Add(
@@ -246,6 +246,31 @@ void CheckIntegerCore(const ConfigSettings& all, ConfigReporter& reporter) {
         absl::StrCat(key, " changes nothing: core ", all.core->name, " computes in integers"),
         "remove the line");
   }
+}
+
+// What a fixed-point core settles by itself: 16 bits, and the least Q that holds every value.
+void CheckFixedPointQuant(const ConfigSettings& all, ConfigReporter& reporter) {
+  if (all.core == nullptr || !IsFixedPoint(*all.core) || !all.quant.has_value()) return;
+  const QuantOptions& options = all.quant->options;
+  const QuantOptions usual;
+  const auto check = [&](absl::string_view key, bool same) {
+    if (same) return;
+    reporter.Add(DiagnosticKind::kConfigNoEffect, all.Find("QUANT")->key_place,
+                 absl::StrCat(key, " in QUANT changes nothing: core ", all.core->name,
+                              " has 16 bits and a power of two as scale that holds every value"),
+                 "remove the line");
+  };
+  const auto wide = [](int bits, int usual_bits) { return bits == usual_bits || bits == 16; };
+  check("weight_bits", wide(options.weight_bits, usual.weight_bits));
+  check("activation_bits", wide(options.activation_bits, usual.activation_bits));
+  check("bias_bits", options.bias_bits == usual.bias_bits);
+  check("quantize_method_for_weight", options.weight_method == usual.weight_method);
+  check("quantize_method_for_activation", options.activation_method == usual.activation_method);
+  check("calibration_strategy_for_weight", options.weight_strategy == usual.weight_strategy);
+  check("calibration_strategy_for_activation",
+        options.activation_strategy == usual.activation_strategy ||
+            options.activation_strategy.kind == QuantStrategy::Kind::kExtrema);
+  check("mixed_precision_auto_search", options.mixed_precision_batches < 1);
 }
 
 }  // namespace
@@ -273,6 +298,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckNotEmpty(settings, reporter);
   CheckNoEffect(settings, reporter);
   CheckIntegerCore(settings, reporter);
+  CheckFixedPointQuant(settings, reporter);
 }
 
 }  // namespace npuc

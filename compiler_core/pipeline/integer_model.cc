@@ -9,7 +9,9 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/pipeline/quant_config.h"
+#include "compiler_core/pipeline/states.h"
 #include "compiler_core/quant/kept/kept_scales.h"
+#include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 namespace {
@@ -25,21 +27,29 @@ class Maker {
   absl::StatusOr<IntegerModel> Make(const Graph& graph) {
     absl::StatusOr<KeptScales> kept = KeepScales(graph);
     if (!kept.ok()) return Refuse(kept.status());
+    states_ = StatesOf(graph, request_.options, diagnostics_);
     // One whose weights alone are integers computes in float.
     const bool computes_integers = std::any_of(
         kept->plan.values.begin(), kept->plan.values.end(),
         [&](const auto& value) { return kept->graph.ConstantOf(value.first) == nullptr; });
     if (!computes_integers) return QuantizeFloat(kept->graph, {});
-    if (request_.options.quant.has_value() && request_.options.quant->force_float_ir) {
+    if (IsFixedPointCore() ||
+        (request_.options.quant.has_value() && request_.options.quant->force_float_ir)) {
       return QuantizeFloat(kept->graph, RangesOf(*kept));
     }
     NoteUnusedSettings();
     return IntegerModel{.graph = std::move(kept->graph),
                         .plan = std::move(kept->plan),
+                        .state_inputs = states_,
                         .log = std::move(kept->notes)};
   }
 
  private:
+  bool IsFixedPointCore() const {
+    const CoreSpec* core = FindCore(request_.options.core);
+    return core != nullptr && IsFixedPoint(*core);
+  }
+
   absl::Status Refuse(const absl::Status& status) {
     diagnostics_.Add({.kind = DiagnosticKind::kNotLowerable,
                       .message = std::string(status.message()),
@@ -107,6 +117,8 @@ class Maker {
     input.layers = GroupLayers(graph);
     input.options = request_.options.quant.value_or(QuantOptions());
     input.model_name = request_.options.model_name;
+    input.fixed_point = IsFixedPointCore();
+    input.state_inputs = states_;
     input.in_ir = std::move(in_ir);
     input.calibration = CalibrationFiles(input.options);
     std::string statistics;
@@ -118,6 +130,7 @@ class Maker {
     ASSIGN_OR_RETURN(QuantizeResult result, Quantize(input, diagnostics_));
     return IntegerModel{.graph = std::move(result.graph),
                         .plan = std::move(result.plan),
+                        .state_inputs = states_,
                         .quantized_here = true,
                         .settings = std::move(result.settings),
                         .fidelity = std::move(result.fidelity),
@@ -128,9 +141,17 @@ class Maker {
 
   const CompileRequest& request_;
   Diagnostics& diagnostics_;
+  std::vector<int> states_;
 };
 
 }  // namespace
+
+PassOptions IntegerPassOptions() {
+  PassOptions passes;
+  passes.fuse_batch_norm = true;   // its own multiplication would round once more
+  passes.rewrite_softmax = false;  // a command of its own
+  return passes;
+}
 
 absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,
                                               Diagnostics& diagnostics) {

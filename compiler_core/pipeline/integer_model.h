@@ -8,6 +8,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/quantization.h"
+#include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/quant/quantize.h"
 
@@ -18,6 +19,7 @@ namespace npuc {
 struct IntegerModel {
   Graph graph;
   QuantPlan plan;
+  std::vector<int> state_inputs = {};  // states.h, StatesOf; those quantized here share parameters
   bool quantized_here = false;
   std::vector<LayerSettings> settings = {};  // the members from here on: of models quantized here
   std::vector<LayerFidelity> fidelity = {};
@@ -25,6 +27,9 @@ struct IntegerModel {
   std::string statistics = {};  // empty where the options do not ask for them
   std::vector<std::string> log = {};
 };
+
+// The passes in front of it.
+PassOptions IntegerPassOptions();
 
 // `graph` behind the passes. Problems go to `diagnostics`: calibration data that are missing, do
 // not fit or cannot be read; templates; operators that cannot be calibrated.

@@ -1,7 +1,9 @@
 #include "compiler_core/quant/quantize.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/quant/test_nets_test_util.h"
@@ -235,6 +237,62 @@ TEST_F(QuantizeTest, SameInputSameResult) {
   EXPECT_EQ(a.opt_template, b.opt_template);
   EXPECT_EQ(a.plan.values, b.plan.values);
   EXPECT_EQ(a.plan.constants, b.plan.constants);
+}
+
+bool IsPowerOfTwo(double x) {
+  int exponent = 0;
+  return std::frexp(x, &exponent) == 0.5;
+}
+
+TEST_F(QuantizeTest, AFixedPointCoreHasPowersOfTwoThatHoldTheExtremes) {
+  QuantizeInput input = Input();
+  input.fixed_point = true;
+  input.options.save_statistic_info = true;
+  const QuantizeResult result = Quantized(input);
+  EXPECT_LT(result.outputs[0].relative(), 1e-6);
+  int activations = 0;
+  for (const auto& [id, params] : result.plan.values) {
+    ASSERT_EQ(params.scale.size(), 1U);
+    EXPECT_EQ(params.zero_point[0], 0);
+    const Tensor* constant = result.graph.ConstantOf(id);
+    if (params.dtype == DType::kInt64) continue;  // a bias
+    EXPECT_TRUE(IsPowerOfTwo(params.scale[0])) << params.scale[0];
+    EXPECT_EQ(params.dtype, DType::kInt16);
+    activations += constant == nullptr ? 1 : 0;
+    if (constant == nullptr) continue;
+    double greatest = 0;
+    for (int64_t i = 0; i < constant->element_count(); ++i) {
+      greatest = std::max(greatest, std::fabs(constant->at(i)));
+    }
+    EXPECT_LE(greatest / params.scale[0], 32767.5);
+    EXPECT_GT(greatest / params.scale[0], 32767.5 / 2);
+  }
+  EXPECT_GT(activations, 4);
+}
+
+TEST_F(QuantizeTest, WhatIsFedBackSharesItsParameters) {
+  QuantizeInput input = Input();
+  input.fixed_point = true;
+  const ValueId fed = graph_.inputs()[0];
+  const ValueId output = graph_.outputs()[0].value;
+  EXPECT_FALSE(Quantized(input).plan.values.at(fed) == Quantized(input).plan.values.at(output));
+  input.state_inputs = {0};
+  const QuantizeResult result = Quantized(input);
+  EXPECT_EQ(result.plan.values.at(fed), result.plan.values.at(output));
+}
+
+TEST_F(QuantizeTest, ATemplateCannotChangeWhatAFixedPointCoreSettles) {
+  QuantizeInput input = Input();
+  input.fixed_point = true;
+  const std::string written = Quantized(input).opt_template;
+  input.template_name = "t.json";
+  input.opt_template = written;
+  EXPECT_EQ(Quantized(input).opt_template, written);
+  const std::string layer = input.layers[1].name;
+  const std::string edited =
+      absl::StrCat("{\"", layer, "\": {\"q_bits_activation\": 8, \"q_bits_weight\": 8}}");
+  input.opt_template = edited;
+  EXPECT_THAT(Problem(input), HasSubstr("a fixed-point core has 16 bits"));
 }
 
 }  // namespace

@@ -90,6 +90,7 @@ absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const Quan
   }
   for (const auto& [input, output] : state.states) {
     const ValueId source = state.SourceOf(output);
+    if (!ranges.contains(input) || !ranges.contains(source)) continue;  // a constant
     ranges[input] = ranges[source] = Union(ranges.at(input), ranges.at(source));
   }
   std::map<ValueId, QuantParams> values;

@@ -118,6 +118,17 @@ bool RefusesQuantInference(const CompileCommand& command, const CompileOptions& 
   return true;
 }
 
+// -q: the inference has been run, and its statistics are the quantization file.
+void KeepQuantizationFiles(CompileResult& result) {
+  std::vector<Artifact> kept;
+  for (Artifact& artifact : result.artifacts) {
+    if (artifact.name == "opt_template.json" || artifact.name == "statistics.json") {
+      kept.push_back(std::move(artifact));
+    }
+  }
+  result.artifacts = std::move(kept);
+}
+
 void PrintListings(const CompileCommand& command, const CompileListings& listings) {
   std::FILE* out = command.json ? stderr : stdout;
   if (command.list_ops) std::fputs(listings.ops.c_str(), out);
@@ -140,8 +151,13 @@ int RunCompileCommand(const CompileCommand& command) {
   request.side_inputs = std::move(loaded->side_inputs);
   request.timestamp_seconds = command.timestamp_seconds;
   CompileObserver observer;
-  const absl::StatusOr<CompileResult> result = Compile(request, observer, diagnostics);
+  if (command.quantize) {
+    if (!request.options.quant.has_value()) request.options.quant.emplace();
+    request.options.quant->save_statistic_info = true;
+  }
+  absl::StatusOr<CompileResult> result = Compile(request, observer, diagnostics);
   if (!result.ok()) return Refuse(command, diagnostics);
+  if (command.quantize) KeepQuantizationFiles(*result);
 
   const std::string folder = OutputFolder(command, loaded->config);
   const absl::StatusOr<std::vector<Written>> written = WriteArtifacts(folder, *result);
