@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
@@ -14,6 +15,7 @@
 #include "compiler_core/tools/compile_command.h"
 #include "compiler_core/tools/evaluate_command.h"
 #include "compiler_core/tools/info_commands.h"
+#include "compiler_core/tools/ir_command.h"
 #include "compiler_core/tools/reference_command.h"
 #include "compiler_core/tools/report_command.h"
 #include "compiler_core/tools/run_command.h"
@@ -42,6 +44,8 @@ struct Options {
   RunCommandArgs run;
   ReferenceCommand reference;
   EvaluateCommand evaluate;
+  IrWriteCommand ir_write;
+  IrCheckCommand ir_check;
   ReportCommandArgs report;
   std::string disassemble;
 };
@@ -57,8 +61,10 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_flag("-s,--save_hist", options.compile.save_histograms,
                "Save a histogram of each weight's values (GRUS) as a picture in folder npu_jpgs "
                "beside the artifacts");
-  app.add_flag("-q,--quant", options.compile.quantize,
-               "Run quantizing inference (fixed-point cores only)");
+  app.add_flag(
+      "-q,--quant", options.compile.quantize,
+      "Run the quantizing inference and write the quantization file, statistics.json, with "
+      "opt_template.json (fixed-point cores only)");
   app.add_flag("-V,--version", options.version, "Print the compiler's version");
   app.add_flag("--list", options.list, "List the supported operators");
   app.add_option("-c,--core_name", options.core, "Core for --list")->needs("--list");
@@ -105,6 +111,22 @@ CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
   evaluate->add_option("--output", options.evaluate.output,
                        "The output that labels judge (default: the first that is no state)");
   return evaluate;
+}
+
+// `npuc ir write` and `npuc ir check`.
+std::pair<CLI::App*, CLI::App*> DeclareIr(CLI::App& app, Options& options) {
+  CLI::App* ir = app.add_subcommand("ir", "Compass's IR files, NAME.txt and NAME.bin");
+  ir->require_subcommand(1);
+  ir->fallthrough();
+  CLI::App* write = ir->add_subcommand("write", "Write a config's model");
+  write->add_option("config", options.ir_write.config_path, "YAML config")->required();
+  write->add_option("-o,--output-dir", options.ir_write.output_dir, "Folder")->required();
+  write->add_flag("--float", options.ir_write.as_float, "In float, on an integer core too");
+  CLI::App* check = ir->add_subcommand("check", "Tell everything that is wrong with such files");
+  check->add_option("text", options.ir_check.text_path, "NAME.txt")->required();
+  check->add_option("--bin", options.ir_check.bin_path, "NAME.bin (default: beside NAME.txt)");
+  for (CLI::App* command : {write, check}) command->fallthrough();
+  return {write, check};
 }
 
 CLI::App* DeclareReport(CLI::App& app, Options& options) {
@@ -178,6 +200,7 @@ int Main(int argc, char** argv) {
   CLI::App* run = DeclareRun(app, options);
   CLI::App* reference = DeclareReference(app, options);
   CLI::App* evaluate = DeclareEvaluate(app, options);
+  const auto [ir_write, ir_check] = DeclareIr(app, options);
   CLI::App* report = DeclareReport(app, options);
   CLI::App* dis = app.add_subcommand("dis", "Disassemble a header or model file");
   dis->add_option("artifact", options.disassemble, "C header or .npuc file")->required();
@@ -196,6 +219,9 @@ int Main(int argc, char** argv) {
     options.reference.json = json;
     return RunReferenceCommand(options.reference);
   }
+  options.ir_write.json = options.ir_check.json = json;
+  if (ir_write->parsed()) return RunIrWriteCommand(options.ir_write);
+  if (ir_check->parsed()) return RunIrCheckCommand(options.ir_check);
   if (evaluate->parsed()) {
     options.evaluate.json = json;
     return RunEvaluateCommand(options.evaluate);

@@ -1,0 +1,290 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "compiler_core/ir/compass/check.h"
+
+namespace npuc::compass {
+namespace {
+
+constexpr int64_t kLargest = int64_t{1} << 31;  // of an attribute: products of a few stay exact
+
+// What a layer type needs: attributes that are whole numbers, and how many bottoms (-1: any).
+struct TypeRule {
+  absl::string_view type;
+  int bottoms;
+  absl::string_view numbers;    // "kernel_x|kernel_y"
+  absl::string_view constants;  // "weights|biases"
+  absl::string_view methods;    // allowed values of `method`; empty: has none
+};
+constexpr absl::string_view kWindow =
+    "kernel_x|kernel_y|stride_x|stride_y|dilation_x|dilation_y|pad_left|pad_right|pad_top|"
+    "pad_bottom";
+constexpr absl::string_view kConvolution =
+    "kernel_x|kernel_y|stride_x|stride_y|dilation_x|dilation_y|pad_left|pad_right|pad_top|"
+    "pad_bottom|group|num_output";
+constexpr std::array<TypeRule, 11> kRules = {{
+    {"Input", 0, "", "", ""},
+    {"Convolution", 1, kConvolution, "weights|biases", ""},
+    {"DepthwiseConv", 1, kConvolution, "weights|biases", ""},
+    {"FullyConnected", 1, "num_output", "weights|biases", ""},
+    {"Pooling", 1, kWindow, "", "AVG|MAX"},
+    {"Reshape", 1, "", "", ""},
+    {"Softmax", 1, "axis", "", ""},
+    {"Activation", 1, "", "", "RELU|RELU6|SIGMOID|TANH|LEAKYRELU|CLIP|ELU|SELU|HARDSWISH|GELU"},
+    {"Eltwise", 2, "", "", "ADD|SUB|MUL|MAX|MIN"},
+    {"Concat", -1, "axis", "", ""},
+    {"Transpose", 1, "", "", ""},
+}};
+
+std::vector<absl::string_view> Words(absl::string_view list) {
+  return absl::StrSplit(list, '|', absl::SkipEmpty());
+}
+
+class TypeChecker {
+ public:
+  TypeChecker(const LayerView& layer, LayerReporter& reporter)
+      : layer_(layer), reporter_(reporter) {}
+
+  void Run() {
+    const auto* const rule = std::find_if(
+        kRules.begin(), kRules.end(), [this](const TypeRule& r) { return r.type == layer_.type; });
+    if (rule == kRules.end()) return;  // of the many others only the general keys are known here
+    if (!CheckCounts(*rule) || !CheckAttributes(*rule)) return;
+    const absl::string_view type = layer_.type;
+    if (type == "Convolution" || type == "DepthwiseConv") CheckConvolution();
+    if (type == "FullyConnected") CheckFullyConnected();
+    if (type == "Pooling") ExpectTop(WindowTop(layer_.bottoms[0], Channels()));
+    if (type == "Reshape") CheckReshape();
+    if (type == "Softmax" || type == "Activation") ExpectTop(layer_.bottoms[0]);
+    if (type == "Eltwise") CheckEltwise();
+    if (type == "Concat") CheckConcat();
+    if (type == "Transpose") CheckTranspose();
+  }
+
+ private:
+  void Report(absl::string_view key, const std::string& message) {
+    reporter_.Report(layer_, layer_.block->Find(key), message);
+  }
+
+  bool CheckCounts(const TypeRule& rule) {
+    const int bottoms = static_cast<int>(layer_.bottoms.size());
+    if (layer_.tops.size() == 1 && (rule.bottoms < 0 ? bottoms > 0 : bottoms == rule.bottoms)) {
+      return true;
+    }
+    reporter_.Report(
+        layer_, nullptr,
+        absl::StrCat("has ", bottoms, " bottoms and ", layer_.tops.size(), " tops; ", rule.type,
+                     " has ", rule.bottoms < 0 ? "some" : absl::StrCat(rule.bottoms), " and one"));
+    return false;
+  }
+
+  bool CheckAttributes(const TypeRule& rule) {
+    bool sound = true;
+    const auto miss = [&](absl::string_view what) {
+      reporter_.Report(layer_, nullptr, absl::StrCat("has no ", what));
+      sound = false;
+    };
+    for (const absl::string_view key : Words(rule.numbers)) {
+      const Entry* const entry = layer_.block->Find(key);
+      if (entry == nullptr) {
+        miss(key);
+        continue;
+      }
+      const std::optional<int64_t> value = ParseInt(entry->value);
+      if (value.has_value() && std::abs(*value) < kLargest) continue;
+      Report(key, absl::StrCat("'", Printable(entry->value), "' is no whole number below 2^31"));
+      sound = false;
+    }
+    for (const absl::string_view name : Words(rule.constants)) {
+      if (layer_.block->Find(absl::StrCat(name, "_offset")) == nullptr) miss(name);
+    }
+    if (rule.methods.empty()) return sound;
+    const Entry* const method = layer_.block->Find("method");
+    if (method == nullptr) {
+      miss("method");
+    } else {
+      const std::vector<absl::string_view> known = Words(rule.methods);
+      if (std::find(known.begin(), known.end(), method->value) == known.end()) {
+        Report("method", absl::StrCat("'", Printable(method->value), "' is none of ",
+                                      absl::StrJoin(known, ", ")));
+        sound = false;
+      }
+    }
+    return sound;
+  }
+
+  int64_t Number(absl::string_view key) const { return *ParseInt(layer_.block->Find(key)->value); }
+  int64_t Channels() const { return layer_.bottoms[0].empty() ? 0 : layer_.bottoms[0].back(); }
+
+  void ExpectTop(const std::optional<Shape>& expected) {
+    if (!expected.has_value() || layer_.tops[0] == *expected) return;
+    Report("layer_top_shape",
+           absl::StrCat(PrintShape(layer_.tops[0]), " is written, ", PrintShape(*expected),
+                        " follows from the attributes and bottoms"));
+  }
+
+  // [n,h,w,channels] behind the windows; nullopt, with the reason told, where there is none.
+  std::optional<Shape> WindowTop(const Shape& bottom, int64_t channels) {
+    if (bottom.size() != 4) {
+      Report("layer_bottom_shape", absl::StrCat(PrintShape(bottom), " is no [n,h,w,c]"));
+      return std::nullopt;
+    }
+    Shape top = {bottom[0], 0, 0, channels};
+    const bool ceil = layer_.block->ValueOr("ceil_mode", "false") == "true";
+    constexpr std::array<std::array<absl::string_view, 5>, 2> kKeys = {
+        {{"kernel_y", "stride_y", "dilation_y", "pad_top", "pad_bottom"},
+         {"kernel_x", "stride_x", "dilation_x", "pad_left", "pad_right"}}};
+    for (size_t d = 0; d < 2; ++d) {
+      const auto& [kernel, stride, dilation, before, after] = kKeys[d];
+      if (Number(kernel) < 1 || Number(stride) < 1 || Number(dilation) < 1 || Number(before) < 0 ||
+          Number(after) < 0) {
+        Report(kernel, "kernel, stride and dilation are at least 1, pads at least 0");
+        return std::nullopt;
+      }
+      const int64_t room = bottom[d + 1] + Number(before) + Number(after) -
+                           ((Number(kernel) - 1) * Number(dilation) + 1);
+      if (room < 0) {
+        Report(kernel, absl::StrCat("the window does not fit ", bottom[d + 1], " with its pads"));
+        return std::nullopt;
+      }
+      top[d + 1] = (room + (ceil ? Number(stride) - 1 : 0)) / Number(stride) + 1;
+    }
+    return top;
+  }
+
+  void ExpectConstant(absl::string_view name, const Shape& expected) {
+    const std::string key = absl::StrCat(name, "_shape");
+    const Entry* const entry = layer_.block->Find(key);
+    if (entry == nullptr || ParseInts(entry->value) == expected) return;
+    Report(key, absl::StrCat(Printable(entry->value), " is written, ", PrintShape(expected),
+                             " follows from the attributes"));
+  }
+
+  // Requantization has one factor in all, or one a result channel.
+  void CheckFactors(int64_t channels) {
+    for (const absl::string_view key : {"scale_shape", "shift_shape"}) {
+      const Entry* const entry = layer_.block->Find(key);
+      if (entry == nullptr) continue;
+      const auto shape = ParseInts(entry->value);
+      if (shape.has_value() && (*shape == Shape{1} || *shape == Shape{channels})) continue;
+      Report(key, absl::StrCat(Printable(entry->value), " is neither [1] nor [", channels, "]"));
+    }
+  }
+
+  void CheckConvolution() {
+    const int64_t outputs = Number("num_output");
+    const int64_t group = Number("group");
+    const Shape& bottom = layer_.bottoms[0];
+    ExpectTop(WindowTop(bottom, outputs));
+    if (group < 1 || Channels() % group != 0 || outputs % group != 0) {
+      return Report("group", absl::StrCat(group, " does not divide ", Channels(), " and ", outputs,
+                                          " channels"));
+    }
+    ExpectConstant("weights",
+                   {outputs, Number("kernel_y"), Number("kernel_x"), Channels() / group});
+    ExpectConstant("biases", {outputs});
+    CheckFactors(outputs);
+  }
+
+  void CheckFullyConnected() {
+    const int64_t outputs = Number("num_output");
+    const Shape& bottom = layer_.bottoms[0];
+    if (bottom.size() != 2) {
+      return Report("layer_bottom_shape", absl::StrCat(PrintShape(bottom), " is no [n,features]"));
+    }
+    ExpectTop(Shape{bottom[0], outputs});
+    ExpectConstant("weights", {outputs, bottom[1]});
+    ExpectConstant("biases", {outputs});
+    CheckFactors(outputs);
+  }
+
+  void CheckReshape() {
+    const auto elements = [](const Shape& shape) {
+      return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    };
+    if (elements(layer_.bottoms[0]) != elements(layer_.tops[0])) {
+      Report("layer_top_shape",
+             absl::StrCat(PrintShape(layer_.bottoms[0]), " cannot become ",
+                          PrintShape(layer_.tops[0]), ": the elements are not as many"));
+    }
+    const Entry* const entry = layer_.block->Find("shape");
+    if (entry == nullptr) return reporter_.Report(layer_, nullptr, "has no shape");
+    if (ParseInts(entry->value) != layer_.tops[0]) {
+      Report("shape", absl::StrCat(Printable(entry->value), " is not the top's ",
+                                   PrintShape(layer_.tops[0])));
+    }
+  }
+
+  void CheckEltwise() {
+    const Shape& a = layer_.bottoms[0];
+    const Shape& b = layer_.bottoms[1];
+    Shape top(std::max(a.size(), b.size()), 1);
+    for (size_t d = 0; d < top.size(); ++d) {  // from the last dimension on
+      const int64_t x = d < a.size() ? a[a.size() - 1 - d] : 1;
+      const int64_t y = d < b.size() ? b[b.size() - 1 - d] : 1;
+      if (x != y && x != 1 && y != 1) {
+        return Report("layer_bottom_shape",
+                      absl::StrCat(PrintShape(a), " and ", PrintShape(b), " do not go together"));
+      }
+      top[top.size() - 1 - d] = x == 1 ? y : x;
+    }
+    ExpectTop(top);
+  }
+
+  void CheckConcat() {
+    const int64_t rank = static_cast<int64_t>(layer_.bottoms[0].size());
+    const int64_t axis = Number("axis") < 0 ? Number("axis") + rank : Number("axis");
+    if (axis < 0 || axis >= rank) {
+      return Report("axis", absl::StrCat("is outside the ", rank, " dimensions"));
+    }
+    const size_t at = static_cast<size_t>(axis);
+    Shape top = layer_.bottoms[0];
+    top[at] = 0;
+    for (const Shape& bottom : layer_.bottoms) {
+      Shape others = bottom;
+      if (others.size() == top.size()) others[at] = top[at];
+      if (others != top) {
+        return Report("layer_bottom_shape",
+                      absl::StrCat(PrintShape(bottom), " differs in more than dimension ", axis));
+      }
+      top[at] += bottom[at];
+    }
+    ExpectTop(top);
+  }
+
+  void CheckTranspose() {
+    const Entry* const entry = layer_.block->Find("perm");
+    const auto perm = entry == nullptr ? std::nullopt : ParseInts(entry->value);
+    const Shape& bottom = layer_.bottoms[0];
+    Shape top;
+    std::set<int64_t> seen;
+    for (size_t i = 0; perm.has_value() && i < perm->size(); ++i) {
+      const int64_t from = (*perm)[i];
+      if (from < 0 || from >= static_cast<int64_t>(bottom.size()) || !seen.insert(from).second) {
+        break;
+      }
+      top.push_back(bottom[static_cast<size_t>(from)]);
+    }
+    if (!perm.has_value() || perm->size() != bottom.size() || top.size() != bottom.size()) {
+      return reporter_.Report(layer_, entry, "perm is no order of the bottom's dimensions");
+    }
+    ExpectTop(top);
+  }
+
+  const LayerView& layer_;
+  LayerReporter& reporter_;
+};
+
+}  // namespace
+
+void CheckLayerType(const LayerView& layer, LayerReporter& reporter) {
+  TypeChecker(layer, reporter).Run();
+}
+
+}  // namespace npuc::compass

@@ -1,0 +1,57 @@
+#include "compiler_core/pipeline/ir_files.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/compass/check.h"
+#include "compiler_core/ops/layers.h"
+#include "compiler_core/passes/passes.h"
+#include "compiler_core/pipeline/import.h"
+#include "compiler_core/pipeline/integer_model.h"
+#include "compiler_core/quant/kept/kept_scales.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc {
+namespace {
+
+absl::StatusOr<IrFiles> WriteFloat(const Graph& graph, const std::string& model_name,
+                                   Diagnostics& diagnostics) {
+  ASSIGN_OR_RETURN(const KeptScales kept, KeepScales(graph));
+  QuantPlan plan;
+  plan.layers = GroupLayers(kept.graph);
+  ASSIGN_OR_RETURN(IrFiles files, WriteIr(kept.graph, plan, model_name, diagnostics));
+  files.document.head.Set("precision", "float32");
+  return files;
+}
+
+}  // namespace
+
+absl::StatusOr<IrFiles> MakeIrFiles(const CompileRequest& request, bool as_float,
+                                    Diagnostics& diagnostics) {
+  const CompileOptions& options = request.options;
+  ASSIGN_OR_RETURN(const Graph imported, ImportModel(request.model_bytes, options, diagnostics));
+  ASSIGN_OR_RETURN(const Graph graph, RunPasses(imported, IntegerPassOptions()));
+  const CoreSpec* core = FindCore(options.core);
+  absl::StatusOr<IrFiles> files;
+  if (as_float || core == nullptr || core->integer == nullptr) {
+    files = WriteFloat(graph, options.model_name, diagnostics);
+  } else {
+    ASSIGN_OR_RETURN(const IntegerModel model, MakeIntegerModel(request, graph, diagnostics));
+    files = WriteIr(model.graph, model.plan, options.model_name, diagnostics);
+  }
+  RETURN_IF_ERROR(files.status());
+  Diagnostics ours;
+  const absl::Status sound = compass::CheckDocument(
+      files->document, static_cast<int64_t>(files->bin.size()), options.model_name, ours);
+  if (!sound.ok()) {
+    diagnostics.Add(
+        {.kind = DiagnosticKind::kInternalError,
+         .message = absl::StrCat("the IR files written break their own rules: ", sound.message()),
+         .file = options.model_name});
+    return diagnostics.ToStatus();
+  }
+  return files;
+}
+
+}  // namespace npuc

@@ -1,0 +1,419 @@
+#include "compiler_core/quant/compass_ir/ir_writer.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/fixed_point.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/shape_util.h"
+#include "compiler_core/ops/window.h"
+#include "compiler_core/quant/params.h"
+
+namespace npuc {
+namespace {
+
+using compass::Block;
+using compass::PrintShape;
+
+using Names = std::pair<absl::string_view, absl::string_view>;
+// `method` by operator.
+constexpr std::array kMethods = {
+    Names{"AvgPool", "AVG"},     Names{"MaxPool", "MAX"},   Names{"Add", "ADD"},
+    Names{"Sub", "SUB"},         Names{"Mul", "MUL"},       Names{"Maximum", "MAX"},
+    Names{"Minimum", "MIN"},     Names{"Relu", "RELU"},     Names{"Relu6", "RELU6"},
+    Names{"Sigmoid", "SIGMOID"}, Names{"Tanh", "TANH"},     Names{"Selu", "SELU"},
+    Names{"ReduceMean", "MEAN"}, Names{"ReduceSum", "SUM"}, Names{"ReduceMax", "MAX"}};
+
+absl::string_view MethodOf(absl::string_view op) {
+  for (const auto& [name, method] : kMethods) {
+    if (name == op) return method;
+  }
+  return "";
+}
+
+// A name that can stand in a list of the text.
+std::string Sound(absl::string_view name) {
+  std::string out;
+  for (const char c : name) {
+    const bool plain = absl::ascii_isgraph(static_cast<unsigned char>(c)) && c != '[' && c != ']' &&
+                       c != ',' && c != '=';
+    out.push_back(plain ? c : '_');
+  }
+  return out.empty() ? "_" : out;
+}
+
+template <typename T>
+std::string BytesOf(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+class Writer {
+ public:
+  Writer(const Graph& graph, const QuantPlan& plan, std::string model_name)
+      : graph_(graph), plan_(plan), model_name_(std::move(model_name)) {}
+
+  IrFiles Run() {
+    for (const Layer& layer : plan_.layers) WriteLayer(layer);
+    Block head;
+    head.Set("model_name", Sound(model_name_));
+    head.Set("layer_number", absl::StrCat(files_.document.layers.size()));
+    std::vector<std::string> inputs;
+    std::vector<std::string> outputs;
+    for (const ValueId id : graph_.inputs()) inputs.push_back(NameOfValue(id));
+    for (const GraphOutput& output : graph_.outputs()) outputs.push_back(NameOfValue(output.value));
+    head.Set("input_tensors", List(inputs));
+    head.Set("output_tensors", List(outputs));
+    files_.document.head = std::move(head);
+    return std::move(files_);
+  }
+
+  const Diagnostics& found() const { return found_; }
+
+ private:
+  static std::string List(const std::vector<std::string>& items) {
+    return absl::StrCat("[", absl::StrJoin(items, ","), "]");
+  }
+
+  std::string Unique(absl::string_view name) {
+    std::string unique = Sound(name);
+    for (int i = 2; !taken_.insert(unique).second; ++i) unique = absl::StrCat(Sound(name), "_", i);
+    return unique;
+  }
+
+  std::string NameOfValue(ValueId id) const {
+    const auto found = names_.find(id);
+    return found == names_.end() ? "_" : found->second;
+  }
+
+  void Refuse(const Layer& layer, absl::string_view reason) {
+    const Node& root = graph_.node(layer.root);
+    found_.Add({.kind = DiagnosticKind::kNotLowerable,
+                .message = absl::StrCat("Compass's IR files: ", reason),
+                .file = model_name_,
+                .node = layer.name,
+                .op = root.source.op.empty() ? root.op : root.source.op,
+                .fix = "end the model before it"});
+  }
+
+  const QuantParams* ParamsOf(ValueId id) const {
+    const auto found = plan_.values.find(id);
+    return found == plan_.values.end() ? nullptr : &found->second;
+  }
+
+  std::string TypeOf(ValueId id) const {
+    const QuantParams* params = ParamsOf(id);
+    return std::string(compass::TypeName(params == nullptr ? DType::kFloat32 : params->dtype));
+  }
+
+  // The keys that every layer has. `name` is the layer's and its first top's.
+  Block Common(const std::string& name, absl::string_view type, const std::vector<ValueId>& bottoms,
+               const std::vector<ValueId>& tops) {
+    Block block;
+    block.Set("layer_id", absl::StrCat(files_.document.layers.size()));
+    block.Set("layer_name", name);
+    block.Set("layer_type", std::string(type));
+    const auto lists = [&](const std::string& key, const std::vector<ValueId>& values) {
+      std::vector<std::string> names;
+      std::vector<std::string> shapes;
+      std::vector<std::string> types;
+      for (const ValueId id : values) {
+        names.push_back(NameOfValue(id));
+        shapes.push_back(PrintShape(graph_.type(id).shape));
+        types.push_back(TypeOf(id));
+      }
+      block.Set(key, List(names));
+      block.Set(key + "_shape", List(shapes));
+      block.Set(key + "_type", List(types));
+    };
+    lists("layer_bottom", bottoms);
+    for (size_t k = 0; k < tops.size(); ++k) {
+      names_[tops[k]] = k == 0 ? name : Unique(absl::StrCat(name, "_", k));
+    }
+    lists("layer_top", tops);
+    std::vector<std::string> ranges;
+    std::vector<std::string> scales;
+    std::vector<std::string> zeros;
+    for (const ValueId id : tops) {
+      const QuantParams* params = ParamsOf(id);
+      if (params == nullptr || params->scale.size() != 1) return block;
+      ranges.push_back(absl::StrCat("[", params->qmin, ",", params->qmax, "]"));
+      scales.push_back(absl::StrFormat("%.17g", 1 / params->scale[0]));
+      zeros.push_back(absl::StrCat(-params->zero_point[0]));
+    }
+    block.Set("layer_top_range", List(ranges));
+    block.Set("layer_top_scale", List(scales));
+    block.Set("layer_top_zp", List(zeros));
+    return block;
+  }
+
+  void AddConstant(Block& block, const std::string& name, DType dtype, const Shape& shape,
+                   const std::string& bytes) {
+    block.Set(name + "_type", std::string(compass::TypeName(dtype)));
+    block.Set(name + "_offset", absl::StrCat(files_.bin.size()));
+    block.Set(name + "_size", absl::StrCat(bytes.size()));
+    block.Set(name + "_shape", PrintShape(shape));
+    files_.bin += bytes;
+  }
+
+  void WriteLayer(const Layer& layer) {
+    const Node& root = graph_.node(layer.root);
+    const std::string name = Unique(layer.name);
+    std::vector<ValueId> bottoms = layer.inputs;
+    if (layer.type == "Eltwise" && layer.weight.valid()) bottoms = ConstantOperand(layer, root);
+    Block block =
+        Common(name, layer.type == "Identity" ? "Reshape" : layer.type, bottoms, layer.outputs);
+    const absl::Status status = AddOwn(layer, root, block);
+    if (!status.ok()) Refuse(layer, status.message());
+    files_.document.layers.push_back(std::move(block));
+  }
+
+  // A constant operand is a layer of its own; the bottoms in operand order.
+  std::vector<ValueId> ConstantOperand(const Layer& layer, const Node& root) {
+    const std::string name = Unique(absl::StrCat(layer.name, "_constant"));
+    Block block = Common(name, "Constant", {}, {layer.weight});
+    const Tensor values = Stored(layer.weight);
+    AddConstant(block, "weights", values.dtype(), values.shape(), BytesOfTensor(values));
+    files_.document.layers.push_back(std::move(block));
+    return {root.inputs[0], root.inputs[1]};
+  }
+
+  static std::string BytesOfTensor(const Tensor& tensor) {
+    return {reinterpret_cast<const char*>(tensor.bytes().data()), tensor.bytes().size()};
+  }
+
+  // A constant as the plan stores it, or in float.
+  Tensor Stored(ValueId id) const {
+    const auto given = plan_.constants.find(id);
+    if (given != plan_.constants.end()) return given->second;
+    const Tensor& real = *graph_.ConstantOf(id);
+    const QuantParams* params = ParamsOf(id);
+    if (params != nullptr) return QuantizeTensor(*params, real.ToFloats(), real.shape());
+    return Tensor::FromFloats(real.shape(), real.ToFloats());
+  }
+
+  absl::Status AddOwn(const Layer& layer, const Node& root, Block& block) {
+    const std::string& type = layer.type;
+    const Shape& bottom = root.inputs.empty() ? graph_.type(root.outputs[0]).shape
+                                              : graph_.type(root.inputs[0]).shape;
+    const int64_t rank = static_cast<int64_t>(bottom.size());
+    if (type == "Input") return absl::OkStatus();
+    if (type == "Convolution" || type == "DepthwiseConv" || type == "FullyConnected") {
+      return AddWeighted(layer, root, block);
+    }
+    if (type == "Pooling") {
+      ASSIGN_OR_RETURN(const WindowGeometry window, MakePoolWindow(root, bottom));
+      AddWindow(window, block);
+      block.Set("ceil_mode", "false");
+      block.Set("count_include_pad", "false");
+      block.Set("method", std::string(MethodOf(root.op)));
+    } else if (type == "Reshape" || type == "Identity") {
+      block.Set("shape", PrintShape(graph_.type(root.outputs[0]).shape));
+    } else if (type == "Softmax") {
+      ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(root, "axis", rank, rank - 1));
+      block.Set("axis", absl::StrCat(axis));
+    } else if (type == "Concat") {
+      ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(root, "axis", rank, 0));
+      if (layer.inputs.size() != root.inputs.size()) {
+        return absl::UnimplementedError("a concatenation with a constant");
+      }
+      block.Set("axis", absl::StrCat(axis));
+    } else if (type == "Transpose") {
+      ASSIGN_OR_RETURN(const std::vector<int64_t> perm, IntsAttr(root, "perm"));
+      block.Set("perm", PrintShape(perm));
+    } else if (type == "Reduce") {
+      ASSIGN_OR_RETURN(const std::vector<int64_t> axes, IntsAttr(root, "axes"));
+      block.Set("axis", PrintShape(axes));
+      block.Set("method", std::string(MethodOf(root.op)));
+    } else if (type == "Activation" || type == "Eltwise") {
+      block.Set("method", std::string(MethodOf(root.op)));
+    } else {
+      return absl::UnimplementedError(absl::StrCat("no layer type is known for ", root.op));
+    }
+    AddActivation(layer, block);
+    return absl::OkStatus();
+  }
+
+  void AddActivation(const Layer& layer, Block& block) {
+    if (layer.type == "Activation" || layer.nodes.size() < 2) return;
+    block.Set("with_activation", ActivationOf(layer));
+  }
+
+  std::string ActivationOf(const Layer& layer) const {
+    const std::string& last = graph_.node(layer.nodes.back()).op;
+    return last == "Relu" ? "RELU" : last == "Relu6" ? "RELU6" : "NONE";
+  }
+
+  static void AddWindow(const WindowGeometry& w, Block& block) {
+    const auto set = [&](const char* key, int64_t value) { block.Set(key, absl::StrCat(value)); };
+    set("dilation_x", w.dilation[1]);
+    set("dilation_y", w.dilation[0]);
+    set("kernel_x", w.kernel[1]);
+    set("kernel_y", w.kernel[0]);
+    set("pad_bottom", w.pad_after[0]);
+    set("pad_left", w.pad_before[1]);
+    set("pad_right", w.pad_after[1]);
+    set("pad_top", w.pad_before[0]);
+    set("stride_x", w.stride[1]);
+    set("stride_y", w.stride[0]);
+  }
+
+  // The order of a weight's dimensions in the .bin: [o,h,w,i], [c,h,w,1] or [o,i].
+  struct Order {
+    Shape shape;
+    std::vector<int64_t> strides;  // of each of its dimensions in the graph's constant
+    int64_t outputs = 0;
+  };
+  Order OrderOf(const Node& root, const Shape& w) const {
+    if (root.op == "MatMul") {
+      const bool transposed = BoolAttrOr(root, "transpose_b", false);
+      if (transposed) return {{w[0], w[1]}, {w[1], 1}, w[0]};
+      return {{w[1], w[0]}, {1, w[1]}, w[1]};
+    }
+    if (root.op == "DepthwiseConv2D") {
+      const int64_t channels = w[2] * w[3];
+      return {{channels, w[0], w[1], 1}, {1, w[1] * channels, channels, 0}, channels};
+    }
+    return {{w[3], w[0], w[1], w[2]}, {1, w[1] * w[2] * w[3], w[2] * w[3], w[3]}, w[3]};
+  }
+
+  static std::string Reordered(const Tensor& values, const Order& order) {
+    const size_t size = static_cast<size_t>(SizeOf(values.dtype()));
+    const char* from = reinterpret_cast<const char*>(values.bytes().data());
+    std::string bytes;
+    std::vector<int64_t> at(order.shape.size(), 0);
+    for (int64_t i = 0; i < values.element_count(); ++i) {
+      int64_t element = 0;
+      for (size_t d = 0; d < at.size(); ++d) element += at[d] * order.strides[d];
+      bytes.append(from + static_cast<size_t>(element) * size, size);
+      for (size_t d = at.size(); d-- > 0;) {
+        if (++at[d] < order.shape[d]) break;
+        at[d] = 0;
+      }
+    }
+    return bytes;
+  }
+
+  absl::Status AddWeighted(const Layer& layer, const Node& root, Block& block) {
+    if (!layer.weight.valid()) return absl::UnimplementedError("weights computed at run time");
+    if (root.op == "MatMul" && BoolAttrOr(root, "transpose_a", false)) {
+      return absl::UnimplementedError("a matrix product of a transposed activation");
+    }
+    const Shape& shape = graph_.type(layer.weight).shape;
+    const Order order = OrderOf(root, shape);
+    AddBiases(layer, order, block);
+    const Tensor weight = Stored(layer.weight);
+    AddConstant(block, "weights", weight.dtype(), order.shape, Reordered(weight, order));
+    AddScales(layer, order, block);
+    if (root.op != "MatMul") {
+      const Shape& bottom = graph_.type(root.inputs[0]).shape;
+      ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(root, bottom, shape));
+      AddWindow(window, block);
+      const bool depthwise = root.op == "DepthwiseConv2D";
+      block.Set("group", absl::StrCat(depthwise ? shape[2] : bottom[3] / shape[2]));
+      if (depthwise) block.Set("multiplier", absl::StrCat(shape[3]));
+    }
+    block.Set("num_output", absl::StrCat(order.outputs));
+    block.Set("with_activation", ActivationOf(layer));
+    return absl::OkStatus();
+  }
+
+  // The scale of weights of result channel o.
+  static double ScaleAt(const QuantParams& weight, int64_t o, int64_t outputs) {
+    const int64_t scales = static_cast<int64_t>(weight.scale.size());
+    return weight.scale[static_cast<size_t>(scales == 1 ? 0 : o / (outputs / scales))];
+  }
+
+  void AddBiases(const Layer& layer, const Order& order, Block& block) {
+    const QuantParams* weight = ParamsOf(layer.weight);
+    const QuantParams* input = ParamsOf(layer.inputs[0]);
+    const Tensor* real = layer.bias.valid() ? graph_.ConstantOf(layer.bias) : nullptr;
+    if (weight == nullptr || input == nullptr) {
+      std::vector<float> values(static_cast<size_t>(order.outputs), 0);
+      if (real != nullptr) values = real->ToFloats();
+      return AddConstant(block, "biases", DType::kFloat32, {order.outputs}, BytesOf(values));
+    }
+    const auto given = plan_.constants.find(layer.bias);
+    std::vector<int64_t> wide(static_cast<size_t>(order.outputs), 0);
+    bool narrow = true;
+    for (int64_t o = 0; o < order.outputs; ++o) {
+      int64_t q = 0;
+      if (layer.bias.valid() && given != plan_.constants.end()) {
+        q = given->second.int_at(o);
+      } else if (real != nullptr) {
+        constexpr int64_t kLargest = int64_t{1} << 46;
+        q = std::clamp(
+            RoundHalfEven(real->at(o) / (input->scale[0] * ScaleAt(*weight, o, order.outputs))),
+            -kLargest, kLargest);
+      }
+      wide[static_cast<size_t>(o)] = q;
+      narrow = narrow && q == static_cast<int32_t>(q);
+    }
+    if (!narrow) {
+      return AddConstant(block, "biases", DType::kInt64, {order.outputs}, BytesOf(wide));
+    }
+    AddConstant(block, "biases", DType::kInt32, {order.outputs},
+                BytesOf(std::vector<int32_t>(wide.begin(), wide.end())));
+  }
+
+  // Requantization: multiplier and right shift of each scale, and the scales themselves.
+  void AddScales(const Layer& layer, const Order& order, Block& block) {
+    const QuantParams* weight = ParamsOf(layer.weight);
+    const QuantParams* input = ParamsOf(layer.inputs[0]);
+    const QuantParams* output = ParamsOf(layer.outputs[0]);
+    if (weight == nullptr || input == nullptr || output == nullptr) return;
+    constexpr int kMultiplierBits = 15;
+    constexpr int kMostShift = 31;
+    const int64_t count = weight->scale.size() == 1 ? 1 : order.outputs;
+    std::vector<uint16_t> multipliers;
+    std::vector<int8_t> shifts;
+    std::vector<float> scales;
+    for (int64_t o = 0; o < count; ++o) {
+      const double scale = ScaleAt(*weight, o, order.outputs);
+      Factor factor = MakeFactor(input->scale[0] * scale / output->scale[0], kMultiplierBits);
+      if (factor.shift > kMostShift) {
+        const int drop = factor.shift - kMostShift;
+        factor.multiplier = drop > 30 ? 0 : factor.multiplier >> drop;
+        factor.shift = kMostShift;
+      }
+      multipliers.push_back(static_cast<uint16_t>(factor.multiplier));
+      shifts.push_back(static_cast<int8_t>(factor.shift));
+      scales.push_back(static_cast<float>(1 / scale));
+    }
+    AddConstant(block, "scale", DType::kUint16, {count}, BytesOf(multipliers));
+    AddConstant(block, "shift", DType::kInt8, {count}, BytesOf(shifts));
+    AddConstant(block, "weights_scale", DType::kFloat32, {count}, BytesOf(scales));
+    AddConstant(block, "weights_zp", DType::kInt32, {count},
+                BytesOf(std::vector<int32_t>(static_cast<size_t>(count), 0)));
+  }
+
+  const Graph& graph_;
+  const QuantPlan& plan_;
+  const std::string model_name_;
+  IrFiles files_;
+  Diagnostics found_;
+  std::map<ValueId, std::string> names_;
+  std::set<std::string> taken_;
+};
+
+}  // namespace
+
+absl::StatusOr<IrFiles> WriteIr(const Graph& graph, const QuantPlan& plan,
+                                const std::string& model_name, Diagnostics& diagnostics) {
+  Writer writer(graph, plan, model_name);
+  IrFiles files = writer.Run();
+  diagnostics.Append(writer.found());
+  RETURN_IF_ERROR(writer.found().ToStatus());
+  return files;
+}
+
+}  // namespace npuc

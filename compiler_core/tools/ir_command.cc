@@ -1,0 +1,102 @@
+#include "compiler_core/tools/ir_command.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ir/compass/check.h"
+#include "compiler_core/pipeline/ir_files.h"
+#include "compiler_core/tools/array_files.h"
+#include "compiler_core/tools/diagnostics_output.h"
+#include "compiler_core/tools/files.h"
+#include "compiler_core/tools/loaded_config.h"
+#include "nlohmann/json.hpp"
+
+namespace npuc {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int Print(bool json, Json report, const absl::Status& status, const Diagnostics& diagnostics) {
+  const int code = Finish(status, diagnostics);
+  if (json) {
+    report["ok"] = code == 0;
+    report["diagnostics"] = Json::parse(DiagnosticsJson(diagnostics));
+    std::printf("%s\n", report.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
+  }
+  return code;
+}
+
+absl::Status Write(const IrWriteCommand& command, Json& report, Diagnostics& diagnostics) {
+  ASSIGN_OR_RETURN(LoadedConfig loaded, LoadConfig(command.config_path, diagnostics));
+  CompileRequest request;
+  request.options = loaded.config.options;
+  request.model_bytes = loaded.model;
+  request.side_inputs = std::move(loaded.side_inputs);
+  ASSIGN_OR_RETURN(const IrFiles files, MakeIrFiles(request, command.as_float, diagnostics));
+  const std::string stem = std::filesystem::path(request.options.model_name).stem().string();
+  const std::filesystem::path folder(command.output_dir);
+  const std::pair<std::string, std::string> parts[] = {
+      {absl::StrCat(stem, ".txt"), compass::PrintDocument(files.document)},
+      {absl::StrCat(stem, ".bin"), files.bin}};
+  for (const auto& [name, bytes] : parts) {
+    const std::string path = (folder / name).string();
+    RETURN_IF_ERROR(WriteFileAtomically(path, bytes));
+    report["files"].push_back({{"path", path}, {"size", bytes.size()}});
+    if (!command.json) std::printf("%s %zu bytes\n", Printable(path).c_str(), bytes.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const IrCheckCommand& command, Json& report, Diagnostics& diagnostics) {
+  const absl::StatusOr<std::string> text =
+      ReadFile(command.text_path, static_cast<int64_t>(compass::kMaxTextBytes));
+  if (!text.ok()) {
+    AddFileProblem(text.status(), diagnostics);
+    return diagnostics.ToStatus();
+  }
+  std::filesystem::path bin(command.bin_path);
+  if (command.bin_path.empty()) {
+    bin = std::filesystem::path(command.text_path).replace_extension(".bin");
+  }
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(bin, error);
+  if (error && !command.bin_path.empty()) {
+    AddFileProblem(
+        absl::NotFoundError(absl::StrCat(Printable(command.bin_path), ": ", error.message())),
+        diagnostics);
+    return diagnostics.ToStatus();
+  }
+  std::optional<int64_t> bin_bytes;
+  if (!error) bin_bytes = static_cast<int64_t>(bytes);
+  ASSIGN_OR_RETURN(const compass::Document document,
+                   compass::ParseDocument(*text, command.text_path, diagnostics));
+  report["layers"] = document.layers.size();
+  RETURN_IF_ERROR(compass::CheckDocument(document, bin_bytes, command.text_path, diagnostics));
+  if (!command.json) {
+    std::printf("%s: %zu layers, no problem%s\n", Printable(command.text_path).c_str(),
+                document.layers.size(),
+                bin_bytes.has_value() ? "" : " (there is no .bin to compare with)");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunIrWriteCommand(const IrWriteCommand& command) {
+  Diagnostics diagnostics;
+  Json report{{"ok", false}, {"files", Json::array()}};
+  const absl::Status status = Write(command, report, diagnostics);
+  return Print(command.json, std::move(report), status, diagnostics);
+}
+
+int RunIrCheckCommand(const IrCheckCommand& command) {
+  Diagnostics diagnostics;
+  Json report{{"ok", false}, {"layers", 0}};
+  const absl::Status status = Check(command, report, diagnostics);
+  return Print(command.json, std::move(report), status, diagnostics);
+}
+
+}  // namespace npuc
