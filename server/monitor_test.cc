@@ -1,0 +1,114 @@
+#include "server/monitor.h"
+
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::HasSubstr;
+
+class MonitorTest : public ::testing::Test {
+ protected:
+  MonitorTest() : log_(nullptr, [] { return absl::Now(); }) {
+    options_ = {.watchdog = &watchdog_,
+                .readiness = &readiness_,
+                .metrics = &metrics_,
+                .log = &log_,
+                .data_dir = ::testing::TempDir(),
+                .probe_store = [] { return absl::OkStatus(); },
+                .run_canary =
+                    [this] {
+                      ++canaries_;
+                      return absl::OkStatus();
+                    },
+                .on_memory = [this](bool over) { over_memory_ = over; },
+                .on_look = [] {}};
+  }
+  // Waits for what the monitor's threads will do.
+  static bool Soon(const std::function<bool()>& condition) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    while (!condition() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
+    return condition();
+  }
+  bool Holds(const std::string& condition) const {
+    const auto conditions = readiness_.Conditions();
+    const auto found = conditions.find(condition);
+    return found != conditions.end() && found->second;
+  }
+  bool Fails(const std::string& condition) const {
+    const auto conditions = readiness_.Conditions();
+    const auto found = conditions.find(condition);
+    return found != conditions.end() && !found->second;
+  }
+
+  std::atomic<int64_t> now_seconds_ = 1000;
+  std::atomic<int> canaries_ = 0;
+  std::atomic<bool> over_memory_ = false;
+  const Logger log_;
+  NoMetrics metrics_;
+  Watchdog watchdog_{[this] { return absl::FromUnixSeconds(now_seconds_); }};
+  Readiness readiness_{[](absl::string_view, const absl::Status&) {}};
+  MonitorOptions options_;
+};
+
+TEST_F(MonitorTest, IsReadyWhereEverythingHolds) {
+  const Monitor monitor(options_);
+  EXPECT_TRUE(Soon([&] {
+    return Holds("store") && Holds("disk") && Holds("canary") && Holds("watchdog");
+  })) << readiness_.Json();
+  EXPECT_TRUE(readiness_.ready());
+  EXPECT_EQ(canaries_, 1) << "one a period";
+}
+
+TEST_F(MonitorTest, EachConditionIsToldWithItsReason) {
+  options_.disk_reserve_bytes = uint64_t{1} << 60;
+  options_.probe_store = [] { return absl::InternalError("read-only file system"); };
+  options_.run_canary = [] { return absl::InternalError("it does not compile"); };
+  const Monitor monitor(options_);
+  EXPECT_TRUE(Soon([&] { return Fails("store") && Fails("disk") && Fails("canary"); }));
+  EXPECT_THAT(readiness_.Json(), HasSubstr("read-only file system"));
+  EXPECT_THAT(readiness_.Json(), HasSubstr("it does not compile"));
+  EXPECT_THAT(readiness_.Json(), HasSubstr("MiB must be"));
+}
+
+TEST_F(MonitorTest, ACanaryThatFoundNothingOutChangesNothing) {
+  std::atomic<int> asked = 0;
+  options_.run_canary = [&] {
+    ++asked;
+    return absl::UnavailableError("the queue is full");
+  };
+  const Monitor monitor(options_);
+  EXPECT_TRUE(Soon([&] { return asked > 0 && Holds("disk"); }));
+  EXPECT_FALSE(readiness_.Conditions().contains("canary"));
+}
+
+TEST_F(MonitorTest, AStuckPartIsSeenByTheThreadThatWaitsForNothing) {
+  std::atomic<bool> let_go = false;
+  options_.probe_store = [&] {  // a disk that hangs
+    while (!let_go) absl::SleepFor(absl::Milliseconds(1));
+    return absl::OkStatus();
+  };
+  const Monitor monitor(options_);
+  EXPECT_TRUE(Soon([&] { return Holds("watchdog"); }));
+  now_seconds_ += 3600;
+  EXPECT_TRUE(Soon([&] { return Fails("watchdog"); }));
+  EXPECT_THAT(readiness_.Json(), HasSubstr("store probe"));
+  let_go = true;
+  EXPECT_TRUE(Soon([&] { return Holds("watchdog"); }));
+}
+
+TEST_F(MonitorTest, MemoryOverItsLimitIsTold) {
+  EXPECT_GT(ResidentBytes(), uint64_t{1} << 20);
+  options_.memory_limit_bytes = 1 << 20;  // this process has more
+  const Monitor monitor(options_);
+  EXPECT_TRUE(Soon([&] { return over_memory_.load(); }));
+}
+
+}  // namespace
+}  // namespace npuc
