@@ -554,9 +554,12 @@ ApiDependencies Daemon::Dependencies() {
 absl::Status Daemon::StartRpc() {
   const TlsFiles tls = {
       .certificate = flags_.tls_cert, .key = flags_.tls_key, .client_ca = flags_.client_ca};
-  ASSIGN_OR_RETURN(
-      rpc_, RpcServer::Start({.listen = flags_.listen, .tls = tls, .reflection = flags_.insecure},
-                             Dependencies()));
+  ASSIGN_OR_RETURN(rpc_,
+                   RpcServer::Start({.listen = flags_.listen,
+                                     .tls = tls,
+                                     .reflection = flags_.insecure,
+                                     .max_watch_streams = static_cast<size_t>(flags_.max_streams)},
+                                    Dependencies()));
   if (flags_.web.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(web_, Gateway::Start({.listen = flags_.web,
                                          .tls = tls,

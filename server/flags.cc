@@ -13,11 +13,10 @@ namespace npuc {
 namespace {
 
 constexpr absl::string_view kValueOptions[] = {
-    "--data-dir",   "--listen",         "--http",       "--workers",
-    "--port-file",  "--tls-cert",       "--tls-key",    "--client-ca",
-    "--tenants",    "--stop-seconds",   "--max-queued", "--disk-reserve-mib",
-    "--memory-mib", "--canary-seconds", "--sandbox",    "--cgroup",
-    "--web"};
+    "--data-dir",    "--listen",           "--http",       "--workers",        "--port-file",
+    "--tls-cert",    "--tls-key",          "--client-ca",  "--tenants",        "--stop-seconds",
+    "--max-queued",  "--disk-reserve-mib", "--memory-mib", "--canary-seconds", "--sandbox",
+    "--max-streams", "--cgroup",           "--web"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
@@ -74,6 +73,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
   if (name == "--stop-seconds") return SetNumber(name, value, 1, 3600, flags.stop_seconds);
   if (name == "--max-queued") return SetNumber(name, value, 1, 10000000, flags.max_queued);
+  if (name == "--max-streams") return SetNumber(name, value, 1, 1000000, flags.max_streams);
   if (name == "--disk-reserve-mib") {
     return SetNumber(name, value, 0, 1 << 30, flags.disk_reserve_mib);
   }
@@ -204,6 +204,7 @@ std::string FlagsHelp() {
          "                      has them (default: none)\n"
          "  --workers N         compiles at once (default: one a CPU)\n"
          "  --max-queued N      jobs that may wait, of all tenants (default: 100000)\n"
+         "  --max-streams N     watch streams at once, of all clients (default: 20000)\n"
          "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
          "0,\n"
          "                      no limit)\n"

@@ -23,6 +23,7 @@ struct Flags {
   bool shared_cache = false;
   int workers = 0;             // >= 1 after ParseFlags
   int max_queued = 100000;     // jobs that wait, of all tenants
+  int max_streams = 20000;     // watch streams, of all clients
   int disk_reserve_mib = 256;  // not ready below
   int memory_mib = 0;          // no new work close to it; 0: no limit
   int canary_seconds = 300;    // between two canary compiles

@@ -39,6 +39,7 @@ struct RpcServer::Impl {
   Impl(RpcServerOptions server_options, RpcDependencies dependencies)
       : options(std::move(server_options)),
         deps(std::move(dependencies)),
+        streams(options.max_watch_streams),
         pool(options.blocking_threads, options.max_waiting_calls) {}
 
   void TickLoop() {

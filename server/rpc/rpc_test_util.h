@@ -54,7 +54,7 @@ Detail DetailOf(const grpc::Status& status) {
 class RpcTest : public ::testing::Test {
  protected:
   explicit RpcTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody(),
-                   absl::Duration max_stream_age = absl::Hours(1))
+                   absl::Duration max_stream_age = absl::Hours(1), size_t max_watch_streams = 1000)
       : authenticator_(std::move(authenticator)),
         log_(nullptr, [] { return absl::Now(); }),
         queue_(MakeFairQueue(3)),
@@ -68,6 +68,7 @@ class RpcTest : public ::testing::Test {
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
     auto server = RpcServer::Start({.listen = "127.0.0.1:0",
+                                    .max_watch_streams = max_watch_streams,
                                     .heartbeat = absl::Milliseconds(20),
                                     .max_stream_age = max_stream_age,
                                     .tick = absl::Milliseconds(10)},

@@ -155,6 +155,13 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   const absl::Time reattach_at_;
 };
 
+bool WatchStreams::Enter() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (open_ >= max_open_) return false;
+  ++open_;
+  return true;
+}
+
 void WatchStreams::Add(WatchStream* stream) {
   bool ended = false;
   {
@@ -168,6 +175,7 @@ void WatchStreams::Add(WatchStream* stream) {
 void WatchStreams::Remove(WatchStream* stream) {
   std::lock_guard<std::mutex> lock(mutex_);
   streams_.erase(stream);
+  --open_;
 }
 
 void WatchStreams::Tick(absl::Time now) {
@@ -189,12 +197,15 @@ void WatchStreams::EndAll() {
 grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
     const WatchContext& context, const grpc::CallbackServerContext& call,
     const v1::WatchCompileJobRequest& request) {
-  return StartStream<grpc::ServerWriteReactor<v1::WatchCompileJobResponse>>(
-      call, *context.dependencies, Right::kRead, [&](Caller caller) {
-        auto* stream = new WatchStream(context, std::move(caller), request);
-        stream->Start();
-        return stream;
-      });
+  using Reactor = grpc::ServerWriteReactor<v1::WatchCompileJobResponse>;
+  return StartStream<Reactor>(call, *context.dependencies, Right::kRead,
+                              [&](Caller caller) -> Reactor* {
+                                if (!context.streams->Enter())
+                                  return new RefusedStream<Reactor>(ServerBusy());
+                                auto* stream = new WatchStream(context, std::move(caller), request);
+                                stream->Start();
+                                return stream;
+                              });
 }
 
 }  // namespace npuc

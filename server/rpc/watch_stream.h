@@ -21,7 +21,12 @@ class WatchStream;
 // leaves before it is destroyed. Thread-safe.
 class WatchStreams {
  public:
+  explicit WatchStreams(size_t max_open) : max_open_(max_open) {}
+
+  // Takes a place for one more; false where as many are open as may be.
+  bool Enter();
   void Add(WatchStream* stream);
+  // Gives its place back.
   void Remove(WatchStream* stream);
   // Gives silent streams the chance to tell a queue position or a heartbeat.
   void Tick(absl::Time now);
@@ -31,7 +36,9 @@ class WatchStreams {
   double NextAgeShare();
 
  private:
+  const size_t max_open_;
   std::mutex mutex_;
+  size_t open_ = 0;                 // guarded by mutex_
   std::set<WatchStream*> streams_;  // guarded by mutex_
   bool ended_ = false;              // guarded by mutex_
   uint64_t age_shares_ = 0;         // given out; guarded by mutex_
