@@ -1,8 +1,11 @@
 #include "server/monitor.h"
 
 #include <atomic>
-#include <optional>
-#include <thread>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <mutex>
 
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -28,13 +31,16 @@ class MonitorTest : public ::testing::Test {
                       return absl::OkStatus();
                     },
                 .on_memory = [this](bool over) { over_memory_ = over; },
-                .on_look = [] {}};
+                .on_look =
+                    [this] {
+                      const std::lock_guard<std::mutex> lock(mutex_);
+                      looked_.notify_all();
+                    }};
   }
-  // Waits for what the monitor's threads will do.
-  static bool Soon(const std::function<bool()>& condition) {
-    const absl::Time deadline = absl::Now() + absl::Seconds(30);
-    while (!condition() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(5));
-    return condition();
+  // Waits for a look after which the condition holds.
+  bool Soon(const std::function<bool()>& condition) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return looked_.wait_for(lock, std::chrono::seconds(30), condition);
   }
   bool Holds(const std::string& condition) const {
     const auto conditions = readiness_.Conditions();
@@ -47,6 +53,8 @@ class MonitorTest : public ::testing::Test {
     return found != conditions.end() && !found->second;
   }
 
+  std::mutex mutex_;
+  std::condition_variable looked_;
   std::atomic<int64_t> now_seconds_ = 1000;
   std::atomic<int> canaries_ = 0;
   std::atomic<bool> over_memory_ = false;
@@ -89,9 +97,10 @@ TEST_F(MonitorTest, ACanaryThatFoundNothingOutChangesNothing) {
 }
 
 TEST_F(MonitorTest, AStuckPartIsSeenByTheThreadThatWaitsForNothing) {
-  std::atomic<bool> let_go = false;
-  options_.probe_store = [&] {  // a disk that hangs
-    while (!let_go) absl::SleepFor(absl::Milliseconds(1));
+  std::promise<void> let_go;
+  const std::shared_future<void> gone_on = let_go.get_future().share();
+  options_.probe_store = [gone_on] {  // a disk that hangs
+    gone_on.wait();
     return absl::OkStatus();
   };
   const Monitor monitor(options_);
@@ -99,7 +108,7 @@ TEST_F(MonitorTest, AStuckPartIsSeenByTheThreadThatWaitsForNothing) {
   now_seconds_ += 3600;
   EXPECT_TRUE(Soon([&] { return Fails("watchdog"); }));
   EXPECT_THAT(readiness_.Json(), HasSubstr("store probe"));
-  let_go = true;
+  let_go.set_value();
   EXPECT_TRUE(Soon([&] { return Holds("watchdog"); }));
 }
 
