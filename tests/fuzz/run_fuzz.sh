@@ -7,7 +7,9 @@
 #   --seconds N   for each target (default 600: the ten minutes that a release asks for)
 #   TARGET        default: graphdef_fuzz (the GraphDef reader), passes_fuzz (the graph passes),
 #                 codec_fuzz (encoder and disassembler round trip), torch_archive_fuzz and
-#                 torch_code_fuzz (TorchScript); "all": every one that there is
+#                 torch_code_fuzz (TorchScript), tflite_fuzz, onnx_fuzz, layer_template_fuzz (the
+#                 quantizer's template), npy_fuzz (NumPy files), compass_ir_fuzz (Compass's IR);
+#                 "all": every one that there is
 #
 # Starts from tests/fuzz/corpus/TARGET and changes nothing there: what it finds, inputs of new paths
 # and crashes alike, goes to build/fuzz/found/TARGET. Exit 0: no finding; 1: an input broke
@@ -32,7 +34,7 @@ while [[ $# -gt 0 ]]; do
     all)
       for folder in tests/fuzz/corpus/*/; do targets+=("$(basename "$folder")"); done
       ;;
-    -h|--help) sed -n '2,17s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -h|--help) sed -n '2,19s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
     *)
       [[ -d "tests/fuzz/corpus/$1" ]] || { echo "run_fuzz.sh: no corpus for '$1'" >&2; exit 2; }
       targets+=("$1")
@@ -41,7 +43,8 @@ while [[ $# -gt 0 ]]; do
   shift
 done
 [[ ${#targets[@]} -gt 0 ]] || \
-  targets=(graphdef_fuzz passes_fuzz codec_fuzz torch_archive_fuzz torch_code_fuzz)
+  targets=(graphdef_fuzz passes_fuzz codec_fuzz torch_archive_fuzz torch_code_fuzz tflite_fuzz
+           onnx_fuzz layer_template_fuzz npy_fuzz compass_ir_fuzz)
 
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 cmake --preset fuzz >/dev/null && cmake --build build/fuzz -j "$(nproc)" --target "${targets[@]}" \
