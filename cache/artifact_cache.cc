@@ -70,6 +70,9 @@ absl::Time DecodeTime(absl::string_view bytes) {
   return absl::FromUnixMicros(static_cast<int64_t>(micros));
 }
 
+// Of CacheKey::ToString().
+std::string ScopeOf(const std::string& key) { return key.substr(0, key.rfind('/')); }
+
 absl::Status NotThere(const CacheKey& key, absl::string_view what) {
   return absl::NotFoundError(absl::StrCat("artifact cache: ", key.ToString(), ": ", what));
 }
@@ -106,7 +109,8 @@ struct ArtifactCache::Impl {
   std::unordered_map<std::string, Entry> index;
   std::list<std::string> by_use;              // least recently used first
   std::unordered_map<std::string, int> pins;  // readers by entry
-  std::list<std::string> remembered;          // keys of entries with `found`, or that had it
+  std::unordered_map<std::string, uint64_t> scope_bytes;
+  std::list<std::string> remembered;  // keys of entries with `found`, or that had it
   uint64_t last_version = 0;
   Stats stats;
 
@@ -129,6 +133,7 @@ struct ArtifactCache::Impl {
   void Pin(const std::string& key);
   void Unpin(const std::string& key);
   std::optional<std::string> Victim(const std::string& keep, uint64_t target_bytes) const;
+  std::optional<std::string> VictimInScope(const std::string& keep) const;
   absl::StatusOr<Manifest> ReadManifest(const std::string& key,
                                         const rocksdb::ReadOptions& read) const;
   absl::StatusOr<std::string> ReadChunk(const std::string& key, const ManifestItem& item,
@@ -141,6 +146,8 @@ struct ArtifactCache::Impl {
   absl::Status RemoveLocked(const std::string& key);
   void RemoveDamaged(const std::string& key, const rocksdb::ReadOptions& seen);
   void EvictOver(const std::string& keep);
+  void EvictInScope(const std::string& keep);
+  bool Evict(const std::string& key);
 };
 
 // --- Opening -------------------------------------------------------------------------------------
@@ -251,6 +258,8 @@ void ArtifactCache::Impl::Index(const std::string& key, uint64_t bytes, absl::Ti
     by_use.splice(by_use.end(), by_use, entry.use);
   }
   stats.bytes = stats.bytes - entry.bytes + bytes;
+  uint64_t& in_scope = scope_bytes[ScopeOf(key)];
+  in_scope = in_scope - entry.bytes + bytes;
   entry.bytes = bytes;
   entry.used = entry.touched = used;
   entry.version = ++last_version;
@@ -264,6 +273,9 @@ void ArtifactCache::Impl::Unindex(const std::string& key) {
   const auto it = index.find(key);
   if (it == index.end()) return;
   stats.bytes -= it->second.bytes;
+  const auto in_scope = scope_bytes.find(ScopeOf(key));
+  in_scope->second -= it->second.bytes;
+  if (in_scope->second == 0) scope_bytes.erase(in_scope);
   by_use.erase(it->second.use);
   index.erase(it);
   stats.entries = index.size();
@@ -443,11 +455,42 @@ void ArtifactCache::Impl::EvictOver(const std::string& keep) {
       if (stats.bytes > target) target = options.max_bytes - options.max_bytes / 10;
       victim = Victim(keep, target);
     }
-    if (!victim.has_value()) return;
-    const std::lock_guard<std::mutex> stripe(StripeOf(*victim));
-    if (!RemoveLocked(*victim).ok()) return;
-    const std::lock_guard<std::mutex> lock(mutex);
-    ++stats.evicted;
+    if (!victim.has_value() || !Evict(*victim)) return;
+  }
+}
+
+bool ArtifactCache::Impl::Evict(const std::string& key) {
+  const std::lock_guard<std::mutex> stripe(StripeOf(key));
+  if (!RemoveLocked(key).ok()) return false;
+  const std::lock_guard<std::mutex> lock(mutex);
+  ++stats.evicted;
+  return true;
+}
+
+// The least recently used entry of the scope of `keep` that may go, with the mutex held.
+std::optional<std::string> ArtifactCache::Impl::VictimInScope(const std::string& keep) const {
+  const std::string prefix = ScopeOf(keep) + "/";
+  for (const std::string& key : by_use) {
+    if (absl::StartsWith(key, prefix) && key != keep && !pins.contains(key)) return key;
+  }
+  return std::nullopt;
+}
+
+void ArtifactCache::Impl::EvictInScope(const std::string& keep) {
+  if (!options.scope_limit) return;
+  const std::string scope = ScopeOf(keep);
+  const uint64_t limit = options.scope_limit(scope);
+  uint64_t target = limit;
+  while (true) {
+    std::optional<std::string> victim;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      const auto in_scope = scope_bytes.find(scope);
+      if (in_scope == scope_bytes.end() || in_scope->second <= target) return;
+      target = limit - limit / 10;
+      victim = VictimInScope(keep);
+    }
+    if (!victim.has_value() || !Evict(*victim)) return;
   }
 }
 
@@ -601,6 +644,7 @@ absl::StatusOr<std::vector<ArtifactInfo>> ArtifactCache::Store(
     const std::lock_guard<std::mutex> lock(impl_->mutex);
     ++impl_->stats.stored;
   }
+  impl_->EvictInScope(name);
   impl_->EvictOver(name);
   std::vector<ArtifactInfo> infos;
   for (size_t i = 1; i < manifest.items.size(); ++i) infos.push_back(manifest.items[i].info);

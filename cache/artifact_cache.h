@@ -56,6 +56,9 @@ struct ArtifactCacheOptions {
   // Store returns after the log is on the disk. Without it a power cut may lose the last entries
   // (whole ones; an entry is never half there).
   bool sync_writes = true;
+  // Bytes that the results of one scope may have: over it, that scope's least recently used entries
+  // go, until a tenth is free; the one just stored stays. Null: no bound but max_bytes.
+  std::function<uint64_t(absl::string_view scope)> scope_limit = nullptr;
   std::function<absl::Time()> now = [] { return absl::Now(); };
 };
 

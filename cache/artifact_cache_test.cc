@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -222,6 +223,38 @@ TEST_F(ArtifactCacheTest, EvictsWholeEntriesLeastRecentlyUsedFirst) {
   EXPECT_TRUE(Find(KeyOf(11)).has_value());  // what was just stored is not evicted
   EXPECT_EQ(cache_->GetStats().entries, 1u);
   EXPECT_EQ(ChunkKeys().size(), 1u);
+}
+
+TEST_F(ArtifactCacheTest, AScopesBoundTakesItsOwnEntriesAlone) {
+  options_.scope_limit = [](absl::string_view scope) {
+    return scope == "small" ? uint64_t{5000} : std::numeric_limits<uint64_t>::max();
+  };
+  Reopen();
+  const auto key = [](const std::string& scope, int i) {
+    return *CacheKey::Parse(absl::StrCat(scope, "/", std::string(63, 'a'), i));
+  };
+  const auto store = [&](const CacheKey& at, size_t bytes) {
+    now_ += absl::Minutes(2);
+    ASSERT_TRUE(cache_->Store(at, {{"a", std::string(bytes, 'x')}}, "").ok());
+  };
+  for (int i = 0; i < 5; ++i) store(key("small-not", i), 1000);
+  for (int i = 0; i < 5; ++i) store(key("small", i), 1000);
+  EXPECT_EQ(cache_->GetStats().evicted, 0u);
+  now_ += absl::Minutes(2);
+  EXPECT_TRUE(Find(key("small", 0)).has_value());
+  Reopen();  // what each scope has is known again
+  store(key("small", 5), 1000);
+  EXPECT_EQ(cache_->GetStats().evicted, 2u);  // down to nine tenths
+  EXPECT_TRUE(Find(key("small", 0)).has_value());
+  EXPECT_FALSE(Find(key("small", 1)).has_value());
+  EXPECT_FALSE(Find(key("small", 2)).has_value());
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(Find(key("small-not", i)).has_value());
+  // One that is read stays, and so does the one just stored, although it is over the bound alone.
+  const auto reader = cache_->OpenArtifact(key("small", 3), "a").value();
+  store(key("small", 6), 6000);
+  EXPECT_TRUE(Find(key("small", 3)).has_value());
+  EXPECT_TRUE(Find(key("small", 6)).has_value());
+  EXPECT_FALSE(Find(key("small", 5)).has_value());
 }
 
 TEST_F(ArtifactCacheTest, WhatIsReadIsNotEvictedAndWhatNobodyUsesIs) {

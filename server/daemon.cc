@@ -16,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -386,7 +387,13 @@ absl::Status Daemon::OpenStores() {
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
   ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
-  ASSIGN_OR_RETURN(artifacts_, ArtifactCache::Open({.path = dir + "/artifacts"}));
+  ArtifactCacheOptions cache_options{.path = dir + "/artifacts"};
+  cache_options.scope_limit = [this](absl::string_view scope) {
+    // The shared scope is nobody's, and has no quota.
+    const std::optional<int64_t> limit = QuotaOf(scope).result_bytes;
+    return limit.has_value() ? static_cast<uint64_t>(*limit) : std::numeric_limits<uint64_t>::max();
+  };
+  ASSIGN_OR_RETURN(artifacts_, ArtifactCache::Open(std::move(cache_options)));
   ASSIGN_OR_RETURN(store_, RocksDbJobStore::Open(dir + "/jobs"));
   inputs_ = AdaptBlobStore(blobs_.get());
   results_ = AdaptArtifactCache(artifacts_.get());

@@ -21,6 +21,7 @@ struct TenantQuota {
   std::optional<int64_t> running_jobs;
   std::optional<int64_t> job_bytes;     // model and side inputs of one job
   std::optional<int64_t> stored_bytes;  // uploaded blobs, those under way among them
+  std::optional<int64_t> result_bytes;  // results that the cache keeps; the oldest go
   std::optional<int64_t> upload_rate;   // uploaded bytes a second, at least kMinUploadRate
 };
 
@@ -44,7 +45,7 @@ struct Tenant {
 //     audio:
 //       weight: 2
 //       quota: {queued_jobs: 1000, running_jobs: 4, job_bytes: 64MiB, stored_bytes: 10GiB,
-//               upload_rate: 20MiB}
+//               result_bytes: 5GiB, upload_rate: 20MiB}
 //       shared_cache: true
 //       identities:
 //         ci:

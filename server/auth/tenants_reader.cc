@@ -17,8 +17,8 @@ using Kind = ConfigNode::Kind;
 
 constexpr absl::string_view kTopKeys[] = {"format", "tenants"};
 constexpr absl::string_view kTenantKeys[] = {"weight", "quota", "shared_cache", "identities"};
-constexpr absl::string_view kQuotaKeys[] = {"queued_jobs", "running_jobs", "job_bytes",
-                                            "stored_bytes", "upload_rate"};
+constexpr absl::string_view kQuotaKeys[] = {"queued_jobs",  "running_jobs", "job_bytes",
+                                            "stored_bytes", "result_bytes", "upload_rate"};
 constexpr absl::string_view kIdentityKeys[] = {"token_sha256", "certificate", "rights", "expires"};
 constexpr absl::string_view kRightWords[] = {"submit", "read", "cancel", "admin"};
 
@@ -104,6 +104,7 @@ void TenantsReader::ReadQuota(const Mapping& mapping, TenantQuota& quota) {
   quota.running_jobs = ReadNumber(mapping, "running_jobs", 1, kMaxCount, false);
   quota.job_bytes = ReadNumber(mapping, "job_bytes", 1, kMaxBytes, true);
   quota.stored_bytes = ReadNumber(mapping, "stored_bytes", 1, kMaxBytes, true);
+  quota.result_bytes = ReadNumber(mapping, "result_bytes", 1, kMaxBytes, true);
   quota.upload_rate = ReadNumber(mapping, "upload_rate", kMinUploadRate, kMaxBytes, true);
 }
 
