@@ -51,6 +51,17 @@ PATHS = [
     ("GetServerInfo", "get", "/v1/cores", None, "", []),
     ("ListOperators", "get", "/v1/ops", None, "", ["core", "framework"]),
 ]
+# What no rpc has: gRPC's own health service tells whether, not why.
+HEALTH = {
+    "operationId": "GetHealth",
+    "summary": "Whether the server takes work: each condition is `ok`, or the reason why not.",
+    "responses": {
+        "200": {"description": "OK", "content": {"application/json": {"schema": {
+            "type": "object", "required": ["ready", "conditions"], "additionalProperties": False,
+            "properties": {
+                "ready": {"type": "boolean"},
+                "conditions": {"type": "object", "additionalProperties": {"type": "string"}}}}}}},
+        "default": {"$ref": "#/components/responses/Error"}}}
 NOTES = {
     "/v1/cores": "The cores alone, of what /v1/server tells.",
     "/v1/jobs/{jobId}/events":
@@ -169,6 +180,7 @@ def make():
     if without:
         sys.exit(f"no path for {', '.join(sorted(without))}: add it to PATHS, routes.cc and "
                  "http_conformance_test.cc")
+    paths["/v1/health"] = {"get": HEALTH}
     maker.schemas["Status"] = {
         "type": "object", "description": "google.rpc.Status; proto/API.md lists the reasons.",
         "properties": {"code": {"type": "integer", "format": "int32"},

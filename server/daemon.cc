@@ -571,6 +571,7 @@ absl::Status Daemon::StartRpc() {
   ASSIGN_OR_RETURN(web_, Gateway::Start({.listen = flags_.web,
                                          .tls = tls,
                                          .dashboard_dir = BesideThisProgram("dashboard"),
+                                         .health = [this] { return readiness_.Json(); },
                                          .loopback_only = flags_.insecure},
                                         Dependencies()));
   return absl::OkStatus();

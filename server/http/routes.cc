@@ -133,6 +133,13 @@ absl::Status ListCores(Exchange& exchange) {
   return absl::OkStatus();
 }
 
+// Whether the daemon takes work, and if not, why; 200 either way, since the question is answered.
+absl::Status GetHealth(Exchange& exchange) {
+  RETURN_IF_ERROR(CallerOf(exchange, std::nullopt).status());
+  exchange.response.set_content((*exchange.context.health)(), kJson);
+  return absl::OkStatus();
+}
+
 // A blob's digest is its path and `sizeBytes`; an upload has `offset` besides.
 template <typename Request>
 absl::Status FillBlob(const Exchange& exchange, bool has_offset, Request* request) {
@@ -278,6 +285,7 @@ constexpr Route kRoutes[] = {
     {"GET", "blobs/*", QueryBlob},
     {"PATCH", "blobs/*", UploadBlob},
     {"GET", "server", GetServer},
+    {"GET", "health", GetHealth},
     {"GET", "cores", ListCores},
     {"GET", "ops", ListOps},
 };

@@ -176,6 +176,8 @@ def test_compile(web, folder):
     harness.check(len(web.json("GET", "/v1/jobs?states=JOB_STATE_SUCCEEDED")["jobs"]) == 1, "list")
     ended = web.json("POST", f"/v1/jobs/{job}:cancel", {"reason": "late"})["job"]
     harness.check("succeeded" in ended, f"{ended}")
+    health = web.json("GET", "/v1/health")
+    harness.check(health["ready"] and health["conditions"]["canary"] == "ok", f"{health}")
     info = web.json("GET", "/v1/server")
     harness.check(web.json("GET", "/v1/cores")["cores"] == info["cores"], "cores differ")
     harness.check(len(web.json("GET", "/v1/ops?core=GRUS&framework=TF")["operators"]) > 10, "ops")

@@ -98,6 +98,11 @@ async function post<T>(path: string, body: unknown): Promise<T> {
 }
 
 export const getServer = () => get<ServerInfo>("/v1/server");
+export interface Health { ready: boolean; conditions: Record<string, string> }
+export const getHealth = () => get<Health>("/v1/health");
+/** The conditions that do not hold, and why. */
+export const reasonsOf = (health: Health): string[] =>
+  Object.entries(health.conditions).filter(([, text]) => text !== "ok").map(([name, text]) => `${name}: ${text}`);
 export const getJob = async (id: string) => (await get<{ job: Job }>(`/v1/jobs/${id}`)).job;
 export const listOps = async () => (await get<{ operators?: Operator[] }>("/v1/ops")).operators ?? [];
 

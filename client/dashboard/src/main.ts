@@ -1,6 +1,6 @@
 // The frame around the pages: which one the address names, its refresh, health, and the token.
 import "./style.css";
-import { ApiError, getServer, token } from "./api";
+import { ApiError, getHealth, getServer, reasonsOf, token } from "./api";
 import { compare } from "./compare";
 import { cores } from "./cores";
 import { h, say } from "./dom";
@@ -86,9 +86,9 @@ async function watchHealth() {
   let text = "";
   let good = false;
   try {
-    const info = await getServer();
-    good = true;
-    text = `serving, ${info.version ?? ""}`;
+    const [info, now] = await Promise.all([getServer(), getHealth()]);
+    good = now.ready;
+    text = now.ready ? `serving, ${info.version ?? ""}` : `not ready: ${reasonsOf(now).join("; ")}`;
   } catch (error) {
     const api = error instanceof ApiError ? error : undefined;
     text = api?.status === 401 ? "who are you?" : api ? api.message : "not reachable; trying again";

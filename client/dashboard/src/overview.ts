@@ -1,5 +1,5 @@
 // The overview: what waits and runs, over time; how much came from the cache; who takes how much.
-import { getServer, hasEnded, listJobs, stateOf, type Job, type ServerInfo } from "./api";
+import { getHealth, getServer, hasEnded, listJobs, stateOf, type Health, type Job, type ServerInfo } from "./api";
 import { bars, lines, shares, swatch, type Share } from "./charts";
 import { badge, duration, h, ms, replace } from "./dom";
 import { nameOf, tookText } from "./jobs_text";
@@ -60,6 +60,17 @@ function tenantShares(jobs: Job[]): HTMLElement {
       h("li", {}, swatch(i), `${part.name}: ${duration(part.value)}, ${Math.round((100 * part.value) / sum)} %`))));
 }
 
+const CONDITIONS: Record<string, string> = {
+  canary: "a small compile of its own succeeds", disk: "the disk has space", draining: "it is not stopping",
+  recovery: "jobs of before are recovered", store: "the job store can be written",
+};
+
+function healthCard(health: Health): HTMLElement {
+  const rows = Object.entries(health.conditions).map(([name, text]) => h("tr", {}, h("th", { scope: "row" }, name),
+    h("td", {}, badge(text === "ok" ? "holds" : "failed")), h("td", {}, text === "ok" ? CONDITIONS[name] ?? "" : text)));
+  return h("section", { class: "card w6" }, h("h2", {}, "Health"), h("table", {}, h("tbody", {}, ...rows)));
+}
+
 function recent(jobs: Job[]): HTMLElement {
   const rows = jobs.slice(0, 8).map((job) => h("tr", {},
     h("td", {}, h("a", { href: `#/job/${job.jobId}` }, nameOf(job))), h("td", {}, badge(stateOf(job))),
@@ -90,9 +101,9 @@ export function overview(root: HTMLElement): View {
   const grid = h("div", { class: "grid" });
   root.append(h("div", { class: "head" }, h("h1", {}, "Overview")), grid);
   const refresh = async () => {
-    const [info, page] = await Promise.all([getServer(), listJobs([], RECENT_JOBS)]);
+    const [info, health, page] = await Promise.all([getServer(), getHealth(), listJobs([], RECENT_JOBS)]);
     const jobs = page.jobs;
-    const parts = [...figures(info, jobs), loadCharts(jobs, info.workers ?? 0), rateChart(jobs), tenantShares(jobs), recent(jobs)];
+    const parts = [...figures(info, jobs), loadCharts(jobs, info.workers ?? 0), rateChart(jobs), h("div", { class: "column w6" }, tenantShares(jobs), healthCard(health)), recent(jobs)];
     // Each in a place of its own: what did not change keeps its focus.
     while (grid.childElementCount < parts.length) grid.append(h("div", { class: "slot" }));
     parts.forEach((part, i) => replace(grid.children[i]!, part));
