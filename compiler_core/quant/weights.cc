@@ -78,7 +78,7 @@ absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* sampl
   Tensor integers;
   if (samples != nullptr && Asks(state, GlobalCalibration::kAdaround) && HasMoments(state, layer)) {
     ASSIGN_OR_RETURN(const OperandMoments moments, MeasureMoments(state, layer, *samples));
-    integers = RoundAdaptively(state, layer, params, weight, moments);
+    integers = RoundAdaptively(state, layer, weight, moments, params);
   } else {
     integers = QuantizeTensor(params, weight.ToFloats(), weight.shape());
   }
