@@ -75,7 +75,8 @@ class Maker {
   // A quantized model's own ranges, for the strategy in_ir.
   static std::map<ValueId, ValueRange> RangesOf(const KeptScales& kept) {
     std::map<ValueId, ValueRange> ranges;
-    for (const auto& [id, params] : kept.plan.values) {
+    for (const auto& [id, value_params] : kept.plan.values) {
+      const QuantParams& params = value_params;  // a lambda cannot take a binding
       if (kept.graph.ConstantOf(id) != nullptr || params.axis >= 0) continue;
       const auto real = [&](int64_t q) {
         return static_cast<double>(q - params.zero_point[0]) * params.scale[0];
