@@ -99,9 +99,9 @@ void TakePatch(const WindowGeometry& window, const Shape& shape, absl::Span<cons
 // Every `skip`th row of one sample.
 class RowTaker {
  public:
-  RowTaker(const Shape& shape, std::optional<WindowGeometry> window, bool depthwise, int64_t skip,
-           MomentSum& sum)
-      : shape_(shape), window_(std::move(window)), depthwise_(depthwise), skip_(skip), sum_(sum) {}
+  RowTaker(const Shape& shape, const std::optional<WindowGeometry>& window, bool depthwise,
+           int64_t skip, MomentSum& sum)
+      : shape_(shape), window_(window), depthwise_(depthwise), skip_(skip), sum_(sum) {}
 
   void TakeRows(absl::Span<const float> y, absl::Span<const float> x, int64_t inner) {
     const int64_t rows = static_cast<int64_t>(x.size()) / inner;
