@@ -62,7 +62,7 @@ function tenantShares(jobs: Job[]): HTMLElement {
 
 const CONDITIONS: Record<string, string> = {
   canary: "a small compile of its own succeeds", disk: "the disk has space", draining: "it is not stopping",
-  recovery: "jobs of before are recovered", store: "the job store can be written",
+  recovery: "jobs of before are recovered", store: "the job store can be written", watchdog: "nothing is stuck",
 };
 
 function healthCard(health: Health): HTMLElement {
