@@ -55,7 +55,10 @@ def spectra(random):
     return flat[:200], flat[200:]
 
 
-MODELS = {"kws": ("kws_ref_model_float32", keyword_data),
+# The int8 net, to be turned back into float.
+FORCED = "kws_int8"
+MODELS = {FORCED: ("kws_ref_model_int8", keyword_data),
+          "kws": ("kws_ref_model_float32", keyword_data),
           "resnet8": ("resnet8_float", pictures),
           "ad01": ("ad01_fp32", spectra)}
 
@@ -241,9 +244,20 @@ def check_keys(net):
                    "artifact, and that layer's settings alone")
 
 
+def check_forced_float(folder, items):
+    """A quantized model turned back into float, then quantized by the ranges that it brings."""
+    net = Net(FORCED, folder, items)
+    quant = {**PER_CHANNEL, "force_float_ir": "true",
+             "calibration_strategy_for_activation": "in_ir"}
+    found = cosine(net.quantized("forced", quant), net.float)
+    harness.figure(f"kws int8, force_float_ir, its own ranges: cosine {found:.6f}")
+    harness.check(found >= 0.9999, f"force_float_ir gives cosine {found:.6f}")
+    harness.check("opt_template.json" in artifacts(os.path.join(folder, "forced")), "no template")
+
+
 def main(arguments):
     items = 350 if "--long" in arguments else 60
-    names = [a for a in arguments if a != "--long"] or list(MODELS)
+    names = [a for a in arguments if a != "--long"] or [n for n in MODELS if n != FORCED]
     for name in names:
         harness.check(name in MODELS, f"no model is called {name}")
         with harness.scratch() as folder:
@@ -255,6 +269,8 @@ def main(arguments):
                 check_mixed_precision(net)
             if name == "kws":
                 check_keys(net)
+                with harness.scratch() as forced:
+                    check_forced_float(forced, items)
 
 
 if __name__ == "__main__":
