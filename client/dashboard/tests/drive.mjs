@@ -130,8 +130,7 @@ async function reloadMidStream(page) {
   for (let attempt = 0; attempt < TRIES; attempt++) {
     let late = false;
     const caught = server.catchJob(() => late);
-    const id = await submit(page, [BIG, BIG.replace(/yaml$/, "pb")], true);
-    setTimeout(() => { late = true; }, 2000);
+    const id = await submit(page, [BIG, BIG.replace(/yaml$/, "pb")], true).finally(() => setTimeout(() => { late = true; }, 2000));
     const stopped = await caught;
     const go = () => stopped.forEach((pid) => { try { process.kill(pid, "SIGCONT"); } catch { /* it has ended */ } });
     await page.waitForTimeout(500);
