@@ -87,7 +87,7 @@ export class Npucd {
       const found = this.processes().ofJobs;
       for (const pid of found) try { process.kill(pid, "SIGSTOP"); } catch { /* it has ended */ }
       if (found.length) return found;
-      await sleep(1);
+      await sleep(15);
     }
     return [];
   }
