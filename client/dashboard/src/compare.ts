@@ -74,6 +74,47 @@ function facts(a: Job, b: Job): HTMLElement {
     row("Warnings", (job) => String((job.diagnostics ?? []).length)))));
 }
 
+/** What of report.json is compared. */
+interface Report {
+  sizes_bytes?: Record<string, number>;
+  per_frame?: { commands?: number; cycles?: number };
+  weights?: { max_abs_error?: number; rms_error?: number }[];
+  nodes?: { max_abs_error?: number; similarity?: number }[];
+}
+
+async function reportOf(job: Job): Promise<Report | null> {
+  if (!job.artifacts?.some((one) => one.name === "report.json")) return null;
+  return JSON.parse(new TextDecoder().decode(await getArtifact(job.jobId, "report.json"))) as Report;
+}
+
+/** The largest (or least) of what the entries have; NaN where none has it. */
+function extreme<T>(entries: T[] | undefined, of: (entry: T) => number | undefined, pick = Math.max): number {
+  const found = (entries ?? []).map(of).filter((value) => value !== undefined);
+  return found.length ? found.reduce((a, b) => pick(a, b)) : NaN;
+}
+
+function accuracy(a: Report | null, b: Report | null): HTMLElement {
+  const rows: [string, (report: Report) => number][] = [
+    ["Largest error of a weight", (report) => extreme(report.weights, (one) => one.max_abs_error)],
+    ["Largest rms error of a weight", (report) => extreme(report.weights, (one) => one.rms_error)],
+    ["Largest error of a layer", (report) => extreme(report.nodes, (one) => one.max_abs_error)],
+    ["Least similarity of a layer to float", (report) => extreme(report.nodes, (one) => one.similarity, Math.min)],
+    ["npu_size, bytes", (report) => report.sizes_bytes?.npu_size ?? NaN],
+    ["total_size, bytes", (report) => report.sizes_bytes?.total_size ?? NaN],
+    ["Commands a frame", (report) => report.per_frame?.commands ?? NaN],
+    ["Cycles a frame (estimate)", (report) => report.per_frame?.cycles ?? NaN],
+  ];
+  const cell = (report: Report | null, of: (report: Report) => number) => {
+    const value = report ? of(report) : NaN;
+    return h("td", { class: "number" }, Number.isNaN(value) ? "-" : Number.isInteger(value) ? value.toLocaleString("en-US") : String(+value.toPrecision(6)));
+  };
+  return h("section", { class: "card w12", id: "accuracy" }, h("h2", {}, "Accuracy and cost"),
+    h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Accuracy and cost" }, h("table", {},
+      h("thead", {}, h("tr", {}, ...["", "First", "Second"].map((text, i) => (i ? h("th", { class: "number", scope: "col" }, text) : h("td", {}))))),
+      h("tbody", {}, ...rows.map(([name, of]) => h("tr", {}, h("th", { scope: "row" }, name), cell(a, of), cell(b, of)))))),
+    h("p", { class: "soft" }, "From report.json. Errors of layers are told where the config has LAYER_ERROR_FRAMES or the core quantizes."));
+}
+
 async function headerDiff(a: Job, b: Job): Promise<HTMLElement> {
   const headers = [a, b].map((job) => job.artifacts?.find((one) => one.name === job.outputFile?.split("/").at(-1)));
   if (!headers[0] || !headers[1]) return h("p", { class: "soft" }, "Both jobs must have succeeded.");
@@ -88,8 +129,8 @@ export function compare(root: HTMLElement, first: string, second: string): View 
   root.append(h("div", { class: "head" }, h("h1", {}, "Compare two jobs")), grid);
   const refresh = async () => {
     const [a, b] = await Promise.all([getJob(first), getJob(second)]);
-    const header = await headerDiff(a, b);
-    grid.replaceChildren(facts(a, b), sizes(a, b),
+    const [header, firstReport, secondReport] = await Promise.all([headerDiff(a, b), reportOf(a), reportOf(b)]);
+    grid.replaceChildren(facts(a, b), sizes(a, b), accuracy(firstReport, secondReport),
       h("section", { class: "card w12" }, h("h2", {}, "Config"), showDiff(a.spec?.configText ?? "", b.spec?.configText ?? "")),
       h("section", { class: "card w12" }, h("h2", {}, "Header"), header));
   };

@@ -209,7 +209,10 @@ async function compareTwo(page, first) {
   await page.locator(".diff .add", { hasText: "COMPRESS: false" }).or(page.locator(".diff .cut", { hasText: "COMPRESS: false" })).first().waitFor();
   check(page.url().includes(first) && page.url().includes(second), "other jobs are compared");
   check((await page.locator("section", { hasText: "Sizes" }).last().innerText()).includes("kws_fc.h"), "no sizes");
-  say("compare: config, sizes and header differences shown");
+  const errors = (await page.locator("#accuracy tbody tr", { hasText: "Largest error of a weight" }).locator("td").allInnerTexts()).map(Number);
+  check(errors.length === 2 && Math.min(...errors) > 0 && Math.max(...errors) > 4 * Math.min(...errors),
+    `8-bit codes err more than fp16: ${errors}`);
+  say("compare: config, sizes, accuracy and header differences shown");
   return second;
 }
 
