@@ -4,7 +4,7 @@ fixed-point and the integer cores, quantized here in several ways.
     same_bytes [OTHER]   OTHER: folder of the other build's programs (default build/dev/bin: clang,
                          with sanitizers)
 
-Skipped where there is no other build.
+Skipped where there is no other build, or one that is older than the compiler's sources.
 """
 
 import os
@@ -42,6 +42,13 @@ def main(arguments):
                          os.path.join(harness.ROOT, "build", "dev", "bin"), "npuc")
     if not os.access(other, os.X_OK):
         print(f"skipped: there is no {other}")
+        sys.exit(harness.SKIPPED)
+    sources = os.path.join(harness.ROOT, "compiler_core")
+    newest = max(os.path.getmtime(os.path.join(folder, name))
+                 for folder, _, names in os.walk(sources) for name in names
+                 if not name.endswith(".md"))
+    if os.path.getmtime(other) < newest:
+        print(f"skipped: {other} is older than the sources; build it by cmake --build build/dev")
         sys.exit(harness.SKIPPED)
     programs = [harness.program("npuc"), other]
     files = nets = 0
