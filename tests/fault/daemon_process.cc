@@ -1,9 +1,12 @@
 #include "tests/fault/daemon_process.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +28,28 @@ namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(2);
 
+// An address that nobody listens on, below the ports that the kernel gives to outgoing connections:
+// a client that tries again while the daemon is away could be given the daemon's own port, and keep
+// it.
+std::string FreeAddress() {
+  constexpr int kFirst = 20000;
+  constexpr int kPorts = 10000;
+  static int next = static_cast<int>(getpid() % kPorts);
+  for (int tries = 0; tries < kPorts; ++tries) {
+    const int port = kFirst + next++ % kPorts;
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const bool is_free =
+        bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    close(fd);
+    if (is_free) return absl::StrCat("127.0.0.1:", port);
+  }
+  return "127.0.0.1:0";
+}
+
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
@@ -34,7 +59,8 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-DaemonProcess::DaemonProcess(Options options) : options_(std::move(options)) {
+DaemonProcess::DaemonProcess(Options options)
+    : options_(std::move(options)), address_(FreeAddress()), http_(FreeAddress()) {
   std::filesystem::create_directories(options_.folder);
 }
 

@@ -49,8 +49,8 @@ class DaemonProcess {
  private:
   const Options options_;
   pid_t pid_ = -1;
-  std::string address_ = "127.0.0.1:0";
-  std::string http_ = "127.0.0.1:0";
+  std::string address_;
+  std::string http_;
 };
 
 // Lets real time pass: what is tested here are processes at random moments.
