@@ -153,6 +153,10 @@ struct BlobStore::Impl {
   absl::Status MakeRoom(uint64_t size);
   absl::StatusOr<UploadPtr> FindUpload(absl::string_view scope, const BlobDigest& digest,
                                        std::optional<BlobInfo>* committed) const;
+  // For an upload that has ended: where another client's Commit of the same blob was faster, its
+  // result is this client's, too.
+  absl::StatusOr<BlobInfo> CommittedMeanwhile(absl::string_view scope,
+                                              const BlobDigest& digest) const;
   absl::Status CatchUpHash(Upload& upload, int fd, uint64_t max_bytes);
   absl::Status WriteBytes(Upload& upload, absl::string_view bytes);
   absl::StatusOr<BlobInfo> Publish(const UploadPtr& upload);
@@ -432,6 +436,15 @@ absl::StatusOr<BlobStore::Impl::UploadPtr> BlobStore::Impl::FindUpload(
   return it->second;
 }
 
+absl::StatusOr<BlobInfo> BlobStore::Impl::CommittedMeanwhile(absl::string_view scope,
+                                                             const BlobDigest& digest) const {
+  std::optional<BlobInfo> committed;
+  RETURN_IF_ERROR(FindUpload(scope, digest, &committed).status());
+  if (committed.has_value()) return *committed;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "blob ", digest.sha256, ": the upload was begun anew meanwhile; ask for its offset"));
+}
+
 // --- Under an upload's mutex ---------------------------------------------------------------------
 
 // Reads what has arrived before this process, or what a failed write left, into the hash: about
@@ -604,8 +617,8 @@ absl::StatusOr<UploadState> BlobStore::Append(absl::string_view scope, const Blo
   if (committed.has_value()) return UploadState{digest.size_bytes, true};
   const std::lock_guard<std::mutex> lock(upload->mutex);
   if (upload->ended) {
-    return absl::NotFoundError(
-        absl::StrCat("blob ", digest.sha256, ": the upload has ended meanwhile; begin it again"));
+    RETURN_IF_ERROR(impl_->CommittedMeanwhile(scope, digest).status());
+    return UploadState{digest.size_bytes, true};
   }
   if (offset > upload->committed) {
     return absl::OutOfRangeError(absl::StrCat("blob ", digest.sha256, ": offset ", offset,
@@ -634,11 +647,7 @@ absl::StatusOr<BlobInfo> BlobStore::Commit(absl::string_view scope, const BlobDi
       return impl_->Publish(upload);
     }
   }
-  // Another client's Commit of the same blob was faster: its result is ours.
-  ASSIGN_OR_RETURN(const Impl::UploadPtr again, impl_->FindUpload(scope, digest, &committed));
-  if (committed.has_value()) return *committed;
-  return absl::FailedPreconditionError(absl::StrCat(
-      "blob ", digest.sha256, ": the upload was begun anew meanwhile; ask for its offset"));
+  return impl_->CommittedMeanwhile(scope, digest);
 }
 
 absl::Status BlobStore::AbortUpload(absl::string_view scope, const BlobDigest& digest) {

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -68,11 +69,17 @@ absl::Status WriteAllAt(int fd, absl::string_view bytes, uint64_t offset, absl::
 
 absl::StatusOr<std::string> ReadUpToAt(int fd, uint64_t offset, size_t max_bytes,
                                        absl::string_view path) {
-  std::string bytes(max_bytes, '\0');
+  // Not max_bytes at once, which is often far above what there is: a page that is made ready and
+  // not filled costs as much as one that is. One more than the file has, so that its end is seen
+  // without growing; files of /proc say that they are empty.
+  ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd, path));
+  const uint64_t expected = std::max<uint64_t>(size - std::min(size, offset) + 1, 4096);
+  std::string bytes(static_cast<size_t>(std::min<uint64_t>(max_bytes, expected)), '\0');
   size_t filled = 0;
   while (filled < max_bytes) {
+    if (filled == bytes.size()) bytes.resize(std::min(max_bytes, 2 * filled));
     const ssize_t n = RetryOnEintr([&] {
-      return pread(fd, bytes.data() + filled, max_bytes - filled,
+      return pread(fd, bytes.data() + filled, bytes.size() - filled,
                    static_cast<off_t>(offset + filled));
     });
     if (n < 0) return ErrnoStatus(errno, "cannot read", path);

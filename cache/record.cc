@@ -1,5 +1,7 @@
 #include "cache/record.h"
 
+#include <utility>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -43,8 +45,11 @@ uint64_t Manifest::TotalBytes() const {
 }
 
 ManifestItem MakeManifestItem(absl::string_view name, absl::string_view bytes, size_t chunk_bytes) {
-  ManifestItem item{{std::string(name), bytes.size(), Sha256Hex(bytes)}, {}};
-  for (size_t at = 0; at < bytes.size(); at += chunk_bytes) {
+  std::string first;
+  ManifestItem item{
+      {std::string(name), bytes.size(), Sha256HexWithPrefix(bytes, chunk_bytes, &first)}, {}};
+  if (!bytes.empty()) item.chunk_sha256.push_back(std::move(first));
+  for (size_t at = chunk_bytes; at < bytes.size(); at += chunk_bytes) {
     item.chunk_sha256.push_back(Sha256Hex(bytes.substr(at, chunk_bytes)));
   }
   return item;

@@ -5,8 +5,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -64,7 +66,9 @@ namespace {
 // and one of each while an old one ends.
 constexpr uint64_t kWarmParentBytes = uint64_t{512} << 20;
 constexpr uint32_t kProcessesOfARun = 4;
-constexpr uint32_t kProcessesBesideRuns = 16;
+constexpr uint32_t kProcessesBesideRuns = 32;
+// Of open tables, logs, uploads, workers and HTTP.
+constexpr rlim_t kDescriptorsBeside = 4096;
 
 constexpr size_t kConfigMemoBytes = size_t{8} << 20;
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
@@ -219,6 +223,7 @@ class Daemon {
   absl::Status StartHttp();
   void TellSandbox() const;
   ApiDependencies Dependencies();
+  void RaiseDescriptorLimit();
   absl::Status StartRpc();
   absl::Status Recover();
   void StartMonitor();
@@ -352,7 +357,8 @@ absl::Status Daemon::SetUpCgroup(WorkerPoolOptions& pool_options) {
   const WorkerCgroup::Limits limits{
       // The output folder is memory, too; the rest is the warm parent.
       .memory_bytes = workers * (one.memory_bytes + one.output_bytes) + kWarmParentBytes,
-      .processes = static_cast<uint32_t>(workers) * kProcessesOfARun + kProcessesBesideRuns};
+      .processes = static_cast<uint32_t>(flags_.workers + flags_.spares) * kProcessesOfARun +
+                   kProcessesBesideRuns};
   auto made = WorkerCgroup::Make(limits, {});
   if (!made.ok() && flags_.cgroup == Flags::Cgroup::kRequire) {
     return absl::FailedPreconditionError(
@@ -383,6 +389,7 @@ absl::Status Daemon::OpenStores() {
   pool_options.program = BesideThisProgram("npuc-worker");
   pool_options.build_id = std::string(CompilerBuildId());
   pool_options.sandbox = *flags_.sandbox;
+  pool_options.spares = static_cast<uint32_t>(flags_.spares);
   RETURN_IF_ERROR(SetUpCgroup(pool_options));
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
@@ -558,13 +565,30 @@ ApiDependencies Daemon::Dependencies() {
                     .default_timeout = kDefaultTimeout}};
 }
 
+// Two descriptors a connection, and those of the stores, of uploads, of workers and of HTTP. The
+// soft limit is often 1,024, for programs that use select().
+void Daemon::RaiseDescriptorLimit() {
+  const rlim_t wanted = 2 * static_cast<rlim_t>(flags_.max_connections) + kDescriptorsBeside;
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  if (setrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur == wanted) return;
+  log_->Warning("too few descriptors for all connections",
+                {{"limit", absl::StrCat(limit.rlim_cur)},
+                 {"wanted", absl::StrCat(wanted)},
+                 {"lost", "connections wait for a descriptor before there are too many of them"},
+                 {"fix", "LimitNOFILE= of systemd, ulimit -Hn; or a smaller --max-connections"}});
+}
+
 absl::Status Daemon::StartRpc() {
+  RaiseDescriptorLimit();
   const TlsFiles tls = {
       .certificate = flags_.tls_cert, .key = flags_.tls_key, .client_ca = flags_.client_ca};
   ASSIGN_OR_RETURN(rpc_,
                    RpcServer::Start({.listen = flags_.listen,
                                      .tls = tls,
                                      .reflection = flags_.insecure,
+                                     .max_connections = static_cast<size_t>(flags_.max_connections),
                                      .max_watch_streams = static_cast<size_t>(flags_.max_streams)},
                                     Dependencies()));
   if (flags_.web.empty()) return absl::OkStatus();

@@ -13,10 +13,10 @@ namespace npuc {
 namespace {
 
 constexpr absl::string_view kValueOptions[] = {
-    "--data-dir",    "--listen",           "--http",       "--workers",        "--port-file",
-    "--tls-cert",    "--tls-key",          "--client-ca",  "--tenants",        "--stop-seconds",
-    "--max-queued",  "--disk-reserve-mib", "--memory-mib", "--canary-seconds", "--sandbox",
-    "--max-streams", "--cgroup",           "--web"};
+    "--data-dir",    "--listen",           "--http",       "--workers",         "--port-file",
+    "--tls-cert",    "--tls-key",          "--client-ca",  "--tenants",         "--stop-seconds",
+    "--max-queued",  "--disk-reserve-mib", "--memory-mib", "--canary-seconds",  "--sandbox",
+    "--max-streams", "--cgroup",           "--web",        "--max-connections", "--spares"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
@@ -71,9 +71,13 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--sandbox") return SetSandbox(flags, value);
   if (name == "--cgroup") return SetCgroup(flags, value);
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
+  if (name == "--spares") return SetNumber(name, value, 0, 2 * kMaxWorkers, flags.spares);
   if (name == "--stop-seconds") return SetNumber(name, value, 1, 3600, flags.stop_seconds);
   if (name == "--max-queued") return SetNumber(name, value, 1, 10000000, flags.max_queued);
   if (name == "--max-streams") return SetNumber(name, value, 1, 1000000, flags.max_streams);
+  if (name == "--max-connections") {
+    return SetNumber(name, value, 1, 100000, flags.max_connections);
+  }
   if (name == "--disk-reserve-mib") {
     return SetNumber(name, value, 0, 1 << 30, flags.disk_reserve_mib);
   }
@@ -145,6 +149,9 @@ absl::Status Check(Flags& flags) {
   if (flags.workers == 0) {
     flags.workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
   }
+  // One more than can be wanted at once, so that a run finds one though the last one was just
+  // taken.
+  if (flags.spares < 0) flags.spares = flags.workers + 1;
   return absl::OkStatus();
 }
 
@@ -203,8 +210,12 @@ std::string FlagsHelp() {
          "gRPC\n"
          "                      has them (default: none)\n"
          "  --workers N         compiles at once (default: one a CPU)\n"
+         "  --spares N          workers kept ready for the next compiles, which saves each some "
+         "ms\n"
+         "                      (default: one more than --workers)\n"
          "  --max-queued N      jobs that may wait, of all tenants (default: 100000)\n"
          "  --max-streams N     watch streams at once, of all clients (default: 20000)\n"
+         "  --max-connections N gRPC connections at once, of all clients (default: 4096)\n"
          "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
          "0,\n"
          "                      no limit)\n"

@@ -22,8 +22,10 @@ struct Flags {
   std::string tenants;  // empty: everybody is the local admin
   bool shared_cache = false;
   int workers = 0;             // >= 1 after ParseFlags
+  int spares = -1;             // worker processes kept ready; >= 0 after ParseFlags
   int max_queued = 100000;     // jobs that wait, of all tenants
   int max_streams = 20000;     // watch streams, of all clients
+  int max_connections = 4096;  // by gRPC, of all clients
   int disk_reserve_mib = 256;  // not ready below
   int memory_mib = 0;          // no new work close to it; 0: no limit
   int canary_seconds = 300;    // between two canary compiles

@@ -36,6 +36,7 @@ TEST(FlagsTest, DefaultsCanBeServed) {
   const auto flags = Parse({"--data-dir", "/d", "--insecure"});
   ASSERT_TRUE(flags.ok());
   EXPECT_GE(flags->workers, 1);
+  EXPECT_EQ(flags->spares, flags->workers + 1);
   EXPECT_EQ(flags->http, "");
   EXPECT_FALSE(flags->shared_cache);
   EXPECT_TRUE(Parse({"--data-dir", "/d", "--insecure", "--shared-cache"})->shared_cache);

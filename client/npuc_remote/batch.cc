@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kMaxConfigs = 10000;
 
 bool IsConfigName(const fs::path& path) {
-  return path.extension() == ".yaml" || path.extension() == ".yml";
+  return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".cfg";
 }
 
 absl::Status AddFolder(const std::string& path, std::vector<std::string>& configs) {
@@ -45,7 +45,7 @@ absl::Status AddFolder(const std::string& path, std::vector<std::string>& config
   }
   if (found.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("folder '", Printable(path), "' has no *.yaml or *.yml file"));
+        absl::StrCat("folder '", Printable(path), "' has no *.yaml, *.yml or *.cfg file"));
   }
   std::sort(found.begin(), found.end());
   configs.insert(configs.end(), found.begin(), found.end());

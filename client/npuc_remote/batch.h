@@ -18,10 +18,11 @@ struct BatchItem {
   std::string folder;
 };
 
-// The configs that paths stand for: a file for itself, a folder for its *.yaml and *.yml files in
-// order of their names (folders in it are not entered). Folders of artifacts are the files' names
-// without the ending, with the names of folders above in front where two would be the same.
-// INVALID_ARGUMENT: a folder without configs, "-" among others, one file twice, more than 10,000.
+// The configs that paths stand for: a file for itself, a folder for its *.yaml, *.yml and *.cfg
+// files in order of their names (folders in it are not entered). Folders of artifacts are the
+// files' names without the ending, with the names of folders above in front where two would be the
+// same. INVALID_ARGUMENT: a folder without configs, "-" among others, one file twice, more than
+// 10,000.
 absl::StatusOr<std::vector<BatchItem>> ExpandConfigs(const std::vector<std::string>& paths);
 
 // compile and submit of many configs. Keeps options.jobs of them on the server at a time, waits for

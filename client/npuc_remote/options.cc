@@ -131,8 +131,9 @@ class Builder {
   }
 
   void AddConfig(CLI::App* sub) {
-    sub->add_option("CONFIG", options_.configs,
-                    "gxnpuc YAML configs, or folders of *.yaml files; - reads standard input")
+    sub->add_option(
+           "CONFIG", options_.configs,
+           "gxnpuc YAML or aipubuild .cfg configs, or folders of them; - reads standard input")
         ->required();
     sub->add_option("--jobs", options_.jobs,
                     "of many configs, how many are on the server at a time (default 64)")

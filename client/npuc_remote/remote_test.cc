@@ -324,7 +324,7 @@ TEST_F(RemoteTest, ConfigsThatCannotStandTogetherAreWrongUsage) {
   EXPECT_THAT(err_.str(), HasSubstr("standard input"));
   fs::create_directories(Path("empty"));
   EXPECT_EQ(RunAt({"compile", Path("empty")}), kWrongUsage);
-  EXPECT_THAT(err_.str(), HasSubstr("has no *.yaml or *.yml file"));
+  EXPECT_THAT(err_.str(), HasSubstr("has no *.yaml, *.yml or *.cfg file"));
 }
 
 TEST_F(RemoteTest, ColoursComeByRequestAlone) {

@@ -5,11 +5,33 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/fp16.h"
+#include "compiler_core/base/fp16_span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace npuc {
 namespace {
+
+// Every half, the middle to the next, and the floats beside both; every NaN payload that is kept.
+TEST(Fp16, ManyAtOnceGiveTheBitsOfEach) {
+  std::vector<float> values;
+  for (uint32_t h = 0; h < 0x10000; ++h) {
+    const uint32_t bits = std::bit_cast<uint32_t>(HalfToFloat(static_cast<uint16_t>(h)));
+    for (const uint32_t offset : {0u, 1u, 0x0fffu, 0x1000u, 0x1001u, 0x1fffu, 0x2000u}) {
+      values.push_back(std::bit_cast<float>(bits + offset));
+    }
+    values.push_back(std::bit_cast<float>(h << 16 | h));  // over the whole range of floats
+  }
+  const std::vector<uint16_t> halves = FloatsToHalves(values);
+  std::vector<float> rounded = values;
+  RoundToHalves(absl::MakeSpan(rounded));
+  ASSERT_EQ(halves.size(), values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(halves[i], FloatToHalf(values[i])) << values[i];
+    ASSERT_EQ(std::bit_cast<uint32_t>(rounded[i]), std::bit_cast<uint32_t>(RoundToHalf(values[i])))
+        << values[i];
+  }
+}
 
 TEST(Fp16, EveryHalfRoundTripsThroughFloat) {
   for (uint32_t h = 0; h < 0x10000; ++h) {
@@ -50,6 +72,12 @@ TEST(Fp16, RoundingAFloatIsGoingToHalfAndBack) {
 TEST(Digest, KnownVectors) {  // RFC 1321 A.5, FIPS 180-4 examples
   EXPECT_EQ(Md5Hex("abc"), "900150983cd24fb0d6963f7d28e17f72");
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  for (const size_t prefix : {0, 1, 64, 99, 100, 101}) {
+    const std::string bytes(100, 'x');
+    std::string prefix_hex;
+    EXPECT_EQ(Sha256HexWithPrefix(bytes, prefix, &prefix_hex), Sha256Hex(bytes));
+    EXPECT_EQ(prefix_hex, Sha256Hex(bytes.substr(0, prefix)));
+  }
   StreamDigest stream;
   stream.Update("a");
   stream.Update("bc");

@@ -103,6 +103,8 @@ const char* FrameworkName(Framework framework) {
       return "ONNX";
     case Framework::kCaffe:
       return "CAFFE";
+    case Framework::kCompass:
+      return "COMPASS";
   }
   NPUC_CHECK(false);
   return "";

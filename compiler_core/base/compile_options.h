@@ -12,9 +12,9 @@
 
 namespace npuc {
 
-enum class Framework : uint8_t { kTensorFlow, kTorchScript, kTfLite, kOnnx, kCaffe };
+enum class Framework : uint8_t { kTensorFlow, kTorchScript, kTfLite, kOnnx, kCaffe, kCompass };
 
-// "TF", "PT", "TFLITE", "ONNX", "CAFFE": the FRAMEWORK values of the config.
+// "TF", "PT", "TFLITE", "ONNX", "CAFFE", "COMPASS": the FRAMEWORK values of the config.
 const char* FrameworkName(Framework framework);
 
 // One INPUT_OPS entry. For TF `name` is a node name, optionally NAME:K; for PT a decimal index.

@@ -123,6 +123,11 @@ std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_v
 }
 
 std::string Printable(absl::string_view text, size_t max_bytes) {
+  // Nearly every name, and names are written by the thousand.
+  const bool is_plain =
+      text.size() <= max_bytes &&
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c < 0x7f; });
+  if (is_plain) return std::string(text);
   std::string out;
   for (size_t i = 0; i < text.size();) {
     if (out.size() >= max_bytes) {

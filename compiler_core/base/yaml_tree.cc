@@ -49,37 +49,6 @@ Diagnostic Problem(DiagnosticKind kind, absl::string_view name, Place place, std
           .fix = std::move(fix)};
 }
 
-// Size, encoding and token count, before yaml-cpp sees a byte.
-bool CheckText(absl::string_view text, absl::string_view name, Diagnostics& diagnostics) {
-  const auto fail = [&](size_t offset, std::string message, std::string fix) {
-    diagnostics.Add(Problem(DiagnosticKind::kConfigUnreadable, name, PlaceOf(text, offset),
-                            std::move(message), std::move(fix)));
-    return false;
-  };
-  if (text.size() > kMaxYamlBytes) {
-    return fail(0, absl::StrCat("the config has ", text.size(), " bytes, over ", kMaxYamlBytes),
-                "name the config, not the model");
-  }
-  const size_t invalid = FirstInvalidUtf8(text);
-  if (invalid != absl::string_view::npos) {
-    return fail(invalid, absl::StrCat("byte ", Printable(text.substr(invalid, 1)), " is not UTF-8"),
-                "save the config as UTF-8");
-  }
-  int64_t flow_tokens = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const unsigned char c = static_cast<unsigned char>(text[i]);
-    if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) {
-      return fail(i, absl::StrCat("control character ", Printable(text.substr(i, 1))),
-                  "save the config as plain text");
-    }
-    if ((c == '[' || c == '{' || c == ',') && ++flow_tokens > kMaxFlowTokens) {
-      return fail(i, absl::StrCat("more than ", kMaxFlowTokens, " of the characters [ { ,"),
-                  "shorten the config");
-    }
-  }
-  return true;
-}
-
 // Thrown by TreeBuilder through yaml-cpp, and caught by ParseConfigYaml, to end the reading.
 struct StopReading {};
 
@@ -217,10 +186,40 @@ void CheckMappings(const ConfigNode& node, absl::string_view name, Diagnostics& 
 
 }  // namespace
 
+bool CheckConfigText(absl::string_view text, absl::string_view name, Diagnostics& diagnostics) {
+  const auto fail = [&](size_t offset, std::string message, std::string fix) {
+    diagnostics.Add(Problem(DiagnosticKind::kConfigUnreadable, name, PlaceOf(text, offset),
+                            std::move(message), std::move(fix)));
+    return false;
+  };
+  if (text.size() > kMaxYamlBytes) {
+    return fail(0, absl::StrCat("the config has ", text.size(), " bytes, over ", kMaxYamlBytes),
+                "name the config, not the model");
+  }
+  const size_t invalid = FirstInvalidUtf8(text);
+  if (invalid != absl::string_view::npos) {
+    return fail(invalid, absl::StrCat("byte ", Printable(text.substr(invalid, 1)), " is not UTF-8"),
+                "save the config as UTF-8");
+  }
+  int64_t flow_tokens = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const unsigned char c = static_cast<unsigned char>(text[i]);
+    if ((c < 0x20 && c != '\t' && c != '\n' && c != '\r') || c == 0x7f) {
+      return fail(i, absl::StrCat("control character ", Printable(text.substr(i, 1))),
+                  "save the config as plain text");
+    }
+    if ((c == '[' || c == '{' || c == ',') && ++flow_tokens > kMaxFlowTokens) {
+      return fail(i, absl::StrCat("more than ", kMaxFlowTokens, " of the characters [ { ,"),
+                  "shorten the config");
+    }
+  }
+  return true;
+}
+
 std::optional<ConfigNode> ParseConfigYaml(absl::string_view text, absl::string_view name,
                                           Diagnostics& diagnostics) {
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");  // a byte order mark
-  if (!CheckText(text, name, diagnostics)) return std::nullopt;
+  if (!CheckConfigText(text, name, diagnostics)) return std::nullopt;
   const size_t errors_before = diagnostics.error_count();
   TreeBuilder builder(name, diagnostics);
   try {

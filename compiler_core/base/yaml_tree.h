@@ -27,6 +27,10 @@ inline constexpr size_t kMaxYamlBytes = 1 << 20;
 inline constexpr int kMaxConfigDepth = 8;
 inline constexpr int kMaxConfigNodes = 20000;
 
+// Whether `text` may be a config at all: its size, its encoding, its brackets and commas. The
+// problem goes to `diagnostics`.
+bool CheckConfigText(absl::string_view text, absl::string_view name, Diagnostics& diagnostics);
+
 // The one document of `text` as a tree; nullopt where there is none. Aliases, anchors and tags are
 // refused; depth, nodes and size are bounded before memory is spent on them. All problems go to
 // `diagnostics`; keys that are given twice, or that are not scalars, are reported and left in the

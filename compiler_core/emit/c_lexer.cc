@@ -1,5 +1,7 @@
 #include "compiler_core/emit/c_lexer.h"
 
+#include <array>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
 
@@ -9,12 +11,21 @@ namespace {
 bool IsWordStart(char c) { return absl::ascii_isalpha(c) || c == '_'; }
 bool IsWordPart(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
-int DigitValue(char c) {
+constexpr int DigitValue(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
   if (c >= 'A' && c <= 'F') return c - 'A' + 10;
   return 99;
 }
+
+// By character; 99 for what is no hexadecimal digit.
+constexpr std::array<uint8_t, 256> kHexValues = [] {
+  std::array<uint8_t, 256> values{};
+  for (size_t c = 0; c < values.size(); ++c) {
+    values[c] = static_cast<uint8_t>(DigitValue(static_cast<char>(c)));
+  }
+  return values;
+}();
 
 }  // namespace
 
@@ -86,18 +97,29 @@ CLexer::Token CLexer::Next() {
   return token;
 }
 
+// The usual run "0xNN, 0xNN,\n0xNN, ..." at a few instructions a byte: most of a header is that.
+bool CLexer::ReadUsualBytes(std::vector<uint8_t>& bytes) {
+  const char* p = text_.data() + at_;
+  const char* const end = text_.data() + text_.size();
+  bool is_good = true;
+  while (end - p >= 6 && p[0] == '0' && p[1] == 'x' && p[4] == ',' &&
+         (p[5] == ' ' || p[5] == '\n')) {
+    const uint8_t high = kHexValues[static_cast<uint8_t>(p[2])];
+    const uint8_t low = kHexValues[static_cast<uint8_t>(p[3])];
+    is_good = (high | low) <= 15;
+    if (!is_good) break;
+    bytes.push_back(static_cast<uint8_t>(high << 4 | low));
+    if (p[5] == '\n') ++line_;
+    p += 6;
+  }
+  at_ = static_cast<size_t>(p - text_.data());
+  return is_good;
+}
+
 bool CLexer::ReadByteList(std::vector<uint8_t>& bytes) {
   bool separated = true;
   while (true) {
-    // The usual run "0xNN, 0xNN, ..." costs a few comparisons a byte.
-    while (separated && text_.size() - at_ >= 6 && text_[at_] == '0' && text_[at_ + 1] == 'x' &&
-           text_[at_ + 4] == ',' && text_[at_ + 5] == ' ') {
-      const int high = DigitValue(text_[at_ + 2]);
-      const int low = DigitValue(text_[at_ + 3]);
-      if (high > 15 || low > 15) return false;
-      bytes.push_back(static_cast<uint8_t>(high << 4 | low));
-      at_ += 6;
-    }
+    if (separated && !ReadUsualBytes(bytes)) return false;
     const Token token = Next();
     if (token.is('}')) return true;
     if (token.kind == Token::Kind::kNumber && separated) {

@@ -51,6 +51,8 @@ class CLexer {
   static std::string StringValue(absl::string_view text);
 
  private:
+  // False: a byte is none.
+  bool ReadUsualBytes(std::vector<uint8_t>& bytes);
   void SkipSpace();
   void TakeMacro(absl::string_view directive, int line);
   absl::string_view text_;

@@ -4,26 +4,12 @@
 // For tests alone: files that the project does not hold (published vendor headers and their kin).
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <string>
 #include <vector>
 
+#include "compiler_core/base/files_test_util.h"
+
 namespace npuc {
-
-// NPUC_SHARED, else ../shared beside the source tree; tests skip where it does not exist.
-inline std::filesystem::path SharedFolder() {
-  if (const char* shared = std::getenv("NPUC_SHARED")) return shared;
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  return std::filesystem::path(source == nullptr ? "." : source) / ".." / "shared";
-}
-
-inline std::string ReadTestFile(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
 
 // Every published header there is, sorted; empty where the folder is missing.
 inline std::vector<std::filesystem::path> VendorHeaders() {

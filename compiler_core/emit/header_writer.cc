@@ -125,27 +125,34 @@ void CheckNames(absl::string_view struct_name, const Members& members, Diagnosti
 
 constexpr size_t kValuesPerLine = 10;
 constexpr size_t kValueChars = 6;  // "0xNN, "
+// What one store writes: two more, which the next one overwrites.
+constexpr size_t kStoredChars = 8;
 
 // "\t0x01, 0x02, ... \n" lines of ten. Written through a table of the 256 texts: weights of tens
 // of megabytes make text of hundreds.
 void AppendValues(absl::Span<const uint8_t> bytes, std::string& out) {
-  std::array<std::array<char, kValueChars>, 256> texts;
+  std::array<std::array<char, kStoredChars>, 256> texts;
   for (size_t i = 0; i < texts.size(); ++i) {
     constexpr char kHex[] = "0123456789abcdef";
-    texts[i] = {'0', 'x', kHex[i >> 4], kHex[i & 15], ',', ' '};
+    texts[i] = {'0', 'x', kHex[i >> 4], kHex[i & 15], ',', ' ', ' ', ' '};
   }
-  const size_t lines = (bytes.size() + kValuesPerLine - 1) / kValuesPerLine;
-  const size_t start = out.size();
-  out.resize(start + bytes.size() * kValueChars + lines * 2);
-  char* to = out.data() + start;
-  for (size_t at = 0; at < bytes.size(); at += kValuesPerLine) {
-    const size_t end = std::min(bytes.size(), at + kValuesPerLine);
-    *to++ = '\t';
-    for (size_t i = at; i < end; ++i) {
-      std::memcpy(to, texts[bytes[i]].data(), kValueChars);
-      to += kValueChars;
+  // Pieces that stay in the cache, so that the whole text is written to memory once.
+  constexpr size_t kLinesAtOnce = 64;
+  constexpr size_t kLineChars = kValuesPerLine * kValueChars + 2;
+  std::array<char, kLinesAtOnce * kLineChars + kStoredChars> lines;
+  for (size_t first = 0; first < bytes.size(); first += kLinesAtOnce * kValuesPerLine) {
+    const size_t last = std::min(bytes.size(), first + kLinesAtOnce * kValuesPerLine);
+    char* to = lines.data();
+    for (size_t at = first; at < last; at += kValuesPerLine) {
+      const size_t end = std::min(last, at + kValuesPerLine);
+      *to++ = '\t';
+      for (size_t i = at; i < end; ++i) {
+        std::memcpy(to, texts[bytes[i]].data(), kStoredChars);
+        to += kValueChars;
+      }
+      *to++ = '\n';
     }
-    *to++ = '\n';
+    out.append(lines.data(), to);
   }
 }
 

@@ -269,6 +269,7 @@ std::string WriteModelFile(const CompiledModel& model) {
     Put(static_cast<uint64_t>(sections[i].size()), out);
     end = offset + sections[i].size();
   }
+  out.reserve(end + kDigestBytes);
   for (const absl::string_view section : sections) {
     Align(out);
     out.append(section.data(), section.size());

@@ -1,11 +1,14 @@
 #include "compiler_core/lowering/weight_store.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/fp16.h"
+#include "compiler_core/base/fp16_span.h"
 
 namespace npuc {
 namespace {
@@ -14,8 +17,11 @@ constexpr float kLargestHalf = 65504.0f;
 
 int64_t RoundUp(int64_t value, int64_t to) { return (value + to - 1) / to * to; }
 
-std::vector<float> Transposed(const std::vector<float>& values, int64_t rows, int64_t columns) {
-  std::vector<float> out(values.size());
+// Nothing of nothing.
+template <typename T>
+std::vector<T> Transposed(const std::vector<T>& values, int64_t rows, int64_t columns) {
+  std::vector<T> out(values.size());
+  if (values.empty()) return out;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) out[c * rows + r] = values[r * columns + c];
   }
@@ -31,36 +37,76 @@ std::vector<float> DecodedByCode(const CodeBook& book) {
   return decoded;
 }
 
-// What storing does to a weight's values.
-struct ErrorSums {
-  double max_abs = 0;
+// What storing does to the `values` of a weight. decode(begin, to): what the unit makes of the
+// values from `begin` on, as many as fit.
+template <typename Decode>
+void MeasureErrors(absl::Span<const float> values, const Decode& decode, WeightRecord& record) {
+  if (values.empty()) return;
+  constexpr size_t kChunk = 512;
+  std::array<float, kChunk> chunk{};
+  double max_abs = record.max_abs_error;
   double squares = 0;
   int64_t zeros = 0;
+  for (size_t begin = 0; begin < values.size(); begin += kChunk) {
+    const absl::Span<float> stored(chunk.data(), std::min(kChunk, values.size() - begin));
+    decode(begin, stored);
+    for (size_t i = 0; i < stored.size(); ++i) {
+      zeros += stored[i] == 0.0f ? 1 : 0;
+      const double error = std::fabs(static_cast<double>(stored[i]) - values[begin + i]);
+      max_abs = std::max(max_abs, error);
+      squares += error * error;
+    }
+  }
+  const double count = static_cast<double>(values.size());
+  record.max_abs_error = max_abs;
+  record.rms_error = std::sqrt(squares / count);
+  record.sparsity = static_cast<double>(zeros) / count;
+}
+
+// codes: of the values, where the book is usable.
+void MeasureErrors(absl::Span<const float> values, const CodeBook& book,
+                   absl::Span<const uint8_t> codes, WeightRecord& record) {
+  if (book.usable()) {
+    const std::vector<float> decoded = DecodedByCode(book);
+    const auto decode = [&](size_t begin, absl::Span<float> to) {
+      for (size_t i = 0; i < to.size(); ++i) to[i] = decoded[codes[begin + i]];
+    };
+    MeasureErrors(values, decode, record);
+  } else {
+    const auto round = [&](size_t begin, absl::Span<float> to) {
+      std::copy_n(values.begin() + begin, to.size(), to.begin());
+      RoundToHalves(to);
+    };
+    MeasureErrors(values, round, record);
+  }
+}
+
+struct Extremes {
+  float low = 0;
+  float high = 0;
 };
 
-template <typename Stored>
-ErrorSums SumErrors(absl::Span<const float> values, const Stored& stored_of) {
-  ErrorSums sums;
+// *minmax_element, without the branches that no processor foresees in weights. Nothing of nothing.
+Extremes ExtremesOf(absl::Span<const float> values) {
+  if (values.empty()) return {};
+  Extremes found{values[0], values[0]};
+  bool is_ordered = true;
   for (const float value : values) {
-    const float stored = stored_of(value);
-    sums.zeros += stored == 0.0f ? 1 : 0;
-    const double error = std::fabs(static_cast<double>(stored) - value);
-    sums.max_abs = std::max(sums.max_abs, error);
-    sums.squares += error * error;
+    found.low = value < found.low ? value : found.low;
+    found.high = value > found.high ? value : found.high;
+    is_ordered &= value == value;
   }
-  return sums;
+  // Which zero it is, or where a NaN stands, is told by the order of the values.
+  if (is_ordered && found.low != 0 && found.high != 0) return found;
+  const auto [first, last] = std::minmax_element(values.begin(), values.end());
+  return {*first, *last};
 }
 
-ErrorSums ErrorsOf(absl::Span<const float> values, CodeTable& table) {
-  if (!table.book().usable()) return SumErrors(values, RoundToHalf);
-  const std::vector<float> decoded = DecodedByCode(table.book());
-  return SumErrors(values, [&](float value) { return decoded[table.CodeOf(value)]; });
-}
-
-// Rows and columns of a row-major matrix; no copy where that is all of it.
+// Some columns of rows that follow each other, row-major; no copy where that is all columns.
+template <typename T>
 class MatrixCut {
  public:
-  MatrixCut(absl::Span<const float> values, int64_t row_length, int64_t first_row, int64_t rows,
+  MatrixCut(absl::Span<const T> values, int64_t row_length, int64_t first_row, int64_t rows,
             int64_t first_column, int64_t columns) {
     if (columns == row_length) {
       span_ = values.subspan(first_row * row_length, rows * row_length);
@@ -73,11 +119,11 @@ class MatrixCut {
     }
     span_ = copy_;
   }
-  absl::Span<const float> values() const { return span_; }
+  absl::Span<const T> values() const { return span_; }
 
  private:
-  std::vector<float> copy_;
-  absl::Span<const float> span_;
+  std::vector<T> copy_;
+  absl::Span<const T> span_;
 };
 
 }  // namespace
@@ -97,20 +143,23 @@ Operand WeightStore::Place(absl::Span<const uint8_t> bytes, const std::string& n
   return {BufferId(static_cast<int32_t>(program_->buffers.size() - 1)), 0};
 }
 
-void WeightStore::WarnOutOfRange(const std::vector<float>& values, const std::string& node) {
-  const auto beyond = std::find_if(values.begin(), values.end(),
-                                   [](float value) { return !(std::fabs(value) <= kLargestHalf); });
-  if (beyond == values.end()) return;
+bool WeightStore::WarnOutOfRange(absl::Span<const float> values, const std::string& node) {
+  const auto is_beyond = [](float value) { return !(std::fabs(value) <= kLargestHalf); };
+  bool any = false;  // without a branch: nearly no weight has one
+  for (const float value : values) any |= is_beyond(value);
+  if (!any) return false;
+  const auto beyond = std::find_if(values.begin(), values.end(), is_beyond);
   diagnostics_->Add({.kind = DiagnosticKind::kConstantBeyondFp16,
                      .message = absl::StrCat("constant holds ", *beyond,
                                              ", beyond fp16's +-65504; it was clamped"),
                      .file = options_->model_name,
                      .node = node,
                      .fix = "scale the weights, or use a smaller masking constant"});
+  return true;
 }
 
 Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
-  WarnOutOfRange(std::vector<float>(values.begin(), values.end()), node);
+  WarnOutOfRange(values, node);
   std::string bytes;
   bytes.reserve(2 * values.size());
   for (const float value : values) {
@@ -126,11 +175,11 @@ Operand WeightStore::Constant(absl::Span<const float> values, const std::string&
   return it->second;
 }
 
-CodeBook WeightStore::ChooseCodeBook(const std::vector<float>& values, const WeightChoice& fallback,
+CodeBook WeightStore::ChooseCodeBook(absl::Span<const float> values, const WeightChoice& fallback,
                                      WeightRecord& record) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  record.min = values.empty() ? 0 : *low;
-  record.max = values.empty() ? 0 : *high;
+  const Extremes extremes = ExtremesOf(values);
+  record.min = extremes.low;
+  record.max = extremes.high;
   const auto it = options_->weight_choices.find(record.name);
   const WeightChoice& choice = it != options_->weight_choices.end() ? it->second : fallback;
   if (!choice.compress) return {};
@@ -151,21 +200,39 @@ CodeBook WeightStore::ChooseCodeBook(const std::vector<float>& values, const Wei
   return {};
 }
 
-void WeightStore::MeasureErrors(const std::vector<float>& values, CodeTable& table,
-                                WeightRecord& record) {
-  if (values.empty()) return;
-  const ErrorSums sums = ErrorsOf(values, table);
-  const double count = static_cast<double>(values.size());
-  record.max_abs_error = std::max(record.max_abs_error, sums.max_abs);
-  record.rms_error = std::sqrt(sums.squares / count);
-  record.sparsity = static_cast<double>(sums.zeros) / count;
+WeightStore::StoredWeight WeightStore::Store(absl::Span<const float> values, const CodeBook& book) {
+  StoredWeight weight;
+  weight.book = book;
+  if (book.usable()) {
+    weight.codes = EncodeWeights(book, values);
+  } else {
+    weight.halves = FloatsToHalves(values);
+  }
+  return weight;
 }
 
-WeightStore::Placed WeightStore::PlaceMatrix(const WeightMatrix& matrix, CodeTable& table,
+WeightStore::Placed WeightStore::PlaceMatrix(const StoredWeight& weight, const Cut& cut,
                                              WeightRecord& record) {
+  const auto encode = [&](const auto& stored, const auto& encode_matrix) {
+    using T = typename std::decay_t<decltype(stored)>::value_type;
+    const absl::Span<const T> all(stored);
+    const int64_t rows_of_all = weight.taps * weight.k;
+    // Several taps are cut by columns alone.
+    const MatrixCut<T> part(all, weight.n, cut.first_row, weight.taps > 1 ? rows_of_all : cut.rows,
+                            cut.first_column, cut.columns);
+    absl::Span<const T> bias = all.subspan(rows_of_all * weight.n);
+    if (!bias.empty()) bias = bias.subspan(cut.first_column, cut.columns);
+    return encode_matrix(WeightMatrix<T>{part.values(), cut.rows, cut.columns, weight.taps, bias});
+  };
   const int64_t block = limits_->matrix_block;
   const EncodedMatrix encoded =
-      table.book().usable() ? CompressMatrix(matrix, table, block) : PlainMatrix(matrix, block);
+      weight.book.usable() ? encode(weight.codes,
+                                    [&](const WeightMatrix<uint8_t>& matrix) {
+                                      return CompressMatrix(matrix, weight.book.zero_code, block);
+                                    })
+                           : encode(weight.halves, [&](const WeightMatrix<uint16_t>& matrix) {
+                               return PlainMatrix(matrix, block);
+                             });
   Placed placed;
   if (!encoded.mask.empty()) placed.mask = Place(encoded.mask, record.name);
   placed.codes = Place(encoded.codes, record.name);
@@ -175,9 +242,11 @@ WeightStore::Placed WeightStore::PlaceMatrix(const WeightMatrix& matrix, CodeTab
   return placed;
 }
 
-void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n,
-                               CodeTable& table, WeightRecord& record, std::vector<Part>& parts) {
-  const CodeBook& book = table.book();
+void WeightStore::CutIntoParts(const StoredWeight& weight, WeightRecord& record,
+                               std::vector<Part>& parts) {
+  const CodeBook& book = weight.book;
+  const int64_t k = weight.k;
+  const int64_t n = weight.n;
   const int64_t block = limits_->matrix_block;
   // Blocks along K times blocks along N of one command stay below this.
   const int64_t blocks_max = (limits_->matrix_product_limit - 1) / (block * block);
@@ -193,8 +262,7 @@ void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int6
                 n_first,
                 std::min(n_part * block, n - n_first),
                 {}};
-      const MatrixCut cut(values, n, k_first, part.k, n_first, part.n);
-      const Placed placed = PlaceMatrix({cut.values(), part.k, part.n}, table, record);
+      const Placed placed = PlaceMatrix(weight, {k_first, part.k, n_first, part.n}, record);
       part.command.mask = placed.mask;
       part.command.codes = placed.codes;
       part.command.k = static_cast<uint16_t>(part.k);
@@ -208,7 +276,7 @@ void WeightStore::CutIntoParts(const std::vector<float>& values, int64_t k, int6
 
 std::vector<float> WeightStore::ValuesOf(const Tensor& tensor, const std::string& name) {
   std::vector<float> values = tensor.ToFloats();
-  WarnOutOfRange(values, name);
+  if (!WarnOutOfRange(values, name)) return values;
   for (float& element : values) element = std::clamp(element, -kLargestHalf, kLargestHalf);
   return values;
 }
@@ -236,27 +304,31 @@ const std::vector<WeightStore::Part>& WeightStore::Matrix(const Graph& graph, Va
   const Tensor& tensor = *graph.ConstantOf(value);
   bool is_new = false;
   WeightRecord& record = RecordOf(graph, value, user, &is_new);
-  std::vector<float> values = ValuesOf(tensor, record.name);
-  int64_t k = tensor.shape()[0];
-  int64_t n = tensor.shape()[1];
-  CodeTable table(ChooseCodeBook(values, options_->default_choice, record));
-  if (is_new) MeasureErrors(values, table, record);
+  const std::vector<float> values = ValuesOf(tensor, record.name);
+  const int64_t k = tensor.shape()[0];
+  const int64_t n = tensor.shape()[1];
+  StoredWeight stored = Store(values, ChooseCodeBook(values, options_->default_choice, record));
+  if (is_new) MeasureErrors(values, stored.book, stored.codes, record);
+  stored.k = k;
+  stored.n = n;
   if (transposed) {
-    values = Transposed(values, k, n);
-    std::swap(k, n);
+    stored.codes = Transposed(stored.codes, k, n);
+    stored.halves = Transposed(stored.halves, k, n);
+    std::swap(stored.k, stored.n);
   }
-  CutIntoParts(values, k, n, table, record, it->second);
+  CutIntoParts(stored, record, it->second);
   return it->second;
 }
 
-void WeightStore::CutColumns(const WeightMatrix& whole, CodeTable& table, int64_t first,
-                             int64_t columns, WeightRecord& record,
-                             std::vector<ConvolutionPart>& parts) {
-  const CodeBook& book = table.book();
+void WeightStore::CutColumns(const StoredWeight& whole, int64_t first, int64_t columns,
+                             WeightRecord& record, std::vector<ConvolutionPart>& parts) {
+  const CodeBook& book = whole.book;
+  const bool has_bias = std::max(whole.codes.size(), whole.halves.size()) >
+                        static_cast<size_t>(whole.taps * whole.k * whole.n);
   const int64_t block = limits_->matrix_block;
   const int64_t rows = RoundUp(whole.k, block);
   // Bits of the mask of one block of columns; the mask's length is a field of 16 bits.
-  const int64_t block_bits = whole.taps * rows * block + (whole.bias.empty() ? 0 : block);
+  const int64_t block_bits = whole.taps * rows * block + (has_bias ? block : 0);
   constexpr int64_t kByteMax = 255;
   const int64_t fit = book.usable() ? (limits_->matrix_product_limit - 1) / block_bits : kByteMax;
   const int64_t step = std::min(kByteMax, std::max<int64_t>(1, fit)) * block;
@@ -264,16 +336,12 @@ void WeightStore::CutColumns(const WeightMatrix& whole, CodeTable& table, int64_
     ConvolutionPart part;
     part.first = at;
     part.columns = std::min(step, first + columns - at);
-    const MatrixCut cut(whole.values, whole.n, 0, whole.taps * whole.k, at, part.columns);
-    const absl::Span<const float> bias =
-        whole.bias.empty() ? whole.bias : whole.bias.subspan(at, part.columns);
-    const Placed placed =
-        PlaceMatrix({cut.values(), whole.k, part.columns, whole.taps, bias}, table, record);
+    const Placed placed = PlaceMatrix(whole, {0, whole.k, at, part.columns}, record);
     part.mask = placed.mask;
     part.codes = placed.codes;
     part.min = book.usable() ? book.min : 0;
     part.step = book.step;
-    part.has_bias = !bias.empty();
+    part.has_bias = has_bias;
     part.mask_bits = placed.mask_bytes * 8;
     parts.push_back(part);
   }
@@ -288,20 +356,22 @@ const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
   const Shape& shape = tensor.shape();
   bool is_new = false;
   WeightRecord& record = RecordOf(graph, value, user, &is_new);
-  const std::vector<float> values = ValuesOf(tensor, record.name);
-  std::vector<float> biases;
-  if (bias.valid()) biases = ValuesOf(*graph.ConstantOf(bias), graph.def(bias).source.name);
-  const WeightMatrix whole{values, shape[0] * shape[1] * shape[2] / taps, shape[3], taps, biases};
-  std::vector<float> coded = values;
-  coded.insert(coded.end(), biases.begin(), biases.end());
-  CodeBook book = ChooseCodeBook(coded, options_->conv_choice, record);
+  std::vector<float> values = ValuesOf(tensor, record.name);
+  const size_t weight_count = values.size();
+  if (bias.valid()) {
+    const std::vector<float> biases =
+        ValuesOf(*graph.ConstantOf(bias), graph.def(bias).source.name);
+    values.insert(values.end(), biases.begin(), biases.end());
+  }
+  const int64_t k = shape[0] * shape[1] * shape[2] / taps;
+  CodeBook book = ChooseCodeBook(values, options_->conv_choice, record);
   const int64_t block = limits_->matrix_block;
-  const int64_t bias_bits = biases.empty() ? 0 : block;
+  const int64_t bias_bits = values.size() == weight_count ? 0 : block;
   if (book.usable() &&
-      taps * RoundUp(whole.k, block) * block + bias_bits >= limits_->matrix_product_limit) {
+      taps * RoundUp(k, block) * block + bias_bits >= limits_->matrix_product_limit) {
     diagnostics_->Add(
         {.kind = DiagnosticKind::kWeightNotCompressible,
-         .message = absl::StrCat("a mask of ", taps, " x ", whole.k, " x ", block,
+         .message = absl::StrCat("a mask of ", taps, " x ", k, " x ", block,
                                  " weights is over 65535 bits; the weight is stored as fp16"),
          .file = options_->model_name,
          .node = record.name,
@@ -310,9 +380,14 @@ const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
     record.compressed = false;
     record.step = 0;
   }
-  CodeTable table(book);
-  if (is_new) MeasureErrors(values, table, record);
-  CutColumns(whole, table, first, columns, record, it->second);
+  StoredWeight stored = Store(values, book);
+  stored.k = k;
+  stored.n = shape[3];
+  stored.taps = taps;
+  if (is_new) {
+    MeasureErrors(absl::MakeConstSpan(values).first(weight_count), book, stored.codes, record);
+  }
+  CutColumns(stored, first, columns, record, it->second);
   return it->second;
 }
 

@@ -54,24 +54,36 @@ class WeightStore {
 
  private:
   Operand Place(absl::Span<const uint8_t> bytes, const std::string& name);
+  // A constant as it is stored: codes, or fp16 where the book is not usable. Rows [taps * k, n],
+  // and behind them the bias's n values, if any.
+  struct StoredWeight {
+    CodeBook book;
+    std::vector<uint8_t> codes;
+    std::vector<uint16_t> halves;
+    int64_t k = 0, n = 0, taps = 1;
+  };
+  // Rows of each tap, and columns.
+  struct Cut {
+    int64_t first_row = 0, rows = 0;
+    int64_t first_column = 0, columns = 0;
+  };
   // A matrix in the unit's form, placed.
   struct Placed {
     Operand codes, mask;
     int64_t mask_bytes = 0;
   };
-  Placed PlaceMatrix(const WeightMatrix& matrix, CodeTable& table, WeightRecord& record);
-  CodeBook ChooseCodeBook(const std::vector<float>& values, const WeightChoice& fallback,
+  static StoredWeight Store(absl::Span<const float> values, const CodeBook& book);
+  Placed PlaceMatrix(const StoredWeight& weight, const Cut& cut, WeightRecord& record);
+  CodeBook ChooseCodeBook(absl::Span<const float> values, const WeightChoice& fallback,
                           WeightRecord& record);
   // The values of a constant, clamped to fp16's range.
   std::vector<float> ValuesOf(const Tensor& tensor, const std::string& name);
   // The record of a weight, new or, where other columns of it were used before, the old one.
   WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user, bool* is_new);
-  void CutColumns(const WeightMatrix& whole, CodeTable& table, int64_t first, int64_t columns,
-                  WeightRecord& record, std::vector<ConvolutionPart>& parts);
-  void CutIntoParts(const std::vector<float>& values, int64_t k, int64_t n, CodeTable& table,
-                    WeightRecord& record, std::vector<Part>& parts);
-  void MeasureErrors(const std::vector<float>& values, CodeTable& table, WeightRecord& record);
-  void WarnOutOfRange(const std::vector<float>& values, const std::string& node);
+  void CutColumns(const StoredWeight& whole, int64_t first, int64_t columns, WeightRecord& record,
+                  std::vector<ConvolutionPart>& parts);
+  void CutIntoParts(const StoredWeight& weight, WeightRecord& record, std::vector<Part>& parts);
+  bool WarnOutOfRange(absl::Span<const float> values, const std::string& node);
 
   Program* program_;
   const LowerOptions* options_;

@@ -1,32 +1,32 @@
 #include "compiler_core/lowering/weights.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "compiler_core/base/fp16.h"
+#include "compiler_core/base/fp16_span.h"
 
 namespace npuc {
 namespace {
 
-// Calls visit(value, bit) for every weight, and every bias, in mask order; bit: its bit of the
-// mask.
-template <typename Visit>
-void ForEachInMaskOrder(const WeightMatrix& matrix, int64_t block, const Visit& visit) {
+// Calls visit(row, length, bit) for the rows of every block, and every row of bias, in mask order;
+// bit: of the mask, the row's first.
+template <typename Stored, typename Visit>
+void ForEachInMaskOrder(const WeightMatrix<Stored>& matrix, int64_t block, const Visit& visit) {
   int64_t first_bit = 0;  // of a block
   for (int64_t tap = 0; tap < matrix.taps; ++tap) {
-    const float* values = matrix.values.data() + tap * matrix.k * matrix.n;
+    const Stored* values = matrix.values.data() + tap * matrix.k * matrix.n;
     for (int64_t kb = 0; kb < matrix.k; kb += block) {
       for (int64_t nb = 0; nb < matrix.n; nb += block) {
         const int64_t k_end = std::min(kb + block, matrix.k);
-        const int64_t n_end = std::min(nb + block, matrix.n);
+        const int64_t length = std::min(block, matrix.n - nb);
         for (int64_t k = kb; k < k_end; ++k) {
-          for (int64_t n = nb; n < n_end; ++n) {
-            visit(values[k * matrix.n + n], first_bit + (k - kb) * block + n - nb);
-          }
+          visit(values + k * matrix.n + nb, length, first_bit + (k - kb) * block);
         }
         first_bit += block * block;
         if (matrix.bias.empty() || tap > 0 || kb > 0) continue;
-        for (int64_t n = nb; n < n_end; ++n) visit(matrix.bias[n], first_bit + n - nb);
+        visit(matrix.bias.data() + nb, length, first_bit);
         first_bit += block;
       }
     }
@@ -57,40 +57,79 @@ uint8_t EncodeWeight(const CodeBook& book, float weight) {
   return static_cast<uint8_t>(std::min(code, 255.0f));
 }
 
+std::vector<uint8_t> EncodeWeights(const CodeBook& book, absl::Span<const float> weights) {
+  const float min = HalfToFloat(book.min);
+  const float step = HalfToFloat(book.step);
+  std::vector<uint8_t> codes(weights.size());
+  constexpr size_t kChunk = 512;
+  std::array<float, kChunk> chunk{};
+  for (size_t begin = 0; begin < weights.size(); begin += kChunk) {
+    // The steps of EncodeWeight, each for all of the chunk.
+    const absl::Span<const float> from = weights.subspan(begin, kChunk);
+    const absl::Span<float> at(chunk.data(), from.size());
+    std::copy(from.begin(), from.end(), at.begin());
+    RoundToHalves(at);
+    for (float& value : at) value -= min;
+    RoundToHalves(at);
+    for (float& value : at) value /= step;
+    RoundToHalves(at);
+    for (float& value : at) value += 0.5f;
+    RoundToHalves(at);
+    for (size_t i = 0; i < at.size(); ++i) {
+      // Of what is not negative, the conversion is floor.
+      codes[begin + i] = static_cast<uint8_t>(at[i] > 0.0f ? std::min(at[i], 255.0f) : 0.0f);
+    }
+  }
+  return codes;
+}
+
 float DecodeWeight(const CodeBook& book, uint8_t code) {
   if (code == book.zero_code) return 0.0f;
   const float offset = RoundToHalf(static_cast<float>(code) * HalfToFloat(book.step));
   return RoundToHalf(HalfToFloat(book.min) + offset);
 }
 
-EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64_t block) {
+EncodedMatrix CompressMatrix(const WeightMatrix<uint8_t>& matrix, uint8_t zero_code,
+                             int64_t block) {
   const int64_t k_blocks = (matrix.k + block - 1) / block;
   const int64_t n_blocks = (matrix.n + block - 1) / block;
   int64_t bits = matrix.taps * k_blocks * n_blocks * block * block;
   if (!matrix.bias.empty()) bits += n_blocks * block;
   EncodedMatrix encoded;
   encoded.mask.assign(bits / 8, 0);
-  encoded.codes.reserve(matrix.values.size() + matrix.bias.size() + 1);
-  const uint8_t zero_code = table.book().zero_code;
-  ForEachInMaskOrder(matrix, block, [&](float value, int64_t bit) {
-    const uint8_t code = table.CodeOf(value);
-    if (code == zero_code) return;
-    encoded.mask[bit / 8] |= static_cast<uint8_t>(0x80u >> (bit % 8));
-    encoded.codes.push_back(code);
+  // One more for padding, and one that is written to and not kept.
+  encoded.codes.resize(matrix.values.size() + matrix.bias.size() + 2);
+  uint8_t* next = encoded.codes.data();
+  ForEachInMaskOrder(matrix, block, [&](const uint8_t* row, int64_t length, int64_t bit) {
+    uint8_t* mask = encoded.mask.data() + bit / 8;
+    for (int64_t i = 0; i < length; i += 8) {
+      const int64_t columns = std::min<int64_t>(length - i, 8);
+      unsigned byte = 0;
+      for (int64_t j = i; j < i + columns; ++j) {
+        const unsigned is_kept = row[j] != zero_code ? 1 : 0;
+        byte = byte << 1 | is_kept;
+        *next = row[j];
+        next += is_kept;
+      }
+      *mask++ = static_cast<uint8_t>(byte << (8 - columns));
+    }
   });
-  if (encoded.codes.size() % 2 != 0) encoded.codes.push_back(0);
+  size_t count = static_cast<size_t>(next - encoded.codes.data());
+  if (count % 2 != 0) encoded.codes[count++] = 0;
+  encoded.codes.resize(count);
   return encoded;
 }
 
-EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block) {
+EncodedMatrix PlainMatrix(const WeightMatrix<uint16_t>& matrix, int64_t block) {
   EncodedMatrix encoded;
   encoded.codes.resize(2 * (matrix.values.size() + matrix.bias.size()));
   uint8_t* next = encoded.codes.data();
-  ForEachInMaskOrder(matrix, block, [&](float value, int64_t) {
-    const uint16_t half = FloatToHalf(value);
-    next[0] = static_cast<uint8_t>(half & 0xff);
-    next[1] = static_cast<uint8_t>(half >> 8);
-    next += 2;
+  ForEachInMaskOrder(matrix, block, [&](const uint16_t* row, int64_t length, int64_t) {
+    for (int64_t i = 0; i < length; ++i) {
+      next[2 * i] = static_cast<uint8_t>(row[i] & 0xff);
+      next[2 * i + 1] = static_cast<uint8_t>(row[i] >> 8);
+    }
+    next += 2 * length;
   });
   return encoded;
 }

@@ -2,7 +2,6 @@
 #define NPUC_COMPILER_CORE_LOWERING_WEIGHTS_H_
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -14,13 +13,15 @@ namespace npuc {
 // order here: shared/spec/grus-encoding.md, "Fully connected weight compression", re-derived on the
 // vendor's published example (8948 of 8948 bytes).
 
-// A float matrix [k,n], row-major; for a convolution [taps,k,n], one matrix a kernel position.
+// A matrix [k,n] of stored values, row-major; for a convolution [taps,k,n], one matrix a kernel
+// position. Stored: codes (uint8_t) or fp16 (uint16_t).
+template <typename Stored>
 struct WeightMatrix {
-  absl::Span<const float> values;
+  absl::Span<const Stored> values;
   int64_t k = 0;
   int64_t n = 0;
   int64_t taps = 1;
-  absl::Span<const float> bias = {};  // of a convolution: empty, or n values
+  absl::Span<const Stored> bias = {};  // of a convolution: empty, or n values
 };
 
 // How a weight's values become 8-bit codes: value = min + code * step, all in fp16.
@@ -36,25 +37,7 @@ struct CodeBook {
 CodeBook MakeCodeBook(double min, double max);
 // q = clamp(floor(fp16(fp16(fp16(w) - min) / step) + 0.5), 0, 255)
 uint8_t EncodeWeight(const CodeBook& book, float weight);
-// Codes by fp16 bit pattern, each computed once: a weight is rounded to fp16 before all else.
-class CodeTable {
- public:
-  // A table of a book that is not usable is empty; it has no codes.
-  explicit CodeTable(const CodeBook& book)
-      : book_(book), codes_(book.usable() ? 1 << 16 : 0, kUnknown) {}
-  const CodeBook& book() const { return book_; }
-  uint8_t CodeOf(float weight) {
-    const uint16_t half = FloatToHalf(weight);
-    if (codes_[half] == kUnknown) codes_[half] = EncodeWeight(book_, HalfToFloat(half));
-    return static_cast<uint8_t>(codes_[half]);
-  }
-
- private:
-  static constexpr int16_t kUnknown = -1;
-  CodeBook book_;
-  std::vector<int16_t> codes_;
-};
-
+std::vector<uint8_t> EncodeWeights(const CodeBook& book, absl::Span<const float> weights);
 // What the unit makes of a code: 0 for the zero code, else fp16(min + fp16(code * step)).
 float DecodeWeight(const CodeBook& book, uint8_t code);
 
@@ -67,11 +50,11 @@ struct EncodedMatrix {
 // row per k and one bit per n, the most significant bit of the first byte being column 0; padding
 // bits 0. With bias, each N block of the first K block of the first position is followed by one row
 // more, the bias of its columns. Codes: one byte for each set mask bit, in mask order, padded with
-// 0 to an even length.
-EncodedMatrix CompressMatrix(const WeightMatrix& matrix, CodeTable& table, int64_t block);
+// 0 to an even length. `block` is a multiple of 8.
+EncodedMatrix CompressMatrix(const WeightMatrix<uint8_t>& matrix, uint8_t zero_code, int64_t block);
 // Uncompressed: fp16 weights in the order of the mask bits, without padding (our choice where the
 // public record is silent; ISA.md).
-EncodedMatrix PlainMatrix(const WeightMatrix& matrix, int64_t block);
+EncodedMatrix PlainMatrix(const WeightMatrix<uint16_t>& matrix, int64_t block);
 
 }  // namespace npuc
 

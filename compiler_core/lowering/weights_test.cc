@@ -4,6 +4,7 @@
 #include <random>
 
 #include "compiler_core/base/fp16.h"
+#include "compiler_core/base/fp16_span.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -44,6 +45,22 @@ TEST(CodeBook, WithoutSpreadOrFp16RangeIsUnusable) {
   EXPECT_FALSE(MakeCodeBook(-1e9, 1e9).usable());
 }
 
+// The codes of many are those of each; sizes that are no multiple of a register or a chunk.
+TEST(EncodeWeights, GivesTheCodeOfEach) {
+  std::mt19937 rng(11);
+  std::uniform_real_distribution<float> uniform(-1.5f, 2.0f);
+  std::vector<float> values = {0.0f, -0.0f, std::nanf(""), 1e30f, -1e30f, 1e-7f, 6e-5f};
+  while (values.size() < 2021) values.push_back(uniform(rng));
+  for (const auto& [min, max] : {std::pair{-1.0, 1.55}, {-3e-3, 1e-3}, {-2e4, 3e4}}) {
+    const CodeBook book = MakeCodeBook(min, max);
+    const std::vector<uint8_t> codes = EncodeWeights(book, values);
+    ASSERT_EQ(codes.size(), values.size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_EQ(codes[i], EncodeWeight(book, values[i])) << values[i];
+    }
+  }
+}
+
 // [3 taps, 33, 33] with bias: the first tap's blocks (0,0) and (0,1) have a row of bias behind
 // them.
 TEST(CompressMatrix, BiasIsARowBehindEachBlockOfColumns) {
@@ -56,9 +73,8 @@ TEST(CompressMatrix, BiasIsARowBehindEachBlockOfColumns) {
   bias[32] = 1.0f;
   values[32 * 33 + 32] = -0.25f;      // block (1,1)
   values[2 * 33 * 33 + 33] = -0.75f;  // tap 2, block (0,0), row 1
-  const WeightMatrix matrix{values, 33, 33, 3, bias};
-  CodeTable table(book);
-  const EncodedMatrix encoded = CompressMatrix(matrix, table, kBlock);
+  const EncodedMatrix encoded = CompressMatrix(
+      {EncodeWeights(book, values), 33, 33, 3, EncodeWeights(book, bias)}, book.zero_code, kBlock);
   constexpr int64_t kTap = 4 * 128;
   ASSERT_EQ(encoded.mask.size(), static_cast<size_t>(3 * kTap + 2 * 4));
   std::vector<uint8_t> mask(encoded.mask.size(), 0);
@@ -74,7 +90,8 @@ TEST(CompressMatrix, BiasIsARowBehindEachBlockOfColumns) {
   EXPECT_THAT(decoded, ::testing::Pointwise(::testing::FloatNear(0.01f),
                                             {0.25f, 0.5f, 0.75f, 1.0f, -0.25f, -0.75f}));
   // Plain: the same order, every value.
-  const EncodedMatrix plain = PlainMatrix(matrix, kBlock);
+  const EncodedMatrix plain =
+      PlainMatrix({FloatsToHalves(values), 33, 33, 3, FloatsToHalves(bias)}, kBlock);
   ASSERT_EQ(plain.codes.size(), 2 * (values.size() + bias.size()));
   const auto at = [&](size_t i) {
     return HalfToFloat(static_cast<uint16_t>(plain.codes[2 * i] | plain.codes[2 * i + 1] << 8));
@@ -94,8 +111,8 @@ TEST(CompressMatrix, MaskBitsLieInBlocksMostSignificantFirst) {
   for (size_t i = 0; i < std::size(places); ++i) {
     std::vector<float> values(33 * 33, 0.0f);
     values[places[i].first * 33 + places[i].second] = 1.0f;
-    CodeTable table(book);
-    const EncodedMatrix encoded = CompressMatrix({values, 33, 33}, table, kBlock);
+    const EncodedMatrix encoded =
+        CompressMatrix({EncodeWeights(book, values), 33, 33}, book.zero_code, kBlock);
     ASSERT_EQ(encoded.mask.size(), 4 * 128u);
     std::vector<uint8_t> expected(4 * 128, 0);
     expected[bytes[i]] = static_cast<uint8_t>(bits[i]);
@@ -110,8 +127,8 @@ TEST(CompressMatrix, CodesFollowMaskOrder) {
   std::vector<float> values(40 * 50);
   for (float& value : values) value = rng() % 3 == 0 ? 0.0f : uniform(rng);
   const CodeBook book = MakeCodeBook(-1.0, 1.0);
-  CodeTable table(book);
-  const EncodedMatrix encoded = CompressMatrix({values, 40, 50}, table, kBlock);
+  const EncodedMatrix encoded =
+      CompressMatrix({EncodeWeights(book, values), 40, 50}, book.zero_code, kBlock);
   // Read back as the specification says: walk the mask, take a code for each set bit.
   std::vector<float> decoded(values.size(), 0.0f);
   size_t next = 0;
@@ -134,7 +151,7 @@ TEST(CompressMatrix, CodesFollowMaskOrder) {
 TEST(PlainMatrix, IsRowMajorWithinABlockColumn) {
   std::vector<float> values(2 * 33);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  const EncodedMatrix encoded = PlainMatrix({values, 2, 33}, kBlock);
+  const EncodedMatrix encoded = PlainMatrix({FloatsToHalves(values), 2, 33}, kBlock);
   ASSERT_EQ(encoded.codes.size(), 2 * 66u);
   EXPECT_TRUE(encoded.mask.empty());
   const auto half = [&](int i) {

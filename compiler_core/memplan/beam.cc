@@ -1,9 +1,7 @@
 #include <algorithm>
-#include <numeric>
+#include <iterator>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/hash/hash.h"
 #include "compiler_core/memplan/placement.h"
 
 namespace npuc {
@@ -14,6 +12,7 @@ struct Placed {
   int64_t end = 0;
   int32_t item = -1;
   bool operator<(const Placed& other) const { return begin < other.begin; }
+  bool operator==(const Placed&) const = default;
 };
 
 // A partial placement: what is alive of it, by offset, and how it came about.
@@ -49,9 +48,11 @@ class Beam {
                                             : a.size_bytes > b.size_bytes;
     });
     std::vector<State> states(1);
+    std::vector<State> next;
     for (const int32_t item : order) {
-      states = Extend(states, item);
-      if (states.empty()) return std::nullopt;
+      Extend(states, item, next);
+      if (next.empty()) return std::nullopt;
+      std::swap(states, next);
       std::vector<std::pair<int32_t, int64_t>>& level = levels_.emplace_back();
       for (const State& state : states) level.emplace_back(state.parent, state.offset);
     }
@@ -89,6 +90,9 @@ class Beam {
       offsets_[item] = cursor;
       if (cursor + items_[item].size_bytes > capacity_) return false;
     }
+    // All are placed: from here on LongAliveWith has only to leave some out.
+    std::stable_sort(long_.begin(), long_.end(),
+                     [&](int32_t x, int32_t y) { return offsets_[x] < offsets_[y]; });
     return true;
   }
 
@@ -99,7 +103,7 @@ class Beam {
       if (offsets_[other] < 0 || !items_[other].range.Overlaps(items_[item].range)) continue;
       result.push_back({offsets_[other], offsets_[other] + items_[other].size_bytes, other});
     }
-    std::sort(result.begin(), result.end());
+    if (!std::is_sorted(result.begin(), result.end())) std::sort(result.begin(), result.end());
     return result;
   }
 
@@ -107,26 +111,24 @@ class Beam {
     return items_[placed.item].range.last >= time;
   }
 
-  // The best `width` states with the item placed as well.
-  std::vector<State> Extend(const std::vector<State>& states, int32_t item) {
+  // The best `width` states with the item placed as well; none where the budget ended.
+  void Extend(std::vector<State>& states, int32_t item, std::vector<State>& next) {
+    for (State& state : next) spare_.push_back(std::move(state.live));
+    next.clear();
     const std::vector<Placed> fixed = LongAliveWith(item);
     const int32_t now = items_[item].range.first;
-    std::vector<Candidate> candidates;
+    candidates_.clear();
     for (size_t i = 0; i < states.size(); ++i) {
-      std::vector<Placed> taken;
-      for (const Placed& placed : states[i].live) {
-        if (AliveAt(placed, now)) taken.push_back(placed);
-      }
-      const size_t middle = taken.size();
-      taken.insert(taken.end(), fixed.begin(), fixed.end());
-      std::inplace_merge(taken.begin(), taken.begin() + static_cast<std::ptrdiff_t>(middle),
-                         taken.end());
-      AddCandidates(taken, item, static_cast<int32_t>(i), candidates);
-      if (budget_.nodes < 0) return {};
+      std::erase_if(states[i].live, [&](const Placed& placed) { return !AliveAt(placed, now); });
+      taken_.resize(states[i].live.size() + fixed.size());
+      std::merge(states[i].live.begin(), states[i].live.end(), fixed.begin(), fixed.end(),
+                 taken_.begin());
+      AddCandidates(taken_, item, static_cast<int32_t>(i), candidates_);
+      if (budget_.nodes < 0) return;
     }
-    std::stable_sort(candidates.begin(), candidates.end(),
+    std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& x, const Candidate& y) { return x.score > y.score; });
-    return Distinct(states, candidates, item);
+    KeepDistinct(states, item, next);
   }
 
   void AddCandidates(const std::vector<Placed>& taken, int32_t item, int32_t parent,
@@ -159,29 +161,39 @@ class Beam {
 
   // The candidates written out, in order, without those that leave the same items at the same
   // places, until there are enough.
-  std::vector<State> Distinct(const std::vector<State>& states,
-                              const std::vector<Candidate>& candidates, int32_t item) const {
-    std::vector<State> kept;
-    absl::flat_hash_set<std::vector<int64_t>> seen;
-    for (const Candidate& candidate : candidates) {
-      State state;
-      state.parent = candidate.parent;
-      state.offset = candidate.offset;
-      for (const Placed& placed : states[candidate.parent].live) {
-        if (AliveAt(placed, items_[item].range.first)) state.live.push_back(placed);
-      }
+  void KeepDistinct(const std::vector<State>& states, int32_t item, std::vector<State>& kept) {
+    seen_.clear();
+    for (const Candidate& candidate : candidates_) {
+      const std::vector<Placed>& live = states[candidate.parent].live;
       const Placed added{candidate.offset, candidate.offset + items_[item].size_bytes, item};
-      state.live.insert(std::upper_bound(state.live.begin(), state.live.end(), added), added);
-      std::vector<int64_t> key;
-      for (const Placed& placed : state.live) {
-        key.push_back(placed.begin);
-        key.push_back(placed.item);
+      const auto at = std::upper_bound(live.begin(), live.end(), added);
+      if (spare_.empty()) spare_.emplace_back();
+      std::vector<Placed>& written = spare_.back();
+      written.resize(live.size() + 1);
+      const auto to = std::copy(live.begin(), at, written.begin());
+      *to = added;
+      std::copy(at, live.end(), to + 1);
+      const size_t hash = HashOf(written);
+      bool is_new = true;
+      for (size_t i = 0; i < kept.size() && is_new; ++i) {
+        is_new = seen_[i] != hash || kept[i].live != written;
       }
-      if (!seen.insert(std::move(key)).second) continue;
-      kept.push_back(std::move(state));
+      if (!is_new) continue;
+      seen_.push_back(hash);
+      kept.push_back({std::move(written), candidate.parent, candidate.offset});
+      spare_.pop_back();
       if (static_cast<int>(kept.size()) == width_) break;
     }
-    return kept;
+  }
+
+  static size_t HashOf(const std::vector<Placed>& live) {
+    size_t hash = 0;
+    for (const Placed& placed : live) {
+      constexpr uint64_t kOdd = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
+      const uint64_t key = static_cast<uint64_t>(placed.begin) << 16 ^ placed.item;
+      hash = (hash ^ key) * kOdd;
+    }
+    return hash;
   }
 
   const absl::Span<const PlacementItem> items_;
@@ -191,6 +203,11 @@ class Beam {
   std::vector<int32_t> long_;
   Offsets offsets_;
   std::vector<std::vector<std::pair<int32_t, int64_t>>> levels_;  // parent and offset
+  // Of one level, kept for their memory.
+  std::vector<Candidate> candidates_;
+  std::vector<Placed> taken_;
+  std::vector<std::vector<Placed>> spare_;  // live lists of states that are no more
+  std::vector<size_t> seen_;                // by kept state: a hash of its live list
 };
 
 }  // namespace

@@ -88,9 +88,10 @@ class Neighbours {
 };
 
 // Places the items in the given order, each in the smallest gap between the already placed items
-// alive with it that holds it; returns the arena's size. offsets is by position in `items`.
+// alive with it that holds it; returns the arena's size, or that of a part as soon as it is no
+// smaller than `limit_bytes`. offsets is by position in `items`.
 int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const Neighbours& neighbours,
-                     const std::vector<int32_t>& order, Offsets& offsets) {
+                     const std::vector<int32_t>& order, int64_t limit_bytes, Offsets& offsets) {
   std::vector<std::pair<int64_t, int64_t>> taken;  // [begin, end)
   std::vector<bool> placed(items.size(), false);
   int64_t arena = 0;
@@ -101,7 +102,9 @@ int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const Neighbours& ne
       if (!placed[other]) return;
       taken.emplace_back(offsets[other], offsets[other] + items[other].size_bytes);
     });
-    std::sort(taken.begin(), taken.end());
+    // Of those that begin together only the farthest end counts, in whatever order.
+    std::sort(taken.begin(), taken.end(),
+              [](const auto& x, const auto& y) { return x.first < y.first; });
     int64_t best = -1;
     int64_t best_gap = std::numeric_limits<int64_t>::max();
     int64_t cursor = 0;
@@ -115,6 +118,7 @@ int64_t PlaceInOrder(absl::Span<const PlacementItem> items, const Neighbours& ne
     }
     offsets[index] = best >= 0 ? best : cursor;
     arena = std::max(arena, offsets[index] + item.size_bytes);
+    if (arena >= limit_bytes) break;
     placed[index] = true;
   }
   return arena;
@@ -301,7 +305,7 @@ PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items) {
   Offsets offsets(items.size(), 0);
   const Neighbours neighbours(items);
   for (const std::vector<int32_t>& order : CandidateOrders(items)) {
-    const int64_t arena = PlaceInOrder(items, neighbours, order, offsets);
+    const int64_t arena = PlaceInOrder(items, neighbours, order, result.plan.arena_bytes, offsets);
     if (arena < result.plan.arena_bytes) {
       result.plan.arena_bytes = arena;
       result.offsets = offsets;
@@ -409,6 +413,12 @@ MemoryPlanResult PlanProgram(P& program, int64_t alignment_bytes) {
 }
 
 template <typename P>
+std::vector<LiveRange> RangesOf(const P& program) {
+  std::vector<Buffer> buffers = program.buffers;
+  return WithView(program, buffers, [](const CommandView& view) { return LiveRangesOf(view); });
+}
+
+template <typename P>
 absl::Status CheckProgram(const P& program) {
   std::vector<Buffer> buffers = program.buffers;
   return WithView(program, buffers, [&program](const CommandView& view) {
@@ -418,10 +428,9 @@ absl::Status CheckProgram(const P& program) {
 
 }  // namespace
 
-std::vector<LiveRange> LiveRangesOf(const Program& program) {
-  std::vector<Buffer> buffers = program.buffers;
-  return WithView(program, buffers, [](const CommandView& view) { return LiveRangesOf(view); });
-}
+std::vector<LiveRange> LiveRangesOf(const Program& program) { return RangesOf(program); }
+
+std::vector<LiveRange> LiveRangesOf(const integer::Program& program) { return RangesOf(program); }
 
 absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes) {
   return PlanProgram(program, alignment_bytes);

@@ -27,6 +27,7 @@ struct CommandView {
 // By buffer id. Pure.
 std::vector<LiveRange> LiveRangesOf(const CommandView& view);
 std::vector<LiveRange> LiveRangesOf(const Program& program);
+std::vector<LiveRange> LiveRangesOf(const integer::Program& program);
 
 // How the placement was found, and what is known of it.
 enum class PlanMethod : uint8_t {

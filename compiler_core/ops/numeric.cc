@@ -6,10 +6,22 @@ namespace {
 template <size_t kSize>
 void CopyElements(absl::Span<const int64_t> shape, const uint8_t* from, const StridedBlock& source,
                   uint8_t* to, const StridedBlock& target) {
-  WalkStrided<2>(shape, {source.strides, target.strides}, {source.offset, target.offset},
-                 [&](const std::array<int64_t, 2>& at) {
-                   std::memcpy(to + at[1] * static_cast<int64_t>(kSize),
-                               from + at[0] * static_cast<int64_t>(kSize), kSize);
+  constexpr int64_t kBytes = kSize;
+  // The innermost dimension in a plain loop.
+  const bool is_scalar = shape.empty();
+  const size_t outer = is_scalar ? 0 : shape.size() - 1;
+  const int64_t count = is_scalar ? 1 : shape[outer];
+  const int64_t source_step = is_scalar ? 0 : source.strides[outer] * kBytes;
+  const int64_t target_step = is_scalar ? 0 : target.strides[outer] * kBytes;
+  WalkStrided<2>(shape.subspan(0, outer), {source.strides, target.strides},
+                 {source.offset, target.offset}, [&](const std::array<int64_t, 2>& at) {
+                   const uint8_t* next = from + at[0] * kBytes;
+                   uint8_t* out = to + at[1] * kBytes;
+                   for (int64_t i = 0; i < count; ++i) {
+                     std::memcpy(out, next, kSize);
+                     next += source_step;
+                     out += target_step;
+                   }
                  });
 }
 

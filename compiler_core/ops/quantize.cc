@@ -124,6 +124,52 @@ AttrMap QuantizeAttrs(const QuantParams& params) {
   return attrs;
 }
 
+void AddLayerQuantAttrs(const LayerQuant& settings, AttrMap& attrs) {
+  attrs["multiplier_bits"] = static_cast<int64_t>(settings.multiplier_bits);
+  attrs["lut_bits"] = static_cast<int64_t>(settings.lut_bits);
+  attrs["bias_effective_bits"] = static_cast<int64_t>(settings.bias_effective_bits);
+  if (settings.factors.empty()) return;
+  std::vector<int64_t> multipliers;
+  std::vector<int64_t> shifts;
+  for (const Factor& factor : settings.factors) {
+    multipliers.push_back(factor.multiplier);
+    shifts.push_back(factor.shift);
+  }
+  attrs["multipliers"] = std::move(multipliers);
+  attrs["shifts"] = std::move(shifts);
+}
+
+absl::StatusOr<std::optional<LayerQuant>> LayerQuantOf(const Node& node) {
+  if (!node.attrs.contains("multiplier_bits")) return std::nullopt;
+  LayerQuant settings;
+  const auto take = [&](absl::string_view name, int lowest, int highest, int& to) {
+    const int64_t value = IntAttrOr(node, name, lowest - 1);
+    if (value < lowest || value > highest) return false;
+    to = static_cast<int>(value);
+    return true;
+  };
+  if (!take("multiplier_bits", kMinMultiplierBits, kMaxMultiplierBits, settings.multiplier_bits) ||
+      !take("lut_bits", kMinLutBits, kMaxLutBits, settings.lut_bits) ||
+      !take("bias_effective_bits", kMinBiasBits, kMaxBiasBits, settings.bias_effective_bits)) {
+    return absl::InvalidArgumentError("settings of a layer that are out of range");
+  }
+  if (!node.attrs.contains("multipliers")) return settings;
+  ASSIGN_OR_RETURN(const std::vector<int64_t> multipliers, IntsAttr(node, "multipliers"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> shifts, IntsAttr(node, "shifts"));
+  if (multipliers.size() != shifts.size()) {
+    return absl::InvalidArgumentError("not as many shifts as multipliers");
+  }
+  for (size_t i = 0; i < multipliers.size(); ++i) {
+    if (multipliers[i] < 0 || multipliers[i] > INT32_MAX || shifts[i] < Factor::kMinShift ||
+        shifts[i] > Factor::kMaxShift) {
+      return absl::InvalidArgumentError("a factor that is out of range");
+    }
+    settings.factors.push_back(
+        {static_cast<int32_t>(multipliers[i]), static_cast<int32_t>(shifts[i])});
+  }
+  return settings;
+}
+
 AttrMap DequantizeAttrs(const QuantParams& params, DType float_dtype) {
   AttrMap attrs = CommonAttrs(params);
   attrs["dtype"] = std::string(NameOf(float_dtype));

@@ -1,6 +1,8 @@
 #ifndef NPUC_COMPILER_CORE_OPS_QUANTIZE_H_
 #define NPUC_COMPILER_CORE_OPS_QUANTIZE_H_
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/quantization.h"
@@ -14,6 +16,10 @@ namespace npuc {
 //   axis        -1 (the default): one scale for all; else the dimension that they run along
 //   dtype       Quantize: of the integers, "i8"; Dequantize: of the floats, "f32" if left out
 //   qmin, qmax  Quantize: the range used, within the type's, which is the default
+//   multiplier_bits, lut_bits, bias_effective_bits
+//               Quantize: settings of the layer whose result it stores (LayerQuant), where the
+//               model states them; all three or none. Its factors as two lists beside them:
+//   multipliers, shifts
 // A quantized model is float operators between pairs of the two (the QDQ form): every activation
 // that it stores as integers goes through Quantize and Dequantize, its integer constants stay
 // integers behind a Dequantize, which constant folding leaves alone. Graph inputs and outputs are
@@ -33,6 +39,10 @@ bool AreInverse(const Node& quantize, const Node& dequantize, const TensorType& 
 
 // The attributes that say the same. float_dtype: of the float side.
 AttrMap QuantizeAttrs(const QuantParams& params);
+// Adds a layer's settings to those of its Quantize; in_float is none of them.
+void AddLayerQuantAttrs(const LayerQuant& settings, AttrMap& attrs);
+// nullopt where the node states none; INVALID_ARGUMENT where they are out of range.
+absl::StatusOr<std::optional<LayerQuant>> LayerQuantOf(const Node& node);
 AttrMap DequantizeAttrs(const QuantParams& params, DType float_dtype = DType::kFloat32);
 
 }  // namespace npuc

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -9,13 +10,16 @@ namespace npuc {
 
 namespace {
 
+bool HasConstantOperands(const Graph& graph, const Node& node) {
+  return !node.inputs.empty() &&
+         std::all_of(node.inputs.begin(), node.inputs.end(),
+                     [&](ValueId input) { return graph.ConstantOf(input) != nullptr; });
+}
+
 // The values of a node whose operands are all constants, within the budget.
 std::optional<std::vector<Tensor>> Fold(const Rewriter& rewriter, const Graph& graph,
                                         const Node& node, FoldBudget& budget) {
-  if (node.inputs.empty()) return std::nullopt;
-  for (const ValueId input : node.inputs) {
-    if (graph.ConstantOf(input) == nullptr) return std::nullopt;
-  }
+  if (!HasConstantOperands(graph, node)) return std::nullopt;
   // The node's outputs are values of the old graph; the folder looks at the new one.
   const Node bare{node.op, node.inputs, {}, node.attrs, node.source};
   std::vector<TensorType> types;
@@ -26,6 +30,10 @@ std::optional<std::vector<Tensor>> Fold(const Rewriter& rewriter, const Graph& g
 }  // namespace
 
 Graph ApplyConstantFold(Graph graph, FoldBudget& budget) {
+  const bool has_any =
+      std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                  [&](const Node& node) { return HasConstantOperands(graph, node); });
+  if (!has_any) return graph;
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -18,11 +19,11 @@ Graph ApplyDeadCode(Graph graph) {
       live[graph.value(input).def.value()] = true;
     }
   }
+  for (const ValueId input : graph.inputs()) live[graph.value(input).def.value()] = true;
+  if (std::find(live.begin(), live.end(), false) == live.end()) return graph;
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
-    if (live[i] || rewriter.old().nodes()[i].op == "Placeholder") {
-      rewriter.Append(rewriter.Take(i));
-    }
+    if (live[i]) rewriter.Append(rewriter.Take(i));
   }
   return rewriter.Finish();
 }

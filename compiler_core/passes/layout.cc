@@ -8,8 +8,8 @@ namespace npuc {
 namespace {
 
 // By factor: where it is stored.
-std::vector<int> PositionsOf(const std::vector<int>& order) {
-  std::vector<int> positions(order.size());
+Layout::Factors<int> PositionsOf(const Layout::Factors<int>& order) {
+  Layout::Factors<int> positions(order.size());
   for (size_t j = 0; j < order.size(); ++j) positions[order[j]] = static_cast<int>(j);
   return positions;
 }
@@ -22,9 +22,9 @@ Layout NaturalLayout(int64_t elements) {
 }
 
 Layout Canonical(const Layout& layout) {
-  const std::vector<int> positions = PositionsOf(layout.order);
+  const Layout::Factors<int> positions = PositionsOf(layout.order);
   Layout result;
-  std::vector<int> merged(layout.sizes.size());  // by old factor: the new one
+  Layout::Factors<int> merged(layout.sizes.size());  // by old factor: the new one
   for (size_t i = 0; i < layout.sizes.size(); ++i) {
     if (i > 0 && positions[i] == positions[i - 1] + 1) {
       result.sizes.back() *= layout.sizes[i];
@@ -43,7 +43,7 @@ Layout Canonical(const Layout& layout) {
 
 std::optional<Layout> Refined(const Layout& layout, absl::Span<const int64_t> shape) {
   Layout result;
-  std::vector<std::vector<int>> parts(layout.sizes.size());  // by old factor: the new ones
+  Layout::Factors<int> begins;  // by old factor: the first of the new ones; they follow each other
   size_t factor = 0;
   int64_t left = 1;  // of the factor
   for (int64_t dim : shape) {
@@ -51,10 +51,10 @@ std::optional<Layout> Refined(const Layout& layout, absl::Span<const int64_t> sh
       if (left == 1) {
         if (factor == layout.sizes.size()) return std::nullopt;
         left = layout.sizes[factor++];
+        begins.push_back(static_cast<int>(result.sizes.size()));
       }
       const int64_t part = std::min(left, dim);
       if (left % part != 0 || dim % part != 0) return std::nullopt;
-      parts[factor - 1].push_back(static_cast<int>(result.sizes.size()));
       result.sizes.push_back(part);
       left /= part;
       dim /= part;
@@ -62,14 +62,15 @@ std::optional<Layout> Refined(const Layout& layout, absl::Span<const int64_t> sh
     if (dim != 1) return std::nullopt;
   }
   if (left != 1 || factor != layout.sizes.size()) return std::nullopt;
+  begins.push_back(static_cast<int>(result.sizes.size()));
   for (const int old : layout.order) {
-    result.order.insert(result.order.end(), parts[old].begin(), parts[old].end());
+    for (int part = begins[old]; part < begins[old + 1]; ++part) result.order.push_back(part);
   }
   return result;
 }
 
-std::vector<int> DimensionsOf(const Layout& refined, absl::Span<const int64_t> shape) {
-  std::vector<int> dimensions;
+Layout::Factors<int> DimensionsOf(const Layout& refined, absl::Span<const int64_t> shape) {
+  Layout::Factors<int> dimensions;
   size_t factor = 0;
   for (size_t d = 0; d < shape.size(); ++d) {
     for (int64_t left = shape[d]; left > 1; left /= refined.sizes[factor++]) {
@@ -83,9 +84,9 @@ std::optional<Layout> ThroughTranspose(const Layout& layout, absl::Span<const in
                                        absl::Span<const int64_t> perm) {
   const std::optional<Layout> x = Refined(layout, x_shape);
   if (!x.has_value()) return std::nullopt;
-  const std::vector<int> dimensions = DimensionsOf(*x, x_shape);
+  const Layout::Factors<int> dimensions = DimensionsOf(*x, x_shape);
   Layout y;
-  std::vector<int> renamed(x->sizes.size());
+  Layout::Factors<int> renamed(x->sizes.size());
   for (const int64_t axis : perm) {
     for (size_t f = 0; f < dimensions.size(); ++f) {
       if (dimensions[f] != axis) continue;
@@ -128,14 +129,15 @@ std::optional<Conversion> ConversionOf(const Layout& from, const Layout& to) {
   if (!a.has_value()) return std::nullopt;
   const std::optional<Layout> b = Refined(to, a->sizes);
   if (!b.has_value()) return std::nullopt;
-  const std::vector<int> positions = PositionsOf(a->order);
+  const Layout::Factors<int> positions = PositionsOf(a->order);
   // The permutation as a layout of what is stored, so that what moves together becomes one.
   Layout moved;
   for (const int factor : a->order) moved.sizes.push_back(a->sizes[factor]);
   for (const int factor : b->order) moved.order.push_back(positions[factor]);
   moved = Canonical(moved);
   if (moved.sizes.size() > static_cast<size_t>(kMaxRank)) return std::nullopt;
-  return Conversion{moved.sizes, {moved.order.begin(), moved.order.end()}};
+  return Conversion{{moved.sizes.begin(), moved.sizes.end()},
+                    {moved.order.begin(), moved.order.end()}};
 }
 
 int64_t CommandsOf(const Conversion& conversion) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
 #include "compiler_core/ir/graph/types.h"
 
@@ -15,8 +16,11 @@ namespace npuc {
 // of 1 do not matter, and neighbours that stay neighbours are one factor, so equal layouts compare
 // equal. A layout speaks about elements alone: it outlives any Reshape.
 struct Layout {
-  std::vector<int64_t> sizes;  // of the factors, in the value's own order
-  std::vector<int> order;      // storage position j (slowest first) walks factor order[j]
+  // Few: kept in place, since passes make layouts by the thousand.
+  template <typename T>
+  using Factors = absl::InlinedVector<T, 6>;
+  Factors<int64_t> sizes;  // in the value's own order
+  Factors<int> order;      // storage position j (slowest first) walks factor order[j]
 
   bool natural() const { return order.size() <= 1; }
   bool operator==(const Layout&) const = default;
@@ -30,7 +34,7 @@ Layout Canonical(const Layout& layout);
 // factors; null where a factor would be cut otherwise than in two whole parts. Not canonical.
 std::optional<Layout> Refined(const Layout& layout, absl::Span<const int64_t> shape);
 // By factor of a layout that is refined by `shape`: the dimension that it belongs to.
-std::vector<int> DimensionsOf(const Layout& refined, absl::Span<const int64_t> shape);
+Layout::Factors<int> DimensionsOf(const Layout& refined, absl::Span<const int64_t> shape);
 
 // y = Transpose(x, perm): how y is stored where x is stored by `layout` and nothing is moved; null
 // where the layout does not fit x's dimensions.

@@ -103,14 +103,14 @@ std::optional<Frame> FrameOf(const LayoutNode& n) {
 // Factors of the frame's layout, refined to its shape, with the dimensions that they belong to.
 struct FrameLayout {
   Layout layout;
-  std::vector<int> dimensions;
+  Layout::Factors<int> dimensions;
 };
 
 std::optional<FrameLayout> RefinedFrame(const Frame& frame, const Layout& layout) {
   const Shape& box = frame.shapes[frame.largest];
   std::optional<Layout> refined = Refined(layout, box);
   if (!refined.has_value()) return std::nullopt;
-  std::vector<int> dimensions = DimensionsOf(*refined, box);
+  Layout::Factors<int> dimensions = DimensionsOf(*refined, box);
   for (size_t f = 1; f < dimensions.size(); ++f) {
     if (dimensions[f] == dimensions[f - 1] && frame.whole[dimensions[f]]) return std::nullopt;
   }
@@ -126,7 +126,7 @@ int64_t PartOf(const Frame& frame, const FrameLayout& layout, size_t value, int 
 
 Layout LayoutInFrame(const Frame& frame, const FrameLayout& layout, size_t value) {
   Layout result;
-  std::vector<int> renamed(layout.layout.sizes.size(), -1);
+  Layout::Factors<int> renamed(layout.layout.sizes.size(), -1);
   for (size_t f = 0; f < renamed.size(); ++f) {
     const int64_t part = PartOf(frame, layout, value, static_cast<int>(f));
     if (part == 1) continue;
@@ -145,7 +145,7 @@ std::optional<Layout> Lifted(const Frame& frame, size_t value, const Layout& lay
   const Shape& shape = frame.shapes[value];
   std::optional<Layout> refined = Refined(layout, shape);
   if (!refined.has_value()) return std::nullopt;
-  const std::vector<int> dimensions = DimensionsOf(*refined, shape);
+  const Layout::Factors<int> dimensions = DimensionsOf(*refined, shape);
   for (size_t d = 0; d < box.size(); ++d) {
     if (shape[d] == box[d]) continue;
     if (shape[d] == 1) return std::nullopt;  // nobody knows where the dimension would be stored
@@ -187,7 +187,7 @@ struct StoredDimension {
 std::vector<StoredDimension> StoredDimensions(const Shape& box, const FrameLayout& layout) {
   std::vector<StoredDimension> stored;
   const auto wide = std::count_if(box.begin(), box.end(), [](int64_t dim) { return dim != 1; });
-  const std::vector<int>& order = layout.layout.order;
+  const Layout::Factors<int>& order = layout.layout.order;
   if (wide == static_cast<int64_t>(order.size())) {
     size_t next = 0;
     for (size_t d = 0; d < box.size(); ++d) {
@@ -397,9 +397,9 @@ struct TailCut {
 std::optional<TailCut> CutTail(const Layout& layout, const Shape& shape, int last) {
   const std::optional<Layout> refined = Refined(layout, shape);
   if (!refined.has_value()) return std::nullopt;
-  const std::vector<int> dimensions = DimensionsOf(*refined, shape);
+  const Layout::Factors<int> dimensions = DimensionsOf(*refined, shape);
   TailCut cut;
-  std::vector<int> renamed;
+  Layout::Factors<int> renamed;
   for (size_t f = 0; f < dimensions.size(); ++f) {
     Layout& side = dimensions[f] == last ? cut.tail : cut.rows;
     renamed.push_back(static_cast<int>(side.sizes.size()));
@@ -430,7 +430,7 @@ Layout Joined(const Layout& a, const Layout& b, const Shape& a_dims, bool b_befo
   // b stands between a's leading dimensions and its last one.
   const std::optional<Layout> cut = Refined(a, a_dims);
   if (!cut.has_value()) return {};
-  const std::vector<int> dimensions = DimensionsOf(*cut, a_dims);
+  const Layout::Factors<int> dimensions = DimensionsOf(*cut, a_dims);
   const int last = static_cast<int>(a_dims.size()) - 1;
   const int leading = static_cast<int>(
       std::count_if(dimensions.begin(), dimensions.end(), [&](int d) { return d != last; }));

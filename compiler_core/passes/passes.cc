@@ -56,10 +56,9 @@ absl::StatusOr<Graph> StripQuantization(const Graph& graph) {
   return Checked(graph, &ApplyStripQuantization);
 }
 
-absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) {
-  RETURN_IF_ERROR(VerifyGraph(graph));
+absl::StatusOr<Graph> RunPasses(Graph graph, const PassOptions& options) {
   FoldBudget budget = options.fold_budget;
-  Graph current = ApplyDeadCode(graph);  // first: what nobody needs costs no folding
+  Graph current = ApplyDeadCode(std::move(graph));  // first: what nobody needs costs no folding
   // Before the rewrites: they look for constant operands.
   current = CleanUp(std::move(current), budget);
   if (options.fuse_batch_norm) current = ApplyFuseBatchNorm(std::move(current));
@@ -67,11 +66,17 @@ absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options) 
   if (options.rewrite_batch_norm) current = ApplyRewriteBatchNorm(std::move(current));
   if (options.rewrite_softmax) current = ApplyRewriteSoftmax(std::move(current));
   uint64_t fingerprint = Fingerprint(current);
+  uint64_t settled = 0;  // fingerprint of a graph whose transposes are where they should be
   for (int round = 0; round < options.max_rounds; ++round) {
     current = CleanUp(std::move(current), budget);
-    // Behind the clean-up, which merges transposes and drops nodes that stand in their way.
-    current = ApplyPropagateTransposes(std::move(current));
-    const uint64_t next = Fingerprint(current);
+    const uint64_t clean = Fingerprint(current);
+    uint64_t next = clean;
+    if (clean != settled) {
+      // Behind the clean-up, which merges transposes and drops nodes that stand in their way.
+      current = ApplyPropagateTransposes(std::move(current));
+      next = Fingerprint(current);
+      if (next == clean) settled = clean;
+    }
     if (next == fingerprint) break;
     fingerprint = next;
   }

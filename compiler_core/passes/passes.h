@@ -75,8 +75,9 @@ struct PassOptions {
   int max_rounds = 16;          // of the clean-up passes; they settle within three on real models
 };
 // All passes in their order, the clean-up ones repeated until the graph stays the same. Running it
-// on its own result changes nothing.
-absl::StatusOr<Graph> RunPasses(const Graph& graph, const PassOptions& options = {});
+// on its own result changes nothing. The graph must have passed VerifyGraph, the last step of every
+// front end; what the passes make of it is verified here.
+absl::StatusOr<Graph> RunPasses(Graph graph, const PassOptions& options = {});
 
 }  // namespace npuc
 

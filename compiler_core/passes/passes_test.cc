@@ -39,7 +39,7 @@ void Expect(Pass pass, absl::string_view before, absl::string_view after) {
 
 TEST(Passes, RefuseAGraphThatDoesNotVerify) {
   Graph bad;
-  bad.AddValue("NoSuchOp", {}, {}, {DType::kFloat32, {}}, {"n", ""});
+  bad.AddOutput({"n", bad.AddValue("NoSuchOp", {}, {}, {DType::kFloat32, {}}, {"n", ""}), true});
   for (const Pass pass :
        {&Fold, &DeadCode, &RemoveIdentity, &Cse, &Canonicalize, &PropagateTransposes,
         &RewriteSoftmax, &RewriteBatchNorm, &FuseBatchNorm, &All}) {

@@ -62,9 +62,20 @@ ValueId RestoredIntegers(const Graph& graph, const Node& node, const TensorType&
   return AreInverse(node, dequantize, result) ? dequantize.inputs[0] : ValueId();
 }
 
+// Whether the pass has anything to do at a node; the first such node shows before any is changed.
+bool IsRemovable(const Graph& graph, const Node& node) {
+  if (node.op == "Reshape" && graph.def(node.inputs[0]).op == "Reshape") return true;
+  const TensorType& result = graph.type(node.outputs[0]);
+  return RestoredIntegers(graph, node, result).valid() ||
+         (node.outputs.size() == 1 && IsIdentity(graph, node, result));
+}
+
 }  // namespace
 
 Graph ApplyRemoveIdentity(Graph graph) {
+  const bool has_any = std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                                   [&](const Node& node) { return IsRemovable(graph, node); });
+  if (!has_any) return graph;
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <ctime>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/grus_codec.h"
 #include "compiler_core/emit/header_writer.h"
@@ -125,7 +125,7 @@ absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const Core
                                        const Program& program) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
-  model.model_md5 = Md5Hex(request.model_bytes);
+  model.model_md5 = ModelMd5(request);
   model.npu_unit = request.options.npu_unit;
   model.model_info = ModelInfo(request);
   model.core = std::string(core.name);
@@ -175,6 +175,19 @@ LayerErrors CompareLayers(const Graph& graph, const CoreSpec& core,
   return {};
 }
 
+// What firmware and tools read.
+struct EmittedFiles {
+  absl::StatusOr<std::string> header;
+  Diagnostics problems;  // of the header
+  std::string model_file;
+};
+EmittedFiles EmitFiles(const CompiledModel& model) {
+  EmittedFiles files;
+  files.header = WriteCHeader(model, files.problems);
+  files.model_file = WriteModelFile(model);
+  return files;
+}
+
 }  // namespace
 
 absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
@@ -187,12 +200,12 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
                           " bytes"));
 
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
-  STEP(Graph imported, "import", 0.05, ImportModel(request.model_bytes, options, diagnostics));
+  STEP(Graph imported, "import", 0.05, ImportModel(request, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
   if (core->integer != nullptr) {
     return CompileInteger(request, *core, imported, stages, observer, diagnostics);
   }
-  STEP(Graph graph, "passes", 0.25, RunPasses(imported, PassOptionsOf(options)));
+  STEP(Graph graph, "passes", 0.25, RunPasses(std::move(imported), PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, options.model_name, diagnostics));
   CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, diagnostics));
@@ -216,12 +229,17 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   const CompileFacts facts{graph,       program, model,        memory, lowered.weights,
                            diagnostics, options, core->cycles, uses,   layer_errors};
   CompileResult result;
-  STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
-  result.artifacts.push_back({options.output_file, std::move(header)});
-  result.artifacts.push_back({"opt_template.json", WriteTemplate(lowered.weights)});
-  result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
-  std::string report = ReportJson(facts);
+  RETURN_IF_ERROR(stages.Begin("header", 0.90));
+  EmittedFiles files;
+  std::future<void> emitted = Aside(request, [&] { files = EmitFiles(model); });
+  std::string report = ReportJson(facts);  // meanwhile
   std::string page = ReportPage(report);
+  emitted.get();
+  diagnostics.Append(files.problems);
+  RETURN_IF_ERROR(stages.End(files.header.status()));
+  result.artifacts.push_back({options.output_file, *std::move(files.header)});
+  result.artifacts.push_back({"opt_template.json", WriteTemplate(lowered.weights)});
+  result.artifacts.push_back({ModelFileName(options), std::move(files.model_file)});
   result.artifacts.push_back({"report.json", std::move(report)});
   result.artifacts.push_back({"report.html", std::move(page)});
   result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};

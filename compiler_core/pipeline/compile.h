@@ -2,6 +2,8 @@
 #define NPUC_COMPILER_CORE_PIPELINE_COMPILE_H_
 
 #include <cstdint>
+#include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -20,6 +22,12 @@ namespace npuc {
 struct CompileRequest {
   CompileOptions options;
   absl::string_view model_bytes;
+  // Gives Md5Hex(model_bytes), where the caller has it or computes it meanwhile; called at most
+  // once. Not set: computed where it is needed.
+  std::function<std::string()> model_md5;
+  // Starts work on another thread, where the caller allows one; the future's end waits for it. Not
+  // set: everything runs on the calling thread. The result is the same.
+  std::function<std::future<void>(std::function<void()> work)> aside;
   // Further files the config names, by role ("OPT_CONFIG"): name for diagnostics, and bytes, which
   // are read in parts where there may be many (calibration data).
   struct SideInput {

@@ -1,128 +1,28 @@
 #include "compiler_core/pipeline/compile_integer.h"
 
-#include <map>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler_core/base/digest.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/emit/model_file.h"
-#include "compiler_core/ir/cmd/load.h"
-#include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/passes/passes.h"
+#include "compiler_core/pipeline/integer_metrics.h"
 #include "compiler_core/pipeline/integer_model.h"
-#include "nlohmann/json.hpp"
+#include "compiler_core/pipeline/integer_report.h"
+#include "compiler_core/report/page.h"
 
 namespace npuc {
 namespace {
-
-using Json = nlohmann::ordered_json;
-
-// What each layer's commands do and cost.
-std::map<std::string, CommandLoad> LoadsOf(const integer::Program& program) {
-  std::map<std::string, CommandLoad> loads;
-  for (const integer::Command& command : program.commands) {
-    CommandLoad load;
-    const bool multiplies = std::holds_alternative<integer::Convolve>(command.body);
-    (multiplies ? load.macs : load.elements) = integer::WorkOf(command.body);
-    for (const Access& access : integer::AccessesOf(command.body)) {
-      (access.writes ? load.written_bytes : load.read_bytes) += access.size_bytes;
-    }
-    loads[command.layer] += load;
-  }
-  return loads;
-}
-
-Json ParamsJson(const QuantParams& params) {
-  return {{"type", std::string(NameOf(params.dtype))},
-          {"qmin", params.qmin},
-          {"qmax", params.qmax},
-          {"scale", params.scale},
-          {"zero_point", params.zero_point}};
-}
 
 std::string PortsText(const std::vector<PortTensor>& ports) {
   return absl::StrJoin(ports, ", ", [](std::string* out, const PortTensor& port) {
     absl::StrAppend(out, Printable(port.name), " ", TypeToString({port.dtype, port.shape}));
   });
-}
-
-Json PortsJson(const std::vector<PortTensor>& ports) {
-  Json list = Json::array();
-  for (const PortTensor& port : ports) {
-    list.push_back({{"name", port.name},
-                    {"type", std::string(NameOf(port.dtype))},
-                    {"shape", port.shape},
-                    {"scale", port.scale},
-                    {"zero_point", port.zero_point}});
-  }
-  return list;
-}
-
-struct IntegerFacts {
-  const CoreSpec& core;
-  const Graph& graph;
-  const QuantPlan& plan;
-  const integer::Program& program;
-  const CompiledModel& model;
-  const MemoryPlanResult& memory;
-  const Diagnostics& diagnostics;
-};
-
-Json LayersJson(const IntegerFacts& facts) {
-  std::map<std::string, CommandLoad> loads = LoadsOf(facts.program);
-  Json layers = Json::array();
-  for (const Layer& layer : facts.plan.layers) {
-    const CommandLoad& load = loads[layer.name];
-    Json outputs = Json::array();
-    for (const ValueId output : layer.outputs) {
-      const auto params = facts.plan.values.find(output);
-      if (params != facts.plan.values.end()) outputs.push_back(ParamsJson(params->second));
-    }
-    const bool idle = load == CommandLoad();
-    layers.push_back({{"name", layer.name},
-                      {"type", layer.type},
-                      {"macs", load.macs},
-                      {"elements", load.elements},
-                      {"read_bytes", load.read_bytes},
-                      {"written_bytes", load.written_bytes},
-                      {"cycles", idle ? 0 : EstimateCycles(*facts.core.cycles, load)},
-                      {"outputs", std::move(outputs)}});
-  }
-  return layers;
-}
-
-std::string ReportText(const IntegerFacts& facts) {
-  const CompiledModel& model = facts.model;
-  Json notes = Json::array();
-  for (const Diagnostic& diagnostic : facts.diagnostics.list()) {
-    notes.push_back(diagnostic.ToString());
-  }
-  const Json report = {{"version", model.version},
-                       {"core", model.core},
-                       {"command_set", "integer"},
-                       {"model_md5", model.model_md5},
-                       {"sizes",
-                        {{"cmd", model.cmd_content.size()},
-                         {"weight", model.weight_content.size()},
-                         {"data", model.data_bytes},
-                         {"npu", model.npu_size()},
-                         {"total", model.total_size()}}},
-                       {"memory_plan",
-                        {{"arena", facts.memory.arena_bytes},
-                         {"liveness_bound", facts.memory.lower_bound_bytes},
-                         {"method", std::string(NameOf(facts.memory.method))}}},
-                       {"inputs", PortsJson(model.inputs)},
-                       {"outputs", PortsJson(model.outputs)},
-                       {"layers", LayersJson(facts)},
-                       {"diagnostics", std::move(notes)}};
-  return absl::StrCat(report.dump(1, ' ', false, Json::error_handler_t::replace), "\n");
 }
 
 std::string LayerListing(const QuantPlan& plan) {
@@ -161,7 +61,7 @@ absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, con
                                               const integer::Program& program) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
-  model.model_md5 = Md5Hex(request.model_bytes);
+  model.model_md5 = ModelMd5(request);
   model.model_info = ModelInfo(request);
   model.core = std::string(core.name);
   model.command_set = CommandSet::kInteger;
@@ -203,9 +103,14 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
     result.artifacts.push_back({"statistics.json", quantized.statistics});
   }
   result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
-  const IntegerFacts facts{core,  quantized.graph, quantized.plan, program,
-                           model, memory,          diagnostics};
-  result.artifacts.push_back({"report.json", ReportText(facts)});
+  STEP(const ModelMetrics metrics, "measure", 0.95,
+       MeasureMetrics(
+           request, quantized, model, [&] { return observer.IsCancelled(); }, diagnostics));
+  std::string report =
+      IntegerReportJson({core, quantized, program, model, memory, diagnostics, options, metrics});
+  std::string page = ReportPage(report);
+  result.artifacts.push_back({"report.json", std::move(report)});
+  result.artifacts.push_back({"report.html", std::move(page)});
   result.listings = {LayerListing(quantized.plan), MemoryListing(program), ""};
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("inputs: ", PortsText(model.inputs)));

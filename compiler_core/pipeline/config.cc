@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/yaml_tree.h"
+#include "compiler_core/pipeline/cfg_config.h"
 #include "compiler_core/pipeline/config_keys.h"
 #include "compiler_core/pipeline/config_rules.h"
 #include "compiler_core/pipeline/config_values.h"
@@ -28,7 +29,7 @@ std::optional<Framework> FrameworkOf(const ConfigSettings& settings) {
   const ConfigSetting* setting = settings.Find("FRAMEWORK");
   if (setting == nullptr) return std::nullopt;
   for (Framework framework : {Framework::kTensorFlow, Framework::kTorchScript, Framework::kTfLite,
-                              Framework::kOnnx, Framework::kCaffe}) {
+                              Framework::kOnnx, Framework::kCaffe, Framework::kCompass}) {
     if (setting->text == FrameworkName(framework)) return framework;
   }
   return std::nullopt;
@@ -83,6 +84,19 @@ bool FlagOf(const ConfigSettings& all, absl::string_view key) {
   return setting != nullptr && setting->flag;
 }
 
+// The .bin of an IR: named, or beside its text.
+ConfigFile ModelBinOf(const ConfigSettings& all, const ParsedConfig& config) {
+  if (const ConfigSetting* bin = all.Find("MODEL_BIN")) {
+    return {kModelBinRole, bin->text, bin->place.line};
+  }
+  const ConfigFile& text = config.files[0];
+  const absl::string_view name = FileNameOf(text.path);
+  const size_t dot = name.rfind('.');
+  const size_t stem = dot == absl::string_view::npos || dot == 0 ? name.size() : dot;
+  const size_t folder = text.path.size() - name.size();
+  return {kModelBinRole, absl::StrCat(text.path.substr(0, folder + stem), ".bin"), text.line};
+}
+
 // The options of a config in which no error was found.
 ParsedConfig MakeConfig(const ConfigSettings& all) {
   ParsedConfig config;
@@ -97,6 +111,7 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
     const ConfigSetting* setting = all.Find(key);
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
   }
+  if (options.framework == Framework::kCompass) config.files.push_back(ModelBinOf(all, config));
   if (all.quant.has_value()) {
     options.quant = all.quant->options;
     for (const QuantFile& file : all.quant->files) {
@@ -167,7 +182,9 @@ absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_vi
     return sorted.ToStatus();
   };
   ConfigReporter reporter(name, found);
-  const std::optional<ConfigNode> root = ParseConfigYaml(text, name, found);
+  const bool is_cfg = IsCfgConfig(text);
+  const std::optional<ConfigNode> root =
+      is_cfg ? ReadCfgConfig(text, name, reporter, found) : ParseConfigYaml(text, name, found);
   if (!root.has_value()) return fail();
   if (root->kind == ConfigNode::Kind::kNull) {
     reporter.Add(DiagnosticKind::kConfigUnreadable, {}, "the config has no keys",
@@ -182,7 +199,8 @@ absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_vi
     return fail();
   }
   const ConfigSettings settings = ReadSettings(*root, reporter);
-  CheckConfigRules(settings, reporter);
+  // What a .cfg file lacks was said in its own words.
+  if (!is_cfg || !found.has_errors()) CheckConfigRules(settings, reporter);
   if (found.has_errors()) return fail();
   diagnostics.Append(Sorted(found));
   return MakeConfig(settings);

@@ -26,12 +26,16 @@ struct ParsedConfig {
   std::vector<ConfigFile> files;  // MODEL_FILE first
 };
 
+// The .bin beside a Compass IR's text.
+inline constexpr char kModelBinRole[] = "MODEL_BIN";
+
 inline constexpr size_t kMaxConfigBytes = kMaxYamlBytes;
 
-// Parses a gxnpuc YAML config. `name` is the file's name for diagnostics. Reads nothing but `text`.
-// All problems at once go to `diagnostics`, each with line, what was found, what is allowed, and
-// the nearest known key or value; the status is diagnostics.ToStatus(). Size, depth and node count
-// are bounded; duplicate keys, aliases and tags are refused.
+// Parses a gxnpuc YAML config, or a .cfg of aipubuild (cfg_config.h), told by its first line.
+// `name` is the file's name for diagnostics. Reads nothing but `text`. All problems at once go to
+// `diagnostics`, each with line, what was found, what is allowed, and the nearest known key or
+// value; the status is diagnostics.ToStatus(). Size, depth and node count are bounded; duplicate
+// keys, aliases and tags are refused.
 absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_view name,
                                          Diagnostics& diagnostics);
 

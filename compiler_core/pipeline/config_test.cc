@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/pipeline/config_keys.h"
 #include "gmock/gmock.h"
@@ -150,6 +151,22 @@ TEST(ConfigTest, WordsAndNumbersAreNamesWhereNamesAreMeant) {
   EXPECT_THAT(config.options.outputs, ElementsAre("off", "0.5", "7"));
   EXPECT_EQ(config.options.model_info, "1.0");
   EXPECT_EQ(config.options.model_name, "1");
+}
+
+TEST(ConfigTest, AnIrHasItsConstantsBesideIt) {
+  const auto bin_of = [](absl::string_view lines) {
+    const ParsedConfig config =
+        Parse(absl::StrCat("CORENAME: X2_1204\nFRAMEWORK: COMPASS\nOUTPUT_FILE: m.h\n", lines));
+    EXPECT_EQ(config.options.framework, Framework::kCompass);
+    EXPECT_EQ(config.files.size(), 2u);
+    EXPECT_EQ(config.files.back().role, "MODEL_BIN");
+    EXPECT_EQ(config.files.back().line, absl::StrContains(lines, "BIN") ? 5 : 4);
+    return config.files.back().path;
+  };
+  EXPECT_EQ(bin_of("MODEL_FILE: a.b/kws.txt\n"), "a.b/kws.bin");
+  EXPECT_EQ(bin_of("MODEL_FILE: a.b/kws\n"), "a.b/kws.bin");
+  EXPECT_EQ(bin_of("MODEL_FILE: .kws\n"), ".kws.bin");
+  EXPECT_EQ(bin_of("MODEL_FILE: kws.txt\nMODEL_BIN: w/x.dat\n"), "w/x.dat");
 }
 
 TEST(ConfigTest, AByteOrderMarkIsSkipped) {

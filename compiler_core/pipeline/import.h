@@ -5,17 +5,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/pipeline/compile.h"
 
 namespace npuc {
 
 // The model's graph by the front end of options.framework: what `npuc reference` runs and what
 // Compile starts from. Problems go to diagnostics.
-absl::StatusOr<Graph> ImportModel(absl::string_view model_bytes, const CompileOptions& options,
-                                  Diagnostics& diagnostics);
+absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics);
 
 // The operators of a framework that its front end has a rule for, sorted; empty for a framework
 // whose operators the cores' own lists hold. Whether a node compiles is judged by what it becomes.

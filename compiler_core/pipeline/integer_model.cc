@@ -68,7 +68,12 @@ class Maker {
                         .file = request_.options.model_name,
                         .fix = "set force_float_ir: true in QUANT, or remove the lines"});
     };
-    if (request_.options.quant.has_value()) return note("QUANT");
+    if (request_.options.quant.has_value()) {
+      QuantOptions rest = *request_.options.quant;  // but for what measures
+      rest.data_inputs.clear();
+      rest.metrics.clear();
+      if (rest != QuantOptions()) return note("QUANT");
+    }
     if (request_.side_inputs.contains(kTemplateRole)) note(kTemplateRole);
   }
 
@@ -135,6 +140,8 @@ class Maker {
                         .quantized_here = true,
                         .settings = std::move(result.settings),
                         .fidelity = std::move(result.fidelity),
+                        .output_errors = std::move(result.outputs),
+                        .compared_samples = result.compared_samples,
                         .opt_template = std::move(result.opt_template),
                         .statistics = std::move(result.statistics),
                         .log = std::move(result.log)};

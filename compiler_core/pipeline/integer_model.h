@@ -23,6 +23,8 @@ struct IntegerModel {
   bool quantized_here = false;
   std::vector<LayerSettings> settings = {};  // the members from here on: of models quantized here
   std::vector<LayerFidelity> fidelity = {};
+  std::vector<OutputError> output_errors = {};  // one a graph output, of so many samples
+  int64_t compared_samples = 0;
   std::string opt_template = {};
   std::string statistics = {};  // empty where the options do not ask for them
   std::vector<std::string> log = {};

@@ -30,8 +30,8 @@ absl::StatusOr<IrFiles> WriteFloat(const Graph& graph, const std::string& model_
 absl::StatusOr<IrFiles> MakeIrFiles(const CompileRequest& request, bool as_float,
                                     Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
-  ASSIGN_OR_RETURN(const Graph imported, ImportModel(request.model_bytes, options, diagnostics));
-  ASSIGN_OR_RETURN(const Graph graph, RunPasses(imported, IntegerPassOptions()));
+  ASSIGN_OR_RETURN(Graph imported, ImportModel(request, diagnostics));
+  ASSIGN_OR_RETURN(const Graph graph, RunPasses(std::move(imported), IntegerPassOptions()));
   const CoreSpec* core = FindCore(options.core);
   absl::StatusOr<IrFiles> files;
   if (as_float || core == nullptr || core->integer == nullptr) {

@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/ir/cmd/access.h"
@@ -108,7 +109,8 @@ std::string ListWeights(const CompileFacts& facts) {
 
 std::vector<TransposeRecord> TransposesOf(const CompileFacts& facts) {
   std::vector<TransposeRecord> records;
-  std::map<std::string, std::string> operators;  // of the nodes that are no transposes
+  absl::flat_hash_map<absl::string_view, absl::string_view> operators;  // nodes but transposes
+  operators.reserve(facts.graph.node_count());
   std::set<std::string> told;
   for (RemainingTranspose& remaining : RemainingTransposes(facts.graph)) {
     told.insert(remaining.node);

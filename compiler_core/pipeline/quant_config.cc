@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/trim_text.h"
+#include "compiler_core/quant/metrics/metrics.h"
 
 namespace npuc {
 namespace {
@@ -150,6 +151,14 @@ constexpr absl::string_view kActivationWords[] = {"per_tensor_symmetric_restrict
 constexpr absl::string_view kStrategyWords[] = {
     "mean", "extrema", "3std", "KLD", "in_ir", "percentile", "aciq_laplace", "aciq_gauss", "auto"};
 
+constexpr absl::string_view kMetricWords[] = {"cosine", "mse", "sqnr", "topk", "auc", "wer"};
+
+bool MetricName(const Value& value) {
+  const absl::StatusOr<Metric> metric = MetricFromName(value.text());
+  if (metric.ok()) value.config.options.metrics.push_back(NameOf(*metric));
+  return metric.ok();
+}
+
 const std::vector<QuantKey>& Keys() {
   using V = const Value&;
   static const std::vector<QuantKey> kKeys = {
@@ -202,13 +211,14 @@ const std::vector<QuantKey>& Keys() {
        Shape::kScalar, &MixedPrecision},
       {"global_calibration", "a list of equalization, adaround, bias_correction", "", Shape::kNames,
        &Global, kGlobal},
-      {"fake_quant_scopes_for_debug", "a list of layers that stay in float", "", Shape::kNames,
+      {"fake_quant_scopes_for_debug",
+       "a list of layers that stay in float: for npuc reference and evaluate --quantized", "",
+       Shape::kNames,
        [](V v) {
          v.config.options.fake_quant_scopes.push_back(v.text());
          return true;
        }},
-      {"fake_quant_operators_for_debug", "a list of layer types that stay in float", "",
-       Shape::kNames,
+      {"fake_quant_operators_for_debug", "a list of layer types that do", "", Shape::kNames,
        [](V v) {
          v.config.options.fake_quant_operators.push_back(v.text());
          return true;
@@ -220,10 +230,18 @@ const std::vector<QuantKey>& Keys() {
       {"cast_dtypes_for_lib", "false: there is no operator library here", "false", Shape::kScalar,
        &OnlyFalse},
       {"dump", "false: npuc run dumps tensors", "false", Shape::kScalar, &OnlyFalse},
-      {"data", "", "", Shape::kLater, nullptr},
-      {"label", "", "", Shape::kLater, nullptr},
-      {"metric", "", "", Shape::kLater, nullptr},
-      {"metric_batch_size", "", "", Shape::kLater, nullptr},
+      {"data", "a .npy or .npz file, or a mapping of inputs to .npy files, to measure on", "",
+       Shape::kFiles, nullptr},
+      {"label", "a .npy file of integers, one (of wer: a row) for each item of data", "",
+       Shape::kFiles, nullptr},
+      {"metric", "a list of cosine, mse, sqnr, topk:N, auc, wer:N", "cosine, mse, sqnr",
+       Shape::kNames, &MetricName, kMetricWords},
+      {"metric_batch_size", "1 to 65536; items are run one by one, so all give the same", "1",
+       Shape::kScalar,
+       [](V v) {
+         int ignored = 0;
+         return Integer(v, 1, 65536, ignored);
+       }},
       {"without_batch_dim", "", "", Shape::kLater, nullptr},
       {"dump_dir", "", "", Shape::kLater, nullptr},
       {"featuremap_tiling_param", "", "", Shape::kLater, nullptr},
@@ -232,6 +250,13 @@ const std::vector<QuantKey>& Keys() {
       {"featuremap_splits_overlap_rate", "", "", Shape::kLater, nullptr},
   };
   return kKeys;
+}
+
+const QuantKey* FindQuantKey(absl::string_view name) {
+  for (const QuantKey& key : Keys()) {
+    if (key.name == name) return &key;
+  }
+  return nullptr;
 }
 
 class Reader {
@@ -243,9 +268,8 @@ class Reader {
       const ConfigNode& key = mapping.items[i];
       if (key.kind != Kind::kScalar) continue;  // reported with the syntax
       if (!seen_.insert(key.text).second) continue;
-      const auto known = std::find_if(Keys().begin(), Keys().end(),
-                                      [&](const QuantKey& k) { return k.name == key.text; });
-      if (known == Keys().end()) {
+      const QuantKey* known = FindQuantKey(key.text);
+      if (known == nullptr) {
         ReportUnknown(key);
         continue;
       }
@@ -268,11 +292,9 @@ class Reader {
   }
 
   void ReportUnknown(const ConfigNode& key) {
-    std::vector<absl::string_view> names;
-    for (const QuantKey& known : Keys()) names.push_back(known.name);
     Report(DiagnosticKind::kConfigUnknownKey, key,
            absl::StrCat("QUANT: unknown key '", Printable(key.text, 80), "'"),
-           reporter_.Suggest(key.text, names, "remove the line"));
+           reporter_.Suggest(key.text, QuantKeyNames(), "remove the line"));
   }
 
   void WrongType(const QuantKey& key, const ConfigNode& at, const ConfigNode& value) {
@@ -317,21 +339,26 @@ class Reader {
   void ReadFiles(const QuantKey& key, const ConfigNode& at, const ConfigNode& value) {
     if (key.name == "opt_config") return AddFile(key, kTemplateRole, value);
     if (key.name == "statistic_file") return AddFile(key, kStatisticsRole, value);
+    if (key.name == "label") return AddFile(key, kLabelRole, value);
+    const bool is_data = key.name == "data";
+    const absl::string_view role = is_data ? kDataRole : kCalibrationRole;
+    std::vector<std::string>& inputs =
+        is_data ? config_.options.data_inputs : config_.options.calibration_inputs;
     if (value.kind == Kind::kScalar) {
-      config_.options.calibration_inputs = {""};
-      return AddFile(key, kCalibrationRole, value);
+      inputs = {""};
+      return AddFile(key, std::string(role), value);
     }
     if (value.kind != Kind::kMapping || value.items.empty()) return WrongType(key, at, value);
     if (value.items.size() / 2 > kMaxCalibrationFiles) {
       return Report(DiagnosticKind::kConfigValueNotAllowed, at,
-                    absl::StrCat("QUANT: calibration_data names ", value.items.size() / 2,
+                    absl::StrCat("QUANT: ", key.name, " names ", value.items.size() / 2,
                                  " files; at most ", kMaxCalibrationFiles),
                     "put the inputs into one .npz file");
     }
     for (size_t i = 0; i + 1 < value.items.size(); i += 2) {
       if (value.items[i].kind != Kind::kScalar) continue;  // reported with the syntax
-      config_.options.calibration_inputs.push_back(value.items[i].text);
-      AddFile(key, absl::StrCat(kCalibrationRole, "[", i / 2, "]"), value.items[i + 1]);
+      inputs.push_back(value.items[i].text);
+      AddFile(key, absl::StrCat(role, "[", i / 2, "]"), value.items[i + 1]);
     }
   }
 
@@ -340,6 +367,31 @@ class Reader {
       Report(DiagnosticKind::kConfigConflict, mapping,
              "QUANT: statistic_file stands in place of calibration_data, and both are given",
              "keep one of the two");
+    }
+    if (config_.files.size() > kMaxQuantFiles) {
+      Report(DiagnosticKind::kConfigConflict, mapping,
+             absl::StrCat("QUANT names ", config_.files.size(), " files; at most ", kMaxQuantFiles),
+             "put inputs into one .npz file");
+    }
+    CheckMetrics(mapping);
+  }
+
+  void CheckMetrics(const ConfigNode& mapping) {
+    const auto refuse = [&](absl::string_view message, absl::string_view fix) {
+      Report(DiagnosticKind::kConfigConflict, mapping, absl::StrCat("QUANT: ", message),
+             std::string(fix));
+    };
+    const std::vector<std::string>& metrics = config_.options.metrics;
+    const bool labelled = std::any_of(metrics.begin(), metrics.end(), [](const std::string& name) {
+      return NeedsLabels(*MetricFromName(name));
+    });
+    const bool has_label = seen_.count("label") > 0;
+    if (seen_.count("data") == 0 && (has_label || seen_.count("metric") > 0)) {
+      refuse("metric and label are about data, which is not given", "add a line like data: x.npy");
+    } else if (labelled && !has_label) {
+      refuse("a metric needs labels, and label is not given", "add a line like label: labels.npy");
+    } else if (has_label && !labelled && ok_) {
+      refuse("label is given, and no metric needs it", "add a line like metric: [topk:1]");
     }
   }
 
@@ -353,6 +405,19 @@ class Reader {
 
 bool ReadQuantConfig(const ConfigNode& mapping, ConfigReporter& reporter, QuantConfig& config) {
   return Reader(reporter, config).Read(mapping);
+}
+
+std::vector<absl::string_view> QuantKeyNames() {
+  std::vector<absl::string_view> names;
+  for (const QuantKey& key : Keys()) names.push_back(key.name);
+  return names;
+}
+
+bool IsQuantKey(absl::string_view name) { return FindQuantKey(name) != nullptr; }
+
+bool QuantKeyTakesList(absl::string_view name) {
+  const QuantKey* key = FindQuantKey(name);
+  return key != nullptr && key->shape == Shape::kNames;
 }
 
 std::string QuantConfigHelp() {

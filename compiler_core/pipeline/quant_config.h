@@ -24,14 +24,22 @@ struct QuantConfig {
 };
 
 inline constexpr char kCalibrationRole[] = "QUANT.calibration_data";
+inline constexpr char kDataRole[] = "QUANT.data";
+inline constexpr char kLabelRole[] = "QUANT.label";
 inline constexpr char kTemplateRole[] = "OPT_CONFIG";  // opt_config, or the key itself
 inline constexpr char kStatisticsRole[] = "QUANT.statistic_file";
-// Samples for one input each; job stores take 16 side inputs in all.
+// Samples or items for one input each.
 inline constexpr size_t kMaxCalibrationFiles = 8;
+inline constexpr size_t kMaxQuantFiles = 15;  // job stores take 16 side inputs in all
 
 // Reads the QUANT mapping of a config: Compass's keys. Strict: unknown keys and values are errors
 // with line and nearest match, all at once. False where there was one.
 bool ReadQuantConfig(const ConfigNode& mapping, ConfigReporter& reporter, QuantConfig& config);
+
+// The keys' names, whether a word is one, and whether its value is a list of names.
+std::vector<absl::string_view> QuantKeyNames();
+bool IsQuantKey(absl::string_view name);
+bool QuantKeyTakesList(absl::string_view name);
 
 // "weight_bits: 8\n    4..16 ...": the keys for a terminal.
 std::string QuantConfigHelp();

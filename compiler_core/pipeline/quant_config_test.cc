@@ -98,7 +98,7 @@ TEST(QuantConfigTest, EveryProblemAtOnceWithItsPlace) {
   const Read read = ReadText(
       "weight_bit: 8\nweight_bits: 3\nbias_bits: wide\nquantize_method_for_weight: "
       "per_tensor_asymmetric\ncalibration_strategy_for_activation: extreme\ncalibration_data: [a]\n"
-      "statistic_file: s.json\nglobal_calibration: [adaround, adaroud]\nmetric: topk\n"
+      "statistic_file: s.json\nglobal_calibration: [adaround, adaroud]\nmetric: topq\n"
       "with_winograd: true\nmixed_precision_auto_search: '1,0.1'\n");
   EXPECT_THAT(
       read.problems,
@@ -109,14 +109,35 @@ TEST(QuantConfigTest, EveryProblemAtOnceWithItsPlace) {
           HasSubstr("c.yaml:4:29: QUANT: quantize_method_for_weight"),
           HasSubstr("c.yaml:5:38: QUANT: calibration_strategy_for_activation is 'extreme'"),
           HasSubstr("c.yaml:6:19: QUANT: calibration_data takes a .npy or .npz file"),
-          HasSubstr("did you mean 'adaround'?"), HasSubstr("metric is not supported yet"),
+          HasSubstr("did you mean 'adaround'?"),
+          HasSubstr("metric is 'topq'; allowed: a list of cosine"),
           HasSubstr("with_winograd is 'true'; allowed: false"),
-          HasSubstr("mixed_precision_auto_search"), HasSubstr("both are given")));
+          HasSubstr("mixed_precision_auto_search"), HasSubstr("both are given"),
+          HasSubstr("metric and label are about data")));
+}
+
+TEST(QuantConfigTest, MetricsAndTheirFiles) {
+  const Read read = ReadText(
+      "data: {a: x.npy, b: y.npy}\nlabel: labels.npy\nmetric: [cosine, topk, 'wer:3']\n"
+      "metric_batch_size: 16\n");
+  EXPECT_THAT(read.problems, ElementsAre());
+  EXPECT_THAT(read.config.options.metrics, ElementsAre("cosine", "topk", "wer:3"));
+  EXPECT_THAT(read.config.options.data_inputs, ElementsAre("a", "b"));
+  std::vector<std::string> files;
+  for (const QuantFile& file : read.config.files) {
+    files.push_back(absl::StrCat(file.role, "=", file.path));
+  }
+  EXPECT_THAT(files,
+              ElementsAre("QUANT.data[0]=x.npy", "QUANT.data[1]=y.npy", "QUANT.label=labels.npy"));
+  EXPECT_THAT(ReadText("data: x.npy\nmetric: auc\n").problems,
+              ElementsAre(HasSubstr("a metric needs labels")));
+  EXPECT_THAT(ReadText("data: x.npy\nlabel: y.npy\n").problems,
+              ElementsAre(HasSubstr("no metric needs it")));
 }
 
 TEST(QuantConfigTest, HelpNamesEveryKey) {
   EXPECT_THAT(QuantConfigHelp(), HasSubstr("  weight_bits: 4 to 16; default 8\n"));
-  EXPECT_THAT(QuantConfigHelp(), HasSubstr("metric: not supported yet"));
+  EXPECT_THAT(QuantConfigHelp(), HasSubstr("dump_dir: not supported yet"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 #define NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 
+#include <functional>
+#include <future>
 #include <string>
 
 #include "absl/status/status.h"
@@ -75,8 +77,13 @@ absl::Status StatusOf(const absl::StatusOr<T>& value) {
   return value.status();
 }
 
-// The text of a header's model_info line, and the name of the model file beside it.
+// The text of a header's model_info line.
 std::string ModelInfo(const CompileRequest& request);
+// MD5 of the model, as hexadecimal digits.
+std::string ModelMd5(const CompileRequest& request);
+// Starts `work` by the request's means, or keeps it until get().
+std::future<void> Aside(const CompileRequest& request, std::function<void()> work);
+// The name of the model file beside the header.
 std::string ModelFileName(const CompileOptions& options);
 
 }  // namespace npuc

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/quant/opt_template.h"
 
 namespace npuc {
@@ -76,14 +77,11 @@ class Chooser {
       for (const WeightName& known : weights_) {
         if (Matches(kind, known)) candidates.push_back(known.name);
       }
-      const std::string nearest = NearestMatch(name, candidates);
       diagnostics_.Add({.kind = DiagnosticKind::kUnknownWeightName,
                         .message = absl::StrCat(key, " names '", Printable(name), "', which is no ",
                                                 NameOf(kind), " of the model"),
                         .file = request_.options.model_name,
-                        .fix = nearest.empty()
-                                   ? "npuc CONFIG -w lists the weights"
-                                   : absl::StrCat("did you mean '", Printable(nearest), "'?")});
+                        .fix = DidYouMean(name, candidates, "npuc CONFIG -w lists the weights")});
       return nullptr;
     }
     const auto it = lower_.weight_choices

@@ -19,6 +19,13 @@ void OutputError::Add(absl::Span<const float> wanted, absl::Span<const float> go
   }
 }
 
+void OutputError::Add(const OutputError& other) {
+  error += other.error;
+  energy += other.energy;
+  dot += other.dot;
+  energy_quantized += other.energy_quantized;
+}
+
 double OutputError::cosine() const {
   if (energy == 0 || energy_quantized == 0) return energy == energy_quantized ? 1 : 0;
   return dot / std::sqrt(energy * energy_quantized);
@@ -32,43 +39,104 @@ FloatExecutor::Hook HookOf(const FakeQuants& quants) {
   return [&quants](ValueId id, absl::Span<float> value) { quants[id.value()].Apply(value); };
 }
 
+double SumOf(absl::Span<const OutputError> errors) {
+  double sum = 0;
+  for (const OutputError& error : errors) sum += error.relative();
+  return sum;
+}
+
+namespace {
+
+// About the products of one run.
+double WorkOf(const Graph& graph) {
+  double work = 1;
+  for (const Node& node : graph.nodes()) {
+    if (node.outputs.empty()) continue;
+    const auto results = static_cast<double>(graph.type(node.outputs[0]).element_count());
+    const Tensor* weight = node.inputs.size() > 1 ? graph.ConstantOf(node.inputs[1]) : nullptr;
+    if (weight == nullptr || weight->shape().size() < 2 || results == 0) continue;
+    const double channels = std::max(static_cast<double>(weight->shape().back()), 1.0);
+    work += results * static_cast<double>(weight->element_count()) / channels;
+  }
+  return work;
+}
+
+}  // namespace
+
+SampleSplit SplitSamples(const Graph& graph, int64_t samples) {
+  constexpr int64_t kFewest = 8;
+  constexpr double kSearchWork = 1 << 26;  // products of one try
+  constexpr int64_t kLeastSearch = 32;
+  constexpr int64_t kMostSearch = 256;
+  SampleSplit split;
+  if (samples < kFewest) {
+    for (int64_t i = 0; i < samples; ++i) split.search.push_back(i);
+    split.check = split.search;
+    return split;
+  }
+  const auto affordable = static_cast<int64_t>(std::min(kSearchWork / WorkOf(graph), 1e6));
+  const int64_t search = std::min(samples / 2, std::clamp(affordable, kLeastSearch, kMostSearch));
+  const int64_t taken = std::min(samples, 8 * search);
+  for (int64_t i = 0; i < taken; ++i) {
+    const bool searched = (i + 1) * search / taken != i * search / taken;
+    (searched ? split.search : split.check).push_back(i * samples / taken);
+  }
+  return split;
+}
+
 absl::StatusOr<Evaluator> Evaluator::Create(const FloatExecutor& executor, const SampleSet& set,
-                                            int64_t samples) {
+                                            absl::Span<const int64_t> samples) {
   Evaluator evaluator;
   evaluator.executor_ = &executor;
-  const int64_t count = std::min({samples, kMaxSamples, set.size()});
   evaluator.scratch_ = executor.MakeArena();
-  for (int64_t i = 0; i < count; ++i) {
+  evaluator.energies_.assign(executor.graph().outputs().size(), 0.0);
+  for (const int64_t sample : samples) {
     std::vector<std::vector<float>> inputs;
-    RETURN_IF_ERROR(set.Read(i * set.size() / count, inputs));
+    RETURN_IF_ERROR(set.Read(sample, inputs));
     FloatExecutor::Arena& arena = evaluator.scratch_;
     for (size_t k = 0; k < inputs.size(); ++k) executor.SetInput(arena, k, inputs[k]);
     RETURN_IF_ERROR(executor.RunAll(arena, nullptr));
     std::vector<std::vector<float>> outputs;
     for (const GraphOutput& output : executor.graph().outputs()) {
       const absl::Span<const float> value = executor.ValueOf(arena, output.value);
+      for (const float x : value) evaluator.energies_[outputs.size()] += static_cast<double>(x) * x;
       outputs.emplace_back(value.begin(), value.end());
     }
     evaluator.inputs_.push_back(std::move(inputs));
     evaluator.outputs_.push_back(std::move(outputs));
   }
-  evaluator.Restart();
   return evaluator;
 }
 
 void Evaluator::Restart() {
   step_ = 0;
-  arenas_.resize(inputs_.size());
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (arenas_[i].values.empty()) arenas_[i] = executor_->MakeArena();
-    for (size_t k = 0; k < inputs_[i].size(); ++k) {
-      executor_->SetInput(arenas_[i], k, inputs_[i][k]);
-    }
+  loaded_ = false;
+}
+
+void Evaluator::Load(FloatExecutor::Arena& arena, int64_t sample) const {
+  for (size_t k = 0; k < inputs_[sample].size(); ++k) {
+    executor_->SetInput(arena, k, inputs_[sample][k]);
   }
+}
+
+void Evaluator::LoadAll() {
+  if (loaded_) return;
+  arenas_.resize(inputs_.size());
+  for (int64_t i = 0; i < size(); ++i) {
+    if (arenas_[i].values.empty()) arenas_[i] = executor_->MakeArena();
+    Load(arenas_[i], i);
+  }
+  loaded_ = true;
+}
+
+FloatExecutor::Arena& Evaluator::arena(int64_t sample) {
+  LoadAll();
+  return arenas_[sample];
 }
 
 absl::Status Evaluator::Advance(const FloatExecutor& executor, const FakeQuants& quants, int last) {
   if (last <= step_) return absl::OkStatus();
+  LoadAll();
   const FloatExecutor::Hook hook = HookOf(quants);
   for (FloatExecutor::Arena& arena : arenas_) {
     RETURN_IF_ERROR(executor.Run(arena, step_, last, hook));
@@ -79,36 +147,35 @@ absl::Status Evaluator::Advance(const FloatExecutor& executor, const FakeQuants&
 
 absl::Status Evaluator::RunFrom(const FloatExecutor& executor, const FakeQuants& quants,
                                 int64_t sample) {
-  scratch_.values = arenas_[sample].values;
+  if (loaded_) {
+    scratch_.values = arenas_[sample].values;
+  } else {
+    Load(scratch_, sample);
+  }
   return executor.Run(scratch_, step_, executor.graph().node_count(), HookOf(quants));
 }
 
-absl::StatusOr<double> Evaluator::Finish(const FloatExecutor& executor, const FakeQuants& quants) {
+absl::StatusOr<std::vector<OutputError>> Evaluator::Finish(const FloatExecutor& executor,
+                                                           const FakeQuants& quants) {
   const std::vector<GraphOutput>& outputs = executor.graph().outputs();
   std::vector<OutputError> errors(outputs.size());
+  sample_errors_.assign(inputs_.size(), 0.0);
   for (int64_t i = 0; i < size(); ++i) {
     RETURN_IF_ERROR(RunFrom(executor, quants, i));
     for (size_t k = 0; k < outputs.size(); ++k) {
-      errors[k].Add(outputs_[i][k], executor.ValueOf(scratch_, outputs[k].value));
+      OutputError one;
+      one.Add(outputs_[i][k], executor.ValueOf(scratch_, outputs[k].value));
+      sample_errors_[i] += energies_[k] > 0 ? one.error / energies_[k] : one.error;
+      errors[k].Add(one);
     }
   }
-  double sum = 0;
-  for (const OutputError& error : errors) sum += error.relative();
-  return sum;
+  return errors;
 }
 
 absl::StatusOr<std::vector<OutputError>> Evaluator::Outputs(const FloatExecutor& executor,
                                                             const FakeQuants& quants) {
   Restart();
-  const std::vector<GraphOutput>& outputs = executor.graph().outputs();
-  std::vector<OutputError> errors(outputs.size());
-  for (int64_t i = 0; i < size(); ++i) {
-    RETURN_IF_ERROR(RunFrom(executor, quants, i));
-    for (size_t k = 0; k < outputs.size(); ++k) {
-      errors[k].Add(outputs_[i][k], executor.ValueOf(scratch_, outputs[k].value));
-    }
-  }
-  return errors;
+  return Finish(executor, quants);
 }
 
 }  // namespace npuc

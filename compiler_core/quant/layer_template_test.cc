@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/base/trim_text.h"
 #include "compiler_core/quant/test_nets_test_util.h"
 #include "gmock/gmock.h"
@@ -64,15 +65,9 @@ TEST(LayerTemplateTest, AllProblemsAtOnce) {
 
 TEST(LayerTemplateTest, TheRealTemplateIsAccepted) {
   // The open-source optimizer's own file, layer for layer.
-  const char* shared = std::getenv("NPUC_SHARED");
-  const char* root = std::getenv("NPUC_SOURCE_DIR");
-  const std::string folder = shared != nullptr
-                                 ? std::string(shared)
-                                 : absl::StrCat(root == nullptr ? "." : root, "/../shared");
-  std::ifstream stream(absl::StrCat(folder, "/fixtures/compass/kws_opt_template.json"));
-  const std::string text((std::istreambuf_iterator<char>(stream)),
-                         std::istreambuf_iterator<char>());
-  if (text.empty()) GTEST_SKIP() << "no " << folder;
+  const std::string text =
+      ReadTestFile(SharedFolder() / "fixtures" / "compass" / "kws_opt_template.json");
+  if (text.empty()) GTEST_SKIP() << "no template at " << SharedFolder();
   std::vector<Layer> layers(14);
   layers[0].name = "t0";
   for (int i = 1; i < 14; ++i) layers[i].name = absl::StrCat("t", 21 + i);

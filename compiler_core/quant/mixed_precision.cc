@@ -13,11 +13,26 @@ namespace {
 
 constexpr int kRaisedBits = 16;
 
+// The standard error of a sum of independent values, as a part of the sum.
+double RelativeSpread(const std::vector<double>& values) {
+  const auto count = static_cast<double>(values.size());
+  double sum = 0;
+  double squares = 0;
+  for (const double value : values) {
+    sum += value;
+    squares += value * value;
+  }
+  if (count < 2 || sum <= 0) return 0;
+  const double mean = sum / count;
+  const double variance = std::max(squares / count - mean * mean, 0.0) * count / (count - 1);
+  return std::sqrt(variance * count) / sum;
+}
+
 class MixedPrecision {
  public:
-  MixedPrecision(QuantState& state, Evaluator& evaluator, const SampleSet& samples,
+  MixedPrecision(QuantState& state, Evaluators& evaluators, const SampleSet& samples,
                  std::vector<std::string>& log)
-      : state_(state), evaluator_(evaluator), samples_(samples), log_(log) {
+      : state_(state), evaluators_(evaluators), samples_(samples), log_(log) {
     base_ = state.settings;
     raised_.assign(state.layers.size(), false);
     for (size_t i = 0; i < state.layers.size(); ++i) {
@@ -30,41 +45,62 @@ class MixedPrecision {
   }
 
   absl::Status Run() {
-    ASSIGN_OR_RETURN(double drop, Drop());
+    ASSIGN_OR_RETURN(Measured now, Measure());
     log_.push_back(
-        absl::StrFormat("mixed precision: drop %.6g without, threshold %.6g", drop, Threshold()));
-    if (drop <= Threshold()) return absl::OkStatus();
-    ASSIGN_OR_RETURN(std::vector<int> order, ByGain(drop));
+        absl::StrFormat("mixed precision: drop %.6g (at most %.6g) without, threshold %.6g",
+                        now.drop, now.bound(), Threshold()));
+    if (now.bound() <= Threshold()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(std::vector<int> order, ByGain(now.drop));
     for (const int layer : order) {
-      if (drop <= Threshold()) break;
+      if (now.bound() <= Threshold()) break;
       RETURN_IF_ERROR(Raise(layer, true));
-      ASSIGN_OR_RETURN(drop, Drop());
+      ASSIGN_OR_RETURN(now, Measure());
     }
-    if (drop <= Threshold()) RETURN_IF_ERROR(TakeBack(drop));
+    if (now.bound() <= Threshold()) RETURN_IF_ERROR(TakeBack(now));
     std::vector<std::string> names;
     for (const int layer : candidates_) {
       if (raised_[layer]) names.push_back(state_.layers[layer].name);
     }
-    log_.push_back(absl::StrFormat("mixed precision: %d of %d layers at 16 bits, drop %.6g%s: %s",
-                                   names.size(), candidates_.size(), drop,
-                                   drop <= Threshold() ? "" : " (the threshold is not met)",
-                                   absl::StrJoin(names, ", ")));
+    log_.push_back(absl::StrFormat(
+        "mixed precision: %d of %d layers at 16 bits, drop %.6g (at most %.6g)%s: %s", names.size(),
+        candidates_.size(), now.drop, now.bound(),
+        now.bound() <= Threshold() ? "" : " (the threshold is not met)",
+        absl::StrJoin(names, ", ")));
     return LogSplit();
   }
 
  private:
   double Threshold() const { return state_.options->mixed_precision_threshold; }
 
-  // How much worse than the float model the present settings score.
-  absl::StatusOr<double> Drop() {
-    ASSIGN_OR_RETURN(const std::vector<OutputError> outputs,
-                     evaluator_.Outputs(*state_.quantized, QuantsOf(state_, state_.values)));
-    double sum = 0;
-    for (const OutputError& output : outputs) {
-      sum +=
-          state_.options->mixed_precision_less_is_better ? 1 - output.cosine() : output.relative();
+  // How much worse than the float model the present settings score, over all samples, and twice the
+  // standard error of it: other data of the kind are likely to score within the sum.
+  struct Measured {
+    double drop = 0;
+    double margin = 0;
+    double bound() const { return drop + margin; }
+  };
+
+  absl::StatusOr<Measured> Measure() {
+    const FakeQuants quants = QuantsOf(state_, state_.values);
+    ASSIGN_OR_RETURN(std::vector<OutputError> all,
+                     evaluators_.search.Outputs(*state_.quantized, quants));
+    std::vector<double> samples = evaluators_.search.sample_errors();
+    if (!evaluators_.one_set) {
+      ASSIGN_OR_RETURN(const std::vector<OutputError> check,
+                       evaluators_.check.Outputs(*state_.quantized, quants));
+      for (size_t k = 0; k < all.size(); ++k) all[k].Add(check[k]);
+      for (const double error : evaluators_.check.sample_errors()) samples.push_back(error);
     }
-    return outputs.empty() ? 0 : sum / static_cast<double>(outputs.size());
+    if (all.empty()) return Measured{};
+    const bool by_cosine = state_.options->mixed_precision_less_is_better;
+    double sum = 0;
+    for (const OutputError& output : all) {
+      sum += by_cosine ? 1 - output.cosine() : output.relative();
+    }
+    const auto outputs = static_cast<double>(all.size());
+    // Where the error is small 1 - cosine is half of error over energy.
+    const double spread = RelativeSpread(samples) * SumOf(all) / outputs * (by_cosine ? 0.5 : 1.0);
+    return Measured{sum / outputs, 2 * spread};
   }
 
   // Sets a layer to 16 bits or back; its weight, and the biases that its results' scales reach.
@@ -109,11 +145,11 @@ class MixedPrecision {
     std::vector<std::pair<double, int>> gains;
     for (const int layer : candidates_) {
       RETURN_IF_ERROR(Raise(layer, true));
-      ASSIGN_OR_RETURN(const double with, Drop());
+      ASSIGN_OR_RETURN(const Measured with, Measure());
       RETURN_IF_ERROR(Raise(layer, false));
-      gains.emplace_back(-(drop - with) / Cost(layer), layer);
+      gains.emplace_back(-(drop - with.drop) / Cost(layer), layer);
       log_.push_back(absl::StrFormat("sensitivity of '%s': %.3e for %.0f bytes",
-                                     state_.layers[layer].name, drop - with, Cost(layer)));
+                                     state_.layers[layer].name, drop - with.drop, Cost(layer)));
     }
     std::sort(gains.begin(), gains.end());
     std::vector<int> order;
@@ -121,7 +157,7 @@ class MixedPrecision {
     return order;
   }
 
-  absl::Status TakeBack(double& drop) {
+  absl::Status TakeBack(Measured& now) {
     std::vector<int> dearest;
     for (const int layer : candidates_) {
       if (raised_[layer]) dearest.push_back(layer);
@@ -130,9 +166,9 @@ class MixedPrecision {
                      [&](int a, int b) { return Cost(a) > Cost(b); });
     for (const int layer : dearest) {
       RETURN_IF_ERROR(Raise(layer, false));
-      ASSIGN_OR_RETURN(const double without, Drop());
-      if (without <= Threshold()) {
-        drop = without;
+      ASSIGN_OR_RETURN(const Measured without, Measure());
+      if (without.bound() <= Threshold()) {
+        now = without;
       } else {
         RETURN_IF_ERROR(Raise(layer, true));
       }
@@ -157,8 +193,8 @@ class MixedPrecision {
     while (low < high) {
       const size_t middle = (low + high + 1) / 2;
       RETURN_IF_ERROR(set_all([&](size_t i) { return i >= middle; }));
-      ASSIGN_OR_RETURN(const double drop, Drop());
-      if (drop <= Threshold()) {
+      ASSIGN_OR_RETURN(const Measured split, Measure());
+      if (split.bound() <= Threshold()) {
         low = middle;
       } else {
         high = middle - 1;
@@ -178,7 +214,7 @@ class MixedPrecision {
   }
 
   QuantState& state_;
-  Evaluator& evaluator_;
+  Evaluators& evaluators_;
   const SampleSet& samples_;
   std::vector<std::string>& log_;
   std::vector<LayerSettings> base_;
@@ -188,10 +224,10 @@ class MixedPrecision {
 
 }  // namespace
 
-absl::Status SearchMixedPrecision(QuantState& state, Evaluator& evaluator, const SampleSet& samples,
-                                  std::vector<std::string>& log) {
+absl::Status SearchMixedPrecision(QuantState& state, Evaluators& evaluators,
+                                  const SampleSet& samples, std::vector<std::string>& log) {
   if (state.options->mixed_precision_batches < 1) return absl::OkStatus();
-  return MixedPrecision(state, evaluator, samples, log).Run();
+  return MixedPrecision(state, evaluators, samples, log).Run();
 }
 
 }  // namespace npuc

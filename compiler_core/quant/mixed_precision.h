@@ -14,11 +14,12 @@ namespace npuc {
 // back, the dearest first. The cost of a layer is the bytes that 16 bits add to its weights and
 // results. The score is the mean over the outputs of the cosine with the float model's ("L": float
 // - quantized <= threshold), or of the square error over the energy ("G": quantized - float <=
-// threshold), over the evaluator's samples; the number of batches only says whether to search at
-// all. `log` says what was measured and raised, and what raising every layer behind one index would
-// have taken.
-absl::Status SearchMixedPrecision(QuantState& state, Evaluator& evaluator, const SampleSet& samples,
-                                  std::vector<std::string>& log);
+// threshold); the number of batches only says whether to search at all. All samples
+// count, and the score must be within the threshold by twice its standard error, so that it is
+// likely to be on other data. `log` says
+// what was measured and raised, and what raising every layer behind one index would have taken.
+absl::Status SearchMixedPrecision(QuantState& state, Evaluators& evaluators,
+                                  const SampleSet& samples, std::vector<std::string>& log);
 
 }  // namespace npuc
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/quant/equalize.h"
 #include "compiler_core/quant/layer_template.h"
 #include "compiler_core/quant/mixed_precision.h"
@@ -30,16 +31,21 @@ class Quantizer {
       RETURN_IF_ERROR(QuantizeWeight(state_, i, samples()));
     }
     if (samples() != nullptr) {
-      ASSIGN_OR_RETURN(evaluator_,
-                       Evaluator::Create(*state_.executor, *samples_, Evaluator::kMaxSamples));
-      RETURN_IF_ERROR(ChooseStrategies(state_, *evaluator_, result_.log));
+      const SampleSplit split = SplitSamples(*state_.graph, samples_->size());
+      ASSIGN_OR_RETURN(Evaluator search,
+                       Evaluator::Create(*state_.executor, *samples_, split.search));
+      ASSIGN_OR_RETURN(Evaluator check,
+                       Evaluator::Create(*state_.executor, *samples_, split.check));
+      evaluators_ = {std::move(search), std::move(check), split.search == split.check};
+      RETURN_IF_ERROR(ChooseStrategies(state_, *evaluators_, result_.log));
     }
     RETURN_IF_ERROR(SettleParams());
-    if (evaluator_.has_value()) {
-      RETURN_IF_ERROR(SearchMixedPrecision(state_, *evaluator_, *samples_, result_.log));
-      RETURN_IF_ERROR(CorrectBiases(state_, *evaluator_));
+    if (evaluators_.has_value()) {
+      RETURN_IF_ERROR(SearchMixedPrecision(state_, *evaluators_, *samples_, result_.log));
+      RETURN_IF_ERROR(CorrectBiases(state_, evaluators_->search));
       RETURN_IF_ERROR(MeasureFidelity());
     }
+    ReportBiases(state_, input_.model_name, result_.log, diagnostics_);
     return Assemble();
   }
 
@@ -78,6 +84,8 @@ class Quantizer {
       state_.settings.push_back(input_.fixed_point ? FixedPointSettings(settings) : settings);
     }
     TakeStates();
+    CheckFakeQuantNames();
+    RETURN_IF_ERROR(diagnostics_.ToStatus());
     absl::StatusOr<FloatExecutor> executor = FloatExecutor::Create(*state_.graph);
     if (!executor.ok()) {
       return Refuse(DiagnosticKind::kNotQuantizable, executor.status(),
@@ -86,6 +94,30 @@ class Quantizer {
     state_.executor = *std::move(executor);
     state_.quantized = state_.executor;
     return absl::OkStatus();
+  }
+
+  // What the fake-quant options name must be there.
+  void CheckFakeQuantNames() {
+    std::vector<absl::string_view> names;
+    std::vector<absl::string_view> types;
+    for (const Layer& layer : state_.layers) {
+      names.push_back(layer.name);
+      types.push_back(layer.type);
+    }
+    const auto check = [this](absl::string_view key, const std::vector<std::string>& given,
+                              absl::Span<const absl::string_view> known) {
+      for (const std::string& name : given) {
+        if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+        diagnostics_.Add(
+            {.kind = DiagnosticKind::kConfigValueNotAllowed,
+             .message = absl::StrCat("QUANT: ", key, " names '", Printable(name),
+                                     "', which no layer of the model has"),
+             .file = input_.model_name,
+             .fix = DidYouMean(name, known, "opt_template.json and npuc -v list the layers")});
+      }
+    };
+    check("fake_quant_scopes_for_debug", input_.options.fake_quant_scopes, names);
+    check("fake_quant_operators_for_debug", input_.options.fake_quant_operators, types);
   }
 
   // What is fed back without its own parameters being a layer's cannot be tied.
@@ -204,12 +236,15 @@ class Quantizer {
   absl::Status MeasureFidelity() {
     std::vector<OutputError> errors(layer_count());
     std::vector<int64_t> counts(layer_count(), 0);
+    const std::vector<GraphOutput>& outputs = state_.graph->outputs();
+    result_.outputs.resize(outputs.size());
     const FakeQuants quants = QuantsOf(state_, state_.values);
     const FloatExecutor::Hook apply = HookOf(quants);
     FloatExecutor::Arena float_arena = state_.executor->MakeArena();
     FloatExecutor::Arena arena = state_.quantized->MakeArena();
     std::vector<std::vector<float>> inputs;
-    const int64_t count = std::min(samples_->size(), Evaluator::kMaxSamples);
+    constexpr int64_t kMostSamples = 32;
+    const int64_t count = std::min(samples_->size(), kMostSamples);
     for (int64_t s = 0; s < count; ++s) {
       RETURN_IF_ERROR(samples_->Read(s * samples_->size() / count, inputs));
       for (size_t k = 0; k < inputs.size(); ++k) {
@@ -227,12 +262,16 @@ class Quantizer {
           counts[layer] += static_cast<int64_t>(wanted.size());
         }
       }
+      for (size_t k = 0; k < outputs.size(); ++k) {
+        result_.outputs[k].Add(state_.executor->ValueOf(float_arena, outputs[k].value),
+                               state_.quantized->ValueOf(arena, outputs[k].value));
+      }
     }
     for (int i = 0; i < layer_count(); ++i) {
       const double elements = static_cast<double>(std::max<int64_t>(counts[i], 1));
       result_.fidelity.push_back({errors[i].cosine(), errors[i].mse(elements)});
     }
-    ASSIGN_OR_RETURN(result_.outputs, evaluator_->Outputs(*state_.quantized, quants));
+    result_.compared_samples = count;
     for (size_t k = 0; k < result_.outputs.size(); ++k) {
       result_.log.push_back(
           absl::StrFormat("output '%s': cosine %.6f, SQNR %.1f dB", state_.graph->outputs()[k].name,
@@ -252,6 +291,12 @@ class Quantizer {
     result_.plan.constants = state_.constants;
     result_.opt_template =
         WriteLayerTemplate(*state_.graph, result_.plan, state_.settings, result_.fidelity);
+    // What stays in float on both sides is no integer; the template shows what it would be.
+    for (const auto& [id, params] : state_.values) {
+      if (state_.producer[id.value()] >= 0 && !state_.IsQuantized(id)) {
+        result_.plan.values.erase(id);
+      }
+    }
     return std::move(result_);
   }
 
@@ -259,7 +304,7 @@ class Quantizer {
   Diagnostics& diagnostics_;
   QuantState state_;
   std::optional<SampleSet> samples_;
-  std::optional<Evaluator> evaluator_;
+  std::optional<Evaluators> evaluators_;
   QuantizeResult result_;
 };
 

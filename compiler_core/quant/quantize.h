@@ -50,6 +50,7 @@ struct QuantizeResult {
   std::vector<LayerSettings> settings;  // as the template has them, one a layer
   std::vector<LayerFidelity> fidelity;  // one a layer
   std::vector<OutputError> outputs;     // one a graph output
+  int64_t compared_samples = 0;         // that fidelity and outputs are of
   std::string opt_template;             // opt_template.json
   std::string statistics;               // with save_statistic_info: the statistics file
   std::vector<std::string> log;         // what was tried, a line each

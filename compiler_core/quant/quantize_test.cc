@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/op.h"
+#include "compiler_core/quant/operand_moments.h"
 #include "compiler_core/quant/test_nets_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -134,6 +135,37 @@ TEST_F(QuantizeTest, PerChannelEqualizationAndAdaroundHelpWhereTheyShould) {
   four.global_calibration = {GlobalCalibration::kAdaround};
   const double adaround = ErrorOf(four);
   EXPECT_LT(adaround, nearest * 0.7);
+  // Its biases have taken the mean error already: correction finds nothing more to gain.
+  four.global_calibration = {GlobalCalibration::kAdaround, GlobalCalibration::kBiasCorrection};
+  EXPECT_LT(adaround, ErrorOf(four) * 1.05);
+}
+
+// So many samples that one row of 16 is taken, of results that are 16 wide: at even steps only the
+// left border's, where a part of each weight meets nothing but padding.
+TEST_F(QuantizeTest, AdaroundSeesAllColumnsOfAPicture) {
+  graph_ = MakeKeywordNet({.height = 32, .width = 32, .channels = 4, .blocks = 1}, 5);
+  samples_ = MakeSamples(graph_, 1024, 6);
+  const QuantizeInput input = Input();
+  QuantState state;
+  state.graph = &graph_;
+  state.layers = input.layers;
+  absl::StatusOr<FloatExecutor> executor = FloatExecutor::Create(graph_);
+  ASSERT_TRUE(executor.ok());
+  state.executor = state.quantized = *executor;
+  absl::StatusOr<SampleSet> samples = SampleSet::Open(input.calibration, graph_);
+  ASSERT_TRUE(samples.ok());
+  int conv = 0;
+  while (state.layers[conv].name != "conv") ++conv;
+  ASSERT_TRUE(HasMoments(state, conv));
+  const absl::StatusOr<OperandMoments> moments = MeasureMoments(state, conv, *samples);
+  ASSERT_TRUE(moments.ok());
+  ASSERT_EQ(moments->inner, 4 * 3);
+  // The samples are noise: every weight of the kernel meets as much of it, padding aside.
+  const double middle = moments->own[4 * 12 + 4];
+  for (int64_t i = 0; i < moments->inner; ++i) {
+    EXPECT_GT(moments->own[i * 12 + i], middle * 0.8) << i;
+    EXPECT_LT(moments->own[i * 12 + i], middle * 1.2) << i;
+  }
 }
 
 TEST_F(QuantizeTest, BiasCorrectionTakesAwayTheMeanError) {
@@ -142,6 +174,66 @@ TEST_F(QuantizeTest, BiasCorrectionTakesAwayTheMeanError) {
   const double without = ErrorOf(options);
   options.global_calibration = {GlobalCalibration::kBiasCorrection};
   EXPECT_LT(ErrorOf(options), without);
+}
+
+TEST_F(QuantizeTest, BiasesThatDoNotFitAreWidenedOrNamed) {
+  graph_ = MakeKeywordNet({.bias_spread = 10}, 1);
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  const auto none = testing::Not(testing::Contains(HasSubstr("bias")));
+  EXPECT_THAT(Quantized(input).log, none);
+  // Sums of 8-bit operands have no room for more than was asked for.
+  input.options.bias_bits = 16;
+  Diagnostics warned;
+  EXPECT_TRUE(Quantize(input, warned).ok());
+  ASSERT_FALSE(warned.list().empty());
+  EXPECT_EQ(warned.list()[0].kind, DiagnosticKind::kBiasTooWide);
+  EXPECT_EQ(warned.list()[0].node, "conv");
+  EXPECT_THAT(warned.list()[0].ToString(), HasSubstr("is cut to the largest of 16"));
+  EXPECT_THAT(warned.list()[0].ToString(), HasSubstr("set bias_bits (q_bits_bias) to "));
+  // Those of 16-bit operands have.
+  input.options.activation_bits = input.options.weight_bits = 16;
+  const QuantizeResult wide = Quantized(input);
+  EXPECT_THAT(wide.log, testing::Contains(HasSubstr("layer 'conv': its biases need ")));
+  EXPECT_LT(wide.outputs[0].relative(), 1e-6);
+  EXPECT_GT(wide.settings[1].bias_bits, 16);
+  // The template has what was taken, and gives it again.
+  input.template_name = "t.json";
+  input.opt_template = wide.opt_template;
+  const QuantizeResult again = Quantized(input);
+  EXPECT_EQ(again.opt_template, wide.opt_template);
+  EXPECT_THAT(again.log, none);
+}
+
+TEST_F(QuantizeTest, SixteenBitsHoldDataBeyondTheCalibrations) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  const auto input_scale = [&] {
+    const QuantizeResult result = Quantized(input);
+    return result.plan.values.at(result.plan.layers[0].outputs[0]).scale[0];
+  };
+  const double range_8 = input_scale() * 255;
+  input.options.activation_bits = 12;
+  EXPECT_NEAR(input_scale() * 4095, range_8, 1e-6 * range_8);
+  input.options.activation_bits = 16;
+  EXPECT_NEAR(input_scale() * 65535, 2 * range_8, 1e-6 * range_8);
+}
+
+TEST(SplitSamplesTest, NoSampleIsInBothSets) {
+  const Graph graph = MakeKeywordNet({}, 1);
+  for (const int64_t count : {8, 9, 60, 128, 10000}) {
+    const SampleSplit split = SplitSamples(graph, count);
+    std::vector<int64_t> all = split.search;
+    all.insert(all.end(), split.check.begin(), split.check.end());
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end()) << count;
+    EXPECT_GE(all.front(), 0);
+    EXPECT_LT(all.back(), count);
+    EXPECT_LE(split.search.size(), 256u);
+    EXPECT_GE(split.check.size(), split.search.size()) << count;
+    EXPECT_GT(all.back(), count * 3 / 4) << "spread over the set";
+  }
+  EXPECT_EQ(SplitSamples(graph, 7).search, SplitSamples(graph, 7).check);
 }
 
 TEST_F(QuantizeTest, EqualizedGraphsComputeTheSame) {
@@ -190,6 +282,11 @@ TEST_F(QuantizeTest, LayersInFloatStayAsTheyAre) {
     const std::string& type = result.plan.layers[i].type;
     EXPECT_EQ(result.plan.settings[i].in_float, type == "FullyConnected" || type == "Softmax");
   }
+  // Between two such layers there are no integers.
+  EXPECT_FALSE(result.plan.values.contains(graph_.outputs()[0].value));
+  EXPECT_TRUE(result.plan.values.contains(graph_.inputs()[0]));
+  input.options.fake_quant_operators = {"Softmux"};
+  EXPECT_THAT(Problem(input), HasSubstr("names 'Softmux', which no layer of the model has"));
 }
 
 TEST_F(QuantizeTest, StatisticsFilesStandForTheData) {

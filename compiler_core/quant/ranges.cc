@@ -13,42 +13,41 @@ using Kind = QuantStrategy::Kind;
 
 // --- KLD -----------------------------------------------------------------------------------------
 
-// The histogram of absolute values over [0, limit) in `bins` equal bins; a source bin is split by
-// how much of it lies in each.
-std::vector<double> AbsoluteHistogram(const StreamHistogram& source, double limit, int64_t bins) {
-  std::vector<double> out(static_cast<size_t>(bins));
-  const double scale = static_cast<double>(bins) / limit;
-  for (size_t i = 0; i < source.counts().size(); ++i) {
-    if (source.counts()[i] == 0) continue;
-    const double a = source.low(static_cast<int64_t>(i));
-    const double b = a + source.width();
-    // Bins never straddle 0, which is an edge.
-    const double low = std::min(std::fabs(a), std::fabs(b)) * scale;
-    const double high = std::max(std::fabs(a), std::fabs(b)) * scale;
-    const double density = static_cast<double>(source.counts()[i]) / (high - low);
-    double rest = static_cast<double>(source.counts()[i]);
-    const auto last = static_cast<double>(bins - 1);
-    for (double at = low; at < high && rest > 0;) {
-      const double bin = std::min(std::floor(at), last);
-      const double end = bin == last ? high : std::min(bin + 1, high);
-      const double part = std::min(density * (end - at), rest);
-      out[static_cast<size_t>(bin)] += part;
-      rest -= part;
-      at = end;
-    }
+// A histogram far away from 0 has more bins before it than in it.
+constexpr int64_t kMostKldBins = 1 << 14;
+
+struct AbsoluteHistogram {
+  std::vector<double> counts;  // bin i holds [i, i+1) * width
+  double width = 0;
+};
+
+// Of absolute values: the source's own bins, which never straddle 0.
+AbsoluteHistogram TakeAbsolute(const StreamHistogram& source) {
+  const auto count = static_cast<int64_t>(source.counts().size());
+  const auto magnitude = [](int64_t bin) { return bin >= 0 ? bin : -1 - bin; };
+  const int64_t bins =
+      std::max(magnitude(source.first()), magnitude(source.first() + count - 1)) + 1;
+  const int64_t merged = (bins + kMostKldBins - 1) / kMostKldBins;
+  AbsoluteHistogram out;
+  out.width = source.width() * static_cast<double>(merged);
+  out.counts.resize(static_cast<size_t>((bins + merged - 1) / merged));
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t bin = magnitude(source.first() + i) / merged;
+    out.counts[static_cast<size_t>(bin)] += static_cast<double>(source.counts()[i]);
   }
   return out;
 }
 
 // How far the first `count` bins, with all beyond put into the last one, are from the same in
-// `levels` levels that spread their mass evenly over the bins that are not empty.
+// `levels` levels that spread their mass evenly over the bins that are not empty. The levels have
+// nothing of what is beyond; where the last bin is empty without it, they are infinitely far.
 double Divergence(const std::vector<double>& histogram, int64_t count, int64_t levels,
                   double beyond, double total) {
   double divergence = 0;
   double kept = 0;
   for (int64_t level = 0; level < levels; ++level) {
-    const int64_t first = level * count / levels;
-    const int64_t last = (level + 1) * count / levels;
+    const int64_t first = (level * count + levels - 1) / levels;
+    const int64_t last = ((level + 1) * count + levels - 1) / levels;
     double mass = 0;
     int64_t filled = 0;
     for (int64_t i = first; i < last; ++i) {
@@ -64,18 +63,18 @@ double Divergence(const std::vector<double>& histogram, int64_t count, int64_t l
       divergence += p * std::log(p / even);
     }
   }
-  if (kept <= 0) return HUGE_VAL;
+  if (kept <= 0 || (beyond > 0 && histogram[count - 1] <= 0)) return HUGE_VAL;
   // Both are taken as distributions: p of sum `total`, the levels of sum `kept`.
-  divergence = divergence / total + std::log(kept / total);
-  if (beyond > 0 && histogram[count - 1] <= 0) divergence += beyond / total;
-  return divergence;
+  return divergence / total + std::log(kept / total);
 }
 
 double KldThreshold(const TensorStatistics& statistics, int bits) {
-  const double limit = std::max(std::fabs(statistics.extrema_min), statistics.extrema_max);
-  if (limit <= 0 || statistics.histogram.empty()) return limit;
-  const int64_t bins = std::max<int64_t>(statistics.histogram.capacity() / 2, 256);
-  std::vector<double> histogram = AbsoluteHistogram(statistics.histogram, limit, bins);
+  const double extreme = std::max(std::fabs(statistics.extrema_min), statistics.extrema_max);
+  if (extreme <= 0 || statistics.histogram.empty()) return extreme;
+  AbsoluteHistogram absolute = TakeAbsolute(statistics.histogram);
+  std::vector<double>& histogram = absolute.counts;
+  const auto bins = static_cast<int64_t>(histogram.size());
+  if (bins < 4) return extreme;
   // Zero is exact at any scale: what stands there (half of all values behind a ReLU) must not make
   // every wider range look coarse. Source: NVIDIA pytorch-quantization, calib/histogram.py.
   histogram[0] = histogram[1];
@@ -88,7 +87,7 @@ double KldThreshold(const TensorStatistics& statistics, int bits) {
   double inside = 0;
   int64_t summed = 0;
   double best = HUGE_VAL;
-  double threshold = limit;
+  int64_t threshold = bins;
   for (int64_t count = levels; count <= bins; count += step) {
     if (count + step > bins) count = bins;  // the last one is all of it
     for (; summed < count; ++summed) inside += histogram[summed];
@@ -96,9 +95,9 @@ double KldThreshold(const TensorStatistics& statistics, int bits) {
         Divergence(histogram, count, levels, std::max(total - inside, 0.0), total);
     if (divergence > best) continue;  // of equals the widest
     best = divergence;
-    threshold = limit * static_cast<double>(count) / static_cast<double>(bins);
+    threshold = count;
   }
-  return threshold;
+  return std::min(extreme, absolute.width * static_cast<double>(threshold));
 }
 
 // --- Percentile ----------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ struct ValueRange {
 //   mean           [running_min, running_max]
 //   Nstd           running_mean -+ N * running_std
 //   KLD            the symmetric threshold whose 2^bits-level histogram diverges least from the
-//                  clipped one (Kullback-Leibler), at 128 thresholds. Source: S. Migacz, 8-bit
-//                  inference with TensorRT, 2017
+//                  clipped one (Kullback-Leibler), at 128 thresholds from 2^bits bins on. Source:
+//                  S. Migacz, 8-bit inference with TensorRT, 2017, as NVIDIA's
+//                  pytorch-quantization computes it (tests/e2e/kld_oracle.py is it in NumPy)
 //   Npercentile    leaves (1 - N) of the values outside, half of them at each end; a tensor that
 //                  is nowhere negative loses them at its upper end alone
 //   aciq_laplace, aciq_gauss

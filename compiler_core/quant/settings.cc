@@ -13,6 +13,8 @@ LayerSettings FixedPointSettings(LayerSettings settings) {
   settings.activation_strategy = settings.weight_strategy = {QuantStrategy::Kind::kExtrema, 0};
   settings.force_dtype_int = true;
   settings.lut_bits = std::max(settings.lut_bits, kLeastTableBits);
+  // What is no power of two, the share of a mean's window: 15 bits would be off by half a step.
+  settings.multiplier_bits = 30;
   return settings;
 }
 

@@ -12,6 +12,9 @@
 namespace npuc {
 namespace {
 
+constexpr int kHeadroomBits = 14;
+constexpr double kHeadroom = 2;
+
 // The least range that holds both.
 ValueRange Union(ValueRange a, ValueRange b) {
   return {std::min(a.min, b.min), std::max(a.max, b.max)};
@@ -63,6 +66,10 @@ absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
 
 QuantParams ParamsForRange(const QuantState& state, ValueId id, ValueRange range) {
   const LayerSettings& settings = state.settings[state.producer[id.value()]];
+  const bool estimated = settings.activation_strategy.kind != QuantStrategy::Kind::kInIr;
+  if (settings.activation_bits >= kHeadroomBits && estimated && !state.fixed_point) {
+    range = {range.min * kHeadroom, range.max * kHeadroom};
+  }
   QuantParams params = ActivationParams(settings.activation_method, settings.activation_bits, range,
                                         settings.force_dtype_int);
   if (state.fixed_point) RoundScalesUp(params);

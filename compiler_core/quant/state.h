@@ -3,10 +3,12 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/quantization.h"
 #include "compiler_core/quant/evaluate.h"
 #include "compiler_core/quant/executor/float_executor.h"
@@ -53,6 +55,9 @@ absl::StatusOr<ValueRange> RangeOfValue(const QuantState& state, ValueId id,
 // The parameters of every layer result by their layers' settings, which hold no auto; scales of
 // concatenated values unified where the options ask for it.
 absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const QuantState& state);
+// With 14 bits and more the range is taken twice as wide, unless the model gives it: data beyond
+// what calibration saw then is not clipped, which would cost far more than one of so many bits.
+// (Powers of two have headroom by themselves.)
 QuantParams ParamsForRange(const QuantState& state, ValueId id, ValueRange range);
 FakeQuants QuantsOf(const QuantState& state, const std::map<ValueId, QuantParams>& values);
 
@@ -61,17 +66,23 @@ absl::Status Calibrate(QuantState& state, const SampleSet& samples);
 // The names that statistics files have for values: a layer's name, ":k" behind it for output k > 0.
 std::map<ValueId, std::string> NamesOfValues(const QuantState& state);
 
-// Settles every auto by measured error at the outputs: all strategies over the whole net, then
-// tensor by tensor those that lower the error, kept only where the sum of it is below the best
-// single strategy. `log` gets a line a strategy. Needs weights.
-absl::Status ChooseStrategies(QuantState& state, Evaluator& evaluator,
+// Settles every auto by measured error at the outputs: all strategies over the whole net on all
+// samples, then tensor by tensor those that lower the error of the search's samples. The latter are
+// kept only where they are clearly better than the best single strategy on the other samples too.
+// `log` gets a line a strategy. Needs weights.
+absl::Status ChooseStrategies(QuantState& state, Evaluators& evaluators,
                               std::vector<std::string>& log);
 
 // Quantizes the weights of a layer by its settings, with AdaRound where asked for and `samples` is
 // there, and puts them into state.quantized.
 absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* samples);
 // The bias in units of input scale * weight scale. Needs state.values of the layer's operands.
+// Where sums have 48 bits it gets as many bits as it needs; else those of the settings.
 absl::Status QuantizeBias(QuantState& state, int layer);
+// Behind the last of those: puts the bits that biases got into the settings, with a line of log,
+// and a warning for each layer whose bias does not fit.
+void ReportBiases(QuantState& state, const std::string& model_name, std::vector<std::string>& log,
+                  Diagnostics& diagnostics);
 
 // Adds to each layer's bias the mean error of its sums, layer by layer over the evaluator's
 // samples, each with those before corrected. Source: Nagel et al., Data-free quantization through

@@ -96,7 +96,7 @@ class Builder {
     std::vector<float> values(count);
     for (int64_t c = 0; c < count; ++c) {
       const double factor = count == net_.classes ? 1 : FactorOf(c, count);
-      values[c] = static_cast<float>(normal_() * 0.1 * factor);
+      values[c] = static_cast<float>(normal_() * net_.bias_spread * factor);
     }
     return graph_.AddConst(Tensor::FromFloats({count}, values), {name, ""});
   }

@@ -24,6 +24,7 @@ struct KeywordNet {
   // Channels between layers differ in size by up to this factor, without changing what the net
   // computes: above 1, one scale does not suit all of a weight.
   double channel_spread = 1;
+  double bias_spread = 0.1;  // the standard deviation of biases
 };
 Graph MakeKeywordNet(const KeywordNet& net, uint32_t seed);
 

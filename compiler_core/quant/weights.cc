@@ -2,6 +2,9 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/quant/adaround.h"
 #include "compiler_core/quant/state.h"
@@ -58,6 +61,23 @@ int64_t KeepHighBits(int64_t q, int effective) {
                               static_cast<double>(unit));
 }
 
+// The bias in force: as corrected, or the model's.
+const Tensor& FloatBias(const QuantState& state, ValueId bias) {
+  const auto corrected = state.float_biases.find(bias);
+  return corrected != state.float_biases.end() ? corrected->second : state.executor->constant(bias);
+}
+
+absl::Status ShiftBias(QuantState& state, ValueId bias, absl::Span<const double> shift) {
+  if (shift.empty()) return absl::OkStatus();
+  const Tensor& before = FloatBias(state, bias);
+  std::vector<float> values = before.ToFloats();
+  for (size_t c = 0; c < values.size(); ++c) values[c] += static_cast<float>(shift[c]);
+  Tensor after = Tensor::FromFloats(before.shape(), values);
+  RETURN_IF_ERROR(state.quantized->SetConstant(bias, after));
+  state.float_biases[bias] = std::move(after);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* samples) {
@@ -66,6 +86,10 @@ absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* sampl
   if (!l.weight.valid()) return absl::OkStatus();
   const Tensor& weight = state.executor->constant(l.weight);
   if (weight.dtype() != DType::kFloat32) return absl::OkStatus();
+  // What an earlier rounding of this layer left in its bias belongs to that rounding.
+  if (state.float_biases.erase(l.bias) > 0) {
+    RETURN_IF_ERROR(state.quantized->SetConstant(l.bias, state.executor->constant(l.bias)));
+  }
   if (settings.in_float) {
     state.values.erase(l.weight);
     state.constants.erase(l.weight);
@@ -78,7 +102,9 @@ absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* sampl
   Tensor integers;
   if (samples != nullptr && Asks(state, GlobalCalibration::kAdaround) && HasMoments(state, layer)) {
     ASSIGN_OR_RETURN(const OperandMoments moments, MeasureMoments(state, layer, *samples));
-    integers = RoundAdaptively(state, layer, weight, moments, params);
+    AdaptiveRounding rounding = RoundAdaptively(state, layer, weight, moments, params);
+    integers = std::move(rounding.integers);
+    RETURN_IF_ERROR(ShiftBias(state, l.bias, rounding.bias_shift));
   } else {
     integers = QuantizeTensor(params, weight.ToFloats(), weight.shape());
   }
@@ -88,13 +114,43 @@ absl::Status QuantizeWeight(QuantState& state, int layer, const SampleSet* sampl
   return absl::OkStatus();
 }
 
+namespace {
+
+// Sums of 16-bit operands have 48 bits, and lowering lets a bias go as far as 46; those of 8-bit
+// operands have 32.
+constexpr int kNarrowBits = 32;
+constexpr int kWideBits = 46;
+
+int MostBiasBits(const QuantState& state, int layer) {
+  const Layer& l = state.layers[layer];
+  const bool wide =
+      SizeOf(state.values.at(l.weight).dtype) > 1 || SizeOf(state.values.at(l.inputs[0]).dtype) > 1;
+  return wide ? kWideBits : kNarrowBits;
+}
+
+// Bits of a signed integer that holds both `magnitude` and its negative.
+int BitsFor(double magnitude) {
+  int bits = 1;
+  while (bits < 1000 && std::ldexp(1.0, bits - 1) - 1 < magnitude) ++bits;
+  return bits;
+}
+
+// As the settings say; where sums are wide, as many more as the widest bias needs.
+void SetBiasBits(const LayerSettings& settings, double widest, int most, QuantParams& params) {
+  int bits = std::min(settings.bias_bits, most);
+  if (most > kNarrowBits) bits = std::max(bits, std::min(BitsFor(std::ceil(widest)), most));
+  params.dtype = bits > 32 ? DType::kInt64 : DType::kInt32;
+  params.qmax = (int64_t{1} << (bits - 1)) - 1;
+  params.qmin = -params.qmax - 1;
+}
+
+}  // namespace
+
 absl::Status QuantizeBias(QuantState& state, int layer) {
   const Layer& l = state.layers[layer];
   const LayerSettings& settings = state.settings[layer];
   if (!l.bias.valid() || !l.weight.valid() || l.inputs.size() != 1) return absl::OkStatus();
-  const auto corrected = state.float_biases.find(l.bias);
-  const Tensor& bias =
-      corrected != state.float_biases.end() ? corrected->second : state.executor->constant(l.bias);
+  const Tensor& bias = FloatBias(state, l.bias);
   if (settings.in_float) {
     state.values.erase(l.bias);
     state.constants.erase(l.bias);
@@ -103,13 +159,6 @@ absl::Status QuantizeBias(QuantState& state, int layer) {
   const QuantParams& weight = state.values.at(l.weight);
   const double input_scale = state.values.at(l.inputs[0]).scale[0];
   QuantParams params;
-  // Sums of 16-bit operands have 48 bits, and 32 would cut a bias of small scales.
-  constexpr int kWideBits = 46;  // as far as lowering lets a bias go
-  const bool wide = SizeOf(weight.dtype) > 1 || SizeOf(state.values.at(l.inputs[0]).dtype) > 1;
-  const int bits = std::min(settings.bias_bits, wide ? kWideBits : 32);
-  params.dtype = bits > 32 ? DType::kInt64 : DType::kInt32;
-  params.qmax = (int64_t{1} << (bits - 1)) - 1;
-  params.qmin = -params.qmax - 1;
   const int64_t count = bias.element_count();
   // Result channel o of a depthwise weight of multiplier m has the scale of its channel o / m.
   const auto scales = static_cast<int64_t>(weight.scale.size());
@@ -123,6 +172,11 @@ absl::Status QuantizeBias(QuantState& state, int layer) {
     params.scale = {*std::max_element(weight.scale.begin(), weight.scale.end()) * input_scale};
   }
   params.zero_point.assign(params.scale.size(), 0);
+  double widest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    widest = std::max(widest, std::fabs(bias.at(i)) / params.scale[each ? i : 0]);
+  }
+  SetBiasBits(settings, widest, MostBiasBits(state, layer), params);
   std::vector<float> effective(count);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t channel = each ? i : 0;
@@ -135,6 +189,47 @@ absl::Status QuantizeBias(QuantState& state, int layer) {
   state.values[l.bias] = params;
   state.constants[l.bias] = std::move(integers);
   return absl::OkStatus();
+}
+
+void ReportBiases(QuantState& state, const std::string& model_name, std::vector<std::string>& log,
+                  Diagnostics& diagnostics) {
+  for (size_t i = 0; i < state.layers.size(); ++i) {
+    const Layer& l = state.layers[i];
+    const auto params = state.values.find(l.bias);
+    if (!l.bias.valid() || params == state.values.end()) continue;
+    LayerSettings& settings = state.settings[i];
+    const int bits = BitsFor(static_cast<double>(params->second.qmax));
+    if (bits > settings.bias_bits) {
+      log.push_back(absl::StrCat("layer '", Printable(l.name), "': its biases need ", bits,
+                                 " bits, bias_bits is ", settings.bias_bits, ": ", bits,
+                                 " are taken"));
+      settings.bias_bits = bits;
+    }
+    const Tensor& bias = FloatBias(state, l.bias);
+    double widest = 0;
+    float value = 0;
+    for (int64_t k = 0; k < bias.element_count(); ++k) {
+      const double scale = params->second.scale[params->second.axis >= 0 ? k : 0];
+      if (std::fabs(bias.at(k)) / scale <= widest) continue;
+      widest = std::fabs(bias.at(k)) / scale;
+      value = static_cast<float>(bias.at(k));
+    }
+    const int needed = BitsFor(std::floor(widest));
+    if (needed <= bits) continue;
+    const int most = MostBiasBits(state, static_cast<int>(i));
+    std::string fix = needed <= most ? absl::StrCat("set bias_bits (q_bits_bias) to ", needed)
+                      : most < kWideBits && needed <= kWideBits
+                          ? "give the layer 16 bits (q_bits_weight): its biases then have up to 46"
+                          : "use a per_tensor method for its weight, whose scale is wider";
+    diagnostics.Add({.kind = DiagnosticKind::kBiasTooWide,
+                     .message = absl::StrFormat("the bias %g needs %d bits beside the scales of "
+                                                "its sums and is cut to the largest of %d",
+                                                value, needed, bits),
+                     .file = model_name,
+                     .node = l.name,
+                     .op = l.type,
+                     .fix = fix});
+  }
 }
 
 absl::Status CorrectBiases(QuantState& state, Evaluator& evaluator) {
@@ -151,9 +246,8 @@ absl::Status CorrectBiases(QuantState& state, Evaluator& evaluator) {
   for (size_t i = 0; i < state.layers.size(); ++i) {
     const Layer& layer = state.layers[i];
     if (!layer.bias.valid() || !layer.weight.valid() || state.settings[i].in_float) continue;
-    const Tensor bias = state.executor->constant(layer.bias);
     const ValueId sums = sums_of(layer);
-    const int64_t channels = bias.element_count();
+    const int64_t channels = state.executor->constant(layer.bias).element_count();
     const int stop = layer.nodes.back().value() + 1;
     std::vector<double> shift(channels, 0.0);
     // Float and quantized sums of the same samples, from the start: layers before are corrected.
@@ -178,11 +272,8 @@ absl::Status CorrectBiases(QuantState& state, Evaluator& evaluator) {
         RETURN_IF_ERROR(executor.Run(evaluator.arena(s), 0, stop, hook));
       }
     }
-    std::vector<float> values = bias.ToFloats();
-    for (int64_t c = 0; c < channels; ++c) {
-      values[c] += static_cast<float>(shift[c] / static_cast<double>(std::max<int64_t>(rows, 1)));
-    }
-    state.float_biases[layer.bias] = Tensor::FromFloats(bias.shape(), values);
+    for (double& mean : shift) mean /= static_cast<double>(std::max<int64_t>(rows, 1));
+    RETURN_IF_ERROR(ShiftBias(state, layer.bias, shift));
     RETURN_IF_ERROR(QuantizeBias(state, static_cast<int>(i)));
   }
   evaluator.Restart();

@@ -39,13 +39,15 @@ Histogram MakeHistogram(absl::Span<const float> values, int bins) {
     result.high += 0.5;
   }
   const double bins_per_unit = bins / (result.high - result.low);
+  std::vector<double> edges;
+  for (int64_t i = 0; i <= bins; ++i) edges.push_back(result.Edge(i));
   for (const float value : values) {
     if (!std::isfinite(value)) continue;
     int64_t bin = static_cast<int64_t>((value - result.low) * bins_per_unit);
     bin = std::clamp<int64_t>(bin, 0, bins - 1);
     // The product is rounded, the edges decide.
-    if (bin > 0 && value < result.Edge(bin)) --bin;
-    if (bin + 1 < bins && value >= result.Edge(bin + 1)) ++bin;
+    if (bin > 0 && value < edges[bin]) --bin;
+    if (bin + 1 < bins && value >= edges[bin + 1]) ++bin;
     ++result.counts[bin];
   }
   return result;

@@ -16,6 +16,11 @@ Json LoadJson(const CommandLoad& load, int64_t cycles) {
               {"cycles", cycles}};
 }
 
+void WriteLoad(const CommandLoad& load, int64_t cycles, JsonWriter& out) {
+  out.Members("macs", load.macs, "elements", load.elements, "read_bytes", load.read_bytes,
+              "written_bytes", load.written_bytes, "cycles", cycles);
+}
+
 Json CycleModelJson(const CycleModel& model) {
   return Json{{"estimate", true},
               {"command_cycles", model.command_cycles},
@@ -28,6 +33,10 @@ Json PortsJson(const std::vector<PortTensor>& inputs, const std::vector<PortTens
   Json list = Json::array();
   for (const PortTensor& port : ports) {
     Json entry{{"name", Printable(port.name)}, {"type", TypeToString({port.dtype, port.shape})}};
+    if (port.scale > 0) {  // of integers: (stored - zero_point) * scale
+      entry["scale"] = port.scale;
+      entry["zero_point"] = port.zero_point;
+    }
     if (port.state_input >= 0) entry["state_of"] = Printable(inputs[port.state_input].name);
     list.push_back(std::move(entry));
   }

@@ -6,6 +6,7 @@
 
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/cmd/load.h"
+#include "compiler_core/report/json_writer.h"
 #include "compiler_core/target/core_spec.h"
 #include "nlohmann/json.hpp"
 
@@ -19,11 +20,14 @@ inline constexpr size_t kMaxReportEntries = 1500;
 
 // macs, elements, read_bytes, written_bytes, and cycles, which are an estimate.
 nlohmann::ordered_json LoadJson(const CommandLoad& load, int64_t cycles);
+// The same as members of the object that is open.
+void WriteLoad(const CommandLoad& load, int64_t cycles, JsonWriter& out);
 
 // The parameters of the estimate.
 nlohmann::ordered_json CycleModelJson(const CycleModel& model);
 
-// Name and type of each port; of an output that is fed back, the input. `inputs` are the model's.
+// Name and type of each port; of integers scale and zero point; of an output that is fed back, the
+// input. `inputs` are the model's.
 nlohmann::ordered_json PortsJson(const std::vector<PortTensor>& inputs,
                                  const std::vector<PortTensor>& ports);
 

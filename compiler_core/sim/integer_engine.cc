@@ -203,6 +203,10 @@ class Loader {
     for (const Access& access : AccessesOf(body)) {
       (access.writes ? info.load.written_bytes : info.load.read_bytes) += access.size_bytes;
     }
+    const CoreSpec* core = FindCore(model_.core);
+    if (core != nullptr && core->cycles != nullptr) {
+      info.cycles = EstimateCycles(*core->cycles, info.load);
+    }
     engine_->infos.push_back(std::move(info));
   }
 

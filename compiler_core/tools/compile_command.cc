@@ -2,6 +2,8 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -136,19 +138,32 @@ void PrintListings(const CompileCommand& command, const CompileListings& listing
   if (command.list_weights) std::fputs(listings.weights.c_str(), out);
 }
 
+// Where no thread can be had, work is done when it is asked for.
+constexpr std::launch kAside = std::launch::async | std::launch::deferred;
+// Less is done sooner than a thread is started.
+constexpr size_t kWorthAThreadBytes = 128 << 10;
+
+// A large model's digest is computed by another thread while the model is compiled, and some of its
+// artifacts are made by one.
+void UseThreads(CompileRequest& request) {
+  if (request.model_bytes.size() < kWorthAThreadBytes) return;
+  request.model_md5 = [digest = std::async(kAside, Md5Hex, request.model_bytes).share()] {
+    return digest.get();
+  };
+  request.aside = [](std::function<void()> work) { return std::async(kAside, std::move(work)); };
+}
+
 }  // namespace
 
 int RunCompileCommand(const CompileCommand& command) {
   Diagnostics diagnostics;
-  absl::StatusOr<LoadedConfig> loaded = LoadConfig(command.config_path, diagnostics);
+  const absl::StatusOr<LoadedConfig> loaded = LoadConfig(command.config_path, diagnostics);
   if (!loaded.ok()) return Refuse(command, diagnostics);
   if (RefusesQuantInference(command, loaded->config.options)) return kRefused;
 
-  CompileRequest request;
-  request.options = loaded->config.options;
+  CompileRequest request = RequestOf(*loaded);
   request.options.save_histograms = command.save_histograms;
-  request.model_bytes = loaded->model;
-  request.side_inputs = std::move(loaded->side_inputs);
+  UseThreads(request);
   request.timestamp_seconds = command.timestamp_seconds;
   CompileObserver observer;
   if (command.quantize) {

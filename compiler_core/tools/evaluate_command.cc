@@ -11,6 +11,8 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/pipeline/import.h"
+#include "compiler_core/pipeline/integer_metrics.h"
+#include "compiler_core/pipeline/quantized_forward.h"
 #include "compiler_core/quant/metrics/metrics.h"
 #include "compiler_core/sim/simulator.h"
 #include "compiler_core/tools/array_files.h"
@@ -27,43 +29,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxLabelBytes = int64_t{1} << 28;
-
-template <typename T>
-void AppendAs(const std::string& bytes, std::vector<int64_t>& values) {
-  for (size_t at = 0; at + sizeof(T) <= bytes.size(); at += sizeof(T)) {
-    T value;
-    std::memcpy(&value, bytes.data() + at, sizeof(T));
-    values.push_back(static_cast<int64_t>(value));
-  }
-}
-
-absl::StatusOr<Labels> LabelsOf(const NpyArray& array) {
-  Labels labels;
-  labels.shape = array.shape;
-  switch (array.dtype) {
-    case DType::kInt8:
-      AppendAs<int8_t>(array.bytes, labels.values);
-      return labels;
-    case DType::kUint8:
-      AppendAs<uint8_t>(array.bytes, labels.values);
-      return labels;
-    case DType::kInt16:
-      AppendAs<int16_t>(array.bytes, labels.values);
-      return labels;
-    case DType::kUint16:
-      AppendAs<uint16_t>(array.bytes, labels.values);
-      return labels;
-    case DType::kInt32:
-      AppendAs<int32_t>(array.bytes, labels.values);
-      return labels;
-    case DType::kInt64:
-      AppendAs<int64_t>(array.bytes, labels.values);
-      return labels;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("labels are integers, found ", std::string(NameOf(array.dtype))));
-  }
-}
 
 std::vector<float> FloatsOf(const NpyArray& array) {
   std::vector<float> values(static_cast<size_t>(array.element_count()));
@@ -85,26 +50,39 @@ class Evaluation {
       : command_(command), report_(report), diagnostics_(diagnostics) {}
 
   absl::Status Run() {
+    if (command_.artifact.empty() && !command_.quantized) {
+      Refuse("there is no artifact to measure: name one, or give --quantized");
+    }
     ReadMetrics();
     ReadLabels();
     ASSIGN_OR_RETURN(const LoadedConfig loaded, LoadConfig(command_.config_path, diagnostics_));
     const CompileOptions& options = loaded.config.options;
-    ASSIGN_OR_RETURN(Graph graph, ImportModel(loaded.model, options, diagnostics_));
+    const CompileRequest request = RequestOf(loaded);
+    ASSIGN_OR_RETURN(Graph graph, ImportModel(request, diagnostics_));
     GraphRunner reference(std::move(graph), options);
+    if (command_.quantized) {
+      ASSIGN_OR_RETURN(QuantizedForward forward, MakeQuantizedForward(request, diagnostics_));
+      GraphRunner quantized(std::move(forward.graph), options);
+      return Compare(reference, quantized);
+    }
     ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(command_.artifact, diagnostics_));
     ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                      Simulator::Load(model, command_.artifact, diagnostics_));
     SimulatorRunner simulated(*simulator);
-    const std::vector<NamedArray> inputs = LoadInputs(command_.inputs, diagnostics_);
-    RETURN_IF_ERROR(PairOutputs(reference, simulated));
-    ASSIGN_OR_RETURN(float_, RunItems(reference, inputs, 0, diagnostics_));
-    ASSIGN_OR_RETURN(quantized_, RunItems(simulated, inputs, 0, diagnostics_));
-    report_["items"] = float_.items;
-    for (const Metric& metric : metrics_) MeasureOne(metric, simulated);
-    return diagnostics_.ToStatus();
+    return Compare(reference, simulated);
   }
 
  private:
+  absl::Status Compare(FrameRunner& reference, FrameRunner& judged) {
+    const std::vector<NamedArray> inputs = LoadInputs(command_.inputs, diagnostics_);
+    RETURN_IF_ERROR(PairOutputs(reference, judged));
+    ASSIGN_OR_RETURN(float_, RunItems(reference, inputs, 0, diagnostics_));
+    ASSIGN_OR_RETURN(quantized_, RunItems(judged, inputs, 0, diagnostics_));
+    report_["items"] = float_.items;
+    for (const Metric& metric : metrics_) MeasureOne(metric, judged);
+    return diagnostics_.ToStatus();
+  }
+
   void Refuse(std::string message, std::string file = {}) {
     diagnostics_.Add({.kind = DiagnosticKind::kRunInputInvalid,
                       .message = std::move(message),
@@ -130,8 +108,7 @@ class Evaluation {
     if (command_.label_path.empty()) return;
     const absl::StatusOr<std::string> bytes = ReadFile(command_.label_path, kMaxLabelBytes);
     if (!bytes.ok()) return AddFileProblem(bytes.status(), diagnostics_);
-    const absl::StatusOr<NpyArray> array = ReadNpy(*bytes);
-    absl::StatusOr<Labels> labels = array.ok() ? LabelsOf(*array) : array.status();
+    absl::StatusOr<Labels> labels = npuc::ReadLabels(*bytes);
     if (!labels.ok()) return Refuse(std::string(labels.status().message()), command_.label_path);
     labels_ = *std::move(labels);
   }

@@ -6,8 +6,8 @@
 
 namespace npuc {
 
-// `npuc evaluate CONFIG ARTIFACT`: figures of a compiled model beside those of the same model in
-// float, over data (as for `npuc run`) and labels.
+// `npuc evaluate CONFIG ARTIFACT`, or CONFIG --quantized: figures of a compiled model beside those
+// of the same model in float, over data (as for `npuc run`) and labels.
 struct EvaluateCommand {
   std::string config_path;           // the float model
   std::string artifact;              // header or model file
@@ -15,6 +15,7 @@ struct EvaluateCommand {
   std::string label_path;            // .npy of integers, one row an item
   std::vector<std::string> metrics;  // quant/metrics/metrics.h; default cosine, mse, sqnr
   std::string output;                // whose scores the labels judge; default the first no state
+  bool quantized = false;            // in place of an artifact: the quantized forward pass
   bool json = false;
 };
 

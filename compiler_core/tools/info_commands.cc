@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/pipeline/cfg_config.h"
 #include "compiler_core/pipeline/config_keys.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/quant_config.h"
@@ -17,7 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr Framework kJudgedByWhatTheyBecome[] = {Framework::kTfLite, Framework::kOnnx};
+constexpr Framework kJudgedByWhatTheyBecome[] = {Framework::kTfLite, Framework::kOnnx,
+                                                 Framework::kCompass};
 
 std::vector<std::string> Strings(absl::Span<const absl::string_view> views) {
   return std::vector<std::string>(views.begin(), views.end());
@@ -46,8 +48,8 @@ absl::Status CheckNames(const std::string& core, const std::string& framework) {
   for (const std::string& name : frameworks) {
     if (framework.empty() || framework == name) return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("unknown framework '", Printable(framework), "'; known: TF, PT, TFLITE, ONNX"));
+  return absl::InvalidArgumentError(absl::StrCat("unknown framework '", Printable(framework),
+                                                 "'; known: TF, PT, TFLITE, ONNX, COMPASS"));
 }
 
 // What the front end of a framework imports, where no core has a list of its own for it.
@@ -146,7 +148,9 @@ std::string ListCompatibility(bool json) {
 std::string ListConfigKeys(bool json) {
   if (!json) {
     return absl::StrCat("Keys of a config:\n\n", ConfigHelp(), "\nKeys of its QUANT mapping:\n\n",
-                        QuantConfigHelp());
+                        QuantConfigHelp(),
+                        "\nKeys of a .cfg of aipubuild, and what each becomes:\n\n",
+                        CfgConfigHelp());
   }
   const auto split = [](absl::string_view list) {
     const std::vector<std::string> parts = absl::StrSplit(list, '|', absl::SkipEmpty());

@@ -30,11 +30,8 @@ int Print(bool json, Json report, const absl::Status& status, const Diagnostics&
 }
 
 absl::Status Write(const IrWriteCommand& command, Json& report, Diagnostics& diagnostics) {
-  ASSIGN_OR_RETURN(LoadedConfig loaded, LoadConfig(command.config_path, diagnostics));
-  CompileRequest request;
-  request.options = loaded.config.options;
-  request.model_bytes = loaded.model;
-  request.side_inputs = std::move(loaded.side_inputs);
+  ASSIGN_OR_RETURN(const LoadedConfig loaded, LoadConfig(command.config_path, diagnostics));
+  const CompileRequest request = RequestOf(loaded);
   ASSIGN_OR_RETURN(const IrFiles files, MakeIrFiles(request, command.as_float, diagnostics));
   const std::string stem = std::filesystem::path(request.options.model_name).stem().string();
   const std::filesystem::path folder(command.output_dir);

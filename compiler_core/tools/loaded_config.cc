@@ -19,6 +19,14 @@ void AddUnreadable(const absl::Status& status, const std::string& file, int line
 
 }  // namespace
 
+CompileRequest RequestOf(const LoadedConfig& loaded) {
+  CompileRequest request;
+  request.options = loaded.config.options;
+  request.model_bytes = loaded.model;
+  request.side_inputs = loaded.side_inputs;
+  return request;
+}
+
 absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics) {
   const std::string shown = path == "-" ? "standard input" : path;
   absl::StatusOr<std::string> text = ReadFile(path, kMaxConfigBytes);

@@ -25,6 +25,9 @@ inline constexpr int64_t kMaxSideInputBytes = int64_t{1} << 34;
 // problem, missing files included, goes to diagnostics.
 absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics);
 
+// What a compile of it would read; a view of `loaded`, which must outlive it.
+CompileRequest RequestOf(const LoadedConfig& loaded);
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_TOOLS_LOADED_CONFIG_H_

@@ -11,6 +11,7 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
+#include "compiler_core/base/process_heap.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/compile_command.h"
 #include "compiler_core/tools/evaluate_command.h"
@@ -51,8 +52,9 @@ struct Options {
 };
 
 void DeclareCompile(CLI::App& app, Options& options) {
-  app.add_option("config", options.compile.config_path,
-                 "YAML config to compile; standard input where it is left out or '-'");
+  app.add_option(
+      "config", options.compile.config_path,
+      "YAML config (or .cfg of aipubuild) to compile; standard input where it is left out or '-'");
   app.add_option("-o,--output-dir", options.compile.output_dir,
                  "Folder for the artifacts (default: that of OUTPUT_FILE)");
   app.add_flag("-v,--verbose", options.compile.list_ops, "List the operators of the NPU model");
@@ -95,6 +97,9 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
       ->add_option("--output-dir", options.reference.output_dir,
                    "Folder for NAME.npy of each output")
       ->required();
+  reference->add_flag("--quantized", options.reference.quantized,
+                      "Integer cores: the fake-quantized forward pass, with the layers that QUANT "
+                      "leaves in float, and each layer's likeness to float");
   return reference;
 }
 
@@ -102,7 +107,12 @@ CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
   CLI::App* evaluate = app.add_subcommand(
       "evaluate", "Measure a header or model file, and its config's model in float, on data");
   evaluate->add_option("config", options.evaluate.config_path, "YAML config")->required();
-  evaluate->add_option("artifact", options.evaluate.artifact, "C header or .npuc file")->required();
+  CLI::Option* artifact =
+      evaluate->add_option("artifact", options.evaluate.artifact, "C header or .npuc file");
+  CLI::Option* quantized = evaluate->add_flag(
+      "--quantized", options.evaluate.quantized,
+      "In place of an artifact: the fake-quantized forward pass of an integer core");
+  artifact->excludes(quantized);
   evaluate->add_option("--input", options.evaluate.inputs, "NAME=FILE.npy, once for each input");
   evaluate->add_option("--label", options.evaluate.label_path, "Labels of the items, FILE.npy");
   evaluate->add_option("--metric", options.evaluate.metrics,
@@ -237,4 +247,7 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace npuc
 
-int main(int argc, char** argv) { return npuc::Main(argc, argv); }
+int main(int argc, char** argv) {
+  npuc::UseProcessHeap();
+  return npuc::Main(argc, argv);
+}

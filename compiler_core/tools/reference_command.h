@@ -13,6 +13,9 @@ struct ReferenceCommand {
   std::string config_path;
   std::vector<std::string> inputs;  // "NAME=FILE.npy"
   std::string output_dir;
+  // The quantized forward pass (pipeline/quantized_forward.h) in place of the float model: what
+  // fake quantization gives, each layer's likeness to float, and opt_template.json in output_dir.
+  bool quantized = false;
   bool json = false;
 };
 

@@ -5,11 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/header_writer.h"
-#include "compiler_core/ir/integer/access.h"
+#include "compiler_core/sim/port_values.h"
 
 namespace npuc {
 namespace {
@@ -64,36 +63,22 @@ absl::StatusOr<std::string> Quantized(const NpyArray& array, const PortTensor& p
                                                    NameOf(port.dtype), " (stored values)",
                                                    raw ? "" : " or float32", " is needed"));
   }
-  const int64_t size = SizeOf(port.dtype);
-  std::string out(static_cast<size_t>(size * array.element_count()), '\0');
-  const int64_t low = integer::LowestValue(port.dtype);
-  const int64_t high = integer::HighestValue(port.dtype);
+  std::string out(static_cast<size_t>(SizeOf(port.dtype) * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
     const double x =
         array.dtype == DType::kFloat32 ? Load<float>(array.bytes, i) : Load<double>(array.bytes, i);
-    constexpr int64_t kLarge = int64_t{1} << 40;
-    const int64_t rounded = std::clamp(RoundHalfEven(x / port.scale), -kLarge, kLarge);
-    const int64_t stored = std::clamp(rounded + port.zero_point, low, high);
-    std::memcpy(out.data() + size * i, &stored, static_cast<size_t>(size));  // little-endian
+    StoreInteger(port.dtype, StoredValue(port, x), out.data(), i);
   }
   return out;
 }
 
 // An integer port's stored values as float32.
 void Dequantize(const PortTensor& port, NpyArray& array) {
-  std::string out(array.bytes.size() / static_cast<size_t>(SizeOf(port.dtype)) * sizeof(float),
-                  '\0');
-  const bool is_signed = port.dtype == DType::kInt8 || port.dtype == DType::kInt16;
-  const bool wide = SizeOf(port.dtype) == 2;
-  for (size_t i = 0; i < out.size() / sizeof(float); ++i) {
-    const int64_t at = static_cast<int64_t>(i);
-    const int64_t stored = wide ? (is_signed ? int64_t{Load<int16_t>(array.bytes, at)}
-                                             : int64_t{Load<uint16_t>(array.bytes, at)})
-                                : (is_signed ? int64_t{Load<int8_t>(array.bytes, at)}
-                                             : int64_t{Load<uint8_t>(array.bytes, at)});
-    const float value =
-        static_cast<float>(static_cast<double>(stored - port.zero_point) * port.scale);
-    std::memcpy(out.data() + i * sizeof(float), &value, sizeof(float));
+  const int64_t count = static_cast<int64_t>(array.bytes.size()) / SizeOf(port.dtype);
+  std::string out(static_cast<size_t>(count) * sizeof(float), '\0');
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = RealValue(port, LoadInteger(port.dtype, array.bytes.data(), i));
+    std::memcpy(out.data() + i * static_cast<int64_t>(sizeof(float)), &value, sizeof(float));
   }
   array.dtype = DType::kFloat32;
   array.bytes = std::move(out);

@@ -84,8 +84,8 @@ absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEven
     ++next_seq_;
   }
   waits_in_queue_ = job->state == JobState::kQueued;
+  if (IsTerminal(job->state)) return next_seq_ <= job->last_seq;
   if (!events.empty()) return true;
-  if (IsTerminal(job->state)) return false;
   AddLiveEvent(*job, last_sent, out);
   return true;
 }

@@ -29,9 +29,9 @@ class JobWatch {
   JobWatch(const ApiDependencies* deps, Caller caller, std::string job_id, int64_t from_seq,
            absl::Duration heartbeat);
 
-  // Appends what is to be sent now, maybe nothing; false: nothing will ever follow. A heartbeat is
-  // due where nothing was sent since `last_sent` for its period.
-  // Errors: those of WatchCompileJob.
+  // Appends what is to be sent now, maybe nothing; false: nothing will ever follow it. A heartbeat
+  // is due where nothing was sent since `last_sent` for its period. Errors: those of
+  // WatchCompileJob.
   absl::StatusOr<bool> Next(absl::Time last_sent, std::deque<v1::JobEvent>* out);
 
   // What ends a watch that has reached its greatest age: UNAVAILABLE (REATTACH) with the number of

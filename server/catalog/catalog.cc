@@ -14,7 +14,8 @@ namespace npuc {
 namespace {
 
 constexpr Framework kFrameworks[] = {Framework::kTensorFlow, Framework::kTorchScript,
-                                     Framework::kTfLite, Framework::kOnnx, Framework::kCaffe};
+                                     Framework::kTfLite,     Framework::kOnnx,
+                                     Framework::kCaffe,      Framework::kCompass};
 
 absl::Status CheckNames(absl::string_view core, absl::string_view framework) {
   FieldChecker check;

@@ -74,6 +74,7 @@ class FakeInputs : public InputStore {
   absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
                                      uint64_t offset, absl::string_view bytes) override {
     std::lock_guard<std::mutex> lock(mutex_);
+    if (!uploads_.contains(KeyOf(scope, digest.sha256))) return absl::NotFoundError("not begun");
     std::string& upload = uploads_[KeyOf(scope, digest.sha256)];
     if (offset > upload.size()) return absl::OutOfRangeError("gap");
     if (offset + bytes.size() > digest.size_bytes) return absl::InvalidArgumentError("too long");
@@ -219,16 +220,11 @@ class FakeWorkers : public WorkerRunner {
   std::set<std::string> cancelled_;  // guarded by mutex_
 };
 
-// A run that writes artifacts as the real worker does.
-inline WorkerOutcome SucceedWith(const WorkerJob& job,
-                                 const std::vector<std::pair<std::string, std::string>>& files) {
+// A run that makes these artifacts, names and bytes.
+inline WorkerOutcome SucceedWith(const std::vector<std::pair<std::string, std::string>>& files) {
   WorkerOutcome outcome;
   outcome.kind = WorkerOutcome::Kind::kSucceeded;
-  for (const auto& [name, bytes] : files) {
-    const std::string path = absl::StrCat(job.job_folder, "/", name);
-    std::ofstream(path, std::ios::binary) << bytes;
-    outcome.artifacts.push_back({name, path, bytes.size(), Sha256Hex(bytes)});
-  }
+  for (const auto& [name, bytes] : files) outcome.artifacts.push_back({name, bytes});
   return outcome;
 }
 

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/status.h"
 #include "server/log/log.h"
@@ -62,6 +63,29 @@ std::string PlainName(const std::string& name) {
     if (!ok) c = '_';
   }
   return plain;
+}
+
+// Where the input lies in the bundle: under its own name, since a config may imply one file's name
+// by another's; names that are taken, or are no names, get the role in front.
+std::string PlaceOf(const FailureBundles::Input& input, std::set<std::string>& taken) {
+  const std::string role = PlainName(input.role);
+  std::string name = PlainName(fs::path(input.config_path).filename().string());
+  if (name.find_first_not_of('.') == std::string::npos) name = absl::StrCat(role, "-", name);
+  while (!taken.insert(name).second) name = absl::StrCat(role, "-", name);
+  return absl::StrCat("inputs/", name);
+}
+
+// The path, where it stands alone in the line, replaced.
+void ReplacePath(const std::string& from, const std::string& to, std::string& line) {
+  const auto is_part = [&line](size_t at) {
+    return at < line.size() && (absl::ascii_isalnum(static_cast<unsigned char>(line[at])) ||
+                                absl::StrContains("_-./", absl::string_view(&line[at], 1)));
+  };
+  for (size_t at = line.find(from); at != std::string::npos; at = line.find(from, at)) {
+    const bool is_alone = (at == 0 || !is_part(at - 1)) && !is_part(at + from.size());
+    if (is_alone) line.replace(at, from.size(), to);
+    at += is_alone ? to.size() : 1;
+  }
 }
 
 std::string FailureJson(const FailureBundles::Failure& failure) {
@@ -128,14 +152,13 @@ absl::Status FailureBundles::Keep(const Failure& failure) {
   RETURN_IF_ERROR(FsError(error, folder));
   fs::permissions(dir, fs::perms::owner_all, error);  // models are their tenants' alone
   std::vector<std::string> lines = absl::StrSplit(failure.config_text, '\n');
+  std::set<std::string> taken;
   for (const Input& input : failure.inputs) {
-    const std::string name =
-        absl::StrCat("inputs/", PlainName(input.role), "-",
-                     PlainName(fs::path(input.config_path).filename().string()));
+    const std::string name = PlaceOf(input, taken);
     RETURN_IF_ERROR(Link(input.path, folder / name));
     const auto line = static_cast<size_t>(input.config_line) - 1;  // a huge one where it is 0
     if (line < lines.size() && !input.config_path.empty()) {
-      lines[line] = absl::StrReplaceAll(lines[line], {{input.config_path, name}});
+      ReplacePath(input.config_path, name, lines[line]);
     }
   }
   RETURN_IF_ERROR(WriteText(folder / "config.yaml", absl::StrJoin(lines, "\n")));

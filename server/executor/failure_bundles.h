@@ -14,7 +14,7 @@ namespace npuc {
 // ended FAILED by the server's or the compiler's own fault.
 //
 //   <dir>/<job id>/config.yaml      the config, its files' names put as those below
-//                  inputs/<role>-*  the model and side inputs (hard links where that is possible)
+//                  inputs/*         the model and side inputs (hard links where that is possible)
 //                  failure.json     job, build, stage, reason, and the command
 //                  compile.log      what the compile had said
 //

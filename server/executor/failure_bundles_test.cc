@@ -66,15 +66,14 @@ TEST_F(FailureBundlesTest, HoldsWhatShowsTheFailureAgain) {
   const absl::Status kept = bundles.Keep(Failure("j1"));
   ASSERT_TRUE(kept.ok()) << kept;
   EXPECT_THAT(Names(), ElementsAre("j1"));
-  EXPECT_EQ(Read("j1/config.yaml"),
-            "CORENAME: GRUS\nMODEL_FILE: inputs/MODEL_FILE-my.pb\nX: my.pb\n");
-  EXPECT_EQ(Read("j1/inputs/MODEL_FILE-my.pb"), "model bytes");
+  EXPECT_EQ(Read("j1/config.yaml"), "CORENAME: GRUS\nMODEL_FILE: inputs/my.pb\nX: my.pb\n");
+  EXPECT_EQ(Read("j1/inputs/my.pb"), "model bytes");
   EXPECT_EQ(Read("j1/compile.log"), "said");
   EXPECT_THAT(Read("j1/failure.json"), HasSubstr("SOURCE_DATE_EPOCH=7 npuc config.yaml"));
   EXPECT_THAT(Read("j1/failure.json"), HasSubstr("a \\\"reason\\\""));
   // The blob's eviction takes nothing from the bundle, and others may not look in.
   fs::remove(root_ / "blob");
-  EXPECT_EQ(Read("j1/inputs/MODEL_FILE-my.pb"), "model bytes");
+  EXPECT_EQ(Read("j1/inputs/my.pb"), "model bytes");
   EXPECT_EQ(fs::status(root_ / "bundles").permissions(), fs::perms::owner_all);
 }
 
@@ -87,6 +86,22 @@ TEST_F(FailureBundlesTest, NamesOfClientsMakeNoPaths) {
   ASSERT_TRUE(bundles.Keep(failure).ok());
   EXPECT_EQ(Read("j1/inputs/.._.._x-.."), "model bytes");
   EXPECT_EQ(Read("j1/config.yaml"), failure.config_text);
+}
+
+TEST_F(FailureBundlesTest, NamesThatAreTakenGetTheRoleAndPathsAreReplacedWhole) {
+  FailureBundles bundles(Options());
+  FailureBundles::Failure failure = Failure("j1");
+  failure.config_text = "MODEL_FILE: m\nd: {m: m, n: a/m, o: a/m/m}\n";
+  failure.inputs[0].config_path = "m";
+  failure.inputs[0].config_line = 1;
+  Write(root_ / "other", "samples");
+  failure.inputs.push_back(
+      {.role = "data", .path = root_ / "other", .config_path = "a/m", .config_line = 2});
+  ASSERT_TRUE(bundles.Keep(failure).ok());
+  EXPECT_EQ(Read("j1/inputs/m"), "model bytes");
+  EXPECT_EQ(Read("j1/inputs/data-m"), "samples");
+  EXPECT_EQ(Read("j1/config.yaml"),
+            "MODEL_FILE: inputs/m\nd: {m: m, n: inputs/data-m, o: a/m/m}\n");
 }
 
 TEST_F(FailureBundlesTest, TheNewestAreKeptWithinBothLimits) {

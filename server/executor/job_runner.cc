@@ -2,16 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
@@ -51,17 +50,6 @@ class RunEvents : public WorkerEvents {
   const std::function<bool()> is_cancelled_;
   std::string log_;
 };
-
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path, uint64_t size_bytes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
-  std::string bytes(size_bytes, '\0');
-  file.read(bytes.data(), static_cast<std::streamsize>(size_bytes));
-  if (static_cast<uint64_t>(file.gcount()) != size_bytes || file.peek() != EOF) {
-    return absl::DataLossError(absl::StrCat(path, " has not ", size_bytes, " bytes any more"));
-  }
-  return bytes;
-}
 
 }  // namespace
 
@@ -182,7 +170,7 @@ absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
   for (const JobInput& input : attempt.job->spec.inputs) {
     ASSIGN_OR_RETURN(InputStore::Held held, inputs_->Acquire(attempt.job->tenant, input.sha256));
     attempt.worker_job.inputs[input.role] = {
-        .name = input.name, .path = held.path, .sha256 = input.sha256};
+        .name = input.name, .path = held.path, .sha256 = input.sha256, .md5 = input.md5};
     attempt.held.push_back(std::move(held));
   }
   return absl::OkStatus();
@@ -295,7 +283,10 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
   for (const EventBody& event : attempt.last_events) {
     if (const auto* progress = std::get_if<ProgressEvent>(&event)) stage = progress->stage;
   }
-  if (!stage.empty()) absl::StrAppend(&result.reason, "; in stage ", Printable(stage));
+  const std::string where = absl::StrCat("in stage '", Printable(stage), "'");
+  if (!stage.empty() && !absl::StrContains(result.reason, where)) {
+    absl::StrAppend(&result.reason, "; ", where);
+  }
   if (options_.bundles == nullptr) return;
   FailureBundles::Failure failure{.job_id = attempt.job->id,
                                   .build_id = options_.compiler_build_id,
@@ -326,9 +317,7 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
 
 absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome,
                                        JobResult& result) {
-  std::vector<std::string> contents;
   std::vector<ArtifactView> views;
-  contents.reserve(outcome.artifacts.size());
   bool has_output = false;
   bool has_log = false;
   for (const WorkerArtifact& artifact : outcome.artifacts) {
@@ -336,16 +325,11 @@ absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& ou
       return absl::InternalError(
           absl::StrCat("artifact name '", Printable(artifact.name), "' is not allowed"));
     }
-    ASSIGN_OR_RETURN(std::string bytes, ReadWholeFile(artifact.path, artifact.size_bytes));
-    if (Sha256Hex(bytes) != artifact.sha256) {
-      return absl::DataLossError(
-          absl::StrCat("artifact ", artifact.name, " changed after its compile"));
-    }
     if (options_.check_artifact) {
-      RETURN_IF_ERROR(options_.check_artifact(artifact.name, attempt.job->output_file, bytes));
+      RETURN_IF_ERROR(
+          options_.check_artifact(artifact.name, attempt.job->output_file, artifact.bytes));
     }
-    contents.push_back(std::move(bytes));
-    views.push_back({artifact.name, contents.back()});
+    views.push_back({artifact.name, artifact.bytes});
     has_output = has_output || artifact.name == attempt.job->output_file;
     has_log = has_log || artifact.name == kLogArtifact;
   }

@@ -81,7 +81,7 @@ absl::StatusOr<UploadState> Uploads::Begin(const std::string& tenant, const Blob
          .quota_violations = {
              {"stored_bytes", absl::StrCat(digest.size_bytes, " more of ", *limit, " bytes")}}});
   }
-  if (!state.ok()) return StorageError(state.status());
+  if (!state.ok()) return UploadError(tenant, digest, state.status());
   // All bytes may have come before a restart that was before the commit; an empty blob has none.
   return CommitIfWhole(tenant, digest, *state);
 }
@@ -115,14 +115,22 @@ absl::StatusOr<UploadState> Uploads::Append(const std::string& tenant, const Blo
   RETURN_IF_ERROR(CheckRate(tenant, bytes.size()));
   const auto state = inputs_->Append(tenant, digest, static_cast<uint64_t>(offset), bytes);
   if (state.ok()) return CommitIfWhole(tenant, digest, *state);
-  if (absl::IsOutOfRange(state.status())) {
-    ErrorDetails details{.reason = "OFFSET_MISMATCH"};
-    if (const auto now = Query(tenant, digest); now.ok()) {
-      details.metadata["committed_bytes"] = absl::StrCat(now->committed_bytes);
-    }
-    return ServiceError(absl::StatusCode::kOutOfRange, state.status().message(), details);
+  return UploadError(tenant, digest, state.status());
+}
+
+absl::Status Uploads::UploadError(const std::string& tenant, const BlobDigest& digest,
+                                  const absl::Status& status) {
+  // A gap, or the upload is not the one that this client began: another client's stream of the same
+  // blob, with wrong bytes, ended it.
+  if (!absl::IsOutOfRange(status) && !absl::IsNotFound(status) &&
+      !absl::IsFailedPrecondition(status)) {
+    return StorageError(status);
   }
-  return StorageError(state.status());
+  ErrorDetails details{.reason = "OFFSET_MISMATCH"};
+  if (const auto now = Query(tenant, digest); now.ok()) {
+    details.metadata["committed_bytes"] = absl::StrCat(now->committed_bytes);
+  }
+  return ServiceError(absl::StatusCode::kOutOfRange, status.message(), details);
 }
 
 absl::StatusOr<UploadState> Uploads::CommitIfWhole(const std::string& tenant,
@@ -133,7 +141,7 @@ absl::StatusOr<UploadState> Uploads::CommitIfWhole(const std::string& tenant,
     return ServiceError(absl::StatusCode::kInvalidArgument, committed.status().message(),
                         {.reason = "DIGEST_MISMATCH"});
   }
-  if (!committed.ok()) return StorageError(committed.status());
+  if (!committed.ok()) return UploadError(tenant, digest, committed.status());
   return UploadState{.committed_bytes = committed->size_bytes, .complete = true};
 }
 

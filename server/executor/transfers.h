@@ -64,6 +64,9 @@ class Uploads {
     return options_.quota == nullptr ? UploadQuota{} : options_.quota(tenant);
   }
   absl::Status CheckRate(const std::string& tenant, size_t bytes);
+  // What the store refused, as the client is told it.
+  absl::Status UploadError(const std::string& tenant, const BlobDigest& digest,
+                           const absl::Status& status);
   absl::StatusOr<UploadState> CommitIfWhole(const std::string& tenant, const BlobDigest& digest,
                                             UploadState state);
 

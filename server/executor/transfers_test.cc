@@ -64,6 +64,21 @@ TEST(UploadsTest, RefusalsHaveReasons) {
   EXPECT_EQ(ReasonOf(uploads.Begin(kTenant, {Sha256Hex("zzz"), 3}).status()), "STORAGE_FULL");
 }
 
+TEST(UploadsTest, WhoseUploadAnotherClientsWrongBytesEndedGoesOnFromTheBeginning) {
+  FakeInputs inputs;
+  Uploads uploads(&inputs);
+  const BlobDigest digest{Sha256Hex("abc"), 3};
+  ASSERT_TRUE(uploads.Begin(kTenant, digest).ok());
+  ASSERT_TRUE(uploads.Append(kTenant, digest, 0, "ab").ok());
+  EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, 0, "xyz").status()), "DIGEST_MISMATCH");
+  const auto late = uploads.Append(kTenant, digest, 2, "c");
+  EXPECT_EQ(late.status().code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(ReasonOf(late.status()), "OFFSET_MISMATCH");
+  EXPECT_EQ(ErrorDetailsOf(late.status())->metadata.at("committed_bytes"), "0");
+  ASSERT_TRUE(uploads.Begin(kTenant, digest).ok());
+  EXPECT_TRUE(uploads.Append(kTenant, digest, 0, "abc")->complete);
+}
+
 TEST(UploadsTest, StoredBytesAreAQuotaAndNoInvitationToRetry) {
   FakeInputs inputs;
   Uploads uploads(&inputs, {.quota = [](absl::string_view tenant) {

@@ -36,7 +36,10 @@ class RocksDbJobStore : public JobStore {
 
   // Opens or makes the database in `path`. FAILED_PRECONDITION: another process has it open, or it
   // is of a newer format version (the message names both). DATA_LOSS: it is damaged.
-  static absl::StatusOr<std::unique_ptr<RocksDbJobStore>> Open(const std::string& path);
+  // sync_changes: false is for a benchmark that fills a store, never for a daemon: what Apply has
+  // accepted may then be lost by a power cut.
+  static absl::StatusOr<std::unique_ptr<RocksDbJobStore>> Open(const std::string& path,
+                                                               bool sync_changes = true);
   ~RocksDbJobStore() override;
 
   absl::Status Apply(const JobChange& change) override;

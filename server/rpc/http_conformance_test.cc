@@ -100,7 +100,7 @@ class HttpTest : public RpcTest {
  protected:
   explicit HttpTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody(),
                     absl::Duration max_stream_age = absl::Hours(1))
-      : RpcTest(std::move(authenticator), max_stream_age) {
+      : RpcTest(std::move(authenticator), QuickOptions(max_stream_age)) {
     auto gateway =
         Gateway::Start({.heartbeat = absl::Milliseconds(20), .max_stream_age = max_stream_age},
                        {.authenticator = authenticator_.get(),

@@ -157,10 +157,57 @@ TEST(WorkPoolTest, OneMoreThanMayWaitIsRefused) {
   EXPECT_EQ(done, 2) << "what was let in is done, what was refused is not";
 }
 
+class ConnectionLimitTest : public RpcTest {
+ protected:
+  static constexpr size_t kConnections = 3;
+  static RpcServerOptions Options() {
+    RpcServerOptions options = QuickOptions();
+    options.max_connections = kConnections;
+    return options;
+  }
+  ConnectionLimitTest() : RpcTest(Authenticator::Everybody(), Options()) {}
+
+  // A connection of its own: channels of equal arguments share one.
+  std::shared_ptr<grpc::Channel> Channel(int number) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt("npuc.test.number", number);
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", server_->port()),
+                                     grpc::InsecureChannelCredentials(), arguments);
+  }
+  static grpc::StatusCode Call(const std::shared_ptr<grpc::Channel>& channel, bool wait = false) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(wait);
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    v1::GetServerInfoResponse response;
+    return v1::ServerInfoService::NewStub(channel)
+        ->GetServerInfo(&context, v1::GetServerInfoRequest(), &response)
+        .error_code();
+  }
+};
+
+TEST_F(ConnectionLimitTest, OneMoreIsUnavailableAndAPlaceIsGivenBack) {
+  std::vector<std::shared_ptr<grpc::Channel>> channels;
+  for (int i = 0; i < static_cast<int>(kConnections); ++i) {
+    channels.push_back(Channel(i));
+    EXPECT_EQ(Call(channels.back()), grpc::StatusCode::OK);
+  }
+  const auto further = Channel(100);
+  EXPECT_EQ(Call(further), grpc::StatusCode::UNAVAILABLE);
+  for (const auto& channel : channels) EXPECT_EQ(Call(channel), grpc::StatusCode::OK);
+  channels.pop_back();
+  // Connects again until there is a place.
+  EXPECT_EQ(Call(further, /*wait=*/true), grpc::StatusCode::OK);
+}
+
 class StreamLimitTest : public RpcTest {
  protected:
   static constexpr size_t kStreams = 3;
-  StreamLimitTest() : RpcTest(Authenticator::Everybody(), absl::Hours(1), kStreams) {}
+  static RpcServerOptions Options() {
+    RpcServerOptions options = QuickOptions();
+    options.max_watch_streams = kStreams;
+    return options;
+  }
+  StreamLimitTest() : RpcTest(Authenticator::Everybody(), Options()) {}
 };
 
 TEST_F(StreamLimitTest, OneMoreIsToldToComeBackAndAPlaceIsGivenBack) {

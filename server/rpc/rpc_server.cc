@@ -14,6 +14,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "server/rpc/call_counter.h"
+#include "server/rpc/connection_listener.h"
 #include "server/rpc/server_credentials.h"
 #include "server/rpc/services.h"
 #include "server/rpc/watch_stream.h"
@@ -25,6 +26,10 @@ namespace {
 constexpr int kMaxRequestBytes = 4 << 20;
 constexpr int kMaxMetadataBytes = 16 << 10;
 constexpr int kMaxStreamsPerConnection = 4096;
+// A connection that does not speak, or on which no call was under way for long, gives its place
+// back. Clients connect again by themselves.
+constexpr int kHandshakeMs = 20 * 1000;
+constexpr int kIdleMs = 10 * 60 * 1000;
 // A call may wait long for a disk; all threads of the pool at once may not.
 constexpr absl::Duration kPoolPatience = absl::Seconds(30);
 constexpr absl::Duration kTickerPatience = absl::Seconds(60);
@@ -49,6 +54,7 @@ struct RpcServer::Impl {
       lock.unlock();
       streams.Tick(absl::Now());
       WatchPool();
+      CountConnections();
       lock.lock();
     }
   }
@@ -62,6 +68,13 @@ struct RpcServer::Impl {
     pool.Post([this, scope = std::move(scope)] { pool_is_probed = false; });
   }
 
+  void CountConnections() {
+    if (deps.metrics == nullptr) return;
+    const ConnectionListener::Counts counts = listener->counts();
+    deps.metrics->Set(Metric::kConnections, {}, static_cast<double>(counts.open));
+    deps.metrics->Set(Metric::kConnectionsRefused, {}, static_cast<double>(counts.refused));
+  }
+
   const RpcServerOptions options;
   const RpcDependencies deps;
   std::atomic<bool> pool_is_probed = false;
@@ -73,7 +86,9 @@ struct RpcServer::Impl {
   std::unique_ptr<grpc::Service> blob_service;
   std::unique_ptr<grpc::Service> info_service;
   std::unique_ptr<grpc::Server> server;
-  int port = 0;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  // Hands connections to the acceptor: ends before it.
+  std::unique_ptr<ConnectionListener> listener;
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -88,6 +103,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials,
                    MakeServerCredentials(options.tls));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(dependencies));
+  ASSIGN_OR_RETURN(impl->listener,
+                   ConnectionListener::Listen(impl->options.listen, impl->options.max_connections));
   const WatchContext watch{.dependencies = &impl->deps,
                            .pool = &impl->pool,
                            .streams = &impl->streams,
@@ -107,9 +124,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadataBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // A second server on the same port is an error, not a share of its calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  builder.AddListeningPort(impl->options.listen, credentials, &impl->port);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeMs);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMs);
+  impl->acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials);
   builder.RegisterService(impl->compile_service.get());
   builder.RegisterService(impl->blob_service.get());
   builder.RegisterService(impl->info_service.get());
@@ -119,11 +137,13 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
     builder.experimental().SetInterceptorCreators(std::move(counters));
   }
   impl->server = builder.BuildAndStart();
-  if (impl->server == nullptr || impl->port == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", impl->options.listen,
-                                               "; is it HOST:PORT, of this machine, and free?"));
-  }
+  if (impl->server == nullptr) return absl::InternalError("gRPC does not start a server");
   Impl* const raw = impl.get();
+  impl->listener->Start([raw](UniqueFd connection) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+    parameters.fd = connection.Release();
+    raw->acceptor->HandleNewConnection(&parameters);
+  });
   raw->ticker = std::thread([raw] { raw->TickLoop(); });
   auto server = std::unique_ptr<RpcServer>(new RpcServer(std::move(impl)));
   server->SetServing(false);
@@ -132,7 +152,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
 
 RpcServer::~RpcServer() { Shutdown(absl::ZeroDuration()); }
 
-int RpcServer::port() const { return impl_->port; }
+int RpcServer::port() const { return impl_->listener->port(); }
 
 void RpcServer::SetServing(bool serving) {
   grpc::HealthCheckServiceInterface* const health = impl_->server->GetHealthCheckService();
@@ -151,6 +171,7 @@ void RpcServer::Shutdown(absl::Duration patience) {
   impl_->wake.notify_all();
   if (impl_->ticker.joinable()) impl_->ticker.join();
   if (impl_->deps.watchdog != nullptr) impl_->deps.watchdog->Retire("rpc ticker");
+  impl_->listener->Stop();
   EndStreams();
   impl_->server->Shutdown(absl::ToChronoTime(absl::Now() + patience));
 }

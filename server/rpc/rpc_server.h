@@ -20,6 +20,7 @@ struct RpcServerOptions {
   bool reflection = true;
   int blocking_threads = 32;
   size_t max_waiting_calls = 4096;
+  size_t max_connections = 4096;                   // of all clients
   size_t max_watch_streams = 20000;                // of all clients
   absl::Duration heartbeat = absl::Seconds(10);    // of silent watch streams
   absl::Duration max_stream_age = absl::Hours(1);  // watchers are asked to come back by then

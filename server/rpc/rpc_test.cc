@@ -249,7 +249,7 @@ TEST_F(RpcTest, WatchersThatLeaveAndDrainingEndStreams) {
 
 class OldStreamTest : public RpcTest {
  protected:
-  OldStreamTest() : RpcTest(Authenticator::Everybody(), absl::Milliseconds(300)) {}
+  OldStreamTest() : RpcTest(Authenticator::Everybody(), QuickOptions(absl::Milliseconds(300))) {}
 };
 
 TEST_F(OldStreamTest, AsksToReattachAndNothingIsLost) {

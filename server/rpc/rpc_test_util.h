@@ -53,8 +53,15 @@ Detail DetailOf(const grpc::Status& status) {
 // A server in this process on fakes of stores and workers, and stubs of a real connection to it.
 class RpcTest : public ::testing::Test {
  protected:
+  // What happens once in seconds, in milliseconds.
+  static RpcServerOptions QuickOptions(absl::Duration max_stream_age = absl::Hours(1)) {
+    return {.listen = "127.0.0.1:0",
+            .heartbeat = absl::Milliseconds(20),
+            .max_stream_age = max_stream_age,
+            .tick = absl::Milliseconds(10)};
+  }
   explicit RpcTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody(),
-                   absl::Duration max_stream_age = absl::Hours(1), size_t max_watch_streams = 1000)
+                   RpcServerOptions options = QuickOptions())
       : authenticator_(std::move(authenticator)),
         log_(nullptr, [] { return absl::Now(); }),
         queue_(MakeFairQueue(3)),
@@ -67,24 +74,20 @@ class RpcTest : public ::testing::Test {
         uploads_(&inputs_),
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
-    auto server = RpcServer::Start({.listen = "127.0.0.1:0",
-                                    .max_watch_streams = max_watch_streams,
-                                    .heartbeat = absl::Milliseconds(20),
-                                    .max_stream_age = max_stream_age,
-                                    .tick = absl::Milliseconds(10)},
-                                   {.authenticator = authenticator_.get(),
-                                    .jobs = &jobs_,
-                                    .submission = &submission_,
-                                    .uploads = &uploads_,
-                                    .downloads = &downloads_,
-                                    .lifecycle = &lifecycle_,
-                                    .log = &log_,
-                                    .facts = {.version = "npuc test",
-                                              .compiler_build_id = "build-1",
-                                              .workers = 3,
-                                              .max_blob_bytes = 1000,
-                                              .max_queued_jobs = 3,
-                                              .default_timeout = absl::Hours(1)}});
+    auto server =
+        RpcServer::Start(std::move(options), {.authenticator = authenticator_.get(),
+                                              .jobs = &jobs_,
+                                              .submission = &submission_,
+                                              .uploads = &uploads_,
+                                              .downloads = &downloads_,
+                                              .lifecycle = &lifecycle_,
+                                              .log = &log_,
+                                              .facts = {.version = "npuc test",
+                                                        .compiler_build_id = "build-1",
+                                                        .workers = 3,
+                                                        .max_blob_bytes = 1000,
+                                                        .max_queued_jobs = 3,
+                                                        .default_timeout = absl::Hours(1)}});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->port()),

@@ -49,6 +49,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
 
   void OnWriteDone(bool ok) override {
     std::unique_lock<std::mutex> lock(mutex_);
+    if (step_ == Step::kFinished) return;
     if (!ok) cancelled_ = true;
     if (!cancelled_ && !batch_.empty()) {
       WriteNext(lock);
@@ -97,6 +98,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     const absl::StatusOr<bool> has_more = watch_.Next(last_write, &batch_);
     std::unique_lock<std::mutex> lock(mutex_);
     waits_in_queue_ = watch_.waits_in_queue();
+    batch_is_last_ = has_more.ok() && !*has_more;
     if (cancelled_) {
       End(lock, absl::CancelledError("the client went away"));
     } else if (!has_more.ok()) {
@@ -122,16 +124,27 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     *response_.mutable_event() = std::move(batch_.front());
     batch_.pop_front();
     last_write_ = absl::Now();
+    if (batch_.empty() && batch_is_last_) {
+      step_ = Step::kFinished;
+      poked_ = false;
+      lock.unlock();
+      StartWriteAndFinish(&response_, grpc::WriteOptions(), EndCall({}));
+      return;
+    }
     step_ = Step::kWriting;
     lock.unlock();
     StartWrite(&response_);
+  }
+
+  grpc::Status EndCall(const absl::Status& status) const {
+    return npuc::EndCall(*context_.dependencies->log, "WatchCompileJob", status);
   }
 
   void End(std::unique_lock<std::mutex>& lock, const absl::Status& status) {
     step_ = Step::kFinished;
     poked_ = false;
     lock.unlock();
-    Finish(EndCall(*context_.dependencies->log, "WatchCompileJob", status));
+    Finish(EndCall(status));
   }
 
   const WatchContext context_;
@@ -141,6 +154,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   // Used by the step under way alone.
   JobWatch watch_;
   std::deque<v1::JobEvent> batch_;
+  bool batch_is_last_ = false;
   v1::WatchCompileJobResponse response_;
 
   std::mutex mutex_;

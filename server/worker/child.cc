@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -13,14 +15,18 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cache/keys.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/status.h"
+#include "server/worker/packet.h"
 
 namespace npuc {
 namespace {
@@ -49,14 +55,17 @@ void Send(const WorkerEvent& event) { SendAll(EncodeEvent(event)); }
 
 // Before the walls stand: tells the daemon that no compile was begun.
 [[noreturn]] void Fail(absl::string_view text) {
-  const std::string bytes = EncodeWatch({WatchMessage::Type::kSetUpFailed, 0, std::string(text)});
+  WatchMessage message;
+  message.type = WatchMessage::Type::kSetUpFailed;
+  message.text = std::string(text);
+  const std::string bytes = EncodeWatch(message);
   RetryOnEintr([&] { return send(kWatchFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
   _exit(kExitSandboxFailed);
 }
 
 [[noreturn]] void FailCall(const char* call) { Fail(absl::StrCat(call, ": ", strerror(errno))); }
 
-void ResetSignals() {
+absl::Status ResetSignals() {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
   // 32 and 33 belong to glibc, SIGKILL and SIGSTOP cannot be set; those calls fail and need not
@@ -64,7 +73,8 @@ void ResetSignals() {
   for (int number = 1; number < NSIG; ++number) sigaction(number, &action, nullptr);
   sigset_t none;
   sigemptyset(&none);
-  if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) FailCall("sigprocmask");
+  if (sigprocmask(SIG_SETMASK, &none, nullptr) == 0) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("sigprocmask: ", strerror(errno)));
 }
 
 void SetLimit(__rlimit_resource which, uint64_t soft, uint64_t hard) {
@@ -93,11 +103,81 @@ void SetLimits(const ControlMessage& spawn, const MemoryInUse& memory, uint64_t 
   SetLimit(RLIMIT_NPROC, 0, 0);
 }
 
-void ShutIn(const Walls& walls, pid_t keeper) {
-  ResetSignals();
+void MoveFd(UniqueFd& from, int to) {
+  if (dup3(from.get(), to, O_CLOEXEC) < 0) FailCall("dup");
+  from.Reset();
+}
+
+// Puts the run's descriptors to their places.
+void TakeDescriptors(ControlPacket& packet, bool has_folder) {
+  std::vector<UniqueFd>& given = packet.descriptors;
+  if (given.size() != kFixedDescriptors + packet.message.inputs) _exit(kExitSandboxFailed);
+  // Everything up above the scratch line, then down to its place: no move overwrites another's.
+  for (UniqueFd& fd : given) {
+    fd = UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kScratchFd));
+    if (!fd.valid()) _exit(kExitSandboxFailed);
+  }
+  UniqueFd &events = given[0], &print = given[1], &watch = given[2], &out = given[3],
+           &job = given[4];
+  MoveFd(watch, kWatchFd);  // the first, so that a failure can be told
+  if (dup2(print.get(), STDOUT_FILENO) < 0 || dup2(print.get(), STDERR_FILENO) < 0) FailCall("dup");
+  MoveFd(events, kEventsFd);
+  if (!has_folder) {
+    MoveFd(out, kOutFd);
+    if (fchdir(kOutFd) != 0) FailCall("fchdir");
+  }
+  MoveFd(job, kJobFd);
+  int next = kFirstInputFd;
+  for (size_t i = kFixedDescriptors; i < given.size(); ++i) MoveFd(given[i], next++);
+  given.clear();
+  if (next < kWatchFd && close_range(static_cast<unsigned>(next), kWatchFd - 1, 0) != 0) {
+    FailCall("close_range");
+  }
+  if (close_range(kWatchFd + 1, ~0u, 0) != 0) FailCall("close_range");
+}
+
+uint64_t InputBytes(uint32_t inputs) {
+  uint64_t bytes = 0;
+  for (int i = 0; i < static_cast<int>(inputs); ++i) {
+    bytes += FileSize(kFirstInputFd + i, "input").value_or(0);
+  }
+  return bytes;
+}
+
+// What can be done before there is a job.
+absl::Status Prepare(const Walls& walls, const WorkerStart& start) {
+  RETURN_IF_ERROR(ResetSignals());
   umask(077);
-  const absl::Status status = walls.ShutInWorker(kOutFd, keeper);
+  return walls.GiveUpRights(start.keeper);
+}
+
+// Pages that a compile is going to use cost a fault each when it first touches them, a third of the
+// time of a small net's. A worker that waits for its run has the time to get them all at once:
+// those that it shares with its parent still, and a heap that a small net fits in. No matter if it
+// fails.
+void WarmMemory(const WorkerStart& start, void (*warm_heap)()) {
+#ifndef NPUC_SANITIZED  // whose allocators keep their own memory
+  constexpr uint64_t kMaxWarmMappingBytes = uint64_t{32} << 20;
+  if (warm_heap != nullptr) warm_heap();
+  for (const Mapping& mapping : start.mappings) {
+    if (mapping.end - mapping.begin > kMaxWarmMappingBytes) continue;
+    madvise(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin,
+            mapping.writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+  }
+#endif
+}
+
+// Waits for the run and shuts itself in with it.
+ControlMessage TakeRun(const Walls& walls, const WorkerStart& start, const absl::Status& prepared) {
+  std::optional<ControlPacket> packet = ReceiveControl(kHandOverFd);
+  if (!packet.has_value()) _exit(0);  // there will be none
+  TakeDescriptors(*packet, start.has_folder);
+  if (!prepared.ok()) Fail(prepared.message());
+  SetLimits(packet->message, start.memory, InputBytes(packet->message.inputs));
+  const absl::Status status = walls.ShutIn(kOutFd);
   if (!status.ok()) Fail(status.message());
+  close(kWatchFd);
+  return packet->message;
 }
 
 // --- The compile ---------------------------------------------------------------------------------
@@ -174,17 +254,27 @@ absl::Status WriteArtifact(const Artifact& artifact) {
   return WriteAllAt(fd, artifact.bytes, 0, artifact.name);
 }
 
-void SendListing(uint8_t which, absl::string_view text) {
+// Of what follows on the compile, at most so much waits to be sent in one piece.
+constexpr size_t kMaxUnsentBytes = 256 << 10;
+
+void Queue(const WorkerEvent& event, std::string& unsent) {
+  unsent += EncodeEvent(event);
+  if (unsent.size() < kMaxUnsentBytes) return;
+  SendAll(unsent);
+  unsent.clear();
+}
+
+void QueueListing(uint8_t which, absl::string_view text, std::string& unsent) {
   for (size_t at = 0; at < text.size(); at += kListingChunkBytes) {
     WorkerEvent event;
     event.type = WorkerEvent::Type::kListing;
     event.which = which;
     event.text = std::string(text.substr(at, kListingChunkBytes));
-    Send(event);
+    Queue(event, unsent);
   }
 }
 
-Failure WriteResult(const CompileResult& result, uint64_t output_bytes) {
+Failure WriteResult(const CompileResult& result, uint64_t output_bytes, std::string& unsent) {
   uint64_t total = 0;
   for (const Artifact& artifact : result.artifacts) total += artifact.bytes.size();
   if (total > output_bytes) {
@@ -202,11 +292,11 @@ Failure WriteResult(const CompileResult& result, uint64_t output_bytes) {
     event.type = WorkerEvent::Type::kArtifact;
     event.text = artifact.name;
     event.size_bytes = artifact.bytes.size();
-    Send(event);
+    Queue(event, unsent);
   }
-  SendListing(0, result.listings.ops);
-  SendListing(1, result.listings.memory);
-  SendListing(2, result.listings.weights);
+  QueueListing(0, result.listings.ops, unsent);
+  QueueListing(1, result.listings.memory, unsent);
+  QueueListing(2, result.listings.weights, unsent);
   return {};
 }
 
@@ -225,6 +315,7 @@ Failure FillRequest(const JobRecord& job, ParsedConfig config, CompileRequest& r
     if (!bytes.ok()) return OurFault(bytes.status());
     if (input.role == "MODEL_FILE") {
       request.model_bytes = *bytes;
+      if (!input.md5.empty()) request.model_md5 = [md5 = input.md5] { return md5; };
     } else {
       request.side_inputs[input.role] = {input.name, std::make_shared<ViewSource>(*bytes)};
     }
@@ -238,7 +329,7 @@ Failure FillRequest(const JobRecord& job, ParsedConfig config, CompileRequest& r
 }
 
 Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions,
-                   Observer& observer, Diagnostics& diagnostics) {
+                   Observer& observer, Diagnostics& diagnostics, std::string& unsent) {
   auto record = ReadUpToAt(kJobFd, 0, kMaxJobBytes, "job");
   if (!record.ok()) return OurFault(record.status());
   const auto job = DecodeJob(*record);
@@ -251,7 +342,7 @@ Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions
     if (!failure.status.ok()) return failure;
     const auto result = functions.compile(request, observer, diagnostics);
     if (!result.ok()) return {WorkerEvent::End::kCompiled, result.status()};
-    return WriteResult(*result, spawn.output_bytes);
+    return WriteResult(*result, spawn.output_bytes, unsent);
   } catch (const std::exception& e) {
     return {WorkerEvent::End::kCompiled,
             absl::InternalError(absl::StrCat("exception in the compiler: ", Printable(e.what())))};
@@ -272,22 +363,22 @@ void PrepareForNoMemory() {
 
 }  // namespace
 
-void RunChild(const Walls& walls, pid_t keeper, const ControlMessage& spawn,
-              const MemoryInUse& memory, uint64_t input_bytes, const WorkerFunctions& functions) {
-  SetLimits(spawn, memory, input_bytes);
-  ShutIn(walls, keeper);
-  close(kWatchFd);
+void RunChild(const Walls& walls, const WorkerStart& start, const WorkerFunctions& functions) {
+  const absl::Status prepared = Prepare(walls, start);
+  WarmMemory(start, functions.warm_heap);
+  const ControlMessage spawn = TakeRun(walls, start, prepared);
   PrepareForNoMemory();
   Send(WorkerEvent());  // kBegin
 
   Observer observer(spawn.log_bytes);
   Diagnostics diagnostics;
-  const Failure failure = CompileJob(spawn, functions, observer, diagnostics);
+  std::string unsent;
+  const Failure failure = CompileJob(spawn, functions, observer, diagnostics, unsent);
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     WorkerEvent event;
     event.type = WorkerEvent::Type::kDiagnostic;
     event.diagnostic = diagnostic;
-    Send(event);
+    Queue(event, unsent);
   }
   // What was printed must be in the pipe before the result is in the channel.
   std::fflush(nullptr);
@@ -298,7 +389,7 @@ void RunChild(const Walls& walls, pid_t keeper, const ControlMessage& spawn,
   event.text = std::string(failure.status.message());
   event.dropped_diagnostics = diagnostics.dropped_count();
   event.dropped_log_bytes = observer.dropped_bytes();
-  Send(event);
+  SendAll(unsent + EncodeEvent(event));
   // No destructors, no atexit: the kernel is faster, and the zygote's state is not ours to end.
   _exit(0);
 }

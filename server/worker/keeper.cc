@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,13 +14,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
 #include "server/worker/child.h"
 #include "server/worker/confine.h"
+#include "server/worker/packet.h"
 
 namespace npuc {
 namespace {
 
-constexpr int kScratchFd = 100;  // all are moved above this first, so that no move hits another
 constexpr int kExitSetUpFailed = 3;
 
 // Tells the daemon, with a descriptor where there is one (>= 0). It has room: three messages at
@@ -45,60 +47,77 @@ void Tell(const WatchMessage& message, int folder_fd = -1) {
 }
 
 [[noreturn]] void Fail(absl::string_view text) {
-  Tell({WatchMessage::Type::kSetUpFailed, 0, std::string(text)});
+  WatchMessage message;
+  message.type = WatchMessage::Type::kSetUpFailed;
+  message.text = std::string(text);
+  Tell(message);
   _exit(kExitSetUpFailed);
 }
 
-[[noreturn]] void FailCall(const char* call) { Fail(absl::StrCat(call, ": ", strerror(errno))); }
-
-void Check(const absl::Status& status) {
-  if (!status.ok()) Fail(status.message());
+absl::Status CallFailed(const char* call) {
+  return absl::InternalError(absl::StrCat(call, ": ", strerror(errno)));
 }
 
-void MoveFd(UniqueFd& from, int to) {
-  if (dup3(from.get(), to, O_CLOEXEC) < 0) FailCall("dup");
-  from.Release();  // closed by number below
-}
-
-void TakeDescriptors(RunDescriptors descriptors) {
-  // Everything up above the scratch line, then down to its place: no move overwrites another's.
-  const auto up = [](UniqueFd& fd) {
-    const int high = fcntl(fd.get(), F_DUPFD_CLOEXEC, kScratchFd);
-    if (high < 0) FailCall("dup");
-    fd = UniqueFd(high);
-  };
-  RunDescriptors& d = descriptors;
-  for (UniqueFd* fd : {&d.watch, &d.events, &d.print, &d.out, &d.job}) up(*fd);
-  for (UniqueFd& input : d.inputs) up(input);
-  MoveFd(d.watch, kWatchFd);  // the first, so that a failure can be told
-  const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (null < 0) FailCall("open /dev/null");
-  if (dup2(null, STDIN_FILENO) < 0 || dup2(d.print.get(), STDOUT_FILENO) < 0 ||
-      dup2(d.print.get(), STDERR_FILENO) < 0) {
-    FailCall("dup");
+// Both ends to their places, everything else but stdin, stdout and stderr closed.
+absl::Status PlaceHandOver(const HandOver& ends) {
+  // Up first, so that no move hits the other.
+  const UniqueFd keeper(fcntl(ends.keeper.get(), F_DUPFD_CLOEXEC, kScratchFd));
+  const UniqueFd worker(fcntl(ends.worker.get(), F_DUPFD_CLOEXEC, kScratchFd));
+  if (!keeper.valid() || !worker.valid() || dup3(keeper.get(), kWatchFd, O_CLOEXEC) < 0 ||
+      dup3(worker.get(), kHandOverFd, O_CLOEXEC) < 0) {
+    return CallFailed("dup");
   }
-  MoveFd(d.events, kEventsFd);
-  MoveFd(d.out, kOutFd);
-  MoveFd(d.job, kJobFd);
-  int next = kFirstInputFd;
-  for (UniqueFd& input : d.inputs) MoveFd(input, next++);
-  d.print.Release();
-  if (next < kWatchFd && close_range(static_cast<unsigned>(next), kWatchFd - 1, 0) != 0) {
-    FailCall("close_range");
+  if (close_range(STDERR_FILENO + 1, kWatchFd - 1, 0) != 0 ||
+      close_range(kHandOverFd + 1, ~0u, 0) != 0) {
+    return CallFailed("close_range");
   }
-  if (close_range(kWatchFd + 1, ~0u, 0) != 0) FailCall("close_range");
+  return absl::OkStatus();
 }
 
 // What the process has mapped; the worker's will be the same.
-MemoryInUse ReadMemoryInUse() {
+absl::StatusOr<MemoryInUse> ReadMemoryInUse() {
   FILE* file = fopen("/proc/self/statm", "re");
   unsigned long long space = 0, data = 0;
-  if (file == nullptr || fscanf(file, "%llu %*u %*u %*u %*u %llu", &space, &data) != 2) {
-    FailCall("/proc/self/statm");
+  const bool read =
+      file != nullptr && fscanf(file, "%llu %*u %*u %*u %*u %llu", &space, &data) == 2;
+  if (file != nullptr) fclose(file);
+  if (!read) return CallFailed("/proc/self/statm");
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  return MemoryInUse{space * page, data * page};
+}
+
+// Of the program and its heap and stack; none where it cannot be read.
+std::vector<Mapping> ReadMappings() {
+  std::vector<Mapping> mappings;
+  FILE* file = fopen("/proc/self/maps", "re");
+  if (file == nullptr) return mappings;
+  char line[512];
+  while (fgets(line, sizeof(line), file) != nullptr) {
+    unsigned long long begin = 0, end = 0;
+    char access[5] = "";
+    if (sscanf(line, "%llx-%llx %4s", &begin, &end, access) != 3 || access[3] != 'p') continue;
+    if (access[0] == 'r' && strstr(line, "[v") == nullptr) {  // not vvar, vdso and vsyscall
+      mappings.push_back({begin, end, access[1] == 'w'});
+    }
   }
   fclose(file);
-  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return {space * page, data * page};
+  return mappings;
+}
+
+// The walls that a parent builds. An output folder in memory comes to kOutFd.
+absl::StatusOr<WorkerStart> Build(const Walls& walls, uint64_t output_bytes) {
+  WorkerStart start;
+  ASSIGN_OR_RETURN(start.memory, ReadMemoryInUse());
+  start.mappings = ReadMappings();
+  {
+    ASSIGN_OR_RETURN(const UniqueFd folder, walls.MakeMemoryFolder(output_bytes));
+    start.has_folder = folder.valid();
+    if (folder.valid() && dup3(folder.get(), kOutFd, O_CLOEXEC) < 0) return CallFailed("dup");
+  }
+  RETURN_IF_ERROR(walls.EnterFileView());
+  if (start.has_folder && fchdir(kOutFd) != 0) return CallFailed("fchdir");
+  start.keeper = getpid();
+  return start;
 }
 
 sigset_t WaitedSignals() {
@@ -110,50 +129,71 @@ sigset_t WaitedSignals() {
 
 // Waits for the worker; reaps whoever else ends. What would end an ordinary process, an operator's
 // `kill`, is passed on: process 1 of a namespace is deaf to it.
-int AwaitWorker(pid_t worker) {
+WatchMessage AwaitWorker(pid_t worker) {
   const sigset_t waited = WaitedSignals();
   while (true) {
     int status = 0;
-    const pid_t ended = waitpid(-1, &status, WNOHANG);
-    if (ended == worker) return status;
+    rusage usage = {};
+    const pid_t ended = wait4(-1, &status, WNOHANG, &usage);
+    if (ended == worker) {
+      WatchMessage message;
+      message.type = WatchMessage::Type::kEnded;
+      message.wait_status = status;
+      message.cpu_microseconds =
+          static_cast<uint64_t>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 +
+          static_cast<uint64_t>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+      message.peak_memory_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
+      return message;
+    }
     if (ended > 0) continue;
     const int number = sigwaitinfo(&waited, nullptr);
     if (number > 0 && number != SIGCHLD) kill(worker, number);
   }
 }
 
+// As process 1 of a namespace: ends all others in it. True: there are none.
+bool EndAllOthers() {
+  kill(-1, SIGKILL);
+  while (RetryOnEintr([] { return waitpid(-1, nullptr, 0); }) > 0) {
+  }
+  return errno == ECHILD;
+}
+
+// Waits for the run, after which failures can be told.
+void TakeRun() {
+  auto packet = ReceiveControl(kWatchFd);
+  if (!packet.has_value() || packet->descriptors.size() != 1) _exit(0);  // there will be none
+  if (dup3(packet->descriptors[0].get(), kWatchFd, O_CLOEXEC) < 0) _exit(kExitSetUpFailed);
+}
+
 }  // namespace
 
-void RunKeeper(const Walls& walls, const ControlMessage& spawn, RunDescriptors descriptors,
+void RunKeeper(const Walls& walls, uint64_t output_bytes, HandOver ends,
                const WorkerFunctions& functions) {
-  uint64_t input_bytes = 0;
-  for (const UniqueFd& input : descriptors.inputs) {
-    input_bytes += FileSize(input.get(), "input").value_or(0);
-  }
-  if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !walls.ParentAlive()) {
+  if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !walls.ParentAlive() ||
+      !PlaceHandOver(ends).ok()) {
     _exit(kExitSetUpFailed);
   }
-  TakeDescriptors(std::move(descriptors));
-  const MemoryInUse memory = ReadMemoryInUse();
-  UniqueFd folder(kOutFd);
-  Check(walls.TakeOutputFolder(folder, spawn.output_bytes));
-  const bool in_memory = folder.get() != kOutFd;
-  if (in_memory && dup3(folder.get(), kOutFd, O_CLOEXEC) < 0) FailCall("dup");
-  if (!in_memory) folder.Release();
-  folder.Reset();
-  Check(walls.EnterFileView());
-  if (fchdir(kOutFd) != 0) FailCall("fchdir");
-  Tell({WatchMessage::Type::kSetUp, 0, ""}, in_memory ? kOutFd : -1);
-
+  OfferToOomKiller(kRunOomScore);
+  ends.keeper.Release();  // closed by number
+  ends.worker.Release();
+  absl::StatusOr<WorkerStart> start = Build(walls, output_bytes);
   const sigset_t waited = WaitedSignals();
-  if (sigprocmask(SIG_SETMASK, &waited, nullptr) != 0) FailCall("sigprocmask");
-  const pid_t keeper = getpid();
-  const pid_t worker = CloneProcess(0);
-  if (worker < 0) FailCall("clone");
-  if (worker == 0) RunChild(walls, keeper, spawn, memory, input_bytes, functions);
+  if (start.ok() && sigprocmask(SIG_SETMASK, &waited, nullptr) != 0) start = CallFailed("sigmask");
+  const pid_t worker = start.ok() ? CloneProcess(0) : -1;
+  if (worker == 0) RunChild(walls, *start, functions);
+  if (start.ok() && worker < 0) start = CallFailed("clone");
   // The worker's ends of its channels must be the only ones: their closing tells that it is gone.
-  if (close_range(0, kWatchFd - 1, 0) != 0) FailCall("close_range");
-  Tell({WatchMessage::Type::kEnded, AwaitWorker(worker), ""});
+  close_range(0, kOutFd - 1, 0);
+  close_range(kOutFd + 1, kWatchFd - 1, 0);
+  close(kHandOverFd);
+  TakeRun();
+  if (!start.ok()) Fail(start.status().message());
+  Tell(WatchMessage(), start->has_folder ? kOutFd : -1);  // kSetUp
+  close(kOutFd);
+  WatchMessage ended = AwaitWorker(worker);
+  ended.alone = walls.Has(Mechanism::kPidNamespace) && EndAllOthers();
+  Tell(ended);
   _exit(0);
 }
 

@@ -193,6 +193,7 @@ std::string EncodeControl(const ControlMessage& message) {
   out.U64(message.log_bytes);
   out.U32(message.cpu_seconds);
   out.U32(message.inputs);
+  out.U32(message.spares);
   out.U32(message.sandbox.in_force);
   out.U8(static_cast<uint8_t>(message.sandbox.missing.size()));
   for (const SandboxReport::Missing& missing : message.sandbox.missing) {
@@ -218,6 +219,7 @@ absl::StatusOr<ControlMessage> DecodeControl(absl::string_view bytes) {
   message.log_bytes = in.U64();
   message.cpu_seconds = in.U32();
   message.inputs = in.U32();
+  message.spares = in.U32();
   const bool report_ok = ReadReport(in, message.sandbox);
   if (!report_ok || !in.Done() || type < 1 || type > 6 || message.inputs > kMaxInputs) {
     return Broken("control message");
@@ -229,6 +231,9 @@ std::string EncodeWatch(const WatchMessage& message) {
   Writer out;
   out.U8(static_cast<uint8_t>(message.type));
   out.I32(message.wait_status);
+  out.U64(message.cpu_microseconds);
+  out.U64(message.peak_memory_bytes);
+  out.U8(message.alone ? 1 : 0);
   out.Text(message.text, kMaxReasonBytes);
   return out.Take();
 }
@@ -239,6 +244,9 @@ absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes) {
   const uint8_t type = in.U8();
   message.type = static_cast<WatchMessage::Type>(type);
   message.wait_status = in.I32();
+  message.cpu_microseconds = in.U64();
+  message.peak_memory_bytes = in.U64();
+  message.alone = in.U8() != 0;
   message.text = in.PrintableText(kMaxReasonBytes);
   if (!in.Done() || type < 1 || type > 3) return Broken("watch message");
   return message;
@@ -254,6 +262,7 @@ std::string EncodeJob(const JobRecord& job) {
     out.Text(input.role, kMaxTextBytes);
     out.Text(input.name, kMaxTextBytes);
     out.Text(input.sha256, kMaxTextBytes);
+    out.Text(input.md5, kMaxTextBytes);
   }
   return out.Take();
 }
@@ -267,7 +276,8 @@ absl::StatusOr<JobRecord> DecodeJob(absl::string_view bytes) {
   const uint32_t inputs = in.U32();
   if (inputs > kMaxInputs) return Broken("job");
   for (uint32_t i = 0; i < inputs; ++i) {
-    job.inputs.push_back({in.Text(kMaxTextBytes), in.Text(kMaxTextBytes), in.Text(kMaxTextBytes)});
+    job.inputs.push_back({in.Text(kMaxTextBytes), in.Text(kMaxTextBytes), in.Text(kMaxTextBytes),
+                          in.Text(kMaxTextBytes)});
   }
   if (!in.Done()) return Broken("job");
   return job;

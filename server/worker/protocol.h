@@ -21,7 +21,7 @@ namespace npuc {
 //             kExited.
 //   watch     keeper -> daemon, one SOCK_SEQPACKET pair a run, one way: kSetUp (with the output
 //             folder, where it has one of its own) or kSetUpFailed, kEnded. The worker has no end
-//             of it.
+//             of it once its walls stand.
 //   events    worker -> daemon, one SOCK_STREAM pair a run, one way. A frame is its payload's
 //   length
 //             (4 bytes, little endian), one byte of type, the payload.
@@ -37,7 +37,7 @@ inline constexpr size_t kMaxControlBytes = 4096;
 // The zygote's first packet, before kReady. It alone stays readable for every version, so that a
 // daemon can say what is wrong with a worker of another build. Raise the number with each change of
 // what the channels carry.
-inline constexpr int kProtocolVersion = 1;
+inline constexpr int kProtocolVersion = 3;
 std::string EncodeGreeting(absl::string_view build_id);
 // FAILED_PRECONDITION where `bytes` is not the greeting of a worker that speaks this version and,
 // if build_id is not empty, has the same compiler; the message says what was found.
@@ -45,12 +45,15 @@ absl::Status CheckGreeting(absl::string_view bytes, absl::string_view build_id);
 
 inline constexpr size_t kMaxReasonBytes = 256;  // why a mechanism is missing, or a set-up failed
 inline constexpr size_t kMaxInputs = 16;
+// What comes with kSpawn: events, print, watch, out folder, job, and the inputs.
+inline constexpr size_t kFixedDescriptors = 5;
+inline constexpr size_t kMaxDescriptors = kFixedDescriptors + kMaxInputs;
 
 struct ControlMessage {
   enum class Type : uint8_t {
     kReady = 1,        // zygote: the compiler is loaded; what the sandbox can do here
-    kSpawn = 2,        // daemon: fork a worker; descriptors: events, print, watch, out folder, job,
-                       // inputs
+    kSpawn = 2,        // daemon: have a worker do this; descriptors: kFixedDescriptors, inputs. The
+                       // zygote passes it on: all to the worker, message and watch to its keeper
     kKill = 3,         // daemon: kill the run's processes; an unknown run is none any more
     kStarted = 4,      // zygote: pid
     kSpawnFailed = 5,  // zygote: error
@@ -69,6 +72,7 @@ struct ControlMessage {
   uint64_t log_bytes = 0;
   uint32_t cpu_seconds = 0;
   uint32_t inputs = 0;  // how many of the descriptors
+  uint32_t spares = 0;  // how many workers to keep ready for the runs to come
   // kReady
   SandboxReport sandbox;
 };
@@ -82,11 +86,14 @@ struct WatchMessage {
   enum class Type : uint8_t {
     kSetUp = 1,        // the walls stand; a descriptor: the output folder
     kSetUpFailed = 2,  // text; no compile was begun
-    kEnded = 3,        // wait_status of the worker
+    kEnded = 3,        // wait_status of the worker, usage, alone
   };
   Type type = Type::kSetUp;
   int32_t wait_status = 0;
-  std::string text;  // printable after decoding
+  uint64_t cpu_microseconds = 0;
+  uint64_t peak_memory_bytes = 0;
+  bool alone = false;  // no process of the run is left but the keeper, which ends now
+  std::string text;    // printable after decoding
 };
 
 inline constexpr size_t kMaxWatchBytes = 512;
@@ -105,6 +112,7 @@ struct JobRecord {
     std::string role;
     std::string name;
     std::string sha256;
+    std::string md5;  // of the same bytes; empty: not known
   };
   std::vector<Input> inputs;  // in the order of the descriptors
 };

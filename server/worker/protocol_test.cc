@@ -2,6 +2,7 @@
 
 #include <random>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace npuc {
@@ -57,7 +58,7 @@ TEST(Protocol, AWorkerOfAnotherBuildIsNamed) {
   EXPECT_EQ(found(EncodeGreeting("a1"), ""), "");
   EXPECT_EQ(found(EncodeGreeting("b2"), "a1"), "its compiler is build 'b2', npucd's is 'a1'");
   EXPECT_EQ(found("npuc-worker 999 a1", "a1"),
-            "it speaks version 999 of the worker protocol, npucd 1");
+            absl::StrCat("it speaks version 999 of the worker protocol, npucd ", kProtocolVersion));
   // What a build sent first that had no greeting yet.
   EXPECT_EQ(found(EncodeControl({}), "a1"), "it is of an older build, which does not say which");
   EXPECT_NE(found("npuc-worker ", "a1"), "");
@@ -85,7 +86,7 @@ TEST(Protocol, ControlAndJobRoundTrip) {
   message.inputs = kMaxInputs + 1;
   EXPECT_FALSE(DecodeControl(EncodeControl(message)).ok());
 
-  JobRecord job{"text", "name", -7, {{"role", "model", "sha"}, {"r", "", ""}}};
+  JobRecord job{"text", "name", -7, {{"role", "model", "sha", "md"}, {"r", "", "", ""}}};
   const std::string record = EncodeJob(job);
   EXPECT_EQ(EncodeJob(DecodeJob(record).value()), record);
   for (size_t n = 0; n < record.size(); ++n) {

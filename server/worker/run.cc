@@ -66,11 +66,6 @@ absl::Status CheckJob(const WorkerJob& job) {
   return absl::OkStatus();
 }
 
-// The disk's trouble and not the worker's: it may be over when the run is tried again.
-absl::Status OurFault(const absl::Status& status) {
-  return status.ok() ? status : absl::UnavailableError(status.message());
-}
-
 absl::StatusOr<UniqueFd> OpenInput(const WorkerInput& input) {
   // Non-blocking, or a named pipe would hold us here for ever.
   ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(input.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
@@ -89,7 +84,7 @@ absl::StatusOr<UniqueFd> WriteJobRecord(const WorkerJob& job) {
   record.config_name = job.config_name;
   record.timestamp_seconds = job.timestamp_seconds;
   for (const auto& [role, input] : job.inputs) {
-    record.inputs.push_back({role, input.name, input.sha256});
+    record.inputs.push_back({role, input.name, input.sha256, input.md5});
   }
   UniqueFd fd(memfd_create("npuc-job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return ErrnoStatus(errno, "cannot make", "job record");
@@ -241,8 +236,8 @@ absl::Status RunReport::OnEvent(WorkerEvent& event) {
       if (outcome_.artifacts.size() >= kMaxArtifacts || !IsValidArtifactName(event.text)) {
         return absl::InvalidArgumentError("worker protocol: bad artifact");
       }
-      outcome_.artifacts.push_back(
-          {event.text, absl::StrCat(job_.job_folder, "/out/", event.text), event.size_bytes, ""});
+      outcome_.artifacts.push_back({event.text, ""});
+      artifact_bytes_.push_back(event.size_bytes);
       break;
     case WorkerEvent::Type::kResult:
       result_ = event;
@@ -254,7 +249,12 @@ absl::Status RunReport::OnEvent(WorkerEvent& event) {
 
 void RunReport::OnWatch(const WatchMessage& message) {
   if (message.type == WatchMessage::Type::kSetUpFailed) not_set_up_ = message.text;
-  if (message.type == WatchMessage::Type::kEnded) worker_status_ = message.wait_status;
+  if (message.type != WatchMessage::Type::kEnded) return;
+  worker_status_ = message.wait_status;
+  if (!message.alone) return;
+  end_by_keeper_ = RunEnd{false, message.wait_status,
+                          absl::Microseconds(static_cast<int64_t>(message.cpu_microseconds)),
+                          message.peak_memory_bytes};
 }
 
 void RunReport::OnPrintBytes(absl::string_view bytes) {
@@ -418,55 +418,37 @@ void RunReport::Classify(const RunEnd& end, KillReason killed, absl::string_view
   }
 }
 
-absl::Status RunReport::TakeArtifact(const RunChannels& channels, WorkerArtifact& artifact) {
-  const char* name = artifact.name.c_str();
-  const UniqueFd from(
-      openat(channels.WorkerFolder(), name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+absl::Status RunReport::TakeArtifact(const RunChannels& channels, uint64_t size_bytes,
+                                     WorkerArtifact& artifact) {
+  const UniqueFd from(openat(channels.WorkerFolder(), artifact.name.c_str(),
+                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!from.valid()) return ErrnoStatus(errno, "cannot open artifact", artifact.name);
   struct stat info;
   if (fstat(from.get(), &info) != 0) return ErrnoStatus(errno, "cannot stat", artifact.name);
-  if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != artifact.size_bytes) {
-    return absl::InternalError(
-        absl::StrCat("artifact '", artifact.name, "' is not the file that the worker told of"));
+  if (S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == size_bytes) {
+    ASSIGN_OR_RETURN(artifact.bytes, ReadUpToAt(from.get(), 0, size_bytes, artifact.name));
+    if (artifact.bytes.size() == size_bytes) return absl::OkStatus();
   }
-  UniqueFd to;
-  if (channels.staging.valid()) {
-    to = UniqueFd(openat(channels.out.get(), name,
-                         O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!to.valid()) return OurFault(ErrnoStatus(errno, "cannot make", artifact.path));
-  }
-  StreamDigest hash;
-  while (hash.size_bytes() < artifact.size_bytes) {
-    ASSIGN_OR_RETURN(const std::string bytes,
-                     ReadUpToAt(from.get(), hash.size_bytes(), 1 << 20, artifact.name));
-    if (bytes.empty()) break;
-    if (to.valid()) {
-      RETURN_IF_ERROR(OurFault(WriteAllAt(to.get(), bytes, hash.size_bytes(), artifact.path)));
-    }
-    hash.Update(bytes);
-  }
-  StreamDigest::Result digest = hash.Finish();
-  if (digest.size_bytes != artifact.size_bytes) {
-    return absl::InternalError(absl::StrCat("artifact '", artifact.name, "' became shorter"));
-  }
-  artifact.sha256 = std::move(digest.sha256_hex);
-  return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("artifact '", artifact.name, "' is not the file that the worker told of"));
 }
 
 absl::Status RunReport::TakeArtifacts(const RunChannels& channels) {
   std::set<std::string> names;
   uint64_t total = 0;
-  for (const WorkerArtifact& artifact : outcome_.artifacts) {
-    if (!names.insert(artifact.name).second) {
-      return absl::InternalError(absl::StrCat("artifact '", artifact.name, "' told of twice"));
+  for (size_t i = 0; i < outcome_.artifacts.size(); ++i) {
+    if (!names.insert(outcome_.artifacts[i].name).second) {
+      return absl::InternalError(
+          absl::StrCat("artifact '", outcome_.artifacts[i].name, "' told of twice"));
     }
-    total += artifact.size_bytes;
-    if (artifact.size_bytes > job_.limits.output_bytes || total > job_.limits.output_bytes) {
+    const uint64_t size_bytes = artifact_bytes_[i];
+    total += size_bytes;
+    if (size_bytes > job_.limits.output_bytes || total > job_.limits.output_bytes) {
       return absl::InternalError("artifacts pass their limit");
     }
   }
-  for (WorkerArtifact& artifact : outcome_.artifacts) {
-    RETURN_IF_ERROR(TakeArtifact(channels, artifact));
+  for (size_t i = 0; i < outcome_.artifacts.size(); ++i) {
+    RETURN_IF_ERROR(TakeArtifact(channels, artifact_bytes_[i], outcome_.artifacts[i]));
   }
   return absl::OkStatus();
 }
@@ -480,13 +462,7 @@ WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view
   Classify(end, killed, detail);
   if (outcome_.kind == WorkerOutcome::Kind::kSucceeded) {
     const absl::Status taken = TakeArtifacts(channels);
-    if (absl::IsUnavailable(taken)) {
-      outcome_.kind = WorkerOutcome::Kind::kLost;
-      outcome_.code = taken.code();
-      outcome_.text = std::string(taken.message());
-    } else if (!taken.ok()) {
-      SetCrash(taken.message());
-    }
+    if (!taken.ok()) SetCrash(taken.message());
   }
   if (outcome_.kind != WorkerOutcome::Kind::kSucceeded) {
     outcome_.artifacts.clear();

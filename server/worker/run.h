@@ -71,11 +71,13 @@ class RunReport {
 
   bool has_begun() const { return begun_; }
   bool has_result() const { return result_seen_; }
+  // Set once the keeper has told that the worker has ended and that nobody else is left.
+  const std::optional<RunEnd>& end_by_keeper() const { return end_by_keeper_; }
   // What the folder holds now is within the limits of the job. Cheap; for a look while it runs.
   bool OutputWithinLimits(int out_fd) const;
 
-  // The outcome. Artifacts are checked against the folder that the worker wrote into, and brought
-  // to the one on disk where that is another.
+  // The outcome. Artifacts are read from the folder that the worker wrote into, and are what it
+  // told of.
   WorkerOutcome Finish(RunEnd end, KillReason killed, absl::string_view detail,
                        const RunChannels& channels);
 
@@ -88,13 +90,15 @@ class RunReport {
   void Classify(const RunEnd& end, KillReason killed, absl::string_view detail);
   void ClassifySignal(const RunEnd& end);
   void TakeResult();
-  absl::Status TakeArtifact(const RunChannels& channels, WorkerArtifact& artifact);
+  absl::Status TakeArtifact(const RunChannels& channels, uint64_t size_bytes,
+                            WorkerArtifact& artifact);
   absl::Status TakeArtifacts(const RunChannels& channels);
 
   const WorkerJob& job_;
   WorkerEvents& events_;
   EventDecoder decoder_;
   WorkerOutcome outcome_;
+  std::vector<uint64_t> artifact_bytes_;  // as the worker told, in the order of the artifacts
   WorkerEvent result_;
   bool begun_ = false;
   bool result_seen_ = false;
@@ -102,8 +106,9 @@ class RunReport {
   uint64_t stages_ = 0;
   uint64_t log_bytes_ = 0;
   uint64_t listing_bytes_ = 0;
-  std::string printed_;                    // the line that is not whole yet
-  std::optional<int> worker_status_;       // as of waitpid, where the keeper told it
+  std::string printed_;               // the line that is not whole yet
+  std::optional<int> worker_status_;  // as of waitpid, where the keeper told it
+  std::optional<RunEnd> end_by_keeper_;
   std::optional<std::string> not_set_up_;  // why
 };
 

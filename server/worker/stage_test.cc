@@ -13,16 +13,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/worker/worker_pool.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define NPUC_SANITIZED 1
-#endif
-#endif
 
 namespace npuc {
 namespace {
@@ -76,13 +72,13 @@ class StageTest : public ::testing::Test {
     fs::remove_all(folder_);
   }
 
-  WorkerOutcome Run(const std::string& plan, Stages& stages) {
+  WorkerOutcome Run(const std::string& output_file, Stages& stages) {
     WorkerJob job;
     job.run_id = absl::StrCat("run", ++count_);
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
     fs::create_directory(job.job_folder);
-    job.config_text = config_;
-    job.config_name = plan;
+    job.config_text = absl::StrReplaceAll(config_, {{"kws_fc.h", output_file}});
+    job.config_name = "config.yaml";
     job.inputs["MODEL_FILE"] = {"kws_fc.pb", sample_ + "kws_fc.pb", model_sha256_};
     job.timestamp_seconds = 1700000000;
     job.limits.memory_bytes = 256 << 20;
@@ -96,11 +92,11 @@ class StageTest : public ::testing::Test {
   // Digests by name.
   std::map<std::string, std::string> RunQuietly(std::vector<std::string>* stages = nullptr) {
     Stages seen(&hours_, "");
-    const WorkerOutcome outcome = Run("config.yaml", seen);
+    const WorkerOutcome outcome = Run("kws_fc.h", seen);
     EXPECT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
     std::map<std::string, std::string> digests;
     for (const WorkerArtifact& artifact : outcome.artifacts) {
-      digests[artifact.name] = artifact.sha256;
+      digests[artifact.name] = Sha256Hex(artifact.bytes);
     }
     if (stages != nullptr) *stages = seen.seen;
     return digests;
@@ -121,7 +117,7 @@ TEST_F(StageTest, EveryStageMayFailInEveryWay) {
     SCOPED_TRACE(stage);
     const auto run = [&](absl::string_view act) {
       Stages seen(&hours_, act == "hang" ? stage : "");
-      return Run(absl::StrCat(act, "@", stage), seen);
+      return Run(absl::StrCat(act, "_at_", stage, ".h"), seen);
     };
     for (const auto& [act, signal] : {std::pair("segv", SIGSEGV), std::pair("abort", SIGABRT)}) {
       const WorkerOutcome outcome = run(act);

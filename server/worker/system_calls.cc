@@ -18,16 +18,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "cache/posix.h"
+#include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/status.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define NPUC_SANITIZED 1
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NPUC_SANITIZED 1
-#endif
 
 namespace npuc {
 namespace {

@@ -86,6 +86,15 @@ absl::Status Nothing() { return absl::OkStatus(); }
 
 }  // namespace
 
+void OfferToOomKiller(absl::string_view score) {
+  // A namespace of users has made its files root's, who is nobody here. The worker, later, is not
+  // dumpable for good.
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  const char* const path = "/proc/self/oom_score_adj";
+  const auto fd = OpenFile(path, O_WRONLY);
+  if (fd.ok()) WriteAllAt(fd->get(), score, 0, path).IgnoreError();
+}
+
 Walls::Walls(uint32_t without)
     : without_(without),
       root_(geteuid() == 0),
@@ -143,17 +152,17 @@ bool Walls::ParentAlive() const {
   return poll(&parent, 1, 0) == 0;
 }
 
-absl::Status Walls::TakeOutputFolder(UniqueFd& folder, uint64_t output_bytes) const {
-  const bool own_user = Has(Mechanism::kOwnUser);
-  const uid_t uid = own_user ? kWorkerUid : geteuid();
-  const gid_t gid = own_user ? kWorkerGid : getegid();
-  if (Has(Mechanism::kOutputFolder)) {
-    ASSIGN_OR_RETURN(folder,
-                     MakeOutputFolder(output_bytes + kOutputSlackBytes, kMaxOutputFiles, uid, gid));
-  } else if (own_user && fchown(folder.get(), uid, gid) != 0) {
-    return Failed("chown of the output folder");
-  }
+absl::Status Walls::GiveOutputFolder(int folder_fd) const {
+  if (Has(Mechanism::kOutputFolder) || !Has(Mechanism::kOwnUser)) return absl::OkStatus();
+  if (fchown(folder_fd, kWorkerUid, kWorkerGid) != 0) return Failed("chown of the output folder");
   return absl::OkStatus();
+}
+
+absl::StatusOr<UniqueFd> Walls::MakeMemoryFolder(uint64_t output_bytes) const {
+  if (!Has(Mechanism::kOutputFolder)) return UniqueFd();
+  const bool own_user = Has(Mechanism::kOwnUser);
+  return MakeOutputFolder(output_bytes + kOutputSlackBytes, kMaxOutputFiles,
+                          own_user ? kWorkerUid : geteuid(), own_user ? kWorkerGid : getegid());
 }
 
 absl::Status Walls::EnterFileView() const {
@@ -164,14 +173,17 @@ absl::Status Walls::EnterFileView() const {
   return Has(Mechanism::kFileView) ? EnterEmptyRoot() : absl::OkStatus();
 }
 
-absl::Status Walls::ShutInWorker(int folder_fd, pid_t keeper) const {
+absl::Status Walls::GiveUpRights(pid_t keeper) const {
   RETURN_IF_ERROR(DropBoundingSet());
   if (Has(Mechanism::kOwnUser)) RETURN_IF_ERROR(BecomeWorkerUser());
   RETURN_IF_ERROR(DropCapabilities());
   // Not earlier: a change of user takes it away. Beside it, the keeper's death ends its namespace.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return Failed("PR_SET_PDEATHSIG");
   if (getppid() != keeper) return absl::AbortedError("the keeper has died");
-  RETURN_IF_ERROR(SetNoNewPrivileges());
+  return SetNoNewPrivileges();
+}
+
+absl::Status Walls::ShutIn(int folder_fd) const {
   if (Has(Mechanism::kLandlock)) RETURN_IF_ERROR(EnterLandlock(folder_fd));
   if (!Has(Mechanism::kSystemCalls)) return absl::OkStatus();
   if (Has(Mechanism::kPidNamespace)) return EnterSystemCallFilter(filter_);

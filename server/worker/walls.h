@@ -7,11 +7,19 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "cache/posix.h"
 #include "server/worker/sandbox.h"
 #include "server/worker/system_calls.h"
 
 namespace npuc {
+
+// A kernel without memory ends a run, which is tried again, before the warm parent, with which all
+// runs end, and that before anything else of the host. Of 1000; the daemon has 0.
+inline constexpr absl::string_view kZygoteOomScore = "500";
+inline constexpr absl::string_view kRunOomScore = "1000";
+// For this process and those that it forks. Where there is no /proc, their size alone decides.
+void OfferToOomKiller(absl::string_view score);
 
 // The sandbox as a warm parent knows it: which mechanisms this host allows, and what is made once
 // and serves every run (user and network namespace, the seccomp program). Used by one thread.
@@ -29,14 +37,19 @@ class Walls {
   // Whether the warm parent is alive; for a child that has just been cloned.
   bool ParentAlive() const;
 
+  // The warm parent's step: hands an output folder on disk to the worker's user.
+  absl::Status GiveOutputFolder(int folder_fd) const;
+
   // The keeper's steps. Each does nothing where its mechanism is not in force.
   //
-  // Takes a new output folder in memory, or hands the one on disk to the worker's user.
-  absl::Status TakeOutputFolder(UniqueFd& folder, uint64_t output_bytes) const;
+  // A new output folder in memory; not valid where the one on disk is used.
+  absl::StatusOr<UniqueFd> MakeMemoryFolder(uint64_t output_bytes) const;
   absl::Status EnterFileView() const;
 
-  // The worker's steps, before it sees a byte of the job; the folder is its output folder.
-  absl::Status ShutInWorker(int folder_fd, pid_t keeper) const;
+  // The worker's steps: rights that can go before there is a job, and, before it sees a byte of
+  // the job, all else; the folder is its output folder.
+  absl::Status GiveUpRights(pid_t keeper) const;
+  absl::Status ShutIn(int folder_fd) const;
 
  private:
   void TryAll(uint32_t without);

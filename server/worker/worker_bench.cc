@@ -1,7 +1,8 @@
 // worker_bench PROGRAM [RUNS [MAX_P95_MS]]: how long a run takes from Run to the worker's first
 // message and to its end, with a compile that does nearly nothing, through a warm parent: with the
-// walls of this host and, one run each in turn, without any, and beside a bare fork. Fails where
-// the start with walls is slower than MAX_P95_MS. PROGRAM is npuc_hostile_worker.
+// walls of this host, by a worker that was ready before and, one run each in turn, without any, and
+// beside a bare fork. Fails where the start with walls is slower than MAX_P95_MS. PROGRAM is
+// npuc_hostile_worker.
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,9 +42,10 @@ class Times {
   std::vector<double> us_;
 };
 
-absl::StatusOr<std::unique_ptr<WorkerPool>> StartPool(const std::string& program,
-                                                      uint32_t without) {
+absl::StatusOr<std::unique_ptr<WorkerPool>> StartPool(const std::string& program, uint32_t without,
+                                                      uint32_t spares) {
   WorkerPoolOptions options;
+  options.spares = spares;
   options.program = program;
   options.sandbox = SandboxMode::kBestEffort;
   if (without != 0) options.arguments = {"without", absl::StrCat(without)};
@@ -73,20 +75,22 @@ class Bench {
     if (mkdtemp(folder_.data()) == nullptr) return absl::InternalError("no folder");
     model_.assign(100000, 'm');
     std::ofstream(folder_ + "/model") << model_;
-    ASSIGN_OR_RETURN(const auto walled, StartPool(program, 0));
-    ASSIGN_OR_RETURN(const auto open, StartPool(program, kAllMechanisms));
+    ASSIGN_OR_RETURN(const auto walled, StartPool(program, 0, 0));
+    ASSIGN_OR_RETURN(const auto ready, StartPool(program, 0, 1));
+    ASSIGN_OR_RETURN(const auto open, StartPool(program, kAllMechanisms, 0));
     std::printf("walls: %s\n", walled->sandbox().NamesInForce().c_str());
     absl::Status status;
     for (int i = 0; i < runs && status.ok(); ++i) {
       fork.Add(BareFork());
       status = RunOne(*open, open_start, open_whole);
       if (status.ok()) status = RunOne(*walled, start, whole);
+      if (status.ok()) status = RunOne(*ready, ready_start, ready_whole);
     }
     std::filesystem::remove_all(folder_);
     return status;
   }
 
-  Times fork, start, whole, open_start, open_whole;
+  Times fork, start, whole, ready_start, ready_whole, open_start, open_whole;
 
  private:
   absl::Status RunOne(WorkerPool& pool, Times& start_times, Times& whole_times) {
@@ -120,8 +124,10 @@ int Main(const std::string& program, int runs, int max_p95_ms) {
   bench.fork.Print("bare fork");
   bench.open_start.Print("first message, no walls");
   bench.start.Print("first message, walls");
+  bench.ready_start.Print("first message, spare");
   bench.open_whole.Print("whole run, no walls");
   bench.whole.Print("whole run, walls");
+  bench.ready_whole.Print("whole run, spare");
   std::printf("first message, walls against none: %.1f at p50, %.1f at p95; against a fork: %.1f\n",
               bench.start.At(0.5) / bench.open_start.At(0.5),
               bench.start.At(0.95) / bench.open_start.At(0.95),

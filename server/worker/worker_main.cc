@@ -4,11 +4,13 @@
 
 #include <cstdio>
 
+#include "compiler_core/base/process_heap.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/config.h"
 #include "server/worker/zygote.h"
 
 int main() {
+  npuc::UseProcessHeap();
   int type = 0;
   socklen_t size = sizeof(type);
   if (getsockopt(npuc::kZygoteControlFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
@@ -16,5 +18,6 @@ int main() {
     std::fprintf(stderr, "npuc-worker: started by npucd, not by hand; compile with npuc\n");
     return 2;
   }
-  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile}, {.build_id = npuc::CompilerBuildId()});
+  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile, npuc::WarmForkedHeap},
+                         {.build_id = npuc::CompilerBuildId()});
 }

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -24,6 +25,7 @@
 #include "absl/strings/str_join.h"
 #include "cache/posix.h"
 #include "compiler_core/base/status.h"
+#include "server/worker/packet.h"
 #include "server/worker/protocol.h"
 #include "server/worker/run.h"
 #include "server/worker/zygote.h"
@@ -33,9 +35,15 @@ namespace {
 
 // How long a run waits before it looks again at its limits and at IsCancelled.
 constexpr int kSliceMs = 100;
+// How long what a worker tells may wait for more of it, so that not every line wakes a thread. The
+// worker's end, a cancel and a full buffer are not waited for.
+constexpr int kGatherMs = 4;
 // After the warm parent's death its workers die at once (PR_SET_PDEATHSIG); wait so long to see it.
 constexpr int kDeathWaitMs = 2000;
 constexpr size_t kReadBytes = 64 << 10;
+// So many keepers may be on their way out while other runs begin; a run beyond them waits for its
+// own.
+constexpr size_t kMaxLeaving = 16;
 
 absl::Time MonotonicNow() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -46,27 +54,10 @@ absl::Time MonotonicNow() {
 // Sends a packet with descriptors; waits at most `patience` for room in the queue.
 absl::Status SendPacket(int socket, const ControlMessage& message, const std::vector<int>& fds,
                         absl::Duration patience) {
-  const std::string bytes = EncodeControl(message);
-  iovec part = {const_cast<char*>(bytes.data()), bytes.size()};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  std::vector<char> control(CMSG_SPACE(sizeof(int) * fds.size()));
-  if (!fds.empty()) {
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    cmsghdr* c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int) * fds.size());
-    std::memcpy(CMSG_DATA(c), fds.data(), sizeof(int) * fds.size());
-  }
   const absl::Time limit = MonotonicNow() + patience;
   while (true) {
-    const ssize_t n =
-        RetryOnEintr([&] { return sendmsg(socket, &header, MSG_NOSIGNAL | MSG_DONTWAIT); });
-    if (n >= 0) return absl::OkStatus();
-    const int error = errno;
+    const int error = SendControl(socket, message, fds, MSG_DONTWAIT);
+    if (error == 0) return absl::OkStatus();
     if (error != EAGAIN || MonotonicNow() >= limit) {
       return ErrnoStatus(error, "cannot tell", "warm parent");
     }
@@ -163,6 +154,8 @@ struct WorkerPool::Impl {
   std::condition_variable run_ended;
   std::shared_ptr<Parent> parent;
   std::map<std::string, std::shared_ptr<ActiveRun>> runs;
+  // Runs that are over, by number: of their processes there is the keeper alone, ending.
+  std::map<uint64_t, std::shared_ptr<ActiveRun>> leaving;
   uint64_t next_number = 1;
   uint64_t started = 0;
   uint64_t parents = 0;
@@ -181,9 +174,11 @@ struct WorkerPool::Impl {
   void OnParentDeath(Parent& dead);
   absl::StatusOr<std::shared_ptr<ActiveRun>> Register(const WorkerJob& job);
   void Unregister(const WorkerJob& job);
+  bool LetGo(const std::shared_ptr<ActiveRun>& run);
   bool ResetIfNeverStarted(ActiveRun& run);
   absl::Status SpawnRun(const WorkerJob& job, ActiveRun& run, RunChannels& channels);
-  absl::StatusOr<WorkerOutcome> Follow(const WorkerJob& job, WorkerEvents& events, ActiveRun& run,
+  absl::StatusOr<WorkerOutcome> Follow(const WorkerJob& job, WorkerEvents& events,
+                                       const std::shared_ptr<ActiveRun>& run,
                                        RunChannels& channels);
 };
 
@@ -312,6 +307,7 @@ void WorkerPool::Impl::ReadControl(std::shared_ptr<Parent> from) {
 
 void WorkerPool::Impl::OnControl(const ControlMessage& message) {
   const std::lock_guard<std::mutex> lock(mutex);
+  if (message.type == ControlMessage::Type::kExited) leaving.erase(message.run);
   for (auto& [id, run] : runs) {
     if (run->number != message.run) continue;
     switch (message.type) {
@@ -347,6 +343,9 @@ void WorkerPool::Impl::OnParentDeath(Parent& dead) {
     run->end->parent_died = true;
     Wake(run->wake);
   }
+  for (auto it = leaving.begin(); it != leaving.end();) {
+    it = it->second->parent.get() == &dead ? leaving.erase(it) : std::next(it);
+  }
 }
 
 // --- A run ---------------------------------------------------------------------------------------
@@ -376,6 +375,15 @@ void WorkerPool::Impl::Unregister(const WorkerJob& job) {
   run_ended.notify_all();
 }
 
+// The run goes on without whoever follows it, until the warm parent tells of its end. False: that
+// end is known, or soon must be.
+bool WorkerPool::Impl::LetGo(const std::shared_ptr<ActiveRun>& run) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (run->end.has_value() || leaving.size() >= kMaxLeaving) return false;
+  leaving.emplace(run->number, run);
+  return true;
+}
+
 // Makes a run that no warm parent ever forked as new; false where one did.
 bool WorkerPool::Impl::ResetIfNeverStarted(ActiveRun& run) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -397,6 +405,7 @@ absl::Status WorkerPool::Impl::SpawnRun(const WorkerJob& job, ActiveRun& run,
   spawn.log_bytes = job.limits.log_bytes;
   spawn.cpu_seconds = job.limits.cpu_seconds;
   spawn.inputs = static_cast<uint32_t>(channels.inputs.size());
+  spawn.spares = options.spares;
   // A warm parent that has just died is replaced once; it may take our packet and die, too, but
   // then the run is lost, and says so.
   absl::Status sent;
@@ -431,12 +440,13 @@ namespace {
 template <typename Impl>
 class Follower {
  public:
-  Follower(Impl& pool, const WorkerJob& job, WorkerEvents& events, typename Impl::ActiveRun& run,
-           RunChannels& channels)
+  Follower(Impl& pool, const WorkerJob& job, WorkerEvents& events,
+           const std::shared_ptr<typename Impl::ActiveRun>& run, RunChannels& channels)
       : pool_(pool),
         job_(job),
         events_(events),
-        run_(run),
+        shared_run_(run),
+        run_(*run),
         channels_(channels),
         report_(job, events),
         begin_(pool.options.now()),
@@ -445,6 +455,12 @@ class Follower {
   absl::StatusOr<WorkerOutcome> Follow() {
     RunEnd end;
     while (!Ended(end)) {
+      // The keeper has nothing of the run any more, and nobody waits for its last steps.
+      if (reason_ == KillReason::kNone && report_.end_by_keeper().has_value() &&
+          pool_.LetGo(shared_run_)) {
+        end = *report_.end_by_keeper();
+        break;
+      }
       Watch();
       WaitAndRead(kSliceMs);
     }
@@ -523,8 +539,11 @@ class Follower {
   }
 
   void WaitAndRead(int wait_ms) {
-    pollfd fds[4] = {{channels_.events.get(), POLLIN, 0},
-                     {channels_.print.get(), POLLIN, 0},
+    // poll passes over negative descriptors.
+    const bool gathers = std::exchange(gathers_, false);
+    if (gathers) wait_ms = kGatherMs;
+    pollfd fds[4] = {{gathers ? -1 : channels_.events.get(), POLLIN, 0},
+                     {gathers ? -1 : channels_.print.get(), POLLIN, 0},
                      {channels_.watch.get(), POLLIN, 0},
                      {run_.wake.get(), POLLIN, 0}};
     if (RetryOnEintr([&] { return poll(fds, 4, wait_ms); }) <= 0) return;
@@ -547,6 +566,7 @@ class Follower {
       return false;
     }
     const absl::string_view view(bytes, static_cast<size_t>(n));
+    gathers_ = view.size() < kReadBytes;
     if (!is_events) {
       report_.OnPrintBytes(view);
       return true;
@@ -590,6 +610,7 @@ class Follower {
   Impl& pool_;
   const WorkerJob& job_;
   WorkerEvents& events_;
+  const std::shared_ptr<typename Impl::ActiveRun> shared_run_;
   typename Impl::ActiveRun& run_;
   RunChannels& channels_;
   RunReport report_;
@@ -601,6 +622,7 @@ class Follower {
   bool started_ = false;
   bool cancelled_ = false;
   int spawn_error_ = 0;
+  bool gathers_ = false;  // what came last is read; the next may gather
   bool awaiting_ = true;  // an answer of the warm parent, since asked_
   absl::Time asked_;
 };
@@ -608,8 +630,9 @@ class Follower {
 }  // namespace
 
 absl::StatusOr<WorkerOutcome> WorkerPool::Impl::Follow(const WorkerJob& job, WorkerEvents& events,
-                                                       ActiveRun& run, RunChannels& channels) {
-  RETURN_IF_ERROR(SpawnRun(job, run, channels));
+                                                       const std::shared_ptr<ActiveRun>& run,
+                                                       RunChannels& channels) {
+  RETURN_IF_ERROR(SpawnRun(job, *run, channels));
   return Follower<Impl>(*this, job, events, run, channels).Follow();
 }
 
@@ -664,7 +687,7 @@ absl::StatusOr<WorkerOutcome> WorkerPool::Run(const WorkerJob& job, WorkerEvents
   ASSIGN_OR_RETURN(const std::shared_ptr<Impl::ActiveRun> run, impl_->Register(job));
   const auto run_once = [&]() -> absl::StatusOr<WorkerOutcome> {
     ASSIGN_OR_RETURN(RunChannels channels, OpenChannels(job));
-    return impl_->Follow(job, events, *run, channels);
+    return impl_->Follow(job, events, run, channels);
   };
   absl::StatusOr<WorkerOutcome> outcome = run_once();
   // The warm parent took the packet and died before it forked: nothing of the run has happened.
@@ -698,6 +721,7 @@ WorkerPool::Stats WorkerPool::GetStats() const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   Stats stats;
   stats.running = impl_->runs.size();
+  stats.leaving = impl_->leaving.size();
   stats.started = impl_->started;
   stats.parent_restarts = impl_->parents == 0 ? 0 : impl_->parents - 1;
   stats.parent_pid = impl_->parent != nullptr && impl_->parent->alive ? impl_->parent->pid : 0;

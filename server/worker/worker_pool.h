@@ -29,17 +29,19 @@ struct WorkerLimits {
 // A file that the compile reads. The pool opens it and passes the descriptor; the compile never
 // sees a path. Link counts, owners and modes do not matter as long as this process can read it.
 struct WorkerInput {
-  std::string name;    // for diagnostics, as the user named it: "model.pb"
-  std::string path;    // a regular file, e.g. BlobRef::path()
-  std::string sha256;  // what it must be; the worker checks before it compiles
+  std::string name;      // for diagnostics, as the user named it: "model.pb"
+  std::string path;      // a regular file, e.g. BlobRef::path()
+  std::string sha256;    // what it must be; the worker checks before it compiles
+  std::string md5 = {};  // of the file with that SHA-256; empty: the compile computes it
 };
 
 // One compile.
 struct WorkerJob {
   // Names the run for Cancel; unique among the runs under way; 1..128 bytes.
   std::string run_id;
-  // An existing folder of this run alone, absolute. The pool makes <job_folder>/out for the
-  // artifacts (it must not exist before). The caller removes the folder.
+  // An existing folder of this run alone, absolute. The pool makes <job_folder>/out in it (it must
+  // not exist before), for the artifacts of a host without folders in memory. The caller removes
+  // the folder.
   std::string job_folder;
   std::string config_text;                    // gxnpuc YAML, at most kMaxConfigBytes
   std::string config_name;                    // for diagnostics
@@ -66,9 +68,7 @@ class WorkerEvents {
 
 struct WorkerArtifact {
   std::string name;  // IsValidArtifactName
-  std::string path;  // <job_folder>/out/<name>
-  uint64_t size_bytes = 0;
-  std::string sha256;  // computed by the pool from the file
+  std::string bytes;
 };
 
 // How a run ended.
@@ -120,6 +120,10 @@ struct WorkerPoolOptions {
   // Called with each warm parent as it is started; an error refuses the start. Null: nothing.
   std::function<absl::Status(pid_t parent)> adopt = nullptr;
   size_t max_runs = 256;  // at once; a bound, the caller's slots are fewer
+  // How many processes wait, within their walls, each for one run to come: what a run needs before
+  // its compile is then done before the run. They are made for the limits of the last run, and only
+  // where the host has PID namespaces and folders in memory. A few MiB each.
+  uint32_t spares = 0;
   // The warm parent must answer a start, a kill or a death within this; else it is killed and
   // replaced.
   absl::Duration answer_timeout = absl::Seconds(10);
@@ -132,7 +136,8 @@ struct WorkerPoolOptions {
 // Each run: shut in by what sandbox.h lists, no capabilities, no new privileges, rlimits, umask
 // 077, /dev/null as stdin, what it prints is caught as log lines, no descriptors but its inputs
 // (read only), its output folder and its channel. Where a run ends, for whatever reason, all of its
-// processes are killed and none is left when Run returns, also those that left the group.
+// processes are killed and none is left when Run returns, also those that left the group; but for
+// the keeper, ours, which may be taking its last steps (Stats::leaving).
 // Everything that a run says is checked; the worst it can do is to fail itself.
 //
 // Works for root, who gives workers a user of their own, and for any other user.
@@ -165,6 +170,7 @@ class WorkerPool {
 
   struct Stats {
     size_t running = 0;
+    size_t leaving = 0;  // keepers of runs that are over, ending
     uint64_t started = 0;
     uint64_t parent_restarts = 0;
     int parent_pid = 0;  // 0: none at the moment

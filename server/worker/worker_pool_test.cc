@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
@@ -16,15 +17,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/sanitized.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/worker/process_tree_test_util.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define NPUC_SANITIZED 1
-#endif
-#endif
 
 namespace npuc {
 namespace {
@@ -108,6 +104,7 @@ class WorkerPoolTest : public ::testing::Test {
     options.answer_timeout = answer_timeout;
     options.sandbox = SandboxMode::kBestEffort;  // what is missing here is told by sandbox_test
     options.now = now;
+    options.spares = spares_;
     if (without_ != 0) options.arguments = {"without", absl::StrCat(without_)};
     auto pool = WorkerPool::Start(options);
     ASSERT_TRUE(pool.ok()) << pool.status();
@@ -133,6 +130,11 @@ class WorkerPoolTest : public ::testing::Test {
     Recorder events;
     return Run(Job(config), events);
   }
+  // The keepers of runs that are over, which may be taking their last steps. Ends by the test's
+  // time limit where one stays.
+  void AwaitLeft() {
+    while (pool_->GetStats().leaving != 0) std::this_thread::yield();
+  }
   void ExpectHealthy() {
     const WorkerOutcome outcome = Run("ok");
     EXPECT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
@@ -152,6 +154,7 @@ class WorkerPoolTest : public ::testing::Test {
   }
   std::function<absl::Time()> now;
   uint32_t without_ = 0;
+  uint32_t spares_ = 0;
   std::string folder_;
   std::atomic<int> count_{0};
   std::unique_ptr<WorkerPool> pool_;
@@ -170,12 +173,9 @@ TEST_F(WorkerPoolTest, Compiles) {
   const std::string side = "opt.json=side bytes";
   ASSERT_EQ(outcome.artifacts.size(), 2u);
   EXPECT_EQ(outcome.artifacts[0].name, "model.h");
-  EXPECT_EQ(outcome.artifacts[0].size_bytes, reversed.size());
-  EXPECT_EQ(outcome.artifacts[0].sha256, Sha256Hex(reversed));
+  EXPECT_EQ(outcome.artifacts[0].bytes, reversed);
   EXPECT_EQ(outcome.artifacts[1].name, "OPT_CONFIG.txt");
-  EXPECT_EQ(outcome.artifacts[1].sha256, Sha256Hex(side));
-  std::ifstream file(outcome.artifacts[0].path);
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), reversed);
+  EXPECT_EQ(outcome.artifacts[1].bytes, side);
   EXPECT_EQ(outcome.listing_ops, "ops");
   EXPECT_EQ(outcome.listing_memory, std::string(200000, 'm'));
   EXPECT_EQ(outcome.listing_weights, "");
@@ -305,6 +305,25 @@ TEST_F(WorkerPoolTest, WallLimitByTheInjectedClock) {
   EXPECT_EQ(outcome.wall_time, absl::Hours(5));
 }
 
+TEST_F(WorkerPoolTest, AHostWithoutMemoryEndsWorkersFirst) {
+  const auto score = [](pid_t pid) {
+    int value = 0;
+    std::ifstream(absl::StrCat("/proc/", pid, "/oom_score_adj")) >> value;
+    return value;
+  };
+  EXPECT_EQ(score(pool_->GetStats().parent_pid), 500);
+  WorkerJob job = Job("hang");
+  Recorder events;
+  int of_run = 0;
+  events.on_stage = [&](absl::string_view) {
+    const pid_t worker = AwaitPid(job.run_id);
+    of_run = score(worker);
+    kill(worker, SIGKILL);
+  };
+  Run(job, events);
+  EXPECT_EQ(of_run, 1000);
+}
+
 TEST_F(WorkerPoolTest, CpuLimit) {
   for (const char* act : {"spin", "spin_deaf"}) {
     WorkerJob job = Job(act);
@@ -396,6 +415,7 @@ TEST_F(WorkerPoolTest, NoProcessIsLeftBehind) {
       // RLIMIT_NPROC binds all but root.
       const bool refused = ::testing::Matches(Contains("fork refused"))(events.log);
       EXPECT_TRUE(refused || events.NumberAfter("stray ") > 0) << act;
+      AwaitLeft();
       EXPECT_THAT(ProcessesBelow(pool_->GetStats().parent_pid), ElementsAre()) << act;
       EXPECT_NE(outcome.kind, Kind::kLost) << outcome.text;
     }
@@ -490,6 +510,58 @@ TEST_F(WorkerPoolTest, StoppedParentIsReplaced) {
   AwaitGone(pid);
   ExpectHealthy();
   EXPECT_EQ(pool_->GetStats().parent_restarts, 2u);
+}
+
+// Waits until as many processes are below the warm parent; ends by the test's time limit.
+std::vector<pid_t> AwaitBelow(pid_t parent, size_t count) {
+  std::vector<pid_t> below;
+  do {
+    std::this_thread::yield();
+    below = ProcessesBelow(parent);
+  } while (below.size() != count);
+  std::sort(below.begin(), below.end());
+  return below;
+}
+
+TEST_F(WorkerPoolTest, ARunTakesASpareAndAnotherIsMade) {
+  spares_ = 2;
+  StartPool();
+  if (!pool_->sandbox().Has(Mechanism::kPidNamespace) ||
+      !pool_->sandbox().Has(Mechanism::kOutputFolder)) {
+    GTEST_SKIP() << "this host has no spares";
+  }
+  ExpectHealthy();
+  AwaitLeft();
+  const int parent = pool_->GetStats().parent_pid;
+  std::vector<pid_t> waiting = AwaitBelow(parent, 4);  // keeper and worker each
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(Run("ok").kind, Kind::kSucceeded);
+    AwaitLeft();
+    const std::vector<pid_t> now_waiting = AwaitBelow(parent, 4);
+    std::vector<pid_t> stayed;
+    std::set_intersection(waiting.begin(), waiting.end(), now_waiting.begin(), now_waiting.end(),
+                          std::back_inserter(stayed));
+    EXPECT_EQ(stayed.size(), 2u);  // one keeper and its worker were used, once
+    waiting = now_waiting;
+  }
+  // Those that fit no more are dropped, those that were killed are not used.
+  WorkerJob other = Job("ok");
+  other.limits.output_bytes = 1 << 20;
+  Recorder events;
+  EXPECT_EQ(Run(other, events).kind, Kind::kSucceeded);
+  AwaitLeft();
+  waiting = AwaitBelow(parent, 4);
+  for (const pid_t pid : waiting) kill(pid, SIGKILL);
+  for (const pid_t pid : waiting) AwaitGone(pid);
+  other = Job("ok");
+  other.limits.output_bytes = 1 << 20;
+  EXPECT_EQ(Run(other, events).kind, Kind::kSucceeded);
+  AwaitLeft();
+  waiting = AwaitBelow(parent, 4);
+  // They end with the warm parent.
+  kill(parent, SIGKILL);
+  for (const pid_t pid : waiting) AwaitGone(pid);
+  ExpectHealthy();
 }
 
 TEST_F(WorkerPoolTest, ParallelRunsDoNotDisturbEachOther) {

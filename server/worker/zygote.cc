@@ -9,11 +9,12 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -26,19 +27,33 @@
 #include "compiler_core/base/status.h"
 #include "server/worker/confine.h"
 #include "server/worker/keeper.h"
+#include "server/worker/packet.h"
 #include "server/worker/protocol.h"
 #include "server/worker/walls.h"
 
 namespace npuc {
 namespace {
 
-constexpr size_t kFixedDescriptors = 5;
-constexpr size_t kMaxDescriptors = kFixedDescriptors + kMaxInputs;
 // Without a PID namespace, a stray that forks faster than it is killed is given up after so many
 // rounds.
 constexpr int kMaxSweeps = 1000;
+// Where there was no room for a spare, there may be some so much later.
+constexpr int64_t kRefillPauseMs = 1000;
 
-// One thread, plain state; a run is known from its fork until its leader, the keeper, is reaped.
+int64_t MonotonicMs() {
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * int64_t{1000} + now.tv_nsec / 1000000;
+}
+
+// A keeper and its worker that wait for a run, or have just got one.
+struct Spare {
+  pid_t leader = 0;
+  uint64_t output_bytes = 0;  // of a run that it fits
+  HandOver ends;
+};
+
+// One thread, plain state; a run is known from its start until its leader, the keeper, is reaped.
 class Zygote {
  public:
   Zygote(const WorkerFunctions& functions, const ZygoteOptions& options)
@@ -50,15 +65,15 @@ class Zygote {
   int Run();
 
  private:
-  // A received packet. Without a value: the daemon is gone.
-  struct Packet {
-    ControlMessage message;
-    std::vector<UniqueFd> descriptors;
-  };
-  std::optional<Packet> Receive();
   void Reply(const ControlMessage& message);
-  void Serve(Packet packet);
-  void Spawn(Packet packet);
+  void Serve(const ControlPacket& packet);
+  int Start(const ControlPacket& packet);
+  void Spawn(const ControlPacket& packet);
+  std::optional<Spare> Make(uint64_t output_bytes);
+  std::optional<Spare> TakeSpare(uint64_t output_bytes);
+  void DropSpares();
+  int RefillWaitMs() const;
+  void Refill();
   void Kill(uint64_t run);
   void Reap();
   void KillStrays();
@@ -69,6 +84,10 @@ class Zygote {
   const Walls walls_;
   const pid_t pid_;
   std::map<pid_t, uint64_t> runs_;  // leader -> the daemon's number
+  std::vector<Spare> spares_;
+  size_t wanted_spares_ = 0;
+  uint64_t spare_output_bytes_ = 0;
+  int64_t refill_at_ms_ = 0;
 };
 
 // Signals the group and, should it not have one yet, the process. Both are ours: a leader is not
@@ -92,71 +111,99 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
   return children;
 }
 
-std::optional<Zygote::Packet> Zygote::Receive() {
-  char bytes[kMaxControlBytes];
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxDescriptors)];
-  iovec part = {bytes, sizeof(bytes)};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  const ssize_t n =
-      RetryOnEintr([&] { return recvmsg(kZygoteControlFd, &header, MSG_CMSG_CLOEXEC); });
-  if (n <= 0) return std::nullopt;
-  Packet packet;
-  for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
-    if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
-    const size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(int));
-      packet.descriptors.emplace_back(fd);
-    }
-  }
-  const auto message = DecodeControl(absl::string_view(bytes, static_cast<size_t>(n)));
-  // The daemon is of the same build and trusted; anything else means that we are lost.
-  if (!message.ok()) return std::nullopt;
-  packet.message = *message;
-  return packet;
-}
-
 void Zygote::Reply(const ControlMessage& message) {
   const std::string bytes = EncodeControl(message);
   // A daemon that is gone is noticed by the next Receive.
   RetryOnEintr([&] { return send(kZygoteControlFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
 }
 
-void Zygote::Spawn(Packet packet) {
+// Forks a keeper, which makes its walls and its worker and waits for a run. Nullopt: errno.
+std::optional<Spare> Zygote::Make(uint64_t output_bytes) {
+  int keeper[2], worker[2];
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper) != 0) return std::nullopt;
+  Spare made;
+  made.output_bytes = output_bytes;
+  made.ends.keeper = UniqueFd(keeper[0]);
+  HandOver theirs;
+  theirs.keeper = UniqueFd(keeper[1]);
+  if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, worker) != 0) return std::nullopt;
+  made.ends.worker = UniqueFd(worker[0]);
+  theirs.worker = UniqueFd(worker[1]);
+  made.leader = CloneProcess(walls_.clone_flags());
+  if (made.leader < 0) return std::nullopt;
+  if (made.leader == 0) RunKeeper(walls_, output_bytes, std::move(theirs), functions_);
+  return made;
+}
+
+std::optional<Spare> Zygote::TakeSpare(uint64_t output_bytes) {
+  if (!spares_.empty() && spares_.back().output_bytes != output_bytes) DropSpares();
+  if (spares_.empty()) return std::nullopt;
+  // The oldest: the youngest may be at its walls still.
+  Spare taken = std::move(spares_.front());
+  spares_.erase(spares_.begin());
+  return taken;
+}
+
+// They end as their sockets close, and are reaped as nobody's.
+void Zygote::DropSpares() { spares_.clear(); }
+
+int Zygote::RefillWaitMs() const {
+  if (spares_.size() >= wanted_spares_) return -1;
+  return static_cast<int>(std::max<int64_t>(0, refill_at_ms_ - MonotonicMs()));
+}
+
+// One at a time, so that a run that comes meanwhile does not wait for all.
+void Zygote::Refill() {
+  std::optional<Spare> made = Make(spare_output_bytes_);
+  if (!made.has_value()) {
+    refill_at_ms_ = MonotonicMs() + kRefillPauseMs;
+    return;
+  }
+  spares_.push_back(*std::move(made));
+}
+
+// Hands the run to a spare or to new processes; 0 or errno.
+int Zygote::Start(const ControlPacket& packet) {
+  // Descriptors that did not fit into our table are missing from the packet.
+  if (packet.descriptors.size() != kFixedDescriptors + packet.message.inputs) return EMFILE;
+  constexpr size_t kWatch = 2, kOut = 3;
+  if (!walls_.GiveOutputFolder(packet.descriptors[kOut].get()).ok()) return errno;
+  std::vector<int> all;
+  for (const UniqueFd& fd : packet.descriptors) all.push_back(fd.get());
+  while (true) {
+    std::optional<Spare> run = TakeSpare(packet.message.output_bytes);
+    const bool was_spare = run.has_value();
+    if (!was_spare) run = Make(packet.message.output_bytes);
+    if (!run.has_value()) return errno == 0 ? EAGAIN : errno;
+    runs_[run->leader] = packet.message.run;
+    const int error =
+        SendControl(run->ends.keeper.get(), packet.message, {all[kWatch]}, MSG_DONTWAIT);
+    if (error != 0 && was_spare) {  // it was killed while it waited; nobody has seen the run
+      KillGroup(run->leader);
+      runs_.erase(run->leader);
+      continue;
+    }
+    // A failure means that they have ended, which is told when they are reaped.
+    SendControl(run->ends.worker.get(), packet.message, all, MSG_DONTWAIT);
+    return 0;
+  }
+}
+
+void Zygote::Spawn(const ControlPacket& packet) {
   ControlMessage reply;
   reply.run = packet.message.run;
-  pid_t child = -1;
-  errno = EMFILE;  // descriptors that did not fit into our table are missing from the packet
-  if (packet.descriptors.size() == kFixedDescriptors + packet.message.inputs) {
-    child = CloneProcess(walls_.clone_flags());
-  }
-  if (child == 0) {
-    std::vector<UniqueFd>& given = packet.descriptors;
-    RunDescriptors descriptors;
-    descriptors.events = std::move(given[0]);
-    descriptors.print = std::move(given[1]);
-    descriptors.watch = std::move(given[2]);
-    descriptors.out = std::move(given[3]);
-    descriptors.job = std::move(given[4]);
-    for (size_t i = kFixedDescriptors; i < given.size(); ++i) {
-      descriptors.inputs.push_back(std::move(given[i]));
-    }
-    RunKeeper(walls_, packet.message, std::move(descriptors), functions_);
-  }
-  if (child < 0) {
-    reply.type = ControlMessage::Type::kSpawnFailed;
-    reply.error = errno;
-  } else {
-    runs_[child] = reply.run;
-    reply.type = ControlMessage::Type::kStarted;
-    reply.pid = child;
+  reply.error = Start(packet);
+  reply.type =
+      reply.error == 0 ? ControlMessage::Type::kStarted : ControlMessage::Type::kSpawnFailed;
+  for (const auto& [leader, run] : runs_) {
+    if (run == reply.run) reply.pid = leader;
   }
   Reply(reply);
+  // Without a PID namespace, a run could reach the processes of another.
+  wanted_spares_ = walls_.Has(Mechanism::kPidNamespace) && walls_.Has(Mechanism::kOutputFolder)
+                       ? packet.message.spares
+                       : 0;
+  spare_output_bytes_ = packet.message.output_bytes;
 }
 
 void Zygote::Kill(uint64_t run) {
@@ -171,7 +218,12 @@ void Zygote::KillStrays() {
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     std::vector<pid_t> strays = ChildrenOf(pid_);
     strays.erase(std::remove_if(strays.begin(), strays.end(),
-                                [&](pid_t pid) { return runs_.count(pid) != 0; }),
+                                [&](pid_t pid) {
+                                  return runs_.count(pid) != 0 ||
+                                         std::any_of(
+                                             spares_.begin(), spares_.end(),
+                                             [&](const Spare& s) { return s.leader == pid; });
+                                }),
                  strays.end());
     if (strays.empty()) return;
     for (const pid_t stray : strays) kill(stray, SIGKILL);
@@ -193,7 +245,12 @@ void Zygote::Reap() {
     int status = 0;
     rusage usage = {};
     if (RetryOnEintr([&] { return wait4(pid, &status, 0, &usage); }) != pid) return;
-    if (it == runs_.end()) continue;
+    if (it == runs_.end()) {
+      spares_.erase(std::remove_if(spares_.begin(), spares_.end(),
+                                   [&](const Spare& s) { return s.leader == pid; }),
+                    spares_.end());
+      continue;
+    }
     ControlMessage reply;
     reply.type = ControlMessage::Type::kExited;
     reply.run = it->second;
@@ -209,6 +266,7 @@ void Zygote::Reap() {
 }
 
 void Zygote::KillAll() {
+  DropSpares();
   for (const auto& [leader, run] : runs_) KillGroup(leader);
   for (const auto& [leader, run] : runs_) {
     RetryOnEintr([&, pid = leader] { return waitpid(pid, nullptr, 0); });
@@ -217,10 +275,10 @@ void Zygote::KillAll() {
   KillStrays();
 }
 
-void Zygote::Serve(Packet packet) {
+void Zygote::Serve(const ControlPacket& packet) {
   switch (packet.message.type) {
     case ControlMessage::Type::kSpawn:
-      Spawn(std::move(packet));
+      Spawn(packet);
       break;
     case ControlMessage::Type::kKill:
       Kill(packet.message.run);
@@ -254,7 +312,9 @@ int Zygote::Run() {
   Reply(ready);
   while (true) {
     pollfd fds[2] = {{kZygoteControlFd, POLLIN, 0}, {children.get(), POLLIN, 0}};
-    if (RetryOnEintr([&] { return poll(fds, 2, -1); }) < 0) break;
+    const int ready = RetryOnEintr([&] { return poll(fds, 2, RefillWaitMs()); });
+    if (ready < 0) break;
+    if (ready == 0) Refill();
     if (fds[1].revents != 0) {
       signalfd_siginfo info[8];
       while (read(children.get(), info, sizeof(info)) > 0) {
@@ -262,9 +322,9 @@ int Zygote::Run() {
       Reap();
     }
     if (fds[0].revents != 0) {
-      std::optional<Packet> packet = Receive();
+      const std::optional<ControlPacket> packet = ReceiveControl(kZygoteControlFd);
       if (!packet.has_value()) break;
-      Serve(*std::move(packet));
+      Serve(*packet);
     }
   }
   KillAll();
@@ -274,6 +334,7 @@ int Zygote::Run() {
 }  // namespace
 
 int RunZygote(const WorkerFunctions& functions, const ZygoteOptions& options) {
+  OfferToOomKiller(kZygoteOomScore);
   return Zygote(functions, options).Run();
 }
 

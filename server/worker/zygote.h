@@ -20,6 +20,8 @@ struct WorkerFunctions {
   std::function<absl::StatusOr<CompileResult>(const CompileRequest& request,
                                               CompileObserver& observer, Diagnostics& diagnostics)>
       compile;
+  // What a worker does about its memory while it waits for its run; may be null.
+  void (*warm_heap)() = nullptr;
 };
 
 // The descriptor on which a warm parent finds its control channel.

@@ -201,6 +201,20 @@ def measure(found, runs):
                 subject.cpu_times.append(cpu)
 
 
+def report_goal(subjects_of_goal, what, goal_ms):
+    """Which of them meet a goal by their median, and how far the others are from it."""
+    if not subjects_of_goal:
+        return
+    missed = [s for s in subjects_of_goal if s.median() > goal_ms]
+    print(f"goal of {goal_ms:g} ms, {what}: met by {len(subjects_of_goal) - len(missed)} of "
+          f"{len(subjects_of_goal)}; load average {os.getloadavg()[0]:.1f}")
+    for subject in sorted(subjects_of_goal, key=Subject.median):
+        verdict = "MISSED" if subject in missed else "met"
+        print(f"  {verdict:6} {subject.name:22} {subject.weights:>10} weights, median "
+              f"{subject.median():.2f} ms, minimum {min(subject.times):.2f}, on a processor "
+              f"{min(subject.cpu_times):.2f}")
+
+
 def report(found, frame):
     print(f"{'':20} {'weights':>10} {'median ms':>10} {'mean':>8} {'min':>8} {'p95':>8} "
           f"{'cpu':>8} {'peak MiB':>9} {'runs':>5}")
@@ -209,13 +223,10 @@ def report(found, frame):
         print(f"{subject.name:20} {subject.weights or '':>10} {f['median_ms']:10.2f} "
               f"{f['mean_ms']:8.2f} {f['min_ms']:8.2f} {f['p95_ms']:8.2f} "
               f"{f['cpu_ms']:8.2f} {subject.peak_kib / 1024:9.1f} {f['runs']:5}")
-    for subject in found:
-        if subject.weights is None:
-            continue
-        if subject.weights < SMALL_WEIGHTS or LARGE_WEIGHTS * 0.98 < subject.weights:
-            goal = SMALL_GOAL if subject.weights < SMALL_WEIGHTS else LARGE_GOAL
-            verdict = "met" if subject.median() <= goal else "missed"
-            print(f"goal of {goal:g} ms, {subject.name}: {verdict}")
+    report_goal([s for s in found if s.weights is not None and s.weights < SMALL_WEIGHTS],
+                f"below {SMALL_WEIGHTS:,} weights", SMALL_GOAL)
+    report_goal([s for s in found if s.weights is not None
+                 and LARGE_WEIGHTS * 0.98 < s.weights], f"{LARGE_WEIGHTS:,} weights", LARGE_GOAL)
     large = [s for s in found if s.large]
     if len(large) > 1:
         spent = ", ".join(f"{1e6 * s.median() / s.weights:.1f}" for s in large)

@@ -31,7 +31,7 @@ constexpr char kHelp[] = R"(job_store_bench [--dir DIR] [--jobs N] [--open N] [-
   --leases N   jobs leased after the start, to see how long each takes (2000)
 )";
 
-constexpr int kWriters = 48;  // they share syncs
+constexpr int kWriters = 4;
 
 struct Arguments {
   std::string dir;
@@ -79,7 +79,8 @@ NewJob Request(int64_t i) {
 }
 
 absl::Status Fill(const Arguments& arguments) {
-  auto store = RocksDbJobStore::Open(arguments.dir);
+  // Nobody waits for these to be durable: what is measured comes after.
+  auto store = RocksDbJobStore::Open(arguments.dir, /*sync_changes=*/false);
   if (!store.ok()) return store.status();
   const auto begin = std::chrono::steady_clock::now();
   const absl::Time now = absl::Now();
@@ -102,9 +103,8 @@ absl::Status Fill(const Arguments& arguments) {
     if (!status.ok()) return status;
   }
   const double seconds = SecondsSince(begin);
-  std::printf("filled: %.1f s, %.0f durable jobs/s, %llu syncs\n", seconds,
-              static_cast<double>(arguments.jobs) / seconds,
-              static_cast<unsigned long long>((*store)->log_syncs()));
+  std::printf("filled, without syncs: %.1f s, %.0f jobs/s\n", seconds,
+              static_cast<double>(arguments.jobs) / seconds);
   return absl::OkStatus();
 }
 

@@ -121,8 +121,14 @@ def config_page():
            ""]
     for key in json.loads(npuc("npuc --config-help --json")):
         out += list(key_lines(key))
-    quant = npuc("npuc --config-help").split("QUANT mapping:\n\n")[1]
-    out += ["", "## Keys of the QUANT mapping", "", "```", *quant.splitlines(), "```", ""]
+    quant, cfg = re.split(r"Keys of a .cfg.*\n\n",
+                          npuc("npuc --config-help").split("QUANT mapping:\n\n")[1])
+    out += ["", "## Keys of the QUANT mapping", "", "```", *quant.rstrip().splitlines(), "```", "",
+            "## Configs in the form of Compass's aipubuild", "",
+            "A config whose first line is a section, `[Common]` say, is read as an INI file of",
+            "that tool's keys, whatever its name. Each becomes a key above and means the same: the",
+            "same artifacts, the same cache entry. Lines are `KEY = VALUE`; lists have commas.", "",
+            "```", *cfg.splitlines(), "```", ""]
     return "\n".join(out)
 
 

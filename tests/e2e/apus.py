@@ -1,12 +1,20 @@
 """Nets on the fixed-point core APUS: quantized here by `npuc`, the header as C, its Q values, and
-the simulator against the float reference.
+the simulator against float and against the best that 16 bits can do.
 
     apus [NAME...]   NAME: fsmn, kws
 
-The Q of a tensor is right where every value seen fits 16 bits at it, and one would not at the next
-(or the tensor is smaller than that in one direction only through its state's other half).
+Every error is counted in steps of the output's own resolution, 2^-Q, on data that calibration did
+not see. An output that only passes values on must be within one step of float. Of the others:
+
+- The simulator's value must be that of apus_emulation.py, an emulation in NumPy that rounds each
+  tensor once to 16 bits and is exact in all else: layer by layer to the bit, behind a softmax
+  within one step (its table). So nothing is lost beyond what the format takes.
+- Where that is more than one step from float, the format is shown to make it impossible: one of
+  the tensors rounded alone, all else in float, moves the output by more than a step. Both are
+  printed, and the error against the float model on the inputs as the header stores them.
 """
 
+import ast
 import json
 import os
 import re
@@ -14,6 +22,7 @@ import re
 import numpy as np
 
 import harness  # puts tests/models on the path, so first
+import apus_emulation as emulation
 import guide_nets
 import headers
 
@@ -21,19 +30,18 @@ FRAMES = 50
 CALIBRATION_FRAMES = 200
 SEED = 5
 KWS_ITEMS = 200
-# Errors of outputs are told in units of their own resolution 2^-Q. Half a unit is the rounding of
-# the output itself; the median is at most one. A net amplifies the rounding of its first layers
-# where an item lies between two answers, so the largest error is held against how far the float
-# model itself moves when nothing but its inputs is rounded to their Q: as many times that as there
-# are layers that round, and one unit.
-LARGEST_MEDIAN = 1.0
+LAYER_ITEMS = 40  # of kws, all layers compared
 
 
-def check_q(name, q, arrays):
-    """`arrays`: everything that the tensor held in calibration."""
-    greatest = max(float(np.abs(a).max()) for a in arrays)
-    harness.check(greatest * 2.0**q < 32768, f"{name}_Q {q}: {greatest} does not fit 16 bits")
-    harness.check(greatest * 2.0**(q + 1) > 32767, f"{name}_Q {q}: {greatest} would fit {q + 1}")
+def check_q(name, q, greatest):
+    """`greatest`: magnitude of everything that the tensor held in calibration. The Q is right where
+    that fits 16 bits at it, and would not at the next."""
+    harness.check(greatest * 2.0**q < 32768, f"{name}: Q {q}: {greatest} does not fit 16 bits")
+    harness.check(greatest * 2.0**(q + 1) > 32767, f"{name}: Q {q}: {greatest} would fit {q + 1}")
+
+
+def macro(name):
+    return re.sub(r"\W", "_", name).upper()
 
 
 def compile_apus(folder, config_text, samples):
@@ -66,36 +74,71 @@ def check_quant_file(folder, config, config_text):
     harness.check(contents[0] == contents[1], "a compile from the quantization file differs")
 
 
-def rounding_layers(folder):
-    with open(os.path.join(folder, "report.json"), encoding="utf-8") as f:
-        return sum(1 for layer in json.load(f)["layers"] if layer["cycles"] > 0)
+def template_qs(folder):
+    """The Q of every tensor, from the written template."""
+    with open(os.path.join(folder, "opt_template.json"), encoding="utf-8") as f:
+        layers = json.load(f)
+    qs = {}
+    for layer in layers.values():
+        tensors = ast.literal_eval(layer["just_for_display"]["quantization_info"])
+        for name, tensor in tensors.items():
+            qs[name] = int(np.log2(float(tensor["scale"].strip("[]"))))
+    return qs
 
 
-def compare(net, simulated, reference, rounded, q, layers):
-    """`rounded`: of the float model on inputs rounded to their Q. (largest, median) in units."""
-    worst, medians = 0.0, []
-    for name, want in reference.items():
-        unit = 2.0**-q[re.sub(r"\W", "_", name).upper()]
-        harness.check(np.abs(want).max() > 4 * unit, f"{net}: {name} is all but zero")
-        got, moved = (a[name].reshape(want.shape).astype(np.float64) for a in (simulated, rounded))
-        error = np.abs(got - want) / unit
-        allowed = 1 + layers * float(np.abs(moved - want).max()) / unit
-        harness.check(error.max() <= allowed, f"{net}: {name} is {error.max():.2f} units of 2^-Q "
-                      f"off, {allowed:.2f} allowed")
-        medians.append(float(np.median(error)))
-        worst = max(worst, float(error.max()))
-    harness.check(max(medians) <= LARGEST_MEDIAN, f"{net}: medians of {medians} units")
-    return worst, max(medians)
+def check_all_qs(folder, watch):
+    """Each tensor that the emulation knows, by its own calibration."""
+    qs = template_qs(folder)
+    for name, greatest in watch.magnitudes.items():
+        check_q(name, qs[name], greatest)
+    return {name: qs[name] for name in watch.magnitudes}
 
 
-def to_q(array, q):
-    return (np.rint(array * 2.0**q) / 2.0**q).astype(np.float32)
+def steps(got, want, q):
+    return np.abs(got.reshape(want.shape).astype(np.float64) - want) * 2.0**q
+
+
+def check_layers(net, simulated, emulated, qs, table_of):
+    """Every tensor of the simulator is the emulation's; `table_of`: those within one step."""
+    for name, want in emulated.items():
+        off = steps(simulated[name], want, qs[name]).max()
+        harness.check(off <= (1 if name in table_of else 0),
+                      f"{net}: {name} is {off} steps off the ideal rounding")
+    return len(emulated)
+
+
+def compare(net, simulated, runs, name, q, tensors, alone):
+    """The output `name`. runs: of the emulation, "float", "ideal", and "stored", which is float on
+    stored inputs; alone(tensor): the output with that tensor alone rounded. Returns a figure."""
+    want = runs["float"]
+    harness.check(np.abs(want).max() > 4 * 2.0**-q, f"{net}: {name} is all but zero")
+    error, ideal = steps(simulated, want, q), steps(runs["ideal"], want, q)
+    from_ideal = steps(simulated, runs["ideal"], q).max()
+    harness.check(from_ideal <= 1, f"{net}: {name} is {from_ideal} steps off the ideal rounding")
+    text = (f"{name}: off float by {np.median(error):.2f} steps in the median, {error.max():.2f} "
+            f"at most (on stored inputs {steps(simulated, runs['stored'], q).max():.2f}); each "
+            f"tensor rounded once, ideally: {ideal.max():.2f}")
+    if error.max() > 1:
+        single = {t: steps(alone(t), want, q).max() for t in tensors}
+        most = max(single, key=single.get)
+        harness.check(single[most] > 1, f"{net}: {name} is {error.max():.2f} steps off, and no "
+                      f"tensor alone moves it by more than {single[most]:.2f}: {single}")
+        text += f", '{most[-40:]}' alone: {single[most]:.2f}"
+    return text
+
+
+def fsmn_samples(net, feats, at):
+    values = emulation.frames(net, feats, at)
+    samples = {name: values[name].astype(np.float32) for name in net.inputs}
+    samples["Feats"] = feats.reshape(-1, 1, 64)
+    return samples
 
 
 def fsmn():
     net = next(n for n in guide_nets.guide_nets() if n.name == "fsmn")
     random = np.random.RandomState(SEED)
-    feats = random.randn(CALIBRATION_FRAMES, 1, 64).astype(np.float32)
+    feats = random.randn(CALIBRATION_FRAMES + FRAMES, 1, 64).astype(np.float32)
+    seen, unseen = feats[:CALIBRATION_FRAMES], feats[CALIBRATION_FRAMES:]
     with harness.scratch() as folder:
         model = os.path.join(folder, "model.pb")
         with open(model, "wb") as f:
@@ -103,43 +146,49 @@ def fsmn():
         text = net.config(model).replace("CORENAME: GRUS\nNPU_UNIT: NPU32\n", "CORENAME: APUS\n")
         text = re.sub(r"^(FP16_OUT_OPS|COMPRESS):.*\n", "", text, flags=re.M)
         # Every frame of a run is a calibration sample, with the states that it met.
-        states = {n: np.zeros(net.inputs[n]) for n in net.states.values()}
-        samples = {n: [] for n in net.inputs}
-        outputs = {n: [] for n in net.outputs}
-        for t in range(CALIBRATION_FRAMES):
-            frame = {"Feats": feats[t:t + 1].astype(np.float64), **states}
-            for name, value in frame.items():
-                samples[name].append(value)
-            result = net.forward(frame)
-            for name in net.outputs:
-                outputs[name].append(result[name])
-            states = {i: result[o] for o, i in net.states.items()}
-        samples = {n: np.concatenate(v).astype(np.float32) for n, v in samples.items()}
-        config, header, q = compile_apus(folder, text, samples)
-        for name in net.inputs:
-            state = [o for o, i in net.states.items() if i == name]
-            check_q(name.upper(), q[name.upper()],
-                    [samples[name]] + [np.concatenate(outputs[o]) for o in state])
-            for o in state:
-                harness.check(q[name.upper()] == q[o.upper()], f"{name} and {o} differ in Q")
+        watch = emulation.Watch()
+        config, header, q = compile_apus(folder, text, fsmn_samples(net, seen, watch))
+        qs = check_all_qs(folder, watch)
+        for name in (*net.inputs, *net.outputs):
+            tensor = net.states.get(name, name)  # a state's output is its input's tensor
+            harness.check(q[macro(name)] == qs[tensor], f"{name}: the header's Q is another")
+        simulated = harness.simulate(header, {"Feats": unseen}, os.path.join(folder, "sim"),
+                                     net.outputs)
+        reference = harness.simulate(config, {"Feats": unseen}, os.path.join(folder, "ref"),
+                                     net.outputs, verb="reference")
+        run = lambda at, x=unseen: emulation.frames(net, x, at)
+        exact, ideal = run(emulation.Exact()), run(emulation.Rounded(qs))
+        stored = run(emulation.Exact(), emulation.to_q(unseen.astype(np.float64), qs["Feats"]))
         for name in net.outputs:
-            if name not in net.states:
-                check_q(name.upper(), q[name.upper()], [np.concatenate(outputs[name])])
-        frames = {"Feats": feats[:FRAMES]}
-        simulated = harness.simulate(header, frames, os.path.join(folder, "sim"), net.outputs)
-        reference = harness.simulate(config, frames, os.path.join(folder, "ref"), net.outputs,
-                                     verb="reference")
-        truth = {n: np.concatenate(outputs[n][:FRAMES]) for n in net.outputs}
-        for name in net.outputs:
-            off = np.abs(reference[name].reshape(truth[name].shape) - truth[name]).max()
+            off = np.abs(reference[name].reshape(exact[name].shape) - exact[name]).max()
             harness.check(off < 1e-4, f"npuc reference of {name} is {off} off NumPy")
-        rounded = harness.simulate(config, {"Feats": to_q(feats[:FRAMES], q["FEATS"])},
-                                   os.path.join(folder, "rounded"), net.outputs, verb="reference")
-        worst, median = compare("fsmn", simulated, truth, rounded, q,
-                                rounding_layers(folder))
+        check_layers("fsmn", simulated, {n: ideal[n] for n in net.outputs},
+                     {n: qs[net.states.get(n, n)] for n in net.outputs}, ["phone_prob"])
+        # The first memory holds inputs as they came; the others hold what layers computed.
+        name = "State_c0_out"
+        passed = steps(simulated[name], exact[name], qs["State_c0"]).max()
+        harness.check(passed <= 1, f"{name} only passes inputs on, and is {passed} steps off")
+        for name in net.outputs:
+            runs = {"float": exact[name], "ideal": ideal[name], "stored": stored[name]}
+            alone = lambda t, n=name: run(emulation.Rounded(qs, only=t))[n]
+            figure = compare("fsmn", simulated[name], runs, name, qs[net.states.get(name, name)],
+                             qs, alone)
+            harness.figure(f"APUS, fsmn, {FRAMES} frames, states fed back, {figure}")
         check_quant_file(folder, config, text)
-    harness.figure(f"APUS, fsmn: {FRAMES} frames, states fed back: off float by {median:.2f} "
-                   f"units of 2^-Q in the median, {worst:.2f} at most; Q {q}")
+
+
+def check_kws_layers(folder, config, net, qs, x, ideal):
+    """The same net with every layer an output: Q values stay, so every tensor can be compared."""
+    names = [n for n in ideal if n != net.input]
+    with open(config, encoding="utf-8") as f:
+        text = f.read()
+    path = os.path.join(folder, "layers.yaml")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text + f"OUTPUT_OPS: {json.dumps(names)}\n")
+    out = os.path.join(folder, "layers")
+    harness.npuc(path, "-o", out)
+    simulated = harness.simulate(os.path.join(out, "model.npuc"), {net.input: x}, out, names)
+    return check_layers("kws", simulated, {n: ideal[n][:len(x)] for n in names}, qs, [net.output])
 
 
 def kws():
@@ -149,6 +198,7 @@ def kws():
     half = len(real) // 2
     model = harness.shared("models", "tflite", "mlperf_tiny", "kws_ref_model_float32.tflite")
     text = f"CORENAME: APUS\nFRAMEWORK: TFLITE\nMODEL_FILE: {model}\nOUTPUT_FILE: model.h\n"
+    net = emulation.TfliteNet(model)
     with harness.scratch() as folder:
         np.save(os.path.join(folder, "samples.npy"), real[:half])
         config = os.path.join(folder, "apus.yaml")
@@ -157,26 +207,30 @@ def kws():
         harness.npuc(config, "-o", folder)
         header = os.path.join(folder, "model.h")
         q = headers.check_header(header, fixed_point=True)[2]
-        with open(os.path.join(folder, "report.json"), encoding="utf-8") as f:
-            report = json.load(f)
-        name, output = report["inputs"][0]["name"], report["outputs"][0]["name"]
-        check_q(name, q[re.sub(r"\W", "_", name).upper()], [real[:half]])
-        x = {name: real[half:half + KWS_ITEMS]}
-        simulated = harness.simulate(header, x, os.path.join(folder, "sim"), [output])
-        reference = harness.simulate(config, x, os.path.join(folder, "ref"), [output],
+        watch = emulation.Watch()
+        net.forward(real[:half], watch)
+        qs = check_all_qs(folder, watch)
+        output = net.output
+        for name in (net.input, output):
+            harness.check(q[macro(name)] == qs[name], f"{name}: the header's Q is another")
+        x = real[half:half + KWS_ITEMS]
+        simulated = harness.simulate(header, {net.input: x}, os.path.join(folder, "sim"), [output])
+        reference = harness.simulate(config, {net.input: x}, os.path.join(folder, "ref"), [output],
                                      verb="reference")
-        fine = {name: to_q(x[name], next(iter(q.values())))}
-        rounded = harness.simulate(config, fine, os.path.join(folder, "rounded"), [output],
-                                   verb="reference")
-        worst, median = compare("kws", simulated, reference, rounded, q,
-                                rounding_layers(folder))
+        exact, ideal = (net.forward(x, at) for at in (emulation.Exact(), emulation.Rounded(qs)))
+        stored = net.forward(emulation.to_q(x, qs[net.input]), emulation.Exact())
+        off = np.abs(reference[output].reshape(exact[output].shape) - exact[output]).max()
+        harness.check(off < 1e-4, f"npuc reference is {off} off NumPy")
+        runs = {"float": exact[output], "ideal": ideal[output], "stored": stored[output]}
+        alone = lambda t: net.forward(x, emulation.Rounded(qs, only=t))[output]
+        figure = compare("kws", simulated[output], runs, output, qs[output], qs, alone)
+        layers = check_kws_layers(folder, config, net, qs, x[:LAYER_ITEMS], ideal)
         right, wanted = (int((a[output].argmax(-1) == labels[half:half + KWS_ITEMS]).sum())
                          for a in (simulated, reference))
         harness.check(abs(right - wanted) <= 1, f"{right} right, the float model {wanted}")
         check_quant_file(folder, config, text)
-    harness.figure(f"APUS, kws: {KWS_ITEMS} items it was not calibrated on: off float by "
-                   f"{median:.2f} units of 2^-Q in the median, {worst:.2f} at most; {right} right "
-                   f"(float {wanted}); Q {q}")
+    harness.figure(f"APUS, kws, {KWS_ITEMS} items, {figure}; {layers} layers equal the ideal "
+                   f"rounding; {right} right (float {wanted}); Q {q}")
 
 
 def main(arguments):

@@ -19,13 +19,19 @@ LARGEST_ERROR = 1e-3
 NETS = ("kws_ref_model_float32", "resnet8_float", "ad01_fp32")
 
 
-def read_ir(stem):
-    """(head, layers) as dicts of text, and the .bin's bytes."""
-    with open(stem + ".txt", encoding="ascii") as f:
+def read_ir_text(path):
+    """(head, layers) as dicts of text, and no constants."""
+    with open(path, encoding="ascii") as f:
         blocks = [dict(line.split("=", 1) for line in block.split("\n") if line)
                   for block in f.read().split("\n\n") if block]
+    return blocks[0], blocks[1:], b""
+
+
+def read_ir(stem):
+    """The same with the .bin's bytes."""
+    head, layers, _ = read_ir_text(stem + ".txt")
     with open(stem + ".bin", "rb") as f:
-        return blocks[0], blocks[1:], f.read()
+        return head, layers, f.read()
 
 
 def items_of(text):
@@ -46,7 +52,10 @@ def weighted(layer, data):
 
 
 def convolve(layer, x, data):
-    w, b = weighted(layer, data)
+    return convolve_with(layer, x, *weighted(layer, data))
+
+
+def convolve_with(layer, x, w, b):
     number = {k: int(layer[k]) for k in (
         "stride_x", "stride_y", "pad_top", "pad_bottom", "pad_left", "pad_right", "group")}
     x = np.pad(x, ((0, 0), (number["pad_top"], number["pad_bottom"]),
@@ -173,6 +182,71 @@ def check_quantized(folder):
     return weights
 
 
+def check_tables(folder):
+    """Of a net quantized here: scales of biases, and the tables of softmax and of a sigmoid."""
+    import guide_nets
+    model = harness.shared("models", "tflite", "mlperf_tiny", "kws_ref_model_float32.tflite")
+    codes = np.load(harness.shared("datasets", "kws01", "inputs_int8.npy"))[:8]
+    np.save(os.path.join(folder, "samples.npy"),
+            (0.58470291 * (codes.astype(np.float32) - 83)).astype(np.float32)[..., None])
+    g = guide_nets.Writer(7)
+    g.placeholder("x", [1, 16])
+    g.dense("a", "x", 16, 8)
+    g.op("Sigmoid", "s", "a")
+    g.dense("b", "s", 8, 8)
+    g.op("Tanh", "y", "b")
+    with open(os.path.join(folder, "functions.pb"), "wb") as f:
+        f.write(g.serialize())
+    np.save(os.path.join(folder, "x.npy"),
+            np.random.RandomState(3).randn(16, 16).astype(np.float32))
+    head = "CORENAME: X2_1204\nOUTPUT_FILE: m.h\n"
+    found = {}
+    texts = {
+        "kws_ref_model_float32": f"FRAMEWORK: TFLITE\nMODEL_FILE: {model}\n"
+                                 "QUANT: {calibration_data: samples.npy}\n",
+        "functions": "FRAMEWORK: TF\nMODEL_FILE: functions.pb\nINPUT_OPS: {x: [1, 16]}\n"
+                     "OUTPUT_OPS: [y]\nQUANT: {calibration_data: x.npy}\n"}
+    for name, text in texts.items():
+        config = os.path.join(folder, name + ".yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(head + text)
+        harness.npuc("ir", "write", config, "-o", folder)
+        stem = os.path.join(folder, name)
+        harness.npuc("ir", "check", stem + ".txt")
+        _, layers, data = read_ir(stem)
+        tops = {layer["layer_top"]: layer for layer in layers}
+        for layer in layers:
+            kind = layer.get("method", layer["layer_type"])
+            if "biases_scale_offset" in layer:
+                source = float(items_of(tops[layer["layer_bottom"]]["layer_top_scale"])[0])
+                want = source * constant(layer, "weights_scale", data).astype(np.float64)
+                got = constant(layer, "biases_scale", data)
+                harness.check(np.allclose(got, want, rtol=1e-6), f"biases_scale {got}, not {want}")
+                harness.check(constant(layer, "biases_zp", data).tolist() == [0], "biases_zp")
+                found["biases"] = found.get("biases", 0) + 1
+            if "lut_offset" not in layer:
+                harness.check(kind not in ("Softmax", "SIGMOID", "TANH"), f"{kind} without a table")
+                continue
+            bottom = tops[layer["layer_bottom"]]
+            scale, zero = (float(items_of(bottom[k])[0]) for k in ("layer_top_scale",
+                                                                   "layer_top_zp"))
+            lut = constant(layer, "lut", data).astype(np.float64)
+            if kind == "Softmax":
+                want = 2.0**30 * np.exp((np.arange(256) - 255) / scale)
+            else:
+                lowest = -128 if bottom["layer_top_type"] == "[int8]" else 0
+                x = (np.arange(256) + lowest + zero) / scale
+                y = 1 / (1 + np.exp(-x)) if kind == "SIGMOID" else np.tanh(x)
+                want = (y * float(items_of(layer["layer_top_scale"])[0]) -
+                        float(items_of(layer["layer_top_zp"])[0]))
+                low, high = (float(v) for v in items_of(layer["layer_top_range"].strip("[]")))
+                want = np.clip(want, low, high)
+            harness.check(np.abs(lut - want).max() <= 0.5001, f"{kind}: a table {lut - want} off")
+            found[kind] = found.get(kind, 0) + 1
+    harness.check(set(found) >= {"biases", "Softmax", "SIGMOID", "TANH"}, f"found {found}")
+    return found
+
+
 def check_damage(stem):
     """Every line of the text lost, one at a time: never sound, never a crash; places are told."""
     with open(stem + ".txt", encoding="ascii") as f:
@@ -209,6 +283,8 @@ def main(_arguments):
             worst, layers = max(worst, error), layers + count
         lost = check_damage(stem)
         weights = check_quantized(folder)
+        tables = check_tables(folder)
     harness.figure(f"npuc ir: the published file is sound; {len(NETS)} float nets of {layers} "
                    f"layers, computed from the files alone: largest error {worst:.1e}; {weights} "
-                   f"weights of the int8 net are the published ones; {lost} lost lines refused")
+                   f"weights of the int8 net are the published ones; tables and scales as "
+                   f"NumPy has them: {tables}; {lost} lost lines refused")

@@ -59,6 +59,30 @@ def check_figures(report, expected):
     return found
 
 
+def check_compiled(folder, x, label, metrics, labels):
+    """QUANT's data, label and metric: the figures in report.json, of a float model quantized here,
+    are NumPy's of what `npuc run` and `npuc reference` answer."""
+    config = write_config(folder, "measured.yaml", "X2_1204", FLOAT_MODEL)
+    with open(config, "a", encoding="utf-8") as f:
+        f.write(f"QUANT: {{calibration_data: {x}, calibration_strategy_for_activation: extrema, "
+                f"data: {x}, label: {label}, metric: {json.dumps(metrics)}}}\n")
+    out = os.path.join(folder, "measured")
+    harness.npuc(config, "-o", out)
+    with open(os.path.join(out, "report.json"), encoding="utf-8") as f:
+        report = json.load(f)
+    name, output = report["inputs"][0]["name"], report["outputs"][0]["name"]
+    items = {name: np.load(x)}
+    wanted = harness.simulate(config, items, os.path.join(out, "r"), [output],
+                              verb="reference")[output]
+    got = harness.simulate(os.path.join(out, "m.npuc"), items, os.path.join(out, "s"),
+                           [output])[output]
+    found = report["metrics"]
+    harness.check((found["source"], found["by"], found["items"]) == ("data", "simulator", ITEMS),
+                  f"measured by {found}")
+    figures = [{**f, "artifact": f["quantized"]} for f in found["figures"]]
+    check_figures({"metrics": figures}, numpy_figures(wanted, got, labels))
+
+
 def check_refusals(config, artifact, source, label):
     for arguments, text in (
             (["--metric", "top"], "none of cosine, mse"),
@@ -92,8 +116,10 @@ def main(_arguments):
         arguments = [a for m in metrics for a in ("--metric", m)] + ["--label", label]
         report = evaluate(int8_config, artifact, f"{name}={x}", *arguments)
         found = check_figures(report, numpy_figures(wanted, got, labels))
+        check_compiled(folder, x, label, metrics, labels)
         check_refusals(int8_config, artifact, f"{name}={x}", label)
         harness.check(os.path.exists(float_config), "no config")
     harness.figure(f"evaluate, kws int8 on {ITEMS} labelled items: {len(metrics)} metrics equal "
-                   f"NumPy's; top-1 {found['topk'][1]:.3f} (float {found['topk'][0]:.3f}), "
+                   f"NumPy's, in report.json of the float model quantized as well; "
+                   f"top-1 {found['topk'][1]:.3f} (float {found['topk'][0]:.3f}), "
                    f"SQNR {found['sqnr'][1]:.1f} dB")

@@ -250,7 +250,7 @@ def main(arguments):
                 "--check")
     with harness.scratch() as folder:
         config = service.write_model(folder)
-        with service.daemon(folder, ("--insecure", "--web", "127.0.0.1:0")) as server:
+        with service.daemon(folder, (*service.NO_SPARES, "--web", "127.0.0.1:0")) as server:
             try:
                 web = Web(folder)
                 test_compile(web, folder)

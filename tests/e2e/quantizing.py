@@ -3,12 +3,14 @@
     quantizing [--long] [NAME...]     NAME: kws, resnet8, ad01
 
 The MLPerf Tiny nets in float. kws is calibrated on one half of datasets/kws01 and judged on the
-other, by its labels; the others on seeded data. Every calibration strategy is tried at 8 bits (one
-table), then 16 bits, then 4-bit weights with AdaRound. Then mixed precision, against raising every
+other, by its labels; the others on seeded data. Every calibration strategy is tried at 8 bits, then
+16 bits, then 4-bit weights with AdaRound: one table, on data that nothing was calibrated on. The
+ranges of KLD are compared with those of kld_oracle.py. Then mixed precision, against raising every
 layer behind one index; the template of each model given back; and what each key of it changes.
 The short form, for CI, takes fewer items.
 """
 
+import ast
 import json
 import os
 import re
@@ -18,16 +20,23 @@ import numpy as np
 
 import harness
 import int8_emulation
+import kld_oracle
 
 CORE = "X2_1204"
+EVERY = 350  # items: half of kws01
 STRATEGIES = ["extrema", "mean", "3std", "6std", "0.9999percentile", "KLD", "aciq_laplace",
               "aciq_gauss", "auto"]
 PER_CHANNEL = {"quantize_method_for_weight": "per_channel_symmetric_restricted_range",
                "quantize_method_for_activation": "per_tensor_asymmetric"}
 COSINE_16_BITS = 0.99999
-# With AdaRound. 0.99 is the goal. resnet8 misses it: its seeded pictures show none of the things it
-# knows, so that its classes are close together, and a little error in the scores moves them far.
-COSINE_4_BIT_WEIGHTS = {"kws": 0.99, "resnet8": 0.96, "ad01": 0.99}
+# With AdaRound, all sixteen integers. Each is held to what it reaches, and the figures say who
+# misses the goal: resnet8. Its seeded pictures show none of the things it knows: its classes then
+# are close together, and a little error in the scores moves them far. README.md has what training
+# end to end reaches.
+GOAL_4_BIT_WEIGHTS = 0.99
+COSINE_4_BIT_WEIGHTS = {"kws": 0.99, "resnet8": 0.97, "ad01": 0.99}
+# The one that shared/spec/compass.md section 2 has as its example, "1,0.02,L".
+MIXED_PRECISION_THRESHOLD = 0.02
 ACCURACY_POINTS = 0.5  # that 8 bits may cost
 
 
@@ -129,23 +138,19 @@ class Net:
         return cosine(found, self.float), float((found.argmax(-1) == labels).mean())
 
 
-def check_strategies(net):
-    """8 bits by every strategy: a row each."""
+def check_strategies(net, table):
+    """8 bits by every strategy: a row each, on data that none has seen."""
     _, float_accuracy = net.score(net.float)
     scores = {}
     for i, strategy in enumerate(STRATEGIES):
         quant = {**PER_CHANNEL, "calibration_strategy_for_activation": strategy}
         scores[strategy] = net.score(net.quantized(f"s{i}", quant))
-        accuracy = "" if net.name != "kws" else f", {100 * scores[strategy][1]:.2f} % right"
-        found = f"cosine {scores[strategy][0]:.6f}{accuracy}"
-        harness.figure(f"{net.name}, 8 bits, {strategy}: {found}")
-    # auto promises it of the data that it measures on; on others any two strategies that are close
-    # may change places.
-    ours, best = map(float, re.search(r"calibration auto: error (\S+) at the outputs, best single "
-                                      r"(\S+)", net.log(f"s{i}")).groups())
-    text = f"{net.name}, calibration data: error of auto {ours:g}, of the best single {best:g}"
+        table.add(f"8 bits, {strategy}", net, *scores[strategy])
+    best = max((s for s in STRATEGIES if s != "auto"), key=lambda s: scores[s][0])
+    text = (f"{net.name}: auto has cosine {scores['auto'][0]:.6f}, the best single strategy "
+            f"({best}) {scores[best][0]:.6f}")
     harness.figure(text)
-    harness.check(ours <= best, text)
+    harness.check(scores["auto"][0] >= scores[best][0], text)
     if net.name == "kws":
         lost = 100 * (float_accuracy - scores["auto"][1])
         text = (f"kws: float {100 * float_accuracy:.2f} % right of {len(net.inputs)}, 8 bits "
@@ -154,28 +159,58 @@ def check_strategies(net):
         harness.check(lost <= ACCURACY_POINTS, text)
 
 
-def check_widths(net):
-    # The scales of 16-bit operands are so small that ad01's biases do not fit 32 bits.
-    wide = {**PER_CHANNEL, "weight_bits": 16, "activation_bits": 16, "bias_bits": 48,
-            "lut_items_in_bits": 12,
+def check_kld(net):
+    """The scale of each tensor by KLD and by the oracle, from the histograms that npuc recorded."""
+    quant = {**PER_CHANNEL, "calibration_strategy_for_activation": "KLD",
+             "save_statistic_info": "true"}
+    found = artifacts(net.compile("kld", quant))
+    tensors = {}
+    for layer in json.loads(found["opt_template.json"]).values():
+        tensors.update(ast.literal_eval(layer["just_for_display"]["quantization_info"]))
+    clipped = 0
+    statistics = json.loads(found["statistics.json"])
+    for name, s in statistics.items():
+        counts, width = kld_oracle.absolute_histogram(
+            s["histogram_exponent"], s["histogram_first"], s["histogram_counts"])
+        low, high = min(s["extrema_min"], 0), max(s["extrema_max"], 0)
+        limit = kld_oracle.threshold(counts, width, 8, s["extrema_min"] >= 0)
+        clipped += limit < max(-low, high)
+        wanted = 255 / (min(limit, high) - max(-limit, low))
+        scale, = ast.literal_eval(tensors[name]["scale"])
+        harness.check(abs(scale / wanted - 1) < 1e-9,
+                      f"{net.name}, '{name}': KLD has scale {scale}, the oracle {wanted}")
+    harness.check(clipped > 0, f"{net.name}: no range is narrower than the extrema")
+    harness.figure(f"{net.name}: the ranges of KLD of {len(statistics)} tensors ({clipped} "
+                   "clipped) are the oracle's")
+
+
+def check_widths(net, table):
+    wide = {**PER_CHANNEL, "weight_bits": 16, "activation_bits": 16, "lut_items_in_bits": 12,
             "calibration_strategy_for_activation": "extrema"}
-    found, _ = net.score(net.quantized("w16", wide))
-    harness.figure(f"{net.name}, 16 bits: cosine {found:.8f}")
+    found, accuracy = net.score(net.quantized("w16", wide))
+    table.add("16 bits", net, found, accuracy)
     harness.check(found >= COSINE_16_BITS, f"{net.name}: 16 bits give cosine {found:.8f}")
-    nearest, adaptive = (
-        net.score(net.quantized("w4", {**PER_CHANNEL, "weight_bits": 4, **extra,
-                                       "calibration_strategy_for_activation": "auto"}))[0]
-        for extra in ({}, {"global_calibration": "[adaround]"}))
-    text = (f"{net.name}, 4-bit weights: cosine {nearest:.6f} rounded to nearest, "
-            f"{adaptive:.6f} by AdaRound")
-    harness.figure(text)
-    harness.check(adaptive >= COSINE_4_BIT_WEIGHTS[net.name] and adaptive > nearest, text)
+    # ad01's biases, in units of such scales, do not fit 32 bits: they get more, as the log says.
+    widened = re.findall(r"its biases need (\d+) bits, bias_bits is 32", net.log("w16"))
+    harness.check(bool(widened) == (net.name == "ad01"), f"{net.name}: biases of {widened} bits")
+    four = {**PER_CHANNEL, "weight_bits": 4, "calibration_strategy_for_activation": "auto",
+            "quantize_method_for_weight": "per_channel_symmetric_full_range"}
+    nearest, adaptive = (net.score(net.quantized("w4", {**four, **extra}))
+                         for extra in ({}, {"global_calibration": "[adaround]"}))
+    table.add("4-bit weights, nearest", net, *nearest)
+    table.add("4-bit weights, AdaRound", net, *adaptive)
+    if adaptive[0] < GOAL_4_BIT_WEIGHTS:
+        harness.figure(f"{net.name}: MISSED: 4-bit weights with AdaRound give cosine "
+                       f"{adaptive[0]:.4f}, the goal is {GOAL_4_BIT_WEIGHTS}")
+    harness.check(adaptive[0] >= COSINE_4_BIT_WEIGHTS[net.name] and adaptive[0] > nearest[0],
+                  f"{net.name}, 4-bit weights: {nearest[0]:.6f}, by AdaRound {adaptive[0]:.6f}")
 
 
 def check_mixed_precision(net):
-    """One scale a weight costs this net more than `most`; few layers at 16 bits bring it back."""
-    most = 0.0015
-    quant = {"calibration_strategy_for_activation": "extrema"}
+    """4-bit weights, rounded to nearest, cost this net more than the threshold; few layers at 16
+    bits bring it back, on the half of the recordings that the search has not seen too."""
+    most = MIXED_PRECISION_THRESHOLD
+    quant = {**PER_CHANNEL, "weight_bits": 4, "calibration_strategy_for_activation": "extrema"}
     before, _ = net.score(net.quantized("low", quant))
     quant["mixed_precision_auto_search"] = f"'1,{most},L'"
     after, _ = net.score(net.quantized("mixed", quant))
@@ -184,11 +219,30 @@ def check_mixed_precision(net):
                                         log).groups())
     ours, other, theirs = map(int, re.search(
         r"mixed precision: (\d+) bytes more; .* takes (\d+) layers, (\d+) bytes", log).groups())
-    text = (f"{net.name}, mixed precision, threshold {most}: {1 - before:.5f} lost at 8 bits, "
-            f"{1 - after:.5f} with {raised} of {layers} layers at 16 bits ({ours} bytes more); "
-            f"every layer behind one index takes {other} ({theirs} bytes)")
+    text = (f"{net.name}, mixed precision, threshold {most}: {1 - before:.5f} lost with 4-bit "
+            f"weights, {1 - after:.5f} with {raised} of {layers} layers at 16 bits ({ours} bytes "
+            f"more); every layer behind one index takes {other} ({theirs} bytes)")
     harness.figure(text)
     harness.check(1 - before > most >= 1 - after and 4 * raised <= layers and ours < theirs, text)
+
+
+class Table:
+    """A row a setting, a column a net."""
+
+    def __init__(self):
+        self.rows, self.names = {}, []
+
+    def add(self, setting, net, found, accuracy):
+        if net.name not in self.names:
+            self.names.append(net.name)
+        right = "" if np.isnan(accuracy) else f" ({100 * accuracy:.2f} %)"
+        self.rows.setdefault(setting, {})[net.name] = f"{found:.7f}{right}"
+
+    def print(self):
+        harness.figure("cosine with float on data that nothing was calibrated on (share right)")
+        harness.figure(f"{'':26}" + "".join(f"{name:21}" for name in self.names))
+        for setting, row in self.rows.items():
+            harness.figure(f"{setting:26}" + "".join(f"{row.get(n, ''):21}" for n in self.names))
 
 
 def artifacts(folder):
@@ -256,21 +310,24 @@ def check_forced_float(folder, items):
 
 
 def main(arguments):
-    items = 350 if "--long" in arguments else 60
+    items = EVERY if "--long" in arguments else 60
     names = [a for a in arguments if a != "--long"] or [n for n in MODELS if n != FORCED]
+    table = Table()
     for name in names:
         harness.check(name in MODELS, f"no model is called {name}")
         with harness.scratch() as folder:
             net = Net(name, folder, items)
-            check_strategies(net)
-            check_widths(net)
+            check_strategies(net, table)
+            check_widths(net, table)
+            check_kld(net)
             check_round_trip(net)
-            if name == "ad01":
-                check_mixed_precision(net)
             if name == "kws":
                 check_keys(net)
                 with harness.scratch() as forced:
                     check_forced_float(forced, items)
+                with harness.scratch() as all_of_it:
+                    check_mixed_precision(Net(name, all_of_it, EVERY))
+    table.print()
 
 
 if __name__ == "__main__":

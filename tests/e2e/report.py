@@ -141,7 +141,7 @@ def check_layer_errors(name, config, folder):
     return compared
 
 
-def check_in_browser(browser, name, path, report):
+def check_in_browser(browser, name, path, report, more=()):
     """Opens the page with networking off; what it drew, and what it said on the console."""
     command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                "--proxy-server=127.0.0.1:1", "--enable-logging=stderr", "--v=0",
@@ -150,12 +150,51 @@ def check_in_browser(browser, name, path, report):
     told = [line for line in found.stderr.splitlines() if ":CONSOLE" in line]
     harness.check(not told, f"{name}: the page says {told[:3]}")
     for section in ("overview", "nodes", "graph", "memory_map", "roofline", "weights", "notes",
-                    "config"):
+                    "config", *more):
         harness.check(f'<section id="{section}"' in found.stdout, f"{name}: no section {section}")
     rows = found.stdout.split('<section id="nodes"')[1].split("</section>")[0].count("<tr>") - 1
     harness.check(rows == len(report["nodes"]), f"{name}: {rows} rows of {len(report['nodes'])}")
     total = f"{report['per_frame']['cycles']:,}"
     harness.check(f"<b>{total}</b>" in found.stdout, f"{name}: {total} cycles are not shown")
+
+
+def check_integer_nets(browser, folder):
+    """The same report of cores that compute in integers: a model quantized here, one that brings
+    its scales."""
+    codes = np.load(harness.shared("datasets", "kws01", "inputs_int8.npy"))[:8]
+    np.save(os.path.join(folder, "samples.npy"),
+            (0.58470291 * (codes.astype(np.float32) - 83)).astype(np.float32)[..., None])
+    for name, core, model, quant in (
+            ("kws_apus", "APUS", "kws_ref_model_float32", "QUANT: {calibration_data: samples.npy}"),
+            ("kws_x2", "X2_1204", "kws_ref_model_float32",
+             "QUANT: {calibration_data: samples.npy, weight_bits: 4}"),
+            ("kws_int8", "X2_1204", "kws_ref_model_int8", "")):
+        path = harness.shared("models", "tflite", "mlperf_tiny", model + ".tflite")
+        config = os.path.join(folder, name + ".yaml")
+        with open(config, "w", encoding="utf-8") as f:
+            f.write(f"CORENAME: {core}\nFRAMEWORK: TFLITE\nMODEL_FILE: {path}\n"
+                    f"OUTPUT_FILE: model.h\n{quant}\n")
+        out = os.path.join(folder, name)
+        harness.npuc(config, "-o", out)
+        page, report = check_report(name, out)
+        harness.check(report["core"] == core and report["nodes"][1]["layer_type"] == "Convolution",
+                      f"{name}: core {report['core']}, layer {report['nodes'][1]}")
+        if quant:
+            figures = {f["metric"]: f["quantized"] for f in report["metrics"]["figures"]}
+            last = report["nodes"][-1]
+            harness.check(abs(last["similarity"] - figures["cosine"]) < 1e-12 and
+                          abs(last["rms_error"]**2 - figures["mse"]) < 1e-12,
+                          f"{name}: the last layer has {last}, the output {figures}")
+            harness.check(0.8 < figures["cosine"] < 1, f"{name}: {figures}")
+        bits = {w["bits"] for w in report["weights"]}
+        harness.check(bits == {16 if core == "APUS" else 4 if "weight_bits" in quant else 8},
+                      f"{name}: weights of {bits} bits")
+        # A weight rounded to its step is off by half of it, but where it is clamped.
+        for weight in report["weights"] if core == "APUS" else []:
+            harness.check(0 < weight["max_abs_error"] <= 0.5001 * weight["step"],
+                          f"{name}: {weight['name']}: error {weight['max_abs_error']}")
+        if browser:
+            check_in_browser(browser, name, page, report, ("metrics",) if quant else ())
 
 
 def main(arguments):
@@ -186,6 +225,8 @@ def main(arguments):
             errors[name] = check_layer_errors(name, config, folder)
             if browser and name in pages:
                 check_in_browser(browser, name, path, report)
+        if os.path.isdir(harness.SHARED):
+            check_integer_nets(browser, folder)
         told = sum(errors.values())
         harness.check(told >= len(errors), f"errors of few outputs are told: {errors}")
         harness.figure(f"report: errors of {told} outputs of {len(errors)} nets are those of npuc "

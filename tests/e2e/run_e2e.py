@@ -11,8 +11,9 @@
                                         uploads [--long] [--seed N], http_api,
                                         dashboard [--many [--minutes N]], tflite [-v] [NAME...],
                                         int8_models [NAME...], apus [NAME...], evaluate,
-                                        compass_ir, quantizing [--long] [NAME...],
-                                        same_bytes [OTHER]
+                                        compass_ir, compass_compile, fake_quant,
+                                        metrics, quantizing [--long] [NAME...],
+                                        same_bytes [OTHER], cfg, bundles
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -29,7 +30,8 @@ SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
           "tenants", "onnx_backend", "report", "farm", "client_library", "uploads", "http_api",
           "dashboard", "tflite", "int8_models", "apus", "evaluate",
-          "compass_ir", "quantizing", "same_bytes")
+          "compass_ir", "compass_compile", "fake_quant",
+          "metrics", "quantizing", "same_bytes", "cfg", "bundles")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

@@ -27,12 +27,17 @@ def json_lines(text):
     return [json.loads(line) for line in text.splitlines() if line.strip()]
 
 
+# For daemons whose jobs are to be caught: only a job has processes.
+NO_SPARES = ("--insecure", "--spares", "0")
+
+
 class Daemon:
     """One npucd on a data folder; may be killed and started again on the same,
     and on the same port."""
 
-    def __init__(self, folder, security=("--insecure",)):
+    def __init__(self, folder, security=("--insecure",), npucd=None):
         self._folder = folder
+        self._npucd = npucd or harness.program("npucd")
         self._security = security
         self.process = None
         self.address = None
@@ -43,7 +48,7 @@ class Daemon:
             os.remove(port_file)
         with open(os.path.join(self._folder, "npucd.log"), "ab") as log:
             self.process = subprocess.Popen(
-                [harness.program("npucd"), "--data-dir", os.path.join(self._folder, "data"),
+                [self._npucd, "--data-dir", os.path.join(self._folder, "data"),
                  "--listen", self.address or "127.0.0.1:0", "--workers", "1",
                  "--port-file", port_file, *self._security], stdout=log, stderr=log,
                 env={**os.environ, "SOURCE_DATE_EPOCH": harness.EPOCH})
@@ -286,47 +291,66 @@ def test_torchscript(server, folder):
     harness.figure("service: TorchScript configs, scripted and traced: bytes as npuc's")
 
 
+def compile_remotely(server, folder, name, tag):
+    """Whether it was a cache hit, and the artifacts."""
+    out = os.path.join(folder, f"{name}.{tag}")
+    done = server.json("compile", os.path.join(folder, f"{name}.yaml"), "-o", out)[-1]
+    harness.check(done["state"] == "SUCCEEDED", f"{name}: {done}")
+    return done["cache_hit"], files_of(out)
+
+
+def check_same_as_npuc(server, folder, name, text):
+    """A config of this name: npuc's bytes from the service, and then from its cache."""
+    with open(os.path.join(folder, f"{name}.yaml"), "w", encoding="utf-8") as f:
+        f.write(text)
+    local = os.path.join(folder, f"{name}.local")
+    harness.npuc(os.path.join(folder, f"{name}.yaml"), "-o", local)
+    ours = files_of(local)
+    hit, theirs = compile_remotely(server, folder, name, "remote")
+    harness.check(not hit and set(ours) == set(theirs), f"{name}: {sorted(theirs)}")
+    different = [n for n in ours if n not in NOT_COMPARED and ours[n] != theirs[n]]
+    harness.check(not different, f"{name}: the service's bytes differ from npuc's: {different}")
+    harness.check(compile_remotely(server, folder, name, "again")[0],
+                  f"{name}: the same again is no cache hit")
+
+
 def test_quantizing(server, folder):
-    """Calibration data, statistics and a template go along: the same bytes, keys of their own."""
+    """Calibration data, statistics, a template and an IR's .bin go along: the same bytes, keys of
+    their own."""
     write_model(folder)
     random = np.random.default_rng(5)
     samples = os.path.join(folder, "samples.npy")
     np.save(samples, random.normal(size=[16, 250]).astype(np.float32))
     base = ("CORENAME: X2_1204\nMODEL_FILE: big.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1, 250]}\n"
             "OUTPUT_OPS: [relu7]\n")
-    configs = {
-        "calibrated": base + "QUANT:\n  calibration_data: {x: samples.npy}\n"
-                             "  calibration_strategy_for_activation: auto\n"
-                             "  save_statistic_info: true\n",
-        "reused": base + "QUANT: {statistic_file: calibrated.local/statistics.json}\n"
-                         "OPT_CONFIG: calibrated.local/opt_template.json\n"}
-
-    def remote(name, tag):
-        done = server.json("compile", os.path.join(folder, f"{name}.yaml"), "-o",
-                           os.path.join(folder, f"{name}.{tag}"))[-1]
-        harness.check(done["state"] == "SUCCEEDED", f"{name}: {done}")
-        return done["cache_hit"], files_of(os.path.join(folder, f"{name}.{tag}"))
-
-    for name, text in configs.items():
-        with open(os.path.join(folder, f"{name}.yaml"), "w", encoding="utf-8") as f:
-            f.write(text)
-        local = os.path.join(folder, f"{name}.local")
-        harness.npuc(os.path.join(folder, f"{name}.yaml"), "-o", local)
-        ours = files_of(local)
-        hit, theirs = remote(name, "remote")
-        harness.check(not hit and set(ours) == set(theirs), f"{name}: {sorted(theirs)}")
-        different = [n for n in ours if n not in NOT_COMPARED and ours[n] != theirs[n]]
-        harness.check(not different, f"{name}: the service's bytes differ from npuc's: {different}")
-        harness.check(remote(name, "again")[0], f"{name}: the same again is no cache hit")
+    check_same_as_npuc(server, folder, "calibrated", base +
+                       "QUANT:\n  calibration_data: {x: samples.npy}\n"
+                       "  calibration_strategy_for_activation: auto\n"
+                       "  save_statistic_info: true\n")
+    check_same_as_npuc(server, folder, "reused", base +
+                       "QUANT: {statistic_file: calibrated.local/statistics.json}\n"
+                       "OPT_CONFIG: calibrated.local/opt_template.json\n")
+    harness.npuc("ir", "write", os.path.join(folder, "calibrated.yaml"), "-o",
+                 os.path.join(folder, "ir"))
+    check_same_as_npuc(server, folder, "from_ir", "CORENAME: X2_1204\nFRAMEWORK: COMPASS\n"
+                       "MODEL_FILE: ir/big.txt\nOUTPUT_FILE: m.h\n")
     np.save(samples, random.normal(size=[16, 250]).astype(np.float32))
-    harness.check(not remote("calibrated", "changed")[0], "other samples hit the cache")
-    harness.figure("service: quantizing on samples, on statistics and a template: bytes as npuc's")
+    harness.check(not compile_remotely(server, folder, "calibrated", "changed")[0],
+                  "other samples hit the cache")
+    with open(os.path.join(folder, "ir", "big.bin"), "r+b") as f:
+        byte = f.read(1)[0]
+        f.seek(0)
+        f.write(bytes([byte ^ 1]))
+    harness.check(not compile_remotely(server, folder, "from_ir", "changed")[0],
+                  "another .bin hit the cache")
+    harness.figure("service: quantizing on samples, on statistics and a template, and the IR of it:"
+                   " bytes as npuc's")
 
 
 def main(arguments):
     with harness.scratch() as folder:
         config = write_model(folder)
-        with daemon(folder) as server:
+        with daemon(folder, NO_SPARES) as server:
             try:
                 test_same_bytes_and_cache(server, folder)
                 torch = os.path.join(folder, "torch")

@@ -209,7 +209,7 @@ def test_refusals(server, folder):
 def main(arguments):
     with harness.scratch() as folder:
         config = service.write_model(folder)
-        with service.daemon(folder) as server:
+        with service.daemon(folder, service.NO_SPARES) as server:
             try:
                 test_refusals(server, folder)
                 test_bad_inputs(server, folder, config)

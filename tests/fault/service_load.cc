@@ -130,9 +130,10 @@ class ServiceLoad::Client {
   bool Persist(const char* name, Call call) {
     const absl::Time limit = absl::Now() + kJobPatience;
     while (absl::Now() < limit) {
+      if (load_->abandoned_) return false;
       const grpc::Status status = call();
       if (status.ok()) return true;
-      load_->CountError(status, name);
+      if (!load_->CountError(status, name)) return false;
       Pause(absl::Milliseconds(static_cast<int64_t>(5 + random_() % 40)));
     }
     load_->Break(
@@ -295,6 +296,7 @@ ServiceLoad::ServiceLoad(LoadOptions options, const std::vector<LoadVariant>* va
 
 ServiceLoad::~ServiceLoad() {
   stop_ = true;
+  abandoned_ = true;
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -319,7 +321,7 @@ void ServiceLoad::Break(const std::string& what) {
   if (report_.broken.size() < kMaxBroken) report_.broken.push_back(what);
 }
 
-void ServiceLoad::CountError(const grpc::Status& status, const char* call) {
+bool ServiceLoad::CountError(const grpc::Status& status, const char* call) {
   const std::string reason = ReasonOf(status);
   const std::string text =
       absl::StrCat(absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code())),
@@ -328,10 +330,11 @@ void ServiceLoad::CountError(const grpc::Status& status, const char* call) {
     const std::lock_guard<std::mutex> lock(mutex_);
     ++report_.errors[text];
   }
-  if (IsRetryable(status)) return;
+  if (IsRetryable(status)) return true;
   // What gRPC itself says of a connection that broke carries no reason of the service.
-  if (!options_.only_retryable && reason.empty()) return;
+  if (!options_.only_retryable && reason.empty()) return true;
   Break(absl::StrCat(call, ": ", text, ": ", status.error_message()));
+  return false;
 }
 
 void ServiceLoad::AuditJob(v1::CompileService::Stub& stub, const Record& record) {

@@ -86,13 +86,15 @@ class ServiceLoad {
   class Client;
 
   void Break(const std::string& what);
-  void CountError(const grpc::Status& status, const char* call);
+  // False: an answer that no repetition mends, which breaks a promise.
+  bool CountError(const grpc::Status& status, const char* call);
   void AuditJob(v1::CompileService::Stub& stub, const Record& record);
   void AuditList(v1::CompileService::Stub& stub);
 
   const LoadOptions options_;
   const std::vector<LoadVariant>* const variants_;
   std::atomic<bool> stop_ = false;
+  std::atomic<bool> abandoned_ = false;  // nobody asks any more how it ended
   std::vector<std::unique_ptr<Client>> clients_;
   std::vector<std::thread> threads_;
   mutable std::mutex mutex_;

@@ -188,14 +188,24 @@ def fsmn(seed=1):
     weight, bias = g.dense("logits", g.reshape("flat", x, [1, width]), width, 10)
     g.op("Softmax", "phone_prob", "logits")
 
-    def forward(frame):
-        out, x = {}, frame["Feats"][0, 0]
+    def forward(frame, at=None):
+        """at: a format of apus_emulation.py, which sees each tensor by the name of its node."""
+        value = at or (lambda name, y: y)
+        weights = at.weighted if at else (lambda name, source, w, b=None: (w, b))
+        out, x, source = {}, value("Feats", frame["Feats"][0, 0]), "Feats"
         for i, (taps, w, b) in enumerate(layers):
-            past = np.vstack([frame[f"State_c{i}"][0], x])
-            out[f"State_c{i}_out"] = past[None, 1:]
-            x = np.maximum(((past * taps).sum(axis=0) + x) @ w + b, 0)
-        logits = np.exp(x @ weight + bias)
-        return {**out, "phone_prob": (logits / logits.sum())[None]}
+            state, name = f"State_c{i}", f"block{i}"
+            past = value(name + "/past", np.vstack([value(state, frame[state][0]), x]))
+            out[state + "_out"] = value(state, past[None, 1:])
+            tapped = value(name + "/tapped", past * weights(name + "/tapped", source, taps)[0])
+            memory = value(name + "/memory", tapped.sum(axis=0))
+            joined = value(name + "/joined", memory + x)
+            w, b = weights(name + "/fc/matmul", name + "/joined", w, b)
+            source = name + "/fc/matmul"
+            x = value(source, np.maximum(joined @ w + b, 0))
+        w, b = weights("logits/matmul", source, weight, bias)
+        logits = np.exp(value("logits/matmul", x @ w + b))
+        return {**out, "phone_prob": value("phone_prob", logits / logits.sum())[None]}
 
     states = {f"State_c{i}_out": f"State_c{i}" for i in range(len(lengths))}
     return Net("fsmn", g, inputs, states, [*states, "phone_prob"], forward)

@@ -79,7 +79,8 @@ interface Report {
   sizes_bytes?: Record<string, number>;
   per_frame?: { commands?: number; cycles?: number };
   weights?: { max_abs_error?: number; rms_error?: number }[];
-  nodes?: { max_abs_error?: number; similarity?: number }[];
+  nodes?: { max_abs_error?: number; rms_error?: number; similarity?: number }[];
+  metrics?: { figures: { metric: string; output: string; float: number | null; quantized: number | null }[] };
 }
 
 async function reportOf(job: Job): Promise<Report | null> {
@@ -104,6 +105,12 @@ function accuracy(a: Report | null, b: Report | null): HTMLElement {
     ["Commands a frame", (report) => report.per_frame?.commands ?? NaN],
     ["Cycles a frame (estimate)", (report) => report.per_frame?.cycles ?? NaN],
   ];
+  const measured = [a, b].flatMap((report) => report?.metrics?.figures ?? []).map((one) => JSON.stringify([one.metric, one.output]));
+  for (const key of new Set(measured)) {
+    const [metric, output] = JSON.parse(key) as [string, string];
+    rows.push([`${metric} of ${output}`, (report) =>
+      report.metrics?.figures.find((one) => one.metric === metric && one.output === output)?.quantized ?? NaN]);
+  }
   const cell = (report: Report | null, of: (report: Report) => number) => {
     const value = report ? of(report) : NaN;
     return h("td", { class: "number" }, Number.isNaN(value) ? "-" : Number.isInteger(value) ? value.toLocaleString("en-US") : String(+value.toPrecision(6)));

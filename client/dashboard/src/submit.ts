@@ -3,15 +3,30 @@ import { ApiError, createJob, digestOf, upload, type Spec } from "./api";
 import { bytes, h, replace } from "./dom";
 import type { View } from "./view";
 
-const CONFIG = /\.(ya?ml|nxc)$/i;
+const CONFIG = /\.(ya?ml|nxc|cfg)$/i;
 
-/** The config's plain top-level "KEY: file" entries. The server reads the config itself; this only
- *  finds which dropped file is which. */
+// Keys that name files, of YAML configs and of aipubuild's .cfg, and the roles of what they name.
+const ROLES: Record<string, string> = {
+  MODEL_FILE: "MODEL_FILE", PB_FILE: "MODEL_FILE", input_model: "MODEL_FILE", OPT_CONFIG: "OPT_CONFIG", opt_config: "OPT_CONFIG", MODEL_BIN: "MODEL_BIN", input_bin: "MODEL_BIN",
+  statistic_file: "QUANT.statistic_file", calibration_data: "QUANT.calibration_data", data: "QUANT.data", label: "QUANT.label",
+};
+
+/** The files that a config names, by role. The server reads the config itself; this only finds
+ *  which dropped file is which. */
 export function filesNamed(config: string): Map<string, string> {
   const named = new Map<string, string>();
-  for (const line of config.split("\n")) {
-    const match = /^([A-Z][A-Z0-9_]*):\s*(?:"([^"]*)"|'([^']*)'|([^#]*))/.exec(line);
-    if (match) named.set(match[1]!, (match[2] ?? match[3] ?? match[4] ?? "").trim());
+  const keys = Object.keys(ROLES).join("|");
+  const value = /\s*[:=]\s*(?:"([^"\n]*)"|'([^'\n]*)'|\{([^}]*)\}|([^#,}\n]*))/.source;
+  for (const match of config.matchAll(new RegExp(`(?:^|[{,])[ \\t]*(${keys})${value}`, "gm"))) {
+    const role = ROLES[match[1]!]!;
+    if (match[4] !== undefined) {
+      match[4].split(",").forEach((entry, i) => named.set(`${role}[${i}]`, entry.slice(entry.indexOf(":") + 1).trim().replace(/^["']|["']$/g, "")));
+    } else named.set(role, (match[2] ?? match[3] ?? match[5] ?? "").trim());
+  }
+  // An IR's .bin lies beside its text where the config does not say.
+  const text = named.get("MODEL_FILE");
+  if (text && !named.has("MODEL_BIN") && /^\s*(?:FRAMEWORK\s*:\s*["']?COMPASS|model_type\s*=\s*compass)\b/im.test(config)) {
+    named.set("MODEL_BIN", text.replace(/(?<=[^/])\.[^./]*$/, "") + ".bin");
   }
   return named;
 }
@@ -31,7 +46,7 @@ class SubmitPage {
     const picker = h("input", { type: "file", multiple: true, class: "skip", "aria-label": "Choose config and model",
       change: () => this.add(picker.files) });
     const drop = h("label", { class: "drop" }, h("strong", {}, "Drop a config and its model here"), h("br"),
-      h("span", { class: "soft" }, "or choose files: the .yaml, the model, and what else the config names"), picker);
+      h("span", { class: "soft" }, "or choose files: the config (.yaml, .cfg), the model, and what else the config names"), picker);
     drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
     drop.addEventListener("dragleave", () => drop.classList.remove("over"));
     drop.addEventListener("drop", (event) => {
@@ -79,7 +94,6 @@ class SubmitPage {
     const spec: Spec = { configText: await config.text(), configName: config.name, sideInputs: [] };
     for (const [role, path] of filesNamed(spec.configText!)) {
       const file = path && path !== config.name ? this.files.get(baseName(path)) : undefined;
-      if (role === "OUTPUT_FILE") continue;
       if (role === "MODEL_FILE" && !file) throw new Error(`drop the model too: the config names ${path}`);
       if (!file) continue;
       const content = await file.arrayBuffer();
@@ -88,7 +102,7 @@ class SubmitPage {
       if (role === "MODEL_FILE") spec.model = digest;
       else spec.sideInputs!.push({ role, name: baseName(path), digest });
     }
-    if (!spec.model) throw new Error("the config has no MODEL_FILE");
+    if (!spec.model) throw new Error("the config names no model");
     spec.priority = Number(this.priority.value) || 0;
     spec.noCache = this.noCache.checked;
     const pairs = this.labels.value.trim().split(/\s+/).filter(Boolean).map((pair): [string, string] => {

@@ -3,6 +3,7 @@
 import { readFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { chromium } from "playwright-core";
 import { check, Npucd, until } from "./npuc.mjs";
 
@@ -14,6 +15,7 @@ const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height:
 const server = new Npucd();
 const errors = [];
 const TRIES = 20;
+const STEPS = 40;
 let expected = false;  // whether the daemon is away on purpose
 
 const url = (hash) => `http://${server.web}/${hash}`;
@@ -78,6 +80,27 @@ async function submitAndDownload(page) {
   return id;
 }
 
+const CFG = `[Parser]
+model_type = TensorFlow
+model_name = net
+input_model = models/net.pb
+input = Feats
+input_shape = [1,490]
+output = labels_softmax
+[Optimizer]
+calibration_data = test_inputs.npy
+`;
+
+/** A .cfg of aipubuild with its side input, which the page must find and send. */
+async function dropCfg(page) {
+  const folder = server.dir("cfg");
+  writeFileSync(join(folder, "kws.cfg"), CFG);
+  writeFileSync(join(folder, "net.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")));
+  const id = await submit(page, [join(folder, "kws.cfg"), join(folder, "net.pb"), join(SAMPLE, "test_inputs.npy")]);
+  await stateIs(page, "succeeded");
+  say(`a .cfg with calibration data: job ${id}`);
+}
+
 async function failure(page) {
   const folder = server.dir("bad");
   writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml")));
@@ -132,9 +155,17 @@ async function reloadMidStream(page) {
     const caught = server.catchJob(() => late);
     const id = await submit(page, [BIG, BIG.replace(/yaml$/, "pb")], true).finally(() => setTimeout(() => { late = true; }, 2000));
     const stopped = await caught;
-    const go = () => stopped.forEach((pid) => { try { process.kill(pid, "SIGCONT"); } catch { /* it has ended */ } });
-    await page.waitForTimeout(500);
-    const live = stopped.length ? await shownLines(page) : [];
+    const send = (signal) => stopped.forEach((pid) => { try { process.kill(pid, signal); } catch { /* it has ended */ } });
+    const go = () => send("SIGCONT");
+    let live = [];
+    // It is caught before its first line, and goes on in small steps until there is one.
+    for (let step = 0; stopped.length && live.length === 0 && step < STEPS; step++) {
+      go();
+      await sleep(1);
+      send("SIGSTOP");
+      await page.waitForTimeout(300);
+      live = await shownLines(page);
+    }
     if (live.length === 0 || server.json("status", id).at(-1).state !== "RUNNING") { go(); await stateIs(page, "succeeded"); continue; }
     await page.reload();
     await until("the same lines after a reload", async () => JSON.stringify(await shownLines(page)) === JSON.stringify(live));
@@ -176,7 +207,7 @@ async function filterAndKeys(page, failedId) {
   await page.keyboard.press("Enter");
   await page.waitForURL(new RegExp(failedId));
   await page.goto(url("#/jobs"));
-  await until("all rows", async () => (await page.locator(".list .row").count()) === 2);
+  await until("all rows", async () => (await page.locator(".list .row").count()) === 3);
   await page.keyboard.press("/");
   await page.keyboard.type(failedId);
   await until("text filter", async () => (await page.locator(".list .row").count()) === 1);
@@ -260,6 +291,7 @@ async function main() {
     page.setDefaultTimeout(60_000);
     listen(page);
     const done = await submitAndDownload(page);
+    await dropCfg(page);
     const failed = await failure(page);
     await refusedConfig(page);
     await filterAndKeys(page, failed);

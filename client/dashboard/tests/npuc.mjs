@@ -32,7 +32,7 @@ export class Npucd {
     rmSync(port, { force: true });
     const log = openSync(join(this.folder, "npucd.log"), "a");
     this.process = spawn(join(BIN, "npucd"), ["--data-dir", join(this.folder, "data"), "--insecure", "--listen", this.grpc,
-      "--web", this.web, "--workers", "1", "--port-file", port], { stdio: ["ignore", log, log] });
+      "--web", this.web, "--workers", "1", "--spares", "0", "--port-file", port], { stdio: ["ignore", log, log] });
     await until("port file", () => {
       check(this.process.exitCode === null, `npucd ended:\n${this.log()}`);
       return existsSync(port);
@@ -87,7 +87,7 @@ export class Npucd {
       const found = this.processes().ofJobs;
       for (const pid of found) try { process.kill(pid, "SIGSTOP"); } catch { /* it has ended */ }
       if (found.length) return found;
-      await sleep(15);
+      await sleep(1);
     }
     return [];
   }

@@ -12,6 +12,15 @@
 
 namespace npuc::frontend {
 
+ValueRef WrittenAsFloat(ValueRef value) {
+  if (!value->constant.has_value() || IsFloat(value->type.dtype)) return value;
+  auto written = std::make_shared<ImportValue>(*value);
+  written->constant = CastTensor(*value->constant, DType::kFloat32);
+  written->type = written->constant->type();
+  written->id = ValueId();
+  return written;
+}
+
 NodeEmitter::NodeEmitter(ImportState* state, NodeSource source, std::vector<ValueRef> inputs)
     : state_(state), source_(std::move(source)), inputs_(std::move(inputs)) {}
 

@@ -43,6 +43,10 @@ struct ImportValue {
 };
 using ValueRef = std::shared_ptr<ImportValue>;  // null: an optional operand that is left out
 
+// What a graph output is made of: a constant of another type than float as float32 (it is known at
+// compile time, so its type is only a matter of how it is written down), all else as it is.
+ValueRef WrittenAsFloat(ValueRef value);
+
 // All constants of a model together may take this much, as may any one that is computed.
 inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 28;
 // Multiply-adds or moves that may be spent on computing one constant.

@@ -1,12 +1,7 @@
-// The fuzz corpus' seeds, made here. With NPUC_UPDATE_CORPUS=1 in the environment the test writes
-// them to tests/fuzz/corpus/onnx_fuzz; else it checks that they are there and unchanged. Files of
-// other names in that folder are the fuzzer's finds.
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
+// The fuzz corpus' seeds, made here.
 #include <string>
 
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/frontends/onnx/test_util.h"
 #include "gtest/gtest.h"
 #include "npuc/fe/onnx/model.pb.h"
@@ -46,21 +41,9 @@ std::string Recurrent() {
 }
 
 TEST(OnnxCorpusTest, SeedsAreCommitted) {
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  if (source == nullptr) GTEST_SKIP() << "NPUC_SOURCE_DIR is not set";
-  const std::filesystem::path dir =
-      std::filesystem::path(source) / "tests" / "fuzz" / "corpus" / "onnx_fuzz";
-  const std::map<std::string, std::string> seeds = {{"seed_convolutions.onnx", Convolutions()},
-                                                    {"seed_recurrent.onnx", Recurrent()},
-                                                    {"seed_shapes.onnx", Shapes()}};
-  for (const auto& [name, bytes] : seeds) {
-    if (std::getenv("NPUC_UPDATE_CORPUS") != nullptr) {
-      std::filesystem::create_directories(dir);
-      std::ofstream(dir / name, std::ios::binary) << bytes;
-    }
-    EXPECT_EQ(ReadFileOrEmpty((dir / name).string()), bytes)
-        << name << " differs; run this test with NPUC_UPDATE_CORPUS=1";
-  }
+  ExpectSeeds("onnx_fuzz", {{"seed_convolutions.onnx", Convolutions()},
+                            {"seed_recurrent.onnx", Recurrent()},
+                            {"seed_shapes.onnx", Shapes()}});
 }
 
 }  // namespace

@@ -12,8 +12,6 @@
 namespace npuc::onnx {
 namespace {
 
-constexpr size_t kMaxCandidates = 20000;
-
 bool Contradicts(const std::vector<int64_t>& known, const Shape& declared) {
   if (known.size() != declared.size()) return true;
   for (size_t i = 0; i < declared.size(); ++i) {
@@ -43,6 +41,7 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
       graph_(graph),
       diagnostics_(diagnostics),
       state_(graph, diagnostics),
+      endpoints_(options, diagnostics),
       rules_(AllRules()),
       visits_(static_cast<size_t>(file.node_count()), Visit::kUnseen),
       is_needed_(file.inputs().size(), false) {
@@ -67,17 +66,8 @@ bool Importer::Exists(absl::string_view name) const {
          file_.FindInitializer(name) != nullptr;
 }
 
-std::string Importer::Suggestion(absl::string_view name, std::string otherwise) const {
-  // Edit distance to every tensor of a huge graph would take long; names near each other have about
-  // the same length.
-  std::vector<absl::string_view> candidates;
-  for (absl::string_view other : file_.TensorNames(kMaxCandidates)) {
-    const size_t longer = std::max(name.size(), other.size());
-    if (longer - std::min(name.size(), other.size()) <= longer / 3) candidates.push_back(other);
-  }
-  const std::string nearest = NearestMatch(name, candidates);
-  if (nearest.empty()) return otherwise;
-  return absl::StrCat("did you mean '", Printable(nearest), "'?");
+std::string Importer::Suggestion(absl::string_view name, absl::string_view otherwise) const {
+  return frontend::SuggestName(name, file_.TensorNames(), otherwise);
 }
 
 bool Importer::InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
@@ -146,20 +136,13 @@ void Importer::AddInput(const std::string& name, const TensorInfo* info, const S
 }
 
 void Importer::ResolveInputs() {
+  const auto exists = [this](absl::string_view name) { return Exists(name); };
   for (const InputDecl& input : options_.inputs) {
-    if (!Exists(input.name)) {
-      AddError(DiagnosticKind::kInputNotInModel, -1,
-               absl::StrCat("INPUT_OPS names '", Printable(input.name),
-                            "', which is no tensor of the model"),
-               Suggestion(input.name, "name an input or a node's result"));
-      continue;
-    }
-    if (!cuts_.emplace(input.name, false).second) {
-      AddError(DiagnosticKind::kDuplicateEndpoint, -1,
-               absl::StrCat("INPUT_OPS names '", Printable(input.name), "' twice"),
-               "keep one of the two");
-      continue;
-    }
+    const bool taken = endpoints_.TakeInput(input.name, exists, [this](absl::string_view name) {
+      return Suggestion(name, "name an input or a node's result");
+    });
+    if (!taken) continue;
+    cuts_.emplace(input.name, false);
     const int index = file_.FindInput(input.name);
     const TensorInfo* info =
         index >= 0 ? &file_.inputs()[static_cast<size_t>(index)] : file_.FindInfo(input.name);
@@ -174,65 +157,23 @@ void Importer::ResolveInputs() {
 }
 
 void Importer::ResolveOutputs() {
-  std::vector<std::string> names = options_.outputs;
-  if (names.empty()) {
-    for (const TensorInfo& output : file_.outputs()) names.push_back(output.name);
-  }
-  absl::flat_hash_set<std::string> seen;
-  for (const std::string& name : names) {
-    if (!Exists(name)) {
-      AddError(DiagnosticKind::kOutputNotInModel, -1,
-               absl::StrCat(options_.outputs.empty() ? "the model states the output '"
-                                                     : "OUTPUT_OPS names '",
-                            Printable(name), "', which is no tensor of the model"),
-               Suggestion(name, "name a node's result"));
-      continue;
-    }
-    if (!seen.insert(name).second) {
-      AddError(DiagnosticKind::kDuplicateEndpoint, -1,
-               absl::StrCat("output '", Printable(name), "' is named twice"),
-               "keep one of the two");
-      continue;
-    }
-    outputs_.push_back({.name = name});
-  }
-  if (names.empty()) {
-    AddError(DiagnosticKind::kOutputNotInModel, -1, "the model states no output",
-             "name at least one tensor in OUTPUT_OPS");
-  }
-  ResolveFp16Outputs();
-}
-
-void Importer::ResolveFp16Outputs() {
-  for (const std::string& name : options_.fp16_outputs) {
-    const auto it = std::find_if(outputs_.begin(), outputs_.end(),
-                                 [&](const Output& output) { return output.name == name; });
-    if (it != outputs_.end()) {
-      it->fp16 = true;
-      continue;
-    }
-    std::vector<absl::string_view> known;
-    for (const Output& output : outputs_) known.emplace_back(output.name);
-    const std::string nearest = NearestMatch(name, known);
-    AddError(DiagnosticKind::kOutputNotInModel, -1,
-             absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is no output"),
-             nearest.empty() ? std::string("name outputs only")
-                             : absl::StrCat("did you mean '", Printable(nearest), "'?"));
-  }
+  std::vector<std::string> stated;
+  for (const TensorInfo& output : file_.outputs()) stated.push_back(output.name);
+  outputs_ = endpoints_.TakeOutputs(
+      stated, [this](absl::string_view name) { return Exists(name); },
+      [this](absl::string_view name) { return Suggestion(name, "name a node's result"); });
 }
 
 void Importer::ReportCycle(const std::vector<std::pair<int, int>>& stack, int node) {
   const auto start = std::find_if(stack.begin(), stack.end(),
                                   [&](const auto& entry) { return entry.first == node; });
   std::vector<std::string> names;
-  for (auto it = start; it != stack.end() && names.size() < 8; ++it) {
-    names.push_back(Printable(file_.node(it->first).name(), 60));
+  for (auto it = start; it != stack.end(); ++it) {
+    names.emplace_back(file_.node(it->first).name());
   }
-  const auto length = stack.end() - start;
   AddError(DiagnosticKind::kGraphCycle, node,
-           absl::StrCat("the node feeds itself through ", length,
-                        " nodes: ", absl::StrJoin(names, " <- "),
-                        static_cast<size_t>(length) > names.size() ? " <- ..." : ""),
+           absl::StrCat("the node feeds itself through ", names.size(),
+                        " nodes: ", frontend::CircleText(names)),
            "export the model again");
 }
 
@@ -387,7 +328,7 @@ void Importer::ImportNode(int index) {
 }
 
 void Importer::AddOutputs() {
-  for (const Output& output : outputs_) {
+  for (const Endpoints::Output& output : outputs_) {
     const auto it = values_.find(output.name);
     const int producer = file_.FindProducer(output.name).node;
     ValueRef value = it != values_.end() ? it->second : nullptr;
@@ -400,13 +341,7 @@ void Importer::AddOutputs() {
       }
       continue;
     }
-    if (value->constant.has_value() && !IsFloat(value->type.dtype)) {
-      // Known at compile time, so its type is only a matter of how it is written down.
-      value = std::make_shared<ImportValue>(*value);
-      value->constant = CastTensor(*value->constant, DType::kFloat32);
-      value->type = value->constant->type();
-      value->id = ValueId();
-    }
+    value = frontend::WrittenAsFloat(std::move(value));
     if (value->constant.has_value() && !value->id.valid()) {
       value->id = graph_->AddConst(*value->constant, value->source);
     }
@@ -422,17 +357,14 @@ void Importer::ReportUnusedInputs() {
   for (const InputDecl& input : options_.inputs) {
     const auto cut = cuts_.find(input.name);
     if (cut == cuts_.end() || cut->second) continue;
-    AddError(DiagnosticKind::kUnusedInput, -1,
-             absl::StrCat("input '", Printable(input.name),
-                          "' is declared in INPUT_OPS, but no output depends on it"),
-             "remove it, or check OUTPUT_OPS");
+    endpoints_.ReportUnused(input.name);
   }
 }
 
 void Importer::Run() {
   ResolveInputs();
   ResolveOutputs();
-  for (const Output& output : outputs_) OrderFrom(output.name);
+  for (const Endpoints::Output& output : outputs_) OrderFrom(output.name);
   AddNeededInputs();
   for (int node : order_) ImportNode(node);
   AddOutputs();

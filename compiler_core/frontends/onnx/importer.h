@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/onnx/model_file.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -27,17 +28,13 @@ class Importer {
 
  private:
   enum class Visit : uint8_t { kUnseen, kActive, kOrdered };
-  struct Output {
-    std::string name;
-    bool fp16 = false;
-  };
+  using Endpoints = frontend::Endpoints;
 
   void AddError(DiagnosticKind kind, int node, std::string message, std::string fix);
   void ResolveInputs();
   void ResolveOutputs();
-  void ResolveFp16Outputs();
   bool Exists(absl::string_view name) const;
-  std::string Suggestion(absl::string_view name, std::string otherwise) const;
+  std::string Suggestion(absl::string_view name, absl::string_view otherwise) const;
   // Makes a graph input of a tensor; `info` is what the file states of it, or null.
   void AddInput(const std::string& name, const TensorInfo* info, const Shape* declared);
   bool InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
@@ -60,10 +57,11 @@ class Importer {
   Graph* graph_;
   Diagnostics* diagnostics_;
   ImportState state_;
+  frontend::Endpoints endpoints_;
   absl::flat_hash_map<absl::string_view, ImportFunction> rules_;
   absl::flat_hash_map<std::string, ValueRef> values_;  // null: it failed
   absl::flat_hash_map<std::string, bool> cuts_;        // INPUT_OPS by name: whether it is used
-  std::vector<Output> outputs_;
+  std::vector<Endpoints::Output> outputs_;
   std::vector<Visit> visits_;
   std::vector<int> order_;
   std::vector<bool> is_needed_;  // by input of the file

@@ -217,15 +217,13 @@ const TensorInfo* ModelFile::FindInfo(absl::string_view name) const {
   const auto it = impl_->infos.find(name);
   return it == impl_->infos.end() ? nullptr : &it->second;
 }
-std::vector<absl::string_view> ModelFile::TensorNames(size_t max_count) const {
+std::vector<absl::string_view> ModelFile::TensorNames() const {
   std::vector<absl::string_view> names;
   for (const TensorInfo& input : inputs_) {
-    if (names.size() < max_count) names.emplace_back(input.name);
+    names.emplace_back(input.name);
   }
   for (const NodeView& node : nodes_) {
-    for (int i = 0; i < node.output_count() && names.size() < max_count; ++i) {
-      names.push_back(node.output(i));
-    }
+    for (int i = 0; i < node.output_count(); ++i) names.push_back(node.output(i));
   }
   return names;
 }

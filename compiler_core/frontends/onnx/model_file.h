@@ -101,7 +101,7 @@ class ModelFile {
   int FindInput(absl::string_view name) const;                                 // or -1
   // What value_info, or outputs, say of a tensor; null where nothing.
   const TensorInfo* FindInfo(absl::string_view name) const;
-  std::vector<absl::string_view> TensorNames(size_t max_count) const;
+  std::vector<absl::string_view> TensorNames() const;
 
  private:
   struct Impl;

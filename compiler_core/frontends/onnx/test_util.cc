@@ -1,10 +1,5 @@
 #include "compiler_core/frontends/onnx/test_util.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-
 #include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/ops/op.h"
@@ -126,19 +121,6 @@ std::vector<Tensor> Evaluate(const std::string& bytes,
   absl::StatusOr<std::vector<Tensor>> outputs = RunReference(*result.graph, tensors);
   EXPECT_TRUE(outputs.ok()) << outputs.status();
   return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>();
-}
-
-std::string ReadFileOrEmpty(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-std::string SharedDir() {
-  const char* shared = std::getenv("NPUC_SHARED");
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  std::string path = shared != nullptr ? shared : "";
-  if (path.empty() && source != nullptr) path = std::string(source) + "/../shared";
-  return std::filesystem::exists(path) ? path : "";
 }
 
 }  // namespace npuc::onnx

@@ -56,10 +56,6 @@ ImportResult RunImport(const std::string& bytes, const CompileOptions& options =
 std::vector<Tensor> Evaluate(const std::string& bytes,
                              const std::vector<std::vector<float>>& inputs);
 
-std::string ReadFileOrEmpty(const std::string& path);
-// The folder of shared models and suites, or "" where it is missing.
-std::string SharedDir();
-
 }  // namespace npuc::onnx
 
 #endif  // NPUC_COMPILER_CORE_FRONTENDS_ONNX_TEST_UTIL_H_

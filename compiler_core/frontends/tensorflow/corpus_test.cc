@@ -1,12 +1,7 @@
-// The fuzz corpus' seeds, made here. With NPUC_UPDATE_CORPUS=1 in the environment the test writes
-// them to tests/fuzz/corpus/graphdef_fuzz; else it checks that they are there and unchanged. Files
-// of other names in that folder are the fuzzer's finds.
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
+// The fuzz corpus' seeds, made here.
 #include <string>
 
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/frontends/tensorflow/test_util.h"
 #include "gtest/gtest.h"
 
@@ -65,22 +60,10 @@ std::string Control() {
 }
 
 TEST(CorpusTest, SeedsAreCommitted) {
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  if (source == nullptr) GTEST_SKIP() << "NPUC_SOURCE_DIR is not set";
-  const std::filesystem::path dir =
-      std::filesystem::path(source) / "tests" / "fuzz" / "corpus" / "graphdef_fuzz";
-  const std::map<std::string, std::string> seeds = {{"seed_control.pb", Control()},
-                                                    {"seed_convolutions.pb", Convolutions()},
-                                                    {"seed_dilation.pb", Dilation()},
-                                                    {"seed_shapes.pb", Shapes()}};
-  for (const auto& [name, bytes] : seeds) {
-    if (std::getenv("NPUC_UPDATE_CORPUS") != nullptr) {
-      std::filesystem::create_directories(dir);
-      std::ofstream(dir / name, std::ios::binary) << bytes;
-    }
-    EXPECT_EQ(ReadFileOrEmpty((dir / name).string()), bytes)
-        << name << " differs; run this test with NPUC_UPDATE_CORPUS=1";
-  }
+  ExpectSeeds("graphdef_fuzz", {{"seed_control.pb", Control()},
+                                {"seed_convolutions.pb", Convolutions()},
+                                {"seed_dilation.pb", Dilation()},
+                                {"seed_shapes.pb", Shapes()}});
 }
 
 }  // namespace

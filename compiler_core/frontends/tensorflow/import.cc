@@ -7,9 +7,9 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/finish_import.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/importer.h"
-#include "compiler_core/ops/op.h"
 
 namespace npuc {
 
@@ -24,18 +24,7 @@ absl::StatusOr<Graph> ImportTensorFlow(absl::string_view model_bytes, const Comp
     tf::Importer importer(*file, options, &graph, &found);
     importer.Run();
   }
-  if (!found.has_errors()) {
-    const absl::Status verified = VerifyGraph(graph);
-    if (!verified.ok()) {
-      found.Add(
-          {.kind = DiagnosticKind::kInternalError,
-           .message = absl::StrCat("TensorFlow import made a wrong graph: ", verified.message()),
-           .file = options.model_name});
-    }
-  }
-  diagnostics.Append(found);
-  RETURN_IF_ERROR(found.ToStatus());
-  return graph;
+  return frontend::FinishImport(std::move(graph), "TensorFlow", std::move(found), diagnostics);
 }
 
 absl::StatusOr<TensorFlowOutline> OutlineTensorFlow(absl::string_view model_bytes,

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/suggest.h"
+#include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/ops/op.h"
 
 namespace npuc::tf {
@@ -13,7 +15,6 @@ namespace {
 
 // TensorFlow before graph version 24 wrote a shape that it did not know as [].
 constexpr int kFirstProducerWithScalarShapes = 24;
-constexpr size_t kMaxCandidates = 20000;
 
 // The element type of a cut node's output, as far as its attributes tell; DT_INVALID (0) if not.
 int WireTypeOf(const NodeView& node) {
@@ -72,15 +73,9 @@ void Importer::AddError(DiagnosticKind kind, int node, std::string message, std:
 }
 
 std::string Importer::NearestNode(absl::string_view name) const {
-  // Edit distance to every node of a huge graph would take long; names near each other have about
-  // the same length.
-  std::vector<absl::string_view> candidates;
-  for (int i = 0; i < file_.node_count() && candidates.size() < kMaxCandidates; ++i) {
-    const absl::string_view other = file_.node(i).name();
-    const size_t longer = std::max(name.size(), other.size());
-    if (longer - std::min(name.size(), other.size()) <= longer / 3) candidates.push_back(other);
-  }
-  return NearestMatch(name, candidates);
+  std::vector<absl::string_view> names;
+  for (int i = 0; i < file_.node_count(); ++i) names.push_back(file_.node(i).name());
+  return frontend::NearestName(name, names);
 }
 
 bool Importer::ResolveEndpoint(absl::string_view text, absl::string_view key, DiagnosticKind kind,
@@ -203,11 +198,9 @@ void Importer::ResolveOutputs() {
     const std::vector<absl::string_view> names(options_.outputs.begin(), options_.outputs.end());
     // An output that was refused above is reported already.
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    const std::string nearest = NearestMatch(name, names);
     AddError(DiagnosticKind::kOutputNotInModel, -1,
              absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is not in OUTPUT_OPS"),
-             nearest.empty() ? std::string("name outputs only")
-                             : absl::StrCat("did you mean '", Printable(nearest), "'?"));
+             DidYouMean(name, names, "name outputs only"));
   }
 }
 
@@ -244,14 +237,12 @@ void Importer::ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int
   const auto start = std::find_if(stack.begin(), stack.end(),
                                   [&](const auto& entry) { return entry.first == node; });
   std::vector<std::string> names;
-  for (auto it = start; it != stack.end() && names.size() < 8; ++it) {
-    names.push_back(Printable(file_.node(it->first).name(), 60));
+  for (auto it = start; it != stack.end(); ++it) {
+    names.emplace_back(file_.node(it->first).name());
   }
-  const auto length = stack.end() - start;
   AddError(DiagnosticKind::kGraphCycle, node,
-           absl::StrCat("the node feeds itself through ", length,
-                        " nodes: ", absl::StrJoin(names, " <- "),
-                        static_cast<size_t>(length) > names.size() ? " <- ..." : ""),
+           absl::StrCat("the node feeds itself through ", names.size(),
+                        " nodes: ", frontend::CircleText(names)),
            "freeze the model again");
   nodes_[static_cast<size_t>(node)].visit = Visit::kFailed;
 }
@@ -457,13 +448,7 @@ void Importer::AddOutputs() {
                "name the TensorArrayGatherV3 that stacks it");
       continue;
     }
-    if (value->constant.has_value() && !IsFloat(value->type.dtype)) {
-      // Known at compile time, so its type is only a matter of how it is written down.
-      value = std::make_shared<ImportValue>(*value);
-      value->constant = CastTensor(*value->constant, DType::kFloat32);
-      value->type = value->constant->type();
-      value->id = ValueId();
-    }
+    value = frontend::WrittenAsFloat(std::move(value));
     if (FactsOf(*value).is_dead) {
       AddError(DiagnosticKind::kOutputNotInModel, output.edge.producer,
                "the output lies on a branch that is never taken", "name another output");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/frontends/tensorflow/import.h"
 #include "compiler_core/frontends/tensorflow/test_util.h"
 #include "gtest/gtest.h"
@@ -47,10 +48,10 @@ std::vector<Model> Models() {
 }
 
 TEST(ModelsTest, PublishedModelsImport) {
-  if (SharedDir().empty()) GTEST_SKIP() << "no shared models";
+  if (!std::filesystem::exists(SharedFolder())) GTEST_SKIP() << "no shared models";
   for (const Model& model : Models()) {
     SCOPED_TRACE(model.path);
-    const std::string bytes = ReadFileOrEmpty(SharedDir() + "/" + model.path);
+    const std::string bytes = ReadTestFile(SharedFolder() / model.path);
     ASSERT_FALSE(bytes.empty());
     const CompileOptions options = Options(model.inputs, model.outputs);
     const ImportResult result = RunImport(bytes, options);
@@ -72,8 +73,8 @@ TEST(ModelsTest, PublishedModelsImport) {
 }
 
 TEST(ModelsTest, WholeAudioModelIsRefusedNodeByNode) {
-  if (SharedDir().empty()) GTEST_SKIP() << "no shared models";
-  const std::string bytes = ReadFileOrEmpty(SharedDir() + "/models/tf/arm_kws/DNN_S.pb");
+  if (!std::filesystem::exists(SharedFolder())) GTEST_SKIP() << "no shared models";
+  const std::string bytes = ReadTestFile(SharedFolder() / "models/tf/arm_kws/DNN_S.pb");
   const ImportResult result = RunImport(bytes, Options({}, {"labels_softmax"}));
   EXPECT_FALSE(result.graph.ok());
   // The three operators of the audio front end and the Placeholder in front of them.

@@ -13,6 +13,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/import.h"
 #include "compiler_core/frontends/tensorflow/test_util.h"
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 
 // The suite's number files: one number, or true/false, a line.
 bool ReadNumbers(const fs::path& path, std::vector<float>* values) {
-  const std::string text = ReadFileOrEmpty(path.string());
+  const std::string text = ReadTestFile(path);
   for (absl::string_view line : absl::StrSplit(text, absl::ByAnyChar("\n, "))) {
     line = absl::StripAsciiWhitespace(line);
     float value = 0;
@@ -134,8 +135,8 @@ std::string Compare(const std::vector<Tensor>& outputs, const Case& c) {
 }
 
 TEST(SuiteTest, WhatImportsComputesWhatTensorFlowDid) {
-  const fs::path suite = fs::path(SharedDir()) / "suites" / "tf_graphs";
-  if (SharedDir().empty() || !fs::is_directory(suite)) GTEST_SKIP() << "no shared suite";
+  const fs::path suite = SharedFolder() / "suites" / "tf_graphs";
+  if (!fs::is_directory(suite)) GTEST_SKIP() << "no shared suite";
   std::vector<fs::path> dirs;
   for (const auto& entry : fs::directory_iterator(suite)) dirs.push_back(entry.path());
   std::sort(dirs.begin(), dirs.end());
@@ -147,7 +148,7 @@ TEST(SuiteTest, WhatImportsComputesWhatTensorFlowDid) {
   for (const fs::path& dir : dirs) {
     Case c;
     c.name = dir.filename().string();
-    c.model = ReadFileOrEmpty((dir / "frozen_model.pb").string());
+    c.model = ReadTestFile((dir / "frozen_model.pb"));
     fe::tf::GraphDef graph;
     ASSERT_TRUE(graph.ParseFromString(c.model)) << dir;
     AddInputs(dir, graph, c);

@@ -1,9 +1,5 @@
 #include "compiler_core/frontends/tensorflow/test_util.h"
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -145,23 +141,6 @@ std::vector<Tensor> Evaluate(absl::string_view bytes, const CompileOptions& opti
   absl::StatusOr<std::vector<Tensor>> outputs = RunReference(*result.graph, tensors);
   EXPECT_TRUE(outputs.ok()) << outputs.status();
   return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>();
-}
-
-std::string ReadFileOrEmpty(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-}
-
-std::string SharedDir() {
-  const char* shared = std::getenv("NPUC_SHARED");
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  std::filesystem::path dir;
-  if (shared != nullptr) {
-    dir = shared;
-  } else if (source != nullptr) {
-    dir = std::filesystem::path(source) / ".." / "shared";
-  }
-  return !dir.empty() && std::filesystem::is_directory(dir) ? dir.string() : std::string();
 }
 
 }  // namespace npuc::tf

@@ -77,10 +77,6 @@ ImportResult RunImport(absl::string_view bytes, const CompileOptions& options);
 std::vector<Tensor> Evaluate(absl::string_view bytes, const CompileOptions& options,
                              const std::vector<std::vector<float>>& inputs);
 
-std::string ReadFileOrEmpty(const std::string& path);
-// The folder of shared models and suites, or "" where it is missing.
-std::string SharedDir();
-
 }  // namespace npuc::tf
 
 #endif  // NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_TEST_UTIL_H_

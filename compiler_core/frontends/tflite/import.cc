@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/finish_import.h"
 #include "compiler_core/frontends/tflite/importer.h"
 #include "compiler_core/frontends/tflite/model_file.h"
-#include "compiler_core/ops/op.h"
 
 namespace npuc {
 
@@ -22,17 +23,7 @@ absl::StatusOr<Graph> ImportTfLite(absl::string_view model_bytes, const CompileO
     tflite::Importer importer(*file, options, &graph, &found);
     importer.Run();
   }
-  if (!found.has_errors()) {
-    const absl::Status verified = VerifyGraph(graph);
-    if (!verified.ok()) {
-      found.Add({.kind = DiagnosticKind::kInternalError,
-                 .message = absl::StrCat("TFLite import made a wrong graph: ", verified.message()),
-                 .file = options.model_name});
-    }
-  }
-  diagnostics.Append(found);
-  RETURN_IF_ERROR(found.ToStatus());
-  return graph;
+  return frontend::FinishImport(std::move(graph), "TFLite", std::move(found), diagnostics);
 }
 
 std::vector<std::string> ImportedTfLiteOps() {

@@ -9,12 +9,6 @@
 #include "compiler_core/base/status.h"
 
 namespace npuc::tflite {
-namespace {
-
-constexpr size_t kMaxCandidates = 20000;
-
-}  // namespace
-
 absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
   absl::flat_hash_map<absl::string_view, ImportFunction> rules;
   for (absl::Span<const ImportRule> family :
@@ -32,6 +26,7 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
       graph_(graph),
       diagnostics_(diagnostics),
       state_(graph, diagnostics),
+      endpoints_(options, diagnostics),
       rules_(AllRules()),
       is_needed_(file.operators().size(), false),
       is_wanted_(file.tensors().size(), false) {
@@ -60,23 +55,16 @@ void Importer::AddError(DiagnosticKind kind, const OperatorView* op, std::string
 }
 
 std::string Importer::Suggestion(absl::string_view name) const {
-  std::vector<absl::string_view> candidates;
-  for (const TensorView& tensor : file_.tensors()) {
-    if (candidates.size() == kMaxCandidates) break;
-    const size_t longer = std::max(name.size(), tensor.name.size());
-    if (longer - std::min(name.size(), tensor.name.size()) <= longer / 3) {
-      candidates.emplace_back(tensor.name);
-    }
-  }
-  const std::string nearest = NearestMatch(name, candidates);
-  if (!nearest.empty()) return absl::StrCat("did you mean '", Printable(nearest), "'?");
+  std::vector<absl::string_view> names;
+  for (const TensorView& tensor : file_.tensors()) names.emplace_back(tensor.name);
   const auto named = [&](const std::vector<int>& tensors) {
     return absl::StrJoin(tensors, ", ", [&](std::string* out, int tensor) {
       absl::StrAppend(out, "'", Printable(file_.tensor(tensor).name), "'");
     });
   };
-  return absl::StrCat("the model's inputs are ", named(file_.inputs()), ", its outputs ",
-                      named(file_.outputs()));
+  return frontend::SuggestName(name, names,
+                               absl::StrCat("the model's inputs are ", named(file_.inputs()),
+                                            ", its outputs ", named(file_.outputs())));
 }
 
 void Importer::AddInput(int index, const Shape& shape) {
@@ -108,21 +96,12 @@ void Importer::AddInput(int index, const Shape& shape) {
 }
 
 void Importer::ResolveInputs() {
+  const auto exists = [this](absl::string_view name) { return file_.FindTensor(name) >= 0; };
+  const auto suggest = [this](absl::string_view name) { return Suggestion(name); };
   for (const InputDecl& input : options_.inputs) {
+    if (!endpoints_.TakeInput(input.name, exists, suggest)) continue;
     const int index = file_.FindTensor(input.name);
-    if (index < 0) {
-      AddError(DiagnosticKind::kInputNotInModel, nullptr,
-               absl::StrCat("INPUT_OPS names '", Printable(input.name),
-                            "', which is no tensor of the model"),
-               Suggestion(input.name));
-      continue;
-    }
-    if (!cuts_.emplace(index, false).second) {
-      AddError(DiagnosticKind::kDuplicateEndpoint, nullptr,
-               absl::StrCat("INPUT_OPS names '", Printable(input.name), "' twice"),
-               "keep one of the two");
-      continue;
-    }
+    cuts_.emplace(index, false);
     const TensorView& tensor = file_.tensor(index);
     bool fits = input.shape.size() == tensor.type.shape.size();
     for (size_t i = 0; fits && i < input.shape.size(); ++i) {
@@ -149,51 +128,21 @@ void Importer::ResolveInputs() {
 }
 
 void Importer::ResolveOutputs() {
-  for (const std::string& name : options_.outputs) {
-    outputs_.push_back({.name = name, .tensor = file_.FindTensor(name)});
-  }
-  if (outputs_.empty()) {
-    for (const int index : file_.outputs()) {
-      outputs_.push_back({.name = file_.tensor(index).name, .tensor = index});
-    }
-  }
-  absl::flat_hash_set<std::string> seen;
-  for (const Output& output : outputs_) {
-    if (output.tensor < 0) {
-      AddError(DiagnosticKind::kOutputNotInModel, nullptr,
-               absl::StrCat("OUTPUT_OPS names '", Printable(output.name),
-                            "', which is no tensor of the model"),
-               Suggestion(output.name));
-    } else if (!seen.insert(output.name).second) {
-      AddError(DiagnosticKind::kDuplicateEndpoint, nullptr,
-               absl::StrCat("output '", Printable(output.name), "' is named twice"),
-               "keep one of the two");
-    }
-  }
-  if (outputs_.empty()) {
-    AddError(DiagnosticKind::kOutputNotInModel, nullptr, "the model states no output",
-             "name at least one tensor in OUTPUT_OPS");
-  }
-  ResolveFp16Outputs();
-}
-
-void Importer::ResolveFp16Outputs() {
-  for (const std::string& name : options_.fp16_outputs) {
-    const auto it = std::find_if(outputs_.begin(), outputs_.end(),
-                                 [&](const Output& output) { return output.name == name; });
-    if (it != outputs_.end()) {
-      it->fp16 = true;
-      continue;
-    }
-    AddError(DiagnosticKind::kOutputNotInModel, nullptr,
-             absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is no output"),
-             "name outputs only");
+  const auto exists = [this](absl::string_view name) { return file_.FindTensor(name) >= 0; };
+  const auto suggest = [this](absl::string_view name) { return Suggestion(name); };
+  std::vector<std::string> stated;
+  for (const int tensor : file_.outputs()) stated.push_back(file_.tensor(tensor).name);
+  for (frontend::Endpoints::Output& output : endpoints_.TakeOutputs(stated, exists, suggest)) {
+    // The file's own outputs by number: names may stand twice in it.
+    const int tensor =
+        options_.outputs.empty() ? file_.outputs()[output.index] : file_.FindTensor(output.name);
+    outputs_.push_back({.name = std::move(output.name), .tensor = tensor, .fp16 = output.fp16});
   }
 }
 
 void Importer::MarkNeeded() {
   for (const Output& output : outputs_) {
-    if (output.tensor >= 0) is_wanted_[static_cast<size_t>(output.tensor)] = true;
+    is_wanted_[static_cast<size_t>(output.tensor)] = true;
   }
   for (size_t k = file_.operators().size(); k-- > 0;) {
     const OperatorView& op = file_.operators()[k];
@@ -351,7 +300,6 @@ void Importer::ImportOperator(const OperatorView& op) {
 
 void Importer::AddOutputs() {
   for (const Output& output : outputs_) {
-    if (output.tensor < 0) continue;
     const auto it = values_.find(output.tensor);
     ValueRef value = it == values_.end() ? nullptr : it->second;
     if (it == values_.end() && !file_.tensor(output.tensor).data.empty()) {
@@ -365,11 +313,7 @@ void Importer::AddOutputs() {
       }
       continue;
     }
-    if (value->constant.has_value() && !IsFloat(value->type.dtype)) {
-      // Known at compile time, so its type is only a matter of how it is written down.
-      frontend::NodeEmitter node(&state_, value->source, {});
-      value = node.MakeConstant(CastTensor(*value->constant, DType::kFloat32));
-    }
+    value = frontend::WrittenAsFloat(std::move(value));
     frontend::NodeEmitter node(&state_, value->source, {});
     const absl::StatusOr<ValueId> id = node.Place(*value);
     if (!id.ok()) continue;  // reported
@@ -380,10 +324,7 @@ void Importer::AddOutputs() {
 void Importer::ReportUnusedInputs() {
   for (const auto& [tensor, is_used] : cuts_) {
     if (is_used) continue;
-    AddError(DiagnosticKind::kUnusedInput, nullptr,
-             absl::StrCat("input '", Printable(file_.tensor(tensor).name),
-                          "' is declared in INPUT_OPS, but no output depends on it"),
-             "remove it, or check OUTPUT_OPS");
+    endpoints_.ReportUnused(file_.tensor(tensor).name);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "compiler_core/ir/graph/graph.h"
@@ -38,7 +39,6 @@ class Importer {
   NodeSource SourceOf(const OperatorView& op) const;
   void ResolveInputs();
   void ResolveOutputs();
-  void ResolveFp16Outputs();
   std::string Suggestion(absl::string_view name) const;
   void AddInput(int tensor, const Shape& shape);
   // Marks what the outputs need, back to front.
@@ -59,6 +59,7 @@ class Importer {
   Graph* graph_;
   Diagnostics* diagnostics_;
   ImportState state_;
+  frontend::Endpoints endpoints_;
   absl::flat_hash_map<absl::string_view, ImportFunction> rules_;
   std::map<int, ValueRef> values_;  // by tensor; null: it failed
   std::map<int, bool> cuts_;        // INPUT_OPS by tensor: whether an output depends on it

@@ -99,7 +99,11 @@ int ArchiveReader::Need(absl::string_view name) {
 
 bool ArchiveReader::ReadText(absl::string_view name, std::string& text) {
   const int entry = Need(name);
-  return entry >= 0 && zip_->Read(entry, kMaxShortEntry, text, diagnostics_);
+  if (entry < 0) return false;
+  std::string inflated;
+  const auto found = zip_->Read(entry, kMaxShortEntry, inflated, diagnostics_);
+  text = std::string(found.value_or(""));
+  return found.has_value();
 }
 
 void ArchiveReader::ReadVersion() {
@@ -130,10 +134,12 @@ void ArchiveReader::ReadByteOrder() {
 }
 
 PyId ArchiveReader::ReadPickle(absl::string_view name, absl::string_view storage_folder) {
-  std::string bytes;
   const int entry = Need(name);
-  if (entry < 0 || !zip_->Read(entry, limits_.pickle_bytes, bytes, diagnostics_)) return PyId();
-  return Unpickle(bytes, archive_.file, name, storage_folder, limits_.pickle, archive_.values,
+  if (entry < 0) return PyId();
+  std::string inflated;
+  const auto bytes = zip_->Read(entry, limits_.pickle_bytes, inflated, diagnostics_);
+  if (!bytes.has_value()) return PyId();
+  return Unpickle(*bytes, archive_.file, name, storage_folder, limits_.pickle, archive_.values,
                   diagnostics_);
 }
 
@@ -166,8 +172,10 @@ void ArchiveReader::ReadSources() {
   for (size_t i = 0; i < zip_->entries().size(); ++i) {
     absl::string_view path = zip_->entries()[i].name;
     if (!absl::ConsumePrefix(&path, code) || !absl::EndsWith(path, ".py")) continue;
-    SourceFile source{.path = std::string(path), .text = {}};
-    if (!zip_->Read(static_cast<int>(i), limits_.source_bytes, source.text, diagnostics_)) continue;
+    std::string inflated;
+    const auto text = zip_->Read(static_cast<int>(i), limits_.source_bytes, inflated, diagnostics_);
+    if (!text.has_value()) continue;
+    SourceFile source{.path = std::string(path), .text = std::string(*text)};
     size_t bad = FirstInvalidUtf8(source.text);
     if (bad == absl::string_view::npos) bad = source.text.find('\0');
     if (bad != absl::string_view::npos) {
@@ -183,7 +191,7 @@ void ArchiveReader::ReadSources() {
 }
 
 void ArchiveReader::ReadStorage(const PyStorage& storage) {
-  auto& held = archive_.storage_bytes.emplace_back(std::make_shared<const std::string>());
+  StorageBytes& held = archive_.storage_bytes.emplace_back();
   if (storage.element_count == 0) return;
   const int64_t size = SizeOf(storage.type);
   const int64_t needed = storage.element_count * size;  // both checked when unpickled: at most 2^52
@@ -199,10 +207,11 @@ void ArchiveReader::ReadStorage(const PyStorage& storage) {
   const auto found = static_cast<int64_t>(zip_->entries()[static_cast<size_t>(entry)].size);
   // A storage seen as wider elements may have a few bytes behind the last.
   if (found < needed || found - needed >= size) return wrong(absl::StrCat("has ", found, " bytes"));
-  auto bytes = std::make_shared<std::string>();
-  if (!zip_->Read(entry, limits_.storage_bytes, *bytes, diagnostics_)) return;
-  bytes->resize(static_cast<size_t>(needed));
-  held = std::move(bytes);
+  auto inflated = std::make_shared<std::string>();
+  const auto bytes = zip_->Read(entry, limits_.storage_bytes, *inflated, diagnostics_);
+  if (!bytes.has_value()) return;
+  held.bytes = bytes->substr(0, static_cast<size_t>(needed));
+  if (!inflated->empty()) held.inflated = std::move(inflated);
 }
 
 void ArchiveReader::ReadStorages() {

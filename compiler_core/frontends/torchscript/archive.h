@@ -35,8 +35,14 @@ struct SourceFile {
   std::string text;  // valid UTF-8 without NUL bytes
 };
 
-// What torch.jit.save wrote, unpickled. Owns its bytes. Immutable, so thread-safe; copies share the
-// storages' bytes.
+// The elements of a storage: a view of the file, or of what its entry holds compressed.
+struct StorageBytes {
+  absl::string_view bytes;
+  std::shared_ptr<const std::string> inflated;  // may be null
+};
+
+// What torch.jit.save wrote, unpickled. Immutable, so thread-safe. The file's bytes must outlive it
+// and its copies.
 struct TorchArchive {
   std::string file;  // as the user named it, for diagnostics
   // The `version` entry: 3 .. 10 in PyTorch 1.10 to 2.x; of no consequence for reading.
@@ -50,7 +56,7 @@ struct TorchArchive {
 
   // Bytes by storage, parallel to values.storages(): exactly element_count elements, in the
   // archive's byte order.
-  std::vector<std::shared_ptr<const std::string>> storage_bytes;
+  std::vector<StorageBytes> storage_bytes;
 
   // Null where there is no such file.
   const SourceFile* FindSource(absl::string_view path) const;
@@ -58,7 +64,7 @@ struct TorchArchive {
 
 // Reads a TorchScript archive, as torch.jit.save of PyTorch 1.10 to 2.x writes it. Every problem
 // goes to `diagnostics` with `file`, the place (entry, offset), what was found, what is allowed and
-// what to do; the status is that of the first error. `bytes` is read during the call only.
+// what to do; the status is that of the first error. `bytes` must outlive the archive.
 // Thread-safe. Time and memory are bounded by the limits, whatever the bytes.
 absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::string_view file,
                                               const ArchiveLimits& limits,

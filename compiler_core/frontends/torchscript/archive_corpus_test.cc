@@ -1,12 +1,7 @@
-// The fuzz corpus' seeds, made here. With NPUC_UPDATE_CORPUS=1 in the environment the test writes
-// them to tests/fuzz/corpus/torch_archive_fuzz; else it checks that they are there and unchanged.
-// Files of other names in that folder are the fuzzer's finds.
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
+// The fuzz corpus' seeds, made here.
 #include <string>
 
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/frontends/torchscript/archive_test_util.h"
 #include "gtest/gtest.h"
 
@@ -31,28 +26,15 @@ std::string Everything() {
 }
 
 TEST(ArchiveCorpusTest, SeedsAreCommitted) {
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  if (source == nullptr) GTEST_SKIP() << "NPUC_SOURCE_DIR is not set";
-  const std::filesystem::path dir =
-      std::filesystem::path(source) / "tests" / "fuzz" / "corpus" / "torch_archive_fuzz";
   ZipBuilder deflated;
   deflated.Deflated("net/data.pkl", SampleData()).Deflated("net/data/0", Floats(6));
   deflated.Deflated("net/code/__torch__.py", "class Net(Module):\n  pass\n");
   deflated.Stored("net/constants.pkl", NoConstants()).Stored("net/version", "3\n");
-  const std::map<std::string, std::string> seeds = {
-      {"seed_archive.pt", SampleArchive().Bytes()},
-      {"seed_archive64.pt", SampleArchive().Zip64(true).Bytes()},
-      {"seed_deflated.pt", deflated.Bytes()},
-      {"seed_everything.pkl", Everything()},
-      {"seed_tensor.pkl", SampleData()}};
-  for (const auto& [name, bytes] : seeds) {
-    if (std::getenv("NPUC_UPDATE_CORPUS") != nullptr) {
-      std::filesystem::create_directories(dir);
-      std::ofstream(dir / name, std::ios::binary) << bytes;
-    }
-    EXPECT_EQ(ReadFileOrEmpty((dir / name).string()), bytes)
-        << name << " differs; run this test with NPUC_UPDATE_CORPUS=1";
-  }
+  ExpectSeeds("torch_archive_fuzz", {{"seed_archive.pt", SampleArchive().Bytes()},
+                                     {"seed_archive64.pt", SampleArchive().Zip64(true).Bytes()},
+                                     {"seed_deflated.pt", deflated.Bytes()},
+                                     {"seed_everything.pkl", Everything()},
+                                     {"seed_tensor.pkl", SampleData()}});
   EXPECT_TRUE(RunUnpickle(Everything()).root.valid()) << RunUnpickle(Everything()).Text();
 }
 

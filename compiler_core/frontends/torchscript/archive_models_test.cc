@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <string>
 
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/frontends/torchscript/archive_test_util.h"
 #include "gtest/gtest.h"
 
@@ -12,14 +13,14 @@ namespace npuc::pt {
 namespace {
 
 TEST(ArchiveModelsTest, SharedArchivesAreRead) {
-  if (SharedDir().empty()) GTEST_SKIP() << "no shared models";
-  const std::filesystem::path dir = std::filesystem::path(SharedDir()) / "models" / "torchscript";
+  if (!std::filesystem::exists(SharedFolder())) GTEST_SKIP() << "no shared models";
+  const std::filesystem::path dir = SharedFolder() / "models" / "torchscript";
   if (!std::filesystem::exists(dir)) GTEST_SKIP() << "no shared TorchScript models";
   int count = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(dir)) {
     if (!file.is_regular_file()) continue;
     SCOPED_TRACE(file.path().string());
-    const std::string bytes = ReadFileOrEmpty(file.path().string());
+    const std::string bytes = ReadTestFile(file.path());
     const auto start = std::chrono::steady_clock::now();
     const ReadResult result = RunRead(bytes);
     const double ms =

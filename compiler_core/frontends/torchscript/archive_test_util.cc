@@ -3,11 +3,7 @@
 #include <zlib.h>
 
 #include <bit>
-#include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 
@@ -201,9 +197,10 @@ int ReadResult::CountOf(DiagnosticKind kind) const {
 }
 
 ReadResult RunRead(absl::string_view bytes, const ArchiveLimits& limits) {
+  auto kept = std::make_shared<const std::string>(bytes);
   Diagnostics diagnostics;
-  absl::StatusOr<TorchArchive> archive = ReadTorchArchive(bytes, "net.pt", limits, diagnostics);
-  return {std::move(archive), std::move(diagnostics)};
+  absl::StatusOr<TorchArchive> archive = ReadTorchArchive(*kept, "net.pt", limits, diagnostics);
+  return {std::move(archive), std::move(diagnostics), std::move(kept)};
 }
 
 std::string UnpickleResult::Text() const { return TextOf(diagnostics); }
@@ -213,23 +210,6 @@ UnpickleResult RunUnpickle(absl::string_view bytes, const PickleLimits& limits) 
   result.root =
       Unpickle(bytes, "net.pt", "data.pkl", "data", limits, result.values, result.diagnostics);
   return result;
-}
-
-std::string ReadFileOrEmpty(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  return std::string((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-}
-
-std::string SharedDir() {
-  const char* shared = std::getenv("NPUC_SHARED");
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  std::filesystem::path dir;
-  if (shared != nullptr) {
-    dir = shared;
-  } else if (source != nullptr) {
-    dir = std::filesystem::path(source) / ".." / "shared";
-  }
-  return !dir.empty() && std::filesystem::is_directory(dir) ? dir.string() : std::string();
 }
 
 }  // namespace npuc::pt

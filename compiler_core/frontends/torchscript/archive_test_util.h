@@ -73,7 +73,8 @@ std::string NoConstants();      // constants.pkl of an archive that has none
 struct ReadResult {
   absl::StatusOr<TorchArchive> archive;
   Diagnostics diagnostics;
-  std::string Text() const;  // "NPUC1130 net.pt: ...", a line each
+  std::shared_ptr<const std::string> bytes;  // which the archive looks at
+  std::string Text() const;                  // "NPUC1130 net.pt: ...", a line each
   int CountOf(DiagnosticKind kind) const;
 };
 ReadResult RunRead(absl::string_view bytes, const ArchiveLimits& limits = {});
@@ -85,10 +86,6 @@ struct UnpickleResult {
   std::string Text() const;
 };
 UnpickleResult RunUnpickle(absl::string_view bytes, const PickleLimits& limits = {});
-
-std::string ReadFileOrEmpty(const std::string& path);
-// The folder of shared models, or "" where it is missing.
-std::string SharedDir();
 
 }  // namespace npuc::pt
 

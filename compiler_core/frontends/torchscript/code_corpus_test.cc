@@ -1,13 +1,9 @@
-// The seeds of torch_code_fuzz, made here. With NPUC_UPDATE_CORPUS=1 in the environment the test
-// writes them to tests/fuzz/corpus/torch_code_fuzz; else it checks that they are there and
-// unchanged. Files of other names in that folder are the fuzzer's finds.
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
+// The seeds of torch_code_fuzz, made here.
 #include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/frontends/torchscript/archive_test_util.h"
 #include "compiler_core/frontends/torchscript/parser.h"
 #include "gtest/gtest.h"
@@ -73,17 +69,8 @@ std::map<std::string, std::string> Seeds() {
 }
 
 TEST(CodeCorpusTest, SeedsAreCommitted) {
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  if (source == nullptr) GTEST_SKIP() << "NPUC_SOURCE_DIR is not set";
-  const std::filesystem::path dir =
-      std::filesystem::path(source) / "tests" / "fuzz" / "corpus" / "torch_code_fuzz";
+  ExpectSeeds("torch_code_fuzz", Seeds());
   for (const auto& [name, text] : Seeds()) {
-    if (std::getenv("NPUC_UPDATE_CORPUS") != nullptr) {
-      std::filesystem::create_directories(dir);
-      std::ofstream(dir / name, std::ios::binary) << text;
-    }
-    EXPECT_EQ(ReadFileOrEmpty((dir / name).string()), text)
-        << name << " differs; run this test with NPUC_UPDATE_CORPUS=1";
     CodeError error;
     EXPECT_NE(ParseCode(text, {}, error), nullptr)
         << name << ":" << error.line << ":" << error.column << " " << error.message;

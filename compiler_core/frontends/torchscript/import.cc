@@ -13,10 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/finish_import.h"
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/executor.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
-#include "compiler_core/ops/op.h"
 
 namespace npuc {
 namespace pt {
@@ -356,19 +356,7 @@ absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
   graph.set_name(options.model_name);
   pt::TorchImporter importer(&archive, options, &graph, &found);
   importer.Run();
-  if (!found.has_errors()) {
-    const absl::Status verified = VerifyGraph(graph);
-    if (!verified.ok()) {
-      found.Add(
-          {.kind = DiagnosticKind::kInternalError,
-           .message = absl::StrCat("TorchScript import made a wrong graph: ", verified.message()),
-           .file = options.model_name,
-           .fix = "report it with the model"});
-    }
-  }
-  diagnostics.Append(found);
-  RETURN_IF_ERROR(found.ToStatus());
-  return graph;
+  return frontend::FinishImport(std::move(graph), "TorchScript", std::move(found), diagnostics);
 }
 
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,

@@ -16,6 +16,9 @@ constexpr absl::string_view kPunctuation[] = {
     ":",  ".",  ";",  "=",  "+",  "-",  "*",  "/",  "%",  "<",   ">", "&", "|", "^", "~", "@",
 };
 
+// Fewer than torch writes, so that few files need a second piece of memory.
+constexpr size_t kBytesPerToken = 3;
+
 bool IsNameStart(char c) { return absl::ascii_isalpha(c) || c == '_' || (c & 0x80) != 0; }
 bool IsNamePart(char c) { return IsNameStart(c) || absl::ascii_isdigit(c); }
 
@@ -55,6 +58,7 @@ class Tokenizer {
       at_ = source_.size();
       return;
     }
+    if (tokens_.empty()) tokens_.reserve(source_.size() / kBytesPerToken);
     tokens_.push_back(
         {kind, source_.substr(std::min(at_, source_.size()), length), line_, column()});
     at_ += length;
@@ -170,8 +174,9 @@ class Tokenizer {
   }
 
   void ReadPunctuation() {
+    const absl::string_view rest = source_.substr(at_);
     for (const absl::string_view text : kPunctuation) {
-      if (!absl::StartsWith(source_.substr(at_), text)) continue;
+      if (text[0] != rest[0] || !absl::StartsWith(rest, text)) continue;
       if (text == "(" || text == "[" || text == "{") ++depth_;
       if (text == ")" || text == "]" || text == "}") depth_ = std::max(depth_ - 1, 0);
       return Push(TokenKind::kPunctuation, text.size());

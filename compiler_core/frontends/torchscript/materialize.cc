@@ -24,19 +24,19 @@ bool IsContiguous(const PyTensor& tensor) {
   return true;
 }
 
-// Copies the `count` elements in row-major order. The unpickler checked that all lie in `storage`.
-void Gather(const PyTensor& tensor, absl::string_view storage, size_t size, int64_t count,
-            uint8_t* out) {
-  const char* const base = storage.data() + static_cast<size_t>(tensor.storage_offset) * size;
-  if (IsContiguous(tensor)) {
-    std::memcpy(out, base, static_cast<size_t>(count) * size);
-    return;
-  }
+// The `count` elements in row-major order. The unpickler checked that all lie in `storage`.
+std::vector<uint8_t> Gather(const PyTensor& tensor, absl::string_view storage, size_t size,
+                            size_t count) {
+  if (count == 0) return {};
+  const uint8_t* const base = reinterpret_cast<const uint8_t*>(storage.data()) +
+                              static_cast<size_t>(tensor.storage_offset) * size;
+  if (IsContiguous(tensor)) return {base, base + count * size};
+  std::vector<uint8_t> out(count * size);
   const size_t rank = tensor.sizes.size();
   std::vector<int64_t> index(rank, 0);
   int64_t at = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    std::memcpy(out + static_cast<size_t>(i) * size, base + static_cast<size_t>(at) * size, size);
+  for (size_t i = 0; i < count; ++i) {
+    std::memcpy(out.data() + i * size, base + static_cast<size_t>(at) * size, size);
     for (size_t d = rank; d-- > 0;) {
       at += tensor.strides[d];
       if (++index[d] < tensor.sizes[d]) break;
@@ -44,6 +44,7 @@ void Gather(const PyTensor& tensor, absl::string_view storage, size_t size, int6
       index[d] = 0;
     }
   }
+  return out;
 }
 
 void SwapBytes(std::vector<uint8_t>& bytes, size_t size) {
@@ -77,13 +78,10 @@ absl::StatusOr<Tensor> MaterializeTensor(const TorchArchive& archive, PyId id, i
         absl::StrCat("tensor of shape ", ShapeToString(type.shape), " takes ", type.size_bytes(),
                      " bytes; the constants of one model may take ", max_bytes, " more"));
   }
-  const int64_t count = type.element_count();
   const auto size = static_cast<size_t>(SizeOf(tensor.type));
-  std::vector<uint8_t> bytes(static_cast<size_t>(count) * size);
-  if (count > 0) {
-    Gather(tensor, *archive.storage_bytes[static_cast<size_t>(tensor.storage)], size, count,
-           bytes.data());
-  }
+  std::vector<uint8_t> bytes =
+      Gather(tensor, archive.storage_bytes[static_cast<size_t>(tensor.storage)].bytes, size,
+             static_cast<size_t>(type.element_count()));
   if (archive.big_endian) SwapBytes(bytes, size);
   if (tensor.type == ScalarType::kBFloat16) bytes = WidenBFloat16(bytes);
   if (tensor.type == ScalarType::kBool) {

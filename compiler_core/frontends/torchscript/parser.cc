@@ -21,8 +21,9 @@ int PrecedenceOf(absl::string_view op) {
       {"in", 4}, {"is", 4},  {"|", 5},  {"^", 6},   {"&", 7},  {"<<", 8}, {">>", 8},  {"+", 9},
       {"-", 9},  {"*", 10},  {"/", 10}, {"//", 10}, {"%", 10}, {"@", 10}, {"**", 12},
   };
+  if (op.empty()) return 0;
   for (const auto& row : kTable) {
-    if (row.op == op) return row.precedence;
+    if (row.op[0] == op[0] && row.op == op) return row.precedence;
   }
   return 0;
 }
@@ -37,7 +38,10 @@ bool IsReserved(absl::string_view word) {
       "with",   "as",   "in",   "is",    "and",   "or",    "not",    "break",    "import", "from",
       "lambda", "del",  "try",  "yield", "async", "await", "global", "continue",
   };
-  return std::find(std::begin(kWords), std::end(kWords), word) != std::end(kWords);
+  return !word.empty() &&
+         std::any_of(std::begin(kWords), std::end(kWords), [word](absl::string_view reserved) {
+           return reserved[0] == word[0] && reserved == word;
+         });
 }
 
 class Parser {

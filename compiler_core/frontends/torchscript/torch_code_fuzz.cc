@@ -51,7 +51,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   archive.root = npuc::pt::Unpickle(absl::string_view(kModule, sizeof(kModule) - 1), "fuzz.pt",
                                     "data.pkl", "data", {}, archive.values, diagnostics);
   if (!archive.root.valid()) __builtin_trap();
-  archive.storage_bytes.push_back(std::make_shared<const std::string>(24, '\x01'));
+  const std::string ones(24, '\x01');
+  archive.storage_bytes.push_back({ones, nullptr});
   npuc::CompileOptions options;
   options.framework = npuc::Framework::kTorchScript;
   options.model_name = "fuzz.pt";

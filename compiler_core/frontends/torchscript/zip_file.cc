@@ -54,12 +54,11 @@ ZipFile::ZipFile(absl::string_view bytes, std::vector<ZipRecord> entries, absl::
                  const ArchiveLimits& limits)
     : bytes_(bytes), entries_(std::move(entries)), file_(file), limits_(limits) {}
 
-bool ZipFile::Damaged(std::string message, Diagnostics& diagnostics) const {
+void ZipFile::Damaged(std::string message, Diagnostics& diagnostics) const {
   diagnostics.Add({.kind = DiagnosticKind::kTorchArchiveDamaged,
                    .message = std::move(message),
                    .file = file_,
                    .fix = kCopyAgain});
-  return false;
 }
 
 bool ZipFile::CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const {
@@ -161,26 +160,26 @@ bool ZipFile::CheckLimits(const ZipRecord& entry, int64_t max_bytes,
   return false;
 }
 
-bool ZipFile::Read(int entry, int64_t max_bytes, std::string& out, Diagnostics& diagnostics) {
+std::optional<absl::string_view> ZipFile::Read(int entry, int64_t max_bytes, std::string& inflated,
+                                               Diagnostics& diagnostics) {
   const ZipRecord& record = entries_[static_cast<size_t>(entry)];
-  if (!CheckLimits(record, max_bytes, diagnostics)) return false;
+  if (!CheckLimits(record, max_bytes, diagnostics)) return std::nullopt;
   const auto size = static_cast<int64_t>(record.size);
   bytes_read_ += size;
-  const absl::string_view data = bytes_.substr(static_cast<size_t>(record.data_offset),
-                                               static_cast<size_t>(record.compressed_size));
+  absl::string_view data = bytes_.substr(static_cast<size_t>(record.data_offset),
+                                         static_cast<size_t>(record.compressed_size));
   std::string wrong;
   if (record.method == kDeflated) {
-    wrong = Inflate(data, size, out);
-  } else {
-    out.assign(data.data(), data.size());
+    wrong = Inflate(data, size, inflated);
+    data = inflated;
   }
   if (wrong.empty() &&
-      crc32_z(0, reinterpret_cast<const Bytef*>(out.data()), out.size()) != record.crc) {
+      crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()) != record.crc) {
     wrong = "is damaged: its checksum is another than the directory says";
   }
-  if (wrong.empty()) return true;
-  out.clear();
-  return Damaged(absl::StrCat("entry '", Printable(record.name), "' ", wrong), diagnostics);
+  if (wrong.empty()) return data;
+  Damaged(absl::StrCat("entry '", Printable(record.name), "' ", wrong), diagnostics);
+  return std::nullopt;
 }
 
 }  // namespace npuc::pt

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,11 @@ class ZipFile {
   const std::vector<ZipRecord>& entries() const { return entries_; }
   int Find(absl::string_view name) const;  // -1 where there is none
 
-  // The decompressed bytes of an entry, its checksum checked. More than max_bytes, or more of all
-  // reads together than the limits allow, is a diagnostic; nothing is allocated for it.
-  bool Read(int entry, int64_t max_bytes, std::string& out, Diagnostics& diagnostics);
+  // The decompressed bytes of an entry, its checksum checked: a view of the file where it has them
+  // as they are, else of `inflated`. Null after a diagnostic: more than max_bytes, or more of all
+  // reads together than the limits allow, for which nothing is allocated, or damage.
+  std::optional<absl::string_view> Read(int entry, int64_t max_bytes, std::string& inflated,
+                                        Diagnostics& diagnostics);
 
  private:
   ZipFile(absl::string_view bytes, std::vector<ZipRecord> entries, absl::string_view file,
@@ -36,7 +39,7 @@ class ZipFile {
   bool CheckEntries(Diagnostics& diagnostics);
   bool CheckSizes(const ZipRecord& entry, Diagnostics& diagnostics) const;
   bool CheckLimits(const ZipRecord& entry, int64_t max_bytes, Diagnostics& diagnostics) const;
-  bool Damaged(std::string message, Diagnostics& diagnostics) const;
+  void Damaged(std::string message, Diagnostics& diagnostics) const;
 
   absl::string_view bytes_;
   std::vector<ZipRecord> entries_;

@@ -28,12 +28,14 @@ constexpr absl::string_view kWindow =
 constexpr absl::string_view kConvolution =
     "kernel_x|kernel_y|stride_x|stride_y|dilation_x|dilation_y|pad_left|pad_right|pad_top|"
     "pad_bottom|group|num_output";
-constexpr std::array<TypeRule, 11> kRules = {{
+constexpr std::array<TypeRule, 13> kRules = {{
+    {"Constant", 0, "", "weights", ""},
     {"Input", 0, "", "", ""},
     {"Convolution", 1, kConvolution, "weights|biases", ""},
     {"DepthwiseConv", 1, kConvolution, "weights|biases", ""},
     {"FullyConnected", 1, "num_output", "weights|biases", ""},
     {"Pooling", 1, kWindow, "", "AVG|MAX"},
+    {"Reduce", 1, "", "", ""},
     {"Reshape", 1, "", "", ""},
     {"Softmax", 1, "axis", "", ""},
     {"Activation", 1, "", "", "RELU|RELU6|SIGMOID|TANH|LEAKYRELU|CLIP|ELU|SELU|HARDSWISH|GELU"},

@@ -1,10 +1,7 @@
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "compiler_core/base/files_test_util.h"
 #include "compiler_core/ir/compass/check.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -52,13 +49,8 @@ TEST(CompassIrTest, ASoundTextHasNoProblemAndIsPrintedBack) {
 }
 
 TEST(CompassIrTest, ThePublishedFileIsSoundAndPrintedBack) {
-  const char* shared = std::getenv("NPUC_SHARED");
-  const char* source = std::getenv("NPUC_SOURCE_DIR");
-  const std::filesystem::path folder =
-      shared != nullptr ? std::filesystem::path(shared)
-                        : std::filesystem::path(source == nullptr ? "." : source) / ".." / "shared";
-  std::ifstream stream(folder / "fixtures" / "compass" / "compass_kws_o.txt", std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+  const std::string text =
+      ReadTestFile(SharedFolder() / "fixtures" / "compass" / "compass_kws_o.txt");
   if (text.empty()) GTEST_SKIP() << "no fixtures";
   EXPECT_EQ(ProblemsOf(text, 34292), "");  // its last constant, of 1024 bytes, begins at 33268
   EXPECT_THAT(ProblemsOf(text, 34291), HasSubstr("lut ends at byte 34292, the .bin at 34291"));

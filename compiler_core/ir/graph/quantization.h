@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/base/fixed_point.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -41,12 +42,24 @@ struct Layer {
   std::vector<ValueId> outputs;  // activations
 };
 
+// Of the settings below.
+inline constexpr int kMinLutBits = 4;
+inline constexpr int kMaxLutBits = 16;
+inline constexpr int kMinMultiplierBits = 2;
+inline constexpr int kMaxMultiplierBits = 31;
+inline constexpr int kMinBiasBits = 2;
+inline constexpr int kMaxBiasBits = 48;
+
 // The settings in force for one layer that lowering needs beside the tensors' parameters.
 struct LayerQuant {
   bool in_float = false;     // left unquantized: its operands and results cross the border as float
   int lut_bits = 8;          // a function's table has 2^lut_bits entries
   int multiplier_bits = 15;  // of the requantization multiplier: 2..31
   int bias_effective_bits = 32;  // high bits of the bias that take part
+  // Of a layer with weights: the requantization's factors, one or one a result channel, where the
+  // model states others than those that follow from its scales. Empty: those.
+  std::vector<Factor> factors = {};
+  bool operator==(const LayerQuant&) const = default;
 };
 
 struct QuantPlan {

@@ -184,9 +184,9 @@ Tensor::Tensor(TensorType type, std::vector<uint8_t> bytes)
 }
 
 Tensor Tensor::FromFloats(Shape shape, absl::Span<const float> values) {
-  std::vector<uint8_t> bytes(values.size() * sizeof(float));
-  if (!bytes.empty()) std::memcpy(bytes.data(), values.data(), bytes.size());
-  return Tensor({DType::kFloat32, std::move(shape)}, std::move(bytes));
+  const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
+  return Tensor({DType::kFloat32, std::move(shape)},
+                {bytes, bytes + values.size() * sizeof(float)});
 }
 
 Tensor Tensor::FromInts(Shape shape, absl::Span<const int64_t> values) {
@@ -252,11 +252,13 @@ int64_t Tensor::int_at(int64_t i) const {
 }
 
 std::vector<float> Tensor::ToFloats() const {
+  if (dtype() == DType::kFloat32) {
+    const absl::Span<const float> floats = as<float>();
+    return {floats.begin(), floats.end()};
+  }
   std::vector<float> values(element_count());
   if (values.empty()) return values;
-  if (dtype() == DType::kFloat32) {
-    std::memcpy(values.data(), bytes_->data(), bytes_->size());
-  } else if (IsFloat(dtype())) {
+  if (IsFloat(dtype())) {
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(at(i));
   } else {  // straight from the integer: a 64-bit one must not be rounded twice
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(int_at(i));

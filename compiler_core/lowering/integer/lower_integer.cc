@@ -65,7 +65,8 @@ class IntegerLowerer {
       : graph_(graph), plan_(plan), model_name_(model_name), context_(graph, plan, program_) {}
 
   absl::StatusOr<integer::Program> Run() {
-    CheckBorders();
+    RefuseFloatLayers();
+    if (!found_.has_errors()) CheckBorders();
     RETURN_IF_ERROR(found_.ToStatus());
     context_.DeclarePorts();
     for (size_t i = 0; i < plan_.layers.size(); ++i) {
@@ -90,6 +91,23 @@ class IntegerLowerer {
                 .fix = std::string(fix)});
   }
 
+  // Those of the fake-quant options, of the template, and that an automatic search left.
+  void RefuseFloatLayers() {
+    for (size_t i = 0; i < plan_.settings.size(); ++i) {
+      if (!plan_.settings[i].in_float) continue;
+      const Layer& layer = plan_.layers[i];
+      const Node& root = graph_.node(layer.root);
+      found_.Add({.kind = DiagnosticKind::kLayerInFloat,
+                  .message = "the layer stays in float; the integer cores have no float arithmetic",
+                  .file = model_name_,
+                  .node = layer.name,
+                  .op = root.source.op.empty() ? root.op : root.source.op,
+                  .fix =
+                      "measure it with npuc reference or npuc evaluate --quantized, and quantize "
+                      "the layer to compile"});
+    }
+  }
+
   // The model's own inputs and outputs need parameters before anything is placed.
   void CheckBorders() {
     const auto check = [this](ValueId value) {
@@ -107,10 +125,6 @@ class IntegerLowerer {
     const Node& root = graph_.node(layer.root);
     if (root.op == "Placeholder") return;
     context_.Begin(layer, settings);
-    if (settings.in_float) {
-      return Refuse(root, "the layer is left in float; the integer cores compute integers only",
-                    "quantize the layer");
-    }
     const auto* const found =
         std::find_if(kLowerings.begin(), kLowerings.end(),
                      [&root](const Lowering& lowering) { return lowering.op == root.op; });

@@ -158,10 +158,16 @@ absl::StatusOr<std::vector<int64_t>> TakeBiases(IntegerContext& context, const Q
   return biases;
 }
 
-std::vector<Factor> TakeFactors(IntegerContext& context, const QuantParams& input,
-                                const Kernel& kernel, const QuantParams& output, bool wide,
-                                Rounding& rounding) {
-  std::vector<Factor> factors;
+absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const QuantParams& input,
+                                                const Kernel& kernel, const QuantParams& output,
+                                                bool wide, Rounding& rounding) {
+  std::vector<Factor> factors = context.settings().factors;
+  if (!factors.empty()) {
+    rounding = Rounding::kEven;
+    if (factors.size() == 1 || static_cast<int64_t>(factors.size()) == kernel.out) return factors;
+    return absl::UnimplementedError(
+        absl::StrCat(factors.size(), " factors for ", kernel.out, " result channels"));
+  }
   for (const double scale : kernel.scales) {
     double product = input.scale[0] * scale;
     if (context.exact() && context.root().op == "MatMul" && kernel.scales.size() == 1) {
@@ -216,7 +222,8 @@ absl::Status LowerWeighted(IntegerContext& context) {
   RETURN_IF_ERROR(SetGeometry(context, kernel, c));
   const bool wide = integer::AccumulatorBytes(c) == 8;
   ASSIGN_OR_RETURN(const std::vector<int64_t> biases, TakeBiases(context, input, kernel));
-  const std::vector<Factor> factors = TakeFactors(context, input, kernel, output, wide, c.rounding);
+  ASSIGN_OR_RETURN(const std::vector<Factor> factors,
+                   TakeFactors(context, input, kernel, output, wide, c.rounding));
   c.factor_count = static_cast<int32_t>(factors.size());
   c.weights = context.Constant(kernel.dtype == DType::kInt8 ? BytesOf<int8_t>(kernel.values)
                                                             : BytesOf<int16_t>(kernel.values));

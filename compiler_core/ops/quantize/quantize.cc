@@ -27,6 +27,7 @@ struct Quantize {
     RETURN_IF_ERROR(CheckFloat(view));
     ASSIGN_OR_RETURN(TensorType type, ResultOf(view.node, view.inputs[0].shape));
     RETURN_IF_ERROR(QuantParamsOf(view.node, type).status());
+    RETURN_IF_ERROR(LayerQuantOf(view.node).status());
     return Types{std::move(type)};
   }
   static void Facts(const OpView& view, FactMap& facts) {}

@@ -15,6 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/compass/stored_factor.h"
+#include "compiler_core/ops/op.h"
 #include "compiler_core/ops/shape_util.h"
 #include "compiler_core/ops/window.h"
 #include "compiler_core/quant/params.h"
@@ -63,6 +65,11 @@ class Writer {
       : graph_(graph), plan_(plan), model_name_(std::move(model_name)) {}
 
   IrFiles Run() {
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (graph_.def(output.value).op == "Placeholder") continue;
+      if (output_names_.contains(output.value)) continue;
+      output_names_[output.value] = Unique(output.name);
+    }
     for (const Layer& layer : plan_.layers) WriteLayer(layer);
     Block head;
     head.Set("model_name", Sound(model_name_));
@@ -137,7 +144,10 @@ class Writer {
     };
     lists("layer_bottom", bottoms);
     for (size_t k = 0; k < tops.size(); ++k) {
-      names_[tops[k]] = k == 0 ? name : Unique(absl::StrCat(name, "_", k));
+      const auto output = output_names_.find(tops[k]);
+      names_[tops[k]] = output != output_names_.end() ? output->second
+                        : k == 0                      ? name
+                                                      : Unique(absl::StrCat(name, "_", k));
     }
     lists("layer_top", tops);
     std::vector<std::string> ranges;
@@ -147,7 +157,8 @@ class Writer {
       const QuantParams* params = ParamsOf(id);
       if (params == nullptr || params->scale.size() != 1) return block;
       ranges.push_back(absl::StrCat("[", params->qmin, ",", params->qmax, "]"));
-      scales.push_back(absl::StrFormat("%.17g", 1 / params->scale[0]));
+      // So many digits that the reciprocal of what is read is the scale again, to the bit.
+      scales.push_back(absl::StrFormat("%.18g", 1 / static_cast<long double>(params->scale[0])));
       zeros.push_back(absl::StrCat(-params->zero_point[0]));
     }
     block.Set("layer_top_range", List(ranges));
@@ -172,9 +183,30 @@ class Writer {
     if (layer.type == "Eltwise" && layer.weight.valid()) bottoms = ConstantOperand(layer, root);
     Block block =
         Common(name, layer.type == "Identity" ? "Reshape" : layer.type, bottoms, layer.outputs);
-    const absl::Status status = AddOwn(layer, root, block);
+    absl::Status status = AddOwn(layer, root, block);
+    if (status.ok()) status = AddLut(layer, root, block);
     if (!status.ok()) Refuse(layer, status.message());
+    if (status.ok()) AddSettings(layer, block);
     files_.document.layers.push_back(std::move(block));
+  }
+
+  const LayerQuant& SettingsOf(const Layer& layer) const {
+    static constexpr LayerQuant kDefault;
+    const size_t index = static_cast<size_t>(&layer - plan_.layers.data());
+    return index < plan_.settings.size() ? plan_.settings[index] : kDefault;
+  }
+
+  // What differs from Compass's own numbers.
+  void AddSettings(const Layer& layer, Block& block) const {
+    const LayerQuant usual;
+    const LayerQuant& settings = SettingsOf(layer);
+    const auto set = [&](const char* key, int value, int usually) {
+      if (value != usually) block.Set(key, absl::StrCat(value));
+    };
+    if (layer.type == "Input" || ParamsOf(layer.outputs[0]) == nullptr) return;
+    set("multiplier_bits", settings.multiplier_bits, usual.multiplier_bits);
+    set("lut_items_in_bits", settings.lut_bits, usual.lut_bits);
+    set("bias_effective_bits", settings.bias_effective_bits, usual.bias_effective_bits);
   }
 
   // A constant operand is a layer of its own; the bottoms in operand order.
@@ -199,6 +231,66 @@ class Writer {
     const QuantParams* params = ParamsOf(id);
     if (params != nullptr) return QuantizeTensor(*params, real.ToFloats(), real.shape());
     return Tensor::FromFloats(real.shape(), real.ToFloats());
+  }
+
+  // Places of a table: every stored value of 8 bits, else 2^bits + 1 at equal distances, the first
+  // at the lowest value. Compass's 8-bit tables, and those of the integer cores (INTEGER_ISA.md).
+  struct Places {
+    int64_t count = 256;
+    int64_t step = 1;
+  };
+  Places PlacesOf(const Layer& layer, const QuantParams& from) const {
+    if (SizeOf(from.dtype) == 1) return {};
+    const int bits = std::clamp(SettingsOf(layer).lut_bits, kMinLutBits, kMaxLutBits);
+    return {(int64_t{1} << bits) + 1, int64_t{1} << (16 - bits)};
+  }
+
+  // The table of a function, of a softmax's exponential.
+  absl::Status AddLut(const Layer& layer, const Node& root, Block& block) {
+    const bool is_softmax = layer.type == "Softmax";
+    const bool is_function = layer.type == "Activation" && root.op != "Relu" && root.op != "Relu6";
+    if (!is_softmax && !is_function) return absl::OkStatus();
+    const QuantParams* from = ParamsOf(layer.inputs[0]);
+    const QuantParams* to = ParamsOf(layer.outputs[0]);
+    if (from == nullptr || to == nullptr) return absl::OkStatus();
+    const Places places = PlacesOf(layer, *from);
+    if (is_softmax) {
+      AddConstant(block, "lut", DType::kUint32, {places.count},
+                  BytesOf(Exponentials(*from, places)));
+      return absl::OkStatus();
+    }
+    ASSIGN_OR_RETURN(const std::string bytes, FunctionTable(root, *from, *to, places));
+    AddConstant(block, "lut", to->dtype, {places.count}, bytes);
+    return absl::OkStatus();
+  }
+
+  // 2^30 exp(-scale x distance from the largest value), which has the last place but of 16 bits.
+  static std::vector<uint32_t> Exponentials(const QuantParams& from, const Places& places) {
+    constexpr double kOne = 1 << 30;
+    const double last = SizeOf(from.dtype) == 1 ? 255 : 65535;
+    std::vector<uint32_t> table;
+    for (int64_t i = 0; i < places.count; ++i) {
+      const double distance = (last - static_cast<double>(i * places.step)) * from.scale[0];
+      const int64_t entry = RoundHalfEven(kOne * std::exp(-distance));
+      table.push_back(static_cast<uint32_t>(std::min(entry, int64_t{1} << 31)));
+    }
+    return table;
+  }
+
+  static absl::StatusOr<std::string> FunctionTable(const Node& root, const QuantParams& from,
+                                                   const QuantParams& to, const Places& places) {
+    const bool is_signed = from.dtype == DType::kInt8 || from.dtype == DType::kInt16;
+    const int64_t lowest = is_signed ? (SizeOf(from.dtype) == 1 ? -128 : -32768) : 0;
+    std::vector<float> points;
+    for (int64_t i = 0; i < places.count; ++i) {
+      const int64_t stored = lowest + i * places.step - from.zero_point[0];
+      points.push_back(static_cast<float>(static_cast<double>(stored) * from.scale[0]));
+    }
+    const OpDef* def = FindOp(root.op);
+    if (def == nullptr) return absl::UnimplementedError("a function that is not known");
+    ASSIGN_OR_RETURN(const std::vector<Tensor> results,
+                     def->reference(root, {Tensor::FromFloats({places.count}, points)}));
+    return BytesOfTensor(QuantizeTensor(to, results[0].ToFloats(), {places.count}));
   }
 
   absl::Status AddOwn(const Layer& layer, const Node& root, Block& block) {
@@ -371,29 +463,36 @@ class Writer {
     const QuantParams* input = ParamsOf(layer.inputs[0]);
     const QuantParams* output = ParamsOf(layer.outputs[0]);
     if (weight == nullptr || input == nullptr || output == nullptr) return;
-    constexpr int kMultiplierBits = 15;
-    constexpr int kMostShift = 31;
+    const LayerQuant& settings = SettingsOf(layer);
+    const int bits = std::min(settings.multiplier_bits, compass::kStoredMultiplierBits);
     const int64_t count = weight->scale.size() == 1 ? 1 : order.outputs;
     std::vector<uint16_t> multipliers;
     std::vector<int8_t> shifts;
-    std::vector<float> scales;
+    std::vector<double> scales;
     for (int64_t o = 0; o < count; ++o) {
       const double scale = ScaleAt(*weight, o, order.outputs);
-      Factor factor = MakeFactor(input->scale[0] * scale / output->scale[0], kMultiplierBits);
-      if (factor.shift > kMostShift) {
-        const int drop = factor.shift - kMostShift;
-        factor.multiplier = drop > 30 ? 0 : factor.multiplier >> drop;
-        factor.shift = kMostShift;
+      Factor factor = MakeFactor(input->scale[0] * scale / output->scale[0], bits);
+      if (!settings.factors.empty()) {
+        factor = settings.factors[settings.factors.size() == 1 ? 0 : static_cast<size_t>(o)];
       }
+      factor = compass::AsStored(factor);
       multipliers.push_back(static_cast<uint16_t>(factor.multiplier));
       shifts.push_back(static_cast<int8_t>(factor.shift));
-      scales.push_back(static_cast<float>(1 / scale));
+      scales.push_back(1 / scale);
     }
     AddConstant(block, "scale", DType::kUint16, {count}, BytesOf(multipliers));
     AddConstant(block, "shift", DType::kInt8, {count}, BytesOf(shifts));
-    AddConstant(block, "weights_scale", DType::kFloat32, {count}, BytesOf(scales));
+    AddConstant(block, "weights_scale", DType::kFloat64, {count}, BytesOf(scales));
     AddConstant(block, "weights_zp", DType::kInt32, {count},
                 BytesOf(std::vector<int32_t>(static_cast<size_t>(count), 0)));
+    // A bias has the scale of the sums: the operand's times the weight's.
+    std::vector<float> of_biases;
+    for (int64_t o = 0; o < count; ++o) {
+      const double unit = input->scale[0] * ScaleAt(*weight, o, order.outputs);
+      of_biases.push_back(static_cast<float>(1 / unit));
+    }
+    AddConstant(block, "biases_scale", DType::kFloat32, {count}, BytesOf(of_biases));
+    AddConstant(block, "biases_zp", DType::kInt64, {1}, BytesOf(std::vector<int64_t>{0}));
   }
 
   const Graph& graph_;
@@ -402,6 +501,7 @@ class Writer {
   IrFiles files_;
   Diagnostics found_;
   std::map<ValueId, std::string> names_;
+  std::map<ValueId, std::string> output_names_;  // of the graph's outputs
   std::set<std::string> taken_;
 };
 

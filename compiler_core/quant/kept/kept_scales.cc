@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -81,10 +82,13 @@ class Keeper {
     }
     kept_.plan.values = std::move(params_);
     kept_.plan.layers = GroupLayers(kept_.graph, borders);
-    LayerQuant settings;
-    settings.multiplier_bits = kTfliteMultiplierBits;
-    kept_.plan.settings.assign(kept_.plan.layers.size(), settings);
-    for (const Layer& layer : kept_.plan.layers) MakeSymmetric(layer);
+    for (const Layer& layer : kept_.plan.layers) {
+      LayerQuant tflite;
+      tflite.multiplier_bits = kTfliteMultiplierBits;
+      const auto stated = layer.outputs.empty() ? stated_.end() : stated_.find(layer.outputs[0]);
+      kept_.plan.settings.push_back(stated == stated_.end() ? tflite : stated->second);
+      MakeSymmetric(layer);
+    }
     return std::move(kept_);
   }
 
@@ -134,6 +138,8 @@ class Keeper {
       value = kept_.graph.AddValue("Identity", {value}, {}, kept_.graph.type(value), node.source);
     }
     params_.emplace(value, params);
+    ASSIGN_OR_RETURN(const std::optional<LayerQuant> settings, LayerQuantOf(node));
+    if (settings.has_value()) stated_.emplace(value, *settings);
     Set(node.outputs[0], value);
     return absl::OkStatus();
   }
@@ -265,6 +271,7 @@ class Keeper {
   const Graph& graph_;
   std::vector<ValueId> value_;  // in the new graph, by old id
   std::map<ValueId, QuantParams> params_;
+  std::map<ValueId, LayerQuant> stated_;  // settings, by the layer's result
   KeptScales kept_;
 };
 

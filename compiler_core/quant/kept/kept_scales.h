@@ -23,7 +23,8 @@ struct KeptScales {
 // parameters becomes an Identity of its own. Values between that only move data take the
 // parameters of what they move. Weights keep their scales; an asymmetric one is made symmetric:
 // exactly where its integers less the zero point fit i8, else rounded to a new scale, with a note.
-// Layers get multiplier_bits 31: the arithmetic that such models were made for.
+// Layers have the settings that their Quantize states, else multiplier_bits 31: the arithmetic that
+// such models were made for.
 // Errors: UNIMPLEMENTED where something else computes with the integers.
 absl::StatusOr<KeptScales> KeepScales(const Graph& graph);
 

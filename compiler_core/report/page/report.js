@@ -289,9 +289,8 @@
     if (errors.size > 0) {
       columns.push({ name: 'weight error', value: (row) => errors.get(row.node) || 0 });
     }
-    if (rows.some((row) => row.max_abs_error !== undefined)) {
-      columns.push({ name: 'largest error', value: field('max_abs_error') },
-                   { name: 'rms error', value: field('rms_error') });
+    for (const [key, name] of [['max_abs_error', 'largest error'], ['rms_error', 'rms error']]) {
+      if (rows.some((row) => row[key] !== undefined)) columns.push({ name, value: field(key) });
     }
     if (rows.some((row) => row.similarity !== undefined)) {
       columns.push({ name: 'similarity to float', value: (row) => row.similarity ?? 1 });
@@ -299,7 +298,20 @@
     const told = rows.some((row) => row.similarity !== undefined);
     const hint = 'For each layer\'s error against float32 set LAYER_ERROR_FRAMES in the config.';
     table('nodes', 'Layers', columns, rows, model ? 3 : 2,
-          told || report.config === undefined ? [] : [el('p', { class: 'soft' }, hint)]);
+          told || report.config === undefined || report.command_set === 'integer' ? [] : [el('p', { class: 'soft' }, hint)]);
+  }
+
+  function metrics() {
+    const found = report.metrics;
+    if (!found) return;
+    const show = (value) => (value === null ? '–' : number(value));
+    table('metrics', 'Accuracy', [
+      { name: 'metric', text: true, value: (row) => row.metric },
+      { name: 'output', text: true, value: (row) => row.output },
+      { name: 'float', value: (row) => row.float, show },
+      { name: 'quantized', value: (row) => row.quantized, show },
+    ], found.figures, 1, [el('p', {}, `Over ${number(found.items)} items of ${found.source}; the ` +
+      `quantized model was run by ${found.by}. Differences are from the float model.`)]);
   }
 
   function roofline() {
@@ -408,5 +420,5 @@
   document.getElementById('subtitle').textContent = [report.core, report.npu_unit, report.compiler,
     report.model_md5 && 'MD5 ' + report.model_md5].filter(Boolean).join(' · ');
   main.replaceChildren();
-  for (const draw of [overview, layersTable, graph, memory, roofline, weights, transposes, notes, config]) draw();
+  for (const draw of [overview, metrics, layersTable, graph, memory, roofline, weights, transposes, notes, config]) draw();
 })();

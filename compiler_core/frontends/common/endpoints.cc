@@ -1,0 +1,121 @@
+#include "compiler_core/frontends/common/endpoints.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/suggest.h"
+
+namespace npuc::frontend {
+
+namespace {
+
+// Edit distance to every tensor of a huge graph would take long; names near each other have about
+// the same length.
+std::vector<absl::string_view> CandidatesFor(absl::string_view name,
+                                             absl::Span<const absl::string_view> known) {
+  constexpr size_t kMaxCandidates = 20000;
+  std::vector<absl::string_view> candidates;
+  for (const absl::string_view other : known.first(std::min(known.size(), kMaxCandidates))) {
+    const size_t longer = std::max(name.size(), other.size());
+    if (longer - std::min(name.size(), other.size()) <= longer / 3) candidates.push_back(other);
+  }
+  return candidates;
+}
+
+}  // namespace
+
+std::string NearestName(absl::string_view name, absl::Span<const absl::string_view> known) {
+  return NearestMatch(name, CandidatesFor(name, known));
+}
+
+std::string SuggestName(absl::string_view name, absl::Span<const absl::string_view> known,
+                        absl::string_view otherwise) {
+  return DidYouMean(name, CandidatesFor(name, known), otherwise);
+}
+
+std::string CircleText(absl::Span<const std::string> names) {
+  constexpr size_t kMaxShown = 8;
+  return absl::StrCat(absl::StrJoin(names.first(std::min(names.size(), kMaxShown)), " <- ",
+                                    [](std::string* out, const std::string& name) {
+                                      absl::StrAppend(out, Printable(name, 60));
+                                    }),
+                      names.size() > kMaxShown ? " <- ..." : "");
+}
+
+void Endpoints::AddError(DiagnosticKind kind, std::string message, std::string fix) {
+  diagnostics_.Add({.kind = kind,
+                    .message = std::move(message),
+                    .file = options_.model_name,
+                    .fix = std::move(fix)});
+}
+
+bool Endpoints::TakeInput(const std::string& name, Exists exists, Suggest suggest) {
+  if (!exists(name)) {
+    AddError(
+        DiagnosticKind::kInputNotInModel,
+        absl::StrCat("INPUT_OPS names '", Printable(name), "', which is no tensor of the model"),
+        suggest(name));
+    return false;
+  }
+  if (!inputs_.insert(name).second) {
+    AddError(DiagnosticKind::kDuplicateEndpoint,
+             absl::StrCat("INPUT_OPS names '", Printable(name), "' twice"), "keep one of the two");
+    return false;
+  }
+  return true;
+}
+
+void Endpoints::ReportUnused(absl::string_view name) {
+  AddError(DiagnosticKind::kUnusedInput,
+           absl::StrCat("input '", Printable(name),
+                        "' is declared in INPUT_OPS, but no output depends on it"),
+           "remove it, or check OUTPUT_OPS");
+}
+
+std::vector<Endpoints::Output> Endpoints::TakeOutputs(const std::vector<std::string>& stated,
+                                                      Exists exists, Suggest suggest) {
+  const bool by_config = !options_.outputs.empty();
+  const std::vector<std::string>& names = by_config ? options_.outputs : stated;
+  std::vector<Output> outputs;
+  std::set<absl::string_view> seen;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (!exists(names[i])) {
+      AddError(DiagnosticKind::kOutputNotInModel,
+               absl::StrCat(by_config ? "OUTPUT_OPS names '" : "the model states the output '",
+                            Printable(names[i]), "', which is no tensor of the model"),
+               suggest(names[i]));
+    } else if (!seen.insert(names[i]).second) {
+      AddError(DiagnosticKind::kDuplicateEndpoint,
+               absl::StrCat("output '", Printable(names[i]), "' is named twice"),
+               "keep one of the two");
+    } else {
+      outputs.push_back({.name = names[i], .index = i});
+    }
+  }
+  if (names.empty()) {
+    AddError(DiagnosticKind::kOutputNotInModel, "the model states no output",
+             "name at least one tensor in OUTPUT_OPS");
+  }
+  MarkFp16(outputs);
+  return outputs;
+}
+
+void Endpoints::MarkFp16(std::vector<Output>& outputs) {
+  for (const std::string& name : options_.fp16_outputs) {
+    const auto it = std::find_if(outputs.begin(), outputs.end(),
+                                 [&](const Output& output) { return output.name == name; });
+    if (it != outputs.end()) {
+      it->fp16 = true;
+      continue;
+    }
+    std::vector<absl::string_view> known;
+    for (const Output& output : outputs) known.emplace_back(output.name);
+    AddError(DiagnosticKind::kOutputNotInModel,
+             absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is no output"),
+             SuggestName(name, known, "name outputs only"));
+  }
+}
+
+}  // namespace npuc::frontend

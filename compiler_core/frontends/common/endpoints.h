@@ -1,0 +1,64 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_ENDPOINTS_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_COMMON_ENDPOINTS_H_
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+
+namespace npuc::frontend {
+
+// The one of the first 20,000 names that is nearest to a wrong one; empty where none is near.
+std::string NearestName(absl::string_view name, absl::Span<const absl::string_view> known);
+// The fix for a wrong name, as npuc::DidYouMean gives it, with NearestName's limits.
+std::string SuggestName(absl::string_view name, absl::Span<const absl::string_view> known,
+                        absl::string_view otherwise);
+
+// "a <- b <- c", cut after eight names, of the nodes of a circle.
+std::string CircleText(absl::Span<const std::string> names);
+
+// What INPUT_OPS, OUTPUT_OPS and FP16_OUT_OPS name, for formats whose tensors have names: checked
+// against the model, and every problem reported in the same words.
+class Endpoints {
+ public:
+  // Whether the model has a tensor of this name, and what to do where it has none.
+  using Exists = absl::FunctionRef<bool(absl::string_view name)>;
+  using Suggest = absl::FunctionRef<std::string(absl::string_view name)>;
+
+  struct Output {
+    std::string name;
+    size_t index = 0;  // in OUTPUT_OPS, or among the outputs that the model states
+    bool fp16 = false;
+  };
+
+  // Both outlive it.
+  Endpoints(const CompileOptions& options, Diagnostics* diagnostics)
+      : options_(options), diagnostics_(*diagnostics) {}
+
+  // False, and reported: the name of INPUT_OPS is no tensor, or had its turn.
+  bool TakeInput(const std::string& name, Exists exists, Suggest suggest);
+  // An input of INPUT_OPS that no output depends on.
+  void ReportUnused(absl::string_view name);
+  // Those of OUTPUT_OPS, or where it is left out, those that the model states; without the ones
+  // that were reported.
+  std::vector<Output> TakeOutputs(const std::vector<std::string>& stated, Exists exists,
+                                  Suggest suggest);
+
+ private:
+  void MarkFp16(std::vector<Output>& outputs);
+  void AddError(DiagnosticKind kind, std::string message, std::string fix);
+
+  const CompileOptions& options_;
+  Diagnostics& diagnostics_;
+  std::set<std::string> inputs_;
+};
+
+}  // namespace npuc::frontend
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_ENDPOINTS_H_

@@ -1,0 +1,236 @@
+#include "compiler_core/frontends/compass/importer.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::compass {
+namespace {
+
+std::string Quoted(const std::vector<std::string>& names) {
+  return absl::StrJoin(names, ", ", [](std::string* out, const std::string& name) {
+    absl::StrAppend(out, "'", Printable(name), "'");
+  });
+}
+
+const ImportRule* FindRule(absl::string_view type) {
+  for (const ImportRule& rule : AllRules()) {
+    if (rule.type == type) return &rule;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Importer::Importer(const Document& document, const ByteSource& bin, const CompileOptions& options,
+                   Graph* graph, Diagnostics* diagnostics)
+    : document_(document),
+      bin_(bin),
+      options_(options),
+      graph_(graph),
+      diagnostics_(diagnostics),
+      state_(graph, diagnostics),
+      endpoints_(options, diagnostics),
+      layers_(document.layers.size()) {
+  state_.file = options.model_name;
+  state_.constant_fix = "write the IR again";
+}
+
+void Importer::AddError(DiagnosticKind kind, std::string message, std::string fix) {
+  diagnostics_->Add({.kind = kind,
+                     .message = std::move(message),
+                     .file = options_.model_name,
+                     .fix = std::move(fix)});
+}
+
+std::vector<std::string> Importer::HeadList(absl::string_view key) const {
+  return ParseList(document_.head.ValueOr(key, "[]")).value_or(std::vector<std::string>());
+}
+
+std::string Importer::Suggestion(absl::string_view name) const {
+  std::vector<absl::string_view> names;
+  for (const auto& [known, tensor] : tensors_) names.push_back(known);
+  return frontend::SuggestName(
+      name, names,
+      absl::StrCat("the IR's inputs are ", Quoted(HeadList("input_tensors")), ", its outputs ",
+                   Quoted(HeadList("output_tensors"))));
+}
+
+void Importer::ReadLayers() {
+  LayerReporter reporter(options_.model_name, *diagnostics_);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    LayerState& layer = layers_[i];
+    LayerView& view = layer.view;
+    view.block = &document_.layers[i];
+    view.name = view.block->ValueOr("layer_name", "");
+    view.type = view.block->ValueOr("layer_type", "");
+    view.bottoms = ParseIntLists(view.block->ValueOr("layer_bottom_shape", "[]"))
+                       .value_or(std::vector<Shape>());
+    view.tops =
+        ParseIntLists(view.block->ValueOr("layer_top_shape", "[]")).value_or(std::vector<Shape>());
+    layer.bottoms =
+        ParseList(view.block->ValueOr("layer_bottom", "[]")).value_or(std::vector<std::string>());
+    layer.tops = ReadTops(view, reporter);
+    for (const Top& top : layer.tops) {
+      tensors_.emplace(top.name, TensorState{static_cast<int>(i), &top});
+    }
+  }
+}
+
+void Importer::AddInput(TensorState& tensor) {
+  if (tensor.value != nullptr) return;
+  const Top& top = *tensor.top;
+  const LayerState& layer = layers_[static_cast<size_t>(tensor.layer)];
+  auto value = std::make_shared<frontend::ImportValue>();
+  value->type = {DType::kFloat32, top.type.shape};
+  value->id = graph_->AddInput(top.name, value->type);
+  value->source = {top.name, ""};
+  LayerImporter node(&state_, &layer.view, &top, &bin_, {}, {});
+  absl::StatusOr<ValueRef> finished = node.Finish(value);
+  if (finished.ok()) tensor.value = *std::move(finished);  // else it was reported
+}
+
+void Importer::ResolveInputs() {
+  const auto exists = [this](absl::string_view name) { return Exists(name); };
+  const auto suggest = [this](absl::string_view name) { return Suggestion(name); };
+  for (const InputDecl& input : options_.inputs) {
+    if (!endpoints_.TakeInput(input.name, exists, suggest)) continue;
+    TensorState& tensor = tensors_.at(input.name);
+    if (input.shape == tensor.top->type.shape) {
+      tensor.is_cut = true;
+      AddInput(tensor);
+      continue;
+    }
+    AddError(DiagnosticKind::kInputShapeConflict,
+             absl::StrCat("INPUT_OPS declares '", Printable(input.name), "' as ",
+                          ShapeToString(input.shape), ", but the model states ",
+                          ShapeToString(tensor.top->type.shape)),
+             "declare the model's shape");
+  }
+  // The order is the head's; those that INPUT_OPS leave out are added where an output needs them.
+  if (!options_.inputs.empty()) return;
+  for (const std::string& name : HeadList("input_tensors")) {
+    TensorState& tensor = tensors_.at(name);
+    const LayerView& view = layers_[static_cast<size_t>(tensor.layer)].view;
+    if (view.type == "Input") {
+      AddInput(tensor);
+      continue;
+    }
+    AddError(DiagnosticKind::kModelFileInvalid,
+             absl::StrCat("input_tensors names '", Printable(name), "', which layer '",
+                          Printable(view.name), "' of type ", Printable(view.type), " makes"),
+             "name results of Input layers");
+  }
+}
+
+void Importer::ResolveOutputs() {
+  outputs_ = endpoints_.TakeOutputs(
+      HeadList("output_tensors"), [this](absl::string_view name) { return Exists(name); },
+      [this](absl::string_view name) { return Suggestion(name); });
+}
+
+void Importer::MarkNeeded() {
+  const auto want = [this](const std::string& name) {
+    const auto found = tensors_.find(name);
+    if (found != tensors_.end()) found->second.is_wanted = true;
+  };
+  for (const frontend::Endpoints::Output& output : outputs_) want(output.name);
+  for (size_t k = layers_.size(); k-- > 0;) {
+    LayerState& layer = layers_[k];
+    for (const Top& top : layer.tops) {
+      const TensorState& tensor = tensors_.at(top.name);
+      layer.is_needed = layer.is_needed || (tensor.is_wanted && !tensor.is_cut);
+    }
+    if (!layer.is_needed) continue;
+    for (const std::string& bottom : layer.bottoms) want(bottom);
+  }
+  for (const auto& [name, tensor] : tensors_) {
+    if (!tensor.is_cut || tensor.is_wanted || diagnostics_->has_errors()) continue;
+    endpoints_.ReportUnused(name);
+  }
+}
+
+bool Importer::HasRule(const LayerView& layer) {
+  if (layer.type == "Input" || layer.type == "Constant" || FindRule(layer.type) != nullptr) {
+    return true;
+  }
+  std::vector<absl::string_view> names;
+  for (const ImportRule& known : AllRules()) names.push_back(known.type);
+  const std::string nearest = NearestMatch(layer.type, names);
+  const Entry* const entry = layer.block->Find("layer_type");
+  diagnostics_->Add(
+      {.kind = DiagnosticKind::kUnsupportedOperator,
+       .message = absl::StrCat("layers of type ", Printable(layer.type), " are not supported",
+                               nearest.empty() ? "" : "; the nearest supported one is ", nearest),
+       .file = options_.model_name,
+       .line = entry == nullptr ? layer.block->line : entry->line,
+       .node = layer.name,
+       .op = layer.type,
+       .fix = absl::StrCat("cut the graph behind it by adding '",
+                           Printable(layer.block->ValueOr("layer_top", "")),
+                           ": [shape]' to INPUT_OPS")});
+  return false;
+}
+
+absl::StatusOr<ValueRef> Importer::RunRule(LayerImporter& node, const LayerState& layer) {
+  if (layer.view.type == "Constant") {
+    ASSIGN_OR_RETURN(Tensor values, node.ReadConstant("weights"));
+    if (values.type() != node.top().type) {
+      return node.FailInvalid("weights_shape", absl::StrCat(TypeToString(values.type()), " is not ",
+                                                            TypeToString(node.top().type)));
+    }
+    return node.MakeWeight(std::move(values), node.top().quant, "weights");
+  }
+  RETURN_IF_ERROR(node.ReadSettings());
+  ASSIGN_OR_RETURN(ValueRef value, FindRule(layer.view.type)->import(node));
+  return node.Finish(std::move(value));
+}
+
+void Importer::ImportLayer(LayerState& layer) {
+  if (!HasRule(layer.view)) return;
+  TensorState& result = tensors_.at(layer.tops[0].name);
+  if (layer.view.type == "Input") return AddInput(result);
+  std::vector<ValueRef> inputs;
+  std::vector<const Top*> bottoms;
+  for (const std::string& bottom : layer.bottoms) {
+    const TensorState& tensor = tensors_.at(bottom);
+    if (tensor.value == nullptr) return;  // its layer failed, which has been reported
+    inputs.push_back(tensor.value);
+    bottoms.push_back(tensor.top);
+  }
+  LayerImporter node(&state_, &layer.view, result.top, &bin_, std::move(inputs),
+                     std::move(bottoms));
+  absl::StatusOr<ValueRef> value = RunRule(node, layer);
+  if (value.ok()) {
+    if (!result.is_cut) result.value = *std::move(value);
+  } else if (!node.has_reported()) {
+    (void)node.FailAt("layer_type", DiagnosticKind::kOperandMismatch,
+                      std::string(value.status().message()), "write the IR again");
+  }
+}
+
+void Importer::AddOutputs() {
+  for (const frontend::Endpoints::Output& output : outputs_) {
+    const ValueRef& value = tensors_.at(output.name).value;
+    if (value == nullptr) continue;  // reported
+    frontend::NodeEmitter node(&state_, value->source, {});
+    const absl::StatusOr<ValueId> id = node.Place(*value);
+    if (id.ok()) graph_->AddOutput({output.name, *id, output.fp16});  // else it was reported
+  }
+}
+
+void Importer::Run() {
+  ReadLayers();
+  if (diagnostics_->has_errors()) return;
+  ResolveInputs();
+  ResolveOutputs();
+  MarkNeeded();
+  for (LayerState& layer : layers_) {
+    if (layer.is_needed) ImportLayer(layer);
+  }
+  AddOutputs();
+}
+
+}  // namespace npuc::compass

@@ -1,0 +1,210 @@
+"""How near to float resnet8 comes with 4-bit weights when nothing but that binds it: an experiment.
+
+    rounding_ceiling.py [--pictures N] [--steps N]       needs PyTorch; minutes to an hour
+
+Apart from npuc, in PyTorch: the MLPerf Tiny net with activations in float, each weight an integer
+of -8..7 times its channel's scale. Integers, scales and biases are all trained together, end to
+end, towards the float net's outputs (straight-through rounding, Adam; the divergence of the outputs
+and the distance of every layer's result), on seeded pictures as many as wanted. Printed: the output
+cosine on the pictures trained on, and on those that suite `quantizing` judges by, which are never
+trained on. It is a search, not a bound: another one may get further.
+"""
+
+import argparse
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import harness
+import int8_emulation
+import quantizing
+
+LOW, HIGH = -8, 7
+PARTS = np.linspace(1, 0.5, 6)  # of the greatest magnitude, tried as scales to start from
+
+
+class Net:
+    """The float net of a .tflite file, with any weights and biases by operator."""
+
+    def __init__(self, path):
+        self.model = int8_emulation.Model(path)
+        self.weights, self.biases = {}, {}
+        for k, (kind, inputs, _, _) in enumerate(self.model.ops):
+            if kind not in ("CONV_2D", "FULLY_CONNECTED"):
+                continue
+            weight = self.model.tensors[inputs[1]].constant
+            weight = weight.transpose(0, 3, 1, 2) if kind == "CONV_2D" else weight
+            self.weights[k] = torch.tensor(weight.copy())
+            self.biases[k] = torch.tensor(self.model.tensors[inputs[2]].constant.copy())
+
+    @staticmethod
+    def padded(x, weight, options):
+        strides = options.scalar(2, "i", 1), options.scalar(1, "i", 1)
+        margins = []
+        for size, kernel, stride in zip(x.shape[2:], weight.shape[2:], strides):
+            before, out = int8_emulation.padding(options.scalar(0, "b"), size, kernel, stride)
+            margins = [before, max(0, (out - 1) * stride + kernel - size - before)] + margins
+        return F.pad(x, margins), strides
+
+    def run(self, x, weights, biases):
+        """(logits, the result of every operator before) of x [N,C,H,W]."""
+        values, results = {self.model.inputs[0]: x}, {}
+        for k, (kind, inputs, outputs, options) in enumerate(self.model.ops):
+            y = values[inputs[0]]
+            if kind == "CONV_2D":
+                y, strides = self.padded(y, weights[k], options)
+                y = F.conv2d(y, weights[k], biases[k], stride=strides)
+                y = F.relu(y) if options.scalar(3, "b") == 1 else y
+            elif kind == "FULLY_CONNECTED":
+                y = F.linear(y, weights[k], biases[k])
+            elif kind == "ADD":
+                y = y + values[inputs[1]]
+                y = F.relu(y) if options.scalar(0, "b") == 1 else y
+            elif kind == "AVERAGE_POOL_2D":
+                y = y.mean((2, 3), keepdim=True)
+            elif kind == "RESHAPE":
+                y = y.reshape(len(y), -1)
+            else:
+                harness.check(kind == "SOFTMAX", f"operator {kind}")
+                return y, results
+            values[outputs[0]] = results[k] = y
+        return y, results
+
+
+def each(scale, weight):
+    return scale.view(-1, *[1] * (weight.dim() - 1))
+
+
+def patches(net, k, x):
+    """The operands of each result of operator k: [rows, weights of a channel]."""
+    weight = net.weights[k]
+    if weight.dim() == 2:
+        return x
+    x, strides = net.padded(x, weight, net.model.ops[k][3])
+    rows = F.unfold(x, weight.shape[2:], stride=strides).permute(0, 2, 1)
+    return rows.reshape(-1, rows.shape[2])
+
+
+def in_turn(gram, target, scales):
+    """Integers [O,n] that GPTQ gives for the least v' gram v - 2 v' target, and that least."""
+    order = torch.argsort(gram.diagonal(), descending=True)
+    inverse = torch.linalg.inv(gram[order][:, order])
+    upper = torch.linalg.cholesky(inverse).t()
+    left = torch.linalg.solve(gram, target.t()).t()[:, order].clone()
+    found = torch.zeros_like(left)
+    for i in range(len(order)):
+        found[:, i] = (left[:, i] / scales).round().clamp(LOW, HIGH)
+        error = (left[:, i] - found[:, i] * scales) / upper[i, i]
+        left[:, i:] -= error[:, None] * upper[i, i:]
+    q = torch.empty_like(found)
+    q[:, order] = found
+    v = q * scales[:, None]
+    return q, (v * (v @ gram - 2 * target)).sum(1)
+
+
+def start_of(net, pictures):
+    """Layer by layer: integers by GPTQ on the quantized net's operands, scales, biases."""
+    weights, biases = dict(net.weights), dict(net.biases)
+    integers, scales = {}, {}
+    _, exact = net.run(pictures, net.weights, net.biases)
+    maker = {outputs[0]: k for k, (_, _, outputs, _) in enumerate(net.model.ops)}
+    random = torch.Generator().manual_seed(1)
+    for k, weight in net.weights.items():
+        _, here = net.run(pictures, weights, biases)
+        source = maker.get(net.model.ops[k][1][0])
+        x, y = ((pictures, pictures) if source is None else (exact[source], here[source]))
+        x, y = patches(net, k, x), patches(net, k, y)
+        rows = torch.randperm(len(x), generator=random)[:8192]
+        x, y = x[rows].double(), y[rows].double()
+        flat = weight.flatten(1).double()
+        means = x.mean(0), y.mean(0)
+        x, y = x - means[0], y - means[1]
+        damping = 0.1 * (y * y).sum() / y.shape[1] * torch.eye(y.shape[1]).double()
+        gram, target = y.t() @ y + damping, flat @ (y.t() @ x + damping).t()
+        least = torch.full((len(flat),), float("inf")).double()
+        q, s = torch.zeros_like(flat), torch.ones(len(flat)).double()
+        for part in PARTS:
+            tried = flat.abs().amax(1) * part / (HIGH + 0.5)
+            found, error = in_turn(gram, target, tried)
+            better = error < least
+            least[better], q[better], s[better] = error[better], found[better], tried[better]
+        integers[k], scales[k] = q.float().view_as(weight), s.float()
+        weights[k] = integers[k] * each(scales[k], weight)
+        biases[k] = net.biases[k] + (flat @ means[0] - (q * s[:, None]) @ means[1]).float()
+    return integers, scales, biases
+
+
+class Trained:
+    """What is trained: latent weights in steps of their scales, logarithms of scales, biases."""
+
+    def __init__(self, net, start):
+        integers, scales, biases = start
+        self.net = net
+        # Latent weights lie toward the float ones, as far as their integers allow.
+        self.latent = {k: (q + (net.weights[k] / each(scales[k], q) - q).clamp(-0.45, 0.45))
+                       .requires_grad_() for k, q in integers.items()}
+        self.scales = {k: s.log().requires_grad_() for k, s in scales.items()}
+        self.biases = {k: b.clone().requires_grad_() for k, b in biases.items()}
+
+    def parameters(self):
+        return [p for group in (self.latent, self.scales, self.biases) for p in group.values()]
+
+    def weights(self):
+        made = {}
+        for k, latent in self.latent.items():
+            kept = latent.clamp(LOW, HIGH)
+            made[k] = ((kept + (kept.round() - kept).detach())
+                       * each(self.scales[k].exp(), latent))
+        return made
+
+    def cosine(self, x):
+        with torch.no_grad():
+            wanted, _ = self.net.run(x, self.net.weights, self.net.biases)
+            found, _ = self.net.run(x, self.weights(), self.biases)
+        return quantizing.cosine(F.softmax(found, -1).numpy(), F.softmax(wanted, -1).numpy())
+
+
+def train(trained, pictures, judged, steps):
+    """Prints the cosines as it goes."""
+    net, rate = trained.net, 1e-3
+    optimizer = torch.optim.Adam(trained.parameters(), lr=rate)
+    for step in range(steps + 1):
+        if step % 100 == 0 or step == steps:
+            print(f"step {step}: cosine {trained.cosine(pictures[:400]):.4f} on pictures trained "
+                  f"on, {trained.cosine(judged):.4f} on others", flush=True)
+        optimizer.param_groups[0]["lr"] = rate * 0.5 * (1 + np.cos(np.pi * step / steps))
+        x = pictures[torch.randint(0, len(pictures), (32,))]
+        with torch.no_grad():
+            wanted, exact = net.run(x, net.weights, net.biases)
+        found, results = net.run(x, trained.weights(), trained.biases)
+        loss = F.kl_div(F.log_softmax(found, -1), F.softmax(wanted, -1), reduction="batchmean")
+        for k, value in exact.items():
+            loss = loss + 0.1 * ((results[k] - value) / value.std()).pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pictures", type=int, default=1600)
+    parser.add_argument("--steps", type=int, default=500)
+    arguments = parser.parse_args()
+    torch.manual_seed(0)
+    torch.set_num_threads(1)  # the same sums whatever the machine has
+    net = Net(harness.shared("models", "tflite", "mlperf_tiny", "resnet8_float.tflite"))
+    tensor = lambda images: torch.tensor(images.transpose(0, 3, 1, 2).copy())
+    seen, judged = map(tensor, quantizing.pictures(np.random.default_rng(7)))
+    if arguments.pictures > len(seen):
+        many = [p for seed in range(100, 100 + -(-arguments.pictures // 400))
+                for p in quantizing.pictures(np.random.default_rng(seed))]
+        seen = tensor(np.concatenate(many))[:arguments.pictures]
+    with torch.no_grad():
+        start = start_of(net, seen[:400])
+    train(Trained(net, start), seen[:arguments.pictures], judged, arguments.steps)
+
+
+if __name__ == "__main__":
+    main()
