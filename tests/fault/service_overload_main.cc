@@ -1,20 +1,26 @@
 // The daemon at ten times what it can do; README.md says what must hold.
+#include <google/protobuf/util/time_util.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "client/lib/client.h"
 #include "compiler_core/base/status.h"
 #include "npuc/v1/server_info.grpc.pb.h"
@@ -30,18 +36,70 @@ constexpr double kTimes = 10;
 constexpr double kMinGoodput = 0.9;
 constexpr absl::Duration kMaxHealth = absl::Milliseconds(50);
 constexpr int kMaxQueued = 50;
-constexpr int kClientsNice = 15;
-// Rounds of measuring, both odd. Where the first few do not show it, one swing of the machine may
-// be why: more are measured, and all count.
-constexpr size_t kMinRounds = 3;
-constexpr size_t kMaxRounds = 9;
+constexpr int kClientsNice = 19;
+// Windows of full work and of overload take turns, so that a busy moment of the machine meets both;
+// before each, the load has this long to settle. Windows are added, in pairs, until twice the
+// standard error of the ratio is less than its distance to the bound.
+constexpr absl::Duration kSettle = absl::Milliseconds(500);
+constexpr size_t kMinPairs = 6;
+constexpr size_t kMaxPairs = 30;
+// The newest jobs that are read after a pair; more than a pair can have ended.
+constexpr int kNewestJobs = 5000;
 
 struct Settings {
   std::string npucd;
   std::vector<std::string> configs;
-  double seconds = 5;
+  double seconds = 2;
   int workers = 2;
   int memory_mib = 512;
+};
+
+// What the machine had done at a moment, in seconds of one processor.
+struct Meter {
+  absl::Time time;
+  double clients = 0;  // by this process, whose threads are the clients
+  double stolen = 0;   // by the host, of all processors of this machine
+};
+
+absl::StatusOr<Meter> ReadMeter() {
+  Meter meter = {.time = absl::Now()};
+  rusage used;
+  if (getrusage(RUSAGE_SELF, &used) != 0) return absl::ErrnoToStatus(errno, "getrusage");
+  meter.clients = absl::ToDoubleSeconds(absl::DurationFromTimeval(used.ru_utime) +
+                                        absl::DurationFromTimeval(used.ru_stime));
+  // proc(5): "cpu" user nice system idle iowait irq softirq steal, in clock ticks.
+  std::ifstream stat("/proc/stat");
+  std::string word;
+  stat >> word;
+  for (int i = 0; i < 8; ++i) stat >> meter.stolen;
+  if (!stat) return absl::InternalError("cannot read /proc/stat");
+  meter.stolen /= static_cast<double>(sysconf(_SC_CLK_TCK));
+  return meter;
+}
+
+// A time under one load.
+struct Window {
+  Meter begin;
+  Meter end;
+  int64_t succeeded = 0;  // jobs that ended in it
+
+  double seconds() const { return absl::ToDoubleSeconds(end.time - begin.time); }
+};
+
+// Windows of one load, summed.
+struct Total {
+  double seconds = 0;
+  double clients = 0;
+  double stolen = 0;
+  int64_t succeeded = 0;
+
+  void Add(const Window& window) {
+    seconds += window.seconds();
+    clients += window.end.clients - window.begin.clients;
+    stolen += window.end.stolen - window.begin.stolen;
+    succeeded += window.succeeded;
+  }
+  double rate() const { return static_cast<double>(succeeded) / seconds; }
 };
 
 class Overload {
@@ -56,14 +114,19 @@ class Overload {
   absl::Status Run();
 
  private:
-  // Offers `rate` jobs a second for the time of a measurement; how many were compiled a second.
-  absl::StatusOr<double> Offer(double rate, int threads);
-  absl::StatusOr<int64_t> Succeeded();
+  // Offers `rate` jobs a second; what was done once the load had settled.
+  absl::StatusOr<Window> Offer(double rate, int threads);
+  // As much as keeps the queue from running dry, but nearly no refusal.
+  absl::StatusOr<Window> Fill() { return Offer(capacity_ * 1.5, 2); }
+  absl::StatusOr<Window> Flood();
+  absl::Status CountSucceeded(absl::Span<Window* const> windows);
   void Submit(v1::CompileService::Stub& stub);
   void WatchHealth();
+  absl::Status MeasurePair();
   absl::Status Measure();
-  // The median of the rounds' ratios.
-  double Ratio() const;
+  double Ratio() const { return flooded_.rate() / filled_.rate(); }
+  // Of Ratio(), from the pairs'.
+  double StandardError() const;
   absl::Status Judge();
 
   const Settings& settings_;
@@ -77,7 +140,11 @@ class Overload {
   int64_t resident_max_ = 0;                // guarded by mutex_
   std::atomic<bool> overloaded_ = false;
   std::atomic<bool> stop_ = false;
-  std::vector<double> ratios_;                  // goodput to peak, each round's
+  double capacity_ = 0;  // jobs a second
+  Total filled_;
+  Total flooded_;
+  std::vector<double> ratios_;                  // of each pair
+  double offered_ = 0;                          // jobs of all floods
   std::map<std::string, int64_t> all_answers_;  // under overload
 };
 
@@ -114,16 +181,22 @@ void Overload::WatchHealth() {
   }
 }
 
-absl::StatusOr<int64_t> Overload::Succeeded() {
+absl::Status Overload::CountSucceeded(absl::Span<Window* const> windows) {
   const std::vector<v1::JobState> states = {v1::JOB_STATE_SUCCEEDED};
-  ASSIGN_OR_RETURN(const auto jobs, client_->ListJobs(states, 1 << 20));
-  return static_cast<int64_t>(jobs.size());
+  ASSIGN_OR_RETURN(const auto jobs, client_->ListJobs(states, kNewestJobs));
+  for (const v1::CompileJob& job : jobs) {
+    const absl::Time end = absl::FromUnixNanos(
+        google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));
+    for (Window* const window : windows) {
+      if (end >= window->begin.time && end < window->end.time) ++window->succeeded;
+    }
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<double> Overload::Offer(double rate, int threads) {
-  ASSIGN_OR_RETURN(const int64_t before, Succeeded());
+absl::StatusOr<Window> Overload::Offer(double rate, int threads) {
   const absl::Time begin = absl::Now();
-  const absl::Time end = begin + absl::Seconds(settings_.seconds);
+  const absl::Time end = begin + kSettle + absl::Seconds(settings_.seconds);
   std::vector<std::thread> clients;
   for (int i = 0; i < threads; ++i) {
     clients.emplace_back([&, i] {
@@ -138,10 +211,29 @@ absl::StatusOr<double> Overload::Offer(double rate, int threads) {
       }
     });
   }
+  Pause(kSettle);
+  const absl::StatusOr<Meter> first = ReadMeter();
+  Pause(end - absl::Now());
+  const absl::StatusOr<Meter> last = ReadMeter();
   for (std::thread& client : clients) client.join();
-  const double took = absl::ToDoubleSeconds(absl::Now() - begin);
-  ASSIGN_OR_RETURN(const int64_t after, Succeeded());
-  return static_cast<double>(after - before) / took;
+  RETURN_IF_ERROR(first.status());
+  RETURN_IF_ERROR(last.status());
+  return Window{.begin = *first, .end = *last};
+}
+
+absl::StatusOr<Window> Overload::Flood() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    answers_.clear();
+  }
+  const double rate = kTimes * capacity_;
+  overloaded_ = true;
+  absl::StatusOr<Window> window = Offer(rate, 8);
+  overloaded_ = false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const auto& [answer, count] : answers_) all_answers_[answer] += count;
+  offered_ += rate * (settings_.seconds + absl::ToDoubleSeconds(kSettle));
+  return window;
 }
 
 absl::Status Overload::Run() {
@@ -157,57 +249,90 @@ absl::Status Overload::Run() {
   return Judge();
 }
 
+absl::Status Overload::MeasurePair() {
+  // What comes first changes, so that a machine that grows slower or faster favours neither.
+  const bool fill_first = ratios_.size() % 2 == 0;
+  Window fill;
+  Window flood;
+  if (fill_first) {
+    ASSIGN_OR_RETURN(fill, Fill());
+  }
+  ASSIGN_OR_RETURN(flood, Flood());
+  if (!fill_first) {
+    ASSIGN_OR_RETURN(fill, Fill());
+  }
+  RETURN_IF_ERROR(CountSucceeded({&fill, &flood}));
+  if (fill.succeeded == 0) return absl::InternalError("no job succeeded");
+  filled_.Add(fill);
+  flooded_.Add(flood);
+  capacity_ = filled_.rate();
+  const double peak = static_cast<double>(fill.succeeded) / fill.seconds();
+  const double goodput = static_cast<double>(flood.succeeded) / flood.seconds();
+  ratios_.push_back(goodput / peak);
+  std::printf("  peak %.1f jobs/s; under overload %.1f\n", peak, goodput);
+  return absl::OkStatus();
+}
+
 absl::Status Overload::Measure() {
   // The clients stand for other machines: on this one they give way to the daemon. Their threads
   // inherit it from this one.
   if (setpriority(PRIO_PROCESS, 0, kClientsNice) != 0) return absl::ErrnoToStatus(errno, "nice");
   ASSIGN_OR_RETURN(client_, client::Client::Create({.server = daemon_.address()}));
   RETURN_IF_ERROR(client_->Upload(variants_.front().input.files, nullptr));
-  // What it can do: as much as keeps the queue from running dry. Other programs come and go, so it
-  // is measured before and after each overload, and the median of the ratios counts.
-  RETURN_IF_ERROR(Offer(100, 2).status());
-  ASSIGN_OR_RETURN(const double probe, Offer(100, 2));
-  ASSIGN_OR_RETURN(double peak, Offer(probe * 1.5, 2));
-  while (ratios_.size() < kMinRounds || ratios_.size() % 2 == 0 ||
-         (Ratio() < kMinGoodput && ratios_.size() < kMaxRounds)) {
-    answers_.clear();
-    overloaded_ = true;
-    const absl::StatusOr<double> goodput = Offer(kTimes * peak, 8);
-    overloaded_ = false;
-    RETURN_IF_ERROR(goodput.status());
-    for (const auto& [answer, count] : answers_) all_answers_[answer] += count;
-    ASSIGN_OR_RETURN(const double after, Offer(probe * 1.5, 2));
-    ratios_.push_back(*goodput / ((peak + after) / 2));
-    std::printf("  peak %.1f and %.1f jobs/s; offered %.0f/s: goodput %.1f/s\n", peak, after,
-                kTimes * peak, *goodput);
-    peak = after;
+  capacity_ = 100;
+  for (int i = 0; i < 2; ++i) {
+    ASSIGN_OR_RETURN(Window probe, Fill());
+    RETURN_IF_ERROR(CountSucceeded({&probe}));
+    if (probe.succeeded == 0) return absl::InternalError("no job succeeded");
+    capacity_ = static_cast<double>(probe.succeeded) / probe.seconds();
+  }
+  while (ratios_.size() < kMinPairs ||
+         (ratios_.size() < kMaxPairs && Ratio() - 2 * StandardError() < kMinGoodput)) {
+    RETURN_IF_ERROR(MeasurePair());
   }
   return absl::OkStatus();
 }
 
-double Overload::Ratio() const {
-  std::vector<double> sorted = ratios_;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[sorted.size() / 2];
+double Overload::StandardError() const {
+  const double count = static_cast<double>(ratios_.size());
+  const double mean = std::accumulate(ratios_.begin(), ratios_.end(), 0.0) / count;
+  double squares = 0;
+  for (const double ratio : ratios_) squares += (ratio - mean) * (ratio - mean);
+  return std::sqrt(squares / (count - 1) / count);
 }
 
 absl::Status Overload::Judge() {
-  const double ratio = Ratio();
-  const auto [least, most] = std::minmax_element(ratios_.begin(), ratios_.end());
   std::sort(health_.begin(), health_.end());
   const absl::Duration p99 = health_[health_.size() * 99 / 100];
   const double resident_mib = static_cast<double>(resident_max_) / (1 << 20);
+  const double processors = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
+  const auto percent = [&](const Total& total, double part) {
+    return 100 * part / (processors * total.seconds);
+  };
   std::printf(
-      "FIGURE: overload: goodput %.0f %% of peak, median of %zu from %.0f to %.0f %%; resident at "
-      "most %.0f MiB of %d; health p99 %.1f ms, longest %.1f ms of %zu\n",
-      100 * ratio, ratios_.size(), 100 * *least, 100 * *most, resident_mib, settings_.memory_mib,
-      absl::ToDoubleMilliseconds(p99), absl::ToDoubleMilliseconds(health_.back()), health_.size());
+      "FIGURE: overload: goodput %.1f %% of peak (%.1f of %.1f jobs/s, standard error %.1f %%, %zu "
+      "pairs of %.0f s); resident at most %.0f MiB of %d; health p99 %.1f ms, longest %.1f ms of "
+      "%zu\n",
+      100 * Ratio(), flooded_.rate(), filled_.rate(), 100 * StandardError(), ratios_.size(),
+      settings_.seconds, resident_mib, settings_.memory_mib, absl::ToDoubleMilliseconds(p99),
+      absl::ToDoubleMilliseconds(health_.back()), health_.size());
+  std::printf(
+      "  of the processors' time: clients %.1f %% at peak, %.1f %% under overload; stolen by "
+      "the host %.1f and %.1f %%\n",
+      percent(filled_, filled_.clients), percent(flooded_, flooded_.clients),
+      percent(filled_, filled_.stolen), percent(flooded_, flooded_.stolen));
+  int64_t answered = 0;
   for (const auto& [answer, count] : all_answers_) {
+    answered += count;
     std::printf("  answered %lld x %s\n", static_cast<long long>(count), answer.c_str());
   }
   if (untyped_ > 0) return absl::InternalError("a refusal has no reason, or invites no retry");
+  if (static_cast<double>(answered) < 0.9 * offered_) {
+    return absl::InternalError(absl::StrCat("of ", offered_, " jobs that were due, only ", answered,
+                                            " were offered and answered"));
+  }
   if (resident_mib > settings_.memory_mib) return absl::InternalError("over its memory");
-  if (ratio < kMinGoodput) return absl::InternalError("less is done under overload");
+  if (Ratio() < kMinGoodput) return absl::InternalError("less is done under overload");
   if (p99 > kMaxHealth) return absl::InternalError("health answers too late");
   return absl::OkStatus();
 }
