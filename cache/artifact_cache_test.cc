@@ -6,9 +6,9 @@
 #include <fstream>
 #include <functional>
 #include <limits>
-#include <random>
 #include <thread>
 
+#include "cache/cache_test_util.h"
 #include "cache/record.h"
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
@@ -20,13 +20,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using absl::StatusCode;
-
-std::string RandomBytes(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::string bytes(n, '\0');
-  for (char& c : bytes) c = static_cast<char>(random());
-  return bytes;
-}
 
 CacheKey KeyOf(int n, const std::string& scope = "default") {
   CacheKeyParts parts;

@@ -12,10 +12,10 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <random>
 #include <thread>
 
 #include "absl/strings/escaping.h"
+#include "cache/cache_test_util.h"
 #include "compiler_core/base/digest.h"
 #include "gtest/gtest.h"
 
@@ -24,13 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using absl::StatusCode;
-
-std::string RandomBytes(size_t n, unsigned seed) {
-  std::mt19937 random(seed);
-  std::string bytes(n, '\0');
-  for (char& c : bytes) c = static_cast<char>(random());
-  return bytes;
-}
 
 BlobDigest DigestOf(absl::string_view bytes) { return {Sha256Hex(bytes), bytes.size()}; }
 

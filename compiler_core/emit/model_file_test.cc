@@ -3,6 +3,7 @@
 #include "absl/strings/escaping.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/emit/header_writer.h"
+#include "compiler_core/emit/small_model_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -10,24 +11,6 @@ namespace npuc {
 namespace {
 
 using testing::HasSubstr;
-
-CompiledModel SmallModel() {
-  CompiledModel m;
-  m.version = "1.0";
-  m.model_md5 = "d41d8cd98f00b204e9800998ecf8427e";
-  m.npu_unit = "NPU32";
-  m.model_info = "(20260101000000) a net";
-  m.core = "GRUS";
-  m.inputs = {{"Feats", {1, 2}, DType::kFloat16, 0, -1},
-              {"State/c0", {1, 3}, DType::kFloat16, 4, -1}};
-  m.outputs = {{"State/c0_out", {1, 3}, DType::kFloat16, 0, 1},
-               {"prob:1", {1, 2}, DType::kFloat32, 6, -1},
-               {"loss", {}, DType::kFloat32, 14, -1}};
-  m.cmd_content = {1, 2, 3, 4, 5};
-  m.weight_content.assign(1000, 0x5a);
-  m.data_bytes = 40;
-  return m;
-}
 
 absl::StatusOr<CompiledModel> Read(absl::string_view bytes) {
   Diagnostics diagnostics;

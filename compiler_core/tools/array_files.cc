@@ -2,14 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
-#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/quant/data/npy.h"
 #include "compiler_core/tools/diagnostics_output.h"
@@ -39,17 +37,6 @@ std::string FileStem(const std::string& name) {
     stem = absl::StrCat(stem.substr(0, kMaxStemBytes - 17), "_", Md5Hex(name).substr(0, 16));
   }
   return stem;
-}
-
-double ValueAt(const NpyArray& array, int64_t i) {
-  if (array.dtype == DType::kFloat32) {
-    float value;
-    std::memcpy(&value, array.bytes.data() + 4 * i, sizeof(value));
-    return value;
-  }
-  uint16_t half;
-  std::memcpy(&half, array.bytes.data() + 2 * i, sizeof(half));
-  return HalfToFloat(half);
 }
 
 void PrintOutput(const NamedArray& output, const std::string& path) {

@@ -2,12 +2,10 @@
 
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/pipeline/import.h"
@@ -29,20 +27,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxLabelBytes = int64_t{1} << 28;
-
-std::vector<float> FloatsOf(const NpyArray& array) {
-  std::vector<float> values(static_cast<size_t>(array.element_count()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (array.dtype == DType::kFloat32) {
-      std::memcpy(&values[i], array.bytes.data() + 4 * i, 4);
-    } else {
-      uint16_t half;
-      std::memcpy(&half, array.bytes.data() + 2 * i, 2);
-      values[i] = HalfToFloat(half);
-    }
-  }
-  return values;
-}
 
 class Evaluation {
  public:

@@ -43,10 +43,8 @@ absl::StatusOr<std::string> Converted(const NpyArray& array, DType to) {
   const int64_t size = SizeOf(to);
   std::string out(static_cast<size_t>(size * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
-    float value = 0;
-    if (half_bits) value = HalfToFloat(Load<uint16_t>(array.bytes, i));
-    if (array.dtype == DType::kFloat32) value = Load<float>(array.bytes, i);
-    if (array.dtype == DType::kFloat64) value = static_cast<float>(Load<double>(array.bytes, i));
+    const float value = half_bits ? HalfToFloat(Load<uint16_t>(array.bytes, i))
+                                  : static_cast<float>(ValueAt(array, i));
     const uint16_t half = FloatToHalf(value);
     const void* element = to == DType::kFloat16 ? static_cast<const void*>(&half) : &value;
     std::memcpy(out.data() + size * i, element, static_cast<size_t>(size));
@@ -65,9 +63,7 @@ absl::StatusOr<std::string> Quantized(const NpyArray& array, const PortTensor& p
   }
   std::string out(static_cast<size_t>(SizeOf(port.dtype) * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
-    const double x =
-        array.dtype == DType::kFloat32 ? Load<float>(array.bytes, i) : Load<double>(array.bytes, i);
-    StoreInteger(port.dtype, StoredValue(port, x), out.data(), i);
+    StoreInteger(port.dtype, StoredValue(port, ValueAt(array, i)), out.data(), i);
   }
   return out;
 }
@@ -270,6 +266,27 @@ class ItemRunner {
 };
 
 }  // namespace
+
+double ValueAt(const NpyArray& array, int64_t i) {
+  switch (array.dtype) {
+    case DType::kFloat16:
+      return HalfToFloat(Load<uint16_t>(array.bytes, i));
+    case DType::kFloat32:
+      return Load<float>(array.bytes, i);
+    case DType::kFloat64:
+      return Load<double>(array.bytes, i);
+    default:
+      return static_cast<double>(LoadInteger(array.dtype, array.bytes.data(), i));
+  }
+}
+
+std::vector<float> FloatsOf(const NpyArray& array) {
+  std::vector<float> values(static_cast<size_t>(array.element_count()));
+  for (size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(ValueAt(array, static_cast<int64_t>(i)));
+  }
+  return values;
+}
 
 absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
                                         int64_t max_items, Diagnostics& diagnostics, bool raw) {

@@ -43,6 +43,11 @@ struct NamedArray {
   NpyArray array;
 };
 
+// Element i of an array of any type that NpyArray has.
+double ValueAt(const NpyArray& array, int64_t i);
+// All of them, in its order.
+std::vector<float> FloatsOf(const NpyArray& array);
+
 struct RunItemsResult {
   int64_t items = 0;
   std::vector<NamedArray> outputs;  // in the model's order; items stacked in the first dimension

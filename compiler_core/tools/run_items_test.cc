@@ -1,9 +1,6 @@
 #include "compiler_core/tools/run_items.h"
 
-#include <cstring>
-
 #include "absl/strings/str_cat.h"
-#include "compiler_core/base/fp16.h"
 #include "compiler_core/emit/grus_codec.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -51,20 +48,6 @@ NpyArray Floats(std::vector<int64_t> shape, const std::vector<float>& values) {
   return array;
 }
 
-std::vector<float> ToFloats(const NpyArray& array) {
-  std::vector<float> values(static_cast<size_t>(array.element_count()));
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (array.dtype == DType::kFloat32) {
-      std::memcpy(&values[i], array.bytes.data() + 4 * i, 4);
-    } else {
-      uint16_t half;
-      std::memcpy(&half, array.bytes.data() + 2 * i, 2);
-      values[i] = HalfToFloat(half);
-    }
-  }
-  return values;
-}
-
 class RunItemsTest : public testing::Test {
  protected:
   RunItemsTest() : simulator_(*Simulator::Load(RunningSum(), "m.h", diagnostics_)) {}
@@ -88,9 +71,9 @@ TEST_F(RunItemsTest, StatesStartAtZeroAndAreFedBack) {
   const auto result = Run({{"net/x", Floats({3, 2}, {1, 10, 2, 20, 3, 30})}});
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->items, 3);
-  EXPECT_THAT(ToFloats(result->outputs[1].array), ElementsAre(1, 10, 3, 30, 6, 60));
+  EXPECT_THAT(FloatsOf(result->outputs[1].array), ElementsAre(1, 10, 3, 30, 6, 60));
   EXPECT_THAT(result->outputs[1].array.shape, ElementsAre(3, 2));
-  EXPECT_THAT(ToFloats(result->outputs[0].array), ElementsAre(1, 10, 3, 30, 6, 60));
+  EXPECT_THAT(FloatsOf(result->outputs[0].array), ElementsAre(1, 10, 3, 30, 6, 60));
   EXPECT_EQ(result->outputs[0].array.dtype, DType::kFloat16);
 }
 
@@ -98,7 +81,7 @@ TEST_F(RunItemsTest, AStateCanBeGivenAndNamesMayBeWrittenAsInC) {
   const auto result =
       Run({{"net_x", Floats({2, 1, 2}, {1, 1, 1, 1})}, {"s", Floats({1, 2}, {100, 200})}});
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(ToFloats(result->outputs[1].array), ElementsAre(101, 201, 102, 202));
+  EXPECT_THAT(FloatsOf(result->outputs[1].array), ElementsAre(101, 201, 102, 202));
 }
 
 TEST_F(RunItemsTest, FramesCutOrRepeat) {
@@ -107,7 +90,7 @@ TEST_F(RunItemsTest, FramesCutOrRepeat) {
   EXPECT_EQ(cut->items, 2);
   const auto repeated = Run({{"net/x", Floats({1, 2}, {1, 2})}}, 3);
   ASSERT_TRUE(repeated.ok());
-  EXPECT_THAT(ToFloats(repeated->outputs[1].array), ElementsAre(1, 2, 2, 4, 3, 6));
+  EXPECT_THAT(FloatsOf(repeated->outputs[1].array), ElementsAre(1, 2, 2, 4, 3, 6));
 }
 
 TEST_F(RunItemsTest, NativeBitsAreTakenAsTheyAre) {
@@ -117,7 +100,7 @@ TEST_F(RunItemsTest, NativeBitsAreTakenAsTheyAre) {
   bits.bytes = std::string("\x00\x3c\x00\xc0", 4);  // 1, -2
   const auto result = Run({{"net/x", bits}});
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(ToFloats(result->outputs[1].array), ElementsAre(1, -2));
+  EXPECT_THAT(FloatsOf(result->outputs[1].array), ElementsAre(1, -2));
 }
 
 TEST_F(RunItemsTest, ReportsEveryProblemAtOnce) {
@@ -132,6 +115,22 @@ TEST_F(RunItemsTest, ReportsEveryProblemAtOnce) {
   EXPECT_THAT(Problems(), HasSubstr("has shape [2,3]; the tensor is [1,2]"));
   EXPECT_FALSE(Run({{"net/x", Floats({1, 2}, {0, 0})}, {"s", Floats({2, 2}, {0, 0, 0, 0})}}).ok());
   EXPECT_THAT(Problems(), HasSubstr("is a state and has 2 items"));
+}
+
+TEST(ArrayValues, AreReadInTheirOwnType) {
+  NpyArray array;
+  array.shape = {2};
+  array.dtype = DType::kInt8;
+  array.bytes = std::string("\x7f\x80", 2);
+  EXPECT_THAT(FloatsOf(array), ElementsAre(127, -128));
+  array.dtype = DType::kUint8;
+  EXPECT_THAT(FloatsOf(array), ElementsAre(127, 128));
+  array.dtype = DType::kInt16;
+  array.bytes = std::string("\xff\x7f\x00\x80", 4);
+  EXPECT_THAT(FloatsOf(array), ElementsAre(32767, -32768));
+  array.dtype = DType::kFloat16;
+  array.bytes = std::string("\x00\x3c\x00\xc0", 4);
+  EXPECT_THAT(FloatsOf(array), ElementsAre(1, -2));
 }
 
 }  // namespace

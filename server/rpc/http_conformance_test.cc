@@ -110,12 +110,7 @@ class HttpTest : public RpcTest {
                         .downloads = &downloads_,
                         .lifecycle = &lifecycle_,
                         .log = &log_,
-                        .facts = {.version = "npuc test",
-                                  .compiler_build_id = "build-1",
-                                  .workers = 3,
-                                  .max_blob_bytes = 1000,
-                                  .max_queued_jobs = 3,
-                                  .default_timeout = absl::Hours(1)}});
+                        .facts = TestFacts()});
     EXPECT_TRUE(gateway.ok()) << gateway.status();
     gateway_ = *std::move(gateway);
     client_ = std::make_unique<httplib::Client>("127.0.0.1", gateway_->port());

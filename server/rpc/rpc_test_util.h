@@ -50,6 +50,16 @@ Detail DetailOf(const grpc::Status& status) {
   return detail;
 }
 
+// What GetServerInfo tells of the tests' servers.
+inline ServerFacts TestFacts() {
+  return {.version = "npuc test",
+          .compiler_build_id = "build-1",
+          .workers = 3,
+          .max_blob_bytes = 1000,
+          .max_queued_jobs = 3,
+          .default_timeout = absl::Hours(1)};
+}
+
 // A server in this process on fakes of stores and workers, and stubs of a real connection to it.
 class RpcTest : public ::testing::Test {
  protected:
@@ -74,20 +84,14 @@ class RpcTest : public ::testing::Test {
         uploads_(&inputs_),
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
-    auto server =
-        RpcServer::Start(std::move(options), {.authenticator = authenticator_.get(),
-                                              .jobs = &jobs_,
-                                              .submission = &submission_,
-                                              .uploads = &uploads_,
-                                              .downloads = &downloads_,
-                                              .lifecycle = &lifecycle_,
-                                              .log = &log_,
-                                              .facts = {.version = "npuc test",
-                                                        .compiler_build_id = "build-1",
-                                                        .workers = 3,
-                                                        .max_blob_bytes = 1000,
-                                                        .max_queued_jobs = 3,
-                                                        .default_timeout = absl::Hours(1)}});
+    auto server = RpcServer::Start(std::move(options), {.authenticator = authenticator_.get(),
+                                                        .jobs = &jobs_,
+                                                        .submission = &submission_,
+                                                        .uploads = &uploads_,
+                                                        .downloads = &downloads_,
+                                                        .lifecycle = &lifecycle_,
+                                                        .log = &log_,
+                                                        .facts = TestFacts()});
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->port()),
