@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/target/core_spec.h"
@@ -26,8 +27,9 @@ struct LowerOptions {
   WeightChoice default_choice;                                      // of fully connected weights
   WeightChoice conv_choice;                                         // of convolution weights
   std::map<std::string, WeightChoice, std::less<>> weight_choices;  // by weight node name
-  bool in_place = false;   // CompileOptions::MemoryPlan::kInPlace
-  std::string model_name;  // for diagnostics
+  bool in_place = false;             // CompileOptions::MemoryPlan::kInPlace
+  std::string model_name;            // for diagnostics
+  HelperThreads* helpers = nullptr;  // may be null; changes no output
 };
 
 // What became of one weight, for the template, the listings and the report.

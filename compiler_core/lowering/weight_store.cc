@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <type_traits>
 #include <utility>
@@ -37,14 +38,20 @@ std::vector<float> DecodedByCode(const CodeBook& book) {
   return decoded;
 }
 
-// What storing does to the `values` of a weight. decode(begin, to): what the unit makes of the
-// values from `begin` on, as many as fit.
+// What storing does to the values of a weight.
+struct StoringErrors {
+  double max_abs = 0;
+  double rms = 0;
+  double sparsity = 0;
+};
+
+// decode(begin, to): what the unit makes of the values from `begin` on, as many as fit.
 template <typename Decode>
-void MeasureErrors(absl::Span<const float> values, const Decode& decode, WeightRecord& record) {
-  if (values.empty()) return;
+StoringErrors ErrorsOf(absl::Span<const float> values, const Decode& decode) {
+  if (values.empty()) return {};
   constexpr size_t kChunk = 512;
   std::array<float, kChunk> chunk{};
-  double max_abs = record.max_abs_error;
+  double max_abs = 0;
   double squares = 0;
   int64_t zeros = 0;
   for (size_t begin = 0; begin < values.size(); begin += kChunk) {
@@ -58,27 +65,56 @@ void MeasureErrors(absl::Span<const float> values, const Decode& decode, WeightR
     }
   }
   const double count = static_cast<double>(values.size());
-  record.max_abs_error = max_abs;
-  record.rms_error = std::sqrt(squares / count);
-  record.sparsity = static_cast<double>(zeros) / count;
+  return {max_abs, std::sqrt(squares / count), static_cast<double>(zeros) / count};
 }
 
 // codes: of the values, where the book is usable.
-void MeasureErrors(absl::Span<const float> values, const CodeBook& book,
-                   absl::Span<const uint8_t> codes, WeightRecord& record) {
+StoringErrors ErrorsOf(absl::Span<const float> values, const CodeBook& book,
+                       absl::Span<const uint8_t> codes) {
   if (book.usable()) {
     const std::vector<float> decoded = DecodedByCode(book);
-    const auto decode = [&](size_t begin, absl::Span<float> to) {
+    return ErrorsOf(values, [&](size_t begin, absl::Span<float> to) {
       for (size_t i = 0; i < to.size(); ++i) to[i] = decoded[codes[begin + i]];
-    };
-    MeasureErrors(values, decode, record);
-  } else {
-    const auto round = [&](size_t begin, absl::Span<float> to) {
-      std::copy_n(values.begin() + begin, to.size(), to.begin());
-      RoundToHalves(to);
-    };
-    MeasureErrors(values, round, record);
+    });
   }
+  return ErrorsOf(values, [&](size_t begin, absl::Span<float> to) {
+    std::copy_n(values.begin() + begin, to.size(), to.begin());
+    RoundToHalves(to);
+  });
+}
+
+// The first value out of fp16's range, if there is one.
+std::optional<float> BeyondRange(absl::Span<const float> values) {
+  const auto is_beyond = [](float value) { return !(std::fabs(value) <= kLargestHalf); };
+  bool any = false;  // without a branch: nearly no weight has one
+  for (const float value : values) any |= is_beyond(value);
+  if (!any) return std::nullopt;
+  return *std::find_if(values.begin(), values.end(), is_beyond);
+}
+
+float ClampToHalf(float value) { return std::clamp(value, -kLargestHalf, kLargestHalf); }
+
+// A constant's values, clamped to fp16's range; behind them those of `bias`, if any.
+struct Values {
+  std::vector<float> all;
+  size_t weight_count = 0;  // without the bias's
+  std::optional<float> beyond, bias_beyond;
+};
+
+Values ValuesOf(const Graph& graph, ValueId value, ValueId bias) {
+  Values values;
+  values.all = graph.ConstantOf(value)->ToFloats();
+  values.weight_count = values.all.size();
+  values.beyond = BeyondRange(values.all);
+  if (bias.valid()) {
+    const std::vector<float> biases = graph.ConstantOf(bias)->ToFloats();
+    values.bias_beyond = BeyondRange(biases);
+    values.all.insert(values.all.end(), biases.begin(), biases.end());
+  }
+  if (values.beyond.has_value() || values.bias_beyond.has_value()) {
+    for (float& element : values.all) element = ClampToHalf(element);
+  }
+  return values;
 }
 
 struct Extremes {
@@ -143,31 +179,29 @@ Operand WeightStore::Place(absl::Span<const uint8_t> bytes, const std::string& n
   return {BufferId(static_cast<int32_t>(program_->buffers.size() - 1)), 0};
 }
 
-bool WeightStore::WarnOutOfRange(absl::Span<const float> values, const std::string& node) {
-  const auto is_beyond = [](float value) { return !(std::fabs(value) <= kLargestHalf); };
-  bool any = false;  // without a branch: nearly no weight has one
-  for (const float value : values) any |= is_beyond(value);
-  if (!any) return false;
-  const auto beyond = std::find_if(values.begin(), values.end(), is_beyond);
+void WeightStore::WarnOutOfRange(std::optional<float> beyond, const std::string& node) {
+  if (!beyond.has_value()) return;
   diagnostics_->Add({.kind = DiagnosticKind::kConstantBeyondFp16,
                      .message = absl::StrCat("constant holds ", *beyond,
                                              ", beyond fp16's +-65504; it was clamped"),
                      .file = options_->model_name,
                      .node = node,
                      .fix = "scale the weights, or use a smaller masking constant"});
-  return true;
 }
 
 Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
-  WarnOutOfRange(values, node);
-  std::string bytes;
-  bytes.reserve(2 * values.size());
-  for (const float value : values) {
-    const uint16_t half = FloatToHalf(std::clamp(value, -kLargestHalf, kLargestHalf));
-    bytes.push_back(static_cast<char>(half & 0xff));
-    bytes.push_back(static_cast<char>(half >> 8));
+  const std::optional<float> beyond = BeyondRange(values);
+  WarnOutOfRange(beyond, node);
+  std::vector<float> clamped;
+  if (beyond.has_value()) {
+    clamped.resize(values.size());
+    std::transform(values.begin(), values.end(), clamped.begin(), ClampToHalf);
+    values = clamped;
   }
-  const auto [it, inserted] = constants_.try_emplace(std::move(bytes));
+  static_assert(std::endian::native == std::endian::little, "halves are stored as they are");
+  const std::vector<uint16_t> halves = FloatsToHalves(values);
+  const auto [it, inserted] = constants_.try_emplace(
+      std::string(reinterpret_cast<const char*>(halves.data()), 2 * halves.size()));
   if (inserted) {
     const auto* data = reinterpret_cast<const uint8_t*>(it->first.data());
     it->second = Place(absl::MakeConstSpan(data, it->first.size()), node);
@@ -175,54 +209,99 @@ Operand WeightStore::Constant(absl::Span<const float> values, const std::string&
   return it->second;
 }
 
-CodeBook WeightStore::ChooseCodeBook(absl::Span<const float> values, const WeightChoice& fallback,
-                                     WeightRecord& record) {
-  const Extremes extremes = ExtremesOf(values);
-  record.min = extremes.low;
-  record.max = extremes.high;
-  const auto it = options_->weight_choices.find(record.name);
-  const WeightChoice& choice = it != options_->weight_choices.end() ? it->second : fallback;
-  if (!choice.compress) return {};
-  record.min = choice.min.value_or(record.min);
-  record.max = choice.max.value_or(record.max);
-  const CodeBook book = MakeCodeBook(record.min, record.max);
-  record.compressed = book.usable();
-  if (book.usable()) {
-    record.step = HalfToFloat(book.step);
-    return book;
+WeightStore::CodedWeight WeightStore::Code(const Graph& graph, ValueId value, ValueId bias,
+                                           bool is_convolution) const {
+  const Values values = ValuesOf(graph, value, bias);
+  CodedWeight coded;
+  coded.beyond = values.beyond;
+  coded.bias_beyond = values.bias_beyond;
+  const Extremes extremes = ExtremesOf(values.all);
+  coded.min = extremes.low;
+  coded.max = extremes.high;
+  const auto it = options_->weight_choices.find(graph.def(value).source.name);
+  const WeightChoice& choice = it != options_->weight_choices.end() ? it->second
+                               : is_convolution                     ? options_->conv_choice
+                                                                    : options_->default_choice;
+  CodeBook& book = coded.stored.book;
+  if (choice.compress) {
+    coded.min = choice.min.value_or(coded.min);
+    coded.max = choice.max.value_or(coded.max);
+    book = MakeCodeBook(coded.min, coded.max);
+    coded.is_refused = !book.usable();
+    if (coded.is_refused) book = {};
   }
-  diagnostics_->Add({.kind = DiagnosticKind::kWeightNotCompressible,
-                     .message = absl::StrCat("weight range [", record.min, ", ", record.max,
-                                             "] leaves no fp16 step; the weight is stored as fp16"),
-                     .file = options_->model_name,
-                     .node = record.name,
-                     .fix = "give a range by WEIGHT_MIN_MAX, or list it in EXCLUDE_COMPRESS_OPS"});
-  return {};
+  StoreAndMeasure(values.all, values.weight_count, coded);
+  return coded;
 }
 
-WeightStore::StoredWeight WeightStore::Store(absl::Span<const float> values, const CodeBook& book) {
-  StoredWeight weight;
-  weight.book = book;
-  if (book.usable()) {
-    weight.codes = EncodeWeights(book, values);
+void WeightStore::StoreAndMeasure(absl::Span<const float> values, size_t weight_count,
+                                  CodedWeight& coded) {
+  StoredWeight& stored = coded.stored;
+  stored.codes.clear();
+  stored.halves.clear();
+  if (stored.book.usable()) {
+    stored.codes = EncodeWeights(stored.book, values);
   } else {
-    weight.halves = FloatsToHalves(values);
+    stored.halves = FloatsToHalves(values);
   }
-  return weight;
+  const StoringErrors errors = ErrorsOf(values.first(weight_count), stored.book, stored.codes);
+  coded.max_abs_error = errors.max_abs;
+  coded.rms_error = errors.rms;
+  coded.sparsity = errors.sparsity;
 }
 
-WeightStore::Placed WeightStore::PlaceMatrix(const StoredWeight& weight, const Cut& cut,
-                                             WeightRecord& record) {
+void WeightStore::CodeAll(const Graph& graph, HelperThreads& helpers) {
+  if (helpers.threads() == 1) return;  // each where it is used, while the caches know it
+  std::vector<std::pair<const CodedKey, CodedWeight>*> wanted;
+  for (const Node& node : graph.nodes()) {
+    const bool is_convolution = node.op == "Conv2D";
+    if (!is_convolution && node.op != "MatMul") continue;
+    if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
+    const bool has_bias = is_convolution && node.inputs.size() > 2;
+    if (has_bias && graph.ConstantOf(node.inputs[2]) == nullptr) continue;
+    const auto [it, inserted] =
+        coded_.try_emplace({node.inputs[1], has_bias ? node.inputs[2] : ValueId(), is_convolution});
+    if (inserted) wanted.push_back(&*it);
+  }
+  helpers.ForEach(wanted.size(), [&](size_t i) {
+    const auto& [value, bias, is_convolution] = wanted[i]->first;
+    wanted[i]->second = Code(graph, value, bias, is_convolution);
+  });
+}
+
+const WeightStore::CodedWeight& WeightStore::CodedOf(const Graph& graph, ValueId value,
+                                                     ValueId bias, bool is_convolution) {
+  const auto [it, inserted] = coded_.try_emplace({value, bias, is_convolution});
+  CodedWeight& coded = it->second;
+  if (inserted) coded = Code(graph, value, bias, is_convolution);
+  const std::string& name = graph.def(value).source.name;
+  WarnOutOfRange(coded.beyond, name);
+  if (bias.valid()) WarnOutOfRange(coded.bias_beyond, graph.def(bias).source.name);
+  if (coded.is_refused) {
+    diagnostics_->Add(
+        {.kind = DiagnosticKind::kWeightNotCompressible,
+         .message = absl::StrCat("weight range [", coded.min, ", ", coded.max,
+                                 "] leaves no fp16 step; the weight is stored as fp16"),
+         .file = options_->model_name,
+         .node = name,
+         .fix = "give a range by WEIGHT_MIN_MAX, or list it in EXCLUDE_COMPRESS_OPS"});
+  }
+  return coded;
+}
+
+WeightStore::Placed WeightStore::PlaceMatrix(const StoredWeight& weight, const Extents& extents,
+                                             const Cut& cut, WeightRecord& record) {
   const auto encode = [&](const auto& stored, const auto& encode_matrix) {
     using T = typename std::decay_t<decltype(stored)>::value_type;
     const absl::Span<const T> all(stored);
-    const int64_t rows_of_all = weight.taps * weight.k;
+    const int64_t rows_of_all = extents.taps * extents.k;
     // Several taps are cut by columns alone.
-    const MatrixCut<T> part(all, weight.n, cut.first_row, weight.taps > 1 ? rows_of_all : cut.rows,
-                            cut.first_column, cut.columns);
-    absl::Span<const T> bias = all.subspan(rows_of_all * weight.n);
+    const MatrixCut<T> part(all, extents.n, cut.first_row,
+                            extents.taps > 1 ? rows_of_all : cut.rows, cut.first_column,
+                            cut.columns);
+    absl::Span<const T> bias = all.subspan(rows_of_all * extents.n);
     if (!bias.empty()) bias = bias.subspan(cut.first_column, cut.columns);
-    return encode_matrix(WeightMatrix<T>{part.values(), cut.rows, cut.columns, weight.taps, bias});
+    return encode_matrix(WeightMatrix<T>{part.values(), cut.rows, cut.columns, extents.taps, bias});
   };
   const int64_t block = limits_->matrix_block;
   const EncodedMatrix encoded =
@@ -242,11 +321,11 @@ WeightStore::Placed WeightStore::PlaceMatrix(const StoredWeight& weight, const C
   return placed;
 }
 
-void WeightStore::CutIntoParts(const StoredWeight& weight, WeightRecord& record,
-                               std::vector<Part>& parts) {
+void WeightStore::CutIntoParts(const StoredWeight& weight, const Extents& extents,
+                               WeightRecord& record, std::vector<Part>& parts) {
   const CodeBook& book = weight.book;
-  const int64_t k = weight.k;
-  const int64_t n = weight.n;
+  const int64_t k = extents.k;
+  const int64_t n = extents.n;
   const int64_t block = limits_->matrix_block;
   // Blocks along K times blocks along N of one command stay below this.
   const int64_t blocks_max = (limits_->matrix_product_limit - 1) / (block * block);
@@ -262,7 +341,8 @@ void WeightStore::CutIntoParts(const StoredWeight& weight, WeightRecord& record,
                 n_first,
                 std::min(n_part * block, n - n_first),
                 {}};
-      const Placed placed = PlaceMatrix(weight, {k_first, part.k, n_first, part.n}, record);
+      const Placed placed =
+          PlaceMatrix(weight, extents, {k_first, part.k, n_first, part.n}, record);
       part.command.mask = placed.mask;
       part.command.codes = placed.codes;
       part.command.k = static_cast<uint16_t>(part.k);
@@ -274,26 +354,28 @@ void WeightStore::CutIntoParts(const StoredWeight& weight, WeightRecord& record,
   }
 }
 
-std::vector<float> WeightStore::ValuesOf(const Tensor& tensor, const std::string& name) {
-  std::vector<float> values = tensor.ToFloats();
-  if (!WarnOutOfRange(values, name)) return values;
-  for (float& element : values) element = std::clamp(element, -kLargestHalf, kLargestHalf);
-  return values;
-}
-
+// The record of a weight, new or, where it was used before, the old one.
 WeightRecord& WeightStore::RecordOf(const Graph& graph, ValueId value, const std::string& user,
-                                    bool* is_new) {
+                                    const CodedWeight& coded) {
   const auto [it, inserted] = record_index_.try_emplace(value, records_.size());
-  *is_new = inserted;
   if (inserted) {
     WeightRecord record;
     record.value = value;
     record.name = graph.def(value).source.name;
     record.used_by = user;
     record.shape = graph.ConstantOf(value)->shape();
+    record.max_abs_error = coded.max_abs_error;
+    record.rms_error = coded.rms_error;
+    record.sparsity = coded.sparsity;
     records_.push_back(std::move(record));
   }
-  return records_[it->second];
+  WeightRecord& record = records_[it->second];
+  record.min = coded.min;
+  record.max = coded.max;
+  const CodeBook& book = coded.stored.book;
+  if (book.usable() || coded.is_refused) record.compressed = book.usable();
+  if (book.usable()) record.step = HalfToFloat(book.step);
+  return record;
 }
 
 const std::vector<WeightStore::Part>& WeightStore::Matrix(const Graph& graph, ValueId value,
@@ -301,34 +383,29 @@ const std::vector<WeightStore::Part>& WeightStore::Matrix(const Graph& graph, Va
                                                           const std::string& user) {
   const auto [it, inserted] = matrices_.try_emplace({value, transposed});
   if (!inserted) return it->second;
-  const Tensor& tensor = *graph.ConstantOf(value);
-  bool is_new = false;
-  WeightRecord& record = RecordOf(graph, value, user, &is_new);
-  const std::vector<float> values = ValuesOf(tensor, record.name);
-  const int64_t k = tensor.shape()[0];
-  const int64_t n = tensor.shape()[1];
-  StoredWeight stored = Store(values, ChooseCodeBook(values, options_->default_choice, record));
-  if (is_new) MeasureErrors(values, stored.book, stored.codes, record);
-  stored.k = k;
-  stored.n = n;
-  if (transposed) {
-    stored.codes = Transposed(stored.codes, k, n);
-    stored.halves = Transposed(stored.halves, k, n);
-    std::swap(stored.k, stored.n);
+  const CodedWeight& coded = CodedOf(graph, value, ValueId(), /*is_convolution=*/false);
+  WeightRecord& record = RecordOf(graph, value, user, coded);
+  const Shape& shape = graph.ConstantOf(value)->shape();
+  if (!transposed) {
+    CutIntoParts(coded.stored, {shape[0], shape[1]}, record, it->second);
+    return it->second;
   }
-  CutIntoParts(stored, record, it->second);
+  const StoredWeight turned{coded.stored.book, Transposed(coded.stored.codes, shape[0], shape[1]),
+                            Transposed(coded.stored.halves, shape[0], shape[1])};
+  CutIntoParts(turned, {shape[1], shape[0]}, record, it->second);
   return it->second;
 }
 
-void WeightStore::CutColumns(const StoredWeight& whole, int64_t first, int64_t columns,
-                             WeightRecord& record, std::vector<ConvolutionPart>& parts) {
+void WeightStore::CutColumns(const StoredWeight& whole, const Extents& extents, int64_t first,
+                             int64_t columns, WeightRecord& record,
+                             std::vector<ConvolutionPart>& parts) {
   const CodeBook& book = whole.book;
   const bool has_bias = std::max(whole.codes.size(), whole.halves.size()) >
-                        static_cast<size_t>(whole.taps * whole.k * whole.n);
+                        static_cast<size_t>(extents.taps * extents.k * extents.n);
   const int64_t block = limits_->matrix_block;
-  const int64_t rows = RoundUp(whole.k, block);
+  const int64_t rows = RoundUp(extents.k, block);
   // Bits of the mask of one block of columns; the mask's length is a field of 16 bits.
-  const int64_t block_bits = whole.taps * rows * block + (has_bias ? block : 0);
+  const int64_t block_bits = extents.taps * rows * block + (has_bias ? block : 0);
   constexpr int64_t kByteMax = 255;
   const int64_t fit = book.usable() ? (limits_->matrix_product_limit - 1) / block_bits : kByteMax;
   const int64_t step = std::min(kByteMax, std::max<int64_t>(1, fit)) * block;
@@ -336,7 +413,7 @@ void WeightStore::CutColumns(const StoredWeight& whole, int64_t first, int64_t c
     ConvolutionPart part;
     part.first = at;
     part.columns = std::min(step, first + columns - at);
-    const Placed placed = PlaceMatrix(whole, {0, whole.k, at, part.columns}, record);
+    const Placed placed = PlaceMatrix(whole, extents, {0, extents.k, at, part.columns}, record);
     part.mask = placed.mask;
     part.codes = placed.codes;
     part.min = book.usable() ? book.min : 0;
@@ -352,42 +429,31 @@ const std::vector<WeightStore::ConvolutionPart>& WeightStore::Convolution(
     const std::string& user) {
   const auto [it, inserted] = convolutions_.try_emplace({value, bias, taps, first, columns});
   if (!inserted) return it->second;
-  const Tensor& tensor = *graph.ConstantOf(value);
-  const Shape& shape = tensor.shape();
-  bool is_new = false;
-  WeightRecord& record = RecordOf(graph, value, user, &is_new);
-  std::vector<float> values = ValuesOf(tensor, record.name);
-  const size_t weight_count = values.size();
-  if (bias.valid()) {
-    const std::vector<float> biases =
-        ValuesOf(*graph.ConstantOf(bias), graph.def(bias).source.name);
-    values.insert(values.end(), biases.begin(), biases.end());
-  }
-  const int64_t k = shape[0] * shape[1] * shape[2] / taps;
-  CodeBook book = ChooseCodeBook(values, options_->conv_choice, record);
+  const Shape& shape = graph.ConstantOf(value)->shape();
+  const Extents extents{shape[0] * shape[1] * shape[2] / taps, shape[3], taps};
+  const CodedWeight& coded = CodedOf(graph, value, bias, /*is_convolution=*/true);
   const int64_t block = limits_->matrix_block;
-  const int64_t bias_bits = values.size() == weight_count ? 0 : block;
-  if (book.usable() &&
-      taps * RoundUp(k, block) * block + bias_bits >= limits_->matrix_product_limit) {
-    diagnostics_->Add(
-        {.kind = DiagnosticKind::kWeightNotCompressible,
-         .message = absl::StrCat("a mask of ", taps, " x ", k, " x ", block,
-                                 " weights is over 65535 bits; the weight is stored as fp16"),
-         .file = options_->model_name,
-         .node = record.name,
-         .fix = "use a smaller kernel or fewer input channels"});
-    book = {};
-    record.compressed = false;
-    record.step = 0;
+  const int64_t mask_bits = taps * RoundUp(extents.k, block) * block + (bias.valid() ? block : 0);
+  if (!coded.stored.book.usable() || mask_bits < limits_->matrix_product_limit) {
+    WeightRecord& record = RecordOf(graph, value, user, coded);
+    CutColumns(coded.stored, extents, first, columns, record, it->second);
+    return it->second;
   }
-  StoredWeight stored = Store(values, book);
-  stored.k = k;
-  stored.n = shape[3];
-  stored.taps = taps;
-  if (is_new) {
-    MeasureErrors(absl::MakeConstSpan(values).first(weight_count), book, stored.codes, record);
-  }
-  CutColumns(stored, first, columns, record, it->second);
+  diagnostics_->Add(
+      {.kind = DiagnosticKind::kWeightNotCompressible,
+       .message = absl::StrCat("a mask of ", taps, " x ", extents.k, " x ", block,
+                               " weights is over 65535 bits; the weight is stored as fp16"),
+       .file = options_->model_name,
+       .node = graph.def(value).source.name,
+       .fix = "use a smaller kernel or fewer input channels"});
+  CodedWeight plain = coded;
+  plain.stored.book = {};
+  const Values values = ValuesOf(graph, value, bias);
+  StoreAndMeasure(values.all, values.weight_count, plain);
+  WeightRecord& record = RecordOf(graph, value, user, plain);
+  record.compressed = false;
+  record.step = 0;
+  CutColumns(plain.stored, extents, first, columns, record, it->second);
   return it->second;
 }
 

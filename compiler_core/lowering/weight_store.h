@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/lowering/weights.h"
 
@@ -20,6 +22,10 @@ class WeightStore {
  public:
   WeightStore(Program* program, const LowerOptions* options, const CoreLimits* limits,
               Diagnostics* diagnostics);
+
+  // Brings the weights of the graph's matrix products and convolutions into their stored form, by
+  // all threads: most of the work of placing them later.
+  void CodeAll(const Graph& graph, HelperThreads& helpers);
 
   // fp16 constants; values beyond fp16 become +-65504 with a warning that names `node`.
   Operand Constant(absl::Span<const float> values, const std::string& node);
@@ -54,12 +60,14 @@ class WeightStore {
 
  private:
   Operand Place(absl::Span<const uint8_t> bytes, const std::string& name);
-  // A constant as it is stored: codes, or fp16 where the book is not usable. Rows [taps * k, n],
-  // and behind them the bias's n values, if any.
+  // A constant as it is stored: codes, or fp16 where the book is not usable.
   struct StoredWeight {
     CodeBook book;
     std::vector<uint8_t> codes;
     std::vector<uint16_t> halves;
+  };
+  // How its user sees it: rows [taps * k, n], and behind them the bias's n values, if any.
+  struct Extents {
     int64_t k = 0, n = 0, taps = 1;
   };
   // Rows of each tap, and columns.
@@ -72,18 +80,31 @@ class WeightStore {
     Operand codes, mask;
     int64_t mask_bytes = 0;
   };
-  static StoredWeight Store(absl::Span<const float> values, const CodeBook& book);
-  Placed PlaceMatrix(const StoredWeight& weight, const Cut& cut, WeightRecord& record);
-  CodeBook ChooseCodeBook(absl::Span<const float> values, const WeightChoice& fallback,
-                          WeightRecord& record);
-  // The values of a constant, clamped to fp16's range.
-  std::vector<float> ValuesOf(const Tensor& tensor, const std::string& name);
+  Placed PlaceMatrix(const StoredWeight& weight, const Extents& extents, const Cut& cut,
+                     WeightRecord& record);
+  // A weight in its stored form, and what is to be told of it. All follows from the constants and
+  // the options, so that several can be made at once.
+  struct CodedWeight {
+    StoredWeight stored;
+    double min = 0, max = 0;                   // the range in force
+    bool is_refused = false;                   // asked to be compressed, and has no code book
+    std::optional<float> beyond, bias_beyond;  // a value out of fp16's range, if there is one
+    double sparsity = 0, max_abs_error = 0, rms_error = 0;
+  };
+  // bias: not valid where there is none. is_convolution: whose default choice holds.
+  CodedWeight Code(const Graph& graph, ValueId value, ValueId bias, bool is_convolution) const;
+  static void StoreAndMeasure(absl::Span<const float> values, size_t weight_count,
+                              CodedWeight& coded);
+  // The same, made at most once, with its warnings.
+  const CodedWeight& CodedOf(const Graph& graph, ValueId value, ValueId bias, bool is_convolution);
   // The record of a weight, new or, where other columns of it were used before, the old one.
-  WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user, bool* is_new);
-  void CutColumns(const StoredWeight& whole, int64_t first, int64_t columns, WeightRecord& record,
-                  std::vector<ConvolutionPart>& parts);
-  void CutIntoParts(const StoredWeight& weight, WeightRecord& record, std::vector<Part>& parts);
-  bool WarnOutOfRange(absl::Span<const float> values, const std::string& node);
+  WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user,
+                         const CodedWeight& coded);
+  void WarnOutOfRange(std::optional<float> beyond, const std::string& node);
+  void CutColumns(const StoredWeight& whole, const Extents& extents, int64_t first, int64_t columns,
+                  WeightRecord& record, std::vector<ConvolutionPart>& parts);
+  void CutIntoParts(const StoredWeight& weight, const Extents& extents, WeightRecord& record,
+                    std::vector<Part>& parts);
 
   Program* program_;
   const LowerOptions* options_;
@@ -94,6 +115,8 @@ class WeightStore {
   // By weight, bias, taps, first column and columns.
   std::map<std::tuple<ValueId, ValueId, int64_t, int64_t, int64_t>, std::vector<ConvolutionPart>>
       convolutions_;
+  using CodedKey = std::tuple<ValueId, ValueId, bool>;  // weight, bias, is_convolution
+  std::map<CodedKey, CodedWeight> coded_;
   std::map<ValueId, size_t> record_index_;
   std::vector<WeightRecord> records_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <future>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -122,10 +121,10 @@ absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
 }
 
 absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const CoreSpec& core,
-                                       const Program& program) {
+                                       const std::string& model_md5, const Program& program) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
-  model.model_md5 = ModelMd5(request);
+  model.model_md5 = model_md5;
   model.npu_unit = request.options.npu_unit;
   model.model_info = ModelInfo(request);
   model.core = std::string(core.name);
@@ -193,6 +192,8 @@ EmittedFiles EmitFiles(const CompiledModel& model) {
 absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
                                       Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
+  HelperThreads none(1);
+  HelperThreads& helpers = request.helpers != nullptr ? *request.helpers : none;
   Stages stages(observer, diagnostics, options.model_name);
   const CoreSpec* core = FindCore(options.core);
   stages.Log(absl::StrCat(std::string(CompilerVersion()), ", core ", options.core, ", model ",
@@ -200,10 +201,11 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
                           " bytes"));
 
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
-  STEP(Graph imported, "import", 0.05, ImportModel(request, diagnostics));
+  STEP(Graph imported, "import", 0.05, ImportModel(request, helpers, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
+  ModelMd5 md5(request, helpers);
   if (core->integer != nullptr) {
-    return CompileInteger(request, *core, imported, stages, observer, diagnostics);
+    return CompileInteger(request, *core, imported, md5, stages, observer, diagnostics);
   }
   STEP(Graph graph, "passes", 0.25, RunPasses(std::move(imported), PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
@@ -211,6 +213,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, diagnostics));
   STEP(LowerOptions lower_options, "weights", 0.45,
        ChooseWeights(request, WeightNames(graph), diagnostics));
+  lower_options.helpers = &helpers;
   STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, *core, lower_options, diagnostics));
   Program& program = lowered.program;
   STEP(const MemoryPlanResult memory, "plan", 0.75,
@@ -218,7 +221,9 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   AssignStates(program, options.output_file, options.framework, diagnostics);
-  STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, program));
+  STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.Hex(), program));
+  EmittedFiles files;
+  HelperThreads::Task emitted = helpers.Start([&] { files = EmitFiles(model); });
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
   const std::vector<NodeUse> uses = UseByNode(program, core->cycles);
@@ -230,11 +235,9 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
                            diagnostics, options, core->cycles, uses,   layer_errors};
   CompileResult result;
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
-  EmittedFiles files;
-  std::future<void> emitted = Aside(request, [&] { files = EmitFiles(model); });
-  std::string report = ReportJson(facts);  // meanwhile
+  std::string report = ReportJson(facts);
   std::string page = ReportPage(report);
-  emitted.get();
+  emitted.Wait();
   diagnostics.Append(files.problems);
   RETURN_IF_ERROR(stages.End(files.header.status()));
   result.artifacts.push_back({options.output_file, *std::move(files.header)});

@@ -2,8 +2,6 @@
 #define NPUC_COMPILER_CORE_PIPELINE_COMPILE_H_
 
 #include <cstdint>
-#include <functional>
-#include <future>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,6 +12,7 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/report/histogram.h"
 
 namespace npuc {
@@ -22,12 +21,11 @@ namespace npuc {
 struct CompileRequest {
   CompileOptions options;
   absl::string_view model_bytes;
-  // Gives Md5Hex(model_bytes), where the caller has it or computes it meanwhile; called at most
-  // once. Not set: computed where it is needed.
-  std::function<std::string()> model_md5;
-  // Starts work on another thread, where the caller allows one; the future's end waits for it. Not
-  // set: everything runs on the calling thread. The result is the same.
-  std::function<std::future<void>(std::function<void()> work)> aside;
+  // Md5Hex(model_bytes), where the caller has it; empty: computed.
+  std::string model_md5;
+  // Threads that the caller lends; null: everything runs on the calling thread. The result is the
+  // same, to the byte and to the order of the diagnostics.
+  HelperThreads* helpers = nullptr;
   // Further files the config names, by role ("OPT_CONFIG"): name for diagnostics, and bytes, which
   // are read in parts where there may be many (calibration data).
   struct SideInput {

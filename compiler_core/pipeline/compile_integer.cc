@@ -58,10 +58,11 @@ void MarkStates(const std::vector<int>& state_inputs, integer::Program& program)
 }
 
 absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, const CoreSpec& core,
+                                              const std::string& model_md5,
                                               const integer::Program& program) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
-  model.model_md5 = ModelMd5(request);
+  model.model_md5 = model_md5;
   model.model_info = ModelInfo(request);
   model.core = std::string(core.name);
   model.command_set = CommandSet::kInteger;
@@ -76,7 +77,7 @@ absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, con
 }  // namespace
 
 absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, const CoreSpec& core,
-                                             const Graph& imported, Stages& stages,
+                                             const Graph& imported, ModelMd5& md5, Stages& stages,
                                              CompileObserver& observer, Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   STEP(Graph graph, "passes", 0.25, RunPasses(imported, IntegerPassOptions()));
@@ -91,7 +92,7 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
        PlanMemory(program, core.integer->buffer_alignment_bytes));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
-  STEP(const CompiledModel model, "emit", 0.85, AssembleInteger(request, core, program));
+  STEP(const CompiledModel model, "emit", 0.85, AssembleInteger(request, core, md5.Hex(), program));
 
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));

@@ -11,6 +11,12 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
+  HelperThreads none(1);
+  return ImportModel(request, none, diagnostics);
+}
+
+absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& helpers,
+                                  Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   const absl::string_view model_bytes = request.model_bytes;
   if (options.framework == Framework::kTensorFlow) {
@@ -21,7 +27,7 @@ absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& di
     return ImportTfLite(model_bytes, options, diagnostics);
   }
   if (options.framework == Framework::kTorchScript) {
-    return ImportTorchScript(model_bytes, options, diagnostics);
+    return ImportTorchScript(model_bytes, options, helpers, diagnostics);
   }
   if (options.framework == Framework::kCompass) {
     const auto bin = request.side_inputs.find(kModelBinRole);

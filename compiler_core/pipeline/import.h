@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/pipeline/compile.h"
 
@@ -14,6 +15,9 @@ namespace npuc {
 
 // The model's graph by the front end of options.framework: what `npuc reference` runs and what
 // Compile starts from. Problems go to diagnostics.
+absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& helpers,
+                                  Diagnostics& diagnostics);
+// The same on the calling thread alone.
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics);
 
 // The operators of a framework that its front end has a rule for, sorted; empty for a framework

@@ -1,10 +1,8 @@
 #include "compiler_core/pipeline/stages.h"
 
 #include <ctime>
-#include <utility>
 
 #include "absl/strings/str_format.h"
-#include "compiler_core/base/digest.h"
 
 namespace npuc {
 
@@ -15,15 +13,6 @@ std::string ModelInfo(const CompileRequest& request) {
   return absl::StrFormat("%s(%04d%02d%02d%02d%02d%02d)", request.options.model_info,
                          utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
                          utc.tm_sec);
-}
-
-std::string ModelMd5(const CompileRequest& request) {
-  return request.model_md5 ? request.model_md5() : Md5Hex(request.model_bytes);
-}
-
-std::future<void> Aside(const CompileRequest& request, std::function<void()> work) {
-  if (request.aside) return request.aside(std::move(work));
-  return std::async(std::launch::deferred, std::move(work));
 }
 
 std::string ModelFileName(const CompileOptions& options) {

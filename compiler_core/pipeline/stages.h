@@ -1,8 +1,6 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 #define NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 
-#include <functional>
-#include <future>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/digest.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
 
@@ -79,10 +79,30 @@ absl::Status StatusOf(const absl::StatusOr<T>& value) {
 
 // The text of a header's model_info line.
 std::string ModelInfo(const CompileRequest& request);
-// MD5 of the model, as hexadecimal digits.
-std::string ModelMd5(const CompileRequest& request);
-// Starts `work` by the request's means, or keeps it until get().
-std::future<void> Aside(const CompileRequest& request, std::function<void()> work);
+
+// MD5 of the model as hexadecimal digits, computed beside the compile where the caller does not
+// know it. The request and the helpers must outlive it.
+class ModelMd5 {
+ public:
+  ModelMd5(const CompileRequest& request, HelperThreads& helpers)
+      : hex_(request.model_md5), task_(Begin(request, helpers)) {}
+  ModelMd5(const ModelMd5&) = delete;
+  ModelMd5& operator=(const ModelMd5&) = delete;
+  const std::string& Hex() {
+    task_.Wait();
+    return hex_;
+  }
+
+ private:
+  HelperThreads::Task Begin(const CompileRequest& request, HelperThreads& helpers) {
+    if (!hex_.empty()) return {};
+    return helpers.Start([this, &request] { hex_ = Md5Hex(request.model_bytes); });
+  }
+
+  std::string hex_;
+  HelperThreads::Task task_;  // ends before hex_ does
+};
+
 // The name of the model file beside the header.
 std::string ModelFileName(const CompileOptions& options);
 

@@ -3,11 +3,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <future>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/target/core_spec.h"
@@ -37,14 +38,19 @@ struct Written {
   const Artifact* artifact = nullptr;
 };
 
+// All files, also where one cannot be written; then the status is that of the first such.
 absl::StatusOr<std::vector<Written>> WriteArtifacts(const std::string& folder,
-                                                    const CompileResult& result) {
-  std::vector<Written> written;
-  for (const Artifact& artifact : result.artifacts) {
-    const std::string path = (std::filesystem::path(folder) / artifact.name).string();
-    RETURN_IF_ERROR(WriteFileAtomically(path, artifact.bytes));
-    written.push_back({path, &artifact});
-  }
+                                                    const CompileResult& result,
+                                                    HelperThreads& helpers) {
+  const std::vector<Artifact>& artifacts = result.artifacts;
+  std::vector<Written> written(artifacts.size());
+  std::vector<absl::Status> statuses(artifacts.size());
+  helpers.ForEach(artifacts.size(), [&](size_t i) {
+    const std::string path = (std::filesystem::path(folder) / artifacts[i].name).string();
+    statuses[i] = WriteFileAtomically(path, artifacts[i].bytes);
+    written[i] = {path, &artifacts[i]};
+  });
+  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
   return written;
 }
 
@@ -138,19 +144,13 @@ void PrintListings(const CompileCommand& command, const CompileListings& listing
   if (command.list_weights) std::fputs(listings.weights.c_str(), out);
 }
 
-// Where no thread can be had, work is done when it is asked for.
-constexpr std::launch kAside = std::launch::async | std::launch::deferred;
-// Less is done sooner than a thread is started.
-constexpr size_t kWorthAThreadBytes = 128 << 10;
+// Less is compiled sooner than a thread is started.
+constexpr size_t kWorthAThreadBytes = 64 << 10;
 
-// A large model's digest is computed by another thread while the model is compiled, and some of its
-// artifacts are made by one.
-void UseThreads(CompileRequest& request) {
-  if (request.model_bytes.size() < kWorthAThreadBytes) return;
-  request.model_md5 = [digest = std::async(kAside, Md5Hex, request.model_bytes).share()] {
-    return digest.get();
-  };
-  request.aside = [](std::function<void()> work) { return std::async(kAside, std::move(work)); };
+int ThreadsFor(const CompileCommand& command, size_t model_bytes) {
+  if (command.threads > 0) return command.threads;
+  if (model_bytes < kWorthAThreadBytes) return 1;
+  return static_cast<int>(std::thread::hardware_concurrency());  // 0 where it is not known
 }
 
 }  // namespace
@@ -163,7 +163,8 @@ int RunCompileCommand(const CompileCommand& command) {
 
   CompileRequest request = RequestOf(*loaded);
   request.options.save_histograms = command.save_histograms;
-  UseThreads(request);
+  HelperThreads helpers(ThreadsFor(command, request.model_bytes.size()));
+  request.helpers = &helpers;
   request.timestamp_seconds = command.timestamp_seconds;
   CompileObserver observer;
   if (command.quantize) {
@@ -175,7 +176,7 @@ int RunCompileCommand(const CompileCommand& command) {
   if (command.quantize) KeepQuantizationFiles(*result);
 
   const std::string folder = OutputFolder(command, loaded->config);
-  const absl::StatusOr<std::vector<Written>> written = WriteArtifacts(folder, *result);
+  const absl::StatusOr<std::vector<Written>> written = WriteArtifacts(folder, *result, helpers);
   if (!written.ok()) return RefuseToWrite(command, written.status(), diagnostics);
   const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
       result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());

@@ -16,6 +16,7 @@ struct CompileCommand {
   bool save_histograms = false;  // -s: pictures in folder npu_jpgs beside the artifacts
   bool quantize = false;         // -q
   bool json = false;
+  int threads = 0;                // at once; 0: as many as there are processors
   int64_t timestamp_seconds = 0;  // for model_info
 };
 

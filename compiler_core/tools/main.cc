@@ -25,6 +25,7 @@ namespace npuc {
 namespace {
 
 constexpr int kWrongUsage = 2;
+constexpr int kMaxThreads = 64;
 
 // model_info's time: SOURCE_DATE_EPOCH pins it, as reproducible builds expect.
 int64_t TimestampSeconds() {
@@ -67,6 +68,10 @@ void DeclareCompile(CLI::App& app, Options& options) {
       "-q,--quant", options.compile.quantize,
       "Run the quantizing inference and write the quantization file, statistics.json, with "
       "opt_template.json (fixed-point cores only)");
+  app.add_option("--threads", options.compile.threads,
+                 "Threads that compile at once (default: the processors); the artifacts are the "
+                 "same for any number")
+      ->check(CLI::Range(1, kMaxThreads));
   app.add_flag("-V,--version", options.version, "Print the compiler's version");
   app.add_flag("--list", options.list, "List the supported operators");
   app.add_option("-c,--core_name", options.core, "Core for --list")->needs("--list");

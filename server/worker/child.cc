@@ -315,7 +315,7 @@ Failure FillRequest(const JobRecord& job, ParsedConfig config, CompileRequest& r
     if (!bytes.ok()) return OurFault(bytes.status());
     if (input.role == "MODEL_FILE") {
       request.model_bytes = *bytes;
-      if (!input.md5.empty()) request.model_md5 = [md5 = input.md5] { return md5; };
+      request.model_md5 = input.md5;
     } else {
       request.side_inputs[input.role] = {input.name, std::make_shared<ViewSource>(*bytes)};
     }

@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/torchscript/archive.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -10,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/base/utf8.h"
 #include "compiler_core/frontends/torchscript/archive_sniff.h"
+#include "compiler_core/frontends/torchscript/parser.h"
 #include "compiler_core/frontends/torchscript/zip_file.h"
 
 namespace npuc::pt {
@@ -20,11 +22,30 @@ constexpr int64_t kMaxShortEntry = 64;
 constexpr const char* kSaveAgain =
     "save the model again by torch.jit.save(torch.jit.script(model), path) or torch.jit.trace";
 
+// Parses sources, each once, by as many threads as call it.
+class SourceParser {
+ public:
+  explicit SourceParser(TorchArchive& archive) : archive_(archive) {
+    archive_.parsed.resize(archive_.sources.size());
+  }
+  // Returns when none is left to begin.
+  void Run() {
+    for (size_t i = next_++; i < archive_.sources.size(); i = next_++) {
+      archive_.parsed[i] = ParseCode(archive_.sources[i].text);
+    }
+  }
+
+ private:
+  TorchArchive& archive_;
+  std::atomic<size_t> next_ = 0;
+};
+
 // Reads one archive. Steps that do not depend on each other go on after an error of another one.
 class ArchiveReader {
  public:
-  ArchiveReader(absl::string_view file, const ArchiveLimits& limits, Diagnostics& diagnostics)
-      : limits_(limits), diagnostics_(diagnostics) {
+  ArchiveReader(absl::string_view file, const ArchiveLimits& limits, HelperThreads& helpers,
+                Diagnostics& diagnostics)
+      : limits_(limits), helpers_(helpers), diagnostics_(diagnostics) {
     archive_.file = std::string(file);
   }
 
@@ -44,9 +65,11 @@ class ArchiveReader {
   void ReadConstants();
   void ReadSources();
   void ReadStorages();
+  void ReadValues(size_t errors_before);
   void ReadStorage(const PyStorage& storage);
 
   const ArchiveLimits& limits_;
+  HelperThreads& helpers_;
   Diagnostics& diagnostics_;
   TorchArchive archive_;
   std::unique_ptr<ZipFile> zip_;
@@ -218,6 +241,13 @@ void ArchiveReader::ReadStorages() {
   for (const PyStorage& storage : archive_.values.storages()) ReadStorage(storage);
 }
 
+void ArchiveReader::ReadValues(size_t errors_before) {
+  ReadRoot();
+  ReadConstants();
+  // With a damaged pickle, what the storages should be is not known.
+  if (diagnostics_.error_count() == errors_before) ReadStorages();
+}
+
 absl::StatusOr<TorchArchive> ArchiveReader::Read(absl::string_view bytes) {
   const size_t before = diagnostics_.error_count();
   if (static_cast<int64_t>(bytes.size()) > limits_.file_bytes) {
@@ -232,10 +262,15 @@ absl::StatusOr<TorchArchive> ArchiveReader::Read(absl::string_view bytes) {
   ReadVersion();
   ReadByteOrder();
   ReadSources();
-  ReadRoot();
-  ReadConstants();
-  // With a damaged pickle, what the storages should be is not known.
-  if (diagnostics_.error_count() == before) ReadStorages();
+  if (helpers_.threads() > 1) {
+    SourceParser parser(archive_);
+    HelperThreads::Task parsing = helpers_.Start([&parser] { parser.Run(); });
+    ReadValues(before);
+    parser.Run();
+    parsing.Wait();
+  } else {
+    ReadValues(before);
+  }
   if (diagnostics_.error_count() > before) return diagnostics_.ToStatus();
   return std::move(archive_);
 }
@@ -249,10 +284,22 @@ const SourceFile* TorchArchive::FindSource(absl::string_view path) const {
   return it != sources.end() && it->path == path ? &*it : nullptr;
 }
 
+const ParsedCode* TorchArchive::ParsedOf(const SourceFile& source) const {
+  const auto index = static_cast<size_t>(&source - sources.data());
+  return index < parsed.size() ? &parsed[index] : nullptr;
+}
+
+absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::string_view file,
+                                              const ArchiveLimits& limits, HelperThreads& helpers,
+                                              Diagnostics& diagnostics) {
+  return ArchiveReader(file, limits, helpers, diagnostics).Read(bytes);
+}
+
 absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::string_view file,
                                               const ArchiveLimits& limits,
                                               Diagnostics& diagnostics) {
-  return ArchiveReader(file, limits, diagnostics).Read(bytes);
+  HelperThreads none(1);
+  return ReadTorchArchive(bytes, file, limits, none, diagnostics);
 }
 
 }  // namespace npuc::pt

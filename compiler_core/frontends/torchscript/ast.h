@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/frontends/torchscript/lexer.h"
 
 namespace npuc::pt {
 
@@ -105,6 +106,12 @@ struct ClassDef {
 struct CodeFile {
   std::vector<ClassDef> classes;
   std::vector<FunctionDef> functions;
+};
+
+// What parsing a source file gave: the one or the other.
+struct ParsedCode {
+  std::unique_ptr<CodeFile> code;  // null where there is an error
+  CodeError error;
 };
 
 }  // namespace npuc::pt

@@ -19,9 +19,14 @@ const LoadedFile* CodeLibrary::Load(absl::string_view path, bool& has_failed) {
   auto file = std::make_unique<LoadedFile>();
   file->path = absl::StrCat("code/", path);
   file->source = source->text;
-  CodeError error;
-  file->code = ParseCode(source->text, limits_, error);
+  const ParsedCode* parsed = archive_->ParsedOf(*source);
+  if (parsed == nullptr) {
+    file->parsed = ParseCode(source->text, limits_);
+    parsed = &file->parsed;
+  }
+  file->code = parsed->code.get();
   if (file->code == nullptr) {
+    const CodeError& error = parsed->error;
     diagnostics_->Add({.kind = error.is_limit ? DiagnosticKind::kModelLimitExceeded
                                               : DiagnosticKind::kTorchCodeSyntax,
                        .message = absl::StrCat(

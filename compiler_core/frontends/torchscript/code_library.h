@@ -17,7 +17,8 @@ namespace npuc::pt {
 struct LoadedFile {
   std::string path;  // "code/__torch__/torch/nn/modules/conv.py"
   absl::string_view source;
-  std::unique_ptr<CodeFile> code;
+  const CodeFile* code = nullptr;
+  ParsedCode parsed;  // holds the code where the archive has it not parsed yet
 };
 
 // The archive's code, parsed file by file when something in it is asked for. A name such as

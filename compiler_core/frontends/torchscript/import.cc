@@ -360,10 +360,11 @@ absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
 }
 
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
-                                        const CompileOptions& options, Diagnostics& diagnostics) {
-  ASSIGN_OR_RETURN(
-      const pt::TorchArchive archive,
-      pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(), diagnostics));
+                                        const CompileOptions& options, HelperThreads& helpers,
+                                        Diagnostics& diagnostics) {
+  ASSIGN_OR_RETURN(const pt::TorchArchive archive,
+                   pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(),
+                                        helpers, diagnostics));
   return ImportTorchArchive(archive, options, diagnostics);
 }
 

@@ -5,6 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -22,7 +23,8 @@ struct TorchArchive;  // archive.h
 // the archive's line of code; the status is that of the first error. model_bytes is read during the
 // call only. Thread-safe.
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
-                                        const CompileOptions& options, Diagnostics& diagnostics);
+                                        const CompileOptions& options, HelperThreads& helpers,
+                                        Diagnostics& diagnostics);
 // The same from an archive that is read already.
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
                                          const CompileOptions& options, Diagnostics& diagnostics);

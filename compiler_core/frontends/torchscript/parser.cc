@@ -629,4 +629,10 @@ std::unique_ptr<CodeFile> ParseCode(absl::string_view source, const CodeLimits& 
   return Parser(std::move(tokens), limits, error).Run();
 }
 
+ParsedCode ParseCode(absl::string_view source, const CodeLimits& limits) {
+  ParsedCode parsed;
+  parsed.code = ParseCode(source, limits, parsed.error);
+  return parsed;
+}
+
 }  // namespace npuc::pt

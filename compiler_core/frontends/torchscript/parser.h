@@ -14,6 +14,8 @@ namespace npuc::pt {
 // are linear in the source; nesting is bounded by `limits`. Thread-safe.
 std::unique_ptr<CodeFile> ParseCode(absl::string_view source, const CodeLimits& limits,
                                     CodeError& error);
+// The same, with both in one.
+ParsedCode ParseCode(absl::string_view source, const CodeLimits& limits = {});
 
 }  // namespace npuc::pt
 

@@ -1,0 +1,137 @@
+#include "compiler_core/base/helper_threads.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <system_error>
+#include <utility>
+
+namespace npuc {
+
+struct HelperThreads::Job {
+  std::function<void()> work;
+  enum class State : uint8_t { kQueued, kRunning, kDone } state = State::kQueued;
+  std::exception_ptr thrown;  // from kDone on the waiting thread's
+};
+
+HelperThreads::~HelperThreads() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  queued_.notify_all();
+}
+
+HelperThreads::Task::~Task() {
+  if (job_ == nullptr) return;
+  try {
+    Wait();
+  } catch (...) {  // who did not wait wants no result
+  }
+}
+
+void HelperThreads::Task::Wait() {
+  if (job_ == nullptr) return;
+  const std::shared_ptr<Job> job = std::exchange(job_, nullptr);
+  bool is_mine = false;
+  {
+    std::unique_lock lock(helpers_->mutex_);
+    if (job->state == Job::State::kQueued) {
+      is_mine = true;
+      std::erase(helpers_->queue_, job);
+      job->state = Job::State::kRunning;
+    } else {
+      helpers_->done_.wait(lock, [&] { return job->state == Job::State::kDone; });
+    }
+  }
+  if (is_mine) helpers_->Run(*job);
+  if (job->thrown != nullptr) std::rethrow_exception(job->thrown);
+}
+
+HelperThreads::Task HelperThreads::Start(std::function<void()> work) {
+  auto job = std::make_shared<Job>();
+  job->work = std::move(work);
+  if (helper_count_ > 0) {
+    StartThreads();
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(job);
+    }
+    queued_.notify_one();
+  }
+  return {this, std::move(job)};
+}
+
+void HelperThreads::WhenIdle(std::function<void()> work) {
+  if (helper_count_ <= 0) return;
+  StartThreads();
+  {
+    const std::lock_guard lock(mutex_);
+    idle_.push_back(std::move(work));
+  }
+  queued_.notify_one();
+}
+
+void HelperThreads::ForEach(size_t count, const std::function<void(size_t)>& work) {
+  std::atomic<size_t> next = 0;
+  const auto take = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<Task> tasks;
+  const size_t helpers = std::min(count, static_cast<size_t>(threads())) - (count > 0 ? 1 : 0);
+  tasks.reserve(helpers);
+  for (size_t i = 0; i < helpers; ++i) tasks.push_back(Start(take));
+  take();
+  for (Task& task : tasks) task.Wait();
+}
+
+void HelperThreads::StartThreads() {
+  if (!threads_.empty()) return;
+  threads_.reserve(static_cast<size_t>(helper_count_));
+  try {
+    for (int i = 0; i < helper_count_; ++i) threads_.emplace_back([this] { Help(); });
+  } catch (const std::system_error&) {  // no more threads to be had
+  }
+}
+
+void HelperThreads::Help() {
+  while (true) {
+    std::shared_ptr<Job> job;
+    std::function<void()> idle;
+    {
+      std::unique_lock lock(mutex_);
+      queued_.wait(lock, [&] { return is_ending_ || !queue_.empty() || !idle_.empty(); });
+      if (!queue_.empty()) {
+        job = std::move(queue_.front());
+        queue_.pop_front();
+        job->state = Job::State::kRunning;
+      } else if (is_ending_) {
+        return;
+      } else {
+        idle = std::move(idle_.front());
+        idle_.pop_front();
+      }
+    }
+    if (job != nullptr) {
+      Run(*job);
+    } else {
+      idle();
+    }
+  }
+}
+
+void HelperThreads::Run(Job& job) {
+  try {
+    job.work();
+  } catch (...) {
+    job.thrown = std::current_exception();
+  }
+  job.work = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    job.state = Job::State::kDone;
+  }
+  done_.notify_all();
+}
+
+}  // namespace npuc

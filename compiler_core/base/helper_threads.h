@@ -1,0 +1,81 @@
+#ifndef NPUC_COMPILER_CORE_BASE_HELPER_THREADS_H_
+#define NPUC_COMPILER_CORE_BASE_HELPER_THREADS_H_
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace npuc {
+
+// Threads that help the calling one for the length of one compile. Work is started where it could
+// begin and waited for where its results are needed; what no helper has begun by then, the waiting
+// thread does itself. So a busy machine costs little, and one thread or many do the same work: what
+// pieces of work give must not depend on their order, which is the caller's to see to.
+//
+// Owned and used by one thread; work must not start further work. Threads begin with the first
+// work, and where the system gives none, everything runs on the owner's.
+class HelperThreads {
+ public:
+  // threads: how many run at once, the owner's included; 1 or less: no others.
+  explicit HelperThreads(int threads) : helper_count_(threads - 1) {}
+  ~HelperThreads();
+  HelperThreads(const HelperThreads&) = delete;
+  HelperThreads& operator=(const HelperThreads&) = delete;
+
+ private:
+  struct Job;
+
+ public:
+  // A piece of work. It ends before the object does, so it may refer to what lives longer than
+  // that. The helpers must outlive it.
+  class Task {
+   public:
+    Task() = default;
+    Task(Task&& other) noexcept = default;
+    Task& operator=(Task&& other) = delete;
+    ~Task();
+    // Returns when the work is done, and throws what it threw. Again: does nothing.
+    void Wait();
+
+   private:
+    friend class HelperThreads;
+    Task(HelperThreads* helpers, std::shared_ptr<Job> job)
+        : helpers_(helpers), job_(std::move(job)) {}
+    HelperThreads* helpers_ = nullptr;
+    std::shared_ptr<Job> job_;
+  };
+
+  [[nodiscard]] Task Start(std::function<void()> work);
+  // Work that nobody waits for, that gives no result and may never be done: a helper begins it when
+  // it has nothing else to do. Must not throw. What it holds is let go by the end of the helpers at
+  // the latest.
+  void WhenIdle(std::function<void()> work);
+  // Calls work(i) for each i below `count`, the owner's thread among those that do. Returns when
+  // all are done; throws what one of them threw.
+  void ForEach(size_t count, const std::function<void(size_t)>& work);
+
+  int threads() const { return helper_count_ < 1 ? 1 : helper_count_ + 1; }
+
+ private:
+  void StartThreads();
+  void Help();
+  void Run(Job& job);
+
+  const int helper_count_;
+  std::mutex mutex_;
+  std::condition_variable queued_;
+  std::condition_variable done_;
+  std::deque<std::shared_ptr<Job>> queue_;  // guarded by mutex_, as the states of jobs are
+  std::deque<std::function<void()>> idle_;  // guarded by mutex_
+  bool is_ending_ = false;                  // guarded by mutex_
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_BASE_HELPER_THREADS_H_
