@@ -24,27 +24,52 @@ void Fill(const ApiDependencies& deps, const Job& job, v1::CompileJob* out) {
   ToProto(job, job.state == JobState::kQueued ? deps.jobs->Wait(job.id) : std::nullopt, out);
 }
 
-absl::Status Create(const ApiDependencies& deps, const Caller& caller,
-                    const v1::CreateCompileJobRequest& request,
-                    v1::CreateCompileJobResponse* response) {
+absl::StatusOr<SubmitRequest> ReadCreate(const ApiDependencies& deps, const Caller& caller,
+                                         const v1::CreateCompileJobRequest& request) {
   RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
   ASSIGN_OR_RETURN(SubmitRequest submit, FromProto(request));
   submit.tenant = caller.tenant;
   submit.trace_id = caller.trace_id;
-  ASSIGN_OR_RETURN(const JobService::Submitted submitted, deps.submission->Submit(submit));
-  Fill(deps, *submitted.job, response->mutable_job());
-  response->set_already_existed(submitted.already_existed);
-  if (deps.metrics != nullptr && !submitted.already_existed) {
+  return submit;
+}
+
+absl::Status AnswerCreate(const ApiDependencies& deps, const Caller& caller,
+                          const absl::StatusOr<JobService::Submitted>& submitted,
+                          v1::CreateCompileJobResponse* response) {
+  RETURN_IF_ERROR(submitted.status());
+  const Job& job = *submitted->job;
+  Fill(deps, job, response->mutable_job());
+  response->set_already_existed(submitted->already_existed);
+  if (deps.metrics != nullptr && !submitted->already_existed) {
     deps.metrics->Add(Metric::kJobsAccepted, {caller.tenant}, 1);
   }
-  deps.log->Info(submitted.already_existed ? "job repeated" : "job accepted",
-                 {{"job", submitted.job->id},
-                  {"trace", submitted.job->spec.trace_id},
+  deps.log->Info(submitted->already_existed ? "job repeated" : "job accepted",
+                 {{"job", job.id},
+                  {"trace", job.spec.trace_id},
                   {"tenant", caller.tenant},
                   {"identity", caller.identity},
-                  {"state", JobStateName(submitted.job->state)},
-                  {"model_md5", submitted.job->model().md5}});
+                  {"state", JobStateName(job.state)},
+                  {"model_md5", job.model().md5}});
   return absl::OkStatus();
+}
+
+absl::Status Create(const ApiDependencies& deps, const Caller& caller,
+                    const v1::CreateCompileJobRequest& request,
+                    v1::CreateCompileJobResponse* response) {
+  ASSIGN_OR_RETURN(const SubmitRequest submit, ReadCreate(deps, caller, request));
+  return AnswerCreate(deps, caller, deps.submission->Submit(submit), response);
+}
+
+void StartCreate(const ApiDependencies& deps, const Caller& caller,
+                 const v1::CreateCompileJobRequest& request, v1::CreateCompileJobResponse* response,
+                 const JobService::Later& later, absl::AnyInvocable<void(absl::Status)> done) {
+  const absl::StatusOr<SubmitRequest> submit = ReadCreate(deps, caller, request);
+  if (!submit.ok()) return done(submit.status());
+  deps.submission->SubmitThen(*submit, later,
+                              [&deps, caller, response, done = std::move(done)](
+                                  absl::StatusOr<JobService::Submitted> submitted) mutable {
+                                done(AnswerCreate(deps, caller, submitted, response));
+                              });
 }
 
 absl::Status Get(const ApiDependencies& deps, const Caller& caller,
@@ -193,7 +218,7 @@ absl::Status Operators(const ApiDependencies& deps, const Caller& caller,
 }  // namespace
 
 const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob = {
-    "CreateCompileJob", Right::kSubmit, Create};
+    "CreateCompileJob", Right::kSubmit, Create, StartCreate};
 const Method<v1::GetCompileJobRequest, v1::GetCompileJobResponse> kGetCompileJob = {
     "GetCompileJob", Right::kRead, Get};
 const Method<v1::ListCompileJobsRequest, v1::ListCompileJobsResponse> kListCompileJobs = {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -13,6 +14,7 @@
 #include "npuc/v1/server_info.pb.h"
 #include "server/api/dependencies.h"
 #include "server/auth/caller.h"
+#include "server/jobs/job_service.h"
 
 namespace npuc {
 
@@ -25,6 +27,12 @@ struct Method {
   std::optional<Right> right;
   absl::Status (*run)(const ApiDependencies& deps, const Caller& caller, const Request& request,
                       Response* response);
+  // The same without waiting for the store to write, where that is worth it; else null. `done` is
+  // called once, on any thread, and must not wait; request and response must live until then.
+  // `later` runs what may wait on another thread.
+  void (*start)(const ApiDependencies& deps, const Caller& caller, const Request& request,
+                Response* response, const JobService::Later& later,
+                absl::AnyInvocable<void(absl::Status)> done) = nullptr;
 };
 
 extern const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob;

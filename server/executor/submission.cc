@@ -229,34 +229,26 @@ absl::Status Submission::AcquireInputs(const SubmitRequest& request, const Parse
                       missing);
 }
 
-absl::Status Submission::LookUp(NewJob& job) {
-  if (job.spec.no_cache) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const CacheKey key, CacheKey::Parse(job.cache_key));
+void Submission::LookUp(const CacheKey& key, NewJob& job) {
+  if (job.spec.no_cache) return;
   const auto result = cache_->Lookup(key);
   // A cache that cannot be read costs a compile, not a job.
-  if (!result.ok() || !result->has_value()) return absl::OkStatus();
+  if (!result.ok() || !result->has_value()) return;
   auto diagnostics = DecodeResultMetadata((*result)->metadata);
-  if (!diagnostics.ok()) return absl::OkStatus();
+  if (!diagnostics.ok()) return;
   job.cached = NewJob::Cached{.artifacts = ToJobArtifacts((*result)->artifacts),
                               .diagnostics = *std::move(diagnostics)};
-  return absl::OkStatus();
 }
 
-absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& request) {
-  RETURN_IF_ERROR(CheckFields(request));
-  NewJob job;
+absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& request) {
+  RETURN_IF_ERROR(CheckQuota(request));
+  ASSIGN_OR_RETURN(const ParsedConfig config, CheckConfig(request));
+  Prepared prepared;
+  NewJob& job = prepared.job;
+  RETURN_IF_ERROR(AcquireInputs(request, config, job.spec, prepared.holds));
   job.tenant = request.tenant;
   job.request_id = request.request_id;
   job.request_sha256 = RequestSha256(request);
-  // Before the config and the blobs: a repeat is answered although its blobs may be gone by now.
-  ASSIGN_OR_RETURN(std::shared_ptr<const Job> earlier,
-                   jobs_->FindSubmitted(job.tenant, job.request_id, job.request_sha256));
-  if (earlier != nullptr) return JobService::Submitted{std::move(earlier), true};
-
-  RETURN_IF_ERROR(CheckQuota(request));
-  ASSIGN_OR_RETURN(const ParsedConfig config, CheckConfig(request));
-  InputHolds::Holds holds;
-  RETURN_IF_ERROR(AcquireInputs(request, config, job.spec, holds));
   job.spec.config_name = request.config_name;
   job.spec.priority = static_cast<int32_t>(request.priority);
   job.spec.labels = request.labels;
@@ -271,15 +263,50 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
   ASSIGN_OR_RETURN(const CacheKey key,
                    ResultKey(scope, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
-  RETURN_IF_ERROR(LookUp(job));
+  LookUp(key, job);
+  return prepared;
+}
 
-  ASSIGN_OR_RETURN(JobService::Submitted submitted, jobs_->Submit(std::move(job)));
-  if (submitted.already_existed || IsTerminal(submitted.job->state)) return submitted;
-  holds_->Add(submitted.job->id, std::move(holds));
+// A repeat is answered although its blobs may be gone by now, or what is allowed have changed.
+absl::StatusOr<JobService::Submitted> Submission::AnswerUnprepared(const SubmitRequest& request,
+                                                                   const absl::Status& why) {
+  ASSIGN_OR_RETURN(
+      std::shared_ptr<const Job> earlier,
+      jobs_->FindSubmitted(request.tenant, request.request_id, RequestSha256(request)));
+  if (earlier == nullptr) return why;
+  return JobService::Submitted{std::move(earlier), true};
+}
+
+void Submission::HoldInputs(const Job& job, InputHolds::Holds holds) {
+  if (IsTerminal(job.state)) return;
+  holds_->Add(job.id, std::move(holds));
   // It may have ended in between, and then nobody else lets go.
-  const auto now = jobs_->Get(submitted.job->id);
-  if (!now.ok() || IsTerminal((*now)->state)) holds_->Remove(submitted.job->id);
+  const auto now = jobs_->Get(job.id);
+  if (!now.ok() || IsTerminal((*now)->state)) holds_->Remove(job.id);
+}
+
+absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& request) {
+  RETURN_IF_ERROR(CheckFields(request));
+  absl::StatusOr<Prepared> prepared = Prepare(request);
+  if (!prepared.ok()) return AnswerUnprepared(request, prepared.status());
+  ASSIGN_OR_RETURN(JobService::Submitted submitted, jobs_->Submit(std::move(prepared->job)));
+  if (!submitted.already_existed) HoldInputs(*submitted.job, std::move(prepared->holds));
   return submitted;
+}
+
+void Submission::SubmitThen(const SubmitRequest& request, const JobService::Later& later,
+                            JobService::Done done) {
+  if (const absl::Status fields = CheckFields(request); !fields.ok()) return done(fields);
+  absl::StatusOr<Prepared> prepared = Prepare(request);
+  if (!prepared.ok()) return done(AnswerUnprepared(request, prepared.status()));
+  jobs_->SubmitThen(std::move(prepared->job), later,
+                    [this, holds = std::move(prepared->holds), done = std::move(done)](
+                        absl::StatusOr<JobService::Submitted> submitted) mutable {
+                      if (submitted.ok() && !submitted->already_existed) {
+                        HoldInputs(*submitted->job, std::move(holds));
+                      }
+                      done(std::move(submitted));
+                    });
 }
 
 }  // namespace npuc

@@ -80,13 +80,26 @@ class Submission {
   // FAILED_PRECONDITION (BLOB_MISSING, every blob named), RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), and
   // those of JobService::Submit.
   absl::StatusOr<JobService::Submitted> Submit(const SubmitRequest& request);
+  // The same without waiting for the store's write, as JobService::SubmitThen.
+  void SubmitThen(const SubmitRequest& request, const JobService::Later& later,
+                  JobService::Done done);
 
  private:
+  // What is submitted, and the blobs that it needs.
+  struct Prepared {
+    NewJob job;
+    InputHolds::Holds holds;
+  };
+
+  absl::StatusOr<Prepared> Prepare(const SubmitRequest& request);
+  absl::StatusOr<JobService::Submitted> AnswerUnprepared(const SubmitRequest& request,
+                                                         const absl::Status& why);
+  void HoldInputs(const Job& job, InputHolds::Holds holds);
   absl::Status CheckQuota(const SubmitRequest& request) const;
   absl::StatusOr<ParsedConfig> CheckConfig(const SubmitRequest& request) const;
   absl::Status AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
                              JobSpec& spec, InputHolds::Holds& holds);
-  absl::Status LookUp(NewJob& job);
+  void LookUp(const CacheKey& key, NewJob& job);
 
   const SubmissionOptions options_;
   JobService* const jobs_;

@@ -183,59 +183,93 @@ absl::StatusOr<JobService::JobPtr> JobService::FindSubmitted(absl::string_view t
   return absl::AbortedError("a request id changes hands all the time; try again");
 }
 
-absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
+// RESOURCE_EXHAUSTED: no room in the queue.
+absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
+  NewEntry submit{.entry = std::make_shared<Entry>(),
+                  .changing = {},
+                  .change = {},
+                  .waits = !request.cached.has_value()};
   const std::string tenant = request.tenant;
-  const std::string request_id = request.request_id;
-  const std::string request_sha256 = request.request_sha256;
-  // Whether the request id is taken, the store decides as it writes; to look before costs every new
-  // job a read. A full queue must not hide an earlier job, though.
-  const bool waits = !request.cached.has_value();
-  if (const absl::Status room = waits ? queue_->Reserve(tenant) : absl::OkStatus(); !room.ok()) {
-    ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(tenant, request_id, request_sha256));
-    if (earlier != nullptr) return Submitted{std::move(earlier), true};
-    return room;
-  }
+  if (submit.waits) RETURN_IF_ERROR(queue_->Reserve(tenant));
   const absl::Time now = options_.now();
   auto [id, order] = NextIdAndOrder(now);
-  JobChange change = CreateJob(std::move(request), id, order, now);
+  submit.change = std::make_shared<JobChange>(CreateJob(std::move(request), id, order, now));
 
   // The entry is there before the job is stored, so that who learns of the job from the store finds
   // it, and waits for this write.
-  auto entry = std::make_shared<Entry>();
-  std::unique_lock<std::mutex> changing(entry->change);
-  if (!AddLive(entry, ToLiveJob(change.job))) {
-    if (waits) queue_->Release(tenant);
-    return absl::InternalError(absl::StrCat("job id ", id, " was made twice"));
-  }
-  absl::StatusOr<JobPtr> stored = StoreNew(*entry, std::move(change), waits);
-  changing.unlock();
-  if (stored.ok()) {
-    hub_.Notify(id);
-    return Submitted{*std::move(stored), false};
-  }
-  if (!absl::IsAlreadyExists(stored.status())) return stored.status();
-  ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(tenant, request_id, request_sha256));
-  if (earlier == nullptr) return absl::InternalError("a request id is taken by no job");
-  return Submitted{std::move(earlier), true};
+  submit.changing = std::unique_lock<HandOverLock>(submit.entry->change);
+  if (AddLive(submit.entry, ToLiveJob(submit.change->job))) return submit;
+  if (submit.waits) queue_->Release(tenant);
+  return absl::InternalError(absl::StrCat("job id ", id, " was made twice"));
 }
 
-absl::StatusOr<JobService::JobPtr> JobService::StoreNew(Entry& entry, JobChange change,
-                                                        bool waits) {
-  const std::string id = change.job.id;
-  const std::string tenant = change.job.tenant;
-  absl::StatusOr<JobPtr> stored = Store(entry, std::move(change));
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (stored.ok() && waits) {
-    // Still under the job's lock: a cancel of the new job comes after it is in the queue.
-    EnqueueLocked(live_.at(id), /*reserved=*/true);
-    return stored;
+// After the write.
+absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(NewEntry submit,
+                                                         const absl::Status& written) {
+  const std::string id = submit.change->job.id;
+  const std::string tenant = submit.change->job.tenant;
+  JobPtr job;
+  if (written.ok()) {
+    job = std::make_shared<const Job>(std::move(submit.change->job));
+    submit.entry->Set(job);
+  } else if (!absl::IsAlreadyExists(written)) {
+    submit.entry->uncertain = true;
   }
-  ForgetLocked(id);
-  if (waits) queue_->Release(tenant);
-  if (!stored.ok() && !IsDefinite(stored.status()) && unsure_.size() < kMaxUnsure) {
-    unsure_.insert(id);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (written.ok() && submit.waits) {
+      // Still under the job's lock: a cancel of the new job comes after it is in the queue.
+      EnqueueLocked(live_.at(id), /*reserved=*/true);
+    } else {
+      ForgetLocked(id);
+      if (submit.waits) queue_->Release(tenant);
+      if (!written.ok() && !IsDefinite(written) && unsure_.size() < kMaxUnsure) unsure_.insert(id);
+    }
   }
-  return stored;
+  submit.changing.unlock();
+  RETURN_IF_ERROR(written);
+  hub_.Notify(id);
+  return job;
+}
+
+// There was no room (`why`), or the store found the request id taken: the earlier job is the
+// answer.
+absl::StatusOr<JobService::Submitted> JobService::AnswerRefused(const SubmitKey& key,
+                                                                const absl::Status& why) {
+  ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(key.tenant, key.request_id, key.request_sha256));
+  if (earlier != nullptr) return Submitted{std::move(earlier), true};
+  if (!absl::IsAlreadyExists(why)) return why;
+  return absl::InternalError("a request id is taken by no job");
+}
+
+absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
+  const SubmitKey key = {request.tenant, request.request_id, request.request_sha256};
+  // Whether the request id is taken, the store decides as it writes; to look before costs every new
+  // job a read. A full queue must not hide an earlier job, though.
+  absl::StatusOr<NewEntry> submit = BeginSubmit(std::move(request));
+  if (!submit.ok()) return AnswerRefused(key, submit.status());
+  const absl::Status written = store_->Apply(*submit->change);
+  absl::StatusOr<JobPtr> job = EndSubmit(*std::move(submit), written);
+  if (job.ok()) return Submitted{*std::move(job), false};
+  if (absl::IsAlreadyExists(written)) return AnswerRefused(key, written);
+  return job.status();
+}
+
+void JobService::SubmitThen(NewJob request, const Later& later, Done done) {
+  SubmitKey key = {request.tenant, request.request_id, request.request_sha256};
+  absl::StatusOr<NewEntry> submit = BeginSubmit(std::move(request));
+  if (!submit.ok()) return done(AnswerRefused(key, submit.status()));
+  const std::shared_ptr<const JobChange> change = submit->change;
+  store_->ApplyThen(change, [this, later, key = std::move(key), submit = *std::move(submit),
+                             done = std::move(done)](absl::Status written) mutable {
+    absl::StatusOr<JobPtr> job = EndSubmit(std::move(submit), written);
+    if (job.ok()) return done(Submitted{*std::move(job), false});
+    if (!absl::IsAlreadyExists(written)) return done(job.status());
+    // The earlier job may be under a lock that is held over a write.
+    later([this, key = std::move(key), written, shared = std::make_shared<Done>(std::move(done))] {
+      (*shared)(AnswerRefused(key, written));
+    });
+  });
 }
 
 // Finds out whether a job is there whose first write failed. Where it is, it is made certain and
@@ -243,7 +277,7 @@ absl::StatusOr<JobService::JobPtr> JobService::StoreNew(Entry& entry, JobChange 
 absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id) {
   const std::string id(job_id);
   auto entry = std::make_shared<Entry>();
-  std::unique_lock<std::mutex> changing(entry->change);
+  std::unique_lock<HandOverLock> changing(entry->change);
   const absl::StatusOr<Job> stored = store_->Read(id);
   if (absl::IsNotFound(stored.status())) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -381,7 +415,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id,
                                                        JobPtr* now) {
   const std::shared_ptr<Entry> entry = FindEntry(job_id);
   if (entry == nullptr) return StepEnded(job_id, step, now);
-  std::unique_lock<std::mutex> changing(entry->change);
+  std::unique_lock<HandOverLock> changing(entry->change);
   const JobPtr before = entry->Get();
   absl::StatusOr<JobPtr> result = TransitLocked(*entry, job_id, step);
   const JobPtr after = entry->Get();

@@ -14,10 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/jobs/change_hub.h"
+#include "server/jobs/hand_over_lock.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/transitions.h"
@@ -96,6 +98,13 @@ class JobService {
   };
   absl::StatusOr<Submitted> Submit(NewJob request);
 
+  // The same without waiting for the write, as far as the store can. `done` is called once, by the
+  // rules of JobStore::ApplyThen; what may wait after the write is done by `later`, which runs it
+  // on another thread.
+  using Done = absl::AnyInvocable<void(absl::StatusOr<Submitted>)>;
+  using Later = std::function<void(std::function<void()>)>;
+  void SubmitThen(NewJob request, const Later& later, Done done);
+
   // The job of an earlier Submit with this tenant, id and request; nullptr where there is none.
   // Errors as Submit has them.
   absl::StatusOr<std::shared_ptr<const Job>> FindSubmitted(absl::string_view tenant,
@@ -159,7 +168,7 @@ class JobService {
   using JobPtr = std::shared_ptr<const Job>;
 
   struct Entry {
-    std::mutex change;       // held over a transition and its store write
+    HandOverLock change;     // held over a transition and its store write
     bool uncertain = false;  // a write failed: the store may be ahead of `job`; guarded by change
     enum class Content : uint8_t { kUnstored, kUnread, kRead };
     mutable std::mutex read;  // guards what follows
@@ -203,6 +212,21 @@ class JobService {
     absl::Time deadline;
   };
 
+  // What tells submits apart.
+  struct SubmitKey {
+    std::string tenant;
+    std::string request_id;
+    std::string request_sha256;
+  };
+
+  // A job that is being submitted: known, and locked until it is stored or not.
+  struct NewEntry {
+    std::shared_ptr<Entry> entry;
+    std::unique_lock<HandOverLock> changing;
+    std::shared_ptr<JobChange> change;
+    bool waits = false;  // it has a place in the queue
+  };
+
   using Step = std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job)>;
 
   void Pause(absl::string_view point) const {
@@ -226,7 +250,9 @@ class JobService {
   bool AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job);
   std::pair<std::string, uint64_t> NextIdAndOrder(absl::Time now);
   absl::Status RecoverJob(const LiveJob& job, const std::function<void(const LiveJob&)>& visit);
-  absl::StatusOr<JobPtr> StoreNew(Entry& entry, JobChange change, bool waits);
+  absl::StatusOr<NewEntry> BeginSubmit(NewJob request);
+  absl::StatusOr<JobPtr> EndSubmit(NewEntry submit, const absl::Status& written);
+  absl::StatusOr<Submitted> AnswerRefused(const SubmitKey& key, const absl::Status& why);
   bool IsUnsure(absl::string_view job_id) const;
   absl::StatusOr<JobPtr> Resolve(absl::string_view job_id);
   absl::Status ResolveUnsure();

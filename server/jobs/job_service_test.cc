@@ -151,6 +151,111 @@ class JobServiceTest : public ::testing::Test {
   std::set<std::string> ended_;  // guarded by ended_mutex_
 };
 
+// Keeps what is not waited for until it is told to write.
+class LaterStore : public MemoryJobStore {
+ public:
+  void ApplyThen(std::shared_ptr<const JobChange> change, Done done) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    kept_.emplace_back(std::move(change), std::move(done));
+  }
+  void Write() {
+    decltype(kept_) kept;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      kept.swap(kept_);
+    }
+    for (auto& [change, done] : kept) done(Apply(*change));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::shared_ptr<const JobChange>, Done>> kept_;  // guarded by mutex_
+};
+
+class SubmitThenTest : public JobServiceTest {
+ protected:
+  SubmitThenTest() {
+    service_ = std::make_unique<JobService>(
+        JobServiceOptions{.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
+                          .random = [this] { return ++random_; },
+                          .retry = {}},
+        &later_store_, queue_.get());
+    EXPECT_TRUE(service_->Recover(nullptr).ok());
+  }
+
+  void Begin(NewJob request) {
+    service_->SubmitThen(
+        std::move(request), [](std::function<void()> task) { std::thread(std::move(task)).join(); },
+        [this](absl::StatusOr<JobService::Submitted> submitted) {
+          answers_.push_back(std::move(submitted));
+        });
+  }
+
+  LaterStore later_store_;
+  std::vector<absl::StatusOr<JobService::Submitted>> answers_;
+};
+
+TEST_F(SubmitThenTest, NobodySeesTheJobBeforeItIsStored) {
+  Begin(Request("r1"));
+  EXPECT_TRUE(answers_.empty());
+  EXPECT_EQ(service_->GetCounts().queued, 0);
+  EXPECT_FALSE((*service_->TryLease()).has_value());
+  std::thread writer([this] { later_store_.Write(); });  // another thread than the submitter's
+  writer.join();
+  ASSERT_EQ(answers_.size(), 1u);
+  ASSERT_TRUE(answers_[0].ok()) << answers_[0].status();
+  EXPECT_FALSE(answers_[0]->already_existed);
+  const std::string id = answers_[0]->job->id;
+  EXPECT_EQ((*service_->Get(id))->state, JobState::kQueued);
+  EXPECT_EQ((*service_->TryLease())->job->id, id);
+}
+
+TEST_F(SubmitThenTest, ARepeatMeanwhileGetsTheSameJob) {
+  Begin(Request("r1"));
+  Begin(Request("r1"));
+  NewJob other = Request("r1");
+  other.request_sha256 = "another request";
+  Begin(std::move(other));
+  later_store_.Write();
+  ASSERT_EQ(answers_.size(), 3u);
+  ASSERT_TRUE(answers_[1].ok()) << answers_[1].status();
+  EXPECT_TRUE(answers_[1]->already_existed);
+  EXPECT_EQ(answers_[1]->job->id, answers_[0]->job->id);
+  EXPECT_EQ(answers_[2].status().code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(service_->GetCounts().queued, 1);
+}
+
+TEST_F(SubmitThenTest, AFailedWriteGivesThePlaceBack) {
+  Begin(Request("r1"));
+  later_store_.FailNextApplies(1);
+  later_store_.Write();
+  ASSERT_EQ(answers_.size(), 1u);
+  EXPECT_EQ(answers_[0].status().code(), absl::StatusCode::kInternal);
+  for (int i = 0; i < 100; ++i) Begin(Request(absl::StrCat("again-", i)));
+  later_store_.Write();
+  EXPECT_TRUE(answers_.back().ok()) << answers_.back().status();
+  // The queue's bound holds, and a repeat is answered though there is no room.
+  Begin(Request("too-many"));
+  Begin(Request("again-7"));
+  ASSERT_EQ(answers_.size(), 103u);
+  EXPECT_EQ(answers_[101].status().code(), absl::StatusCode::kResourceExhausted);
+  ASSERT_TRUE(answers_[102].ok());
+  EXPECT_TRUE(answers_[102]->already_existed);
+}
+
+TEST_F(SubmitThenTest, WhoKnowsTheIdWaitsForTheWrite) {
+  Begin(Request("r1"));
+  // The first random numbers are known, and so is the id.
+  const std::string id = MakeJobId(absl::FromUnixSeconds(now_seconds_), random_ - 1, random_);
+  std::thread canceller([&] {
+    const auto cancelled = service_->Cancel(id, "soon");
+    EXPECT_TRUE(cancelled.ok()) << cancelled.status();
+  });
+  later_store_.Write();
+  canceller.join();
+  EXPECT_EQ((*service_->Get(id))->state, JobState::kCancelled);
+}
+
 TEST_F(JobServiceTest, AJobFromSubmitToSuccess) {
   const std::string id = Submit();
   EXPECT_EQ(*service_->Position(id), 0);

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -54,6 +56,14 @@ class JobStore {
   // changed. ALREADY_EXISTS: revision 1 and the tenant's request id is taken by another job.
   // Concurrent calls share one synced write.
   virtual absl::Status Apply(const JobChange& change) = 0;
+
+  // The same without waiting for the write, as far as the store can: `done` gets what Apply would
+  // return, once, on this thread before the call returns or on another one that writes. It must not
+  // wait for a write, nor for who may hold a lock over one.
+  using Done = absl::AnyInvocable<void(absl::Status)>;
+  virtual void ApplyThen(std::shared_ptr<const JobChange> change, Done done) {
+    done(Apply(*change));
+  }
 
   // NOT_FOUND.
   virtual absl::StatusOr<Job> Read(absl::string_view job_id) const = 0;

@@ -1,6 +1,7 @@
 // What every JobStore promises, run on each implementation.
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -341,6 +342,44 @@ TEST_P(JobStoreTest, OneJobPerRequestIdUnderConcurrentSends) {
     }
   }
   EXPECT_EQ(accepted, 1);
+}
+
+// Changes that nobody waits for keep their order, and each is told its own end.
+TEST_P(JobStoreTest, ApplyThenTellsWhatApplyWouldReturn) {
+  constexpr int kThreads = 4;
+  constexpr int kJobs = 50;
+  std::atomic<int> accepted = 0, taken = 0, changed = 0, other = 0;
+  const auto count = [&](const absl::Status& status, std::atomic<int>& good) {
+    ++(status.ok() ? good : absl::IsAlreadyExists(status) ? taken : other);
+  };
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kJobs; ++i) {
+        // A request id of two threads each.
+        JobChange made{.job = NewJob(absl::StrCat("j", t, "-", i), absl::StrCat(t / 2, "-", i))};
+        store().ApplyThen(std::make_shared<JobChange>(made),
+                          [&](absl::Status status) { count(status, accepted); });
+        // Another job's two changes, the second before the first is told.
+        JobChange first{.job = NewJob(absl::StrCat("k", t, "-", i))};
+        JobChange second{.job = first.job};
+        second.job.revision = 2;
+        for (const JobChange& change : {first, second}) {
+          store().ApplyThen(std::make_shared<JobChange>(change),
+                            [&](absl::Status status) { count(status, changed); });
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  // By now all were told: who writes for others returns last.
+  EXPECT_EQ(accepted, kThreads * kJobs / 2);
+  EXPECT_EQ(taken, kThreads * kJobs / 2);
+  EXPECT_EQ(changed, kThreads * kJobs * 2);
+  EXPECT_EQ(other, 0);
+  harness_->Restart();
+  EXPECT_EQ(store().List({.limit = 1000})->jobs.size(), 100u + 200u);
+  EXPECT_EQ(store().Read("k3-49")->revision, 2u);
 }
 
 TEST_P(JobStoreTest, EachTenantHasItsOwnRequestIds) {

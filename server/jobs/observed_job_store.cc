@@ -20,18 +20,34 @@ bool IsAnswer(const absl::Status& status) {
 
 }  // namespace
 
+void ObservedJobStore::Count(absl::string_view operation, absl::Time begin,
+                             const absl::Status& status) const {
+  metrics_->Observe(Metric::kStoreSeconds, {operation}, absl::ToDoubleSeconds(now_() - begin));
+  if (!IsAnswer(status)) metrics_->Add(Metric::kStoreErrors, {operation}, 1);
+}
+
 template <typename Call>
 auto ObservedJobStore::Observe(absl::string_view operation, Call call) const {
   const absl::Time begin = now_();
   const Watchdog::Scope scope = watchdog_->Enter("job store", kPatience);
   auto result = call();
-  metrics_->Observe(Metric::kStoreSeconds, {operation}, absl::ToDoubleSeconds(now_() - begin));
-  if (!IsAnswer(StatusOf(result))) metrics_->Add(Metric::kStoreErrors, {operation}, 1);
+  Count(operation, begin, StatusOf(result));
   return result;
 }
 
 absl::Status ObservedJobStore::Apply(const JobChange& change) {
   return Observe("apply", [&] { return inner_->Apply(change); });
+}
+
+void ObservedJobStore::ApplyThen(std::shared_ptr<const JobChange> change, Done done) {
+  const absl::Time begin = now_();
+  inner_->ApplyThen(std::move(change), [this, begin, done = std::move(done),
+                                        scope = watchdog_->Enter("job store", kPatience)](
+                                           absl::Status status) mutable {
+    scope = Watchdog::Scope();  // `done` is no work of the store's
+    Count("apply", begin, status);
+    done(std::move(status));
+  });
 }
 
 absl::StatusOr<Job> ObservedJobStore::Read(absl::string_view job_id) const {

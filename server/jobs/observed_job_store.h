@@ -2,6 +2,7 @@
 #define NPUC_SERVER_JOBS_OBSERVED_JOB_STORE_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ class ObservedJobStore : public JobStore {
       : inner_(inner), metrics_(metrics), watchdog_(watchdog), now_(std::move(steady_now)) {}
 
   absl::Status Apply(const JobChange& change) override;
+  void ApplyThen(std::shared_ptr<const JobChange> change, Done done) override;
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
@@ -36,6 +38,7 @@ class ObservedJobStore : public JobStore {
  private:
   template <typename Call>
   auto Observe(absl::string_view operation, Call call) const;
+  void Count(absl::string_view operation, absl::Time begin, const absl::Status& status) const;
 
   JobStore* const inner_;
   Metrics* const metrics_;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <mutex>
+#include <unordered_set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -17,6 +17,7 @@
 #include "rocksdb/write_batch.h"
 #include "server/jobs/field_codec.h"
 #include "server/jobs/service_error.h"
+#include "server/jobs/write_groups.h"
 
 namespace npuc {
 namespace {
@@ -27,8 +28,8 @@ constexpr std::array<const char*, kFamilies> kFamilyNames = {
 constexpr char kFormatKey[] = "format";
 constexpr char kProbeKey[] = "probe";
 
-// Apply calls for one job, or one request id, are made one after another; others run at once.
-constexpr size_t kStripes = 256;
+// A write of several changes is about as large at most; one change may be larger.
+constexpr size_t kMaxGroupBytes = 1 << 20;
 
 // Events of one change lie together, up to so many and so much in a record: to write many records
 // costs more than to read past some events.
@@ -132,12 +133,49 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>
 
 }  // namespace
 
+namespace {
+
+// A change with its stored form, which is made before it is its turn to be written.
+struct EncodedChange {
+  std::shared_ptr<const JobChange> change;
+  std::string request_key;  // of a new job that has a request id
+  std::string record;
+  std::vector<std::pair<std::string, std::string>> events;  // keys and records
+};
+
+EncodedChange Encode(std::shared_ptr<const JobChange> change) {
+  EncodedChange encoded;
+  const Job& job = change->job;
+  if (job.revision == 1 && !job.request_id.empty()) {
+    encoded.request_key = RequestKey(job.tenant, job.request_id);
+  }
+  encoded.record = EncodeJobRecord(job);
+  FieldWriter record;
+  size_t in_record = 0;
+  for (const JobEvent& event : change->events) {
+    record.Entry(kPackedEvent, EncodeEvent(event));
+    const bool is_last = &event == &change->events.back();
+    if (!is_last && ++in_record < kMaxPackedEvents && record.str().size() < kMaxPackedBytes) {
+      continue;
+    }
+    encoded.events.emplace_back(EventKey(job.id, event.seq), std::move(record).str());
+    record = FieldWriter();
+    in_record = 0;
+  }
+  encoded.change = std::move(change);
+  return encoded;
+}
+
+using Groups = WriteGroups<EncodedChange>;
+
+}  // namespace
+
 struct RocksDbJobStore::Impl {
   std::unique_ptr<rocksdb::DB> db;
   bool sync_changes = true;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
-  // Held while a change is checked and written, so that nothing comes between the two.
-  std::array<std::mutex, kStripes> stripes;
+  // Between the check of a change and its write nothing comes: there is one leader.
+  Groups groups{[this](Groups::Group group) { return Commit(group); }};
 
   ~Impl() {
     if (db == nullptr) return;
@@ -145,10 +183,6 @@ struct RocksDbJobStore::Impl {
       if (family != nullptr) db->DestroyColumnFamilyHandle(family);
     }
     db->Close();
-  }
-
-  std::mutex& StripeOf(absl::string_view kind, absl::string_view name) {
-    return stripes[std::hash<std::string>()(absl::StrCat(kind, name)) % kStripes];
   }
 
   absl::StatusOr<std::optional<std::string>> Get(Family family, absl::string_view key) const {
@@ -163,8 +197,8 @@ struct RocksDbJobStore::Impl {
   absl::Status CheckFormat();
   absl::Status PutFormat();
   absl::Status Migrate1To3();
-  absl::Status ApplyLocked(const JobChange& change);
-  void PutEvents(const JobChange& change, rocksdb::WriteBatch& batch) const;
+  size_t Commit(Groups::Group group);
+  absl::Status Add(const EncodedChange& encoded, rocksdb::WriteBatch& batch) const;
   std::unique_ptr<rocksdb::Iterator> Iterate(Family family) const {
     return std::unique_ptr<rocksdb::Iterator>(
         db->NewIterator(rocksdb::ReadOptions(), families[family]));
@@ -260,41 +294,24 @@ absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std
 RocksDbJobStore::RocksDbJobStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 RocksDbJobStore::~RocksDbJobStore() = default;
 
-void RocksDbJobStore::Impl::PutEvents(const JobChange& change, rocksdb::WriteBatch& batch) const {
-  FieldWriter record;
-  size_t in_record = 0;
-  for (const JobEvent& event : change.events) {
-    record.Entry(kPackedEvent, EncodeEvent(event));
-    const bool is_last = &event == &change.events.back();
-    if (!is_last && ++in_record < kMaxPackedEvents && record.str().size() < kMaxPackedBytes) {
-      continue;
-    }
-    batch.Put(families[kEvents], EventKey(change.job.id, event.seq), record.str());
-    record = FieldWriter();
-    in_record = 0;
-  }
-}
-
-absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
-  const Job& job = change.job;
+// Checks a change against what is stored and adds it to the batch; an error leaves the batch alone.
+absl::Status RocksDbJobStore::Impl::Add(const EncodedChange& encoded,
+                                        rocksdb::WriteBatch& batch) const {
+  const Job& job = encoded.change->job;
   ASSIGN_OR_RETURN(const std::optional<std::string> record, Get(kJobs, job.id));
   JobState stored_state = JobState::kQueued;
   if (record.has_value()) {
     ASSIGN_OR_RETURN(const Job stored, DecodeJobRecord(*record));
-    RETURN_IF_ERROR(CheckChange(change, &stored));
+    RETURN_IF_ERROR(CheckChange(*encoded.change, &stored));
     stored_state = stored.state;
   } else {
-    RETURN_IF_ERROR(CheckChange(change, nullptr));
-  }
-  rocksdb::WriteBatch batch;
-  if (!record.has_value()) {
-    if (!job.request_id.empty()) {
-      const std::string key = RequestKey(job.tenant, job.request_id);
-      ASSIGN_OR_RETURN(const std::optional<std::string> owner, Get(kRequests, key));
+    RETURN_IF_ERROR(CheckChange(*encoded.change, nullptr));
+    if (!encoded.request_key.empty()) {
+      ASSIGN_OR_RETURN(const std::optional<std::string> owner, Get(kRequests, encoded.request_key));
       if (owner.has_value()) return absl::AlreadyExistsError("the request id is taken");
-      batch.Put(families[kRequests], key, job.id);
+      batch.Put(families[kRequests], encoded.request_key, job.id);
     }
-    batch.Put(families[kConfigs], job.id, change.config_text.value_or(""));
+    batch.Put(families[kConfigs], job.id, encoded.change->config_text.value_or(""));
   }
   if (IsTerminal(job.state)) {
     if (record.has_value()) batch.Delete(families[kLive], job.id);
@@ -302,24 +319,42 @@ absl::Status RocksDbJobStore::Impl::ApplyLocked(const JobChange& change) {
   } else if (!record.has_value() || stored_state != job.state) {
     batch.Put(families[kLive], job.id, EncodeLiveJob(ToLiveJob(job)));
   }
-  batch.Put(families[kJobs], job.id, EncodeJobRecord(job));
-  PutEvents(change, batch);
+  batch.Put(families[kJobs], job.id, encoded.record);
+  for (const auto& [key, events] : encoded.events) batch.Put(families[kEvents], key, events);
+  return absl::OkStatus();
+}
+
+// One write of the first changes of a group: up to one for a job or request id that an earlier one
+// is for, too, which must see that one stored.
+size_t RocksDbJobStore::Impl::Commit(Groups::Group group) {
+  rocksdb::WriteBatch batch;
+  std::unordered_set<std::string> names;
+  size_t count = 0;
+  for (; count < group.size() && batch.GetDataSize() < kMaxGroupBytes; ++count) {
+    const EncodedChange& encoded = group[count]->payload;
+    if (group.size() > 1) {
+      const bool is_new = names.insert(absl::StrCat("j", encoded.change->job.id)).second &&
+                          (encoded.request_key.empty() ||
+                           names.insert(absl::StrCat("r", encoded.request_key)).second);
+      if (!is_new) break;
+    }
+    group[count]->status = Add(encoded, batch);
+  }
+  if (batch.Count() == 0) return count;
   rocksdb::WriteOptions options;
   options.sync = sync_changes;
-  return FromRocks(db->Write(options, &batch), "write");
+  const absl::Status written = FromRocks(db->Write(options, &batch), "write");
+  for (size_t i = 0; i < count; ++i) group[i]->status.Update(written);
+  return count;
 }
 
 absl::Status RocksDbJobStore::Apply(const JobChange& change) {
-  std::mutex& job_stripe = impl_->StripeOf("j", change.job.id);
-  std::mutex& request_stripe =
-      impl_->StripeOf("r", RequestKey(change.job.tenant, change.job.request_id));
-  const bool locks_request = change.job.revision == 1 && !change.job.request_id.empty();
-  if (!locks_request || &job_stripe == &request_stripe) {
-    std::lock_guard<std::mutex> lock(job_stripe);
-    return impl_->ApplyLocked(change);
-  }
-  std::scoped_lock lock(job_stripe, request_stripe);
-  return impl_->ApplyLocked(change);
+  // The caller's change outlives the call: a pointer that owns nothing.
+  return impl_->groups.Put(Encode({std::shared_ptr<const JobChange>(), &change}));
+}
+
+void RocksDbJobStore::ApplyThen(std::shared_ptr<const JobChange> change, Done done) {
+  impl_->groups.PutThen(Encode(std::move(change)), std::move(done));
 }
 
 absl::StatusOr<Job> RocksDbJobStore::Read(absl::string_view job_id) const {

@@ -26,10 +26,10 @@ namespace npuc {
 // tenants, no family `ended`, requests by <request id> alone and "" in live; Open turns it into 3.
 // Format 2 had one event in a record, without a frame; such records stay as they are.
 //
-// A change is one WriteBatch written with sync = true; RocksDB's write queue makes one fsync of
-// what several threads write at once (group commit). Log recovery is kTolerateCorruptedTailRecords:
-// a torn record at the log's very end is a write that was never answered and is dropped; damage
-// anywhere else refuses to open, since skipping it would lose accepted jobs in silence.
+// Changes that come while a write is under way become one WriteBatch, written with sync = true by
+// one of their threads (write_groups.h). Log recovery is kTolerateCorruptedTailRecords: a torn
+// record at the log's very end is a write that was never answered and is dropped; damage anywhere
+// else refuses to open, since skipping it would lose accepted jobs in silence.
 class RocksDbJobStore : public JobStore {
  public:
   static constexpr char kFormatVersion[] = "3";
@@ -43,6 +43,7 @@ class RocksDbJobStore : public JobStore {
   ~RocksDbJobStore() override;
 
   absl::Status Apply(const JobChange& change) override;
+  void ApplyThen(std::shared_ptr<const JobChange> change, Done done) override;
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(

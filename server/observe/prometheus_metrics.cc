@@ -7,6 +7,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -41,13 +42,24 @@ const prometheus::Histogram::BucketBoundaries& Buckets() {
   return *buckets;
 }
 
+// Finds label values without making strings of them.
+struct LabelsLess {
+  using is_transparent = void;
+  template <typename Left, typename Right>
+  bool operator()(const Left& left, const Right& right) const {
+    return std::lexicographical_compare(
+        left.begin(), left.end(), right.begin(), right.end(),
+        [](absl::string_view a, absl::string_view b) { return a < b; });
+  }
+};
+
 // One metric: its family, and its series by their label values.
 struct Family {
   prometheus::Family<prometheus::Counter>* counters = nullptr;
   prometheus::Family<prometheus::Gauge>* gauges = nullptr;
   prometheus::Family<prometheus::Histogram>* histograms = nullptr;
   std::vector<std::string> label_names;
-  std::map<std::vector<std::string>, void*> series;
+  std::map<std::vector<std::string>, void*, LabelsLess> series;
 };
 
 }  // namespace
@@ -85,9 +97,9 @@ struct PrometheusMetrics::Impl {
   void* Series(Metric metric, Labels values) {
     Family& family = families[static_cast<size_t>(metric)];
     NPUC_CHECK(values.size() == family.label_names.size());
-    std::vector<std::string> key(values.begin(), values.end());
-    auto found = family.series.find(key);
+    auto found = family.series.find(values);
     if (found != family.series.end()) return found->second;
+    std::vector<std::string> key(values.begin(), values.end());
     if (family.series.size() >= kMaxSeries) {
       key.assign(key.size(), "other");
       found = family.series.find(key);

@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_RPC_CALL_H_
 #define NPUC_SERVER_RPC_CALL_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -34,10 +35,15 @@ grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPoo
     reactor->Finish(ToGrpcStatus(caller.status()));
     return reactor;
   }
-  const bool posted = pool.TryPost([reactor, &deps, &method, request, response,
-                                    caller = *std::move(caller)]() {
-    reactor->Finish(EndCall(*deps.log, method.name, method.run(deps, caller, *request, response)));
-  });
+  const bool posted = pool.TryPost(
+      [reactor, &pool, &deps, &method, request, response, caller = *std::move(caller)]() {
+        const auto finish = [reactor, &deps, &method](const absl::Status& status) {
+          reactor->Finish(EndCall(*deps.log, method.name, status));
+        };
+        if (method.start == nullptr) return finish(method.run(deps, caller, *request, response));
+        const auto later = [&pool](std::function<void()> task) { pool.Post(std::move(task)); };
+        method.start(deps, caller, *request, response, later, finish);
+      });
   if (!posted) reactor->Finish(ToGrpcStatus(ServerBusy()));
   return reactor;
 }
