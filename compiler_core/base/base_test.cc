@@ -6,6 +6,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
+#include "compiler_core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -116,6 +117,23 @@ TEST(NearestMatch, SuggestsOnlyWhatIsNear) {
   EXPECT_EQ(NearestMatch("compress", keys), "COMPRESS");
   EXPECT_EQ(NearestMatch("OUTPUTS_OPS", keys), "OUTPUT_OPS");
   EXPECT_EQ(NearestMatch("XYZZY", keys), "");
+}
+
+TEST(Utf8, TheFirstInvalidByteIsFoundAtEachPlace) {
+  for (size_t size = 0; size < 40; ++size) {
+    const std::string text(size, 'a');
+    EXPECT_EQ(FirstInvalidUtf8(text), absl::string_view::npos);
+    for (size_t at = 0; at < size; ++at) {
+      std::string broken = text;
+      broken[at] = '\xff';
+      broken.back() = at % 2 == 0 ? broken.back() : '\x80';  // only the first one counts
+      EXPECT_EQ(FirstInvalidUtf8(broken), at) << size;
+      std::string valid = text;
+      valid.insert(at, "\xc3\xa9\xf0\x9f\x98\x80");
+      EXPECT_EQ(FirstInvalidUtf8(valid), absl::string_view::npos);
+      EXPECT_EQ(FirstInvalidUtf8(valid.substr(0, at + 5)), at + 2);  // cut within the second
+    }
+  }
 }
 
 TEST(Printable, EscapesControlAndBrokenUtf8AndCuts) {

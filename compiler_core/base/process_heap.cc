@@ -15,6 +15,7 @@
 
 namespace npuc {
 void UseProcessHeap() {}
+void WarmHeapPage(size_t) {}
 void WarmForkedHeap() {}
 }  // namespace npuc
 
@@ -23,7 +24,7 @@ void WarmForkedHeap() {}
 namespace npuc {
 namespace {
 
-constexpr uintptr_t kHugePageBytes = 2 << 20;
+constexpr uintptr_t kHugePageBytes = kHeapPageBytes;
 // Ahead of the first huge page, so that no page of it is touched before it may be huge.
 constexpr uintptr_t kLeadBytes = 192 << 10;
 constexpr size_t kFirstBlockBytes = 160 << 10;
@@ -50,6 +51,7 @@ struct PageMap {
   std::array<uint8_t, kPages> steps{};
 };
 PageMap page_map;
+uintptr_t heap_end = 0;  // of what UseProcessHeap took
 
 struct FreeBlock {
   FreeBlock* next;
@@ -161,6 +163,14 @@ void UseProcessHeap() {
   if (end <= edge) return;
   ::madvise(reinterpret_cast<void*>(edge), end - edge, MADV_HUGEPAGE);
   page_map.begin = edge - kLeadBytes;
+  heap_end = end;
+}
+
+void WarmHeapPage(size_t index) {
+  if (page_map.begin == 0 || index >= kGrowBytes / kHugePageBytes) return;
+  const uintptr_t page = page_map.begin + kLeadBytes + index * kHugePageBytes;
+  if (page + kHugePageBytes > heap_end) return;
+  ::madvise(reinterpret_cast<void*>(page), kHugePageBytes, MADV_POPULATE_WRITE);
 }
 
 void WarmForkedHeap() {

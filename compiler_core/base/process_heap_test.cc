@@ -71,6 +71,18 @@ TEST(ProcessHeap, BlocksOfManyThreadsStayWhole) {
   }
 }
 
+TEST(ProcessHeap, PagesAreWarmedBesideTheirUse) {
+  UseProcessHeap();
+  std::thread warming([] {
+    for (size_t page = 0; page < 100; ++page) WarmHeapPage(page);  // more than there are
+    WarmHeapPage(SIZE_MAX);
+  });
+  std::vector<Block> blocks;
+  EXPECT_TRUE(Churn(51, blocks));
+  warming.join();
+  for (const Block& block : blocks) EXPECT_TRUE(block.IsWhole());
+}
+
 TEST(ProcessHeap, ForkedProcessHasBlocksOfItsOwn) {
   UseProcessHeap();
   std::vector<Block> before;

@@ -1,6 +1,7 @@
 #include "compiler_core/base/utf8.h"
 
 #include <cstdint>
+#include <cstring>
 
 namespace npuc {
 
@@ -36,6 +37,14 @@ size_t Utf8SequenceLength(absl::string_view text, size_t i) {
 
 size_t FirstInvalidUtf8(absl::string_view text) {
   for (size_t i = 0; i < text.size();) {
+    // Mostly ASCII: eight bytes at a time.
+    uint64_t word = 0;
+    while (i + sizeof(word) <= text.size()) {
+      std::memcpy(&word, text.data() + i, sizeof(word));
+      if ((word & 0x8080808080808080) != 0) break;
+      i += sizeof(word);
+    }
+    if (i == text.size()) break;
     const size_t length = Utf8SequenceLength(text, i);
     if (length == 0) return i;
     i += length;

@@ -127,6 +127,7 @@ std::optional<ValueId> FuseInto(Graph& graph, const UseTracker& uses, const Node
 }  // namespace
 
 Graph ApplyFuseBatchNorm(Graph graph) {
+  if (!HasOp(graph, {"BatchNorm"})) return graph;
   UseTracker uses(graph);
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
@@ -147,6 +148,7 @@ Graph ApplyFuseBatchNorm(Graph graph) {
 }
 
 Graph ApplyRewriteBatchNorm(Graph graph) {
+  if (!HasOp(graph, {"BatchNorm"})) return graph;
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);

@@ -31,6 +31,7 @@ ValueId Expand(Graph& graph, const Node& node, const TensorType& type, bool log)
 }  // namespace
 
 Graph ApplyRewriteSoftmax(Graph graph) {
+  if (!HasOp(graph, {"Softmax", "LogSoftmax"})) return graph;
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);

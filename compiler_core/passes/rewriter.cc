@@ -1,5 +1,6 @@
 #include "compiler_core/passes/rewriter.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -51,6 +52,12 @@ Graph Rewriter::Finish() {
     graph_.AddOutput({output.name, Map(output.value), output.fp16});
   }
   return std::move(graph_);
+}
+
+bool HasOp(const Graph& graph, std::initializer_list<absl::string_view> ops) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
+    return std::find(ops.begin(), ops.end(), node.op) != ops.end();
+  });
 }
 
 bool SameGraph(const Graph& a, const Graph& b) {

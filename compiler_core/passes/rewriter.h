@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_PASSES_REWRITER_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -42,6 +43,9 @@ class Rewriter {
   Graph graph_;
   std::vector<ValueId> map_;  // by old value id
 };
+
+// Whether a node of the graph is of one of the operators. A pass without it has nothing to do.
+bool HasOp(const Graph& graph, std::initializer_list<absl::string_view> ops);
 
 // Whether both graphs have the same nodes, types and outputs. Linear; constants that share their
 // bytes are not read.

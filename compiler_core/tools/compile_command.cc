@@ -153,6 +153,19 @@ int ThreadsFor(const CompileCommand& command, size_t model_bytes) {
   return static_cast<int>(std::thread::hardware_concurrency());  // 0 where it is not known
 }
 
+// Has idle helpers get memory ready that the compile will use: clearing it takes the system about a
+// tenth of a compile's time.
+void WarmHeap(const CompileCommand& command, size_t model_bytes, HelperThreads& helpers) {
+  if (command.warm_heap == nullptr) return;
+  // Somewhat less than nets of up to a million weights use.
+  constexpr size_t kBytes = 4 << 20;
+  constexpr size_t kTimesModel = 5;
+  const size_t pieces = (kBytes + kTimesModel * model_bytes) / command.warm_heap_bytes;
+  for (size_t i = 0; i < pieces; ++i) {
+    helpers.WhenIdle([warm = command.warm_heap, i] { warm(i); });
+  }
+}
+
 }  // namespace
 
 int RunCompileCommand(const CompileCommand& command) {
@@ -165,6 +178,7 @@ int RunCompileCommand(const CompileCommand& command) {
   request.options.save_histograms = command.save_histograms;
   HelperThreads helpers(ThreadsFor(command, request.model_bytes.size()));
   request.helpers = &helpers;
+  WarmHeap(command, request.model_bytes.size(), helpers);
   request.timestamp_seconds = command.timestamp_seconds;
   CompileObserver observer;
   if (command.quantize) {

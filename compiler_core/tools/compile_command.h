@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_TOOLS_COMPILE_COMMAND_H_
 #define NPUC_COMPILER_CORE_TOOLS_COMPILE_COMMAND_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -18,6 +19,9 @@ struct CompileCommand {
   bool json = false;
   int threads = 0;                // at once; 0: as many as there are processors
   int64_t timestamp_seconds = 0;  // for model_info
+  // Gets ready a piece of the heap of `warm_heap_bytes`, by its index; null: nothing to get ready.
+  void (*warm_heap)(size_t index) = nullptr;
+  size_t warm_heap_bytes = 0;
 };
 
 // Compiles, writes the artifacts, prints. Returns the process's exit code: 0 done, 1 refused.

@@ -193,6 +193,8 @@ int RunCompile(Options& options, const CLI::App& app) {
     options.compile.config_path = "-";
   }
   options.compile.timestamp_seconds = TimestampSeconds();
+  options.compile.warm_heap = WarmHeapPage;
+  options.compile.warm_heap_bytes = kHeapPageBytes;
   return RunCompileCommand(options.compile);
 }
 

@@ -362,10 +362,18 @@ absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
                                         const CompileOptions& options, HelperThreads& helpers,
                                         Diagnostics& diagnostics) {
-  ASSIGN_OR_RETURN(const pt::TorchArchive archive,
+  ASSIGN_OR_RETURN(pt::TorchArchive read,
                    pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(),
                                         helpers, diagnostics));
-  return ImportTorchArchive(archive, options, diagnostics);
+  const auto archive = std::make_shared<const pt::TorchArchive>(std::move(read));
+  Diagnostics found;
+  Graph graph;
+  graph.set_name(options.model_name);
+  const auto importer = std::make_shared<pt::TorchImporter>(archive.get(), options, &graph, &found);
+  importer->Run();
+  // Their many small pieces can be taken apart beside what follows.
+  helpers.WhenIdle([archive, importer] {});
+  return frontend::FinishImport(std::move(graph), "TorchScript", std::move(found), diagnostics);
 }
 
 }  // namespace npuc
