@@ -6,6 +6,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/base/utf8.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -109,6 +110,18 @@ TEST(Diagnostic, KindNumbersAreUniqueAndAscending) {
     EXPECT_GT(static_cast<int>(info.kind), last) << info.name;
     last = static_cast<int>(info.kind);
   }
+}
+
+TEST(Suggester, StopsLookingWhereItsBudgetEnds) {
+  // A look at all of them compares 100 x 100 x 600 pairs of characters: one fits ten million.
+  const std::string word(100, 'k');
+  const std::vector<std::string> texts(600, std::string(99, 'k') + "x");
+  const std::vector<absl::string_view> names(texts.begin(), texts.end());
+  Suggester suggester;
+  EXPECT_EQ(suggester.DidYouMean(word, names, "none"), "did you mean '" + texts[0] + "'?");
+  EXPECT_EQ(suggester.DidYouMean(word, names, "none"), "none");
+  // What is left is enough for a short one.
+  EXPECT_EQ(suggester.DidYouMean("othe", {"other"}, "none"), "did you mean 'other'?");
 }
 
 TEST(NearestMatch, SuggestsOnlyWhatIsNear) {

@@ -13,4 +13,14 @@ std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_vie
   return absl::StrCat("did you mean '", Printable(nearest), "'?");
 }
 
+std::string Suggester::DidYouMean(absl::string_view word, absl::Span<const absl::string_view> known,
+                                  absl::string_view otherwise) {
+  int64_t cost = 0;
+  for (const absl::string_view name : known)
+    cost += static_cast<int64_t>(word.size() * name.size());
+  if (cost > budget_) return std::string(otherwise);
+  budget_ -= cost;
+  return npuc::DidYouMean(word, known, otherwise);
+}
+
 }  // namespace npuc

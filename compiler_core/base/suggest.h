@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_BASE_SUGGEST_H_
 #define NPUC_COMPILER_CORE_BASE_SUGGEST_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -12,6 +13,17 @@ namespace npuc {
 // known ones, or `otherwise` where none is near.
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> known,
                        absl::string_view otherwise);
+
+// DidYouMean for a whole file within one budget, so that one with many wrong names among many known
+// ones is not slow to refuse: `otherwise` where a look would take more than what is left.
+class Suggester {
+ public:
+  std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> known,
+                         absl::string_view otherwise);
+
+ private:
+  int64_t budget_ = 10'000'000;  // character pairs compared
+};
 
 }  // namespace npuc
 

@@ -341,20 +341,6 @@ void ConfigReporter::Add(DiagnosticKind kind, ConfigPlace place, std::string mes
                     .fix = std::move(fix)});
 }
 
-std::string ConfigReporter::Suggest(absl::string_view word,
-                                    absl::Span<const absl::string_view> candidates,
-                                    absl::string_view otherwise) {
-  int64_t cost = 0;
-  for (absl::string_view candidate : candidates) {
-    cost += static_cast<int64_t>(word.size() * candidate.size());
-  }
-  if (cost > budget_) return std::string(otherwise);
-  budget_ -= cost;
-  const std::string nearest = NearestMatch(word, candidates);
-  if (nearest.empty()) return std::string(otherwise);
-  return absl::StrCat("did you mean '", Printable(nearest), "'?");
-}
-
 bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSetting& setting) {
   const Reading reading{*setting.key, reporter};
   if (value.kind == Kind::kNull) {

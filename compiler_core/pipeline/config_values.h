@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/pipeline/config_keys.h"
 
@@ -28,14 +29,16 @@ class ConfigReporter {
       : file_(file), diagnostics_(diagnostics) {}
 
   void Add(DiagnosticKind kind, ConfigPlace place, std::string message, std::string fix);
-  // "write 'X'" with the candidate nearest to `word`, else `otherwise`.
+  // The fix for a wrong `word`: Suggester::DidYouMean.
   std::string Suggest(absl::string_view word, absl::Span<const absl::string_view> candidates,
-                      absl::string_view otherwise);
+                      absl::string_view otherwise) {
+    return suggester_.DidYouMean(word, candidates, otherwise);
+  }
 
  private:
   std::string file_;
   Diagnostics& diagnostics_;
-  int64_t budget_ = 10'000'000;  // character pairs compared
+  Suggester suggester_;
 };
 
 struct ConfigName {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/base/trim_text.h"
 #include "compiler_core/quant/json_tree.h"
 #include "compiler_core/quant/layer_template.h"
@@ -252,7 +253,7 @@ class TemplateReader {
       if (layer == index_.end()) {
         Report(DiagnosticKind::kTemplateUnknownLayer, key.place,
                absl::StrCat("the model has no layer '", Printable(key.name), "'"),
-               Suggest(key.name, names_, "remove the layer"));
+               suggester_.DidYouMean(key.name, names_, "remove the layer"));
       }
       if (!seen.insert(key.name).second) {
         Report(DiagnosticKind::kTemplateDuplicateKey, key.place,
@@ -275,16 +276,6 @@ class TemplateReader {
                       .line = place.line,
                       .column = place.column,
                       .fix = std::move(fix)});
-  }
-
-  std::string Suggest(absl::string_view word, const std::vector<absl::string_view>& candidates,
-                      absl::string_view otherwise) {
-    for (absl::string_view candidate : candidates) {
-      budget_ -= static_cast<int64_t>(word.size() * candidate.size());
-    }
-    const std::string nearest = budget_ < 0 ? "" : NearestMatch(word, candidates);
-    if (nearest.empty()) return std::string(otherwise);
-    return absl::StrCat("did you mean '", Printable(nearest), "'?");
   }
 
   void ReadLayer(const JsonNode::Key& layer, const JsonNode& value, LayerSettings& settings) {
@@ -329,7 +320,7 @@ class TemplateReader {
       return Report(DiagnosticKind::kTemplateUnknownKey, key.place,
                     absl::StrCat("layer '", Printable(layer.name), "': unknown key '",
                                  Printable(key.name, 80), "'"),
-                    Suggest(key.name, LayerTemplateKeys(), "remove the line"));
+                    suggester_.DidYouMean(key.name, LayerTemplateKeys(), "remove the line"));
     }
     if (!HasType(value, known->type)) {
       return Report(DiagnosticKind::kTemplateWrongType, value.place,
@@ -342,8 +333,9 @@ class TemplateReader {
     Report(DiagnosticKind::kTemplateValueNotAllowed, value.place,
            absl::StrCat("layer '", Printable(layer.name), "': ", key.name, " is ",
                         DescribeJson(value), "; ", allowed),
-           value.kind == Kind::kString ? Suggest(value.text, known->words, "write one of these")
-                                       : "write one of these");
+           value.kind == Kind::kString
+               ? suggester_.DidYouMean(value.text, known->words, "write one of these")
+               : "write one of these");
   }
 
   std::string file_;
@@ -351,7 +343,7 @@ class TemplateReader {
   Diagnostics& diagnostics_;
   std::map<std::string, size_t, std::less<>> index_;
   std::vector<absl::string_view> names_;
-  int64_t budget_ = 10'000'000;  // character pairs compared for near misses
+  Suggester suggester_;
 };
 
 }  // namespace

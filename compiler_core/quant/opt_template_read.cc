@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/fp16.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/base/utf8.h"
 #include "compiler_core/quant/counting_iterator.h"
 #include "compiler_core/quant/opt_template.h"
@@ -73,8 +74,6 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
   Place PlaceOf(size_t offset);
   void Report(DiagnosticKind kind, Place place, std::string message, std::string fix);
   void Report(DiagnosticKind kind, size_t offset, std::string message, std::string fix);
-  std::string Suggest(absl::string_view word, absl::Span<const absl::string_view> candidates,
-                      absl::string_view otherwise);
   void WrongType(size_t offset, absl::string_view found);
   bool Scalar(const std::string& shown, std::optional<double> number, bool is_integer);
   void SetBits(size_t offset, const std::string& shown, double number);
@@ -102,8 +101,8 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
   std::string key_;
   std::set<std::string> layers_seen_;
   std::set<std::string> keys_seen_;
-  int64_t suggest_budget_ = 10'000'000;  // character pairs compared
-  size_t line_offset_ = 0;               // where the counting of lines got to
+  Suggester suggester_;
+  size_t line_offset_ = 0;  // where the counting of lines got to
   int line_ = 1;
   size_t line_start_ = 0;
 };
@@ -140,18 +139,6 @@ void TemplateHandler::Report(DiagnosticKind kind, Place place, std::string messa
 void TemplateHandler::Report(DiagnosticKind kind, size_t offset, std::string message,
                              std::string fix) {
   Report(kind, PlaceOf(offset), std::move(message), std::move(fix));
-}
-
-std::string TemplateHandler::Suggest(absl::string_view word,
-                                     absl::Span<const absl::string_view> candidates,
-                                     absl::string_view otherwise) {
-  if (suggest_budget_ < 0) return std::string(otherwise);
-  for (absl::string_view candidate : candidates) {
-    suggest_budget_ -= static_cast<int64_t>(word.size() * candidate.size());
-  }
-  const std::string nearest = suggest_budget_ < 0 ? "" : NearestMatch(word, candidates);
-  if (nearest.empty()) return std::string(otherwise);
-  return absl::StrCat("did you mean '", Printable(nearest), "'?");
 }
 
 void TemplateHandler::WrongType(size_t offset, absl::string_view found) {
@@ -295,7 +282,8 @@ bool TemplateHandler::key(string_t& name) {
       setting_ok_ = false;
       Report(DiagnosticKind::kTemplateUnknownKey, offset,
              absl::StrCat("unknown key '", Printable(name, 80), "'"),
-             Suggest(name, kKeys, "a layer takes q_bits_weight, min, max, just_for_display"));
+             suggester_.DidYouMean(name, kKeys,
+                                   "a layer takes q_bits_weight, min, max, just_for_display"));
       key_ = std::string(kDisplay);  // whatever its value is, it is not looked at
     }
     return true;
@@ -306,7 +294,7 @@ bool TemplateHandler::key(string_t& name) {
   if (!layer_counts_) {
     Report(DiagnosticKind::kTemplateUnknownLayer, offset,
            absl::StrCat("the model has no weight '", Printable(name), "'"),
-           Suggest(name, known_list_, "remove the layer"));
+           suggester_.DidYouMean(name, known_list_, "remove the layer"));
   }
   if (!layers_seen_.insert(name).second) {
     layer_counts_ = false;
