@@ -11,7 +11,8 @@ not see. An output that only passes values on must be within one step of float. 
   within one step (its table). So nothing is lost beyond what the format takes.
 - Where that is more than one step from float, the format is shown to make it impossible: one of
   the tensors rounded alone, all else in float, moves the output by more than a step. Both are
-  printed, and the error against the float model on the inputs as the header stores them.
+  printed, and the error against the float model on the inputs as the header stores them, and what
+  a Q a channel would give in place of one a tensor.
 """
 
 import ast
@@ -107,23 +108,27 @@ def check_layers(net, simulated, emulated, qs, table_of):
     return len(emulated)
 
 
-def compare(net, simulated, runs, name, q, tensors, alone):
-    """The output `name`. runs: of the emulation, "float", "ideal", and "stored", which is float on
-    stored inputs; alone(tensor): the output with that tensor alone rounded. Returns a figure."""
+def compare(net, simulated, runs, name, q, inputs, tensors, alone):
+    """The output `name`. runs: of the emulation, "float", "ideal", "channels" (a Q a channel), and
+    "stored", which is float on stored inputs; alone(tensor): the output with that tensor alone
+    rounded. Returns a figure."""
     want = runs["float"]
     harness.check(np.abs(want).max() > 4 * 2.0**-q, f"{net}: {name} is all but zero")
     error, ideal = steps(simulated, want, q), steps(runs["ideal"], want, q)
     from_ideal = steps(simulated, runs["ideal"], q).max()
     harness.check(from_ideal <= 1, f"{net}: {name} is {from_ideal} steps off the ideal rounding")
-    text = (f"{name}: off float by {np.median(error):.2f} steps in the median, {error.max():.2f} "
-            f"at most (on stored inputs {steps(simulated, runs['stored'], q).max():.2f}); each "
-            f"tensor rounded once, ideally: {ideal.max():.2f}")
+    text = (f"{name}: off float by {np.median(error):.2f} steps in the median, "
+            f"{100 * (error <= 1).mean():.1f} % within one, {error.max():.2f} at most (on stored "
+            f"inputs {steps(simulated, runs['stored'], q).max():.2f}); each tensor rounded once, "
+            f"ideally: {ideal.max():.2f}; with a Q a channel: "
+            f"{steps(runs['channels'], want, q).max():.2f}")
     if error.max() > 1:
         single = {t: steps(alone(t), want, q).max() for t in tensors}
         most = max(single, key=single.get)
         harness.check(single[most] > 1, f"{net}: {name} is {error.max():.2f} steps off, and no "
                       f"tensor alone moves it by more than {single[most]:.2f}: {single}")
-        text += f", '{most[-40:]}' alone: {single[most]:.2f}"
+        text += f"; '{most[-40:]}' alone: {single[most]:.2f}"
+        text += "".join(f"; input '{t}' alone: {single[t]:.2f}" for t in inputs)
     return text
 
 
@@ -168,11 +173,14 @@ def fsmn():
         name = "State_c0_out"
         passed = steps(simulated[name], exact[name], qs["State_c0"]).max()
         harness.check(passed <= 1, f"{name} only passes inputs on, and is {passed} steps off")
+        ports = (*net.inputs, *net.outputs)
+        channels = run(emulation.RoundedByChannel(watch, qs, ports))
         for name in net.outputs:
-            runs = {"float": exact[name], "ideal": ideal[name], "stored": stored[name]}
+            runs = {"float": exact[name], "ideal": ideal[name], "stored": stored[name],
+                    "channels": channels[name]}
             alone = lambda t, n=name: run(emulation.Rounded(qs, only=t))[n]
             figure = compare("fsmn", simulated[name], runs, name, qs[net.states.get(name, name)],
-                             qs, alone)
+                             ["Feats"], qs, alone)
             harness.figure(f"APUS, fsmn, {FRAMES} frames, states fed back, {figure}")
         check_quant_file(folder, config, text)
 
@@ -221,9 +229,12 @@ def kws():
         stored = net.forward(emulation.to_q(x, qs[net.input]), emulation.Exact())
         off = np.abs(reference[output].reshape(exact[output].shape) - exact[output]).max()
         harness.check(off < 1e-4, f"npuc reference is {off} off NumPy")
-        runs = {"float": exact[output], "ideal": ideal[output], "stored": stored[output]}
+        channels = net.forward(x, emulation.RoundedByChannel(watch, qs, (net.input, output)))
+        runs = {"float": exact[output], "ideal": ideal[output], "stored": stored[output],
+                "channels": channels[output]}
         alone = lambda t: net.forward(x, emulation.Rounded(qs, only=t))[output]
-        figure = compare("kws", simulated[output], runs, output, qs[output], qs, alone)
+        figure = compare("kws", simulated[output], runs, output, qs[output], [net.input], qs,
+                         alone)
         layers = check_kws_layers(folder, config, net, qs, x[:LAYER_ITEMS], ideal)
         right, wanted = (int((a[output].argmax(-1) == labels[half:half + KWS_ITEMS]).sum())
                          for a in (simulated, reference))

@@ -3,7 +3,7 @@ all else in float64. Written apart from npuc and reading models by itself.
 
 A forward pass takes a format that sees each tensor by name: Exact leaves it, Watch notes its
 greatest magnitude, Rounded rounds it (or one tensor alone, which bounds what any arithmetic on that
-tensor costs).
+tensor costs), RoundedByChannel at a Q a channel.
 """
 
 import numpy as np
@@ -34,8 +34,11 @@ class Exact:
 class Watch(Exact):
     def __init__(self):
         self.magnitudes = {}
+        self.channels = {}  # of each place in the last dimension
 
     def __call__(self, name, x):
+        channels = np.abs(x).reshape(-1, x.shape[-1]).max(0)
+        self.channels[name] = np.maximum(self.channels.get(name, 0.0), channels)
         self.magnitudes[name] = max(self.magnitudes.get(name, 0.0), float(np.abs(x).max()))
         return x
 
@@ -60,6 +63,20 @@ class Rounded(Exact):
             unit = 2.0**(self.qs[source] + q)
             bias = np.rint(bias * unit) / unit
         return to_q(weight, q), bias
+
+
+class RoundedByChannel(Exact):
+    """What powers of two moved from channels of one layer into the next can give at most: every
+    tensor but `ports` has a Q a channel, higher by as often as the channel's greatest magnitude can
+    be doubled within the tensor's; weights stay exact."""
+
+    def __init__(self, watch, qs, ports):
+        self.qs = {name: q if name in ports else q + np.floor(np.log2(
+            watch.magnitudes[name] / np.maximum(watch.channels[name], 1e-9)))
+                   for name, q in qs.items()}
+
+    def __call__(self, name, x):
+        return to_q(x, self.qs[name])
 
 
 class TfliteNet:
