@@ -60,16 +60,32 @@ absl::Status Create(const ApiDependencies& deps, const Caller& caller,
   return AnswerCreate(deps, caller, deps.submission->Submit(submit), response);
 }
 
-void StartCreate(const ApiDependencies& deps, const Caller& caller,
+bool StartCreate(const ApiDependencies& deps, const Caller& caller,
                  const v1::CreateCompileJobRequest& request, v1::CreateCompileJobResponse* response,
-                 const JobService::Later& later, absl::AnyInvocable<void(absl::Status)> done) {
+                 const JobService::Later& later, bool may_wait,
+                 absl::AnyInvocable<void(absl::Status)>&& done) {
   const absl::StatusOr<SubmitRequest> submit = ReadCreate(deps, caller, request);
-  if (!submit.ok()) return done(submit.status());
-  deps.submission->SubmitThen(*submit, later,
-                              [&deps, caller, response, done = std::move(done)](
-                                  absl::StatusOr<JobService::Submitted> submitted) mutable {
-                                done(AnswerCreate(deps, caller, submitted, response));
-                              });
+  if (!submit.ok()) {
+    done(submit.status());
+    return true;
+  }
+  std::optional<Submission::Prepared> prepared;
+  if (!may_wait) {
+    // Else a thread that may wait must be woken for the write, and begins sooner with the whole.
+    if (!deps.jobs->IsWriting()) return false;
+    prepared = deps.submission->PrepareByMemory(*submit);
+    if (!prepared.has_value()) return false;
+  }
+  auto answer = [&deps, caller, response,
+                 done = std::move(done)](absl::StatusOr<JobService::Submitted> submitted) mutable {
+    done(AnswerCreate(deps, caller, submitted, response));
+  };
+  if (prepared.has_value()) {
+    deps.submission->SubmitPrepared(*std::move(prepared), later, may_wait, std::move(answer));
+  } else {
+    deps.submission->SubmitThen(*submit, later, std::move(answer));
+  }
+  return true;
 }
 
 absl::Status Get(const ApiDependencies& deps, const Caller& caller,

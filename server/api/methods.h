@@ -27,12 +27,14 @@ struct Method {
   std::optional<Right> right;
   absl::Status (*run)(const ApiDependencies& deps, const Caller& caller, const Request& request,
                       Response* response);
-  // The same without waiting for the store to write, where that is worth it; else null. `done` is
-  // called once, on any thread, and must not wait; request and response must live until then.
+  // The same without waiting for the store to write, where that is worth it; else null. Without
+  // may_wait it returns false, and has done nothing, where it would have to wait otherwise. `done`
+  // is called once, on any thread, and must not wait; request and response must live until then.
   // `later` runs what may wait on another thread.
-  void (*start)(const ApiDependencies& deps, const Caller& caller, const Request& request,
-                Response* response, const JobService::Later& later,
-                absl::AnyInvocable<void(absl::Status)> done) = nullptr;
+  using Done = absl::AnyInvocable<void(absl::Status)>;
+  bool (*start)(const ApiDependencies& deps, const Caller& caller, const Request& request,
+                Response* response, const JobService::Later& later, bool may_wait,
+                Done&& done) = nullptr;
 };
 
 extern const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob;

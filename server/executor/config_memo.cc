@@ -9,15 +9,8 @@ ConfigMemo::ConfigMemo(ConfigParser parse, size_t max_bytes)
 
 absl::StatusOr<ParsedConfig> ConfigMemo::Parse(absl::string_view text, absl::string_view name,
                                                Diagnostics& diagnostics) {
+  if (const auto known = Recall(text, name)) return *known;
   Key key{std::string(text), std::string(name)};
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = entries_.find(key);
-    if (found != entries_.end()) {
-      by_use_.splice(by_use_.end(), by_use_, found->second.use);
-      return found->second.config;
-    }
-  }
   Diagnostics own;
   absl::StatusOr<ParsedConfig> config = parse_(text, name, own);
   if (!config.ok() || !own.list().empty() || BytesOf(key) > max_bytes_) {
@@ -25,7 +18,8 @@ absl::StatusOr<ParsedConfig> ConfigMemo::Parse(absl::string_view text, absl::str
     return config;
   }
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto [it, is_new] = entries_.try_emplace(std::move(key), Entry{*config, {}});
+  const auto [it, is_new] = entries_.try_emplace(
+      std::move(key), Entry{std::make_shared<const ParsedConfig>(*config), {}});
   if (!is_new) return config;
   it->second.use = by_use_.insert(by_use_.end(), &it->first);
   bytes_ += BytesOf(it->first);
@@ -36,6 +30,15 @@ absl::StatusOr<ParsedConfig> ConfigMemo::Parse(absl::string_view text, absl::str
     entries_.erase(oldest);
   }
   return config;
+}
+
+std::shared_ptr<const ParsedConfig> ConfigMemo::Recall(absl::string_view text,
+                                                       absl::string_view name) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = entries_.find(std::pair(text, name));
+  if (found == entries_.end()) return nullptr;
+  by_use_.splice(by_use_.end(), by_use_, found->second.use);
+  return found->second.config;
 }
 
 size_t ConfigMemo::bytes() const {

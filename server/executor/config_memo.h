@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <list>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -23,12 +24,15 @@ class ConfigMemo {
   absl::StatusOr<ParsedConfig> Parse(absl::string_view text, absl::string_view name,
                                      Diagnostics& diagnostics);
 
+  // As Parse, where that is remembered; else null.
+  std::shared_ptr<const ParsedConfig> Recall(absl::string_view text, absl::string_view name);
+
   size_t bytes() const;
 
  private:
   using Key = std::pair<std::string, std::string>;  // text, name
   struct Entry {
-    ParsedConfig config;
+    std::shared_ptr<const ParsedConfig> config;
     std::list<const Key*>::iterator use;
   };
   static size_t BytesOf(const Key& key) { return key.first.size() + key.second.size(); }
@@ -36,9 +40,18 @@ class ConfigMemo {
   const ConfigParser parse_;
   const size_t max_bytes_;
   mutable std::mutex mutex_;
-  std::map<Key, Entry> entries_;  // guarded by mutex_
-  std::list<const Key*> by_use_;  // least recently used first; guarded by mutex_
-  size_t bytes_ = 0;              // guarded by mutex_
+  // Finds by views, so that a look copies no text.
+  struct Less {
+    using is_transparent = void;
+    template <typename Left, typename Right>
+    bool operator()(const Left& left, const Right& right) const {
+      const int order = absl::string_view(left.first).compare(right.first);
+      return order != 0 ? order < 0 : absl::string_view(left.second) < right.second;
+    }
+  };
+  std::map<Key, Entry, Less> entries_;  // guarded by mutex_
+  std::list<const Key*> by_use_;        // least recently used first; guarded by mutex_
+  size_t bytes_ = 0;                    // guarded by mutex_
 };
 
 }  // namespace npuc

@@ -49,6 +49,7 @@ class ResultCache {
  public:
   virtual ~ResultCache() = default;
   virtual absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key) = 0;
+  virtual ArtifactCache::Recalled Recall(const CacheKey& key) = 0;
   virtual absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                           absl::Span<const ArtifactView> artifacts,
                                                           absl::string_view metadata) = 0;

@@ -175,7 +175,7 @@ absl::Status Submission::CheckQuota(const SubmitRequest& request) const {
       {.reason = "QUOTA_EXCEEDED", .quota_violations = {{"job_bytes", found}}});
 }
 
-absl::StatusOr<ParsedConfig> Submission::CheckConfig(const SubmitRequest& request) const {
+absl::StatusOr<ParsedConfig> Submission::ReadConfig(const SubmitRequest& request) const {
   Diagnostics diagnostics;
   absl::StatusOr<ParsedConfig> config =
       options_.parse_config(request.config_text, request.config_name, diagnostics);
@@ -189,7 +189,6 @@ absl::StatusOr<ParsedConfig> Submission::CheckConfig(const SubmitRequest& reques
     if (check.ok()) check.Add("spec.config_text", config.status().message());
     return check.ToStatus("INVALID_CONFIG");
   }
-  RETURN_IF_ERROR(CheckRoles(request, *config));
   return config;
 }
 
@@ -229,20 +228,18 @@ absl::Status Submission::AcquireInputs(const SubmitRequest& request, const Parse
                       missing);
 }
 
-void Submission::LookUp(const CacheKey& key, NewJob& job) {
-  if (job.spec.no_cache) return;
-  const auto result = cache_->Lookup(key);
-  // A cache that cannot be read costs a compile, not a job.
-  if (!result.ok() || !result->has_value()) return;
-  auto diagnostics = DecodeResultMetadata((*result)->metadata);
+// Metadata that cannot be read costs a compile, not a job.
+void Submission::TakeResult(const CachedResult& result, NewJob& job) {
+  auto diagnostics = DecodeResultMetadata(result.metadata);
   if (!diagnostics.ok()) return;
-  job.cached = NewJob::Cached{.artifacts = ToJobArtifacts((*result)->artifacts),
+  job.cached = NewJob::Cached{.artifacts = ToJobArtifacts(result.artifacts),
                               .diagnostics = *std::move(diagnostics)};
 }
 
-absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& request) {
-  RETURN_IF_ERROR(CheckQuota(request));
-  ASSIGN_OR_RETURN(const ParsedConfig config, CheckConfig(request));
+// All but the look for a result.
+absl::StatusOr<Submission::Prepared> Submission::PrepareJob(const SubmitRequest& request,
+                                                            const ParsedConfig& config) {
+  RETURN_IF_ERROR(CheckRoles(request, config));
   Prepared prepared;
   NewJob& job = prepared.job;
   RETURN_IF_ERROR(AcquireInputs(request, config, job.spec, prepared.holds));
@@ -260,16 +257,45 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
   job.output_file = config.options.output_file;
   const std::string scope =
       options_.result_scope == nullptr ? job.tenant : options_.result_scope(job.tenant);
-  ASSIGN_OR_RETURN(const CacheKey key,
+  ASSIGN_OR_RETURN(CacheKey key,
                    ResultKey(scope, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
-  LookUp(key, job);
+  prepared.key = std::move(key);
   return prepared;
+}
+
+absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& request) {
+  RETURN_IF_ERROR(CheckFields(request));
+  RETURN_IF_ERROR(CheckQuota(request));
+  ASSIGN_OR_RETURN(const ParsedConfig config, ReadConfig(request));
+  ASSIGN_OR_RETURN(Prepared prepared, PrepareJob(request, config));
+  if (request.no_cache) return prepared;
+  // A cache that cannot be read costs a compile, not a job.
+  const auto result = cache_->Lookup(*prepared.key);
+  if (result.ok() && result->has_value()) TakeResult(**result, prepared.job);
+  return prepared;
+}
+
+std::optional<Submission::Prepared> Submission::PrepareByMemory(const SubmitRequest& request) {
+  if (options_.recall_config == nullptr || !CheckFields(request).ok() ||
+      !CheckQuota(request).ok()) {
+    return std::nullopt;
+  }
+  const auto config = options_.recall_config(request.config_text, request.config_name);
+  if (config == nullptr) return std::nullopt;
+  absl::StatusOr<Prepared> prepared = PrepareJob(request, *config);
+  if (!prepared.ok()) return std::nullopt;
+  if (request.no_cache) return *std::move(prepared);
+  const ArtifactCache::Recalled recalled = cache_->Recall(*prepared->key);
+  if (!recalled.known) return std::nullopt;
+  if (recalled.result != nullptr) TakeResult(*recalled.result, prepared->job);
+  return *std::move(prepared);
 }
 
 // A repeat is answered although its blobs may be gone by now, or what is allowed have changed.
 absl::StatusOr<JobService::Submitted> Submission::AnswerUnprepared(const SubmitRequest& request,
                                                                    const absl::Status& why) {
+  if (!CheckFields(request).ok()) return why;
   ASSIGN_OR_RETURN(
       std::shared_ptr<const Job> earlier,
       jobs_->FindSubmitted(request.tenant, request.request_id, RequestSha256(request)));
@@ -286,7 +312,6 @@ void Submission::HoldInputs(const Job& job, InputHolds::Holds holds) {
 }
 
 absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& request) {
-  RETURN_IF_ERROR(CheckFields(request));
   absl::StatusOr<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) return AnswerUnprepared(request, prepared.status());
   ASSIGN_OR_RETURN(JobService::Submitted submitted, jobs_->Submit(std::move(prepared->job)));
@@ -294,19 +319,23 @@ absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& re
   return submitted;
 }
 
-void Submission::SubmitThen(const SubmitRequest& request, const JobService::Later& later,
-                            JobService::Done done) {
-  if (const absl::Status fields = CheckFields(request); !fields.ok()) return done(fields);
-  absl::StatusOr<Prepared> prepared = Prepare(request);
-  if (!prepared.ok()) return done(AnswerUnprepared(request, prepared.status()));
-  jobs_->SubmitThen(std::move(prepared->job), later,
-                    [this, holds = std::move(prepared->holds), done = std::move(done)](
+void Submission::SubmitPrepared(Prepared prepared, const JobService::Later& later, bool may_wait,
+                                JobService::Done done) {
+  jobs_->SubmitThen(std::move(prepared.job), later, may_wait,
+                    [this, holds = std::move(prepared.holds), done = std::move(done)](
                         absl::StatusOr<JobService::Submitted> submitted) mutable {
                       if (submitted.ok() && !submitted->already_existed) {
                         HoldInputs(*submitted->job, std::move(holds));
                       }
                       done(std::move(submitted));
                     });
+}
+
+void Submission::SubmitThen(const SubmitRequest& request, const JobService::Later& later,
+                            JobService::Done done) {
+  absl::StatusOr<Prepared> prepared = Prepare(request);
+  if (!prepared.ok()) return done(AnswerUnprepared(request, prepared.status()));
+  SubmitPrepared(*std::move(prepared), later, /*may_wait=*/true, std::move(done));
 }
 
 }  // namespace npuc

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,9 @@ using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(
 
 struct SubmissionOptions {
   ConfigParser parse_config;  // ParseConfig of compiler_core/pipeline
+  // What parse_config is known to give, else null; null: nothing is known.
+  std::function<std::shared_ptr<const ParsedConfig>(absl::string_view text, absl::string_view name)>
+      recall_config = nullptr;
   std::string compiler_build_id = {};
   absl::Duration default_timeout = absl::Hours(1);
   // The bytes that the model and side inputs of one job of a tenant may have in all; null, or
@@ -83,23 +87,30 @@ class Submission {
   // The same without waiting for the store's write, as JobService::SubmitThen.
   void SubmitThen(const SubmitRequest& request, const JobService::Later& later,
                   JobService::Done done);
-
- private:
   // What is submitted, and the blobs that it needs.
   struct Prepared {
     NewJob job;
     InputHolds::Holds holds;
+    std::optional<CacheKey> key;
   };
+  // What SubmitThen does before it writes, by what is in memory and without waiting for more than
+  // short locks; nullopt where that does not do, and for what is refused.
+  std::optional<Prepared> PrepareByMemory(const SubmitRequest& request);
+  // Goes on from there.
+  void SubmitPrepared(Prepared prepared, const JobService::Later& later, bool may_wait,
+                      JobService::Done done);
 
+ private:
   absl::StatusOr<Prepared> Prepare(const SubmitRequest& request);
+  absl::StatusOr<Prepared> PrepareJob(const SubmitRequest& request, const ParsedConfig& config);
   absl::StatusOr<JobService::Submitted> AnswerUnprepared(const SubmitRequest& request,
                                                          const absl::Status& why);
   void HoldInputs(const Job& job, InputHolds::Holds holds);
   absl::Status CheckQuota(const SubmitRequest& request) const;
-  absl::StatusOr<ParsedConfig> CheckConfig(const SubmitRequest& request) const;
+  absl::StatusOr<ParsedConfig> ReadConfig(const SubmitRequest& request) const;
   absl::Status AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
                              JobSpec& spec, InputHolds::Holds& holds);
-  void LookUp(const CacheKey& key, NewJob& job);
+  static void TakeResult(const CachedResult& result, NewJob& job);
 
   const SubmissionOptions options_;
   JobService* const jobs_;

@@ -189,6 +189,55 @@ TEST_F(SubmissionTest, ACachedResultEndsTheJobAtOnceUnlessRefused) {
   EXPECT_EQ(submission_.Submit(request)->job->state, JobState::kQueued);
 }
 
+// What memory does not hold, or would refuse, is left to Submit, and nothing is kept.
+TEST_F(SubmissionTest, WhatIsInMemoryIsPreparedWithoutWaiting) {
+  bool is_known = false;
+  const auto recall = [&](absl::string_view text,
+                          absl::string_view name) -> std::shared_ptr<const ParsedConfig> {
+    if (!is_known) return nullptr;
+    Diagnostics diagnostics;
+    auto config = FakeParseConfig(text, name, diagnostics);
+    return config.ok() ? std::make_shared<const ParsedConfig>(*std::move(config)) : nullptr;
+  };
+  Submission submission(
+      {.parse_config = FakeParseConfig, .recall_config = recall, .compiler_build_id = "build-1"},
+      &jobs_, &inputs_, &cache_, &holds_);
+  SubmitRequest request = Request();
+  EXPECT_FALSE(submission_.PrepareByMemory(request).has_value());
+  EXPECT_FALSE(submission.PrepareByMemory(request).has_value());
+  is_known = true;
+  SubmitRequest bad = request;
+  bad.priority = 101;
+  EXPECT_FALSE(submission.PrepareByMemory(bad).has_value());
+  bad = request;
+  bad.model.size_bytes += 1;
+  EXPECT_FALSE(submission.PrepareByMemory(bad).has_value());
+  EXPECT_EQ(inputs_.held(), 0);
+
+  const auto submit = [&](const SubmitRequest& wanted) {
+    std::optional<Submission::Prepared> prepared = submission.PrepareByMemory(wanted);
+    if (!prepared.has_value()) return std::shared_ptr<const Job>();
+    absl::StatusOr<JobService::Submitted> answer;
+    submission.SubmitPrepared(
+        *std::move(prepared), [](std::function<void()> task) { task(); }, /*may_wait=*/false,
+        [&](absl::StatusOr<JobService::Submitted> submitted) { answer = std::move(submitted); });
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer->job;
+  };
+  const auto waiting = submit(request);
+  EXPECT_EQ(waiting->state, JobState::kQueued);
+  EXPECT_EQ(inputs_.held(), 1);
+  EXPECT_EQ(submit(request)->id, waiting->id);  // a repeat
+  ASSERT_TRUE(cache_.Store(*CacheKey::Parse(waiting->cache_key), {{"model.h", "header"}}, "").ok());
+  request.request_id = "r2";
+  EXPECT_EQ(submit(request), nullptr);  // its result is not in memory
+  cache_.SetRecalls();
+  EXPECT_TRUE(submit(request)->cache_hit);
+  request.request_id = "r3";
+  request.no_cache = true;
+  EXPECT_EQ(submit(request)->state, JobState::kQueued);
+}
+
 TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
   Submission shared({.parse_config = FakeParseConfig,
                      .compiler_build_id = "build-1",

@@ -255,21 +255,29 @@ absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
   return job.status();
 }
 
-void JobService::SubmitThen(NewJob request, const Later& later, Done done) {
+void JobService::SubmitThen(NewJob request, const Later& later, bool may_wait, Done done) {
   SubmitKey key = {request.tenant, request.request_id, request.request_sha256};
   absl::StatusOr<NewEntry> submit = BeginSubmit(std::move(request));
-  if (!submit.ok()) return done(AnswerRefused(key, submit.status()));
-  const std::shared_ptr<const JobChange> change = submit->change;
-  store_->ApplyThen(change, [this, later, key = std::move(key), submit = *std::move(submit),
-                             done = std::move(done)](absl::Status written) mutable {
-    absl::StatusOr<JobPtr> job = EndSubmit(std::move(submit), written);
-    if (job.ok()) return done(Submitted{*std::move(job), false});
-    if (!absl::IsAlreadyExists(written)) return done(job.status());
-    // The earlier job may be under a lock that is held over a write.
-    later([this, key = std::move(key), written, shared = std::make_shared<Done>(std::move(done))] {
-      (*shared)(AnswerRefused(key, written));
+  // The look for an earlier job reads the store, and may wait for a write of that job.
+  const auto answer_refused = [this, later](SubmitKey refused, absl::Status why, Done told) {
+    later([this, refused = std::move(refused), why = std::move(why),
+           shared = std::make_shared<Done>(std::move(told))] {
+      (*shared)(AnswerRefused(refused, why));
     });
-  });
+  };
+  if (!submit.ok()) {
+    if (may_wait) return done(AnswerRefused(key, submit.status()));
+    return answer_refused(std::move(key), submit.status(), std::move(done));
+  }
+  const std::shared_ptr<const JobChange> change = submit->change;
+  store_->ApplyThen(change, may_wait ? Later() : later,
+                    [this, answer_refused, key = std::move(key), submit = *std::move(submit),
+                     done = std::move(done)](absl::Status written) mutable {
+                      absl::StatusOr<JobPtr> job = EndSubmit(std::move(submit), written);
+                      if (job.ok()) return done(Submitted{*std::move(job), false});
+                      if (!absl::IsAlreadyExists(written)) return done(job.status());
+                      answer_refused(std::move(key), std::move(written), std::move(done));
+                    });
 }
 
 // Finds out whether a job is there whose first write failed. Where it is, it is made certain and

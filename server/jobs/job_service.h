@@ -100,10 +100,12 @@ class JobService {
 
   // The same without waiting for the write, as far as the store can. `done` is called once, by the
   // rules of JobStore::ApplyThen; what may wait after the write is done by `later`, which runs it
-  // on another thread.
+  // on another thread. Where this call may not wait, it waits for nothing but short locks.
   using Done = absl::AnyInvocable<void(absl::StatusOr<Submitted>)>;
-  using Later = std::function<void(std::function<void()>)>;
-  void SubmitThen(NewJob request, const Later& later, Done done);
+  using Later = JobStore::Later;
+  // Whether SubmitThen would leave its write to another thread that writes at this moment.
+  bool IsWriting() const { return store_->IsWriting(); }
+  void SubmitThen(NewJob request, const Later& later, bool may_wait, Done done);
 
   // The job of an earlier Submit with this tenant, id and request; nullptr where there is none.
   // Errors as Submit has them.

@@ -154,7 +154,7 @@ class JobServiceTest : public ::testing::Test {
 // Keeps what is not waited for until it is told to write.
 class LaterStore : public MemoryJobStore {
  public:
-  void ApplyThen(std::shared_ptr<const JobChange> change, Done done) override {
+  void ApplyThen(std::shared_ptr<const JobChange> change, const Later&, Done done) override {
     std::lock_guard<std::mutex> lock(mutex_);
     kept_.emplace_back(std::move(change), std::move(done));
   }
@@ -186,6 +186,7 @@ class SubmitThenTest : public JobServiceTest {
   void Begin(NewJob request) {
     service_->SubmitThen(
         std::move(request), [](std::function<void()> task) { std::thread(std::move(task)).join(); },
+        /*may_wait=*/false,
         [this](absl::StatusOr<JobService::Submitted> submitted) {
           answers_.push_back(std::move(submitted));
         });

@@ -27,6 +27,13 @@ absl::Status CheckChange(const JobChange& change, const Job* stored) {
   return absl::OkStatus();
 }
 
+void JobStore::ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done) {
+  if (!later) return done(Apply(*change));
+  later([this, change = std::move(change), shared = std::make_shared<Done>(std::move(done))] {
+    (*shared)(Apply(*change));
+  });
+}
+
 bool Matches(const JobListQuery& query, const Job& job) {
   if (query.tenant.has_value() && job.tenant != *query.tenant) return false;
   return query.states.empty() ||

@@ -59,11 +59,14 @@ class JobStore {
 
   // The same without waiting for the write, as far as the store can: `done` gets what Apply would
   // return, once, on this thread before the call returns or on another one that writes. It must not
-  // wait for a write, nor for who may hold a lock over one.
+  // wait for a write, nor for who may hold a lock over one. `later`, where given, runs on another
+  // thread what waits for the disk; else this call may.
   using Done = absl::AnyInvocable<void(absl::Status)>;
-  virtual void ApplyThen(std::shared_ptr<const JobChange> change, Done done) {
-    done(Apply(*change));
-  }
+  using Later = std::function<void(std::function<void()>)>;
+  virtual void ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done);
+
+  // Whether ApplyThen would leave its change to a thread that writes at this moment.
+  virtual bool IsWriting() const { return false; }
 
   // NOT_FOUND.
   virtual absl::StatusOr<Job> Read(absl::string_view job_id) const = 0;

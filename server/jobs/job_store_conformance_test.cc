@@ -352,20 +352,23 @@ TEST_P(JobStoreTest, ApplyThenTellsWhatApplyWouldReturn) {
   const auto count = [&](const absl::Status& status, std::atomic<int>& good) {
     ++(status.ok() ? good : absl::IsAlreadyExists(status) ? taken : other);
   };
+  const JobStore::Later later = [](std::function<void()> task) {
+    std::thread(std::move(task)).join();
+  };
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kJobs; ++i) {
         // A request id of two threads each.
         JobChange made{.job = NewJob(absl::StrCat("j", t, "-", i), absl::StrCat(t / 2, "-", i))};
-        store().ApplyThen(std::make_shared<JobChange>(made),
+        store().ApplyThen(std::make_shared<JobChange>(made), i % 2 == 0 ? nullptr : later,
                           [&](absl::Status status) { count(status, accepted); });
         // Another job's two changes, the second before the first is told.
         JobChange first{.job = NewJob(absl::StrCat("k", t, "-", i))};
         JobChange second{.job = first.job};
         second.job.revision = 2;
         for (const JobChange& change : {first, second}) {
-          store().ApplyThen(std::make_shared<JobChange>(change),
+          store().ApplyThen(std::make_shared<JobChange>(change), nullptr,
                             [&](absl::Status status) { count(status, changed); });
         }
       }

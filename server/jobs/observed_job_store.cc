@@ -39,15 +39,17 @@ absl::Status ObservedJobStore::Apply(const JobChange& change) {
   return Observe("apply", [&] { return inner_->Apply(change); });
 }
 
-void ObservedJobStore::ApplyThen(std::shared_ptr<const JobChange> change, Done done) {
+void ObservedJobStore::ApplyThen(std::shared_ptr<const JobChange> change, const Later& later,
+                                 Done done) {
   const absl::Time begin = now_();
-  inner_->ApplyThen(std::move(change), [this, begin, done = std::move(done),
-                                        scope = watchdog_->Enter("job store", kPatience)](
-                                           absl::Status status) mutable {
-    scope = Watchdog::Scope();  // `done` is no work of the store's
-    Count("apply", begin, status);
-    done(std::move(status));
-  });
+  inner_->ApplyThen(
+      std::move(change), later,
+      [this, begin, done = std::move(done),
+       scope = watchdog_->Enter("job store", kPatience)](absl::Status status) mutable {
+        scope = Watchdog::Scope();  // `done` is no work of the store's
+        Count("apply", begin, status);
+        done(std::move(status));
+      });
 }
 
 absl::StatusOr<Job> ObservedJobStore::Read(absl::string_view job_id) const {

@@ -23,7 +23,8 @@ class ObservedJobStore : public JobStore {
       : inner_(inner), metrics_(metrics), watchdog_(watchdog), now_(std::move(steady_now)) {}
 
   absl::Status Apply(const JobChange& change) override;
-  void ApplyThen(std::shared_ptr<const JobChange> change, Done done) override;
+  void ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done) override;
+  bool IsWriting() const override { return inner_->IsWriting(); }
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(

@@ -353,9 +353,12 @@ absl::Status RocksDbJobStore::Apply(const JobChange& change) {
   return impl_->groups.Put(Encode({std::shared_ptr<const JobChange>(), &change}));
 }
 
-void RocksDbJobStore::ApplyThen(std::shared_ptr<const JobChange> change, Done done) {
-  impl_->groups.PutThen(Encode(std::move(change)), std::move(done));
+void RocksDbJobStore::ApplyThen(std::shared_ptr<const JobChange> change, const Later& later,
+                                Done done) {
+  impl_->groups.PutThen(Encode(std::move(change)), later, std::move(done));
 }
+
+bool RocksDbJobStore::IsWriting() const { return impl_->groups.IsWriting(); }
 
 absl::StatusOr<Job> RocksDbJobStore::Read(absl::string_view job_id) const {
   ASSIGN_OR_RETURN(const std::optional<std::string> record, impl_->Get(kJobs, job_id));

@@ -43,7 +43,8 @@ class RocksDbJobStore : public JobStore {
   ~RocksDbJobStore() override;
 
   absl::Status Apply(const JobChange& change) override;
-  void ApplyThen(std::shared_ptr<const JobChange> change, Done done) override;
+  void ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done) override;
+  bool IsWriting() const override;
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(

@@ -13,8 +13,8 @@ namespace {
 // A change under construction: numbers events and keeps the record in step with them.
 class ChangeBuilder {
  public:
-  ChangeBuilder(const Job& before, absl::Time now) : now_(now) {
-    change_.job = before;
+  ChangeBuilder(Job before, absl::Time now) : now_(now) {
+    change_.job = std::move(before);
     ++change_.job.revision;
   }
 
@@ -105,7 +105,7 @@ JobChange CreateJob(NewJob request, std::string job_id, uint64_t accept_order, a
   job.accept_order = accept_order;
   job.create_time = now;
   job.deadline = now + job.spec.timeout;
-  ChangeBuilder builder(job, now);
+  ChangeBuilder builder(std::move(job), now);
   builder.EnterState(JobState::kQueued, "");
   if (request.cached.has_value()) {
     Job& born = builder.job();

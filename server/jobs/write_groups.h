@@ -42,7 +42,7 @@ class WriteGroups {
   // One call at a time.
   using Commit = std::function<size_t(Group group)>;
 
-  // PutThen waits where `max_left_behind` writes are under way: the queue has a bound.
+  // PutThen waits where so many writes are under way: the queue has a bound.
   explicit WriteGroups(Commit commit, size_t max_left_behind = 256)
       : commit_(std::move(commit)), max_left_behind_(max_left_behind) {}
   WriteGroups(const WriteGroups&) = delete;
@@ -52,27 +52,53 @@ class WriteGroups {
   absl::Status Put(Payload payload) {
     const auto write = std::make_shared<Write>();
     write->payload = std::move(payload);
-    PutAndWait(write, Enter(write));
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      queue_.push_back(write);
+    }
+    bool leads = MayLead();
+    if (!leads) {
+      write->turn.wait(Write::kWaits, std::memory_order_acquire);
+      leads = write->turn.load(std::memory_order_acquire) == Write::kLeads;
+    }
+    if (leads) Lead(write.get());
     return write->status;
   }
 
   // Calls `done` once it is written or has failed: on this thread, or on any that writes. So it
-  // must not wait for anything but a short lock that nobody holds over a write.
-  void PutThen(Payload payload, Done done) {
-    const auto write = std::make_shared<Write>();
-    write->payload = std::move(payload);
+  // must not wait for anything but a short lock that nobody holds over a write. Where there is
+  // `later`, which runs a function on another thread, this one neither writes nor waits.
+  using Later = std::function<void(std::function<void()>)>;
+  void PutThen(Payload payload, const Later& later, Done done) {
     std::unique_lock<std::mutex> lock(mutex_);
     if (queue_.size() >= max_left_behind_) {
-      const bool leads = EnterLocked(write);
       lock.unlock();
-      PutAndWait(write, leads);
-      done(write->status);
+      if (!later) return done(Put(std::move(payload)));
+      later([this, shared = std::make_shared<Payload>(std::move(payload)),
+             told = std::make_shared<Done>(std::move(done))] { (*told)(Put(std::move(*shared))); });
       return;
     }
+    const auto write = std::make_shared<Write>();
+    write->payload = std::move(payload);
     write->done = std::move(done);
-    const bool leads = EnterLocked(write);
+    queue_.push_back(write);
+    if (is_led_) return;
+    if (!later) {
+      is_led_ = true;
+      lock.unlock();
+      return Lead(nullptr);
+    }
     lock.unlock();
-    if (leads) Lead(nullptr);
+    // Nobody leads before that thread runs: who comes earlier, and waits, must not wait for it.
+    later([this] {
+      if (MayLead()) Lead(nullptr);
+    });
+  }
+
+  // Whether one more would be written with others, by a thread that writes now.
+  bool IsWriting() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return is_led_;
   }
 
  private:
@@ -81,23 +107,10 @@ class WriteGroups {
   // Writes in one group at most.
   static constexpr size_t kMaxGroup = 128;
 
-  bool Enter(const WritePtr& write) {
+  // Whether the caller leads from now on: there are writes, and nobody else does.
+  bool MayLead() {
     std::lock_guard<std::mutex> lock(mutex_);
-    return EnterLocked(write);
-  }
-
-  // Whether the caller leads.
-  bool EnterLocked(const WritePtr& write) {
-    queue_.push_back(write);
-    return !std::exchange(is_led_, true);
-  }
-
-  void PutAndWait(const WritePtr& write, bool leads) {
-    if (!leads) {
-      write->turn.wait(Write::kWaits, std::memory_order_acquire);
-      leads = write->turn.load(std::memory_order_acquire) == Write::kLeads;
-    }
-    if (leads) Lead(write.get());
+    return !queue_.empty() && !std::exchange(is_led_, true);
   }
 
   static void Wake(Write& write, typename Write::Turn turn) {
@@ -133,10 +146,7 @@ class WriteGroups {
           Wake(*write, Write::kIsOver);
         }
       }
-      if (stays) continue;
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (is_led_ || queue_.empty()) return;
-      is_led_ = true;
+      if (!stays && !MayLead()) return;
     }
   }
 
@@ -149,7 +159,7 @@ class WriteGroups {
 
   const Commit commit_;
   const size_t max_left_behind_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::deque<WritePtr> queue_;  // guarded by mutex_; the first are those being written
   bool is_led_ = false;         // guarded by mutex_
 };

@@ -72,7 +72,8 @@ TEST(WriteGroupsTest, WhatComesMeanwhileIsOneWrite) {
   disk.AwaitBegin(1);
   std::vector<absl::Status> told;
   for (const int number : {2, -3, 4}) {
-    groups.PutThen(number, [&](absl::Status status) { told.push_back(std::move(status)); });
+    groups.PutThen(number, nullptr,
+                   [&](absl::Status status) { told.push_back(std::move(status)); });
   }
   EXPECT_TRUE(told.empty());
   disk.LetGo();
@@ -85,14 +86,34 @@ TEST(WriteGroupsTest, WhatComesMeanwhileIsOneWrite) {
   EXPECT_TRUE(told[2].ok());
 }
 
+TEST(WriteGroupsTest, WhoMayNotWaitLeavesEvenTheFirstWriteToAnother) {
+  Disk disk;
+  Groups groups([&](Groups::Group group) { return disk.Commit(group); }, /*max_left_behind=*/1);
+  std::vector<std::function<void()>> tasks;
+  const Groups::Later later = [&](std::function<void()> task) { tasks.push_back(std::move(task)); };
+  int told = 0;
+  groups.PutThen(1, later, [&](absl::Status) { ++told; });
+  EXPECT_FALSE(groups.IsWriting());
+  groups.PutThen(2, later, [&](absl::Status) { ++told; });  // the queue is full: it waits elsewhere
+  EXPECT_TRUE(disk.written_.empty());
+  ASSERT_EQ(tasks.size(), 2u);
+  // Who waits does not wait for a thread that has not come yet, but writes itself.
+  EXPECT_TRUE(groups.Put(3).ok());
+  EXPECT_EQ(told, 1);
+  for (const auto& task : tasks) task();
+  EXPECT_EQ(told, 2);
+  EXPECT_THAT(disk.written_, ElementsAre(1, 3, 2));
+  EXPECT_FALSE(groups.IsWriting());
+}
+
 TEST(WriteGroupsTest, ALeaderWhoseWriteWasLeftOutGoesOn) {
   Disk disk(/*max_group=*/1);
   Groups groups([&](Groups::Group group) { return disk.Commit(group); });
   disk.Hold();
-  std::thread first([&] { groups.PutThen(1, [](absl::Status) {}); });
+  std::thread first([&] { groups.PutThen(1, nullptr, [](absl::Status) {}); });
   disk.AwaitBegin(1);
   int told = 0;
-  for (int i = 2; i <= 5; ++i) groups.PutThen(i, [&](absl::Status) { ++told; });
+  for (int i = 2; i <= 5; ++i) groups.PutThen(i, nullptr, [&](absl::Status) { ++told; });
   std::thread last([&] { EXPECT_TRUE(groups.Put(6).ok()); });
   disk.LetGo();
   first.join();
@@ -107,11 +128,11 @@ TEST(WriteGroupsTest, WhoWouldLeaveTooMuchBehindWaits) {
   disk.Hold();
   std::thread first([&] { EXPECT_TRUE(groups.Put(1).ok()); });
   disk.AwaitBegin(1);
-  groups.PutThen(2, [](absl::Status) {});
+  groups.PutThen(2, nullptr, [](absl::Status) {});
   bool told = false;
   std::thread third([&] {
     std::thread::id teller;
-    groups.PutThen(3, [&](absl::Status) {
+    groups.PutThen(3, nullptr, [&](absl::Status) {
       teller = std::this_thread::get_id();
       told = true;
     });
@@ -139,7 +160,7 @@ TEST(WriteGroupsTest, EveryWriteOfManyThreadsIsToldOnce) {
           EXPECT_TRUE(groups.Put(number).ok());
           ++told;
         } else {
-          groups.PutThen(number, [&](absl::Status status) {
+          groups.PutThen(number, nullptr, [&](absl::Status status) {
             EXPECT_TRUE(status.ok());
             ++told;
           });
