@@ -1,6 +1,8 @@
 """How near to float resnet8 comes with 4-bit weights when nothing but that binds it: an experiment.
 
-    rounding_ceiling.py [--pictures N] [--steps N]       needs PyTorch; minutes to an hour
+    rounding_ceiling.py [--pictures N] [--steps N] [--leaves]
+
+Needs PyTorch; takes minutes to an hour.
 
 Apart from npuc, in PyTorch: the MLPerf Tiny net with activations in float, each weight an integer
 of -8..7 times its channel's scale. Integers, scales and biases are all trained together, end to
@@ -19,6 +21,7 @@ import torch.nn.functional as F
 import harness
 import int8_emulation
 import quantizing
+import seeded_pictures
 
 LOW, HIGH = -8, 7
 PARTS = np.linspace(1, 0.5, 6)  # of the greatest magnitude, tried as scales to start from
@@ -191,15 +194,17 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pictures", type=int, default=1600)
     parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--leaves", action="store_true", help="dead leaves, not coloured fields")
     arguments = parser.parse_args()
     torch.manual_seed(0)
     torch.set_num_threads(1)  # the same sums whatever the machine has
     net = Net(harness.shared("models", "tflite", "mlperf_tiny", "resnet8_float.tflite"))
     tensor = lambda images: torch.tensor(images.transpose(0, 3, 1, 2).copy())
-    seen, judged = map(tensor, quantizing.pictures(np.random.default_rng(7)))
+    make = seeded_pictures.leaves if arguments.leaves else seeded_pictures.fields
+    seen, judged = map(tensor, make(np.random.default_rng(7)))
     if arguments.pictures > len(seen):
         many = [p for seed in range(100, 100 + -(-arguments.pictures // 400))
-                for p in quantizing.pictures(np.random.default_rng(seed))]
+                for p in make(np.random.default_rng(seed))]
         seen = tensor(np.concatenate(many))[:arguments.pictures]
     with torch.no_grad():
         start = start_of(net, seen[:400])
