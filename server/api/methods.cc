@@ -64,6 +64,9 @@ bool StartCreate(const ApiDependencies& deps, const Caller& caller,
                  const v1::CreateCompileJobRequest& request, v1::CreateCompileJobResponse* response,
                  const JobService::Later& later, bool may_wait,
                  absl::AnyInvocable<void(absl::Status)>&& done) {
+  // Where nobody writes, a thread that may wait must be woken for the write, and begins sooner with
+  // the whole.
+  if (!may_wait && !deps.jobs->IsWriting()) return false;
   const absl::StatusOr<SubmitRequest> submit = ReadCreate(deps, caller, request);
   if (!submit.ok()) {
     done(submit.status());
@@ -71,8 +74,6 @@ bool StartCreate(const ApiDependencies& deps, const Caller& caller,
   }
   std::optional<Submission::Prepared> prepared;
   if (!may_wait) {
-    // Else a thread that may wait must be woken for the write, and begins sooner with the whole.
-    if (!deps.jobs->IsWriting()) return false;
     prepared = deps.submission->PrepareByMemory(*submit);
     if (!prepared.has_value()) return false;
   }

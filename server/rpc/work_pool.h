@@ -12,7 +12,7 @@
 namespace npuc {
 
 // Threads that do what may block (store reads and synced writes), so that gRPC's own threads never
-// do. Many more threads than cores: submits that wait for one synced write share it. Thread-safe.
+// do. More threads than cores: some wait for the disk. Thread-safe.
 class WorkPool {
  public:
   // At most max_waiting tasks of TryPost wait.
