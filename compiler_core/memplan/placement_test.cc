@@ -91,6 +91,26 @@ TEST(Placement, BranchAndBoundEqualsEnumeration) {
   }
 }
 
+TEST(Placement, HelpersChangeNothing) {
+  std::mt19937 random(8);
+  for (int round = 0; round < 60; ++round) {
+    const int count = 5 + 7 * round;
+    const Items items = RandomItems(random, count, count, 40, 1 + count / 4);
+    const int64_t max_nodes = 300 << round % 10;  // some searches end for want of nodes
+    PlacementResult alone = PlaceGreedily(items);
+    SearchPlacement(items, kAlignment, max_nodes, alone);
+    for (const int threads : {2, 5}) {
+      HelperThreads helpers(threads);
+      PlacementResult helped = PlaceGreedily(items, &helpers);
+      SearchPlacement(items, kAlignment, max_nodes, helped, &helpers);
+      EXPECT_EQ(helped.plan.method, alone.plan.method);
+      EXPECT_EQ(helped.plan.search_nodes, alone.plan.search_nodes);
+      EXPECT_EQ(helped.offsets, alone.offsets) << count << " items, " << threads << " threads";
+      EXPECT_EQ(helped.plan.arena_bytes, alone.plan.arena_bytes);
+    }
+  }
+}
+
 TEST(Placement, ProvesThatTheBoundIsOutOfReach) {
   const Items items = {{12, {3, 5}}, {4, {3, 6}}, {16, {6, 9}}, {16, {1, 2}},
                        {16, {2, 3}}, {8, {4, 6}}, {16, {9, 9}}};

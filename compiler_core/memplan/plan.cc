@@ -1,10 +1,13 @@
 #include "compiler_core/memplan/plan.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -152,8 +155,12 @@ constexpr size_t kMaxExactItems = 512;
 class Searcher {
  public:
   Searcher(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
-           PlacementResult& result)
-      : items_(items), alignment_(alignment_bytes), max_nodes_(max_nodes), result_(result) {}
+           HelperThreads& helpers, PlacementResult& result)
+      : items_(items),
+        alignment_(alignment_bytes),
+        max_nodes_(max_nodes),
+        helpers_(helpers),
+        result_(result) {}
 
   void Run() {
     MemoryPlanResult& plan = result_.plan;
@@ -175,16 +182,41 @@ class Searcher {
   }
 
  private:
+  // What a beam found for one of the shares, and the nodes that it took of its budget.
+  struct Tried {
+    std::optional<Offsets> found;
+    int64_t budget = 0;
+    int64_t nodes = 0;
+  };
+  Tried Try(int64_t capacity, int width, int share, int64_t budget_nodes) const {
+    NodeBudget budget{budget_nodes};
+    Tried tried{PlaceByBeam(items_, capacity, width, share, budget), budget_nodes};
+    tried.nodes = budget_nodes - budget.nodes;
+    return tried;
+  }
+
   // Takes a placement within `capacity` where a beam finds one before `max_nodes` were used in all.
+  // As many shares as there are threads are tried at once, the later ones in case that they are
+  // needed; what is taken is what one thread would take.
   bool TryBeam(int64_t capacity, int width, int64_t max_nodes) {
     MemoryPlanResult& plan = result_.plan;
-    for (const int share : kLongShares) {
-      NodeBudget budget{max_nodes - plan.search_nodes};
-      if (budget.nodes <= 0) return false;
-      std::optional<Offsets> found = PlaceByBeam(items_, capacity, width, share, budget);
-      plan.search_nodes = max_nodes - budget.nodes;
-      if (!found.has_value()) continue;
-      result_.offsets = *std::move(found);
+    std::array<std::optional<Tried>, std::size(kLongShares)> tried;
+    for (size_t i = 0; i < tried.size(); ++i) {
+      const int64_t left = max_nodes - plan.search_nodes;
+      if (left <= 0) return false;
+      if (!tried[i].has_value() && helpers_.threads() > 1) {
+        const size_t count = std::min(tried.size() - i, static_cast<size_t>(helpers_.threads()));
+        helpers_.ForEach(count, [&](size_t k) {
+          tried[i + k] = Try(capacity, width, kLongShares[i + k], left);
+        });
+      }
+      // Whether it would have ended for want of nodes is known where it took no more than are left.
+      if (!tried[i].has_value() || (tried[i]->budget != left && tried[i]->nodes > left)) {
+        tried[i] = Try(capacity, width, kLongShares[i], left);
+      }
+      plan.search_nodes += tried[i]->nodes;
+      if (!tried[i]->found.has_value()) continue;
+      result_.offsets = *std::move(tried[i]->found);
       plan.arena_bytes = ArenaOf(items_, result_.offsets);
       plan.method = PlanMethod::kSearchOptimal;  // where it meets the bound
       return true;
@@ -205,6 +237,7 @@ class Searcher {
   const absl::Span<const PlacementItem> items_;
   const int64_t alignment_;
   const int64_t max_nodes_;
+  HelperThreads& helpers_;
   PlacementResult& result_;
 };
 
@@ -298,31 +331,44 @@ absl::string_view NameOf(PlanMethod method) {
   return kNames[static_cast<size_t>(method)];
 }
 
-PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items) {
-  PlacementResult result;
-  result.plan.lower_bound_bytes = LivenessBound(items);
-  result.plan.arena_bytes = std::numeric_limits<int64_t>::max();
-  Offsets offsets(items.size(), 0);
+PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items, HelperThreads* helpers) {
+  const int64_t bound = LivenessBound(items);
   const Neighbours neighbours(items);
-  for (const std::vector<int32_t>& order : CandidateOrders(items)) {
-    const int64_t arena = PlaceInOrder(items, neighbours, order, result.plan.arena_bytes, offsets);
-    if (arena < result.plan.arena_bytes) {
-      result.plan.arena_bytes = arena;
-      result.offsets = offsets;
+  const std::vector<std::vector<int32_t>> orders = CandidateOrders(items);
+  std::vector<Offsets> offsets(orders.size());
+  std::vector<std::atomic<int64_t>> arenas(orders.size());
+  for (std::atomic<int64_t>& arena : arenas) arena = std::numeric_limits<int64_t>::max();
+  const auto place = [&](size_t i) {
+    // Of equal arenas the first one's order wins, so only the orders before count here.
+    int64_t smallest = std::numeric_limits<int64_t>::max();
+    for (size_t before = 0; before < i; ++before) {
+      smallest = std::min(smallest, arenas[before].load());
     }
-    if (result.plan.arena_bytes == result.plan.lower_bound_bytes) break;
-  }
+    if (smallest == bound) return;
+    offsets[i].resize(items.size());
+    arenas[i] = PlaceInOrder(items, neighbours, orders[i], smallest, offsets[i]);
+  };
+  HelperThreads none(1);
+  (helpers != nullptr ? *helpers : none).ForEach(orders.size(), place);
+  const auto best =
+      std::min_element(arenas.begin(), arenas.end(),
+                       [](const auto& a, const auto& b) { return a.load() < b.load(); });
+  PlacementResult result;
+  result.plan.lower_bound_bytes = bound;
+  result.plan.arena_bytes = best->load();
+  result.offsets = std::move(offsets[static_cast<size_t>(best - arenas.begin())]);
   return result;
 }
 
 void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
-                     int64_t max_nodes, PlacementResult& result) {
+                     int64_t max_nodes, PlacementResult& result, HelperThreads* helpers) {
   if (result.plan.arena_bytes == result.plan.lower_bound_bytes) return;
   if (items.size() > kMaxSearchedItems) {
     result.plan.method = PlanMethod::kTooLarge;
     return;
   }
-  Searcher(items, alignment_bytes, max_nodes, result).Run();
+  HelperThreads none(1);
+  Searcher(items, alignment_bytes, max_nodes, helpers != nullptr ? *helpers : none, result).Run();
 }
 
 std::vector<LiveRange> LiveRangesOf(const CommandView& view) {
@@ -337,11 +383,12 @@ std::vector<LiveRange> LiveRangesOf(const CommandView& view) {
   return ranges;
 }
 
-MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes) {
+MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes,
+                            HelperThreads* helpers) {
   const std::vector<LiveRange> ranges = LiveRangesOf(view);
   const Items items = ItemsOf(view.buffers, ranges, alignment_bytes);
-  PlacementResult result = PlaceGreedily(items.items);
-  SearchPlacement(items.items, alignment_bytes, kPlacementNodes, result);
+  PlacementResult result = PlaceGreedily(items.items, helpers);
+  SearchPlacement(items.items, alignment_bytes, kPlacementNodes, result, helpers);
   for (Buffer& buffer : view.buffers) {
     if (buffer.slot == Slot::kData) buffer.offset_bytes = 0;
   }
@@ -404,10 +451,11 @@ auto WithView(const P& program, std::vector<Buffer>& buffers, const Use& use) {
 }
 
 template <typename P>
-MemoryPlanResult PlanProgram(P& program, int64_t alignment_bytes) {
-  const MemoryPlanResult result = WithView(
-      program, program.buffers,
-      [alignment_bytes](const CommandView& view) { return PlanMemory(view, alignment_bytes); });
+MemoryPlanResult PlanProgram(P& program, int64_t alignment_bytes, HelperThreads* helpers) {
+  const MemoryPlanResult result =
+      WithView(program, program.buffers, [alignment_bytes, helpers](const CommandView& view) {
+        return PlanMemory(view, alignment_bytes, helpers);
+      });
   program.data_bytes = result.arena_bytes;
   return result;
 }
@@ -432,12 +480,14 @@ std::vector<LiveRange> LiveRangesOf(const Program& program) { return RangesOf(pr
 
 std::vector<LiveRange> LiveRangesOf(const integer::Program& program) { return RangesOf(program); }
 
-absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes) {
-  return PlanProgram(program, alignment_bytes);
+absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes,
+                                            HelperThreads* helpers) {
+  return PlanProgram(program, alignment_bytes, helpers);
 }
 
-absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes) {
-  return PlanProgram(program, alignment_bytes);
+absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes,
+                                            HelperThreads* helpers) {
+  return PlanProgram(program, alignment_bytes, helpers);
 }
 
 absl::Status CheckMemoryPlan(const Program& program) { return CheckProgram(program); }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -90,6 +91,24 @@ void LogTransposes(const CompileFacts& facts, Stages& stages) {
                             ShapeToString(transposes[i].shape), " by ",
                             ShapeToString(transposes[i].perm), ": ", transposes[i].reason));
   }
+}
+
+// The log's last lines.
+void LogEnd(const CompileFacts& facts, Stages& stages) {
+  LogTransposes(facts, stages);
+  for (const Diagnostic& diagnostic : facts.diagnostics.list()) stages.Log(diagnostic.ToString());
+  const CompiledModel& model = facts.model;
+  stages.Log(absl::StrCat("done: ", facts.program.commands.size(), " commands, npu_size ",
+                          model.npu_size(), ", total_size ", model.total_size(), ", data_content ",
+                          model.data_bytes, " (liveness bound ", facts.memory.lower_bound_bytes,
+                          ", ", std::string(NameOf(facts.memory.method)), ")"));
+}
+
+// Many small pieces, which idle helpers take apart beside the writing of the files.
+void LetGo(HelperThreads& helpers, Graph graph, LoweredModel lowered, std::vector<NodeUse> uses) {
+  helpers.WhenIdle([graph = std::make_shared<Graph>(std::move(graph)),
+                    lowered = std::make_shared<LoweredModel>(std::move(lowered)),
+                    uses = std::make_shared<std::vector<NodeUse>>(std::move(uses))] {});
 }
 
 // How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
@@ -217,7 +236,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, *core, lower_options, diagnostics));
   Program& program = lowered.program;
   STEP(const MemoryPlanResult memory, "plan", 0.75,
-       PlanMemory(program, core->limits->buffer_alignment_bytes));
+       PlanMemory(program, core->limits->buffer_alignment_bytes, &helpers));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   AssignStates(program, options.output_file, options.framework, diagnostics);
@@ -226,7 +245,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   HelperThreads::Task emitted = helpers.Start([&] { files = EmitFiles(model); });
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
-  const std::vector<NodeUse> uses = UseByNode(program, core->cycles);
+  std::vector<NodeUse> uses = UseByNode(program, core->cycles);
   NoteWeightCache(options, *core, program, uses, diagnostics);
 
   const LayerErrors layer_errors =
@@ -234,6 +253,9 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   const CompileFacts facts{graph,       program, model,        memory, lowered.weights,
                            diagnostics, options, core->cycles, uses,   layer_errors};
   CompileResult result;
+  HelperThreads::Task listed = helpers.Start([&] {
+    result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
+  });
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
   std::string report = ReportJson(facts);
   std::string page = ReportPage(report);
@@ -245,15 +267,11 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   result.artifacts.push_back({ModelFileName(options), std::move(files.model_file)});
   result.artifacts.push_back({"report.json", std::move(report)});
   result.artifacts.push_back({"report.html", std::move(page)});
-  result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
+  listed.Wait();
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
-  LogTransposes(facts, stages);
-  for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
-  stages.Log(absl::StrCat("done: ", program.commands.size(), " commands, npu_size ",
-                          model.npu_size(), ", total_size ", model.total_size(), ", data_content ",
-                          model.data_bytes, " (liveness bound ", memory.lower_bound_bytes, ", ",
-                          std::string(NameOf(memory.method)), ")"));
+  LogEnd(facts, stages);
   result.artifacts.push_back({"compile.log", std::move(stages.log())});
+  LetGo(helpers, std::move(graph), std::move(lowered), std::move(uses));
   observer.OnStage("done", 1.0);
   return result;
 }
