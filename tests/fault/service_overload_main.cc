@@ -86,6 +86,8 @@ struct Window {
   double seconds() const { return absl::ToDoubleSeconds(end.time - begin.time); }
 };
 
+double Processors() { return static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)); }
+
 // Windows of one load, summed.
 struct Total {
   double seconds = 0;
@@ -100,6 +102,10 @@ struct Total {
     succeeded += window.succeeded;
   }
   double rate() const { return static_cast<double>(succeeded) / seconds; }
+  // Jobs for each second of the machine that the clients left to the daemon.
+  double rate_alone() const {
+    return static_cast<double>(succeeded) / (seconds - clients / Processors());
+  }
 };
 
 class Overload {
@@ -124,7 +130,8 @@ class Overload {
   void WatchHealth();
   absl::Status MeasurePair();
   absl::Status Measure();
-  double Ratio() const { return flooded_.rate() / filled_.rate(); }
+  // The clients stand for other machines, so what their own work takes from this one is left out.
+  double Ratio() const { return flooded_.rate_alone() / filled_.rate_alone(); }
   // Of Ratio(), from the pairs'.
   double StandardError() const;
   absl::Status Judge();
@@ -167,13 +174,12 @@ void Overload::Submit(v1::CompileService::Stub& stub) {
 void Overload::WatchHealth() {
   const auto stub = v1::ServerInfoService::NewStub(OpenChannel(daemon_.address()));
   for (; !stop_; Pause(absl::Milliseconds(20))) {
-    if (!overloaded_) continue;
     grpc::ClientContext context;
     v1::GetServerInfoResponse response;
     const absl::Time begin = absl::Now();
     const grpc::Status status = stub->GetServerInfo(&context, {}, &response);
     const absl::Duration took = status.ok() ? absl::Now() - begin : absl::InfiniteDuration();
-    {
+    if (overloaded_) {
       const std::lock_guard<std::mutex> lock(mutex_);
       health_.push_back(took);
       resident_max_ = std::max(resident_max_, ResidentBytes(daemon_.pid()));
@@ -266,10 +272,12 @@ absl::Status Overload::MeasurePair() {
   filled_.Add(fill);
   flooded_.Add(flood);
   capacity_ = filled_.rate();
-  const double peak = static_cast<double>(fill.succeeded) / fill.seconds();
-  const double goodput = static_cast<double>(flood.succeeded) / flood.seconds();
-  ratios_.push_back(goodput / peak);
-  std::printf("  peak %.1f jobs/s; under overload %.1f\n", peak, goodput);
+  Total peak;
+  peak.Add(fill);
+  Total goodput;
+  goodput.Add(flood);
+  ratios_.push_back(goodput.rate_alone() / peak.rate_alone());
+  std::printf("  peak %.1f jobs/s; under overload %.1f\n", peak.rate(), goodput.rate());
   return absl::OkStatus();
 }
 
@@ -305,22 +313,21 @@ absl::Status Overload::Judge() {
   std::sort(health_.begin(), health_.end());
   const absl::Duration p99 = health_[health_.size() * 99 / 100];
   const double resident_mib = static_cast<double>(resident_max_) / (1 << 20);
-  const double processors = static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN));
-  const auto percent = [&](const Total& total, double part) {
-    return 100 * part / (processors * total.seconds);
+  const auto percent = [](const Total& total, double part) {
+    return 100 * part / (Processors() * total.seconds);
   };
   std::printf(
-      "FIGURE: overload: goodput %.1f %% of peak (%.1f of %.1f jobs/s, standard error %.1f %%, %zu "
-      "pairs of %.0f s); resident at most %.0f MiB of %d; health p99 %.1f ms, longest %.1f ms of "
-      "%zu\n",
-      100 * Ratio(), flooded_.rate(), filled_.rate(), 100 * StandardError(), ratios_.size(),
-      settings_.seconds, resident_mib, settings_.memory_mib, absl::ToDoubleMilliseconds(p99),
+      "FIGURE: overload: goodput %.1f %% of peak in the time that the load program left (standard "
+      "error %.1f %%, %zu pairs of %.0f s; %.1f of %.1f jobs/s in all of it, while it took %.1f "
+      "and "
+      "%.1f %% of the processors); resident at most %.0f MiB of %d; health p99 %.1f ms, longest "
+      "%.1f ms of %zu\n",
+      100 * Ratio(), 100 * StandardError(), ratios_.size(), settings_.seconds, flooded_.rate(),
+      filled_.rate(), percent(flooded_, flooded_.clients), percent(filled_, filled_.clients),
+      resident_mib, settings_.memory_mib, absl::ToDoubleMilliseconds(p99),
       absl::ToDoubleMilliseconds(health_.back()), health_.size());
-  std::printf(
-      "  of the processors' time: clients %.1f %% at peak, %.1f %% under overload; stolen by "
-      "the host %.1f and %.1f %%\n",
-      percent(filled_, filled_.clients), percent(flooded_, flooded_.clients),
-      percent(filled_, filled_.stolen), percent(flooded_, flooded_.stolen));
+  std::printf("  stolen by the host: %.1f %% at peak, %.1f %% under overload\n",
+              percent(filled_, filled_.stolen), percent(flooded_, flooded_.stolen));
   int64_t answered = 0;
   for (const auto& [answer, count] : all_answers_) {
     answered += count;
