@@ -77,8 +77,8 @@ bool StartCreate(const ApiDependencies& deps, const Caller& caller,
     prepared = deps.submission->PrepareByMemory(*submit);
     if (!prepared.has_value()) return false;
   }
-  auto answer = [&deps, caller, response,
-                 done = std::move(done)](absl::StatusOr<JobService::Submitted> submitted) mutable {
+  auto answer = [&deps, caller, response, done = std::move(done)](
+                    const absl::StatusOr<JobService::Submitted>& submitted) mutable {
     done(AnswerCreate(deps, caller, submitted, response));
   };
   if (prepared.has_value()) {
