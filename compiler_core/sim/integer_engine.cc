@@ -133,7 +133,7 @@ class Loader {
         return Report(DiagnosticKind::kCommandStreamInvalid,
                       std::string(decoded.status().message()));
       }
-      Take(offset, std::move(decoded->body));
+      Take(offset, decoded->body);
       offset += decoded->size_bytes;
       last = decoded->last;
     }
@@ -143,7 +143,7 @@ class Loader {
     }
   }
 
-  void Take(int64_t offset, Body body) {
+  void Take(int64_t offset, const Body& body) {
     const std::vector<std::string> problems = CommandProblems(buffers_, body);
     const std::string where = absl::StrCat("command at byte ", offset, " (", NameOf(body), "): ");
     if (!problems.empty()) {
@@ -171,7 +171,7 @@ class Loader {
                                  Factor::kMinShift, "..", Factor::kMaxShift));
     }
     Describe(offset, body);
-    step.body = std::move(body);
+    step.body = body;
     engine_->steps.push_back(std::move(step));
   }
 
