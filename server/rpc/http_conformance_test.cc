@@ -101,16 +101,8 @@ class HttpTest : public RpcTest {
   explicit HttpTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody(),
                     absl::Duration max_stream_age = absl::Hours(1))
       : RpcTest(std::move(authenticator), QuickOptions(max_stream_age)) {
-    auto gateway =
-        Gateway::Start({.heartbeat = absl::Milliseconds(20), .max_stream_age = max_stream_age},
-                       {.authenticator = authenticator_.get(),
-                        .jobs = &jobs_,
-                        .submission = &submission_,
-                        .uploads = &uploads_,
-                        .downloads = &downloads_,
-                        .lifecycle = &lifecycle_,
-                        .log = &log_,
-                        .facts = TestFacts()});
+    auto gateway = Gateway::Start(
+        {.heartbeat = absl::Milliseconds(20), .max_stream_age = max_stream_age}, Dependencies());
     EXPECT_TRUE(gateway.ok()) << gateway.status();
     gateway_ = *std::move(gateway);
     client_ = std::make_unique<httplib::Client>("127.0.0.1", gateway_->port());

@@ -50,16 +50,6 @@ Detail DetailOf(const grpc::Status& status) {
   return detail;
 }
 
-// What GetServerInfo tells of the tests' servers.
-inline ServerFacts TestFacts() {
-  return {.version = "npuc test",
-          .compiler_build_id = "build-1",
-          .workers = 3,
-          .max_blob_bytes = 1000,
-          .max_queued_jobs = 3,
-          .default_timeout = absl::Hours(1)};
-}
-
 // A server in this process on fakes of stores and workers, and stubs of a real connection to it.
 class RpcTest : public ::testing::Test {
  protected:
@@ -84,14 +74,7 @@ class RpcTest : public ::testing::Test {
         uploads_(&inputs_),
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
-    auto server = RpcServer::Start(std::move(options), {.authenticator = authenticator_.get(),
-                                                        .jobs = &jobs_,
-                                                        .submission = &submission_,
-                                                        .uploads = &uploads_,
-                                                        .downloads = &downloads_,
-                                                        .lifecycle = &lifecycle_,
-                                                        .log = &log_,
-                                                        .facts = TestFacts()});
+    auto server = RpcServer::Start(std::move(options), Dependencies());
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
     const auto channel = grpc::CreateChannel(absl::StrCat("127.0.0.1:", server_->port()),
@@ -100,6 +83,23 @@ class RpcTest : public ::testing::Test {
     blobs_ = v1::BlobService::NewStub(channel);
     info_ = v1::ServerInfoService::NewStub(channel);
     lifecycle_.Enter(Lifecycle::Phase::kServing);
+  }
+
+  // What servers over the same jobs, stores and workers stand on.
+  ApiDependencies Dependencies() {
+    return {.authenticator = authenticator_.get(),
+            .jobs = &jobs_,
+            .submission = &submission_,
+            .uploads = &uploads_,
+            .downloads = &downloads_,
+            .lifecycle = &lifecycle_,
+            .log = &log_,
+            .facts = {.version = "npuc test",
+                      .compiler_build_id = "build-1",
+                      .workers = 3,
+                      .max_blob_bytes = 1000,
+                      .max_queued_jobs = 3,
+                      .default_timeout = absl::Hours(1)}};
   }
 
   v1::CreateCompileJobRequest Request(const std::string& request_id = "") {

@@ -1,6 +1,8 @@
 #ifndef NPUC_SERVER_WORKER_PACKET_H_
 #define NPUC_SERVER_WORKER_PACKET_H_
 
+#include <sys/types.h>
+
 #include <optional>
 #include <vector>
 
@@ -9,6 +11,11 @@
 #include "server/worker/protocol.h"
 
 namespace npuc {
+
+// recvmsg of one packet over a SOCK_SEQPACKET socket, `flags` as its own; the descriptors that come
+// along are appended. The packet's bytes; 0: the other end is closed; -1 with errno.
+ssize_t ReceivePacket(int socket, absl::Span<char> bytes, int flags,
+                      std::vector<UniqueFd>& descriptors);
 
 // A control message with the descriptors that come along, over a SOCK_SEQPACKET socket.
 struct ControlPacket {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -20,6 +21,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/config.h"
+#include "server/worker/packet.h"
 
 namespace npuc {
 namespace {
@@ -148,24 +150,11 @@ absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job) {
 
 WatchRead ReceiveWatch(int socket, WatchMessage& message, UniqueFd& folder) {
   char bytes[kMaxWatchBytes];
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  iovec part = {bytes, sizeof(bytes)};
-  msghdr header = {};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof(control);
-  const ssize_t n =
-      RetryOnEintr([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC | MSG_DONTWAIT); });
+  std::vector<UniqueFd> descriptors;
+  const ssize_t n = ReceivePacket(socket, absl::MakeSpan(bytes), MSG_DONTWAIT, descriptors);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return WatchRead::kNothing;
   if (n <= 0) return WatchRead::kEnd;
-  const cmsghdr* c = CMSG_FIRSTHDR(&header);
-  if (c != nullptr && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-      c->cmsg_len == CMSG_LEN(sizeof(int))) {
-    int fd;
-    memcpy(&fd, CMSG_DATA(c), sizeof(int));
-    folder = UniqueFd(fd);
-  }
+  if (!descriptors.empty()) folder = std::move(descriptors.front());
   auto decoded = DecodeWatch(absl::string_view(bytes, static_cast<size_t>(n)));
   if (!decoded.ok()) return WatchRead::kEnd;
   message = *std::move(decoded);
