@@ -112,9 +112,6 @@ rocksdb::Options DatabaseOptions() {
   options.max_total_wal_size = uint64_t{128} << 20;
   options.keep_log_file_num = 4;
   options.max_background_jobs = 2;
-  // Who leads a group commit writes the others' part into memory, too: each of them is woken once
-  // and not twice, which costs more here than the skip lists' inserts.
-  options.allow_concurrent_memtable_write = false;
   options.statistics = rocksdb::CreateDBStatistics();
   options.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
   return options;
@@ -130,10 +127,6 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>
   options.compression = rocksdb::kLZ4Compression;
   return options;
 }
-
-}  // namespace
-
-namespace {
 
 // A change with its stored form, which is made before it is its turn to be written.
 struct EncodedChange {
