@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/jobs/job_service.h"
@@ -15,6 +16,16 @@ namespace npuc {
 namespace {
 
 using ::testing::HasSubstr;
+
+// A store whose writes are there though it says that they failed.
+class DoubtfulStore : public MemoryJobStore {
+ public:
+  absl::Status Apply(const JobChange& change) override {
+    RETURN_IF_ERROR(MemoryJobStore::Apply(change));
+    return say_failed ? absl::InternalError("not synced") : absl::OkStatus();
+  }
+  std::atomic<bool> say_failed = false;
+};
 
 class JobFlightsTest : public ::testing::Test {
  protected:
@@ -68,7 +79,7 @@ class JobFlightsTest : public ::testing::Test {
   std::atomic<uint64_t> random_ = 0;
   std::atomic<int> abandoned_ = 0;
   std::atomic<int> ended_ = 0;
-  MemoryJobStore store_;
+  DoubtfulStore store_;
   FairQueue queue_;
   JobService service_;
 };
@@ -277,6 +288,25 @@ TEST_F(JobFlightsTest, TheLeaseOfAForgottenJobIsStale) {
   EXPECT_TRUE(absl::IsAborted(service_.Finish(leased.lease, {}, Made("late"))));
   EXPECT_TRUE(absl::IsAborted(service_.Append(leased.lease, {LogEvent{"late"}})));
   EXPECT_TRUE(absl::IsAborted(service_.Lose(leased.lease, LossKind::kWorker, "late", {})));
+}
+
+// The write that takes a lease back seems to fail and is there all the same: whose worker hangs
+// must be stopped then, too, for the next run of an equal job begins.
+TEST_F(JobFlightsTest, AHangingRunIsAbandonedWhereItsLossWasStoredBefore) {
+  NewJob request = Request("key");
+  request.request_id = "r";
+  const std::string id = Submit(request);
+  (void)MustLease();
+  now_seconds_ += 400;
+  store_.say_failed = true;
+  ASSERT_FALSE(service_.Tick().ok());
+  store_.say_failed = false;
+  EXPECT_EQ(abandoned_, 0);
+  EXPECT_EQ(Submit(request), id);  // which finds out what the store has
+  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  ASSERT_TRUE(service_.Tick().ok());
+  EXPECT_EQ(abandoned_, 1);
+  EXPECT_EQ(MustLease().job->id, id);
 }
 
 // Equal jobs come, run, are cancelled, lost and finished by many threads at once: each ends once,

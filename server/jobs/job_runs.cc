@@ -273,7 +273,6 @@ void JobService::HandOver(const RunPtr& run) {
     for (const std::string& id : followers) RequeueLocked(id);
     work_.notify_one();
   }
-  if (abandon_listener_) abandon_listener_(run->lease);
 }
 
 absl::Status JobService::Append(const Lease& lease, std::vector<EventBody> bodies) {
@@ -312,6 +311,11 @@ bool JobService::Renew(const Lease& lease) {
   return true;
 }
 
+// Its holder, which may hang, does not learn from an answer that the lease is over.
+void JobService::Abandon(const Lease& lease) const {
+  if (abandon_listener_) abandon_listener_(lease);
+}
+
 // Ends a job from outside, by a step that does not ask for a lease.
 absl::StatusOr<JobService::JobPtr> JobService::EndJob(absl::string_view job_id, const Step& step) {
   for (int looks = 0; looks < kMaxLooks; ++looks) {
@@ -338,6 +342,7 @@ absl::StatusOr<JobService::JobPtr> JobService::EndJob(absl::string_view job_id, 
     } else if (now != nullptr && !RunsUnder(*now, target)) {
       AfterChange(run, *now);
     }
+    if (run->over) Abandon(run->lease);
     return job;
   }
   return absl::UnavailableError(absl::StrCat("job ", job_id, " changes all the time; try again"));
@@ -367,7 +372,8 @@ absl::Status JobService::TakeBackLeases() {
           return LoseLease(job, fence, LossKind::kWorker, "it was not heard of for too long",
                            options_.retry, {}, options_.now());
         });
-    if (status.ok() && abandon_listener_) abandon_listener_(lease);
+    // Also where an earlier write that seemed to fail had taken it back already.
+    if (!IsCurrent(lease)) Abandon(lease);
     if (!absl::IsAborted(status)) first_error.Update(status);
   }
   return first_error;

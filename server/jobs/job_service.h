@@ -275,6 +275,7 @@ class JobService {
   void HandOver(const RunPtr& run);
   absl::StatusOr<JobPtr> Promote(const RunPtr& run, const std::string& job_id);
   absl::StatusOr<JobPtr> EndJob(absl::string_view job_id, const Step& step);
+  void Abandon(const Lease& lease) const;
   absl::Status TakeBackLeases();
 
   const JobServiceOptions options_;
