@@ -5,13 +5,12 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/passes/passes.h"
-#include "compiler_core/pipeline/import.h"
 #include "compiler_core/quant/kept/quantized_form.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 
-absl::StatusOr<QuantizedForward> MakeQuantizedForward(const CompileRequest& request,
+absl::StatusOr<QuantizedForward> MakeQuantizedForward(const CompileRequest& request, Graph imported,
                                                       Diagnostics& diagnostics) {
   const CoreSpec* core = FindCore(request.options.core);
   if (core == nullptr || core->integer == nullptr) {
@@ -22,7 +21,6 @@ absl::StatusOr<QuantizedForward> MakeQuantizedForward(const CompileRequest& requ
                      .fix = "set CORENAME: X2_1204, or another integer core"});
     return diagnostics.ToStatus();
   }
-  ASSIGN_OR_RETURN(Graph imported, ImportModel(request, diagnostics));
   ASSIGN_OR_RETURN(const Graph graph, RunPasses(std::move(imported), IntegerPassOptions()));
   ASSIGN_OR_RETURN(IntegerModel model, MakeIntegerModel(request, graph, diagnostics));
   Graph form = QuantizedForm(model.graph, model.plan);

@@ -18,8 +18,9 @@ struct QuantizedForward {
   Graph graph;  // the model in QDQ form, for the operators' references
 };
 
-// Problems go to `diagnostics`, with those of MakeIntegerModel: a core that does not quantize.
-absl::StatusOr<QuantizedForward> MakeQuantizedForward(const CompileRequest& request,
+// imported: of ImportModel. Problems go to `diagnostics`, with those of MakeIntegerModel: a core
+// that does not quantize.
+absl::StatusOr<QuantizedForward> MakeQuantizedForward(const CompileRequest& request, Graph imported,
                                                       Diagnostics& diagnostics);
 
 }  // namespace npuc

@@ -43,9 +43,10 @@ class Evaluation {
     const CompileOptions& options = loaded.config.options;
     const CompileRequest request = RequestOf(loaded);
     ASSIGN_OR_RETURN(Graph graph, ImportModel(request, diagnostics_));
-    GraphRunner reference(std::move(graph), options);
+    GraphRunner reference(graph, options);
     if (command_.quantized) {
-      ASSIGN_OR_RETURN(QuantizedForward forward, MakeQuantizedForward(request, diagnostics_));
+      ASSIGN_OR_RETURN(QuantizedForward forward,
+                       MakeQuantizedForward(request, std::move(graph), diagnostics_));
       GraphRunner quantized(std::move(forward.graph), options);
       return Compare(reference, quantized);
     }

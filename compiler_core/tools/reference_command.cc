@@ -45,8 +45,9 @@ void ReportLayers(const IntegerModel& model, bool print, Json& report) {
 }
 
 absl::StatusOr<Graph> QuantizedGraph(const ReferenceCommand& command, const LoadedConfig& loaded,
-                                     Json& report, Diagnostics& diagnostics) {
-  ASSIGN_OR_RETURN(QuantizedForward forward, MakeQuantizedForward(RequestOf(loaded), diagnostics));
+                                     Graph imported, Json& report, Diagnostics& diagnostics) {
+  ASSIGN_OR_RETURN(QuantizedForward forward,
+                   MakeQuantizedForward(RequestOf(loaded), std::move(imported), diagnostics));
   ReportLayers(forward.model, !command.json, report["layers"]);
   if (!forward.model.opt_template.empty()) {
     const std::filesystem::path path =
@@ -59,11 +60,9 @@ absl::StatusOr<Graph> QuantizedGraph(const ReferenceCommand& command, const Load
 absl::Status Run(const ReferenceCommand& command, Json& report, Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(const LoadedConfig loaded, LoadConfig(command.config_path, diagnostics));
   const CompileOptions& options = loaded.config.options;
-  Graph graph;
+  ASSIGN_OR_RETURN(Graph graph, ImportModel(RequestOf(loaded), diagnostics));
   if (command.quantized) {
-    ASSIGN_OR_RETURN(graph, QuantizedGraph(command, loaded, report, diagnostics));
-  } else {
-    ASSIGN_OR_RETURN(graph, ImportModel(RequestOf(loaded), diagnostics));
+    ASSIGN_OR_RETURN(graph, QuantizedGraph(command, loaded, std::move(graph), report, diagnostics));
   }
   GraphRunner runner(std::move(graph), options);
   const std::vector<NamedArray> inputs = LoadInputs(command.inputs, diagnostics);
