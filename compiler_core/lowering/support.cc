@@ -132,6 +132,78 @@ void AddGeneralFacts(const Graph& graph, const Node& node, FactMap& facts) {
   facts["static_shape"] = true;  // by construction of the graph
 }
 
+// How many nodes a thread checks before it takes the next ones.
+constexpr size_t kNodesAtOnce = 64;
+
+// Checks nodes against the core's list, any number of them at once.
+class Checker {
+ public:
+  // The core's documents list the operators of some frameworks. Those of others are judged as the
+  // operators that they became here, by TensorFlow's list.
+  Checker(const Graph& graph, const CoreSpec& core, Framework framework,
+          const std::string& model_name)
+      : graph_(graph),
+        core_(core),
+        is_listed_(!OpsOf(core, framework).empty()),
+        framework_(is_listed_ ? framework : Framework::kTensorFlow),
+        model_name_(model_name) {}
+
+  void Check(const Node& node, Diagnostics& diagnostics) const {
+    if (node.source.op.empty() || node.op == "Placeholder" || node.op == "Const") return;
+    const absl::string_view op = is_listed_ ? absl::string_view(node.source.op) : ListedAs(node.op);
+    const OpSupport* support = FindOp(core_, framework_, op);
+    if (support == nullptr) {
+      AddNotAccepted(node, op, diagnostics);
+      return;
+    }
+    if (support->rules.empty()) return;
+    const FactMap facts = FactsOf(graph_, node);
+    for (const SupportRule& rule : support->rules) {
+      std::string found;
+      if (!RuleHolds(rule, facts, &found)) AddBroken(node, rule, found, diagnostics);
+    }
+  }
+
+ private:
+  void AddNotAccepted(const Node& node, absl::string_view op, Diagnostics& diagnostics) const {
+    const std::string nearest = NearestMatch(op, ListedNames(core_, framework_));
+    diagnostics.Add(
+        {.kind = DiagnosticKind::kOperatorNotAccepted,
+         .message = absl::StrCat("operator ", Printable(op), " is not accepted by ", core_.name,
+                                 "/", FrameworkName(framework_)),
+         .file = model_name_,
+         .node = node.source.name,
+         .op = node.source.op,
+         .fix = absl::StrCat(nearest.empty() ? "" : absl::StrCat("use ", nearest, ", or "),
+                             "cut the graph there with INPUT_OPS or OUTPUT_OPS; npuc --list -c ",
+                             core_.name, " shows what is accepted")});
+  }
+
+  void AddBroken(const Node& node, const SupportRule& rule, const std::string& found,
+                 Diagnostics& diagnostics) const {
+    DiagnosticKind kind = DiagnosticKind::kRestrictionBroken;
+    std::string fix = FixFor(rule);
+    if (rule.advisory) kind = DiagnosticKind::kRestrictionAdvice;
+    if (!rule.rewrite.empty()) {
+      kind = DiagnosticKind::kRestrictionRewritten;
+      fix = std::string(rule.rewrite);
+    }
+    diagnostics.Add({.kind = kind,
+                     .message = absl::StrCat(Describe(rule), "; ", found),
+                     .file = model_name_,
+                     .node = node.source.name,
+                     .op = node.source.op,
+                     .limit_source = absl::StrCat(rule.id, ", ", rule.source),
+                     .fix = std::move(fix)});
+  }
+
+  const Graph& graph_;
+  const CoreSpec& core_;
+  const bool is_listed_;
+  const Framework framework_;
+  const std::string& model_name_;
+};
+
 }  // namespace
 
 FactMap FactsOf(const Graph& graph, const Node& node) {
@@ -179,49 +251,15 @@ bool RuleHolds(const SupportRule& rule, const FactMap& facts, std::string* found
 }
 
 void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
-                  const std::string& model_name, Diagnostics& diagnostics) {
-  // The core's documents list the operators of some frameworks. Those of others are judged as the
-  // operators that they became here, by TensorFlow's list.
-  const bool is_listed = !OpsOf(core, framework).empty();
-  if (!is_listed) framework = Framework::kTensorFlow;
-  const std::string list_name = absl::StrCat(core.name, "/", FrameworkName(framework));
-  for (const Node& node : graph.nodes()) {
-    if (node.source.op.empty() || node.op == "Placeholder" || node.op == "Const") continue;
-    const absl::string_view op = is_listed ? absl::string_view(node.source.op) : ListedAs(node.op);
-    const OpSupport* support = FindOp(core, framework, op);
-    if (support == nullptr) {
-      const std::string nearest = NearestMatch(op, ListedNames(core, framework));
-      diagnostics.Add(
-          {.kind = DiagnosticKind::kOperatorNotAccepted,
-           .message = absl::StrCat("operator ", Printable(op), " is not accepted by ", list_name),
-           .file = model_name,
-           .node = node.source.name,
-           .op = node.source.op,
-           .fix = absl::StrCat(nearest.empty() ? "" : absl::StrCat("use ", nearest, ", or "),
-                               "cut the graph there with INPUT_OPS or OUTPUT_OPS; npuc --list -c ",
-                               core.name, " shows what is accepted")});
-      continue;
-    }
-    const FactMap facts = FactsOf(graph, node);
-    for (const SupportRule& rule : support->rules) {
-      std::string found;
-      if (RuleHolds(rule, facts, &found)) continue;
-      DiagnosticKind kind = DiagnosticKind::kRestrictionBroken;
-      std::string fix = FixFor(rule);
-      if (rule.advisory) kind = DiagnosticKind::kRestrictionAdvice;
-      if (!rule.rewrite.empty()) {
-        kind = DiagnosticKind::kRestrictionRewritten;
-        fix = std::string(rule.rewrite);
-      }
-      diagnostics.Add({.kind = kind,
-                       .message = absl::StrCat(Describe(rule), "; ", found),
-                       .file = model_name,
-                       .node = node.source.name,
-                       .op = node.source.op,
-                       .limit_source = absl::StrCat(rule.id, ", ", rule.source),
-                       .fix = std::move(fix)});
-    }
-  }
+                  const std::string& model_name, HelperThreads& helpers, Diagnostics& diagnostics) {
+  const Checker checker(graph, core, framework, model_name);
+  const size_t count = graph.nodes().size();
+  std::vector<Diagnostics> found((count + kNodesAtOnce - 1) / kNodesAtOnce);
+  helpers.ForEach(found.size(), [&](size_t i) {
+    const size_t end = std::min(count, (i + 1) * kNodesAtOnce);
+    for (size_t k = i * kNodesAtOnce; k < end; ++k) checker.Check(graph.nodes()[k], found[i]);
+  });
+  for (const Diagnostics& part : found) diagnostics.Append(part);
 }
 
 }  // namespace npuc

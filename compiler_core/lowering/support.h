@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/target/core_spec.h"
@@ -16,7 +17,7 @@ namespace npuc {
 // are free. Reports all offences, each with the rule, what was found, and the rule's place in the
 // core's data file.
 void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
-                  const std::string& model_name, Diagnostics& diagnostics);
+                  const std::string& model_name, HelperThreads& helpers, Diagnostics& diagnostics);
 
 // The facts of a node that rules may speak of: the operator's own and the general ones
 // (input_N_is_const, inputs_A_B_same_shape, rank, static_shape ...).

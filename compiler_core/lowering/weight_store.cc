@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -29,14 +30,8 @@ std::vector<T> Transposed(const std::vector<T>& values, int64_t rows, int64_t co
   return out;
 }
 
-// What the unit makes of each code.
-std::vector<float> DecodedByCode(const CodeBook& book) {
-  std::vector<float> decoded;
-  for (int code = 0; code < 256; ++code) {
-    decoded.push_back(DecodeWeight(book, static_cast<uint8_t>(code)));
-  }
-  return decoded;
-}
+// Values that are looked at side by side, in registers.
+constexpr size_t kLanes = 8;
 
 // What storing does to the values of a weight.
 struct StoringErrors {
@@ -45,50 +40,71 @@ struct StoringErrors {
   double sparsity = 0;
 };
 
-// decode(begin, to): what the unit makes of the values from `begin` on, as many as fit.
-template <typename Decode>
-StoringErrors ErrorsOf(absl::Span<const float> values, const Decode& decode) {
-  if (values.empty()) return {};
+class ErrorSums {
+ public:
+  void Add(double stored, double value) {
+    const double error = std::fabs(stored - value);
+    max_abs_ = error > max_abs_ ? error : max_abs_;
+    squares_ += error * error;
+  }
+  // zeros: values that are stored as 0, of `count`.
+  StoringErrors Result(int64_t zeros, size_t count) const {
+    const double all = static_cast<double>(count);
+    return {max_abs_, std::sqrt(squares_ / all), static_cast<double>(zeros) / all};
+  }
+
+ private:
+  double max_abs_ = 0;
+  double squares_ = 0;
+};
+
+// Of values stored as codes, one for each.
+StoringErrors ErrorsOfCodes(absl::Span<const float> values, const CodeBook& book,
+                            absl::Span<const uint8_t> codes) {
+  std::array<double, 256> decoded{};  // what the unit makes of each code
+  int64_t zeros = 0;
+  for (size_t i = 0; i < decoded.size(); ++i) {
+    const uint8_t code = static_cast<uint8_t>(i);
+    decoded[i] = DecodeWeight(book, code);
+    if (decoded[i] == 0) zeros += std::count(codes.begin(), codes.end(), code);
+  }
+  ErrorSums sums;
+  for (size_t i = 0; i < values.size(); ++i) sums.Add(decoded[codes[i]], values[i]);
+  return sums.Result(zeros, values.size());
+}
+
+StoringErrors ErrorsOfHalves(absl::Span<const float> values) {
   constexpr size_t kChunk = 512;
   std::array<float, kChunk> chunk{};
-  double max_abs = 0;
-  double squares = 0;
+  ErrorSums sums;
   int64_t zeros = 0;
   for (size_t begin = 0; begin < values.size(); begin += kChunk) {
-    const absl::Span<float> stored(chunk.data(), std::min(kChunk, values.size() - begin));
-    decode(begin, stored);
-    for (size_t i = 0; i < stored.size(); ++i) {
-      zeros += stored[i] == 0.0f ? 1 : 0;
-      const double error = std::fabs(static_cast<double>(stored[i]) - values[begin + i]);
-      max_abs = std::max(max_abs, error);
-      squares += error * error;
-    }
+    const absl::Span<const float> from = values.subspan(begin, kChunk);
+    const absl::Span<float> stored(chunk.data(), from.size());
+    std::copy(from.begin(), from.end(), stored.begin());
+    RoundToHalves(stored);
+    int32_t zeros_here = 0;
+    for (const float value : stored) zeros_here += value == 0.0f ? 1 : 0;
+    zeros += zeros_here;
+    for (size_t i = 0; i < from.size(); ++i) sums.Add(stored[i], from[i]);
   }
-  const double count = static_cast<double>(values.size());
-  return {max_abs, std::sqrt(squares / count), static_cast<double>(zeros) / count};
+  return sums.Result(zeros, values.size());
 }
 
 // codes: of the values, where the book is usable.
 StoringErrors ErrorsOf(absl::Span<const float> values, const CodeBook& book,
                        absl::Span<const uint8_t> codes) {
-  if (book.usable()) {
-    const std::vector<float> decoded = DecodedByCode(book);
-    return ErrorsOf(values, [&](size_t begin, absl::Span<float> to) {
-      for (size_t i = 0; i < to.size(); ++i) to[i] = decoded[codes[begin + i]];
-    });
-  }
-  return ErrorsOf(values, [&](size_t begin, absl::Span<float> to) {
-    std::copy_n(values.begin() + begin, to.size(), to.begin());
-    RoundToHalves(to);
-  });
+  if (values.empty()) return {};
+  if (!book.usable()) return ErrorsOfHalves(values);
+  return ErrorsOfCodes(values, book, codes.first(values.size()));
 }
 
 // The first value out of fp16's range, if there is one.
 std::optional<float> BeyondRange(absl::Span<const float> values) {
   const auto is_beyond = [](float value) { return !(std::fabs(value) <= kLargestHalf); };
-  bool any = false;  // without a branch: nearly no weight has one
-  for (const float value : values) any |= is_beyond(value);
-  if (!any) return std::nullopt;
+  int32_t any = 0;  // without a branch: nearly no weight has one
+  for (const float value : values) any |= is_beyond(value) ? 1 : 0;
+  if (any == 0) return std::nullopt;
   return *std::find_if(values.begin(), values.end(), is_beyond);
 }
 
@@ -96,24 +112,33 @@ float ClampToHalf(float value) { return std::clamp(value, -kLargestHalf, kLarges
 
 // A constant's values, clamped to fp16's range; behind them those of `bias`, if any.
 struct Values {
-  std::vector<float> all;
+  absl::Span<const float> all;  // the constant's own, or `copy`
+  std::vector<float> copy;
   size_t weight_count = 0;  // without the bias's
   std::optional<float> beyond, bias_beyond;
 };
 
 Values ValuesOf(const Graph& graph, ValueId value, ValueId bias) {
   Values values;
-  values.all = graph.ConstantOf(value)->ToFloats();
+  const Tensor& weight = *graph.ConstantOf(value);
+  if (weight.dtype() == DType::kFloat32) {
+    values.all = weight.as<float>();
+  } else {
+    values.copy = weight.ToFloats();
+    values.all = values.copy;
+  }
   values.weight_count = values.all.size();
   values.beyond = BeyondRange(values.all);
-  if (bias.valid()) {
-    const std::vector<float> biases = graph.ConstantOf(bias)->ToFloats();
-    values.bias_beyond = BeyondRange(biases);
-    values.all.insert(values.all.end(), biases.begin(), biases.end());
-  }
-  if (values.beyond.has_value() || values.bias_beyond.has_value()) {
-    for (float& element : values.all) element = ClampToHalf(element);
-  }
+  std::vector<float> biases;
+  if (bias.valid()) biases = graph.ConstantOf(bias)->ToFloats();
+  values.bias_beyond = BeyondRange(biases);
+  const bool is_beyond = values.beyond.has_value() || values.bias_beyond.has_value();
+  if (!is_beyond && biases.empty()) return values;
+  if (values.copy.empty()) values.copy.assign(values.all.begin(), values.all.end());
+  values.copy.insert(values.copy.end(), biases.begin(), biases.end());
+  if (is_beyond)
+    std::transform(values.copy.begin(), values.copy.end(), values.copy.begin(), ClampToHalf);
+  values.all = values.copy;
   return values;
 }
 
@@ -125,13 +150,21 @@ struct Extremes {
 // *minmax_element, without the branches that no processor foresees in weights. Nothing of nothing.
 Extremes ExtremesOf(absl::Span<const float> values) {
   if (values.empty()) return {};
-  Extremes found{values[0], values[0]};
-  bool is_ordered = true;
-  for (const float value : values) {
-    found.low = value < found.low ? value : found.low;
-    found.high = value > found.high ? value : found.high;
-    is_ordered &= value == value;
-  }
+  std::array<float, kLanes> low;
+  low.fill(values[0]);
+  std::array<float, kLanes> high = low;
+  std::array<int32_t, kLanes> unordered{};
+  const auto look_at = [&](const float* at, size_t count) {
+    for (size_t k = 0; k < count; ++k) low[k] = at[k] < low[k] ? at[k] : low[k];
+    for (size_t k = 0; k < count; ++k) high[k] = at[k] > high[k] ? at[k] : high[k];
+    for (size_t k = 0; k < count; ++k) unordered[k] |= at[k] != at[k] ? 1 : 0;
+  };
+  const size_t whole = values.size() / kLanes * kLanes;
+  for (size_t i = 0; i < whole; i += kLanes) look_at(values.data() + i, kLanes);
+  look_at(values.data() + whole, values.size() - whole);
+  const Extremes found{*std::min_element(low.begin(), low.end()),
+                       *std::max_element(high.begin(), high.end())};
+  const bool is_ordered = std::all_of(unordered.begin(), unordered.end(), std::logical_not<>());
   // Which zero it is, or where a NaN stands, is told by the order of the values.
   if (is_ordered && found.low != 0 && found.high != 0) return found;
   const auto [first, last] = std::minmax_element(values.begin(), values.end());

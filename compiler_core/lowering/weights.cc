@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
@@ -31,6 +32,16 @@ void ForEachInMaskOrder(const WeightMatrix<Stored>& matrix, int64_t block, const
       }
     }
   }
+}
+
+// Whether none of eight codes is the zero code: so it is nearly everywhere in dense weights.
+bool KeepsAll(const uint8_t* codes, uint8_t zero_code) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  uint64_t differences = 0;
+  std::memcpy(&differences, codes, sizeof(differences));
+  differences ^= kOnes * zero_code;
+  // The high bit of each zero byte, and perhaps of bytes above one.
+  return ((differences - kOnes) & ~differences & (kOnes << 7)) == 0;
 }
 
 }  // namespace
@@ -75,10 +86,11 @@ std::vector<uint8_t> EncodeWeights(const CodeBook& book, absl::Span<const float>
     RoundToHalves(at);
     for (float& value : at) value += 0.5f;
     RoundToHalves(at);
-    for (size_t i = 0; i < at.size(); ++i) {
-      // Of what is not negative, the conversion is floor.
-      codes[begin + i] = static_cast<uint8_t>(at[i] > 0.0f ? std::min(at[i], 255.0f) : 0.0f);
-    }
+    for (float& value : at) value = value > 0.0f ? value : 0.0f;  // 0 for NaN as well
+    for (float& value : at) value = value < 255.0f ? value : 255.0f;
+    // Of what is not negative, the conversion is floor.
+    std::transform(at.begin(), at.end(), codes.begin() + begin,
+                   [](float value) { return static_cast<uint8_t>(static_cast<int32_t>(value)); });
   }
   return codes;
 }
@@ -104,6 +116,12 @@ EncodedMatrix CompressMatrix(const WeightMatrix<uint8_t>& matrix, uint8_t zero_c
     uint8_t* mask = encoded.mask.data() + bit / 8;
     for (int64_t i = 0; i < length; i += 8) {
       const int64_t columns = std::min<int64_t>(length - i, 8);
+      if (columns == 8 && KeepsAll(row + i, zero_code)) {
+        std::memcpy(next, row + i, 8);
+        next += 8;
+        *mask++ = 0xff;
+        continue;
+      }
       unsigned byte = 0;
       for (int64_t j = i; j < i + columns; ++j) {
         const unsigned is_kept = row[j] != zero_code ? 1 : 0;

@@ -121,11 +121,12 @@ TEST(CompressMatrix, MaskBitsLieInBlocksMostSignificantFirst) {
   }
 }
 
-TEST(CompressMatrix, CodesFollowMaskOrder) {
+// one_in: how many weights there are for each 0.
+void ExpectCodesInMaskOrder(uint32_t one_in) {
   std::mt19937 rng(7);
   std::uniform_real_distribution<float> uniform(-1.0f, 1.0f);
   std::vector<float> values(40 * 50);
-  for (float& value : values) value = rng() % 3 == 0 ? 0.0f : uniform(rng);
+  for (float& value : values) value = rng() % one_in == 0 ? 0.0f : uniform(rng);
   const CodeBook book = MakeCodeBook(-1.0, 1.0);
   const EncodedMatrix encoded =
       CompressMatrix({EncodeWeights(book, values), 40, 50}, book.zero_code, kBlock);
@@ -146,6 +147,11 @@ TEST(CompressMatrix, CodesFollowMaskOrder) {
   }
   EXPECT_EQ(encoded.codes.size(), next + next % 2);
   for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(decoded[i], values[i], 0.006f);
+}
+
+TEST(CompressMatrix, CodesFollowMaskOrder) {
+  ExpectCodesInMaskOrder(3);
+  ExpectCodesInMaskOrder(50);  // most bytes of the mask are full
 }
 
 TEST(PlainMatrix, IsRowMajorWithinABlockColumn) {

@@ -134,8 +134,9 @@ void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const 
 }
 
 absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
-                               const CompileOptions& options, Diagnostics& diagnostics) {
-  CheckSupport(graph, core, options.framework, options.model_name, diagnostics);
+                               const CompileOptions& options, HelperThreads& helpers,
+                               Diagnostics& diagnostics) {
+  CheckSupport(graph, core, options.framework, options.model_name, helpers, diagnostics);
   return diagnostics.ToStatus();
 }
 
@@ -193,18 +194,47 @@ LayerErrors CompareLayers(const Graph& graph, const CoreSpec& core,
   return {};
 }
 
-// What firmware and tools read.
-struct EmittedFiles {
-  absl::StatusOr<std::string> header;
-  Diagnostics problems;  // of the header
-  std::string model_file;
-};
-EmittedFiles EmitFiles(const CompiledModel& model) {
-  EmittedFiles files;
-  files.header = WriteCHeader(model, files.problems);
-  files.model_file = WriteModelFile(model);
-  return files;
+// The check of the plan beside the commands' encoding.
+absl::StatusOr<CompiledModel> CheckAndAssemble(const CompileRequest& request, const CoreSpec& core,
+                                               ModelMd5& md5, const Program& program,
+                                               HelperThreads& helpers, Stages& stages) {
+  RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
+  absl::Status plan;
+  HelperThreads::Task checked = helpers.Start([&] { plan = CheckMemoryPlan(program); });
+  absl::StatusOr<CompiledModel> model = Assemble(request, core, md5.Hex(), program);
+  checked.Wait();
+  RETURN_IF_ERROR(stages.End(plan));
+  RETURN_IF_ERROR(stages.Begin("emit", 0.85));
+  RETURN_IF_ERROR(stages.End(model.status()));
+  return model;
 }
+
+// What firmware and tools read, written beside what follows. The model must outlive it.
+class EmittedFiles {
+ public:
+  EmittedFiles(const CompiledModel& model, HelperThreads& helpers)
+      : header_written_(helpers.Start([&] { header_ = WriteCHeader(model, problems_); })),
+        model_written_(helpers.Start([&] { model_file_ = WriteModelFile(model); })) {}
+  EmittedFiles(const EmittedFiles&) = delete;
+  EmittedFiles& operator=(const EmittedFiles&) = delete;
+
+  absl::StatusOr<std::string> TakeHeader(Diagnostics& diagnostics) {
+    header_written_.Wait();
+    diagnostics.Append(problems_);
+    return std::move(header_);
+  }
+  std::string TakeModelFile() {
+    model_written_.Wait();
+    return std::move(model_file_);
+  }
+
+ private:
+  absl::StatusOr<std::string> header_;
+  Diagnostics problems_;  // of the header
+  std::string model_file_;
+  HelperThreads::Task header_written_;  // both end before what they write does
+  HelperThreads::Task model_written_;
+};
 
 }  // namespace
 
@@ -229,7 +259,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   STEP(Graph graph, "passes", 0.25, RunPasses(std::move(imported), PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, options.model_name, diagnostics));
-  CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, diagnostics));
+  CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, helpers, diagnostics));
   STEP(LowerOptions lower_options, "weights", 0.45,
        ChooseWeights(request, WeightNames(graph), diagnostics));
   lower_options.helpers = &helpers;
@@ -238,11 +268,10 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   STEP(const MemoryPlanResult memory, "plan", 0.75,
        PlanMemory(program, core->limits->buffer_alignment_bytes, &helpers));
   // From here: addresses are final.
-  CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   AssignStates(program, options.output_file, options.framework, diagnostics);
-  STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.Hex(), program));
-  EmittedFiles files;
-  HelperThreads::Task emitted = helpers.Start([&] { files = EmitFiles(model); });
+  ASSIGN_OR_RETURN(const CompiledModel model,
+                   CheckAndAssemble(request, *core, md5, program, helpers, stages));
+  EmittedFiles files(model, helpers);
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
   std::vector<NodeUse> uses = UseByNode(program, core->cycles);
@@ -259,12 +288,12 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
   std::string report = ReportJson(facts);
   std::string page = ReportPage(report);
-  emitted.Wait();
-  diagnostics.Append(files.problems);
-  RETURN_IF_ERROR(stages.End(files.header.status()));
-  result.artifacts.push_back({options.output_file, *std::move(files.header)});
+  std::string model_file = files.TakeModelFile();
+  absl::StatusOr<std::string> header = files.TakeHeader(diagnostics);
+  RETURN_IF_ERROR(stages.End(header.status()));
+  result.artifacts.push_back({options.output_file, *std::move(header)});
   result.artifacts.push_back({"opt_template.json", WriteTemplate(lowered.weights)});
-  result.artifacts.push_back({ModelFileName(options), std::move(files.model_file)});
+  result.artifacts.push_back({ModelFileName(options), std::move(model_file)});
   result.artifacts.push_back({"report.json", std::move(report)});
   result.artifacts.push_back({"report.html", std::move(page)});
   listed.Wait();

@@ -141,7 +141,8 @@ void CheckThenCompare(const NodeSpec& spec, const NodeGraph& built, bool in_plac
   const absl::StatusOr<Graph> graph = RunPasses(built.graph);
   ASSERT_TRUE(graph.ok()) << graph.status();
   Diagnostics diagnostics;
-  CheckSupport(*graph, *FindCore("GRUS"), Framework::kTensorFlow, "test.pb", diagnostics);
+  HelperThreads helpers(2);
+  CheckSupport(*graph, *FindCore("GRUS"), Framework::kTensorFlow, "test.pb", helpers, diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     if (diagnostic.kind == DiagnosticKind::kOperatorNotAccepted) continue;
     EXPECT_THAT(diagnostic.limit_source, testing::HasSubstr("GRUS/TF/" + spec.framework_op))
