@@ -194,21 +194,6 @@ LayerErrors CompareLayers(const Graph& graph, const CoreSpec& core,
   return {};
 }
 
-// The check of the plan beside the commands' encoding.
-absl::StatusOr<CompiledModel> CheckAndAssemble(const CompileRequest& request, const CoreSpec& core,
-                                               ModelMd5& md5, const Program& program,
-                                               HelperThreads& helpers, Stages& stages) {
-  RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
-  absl::Status plan;
-  HelperThreads::Task checked = helpers.Start([&] { plan = CheckMemoryPlan(program); });
-  absl::StatusOr<CompiledModel> model = Assemble(request, core, md5.Hex(), program);
-  checked.Wait();
-  RETURN_IF_ERROR(stages.End(plan));
-  RETURN_IF_ERROR(stages.Begin("emit", 0.85));
-  RETURN_IF_ERROR(stages.End(model.status()));
-  return model;
-}
-
 // What firmware and tools read, written beside what follows. The model must outlive it.
 class EmittedFiles {
  public:
@@ -269,13 +254,17 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
        PlanMemory(program, core->limits->buffer_alignment_bytes, &helpers));
   // From here: addresses are final.
   AssignStates(program, options.output_file, options.framework, diagnostics);
-  ASSIGN_OR_RETURN(const CompiledModel model,
-                   CheckAndAssemble(request, *core, md5, program, helpers, stages));
+  RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
+  absl::Status plan_check;
+  HelperThreads::Task plan_checked = helpers.Start([&] { plan_check = CheckMemoryPlan(program); });
+  STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.Hex(), program));
   EmittedFiles files(model, helpers);
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
   std::vector<NodeUse> uses = UseByNode(program, core->cycles);
   NoteWeightCache(options, *core, program, uses, diagnostics);
+  plan_checked.Wait();
+  RETURN_IF_ERROR(stages.End(plan_check));
 
   const LayerErrors layer_errors =
       CompareLayers(graph, *core, lower_options, options, observer, stages);

@@ -1,9 +1,11 @@
 #include "compiler_core/tools/compile_command.h"
 
+#include <sched.h>
+
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -150,7 +152,11 @@ constexpr size_t kWorthAThreadBytes = 64 << 10;
 int ThreadsFor(const CompileCommand& command, size_t model_bytes) {
   if (command.threads > 0) return command.threads;
   if (model_bytes < kWorthAThreadBytes) return 1;
-  return static_cast<int>(std::thread::hardware_concurrency());  // 0 where it is not known
+  // Not std::thread::hardware_concurrency, which reads a file.
+  cpu_set_t processors;
+  CPU_ZERO(&processors);
+  if (::sched_getaffinity(0, sizeof(processors), &processors) != 0) return 1;
+  return std::min(CPU_COUNT(&processors), kMaxCompileThreads);
 }
 
 // Has idle helpers get memory ready that the compile will use: clearing it takes the system about a
@@ -203,6 +209,7 @@ int RunCompileCommand(const CompileCommand& command) {
   } else {
     PrintPaths(*written, result->histograms, *pictures);
   }
+  if (command.leave != nullptr) command.leave(kDone);
   return kDone;
 }
 

@@ -7,6 +7,8 @@
 
 namespace npuc {
 
+constexpr int kMaxCompileThreads = 64;
+
 // `npuc CONFIG`: what the flags say. Source of their meaning: shared/spec/cli.md, gxnpuc.md.
 struct CompileCommand {
   std::string config_path;       // "-": standard input
@@ -17,11 +19,14 @@ struct CompileCommand {
   bool save_histograms = false;  // -s: pictures in folder npu_jpgs beside the artifacts
   bool quantize = false;         // -q
   bool json = false;
-  int threads = 0;                // at once; 0: as many as there are processors
+  int threads = 0;  // at once, at most kMaxCompileThreads; 0: as many as there are processors
   int64_t timestamp_seconds = 0;  // for model_info
   // Gets ready a piece of the heap of `warm_heap_bytes`, by its index; null: nothing to get ready.
   void (*warm_heap)(size_t index) = nullptr;
   size_t warm_heap_bytes = 0;
+  // Ends the process where all is done, so that nothing is taken apart that the system takes back
+  // at once; null: returns.
+  void (*leave)(int exit_code) = nullptr;
 };
 
 // Compiles, writes the artifacts, prints. Returns the process's exit code: 0 done, 1 refused.

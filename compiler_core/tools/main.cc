@@ -12,6 +12,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "compiler_core/base/process_heap.h"
+#include "compiler_core/base/sanitized.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/compile_command.h"
 #include "compiler_core/tools/evaluate_command.h"
@@ -25,7 +26,6 @@ namespace npuc {
 namespace {
 
 constexpr int kWrongUsage = 2;
-constexpr int kMaxThreads = 64;
 
 // model_info's time: SOURCE_DATE_EPOCH pins it, as reproducible builds expect.
 int64_t TimestampSeconds() {
@@ -71,7 +71,7 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_option("--threads", options.compile.threads,
                  "Threads that compile at once (default: the processors); the artifacts are the "
                  "same for any number")
-      ->check(CLI::Range(1, kMaxThreads));
+      ->check(CLI::Range(1, kMaxCompileThreads));
   app.add_flag("-V,--version", options.version, "Print the compiler's version");
   app.add_flag("--list", options.list, "List the supported operators");
   app.add_option("-c,--core_name", options.core, "Core for --list")->needs("--list");
@@ -195,6 +195,12 @@ int RunCompile(Options& options, const CLI::App& app) {
   options.compile.timestamp_seconds = TimestampSeconds();
   options.compile.warm_heap = WarmHeapPage;
   options.compile.warm_heap_bytes = kHeapPageBytes;
+#ifndef NPUC_SANITIZED  // where leaks are looked for at the end
+  options.compile.leave = [](int exit_code) {
+    std::fflush(nullptr);
+    std::_Exit(exit_code);
+  };
+#endif
   return RunCompileCommand(options.compile);
 }
 
