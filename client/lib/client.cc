@@ -115,26 +115,29 @@ absl::Status Client::Watch(absl::string_view job_id, int64_t from_seq,
     v1::WatchCompileJobRequest request;
     request.set_job_id(Copy(job_id));
     request.set_from_seq(next);
+    request.set_batch_events(true);
     auto reader = impl_->jobs->PrepareAsyncWatchCompileJob(call.context(), request, call.queue());
     reader->StartCall(call.tag());
     call.Wait(impl_->options.silence_timeout);
     v1::WatchCompileJobResponse response;
     bool gap = false;
+    const auto take = [&](const v1::JobEvent& event) {
+      const int64_t seq = event.seq();
+      gap = gap || seq > next;
+      if (gap || (seq != 0 && seq != next)) return;
+      // Only what moves the watch on ends an outage, so that a server that breaks every stream at
+      // once is not asked for ever.
+      retrier.Progress();
+      alive = true;
+      if (seq == next) ++next;
+      on_event(event);
+    };
     while (!gap) {
       response.Clear();
       reader->Read(&response, call.tag());
       if (!call.Wait(impl_->options.silence_timeout)) break;
-      const int64_t seq = response.event().seq();
-      gap = seq > next;
-      if (gap) break;
-      // Only what moves the watch on ends an outage, so that a server that breaks every stream at
-      // once is not asked for ever.
-      if (seq == 0 || seq == next) {
-        retrier.Progress();
-        alive = true;
-      }
-      if (seq == next) ++next;
-      if (seq == 0 || seq == next - 1) on_event(response.event());
+      take(response.event());
+      for (const v1::JobEvent& event : response.more_events()) take(event);
     }
     if (gap) call.context()->TryCancel();
     grpc::Status finished;

@@ -224,17 +224,27 @@ grpc::Status FakeServer::WatchCompileJob(grpc::ServerContext* context,
   if (breaks) --script.break_watches;
   const int after = script.break_watch_after;
   int sent = 0;
+  v1::WatchCompileJobResponse response;
+  const auto write = [&] {
+    lock.unlock();
+    const bool written = writer->Write(response);
+    response.Clear();
+    lock.lock();
+    return written;
+  };
   const auto first = static_cast<size_t>(std::max<int64_t>(request->from_seq(), 1));
   for (size_t seq = first; seq <= events.size(); ++seq) {
     if (breaks && sent == after) return BreakCall(context);
     if (script.skip_seq == static_cast<int>(seq)) continue;
-    v1::WatchCompileJobResponse response;
-    *response.mutable_event() = events[seq - 1];
-    response.mutable_event()->set_seq(static_cast<int64_t>(seq));
-    lock.unlock();
-    if (!writer->Write(response)) return grpc::Status::CANCELLED;
-    lock.lock();
+    v1::JobEvent& event =
+        response.has_event() ? *response.add_more_events() : *response.mutable_event();
+    event = events[seq - 1];
+    event.set_seq(static_cast<int64_t>(seq));
     ++sent;
+    // Three in a message, the last ones of a stream in one of fewer.
+    const bool waits = request->batch_events() && response.more_events_size() < 2 &&
+                       seq < events.size() && !(breaks && sent == after) && !script.hang_watches;
+    if (!waits && !write()) return grpc::Status::CANCELLED;
     if (script.hang_watches) {
       lock.unlock();
       // Heartbeats, as a job that does not get on has them, until the client or Stop() ends it.

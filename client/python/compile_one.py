@@ -62,9 +62,11 @@ def main():
         job = jobs.CreateCompileJob(compile_pb2.CreateCompileJobRequest(
             request_id=uuid.uuid4().hex, spec=spec)).job
         for response in jobs.WatchCompileJob(
-                compile_pb2.WatchCompileJobRequest(job_id=job.job_id, from_seq=1)):
-            if response.event.HasField("log_line"):
-                print(response.event.log_line.text)
+                compile_pb2.WatchCompileJobRequest(
+                    job_id=job.job_id, from_seq=1, batch_events=True)):
+            for event in [response.event, *response.more_events]:
+                if event.HasField("log_line"):
+                    print(event.log_line.text)
         job = jobs.GetCompileJob(compile_pb2.GetCompileJobRequest(job_id=job.job_id)).job
         for diagnostic in job.diagnostics:
             print(f"{diagnostic.message} [{diagnostic.id}]", file=sys.stderr)

@@ -169,9 +169,14 @@ TEST_F(RpcTest, WatchFromAnyNumberGivesTheRestWithoutGapOrRepeat) {
     for (int64_t seq = std::max<int64_t>(from, 1); seq <= 204; ++seq) {
       absl::StrAppend(&expected, seq, " ");
     }
-    std::string numbers;
-    EXPECT_TRUE(Watch(id, from, &numbers).ok());
+    std::string numbers, batched;
+    int messages = 0, batches = 0;
+    EXPECT_TRUE(Watch(id, from, &numbers, /*batch_events=*/false, &messages).ok());
     EXPECT_EQ(numbers, expected) << from;
+    EXPECT_TRUE(Watch(id, from, &batched, /*batch_events=*/true, &batches).ok());
+    EXPECT_EQ(batched, expected) << from;
+    EXPECT_EQ(messages, 205 - std::max<int64_t>(from, 1));
+    EXPECT_LE(batches, messages / 64 + 1) << from;
   }
   std::string numbers;
   EXPECT_EQ(ReasonOf(Watch(id, 206, &numbers)), "SEQ_PAST_END");

@@ -136,7 +136,7 @@ class RpcTest : public ::testing::Test {
       ASSERT_TRUE(jobs_.Append(leased->lease, {LogEvent{absl::StrCat("line ", i)}}).ok());
     }
     const CacheKey key = *CacheKey::Parse(leased->job->cache_key);
-    const auto stored = cache_.Store(key, {{"model.h", big_}}, "");
+    const auto stored = cache_.Store(key, {{"model.h", big_}}, "", nullptr);
     ASSERT_TRUE(jobs_
                     .Finish(leased->lease, {},
                             {.succeeded = true,
@@ -145,15 +145,22 @@ class RpcTest : public ::testing::Test {
   }
 
   // Reads a watch stream to its end: the numbers of kept events as text.
-  grpc::Status Watch(const std::string& job_id, int64_t from_seq, std::string* numbers) {
+  grpc::Status Watch(const std::string& job_id, int64_t from_seq, std::string* numbers,
+                     bool batch_events = false, int* messages = nullptr) {
     grpc::ClientContext context;
     v1::WatchCompileJobRequest request;
     request.set_job_id(job_id);
     request.set_from_seq(from_seq);
+    request.set_batch_events(batch_events);
     const auto reader = compile_->WatchCompileJob(&context, request);
     v1::WatchCompileJobResponse response;
+    const auto note = [&](const v1::JobEvent& event) {
+      if (event.seq() != 0) absl::StrAppend(numbers, event.seq(), " ");
+    };
     while (reader->Read(&response)) {
-      if (response.event().seq() != 0) absl::StrAppend(numbers, response.event().seq(), " ");
+      if (messages != nullptr) ++*messages;
+      note(response.event());
+      for (const v1::JobEvent& event : response.more_events()) note(event);
     }
     return reader->Finish();
   }

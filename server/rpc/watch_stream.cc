@@ -18,6 +18,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   WatchStream(const WatchContext& context, Caller caller, const v1::WatchCompileJobRequest& request)
       : context_(context),
         job_id_(request.job_id()),
+        batch_events_(request.batch_events()),
         watch_(context.dependencies, std::move(caller), job_id_, request.from_seq(),
                context.heartbeat),
         last_write_(absl::Now()),
@@ -123,6 +124,9 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     response_.Clear();
     *response_.mutable_event() = std::move(batch_.front());
     batch_.pop_front();
+    for (; batch_events_ && !batch_.empty(); batch_.pop_front()) {
+      *response_.add_more_events() = std::move(batch_.front());
+    }
     last_write_ = absl::Now();
     if (batch_.empty() && batch_is_last_) {
       step_ = Step::kFinished;
@@ -149,6 +153,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
 
   const WatchContext context_;
   const std::string job_id_;
+  const bool batch_events_;
   ChangeHub::Subscription subscription_;
 
   // Used by the step under way alone.

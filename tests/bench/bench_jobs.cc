@@ -96,11 +96,16 @@ absl::Status RunJob(Stub& stub, const remote::JobInput& input, int number) {
   grpc::ClientContext context;
   v1::WatchCompileJobRequest request;
   request.set_job_id(job_id);
+  request.set_batch_events(true);  // as client::Client does
   const auto reader = stub.WatchCompileJob(&context, request);
   v1::WatchCompileJobResponse response;
   v1::JobState last = v1::JOB_STATE_UNSPECIFIED;
+  const auto note = [&](const v1::JobEvent& event) {
+    if (event.has_state_changed()) last = event.state_changed().state();
+  };
   while (reader->Read(&response)) {
-    if (response.event().has_state_changed()) last = response.event().state_changed().state();
+    note(response.event());
+    for (const v1::JobEvent& event : response.more_events()) note(event);
   }
   RETURN_IF_ERROR(ToStatus(reader->Finish()));
   return last == v1::JOB_STATE_SUCCEEDED ? absl::OkStatus()

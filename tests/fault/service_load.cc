@@ -206,9 +206,13 @@ class ServiceLoad::Client {
       v1::WatchCompileJobRequest request;
       request.set_job_id(record.job_id);
       request.set_from_seq(static_cast<int64_t>(record.events.size()) + 1);
+      request.set_batch_events((streams + record.job_id.back()) % 2 == 0);
       const auto reader = stub_->WatchCompileJob(&context, request);
       v1::WatchCompileJobResponse response;
-      while (reader->Read(&response)) Note(response.event(), record);
+      while (reader->Read(&response)) {
+        Note(response.event(), record);
+        for (const v1::JobEvent& event : response.more_events()) Note(event, record);
+      }
       return reader->Finish();
     });
     const std::lock_guard<std::mutex> lock(load_->mutex_);
