@@ -18,6 +18,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "client/lib/client.h"
 #include "client/npuc_remote/job_input.h"
@@ -286,6 +287,8 @@ int Main(int argc, char** argv) {
   app.add_option("--bare", bare, "be the bare server on this folder")->group("");
   app.add_option("--port-file", port_file, "of the bare server")->group("");
   CLI11_PARSE(app, argc, argv);
+  // As npucd (server/main.cc): the bare server and the client are to have the same.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   if (!bare.empty()) return RunBareServer(bare, port_file);
   if (smoke) {
     settings.seconds = 0.1;
