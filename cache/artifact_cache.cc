@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "cache/packed_artifact.h"
 #include "cache/posix.h"
 #include "cache/record.h"
 #include "compiler_core/base/diagnostic.h"
@@ -29,15 +30,17 @@ namespace npuc {
 namespace {
 
 constexpr char kFormatKey[] = "format";
-constexpr char kFormat[] = "1";
+constexpr char kFormat[] = "2";
+constexpr char kOldFormat[] = "1";  // chunks were not packed; entries say so, each for itself
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 constexpr size_t kStripes = 64;
 
 // Results that are kept read and decoded: so many, of so much metadata.
 constexpr size_t kMaxRemembered = 1024;
 constexpr size_t kMaxRememberedBytes = 4096;
+// Of an entry's write: keys, manifest and headers, where they are few.
+constexpr size_t kWriteOverheadBytes = 16 << 10;
 
-rocksdb::Slice ToSlice(absl::string_view text) { return rocksdb::Slice(text.data(), text.size()); }
 absl::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
 
 absl::Status ToStatus(const rocksdb::Status& status, absl::string_view what) {
@@ -142,7 +145,7 @@ struct ArtifactCache::Impl {
   absl::Status CheckAll(const std::string& key, const ManifestItem& item, std::string* bytes,
                         const rocksdb::ReadOptions& read) const;
   void AddRemoval(const std::string& key, rocksdb::WriteBatch& batch) const;
-  void AddChunks(const std::string& key, const ManifestItem& item, absl::string_view bytes,
+  void AddChunks(const std::string& key, const PackedArtifact& artifact,
                  rocksdb::WriteBatch& batch) const;
   absl::Status RemoveLocked(const std::string& key);
   void RemoveDamaged(const std::string& key, const rocksdb::ReadOptions& seen);
@@ -173,7 +176,6 @@ absl::Status ArtifactCache::Impl::OpenDatabase() {
   rocksdb::ColumnFamilyOptions blobs = small;
   blobs.enable_blob_files = true;
   blobs.min_blob_size = 4096;
-  blobs.blob_compression_type = rocksdb::kLZ4Compression;  // C headers shrink to a third
   blobs.enable_blob_garbage_collection = true;
   blobs.blob_cache = cache;
 
@@ -203,12 +205,12 @@ absl::Status ArtifactCache::Impl::CheckFormat() {
   std::string found;
   const rocksdb::Status status = db->Get(rocksdb::ReadOptions(), kFormatKey, &found);
   if (status.ok() && found == kFormat) return absl::OkStatus();
-  if (status.ok()) {
+  if (status.ok() && found != kOldFormat) {
     return absl::FailedPreconditionError(absl::StrCat(
         "artifact cache '", Printable(options.path), "' has format '", Printable(found),
         "', this program knows '", kFormat, "'; use the program that wrote it"));
   }
-  if (!status.IsNotFound()) return ToStatus(status, "cannot read the format");
+  if (!status.ok() && !status.IsNotFound()) return ToStatus(status, "cannot read the format");
   rocksdb::WriteOptions write;
   write.sync = true;
   return ToStatus(db->Put(write, kFormatKey, kFormat), "cannot write the format");
@@ -382,15 +384,17 @@ absl::StatusOr<std::string> ArtifactCache::Impl::ReadChunk(const std::string& ke
                                                            const ManifestItem& item, uint64_t chunk,
                                                            const rocksdb::ReadOptions& read) const {
   NPUC_CHECK(chunk < item.chunk_sha256.size());
-  std::string bytes;
+  std::string stored;
   const rocksdb::Status status =
-      db->Get(read, chunks(), ChunkKey(key, item.info.name, chunk), &bytes);
+      db->Get(read, chunks(), ChunkKey(key, item.info.name, chunk), &stored);
   if (!status.ok() && !status.IsNotFound()) return ToStatus(status, key);
-  if (!status.ok() || Sha256Hex(bytes) != item.chunk_sha256[static_cast<size_t>(chunk)]) {
-    return absl::DataLossError(absl::StrCat("artifact cache: ", key, ": chunk ", chunk, " of '",
-                                            item.info.name, "' is damaged"));
+  if (status.ok() && Sha256Hex(stored) == item.chunk_sha256[static_cast<size_t>(chunk)]) {
+    if (!item.packed) return stored;
+    const uint64_t left = item.info.size_bytes - chunk * kChunkBytes;
+    return UnpackChunk(stored, static_cast<size_t>(std::min<uint64_t>(kChunkBytes, left)));
   }
-  return bytes;
+  return absl::DataLossError(absl::StrCat("artifact cache: ", key, ": chunk ", chunk, " of '",
+                                          item.info.name, "' is damaged"));
 }
 
 absl::Status ArtifactCache::Impl::CheckAll(const std::string& key, const ManifestItem& item,
@@ -423,11 +427,10 @@ void ArtifactCache::Impl::AddRemoval(const std::string& key, rocksdb::WriteBatch
   }
 }
 
-void ArtifactCache::Impl::AddChunks(const std::string& key, const ManifestItem& item,
-                                    absl::string_view bytes, rocksdb::WriteBatch& batch) const {
-  for (size_t i = 0; i < item.chunk_sha256.size(); ++i) {
-    batch.Put(chunks(), ChunkKey(key, item.info.name, i),
-              ToSlice(bytes.substr(i * kChunkBytes, kChunkBytes)));
+void ArtifactCache::Impl::AddChunks(const std::string& key, const PackedArtifact& artifact,
+                                    rocksdb::WriteBatch& batch) const {
+  for (size_t i = 0; i < artifact.chunks.size(); ++i) {
+    batch.Put(chunks(), ChunkKey(key, artifact.item.info.name, i), artifact.chunks[i]);
   }
 }
 
@@ -620,7 +623,8 @@ ArtifactCache::Recalled ArtifactCache::Recall(const CacheKey& key) {
 }
 
 absl::StatusOr<std::vector<ArtifactInfo>> ArtifactCache::Store(
-    const CacheKey& key, absl::Span<const ArtifactView> artifacts, absl::string_view metadata) {
+    const CacheKey& key, absl::Span<const ArtifactView> artifacts, absl::string_view metadata,
+    const Confirm& confirm) {
   if (artifacts.size() > impl_->options.max_artifacts) {
     return absl::InvalidArgumentError(absl::StrCat("artifact cache: ", artifacts.size(),
                                                    " artifacts, at most ",
@@ -646,22 +650,26 @@ absl::StatusOr<std::vector<ArtifactInfo>> ArtifactCache::Store(
   const std::string name = key.ToString();
   Manifest manifest;
   manifest.stored_at = impl_->options.now();
-  manifest.items.push_back(MakeManifestItem("", metadata, kChunkBytes));
+  std::vector<std::shared_ptr<const PackedArtifact>> packed = {PackArtifact("", metadata)};
   for (const ArtifactView& artifact : artifacts) {
-    manifest.items.push_back(MakeManifestItem(artifact.name, artifact.bytes, kChunkBytes));
+    packed.push_back(artifact.packed != nullptr ? artifact.packed
+                                                : PackArtifact(artifact.name, artifact.bytes));
+  }
+  size_t packed_bytes = kWriteOverheadBytes;
+  for (const auto& item : packed) {
+    manifest.items.push_back(item->item);
+    for (const std::string& chunk : item->chunks) packed_bytes += chunk.size();
   }
   {
     const std::lock_guard<std::mutex> stripe(impl_->StripeOf(name));
-    rocksdb::WriteBatch batch;
+    rocksdb::WriteBatch batch(/*reserved_bytes=*/packed_bytes);
     // Chunks of the old entry that the new one does not have must go; those it has are written
     // after.
     impl_->AddRemoval(name, batch);
-    impl_->AddChunks(name, manifest.items[0], metadata, batch);
-    for (size_t i = 0; i < artifacts.size(); ++i) {
-      impl_->AddChunks(name, manifest.items[i + 1], artifacts[i].bytes, batch);
-    }
+    for (const auto& item : packed) impl_->AddChunks(name, *item, batch);
     batch.Put(impl_->entries(), name, EncodeManifest(name, manifest));
     batch.Put(impl_->access(), name, EncodeTime(manifest.stored_at));
+    if (confirm) RETURN_IF_ERROR(confirm());
     rocksdb::WriteOptions write;
     write.sync = impl_->options.sync_writes;
     RETURN_IF_ERROR(ToStatus(impl_->db->Write(write, &batch), "cannot store"));

@@ -26,10 +26,13 @@ struct ArtifactInfo {
   friend bool operator==(const ArtifactInfo&, const ArtifactInfo&) = default;
 };
 
+struct PackedArtifact;  // packed_artifact.h
+
 // An artifact's bytes, for Store. The caller owns both for the call.
 struct ArtifactView {
   absl::string_view name;  // IsValidArtifactName, unique in a result
   absl::string_view bytes;
+  std::shared_ptr<const PackedArtifact> packed = nullptr;  // of these; null: Store makes it
 };
 
 // A result as it was stored. `metadata` is the caller's: listings, log, diagnostics, in its own
@@ -111,11 +114,13 @@ class ArtifactCache {
 
   // Stores a result as ONE atomic write, over whatever the key had. Returns the manifest, digests
   // computed here. INVALID_ARGUMENT: bad or repeated name, too many artifacts. RESOURCE_EXHAUSTED:
-  // over max_entry_bytes, max_bytes or
-  // kMaxMetadataBytes.
+  // over max_entry_bytes, max_bytes or kMaxMetadataBytes. `confirm` (may be null) is asked when all
+  // is ready to be written; its error is returned, and nothing has changed.
+  using Confirm = std::function<absl::Status()>;
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
-                                                  absl::string_view metadata);
+                                                  absl::string_view metadata,
+                                                  const Confirm& confirm = nullptr);
 
   // NOT_FOUND: no such entry, or no such artifact in it.
   absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(const CacheKey& key,

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "cache/cache_test_util.h"
+#include "cache/packed_artifact.h"
 #include "cache/record.h"
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
@@ -474,18 +475,54 @@ TEST_F(ArtifactCacheTest, OpenRefusesASecondUserAndANewerFormat) {
     rocksdb::DB* db = nullptr;
     ASSERT_TRUE(
         rocksdb::DB::Open(rocksdb::DBOptions(), options_.path, families, &handles, &db).ok());
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "2").ok());
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "3").ok());
     for (rocksdb::ColumnFamilyHandle* handle : handles) db->DestroyColumnFamilyHandle(handle);
     delete db;
   }
   EXPECT_EQ(ArtifactCache::Open(options_).status().code(), StatusCode::kFailedPrecondition);
 }
 
+// As this program wrote it before it packed chunks.
+TEST_F(ArtifactCacheTest, AnOlderFormatIsReadAndThenNewer) {
+  const std::string name = KeyOf(1).ToString();
+  const std::string bytes(ArtifactCache::kChunkBytes + 5, 'x');
+  const auto chunk = [&](size_t n) { return bytes.substr(n * ArtifactCache::kChunkBytes); };
+  Manifest manifest;
+  manifest.stored_at = absl::FromUnixSeconds(5);
+  manifest.items = {
+      {{"", 1, Sha256Hex("m")}, {Sha256Hex("m")}, false},
+      {{"a.h", bytes.size(), Sha256Hex(bytes)},
+       {Sha256Hex(chunk(0).substr(0, ArtifactCache::kChunkBytes)), Sha256Hex(chunk(1))},
+       false}};
+  std::vector<std::string> keys;
+  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", bytes}}, "m").ok());
+  keys = ChunkKeys();
+  ASSERT_EQ(keys.size(), 3u);
+  Damage([&](rocksdb::DB& db, rocksdb::ColumnFamilyHandle* entries,
+             rocksdb::ColumnFamilyHandle* chunks) {
+    const rocksdb::WriteOptions write;
+    ASSERT_TRUE(db.Put(write, "format", "1").ok());
+    ASSERT_TRUE(db.Put(write, entries, name, EncodeManifest(name, manifest)).ok());
+    ASSERT_TRUE(db.Put(write, chunks, keys[0], "m").ok());
+    ASSERT_TRUE(
+        db.Put(write, chunks, keys[1], chunk(0).substr(0, ArtifactCache::kChunkBytes)).ok());
+    ASSERT_TRUE(db.Put(write, chunks, keys[2], chunk(1)).ok());
+  });
+  const auto found = Find(KeyOf(1));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->metadata, "m");
+  EXPECT_EQ(found->artifacts, (std::vector<ArtifactInfo>{manifest.items[1].info}));
+  EXPECT_EQ(*(*cache_->OpenArtifact(KeyOf(1), "a.h"))->Read(0, bytes.size()), bytes);
+  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", "new"}}, "").ok());
+  EXPECT_EQ(*(*cache_->OpenArtifact(KeyOf(1), "a.h"))->Read(0, 3), "new");
+  EXPECT_EQ(ChunkKeys().size(), 1u);
+}
+
 TEST(Manifest, NoChangedRecordDecodes) {
   Manifest manifest;
   manifest.stored_at = absl::FromUnixSeconds(5);
-  manifest.items = {MakeManifestItem("", "m", ArtifactCache::kChunkBytes),
-                    MakeManifestItem("a.h", std::string(300000, 'x'), ArtifactCache::kChunkBytes)};
+  manifest.items = {PackArtifact("", "m")->item,
+                    PackArtifact("a.h", std::string(300000, 'x'))->item};
   const std::string record = EncodeManifest("k", manifest);
   const auto decoded = DecodeManifest("k", record);
   ASSERT_TRUE(decoded.ok());

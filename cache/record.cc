@@ -12,9 +12,11 @@ namespace npuc {
 namespace {
 
 // The record is lines of words; names have neither spaces nor newlines (IsValidArtifactName):
-//   npuc-manifest 1 <stored at, microseconds since 1970>
+//   npuc-manifest 2 <stored at, microseconds since 1970>
 //   <size> <SHA-256> <name, or nothing> [<chunk SHA-256> ...]        one line per item
 //   <SHA-256 of key, newline and all above>
+// In version 1 the stored chunks are the artifact's, in version 2 each was packed; the digests are
+// of what is stored.
 constexpr size_t kTailBytes = 64;
 
 absl::Status Damaged(absl::string_view key) {
@@ -44,19 +46,10 @@ uint64_t Manifest::TotalBytes() const {
   return total;
 }
 
-ManifestItem MakeManifestItem(absl::string_view name, absl::string_view bytes, size_t chunk_bytes) {
-  std::string first;
-  ManifestItem item{
-      {std::string(name), bytes.size(), Sha256HexWithPrefix(bytes, chunk_bytes, &first)}, {}};
-  if (!bytes.empty()) item.chunk_sha256.push_back(std::move(first));
-  for (size_t at = chunk_bytes; at < bytes.size(); at += chunk_bytes) {
-    item.chunk_sha256.push_back(Sha256Hex(bytes.substr(at, chunk_bytes)));
-  }
-  return item;
-}
-
 std::string EncodeManifest(absl::string_view key, const Manifest& manifest) {
-  std::string body = absl::StrCat("npuc-manifest 1 ", absl::ToUnixMicros(manifest.stored_at), "\n");
+  const int version = manifest.items.empty() || manifest.items[0].packed ? 2 : 1;
+  std::string body =
+      absl::StrCat("npuc-manifest ", version, " ", absl::ToUnixMicros(manifest.stored_at), "\n");
   for (const ManifestItem& item : manifest.items) {
     absl::StrAppend(&body, item.info.size_bytes, " ", item.info.sha256, " ", item.info.name);
     for (const std::string& chunk : item.chunk_sha256) absl::StrAppend(&body, " ", chunk);
@@ -74,7 +67,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view
   lines.pop_back();
   const std::vector<absl::string_view> head = absl::StrSplit(lines[0], ' ');
   int64_t micros = 0;
-  if (head.size() != 3 || head[0] != "npuc-manifest" || head[1] != "1" ||
+  if (head.size() != 3 || head[0] != "npuc-manifest" || (head[1] != "1" && head[1] != "2") ||
       !absl::SimpleAtoi(head[2], &micros)) {
     return Damaged(key);
   }
@@ -82,6 +75,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view
   manifest.stored_at = absl::FromUnixMicros(micros);
   for (size_t i = 1; i < lines.size(); ++i) {
     ManifestItem item;
+    item.packed = head[1] == "2";
     if (!DecodeItem(lines[i], item)) return Damaged(key);
     // The metadata is the first item, and the only one without a name.
     if (item.info.name.empty() != (i == 1)) return Damaged(key);

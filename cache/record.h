@@ -16,7 +16,8 @@ namespace npuc {
 // One artifact, or (with the empty name) the result's metadata.
 struct ManifestItem {
   ArtifactInfo info;
-  std::vector<std::string> chunk_sha256;  // 64 hex digits each; none for an empty artifact
+  std::vector<std::string> chunk_sha256;  // of each as it is stored, 64 hex digits; may be none
+  bool packed = true;  // chunks are stored by PackChunk; else (a version 1 record) as they are
 };
 
 struct Manifest {
@@ -26,10 +27,9 @@ struct Manifest {
   uint64_t TotalBytes() const;
 };
 
-ManifestItem MakeManifestItem(absl::string_view name, absl::string_view bytes, size_t chunk_bytes);
-
 // Ends in a SHA-256 over the entry's key and all before it: a record that was damaged, cut, or
 // copied to another key does not decode.
+// Of version 1 where the first item is not packed; then no item may be.
 std::string EncodeManifest(absl::string_view key, const Manifest& manifest);
 // DATA_LOSS for anything that EncodeManifest did not make for this key. Never reads out of bounds.
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view record);

@@ -26,6 +26,7 @@ build_packages=(
   prometheus-cpp-dev           # metrics; the core library alone
   zlib1g-dev                   # also inflates the entries of TorchScript archives
   librocksdb-dev               # job store and artifact cache
+  liblz4-dev                   # artifacts in that cache
   libflatbuffers-dev           # TFLite models: the reader's headers, their verifier
   flatbuffers-compiler         # makes that reader from our schema; the tests' models from JSON
   libyaml-cpp-dev              # configs

@@ -54,17 +54,6 @@ std::string HexOf(absl::string_view bytes) {
 std::string Md5Hex(absl::string_view bytes) { return HexOf<Md5>(bytes); }
 std::string Sha256Hex(absl::string_view bytes) { return HexOf<Sha256>(bytes); }
 
-std::string Sha256HexWithPrefix(absl::string_view bytes, size_t prefix_bytes,
-                                std::string* prefix_hex) {
-  Sha256 all;
-  all.Update(bytes.substr(0, prefix_bytes));
-  Sha256 prefix = all;
-  *prefix_hex = prefix.FinishHex();
-  if (bytes.size() <= prefix_bytes) return *prefix_hex;
-  all.Update(bytes.substr(prefix_bytes));
-  return all.FinishHex();
-}
-
 struct StreamDigest::State {
   Md5 md5;
   Sha256 sha256;

@@ -14,10 +14,6 @@ namespace npuc {
 // Results are lower-case hex.
 std::string Md5Hex(absl::string_view bytes);
 std::string Sha256Hex(absl::string_view bytes);
-// That of all bytes, and in *prefix_hex that of the first prefix_bytes (of all where there are no
-// more), for the price of the first alone.
-std::string Sha256HexWithPrefix(absl::string_view bytes, size_t prefix_bytes,
-                                std::string* prefix_hex);
 
 // MD5 and SHA-256 of a stream, in one pass. Move-only; not thread-safe.
 class StreamDigest {

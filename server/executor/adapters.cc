@@ -48,8 +48,9 @@ class ArtifactCacheResults : public ResultCache {
   ArtifactCache::Recalled Recall(const CacheKey& key) override { return cache_->Recall(key); }
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
-                                                  absl::string_view metadata) override {
-    return cache_->Store(key, artifacts, metadata);
+                                                  absl::string_view metadata,
+                                                  const ArtifactCache::Confirm& confirm) override {
+    return cache_->Store(key, artifacts, metadata, confirm);
   }
   absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(const CacheKey& key,
                                                                absl::string_view name) override {

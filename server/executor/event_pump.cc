@@ -6,26 +6,30 @@
 
 namespace npuc {
 
-EventPump::EventPump(Sink sink, absl::Duration linger)
-    : sink_(std::move(sink)), linger_(linger), thread_([this] { Loop(); }) {}
+EventPump::EventPump(Sink sink, absl::Duration linger) : sink_(std::move(sink)), linger_(linger) {}
+
+EventPump::~EventPump() {
+  Stop();
+  if (thread_.joinable()) thread_.join();
+}
 
 void EventPump::Push(EventBody body) {
   std::unique_lock<std::mutex> lock(mutex_);
   space_.wait(lock, [this] { return stopping_ || stale_ || pending_.size() < kMaxPending; });
   if (stopping_ || stale_) return;
   pending_.push_back(std::move(body));
+  // Not at the start of a run, which somebody waits for.
+  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
   if (pending_.size() == 1 || pending_.size() == kMaxPending) wake_.notify_one();
 }
 
 std::vector<EventBody> EventPump::Stop() {
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    stopping_ = true;
-  }
+  std::unique_lock<std::mutex> lock(mutex_);
+  stopping_ = true;
   wake_.notify_all();
   space_.notify_all();
-  if (thread_.joinable()) thread_.join();
-  std::lock_guard<std::mutex> lock(mutex_);
+  // Its thread's end is not waited for here: a job's end would come later by two switches.
+  written_.wait(lock, [this] { return !writing_; });
   return std::exchange(pending_, {});
 }
 
@@ -38,19 +42,23 @@ void EventPump::Loop() {
     if (stopping_) return;
     std::vector<EventBody> batch = std::exchange(pending_, {});
     space_.notify_all();
+    writing_ = true;
     lock.unlock();
     const absl::Status status = sink_(batch);
     lock.lock();
-    if (status.ok()) continue;
+    writing_ = false;
     if (absl::IsAborted(status)) {
       stale_ = true;
       pending_.clear();
       space_.notify_all();
-      return;
+    } else if (!status.ok()) {
+      batch.insert(batch.end(), std::make_move_iterator(pending_.begin()),
+                   std::make_move_iterator(pending_.end()));
+      pending_ = std::move(batch);
     }
-    batch.insert(batch.end(), std::make_move_iterator(pending_.begin()),
-                 std::make_move_iterator(pending_.end()));
-    pending_ = std::move(batch);
+    written_.notify_all();
+    if (stale_) return;
+    if (status.ok()) continue;
     wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; });
   }
 }

@@ -14,7 +14,8 @@
 namespace npuc {
 
 // Carries what a run tells to the store without making the run wait for each synced write: events
-// gather while a write is under way, and the next write takes all of them. One thread of its own.
+// gather while a write is under way, and the next write takes all of them. One thread of its own,
+// from the first event on.
 class EventPump {
  public:
   // Called on the pump's thread, one call at a time. ABORTED: the lease is stale, all further
@@ -25,7 +26,7 @@ class EventPump {
   // `linger`: how long the first event may wait for company; a run shorter than that costs no
   // write of its own, since what is left goes with its result (Stop).
   EventPump(Sink sink, absl::Duration linger);
-  ~EventPump() { Stop(); }
+  ~EventPump();
   EventPump(const EventPump&) = delete;
   EventPump& operator=(const EventPump&) = delete;
 
@@ -42,12 +43,14 @@ class EventPump {
   const Sink sink_;
   const absl::Duration linger_;
   std::mutex mutex_;
-  std::condition_variable wake_;    // for the pump: something is pending, or stop
-  std::condition_variable space_;   // for pushers
-  std::vector<EventBody> pending_;  // guarded by mutex_
-  bool stopping_ = false;           // guarded by mutex_
-  bool stale_ = false;              // guarded by mutex_
-  std::thread thread_;              // last: it uses all of the above
+  std::condition_variable wake_;     // for the pump: something is pending, or stop
+  std::condition_variable space_;    // for pushers
+  std::condition_variable written_;  // for Stop: no write is under way
+  std::vector<EventBody> pending_;   // guarded by mutex_
+  bool stopping_ = false;            // guarded by mutex_
+  bool writing_ = false;             // guarded by mutex_
+  bool stale_ = false;               // guarded by mutex_
+  std::thread thread_;               // as pushers are; joined at the end
 };
 
 }  // namespace npuc

@@ -15,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/config.h"
 #include "server/executor/ports.h"
 
@@ -145,7 +146,9 @@ class FakeCache : public ResultCache {
   }
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
-                                                  absl::string_view metadata) override {
+                                                  absl::string_view metadata,
+                                                  const ArtifactCache::Confirm& confirm) override {
+    if (confirm) RETURN_IF_ERROR(confirm());
     std::lock_guard<std::mutex> lock(mutex_);
     if (broken_) return absl::ResourceExhaustedError("disk full");
     Entry entry;
@@ -237,7 +240,9 @@ class FakeWorkers : public WorkerRunner {
 inline WorkerOutcome SucceedWith(const std::vector<std::pair<std::string, std::string>>& files) {
   WorkerOutcome outcome;
   outcome.kind = WorkerOutcome::Kind::kSucceeded;
-  for (const auto& [name, bytes] : files) outcome.artifacts.push_back({name, bytes});
+  for (const auto& [name, bytes] : files) {
+    outcome.artifacts.push_back({name, std::make_shared<const std::string>(bytes)});
+  }
   return outcome;
 }
 

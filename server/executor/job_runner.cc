@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cache/packed_artifact.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
@@ -27,8 +29,12 @@ constexpr char kLogArtifact[] = "compile.log";
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
 class RunEvents : public WorkerEvents {
  public:
-  RunEvents(EventPump* pump, std::function<bool()> is_cancelled)
-      : pump_(pump), is_cancelled_(std::move(is_cancelled)) {}
+  // on_artifacts: as OnArtifacts.
+  RunEvents(EventPump* pump, std::function<bool()> is_cancelled,
+            std::function<void(const std::vector<WorkerArtifact>&)> on_artifacts)
+      : pump_(pump),
+        is_cancelled_(std::move(is_cancelled)),
+        on_artifacts_(std::move(on_artifacts)) {}
 
   void OnLog(absl::string_view line) override {
     absl::StrAppend(&log_, line, "\n");
@@ -40,6 +46,9 @@ class RunEvents : public WorkerEvents {
   void OnDiagnostic(const Diagnostic& diagnostic) override {
     pump_->Push(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
   }
+  void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) override {
+    on_artifacts_(artifacts);
+  }
   bool IsCancelled() override { return is_cancelled_(); }
 
   // Bounded by WorkerLimits::log_bytes, which the pool enforces.
@@ -48,6 +57,7 @@ class RunEvents : public WorkerEvents {
  private:
   EventPump* const pump_;
   const std::function<bool()> is_cancelled_;
+  const std::function<void(const std::vector<WorkerArtifact>&)> on_artifacts_;
   std::string log_;
 };
 
@@ -63,8 +73,11 @@ struct JobRunner::Attempt {
   std::optional<CacheKey> key = {};
   WorkerJob worker_job = {};
   std::vector<InputStore::Held> held = {};
-  std::string log = {};                     // what compile.log gets
-  std::vector<EventBody> last_events = {};  // told with the result
+  std::string log = {};                        // what compile.log gets
+  std::vector<EventBody> last_events = {};     // told with the result
+  std::vector<WorkerArtifact> artifacts = {};  // as they will be stored
+  std::vector<ArtifactView> views = {};        // of these
+  std::future<absl::Status> check = {};        // of these; its end is waited for
 };
 
 JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs,
@@ -197,7 +210,9 @@ void JobRunner::RunWorker(Attempt& attempt) {
         return jobs_->Append(attempt.lease, std::move(bodies));
       },
       options_.event_linger);
-  RunEvents events(&pump, [&] { return draining_.load() || !jobs_->Renew(attempt.lease); });
+  RunEvents events(
+      &pump, [&] { return draining_.load() || !jobs_->Renew(attempt.lease); },
+      [&](const std::vector<WorkerArtifact>& artifacts) { BeginStore(attempt, artifacts); });
   const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(run, events);
   attempt.last_events = pump.Stop();
   attempt.log = events.log();
@@ -315,21 +330,35 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
   }
 }
 
+// What can be done before it is known how the worker ends: checks the artifacts, on another thread,
+// and packs them.
+void JobRunner::BeginStore(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const {
+  const auto check = [this, artifacts, job = attempt.job]() -> absl::Status {
+    if (!options_.check_artifact) return absl::OkStatus();
+    for (const WorkerArtifact& artifact : artifacts) {
+      RETURN_IF_ERROR(options_.check_artifact(artifact.name, job->output_file, *artifact.bytes));
+    }
+    return absl::OkStatus();
+  };
+  // Where there is no thread for it, by the one that waits.
+  attempt.check = std::async(std::launch::async | std::launch::deferred, check);
+  attempt.artifacts = artifacts;
+  for (const WorkerArtifact& artifact : attempt.artifacts) {
+    attempt.views.push_back(
+        {artifact.name, *artifact.bytes, PackArtifact(artifact.name, *artifact.bytes)});
+  }
+}
+
 absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome,
                                        JobResult& result) {
-  std::vector<ArtifactView> views;
+  if (!attempt.check.valid()) BeginStore(attempt, outcome.artifacts);
   bool has_output = false;
   bool has_log = false;
-  for (const WorkerArtifact& artifact : outcome.artifacts) {
+  for (const ArtifactView& artifact : attempt.views) {
     if (!IsValidArtifactName(artifact.name)) {
       return absl::InternalError(
           absl::StrCat("artifact name '", Printable(artifact.name), "' is not allowed"));
     }
-    if (options_.check_artifact) {
-      RETURN_IF_ERROR(
-          options_.check_artifact(artifact.name, attempt.job->output_file, artifact.bytes));
-    }
-    views.push_back({artifact.name, artifact.bytes});
     has_output = has_output || artifact.name == attempt.job->output_file;
     has_log = has_log || artifact.name == kLogArtifact;
   }
@@ -337,9 +366,11 @@ absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& ou
     return absl::InternalError(
         absl::StrCat("the compile made no ", Printable(attempt.job->output_file)));
   }
-  if (!has_log) views.push_back({kLogArtifact, attempt.log});
-  ASSIGN_OR_RETURN(const std::vector<ArtifactInfo> stored,
-                   cache_->Store(*attempt.key, views, EncodeResultMetadata(result.diagnostics)));
+  if (!has_log) attempt.views.push_back({kLogArtifact, attempt.log});
+  ASSIGN_OR_RETURN(
+      const std::vector<ArtifactInfo> stored,
+      cache_->Store(*attempt.key, attempt.views, EncodeResultMetadata(result.diagnostics),
+                    [&] { return attempt.check.get(); }));
   result.artifacts = ToJobArtifacts(stored);
   result.cache_key = attempt.key->ToString();
   return absl::OkStatus();

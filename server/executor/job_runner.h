@@ -77,6 +77,7 @@ class JobRunner {
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
   void KeepBundle(const Attempt& attempt, JobResult& result);
+  void BeginStore(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const;
   absl::Status StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome, JobResult& result);
   void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
   void Finish(Attempt& attempt, const JobResult& result);

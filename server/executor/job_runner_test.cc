@@ -224,6 +224,31 @@ TEST_F(JobRunnerTest, WhatAWorkerMadeIsChecked) {
   EXPECT_EQ(JobOf(id).state, JobState::kFailed);
 }
 
+// Artifacts that are told of before the run has ended are checked and packed then; whether they
+// are stored depends on the end.
+TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
+  WorkerOutcome outcome;
+  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+    events.OnArtifacts(SucceedWith({{"model.h", "header"}, {"a.txt", job.config_text}}).artifacts);
+    return outcome;
+  });
+  outcome = SucceedWith({{"model.h", "header"}, {"a.txt", "config 1"}});
+  std::string id = Submit("config 1");
+  RunAll();
+  ASSERT_EQ(JobOf(id).state, JobState::kSucceeded) << JobOf(id).reason;
+  EXPECT_EQ(JobOf(id).artifacts[1].sha256, Sha256Hex("config 1"));
+  outcome = SucceedWith({{"model.h", "header"}, {"a.txt", "spoilt"}});
+  id = Submit("spoilt");
+  RunAll();
+  EXPECT_THAT(JobOf(id).reason, HasSubstr("a.txt of model.h is spoilt"));
+  outcome = WorkerOutcome();
+  outcome.kind = WorkerOutcome::Kind::kCrashed;
+  id = Submit("config 2");
+  RunAll();
+  EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInternal);
+  EXPECT_EQ(cache_.size(), 1u);
+}
+
 TEST_F(JobRunnerTest, AnInputThatIsGoneIsToldAsSuch) {
   const std::string id = Submit();
   inputs_.Forget(JobOf(id).model().sha256);

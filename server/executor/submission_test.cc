@@ -176,7 +176,8 @@ TEST_F(SubmissionTest, ACachedResultEndsTheJobAtOnceUnlessRefused) {
   const auto key = CacheKey::Parse(first->job->cache_key);
   ASSERT_TRUE(key.ok());
   const JobDiagnostic warning = {.id = "NPUC1", .message = "careful"};
-  ASSERT_TRUE(cache_.Store(*key, {{"model.h", "header"}}, EncodeResultMetadata({warning})).ok());
+  ASSERT_TRUE(
+      cache_.Store(*key, {{"model.h", "header"}}, EncodeResultMetadata({warning}), nullptr).ok());
   request.request_id = "r2";
   const auto hit = submission_.Submit(request);
   ASSERT_TRUE(hit.ok());
@@ -228,7 +229,9 @@ TEST_F(SubmissionTest, WhatIsInMemoryIsPreparedWithoutWaiting) {
   EXPECT_EQ(waiting->state, JobState::kQueued);
   EXPECT_EQ(inputs_.held(), 1);
   EXPECT_EQ(submit(request)->id, waiting->id);  // a repeat
-  ASSERT_TRUE(cache_.Store(*CacheKey::Parse(waiting->cache_key), {{"model.h", "header"}}, "").ok());
+  ASSERT_TRUE(
+      cache_.Store(*CacheKey::Parse(waiting->cache_key), {{"model.h", "header"}}, "", nullptr)
+          .ok());
   request.request_id = "r2";
   EXPECT_EQ(submit(request), nullptr);  // its result is not in memory
   cache_.SetRecalls();
@@ -257,7 +260,7 @@ TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
   }
   EXPECT_EQ(keys["a"], keys["b"]);
   EXPECT_NE(keys["a"], keys["own"]);
-  ASSERT_TRUE(cache_.Store(*CacheKey::Parse(keys["a"]), {{"model.h", "header"}}, "").ok());
+  ASSERT_TRUE(cache_.Store(*CacheKey::Parse(keys["a"]), {{"model.h", "header"}}, "", nullptr).ok());
   SubmitRequest again = Request();
   again.request_id = "again";
   again.tenant = "b";
@@ -283,7 +286,8 @@ TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
   const auto first = submission_.Submit(request);
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(
-      cache_.Store(*CacheKey::Parse(first->job->cache_key), {{"model.h", "of a"}}, "").ok());
+      cache_.Store(*CacheKey::Parse(first->job->cache_key), {{"model.h", "of a"}}, "", nullptr)
+          .ok());
   request.request_id = "r2";
   request.model = inputs_.Put(b);
   const auto second = submission_.Submit(request);
@@ -293,7 +297,8 @@ TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
   EXPECT_NE(first->job->cache_key, second->job->cache_key);
   EXPECT_FALSE(second->job->cache_hit);
   ASSERT_TRUE(
-      cache_.Store(*CacheKey::Parse(second->job->cache_key), {{"model.h", "of b"}}, "").ok());
+      cache_.Store(*CacheKey::Parse(second->job->cache_key), {{"model.h", "of b"}}, "", nullptr)
+          .ok());
   EXPECT_EQ(cache_.size(), 2u);
   request.request_id = "r3";
   EXPECT_EQ(submission_.Submit(request)->job->artifacts[0].sha256, Sha256Hex("of b"));

@@ -141,7 +141,7 @@ TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   ASSERT_TRUE(jobs.Recover(nullptr).ok());
   Downloads downloads(&cache);
   const CacheKey key = *CacheKey::Parse("default/" + std::string(64, 'a'));
-  const auto infos = *cache.Store(key, {{"model.h", "header"}}, "");
+  const auto infos = *cache.Store(key, {{"model.h", "header"}}, "", nullptr);
   NewJob request;
   request.spec.inputs = {{.role = "MODEL_FILE", .sha256 = "s", .md5 = "m"}};
   request.cache_key = key.ToString();
@@ -158,7 +158,7 @@ TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   EXPECT_EQ(*Downloads::Read(**reader, 2), "ader");
   EXPECT_EQ(*Downloads::Read(**reader, 6), "");
 
-  ASSERT_TRUE(cache.Store(key, {{"model.h", "another"}}, "").ok());
+  ASSERT_TRUE(cache.Store(key, {{"model.h", "another"}}, "", nullptr).ok());
   EXPECT_EQ(ReasonOf(downloads.Open(*done, "model.h", 0).status()), "ARTIFACT_LOST");
   cache.Clear();
   EXPECT_EQ(ReasonOf(downloads.Open(*done, "model.h", 0).status()), "ARTIFACT_LOST");

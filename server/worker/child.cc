@@ -390,6 +390,8 @@ void RunChild(const Walls& walls, const WorkerStart& start, const WorkerFunction
   event.dropped_diagnostics = diagnostics.dropped_count();
   event.dropped_log_bytes = observer.dropped_bytes();
   SendAll(unsent + EncodeEvent(event));
+  // The daemon reads the result while this process ends, which takes a while.
+  close(kEventsFd);
   // No destructors, no atexit: the kernel is faster, and the zygote's state is not ours to end.
   _exit(0);
 }

@@ -401,7 +401,7 @@ void ExpectRight(const WorkerOutcome& outcome) {
   const std::string model = kModel;
   ASSERT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
   ASSERT_EQ(outcome.artifacts.size(), 1u);
-  EXPECT_EQ(outcome.artifacts[0].bytes, std::string(model.rbegin(), model.rend()));
+  EXPECT_EQ(*outcome.artifacts[0].bytes, std::string(model.rbegin(), model.rend()));
 }
 
 void ExpectEnd(Expect expect, const WorkerOutcome& outcome, const Recorder& events) {

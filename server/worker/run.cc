@@ -225,7 +225,7 @@ absl::Status RunReport::OnEvent(WorkerEvent& event) {
       if (outcome_.artifacts.size() >= kMaxArtifacts || !IsValidArtifactName(event.text)) {
         return absl::InvalidArgumentError("worker protocol: bad artifact");
       }
-      outcome_.artifacts.push_back({event.text, ""});
+      outcome_.artifacts.push_back({event.text, nullptr});
       artifact_bytes_.push_back(event.size_bytes);
       break;
     case WorkerEvent::Type::kResult:
@@ -415,8 +415,9 @@ absl::Status RunReport::TakeArtifact(const RunChannels& channels, uint64_t size_
   struct stat info;
   if (fstat(from.get(), &info) != 0) return ErrnoStatus(errno, "cannot stat", artifact.name);
   if (S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == size_bytes) {
-    ASSIGN_OR_RETURN(artifact.bytes, ReadUpToAt(from.get(), 0, size_bytes, artifact.name));
-    if (artifact.bytes.size() == size_bytes) return absl::OkStatus();
+    ASSIGN_OR_RETURN(std::string bytes, ReadUpToAt(from.get(), 0, size_bytes, artifact.name));
+    artifact.bytes = std::make_shared<const std::string>(std::move(bytes));
+    if (artifact.bytes->size() == size_bytes) return absl::OkStatus();
   }
   return absl::InternalError(
       absl::StrCat("artifact '", artifact.name, "' is not the file that the worker told of"));
@@ -442,6 +443,15 @@ absl::Status RunReport::TakeArtifacts(const RunChannels& channels) {
   return absl::OkStatus();
 }
 
+void RunReport::OnEndOfEvents(const RunChannels& channels) {
+  if (!result_seen_ || result_.end != WorkerEvent::End::kCompiled ||
+      result_.code != absl::StatusCode::kOk) {
+    return;
+  }
+  taken_ = TakeArtifacts(channels).ok();  // else Finish tries again, and says why
+  if (taken_) events_.OnArtifacts(outcome_.artifacts);
+}
+
 WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view detail,
                                 const RunChannels& channels) {
   outcome_.cpu_time = end.cpu_time;
@@ -450,7 +460,7 @@ WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view
   if (!end.parent_died && worker_status_.has_value()) end.wait_status = *worker_status_;
   Classify(end, killed, detail);
   if (outcome_.kind == WorkerOutcome::Kind::kSucceeded) {
-    const absl::Status taken = TakeArtifacts(channels);
+    const absl::Status taken = taken_ ? absl::OkStatus() : TakeArtifacts(channels);
     if (!taken.ok()) SetCrash(taken.message());
   }
   if (outcome_.kind != WorkerOutcome::Kind::kSucceeded) {

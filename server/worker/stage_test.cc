@@ -96,7 +96,7 @@ class StageTest : public ::testing::Test {
     EXPECT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
     std::map<std::string, std::string> digests;
     for (const WorkerArtifact& artifact : outcome.artifacts) {
-      digests[artifact.name] = Sha256Hex(artifact.bytes);
+      digests[artifact.name] = Sha256Hex(*artifact.bytes);
     }
     if (stages != nullptr) *stages = seen.seen;
     return digests;

@@ -38,6 +38,8 @@ constexpr int kSliceMs = 100;
 // How long what a worker tells may wait for more of it, so that not every line wakes a thread. The
 // worker's end, a cancel and a full buffer are not waited for.
 constexpr int kGatherMs = 4;
+// Of one channel's rest at the end, which the kernel's buffers bound.
+constexpr int kMaxReads = 1024;
 // After the warm parent's death its workers die at once (PR_SET_PDEATHSIG); wait so long to see it.
 constexpr int kDeathWaitMs = 2000;
 constexpr size_t kReadBytes = 64 << 10;
@@ -141,6 +143,7 @@ struct WorkerPool::Impl {
     bool started = false;
     int spawn_error = 0;
     std::optional<RunEnd> end;
+    UniqueFd folder;  // of a run in `leaving`: its output, in memory that closing it gives back
   };
 
   explicit Impl(WorkerPoolOptions opts) : options(std::move(opts)) {
@@ -175,6 +178,7 @@ struct WorkerPool::Impl {
   absl::StatusOr<std::shared_ptr<ActiveRun>> Register(const WorkerJob& job);
   void Unregister(const WorkerJob& job);
   bool LetGo(const std::shared_ptr<ActiveRun>& run);
+  void CloseLater(const ActiveRun& run, UniqueFd folder);
   bool ResetIfNeverStarted(ActiveRun& run);
   absl::Status SpawnRun(const WorkerJob& job, ActiveRun& run, RunChannels& channels);
   absl::StatusOr<WorkerOutcome> Follow(const WorkerJob& job, WorkerEvents& events,
@@ -306,8 +310,11 @@ void WorkerPool::Impl::ReadControl(std::shared_ptr<Parent> from) {
 }
 
 void WorkerPool::Impl::OnControl(const ControlMessage& message) {
+  std::shared_ptr<ActiveRun> left;  // closed without the lock
   const std::lock_guard<std::mutex> lock(mutex);
-  if (message.type == ControlMessage::Type::kExited) leaving.erase(message.run);
+  if (message.type == ControlMessage::Type::kExited) {
+    if (auto found = leaving.extract(message.run)) left = std::move(found.mapped());
+  }
   for (auto& [id, run] : runs) {
     if (run->number != message.run) continue;
     switch (message.type) {
@@ -382,6 +389,14 @@ bool WorkerPool::Impl::LetGo(const std::shared_ptr<ActiveRun>& run) {
   if (run->end.has_value() || leaving.size() >= kMaxLeaving) return false;
   leaving.emplace(run->number, run);
   return true;
+}
+
+// Giving its memory back takes a tenth of a millisecond, for which the run's result need not wait:
+// where its keeper is still to end, the reader thread does it then.
+void WorkerPool::Impl::CloseLater(const ActiveRun& run, UniqueFd folder) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = leaving.find(run.number);
+  if (found != leaving.end()) found->second->folder = std::move(folder);
 }
 
 // Makes a run that no warm parent ever forked as new; false where one did.
@@ -542,13 +557,18 @@ class Follower {
     // poll passes over negative descriptors.
     const bool gathers = std::exchange(gathers_, false);
     if (gathers) wait_ms = kGatherMs;
-    pollfd fds[4] = {{gathers ? -1 : channels_.events.get(), POLLIN, 0},
+    // The end of the events is told in any case.
+    pollfd fds[4] = {{channels_.events.get(), static_cast<short>(gathers ? 0 : POLLIN), 0},
                      {gathers ? -1 : channels_.print.get(), POLLIN, 0},
                      {channels_.watch.get(), POLLIN, 0},
                      {run_.wake.get(), POLLIN, 0}};
     if (RetryOnEintr([&] { return poll(fds, 4, wait_ms); }) <= 0) return;
     if (fds[2].revents != 0) ReadWatch();
-    if (fds[0].revents != 0) ReadOnce(channels_.events, true);
+    if ((fds[0].revents & POLLHUP) != 0) {
+      DrainEvents();
+    } else if (fds[0].revents != 0) {
+      ReadOnce(channels_.events, true);
+    }
     if (fds[1].revents != 0) ReadOnce(channels_.print, false);
     if (fds[3].revents != 0) {
       uint64_t count;
@@ -582,6 +602,17 @@ class Follower {
     return false;
   }
 
+  // Nobody writes any more.
+  void DrainEvents() {
+    for (int i = 0; i < kMaxReads && channels_.events.valid(); ++i) {
+      if (!ReadOnce(channels_.events, true)) break;
+    }
+    if (channels_.events.valid() || reason_ != KillReason::kNone) return;
+    while (!channels_.staging.valid() && channels_.watch.valid() && ReadWatch()) {
+    }
+    report_.OnEndOfEvents(channels_);
+  }
+
   // True while there may be more at once.
   bool ReadWatch() {
     WatchMessage message;
@@ -599,10 +630,10 @@ class Follower {
     for (int i = 0; i < 16 && channels_.watch.valid(); ++i) {
       if (!ReadWatch()) break;
     }
-    for (int i = 0; i < 1024 && channels_.print.valid(); ++i) {
+    for (int i = 0; i < kMaxReads && channels_.print.valid(); ++i) {
       if (!ReadOnce(channels_.print, false)) break;
     }
-    for (int i = 0; i < 1024 && channels_.events.valid(); ++i) {
+    for (int i = 0; i < kMaxReads && channels_.events.valid(); ++i) {
       if (!ReadOnce(channels_.events, true)) break;
     }
   }
@@ -633,7 +664,10 @@ absl::StatusOr<WorkerOutcome> WorkerPool::Impl::Follow(const WorkerJob& job, Wor
                                                        const std::shared_ptr<ActiveRun>& run,
                                                        RunChannels& channels) {
   RETURN_IF_ERROR(SpawnRun(job, *run, channels));
-  return Follower<Impl>(*this, job, events, run, channels).Follow();
+  absl::StatusOr<WorkerOutcome> outcome =
+      Follower<Impl>(*this, job, events, run, channels).Follow();
+  CloseLater(*run, std::move(channels.staging));
+  return outcome;
 }
 
 // --- The interface -------------------------------------------------------------------------------

@@ -53,6 +53,11 @@ struct WorkerJob {
 // Told while a run is under way, on the thread that called Run, never at once for one run. Strings
 // are printable (control characters and bad UTF-8 escaped) and bounded. May block: only this run
 // waits.
+struct WorkerArtifact {
+  std::string name;  // IsValidArtifactName
+  std::shared_ptr<const std::string> bytes;
+};
+
 class WorkerEvents {
  public:
   virtual ~WorkerEvents() = default;
@@ -61,14 +66,12 @@ class WorkerEvents {
   // fraction: 0..1, never falling.
   virtual void OnStage(absl::string_view stage, double fraction) {}
   virtual void OnDiagnostic(const Diagnostic& diagnostic) {}
+  // What the outcome will have if the run ends as it should, which is not certain yet. Not told of
+  // every run that does.
+  virtual void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) {}
   // Asked before the start and at least every 100 ms; true ends the run as Cancel does. So a cancel
   // that came before the run was known here is not lost.
   virtual bool IsCancelled() { return false; }
-};
-
-struct WorkerArtifact {
-  std::string name;  // IsValidArtifactName
-  std::string bytes;
 };
 
 // How a run ended.

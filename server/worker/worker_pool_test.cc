@@ -46,6 +46,7 @@ class Recorder : public WorkerEvents {
   void OnDiagnostic(const Diagnostic& diagnostic) override {
     diagnostics.push_back(diagnostic.ToString());
   }
+  void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) override { told = artifacts; }
   bool IsCancelled() override { return cancelled; }
 
   // The number after the word, in the log.
@@ -60,6 +61,7 @@ class Recorder : public WorkerEvents {
   }
 
   std::vector<std::string> log, stages, diagnostics;
+  std::vector<WorkerArtifact> told;
   std::function<void(absl::string_view)> on_stage;
   std::atomic<bool> cancelled{false};
 };
@@ -173,9 +175,13 @@ TEST_F(WorkerPoolTest, Compiles) {
   const std::string side = "opt.json=side bytes";
   ASSERT_EQ(outcome.artifacts.size(), 2u);
   EXPECT_EQ(outcome.artifacts[0].name, "model.h");
-  EXPECT_EQ(outcome.artifacts[0].bytes, reversed);
+  EXPECT_EQ(*outcome.artifacts[0].bytes, reversed);
   EXPECT_EQ(outcome.artifacts[1].name, "OPT_CONFIG.txt");
-  EXPECT_EQ(outcome.artifacts[1].bytes, side);
+  EXPECT_EQ(*outcome.artifacts[1].bytes, side);
+  // Told before, too, and the very same: they are not read twice.
+  ASSERT_EQ(events.told.size(), 2u);
+  EXPECT_EQ(events.told[0].bytes, outcome.artifacts[0].bytes);
+  EXPECT_EQ(events.told[1].bytes, outcome.artifacts[1].bytes);
   EXPECT_EQ(outcome.listing_ops, "ops");
   EXPECT_EQ(outcome.listing_memory, std::string(200000, 'm'));
   EXPECT_EQ(outcome.listing_weights, "");

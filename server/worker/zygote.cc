@@ -38,12 +38,16 @@ namespace {
 // rounds.
 constexpr int kMaxSweeps = 1000;
 // Where there was no room for a spare, there may be some so much later.
-constexpr int64_t kRefillPauseMs = 1000;
+constexpr int64_t kRefillPauseUs = 1'000'000;
+// A spare is not made at the moment in which a run begins: its clone would take a processor that
+// the run's own processes need to wake up. Nor much later: a small net's compile leaves processors
+// idle, what follows on it does not.
+constexpr int64_t kRefillDelayUs = 2000;
 
-int64_t MonotonicMs() {
+int64_t MonotonicUs() {
   timespec now = {};
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * int64_t{1000} + now.tv_nsec / 1000000;
+  return now.tv_sec * int64_t{1'000'000} + now.tv_nsec / 1000;
 }
 
 // A keeper and its worker that wait for a run, or have just got one.
@@ -72,7 +76,7 @@ class Zygote {
   std::optional<Spare> Make(uint64_t output_bytes);
   std::optional<Spare> TakeSpare(uint64_t output_bytes);
   void DropSpares();
-  int RefillWaitMs() const;
+  std::optional<timespec> RefillWait() const;
   void Refill();
   void Kill(uint64_t run);
   void Reap();
@@ -87,7 +91,7 @@ class Zygote {
   std::vector<Spare> spares_;
   size_t wanted_spares_ = 0;
   uint64_t spare_output_bytes_ = 0;
-  int64_t refill_at_ms_ = 0;
+  int64_t refill_at_us_ = 0;
 };
 
 // Signals the group and, should it not have one yet, the process. Both are ours: a leader is not
@@ -147,16 +151,18 @@ std::optional<Spare> Zygote::TakeSpare(uint64_t output_bytes) {
 // They end as their sockets close, and are reaped as nobody's.
 void Zygote::DropSpares() { spares_.clear(); }
 
-int Zygote::RefillWaitMs() const {
-  if (spares_.size() >= wanted_spares_) return -1;
-  return static_cast<int>(std::max<int64_t>(0, refill_at_ms_ - MonotonicMs()));
+// Nullopt: there are enough.
+std::optional<timespec> Zygote::RefillWait() const {
+  if (spares_.size() >= wanted_spares_) return std::nullopt;
+  const int64_t us = std::max<int64_t>(0, refill_at_us_ - MonotonicUs());
+  return timespec{.tv_sec = us / 1'000'000, .tv_nsec = us % 1'000'000 * 1000};
 }
 
 // One at a time, so that a run that comes meanwhile does not wait for all.
 void Zygote::Refill() {
   std::optional<Spare> made = Make(spare_output_bytes_);
   if (!made.has_value()) {
-    refill_at_ms_ = MonotonicMs() + kRefillPauseMs;
+    refill_at_us_ = MonotonicUs() + kRefillPauseUs;
     return;
   }
   spares_.push_back(*std::move(made));
@@ -204,6 +210,8 @@ void Zygote::Spawn(const ControlPacket& packet) {
                        ? packet.message.spares
                        : 0;
   spare_output_bytes_ = packet.message.output_bytes;
+  const int64_t now_us = MonotonicUs();
+  if (refill_at_us_ <= now_us) refill_at_us_ = now_us + kRefillDelayUs;
 }
 
 void Zygote::Kill(uint64_t run) {
@@ -312,7 +320,10 @@ int Zygote::Run() {
   Reply(ready);
   while (true) {
     pollfd fds[2] = {{kZygoteControlFd, POLLIN, 0}, {children.get(), POLLIN, 0}};
-    const int ready = RetryOnEintr([&] { return poll(fds, 2, RefillWaitMs()); });
+    const int ready = RetryOnEintr([&] {
+      const std::optional<timespec> wait = RefillWait();
+      return ppoll(fds, 2, wait.has_value() ? &*wait : nullptr, nullptr);
+    });
     if (ready < 0) break;
     if (ready == 0) Refill();
     if (fds[1].revents != 0) {

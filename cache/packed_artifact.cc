@@ -1,0 +1,60 @@
+#include "cache/packed_artifact.h"
+
+#include <lz4.h>
+
+#include "compiler_core/base/digest.h"
+
+namespace npuc {
+namespace {
+
+constexpr char kPlain = 0;
+constexpr char kLz4 = 1;
+
+// Shorter chunks have little to win.
+constexpr size_t kLeastCompressedBytes = 1024;
+
+}  // namespace
+
+std::string PackChunk(absl::string_view chunk) {
+  static_assert(ArtifactCache::kChunkBytes <= LZ4_MAX_INPUT_SIZE);
+  if (chunk.size() >= kLeastCompressedBytes && chunk.size() <= ArtifactCache::kChunkBytes) {
+    const int size = static_cast<int>(chunk.size());
+    std::string packed(1 + static_cast<size_t>(LZ4_compressBound(size)), kLz4);
+    const int length = LZ4_compress_default(chunk.data(), packed.data() + 1, size,
+                                            static_cast<int>(packed.size()) - 1);
+    if (length > 0 && static_cast<size_t>(length) < chunk.size() / 8 * 7) {
+      packed.resize(1 + static_cast<size_t>(length));
+      return packed;
+    }
+  }
+  std::string plain(1, kPlain);
+  plain.append(chunk.data(), chunk.size());
+  return plain;
+}
+
+absl::StatusOr<std::string> UnpackChunk(absl::string_view packed, size_t size) {
+  if (!packed.empty() && size <= ArtifactCache::kChunkBytes) {
+    const absl::string_view body = packed.substr(1);
+    if (packed[0] == kPlain && body.size() == size) return std::string(body);
+    std::string chunk(size, '\0');
+    if (packed[0] == kLz4 && body.size() < size &&
+        LZ4_decompress_safe(body.data(), chunk.data(), static_cast<int>(body.size()),
+                            static_cast<int>(size)) == static_cast<int>(size)) {
+      return chunk;
+    }
+  }
+  return absl::DataLossError("a packed chunk is damaged");
+}
+
+std::shared_ptr<const PackedArtifact> PackArtifact(absl::string_view name,
+                                                   absl::string_view bytes) {
+  auto packed = std::make_shared<PackedArtifact>();
+  packed->item.info = {std::string(name), bytes.size(), Sha256Hex(bytes)};
+  for (size_t at = 0; at < bytes.size(); at += ArtifactCache::kChunkBytes) {
+    packed->chunks.push_back(PackChunk(bytes.substr(at, ArtifactCache::kChunkBytes)));
+    packed->item.chunk_sha256.push_back(Sha256Hex(packed->chunks.back()));
+  }
+  return packed;
+}
+
+}  // namespace npuc

@@ -1,0 +1,34 @@
+#ifndef NPUC_CACHE_PACKED_ARTIFACT_H_
+#define NPUC_CACHE_PACKED_ARTIFACT_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "cache/record.h"
+
+namespace npuc {
+
+// An artifact as the cache keeps it: its digest, and its chunks, each compressed where that helps,
+// with their digests. Making it takes as long as writing it does; who has the time before
+// the write makes it then.
+struct PackedArtifact {
+  ManifestItem item;
+  std::vector<std::string> chunks;  // of PackChunk
+};
+
+// name: empty for a result's metadata.
+std::shared_ptr<const PackedArtifact> PackArtifact(absl::string_view name, absl::string_view bytes);
+
+// A chunk as it is kept: a byte that says how, then the chunk, as it is or as one LZ4 block
+// (github.com/lz4/lz4, doc/lz4_Block_format.md) where that is shorter.
+std::string PackChunk(absl::string_view chunk);
+// The chunk of `size` bytes. DATA_LOSS: PackChunk did not make it of so many bytes. That it is the
+// right chunk is for the digest of `packed` to say, before.
+absl::StatusOr<std::string> UnpackChunk(absl::string_view packed, size_t size);
+
+}  // namespace npuc
+
+#endif  // NPUC_CACHE_PACKED_ARTIFACT_H_
