@@ -220,7 +220,7 @@ TEST_F(SubmissionTest, WhatIsInMemoryIsPreparedWithoutWaiting) {
     if (!prepared.has_value()) return std::shared_ptr<const Job>();
     absl::StatusOr<JobService::Submitted> answer;
     submission.SubmitPrepared(
-        *std::move(prepared), [](std::function<void()> task) { task(); }, /*may_wait=*/false,
+        *std::move(prepared), [](const std::function<void()>& task) { task(); }, /*may_wait=*/false,
         [&](absl::StatusOr<JobService::Submitted> submitted) { answer = std::move(submitted); });
     EXPECT_TRUE(answer.ok()) << answer.status();
     return answer->job;

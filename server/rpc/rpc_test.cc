@@ -112,7 +112,8 @@ TEST_F(RpcTest, GetListAndCancel) {
     ASSERT_TRUE(compile_->CancelCompileJob(&context, request, &response).ok());
     EXPECT_EQ(response.job().cancelled().reason(), "why not");
   }
-  const auto list = [&](v1::ListCompileJobsRequest request, v1::ListCompileJobsResponse* page) {
+  const auto list = [&](const v1::ListCompileJobsRequest& request,
+                        v1::ListCompileJobsResponse* page) {
     grpc::ClientContext context;
     return compile_->ListCompileJobs(&context, request, page);
   };
