@@ -216,8 +216,18 @@ std::optional<ValueId> Simplify(const Rule& rule) {
 }  // namespace
 
 Graph ApplyCanonicalize(Graph graph) {
+  // Most graphs keep all their nodes: those are changed where they are, up to the first that goes.
+  std::optional<ValueId> first;
+  int done = 0;
+  for (; done < graph.node_count() && !first.has_value(); ++done) {
+    Node& node = graph.mutable_node(NodeId(done));
+    first = Simplify({graph, graph.type(node.outputs[0]), node});
+  }
+  if (!first.has_value()) return graph;
   Rewriter rewriter(std::move(graph));
-  for (int i = 0; i < rewriter.old().node_count(); ++i) {
+  for (int i = 0; i < done - 1; ++i) rewriter.Append(rewriter.Take(i));
+  rewriter.Replace(rewriter.Take(done - 1), *first);
+  for (int i = done; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);
     const std::optional<ValueId> value =
         Simplify({rewriter.graph(), rewriter.type(node.outputs[0]), node});

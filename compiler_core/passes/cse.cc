@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/passes/apply.h"
@@ -77,9 +78,9 @@ class ConstantPool {
       return ValueId();
     }
     if (bucket.by_hash.empty()) {
-      bucket.by_hash[HashOf(bucket.first.tensor)].push_back(bucket.first);
+      bucket.by_hash[bucket.first.tensor.ContentHash()].push_back(bucket.first);
     }
-    std::vector<Entry>& candidates = bucket.by_hash[HashOf(tensor)];
+    std::vector<Entry>& candidates = bucket.by_hash[tensor.ContentHash()];
     for (const Entry& entry : candidates) {
       if (entry.tensor == tensor) return entry.id;
     }
@@ -94,20 +95,58 @@ class ConstantPool {
   };
   struct Bucket {
     Entry first;  // of its type; hashed when a second one comes
-    absl::flat_hash_map<size_t, std::vector<Entry>> by_hash;
+    absl::flat_hash_map<uint64_t, std::vector<Entry>> by_hash;
   };
-  static size_t HashOf(const Tensor& tensor) {
-    const absl::Span<const uint8_t> bytes = tensor.bytes();
-    return absl::Hash<absl::string_view>()(
-        absl::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
-  }
-
   absl::flat_hash_map<std::string, Bucket> buckets_;
 };
+
+struct AttrHasher {
+  uint64_t operator()(const Tensor& tensor) const { return tensor.ContentHash(); }
+  template <typename T>
+  uint64_t operator()(const T& value) const {
+    return absl::HashOf(value);
+  }
+};
+
+// Equal for nodes that compute the same.
+uint64_t HashOfNode(const Graph& graph, const Node& node) {
+  uint64_t state = absl::HashOf(node.op, node.inputs);
+  for (const ValueId output : node.outputs) {
+    state = absl::HashOf(state, graph.type(output).dtype, graph.type(output).shape);
+  }
+  for (const auto& [name, value] : node.attrs) {
+    state = absl::HashOf(state, name, std::visit(AttrHasher(), value));
+  }
+  return state;
+}
+
+// Whether two nodes may compute the same; by hashes, so it may be said of nodes that do not. As a
+// rule the pass has nothing to do: the others leave few such nodes.
+bool MayHaveEquals(const Graph& graph) {
+  absl::flat_hash_set<uint64_t> seen;
+  seen.reserve(graph.node_count());
+  absl::flat_hash_map<uint64_t, const Tensor*> first_of_type;  // null: seen, as all others are
+  for (const Node& node : graph.nodes()) {
+    if (node.op == "Placeholder") continue;
+    if (node.op != "Const") {
+      if (!seen.insert(HashOfNode(graph, node)).second) return true;
+      continue;
+    }
+    const Tensor& tensor = std::get<Tensor>(node.attrs.find("value")->second);
+    const uint64_t type = absl::HashOf(tensor.dtype(), tensor.shape());
+    const auto [it, added] = first_of_type.try_emplace(type, &tensor);
+    if (added) continue;
+    const Tensor* first = std::exchange(it->second, nullptr);
+    if (first != nullptr) seen.insert(absl::HashOf(type, first->ContentHash()));
+    if (!seen.insert(absl::HashOf(type, tensor.ContentHash())).second) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
 Graph ApplyCse(Graph graph) {
+  if (!MayHaveEquals(graph)) return graph;
   Rewriter rewriter(std::move(graph));
   ConstantPool constants;
   absl::flat_hash_map<std::string, NodeId> computed;

@@ -185,6 +185,11 @@ TensorType Graph::TakeType(ValueId id) {
   return std::move(values_[id.value()].type);
 }
 
+Node& Graph::mutable_node(NodeId id) {
+  NPUC_CHECK(id.valid() && id.value() < node_count());
+  return nodes_[id.value()];
+}
+
 const Node& Graph::node(NodeId id) const {
   NPUC_CHECK(id.valid() && id.value() < node_count());
   return nodes_[id.value()];

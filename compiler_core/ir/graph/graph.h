@@ -68,6 +68,9 @@ class Graph {
   // unspecified, but for a node's outputs and a value's node, which stay.
   Node TakeNode(NodeId id);
   TensorType TakeType(ValueId id);
+  // For a pass that changes nodes where they are: operands must still come earlier, and results
+  // stay.
+  Node& mutable_node(NodeId id);
 
   int node_count() const { return static_cast<int>(nodes_.size()); }
   int value_count() const { return static_cast<int>(values_.size()); }

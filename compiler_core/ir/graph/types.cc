@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/fp16.h"
@@ -177,10 +179,15 @@ std::string TypeToString(const TensorType& type) {
   return absl::StrCat(NameOf(type.dtype), ShapeToString(type.shape));
 }
 
+struct Tensor::Shared {
+  explicit Shared(std::vector<uint8_t> its_bytes) : bytes(std::move(its_bytes)) {}
+  const std::vector<uint8_t> bytes;
+  mutable std::atomic<uint64_t> hash = 0;  // 0: not found yet
+};
+
 Tensor::Tensor(TensorType type, std::vector<uint8_t> bytes)
-    : type_(std::move(type)),
-      bytes_(std::make_shared<const std::vector<uint8_t>>(std::move(bytes))) {
-  NPUC_CHECK(static_cast<int64_t>(bytes_->size()) == type_.size_bytes());
+    : type_(std::move(type)), shared_(std::make_shared<const Shared>(std::move(bytes))) {
+  NPUC_CHECK(static_cast<int64_t>(shared_->bytes.size()) == type_.size_bytes());
 }
 
 Tensor Tensor::FromFloats(Shape shape, absl::Span<const float> values) {
@@ -209,16 +216,16 @@ Tensor Tensor::WithShape(Shape shape) const {
 }
 
 absl::Span<const uint8_t> Tensor::bytes() const {
-  return bytes_ == nullptr ? absl::Span<const uint8_t>() : absl::MakeConstSpan(*bytes_);
+  return shared_ == nullptr ? absl::Span<const uint8_t>() : absl::MakeConstSpan(shared_->bytes);
 }
 
 template <typename T>
 absl::Span<const T> Tensor::as() const {
   NPUC_CHECK(Holds<T>(type_.dtype));
-  if (bytes_ == nullptr) return {};
+  if (shared_ == nullptr) return {};
   // The vector's storage comes from operator new, so it is aligned for every T.
-  return absl::MakeConstSpan(reinterpret_cast<const T*>(bytes_->data()),
-                             bytes_->size() / sizeof(T));
+  return absl::MakeConstSpan(reinterpret_cast<const T*>(shared_->bytes.data()),
+                             shared_->bytes.size() / sizeof(T));
 }
 template absl::Span<const float> Tensor::as<float>() const;
 template absl::Span<const double> Tensor::as<double>() const;
@@ -232,21 +239,21 @@ template absl::Span<const uint32_t> Tensor::as<uint32_t>() const;
 template absl::Span<const bool> Tensor::as<bool>() const;
 
 double Tensor::at(int64_t i) const {
-  NPUC_CHECK(bytes_ != nullptr && i >= 0 && i < element_count());
-  if (dtype() == DType::kFloat16) return HalfToFloat(Load<uint16_t>(bytes_->data(), i));
+  NPUC_CHECK(shared_ != nullptr && i >= 0 && i < element_count());
+  if (dtype() == DType::kFloat16) return HalfToFloat(Load<uint16_t>(shared_->bytes.data(), i));
   return Dispatch(dtype(), [&](auto sample) {
-    return static_cast<double>(Load<decltype(sample)>(bytes_->data(), i));
+    return static_cast<double>(Load<decltype(sample)>(shared_->bytes.data(), i));
   });
 }
 
 int64_t Tensor::int_at(int64_t i) const {
-  NPUC_CHECK(bytes_ != nullptr && i >= 0 && i < element_count());
+  NPUC_CHECK(shared_ != nullptr && i >= 0 && i < element_count());
   if (IsFloat(dtype())) return ClampToInteger<int64_t>(at(i));
   return Dispatch(dtype(), [&](auto sample) {
     if constexpr (std::is_floating_point_v<decltype(sample)>) {
       return int64_t{0};  // handled above
     } else {
-      return static_cast<int64_t>(Load<decltype(sample)>(bytes_->data(), i));
+      return static_cast<int64_t>(Load<decltype(sample)>(shared_->bytes.data(), i));
     }
   });
 }
@@ -266,9 +273,20 @@ std::vector<float> Tensor::ToFloats() const {
   return values;
 }
 
+uint64_t Tensor::ContentHash() const {
+  if (shared_ == nullptr) return 0;
+  uint64_t hash = shared_->hash.load(std::memory_order_relaxed);
+  if (hash == 0) {
+    const auto* data = reinterpret_cast<const char*>(shared_->bytes.data());
+    hash = absl::HashOf(absl::string_view(data, shared_->bytes.size()));
+    shared_->hash.store(hash, std::memory_order_relaxed);
+  }
+  return hash;
+}
+
 bool Tensor::operator==(const Tensor& other) const {
   if (type_ != other.type_) return false;
-  if (bytes_ == other.bytes_) return true;
+  if (shared_ == other.shared_) return true;
   const absl::Span<const uint8_t> a = bytes();
   const absl::Span<const uint8_t> b = other.bytes();
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);

@@ -81,10 +81,14 @@ class Tensor {
   int64_t int_at(int64_t i) const;
   std::vector<float> ToFloats() const;         // every element as float
   bool operator==(const Tensor& other) const;  // type and bytes
+  // Of the bytes; found once for all tensors that share them. Good within one process only.
+  // Thread-safe.
+  uint64_t ContentHash() const;
 
  private:
+  struct Shared;
   TensorType type_;
-  std::shared_ptr<const std::vector<uint8_t>> bytes_;
+  std::shared_ptr<const Shared> shared_;
 };
 
 // Converts as TensorFlow's Cast does: float to integer truncates towards zero (out of range is
