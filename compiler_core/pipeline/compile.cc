@@ -221,6 +221,22 @@ class EmittedFiles {
   HelperThreads::Task model_written_;
 };
 
+// All but the log, in their order.
+absl::Status AddArtifacts(const CompileFacts& facts, EmittedFiles& files, Stages& stages,
+                          Diagnostics& diagnostics, std::vector<Artifact>& artifacts) {
+  std::string report = ReportJson(facts);
+  std::string page = ReportPage(report);
+  std::string model_file = files.TakeModelFile();
+  absl::StatusOr<std::string> header = files.TakeHeader(diagnostics);
+  RETURN_IF_ERROR(stages.End(header.status()));
+  artifacts.push_back({facts.options.output_file, *std::move(header)});
+  artifacts.push_back({"opt_template.json", WriteTemplate(facts.weights)});
+  artifacts.push_back({ModelFileName(facts.options), std::move(model_file)});
+  artifacts.push_back({"report.json", std::move(report)});
+  artifacts.push_back({"report.html", std::move(page)});
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
@@ -235,9 +251,12 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
                           " bytes"));
 
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
+  ModelMd5 md5(request);
+  if (options.framework != Framework::kTorchScript) md5.Begin(helpers);
   STEP(Graph imported, "import", 0.05, ImportModel(request, helpers, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
-  ModelMd5 md5(request, helpers);
+  md5.Begin(
+      helpers);  // not before a TorchScript archive's code was read, which is waited for first
   if (core->integer != nullptr) {
     return CompileInteger(request, *core, imported, md5, stages, observer, diagnostics);
   }
@@ -275,16 +294,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
     result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   });
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
-  std::string report = ReportJson(facts);
-  std::string page = ReportPage(report);
-  std::string model_file = files.TakeModelFile();
-  absl::StatusOr<std::string> header = files.TakeHeader(diagnostics);
-  RETURN_IF_ERROR(stages.End(header.status()));
-  result.artifacts.push_back({options.output_file, *std::move(header)});
-  result.artifacts.push_back({"opt_template.json", WriteTemplate(lowered.weights)});
-  result.artifacts.push_back({ModelFileName(options), std::move(model_file)});
-  result.artifacts.push_back({"report.json", std::move(report)});
-  result.artifacts.push_back({"report.html", std::move(page)});
+  RETURN_IF_ERROR(AddArtifacts(facts, files, stages, diagnostics, result.artifacts));
   listed.Wait();
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   LogEnd(facts, stages);

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 #define NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -84,23 +85,23 @@ std::string ModelInfo(const CompileRequest& request);
 // know it. The request and the helpers must outlive it.
 class ModelMd5 {
  public:
-  ModelMd5(const CompileRequest& request, HelperThreads& helpers)
-      : hex_(request.model_md5), task_(Begin(request, helpers)) {}
+  explicit ModelMd5(const CompileRequest& request) : request_(request), hex_(request.model_md5) {}
   ModelMd5(const ModelMd5&) = delete;
   ModelMd5& operator=(const ModelMd5&) = delete;
+  // Before Hex(); again: does nothing.
+  void Begin(HelperThreads& helpers) {
+    if (!hex_.empty() || task_.has_value()) return;
+    task_.emplace(helpers.Start([this] { hex_ = Md5Hex(request_.model_bytes); }));
+  }
   const std::string& Hex() {
-    task_.Wait();
+    if (task_.has_value()) task_->Wait();
     return hex_;
   }
 
  private:
-  HelperThreads::Task Begin(const CompileRequest& request, HelperThreads& helpers) {
-    if (!hex_.empty()) return {};
-    return helpers.Start([this, &request] { hex_ = Md5Hex(request.model_bytes); });
-  }
-
+  const CompileRequest& request_;
   std::string hex_;
-  HelperThreads::Task task_;  // ends before hex_ does
+  std::optional<HelperThreads::Task> task_;  // ends before hex_ does
 };
 
 // The name of the model file beside the header.
