@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -116,7 +117,7 @@ absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& pa
   return std::make_shared<FileSource>(std::move(file), info.st_size);
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes) {
   const Descriptor file(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return Failed("cannot open", path);
   struct stat info {};
@@ -127,18 +128,30 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   }
   constexpr size_t kChunk = 1 << 16;
   // One byte more than a plain file has, so that the end is seen without growing.
-  std::string bytes(S_ISREG(info.st_mode) ? std::min(info.st_size, max_bytes) + 1 : kChunk, '\0');
+  size_t room = S_ISREG(info.st_mode)
+                    ? static_cast<size_t>(std::min<int64_t>(info.st_size, max_bytes)) + 1
+                    : kChunk;
+  auto bytes = std::make_unique_for_overwrite<char[]>(room);
   size_t have = 0;
   while (true) {
-    if (have == bytes.size()) bytes.resize(have + kChunk);
-    const ssize_t got = ::read(file.get(), bytes.data() + have, bytes.size() - have);
+    if (have == room) {
+      room *= 2;
+      auto larger = std::make_unique_for_overwrite<char[]>(room);
+      std::copy_n(bytes.get(), have, larger.get());
+      bytes = std::move(larger);
+    }
+    const ssize_t got = ::read(file.get(), bytes.get() + have, room - have);
     if (got < 0 && errno != EINTR) return Failed("cannot read", path);
     if (got > 0) have += static_cast<size_t>(got);
     if (static_cast<int64_t>(have) > max_bytes) return TooLarge(path, max_bytes);
     if (got == 0) break;
   }
-  bytes.resize(have);
-  return bytes;
+  return FileBytes(std::move(bytes), have);
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
+  ASSIGN_OR_RETURN(const FileBytes bytes, ReadFileBytes(path, max_bytes));
+  return std::string(bytes.view());
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {

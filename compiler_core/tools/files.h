@@ -1,9 +1,11 @@
 #ifndef NPUC_COMPILER_CORE_TOOLS_FILES_H_
 #define NPUC_COMPILER_CORE_TOOLS_FILES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,8 +16,22 @@ namespace npuc {
 
 // File access for the command-line tools; the compiler itself touches no files.
 
+// The bytes of a file that is read whole, in memory that nobody cleared beforehand: that takes as
+// long as reading a model.
+class FileBytes {
+ public:
+  FileBytes() = default;
+  FileBytes(std::unique_ptr<char[]> data, size_t size) : data_(std::move(data)), size_(size) {}
+  absl::string_view view() const { return {data_.get(), size_}; }
+
+ private:
+  std::unique_ptr<char[]> data_;
+  size_t size_ = 0;
+};
+
 // The whole file; "-" is standard input. Errors name the path and the system's reason; a file over
 // max_bytes is RESOURCE_EXHAUSTED before it is read.
+absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes);
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
 // The same, read in parts where it is a plain file, which must not change meanwhile.

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
-#include "compiler_core/tools/files.h"
 
 namespace npuc {
 namespace {
@@ -22,7 +21,7 @@ void AddUnreadable(const absl::Status& status, const std::string& file, int line
 CompileRequest RequestOf(const LoadedConfig& loaded) {
   CompileRequest request;
   request.options = loaded.config.options;
-  request.model_bytes = loaded.model;
+  request.model_bytes = loaded.model.view();
   request.side_inputs = loaded.side_inputs;
   return request;
 }
@@ -40,7 +39,7 @@ absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& di
     const std::string from = ResolveBeside(path, file.path);
     absl::Status read;
     if (file.role == "MODEL_FILE") {
-      absl::StatusOr<std::string> bytes = ReadFile(from, kMaxModelBytes);
+      absl::StatusOr<FileBytes> bytes = ReadFileBytes(from, kMaxModelBytes);
       read = bytes.status();
       if (bytes.ok()) loaded.model = *std::move(bytes);
     } else {

@@ -8,13 +8,14 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/config.h"
+#include "compiler_core/tools/files.h"
 
 namespace npuc {
 
 // A config with every file that it names: the model read, the others open.
 struct LoadedConfig {
   ParsedConfig config;
-  std::string model;
+  FileBytes model;
   std::map<std::string, CompileRequest::SideInput> side_inputs;
 };
 

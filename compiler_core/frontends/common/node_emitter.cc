@@ -1,11 +1,11 @@
 #include "compiler_core/frontends/common/node_emitter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/find_nan.h"
 #include "compiler_core/frontends/common/fold.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/quantize.h"
@@ -194,8 +194,7 @@ absl::StatusOr<ValueId> NodeEmitter::Place(ImportValue& value) {
   const Tensor& tensor = *value.constant;
   if (tensor.dtype() == DType::kFloat32) {
     const absl::Span<const float> floats = tensor.as<float>();
-    const auto nan =
-        std::find_if(floats.begin(), floats.end(), [](float v) { return std::isnan(v); });
+    const auto nan = FindNan(floats);
     if (nan != floats.end()) {
       has_reported_ = true;
       state_->diagnostics->Add(

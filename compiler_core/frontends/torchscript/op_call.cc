@@ -1,12 +1,12 @@
 #include "compiler_core/frontends/torchscript/op_call.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/find_nan.h"
 #include "compiler_core/frontends/torchscript/lexer.h"
 #include "compiler_core/ops/op.h"
 
@@ -329,8 +329,7 @@ absl::StatusOr<ValueId> OpCall::Place(const ValueRef& value) {
   Tensor tensor = *value->constant;
   if (tensor.dtype() != DType::kFloat32) tensor = CastTensor(tensor, DType::kFloat32);
   const absl::Span<const float> floats = tensor.as<float>();
-  const auto nan =
-      std::find_if(floats.begin(), floats.end(), [](float v) { return std::isnan(v); });
+  const auto nan = frontend::FindNan(floats);
   if (nan != floats.end()) {
     return Fail(DiagnosticKind::kNanConstant,
                 absl::StrCat("the constant '", Printable(value->source.name), "' holds NaN at ",
