@@ -252,11 +252,10 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
 
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
   ModelMd5 md5(request);
-  if (options.framework != Framework::kTorchScript) md5.Begin(helpers);
-  STEP(Graph imported, "import", 0.05, ImportModel(request, helpers, diagnostics));
+  STEP(Graph imported, "import", 0.05,
+       ImportModel(
+           request, helpers, [&] { md5.Begin(helpers); }, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
-  md5.Begin(
-      helpers);  // not before a TorchScript archive's code was read, which is waited for first
   if (core->integer != nullptr) {
     return CompileInteger(request, *core, imported, md5, stages, observer, diagnostics);
   }

@@ -12,22 +12,25 @@ namespace npuc {
 
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
   HelperThreads none(1);
-  return ImportModel(request, none, diagnostics);
+  return ImportModel(
+      request, none, [] {}, diagnostics);
 }
 
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& helpers,
+                                  const std::function<void()>& helpers_free,
                                   Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   const absl::string_view model_bytes = request.model_bytes;
+  if (options.framework == Framework::kTorchScript) {
+    return ImportTorchScript(model_bytes, options, helpers, helpers_free, diagnostics);
+  }
+  helpers_free();  // the others have none
   if (options.framework == Framework::kTensorFlow) {
     return ImportTensorFlow(model_bytes, options, diagnostics);
   }
   if (options.framework == Framework::kOnnx) return ImportOnnx(model_bytes, options, diagnostics);
   if (options.framework == Framework::kTfLite) {
     return ImportTfLite(model_bytes, options, diagnostics);
-  }
-  if (options.framework == Framework::kTorchScript) {
-    return ImportTorchScript(model_bytes, options, helpers, diagnostics);
   }
   if (options.framework == Framework::kCompass) {
     const auto bin = request.side_inputs.find(kModelBinRole);

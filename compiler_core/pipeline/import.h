@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 #define NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,10 @@
 namespace npuc {
 
 // The model's graph by the front end of options.framework: what `npuc reference` runs and what
-// Compile starts from. Problems go to diagnostics.
+// Compile starts from. Problems go to diagnostics. helpers_free is called once of an import that
+// succeeds, as soon as the front end has no work left for the helpers that it will wait for.
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& helpers,
+                                  const std::function<void()>& helpers_free,
                                   Diagnostics& diagnostics);
 // The same on the calling thread alone.
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics);

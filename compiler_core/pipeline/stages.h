@@ -88,9 +88,9 @@ class ModelMd5 {
   explicit ModelMd5(const CompileRequest& request) : request_(request), hex_(request.model_md5) {}
   ModelMd5(const ModelMd5&) = delete;
   ModelMd5& operator=(const ModelMd5&) = delete;
-  // Before Hex(); again: does nothing.
+  // Once, before Hex().
   void Begin(HelperThreads& helpers) {
-    if (!hex_.empty() || task_.has_value()) return;
+    if (!hex_.empty()) return;
     task_.emplace(helpers.Start([this] { hex_ = Md5Hex(request_.model_bytes); }));
   }
   const std::string& Hex() {

@@ -361,10 +361,12 @@ absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
 
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
                                         const CompileOptions& options, HelperThreads& helpers,
+                                        const std::function<void()>& helpers_free,
                                         Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(pt::TorchArchive read,
                    pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(),
                                         helpers, diagnostics));
+  helpers_free();
   const auto archive = std::make_shared<const pt::TorchArchive>(std::move(read));
   Diagnostics found;
   Graph graph;

@@ -1,6 +1,8 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_IMPORT_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_IMPORT_H_
 
+#include <functional>
+
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
@@ -21,9 +23,11 @@ struct TorchArchive;  // archive.h
 // Inputs in options.input_ncx_to_nxc are declared in their transposed shape, with a Transpose
 // behind them. The result has been through VerifyGraph. Every problem goes to `diagnostics`, with
 // the archive's line of code; the status is that of the first error. model_bytes is read during the
-// call only. Thread-safe.
+// call only. helpers_free is called where nothing is left for the helpers that is waited for.
+// Thread-safe.
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
                                         const CompileOptions& options, HelperThreads& helpers,
+                                        const std::function<void()>& helpers_free,
                                         Diagnostics& diagnostics);
 // The same from an archive that is read already.
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,

@@ -54,7 +54,8 @@ ImportResult ImportCode(const std::string& source, const std::vector<std::vector
   for (size_t i = 0; i < shapes.size(); ++i) options.inputs.push_back({absl::StrCat(i), shapes[i]});
   Diagnostics diagnostics;
   HelperThreads none(1);
-  absl::StatusOr<Graph> graph = ImportTorchScript(zip.Bytes(), options, none, diagnostics);
+  absl::StatusOr<Graph> graph = ImportTorchScript(
+      zip.Bytes(), options, none, [] {}, diagnostics);
   return {std::move(graph), std::move(diagnostics)};
 }
 
