@@ -123,13 +123,6 @@ void JobRunner::Run(const JobService::Leased& leased) {
   }
   std::error_code error;
   attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
-  if (!fs::create_directory(attempt.folder, error)) {
-    Fail(attempt, FailureKind::kInternal,
-         absl::StrCat("cannot make ", attempt.folder, ": ",
-                      error ? error.message() : "it is there already"));
-    return;
-  }
-  fs::permissions(attempt.folder, fs::perms::owner_all, error);
   RunWorker(attempt);
   fs::remove_all(attempt.folder, error);
   if (error) {

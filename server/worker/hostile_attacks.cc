@@ -170,7 +170,7 @@ void AddFiles(Attacks& all) {
   };
   all["read_passwd"] = Opens("/etc/passwd", O_RDONLY);
   all["read_root_folder"] = Opens("/bin", O_RDONLY | O_DIRECTORY);
-  all["dotdot"] = Opens("../../blob", O_RDONLY);
+  all["dotdot"] = Opens("../blob", O_RDONLY);
   all["dotdot_far"] = Opens("../../../../../../../../etc/passwd", O_RDONLY);
   all["make_in_root"] = Opens("/made", O_WRONLY | O_CREAT);
   all["make_in_tmp"] = Opens("/tmp/npuc_hostile_made", O_WRONLY | O_CREAT | O_EXCL);
@@ -196,7 +196,7 @@ void AddFiles(Attacks& all) {
   all["fifo"] = Call([] { return mkfifo("f", 0600); });
   all["device"] = Call([] { return mknod("d", S_IFBLK | 0600, 0x0800); });
   all["make_folder"] = Call([] { return mkdir("sub", 0700); });
-  all["rename_folder"] = Call([] { return rename("../out", "../away"); });
+  all["rename_folder"] = Call([] { return rename("../blob", "../away"); });
   all["set_mode"] = Call([] { return fchmod(4, 0); });
   all["set_owner"] = Call([] { return fchown(4, 0, 0); });
   all["set_attribute"] =

@@ -292,7 +292,6 @@ class Arena {
     WorkerJob job;
     job.run_id = absl::StrCat("run", ++count_);
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
-    fs::create_directory(job.job_folder);
     job.config_text = c.name;
     job.config_name = absl::StrCat(canary(), " ", getpid(), " ", pool_->GetStats().parent_pid, " ",
                                    deadly_ ? "deadly" : "safe");
@@ -308,7 +307,7 @@ class Arena {
     EXPECT_TRUE(outcome.ok()) << outcome.status();
     // Without walls one attack takes our own rights away.
     std::error_code error;
-    fs::permissions(job.job_folder + "/out", fs::perms::owner_all, error);
+    fs::permissions(job.job_folder, fs::perms::owner_all, error);
     fs::remove_all(job.job_folder, error);
     EXPECT_FALSE(error) << error.message();
     return outcome.ok() ? *std::move(outcome) : WorkerOutcome{};

@@ -100,8 +100,8 @@ absl::StatusOr<UniqueFd> WriteJobRecord(const WorkerJob& job) {
 }  // namespace
 
 std::vector<int> RunChannels::ForChild() const {
-  std::vector<int> fds = {child_events.get(), child_print.get(), child_watch.get(), out.get(),
-                          job.get()};
+  std::vector<int> fds = {child_events.get(), child_print.get(), child_watch.get(),
+                          out.valid() ? out.get() : job.get(), job.get()};
   for (const UniqueFd& input : inputs) fds.push_back(input.get());
   return fds;
 }
@@ -114,7 +114,7 @@ void RunChannels::CloseChildEnds() {
   inputs.clear();
 }
 
-absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job) {
+absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job, bool in_memory) {
   RETURN_IF_ERROR(CheckJob(job));
   RunChannels channels;
   for (const auto& [role, input] : job.inputs) {
@@ -142,9 +142,11 @@ absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job) {
   for (const int fd : {channels.events.get(), channels.print.get(), channels.watch.get()}) {
     if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus(errno, "cannot set", "channel");
   }
-  const std::string out = job.job_folder + "/out";
-  if (mkdir(out.c_str(), 0700) != 0) return ErrnoStatus(errno, "cannot make folder", out);
-  ASSIGN_OR_RETURN(channels.out, OpenFile(out, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (in_memory) return channels;
+  if (mkdir(job.job_folder.c_str(), 0700) != 0) {
+    return ErrnoStatus(errno, "cannot make folder", job.job_folder);
+  }
+  ASSIGN_OR_RETURN(channels.out, OpenFile(job.job_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   return channels;
 }
 

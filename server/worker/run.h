@@ -19,7 +19,7 @@ struct RunChannels {
   UniqueFd events;   // non-blocking
   UniqueFd print;    // non-blocking
   UniqueFd watch;    // non-blocking
-  UniqueFd out;      // the output folder on disk
+  UniqueFd out;      // the output folder on disk; none where one in memory will come
   UniqueFd staging;  // the one in memory, once the keeper has told of it
   UniqueFd child_events;
   UniqueFd child_print;
@@ -27,16 +27,16 @@ struct RunChannels {
   UniqueFd job;
   std::vector<UniqueFd> inputs;
 
-  // In the order of kSpawn.
+  // In the order of kSpawn. Without an output folder another stands in its place.
   std::vector<int> ForChild() const;
   void CloseChildEnds();
   // Where the worker writes.
   int WorkerFolder() const { return staging.valid() ? staging.get() : out.get(); }
 };
 
-// Checks the job, opens its inputs, makes the output folder and the channels. Errors as of
-// WorkerPool::Run.
-absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job);
+// Checks the job, opens its inputs, makes the channels, and an output folder unless the keeper
+// makes one `in_memory`. Errors as of WorkerPool::Run.
+absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job, bool in_memory);
 
 enum class WatchRead { kMessage, kNothing, kEnd };
 // The keeper's next word, with the folder that came along where one did. Does not block.

@@ -76,7 +76,6 @@ class StageTest : public ::testing::Test {
     WorkerJob job;
     job.run_id = absl::StrCat("run", ++count_);
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
-    fs::create_directory(job.job_folder);
     job.config_text = absl::StrReplaceAll(config_, {{"kws_fc.h", output_file}});
     job.config_name = "config.yaml";
     job.inputs["MODEL_FILE"] = {"kws_fc.pb", sample_ + "kws_fc.pb", model_sha256_};

@@ -97,7 +97,6 @@ class Bench {
     WorkerJob job;
     job.run_id = absl::StrCat("run", ++count_);
     job.job_folder = absl::StrCat(folder_, "/", count_);
-    std::filesystem::create_directory(job.job_folder);
     job.config_text = "ok";
     job.config_name = "config.yaml";
     job.inputs["MODEL_FILE"] = {"model.pb", folder_ + "/model", Sha256Hex(model_)};

@@ -179,6 +179,7 @@ struct WorkerPool::Impl {
   void Unregister(const WorkerJob& job);
   bool LetGo(const std::shared_ptr<ActiveRun>& run);
   void CloseLater(const ActiveRun& run, UniqueFd folder);
+  void CloseFolder(uint64_t run_number);
   bool ResetIfNeverStarted(ActiveRun& run);
   absl::Status SpawnRun(const WorkerJob& job, ActiveRun& run, RunChannels& channels);
   absl::StatusOr<WorkerOutcome> Follow(const WorkerJob& job, WorkerEvents& events,
@@ -309,12 +310,18 @@ void WorkerPool::Impl::ReadControl(std::shared_ptr<Parent> from) {
   OnParentDeath(*from);
 }
 
-void WorkerPool::Impl::OnControl(const ControlMessage& message) {
-  std::shared_ptr<ActiveRun> left;  // closed without the lock
+// Without the lock, and before the run has left.
+void WorkerPool::Impl::CloseFolder(uint64_t run_number) {
+  UniqueFd folder;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (message.type == ControlMessage::Type::kExited) {
-    if (auto found = leaving.extract(message.run)) left = std::move(found.mapped());
-  }
+  const auto found = leaving.find(run_number);
+  if (found != leaving.end()) folder = std::move(found->second->folder);
+}
+
+void WorkerPool::Impl::OnControl(const ControlMessage& message) {
+  if (message.type == ControlMessage::Type::kExited) CloseFolder(message.run);
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (message.type == ControlMessage::Type::kExited) leaving.erase(message.run);
   for (auto& [id, run] : runs) {
     if (run->number != message.run) continue;
     switch (message.type) {
@@ -525,7 +532,8 @@ class Follower {
       } else if (MonotonicNow() >= next_look_) {
         // Whole folder, so not at every message.
         next_look_ = MonotonicNow() + absl::Milliseconds(kSliceMs);
-        if (started_ && !report_.OutputWithinLimits(channels_.WorkerFolder())) {
+        if (started_ && channels_.WorkerFolder() >= 0 &&
+            !report_.OutputWithinLimits(channels_.WorkerFolder())) {
           KillFor(KillReason::kOutput);
         }
       }
@@ -647,7 +655,7 @@ class Follower {
   RunReport report_;
   const absl::Time begin_;
   absl::Duration start_time_ = absl::ZeroDuration();
-  absl::Time next_look_ = absl::InfinitePast();
+  absl::Time next_look_ = MonotonicNow() + absl::Milliseconds(kSliceMs);
   KillReason reason_ = KillReason::kNone;
   std::string detail_;
   bool started_ = false;
@@ -720,13 +728,14 @@ absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(WorkerPoolOptions 
 absl::StatusOr<WorkerOutcome> WorkerPool::Run(const WorkerJob& job, WorkerEvents& events) {
   ASSIGN_OR_RETURN(const std::shared_ptr<Impl::ActiveRun> run, impl_->Register(job));
   const auto run_once = [&]() -> absl::StatusOr<WorkerOutcome> {
-    ASSIGN_OR_RETURN(RunChannels channels, OpenChannels(job));
+    ASSIGN_OR_RETURN(RunChannels channels,
+                     OpenChannels(job, impl_->sandbox.Has(Mechanism::kOutputFolder)));
     return impl_->Follow(job, events, run, channels);
   };
   absl::StatusOr<WorkerOutcome> outcome = run_once();
   // The warm parent took the packet and died before it forked: nothing of the run has happened.
   if (outcome.ok() && outcome->retryable() && impl_->ResetIfNeverStarted(*run) &&
-      rmdir((job.job_folder + "/out").c_str()) == 0) {
+      (rmdir(job.job_folder.c_str()) == 0 || errno == ENOENT)) {
     outcome = run_once();
   }
   impl_->Unregister(job);

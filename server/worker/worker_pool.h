@@ -39,9 +39,8 @@ struct WorkerInput {
 struct WorkerJob {
   // Names the run for Cancel; unique among the runs under way; 1..128 bytes.
   std::string run_id;
-  // An existing folder of this run alone, absolute. The pool makes <job_folder>/out in it (it must
-  // not exist before), for the artifacts of a host without folders in memory. The caller removes
-  // the folder.
+  // Where the pool makes a folder for the run's artifacts on a host without folders in memory:
+  // absolute, not there yet, in a folder that is. The caller removes it.
   std::string job_folder;
   std::string config_text;                    // gxnpuc YAML, at most kMaxConfigBytes
   std::string config_name;                    // for diagnostics

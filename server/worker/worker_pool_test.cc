@@ -116,7 +116,6 @@ class WorkerPoolTest : public ::testing::Test {
     WorkerJob job;
     job.run_id = absl::StrCat("run", ++count_);
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
-    fs::create_directory(job.job_folder);
     job.config_text = config;
     job.config_name = "config.yaml";
     job.inputs["MODEL_FILE"] = {"model.pb", folder_ + "/blob", Sha256Hex(kModel)};
@@ -594,6 +593,22 @@ TEST_F(WorkerPoolTest, ParallelRunsDoNotDisturbEachOther) {
   EXPECT_EQ(right, 40);
 }
 
+TEST_F(WorkerPoolTest, AFolderOnDiskIsMadeWhereNoneInMemoryIs) {
+  Recorder events;
+  WorkerJob job = Job("ok");
+  ASSERT_EQ(Run(job, events).kind, Kind::kSucceeded);
+  const bool in_memory = pool_->sandbox().Has(Mechanism::kOutputFolder);
+  EXPECT_EQ(fs::exists(job.job_folder), !in_memory);
+  StartPoolWithout(Bit(Mechanism::kOutputFolder));
+  job = Job("ok");
+  ASSERT_EQ(Run(job, events).kind, Kind::kSucceeded);
+  EXPECT_TRUE(fs::exists(job.job_folder + "/model.h"));
+  job.run_id += "again";
+  EXPECT_EQ(pool_->Run(job, events).status().code(), StatusCode::kAlreadyExists);
+  job.job_folder += "/none/none";
+  EXPECT_EQ(pool_->Run(job, events).status().code(), StatusCode::kNotFound);
+}
+
 TEST_F(WorkerPoolTest, RefusesWhatCannotRun) {
   Recorder events;
   const auto code = [&](const std::function<void(WorkerJob&)>& change) {
@@ -603,9 +618,6 @@ TEST_F(WorkerPoolTest, RefusesWhatCannotRun) {
   };
   EXPECT_EQ(code([](WorkerJob& j) { j.run_id.clear(); }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](WorkerJob& j) { j.job_folder.assign(1, 'x'); }), StatusCode::kInvalidArgument);
-  EXPECT_EQ(code([](WorkerJob& j) { j.job_folder += "/none"; }), StatusCode::kNotFound);
-  EXPECT_EQ(code([](WorkerJob& j) { fs::create_directory(j.job_folder + "/out"); }),
-            StatusCode::kAlreadyExists);
   EXPECT_EQ(code([](WorkerJob& j) { j.limits.cpu_seconds = 0; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](WorkerJob& j) { j.config_text.resize((1 << 20) + 1); }),
             StatusCode::kInvalidArgument);
