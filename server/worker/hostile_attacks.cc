@@ -45,7 +45,7 @@ Attack Call(std::function<long()> call) {
 Attack Raw(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) {
   return Call([=] { return syscall(number, a, b, c, d, e); });
 }
-Attack Opens(std::string path, int flags) {
+Attack Opens(const std::string& path, int flags) {
   return Call([=] { return open(path.c_str(), flags); });
 }
 
