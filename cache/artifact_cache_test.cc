@@ -486,17 +486,16 @@ TEST_F(ArtifactCacheTest, OpenRefusesASecondUserAndANewerFormat) {
 TEST_F(ArtifactCacheTest, AnOlderFormatIsReadAndThenNewer) {
   const std::string name = KeyOf(1).ToString();
   const std::string bytes(ArtifactCache::kChunkBytes + 5, 'x');
-  const auto chunk = [&](size_t n) { return bytes.substr(n * ArtifactCache::kChunkBytes); };
+  const auto chunk = [&](size_t n) {
+    return bytes.substr(n * ArtifactCache::kChunkBytes, ArtifactCache::kChunkBytes);
+  };
   Manifest manifest;
   manifest.stored_at = absl::FromUnixSeconds(5);
   manifest.items = {
       {{"", 1, Sha256Hex("m")}, {Sha256Hex("m")}, false},
-      {{"a.h", bytes.size(), Sha256Hex(bytes)},
-       {Sha256Hex(chunk(0).substr(0, ArtifactCache::kChunkBytes)), Sha256Hex(chunk(1))},
-       false}};
-  std::vector<std::string> keys;
+      {{"a.h", bytes.size(), Sha256Hex(bytes)}, {Sha256Hex(chunk(0)), Sha256Hex(chunk(1))}, false}};
   ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", bytes}}, "m").ok());
-  keys = ChunkKeys();
+  const std::vector<std::string> keys = ChunkKeys();
   ASSERT_EQ(keys.size(), 3u);
   Damage([&](rocksdb::DB& db, rocksdb::ColumnFamilyHandle* entries,
              rocksdb::ColumnFamilyHandle* chunks) {
@@ -504,8 +503,7 @@ TEST_F(ArtifactCacheTest, AnOlderFormatIsReadAndThenNewer) {
     ASSERT_TRUE(db.Put(write, "format", "1").ok());
     ASSERT_TRUE(db.Put(write, entries, name, EncodeManifest(name, manifest)).ok());
     ASSERT_TRUE(db.Put(write, chunks, keys[0], "m").ok());
-    ASSERT_TRUE(
-        db.Put(write, chunks, keys[1], chunk(0).substr(0, ArtifactCache::kChunkBytes)).ok());
+    ASSERT_TRUE(db.Put(write, chunks, keys[1], chunk(0)).ok());
     ASSERT_TRUE(db.Put(write, chunks, keys[2], chunk(1)).ok());
   });
   const auto found = Find(KeyOf(1));

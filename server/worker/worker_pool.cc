@@ -573,7 +573,7 @@ class Follower {
     if (RetryOnEintr([&] { return poll(fds, 4, wait_ms); }) <= 0) return;
     if (fds[2].revents != 0) ReadWatch();
     if ((fds[0].revents & POLLHUP) != 0) {
-      DrainEvents();
+      EndEvents();
     } else if (fds[0].revents != 0) {
       ReadOnce(channels_.events, true);
     }
@@ -610,11 +610,15 @@ class Follower {
     return false;
   }
 
-  // Nobody writes any more.
-  void DrainEvents() {
-    for (int i = 0; i < kMaxReads && channels_.events.valid(); ++i) {
-      if (!ReadOnce(channels_.events, true)) break;
+  // What is left in a channel to which nobody writes any more.
+  void ReadRest(UniqueFd& fd, bool is_events) {
+    for (int i = 0; i < kMaxReads && fd.valid(); ++i) {
+      if (!ReadOnce(fd, is_events)) break;
     }
+  }
+
+  void EndEvents() {
+    ReadRest(channels_.events, true);
     if (channels_.events.valid() || reason_ != KillReason::kNone) return;
     while (!channels_.staging.valid() && channels_.watch.valid() && ReadWatch()) {
     }
@@ -638,12 +642,8 @@ class Follower {
     for (int i = 0; i < 16 && channels_.watch.valid(); ++i) {
       if (!ReadWatch()) break;
     }
-    for (int i = 0; i < kMaxReads && channels_.print.valid(); ++i) {
-      if (!ReadOnce(channels_.print, false)) break;
-    }
-    for (int i = 0; i < kMaxReads && channels_.events.valid(); ++i) {
-      if (!ReadOnce(channels_.events, true)) break;
-    }
+    ReadRest(channels_.print, false);
+    ReadRest(channels_.events, true);
   }
 
   Impl& pool_;

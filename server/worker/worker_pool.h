@@ -49,14 +49,14 @@ struct WorkerJob {
   int64_t timestamp_seconds = 0;  // CompileRequest::timestamp_seconds
 };
 
-// Told while a run is under way, on the thread that called Run, never at once for one run. Strings
-// are printable (control characters and bad UTF-8 escaped) and bounded. May block: only this run
-// waits.
 struct WorkerArtifact {
   std::string name;  // IsValidArtifactName
   std::shared_ptr<const std::string> bytes;
 };
 
+// Told while a run is under way, on the thread that called Run, never at once for one run. Strings
+// are printable (control characters and bad UTF-8 escaped) and bounded. May block: only this run
+// waits.
 class WorkerEvents {
  public:
   virtual ~WorkerEvents() = default;
