@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/find_rare.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
 
@@ -101,11 +102,10 @@ StoringErrors ErrorsOf(absl::Span<const float> values, const CodeBook& book,
 
 // The first value out of fp16's range, if there is one.
 std::optional<float> BeyondRange(absl::Span<const float> values) {
-  const auto is_beyond = [](float value) { return !(std::fabs(value) <= kLargestHalf); };
-  int32_t any = 0;  // without a branch: nearly no weight has one
-  for (const float value : values) any |= is_beyond(value) ? 1 : 0;
-  if (any == 0) return std::nullopt;
-  return *std::find_if(values.begin(), values.end(), is_beyond);
+  const auto found =
+      FindRare(values, [](float value) { return !(std::fabs(value) <= kLargestHalf); });
+  if (found == values.end()) return std::nullopt;
+  return *found;
 }
 
 float ClampToHalf(float value) { return std::clamp(value, -kLargestHalf, kLargestHalf); }
