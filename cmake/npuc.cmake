@@ -14,7 +14,9 @@ macro(npuc_global_setup)
   endif()
   find_program(NPUC_LLD ld.lld)
   if(NPUC_LLD)
-    add_link_options(-fuse-ld=lld)
+    # What runs once at the start lies together: every file that knows absl::Status has some, and
+    # calling it all over a program has the system map all of it, and unmap it at the end.
+    add_link_options(-fuse-ld=lld LINKER:-z,keep-text-section-prefix)
   endif()
   # Debian's own Python has Debian's modules; one that a version manager put first in PATH has not.
   if(EXISTS /usr/bin/python3)
