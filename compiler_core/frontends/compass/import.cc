@@ -1,11 +1,9 @@
 #include "compiler_core/frontends/compass/import.h"
 
 #include <algorithm>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/finish_import.h"
+#include "compiler_core/frontends/common/run_import.h"
 #include "compiler_core/frontends/compass/importer.h"
 #include "compiler_core/ir/compass/check.h"
 
@@ -16,16 +14,14 @@ absl::StatusOr<Graph> ImportCompass(absl::string_view text, const ByteSource& bi
   ASSIGN_OR_RETURN(const compass::Document document,
                    compass::ParseDocument(text, options.model_name, diagnostics));
   RETURN_IF_ERROR(compass::CheckDocument(document, bin.size(), options.model_name, diagnostics));
-  Diagnostics found;
-  Graph graph;
-  graph.set_name(options.model_name);
-  compass::Importer(document, bin, options, &graph, &found).Run();
-  return frontend::FinishImport(std::move(graph), "IR", std::move(found), diagnostics);
+  return frontend::RunImport("IR", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
+    compass::Importer(document, bin, options, graph, found).Run();
+  });
 }
 
 std::vector<std::string> ImportedCompassLayers() {
-  std::vector<std::string> names = {"Constant", "Input"};
-  for (const compass::ImportRule& rule : compass::AllRules()) names.emplace_back(rule.type);
+  std::vector<std::string> names = compass::AllRules().Ops();
+  names.insert(names.end(), {"Constant", "Input"});
   std::sort(names.begin(), names.end());
   return names;
 }

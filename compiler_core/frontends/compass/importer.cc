@@ -15,13 +15,6 @@ std::string Quoted(const std::vector<std::string>& names) {
   });
 }
 
-const ImportRule* FindRule(absl::string_view type) {
-  for (const ImportRule& rule : AllRules()) {
-    if (rule.type == type) return &rule;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 Importer::Importer(const Document& document, const ByteSource& bin, const CompileOptions& options,
@@ -153,24 +146,20 @@ void Importer::MarkNeeded() {
 }
 
 bool Importer::HasRule(const LayerView& layer) {
-  if (layer.type == "Input" || layer.type == "Constant" || FindRule(layer.type) != nullptr) {
+  if (layer.type == "Input" || layer.type == "Constant" || rules_.Find(layer.type) != nullptr) {
     return true;
   }
-  std::vector<absl::string_view> names;
-  for (const ImportRule& known : AllRules()) names.push_back(known.type);
-  const std::string nearest = NearestMatch(layer.type, names);
   const Entry* const entry = layer.block->Find("layer_type");
-  diagnostics_->Add(
-      {.kind = DiagnosticKind::kUnsupportedOperator,
-       .message = absl::StrCat("layers of type ", Printable(layer.type), " are not supported",
-                               nearest.empty() ? "" : "; the nearest supported one is ", nearest),
-       .file = options_.model_name,
-       .line = entry == nullptr ? layer.block->line : entry->line,
-       .node = layer.name,
-       .op = layer.type,
-       .fix = absl::StrCat("cut the graph behind it by adding '",
-                           Printable(layer.block->ValueOr("layer_top", "")),
-                           ": [shape]' to INPUT_OPS")});
+  diagnostics_->Add({.kind = DiagnosticKind::kUnsupportedOperator,
+                     .message = absl::StrCat("layers of type ", Printable(layer.type),
+                                             " are not supported", rules_.NearestText(layer.type)),
+                     .file = options_.model_name,
+                     .line = entry == nullptr ? layer.block->line : entry->line,
+                     .node = layer.name,
+                     .op = layer.type,
+                     .fix = absl::StrCat("cut the graph behind it by adding '",
+                                         Printable(layer.block->ValueOr("layer_top", "")),
+                                         ": [shape]' to INPUT_OPS")});
   return false;
 }
 
@@ -184,7 +173,7 @@ absl::StatusOr<ValueRef> Importer::RunRule(LayerImporter& node, const LayerState
     return node.MakeWeight(std::move(values), node.top().quant, "weights");
   }
   RETURN_IF_ERROR(node.ReadSettings());
-  ASSIGN_OR_RETURN(ValueRef value, FindRule(layer.view.type)->import(node));
+  ASSIGN_OR_RETURN(ValueRef value, rules_.Find(layer.view.type)->import(node));
   return node.Finish(std::move(value));
 }
 

@@ -61,6 +61,7 @@ class Importer {
   Diagnostics* diagnostics_;
   ImportState state_;
   frontend::Endpoints endpoints_;
+  const frontend::RuleTable<ImportRule> rules_ = AllRules();
   std::vector<LayerState> layers_;
   std::map<std::string, TensorState> tensors_;
   std::vector<frontend::Endpoints::Output> outputs_;

@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/compass/tensors.h"
 
 namespace npuc::compass {
@@ -69,10 +70,10 @@ class LayerImporter : public frontend::NodeEmitter {
 
 // The rule of a layer type with one result.
 struct ImportRule {
-  absl::string_view type;
+  absl::string_view op;  // the layer type
   absl::StatusOr<ValueRef> (*import)(LayerImporter& node);
 };
-absl::Span<const ImportRule> AllRules();
+frontend::RuleTable<ImportRule> AllRules();
 
 }  // namespace npuc::compass
 

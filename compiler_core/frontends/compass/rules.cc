@@ -307,6 +307,6 @@ constexpr ImportRule kRules[] = {
 
 }  // namespace
 
-absl::Span<const ImportRule> AllRules() { return kRules; }
+frontend::RuleTable<ImportRule> AllRules() { return {kRules}; }
 
 }  // namespace npuc::compass

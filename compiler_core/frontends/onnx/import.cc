@@ -1,12 +1,8 @@
 #include "compiler_core/frontends/onnx/import.h"
 
-#include <algorithm>
 #include <memory>
-#include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/finish_import.h"
+#include "compiler_core/frontends/common/run_import.h"
 #include "compiler_core/frontends/onnx/importer.h"
 #include "compiler_core/frontends/onnx/model_file.h"
 
@@ -14,23 +10,13 @@ namespace npuc {
 
 absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOptions& options,
                                  Diagnostics& diagnostics) {
-  Diagnostics found;
-  Graph graph;
-  graph.set_name(options.model_name);
-  const std::unique_ptr<onnx::ModelFile> file =
-      onnx::ModelFile::Parse(model_bytes, options.model_name, found);
-  if (file != nullptr) {
-    onnx::Importer importer(*file, options, &graph, &found);
-    importer.Run();
-  }
-  return frontend::FinishImport(std::move(graph), "ONNX", std::move(found), diagnostics);
+  return frontend::RunImport("ONNX", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
+    const std::unique_ptr<onnx::ModelFile> file =
+        onnx::ModelFile::Parse(model_bytes, options.model_name, *found);
+    if (file != nullptr) onnx::Importer(*file, options, graph, found).Run();
+  });
 }
 
-std::vector<std::string> ImportedOnnxOps() {
-  std::vector<std::string> names;
-  for (const auto& [op, import] : onnx::AllRules()) names.emplace_back(op);
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> ImportedOnnxOps() { return onnx::AllRules().Ops(); }
 
 }  // namespace npuc

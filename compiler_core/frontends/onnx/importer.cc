@@ -22,16 +22,10 @@ bool Contradicts(const std::vector<int64_t>& known, const Shape& declared) {
 
 }  // namespace
 
-absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
-  absl::flat_hash_map<absl::string_view, ImportFunction> rules;
-  rules.reserve(256);
-  for (absl::Span<const ImportRule> family :
-       {BasicRules(), ElementwiseRules(), ActivationRules(), LinearRules(), ConvRules(),
-        PoolRules(), NormRules(), ShapeRules(), GatherRules(), ReduceRules(), ResizeRules(),
-        RecurrentRules(), LossRules(), QuantizedRules()}) {
-    for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
-  }
-  return rules;
+frontend::RuleTable<ImportRule> AllRules() {
+  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),   ConvRules(),
+          PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),   ReduceRules(),
+          ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules()};
 }
 
 Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
@@ -42,7 +36,6 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
       diagnostics_(diagnostics),
       state_(graph, diagnostics),
       endpoints_(options, diagnostics),
-      rules_(AllRules()),
       visits_(static_cast<size_t>(file.node_count()), Visit::kUnseen),
       is_needed_(file.inputs().size(), false) {
   state_.file = options.model_name;
@@ -268,16 +261,12 @@ ValueRef Importer::ValueOf(absl::string_view name, int consumer) {
 
 void Importer::ReportNoRule(int index) {
   const NodeView& node = file_.node(index);
-  std::vector<absl::string_view> names;
-  for (const auto& [op, import] : rules_) names.push_back(op);
-  std::sort(names.begin(), names.end());
   std::string message =
       node.domain().empty()
           ? std::string("the operator is not supported")
           : absl::StrCat("operators of domain '", Printable(node.domain()), "' are not supported");
   if (node.HasGraphs()) absl::StrAppend(&message, ", nor are the graphs inside of it");
-  const std::string nearest = node.domain().empty() ? NearestMatch(node.op(), names) : "";
-  if (!nearest.empty()) absl::StrAppend(&message, "; the nearest supported one is ", nearest);
+  if (node.domain().empty()) absl::StrAppend(&message, rules_.NearestText(node.op()));
   AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
            absl::StrCat("cut the graph after it by adding '", Printable(node.output(0)),
                         ": [shape]' to INPUT_OPS, or export the model without it"));
@@ -285,8 +274,8 @@ void Importer::ReportNoRule(int index) {
 
 void Importer::ImportNode(int index) {
   const NodeView& node = file_.node(index);
-  const auto rule = rules_.find(node.op());
-  if (rule == rules_.end() || !node.domain().empty()) {
+  const ImportRule* const rule = rules_.Find(node.op());
+  if (rule == nullptr || !node.domain().empty()) {
     ReportNoRule(index);
     return;
   }
@@ -302,7 +291,7 @@ void Importer::ImportNode(int index) {
   }
   if (!is_complete) return;
   NodeImporter importer(&state_, &node, std::move(inputs));
-  const absl::Status status = rule->second(importer);
+  const absl::Status status = rule->import(importer);
   if (!status.ok()) {
     if (!importer.has_reported()) {
       AddError(DiagnosticKind::kOperandMismatch, index, std::string(status.message()),

@@ -9,11 +9,14 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/onnx/model_file.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::onnx {
+
+frontend::RuleTable<ImportRule> AllRules();
 
 // One import of a parsed file: finds the sub-graph that the outputs need, orders it, and runs the
 // rule of each node once. A node that fails is reported once; what depends on it is skipped. Used
@@ -58,7 +61,7 @@ class Importer {
   Diagnostics* diagnostics_;
   ImportState state_;
   frontend::Endpoints endpoints_;
-  absl::flat_hash_map<absl::string_view, ImportFunction> rules_;
+  const frontend::RuleTable<ImportRule> rules_ = AllRules();
   absl::flat_hash_map<std::string, ValueRef> values_;  // null: it failed
   absl::flat_hash_map<std::string, bool> cuts_;        // INPUT_OPS by name: whether it is used
   std::vector<Endpoints::Output> outputs_;
@@ -66,8 +69,6 @@ class Importer {
   std::vector<int> order_;
   std::vector<bool> is_needed_;  // by input of the file
 };
-
-absl::flat_hash_map<absl::string_view, ImportFunction> AllRules();
 
 }  // namespace npuc::onnx
 

@@ -1,13 +1,10 @@
 #include "compiler_core/frontends/tensorflow/import.h"
 
-#include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/finish_import.h"
+#include "compiler_core/frontends/common/run_import.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/importer.h"
 
@@ -15,16 +12,13 @@ namespace npuc {
 
 absl::StatusOr<Graph> ImportTensorFlow(absl::string_view model_bytes, const CompileOptions& options,
                                        Diagnostics& diagnostics) {
-  Diagnostics found;
-  Graph graph;
-  graph.set_name(options.model_name);
-  const std::unique_ptr<tf::GraphFile> file =
-      tf::GraphFile::Parse(model_bytes, options.model_name, found);
-  if (file != nullptr) {
-    tf::Importer importer(*file, options, &graph, &found);
-    importer.Run();
-  }
-  return frontend::FinishImport(std::move(graph), "TensorFlow", std::move(found), diagnostics);
+  return frontend::RunImport("TensorFlow", options, diagnostics,
+                             [&](Graph* graph, Diagnostics* found) {
+                               const std::unique_ptr<tf::GraphFile> file =
+                                   tf::GraphFile::Parse(model_bytes, options.model_name, *found);
+                               if (file != nullptr)
+                                 tf::Importer(*file, options, graph, found).Run();
+                             });
 }
 
 absl::StatusOr<TensorFlowOutline> OutlineTensorFlow(absl::string_view model_bytes,
@@ -58,11 +52,6 @@ absl::StatusOr<TensorFlowOutline> OutlineTensorFlow(absl::string_view model_byte
   return outline;
 }
 
-std::vector<std::string> ImportedTensorFlowOps() {
-  std::vector<std::string> names;
-  for (const auto& [op, import] : tf::AllRules()) names.emplace_back(op);
-  std::sort(names.begin(), names.end());
-  return names;
-}
+std::vector<std::string> ImportedTensorFlowOps() { return tf::AllRules().Ops(); }
 
 }  // namespace npuc

@@ -36,15 +36,10 @@ bool Contradicts(const PartialShape& known, const Shape& declared) {
 
 }  // namespace
 
-absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
-  absl::flat_hash_map<absl::string_view, ImportFunction> rules;
-  rules.reserve(160);
-  for (absl::Span<const ImportRule> family :
-       {BasicRules(), ElementwiseRules(), LinearRules(), ConvRules(), PoolRules(), ShapeRules(),
-        SliceRules(), ReduceRules(), ControlRules(), DilationRules(), TensorArrayRules()}) {
-    for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
-  }
-  return rules;
+frontend::RuleTable<ImportRule> AllRules() {
+  return {BasicRules(),   ElementwiseRules(), LinearRules(),     ConvRules(),
+          PoolRules(),    ShapeRules(),       SliceRules(),      ReduceRules(),
+          ControlRules(), DilationRules(),    TensorArrayRules()};
 }
 
 Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* graph,
@@ -54,7 +49,6 @@ Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* 
       graph_(graph),
       diagnostics_(diagnostics),
       state_(graph, diagnostics),
-      rules_(AllRules()),
       nodes_(static_cast<size_t>(file.node_count())) {
   state_.file = options.model_name;
   state_.producer_version = file.producer_version();
@@ -316,15 +310,11 @@ ValueRef Importer::ValueOf(const Operand& operand, int consumer) {
 void Importer::ReportNoRule(int index) {
   const NodeView& node = file_.node(index);
   const NodeState& state = nodes_[static_cast<size_t>(index)];
-  std::vector<absl::string_view> names;
-  for (const auto& [op, import] : rules_) names.push_back(op);
-  std::sort(names.begin(), names.end());
   std::string message = absl::StrCat(
       file_.IsFunction(node.op()) ? "calls of functions in the graph's library are not supported"
                                   : "the operator is not supported",
-      "; output '", Printable(outputs_[static_cast<size_t>(state.needed_by)].name), "' needs it");
-  const std::string nearest = NearestMatch(node.op(), names);
-  if (!nearest.empty()) absl::StrAppend(&message, "; the nearest supported one is ", nearest);
+      "; output '", Printable(outputs_[static_cast<size_t>(state.needed_by)].name), "' needs it",
+      rules_.NearestText(node.op()));
   AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
            absl::StrCat("cut the graph after it by adding '", Printable(node.name()),
                         ": [shape]' to INPUT_OPS, or rebuild the model without it"));
@@ -351,8 +341,8 @@ void Importer::ImportNode(const Task& task) {
   const NodeView& node = file_.node(index);
   if (state.has_failed) return;
   state.has_failed = true;  // until it is known not to
-  const auto rule = rules_.find(node.op());
-  if (rule == rules_.end()) {
+  const ImportRule* const rule = rules_.Find(node.op());
+  if (rule == nullptr) {
     ReportNoRule(index);
     return;
   }
@@ -382,14 +372,14 @@ void Importer::ImportNode(const Task& task) {
     state.has_failed = false;
     return;
   }
-  RunRule(task, rule->second, std::move(inputs));
+  RunRule(task, *rule, std::move(inputs));
 }
 
-void Importer::RunRule(const Task& task, ImportFunction rule, std::vector<ValueRef> inputs) {
+void Importer::RunRule(const Task& task, const ImportRule& rule, std::vector<ValueRef> inputs) {
   const NodeView& node = file_.node(task.node);
   NodeImporter importer(&state_, &node, std::move(inputs));
   const int64_t bytes_left = state_.constant_bytes_left;
-  const absl::Status status = rule(importer);
+  const absl::Status status = rule.import(importer);
   if (!status.ok()) {
     if (!importer.has_reported()) {
       AddError(DiagnosticKind::kOperandMismatch, task.node, std::string(status.message()),

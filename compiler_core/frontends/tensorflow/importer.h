@@ -11,12 +11,15 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/loops.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::tf {
+
+frontend::RuleTable<ImportRule> AllRules();
 
 // One import of a parsed file: finds the sub-graph that the outputs need, orders it, and runs the
 // rule of each node; of a node in a while loop once for each turn whose value is asked for. A node
@@ -99,7 +102,7 @@ class Importer {
   void ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int node);
   void AnalyseLoops();
   void ImportNode(const Task& task);
-  void RunRule(const Task& task, ImportFunction rule, std::vector<ValueRef> inputs);
+  void RunRule(const Task& task, const ImportRule& rule, std::vector<ValueRef> inputs);
   void ReportNoRule(int node);
   bool ChargeConstants(NodeImporter& node, int64_t charged);
   bool CheckHandles(int node, absl::Span<const ValueRef> inputs);
@@ -134,7 +137,7 @@ class Importer {
   Graph* graph_;
   Diagnostics* diagnostics_;
   ImportState state_;
-  absl::flat_hash_map<absl::string_view, ImportFunction> rules_;
+  const frontend::RuleTable<ImportRule> rules_ = AllRules();
   absl::flat_hash_map<CutKey, Cut> cuts_;
   std::vector<CutKey> cut_order_;
   std::vector<Output> outputs_;
@@ -147,8 +150,6 @@ class Importer {
   absl::flat_hash_map<std::pair<int, int>, int> run_by_key_;  // frame, outer context
   int64_t unrolled_left_ = kMaxUnrolledNodes;
 };
-
-absl::flat_hash_map<absl::string_view, ImportFunction> AllRules();
 
 }  // namespace npuc::tf
 

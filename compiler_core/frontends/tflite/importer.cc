@@ -9,14 +9,9 @@
 #include "compiler_core/base/status.h"
 
 namespace npuc::tflite {
-absl::flat_hash_map<absl::string_view, ImportFunction> AllRules() {
-  absl::flat_hash_map<absl::string_view, ImportFunction> rules;
-  for (absl::Span<const ImportRule> family :
-       {ElementwiseRules(), WindowRules(), LinearRules(), ReduceRules(), ShapeRules(), SliceRules(),
-        RecurrentRules()}) {
-    for (const ImportRule& rule : family) rules.emplace(rule.op, rule.import);
-  }
-  return rules;
+frontend::RuleTable<ImportRule> AllRules() {
+  return {ElementwiseRules(), WindowRules(), LinearRules(),   ReduceRules(),
+          ShapeRules(),       SliceRules(),  RecurrentRules()};
 }
 
 Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
@@ -27,7 +22,6 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
       diagnostics_(diagnostics),
       state_(graph, diagnostics),
       endpoints_(options, diagnostics),
-      rules_(AllRules()),
       is_needed_(file.operators().size(), false),
       is_wanted_(file.tensors().size(), false) {
   state_.file = options.model_name;
@@ -203,9 +197,6 @@ ValueRef Importer::ValueOf(int index, const OperatorView& consumer) {
 }
 
 void Importer::ReportNoRule(const OperatorView& op) {
-  std::vector<absl::string_view> names;
-  for (const auto& [name, import] : rules_) names.push_back(name);
-  std::sort(names.begin(), names.end());
   const auto list = [&](const std::vector<int>& tensors) {
     std::vector<std::string> parts;
     for (const int tensor : tensors) {
@@ -218,11 +209,9 @@ void Importer::ReportNoRule(const OperatorView& op) {
     }
     return absl::StrJoin(parts, ", ");
   };
-  const std::string nearest = NearestMatch(op.op, names);
   AddError(DiagnosticKind::kUnsupportedOperator, &op,
            absl::StrCat("operator ", op.index, " of the file is not supported: from ",
-                        list(op.inputs), " to ", list(op.outputs),
-                        nearest.empty() ? "" : "; the nearest supported one is ", nearest),
+                        list(op.inputs), " to ", list(op.outputs), rules_.NearestText(op.op)),
            absl::StrCat("cut the graph behind it by adding '",
                         Printable(file_.tensor(op.outputs[0]).name),
                         ": [shape]' to INPUT_OPS, or convert the model without it"));
@@ -261,8 +250,8 @@ absl::Status Importer::TakeResults(const OperatorView& op, NodeImporter& node) {
 }
 
 void Importer::ImportOperator(const OperatorView& op) {
-  const auto rule = rules_.find(op.op);
-  if (rule == rules_.end() || op.builtin_code == kCustomOperator) {
+  const ImportRule* const rule = rules_.Find(op.op);
+  if (rule == nullptr || op.builtin_code == kCustomOperator) {
     ReportNoRule(op);
     for (const int result : op.outputs) values_.emplace(result, nullptr);
     return;
@@ -278,7 +267,7 @@ void Importer::ImportOperator(const OperatorView& op) {
   absl::Status status = absl::OkStatus();
   if (is_complete) {
     NodeImporter node(&state_, &file_, &op, SourceOf(op), std::move(inputs));
-    status = rule->second(node);
+    status = rule->import(node);
     if (status.ok()) status = TakeResults(op, node);
     if (!status.ok() && !node.has_reported() && !diagnostics_->has_errors()) {
       AddError(DiagnosticKind::kOperandMismatch, &op, std::string(status.message()),

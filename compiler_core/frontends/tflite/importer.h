@@ -11,11 +11,14 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/endpoints.h"
+#include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::tflite {
+
+frontend::RuleTable<ImportRule> AllRules();
 
 // One import of a parsed file: finds the operators that the outputs need and runs the rule of each
 // once, in the file's order, which is that of execution. An operator that fails is reported once;
@@ -60,7 +63,7 @@ class Importer {
   Diagnostics* diagnostics_;
   ImportState state_;
   frontend::Endpoints endpoints_;
-  absl::flat_hash_map<absl::string_view, ImportFunction> rules_;
+  const frontend::RuleTable<ImportRule> rules_ = AllRules();
   std::map<int, ValueRef> values_;  // by tensor; null: it failed
   std::map<int, bool> cuts_;        // INPUT_OPS by tensor: whether an output depends on it
   bool shapes_are_the_files_ = true;
@@ -68,8 +71,6 @@ class Importer {
   std::vector<bool> is_needed_;  // by operator
   std::vector<bool> is_wanted_;  // by tensor
 };
-
-absl::flat_hash_map<absl::string_view, ImportFunction> AllRules();
 
 }  // namespace npuc::tflite
 

@@ -52,10 +52,9 @@ class NodeImporter : public frontend::NodeEmitter {
 };
 
 // The rule for one TFLite operator: sets the importer's outputs.
-using ImportFunction = absl::Status (*)(NodeImporter& node);
 struct ImportRule {
   absl::string_view op;
-  ImportFunction import;
+  absl::Status (*import)(NodeImporter& node);
 };
 
 // The rules of each family, in import_<family>.cc.

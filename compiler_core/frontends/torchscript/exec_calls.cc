@@ -260,10 +260,6 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
   }
   const bool has_tensor = std::any_of(positional.begin(), positional.end(),
                                       [](const auto& v) { return v.Is(ScriptKind::kTensor); });
-  const auto find = [&](const auto& rules, absl::string_view key) -> const OpRule* {
-    const auto it = rules.find(key);
-    return it == rules.end() ? nullptr : it->second;
-  };
   // The in-place form of an operator is its rule and a write.
   absl::string_view base = name;
   if (absl::EndsWith(name, "_") && !absl::EndsWith(name, "__")) base.remove_suffix(1);
@@ -272,13 +268,13 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
                               !positional[0].Is(ScriptKind::kDict);
   const OpRule* rule = nullptr;
   if (prefers_tensor) {
-    rule = find(tensor_rules_, name);
-    if (rule == nullptr) rule = find(tensor_rules_, base);
-    if (rule == nullptr) rule = find(python_rules_, name);
+    rule = tensor_rules_.Find(name);
+    if (rule == nullptr) rule = tensor_rules_.Find(base);
+    if (rule == nullptr) rule = python_rules_.Find(name);
   } else {
-    rule = find(python_rules_, name);
-    if (rule == nullptr) rule = find(tensor_rules_, name);
-    if (rule == nullptr) rule = find(tensor_rules_, base);
+    rule = python_rules_.Find(name);
+    if (rule == nullptr) rule = tensor_rules_.Find(name);
+    if (rule == nullptr) rule = tensor_rules_.Find(base);
   }
   if (rule != nullptr) {
     return RunRule(expr, *rule, name, std::move(positional), named, frame, value);
@@ -295,11 +291,7 @@ bool Executor::CallOperator(const Expr& expr, absl::string_view name,
 const std::string& Executor::NearestOperator(absl::string_view name) {
   // Remembered, since a loop may come by again and again.
   const auto [it, inserted] = nearest_operators_.try_emplace(std::string(name));
-  if (!inserted) return it->second;
-  std::vector<absl::string_view> names;
-  for (const auto& [known, rule] : tensor_rules_) names.push_back(known);
-  std::sort(names.begin(), names.end());
-  it->second = NearestMatch(name, names);
+  if (inserted) it->second = tensor_rules_.Nearest(name);
   return it->second;
 }
 
@@ -333,13 +325,13 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
     if (argument.Is(ScriptKind::kTensor)) items += argument.tensor->value->type.element_count() / 8;
   }
   if (name != "append" && !Step(items / 32, &expr)) return false;
-  const bool in_place = name.size() == rule.name.size() + 1 && name.back() == '_';
+  const bool in_place = name.size() == rule.op.size() + 1 && name.back() == '_';
   std::string node = frame.module_path;
-  absl::StrAppend(&node, node.empty() ? "" : "/", rule.name);
+  absl::StrAppend(&node, node.empty() ? "" : "/", rule.op);
   const int count = state_->name_counts[node]++;
   if (count > 0) absl::StrAppend(&node, "_", count);
   OpCall call(state_, PlaceOf(&expr), {std::move(node), absl::StrCat("aten::", name)});
-  call.set_name(rule.name);
+  call.set_name(rule.op);
   TensorCell* target = in_place && !positional.empty() && positional[0].Is(ScriptKind::kTensor)
                            ? positional[0].tensor
                            : nullptr;

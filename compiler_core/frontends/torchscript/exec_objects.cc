@@ -8,16 +8,14 @@
 namespace npuc::pt {
 
 Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)
-    : archive_(archive), state_(state), limits_(limits), library_(archive, state->diagnostics) {
-  tensor_rules_.reserve(512);
-  for (const absl::Span<const OpRule> family :
-       {ElementwiseRules(), ActivationRules(), ConvRules(), PoolRules(), LinearRules(),
-        ReduceRules(), ShapeRules(), SliceRules(), PadRules(), CreateRules(), NormRules(),
-        RecurrentRules()}) {
-    for (const OpRule& rule : family) tensor_rules_.emplace(rule.name, &rule);
-  }
-  for (const OpRule& rule : PythonRules()) python_rules_.emplace(rule.name, &rule);
-}
+    : archive_(archive),
+      state_(state),
+      limits_(limits),
+      library_(archive, state->diagnostics),
+      tensor_rules_({ElementwiseRules(), ActivationRules(), ConvRules(), PoolRules(), LinearRules(),
+                     ReduceRules(), ShapeRules(), SliceRules(), PadRules(), CreateRules(),
+                     NormRules(), RecurrentRules()}),
+      python_rules_({PythonRules()}) {}
 
 bool Executor::Step(int64_t count, const Expr* where) {
   if (is_over_ || state_->is_exhausted) return false;

@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/code_library.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
@@ -130,8 +131,8 @@ class Executor {
   ImportState* state_;
   ExecutorLimits limits_;
   CodeLibrary library_;
-  absl::flat_hash_map<absl::string_view, const OpRule*> tensor_rules_;
-  absl::flat_hash_map<absl::string_view, const OpRule*> python_rules_;
+  const frontend::RuleTable<OpRule> tensor_rules_;
+  const frontend::RuleTable<OpRule> python_rules_;
   std::map<std::string, std::string, std::less<>> nearest_operators_;  // by unknown name
   absl::flat_hash_map<const Expr*, ScriptValue> resolved_;             // dotted names
   std::map<PyId, ScriptValue> loaded_;        // values of the archive by id

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/finish_import.h"
+#include "compiler_core/frontends/common/run_import.h"
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/executor.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
@@ -351,12 +351,10 @@ class TorchImporter {
 
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
                                          const CompileOptions& options, Diagnostics& diagnostics) {
-  Diagnostics found;
-  Graph graph;
-  graph.set_name(options.model_name);
-  pt::TorchImporter importer(&archive, options, &graph, &found);
-  importer.Run();
-  return frontend::FinishImport(std::move(graph), "TorchScript", std::move(found), diagnostics);
+  return frontend::RunImport("TorchScript", options, diagnostics,
+                             [&](Graph* graph, Diagnostics* found) {
+                               pt::TorchImporter(&archive, options, graph, found).Run();
+                             });
 }
 
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
@@ -368,14 +366,14 @@ absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
                                         helpers, diagnostics));
   helpers_free();
   const auto archive = std::make_shared<const pt::TorchArchive>(std::move(read));
-  Diagnostics found;
-  Graph graph;
-  graph.set_name(options.model_name);
-  const auto importer = std::make_shared<pt::TorchImporter>(archive.get(), options, &graph, &found);
-  importer->Run();
-  // Their many small pieces can be taken apart beside what follows.
-  helpers.WhenIdle([archive, importer] {});
-  return frontend::FinishImport(std::move(graph), "TorchScript", std::move(found), diagnostics);
+  return frontend::RunImport(
+      "TorchScript", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
+        const auto importer =
+            std::make_shared<pt::TorchImporter>(archive.get(), options, graph, found);
+        importer->Run();
+        // Their many small pieces can be taken apart beside what follows.
+        helpers.WhenIdle([archive, importer] {});
+      });
 }
 
 }  // namespace npuc

@@ -196,7 +196,7 @@ class OpCall {
 // in-place form NAME_ are the same), and the function that imports a call.
 using OpFunction = absl::StatusOr<ScriptValue> (*)(OpCall& call);
 struct OpRule {
-  absl::string_view name;
+  absl::string_view op;
   absl::string_view parameters;
   OpFunction import;
 };

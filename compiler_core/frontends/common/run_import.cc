@@ -1,4 +1,4 @@
-#include "compiler_core/frontends/common/finish_import.h"
+#include "compiler_core/frontends/common/run_import.h"
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
@@ -6,8 +6,13 @@
 
 namespace npuc::frontend {
 
-absl::StatusOr<Graph> FinishImport(Graph graph, absl::string_view kind, Diagnostics found,
-                                   Diagnostics& diagnostics) {
+absl::StatusOr<Graph> RunImport(absl::string_view kind, const CompileOptions& options,
+                                Diagnostics& diagnostics,
+                                absl::FunctionRef<void(Graph* graph, Diagnostics* found)> import) {
+  Graph graph;
+  graph.set_name(options.model_name);
+  Diagnostics found;
+  import(&graph, &found);
   if (!found.has_errors()) {
     const absl::Status verified = VerifyGraph(graph);
     if (!verified.ok()) {
