@@ -35,43 +35,71 @@ std::string SuggestName(absl::string_view name, absl::Span<const absl::string_vi
   return DidYouMean(name, CandidatesFor(name, known), otherwise);
 }
 
-std::string CircleText(absl::Span<const std::string> names) {
-  constexpr size_t kMaxShown = 8;
-  return absl::StrCat(absl::StrJoin(names.first(std::min(names.size(), kMaxShown)), " <- ",
-                                    [](std::string* out, const std::string& name) {
-                                      absl::StrAppend(out, Printable(name, 60));
-                                    }),
-                      names.size() > kMaxShown ? " <- ..." : "");
+bool Contradicts(absl::Span<const int64_t> stated, absl::Span<const int64_t> declared) {
+  return !std::equal(stated.begin(), stated.end(), declared.begin(), declared.end(),
+                     [](int64_t known, int64_t dim) { return known < 0 || known == dim; });
 }
 
-void Endpoints::AddError(DiagnosticKind kind, std::string message, std::string fix) {
-  diagnostics_.Add({.kind = kind,
-                    .message = std::move(message),
-                    .file = options_.model_name,
-                    .fix = std::move(fix)});
+std::string CircleMessage(absl::Span<const OrderingStep> waiting, int node,
+                          absl::FunctionRef<absl::string_view(int node)> name_of) {
+  constexpr size_t kMaxShown = 8;
+  const auto start = std::find_if(waiting.begin(), waiting.end(),
+                                  [&](const OrderingStep& step) { return step.first == node; });
+  const auto circle = waiting.subspan(static_cast<size_t>(start - waiting.begin()));
+  return absl::StrCat("the node feeds itself through ", circle.size(), " nodes: ",
+                      absl::StrJoin(circle.first(std::min(circle.size(), kMaxShown)), " <- ",
+                                    [&](std::string* out, const OrderingStep& step) {
+                                      absl::StrAppend(out, Printable(name_of(step.first), 60));
+                                    }),
+                      circle.size() > kMaxShown ? " <- ..." : "");
 }
 
 bool Endpoints::TakeInput(const std::string& name, Exists exists, Suggest suggest) {
   if (!exists(name)) {
-    AddError(
-        DiagnosticKind::kInputNotInModel,
+    state_.AddError(
+        DiagnosticKind::kInputNotInModel, {},
         absl::StrCat("INPUT_OPS names '", Printable(name), "', which is no tensor of the model"),
         suggest(name));
     return false;
   }
   if (!inputs_.insert(name).second) {
-    AddError(DiagnosticKind::kDuplicateEndpoint,
-             absl::StrCat("INPUT_OPS names '", Printable(name), "' twice"), "keep one of the two");
+    state_.AddError(DiagnosticKind::kDuplicateEndpoint, {},
+                    absl::StrCat("INPUT_OPS names '", Printable(name), "' twice"),
+                    "keep one of the two");
     return false;
   }
   return true;
 }
 
+bool Endpoints::CheckShapeOf(absl::string_view input, const Shape& shape) {
+  const absl::Status status = CheckShape(shape);
+  if (status.ok()) return true;
+  state_.AddError(
+      DiagnosticKind::kInputShapeConflict, {},
+      absl::StrCat("the shape of input '", Printable(input), "' is refused: ", status.message()),
+      "declare a smaller shape in INPUT_OPS");
+  return false;
+}
+
+void Endpoints::ReportConflict(const InputDecl& input, absl::string_view stated) {
+  state_.AddError(DiagnosticKind::kInputShapeConflict, {},
+                  absl::StrCat("INPUT_OPS declares '", Printable(input.name), "' as ",
+                               ShapeToString(input.shape), ", but the model states ", stated),
+                  "declare a shape that agrees with the model's");
+}
+
+void Endpoints::ReportType(absl::string_view input, absl::string_view type) {
+  state_.AddError(DiagnosticKind::kInputTypeUnsupported, {},
+                  absl::StrCat("input '", Printable(input), "' has type ", type,
+                               "; allowed are floating-point, integer and bool tensors"),
+                  "cut the graph behind it with INPUT_OPS");
+}
+
 void Endpoints::ReportUnused(absl::string_view name) {
-  AddError(DiagnosticKind::kUnusedInput,
-           absl::StrCat("input '", Printable(name),
-                        "' is declared in INPUT_OPS, but no output depends on it"),
-           "remove it, or check OUTPUT_OPS");
+  state_.AddError(DiagnosticKind::kUnusedInput, {},
+                  absl::StrCat("input '", Printable(name),
+                               "' is declared in INPUT_OPS, but no output depends on it"),
+                  "remove it, or check OUTPUT_OPS");
 }
 
 std::vector<Endpoints::Output> Endpoints::TakeOutputs(const std::vector<std::string>& stated,
@@ -82,21 +110,22 @@ std::vector<Endpoints::Output> Endpoints::TakeOutputs(const std::vector<std::str
   std::set<absl::string_view> seen;
   for (size_t i = 0; i < names.size(); ++i) {
     if (!exists(names[i])) {
-      AddError(DiagnosticKind::kOutputNotInModel,
-               absl::StrCat(by_config ? "OUTPUT_OPS names '" : "the model states the output '",
-                            Printable(names[i]), "', which is no tensor of the model"),
-               suggest(names[i]));
+      state_.AddError(
+          DiagnosticKind::kOutputNotInModel, {},
+          absl::StrCat(by_config ? "OUTPUT_OPS names '" : "the model states the output '",
+                       Printable(names[i]), "', which is no tensor of the model"),
+          suggest(names[i]));
     } else if (!seen.insert(names[i]).second) {
-      AddError(DiagnosticKind::kDuplicateEndpoint,
-               absl::StrCat("output '", Printable(names[i]), "' is named twice"),
-               "keep one of the two");
+      state_.AddError(DiagnosticKind::kDuplicateEndpoint, {},
+                      absl::StrCat("output '", Printable(names[i]), "' is named twice"),
+                      "keep one of the two");
     } else {
       outputs.push_back({.name = names[i], .index = i});
     }
   }
   if (names.empty()) {
-    AddError(DiagnosticKind::kOutputNotInModel, "the model states no output",
-             "name at least one tensor in OUTPUT_OPS");
+    state_.AddError(DiagnosticKind::kOutputNotInModel, {}, "the model states no output",
+                    "name at least one tensor in OUTPUT_OPS");
   }
   MarkFp16(outputs);
   return outputs;
@@ -112,9 +141,9 @@ void Endpoints::MarkFp16(std::vector<Output>& outputs) {
     }
     std::vector<absl::string_view> known;
     for (const Output& output : outputs) known.emplace_back(output.name);
-    AddError(DiagnosticKind::kOutputNotInModel,
-             absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is no output"),
-             SuggestName(name, known, "name outputs only"));
+    state_.AddError(DiagnosticKind::kOutputNotInModel, {},
+                    absl::StrCat("FP16_OUT_OPS names '", Printable(name), "', which is no output"),
+                    SuggestName(name, known, "name outputs only"));
   }
 }
 

@@ -4,13 +4,14 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/compile_options.h"
-#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/node_emitter.h"
 
 namespace npuc::frontend {
 
@@ -20,8 +21,15 @@ std::string NearestName(absl::string_view name, absl::Span<const absl::string_vi
 std::string SuggestName(absl::string_view name, absl::Span<const absl::string_view> known,
                         absl::string_view otherwise);
 
-// "a <- b <- c", cut after eight names, of the nodes of a circle.
-std::string CircleText(absl::Span<const std::string> names);
+// Whether a declared shape contradicts the one that the model states, -1 where that is unknown.
+bool Contradicts(absl::Span<const int64_t> stated, absl::Span<const int64_t> declared);
+
+// A node, and how many of its operands had their turn.
+using OrderingStep = std::pair<int, size_t>;
+// The message for a node that one of those that wait for it needs: the circle, cut after eight
+// names.
+std::string CircleMessage(absl::Span<const OrderingStep> waiting, int node,
+                          absl::FunctionRef<absl::string_view(int node)> name_of);
 
 // What INPUT_OPS, OUTPUT_OPS and FP16_OUT_OPS name, for formats whose tensors have names: checked
 // against the model, and every problem reported in the same words.
@@ -38,11 +46,17 @@ class Endpoints {
   };
 
   // Both outlive it.
-  Endpoints(const CompileOptions& options, Diagnostics* diagnostics)
-      : options_(options), diagnostics_(*diagnostics) {}
+  Endpoints(const CompileOptions& options, ImportState* state)
+      : options_(options), state_(*state) {}
 
   // False, and reported: the name of INPUT_OPS is no tensor, or had its turn.
   bool TakeInput(const std::string& name, Exists exists, Suggest suggest);
+  // False, and reported: the input's shape is none that the IR can hold.
+  bool CheckShapeOf(absl::string_view input, const Shape& shape);
+  // An input of INPUT_OPS whose shape is not the model's.
+  void ReportConflict(const InputDecl& input, absl::string_view stated);
+  // An input of a type that the IR does not have.
+  void ReportType(absl::string_view input, absl::string_view type);
   // An input of INPUT_OPS that no output depends on.
   void ReportUnused(absl::string_view name);
   // Those of OUTPUT_OPS, or where it is left out, those that the model states; without the ones
@@ -52,10 +66,9 @@ class Endpoints {
 
  private:
   void MarkFp16(std::vector<Output>& outputs);
-  void AddError(DiagnosticKind kind, std::string message, std::string fix);
 
   const CompileOptions& options_;
-  Diagnostics& diagnostics_;
+  ImportState& state_;
   std::set<std::string> inputs_;
 };
 

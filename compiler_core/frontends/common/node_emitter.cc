@@ -21,23 +21,56 @@ ValueRef WrittenAsFloat(ValueRef value) {
   return written;
 }
 
+void ImportState::AddError(DiagnosticKind kind, NodeSource source, std::string message,
+                           std::string fix) {
+  diagnostics->Add({.kind = kind,
+                    .message = std::move(message),
+                    .file = file,
+                    .node = std::move(source.name),
+                    .op = std::move(source.op),
+                    .fix = std::move(fix)});
+}
+
+ValueRef ImportState::AddInput(const std::string& name, const TensorType& type, std::string op) {
+  auto value = std::make_shared<ImportValue>();
+  value->type = type;
+  value->id = builder.graph().AddInput(name, type);
+  value->source = {name, std::move(op)};
+  return value;
+}
+
+void ImportState::AddOutput(std::string name, ValueRef value, bool fp16) {
+  value = WrittenAsFloat(std::move(value));
+  const absl::StatusOr<ValueId> id = NodeEmitter(this, value->source, {}).Place(*value);
+  if (id.ok()) builder.graph().AddOutput({std::move(name), *id, fp16});
+}
+
+bool ImportState::ConstantsFit(NodeSource source) {
+  if (constant_bytes_left >= 0) return true;
+  AddError(DiagnosticKind::kModelLimitExceeded, std::move(source),
+           absl::StrCat("the constants of the model take more than ", kMaxConstantBytes, " bytes"),
+           "compile a smaller model");
+  constant_bytes_left = 0;
+  return false;
+}
+
 NodeEmitter::NodeEmitter(ImportState* state, NodeSource source, std::vector<ValueRef> inputs)
     : state_(state), source_(std::move(source)), inputs_(std::move(inputs)) {}
 
 absl::Status NodeEmitter::Fail(DiagnosticKind kind, std::string message, std::string fix) {
   has_reported_ = true;
   absl::Status status(npuc::InfoOf(kind).code, message);
-  state_->diagnostics->Add({.kind = kind,
-                            .message = std::move(message),
-                            .file = state_->file,
-                            .node = source_.name,
-                            .op = source_.op,
-                            .fix = std::move(fix)});
+  state_->AddError(kind, source_, std::move(message), std::move(fix));
   return status;
 }
 
 absl::Status NodeEmitter::FailMode(std::string message, std::string fix) {
   return Fail(DiagnosticKind::kUnsupportedOperatorMode, std::move(message), std::move(fix));
+}
+
+void NodeEmitter::ReportMismatch(const absl::Status& status, std::string fix) {
+  if (has_reported_) return;
+  (void)Fail(DiagnosticKind::kOperandMismatch, std::string(status.message()), std::move(fix));
 }
 
 absl::Status NodeEmitter::ExpectInputs(int lo, int hi) {
@@ -197,15 +230,11 @@ absl::StatusOr<ValueId> NodeEmitter::Place(ImportValue& value) {
     const auto nan = FindNan(floats);
     if (nan != floats.end()) {
       has_reported_ = true;
-      state_->diagnostics->Add(
-          {.kind = DiagnosticKind::kNanConstant,
-           .message =
-               absl::StrCat("the constant holds NaN at element ", nan - floats.begin(), " of ",
-                            floats.size(), "; it feeds node '", Printable(source_.name), "'"),
-           .file = state_->file,
-           .node = value.source.name,
-           .op = value.source.op,
-           .fix = "train or export the model again"});
+      state_->AddError(
+          DiagnosticKind::kNanConstant, value.source,
+          absl::StrCat("the constant holds NaN at element ", nan - floats.begin(), " of ",
+                       floats.size(), "; it feeds node '", Printable(source_.name), "'"),
+          "train or export the model again");
       return absl::InvalidArgumentError("a constant holds NaN");
     }
   }

@@ -58,12 +58,24 @@ inline constexpr int64_t kMaxListEntries = 1 << 12;
 
 // What all nodes of one import share.
 struct ImportState {
-  ImportState(Graph* graph, Diagnostics* diagnostics) : builder(graph), diagnostics(diagnostics) {}
+  // `constant_fix`: what a diagnostic tells to do where an operand must be known while compiling.
+  ImportState(Graph* graph, Diagnostics* diagnostics, std::string file, std::string constant_fix)
+      : builder(graph),
+        diagnostics(diagnostics),
+        file(std::move(file)),
+        constant_fix(std::move(constant_fix)) {}
+
+  // An error of a node, or of no single one ({}).
+  void AddError(DiagnosticKind kind, NodeSource source, std::string message, std::string fix);
+  ValueRef AddInput(const std::string& name, const TensorType& type, std::string op = "");
+  // Known integers are written as floats; a value that cannot be placed is reported.
+  void AddOutput(std::string name, ValueRef value, bool fp16);
+  // False, and reported at the node that went too far: the model's constants are too large.
+  bool ConstantsFit(NodeSource source);
 
   GraphBuilder builder;
   Diagnostics* diagnostics;
   std::string file;
-  // What a diagnostic tells to do where an operand must be known while compiling.
   std::string constant_fix;
   int64_t constant_bytes_left = kMaxConstantBytes;
   int64_t fold_work_left = 2 * kMaxFoldWork;
@@ -92,6 +104,8 @@ class NodeEmitter {
   absl::Status Fail(DiagnosticKind kind, std::string message, std::string fix);
   absl::Status FailMode(std::string message, std::string fix);
   bool has_reported() const { return has_reported_; }
+  // What the node's rule gave where it is no report yet: its operands do not fit.
+  void ReportMismatch(const absl::Status& status, std::string fix);
   // For a status that another emitter of this node has reported.
   absl::Status AlreadyReported(absl::Status status) {
     has_reported_ = true;

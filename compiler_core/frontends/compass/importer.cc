@@ -22,21 +22,9 @@ Importer::Importer(const Document& document, const ByteSource& bin, const Compil
     : document_(document),
       bin_(bin),
       options_(options),
-      graph_(graph),
-      diagnostics_(diagnostics),
-      state_(graph, diagnostics),
-      endpoints_(options, diagnostics),
-      layers_(document.layers.size()) {
-  state_.file = options.model_name;
-  state_.constant_fix = "write the IR again";
-}
-
-void Importer::AddError(DiagnosticKind kind, std::string message, std::string fix) {
-  diagnostics_->Add({.kind = kind,
-                     .message = std::move(message),
-                     .file = options_.model_name,
-                     .fix = std::move(fix)});
-}
+      state_(graph, diagnostics, options.model_name, "write the IR again"),
+      endpoints_(options, &state_),
+      layers_(document.layers.size()) {}
 
 std::vector<std::string> Importer::HeadList(absl::string_view key) const {
   return ParseList(document_.head.ValueOr(key, "[]")).value_or(std::vector<std::string>());
@@ -52,7 +40,7 @@ std::string Importer::Suggestion(absl::string_view name) const {
 }
 
 void Importer::ReadLayers() {
-  LayerReporter reporter(options_.model_name, *diagnostics_);
+  LayerReporter reporter(options_.model_name, *state_.diagnostics);
   for (size_t i = 0; i < layers_.size(); ++i) {
     LayerState& layer = layers_[i];
     LayerView& view = layer.view;
@@ -76,12 +64,9 @@ void Importer::AddInput(TensorState& tensor) {
   if (tensor.value != nullptr) return;
   const Top& top = *tensor.top;
   const LayerState& layer = layers_[static_cast<size_t>(tensor.layer)];
-  auto value = std::make_shared<frontend::ImportValue>();
-  value->type = {DType::kFloat32, top.type.shape};
-  value->id = graph_->AddInput(top.name, value->type);
-  value->source = {top.name, ""};
+  ValueRef value = state_.AddInput(top.name, {DType::kFloat32, top.type.shape});
   LayerImporter node(&state_, &layer.view, &top, &bin_, {}, {});
-  absl::StatusOr<ValueRef> finished = node.Finish(value);
+  absl::StatusOr<ValueRef> finished = node.Finish(std::move(value));
   if (finished.ok()) tensor.value = *std::move(finished);  // else it was reported
 }
 
@@ -96,11 +81,11 @@ void Importer::ResolveInputs() {
       AddInput(tensor);
       continue;
     }
-    AddError(DiagnosticKind::kInputShapeConflict,
-             absl::StrCat("INPUT_OPS declares '", Printable(input.name), "' as ",
-                          ShapeToString(input.shape), ", but the model states ",
-                          ShapeToString(tensor.top->type.shape)),
-             "declare the model's shape");
+    state_.AddError(DiagnosticKind::kInputShapeConflict, {},
+                    absl::StrCat("INPUT_OPS declares '", Printable(input.name), "' as ",
+                                 ShapeToString(input.shape), ", but the model states ",
+                                 ShapeToString(tensor.top->type.shape)),
+                    "declare the model's shape");
   }
   // The order is the head's; those that INPUT_OPS leave out are added where an output needs them.
   if (!options_.inputs.empty()) return;
@@ -111,10 +96,11 @@ void Importer::ResolveInputs() {
       AddInput(tensor);
       continue;
     }
-    AddError(DiagnosticKind::kModelFileInvalid,
-             absl::StrCat("input_tensors names '", Printable(name), "', which layer '",
-                          Printable(view.name), "' of type ", Printable(view.type), " makes"),
-             "name results of Input layers");
+    state_.AddError(
+        DiagnosticKind::kModelFileInvalid, {},
+        absl::StrCat("input_tensors names '", Printable(name), "', which layer '",
+                     Printable(view.name), "' of type ", Printable(view.type), " makes"),
+        "name results of Input layers");
   }
 }
 
@@ -140,7 +126,7 @@ void Importer::MarkNeeded() {
     for (const std::string& bottom : layer.bottoms) want(bottom);
   }
   for (const auto& [name, tensor] : tensors_) {
-    if (!tensor.is_cut || tensor.is_wanted || diagnostics_->has_errors()) continue;
+    if (!tensor.is_cut || tensor.is_wanted || state_.diagnostics->has_errors()) continue;
     endpoints_.ReportUnused(name);
   }
 }
@@ -150,16 +136,17 @@ bool Importer::HasRule(const LayerView& layer) {
     return true;
   }
   const Entry* const entry = layer.block->Find("layer_type");
-  diagnostics_->Add({.kind = DiagnosticKind::kUnsupportedOperator,
-                     .message = absl::StrCat("layers of type ", Printable(layer.type),
-                                             " are not supported", rules_.NearestText(layer.type)),
-                     .file = options_.model_name,
-                     .line = entry == nullptr ? layer.block->line : entry->line,
-                     .node = layer.name,
-                     .op = layer.type,
-                     .fix = absl::StrCat("cut the graph behind it by adding '",
-                                         Printable(layer.block->ValueOr("layer_top", "")),
-                                         ": [shape]' to INPUT_OPS")});
+  state_.diagnostics->Add(
+      {.kind = DiagnosticKind::kUnsupportedOperator,
+       .message = absl::StrCat("layers of type ", Printable(layer.type), " are not supported",
+                               rules_.NearestText(layer.type)),
+       .file = options_.model_name,
+       .line = entry == nullptr ? layer.block->line : entry->line,
+       .node = layer.name,
+       .op = layer.type,
+       .fix = absl::StrCat("cut the graph behind it by adding '",
+                           Printable(layer.block->ValueOr("layer_top", "")),
+                           ": [shape]' to INPUT_OPS")});
   return false;
 }
 
@@ -203,16 +190,14 @@ void Importer::ImportLayer(LayerState& layer) {
 void Importer::AddOutputs() {
   for (const frontend::Endpoints::Output& output : outputs_) {
     const ValueRef& value = tensors_.at(output.name).value;
-    if (value == nullptr) continue;  // reported
-    frontend::NodeEmitter node(&state_, value->source, {});
-    const absl::StatusOr<ValueId> id = node.Place(*value);
-    if (id.ok()) graph_->AddOutput({output.name, *id, output.fp16});  // else it was reported
+    if (value != nullptr)
+      state_.AddOutput(output.name, value, output.fp16);  // else it was reported
   }
 }
 
 void Importer::Run() {
   ReadLayers();
-  if (diagnostics_->has_errors()) return;
+  if (state_.diagnostics->has_errors()) return;
   ResolveInputs();
   ResolveOutputs();
   MarkNeeded();

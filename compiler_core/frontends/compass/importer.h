@@ -39,7 +39,6 @@ class Importer {
     bool is_wanted = false;
   };
 
-  void AddError(DiagnosticKind kind, std::string message, std::string fix);
   std::string Suggestion(absl::string_view name) const;
   std::vector<std::string> HeadList(absl::string_view key) const;
   void ReadLayers();
@@ -57,8 +56,6 @@ class Importer {
   const Document& document_;
   const ByteSource& bin_;
   const CompileOptions& options_;
-  Graph* graph_;
-  Diagnostics* diagnostics_;
   ImportState state_;
   frontend::Endpoints endpoints_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();

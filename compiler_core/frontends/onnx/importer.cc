@@ -10,17 +10,6 @@
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
 namespace npuc::onnx {
-namespace {
-
-bool Contradicts(const std::vector<int64_t>& known, const Shape& declared) {
-  if (known.size() != declared.size()) return true;
-  for (size_t i = 0; i < declared.size(); ++i) {
-    if (known[i] >= 0 && known[i] != declared[i]) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 frontend::RuleTable<ImportRule> AllRules() {
   return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),   ConvRules(),
@@ -32,26 +21,18 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
                    Diagnostics* diagnostics)
     : file_(file),
       options_(options),
-      graph_(graph),
-      diagnostics_(diagnostics),
-      state_(graph, diagnostics),
-      endpoints_(options, diagnostics),
+      state_(graph, diagnostics, options.model_name,
+             "make it an initializer, or cut the graph after this node by naming its result in "
+             "INPUT_OPS"),
+      endpoints_(options, &state_),
       visits_(static_cast<size_t>(file.node_count()), Visit::kUnseen),
       is_needed_(file.inputs().size(), false) {
-  state_.file = options.model_name;
   state_.opset = file.opset();
-  state_.constant_fix =
-      "make it an initializer, or cut the graph after this node by naming its result in INPUT_OPS";
 }
 
 void Importer::AddError(DiagnosticKind kind, int node, std::string message, std::string fix) {
-  Diagnostic d{.kind = kind, .message = std::move(message), .file = options_.model_name};
-  if (node >= 0) {
-    d.node = std::string(file_.node(node).name());
-    d.op = std::string(file_.node(node).op());
-  }
-  d.fix = std::move(fix);
-  diagnostics_->Add(std::move(d));
+  state_.AddError(kind, node < 0 ? NodeSource() : file_.node(node).source(), std::move(message),
+                  std::move(fix));
 }
 
 bool Importer::Exists(absl::string_view name) const {
@@ -77,18 +58,12 @@ bool Importer::InputType(const std::string& name, const TensorInfo* info, const 
   type->dtype = DType::kFloat32;
   if (info != nullptr && info->data_type != 0) type->dtype = DTypeFromWire(info->data_type);
   if (type->dtype == DType::kInvalid) {
-    AddError(DiagnosticKind::kInputTypeUnsupported, -1,
-             absl::StrCat("input '", shown, "' has type ", DataTypeName(info->data_type),
-                          "; allowed are floating-point, integer and bool tensors"),
-             "cut the graph behind it with INPUT_OPS");
+    endpoints_.ReportType(name, DataTypeName(info->data_type));
     return false;
   }
   const bool is_known = info != nullptr && info->dims.has_value();
-  if (declared != nullptr && is_known && Contradicts(*info->dims, *declared)) {
-    AddError(DiagnosticKind::kInputShapeConflict, -1,
-             absl::StrCat("INPUT_OPS declares '", shown, "' as ", ShapeToString(*declared),
-                          ", but the model states ", ToString(*info->dims)),
-             "declare a shape that agrees with the model's");
+  if (declared != nullptr && is_known && frontend::Contradicts(*info->dims, *declared)) {
+    endpoints_.ReportConflict({name, *declared}, ToString(*info->dims));
     return false;
   }
   if (declared == nullptr) {
@@ -105,27 +80,14 @@ bool Importer::InputType(const std::string& name, const TensorInfo* info, const 
     }
     declared = &*info->dims;
   }
-  const absl::Status status = CheckShape(*declared);
-  if (!status.ok()) {
-    AddError(DiagnosticKind::kInputShapeConflict, -1,
-             absl::StrCat("the shape of input '", shown, "' is refused: ", status.message()),
-             "declare a smaller shape in INPUT_OPS");
-    return false;
-  }
+  if (!endpoints_.CheckShapeOf(name, *declared)) return false;
   type->shape = *declared;
   return true;
 }
 
 void Importer::AddInput(const std::string& name, const TensorInfo* info, const Shape* declared) {
   TensorType type;
-  ValueRef value;
-  if (InputType(name, info, declared, &type)) {
-    value = std::make_shared<ImportValue>();
-    value->type = type;
-    value->id = graph_->AddInput(name, type);
-    value->source = {name, ""};
-  }
-  values_[name] = std::move(value);
+  values_[name] = InputType(name, info, declared, &type) ? state_.AddInput(name, type) : nullptr;
 }
 
 void Importer::ResolveInputs() {
@@ -157,22 +119,15 @@ void Importer::ResolveOutputs() {
       [this](absl::string_view name) { return Suggestion(name, "name a node's result"); });
 }
 
-void Importer::ReportCycle(const std::vector<std::pair<int, int>>& stack, int node) {
-  const auto start = std::find_if(stack.begin(), stack.end(),
-                                  [&](const auto& entry) { return entry.first == node; });
-  std::vector<std::string> names;
-  for (auto it = start; it != stack.end(); ++it) {
-    names.emplace_back(file_.node(it->first).name());
-  }
+void Importer::ReportCycle(const std::vector<frontend::OrderingStep>& stack, int node) {
   AddError(DiagnosticKind::kGraphCycle, node,
-           absl::StrCat("the node feeds itself through ", names.size(),
-                        " nodes: ", frontend::CircleText(names)),
+           frontend::CircleMessage(stack, node, [&](int i) { return file_.node(i).name(); }),
            "export the model again");
 }
 
 // Depth first without recursion.
 void Importer::OrderFrom(absl::string_view tensor) {
-  std::vector<std::pair<int, int>> stack;  // node, next operand
+  std::vector<frontend::OrderingStep> stack;
   const auto visit = [&](absl::string_view name) {
     const auto cut = cuts_.find(name);
     if (cut != cuts_.end()) {
@@ -193,13 +148,13 @@ void Importer::OrderFrom(absl::string_view tensor) {
   while (!stack.empty()) {
     const int index = stack.back().first;
     const NodeView& node = file_.node(index);
-    if (stack.back().second == node.input_count()) {
+    if (stack.back().second == static_cast<size_t>(node.input_count())) {
       visits_[static_cast<size_t>(index)] = Visit::kOrdered;
       order_.push_back(index);
       stack.pop_back();
       continue;
     }
-    visit(node.input(stack.back().second++));
+    visit(node.input(static_cast<int>(stack.back().second++)));
   }
 }
 
@@ -293,20 +248,10 @@ void Importer::ImportNode(int index) {
   NodeImporter importer(&state_, &node, std::move(inputs));
   const absl::Status status = rule->import(importer);
   if (!status.ok()) {
-    if (!importer.has_reported()) {
-      AddError(DiagnosticKind::kOperandMismatch, index, std::string(status.message()),
-               "check the shapes in INPUT_OPS against those that the model was trained with");
-    }
-    return;
+    return importer.ReportMismatch(
+        status, "check the shapes in INPUT_OPS against those that the model was trained with");
   }
-  if (state_.constant_bytes_left < 0) {
-    AddError(
-        DiagnosticKind::kModelLimitExceeded, index,
-        absl::StrCat("the constants of the model take more than ", kMaxConstantBytes, " bytes"),
-        "compile a smaller model");
-    state_.constant_bytes_left = 0;
-    return;
-  }
+  if (!state_.ConstantsFit(node.source())) return;
   for (size_t i = 0; i < importer.outputs().size(); ++i) {
     if (static_cast<int>(i) >= node.output_count() || node.output(static_cast<int>(i)).empty()) {
       continue;
@@ -323,7 +268,7 @@ void Importer::AddOutputs() {
     ValueRef value = it != values_.end() ? it->second : nullptr;
     if (it == values_.end() && producer < 0) value = ValueOf(output.name, -1);
     if (value == nullptr) {
-      if (!diagnostics_->has_errors()) {
+      if (!state_.diagnostics->has_errors()) {
         AddError(DiagnosticKind::kUnsupportedOperatorMode, producer,
                  absl::StrCat("result '", Printable(output.name), "' of the node is not supported"),
                  "name another output in OUTPUT_OPS");
@@ -331,14 +276,10 @@ void Importer::AddOutputs() {
       continue;
     }
     value = frontend::WrittenAsFloat(std::move(value));
-    if (value->constant.has_value() && !value->id.valid()) {
-      value->id = graph_->AddConst(*value->constant, value->source);
+    if (value->constant.has_value() && !value->id.valid()) {  // NaN, too, may be an output
+      value->id = state_.builder.Const(*value->constant, value->source);
     }
-    if (value->stored.has_value()) {
-      frontend::NodeEmitter node(&state_, value->source, {});
-      if (!node.Place(*value).ok()) continue;  // reported
-    }
-    graph_->AddOutput({output.name, value->id, output.fp16});
+    state_.AddOutput(output.name, std::move(value), output.fp16);
   }
 }
 
@@ -357,7 +298,7 @@ void Importer::Run() {
   AddNeededInputs();
   for (int node : order_) ImportNode(node);
   AddOutputs();
-  if (!diagnostics_->has_errors()) ReportUnusedInputs();
+  if (!state_.diagnostics->has_errors()) ReportUnusedInputs();
 }
 
 }  // namespace npuc::onnx

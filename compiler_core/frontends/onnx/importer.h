@@ -44,7 +44,7 @@ class Importer {
                  TensorType* type);
   // Appends to order_ every node that the tensor needs, producers first.
   void OrderFrom(absl::string_view tensor);
-  void ReportCycle(const std::vector<std::pair<int, int>>& stack, int node);
+  void ReportCycle(const std::vector<frontend::OrderingStep>& stack, int node);
   void AddNeededInputs();
   void ImportNode(int node);
   void ReportNoRule(int node);
@@ -57,8 +57,6 @@ class Importer {
 
   const ModelFile& file_;
   const CompileOptions& options_;
-  Graph* graph_;
-  Diagnostics* diagnostics_;
   ImportState state_;
   frontend::Endpoints endpoints_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();

@@ -138,6 +138,10 @@ bool NodeView::HasGraphs() const {
                      [](const auto& attribute) { return attribute.has_g(); });
 }
 
+absl::StatusOr<bool> NodeView::Bool(absl::string_view name) const {
+  ASSIGN_OR_RETURN(const int64_t value, Int(name));
+  return value != 0;
+}
 absl::StatusOr<int64_t> NodeView::Int(absl::string_view name) const {
   const fe::onnx::Attribute* attribute = Find(name);
   if (attribute == nullptr) return Missing(name);

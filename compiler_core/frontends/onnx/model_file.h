@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/ir/graph/types.h"
+#include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::fe::onnx {
 class Attribute;
@@ -46,6 +46,7 @@ class NodeView {
   // The node's name; of a nameless node its first result's.
   absl::string_view name() const;
   absl::string_view op() const;
+  NodeSource source() const { return {std::string(name()), std::string(op())}; }
   absl::string_view domain() const;  // "" for ONNX's own operators
   int input_count() const;
   absl::string_view input(int i) const;  // "" where an optional operand is left out
@@ -54,6 +55,7 @@ class NodeView {
 
   bool HasAttr(absl::string_view name) const { return Find(name) != nullptr; }
   bool HasGraphs() const;
+  absl::StatusOr<bool> Bool(absl::string_view name) const;  // an integer other than 0
   absl::StatusOr<int64_t> Int(absl::string_view name) const;
   absl::StatusOr<double> Float(absl::string_view name) const;
   absl::StatusOr<std::string> String(absl::string_view name) const;

@@ -9,8 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "compiler_core/base/diagnostic.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/attribute_node.h"
 #include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/onnx/model_file.h"
 
@@ -30,35 +29,20 @@ struct ImportState : frontend::ImportState {
 };
 
 // What the rule of an ONNX operator sees of its node beside what all front ends share.
-class NodeImporter : public frontend::NodeEmitter {
+class NodeImporter : public frontend::AttributeNode<NodeView> {
  public:
-  NodeImporter(ImportState* state, const NodeView* node, std::vector<ValueRef> inputs);
+  NodeImporter(ImportState* state, const NodeView* node, std::vector<ValueRef> inputs)
+      : AttributeNode(state, node, std::move(inputs)), onnx_state_(state) {}
 
   // The same node on other operands; its results are not this one's.
   NodeImporter WithInputs(std::vector<ValueRef> inputs) {
-    return NodeImporter(onnx_state_, node_, std::move(inputs));
+    return NodeImporter(onnx_state_, &node(), std::move(inputs));
   }
 
-  const NodeView& node() const { return *node_; }
-  absl::string_view op() const { return node_->op(); }
+  absl::string_view op() const { return node().op(); }
   int64_t opset() const { return onnx_state_->opset; }
   // Whether someone may use result i.
-  bool WantsOutput(int i) const { return i < node_->output_count() && !node_->output(i).empty(); }
-
-  // Attributes; the fallback counts where the attribute is absent.
-  absl::StatusOr<bool> BoolOr(absl::string_view name, bool fallback);
-  absl::StatusOr<int64_t> IntOr(absl::string_view name, int64_t fallback);
-  absl::StatusOr<double> FloatOr(absl::string_view name, double fallback);
-  absl::StatusOr<std::string> StringOr(absl::string_view name, std::string fallback);
-  absl::StatusOr<std::vector<int64_t>> IntsOr(absl::string_view name,
-                                              std::vector<int64_t> fallback);
-  absl::StatusOr<std::vector<double>> FloatsOr(absl::string_view name,
-                                               std::vector<double> fallback);
-  absl::StatusOr<std::vector<std::string>> StringsOr(absl::string_view name,
-                                                     std::vector<std::string> fallback);
-  absl::StatusOr<int64_t> RequiredInt(absl::string_view name);
-  absl::StatusOr<std::vector<int64_t>> RequiredInts(absl::string_view name);
-  absl::Status BadAttribute(const absl::Status& status);
+  bool WantsOutput(int i) const { return i < node().output_count() && !node().output(i).empty(); }
 
   // An integer list that was an attribute before an operator set and is operand i since then;
   // nullopt where it is not given.
@@ -66,7 +50,6 @@ class NodeImporter : public frontend::NodeEmitter {
 
  private:
   ImportState* onnx_state_;
-  const NodeView* node_;
 };
 
 // The rule for one ONNX operator: sets the importer's outputs.

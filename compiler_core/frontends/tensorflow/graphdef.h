@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/ir/graph/types.h"
+#include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::fe::tf {
 class AttrValue;
@@ -58,6 +58,7 @@ class NodeView {
 
   absl::string_view name() const;
   absl::string_view op() const;
+  NodeSource source() const { return {std::string(name()), std::string(op())}; }
   int input_count() const;
   absl::string_view input(int i) const;
 

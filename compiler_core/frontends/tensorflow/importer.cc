@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
-#include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/ops/op.h"
 
 namespace npuc::tf {
@@ -25,15 +24,6 @@ int WireTypeOf(const NodeView& node) {
   return 0;
 }
 
-bool Contradicts(const PartialShape& known, const Shape& declared) {
-  if (known.unknown_rank) return false;
-  if (known.dims.size() != declared.size()) return true;
-  for (size_t i = 0; i < declared.size(); ++i) {
-    if (known.dims[i] >= 0 && known.dims[i] != declared[i]) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
 frontend::RuleTable<ImportRule> AllRules() {
@@ -48,22 +38,15 @@ Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* 
       options_(options),
       graph_(graph),
       diagnostics_(diagnostics),
-      state_(graph, diagnostics),
+      state_(graph, diagnostics, options.model_name,
+             "freeze it to a constant, or cut the graph after this node by naming it in INPUT_OPS"),
       nodes_(static_cast<size_t>(file.node_count())) {
-  state_.file = options.model_name;
   state_.producer_version = file.producer_version();
-  state_.constant_fix =
-      "freeze it to a constant, or cut the graph after this node by naming it in INPUT_OPS";
 }
 
 void Importer::AddError(DiagnosticKind kind, int node, std::string message, std::string fix) {
-  Diagnostic d{.kind = kind, .message = std::move(message), .file = options_.model_name};
-  if (node >= 0) {
-    d.node = std::string(file_.node(node).name());
-    d.op = std::string(file_.node(node).op());
-  }
-  d.fix = std::move(fix);
-  state_.diagnostics->Add(std::move(d));
+  state_.AddError(kind, node < 0 ? NodeSource() : file_.node(node).source(), std::move(message),
+                  std::move(fix));
 }
 
 std::string Importer::NearestNode(absl::string_view name) const {
@@ -126,7 +109,7 @@ bool Importer::CheckInput(const InputDecl& input, int index, int output, TensorT
   if (known->dims.empty() && file_.producer_version() < kFirstProducerWithScalarShapes) {
     known->unknown_rank = true;
   }
-  if (!Contradicts(*known, input.shape)) return true;
+  if (known->unknown_rank || !frontend::Contradicts(known->dims, input.shape)) return true;
   AddError(DiagnosticKind::kInputShapeConflict, index,
            absl::StrCat("INPUT_OPS declares ", ShapeToString(input.shape),
                         ", but the model's Placeholder is ", ToString(*known)),
@@ -147,10 +130,7 @@ void Importer::ResolveInput(const InputDecl& input) {
   TensorType type;
   Cut cut;
   if (CheckInput(input, edge.producer, edge.output, &type)) {
-    cut.value = std::make_shared<ImportValue>();
-    cut.value->type = type;
-    cut.value->id = graph_->AddInput(input.name, type);
-    cut.value->source = {input.name, std::string(file_.node(edge.producer).op())};
+    cut.value = state_.AddInput(input.name, type, std::string(file_.node(edge.producer).op()));
   }
   cuts_.emplace(key, std::move(cut));
   cut_order_.push_back(key);
@@ -227,16 +207,9 @@ void Importer::ReadEdges(int index) {
   }
 }
 
-void Importer::ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int node) {
-  const auto start = std::find_if(stack.begin(), stack.end(),
-                                  [&](const auto& entry) { return entry.first == node; });
-  std::vector<std::string> names;
-  for (auto it = start; it != stack.end(); ++it) {
-    names.emplace_back(file_.node(it->first).name());
-  }
+void Importer::ReportCycle(const std::vector<frontend::OrderingStep>& stack, int node) {
   AddError(DiagnosticKind::kGraphCycle, node,
-           absl::StrCat("the node feeds itself through ", names.size(),
-                        " nodes: ", frontend::CircleText(names)),
+           frontend::CircleMessage(stack, node, [&](int i) { return file_.node(i).name(); }),
            "freeze the model again");
   nodes_[static_cast<size_t>(node)].visit = Visit::kFailed;
 }
@@ -244,7 +217,7 @@ void Importer::ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int
 // Depth first without recursion; appends to order_ every node that `root` needs, producers first.
 // What a Merge gets from a NextIteration is left for later, since it closes the circle of a loop.
 void Importer::OrderFrom(int root, int output_index) {
-  std::vector<std::pair<int, size_t>> stack;  // node, next edge
+  std::vector<frontend::OrderingStep> stack;
   const auto enter = [&](int index) {
     NodeState& state = nodes_[static_cast<size_t>(index)];
     state.visit = Visit::kActive;
@@ -381,11 +354,8 @@ void Importer::RunRule(const Task& task, const ImportRule& rule, std::vector<Val
   const int64_t bytes_left = state_.constant_bytes_left;
   const absl::Status status = rule.import(importer);
   if (!status.ok()) {
-    if (!importer.has_reported()) {
-      AddError(DiagnosticKind::kOperandMismatch, task.node, std::string(status.message()),
-               "check the shapes in INPUT_OPS against those that the model was trained with");
-    }
-    return;
+    return importer.ReportMismatch(
+        status, "check the shapes in INPUT_OPS against those that the model was trained with");
   }
   if (!ChargeConstants(importer, bytes_left - state_.constant_bytes_left)) return;
   Result& result = ResultOf(task);

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 #include "compiler_core/frontends/tensorflow/loops.h"
@@ -99,7 +100,7 @@ class Importer {
                        Edge* edge);
   void OrderFrom(int root, int output_index);
   void ReadEdges(int node);
-  void ReportCycle(const std::vector<std::pair<int, size_t>>& stack, int node);
+  void ReportCycle(const std::vector<frontend::OrderingStep>& stack, int node);
   void AnalyseLoops();
   void ImportNode(const Task& task);
   void RunRule(const Task& task, const ImportRule& rule, std::vector<ValueRef> inputs);

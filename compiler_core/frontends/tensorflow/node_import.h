@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/attribute_node.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
 
 namespace npuc::tf {
@@ -60,23 +60,13 @@ struct ImportState : frontend::ImportState {
 };
 
 // What the rule of a TensorFlow operator sees of its node beside what all front ends share.
-class NodeImporter : public frontend::NodeEmitter {
+class NodeImporter : public frontend::AttributeNode<NodeView> {
  public:
-  NodeImporter(ImportState* state, const NodeView* node, std::vector<ValueRef> inputs);
+  NodeImporter(ImportState* state, const NodeView* node, std::vector<ValueRef> inputs)
+      : AttributeNode(state, node, std::move(inputs)), tf_state_(state) {}
 
-  const NodeView& node() const { return *node_; }
   ImportState& state() { return *tf_state_; }
 
-  // Attributes; the Or forms give the fallback where the attribute is absent.
-  absl::StatusOr<bool> BoolOr(absl::string_view name, bool fallback);
-  absl::StatusOr<int64_t> IntOr(absl::string_view name, int64_t fallback);
-  absl::StatusOr<double> FloatOr(absl::string_view name, double fallback);
-  absl::StatusOr<std::string> StringOr(absl::string_view name, std::string fallback);
-  absl::StatusOr<std::vector<int64_t>> IntsOr(absl::string_view name,
-                                              std::vector<int64_t> fallback);
-  absl::StatusOr<std::vector<int64_t>> RequiredInts(absl::string_view name);
-  absl::StatusOr<int64_t> RequiredInt(absl::string_view name);
-  absl::StatusOr<int> RequiredType(absl::string_view name);
   // data_format: true for NHWC, false for NCHW, an error for anything else.
   absl::StatusOr<bool> IsNhwc();
 
@@ -88,10 +78,7 @@ class NodeImporter : public frontend::NodeEmitter {
   NodeSource SourceFor(absl::string_view op) const override;
 
  private:
-  absl::Status ReportAttr(const absl::Status& status);
-
   ImportState* tf_state_;
-  const NodeView* node_;
   bool is_rewritten_ = false;
 };
 

@@ -18,17 +18,13 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
                    Diagnostics* diagnostics)
     : file_(file),
       options_(options),
-      graph_(graph),
-      diagnostics_(diagnostics),
-      state_(graph, diagnostics),
-      endpoints_(options, diagnostics),
+      state_(
+          graph, diagnostics, options.model_name,
+          "convert the model with static shapes, or cut the graph behind this operator by naming "
+          "its result in INPUT_OPS"),
+      endpoints_(options, &state_),
       is_needed_(file.operators().size(), false),
-      is_wanted_(file.tensors().size(), false) {
-  state_.file = options.model_name;
-  state_.constant_fix =
-      "convert the model with static shapes, or cut the graph behind this operator by naming its "
-      "result in INPUT_OPS";
-}
+      is_wanted_(file.tensors().size(), false) {}
 
 NodeSource Importer::SourceOf(const OperatorView& op) const {
   return {
@@ -38,14 +34,8 @@ NodeSource Importer::SourceOf(const OperatorView& op) const {
 
 void Importer::AddError(DiagnosticKind kind, const OperatorView* op, std::string message,
                         std::string fix) {
-  Diagnostic d{.kind = kind, .message = std::move(message), .file = options_.model_name};
-  if (op != nullptr) {
-    const NodeSource source = SourceOf(*op);
-    d.node = source.name;
-    d.op = source.op;
-  }
-  d.fix = std::move(fix);
-  diagnostics_->Add(std::move(d));
+  state_.AddError(kind, op == nullptr ? NodeSource() : SourceOf(*op), std::move(message),
+                  std::move(fix));
 }
 
 std::string Importer::Suggestion(absl::string_view name) const {
@@ -63,26 +53,13 @@ std::string Importer::Suggestion(absl::string_view name) const {
 
 void Importer::AddInput(int index, const Shape& shape) {
   const TensorView& tensor = file_.tensor(index);
-  const std::string shown = Printable(tensor.name);
   ValueRef& value = values_[index];
-  const absl::Status status = CheckShape(shape);
-  if (!status.ok()) {
-    AddError(DiagnosticKind::kInputShapeConflict, nullptr,
-             absl::StrCat("the shape of input '", shown, "' is refused: ", status.message()),
-             "declare a smaller shape in INPUT_OPS");
-    return;
-  }
+  if (!endpoints_.CheckShapeOf(tensor.name, shape)) return;
   if (tensor.type.dtype == DType::kInvalid) {
-    AddError(DiagnosticKind::kInputTypeUnsupported, nullptr,
-             absl::StrCat("input '", shown, "' has type ", ElementTypeName(tensor.element_type),
-                          "; allowed are floating-point, integer and bool tensors"),
-             "cut the graph behind it with INPUT_OPS");
-    return;
+    return endpoints_.ReportType(tensor.name, ElementTypeName(tensor.element_type));
   }
-  value = std::make_shared<frontend::ImportValue>();
-  value->type = {tensor.quant.has_value() ? DType::kFloat32 : tensor.type.dtype, shape};
-  value->id = graph_->AddInput(tensor.name, value->type);
-  value->source = {tensor.name, ""};
+  value = state_.AddInput(tensor.name,
+                          {tensor.quant.has_value() ? DType::kFloat32 : tensor.type.dtype, shape});
   if (!tensor.quant.has_value()) return;
   frontend::NodeEmitter node(&state_, {tensor.name, "QUANTIZE"}, {});
   absl::StatusOr<ValueRef> quantized = node.Requantized(value, *tensor.quant);
@@ -104,11 +81,7 @@ void Importer::ResolveInputs() {
       fits = varies || i == 0 || input.shape[i] == tensor.type.shape[i];
     }
     if (!fits) {
-      AddError(DiagnosticKind::kInputShapeConflict, nullptr,
-               absl::StrCat("INPUT_OPS declares '", Printable(input.name), "' as ",
-                            ShapeToString(input.shape), ", but the model states ",
-                            ShapeToString(tensor.type.shape)),
-               "declare a shape that agrees with the model's");
+      endpoints_.ReportConflict(input, ShapeToString(tensor.type.shape));
       continue;
     }
     shapes_are_the_files_ = shapes_are_the_files_ && input.shape == tensor.type.shape;
@@ -269,21 +242,14 @@ void Importer::ImportOperator(const OperatorView& op) {
     NodeImporter node(&state_, &file_, &op, SourceOf(op), std::move(inputs));
     status = rule->import(node);
     if (status.ok()) status = TakeResults(op, node);
-    if (!status.ok() && !node.has_reported() && !diagnostics_->has_errors()) {
-      AddError(DiagnosticKind::kOperandMismatch, &op, std::string(status.message()),
-               "check the shapes in INPUT_OPS, or convert the model again");
-    } else if (!status.ok() && !node.has_reported()) {
-      AddError(DiagnosticKind::kOperandMismatch, &op, std::string(status.message()),
-               "convert the model again");
+    if (!status.ok()) {
+      node.ReportMismatch(status,
+                          state_.diagnostics->has_errors()
+                              ? "convert the model again"
+                              : "check the shapes in INPUT_OPS, or convert the model again");
     }
   }
-  if (state_.constant_bytes_left < 0) {
-    AddError(DiagnosticKind::kModelLimitExceeded, &op,
-             absl::StrCat("the constants of the model take more than ", frontend::kMaxConstantBytes,
-                          " bytes"),
-             "compile a smaller model");
-    state_.constant_bytes_left = 0;
-  }
+  (void)state_.ConstantsFit(SourceOf(op));
   for (const int result : op.outputs) values_.emplace(result, nullptr);
 }
 
@@ -295,18 +261,14 @@ void Importer::AddOutputs() {
       value = ConstantValue(output.tensor);
     }
     if (value == nullptr) {
-      if (!diagnostics_->has_errors()) {
+      if (!state_.diagnostics->has_errors()) {
         AddError(DiagnosticKind::kMissingProducer, nullptr,
                  absl::StrCat("no operator computes output '", Printable(output.name), "'"),
                  "name another output in OUTPUT_OPS");
       }
       continue;
     }
-    value = frontend::WrittenAsFloat(std::move(value));
-    frontend::NodeEmitter node(&state_, value->source, {});
-    const absl::StatusOr<ValueId> id = node.Place(*value);
-    if (!id.ok()) continue;  // reported
-    graph_->AddOutput({output.name, *id, output.fp16});
+    state_.AddOutput(output.name, std::move(value), output.fp16);
   }
 }
 
@@ -325,7 +287,7 @@ void Importer::Run() {
     if (is_needed_[static_cast<size_t>(op.index)]) ImportOperator(op);
   }
   AddOutputs();
-  if (!diagnostics_->has_errors()) ReportUnusedInputs();
+  if (!state_.diagnostics->has_errors()) ReportUnusedInputs();
 }
 
 }  // namespace npuc::tflite

@@ -59,8 +59,6 @@ class Importer {
 
   const ModelFile& file_;
   const CompileOptions& options_;
-  Graph* graph_;
-  Diagnostics* diagnostics_;
   ImportState state_;
   frontend::Endpoints endpoints_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();
