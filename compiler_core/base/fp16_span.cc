@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kLanes = 8;
 
-// Not __builtin_cpu_supports: what it reads is gathered at each start of the program, which takes a
-// tenth of a millisecond on a virtual machine, and clang 14 does not know "f16c" by name.
+// Not __builtin_cpu_supports: what it reads is gathered at each start of the program, which takes
+// 50 us on a virtual machine, and clang 14 does not know "f16c" by name.
 __attribute__((target("xsave"))) bool AskForHalves() {
   unsigned int a = 0;
   unsigned int b = 0;

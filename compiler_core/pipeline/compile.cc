@@ -194,12 +194,19 @@ LayerErrors CompareLayers(const Graph& graph, const CoreSpec& core,
   return {};
 }
 
-// What firmware and tools read, written beside what follows. The model must outlive it.
+// What firmware and tools read, written beside what follows. The arguments must outlive it.
 class EmittedFiles {
  public:
-  EmittedFiles(const CompiledModel& model, HelperThreads& helpers)
-      : header_written_(helpers.Start([&] { header_ = WriteCHeader(model, problems_); })),
-        model_written_(helpers.Start([&] { model_file_ = WriteModelFile(model); })) {}
+  EmittedFiles(const CompiledModel& model, const CompileOptions& options, HelperThreads& helpers,
+               CompileObserver& observer)
+      : header_written_(helpers.Start([&] {
+          header_ = WriteCHeader(model, problems_);
+          if (header_.ok()) observer.OnArtifact(options.output_file, *header_);
+        })),
+        model_written_(helpers.Start([&] {
+          model_file_ = WriteModelFile(model);
+          observer.OnArtifact(ModelFileName(options), model_file_);
+        })) {}
   EmittedFiles(const EmittedFiles&) = delete;
   EmittedFiles& operator=(const EmittedFiles&) = delete;
 
@@ -221,19 +228,35 @@ class EmittedFiles {
   HelperThreads::Task model_written_;
 };
 
+// What people read.
+struct Reports {
+  Artifact weights, report, page;
+};
+
+Reports MakeReports(const CompileFacts& facts, CompileObserver& observer) {
+  Reports reports;
+  const auto make = [&](std::string name, std::string bytes) {
+    observer.OnArtifact(name, bytes);
+    return Artifact{std::move(name), std::move(bytes)};
+  };
+  reports.weights = make("opt_template.json", WriteTemplate(facts.weights));
+  reports.report = make("report.json", ReportJson(facts));
+  reports.page = make("report.html", ReportPage(reports.report.bytes));
+  return reports;
+}
+
 // All but the log, in their order.
-absl::Status AddArtifacts(const CompileFacts& facts, EmittedFiles& files, Stages& stages,
-                          Diagnostics& diagnostics, std::vector<Artifact>& artifacts) {
-  std::string report = ReportJson(facts);
-  std::string page = ReportPage(report);
+absl::Status AddArtifacts(const CompileOptions& options, Reports reports, EmittedFiles& files,
+                          Stages& stages, Diagnostics& diagnostics,
+                          std::vector<Artifact>& artifacts) {
   std::string model_file = files.TakeModelFile();
   absl::StatusOr<std::string> header = files.TakeHeader(diagnostics);
   RETURN_IF_ERROR(stages.End(header.status()));
-  artifacts.push_back({facts.options.output_file, *std::move(header)});
-  artifacts.push_back({"opt_template.json", WriteTemplate(facts.weights)});
-  artifacts.push_back({ModelFileName(facts.options), std::move(model_file)});
-  artifacts.push_back({"report.json", std::move(report)});
-  artifacts.push_back({"report.html", std::move(page)});
+  artifacts.push_back({options.output_file, *std::move(header)});
+  artifacts.push_back(std::move(reports.weights));
+  artifacts.push_back({ModelFileName(options), std::move(model_file)});
+  artifacts.push_back(std::move(reports.report));
+  artifacts.push_back(std::move(reports.page));
   return absl::OkStatus();
 }
 
@@ -276,7 +299,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   absl::Status plan_check;
   HelperThreads::Task plan_checked = helpers.Start([&] { plan_check = CheckMemoryPlan(program); });
   STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.Hex(), program));
-  EmittedFiles files(model, helpers);
+  EmittedFiles files(model, options, helpers, observer);
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
   std::vector<NodeUse> uses = UseByNode(program, core->cycles);
@@ -293,8 +316,10 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
     result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   });
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
-  RETURN_IF_ERROR(AddArtifacts(facts, files, stages, diagnostics, result.artifacts));
-  listed.Wait();
+  Reports reports = MakeReports(facts, observer);
+  listed.Wait();  // first what was started last: helpers have begun the rest
+  RETURN_IF_ERROR(
+      AddArtifacts(options, std::move(reports), files, stages, diagnostics, result.artifacts));
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   LogEnd(facts, stages);
   result.artifacts.push_back({"compile.log", std::move(stages.log())});

@@ -57,7 +57,8 @@ struct CompileResult {
   std::vector<WeightHistogram> histograms;
 };
 
-// Watches and steers a running compile. Called on the compiling thread. Must outlive the call.
+// Watches and steers a running compile. Called on the compiling thread, but for OnArtifact. Must
+// outlive the call.
 class CompileObserver {
  public:
   virtual ~CompileObserver() = default;
@@ -65,6 +66,9 @@ class CompileObserver {
   virtual void OnLog(absl::string_view line) {}
   // A stage begins. fraction: share of the whole already done, 0..1, never falling.
   virtual void OnStage(absl::string_view stage, double fraction) {}
+  // The final bytes of an artifact of the result, as soon as they are there; the compile may still
+  // fail. May be called by any helper, by several at once, and for no artifact at all.
+  virtual void OnArtifact(absl::string_view name, absl::string_view bytes) {}
   // Asked between and inside stages; true ends the compile with CANCELLED.
   virtual bool IsCancelled() { return false; }
 };

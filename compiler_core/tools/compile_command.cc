@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,17 +42,46 @@ struct Written {
   const Artifact* artifact = nullptr;
 };
 
+// Writes artifacts beside the compile, each as soon as its bytes are there; puts them in place at
+// the end of a compile that succeeds.
+class EarlyWriter : public CompileObserver {
+ public:
+  explicit EarlyWriter(std::string folder) : folder_(std::move(folder)) {}
+
+  void OnArtifact(absl::string_view name, absl::string_view bytes) override {
+    absl::StatusOr<PendingFile> file = PendingFile::Write(PathOf(name), bytes);
+    const std::lock_guard lock(mutex_);
+    files_.emplace(name, std::move(file));
+  }
+
+  // In place, early or not; the bytes that were told early are the artifact's. After the compile;
+  // thread-safe for different artifacts.
+  absl::Status Finish(const Artifact& artifact) {
+    const auto early = files_.find(artifact.name);
+    if (early == files_.end()) return WriteFileAtomically(PathOf(artifact.name), artifact.bytes);
+    RETURN_IF_ERROR(early->second.status());
+    return early->second->PutInPlace();
+  }
+
+  std::string PathOf(absl::string_view name) const {
+    return (std::filesystem::path(folder_) / std::string(name)).string();
+  }
+
+ private:
+  const std::string folder_;
+  std::mutex mutex_;
+  std::map<std::string, absl::StatusOr<PendingFile>> files_;  // by name; guarded in the compile
+};
+
 // All files, also where one cannot be written; then the status is that of the first such.
-absl::StatusOr<std::vector<Written>> WriteArtifacts(const std::string& folder,
-                                                    const CompileResult& result,
-                                                    HelperThreads& helpers) {
+absl::StatusOr<std::vector<Written>> WriteArtifacts(const CompileResult& result,
+                                                    HelperThreads& helpers, EarlyWriter& writer) {
   const std::vector<Artifact>& artifacts = result.artifacts;
   std::vector<Written> written(artifacts.size());
   std::vector<absl::Status> statuses(artifacts.size());
   helpers.ForEach(artifacts.size(), [&](size_t i) {
-    const std::string path = (std::filesystem::path(folder) / artifacts[i].name).string();
-    statuses[i] = WriteFileAtomically(path, artifacts[i].bytes);
-    written[i] = {path, &artifacts[i]};
+    statuses[i] = writer.Finish(artifacts[i]);
+    written[i] = {writer.PathOf(artifacts[i].name), &artifacts[i]};
   });
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
   return written;
@@ -186,17 +217,17 @@ int RunCompileCommand(const CompileCommand& command) {
   request.helpers = &helpers;
   WarmHeap(command, request.model_bytes.size(), helpers);
   request.timestamp_seconds = command.timestamp_seconds;
-  CompileObserver observer;
+  const std::string folder = OutputFolder(command, loaded->config);
+  EarlyWriter writer(folder);
   if (command.quantize) {
     if (!request.options.quant.has_value()) request.options.quant.emplace();
     request.options.quant->save_statistic_info = true;
   }
-  absl::StatusOr<CompileResult> result = Compile(request, observer, diagnostics);
+  absl::StatusOr<CompileResult> result = Compile(request, writer, diagnostics);
   if (!result.ok()) return Refuse(command, diagnostics);
   if (command.quantize) KeepQuantizationFiles(*result);
 
-  const std::string folder = OutputFolder(command, loaded->config);
-  const absl::StatusOr<std::vector<Written>> written = WriteArtifacts(folder, *result, helpers);
+  const absl::StatusOr<std::vector<Written>> written = WriteArtifacts(*result, helpers, writer);
   if (!written.ok()) return RefuseToWrite(command, written.status(), diagnostics);
   const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
       result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());

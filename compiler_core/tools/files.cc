@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
@@ -83,7 +84,7 @@ class FileSource : public ByteSource {
 // onto a file would do, but ext4 then sends the new bytes to the disk at once, which takes longer
 // than compiling a small net (more than a millisecond a megabyte); an exchange of names does not.
 // Neither waits for the disk.
-absl::Status PutInPlace(const std::string& temporary, const std::string& path) {
+absl::Status Replace(const std::string& temporary, const std::string& path) {
   struct stat old {};
   const bool is_file = ::lstat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode);
   if (is_file &&
@@ -154,21 +155,36 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   return std::string(bytes.view());
 }
 
-absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {
+absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::string_view bytes) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
   std::string temporary = absl::StrCat(path, ".XXXXXX");
   const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return Failed("cannot create", path);
-  absl::Status status = WriteAll(file.get(), bytes, path);
+  PendingFile pending(path, std::move(temporary));
+  RETURN_IF_ERROR(WriteAll(file.get(), bytes, path));
   constexpr mode_t kReadableByAll = 0644;
-  if (status.ok() && ::fchmod(file.get(), kReadableByAll) != 0) {
-    status = Failed("cannot set the mode of", path);
-  }
-  if (status.ok()) status = PutInPlace(temporary, path);
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
+  if (::fchmod(file.get(), kReadableByAll) != 0) return Failed("cannot set the mode of", path);
+  return pending;
+}
+
+PendingFile::PendingFile(PendingFile&& other) noexcept
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
+
+PendingFile::~PendingFile() {
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+absl::Status PendingFile::PutInPlace() {
+  RETURN_IF_ERROR(Replace(temporary_, path_));
+  temporary_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {
+  ASSIGN_OR_RETURN(PendingFile file, PendingFile::Write(path, bytes));
+  return file.PutInPlace();
 }
 
 std::string ResolveBeside(const std::string& config_path, const std::string& path) {

@@ -38,8 +38,26 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& path,
                                                            int64_t max_bytes);
 
-// Writes by way of a temporary file beside it, so that `path` holds the old bytes or the new ones.
-// Makes missing folders.
+// A file's new bytes in a temporary file beside it, which goes with the object where the bytes were
+// not put in place: they can be written before it is known whether they are wanted.
+class PendingFile {
+ public:
+  // Makes missing folders.
+  static absl::StatusOr<PendingFile> Write(const std::string& path, absl::string_view bytes);
+  PendingFile(PendingFile&& other) noexcept;
+  PendingFile& operator=(PendingFile&& other) = delete;
+  ~PendingFile();
+  // Others see the old file or the new one. Once.
+  absl::Status PutInPlace();
+
+ private:
+  PendingFile(std::string path, std::string temporary)
+      : path_(std::move(path)), temporary_(std::move(temporary)) {}
+  std::string path_;
+  std::string temporary_;  // empty: no longer there
+};
+
+// Both steps at once.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes);
 
 // `path` seen from the folder that holds `config_path`; absolute paths stay as they are. For a

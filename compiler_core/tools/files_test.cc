@@ -1,0 +1,64 @@
+#include "compiler_core/tools/files.h"
+
+#include <filesystem>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "compiler_core/base/files_test_util.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+namespace fs = std::filesystem;
+
+class PendingFileTest : public testing::Test {
+ protected:
+  PendingFileTest() : folder_(fs::path(testing::TempDir()) / "npuc_pending_file_test") {
+    fs::remove_all(folder_);
+  }
+  ~PendingFileTest() override { fs::remove_all(folder_); }
+  PendingFileTest(const PendingFileTest&) = delete;
+  PendingFileTest& operator=(const PendingFileTest&) = delete;
+
+  std::string Path() const { return (folder_ / "inside" / "a.txt").string(); }
+  int64_t FilesBesideIt() const {
+    return std::distance(fs::directory_iterator(folder_ / "inside"), fs::directory_iterator());
+  }
+
+ private:
+  fs::path folder_;
+};
+
+TEST_F(PendingFileTest, BytesAreSeenOnceTheyArePutInPlace) {
+  for (const std::string text : {"first", "second, which replaces it", ""}) {
+    const std::string before = ReadTestFile(Path());
+    absl::StatusOr<PendingFile> file = PendingFile::Write(Path(), text);
+    ASSERT_TRUE(file.ok()) << file.status();
+    EXPECT_EQ(ReadTestFile(Path()), before);
+    PendingFile moved = *std::move(file);
+    ASSERT_TRUE(moved.PutInPlace().ok());
+    EXPECT_EQ(ReadTestFile(Path()), text);
+    EXPECT_EQ(FilesBesideIt(), 1);
+  }
+}
+
+TEST_F(PendingFileTest, WhatIsNotPutInPlaceLeavesNothing) {
+  { ASSERT_TRUE(PendingFile::Write(Path(), "dropped").ok()); }
+  EXPECT_EQ(FilesBesideIt(), 0);
+  ASSERT_TRUE(WriteFileAtomically(Path(), "kept").ok());
+  { ASSERT_TRUE(PendingFile::Write(Path(), "dropped").ok()); }
+  EXPECT_EQ(ReadTestFile(Path()), "kept");
+  EXPECT_EQ(FilesBesideIt(), 1);
+}
+
+TEST_F(PendingFileTest, AFolderInItsPlaceIsLeftAloneWithNothingBeside) {
+  fs::create_directories(Path());
+  EXPECT_FALSE(WriteFileAtomically(Path(), "text").ok());
+  EXPECT_TRUE(fs::is_directory(Path()));
+  EXPECT_EQ(FilesBesideIt(), 1);
+}
+
+}  // namespace
+}  // namespace npuc
