@@ -12,6 +12,27 @@
 
 namespace npuc::frontend {
 
+ValueRef ConstantValue(Tensor tensor, NodeSource source) {
+  auto value = std::make_shared<ImportValue>();
+  value->type = tensor.type();
+  value->constant = std::move(tensor);
+  value->source = std::move(source);
+  return value;
+}
+
+std::vector<ValueRef> ResultValues(const GraphBuilder& builder, absl::Span<const ValueId> ids,
+                                   const NodeSource& source) {
+  std::vector<ValueRef> values;
+  for (const ValueId id : ids) {
+    auto value = std::make_shared<ImportValue>();
+    value->type = builder.type(id);
+    value->id = id;
+    value->source = source;
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
 ValueRef WrittenAsFloat(ValueRef value) {
   if (!value->constant.has_value() || IsFloat(value->type.dtype)) return value;
   auto written = std::make_shared<ImportValue>(*value);
@@ -171,14 +192,6 @@ absl::StatusOr<std::vector<int64_t>> NodeEmitter::Axes(std::vector<int64_t> axes
   return axes;
 }
 
-ValueRef NodeEmitter::MakeConstant(Tensor tensor) {
-  auto value = std::make_shared<ImportValue>();
-  value->type = tensor.type();
-  value->constant = std::move(tensor);
-  value->source = source_;
-  return value;
-}
-
 ValueRef NodeEmitter::Scalar(double value, DType dtype) { return Floats({}, {value}, dtype); }
 
 ValueRef NodeEmitter::Floats(Shape shape, const std::vector<double>& values, DType dtype) {
@@ -242,6 +255,20 @@ absl::StatusOr<ValueId> NodeEmitter::Place(ImportValue& value) {
   return value.id;
 }
 
+absl::StatusOr<Shape> NodeEmitter::SqueezedShape(const std::vector<int64_t>& axes, bool all) {
+  Shape squeezed;
+  for (int64_t i = 0; i < rank(0); ++i) {
+    const int64_t dim = shape(0)[static_cast<size_t>(i)];
+    const bool named = std::binary_search(axes.begin(), axes.end(), i);
+    if (named && dim != 1) {
+      return absl::InvalidArgumentError(absl::StrCat("dimension ", i, " of ", TypeToString(type(0)),
+                                                     " is squeezed, and is not 1"));
+    }
+    if (!named && !(all && dim == 1)) squeezed.push_back(dim);
+  }
+  return squeezed;
+}
+
 // Computes an operator on constants, within the limits on memory and work.
 absl::StatusOr<std::vector<ValueRef>> NodeEmitter::Fold(absl::string_view op,
                                                         absl::Span<const ValueRef> operands,
@@ -290,14 +317,7 @@ absl::StatusOr<std::vector<ValueRef>> NodeEmitter::EmitAll(absl::string_view op,
     absl::StatusOr<std::vector<ValueId>> outputs =
         state_->builder.Add(op, std::move(ids), std::move(attrs), SourceFor(op));
     if (outputs.ok()) {
-      result = std::vector<ValueRef>();
-      for (ValueId id : *outputs) {
-        auto value = std::make_shared<ImportValue>();
-        value->type = state_->builder.type(id);
-        value->id = id;
-        value->source = source_;
-        result->push_back(std::move(value));
-      }
+      result = ResultValues(state_->builder, *outputs, source_);
     } else {
       result = outputs.status();
     }
@@ -324,6 +344,11 @@ absl::Status NodeEmitter::SetOutput(ValueRef value) {
 absl::Status NodeEmitter::SetOutput(absl::StatusOr<ValueRef> value) {
   RETURN_IF_ERROR(value.status());
   return SetOutput(*std::move(value));
+}
+
+absl::Status NodeEmitter::SetConstant(absl::StatusOr<Tensor> value) {
+  RETURN_IF_ERROR(value.status());
+  return SetOutput(MakeConstant(*std::move(value)));
 }
 
 absl::Status NodeEmitter::SetOutputs(std::vector<ValueRef> values) {

@@ -43,6 +43,10 @@ struct ImportValue {
 };
 using ValueRef = std::shared_ptr<ImportValue>;  // null: an optional operand that is left out
 
+ValueRef ConstantValue(Tensor tensor, NodeSource source);
+// The results of a node of our graph.
+std::vector<ValueRef> ResultValues(const GraphBuilder& builder, absl::Span<const ValueId> ids,
+                                   const NodeSource& source);
 // What a graph output is made of: a constant of another type than float as float32 (it is known at
 // compile time, so its type is only a matter of how it is written down), all else as it is.
 ValueRef WrittenAsFloat(ValueRef value);
@@ -130,13 +134,17 @@ class NodeEmitter {
   // Every axis made non-negative, sorted, unique.
   absl::StatusOr<std::vector<int64_t>> Axes(std::vector<int64_t> axes, int64_t rank);
 
+  // Operand 0's shape without the named dimensions (sorted), each of which must be 1; `all`:
+  // without every one that is 1.
+  absl::StatusOr<Shape> SqueezedShape(const std::vector<int64_t>& axes, bool all);
+
   // Applies an operator of the IR to values: computed at once where all are constants, else a new
   // node of the graph. Reports what the operator says where it does not fit.
   absl::StatusOr<std::vector<ValueRef>> EmitAll(absl::string_view op,
                                                 absl::Span<const ValueRef> operands, AttrMap attrs);
   absl::StatusOr<ValueRef> Emit(absl::string_view op, absl::Span<const ValueRef> operands,
                                 AttrMap attrs = {});
-  ValueRef MakeConstant(Tensor tensor);
+  ValueRef MakeConstant(Tensor tensor) { return ConstantValue(std::move(tensor), source_); }
   ValueRef Scalar(double value, DType dtype);
   ValueRef Floats(Shape shape, const std::vector<double>& values, DType dtype);
   // The value under a new shape of equal element count, and with its axes permuted.
@@ -166,6 +174,7 @@ class NodeEmitter {
   // Sets the results. Emit-and-set for the common case of one result.
   absl::Status SetOutput(ValueRef value);
   absl::Status SetOutput(absl::StatusOr<ValueRef> value);
+  absl::Status SetConstant(absl::StatusOr<Tensor> value);
   absl::Status SetOutputs(std::vector<ValueRef> values);
   absl::Status EmitOutput(absl::string_view op, absl::Span<const ValueRef> operands,
                           AttrMap attrs = {});

@@ -6,6 +6,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
@@ -33,8 +34,7 @@ absl::Status ImportConstant(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(0, 0));
   const NodeView& view = node.node();
   if (view.HasAttr("value")) {
-    ASSIGN_OR_RETURN(Tensor tensor, Decoded(node, "value"));
-    return node.SetOutput(node.MakeConstant(std::move(tensor)));
+    return node.SetConstant(Decoded(node, "value"));
   }
   if (view.HasAttr("value_float")) {
     ASSIGN_OR_RETURN(const double value, node.FloatOr("value_float", 0));
@@ -47,7 +47,7 @@ absl::Status ImportConstant(NodeImporter& node) {
   }
   if (view.HasAttr("value_int")) {
     ASSIGN_OR_RETURN(const int64_t value, node.IntOr("value_int", 0));
-    return node.SetOutput(node.MakeConstant(Tensor::FromInts({}, {value})));
+    return node.SetConstant(Tensor::FromInts({}, {value}));
   }
   if (view.HasAttr("value_ints")) {
     ASSIGN_OR_RETURN(const std::vector<int64_t> values, node.IntsOr("value_ints", {}));
@@ -56,11 +56,6 @@ absl::Status ImportConstant(NodeImporter& node) {
   }
   return node.FailMode("a constant that is no dense tensor of numbers",
                        "export it as attribute 'value'");
-}
-
-absl::Status ImportIdentity(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  return node.SetOutput(node.input(0));
 }
 
 // Inference: what training would drop stays, and the mask is all true.
@@ -96,12 +91,12 @@ absl::Status ImportShape(NodeImporter& node) {
   end = std::clamp<int64_t>(end < 0 ? end + rank : end, start, rank);
   const Shape& shape = node.shape(0);
   const Shape part(shape.begin() + start, shape.begin() + end);
-  return node.SetOutput(node.MakeConstant(Tensor::FromInts({end - start}, part)));
+  return node.SetConstant(Tensor::FromInts({end - start}, part));
 }
 
 absl::Status ImportSize(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  return node.SetOutput(node.MakeConstant(Tensor::FromInts({}, {node.type(0).element_count()})));
+  return node.SetConstant(Tensor::FromInts({}, {node.type(0).element_count()}));
 }
 
 absl::Status ImportConstantOfShape(NodeImporter& node) {
@@ -116,17 +111,7 @@ absl::Status ImportConstantOfShape(NodeImporter& node) {
     return absl::InvalidArgumentError(
         absl::StrCat("the value is ", TypeToString(value.type()), "; it must be one element"));
   }
-  ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(value.WithShape({}), shape));
-  return node.SetOutput(node.MakeConstant(std::move(filled)));
-}
-
-absl::Status ImportRange(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
-  ASSIGN_OR_RETURN(const Tensor start, node.Constant(0, "start"));
-  ASSIGN_OR_RETURN(const Tensor limit, node.Constant(1, "limit"));
-  ASSIGN_OR_RETURN(const Tensor delta, node.Constant(2, "delta"));
-  ASSIGN_OR_RETURN(Tensor range, EvaluateRange(start, limit, delta));
-  return node.SetOutput(node.MakeConstant(std::move(range)));
+  return node.SetConstant(EvaluateBroadcast(value.WithShape({}), shape));
 }
 
 // All floats are one type at run time: a cast between them changes nothing but the rounding.
@@ -163,9 +148,8 @@ absl::Status ImportWhere(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
   ASSIGN_OR_RETURN(const Tensor condition, node.Constant(0, "condition"));
   if (node.IsConstant(1) && node.IsConstant(2)) {
-    ASSIGN_OR_RETURN(Tensor chosen,
-                     EvaluateSelect(condition, *node.input(1)->constant, *node.input(2)->constant));
-    return node.SetOutput(node.MakeConstant(std::move(chosen)));
+    return node.SetConstant(
+        EvaluateSelect(condition, *node.input(1)->constant, *node.input(2)->constant));
   }
   ASSIGN_OR_RETURN(Shape shape, BroadcastShape(node.shape(1), node.shape(2)));
   ASSIGN_OR_RETURN(shape, BroadcastShape(shape, condition.shape()));
@@ -204,7 +188,7 @@ absl::Status ImportEyeLike(NodeImporter& node) {
     if (column < 0 || column >= node.shape(0)[1]) continue;
     values[static_cast<size_t>(row * node.shape(0)[1] + column)] = 1;
   }
-  return node.SetOutput(node.MakeConstant(IntTensor(dtype, node.shape(0), values)));
+  return node.SetConstant(IntTensor(dtype, node.shape(0), values));
 }
 
 // Windows of a known length: cosines with these coefficients.
@@ -239,8 +223,8 @@ constexpr ImportRule kRules[] = {
     {"EyeLike", ImportEyeLike},
     {"HammingWindow", ImportHamming},
     {"HannWindow", ImportHann},
-    {"Identity", ImportIdentity},
-    {"Range", ImportRange},
+    {"Identity", frontend::ImportIdentity},
+    {"Range", frontend::ImportRange},
     {"Shape", ImportShape},
     {"Size", ImportSize},
     {"Where", ImportWhere},

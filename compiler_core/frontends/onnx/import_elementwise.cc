@@ -86,16 +86,14 @@ absl::Status ImportMean(NodeImporter& node) {
 
 absl::Status EvaluatedUnary(NodeImporter& node, absl::string_view op) {
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateUnary(op, x));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateUnary(op, x));
 }
 
 absl::Status EvaluatedBinary(NodeImporter& node, absl::string_view op) {
   ASSIGN_OR_RETURN(const ValueRef second, SecondOperand(node));
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   if (!second->constant.has_value()) return node.Constant(1, "operand").status();
-  ASSIGN_OR_RETURN(Tensor result, EvaluateBinary(op, a, *second->constant));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateBinary(op, a, *second->constant));
 }
 
 absl::Status ImportEvaluatedUnary(NodeImporter& node) {
@@ -122,7 +120,7 @@ absl::Status ImportIsInf(NodeImporter& node) {
     ASSIGN_OR_RETURN(result,
                      EvaluateBinary("LogicalAnd", result, *EvaluateUnary("LogicalNot", result)));
   }
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(std::move(result));
 }
 
 absl::Status ImportMod(NodeImporter& node) {

@@ -40,8 +40,7 @@ absl::Status ImportPlain(NodeImporter& node) {
   const Term x(node, node.input(0));
   if (node.type(0).dtype == DType::kBool && node.op() == "ReduceMax") {
     ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
-    ASSIGN_OR_RETURN(Tensor any, EvaluateReduction("Any", value, r.axes, r.keep_dims));
-    return node.SetOutput(node.MakeConstant(std::move(any)));
+    return node.SetConstant(EvaluateReduction("Any", value, r.axes, r.keep_dims));
   }
   return node.SetOutput(Reduce(x, node.op(), r).value);
 }
@@ -50,8 +49,7 @@ absl::Status ImportMin(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
   if (node.type(0).dtype == DType::kBool) {
     ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
-    ASSIGN_OR_RETURN(Tensor all, EvaluateReduction("All", value, r.axes, r.keep_dims));
-    return node.SetOutput(node.MakeConstant(std::move(all)));
+    return node.SetConstant(EvaluateReduction("All", value, r.axes, r.keep_dims));
   }
   return node.SetOutput((-Reduce(-Term(node, node.input(0)), "ReduceMax", r)).value);
 }
@@ -91,8 +89,7 @@ absl::Status ImportProd(NodeImporter& node) {
   ValueRef x = node.input(0);
   if (node.IsConstant(0) || node.type(0).element_count() == 0) {
     ASSIGN_OR_RETURN(const Tensor value, node.Constant(0, "operand"));
-    ASSIGN_OR_RETURN(Tensor product, EvaluateReduction("Prod", value, r.axes, r.keep_dims));
-    return node.SetOutput(node.MakeConstant(std::move(product)));
+    return node.SetConstant(EvaluateReduction("Prod", value, r.axes, r.keep_dims));
   }
   Shape squeezed;
   for (int64_t axis = 0; axis < node.rank(0); ++axis) {
@@ -196,7 +193,7 @@ absl::Status ImportArg(NodeImporter& node) {
     result.push_back(best);
   }
   if (!keep_dims) shape.erase(shape.begin() + axis);
-  return node.SetOutput(node.MakeConstant(Tensor::FromInts(std::move(shape), result)));
+  return node.SetConstant(Tensor::FromInts(std::move(shape), result));
 }
 
 constexpr ImportRule kRules[] = {

@@ -57,16 +57,7 @@ absl::Status ImportSqueeze(NodeImporter& node) {
   ASSIGN_OR_RETURN(const auto given, node.IntsAt(1, "axes"));
   ASSIGN_OR_RETURN(const std::vector<int64_t> axes,
                    node.Axes(given.value_or(std::vector<int64_t>()), node.rank(0)));
-  Shape shape;
-  for (int64_t i = 0; i < node.rank(0); ++i) {
-    const int64_t dim = node.shape(0)[static_cast<size_t>(i)];
-    const bool named = std::binary_search(axes.begin(), axes.end(), i);
-    if (named && dim != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "dimension ", i, " of ", TypeToString(node.type(0)), " is squeezed, and is not 1"));
-    }
-    if (!(named || (!given.has_value() && dim == 1))) shape.push_back(dim);
-  }
+  ASSIGN_OR_RETURN(Shape shape, node.SqueezedShape(axes, !given.has_value()));
   return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
 }
 

@@ -189,11 +189,7 @@ ValueRef Importer::InitializerValue(absl::string_view name, const fe::onnx::Tens
     return nullptr;
   }
   state_.constant_bytes_left -= decoded->type().size_bytes();
-  auto value = std::make_shared<ImportValue>();
-  value->type = decoded->type();
-  value->constant = *std::move(decoded);
-  value->source = {std::string(name), "Constant"};
-  return value;
+  return frontend::ConstantValue(*std::move(decoded), {std::string(name), "Constant"});
 }
 
 ValueRef Importer::ValueOf(absl::string_view name, int consumer) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 #include "compiler_core/frontends/tensorflow/tensor_proto.h"
 
@@ -40,7 +41,7 @@ absl::Status ImportConst(NodeImporter& node) {
                      "freeze the model again");
   }
   if (tensor->dtype() == DType::kFloat64) tensor = CastTensor(*tensor, DType::kFloat32);
-  return node.SetOutput(node.MakeConstant(*std::move(tensor)));
+  return node.SetConstant(*std::move(tensor));
 }
 
 absl::Status ImportPlaceholder(NodeImporter& node) {
@@ -50,11 +51,6 @@ absl::Status ImportPlaceholder(NodeImporter& node) {
                    "the outputs need this input, and INPUT_OPS does not declare it",
                    absl::StrCat("add '", Printable(node.source().name), ": ", known,
                                 "' to INPUT_OPS with the shape at inference time"));
-}
-
-absl::Status ImportIdentity(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  return node.SetOutput(node.input(0));
 }
 
 absl::Status ImportIdentityN(NodeImporter& node) {
@@ -98,21 +94,12 @@ absl::Status ImportShapeN(NodeImporter& node) {
 absl::Status ImportSize(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const DType dtype, IndexType(node));
-  return node.SetOutput(node.MakeConstant(IntTensor(dtype, {}, {node.type(0).element_count()})));
+  return node.SetConstant(IntTensor(dtype, {}, {node.type(0).element_count()}));
 }
 
 absl::Status ImportRank(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  return node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {node.rank(0)})));
-}
-
-absl::Status ImportRange(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
-  ASSIGN_OR_RETURN(const Tensor start, node.Constant(0, "start"));
-  ASSIGN_OR_RETURN(const Tensor limit, node.Constant(1, "limit"));
-  ASSIGN_OR_RETURN(const Tensor delta, node.Constant(2, "delta"));
-  ASSIGN_OR_RETURN(Tensor range, EvaluateRange(start, limit, delta));
-  return node.SetOutput(node.MakeConstant(std::move(range)));
+  return node.SetConstant(IntTensor(DType::kInt32, {}, {node.rank(0)}));
 }
 
 absl::Status ImportFill(NodeImporter& node) {
@@ -123,8 +110,7 @@ absl::Status ImportFill(NodeImporter& node) {
     return absl::InvalidArgumentError(
         absl::StrCat("the value is ", TypeToString(value.type()), "; it must be a scalar"));
   }
-  ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(value, dims));
-  return node.SetOutput(node.MakeConstant(std::move(filled)));
+  return node.SetConstant(EvaluateBroadcast(value, dims));
 }
 
 absl::Status ImportCast(NodeImporter& node) {
@@ -136,9 +122,9 @@ absl::Status ImportCast(NodeImporter& node) {
                                       "; allowed are floating-point, integer and bool types"),
                          "rebuild the model without this cast");
   }
-  if (node.type(0).dtype == dtype) return ImportIdentity(node);
+  if (node.type(0).dtype == dtype) return frontend::ImportIdentity(node);
   if (node.IsConstant(0)) {
-    return node.SetOutput(node.MakeConstant(CastTensor(*node.input(0)->constant, dtype)));
+    return node.SetConstant(CastTensor(*node.input(0)->constant, dtype));
   }
   if (!IsFloat(dtype)) {
     return node.FailMode(absl::StrCat("a cast of computed values to ", DataTypeName(wire_type),
@@ -154,8 +140,7 @@ absl::Status ImportLike(NodeImporter& node, int64_t value) {
   const Tensor scalar = type.dtype == DType::kBool
                             ? CastTensor(Tensor::FromInts({}, {value}), DType::kBool)
                             : CastTensor(Tensor::FromInts({}, {value}), type.dtype);
-  ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(scalar, type.shape));
-  return node.SetOutput(node.MakeConstant(std::move(filled)));
+  return node.SetConstant(EvaluateBroadcast(scalar, type.shape));
 }
 absl::Status ImportZerosLike(NodeImporter& node) { return ImportLike(node, 0); }
 absl::Status ImportOnesLike(NodeImporter& node) { return ImportLike(node, 1); }
@@ -188,32 +173,31 @@ absl::Status ImportSelect(NodeImporter& node) {
     condition = Tensor({DType::kBool, std::move(column)},
                        std::vector<uint8_t>(choices.begin(), choices.end()));
   }
-  ASSIGN_OR_RETURN(Tensor chosen,
-                   EvaluateSelect(condition, *node.input(1)->constant, *node.input(2)->constant));
-  return node.SetOutput(node.MakeConstant(std::move(chosen)));
+  return node.SetConstant(
+      EvaluateSelect(condition, *node.input(1)->constant, *node.input(2)->constant));
 }
 
 constexpr ImportRule kRules[] = {
-    {"CheckNumerics", ImportIdentity},
+    {"CheckNumerics", frontend::ImportIdentity},
     {"Cast", ImportCast},
     {"Const", ImportConst},
     {"Fill", ImportFill},
-    {"Identity", ImportIdentity},
+    {"Identity", frontend::ImportIdentity},
     {"IdentityN", ImportIdentityN},
     {"NoOp", ImportNoOp},
     {"OnesLike", ImportOnesLike},
     {"Placeholder", ImportPlaceholder},
-    {"PlaceholderWithDefault", ImportIdentity},
-    {"PreventGradient", ImportIdentity},
-    {"Range", ImportRange},
+    {"PlaceholderWithDefault", frontend::ImportIdentity},
+    {"PreventGradient", frontend::ImportIdentity},
+    {"Range", frontend::ImportRange},
     {"Rank", ImportRank},
     {"Select", ImportSelect},
     {"SelectV2", ImportSelect},
     {"Shape", ImportShape},
     {"ShapeN", ImportShapeN},
     {"Size", ImportSize},
-    {"Snapshot", ImportIdentity},
-    {"StopGradient", ImportIdentity},
+    {"Snapshot", frontend::ImportIdentity},
+    {"StopGradient", frontend::ImportIdentity},
     {"ZerosLike", ImportZerosLike},
 };
 

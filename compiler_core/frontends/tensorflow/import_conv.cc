@@ -31,8 +31,7 @@ absl::Status Convolve(NodeImporter& node, absl::string_view op) {
   }
   ASSIGN_OR_RETURN(const ValueRef x, AsNhwc(node, node.input(0), is_nhwc));
   ASSIGN_OR_RETURN(ValueRef y, node.Emit(op, {x, node.input(1)}, std::move(attrs)));
-  ASSIGN_OR_RETURN(y, FromNhwc(node, y, is_nhwc));
-  return node.SetOutput(std::move(y));
+  return node.SetOutput(FromNhwc(node, y, is_nhwc));
 }
 
 absl::Status ImportConv2D(NodeImporter& node) { return Convolve(node, "Conv2D"); }

@@ -53,16 +53,14 @@ absl::Status ImportAddN(NodeImporter& node) {
 absl::Status ImportEvaluatedUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateUnary(node.node().op(), x));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateUnary(node.node().op(), x));
 }
 
 absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateBinary(node.node().op(), a, b));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateBinary(node.node().op(), a, b));
 }
 
 constexpr ImportRule kRules[] = {

@@ -27,8 +27,7 @@ absl::Status ImportPool(NodeImporter& node) {
                                          {{"kernel", std::vector<int64_t>{kernel[0], kernel[1]}},
                                           {"strides", std::move(window.strides)},
                                           {"pads", std::move(window.pads)}}));
-  ASSIGN_OR_RETURN(y, FromNhwc(node, y, is_nhwc));
-  return node.SetOutput(std::move(y));
+  return node.SetOutput(FromNhwc(node, y, is_nhwc));
 }
 
 constexpr ImportRule kRules[] = {{"AvgPool", ImportPool}, {"MaxPool", ImportPool}};

@@ -26,16 +26,9 @@ absl::StatusOr<Reduction> ReadReduction(NodeImporter& node) {
   return reduction;
 }
 
-AttrMap AttrsOf(const Reduction& reduction) {
-  return {{"axes", reduction.axes}, {"keep_dims", reduction.keep_dims}};
-}
-
 absl::Status Reduce(NodeImporter& node, absl::string_view op) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
-  if (reduction.axes.empty()) {
-    return node.SetOutput(node.input(0));
-  }
-  return node.EmitOutput(op, {node.input(0)}, AttrsOf(reduction));
+  return node.SetOutput(node.Reduced(op, node.input(0), reduction.axes, reduction.keep_dims));
 }
 
 absl::Status ImportSum(NodeImporter& node) { return Reduce(node, "ReduceSum"); }
@@ -49,16 +42,16 @@ absl::Status ImportMin(NodeImporter& node) {
     return node.SetOutput(node.input(0));
   }
   ASSIGN_OR_RETURN(const ValueRef negated, node.Emit("Neg", {node.input(0)}));
-  ASSIGN_OR_RETURN(const ValueRef greatest, node.Emit("ReduceMax", {negated}, AttrsOf(reduction)));
+  ASSIGN_OR_RETURN(const ValueRef greatest,
+                   node.Reduced("ReduceMax", negated, reduction.axes, reduction.keep_dims));
   return node.EmitOutput("Neg", {greatest});
 }
 
 absl::Status ImportEvaluatedReduction(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
-  ASSIGN_OR_RETURN(Tensor result,
-                   EvaluateReduction(node.node().op(), x, reduction.axes, reduction.keep_dims));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(
+      EvaluateReduction(node.node().op(), x, reduction.axes, reduction.keep_dims));
 }
 
 absl::Status ImportSoftmax(NodeImporter& node) {

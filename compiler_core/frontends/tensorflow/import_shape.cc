@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/tensorflow/import_dilation.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
@@ -20,8 +21,7 @@ absl::Status SetReshaped(NodeImporter& node, Shape shape) {
       return node.SetOutput(ReshapedInGroup(node, node.input(0), std::move(shape)));
     }
   }
-  ASSIGN_OR_RETURN(ValueRef value, node.Reshaped(node.input(0), std::move(shape)));
-  return node.SetOutput(std::move(value));
+  return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
 }
 
 absl::Status ImportReshape(NodeImporter& node) {
@@ -59,16 +59,7 @@ absl::Status ImportSqueeze(NodeImporter& node) {
   const bool old_name = !node.node().HasAttr("squeeze_dims") && node.node().HasAttr("axis");
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.IntsOr(old_name ? "axis" : "squeeze_dims", {}));
   ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
-  Shape shape;
-  for (int64_t i = 0; i < node.rank(0); ++i) {
-    const int64_t dim = node.shape(0)[static_cast<size_t>(i)];
-    const bool named = std::binary_search(axes.begin(), axes.end(), i);
-    if (named && dim != 1) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "dimension ", i, " of ", TypeToString(node.type(0)), " is squeezed, and is not 1"));
-    }
-    if (!(named || (axes.empty() && dim == 1))) shape.push_back(dim);
-  }
+  ASSIGN_OR_RETURN(Shape shape, node.SqueezedShape(axes, axes.empty()));
   return SetReshaped(node, std::move(shape));
 }
 
@@ -87,16 +78,12 @@ absl::Status ImportTranspose(NodeImporter& node) {
   for (int64_t& axis : perm) {
     ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
   }
-  ASSIGN_OR_RETURN(ValueRef value, node.Transposed(node.input(0), std::move(perm)));
-  return node.SetOutput(std::move(value));
+  return node.SetOutput(node.Transposed(node.input(0), std::move(perm)));
 }
 
 absl::Status Concatenate(NodeImporter& node, const std::vector<ValueRef>& values, int64_t axis) {
   ASSIGN_OR_RETURN(axis, node.Axis(axis, static_cast<int64_t>(values[0]->type.shape.size())));
-  if (values.size() == 1) {
-    return node.SetOutput(values[0]);
-  }
-  return node.EmitOutput("Concat", values, {{"axis", axis}});
+  return node.SetOutput(node.Joined(values, axis));
 }
 
 absl::Status ImportConcat(NodeImporter& node) {
@@ -223,18 +210,10 @@ absl::StatusOr<std::vector<int64_t>> ReadPaddings(NodeImporter& node, int operan
   return paddings;
 }
 
-absl::StatusOr<ValueRef> Padded(NodeImporter& node, const ValueRef& value,
-                                const std::vector<int64_t>& paddings, double fill) {
-  if (std::all_of(paddings.begin(), paddings.end(), [](int64_t p) { return p == 0; })) {
-    return value;
-  }
-  return node.Emit("Pad", {value}, {{"paddings", paddings}, {"value", fill}});
-}
-
 absl::Status ImportPad(NodeImporter& node) {
   const bool has_value = node.node().op() == "PadV2";
   RETURN_IF_ERROR(node.ExpectInputs(has_value ? 3 : 2, has_value ? 3 : 2));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(node, 1, node.rank(0)));
+  ASSIGN_OR_RETURN(std::vector<int64_t> paddings, ReadPaddings(node, 1, node.rank(0)));
   double fill = 0;
   if (has_value) {
     ASSIGN_OR_RETURN(const Tensor value, node.Constant(2, "padding value"));
@@ -244,8 +223,7 @@ absl::Status ImportPad(NodeImporter& node) {
     }
     fill = value.at(0);
   }
-  ASSIGN_OR_RETURN(ValueRef value, Padded(node, node.input(0), paddings, fill));
-  return node.SetOutput(std::move(value));
+  return node.SetOutput(node.Padded(node.input(0), std::move(paddings), fill));
 }
 
 absl::Status ImportMirrorPad(NodeImporter& node) {
@@ -255,24 +233,7 @@ absl::Status ImportMirrorPad(NodeImporter& node) {
 absl::Status ImportBroadcastTo(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(1, "shape"));
-  RETURN_IF_ERROR(CheckShape(shape));
-  if (node.shape(0) == shape) {
-    return node.SetOutput(node.input(0));
-  }
-  if (!node.IsConstant(0)) {
-    // A product with ones broadcasts and changes no value. What broadcasts to more than the shape
-    // asked for is refused.
-    ASSIGN_OR_RETURN(const Shape joint, BroadcastShape(node.shape(0), shape));
-    if (joint != shape) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          TypeToString(node.type(0)), " does not broadcast to ", ShapeToString(shape)));
-    }
-    const Tensor one = CastTensor(Tensor::ScalarFloat(1), node.type(0).dtype);
-    ASSIGN_OR_RETURN(Tensor ones, EvaluateBroadcast(one, shape));
-    return node.EmitOutput("Mul", {node.input(0), node.MakeConstant(std::move(ones))});
-  }
-  ASSIGN_OR_RETURN(Tensor result, EvaluateBroadcast(*node.input(0)->constant, shape));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetOutput(frontend::BroadcastTo(node, node.input(0), shape));
 }
 
 // Rows of a run-time value at known indices: a slice of each run of neighbours, joined.
@@ -294,24 +255,9 @@ absl::StatusOr<ValueRef> GatherRuns(NodeImporter& node, const Tensor& indices, i
                                                      " are outside of dimension ", axis, " of ",
                                                      TypeToString(node.type(0))));
     }
-    Shape begin(from.size(), 0);
-    Shape size = from;
-    begin[static_cast<size_t>(axis)] = first;
-    size[static_cast<size_t>(axis)] = count;
-    if (size == from) {
-      runs.push_back(node.input(0));
-      continue;
-    }
-    ASSIGN_OR_RETURN(runs.emplace_back(),
-                     node.Emit("Slice", {node.input(0)},
-                               {{"begin", std::move(begin)},
-                                {"size", std::move(size)},
-                                {"strides", std::vector<int64_t>(from.size(), 1)}}));
+    ASSIGN_OR_RETURN(runs.emplace_back(), node.Sliced(node.input(0), axis, first, count));
   }
-  ValueRef joined = runs[0];
-  if (runs.size() > 1) {
-    ASSIGN_OR_RETURN(joined, node.Emit("Concat", runs, {{"axis", axis}}));
-  }
+  ASSIGN_OR_RETURN(const ValueRef joined, node.Joined(runs, axis));
   Shape shape = from;
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, indices.shape().begin(), indices.shape().end());
@@ -330,11 +276,9 @@ absl::Status ImportGather(NodeImporter& node) {
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
   if (!node.IsConstant(0)) {
     node.SetRewritten();
-    ASSIGN_OR_RETURN(ValueRef gathered, GatherRuns(node, indices, axis));
-    return node.SetOutput(std::move(gathered));
+    return node.SetOutput(GatherRuns(node, indices, axis));
   }
-  ASSIGN_OR_RETURN(Tensor result, EvaluateGather(*node.input(0)->constant, indices, axis));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateGather(*node.input(0)->constant, indices, axis));
 }
 
 absl::Status ImportTile(NodeImporter& node) {
@@ -352,9 +296,8 @@ absl::Status ImportTile(NodeImporter& node) {
       return node.FailMode(absl::StrCat("multiple ", axis, " is ", count),
                            absl::StrCat("tile 1 to ", kMaxInputsPerNode, " times"));
     }
-    if (count == 1) continue;
     const std::vector<ValueRef> copies(static_cast<size_t>(count), value);
-    ASSIGN_OR_RETURN(value, node.Emit("Concat", copies, {{"axis", static_cast<int64_t>(axis)}}));
+    ASSIGN_OR_RETURN(value, node.Joined(copies, static_cast<int64_t>(axis)));
   }
   return node.SetOutput(std::move(value));
 }

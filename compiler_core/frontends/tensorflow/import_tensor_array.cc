@@ -112,8 +112,7 @@ ArrayVersion After(NodeImporter& node, int version) {
 absl::Status ImportRead(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int version, VersionOf(node, 3));
   ASSIGN_OR_RETURN(const int64_t index, node.ConstantInt(1, "index"));
-  ASSIGN_OR_RETURN(ValueRef value, WrittenElement(node, version, index));
-  return node.SetOutput(std::move(value));
+  return node.SetOutput(WrittenElement(node, version, index));
 }
 
 absl::Status ImportWrite(NodeImporter& node) {
@@ -171,16 +170,13 @@ absl::Status ImportGather(NodeImporter& node) {
     shape.insert(shape.begin(), 1);
     ASSIGN_OR_RETURN(rows.emplace_back(), node.Reshaped(value, std::move(shape)));
   }
-  if (rows.size() == 1) {
-    return node.SetOutput(std::move(rows[0]));
-  }
-  return node.EmitOutput("Concat", rows, {{"axis", int64_t{0}}});
+  return node.SetOutput(node.Joined(rows, 0));
 }
 
 absl::Status ImportSize(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int version, VersionOf(node, 2));
   const int64_t size = node.state().array_versions[static_cast<size_t>(version)].size;
-  return node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {size})));
+  return node.SetConstant(IntTensor(DType::kInt32, {}, {size}));
 }
 
 constexpr ImportRule kRules[] = {

@@ -89,16 +89,14 @@ absl::Status ImportBinary(NodeImporter& node) {
 absl::Status ImportEvaluatedUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateUnary(NameOfOp(node), x));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateUnary(NameOfOp(node), x));
 }
 
 absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateBinary(NameOfOp(node), a, b));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateBinary(NameOfOp(node), a, b));
 }
 
 absl::Status ImportAddN(NodeImporter& node) {

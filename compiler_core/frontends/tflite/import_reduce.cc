@@ -46,8 +46,7 @@ absl::Status ImportMin(NodeImporter& node) {
 absl::Status Evaluate(NodeImporter& node, absl::string_view op) {
   ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
-  ASSIGN_OR_RETURN(Tensor result, EvaluateReduction(op, x, reduction.axes, reduction.keep_dims));
-  return node.SetOutput(node.MakeConstant(std::move(result)));
+  return node.SetConstant(EvaluateReduction(op, x, reduction.axes, reduction.keep_dims));
 }
 
 absl::Status ImportProd(NodeImporter& node) { return Evaluate(node, "Prod"); }

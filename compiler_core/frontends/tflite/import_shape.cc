@@ -7,6 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -217,17 +218,7 @@ absl::Status ImportFill(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Tensor value, node.Constant(1, "value"));
   RETURN_IF_ERROR(CheckShape(shape));
   if (value.element_count() != 1) return absl::InvalidArgumentError("the value is no scalar");
-  ASSIGN_OR_RETURN(Tensor filled, EvaluateBroadcast(value.WithShape({}), shape));
-  return node.SetOutput(node.MakeConstant(std::move(filled)));
-}
-
-absl::Status ImportRange(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
-  ASSIGN_OR_RETURN(const Tensor start, node.Constant(0, "start"));
-  ASSIGN_OR_RETURN(const Tensor limit, node.Constant(1, "limit"));
-  ASSIGN_OR_RETURN(const Tensor delta, node.Constant(2, "delta"));
-  ASSIGN_OR_RETURN(Tensor range, EvaluateRange(start, limit, delta));
-  return node.SetOutput(node.MakeConstant(std::move(range)));
+  return node.SetConstant(EvaluateBroadcast(value.WithShape({}), shape));
 }
 
 constexpr ImportRule kRules[] = {
@@ -237,7 +228,7 @@ constexpr ImportRule kRules[] = {
     {"EXPAND_DIMS", ImportExpandDims},
     {"FILL", ImportFill},
     {"PACK", ImportPack},
-    {"RANGE", ImportRange},
+    {"RANGE", frontend::ImportRange},
     {"RESHAPE", ImportReshape},
     {"SHAPE", ImportShapeOf},
     {"SPACE_TO_DEPTH", ImportBlocks},

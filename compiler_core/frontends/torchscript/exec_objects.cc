@@ -245,8 +245,7 @@ ScriptValue Executor::MakeObject(PyId id, const std::string& path) {
 }
 
 ScriptValue Executor::MakeTensor(PyId id, const std::string& path) {
-  const absl::StatusOr<Tensor> tensor =
-      MaterializeTensor(*archive_, id, state_->constant_bytes_left);
+  absl::StatusOr<Tensor> tensor = MaterializeTensor(*archive_, id, state_->constant_bytes_left);
   if (!tensor.ok()) {
     const PyTensor& stored = archive_->values.tensor(id);
     const bool quantized = IsQuantized(stored.type);
@@ -260,17 +259,14 @@ ScriptValue Executor::MakeTensor(PyId id, const std::string& path) {
     return ScriptValue::Poison();
   }
   state_->constant_bytes_left -= tensor->type().size_bytes();
-  auto value = std::make_shared<ImportValue>();
-  Tensor constant = *tensor;
+  Tensor constant = *std::move(tensor);
   // Floats are computed as f32; a lone f64 takes part in shape arithmetic as it is.
   const bool is_wide = constant.dtype() == DType::kFloat64 && constant.element_count() > 1;
   if (is_wide || constant.dtype() == DType::kFloat16) {
     constant = CastTensor(constant, DType::kFloat32);
   }
-  value->type = constant.type();
-  value->constant = std::move(constant);
-  value->source = {path, "Const"};
-  ScriptValue result = state_->heap.Tensor(std::move(value));
+  ScriptValue result =
+      state_->heap.Tensor(frontend::ConstantValue(std::move(constant), {path, "Const"}));
   result.tensor->attribute = path;
   return result;
 }

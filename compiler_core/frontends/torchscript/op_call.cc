@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/find_nan.h"
+#include "compiler_core/frontends/common/fold.h"
 #include "compiler_core/frontends/torchscript/lexer.h"
 #include "compiler_core/ops/op.h"
 
@@ -310,14 +311,6 @@ absl::StatusOr<std::vector<int64_t>> OpCall::Axes(std::vector<int64_t> axes, int
   return axes;
 }
 
-ValueRef OpCall::MakeConstant(Tensor tensor) {
-  auto value = std::make_shared<ImportValue>();
-  value->type = tensor.type();
-  value->constant = std::move(tensor);
-  value->source = source_;
-  return value;
-}
-
 ValueRef OpCall::Scalar(double value) {
   return MakeConstant(Tensor::ScalarFloat(static_cast<float>(value)));
 }
@@ -344,48 +337,28 @@ absl::StatusOr<ValueId> OpCall::Place(const ValueRef& value) {
 absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(absl::string_view op,
                                                    absl::Span<const ValueRef> operands,
                                                    AttrMap attrs) {
-  const OpDef* def = FindOp(op);
-  NPUC_CHECK(def != nullptr);
-  Node node;
-  node.op = std::string(op);
-  node.attrs = std::move(attrs);
-  node.source = source_;
   const DType first = operands.empty() ? DType::kFloat32 : operands[0]->type.dtype;
   const bool mixed = std::any_of(operands.begin(), operands.end(), [&](const ValueRef& v) {
     return v->type.dtype != first ||
            ((!IsInteger(first) && first != DType::kFloat32) && !MovesOnly(op));
   });
-  std::vector<TensorType> types;
   std::vector<Tensor> tensors;
-  int64_t elements = 0;
   for (const ValueRef& operand : operands) {
     tensors.push_back(mixed ? CastTensor(*operand->constant, DType::kFloat32) : *operand->constant);
-    types.push_back(tensors.back().type());
-    elements += types.back().element_count();
   }
-  std::vector<const Tensor*> constants;
-  for (const Tensor& tensor : tensors) constants.push_back(&tensor);
-  ASSIGN_OR_RETURN(const std::vector<TensorType> results, def->infer({node, types, constants}));
-  int64_t bytes = 0;
-  for (const TensorType& result : results) {
-    RETURN_IF_ERROR(CheckShape(result.shape));
-    bytes += result.size_bytes();
-    elements += result.element_count();
-  }
-  const int64_t work =
-      def->work == nullptr ? elements : def->work({node, types, constants}, results);
-  if (bytes > state_->constant_bytes_left || work > kMaxFoldWork || work > state_->fold_work_left) {
-    return Fail(DiagnosticKind::kModelLimitExceeded,
-                absl::StrCat("computing this constant takes ", bytes, " bytes and about ", work,
-                             " steps; allowed are ", state_->constant_bytes_left, " and ",
-                             std::min(kMaxFoldWork, state_->fold_work_left)),
+  FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
+  absl::StatusOr<std::vector<Tensor>> values =
+      FoldOperator(op, tensors, std::move(attrs), source_, limits);
+  if (absl::IsResourceExhausted(values.status())) {
+    return Fail(DiagnosticKind::kModelLimitExceeded, std::string(values.status().message()),
                 "compute it before the model is exported");
   }
-  state_->fold_work_left -= work;
-  state_->constant_bytes_left -= work == 0 ? 0 : bytes;
-  ASSIGN_OR_RETURN(std::vector<Tensor> values, def->reference(node, tensors));
+  const bool is_free = limits.work == state_->fold_work_left;
+  state_->fold_work_left = limits.work;
+  RETURN_IF_ERROR(values.status());
   std::vector<ValueRef> refs;
-  for (Tensor& value : values) {
+  for (Tensor& value : *values) {
+    state_->constant_bytes_left -= is_free ? 0 : value.type().size_bytes();
     refs.push_back(MakeConstant(std::move(value)));
     // A weight that is only turned keeps the name that users know.
     if (MovesOnly(op)) refs.back()->source = operands[0]->source;
@@ -414,15 +387,7 @@ absl::StatusOr<std::vector<ValueRef>> OpCall::EmitAll(absl::string_view op,
   source.op = row == kNoRow ? "" : std::string(row);
   ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
                    state_->builder.Add(op, std::move(ids), std::move(attrs), source));
-  std::vector<ValueRef> result;
-  for (const ValueId id : outputs) {
-    auto value = std::make_shared<ImportValue>();
-    value->type = state_->builder.type(id);
-    value->id = id;
-    value->source = source_;
-    result.push_back(std::move(value));
-  }
-  return result;
+  return frontend::ResultValues(state_->builder, outputs, source_);
 }
 
 absl::StatusOr<ValueRef> OpCall::Emit(absl::string_view op, absl::Span<const ValueRef> operands,

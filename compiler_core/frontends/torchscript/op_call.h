@@ -143,7 +143,9 @@ class OpCall {
   // From here on every node of this call counts as that row.
   void set_row(absl::string_view row) { row_ = row; }
 
-  ValueRef MakeConstant(Tensor tensor);
+  ValueRef MakeConstant(Tensor tensor) {
+    return frontend::ConstantValue(std::move(tensor), source_);
+  }
   ValueRef Scalar(double value);  // f32 without dimensions
   absl::StatusOr<ValueRef> Reshaped(const ValueRef& value, Shape shape,
                                     absl::string_view row = kNoRow);

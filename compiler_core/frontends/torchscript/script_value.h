@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/frontends/common/node_emitter.h"
 #include "compiler_core/frontends/torchscript/ast.h"
 #include "compiler_core/ir/graph/graph.h"
 
@@ -21,14 +22,9 @@ namespace npuc::pt {
 class OpCall;
 struct LoadedFile;
 
-// A tensor's value at one moment: a constant, or the result of a node of our graph.
-struct ImportValue {
-  TensorType type;
-  std::optional<Tensor> constant;
-  ValueId id;         // invalid for a constant that no node of our graph uses yet
-  NodeSource source;  // who made it; of a parameter its name in the module's state_dict
-};
-using ValueRef = std::shared_ptr<ImportValue>;
+// A tensor's value at one moment; of a parameter `source` has its name in the module's state_dict.
+using frontend::ImportValue;
+using frontend::ValueRef;
 
 // A Python tensor object: what in-place operators change. A view recomputes itself where its base
 // has changed since, and writes through to it.
