@@ -119,9 +119,7 @@ void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& 
                                 {"sha256", Sha256Hex(file.artifact->bytes)}});
   }
   if (!histograms.is_null()) out["histograms"] = std::move(histograms);
-  out["diagnostics"] = nlohmann::ordered_json::parse(DiagnosticsJson(diagnostics));
-  std::printf("%s\n",
-              out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+  PrintReport(std::move(out), ok, diagnostics);
 }
 
 int Refuse(const CompileCommand& command, const Diagnostics& diagnostics) {

@@ -18,8 +18,13 @@ void PrintDiagnostics(const Diagnostics& diagnostics) {
   }
 }
 
-std::string DiagnosticsJson(const Diagnostics& diagnostics) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+std::string DumpJson(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+void PrintReport(nlohmann::ordered_json report, bool ok, const Diagnostics& diagnostics) {
+  report["ok"] = ok;
+  nlohmann::ordered_json& list = report["diagnostics"] = nlohmann::ordered_json::array();
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     const Severity severity = diagnostic.severity();
     list.push_back({{"id", IdOf(diagnostic.kind)},
@@ -35,7 +40,7 @@ std::string DiagnosticsJson(const Diagnostics& diagnostics) {
                     {"limit_source", diagnostic.limit_source},
                     {"fix", diagnostic.fix}});
   }
-  return list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  std::printf("%s\n", DumpJson(report).c_str());
 }
 
 }  // namespace npuc

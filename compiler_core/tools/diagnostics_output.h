@@ -4,15 +4,19 @@
 #include <string>
 
 #include "compiler_core/base/diagnostic.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace npuc {
 
 // Prints every diagnostic to standard error, one a line, and how many errors there were.
 void PrintDiagnostics(const Diagnostics& diagnostics);
 
-// The diagnostics as a JSON array: id, severity, file, line, column, node, op, message,
-// limit_source, fix.
-std::string DiagnosticsJson(const Diagnostics& diagnostics);
+// One line; what is no UTF-8 as U+FFFD.
+std::string DumpJson(const nlohmann::ordered_json& json);
+
+// Prints a command's --json report with `ok` and the diagnostics: id, severity, file, line, column,
+// node, op, message, limit_source, fix.
+void PrintReport(nlohmann::ordered_json report, bool ok, const Diagnostics& diagnostics);
 
 }  // namespace npuc
 

@@ -183,11 +183,7 @@ int RunEvaluateCommand(const EvaluateCommand& command) {
   Json report{{"ok", false}, {"items", 0}, {"metrics", Json::array()}};
   const absl::Status status = Evaluation(command, report, diagnostics).Run();
   const int code = Finish(status, diagnostics);
-  if (command.json) {
-    report["ok"] = code == 0;
-    report["diagnostics"] = Json::parse(DiagnosticsJson(diagnostics));
-    std::printf("%s\n", report.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  }
+  if (command.json) PrintReport(std::move(report), code == 0, diagnostics);
   return code;
 }
 

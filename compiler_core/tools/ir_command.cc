@@ -21,11 +21,7 @@ using Json = nlohmann::ordered_json;
 
 int Print(bool json, Json report, const absl::Status& status, const Diagnostics& diagnostics) {
   const int code = Finish(status, diagnostics);
-  if (json) {
-    report["ok"] = code == 0;
-    report["diagnostics"] = Json::parse(DiagnosticsJson(diagnostics));
-    std::printf("%s\n", report.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  }
+  if (json) PrintReport(std::move(report), code == 0, diagnostics);
   return code;
 }
 

@@ -79,11 +79,7 @@ int RunReferenceCommand(const ReferenceCommand& command) {
   Json report{{"ok", false}, {"items", 0}, {"outputs", Json::array()}};
   const absl::Status status = Run(command, report, diagnostics);
   const int code = Finish(status, diagnostics);
-  if (command.json) {
-    report["ok"] = code == 0;
-    report["diagnostics"] = Json::parse(DiagnosticsJson(diagnostics));
-    std::printf("%s\n", report.dump(-1, ' ', false, Json::error_handler_t::replace).c_str());
-  }
+  if (command.json) PrintReport(std::move(report), code == 0, diagnostics);
   return code;
 }
 

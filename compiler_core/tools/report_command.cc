@@ -20,10 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 // The sections of report.json that an artifact alone can fill.
 Json ArtifactReport(const CompiledModel& model, const Simulator& simulator,
                     const std::string& name) {
@@ -68,7 +64,7 @@ absl::Status WriteReport(const ReportCommandArgs& args, Diagnostics& diagnostics
   ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                    Simulator::Load(model, args.artifact, diagnostics));
   const Json report = ArtifactReport(model, *simulator, args.artifact);
-  return WriteFileAtomically(args.output, ReportPage(absl::StrCat(Dump(report), "\n")));
+  return WriteFileAtomically(args.output, ReportPage(absl::StrCat(DumpJson(report), "\n")));
 }
 
 }  // namespace
@@ -77,10 +73,7 @@ int RunReportCommand(const ReportCommandArgs& args) {
   Diagnostics diagnostics;
   const int code = Finish(WriteReport(args, diagnostics), diagnostics);
   if (args.json) {
-    const Json result = {{"ok", code == 0},
-                         {"path", args.output},
-                         {"diagnostics", Json::parse(DiagnosticsJson(diagnostics))}};
-    std::printf("%s\n", Dump(result).c_str());
+    PrintReport({{"ok", code == 0}, {"path", args.output}}, code == 0, diagnostics);
   } else if (code == 0) {
     std::printf("%s\n", args.output.c_str());
   }

@@ -30,10 +30,6 @@ using Json = nlohmann::ordered_json;
 constexpr int kDone = 0;
 constexpr int kRefused = 1;
 
-std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-
 absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(args.artifact, diagnostics));
   ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
@@ -51,7 +47,7 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
   RETURN_IF_ERROR(WriteOutputs(args.output_dir, !args.json, result, report["outputs"]));
   if (args.profile_path.empty()) return absl::OkStatus();
   return WriteFileAtomically(args.profile_path,
-                             absl::StrCat(Dump(ProfileJson(*simulator, result.items)), "\n"));
+                             absl::StrCat(DumpJson(ProfileJson(*simulator, result.items)), "\n"));
 }
 
 }  // namespace
@@ -64,11 +60,7 @@ int RunArtifactCommand(const RunCommandArgs& args) {
   report["outputs"] = Json::array();
   const absl::Status status = Run(args, report, diagnostics);
   const int code = Finish(status, diagnostics);
-  if (args.json) {
-    report["ok"] = code == kDone;
-    report["diagnostics"] = Json::parse(DiagnosticsJson(diagnostics));
-    std::printf("%s\n", Dump(report).c_str());
-  }
+  if (args.json) PrintReport(std::move(report), code == kDone, diagnostics);
   return code;
 }
 
@@ -77,17 +69,17 @@ int DisassembleCommand(const std::string& artifact, bool json) {
   const absl::StatusOr<CompiledModel> model = LoadArtifact(artifact, diagnostics);
   const Disassembly listing = model.ok() ? DisassembleModel(*model) : Disassembly();
   const int code = Finish(model.status(), diagnostics);
+  const bool ok = code == kDone && listing.complete;
   if (json) {
-    const Json report = {{"ok", code == kDone && listing.complete},
-                         {"commands", listing.command_count},
-                         {"end", listing.end_bytes},
-                         {"text", listing.text},
-                         {"diagnostics", Json::parse(DiagnosticsJson(diagnostics))}};
-    std::printf("%s\n", Dump(report).c_str());
+    PrintReport({{"ok", ok},
+                 {"commands", listing.command_count},
+                 {"end", listing.end_bytes},
+                 {"text", listing.text}},
+                ok, diagnostics);
   } else {
     std::fwrite(listing.text.data(), 1, listing.text.size(), stdout);
   }
-  return code == kDone && listing.complete ? kDone : kRefused;
+  return ok ? kDone : kRefused;
 }
 
 }  // namespace npuc
