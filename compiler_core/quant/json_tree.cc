@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/utf8.h"
-#include "compiler_core/quant/counting_iterator.h"
+#include "compiler_core/quant/json_positions.h"
 
 namespace npuc {
 namespace {
@@ -22,9 +22,9 @@ using Kind = JsonNode::Kind;
 class TreeBuilder : public nlohmann::json_sax<Json> {
  public:
   TreeBuilder(absl::string_view text, const JsonLimits& limits, JsonNode& root, JsonError& error)
-      : text_(text), limits_(limits), root_(root), error_(error) {}
+      : positions_(text), limits_(limits), root_(root), error_(error) {}
 
-  size_t* consumed() { return &consumed_; }
+  bool Parse() { return positions_.Parse(*this); }
 
   bool null() override { return Put(Kind::kNull) != nullptr; }
   bool boolean(bool value) override {
@@ -55,23 +55,15 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
   bool key(string_t& name) override {
-    const size_t offset = NextToken();
+    const size_t offset = positions_.NextToken();
     if (++nodes_ > limits_.nodes)
       return Limit(offset, absl::StrCat("over ", limits_.nodes, " values"));
-    open_.back()->keys.push_back({std::move(name), PlaceOf(offset)});
+    open_.back()->keys.push_back({std::move(name), positions_.PlaceOf(offset)});
     return true;
   }
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::detail::exception& exception) override {
-    absl::string_view what = exception.what();  // "[json...] parse error at line 1, ...: why"
-    const size_t id_end = what.find("] ");
-    if (id_end != absl::string_view::npos) what.remove_prefix(id_end + 2);
-    if (absl::StartsWith(what, "parse error at ")) {
-      const size_t colon = what.find(": ");
-      if (colon != absl::string_view::npos) what.remove_prefix(colon + 2);
-    }
-    const size_t offset = std::min(position > 0 ? position - 1 : 0, text_.size());
-    error_ = {true, PlaceOf(offset), absl::StrCat("not well-formed JSON: ", Printable(what))};
+    error_ = positions_.SyntaxError(position, exception);
     return false;
   }
 
@@ -85,35 +77,14 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Offset of the token that was just read: what follows the last token, without separators.
-  size_t NextToken() {
-    size_t offset = token_end_;
-    while (offset < text_.size() &&
-           (absl::ascii_isspace(text_[offset]) || text_[offset] == ',' || text_[offset] == ':')) {
-      ++offset;
-    }
-    token_end_ = consumed_;
-    return offset;
-  }
-
-  // Lines are counted once: offsets do not fall from call to call.
-  JsonPlace PlaceOf(size_t offset) {
-    for (; line_offset_ < offset; ++line_offset_) {
-      if (text_[line_offset_] != '\n') continue;
-      ++line_;
-      line_start_ = line_offset_ + 1;
-    }
-    return {line_, static_cast<int>(std::max(offset, line_start_) - line_start_) + 1};
-  }
-
   bool Limit(size_t offset, std::string message) {
-    error_ = {false, PlaceOf(offset), std::move(message)};
+    error_ = {false, positions_.PlaceOf(offset), std::move(message)};
     return false;
   }
 
   // A new value at this place; null beyond the limits. Valid until the next one.
   JsonNode* Put(Kind kind) {
-    const size_t offset = NextToken();
+    const size_t offset = positions_.NextToken();
     if (++nodes_ > limits_.nodes) {
       Limit(offset, absl::StrCat("over ", limits_.nodes, " values"));
       return nullptr;
@@ -124,13 +95,14 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
       node = &open_.back()->items.back();
     }
     node->kind = kind;
-    node->place = PlaceOf(offset);
+    node->place = positions_.PlaceOf(offset);
     return node;
   }
 
   bool Open(Kind kind) {
     if (static_cast<int>(open_.size()) >= limits_.depth) {
-      return Limit(NextToken(), absl::StrCat("values nested deeper than ", limits_.depth));
+      return Limit(positions_.NextToken(),
+                   absl::StrCat("values nested deeper than ", limits_.depth));
     }
     JsonNode* node = Put(kind);
     if (node == nullptr) return false;
@@ -139,22 +111,17 @@ class TreeBuilder : public nlohmann::json_sax<Json> {
   }
 
   bool Close() {
-    NextToken();
+    positions_.NextToken();
     open_.pop_back();
     return true;
   }
 
-  absl::string_view text_;
+  JsonPositions positions_;
   const JsonLimits& limits_;
   JsonNode& root_;
   JsonError& error_;
   std::vector<JsonNode*> open_;
   int64_t nodes_ = 0;
-  size_t consumed_ = 0;
-  size_t token_end_ = 0;
-  size_t line_offset_ = 0;
-  int line_ = 1;
-  size_t line_start_ = 0;
 };
 
 }  // namespace
@@ -178,9 +145,7 @@ bool ParseJsonTree(absl::string_view text, const JsonLimits& limits, JsonNode& r
   }
   TreeBuilder builder(text, limits, root, error);
   try {
-    return Json::sax_parse(CountingIterator(text.data(), builder.consumed()),
-                           CountingIterator(text.data() + text.size(), builder.consumed()),
-                           &builder);
+    return builder.Parse();
   } catch (const std::exception& e) {
     error = {true, {}, absl::StrCat("the JSON reader failed: ", Printable(e.what()))};
     return false;

@@ -11,7 +11,7 @@
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/utf8.h"
-#include "compiler_core/quant/counting_iterator.h"
+#include "compiler_core/quant/json_positions.h"
 #include "compiler_core/quant/opt_template.h"
 
 namespace npuc {
@@ -28,13 +28,13 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
  public:
   TemplateHandler(absl::string_view text, absl::string_view file,
                   absl::Span<const std::string> known_weights, Diagnostics& diagnostics)
-      : text_(text),
+      : positions_(text),
         file_(file),
         known_(known_weights.begin(), known_weights.end()),
         known_list_(known_.begin(), known_.end()),
         diagnostics_(diagnostics) {}
 
-  size_t* consumed() { return &consumed_; }
+  bool Parse() { return positions_.Parse(*this); }
   WeightSettings& settings() { return settings_; }
 
   bool null() override { return Scalar("null", std::nullopt, false); }
@@ -64,15 +64,7 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
                    const nlohmann::detail::exception& error) override;
 
  private:
-  // Offset of the token that was just read: what follows the last token, without separators.
-  size_t NextToken();
-  struct Place {
-    int line = 0;
-    int column = 0;
-  };
-  // Lines are counted once, so offsets must not fall from call to call.
-  Place PlaceOf(size_t offset);
-  void Report(DiagnosticKind kind, Place place, std::string message, std::string fix);
+  void Report(DiagnosticKind kind, JsonPlace place, std::string message, std::string fix);
   void Report(DiagnosticKind kind, size_t offset, std::string message, std::string fix);
   void WrongType(size_t offset, absl::string_view found);
   bool Scalar(const std::string& shown, std::optional<double> number, bool is_integer);
@@ -82,19 +74,17 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
   bool End();
   void EndLayer();
 
-  absl::string_view text_;
+  JsonPositions positions_;
   std::string file_;
   std::set<std::string, std::less<>> known_;
   std::vector<absl::string_view> known_list_;
   Diagnostics& diagnostics_;
   WeightSettings settings_;
 
-  size_t consumed_ = 0;   // bytes that the lexer took
-  size_t token_end_ = 0;  // consumed_ after the last token
-  int depth_ = 0;         // open objects and arrays
-  int skip_above_ = 0;    // > 0: everything deeper than this does not matter
-  std::string layer_;     // at level 2, and its value's place
-  Place layer_place_;
+  int depth_ = 0;       // open objects and arrays
+  int skip_above_ = 0;  // > 0: everything deeper than this does not matter
+  std::string layer_;   // at level 2, and its value's place
+  JsonPlace layer_place_;
   bool layer_counts_ = false;  // known, and not a repeat
   WeightSetting setting_;
   bool setting_ok_ = true;
@@ -102,31 +92,9 @@ class TemplateHandler : public nlohmann::json_sax<Json> {
   std::set<std::string> layers_seen_;
   std::set<std::string> keys_seen_;
   Suggester suggester_;
-  size_t line_offset_ = 0;  // where the counting of lines got to
-  int line_ = 1;
-  size_t line_start_ = 0;
 };
 
-size_t TemplateHandler::NextToken() {
-  size_t offset = token_end_;
-  while (offset < text_.size() &&
-         (absl::ascii_isspace(text_[offset]) || text_[offset] == ',' || text_[offset] == ':')) {
-    ++offset;
-  }
-  token_end_ = consumed_;
-  return offset;
-}
-
-TemplateHandler::Place TemplateHandler::PlaceOf(size_t offset) {
-  for (; line_offset_ < offset; ++line_offset_) {
-    if (text_[line_offset_] != '\n') continue;
-    ++line_;
-    line_start_ = line_offset_ + 1;
-  }
-  return {line_, static_cast<int>(std::max(offset, line_start_) - line_start_) + 1};
-}
-
-void TemplateHandler::Report(DiagnosticKind kind, Place place, std::string message,
+void TemplateHandler::Report(DiagnosticKind kind, JsonPlace place, std::string message,
                              std::string fix) {
   diagnostics_.Add({.kind = kind,
                     .message = std::move(message),
@@ -138,7 +106,7 @@ void TemplateHandler::Report(DiagnosticKind kind, Place place, std::string messa
 
 void TemplateHandler::Report(DiagnosticKind kind, size_t offset, std::string message,
                              std::string fix) {
-  Report(kind, PlaceOf(offset), std::move(message), std::move(fix));
+  Report(kind, positions_.PlaceOf(offset), std::move(message), std::move(fix));
 }
 
 void TemplateHandler::WrongType(size_t offset, absl::string_view found) {
@@ -158,7 +126,7 @@ void TemplateHandler::WrongType(size_t offset, absl::string_view found) {
 
 bool TemplateHandler::Scalar(const std::string& shown, std::optional<double> number,
                              bool is_integer) {
-  const size_t offset = NextToken();
+  const size_t offset = positions_.NextToken();
   if (skip_above_ > 0) return true;
   if (depth_ < 2) {
     WrongType(offset, shown);
@@ -204,7 +172,7 @@ void TemplateHandler::SetBound(size_t offset, const std::string& shown, double n
 }
 
 bool TemplateHandler::Start(bool is_object) {
-  const size_t offset = NextToken();
+  const size_t offset = positions_.NextToken();
   if (depth_ >= kMaxTemplateDepth) {
     Report(DiagnosticKind::kTemplateUnreadable, offset,
            absl::StrCat("values nested deeper than ", kMaxTemplateDepth),
@@ -220,7 +188,7 @@ bool TemplateHandler::Start(bool is_object) {
     if (wanted && depth_ == 1) {
       setting_ = {};
       setting_ok_ = true;
-      layer_place_ = PlaceOf(offset);
+      layer_place_ = positions_.PlaceOf(offset);
       keys_seen_.clear();
     }
   }
@@ -229,7 +197,7 @@ bool TemplateHandler::Start(bool is_object) {
 }
 
 bool TemplateHandler::End() {
-  NextToken();
+  positions_.NextToken();
   --depth_;
   if (skip_above_ > 0) {
     if (depth_ == skip_above_) skip_above_ = 0;
@@ -268,7 +236,7 @@ void TemplateHandler::EndLayer() {
 }
 
 bool TemplateHandler::key(string_t& name) {
-  const size_t offset = NextToken();
+  const size_t offset = positions_.NextToken();
   if (skip_above_ > 0) return true;
   if (depth_ == 2) {
     key_ = name;
@@ -306,16 +274,8 @@ bool TemplateHandler::key(string_t& name) {
 
 bool TemplateHandler::parse_error(std::size_t position, const std::string&,
                                   const nlohmann::detail::exception& error) {
-  // "[json.exception...] parse error at line 1, column 2: syntax error while ..."
-  absl::string_view what = error.what();
-  const size_t id_end = what.find("] ");
-  if (id_end != absl::string_view::npos) what.remove_prefix(id_end + 2);
-  if (absl::StartsWith(what, "parse error at ")) {
-    const size_t colon = what.find(": ");
-    if (colon != absl::string_view::npos) what.remove_prefix(colon + 2);
-  }
-  Report(DiagnosticKind::kTemplateSyntax, std::min(position > 0 ? position - 1 : 0, text_.size()),
-         absl::StrCat("not well-formed JSON: ", Printable(what)),
+  const JsonError syntax = positions_.SyntaxError(position, error);
+  Report(DiagnosticKind::kTemplateSyntax, syntax.place, syntax.message,
          "correct the syntax at this place or just before it");
   return false;
 }
@@ -350,8 +310,7 @@ absl::StatusOr<WeightSettings> ReadOptTemplate(absl::string_view text, absl::str
   if (CheckText(text, name, found)) {
     TemplateHandler handler(text, name, known_weights, found);
     try {
-      Json::sax_parse(CountingIterator(text.data(), handler.consumed()),
-                      CountingIterator(text.data() + text.size(), handler.consumed()), &handler);
+      handler.Parse();
     } catch (const std::exception& e) {
       found.Add({.kind = DiagnosticKind::kTemplateSyntax,
                  .message = absl::StrCat("the JSON reader failed: ", Printable(e.what())),
