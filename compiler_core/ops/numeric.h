@@ -47,9 +47,9 @@ struct Codec<HalfBits> {
   }
 };
 
-// Calls f with the Codec of a numeric dtype. UNIMPLEMENTED for bool.
+// Calls f with the Codec of a floating-point dtype. UNIMPLEMENTED for all others.
 template <typename F>
-absl::Status WithCodec(DType dtype, F&& f) {
+absl::Status WithFloatCodec(DType dtype, F&& f) {
   switch (dtype) {
     case DType::kFloat16:
       return f(Codec<HalfBits>());
@@ -57,6 +57,15 @@ absl::Status WithCodec(DType dtype, F&& f) {
       return f(Codec<float>());
     case DType::kFloat64:
       return f(Codec<double>());
+    default:
+      return absl::UnimplementedError(absl::StrCat("no kernel for ", NameOf(dtype)));
+  }
+}
+
+// The same for any numeric dtype. UNIMPLEMENTED for bool.
+template <typename F>
+absl::Status WithCodec(DType dtype, F&& f) {
+  switch (dtype) {
     case DType::kInt8:
       return f(Codec<int8_t>());
     case DType::kInt16:
@@ -71,25 +80,8 @@ absl::Status WithCodec(DType dtype, F&& f) {
       return f(Codec<uint16_t>());
     case DType::kUint32:
       return f(Codec<uint32_t>());
-    case DType::kBool:
-    case DType::kInvalid:
-      break;
-  }
-  return absl::UnimplementedError(absl::StrCat("no kernel for ", NameOf(dtype)));
-}
-
-// The same for kernels that exist for floats alone.
-template <typename F>
-absl::Status WithFloatCodec(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return f(Codec<HalfBits>());
-    case DType::kFloat32:
-      return f(Codec<float>());
-    case DType::kFloat64:
-      return f(Codec<double>());
     default:
-      return absl::UnimplementedError(absl::StrCat("no kernel for ", NameOf(dtype)));
+      return WithFloatCodec(dtype, std::forward<F>(f));
   }
 }
 

@@ -87,7 +87,7 @@ void EmitBox(LowerContext& context, VectorCommand command, const Box& box) {
   command.a_middle_stride = static_cast<uint16_t>(box.a_middle_stride);
   command.d_outer_stride = static_cast<uint16_t>(box.d_outer_stride);
   command.d_middle_stride = static_cast<uint16_t>(box.d_middle_stride);
-  context.Emit(std::move(command));
+  context.Emit(command);
 }
 
 // Rows of n elements, a_stride and d_stride apart; b, where present, is a vector of n.
@@ -146,6 +146,16 @@ VectorCommand VectorOp(Arithmetic arithmetic, Operand a, Operand b, Operand d) {
 VectorCommand TensorOp(Arithmetic arithmetic, Operand a, Operand b, Operand d) {
   VectorCommand command = VectorOp(arithmetic, a, b, d);
   command.kind = VectorCommand::Kind::kTensorTensor;
+  return command;
+}
+
+VectorCommand ScalarOp(Arithmetic arithmetic, Operand a, float immediate, Operand d) {
+  VectorCommand command;
+  command.kind = VectorCommand::Kind::kTensorScalar;
+  command.arithmetic = arithmetic;
+  command.a = a;
+  command.d = d;
+  command.immediate = FloatToHalf(immediate);
   return command;
 }
 
@@ -354,14 +364,8 @@ void EmitActivation(LowerContext& context, Activation activation, Operand a, Ope
 
 void EmitScalar(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate, Operand d,
                 int64_t n) {
-  VectorCommand command;
-  command.kind = VectorCommand::Kind::kTensorScalar;
-  command.arithmetic = arithmetic;
-  command.a = a;
-  command.d = d;
-  command.immediate = FloatToHalf(immediate);
   context.Step();
-  EmitContiguous(context, command, n);
+  EmitContiguous(context, ScalarOp(arithmetic, a, immediate, d), n);
 }
 
 void EmitScalarFirst(LowerContext& context, Arithmetic arithmetic, float immediate, Operand a,
@@ -376,14 +380,8 @@ void EmitScalarFirst(LowerContext& context, Arithmetic arithmetic, float immedia
 void EmitScalarRows(LowerContext& context, Arithmetic arithmetic, Operand a, float immediate,
                     Operand d, int64_t stride, int64_t rows, int64_t n) {
   if (rows == 1) return EmitScalar(context, arithmetic, a, immediate, d, n);
-  VectorCommand command;
-  command.kind = VectorCommand::Kind::kTensorScalar;
-  command.arithmetic = arithmetic;
-  command.a = a;
-  command.d = d;
-  command.immediate = FloatToHalf(immediate);
   context.Step();
-  EmitRows(context, command, stride, stride, rows, n);
+  EmitRows(context, ScalarOp(arithmetic, a, immediate, d), stride, stride, rows, n);
 }
 
 void EmitTensor(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,
