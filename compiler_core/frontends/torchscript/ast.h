@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/frontends/torchscript/lexer.h"
 
@@ -33,6 +34,10 @@ enum class ExprKind : uint8_t {
   kEllipsis,
 };
 
+struct Expr;
+using ExprPtr = std::unique_ptr<Expr>;
+using ExprList = absl::InlinedVector<ExprPtr, 2>;  // few have more
+
 struct Expr {
   ExprKind kind = ExprKind::kName;
   int line = 0;
@@ -42,10 +47,9 @@ struct Expr {
   double real = 0;
   absl::string_view text;
   std::string string;
-  std::vector<std::unique_ptr<Expr>> children;
+  ExprList children;
   std::vector<absl::string_view> keywords;  // of a call: names of the last children
 };
-using ExprPtr = std::unique_ptr<Expr>;
 
 enum class StmtKind : uint8_t {
   kExpr,    // value
@@ -65,7 +69,7 @@ struct Stmt {
   StmtKind kind = StmtKind::kPass;
   int line = 0;
   int column = 0;
-  std::vector<ExprPtr> targets;
+  ExprList targets;
   bool is_unpacking = false;  // targets take apart a sequence, even where there is one
   ExprPtr value;
   std::vector<Stmt> body;

@@ -1,6 +1,8 @@
 #include "compiler_core/frontends/torchscript/lexer.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -10,17 +12,34 @@
 namespace npuc::pt {
 namespace {
 
-// Longest first, so that the first match is the right one.
-constexpr absl::string_view kPunctuation[] = {
-    "**", "//", "<<", ">>", "==", "!=", "<=", ">=", "->", "...", "(", ")", "[", "]", "{", "}", ",",
-    ":",  ".",  ";",  "=",  "+",  "-",  "*",  "/",  "%",  "<",   ">", "&", "|", "^", "~", "@",
-};
+constexpr absl::string_view kPairs[] = {"**", "//", "<<", ">>", "==", "!=", "<=", ">=", "->"};
+constexpr absl::string_view kSecondOfPairs = "*/<>=";
+constexpr absl::string_view kSingles = "()[]{},:.;=+-*/%<>&|^~@";
+
+// Of the punctuation that the text begins with, the longest one's; 0: none.
+size_t PunctuationLength(absl::string_view text) {
+  if (absl::StartsWith(text, "...")) return 3;
+  if (text.size() > 1 && absl::StrContains(kSecondOfPairs, text[1]) &&
+      std::find(std::begin(kPairs), std::end(kPairs), text.substr(0, 2)) != std::end(kPairs)) {
+    return 2;
+  }
+  return absl::StrContains(kSingles, text[0]) ? 1 : 0;
+}
 
 // Fewer than torch writes, so that few files need a second piece of memory.
 constexpr size_t kBytesPerToken = 3;
 
-bool IsNameStart(char c) { return absl::ascii_isalpha(c) || c == '_' || (c & 0x80) != 0; }
-bool IsNamePart(char c) { return IsNameStart(c) || absl::ascii_isdigit(c); }
+// By character. Most of a source is names.
+constexpr std::array<bool, 256> kNameParts = [] {
+  std::array<bool, 256> parts{};
+  for (int c = '0'; c <= '9'; ++c) parts[c] = true;
+  for (int c = 'a'; c <= 'z'; ++c) parts[c] = parts[c - 'a' + 'A'] = true;
+  for (int c = 0x80; c <= 0xff; ++c) parts[c] = true;
+  parts['_'] = true;
+  return parts;
+}();
+bool IsNamePart(char c) { return kNameParts[static_cast<uint8_t>(c)]; }
+bool IsNameStart(char c) { return IsNamePart(c) && !absl::ascii_isdigit(c); }
 
 class Tokenizer {
  public:
@@ -174,13 +193,11 @@ class Tokenizer {
   }
 
   void ReadPunctuation() {
-    const absl::string_view rest = source_.substr(at_);
-    for (const absl::string_view text : kPunctuation) {
-      if (text[0] != rest[0] || !absl::StartsWith(rest, text)) continue;
-      if (text == "(" || text == "[" || text == "{") ++depth_;
-      if (text == ")" || text == "]" || text == "}") depth_ = std::max(depth_ - 1, 0);
-      return Push(TokenKind::kPunctuation, text.size());
-    }
+    const size_t length = PunctuationLength(source_.substr(at_));
+    const char c = source_[at_];
+    if (c == '(' || c == '[' || c == '{') ++depth_;
+    if (c == ')' || c == ']' || c == '}') depth_ = std::max(depth_ - 1, 0);
+    if (length > 0) return Push(TokenKind::kPunctuation, length);
     Fail(absl::StrCat("character '", Printable(source_.substr(at_, 1)),
                       "' is not part of TorchScript"));
   }

@@ -1,11 +1,14 @@
 #include "compiler_core/frontends/torchscript/parser.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
 
 namespace npuc::pt {
@@ -13,19 +16,30 @@ namespace {
 
 // How tightly a binary operator binds; 0: the token is none.
 int PrecedenceOf(absl::string_view op) {
-  constexpr struct {
+  struct Row {
     absl::string_view op;
     int precedence;
-  } kTable[] = {
-      {"or", 1}, {"and", 2}, {"==", 4}, {"!=", 4},  {"<", 4},  {">", 4},  {"<=", 4},  {">=", 4},
-      {"in", 4}, {"is", 4},  {"|", 5},  {"^", 6},   {"&", 7},  {"<<", 8}, {">>", 8},  {"+", 9},
-      {"-", 9},  {"*", 10},  {"/", 10}, {"//", 10}, {"%", 10}, {"@", 10}, {"**", 12},
   };
-  if (op.empty()) return 0;
-  for (const auto& row : kTable) {
-    if (row.op[0] == op[0] && row.op == op) return row.precedence;
+  constexpr Row kOfOne[] = {{"<", 4}, {">", 4},  {"|", 5},  {"^", 6},  {"&", 7}, {"+", 9},
+                            {"-", 9}, {"*", 10}, {"/", 10}, {"%", 10}, {"@", 10}};
+  constexpr Row kOfTwo[] = {{"or", 1}, {"==", 4}, {"!=", 4}, {"<=", 4},  {">=", 4}, {"in", 4},
+                            {"is", 4}, {"<<", 8}, {">>", 8}, {"//", 10}, {"**", 12}};
+  const auto find = [op](absl::Span<const Row> rows) {
+    for (const Row& row : rows) {
+      if (row.op == op) return row.precedence;
+    }
+    return 0;
+  };
+  switch (op.size()) {  // most tokens are longer
+    case 1:
+      return find(kOfOne);
+    case 2:
+      return find(kOfTwo);
+    case 3:
+      return op == "and" ? 2 : 0;
+    default:
+      return 0;
   }
-  return 0;
 }
 constexpr int kNotPrecedence = 3;
 constexpr int kUnaryPrecedence = 11;
@@ -33,15 +47,16 @@ constexpr int kPowerPrecedence = 12;
 
 // Words that end an expression instead of being a name in it.
 bool IsReserved(absl::string_view word) {
-  constexpr absl::string_view kWords[] = {
-      "if",     "else", "elif", "for",   "while", "def",   "class",  "return",   "raise",  "pass",
-      "with",   "as",   "in",   "is",    "and",   "or",    "not",    "break",    "import", "from",
-      "lambda", "del",  "try",  "yield", "async", "await", "global", "continue",
-  };
-  return !word.empty() &&
-         std::any_of(std::begin(kWords), std::end(kWords), [word](absl::string_view reserved) {
-           return reserved[0] == word[0] && reserved == word;
-         });
+  using Words = absl::Span<const absl::string_view>;
+  constexpr absl::string_view kOfTwo[] = {"if", "as", "in", "is", "or"};
+  constexpr absl::string_view kOfThree[] = {"for", "def", "and", "not", "del", "try"};
+  constexpr absl::string_view kOfFour[] = {"else", "elif", "pass", "with", "from"};
+  constexpr absl::string_view kOfFive[] = {"while", "class", "raise", "break",
+                                           "yield", "async", "await"};
+  constexpr absl::string_view kOfSix[] = {"return", "import", "lambda", "global"};
+  constexpr absl::string_view kOfEight[] = {"continue"};
+  const Words by_length[] = {{}, {}, kOfTwo, kOfThree, kOfFour, kOfFive, kOfSix, {}, kOfEight};
+  return word.size() < std::size(by_length) && absl::c_linear_search(by_length[word.size()], word);
 }
 
 class Parser {
