@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 #include <vector>
 
@@ -17,11 +16,16 @@ namespace npuc {
 
 std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles) {
   std::vector<NodeUse> uses;
-  std::map<std::string, size_t> index;
+  absl::flat_hash_map<absl::string_view, size_t> index;
+  size_t current = 0;
   for (const Command& command : program.commands) {
-    const auto [it, inserted] = index.try_emplace(command.node, uses.size());
-    if (inserted) uses.emplace_back(command.node);
-    NodeUse& use = uses[it->second];
+    // Nearly always the node of the command before.
+    if (uses.empty() || uses[current].name != command.node) {
+      const auto [it, inserted] = index.try_emplace(command.node, uses.size());
+      if (inserted) uses.emplace_back(command.node);
+      current = it->second;
+    }
+    NodeUse& use = uses[current];
     ++use.commands;
     const CommandLoad load = LoadOf(program, command);
     use.load += load;
@@ -60,8 +64,8 @@ WeightCacheUse PlanWeightCache(const Program& program, absl::Span<const NodeUse>
 }
 
 std::string ListOps(const CompileFacts& facts) {
-  std::map<std::string, int64_t> commands;
-  for (const Command& command : facts.program.commands) ++commands[command.node];
+  absl::flat_hash_map<absl::string_view, int64_t> commands;
+  for (const NodeUse& use : facts.uses) commands[use.name] = use.commands;
   std::string out =
       absl::StrFormat("%-40s %-18s %-20s %s\n", "node", "operator", "output", "commands");
   for (const Node& node : facts.graph.nodes()) {
