@@ -190,12 +190,15 @@ int ThreadsFor(const CompileCommand& command, size_t model_bytes) {
 
 // Has idle helpers get memory ready that the compile will use: clearing it takes the system about a
 // tenth of a compile's time.
-void WarmHeap(const CompileCommand& command, size_t model_bytes, HelperThreads& helpers) {
+void WarmHeap(const CompileCommand& command, const CompileRequest& request,
+              HelperThreads& helpers) {
   if (command.warm_heap == nullptr) return;
-  // Somewhat less than nets of up to a million weights use.
+  // About what nets of up to a million weights use, the header's text for half of it: as many bytes
+  // for each that a weight is stored in, of which compressed ones have half as many.
   constexpr size_t kBytes = 4 << 20;
-  constexpr size_t kTimesModel = 5;
-  const size_t pieces = (kBytes + kTimesModel * model_bytes) / command.warm_heap_bytes;
+  const size_t times_model = request.options.compress ? 4 : 7;
+  const size_t pieces =
+      (kBytes + times_model * request.model_bytes.size()) / command.warm_heap_bytes;
   for (size_t i = 0; i < pieces; ++i) {
     helpers.WhenIdle([warm = command.warm_heap, i] { warm(i); });
   }
@@ -213,7 +216,7 @@ int RunCompileCommand(const CompileCommand& command) {
   request.options.save_histograms = command.save_histograms;
   HelperThreads helpers(ThreadsFor(command, request.model_bytes.size()));
   request.helpers = &helpers;
-  WarmHeap(command, request.model_bytes.size(), helpers);
+  WarmHeap(command, request, helpers);
   request.timestamp_seconds = command.timestamp_seconds;
   const std::string folder = OutputFolder(command, loaded->config);
   EarlyWriter writer(folder);
