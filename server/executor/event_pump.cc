@@ -1,6 +1,5 @@
 #include "server/executor/event_pump.h"
 
-#include <chrono>
 #include <iterator>
 #include <utility>
 
@@ -17,10 +16,23 @@ void EventPump::Push(EventBody body) {
   std::unique_lock<std::mutex> lock(mutex_);
   space_.wait(lock, [this] { return stopping_ || stale_ || pending_.size() < kMaxPending; });
   if (stopping_ || stale_) return;
+  if (pending_.empty()) {
+    due_ = std::chrono::steady_clock::now() + absl::ToChronoMicroseconds(linger_);
+  }
   pending_.push_back(std::move(body));
-  // Not at the start of a run, which somebody waits for.
-  if (!thread_.joinable()) thread_ = std::thread([this] { Loop(); });
+  BeginIfDueLocked();
   if (pending_.size() == 1 || pending_.size() == kMaxPending) wake_.notify_one();
+}
+
+void EventPump::Tick() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  BeginIfDueLocked();
+}
+
+void EventPump::BeginIfDueLocked() {
+  if (thread_.joinable() || stopping_ || pending_.empty()) return;
+  if (pending_.size() < kMaxPending && std::chrono::steady_clock::now() < due_) return;
+  thread_ = std::thread([this] { Loop(); });
 }
 
 std::vector<EventBody> EventPump::Stop() {
@@ -37,8 +49,7 @@ void EventPump::Loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !pending_.empty(); });
-    wake_.wait_for(lock, absl::ToChronoMicroseconds(linger_),
-                   [this] { return stopping_ || pending_.size() >= kMaxPending; });
+    wake_.wait_until(lock, due_, [this] { return stopping_ || pending_.size() >= kMaxPending; });
     if (stopping_) return;
     std::vector<EventBody> batch = std::exchange(pending_, {});
     space_.notify_all();

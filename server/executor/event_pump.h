@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_EXECUTOR_EVENT_PUMP_H_
 #define NPUC_SERVER_EXECUTOR_EVENT_PUMP_H_
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -15,7 +16,7 @@ namespace npuc {
 
 // Carries what a run tells to the store without making the run wait for each synced write: events
 // gather while a write is under way, and the next write takes all of them. One thread of its own,
-// from the first event on.
+// once an event has waited for its time: most runs are over before.
 class EventPump {
  public:
   // Called on the pump's thread, one call at a time. ABORTED: the lease is stale, all further
@@ -23,8 +24,8 @@ class EventPump {
   using Sink = std::function<absl::Status(std::vector<EventBody> bodies)>;
   static constexpr size_t kMaxPending = 1024;
 
-  // `linger`: how long the first event may wait for company; a run shorter than that costs no
-  // write of its own, since what is left goes with its result (Stop).
+  // `linger`: how long the first event waits for company; a run shorter than that costs neither a
+  // write of its own, since what is left goes with its result (Stop), nor a thread.
   EventPump(Sink sink, absl::Duration linger);
   ~EventPump();
   EventPump(const EventPump&) = delete;
@@ -33,11 +34,15 @@ class EventPump {
   // Waits while kMaxPending events are pending.
   void Push(EventBody body);
 
+  // To be called now and then. Until there was a first write, nothing else sees that time passes.
+  void Tick();
+
   // Waits for a write under way and returns what was not written, in order. Pushes after it are
   // dropped.
   std::vector<EventBody> Stop();
 
  private:
+  void BeginIfDueLocked();
   void Loop();
 
   const Sink sink_;
@@ -47,10 +52,12 @@ class EventPump {
   std::condition_variable space_;    // for pushers
   std::condition_variable written_;  // for Stop: no write is under way
   std::vector<EventBody> pending_;   // guarded by mutex_
-  bool stopping_ = false;            // guarded by mutex_
-  bool writing_ = false;             // guarded by mutex_
-  bool stale_ = false;               // guarded by mutex_
-  std::thread thread_;               // as pushers are; joined at the end
+  // When the first of these has waited long enough; guarded by mutex_.
+  std::chrono::steady_clock::time_point due_;
+  bool stopping_ = false;  // guarded by mutex_
+  bool writing_ = false;   // guarded by mutex_
+  bool stale_ = false;     // guarded by mutex_
+  std::thread thread_;     // begun under mutex_, by pushers; joined at the end
 };
 
 }  // namespace npuc

@@ -1,6 +1,7 @@
 #include "server/executor/event_pump.h"
 
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <string>
 
@@ -29,6 +30,22 @@ TEST(EventPumpTest, AShortRunWritesNothingByItself) {
   EXPECT_EQ(TextOf(pump.Stop()), "a b ");
   EXPECT_EQ(writes, 0);
   pump.Push(LogEvent{"late"});
+  EXPECT_TRUE(pump.Stop().empty());
+}
+
+TEST(EventPumpTest, AnEventThatNoOtherFollowsIsWrittenAfterItsTime) {
+  std::promise<std::string> written;
+  EventPump pump(
+      [&](std::vector<EventBody> bodies) {
+        written.set_value(TextOf(bodies));
+        return absl::OkStatus();
+      },
+      absl::Milliseconds(1));
+  pump.Tick();
+  pump.Push(LogEvent{"a"});
+  std::future<std::string> text = written.get_future();
+  while (text.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) pump.Tick();
+  EXPECT_EQ(text.get(), "a ");
   EXPECT_TRUE(pump.Stop().empty());
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <future>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -12,10 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "cache/packed_artifact.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
+#include "server/executor/prepared_artifacts.h"
 
 namespace npuc {
 namespace {
@@ -49,7 +48,10 @@ class RunEvents : public WorkerEvents {
   void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) override {
     on_artifacts_(artifacts);
   }
-  bool IsCancelled() override { return is_cancelled_(); }
+  bool IsCancelled() override {
+    pump_->Tick();
+    return is_cancelled_();
+  }
 
   // Bounded by WorkerLimits::log_bytes, which the pool enforces.
   const std::string& log() const { return log_; }
@@ -73,11 +75,10 @@ struct JobRunner::Attempt {
   std::optional<CacheKey> key = {};
   WorkerJob worker_job = {};
   std::vector<InputStore::Held> held = {};
-  std::string log = {};                        // what compile.log gets
-  std::vector<EventBody> last_events = {};     // told with the result
-  std::vector<WorkerArtifact> artifacts = {};  // as they will be stored
-  std::vector<ArtifactView> views = {};        // of these
-  std::future<absl::Status> check = {};        // of these; its end is waited for
+  std::string log = {};                     // what compile.log gets
+  std::vector<EventBody> last_events = {};  // told with the result
+  std::unique_ptr<HelperThreads> helpers = {};
+  std::optional<PreparedArtifacts> prepared = {};
 };
 
 JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs,
@@ -123,7 +124,9 @@ void JobRunner::Run(const JobService::Leased& leased) {
   }
   std::error_code error;
   attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
+  attempt.helpers = TakeHelpers();
   RunWorker(attempt);
+  GiveHelpers(attempt);
   fs::remove_all(attempt.folder, error);
   if (error) {
     log_->Warning("cannot remove a job folder",
@@ -323,31 +326,38 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
   }
 }
 
-// What can be done before it is known how the worker ends: checks the artifacts, on another thread,
-// and packs them.
+std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (idle_helpers_.empty()) return std::make_unique<HelperThreads>(/*threads=*/2);
+  std::unique_ptr<HelperThreads> helpers = std::move(idle_helpers_.back());
+  idle_helpers_.pop_back();
+  return helpers;
+}
+
+void JobRunner::GiveHelpers(Attempt& attempt) {
+  attempt.prepared.reset();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  idle_helpers_.push_back(std::move(attempt.helpers));
+}
+
+// What can be done before it is known how the worker ends.
 void JobRunner::BeginStore(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const {
-  const auto check = [this, artifacts, job = attempt.job]() -> absl::Status {
-    if (!options_.check_artifact) return absl::OkStatus();
-    for (const WorkerArtifact& artifact : artifacts) {
-      RETURN_IF_ERROR(options_.check_artifact(artifact.name, job->output_file, *artifact.bytes));
-    }
-    return absl::OkStatus();
-  };
-  // Where there is no thread for it, by the one that waits.
-  attempt.check = std::async(std::launch::async | std::launch::deferred, check);
-  attempt.artifacts = artifacts;
-  for (const WorkerArtifact& artifact : attempt.artifacts) {
-    attempt.views.push_back(
-        {artifact.name, *artifact.bytes, PackArtifact(artifact.name, *artifact.bytes)});
+  PreparedArtifacts::Check check;
+  if (options_.check_artifact) {
+    check = [this, job = attempt.job](absl::string_view name, absl::string_view bytes) {
+      return options_.check_artifact(name, job->output_file, bytes);
+    };
   }
+  attempt.prepared.emplace(artifacts, check, *attempt.helpers);
 }
 
 absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome,
                                        JobResult& result) {
-  if (!attempt.check.valid()) BeginStore(attempt, outcome.artifacts);
+  if (!attempt.prepared.has_value()) BeginStore(attempt, outcome.artifacts);
+  std::vector<ArtifactView> views = attempt.prepared->Packed();
   bool has_output = false;
   bool has_log = false;
-  for (const ArtifactView& artifact : attempt.views) {
+  for (const ArtifactView& artifact : views) {
     if (!IsValidArtifactName(artifact.name)) {
       return absl::InternalError(
           absl::StrCat("artifact name '", Printable(artifact.name), "' is not allowed"));
@@ -359,11 +369,10 @@ absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& ou
     return absl::InternalError(
         absl::StrCat("the compile made no ", Printable(attempt.job->output_file)));
   }
-  if (!has_log) attempt.views.push_back({kLogArtifact, attempt.log});
-  ASSIGN_OR_RETURN(
-      const std::vector<ArtifactInfo> stored,
-      cache_->Store(*attempt.key, attempt.views, EncodeResultMetadata(result.diagnostics),
-                    [&] { return attempt.check.get(); }));
+  if (!has_log) views.push_back({kLogArtifact, attempt.log});
+  ASSIGN_OR_RETURN(const std::vector<ArtifactInfo> stored,
+                   cache_->Store(*attempt.key, views, EncodeResultMetadata(result.diagnostics),
+                                 [&] { return attempt.prepared->Checked(); }));
   result.artifacts = ToJobArtifacts(stored);
   result.cache_key = attempt.key->ToString();
   return absl::OkStatus();

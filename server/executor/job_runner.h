@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/helper_threads.h"
 #include "server/executor/failure_bundles.h"
 #include "server/executor/ports.h"
 #include "server/executor/submission.h"
@@ -77,6 +80,8 @@ class JobRunner {
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
   void KeepBundle(const Attempt& attempt, JobResult& result);
+  std::unique_ptr<HelperThreads> TakeHelpers();
+  void GiveHelpers(Attempt& attempt);
   void BeginStore(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const;
   absl::Status StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome, JobResult& result);
   void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
@@ -91,6 +96,8 @@ class JobRunner {
   WorkerRunner* const workers_;
   const Logger* const log_;
   std::atomic<bool> draining_ = false;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<HelperThreads>> idle_helpers_;  // guarded by mutex_
 };
 
 }  // namespace npuc

@@ -39,7 +39,7 @@ struct Mapping {
 struct WorkerStart {
   pid_t keeper = 0;
   MemoryInUse memory;
-  std::vector<Mapping> mappings;
+  std::vector<Mapping> mappings;  // that are worth having at hand
   bool has_folder = false;  // in memory, at kOutFd; else the run brings one
 };
 

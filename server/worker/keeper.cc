@@ -86,7 +86,7 @@ absl::StatusOr<MemoryInUse> ReadMemoryInUse() {
   return MemoryInUse{space * page, data * page};
 }
 
-// Of the program and its heap and stack; none where it cannot be read.
+// Of the program and its stack, not of its heap; none where it cannot be read.
 std::vector<Mapping> ReadMappings() {
   std::vector<Mapping> mappings;
   FILE* file = fopen("/proc/self/maps", "re");
@@ -96,7 +96,8 @@ std::vector<Mapping> ReadMappings() {
     unsigned long long begin = 0, end = 0;
     char access[5] = "";
     if (sscanf(line, "%llx-%llx %4s", &begin, &end, access) != 3 || access[3] != 'p') continue;
-    if (access[0] == 'r' && strstr(line, "[v") == nullptr) {  // not vvar, vdso and vsyscall
+    // Not vvar, vdso and vsyscall either.
+    if (access[0] == 'r' && strstr(line, "[v") == nullptr && strstr(line, "[heap]") == nullptr) {
       mappings.push_back({begin, end, access[1] == 'w'});
     }
   }
