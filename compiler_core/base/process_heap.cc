@@ -34,7 +34,7 @@ constexpr int kGrowLaterBytes = 1 << 20;
 // More than is free between the blocks of a process that has just begun: such a block lies behind
 // them.
 constexpr size_t kBehindBytes = 512 << 10;
-constexpr size_t kWarmBytes = 2 * kHugePageBytes;
+constexpr size_t kWarmBytes = kHugePageBytes;
 
 // Small blocks are multiples of a step, and lie in pages of blocks of one size.
 constexpr size_t kStepBytes = 16;
