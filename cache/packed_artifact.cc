@@ -46,15 +46,32 @@ absl::StatusOr<std::string> UnpackChunk(absl::string_view packed, size_t size) {
   return absl::DataLossError("a packed chunk is damaged");
 }
 
+ArtifactPacker::ArtifactPacker(absl::string_view name, absl::string_view bytes)
+    : bytes_(bytes), packed_(std::make_shared<PackedArtifact>()) {
+  packed_->item.info.name = std::string(name);
+  packed_->item.info.size_bytes = bytes.size();
+  const size_t chunks =
+      (bytes.size() + ArtifactCache::kChunkBytes - 1) / ArtifactCache::kChunkBytes;
+  packed_->chunks.resize(chunks);
+  packed_->item.chunk_sha256.resize(chunks);
+}
+
+void ArtifactPacker::Pack(size_t piece) {
+  if (piece == 0) {
+    packed_->item.info.sha256 = Sha256Hex(bytes_);
+    return;
+  }
+  std::string& chunk = packed_->chunks[piece - 1];
+  chunk = PackChunk(
+      bytes_.substr((piece - 1) * ArtifactCache::kChunkBytes, ArtifactCache::kChunkBytes));
+  packed_->item.chunk_sha256[piece - 1] = Sha256Hex(chunk);
+}
+
 std::shared_ptr<const PackedArtifact> PackArtifact(absl::string_view name,
                                                    absl::string_view bytes) {
-  auto packed = std::make_shared<PackedArtifact>();
-  packed->item.info = {std::string(name), bytes.size(), Sha256Hex(bytes)};
-  for (size_t at = 0; at < bytes.size(); at += ArtifactCache::kChunkBytes) {
-    packed->chunks.push_back(PackChunk(bytes.substr(at, ArtifactCache::kChunkBytes)));
-    packed->item.chunk_sha256.push_back(Sha256Hex(packed->chunks.back()));
-  }
-  return packed;
+  ArtifactPacker packer(name, bytes);
+  for (size_t piece = 0; piece < packer.pieces(); ++piece) packer.Pack(piece);
+  return packer.packed();
 }
 
 }  // namespace npuc

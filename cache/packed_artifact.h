@@ -19,7 +19,22 @@ struct PackedArtifact {
   std::vector<std::string> chunks;  // of PackChunk
 };
 
-// name: empty for a result's metadata.
+// Makes one in pieces, which may be made at once.
+class ArtifactPacker {
+ public:
+  // name: empty for a result's metadata. The bytes must outlive this.
+  ArtifactPacker(absl::string_view name, absl::string_view bytes);
+  size_t pieces() const { return packed_->chunks.size() + 1; }
+  // piece: below pieces(), each once.
+  void Pack(size_t piece);
+  // When all pieces are made.
+  std::shared_ptr<const PackedArtifact> packed() const { return packed_; }
+
+ private:
+  const absl::string_view bytes_;
+  const std::shared_ptr<PackedArtifact> packed_;
+};
+
 std::shared_ptr<const PackedArtifact> PackArtifact(absl::string_view name, absl::string_view bytes);
 
 // A chunk as it is kept: a byte that says how, then the chunk, as it is or as one LZ4 block

@@ -23,6 +23,8 @@ namespace fs = std::filesystem;
 
 // How long one write of events may take, waiting for the job's lock included.
 constexpr absl::Duration kPumpPatience = absl::Seconds(30);
+// That make a run's artifacts ready; the one that follows the run among them, which waits mostly.
+constexpr int kStoreThreads = 3;
 constexpr char kLogArtifact[] = "compile.log";
 
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
@@ -328,7 +330,7 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
 
 std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (idle_helpers_.empty()) return std::make_unique<HelperThreads>(/*threads=*/2);
+  if (idle_helpers_.empty()) return std::make_unique<HelperThreads>(kStoreThreads);
   std::unique_ptr<HelperThreads> helpers = std::move(idle_helpers_.back());
   idle_helpers_.pop_back();
   return helpers;

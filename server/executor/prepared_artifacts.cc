@@ -10,34 +10,38 @@ namespace npuc {
 PreparedArtifacts::PreparedArtifacts(std::vector<WorkerArtifact> artifacts, const Check& check,
                                      HelperThreads& helpers)
     : artifacts_(std::move(artifacts)) {
-  for (const WorkerArtifact& artifact : artifacts_) {
-    views_.push_back({artifact.name, *artifact.bytes});
-  }
-  std::vector<ArtifactView*> longest_first;
-  for (ArtifactView& view : views_) longest_first.push_back(&view);
+  std::vector<const WorkerArtifact*> longest_first;
+  for (const WorkerArtifact& artifact : artifacts_) longest_first.push_back(&artifact);
   std::stable_sort(longest_first.begin(), longest_first.end(),
-                   [](const ArtifactView* a, const ArtifactView* b) {
-                     return a->bytes.size() > b->bytes.size();
+                   [](const WorkerArtifact* a, const WorkerArtifact* b) {
+                     return a->bytes->size() > b->bytes->size();
                    });
-  for (ArtifactView* view : longest_first) {
-    packing_.push_back(
-        helpers.Start([view] { view->packed = PackArtifact(view->name, view->bytes); }));
+  for (const WorkerArtifact* artifact : longest_first) {
+    const auto packer = std::make_shared<ArtifactPacker>(artifact->name, *artifact->bytes);
+    packed_[artifact] = packer->packed();
+    for (size_t piece = 0; piece < packer->pieces(); ++piece) {
+      packing_.push_back(helpers.Start([packer, piece] { packer->Pack(piece); }));
+    }
     if (checking_.has_value() || !check) continue;
     checking_.emplace(helpers.Start([this, check] {
-      for (const WorkerArtifact& artifact : artifacts_) {
-        checked_.Update(check(artifact.name, *artifact.bytes));
+      for (const WorkerArtifact& whole : artifacts_) {
+        checked_.Update(check(whole.name, *whole.bytes));
       }
     }));
   }
 }
 
-const std::vector<ArtifactView>& PreparedArtifacts::Packed() {
-  // From the end that the helper has not come to.
+std::vector<ArtifactView> PreparedArtifacts::Packed() {
+  // From the end that the helpers have not come to.
   while (!packing_.empty()) {
     packing_.back().Wait();
     packing_.pop_back();
   }
-  return views_;
+  std::vector<ArtifactView> views;
+  for (const WorkerArtifact& artifact : artifacts_) {
+    views.push_back({artifact.name, *artifact.bytes, packed_.at(&artifact)});
+  }
+  return views;
 }
 
 absl::Status PreparedArtifacts::Checked() {

@@ -2,6 +2,8 @@
 #define NPUC_SERVER_EXECUTOR_PREPARED_ARTIFACTS_H_
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -13,7 +15,7 @@
 
 namespace npuc {
 
-// What a worker made, on its way into the cache: packed and checked by a helper, and by the owner's
+// What a worker made, on its way into the cache: packed and checked by helpers, and by the owner's
 // thread where that waits. So it is done while the worker ends, which mostly wants the processor of
 // the thread that follows it.
 class PreparedArtifacts {
@@ -28,13 +30,13 @@ class PreparedArtifacts {
   PreparedArtifacts& operator=(const PreparedArtifacts&) = delete;
 
   // Waits. In the worker's order; views of what this owns.
-  const std::vector<ArtifactView>& Packed();
+  std::vector<ArtifactView> Packed();
   // Waits. What the first artifact that is not whole lacks.
   absl::Status Checked();
 
  private:
   const std::vector<WorkerArtifact> artifacts_;
-  std::vector<ArtifactView> views_;
+  std::map<const WorkerArtifact*, std::shared_ptr<const PackedArtifact>> packed_;
   absl::Status checked_;
   std::vector<HelperThreads::Task> packing_;
   std::optional<HelperThreads::Task> checking_;
