@@ -197,7 +197,7 @@ class Daemon {
     RETURN_IF_ERROR(Recover());
     dispatcher_ = std::make_unique<Dispatcher>(
         flags_.workers, jobs_.get(),
-        [this](const JobService::Leased& leased) { runner_->Run(leased); }, log_,
+        [this](JobService::Claim claim) { runner_->Run(std::move(claim)); }, log_,
         [this] { watchdog_.Beat("dispatcher", kDispatcherPatience); });
     readiness_.Set("canary", absl::UnavailableError("no canary compile has succeeded yet"));
     readiness_.Set("recovery", absl::OkStatus());

@@ -38,15 +38,15 @@ bool Dispatcher::Stop(absl::Duration patience) {
 
 void Dispatcher::SlotLoop() {
   while (true) {
-    const auto leased = jobs_->WaitAndLease();
-    if (!leased.ok()) {
-      log_->Error("no job can be leased", {{"error", leased.status().message()}});
+    auto claim = jobs_->WaitAndClaim();
+    if (!claim.ok()) {
+      log_->Error("no job can be started", {{"error", claim.status().message()}});
       std::unique_lock<std::mutex> lock(mutex_);
       changed_.wait_for(lock, kStoreErrorPause, [this] { return stopping_; });
       continue;  // StopLeasing ends the next wait
     }
-    if (!leased->has_value()) break;
-    run_(**leased);
+    if (!claim->has_value()) break;
+    run_(**std::move(claim));
   }
   std::lock_guard<std::mutex> lock(mutex_);
   --active_slots_;

@@ -13,11 +13,11 @@
 
 namespace npuc {
 
-// The worker slots: that many threads, each of which leases a job and runs it, and a timer thread.
+// The worker slots: that many threads, each of which claims a job and runs it, and a timer thread.
 // Thread-safe.
 class Dispatcher {
  public:
-  using RunFunction = std::function<void(const JobService::Leased&)>;
+  using RunFunction = std::function<void(JobService::Claim)>;
 
   // `jobs` and `log` must outlive this. Starts at once.
   // `beat`, where given, is called every 200 ms by the timer, for who watches it.

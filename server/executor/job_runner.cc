@@ -30,27 +30,29 @@ constexpr char kLogArtifact[] = "compile.log";
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
 class RunEvents : public WorkerEvents {
  public:
-  // on_artifacts: as OnArtifacts.
-  RunEvents(EventPump* pump, std::function<bool()> is_cancelled,
+  // holds_lease: asked before anything is told. on_artifacts: as OnArtifacts.
+  RunEvents(EventPump* pump, std::function<bool()> holds_lease, std::function<bool()> is_cancelled,
             std::function<void(const std::vector<WorkerArtifact>&)> on_artifacts)
       : pump_(pump),
+        holds_lease_(std::move(holds_lease)),
         is_cancelled_(std::move(is_cancelled)),
         on_artifacts_(std::move(on_artifacts)) {}
 
   void OnLog(absl::string_view line) override {
     absl::StrAppend(&log_, line, "\n");
-    pump_->Push(LogEvent{std::string(line)});
+    Tell(LogEvent{std::string(line)});
   }
   void OnStage(absl::string_view stage, double fraction) override {
-    pump_->Push(ProgressEvent{std::string(stage), fraction});
+    Tell(ProgressEvent{std::string(stage), fraction});
   }
   void OnDiagnostic(const Diagnostic& diagnostic) override {
-    pump_->Push(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
+    Tell(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
   }
   void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) override {
     on_artifacts_(artifacts);
   }
   bool IsCancelled() override {
+    if (!holds_lease_()) return true;
     pump_->Tick();
     return is_cancelled_();
   }
@@ -59,7 +61,12 @@ class RunEvents : public WorkerEvents {
   const std::string& log() const { return log_; }
 
  private:
+  void Tell(EventBody body) {
+    if (holds_lease_()) pump_->Push(std::move(body));
+  }
+
   EventPump* const pump_;
+  const std::function<bool()> holds_lease_;
   const std::function<bool()> is_cancelled_;
   const std::function<void(const std::vector<WorkerArtifact>&)> on_artifacts_;
   std::string log_;
@@ -68,7 +75,8 @@ class RunEvents : public WorkerEvents {
 }  // namespace
 
 struct JobRunner::Attempt {
-  Lease lease = {};
+  std::optional<JobService::Claim> claim = {};  // until there is a lease, or can be none
+  std::optional<Lease> lease = {};
   std::shared_ptr<const Job> job = {};
   std::string run_id = {};
   std::string folder = {};
@@ -109,10 +117,10 @@ absl::Status JobRunner::CleanWorkDir() const {
 
 void JobRunner::Abandon(const Lease& lease) { workers_->Cancel(RunId(lease.job_id, lease.fence)); }
 
-void JobRunner::Run(const JobService::Leased& leased) {
-  Attempt attempt{.lease = leased.lease,
-                  .job = leased.job,
-                  .run_id = RunId(leased.job->id, leased.lease.fence)};
+void JobRunner::Run(JobService::Claim claim) {
+  Attempt attempt{.job = claim.job(),
+                  .run_id = RunId(claim.expected().job_id, claim.expected().fence)};
+  attempt.claim.emplace(std::move(claim));
   if (const absl::Status prepared = Prepare(attempt); !prepared.ok()) {
     Fail(attempt, FailureKind::kInternal, prepared.message());
     return;
@@ -134,6 +142,23 @@ void JobRunner::Run(const JobService::Leased& leased) {
     log_->Warning("cannot remove a job folder",
                   {{"job", attempt.job->id}, {"error", error.message()}});
   }
+}
+
+// Before anything is told of the run: it has its lease, or gets it now. False: the job has ended,
+// or is back in its place.
+bool JobRunner::HoldsLease(Attempt& attempt) {
+  if (attempt.claim.has_value()) {
+    const auto leased = attempt.claim->Lease();
+    attempt.claim.reset();
+    if (!leased.ok()) {
+      log_->Error("a run's lease cannot be stored",
+                  {{"job", attempt.job->id}, {"error", leased.status().message()}});
+      absl::SleepFor(options_.retry_delay);
+    } else if (leased->has_value()) {
+      attempt.lease = (*leased)->lease;
+    }
+  }
+  return attempt.lease.has_value();
 }
 
 absl::Status JobRunner::Prepare(Attempt& attempt) {
@@ -205,11 +230,12 @@ void JobRunner::RunWorker(Attempt& attempt) {
         const Watchdog::Scope scope = options_.watchdog != nullptr
                                           ? options_.watchdog->Enter("event pump", kPumpPatience)
                                           : Watchdog::Scope();
-        return jobs_->Append(attempt.lease, std::move(bodies));
+        return jobs_->Append(*attempt.lease, std::move(bodies));
       },
       options_.event_linger);
   RunEvents events(
-      &pump, [&] { return draining_.load() || !jobs_->Renew(attempt.lease); },
+      &pump, [&] { return HoldsLease(attempt); },
+      [&] { return draining_.load() || !jobs_->Renew(*attempt.lease); },
       [&](const std::vector<WorkerArtifact>& artifacts) { BeginStore(attempt, artifacts); });
   const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(run, events);
   attempt.last_events = pump.Stop();
@@ -385,12 +411,14 @@ void JobRunner::Fail(Attempt& attempt, FailureKind kind, absl::string_view reaso
 }
 
 void JobRunner::Finish(Attempt& attempt, const JobResult& result) {
+  if (!HoldsLease(attempt)) return;
   if (options_.pause) options_.pause("finish");
-  Persist(attempt, [&] { return jobs_->Finish(attempt.lease, attempt.last_events, result); });
+  Persist(attempt, [&] { return jobs_->Finish(*attempt.lease, attempt.last_events, result); });
 }
 
 void JobRunner::GiveBack(Attempt& attempt, LossKind kind, absl::string_view why) {
-  Persist(attempt, [&] { return jobs_->Lose(attempt.lease, kind, why, attempt.last_events); });
+  if (!HoldsLease(attempt)) return;
+  Persist(attempt, [&] { return jobs_->Lose(*attempt.lease, kind, why, attempt.last_events); });
 }
 
 void JobRunner::Persist(const Attempt& attempt, const std::function<absl::Status()>& write) {

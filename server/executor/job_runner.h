@@ -47,8 +47,9 @@ struct JobRunnerOptions {
   FailureBundles* bundles = nullptr;  // gets what failed by our fault; may be null
 };
 
-// Runs one leased job to its end: looks into the cache, runs a worker, checks and stores what it
-// made, ends the job. Thread-safe; each call of Run is one run.
+// Runs one job to its end: looks into the cache, runs a worker, checks and stores what it made,
+// ends the job. The lease is stored while the worker gets going. Thread-safe; each call of Run is
+// one run.
 class JobRunner {
  public:
   // All must outlive this.
@@ -57,7 +58,7 @@ class JobRunner {
 
   // Blocks until the job has ended, or its lease was lost or given back. Never fails: what goes
   // wrong is the job's result.
-  void Run(const JobService::Leased& leased);
+  void Run(JobService::Claim claim);
 
   // Stops the worker of a run that is of no use any more; for JobService's abandon listener. Quick.
   void Abandon(const Lease& lease);
@@ -75,6 +76,7 @@ class JobRunner {
   static std::string RunId(const std::string& job_id, uint64_t fence);
   absl::Status Prepare(Attempt& attempt);
   bool FinishFromCache(Attempt& attempt);
+  bool HoldsLease(Attempt& attempt);
   void RunWorker(Attempt& attempt);
   absl::Status AcquireInputs(Attempt& attempt);
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);

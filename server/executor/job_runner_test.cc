@@ -73,10 +73,10 @@ class JobRunnerTest : public ::testing::Test {
   // Runs what waits, one after the other.
   void RunAll() {
     while (true) {
-      const auto leased = jobs_->TryLease();
-      ASSERT_TRUE(leased.ok());
-      if (!leased->has_value()) return;
-      runner_->Run(**leased);
+      auto claim = jobs_->TryClaim();
+      ASSERT_TRUE(claim.ok());
+      if (!claim->has_value()) return;
+      runner_->Run(**std::move(claim));
     }
   }
 
@@ -287,6 +287,48 @@ TEST_F(JobRunnerTest, AnExpiredJobStopsItsWorker) {
   EXPECT_EQ(JobOf(id).state, JobState::kExpired);
 }
 
+TEST_F(JobRunnerTest, TheLeaseIsStoredWhenTheWorkerIsOnItsWay) {
+  std::string id;
+  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+    EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+    EXPECT_FALSE(events.IsCancelled());
+    EXPECT_EQ(JobOf(id).state, JobState::kRunning);
+    return SucceedWith({{"model.h", "header"}});
+  });
+  id = Submit();
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+}
+
+TEST_F(JobRunnerTest, NothingIsToldOfARunWithoutALease) {
+  std::string id;
+  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+    EXPECT_TRUE(jobs_->Cancel(id, "why").ok());
+    events.OnLog("compiling");
+    EXPECT_TRUE(events.IsCancelled());
+    return SucceedWith({{"model.h", "header"}});
+  });
+  id = Submit();
+  RunAll();
+  EXPECT_EQ(Story(id), "QUEUED CANCELLED ");
+}
+
+TEST_F(JobRunnerTest, ALeaseThatCannotBeStoredRunsTheJobAgain) {
+  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+    if (workers_.runs() > 1) return SucceedWith({{"model.h", "header"}});
+    store_.FailNextApplies(1);
+    EXPECT_TRUE(events.IsCancelled());
+    WorkerOutcome outcome;
+    outcome.kind = WorkerOutcome::Kind::kCancelled;
+    return outcome;
+  });
+  const std::string id = Submit();
+  RunAll();
+  EXPECT_EQ(workers_.runs(), 2);
+  EXPECT_EQ(JobOf(id).attempts, 1);
+  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+}
+
 TEST_F(JobRunnerTest, DrainingHandsTheJobBackUncounted) {
   workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
     runner_->SetDraining();
@@ -296,7 +338,7 @@ TEST_F(JobRunnerTest, DrainingHandsTheJobBackUncounted) {
     return outcome;
   });
   const std::string id = Submit();
-  runner_->Run(**jobs_->TryLease());
+  runner_->Run(**jobs_->TryClaim());
   EXPECT_EQ(JobOf(id).state, JobState::kQueued);
   EXPECT_EQ(JobOf(id).worker_losses, 0);
   EXPECT_THAT(JobOf(id).reason, HasSubstr("stopping"));
@@ -337,7 +379,7 @@ TEST_F(JobRunnerTest, TheDispatcherRunsJobsAndStops) {
     if (++ended == 20) all_ended.set_value();
   });
   Dispatcher dispatcher(
-      3, jobs_.get(), [&](const JobService::Leased& leased) { runner_->Run(leased); }, &log_);
+      3, jobs_.get(), [&](JobService::Claim claim) { runner_->Run(std::move(claim)); }, &log_);
   std::vector<std::string> ids;
   for (int i = 0; i < 20; ++i) ids.push_back(Submit(absl::StrCat("config ", i)));
   all_ended.get_future().wait();
@@ -356,7 +398,7 @@ TEST_F(JobRunnerTest, StopDoesNotWaitForEver) {
     return SucceedWith({{"model.h", "header"}});
   });
   Dispatcher dispatcher(
-      1, jobs_.get(), [&](const JobService::Leased& leased) { runner_->Run(leased); }, &log_);
+      1, jobs_.get(), [&](JobService::Claim claim) { runner_->Run(std::move(claim)); }, &log_);
   const std::string id = Submit();
   started.get_future().wait();
   EXPECT_FALSE(dispatcher.Stop(absl::Milliseconds(1)));

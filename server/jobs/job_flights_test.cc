@@ -110,6 +110,21 @@ TEST_F(JobFlightsTest, AThousandEqualJobsAreOneCompile) {
   EXPECT_TRUE(NothingToLease());
 }
 
+TEST_F(JobFlightsTest, CancellingAClaimedJobHarmsNoFollower) {
+  const std::vector<std::string> ids = SubmitEqual(2);
+  auto claim = *service_.TryClaim();
+  const std::string late = Submit(Request("key"));
+  EXPECT_EQ(service_.Wait(late)->reason, JobWait::Reason::kEqualJob);
+  ASSERT_EQ((*service_.Cancel(claim->job()->id, "why"))->state, JobState::kCancelled);
+  EXPECT_TRUE(NothingToLease()) << "the claim stands until its holder knows";
+  EXPECT_FALSE((*claim->Lease()).has_value());
+  const auto leased = MustLease();
+  EXPECT_EQ(leased.job->id, ids[1]);
+  ASSERT_TRUE(service_.Finish(leased.lease, {}, Made("result")).ok());
+  EXPECT_EQ(JobOf(late).state, JobState::kSucceeded);
+  EXPECT_EQ(service_.GetCounts().queued, 0);
+}
+
 TEST_F(JobFlightsTest, CancellingAnySubsetHarmsNoOther) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 50; ++round) {
@@ -339,9 +354,12 @@ TEST_F(JobFlightsTest, ManyThreadsShareRuns) {
     runners.emplace_back([&, t] {
       int turn = t;
       while (true) {
-        const auto leased = service_.WaitAndLease();
+        auto claim = service_.WaitAndClaim();
+        ASSERT_TRUE(claim.ok());
+        if (!claim->has_value()) return;
+        const auto leased = (*claim)->Lease();
         ASSERT_TRUE(leased.ok());
-        if (!leased->has_value()) return;
+        if (!leased->has_value()) continue;
         const Lease& lease = (*leased)->lease;
         (void)service_.Append(lease, {LogEvent{"x"}});
         if (++turn % 5 == 0) {

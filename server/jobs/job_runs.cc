@@ -6,8 +6,8 @@
 namespace npuc {
 namespace {
 
-// Whoever wants to end a job that is about to be leased, or handed a run, looks again. Each look
-// but the last waits for who does that.
+// Whoever wants to end a job that is about to be handed a run looks again. Each look but the last
+// waits for who does that.
 constexpr int kMaxLooks = 1000;
 // A run is passed on so often within one call at most.
 constexpr int kMaxTargets = 1000;
@@ -79,11 +79,9 @@ JobService::RunPtr JobService::RunOfJob(absl::string_view job_id) const {
   return found == run_of_job_.end() ? nullptr : found->second;
 }
 
-absl::StatusOr<std::optional<JobService::Leased>> JobService::TryLease() {
+absl::StatusOr<std::optional<JobService::Claim>> JobService::TryClaim() {
   while (true) {
     auto run = std::make_shared<Run>();
-    // Locked before anybody can find it: who looks for the job's run waits until it is leased.
-    const std::lock_guard<std::mutex> changing(run->change);
     std::optional<QueuedJob> next;
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -91,31 +89,72 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::TryLease() {
       if (!next.has_value()) return std::nullopt;
       if (!ClaimLocked(*next, run)) continue;
     }
-    ASSIGN_OR_RETURN(std::optional<Leased> leased, LeaseClaimed(*next, run));
-    if (leased.has_value()) return leased;
+    const absl::StatusOr<JobPtr> job = Transit(next->id, NoChange);
+    if (job.ok()) {
+      const std::optional<JobChange> change = LeaseJob(**job, options_.now());
+      if (change.has_value()) {
+        return Claim(this, std::move(run), *std::move(next), *job, {(*job)->id, change->job.fence});
+      }
+    }
     // It ended between Pop and here: take the next one.
+    const bool has_ended = job.ok() || absl::IsNotFound(job.status());
+    Unclaim(run, *next, /*requeue=*/!has_ended);
+    if (!has_ended) return job.status();
   }
 }
 
-absl::StatusOr<std::optional<JobService::Leased>> JobService::LeaseClaimed(const QueuedJob& next,
-                                                                           const RunPtr& run) {
-  const absl::StatusOr<JobPtr> job = Promote(run, next.id);
-  Pause("leased");
-  if (job.ok() && *job != nullptr) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    run->lease = run->target;
-    run->renewed = run->started;
-    runs_[{run->lease.job_id, run->lease.fence}] = run;
-    return Leased{run->lease, *job};
+absl::StatusOr<std::optional<JobService::Leased>> JobService::TryLease() {
+  while (true) {
+    ASSIGN_OR_RETURN(std::optional<Claim> claim, TryClaim());
+    if (!claim.has_value()) return std::nullopt;
+    ASSIGN_OR_RETURN(std::optional<Leased> leased, claim->Lease());
+    if (leased.has_value()) return leased;
   }
+}
+
+JobService::Claim::Claim(JobService* service, std::shared_ptr<Run> run, QueuedJob place, JobPtr job,
+                         npuc::Lease expected)
+    : service_(service),
+      run_(std::move(run)),
+      place_(std::move(place)),
+      job_(std::move(job)),
+      expected_(std::move(expected)) {}
+
+JobService::Claim::~Claim() {
+  if (run_ != nullptr) service_->Unclaim(run_, place_, /*requeue=*/true);
+}
+
+absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
+  const RunPtr run = std::exchange(run_, nullptr);
+  absl::StatusOr<JobPtr> job = nullptr;
+  {
+    // Who would end the job waits until it is leased.
+    const std::lock_guard<std::mutex> changing(run->change);
+    job = service_->Promote(run, place_.id);
+    service_->Pause("leased");
+    if (job.ok() && *job != nullptr) {
+      std::lock_guard<std::mutex> lock(service_->mutex_);
+      run->lease = run->target;
+      run->renewed = run->started;
+      service_->runs_[{run->lease.job_id, run->lease.fence}] = run;
+      return Leased{run->lease, *std::move(job)};
+    }
+  }
+  const bool has_ended = job.ok() || absl::IsNotFound(job.status());
+  service_->Unclaim(run, place_, /*requeue=*/!has_ended);
+  if (has_ended) return std::nullopt;
+  return job.status();
+}
+
+// There will be no lease.
+void JobService::Unclaim(const RunPtr& run, const QueuedJob& place, bool requeue) {
+  const std::lock_guard<std::mutex> changing(run->change);
   run->over = true;
   std::lock_guard<std::mutex> lock(mutex_);
-  queue_->Done(next.tenant, absl::ZeroDuration());
+  queue_->Done(place.tenant, absl::ZeroDuration());
   const std::vector<std::string> followers = UnpublishLocked(*run);
   for (const std::string& id : followers) RequeueLocked(id);
-  if (job.ok() || absl::IsNotFound(job.status())) return std::nullopt;
-  RequeueLocked(next.id);
-  return job.status();
+  if (requeue) RequeueLocked(place.id);
 }
 
 // QUEUED -> RUNNING for a run. nullptr where the job has ended.
@@ -135,15 +174,15 @@ absl::StatusOr<JobService::JobPtr> JobService::Promote(const RunPtr& run,
   return job;
 }
 
-absl::StatusOr<std::optional<JobService::Leased>> JobService::WaitAndLease() {
+absl::StatusOr<std::optional<JobService::Claim>> JobService::WaitAndClaim() {
   while (true) {
     {
       std::unique_lock<std::mutex> lock(mutex_);
       work_.wait(lock, [&] { return !leasing_ || queue_->HasReady(); });
       if (!leasing_) return std::nullopt;
     }
-    ASSIGN_OR_RETURN(std::optional<Leased> leased, TryLease());
-    if (leased.has_value()) return leased;
+    ASSIGN_OR_RETURN(std::optional<Claim> claim, TryClaim());
+    if (claim.has_value()) return claim;
   }
 }
 
@@ -333,7 +372,10 @@ absl::StatusOr<JobService::JobPtr> JobService::EndJob(absl::string_view job_id, 
       return job;
     }
     const std::lock_guard<std::mutex> changing(run->change);
-    if (run->over || run->target.job_id != job_id) continue;
+    if (run->over) continue;
+    // Claimed and not leased yet: the claim's holder finds out.
+    if (run->target.job_id.empty()) return Transit(job_id, step);
+    if (run->target.job_id != job_id) continue;
     const Lease target = run->target;
     JobPtr now;
     absl::StatusOr<JobPtr> job = Transit(job_id, step, &now);

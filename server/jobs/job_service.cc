@@ -35,8 +35,6 @@ bool IsDefinite(const absl::Status& status) {
   return absl::IsAborted(status) || absl::IsAlreadyExists(status);
 }
 
-absl::StatusOr<std::optional<JobChange>> NoChange(const Job&) { return std::nullopt; }
-
 }  // namespace
 
 absl::string_view JobWaitReasonName(JobWait::Reason reason) {
@@ -533,6 +531,10 @@ std::optional<JobWait> JobService::Wait(absl::string_view job_id) const {
       wait.reason = JobWait::Reason::kJobsAhead;
     }
     return wait;
+  }
+  const auto run = run_of_job_.find(std::string(job_id));
+  if (run != run_of_job_.end() && run->second->lease.job_id.empty()) {  // claimed
+    return JobWait{.estimated_start = now};
   }
   const auto found = live_.find(std::string(job_id));
   if (found == live_.end() || found->second.key.empty()) return std::nullopt;

@@ -113,16 +113,18 @@ class JobService {
                                                            absl::string_view request_id,
                                                            absl::string_view request_sha256);
 
-  // Waits for a job, leases it and returns it with its lease; nullopt after StopLeasing. An error
-  // of the store leaves the job where it was.
   struct Leased {
     Lease lease;
     std::shared_ptr<const Job> job;
   };
-  absl::StatusOr<std::optional<Leased>> WaitAndLease();
+  class Claim;
+  // Waits for a job and takes it out of the queue, to be leased; nullopt after StopLeasing.
+  absl::StatusOr<std::optional<Claim>> WaitAndClaim();
   // The same without waiting: nullopt where no job may be started.
+  absl::StatusOr<std::optional<Claim>> TryClaim();
+  // The same, leased.
   absl::StatusOr<std::optional<Leased>> TryLease();
-  // Ends WaitAndLease for good.
+  // Ends WaitAndClaim for good.
   void StopLeasing();
 
   // For who holds a lease; each renews it. ABORTED: it is stale, stop.
@@ -230,6 +232,7 @@ class JobService {
   };
 
   using Step = std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job)>;
+  static absl::StatusOr<std::optional<JobChange>> NoChange(const Job&) { return std::nullopt; }
 
   void Pause(absl::string_view point) const {
     if (options_.pause) options_.pause(point);
@@ -268,7 +271,7 @@ class JobService {
   bool ClaimLocked(const QueuedJob& next, const RunPtr& run);
   std::vector<std::string> UnpublishLocked(Run& run);
   RunPtr RunOfJob(absl::string_view job_id) const;
-  absl::StatusOr<std::optional<Leased>> LeaseClaimed(const QueuedJob& next, const RunPtr& run);
+  void Unclaim(const RunPtr& run, const QueuedJob& place, bool requeue);
   absl::Status WithRun(const Lease& lease, bool renews, const RunStep& step);
   void AfterChange(const RunPtr& run, const Job& now);
   void EndRun(Run& run, const Job& ended);
@@ -303,6 +306,35 @@ class JobService {
   uint64_t last_id_high_ = 0;
   uint64_t last_id_low_ = 0;
   absl::Time next_prune_ = absl::InfinitePast();  // steady
+};
+
+// A job on its way to its lease: nobody else can run it, but it waits as before for all to see, and
+// may be cancelled. What a run needs can be made ready meanwhile, and be of no use then.
+class JobService::Claim {
+ public:
+  Claim(Claim&& other) noexcept = default;
+  Claim& operator=(Claim&& other) = delete;
+  // Without a lease the job goes back to its place. Before the service ends.
+  ~Claim();
+
+  const std::shared_ptr<const Job>& job() const { return job_; }
+  // What Lease is going to give, unless another change of the job comes before.
+  const npuc::Lease& expected() const { return expected_; }
+
+  // Once. Stores that the job runs; nullopt: it has ended. An error of the store leaves the job
+  // where it was.
+  absl::StatusOr<std::optional<Leased>> Lease();
+
+ private:
+  friend class JobService;
+  Claim(JobService* service, std::shared_ptr<Run> run, QueuedJob place, JobPtr job,
+        npuc::Lease expected);
+
+  JobService* service_;
+  std::shared_ptr<Run> run_;  // null: leased, or given back
+  QueuedJob place_;
+  JobPtr job_;
+  npuc::Lease expected_;
 };
 
 }  // namespace npuc

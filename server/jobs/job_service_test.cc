@@ -339,6 +339,50 @@ TEST_F(JobServiceTest, AFailedWriteAcceptsNothing) {
   EXPECT_TRUE(service_->Finish(leased->lease, {}, {.succeeded = true}).ok());
 }
 
+TEST_F(JobServiceTest, AClaimedJobWaitsForAllToSeeUntilItsLeaseIsStored) {
+  const std::string id = Submit();
+  auto claim = *service_->TryClaim();
+  ASSERT_TRUE(claim.has_value());
+  EXPECT_EQ(claim->job()->id, id);
+  EXPECT_EQ((*service_->Get(id))->state, JobState::kQueued);
+  EXPECT_EQ(service_->Wait(id)->reason, JobWait::Reason::kNextInLine);
+  EXPECT_FALSE((*service_->TryLease()).has_value());
+  EXPECT_TRUE(absl::IsAborted(service_->Append(claim->expected(), {LogEvent{"early"}})));
+  const auto leased = *claim->Lease();
+  ASSERT_TRUE(leased.has_value());
+  EXPECT_EQ(leased->lease, claim->expected());
+  EXPECT_EQ((*service_->Get(id))->state, JobState::kRunning);
+  EXPECT_TRUE(service_->Finish(leased->lease, {}, {.succeeded = true}).ok());
+}
+
+TEST_F(JobServiceTest, AClaimThatIsDroppedPutsTheJobBackInItsPlace) {
+  const std::string first = Submit();
+  const std::string second = Submit();
+  { const auto claim = *service_->TryClaim(); }
+  EXPECT_EQ((*service_->Get(first))->attempts, 0);
+  EXPECT_EQ((*service_->TryLease())->job->id, first);
+  EXPECT_EQ((*service_->TryLease())->job->id, second);
+}
+
+TEST_F(JobServiceTest, AClaimedJobMayBeCancelledAndThenHasNoLease) {
+  const std::string id = Submit();
+  auto claim = *service_->TryClaim();
+  EXPECT_EQ((*service_->Cancel(id, "why"))->state, JobState::kCancelled);
+  const auto leased = claim->Lease();
+  ASSERT_TRUE(leased.ok());
+  EXPECT_FALSE(leased->has_value());
+  EXPECT_EQ((*service_->Get(id))->attempts, 0);
+  EXPECT_EQ(service_->GetCounts().running, 0);
+}
+
+TEST_F(JobServiceTest, ALeaseThatCannotBeStoredPutsTheClaimedJobBack) {
+  const std::string id = Submit();
+  auto claim = *service_->TryClaim();
+  store_.FailNextApplies(1);
+  EXPECT_FALSE(claim->Lease().ok());
+  EXPECT_EQ((*service_->TryLease())->job->id, id);
+}
+
 TEST_F(JobServiceTest, RestartPutsRunningJobsBackInTheirOldPlace) {
   const std::string first = Submit();
   const std::string second = Submit();
@@ -451,9 +495,12 @@ TEST_F(JobServiceTest, EveryAcceptedJobEndsOnceUnderConcurrency) {
     runners.emplace_back([&, t] {
       int turn = t;
       while (true) {
-        const auto leased = service_->WaitAndLease();
+        auto claim = service_->WaitAndClaim();
+        ASSERT_TRUE(claim.ok());
+        if (!claim->has_value()) return;
+        const auto leased = (*claim)->Lease();
         ASSERT_TRUE(leased.ok());
-        if (!leased->has_value()) return;
+        if (!leased->has_value()) continue;
         const Lease& lease = (*leased)->lease;
         (void)service_->Append(lease, {LogEvent{"x"}});
         if (++turn % 5 == 0) {

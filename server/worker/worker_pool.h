@@ -68,8 +68,8 @@ class WorkerEvents {
   // What the outcome will have if the run ends as it should, which is not certain yet. Not told of
   // every run that does.
   virtual void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) {}
-  // Asked before the start and at least every 100 ms; true ends the run as Cancel does. So a cancel
-  // that came before the run was known here is not lost.
+  // Asked when the worker is on its way, and at least every 100 ms; true ends the run as Cancel
+  // does. So a cancel that came before the run was known here is not lost.
   virtual bool IsCancelled() { return false; }
 };
 

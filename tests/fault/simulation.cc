@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -108,7 +109,8 @@ class World {
   void Repeat();
   void Send(const SimHistory::Request& request);
   void CheckBounds(const SimHistory::Request& request);
-  void LeaseOne();
+  void StartOne();
+  void LeaseOne(JobService::Claim claim);
   void Work(bool may_misbehave);
   void FinishRun(const Held& held);
   void Stale();
@@ -143,6 +145,7 @@ class World {
   std::vector<Held> strays_;  // leases of workers that were written off, but may speak up again
   std::unique_ptr<FairQueue> queue_;
   std::unique_ptr<JobService> service_;
+  std::deque<JobService::Claim> claims_;  // jobs whose workers get going
 };
 
 void World::SetFaults(bool on) {
@@ -211,6 +214,7 @@ void World::Restart(absl::string_view why) {
   Trace("CRASH: ", why);
   history_.AllRunsOver();
   requeues_ += static_cast<int>(held_.size()) + 3;
+  claims_.clear();
   service_.reset();
   queue_.reset();
   for (Held& held : held_) strays_.push_back(std::move(held));
@@ -231,7 +235,7 @@ void World::Step() {
   } else if (dice < 27) {
     Repeat();
   } else if (dice < 43) {
-    LeaseOne();
+    StartOne();
   } else if (dice < 68) {
     Work(/*may_misbehave=*/true);
   } else if (dice < 72) {
@@ -261,7 +265,7 @@ void World::Between(bool is_new) {
   if (!is_new || dice < 3) {
     SubmitNew();
   } else if (dice < 6) {
-    LeaseOne();
+    StartOne();
   } else if (dice < 9) {
     Work(/*may_misbehave=*/true);
   } else {
@@ -350,9 +354,30 @@ void World::CheckBounds(const SimHistory::Request& request) {
   }
 }
 
-void World::LeaseOne() {
-  if (static_cast<int>(held_.size()) >= slots_) return;
-  const auto leased = service_->TryLease();
+void World::StartOne() {
+  if (!claims_.empty() && random_.Percent(60)) {
+    JobService::Claim claim = std::move(claims_.front());
+    claims_.pop_front();
+    if (random_.Percent(95)) return LeaseOne(std::move(claim));
+    ++requeues_;
+    Trace("the claim on ", claim.job()->id, " is dropped");
+    return;
+  }
+  if (static_cast<int>(held_.size() + claims_.size()) >= slots_) return;
+  auto claim = service_->TryClaim();
+  if (!claim.ok()) {
+    ++requeues_;
+    Trace("claim: ", claim.status().message());
+    return;
+  }
+  if (!claim->has_value()) return;
+  if (random_.Percent(50)) return LeaseOne(**std::move(claim));
+  Trace("claim on ", (*claim)->job()->id);
+  claims_.push_back(**std::move(claim));
+}
+
+void World::LeaseOne(JobService::Claim claim) {
+  const auto leased = claim.Lease();
   if (!leased.ok()) {
     ++requeues_;
     Trace("lease: ", leased.status().message());
@@ -556,12 +581,12 @@ void World::Rest() {
     if (!broken()) Send(request);
   }
   for (int i = 0; i < kMaxRestSteps && !broken(); ++i) {
-    LeaseOne();
+    StartOne();
     Work(/*may_misbehave=*/options_.plant == Plant::kUnboundedRetries && i < 400);
     if (i % 16 != 15) continue;
     Advance(absl::Seconds(5));
     Tick();
-    if (held_.empty() && AllEnded()) break;
+    if (held_.empty() && claims_.empty() && AllEnded()) break;
   }
   CheckAll();
 }
