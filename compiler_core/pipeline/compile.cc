@@ -312,12 +312,11 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   const CompileFacts facts{graph,       program, model,        memory, lowered.weights,
                            diagnostics, options, core->cycles, uses,   layer_errors};
   CompileResult result;
-  HelperThreads::Task listed = helpers.Start([&] {
+  if (request.wants_listings) {
     result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
-  });
+  }
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
   Reports reports = MakeReports(facts, observer);
-  listed.Wait();  // first what was started last: helpers have begun the rest
   RETURN_IF_ERROR(
       AddArtifacts(options, std::move(reports), files, stages, diagnostics, result.artifacts));
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);

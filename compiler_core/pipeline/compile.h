@@ -36,6 +36,7 @@ struct CompileRequest {
   // Seconds since 1970 for the header's model_info, UTC. The only input besides the above that
   // changes output bytes, and only in that line.
   int64_t timestamp_seconds = 0;
+  bool wants_listings = false;  // whether CompileResult has them
 };
 
 struct Artifact {
@@ -43,7 +44,7 @@ struct Artifact {
   std::string bytes;
 };
 
-// Text for the terminal that -v, -m and -w ask for; made by every compile, since it is cheap.
+// Text for the terminal that -v, -m and -w ask for.
 struct CompileListings {
   std::string ops;      // -v
   std::string memory;   // -m
@@ -52,7 +53,7 @@ struct CompileListings {
 
 struct CompileResult {
   std::vector<Artifact> artifacts;  // in a fixed order, the header first
-  CompileListings listings;
+  CompileListings listings;  // if wanted
   // With options.save_histograms: of the weights that -w lists, in its order. -s draws them.
   std::vector<WeightHistogram> histograms;
 };

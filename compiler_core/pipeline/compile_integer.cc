@@ -112,7 +112,9 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
   std::string page = ReportPage(report);
   result.artifacts.push_back({"report.json", std::move(report)});
   result.artifacts.push_back({"report.html", std::move(page)});
-  result.listings = {LayerListing(quantized.plan), MemoryListing(program), ""};
+  if (request.wants_listings) {
+    result.listings = {LayerListing(quantized.plan), MemoryListing(program), ""};
+  }
   for (const Diagnostic& diagnostic : diagnostics.list()) stages.Log(diagnostic.ToString());
   stages.Log(absl::StrCat("inputs: ", PortsText(model.inputs)));
   stages.Log(absl::StrCat("outputs: ", PortsText(model.outputs)));

@@ -218,6 +218,7 @@ int RunCompileCommand(const CompileCommand& command) {
   request.helpers = &helpers;
   WarmHeap(command, request, helpers);
   request.timestamp_seconds = command.timestamp_seconds;
+  request.wants_listings = command.list_ops || command.list_memory || command.list_weights;
   const std::string folder = OutputFolder(command, loaded->config);
   EarlyWriter writer(folder);
   if (command.quantize) {

@@ -273,16 +273,6 @@ void Queue(const WorkerEvent& event, std::string& unsent) {
   unsent.clear();
 }
 
-void QueueListing(uint8_t which, absl::string_view text, std::string& unsent) {
-  for (size_t at = 0; at < text.size(); at += kListingChunkBytes) {
-    WorkerEvent event;
-    event.type = WorkerEvent::Type::kListing;
-    event.which = which;
-    event.text = std::string(text.substr(at, kListingChunkBytes));
-    Queue(event, unsent);
-  }
-}
-
 Failure WriteResult(const CompileResult& result, uint64_t output_bytes, std::string& unsent) {
   uint64_t total = 0;
   for (const Artifact& artifact : result.artifacts) total += artifact.bytes.size();
@@ -303,9 +293,6 @@ Failure WriteResult(const CompileResult& result, uint64_t output_bytes, std::str
     event.size_bytes = artifact.bytes.size();
     Queue(event, unsent);
   }
-  QueueListing(0, result.listings.ops, unsent);
-  QueueListing(1, result.listings.memory, unsent);
-  QueueListing(2, result.listings.weights, unsent);
   return {};
 }
 

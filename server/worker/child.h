@@ -40,7 +40,7 @@ struct WorkerStart {
   pid_t keeper = 0;
   MemoryInUse memory;
   std::vector<Mapping> mappings;  // that are worth having at hand
-  bool has_folder = false;  // in memory, at kOutFd; else the run brings one
+  bool has_folder = false;        // in memory, at kOutFd; else the run brings one
 };
 
 // A worker's whole life, just after its keeper has forked it: gives up its rights, waits until the

@@ -134,10 +134,6 @@ bool ReadPayload(Reader& in, WorkerEvent& event) {
       return std::isfinite(event.fraction);
     case WorkerEvent::Type::kDiagnostic:
       return ReadDiagnostic(in, event.diagnostic);
-    case WorkerEvent::Type::kListing:
-      event.which = in.U8();
-      event.text = in.Text(kListingChunkBytes);
-      return event.which <= 2;
     case WorkerEvent::Type::kArtifact:
       event.text = in.Text(kMaxTextBytes);
       event.size_bytes = in.U64();
@@ -298,10 +294,6 @@ std::string EncodeEvent(const WorkerEvent& event) {
     case WorkerEvent::Type::kDiagnostic:
       WriteDiagnostic(event.diagnostic, out);
       break;
-    case WorkerEvent::Type::kListing:
-      out.U8(event.which);
-      out.Text(event.text, kListingChunkBytes);
-      break;
     case WorkerEvent::Type::kArtifact:
       out.Text(event.text, kMaxTextBytes);
       out.U64(event.size_bytes);
@@ -330,7 +322,10 @@ absl::StatusOr<bool> EventDecoder::Next(WorkerEvent& event) {
   Reader header(rest.substr(0, kFrameHeaderBytes));
   const uint32_t size = header.U32();
   const uint8_t type = header.U8();
-  if (size > kMaxFrameBytes || type < 1 || type > 7) return Broken("frame");
+  if (size > kMaxFrameBytes || type < 1 ||
+      type > static_cast<uint8_t>(WorkerEvent::Type::kResult)) {
+    return Broken("frame");
+  }
   if (rest.size() - kFrameHeaderBytes < size) {
     buffer_.erase(0, std::exchange(begin_, 0));
     return false;

@@ -126,7 +126,6 @@ inline constexpr size_t kMaxFrameBytes = 128 << 10;
 inline constexpr size_t kFrameHeaderBytes = 5;
 inline constexpr size_t kMaxLogLineBytes = 16 << 10;
 inline constexpr size_t kMaxTextBytes = 8 << 10;  // each string of a diagnostic, a status message
-inline constexpr size_t kListingChunkBytes = 64 << 10;
 
 struct WorkerEvent {
   enum class Type : uint8_t {
@@ -134,9 +133,8 @@ struct WorkerEvent {
     kLog = 2,         // text
     kStage = 3,       // text, fraction
     kDiagnostic = 4,  // diagnostic
-    kListing = 5,     // which (0 ops, 1 memory, 2 weights), text: a piece of it
-    kArtifact = 6,    // text: name; size_bytes
-    kResult = 7,      // the last: end, code, text, dropped counts
+    kArtifact = 5,    // text: name; size_bytes
+    kResult = 6,      // the last: end, code, text, dropped counts
   };
   // How the compile ended, as the worker sees it.
   enum class End : uint8_t { kCompiled = 0, kMemoryLimit = 1, kOutputLimit = 2, kOurFault = 3 };
@@ -145,7 +143,6 @@ struct WorkerEvent {
   std::string text;
   double fraction = 0;
   Diagnostic diagnostic{DiagnosticKind::kInternalError, ""};
-  uint8_t which = 0;
   uint64_t size_bytes = 0;
   End end = End::kCompiled;
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -161,7 +158,7 @@ class EventDecoder {
  public:
   void Feed(absl::string_view bytes) { buffer_.append(bytes.data(), bytes.size()); }
   // 1: `event` is the next one. 0: more bytes are needed. INVALID_ARGUMENT: the stream is broken,
-  // for good. Texts are made Printable (listings only valid to store: any bytes).
+  // for good. Texts are made Printable.
   absl::StatusOr<bool> Next(WorkerEvent& event);
 
  private:

@@ -9,18 +9,17 @@ namespace npuc {
 namespace {
 
 std::vector<WorkerEvent> Events() {
-  std::vector<WorkerEvent> events(7);
+  std::vector<WorkerEvent> events(6);
   for (size_t i = 0; i < events.size(); ++i) {
     events[i].type = static_cast<WorkerEvent::Type>(i + 1);
     events[i].text = "text";
   }
   events[2].fraction = 0.25;
   events[3].diagnostic = {DiagnosticKind::kCompileCancelled, "m", "f", 1, 2, "n", "o", "l", "x"};
-  events[4].which = 2;
-  events[5].size_bytes = 12345678901;
-  events[6].end = WorkerEvent::End::kOurFault;
-  events[6].code = absl::StatusCode::kDataLoss;
-  events[6].dropped_diagnostics = 3;
+  events[4].size_bytes = 12345678901;
+  events[5].end = WorkerEvent::End::kOurFault;
+  events[5].code = absl::StatusCode::kDataLoss;
+  events[5].dropped_diagnostics = 3;
   return events;
 }
 
@@ -42,7 +41,7 @@ TEST(Protocol, EventsRoundTripInPiecesOfAnySize) {
         again += EncodeEvent(event);
       }
     }
-    EXPECT_EQ(count, 7u);
+    EXPECT_EQ(count, 6u);
     EXPECT_EQ(again, stream);
   }
 }
@@ -115,7 +114,7 @@ TEST(Protocol, DamagedAndRandomStreams) {
       const auto more = decoder.Next(event);
       refused += more.ok() ? 0 : 1;
       if (!more.ok() || !*more) break;
-      EXPECT_LE(event.text.size(), kListingChunkBytes + 3);
+      EXPECT_LE(event.text.size(), kMaxLogLineBytes + 3);
     }
     DecodeControl(bytes.substr(0, 200)).status().IgnoreError();
     DecodeJob(bytes).status().IgnoreError();

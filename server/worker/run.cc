@@ -28,7 +28,6 @@ namespace {
 
 constexpr size_t kMaxArtifacts = 64;
 constexpr uint64_t kMaxStages = 100000;
-constexpr uint64_t kMaxListingBytes = uint64_t{64} << 20;
 constexpr size_t kPrintedTailBytes = 8 << 10;
 constexpr size_t kMaxRunIdBytes = 128;
 
@@ -212,16 +211,6 @@ absl::Status RunReport::OnEvent(WorkerEvent& event) {
       }
       events_.OnDiagnostic(event.diagnostic);
       outcome_.diagnostics.push_back(std::move(event.diagnostic));
-      break;
-    case WorkerEvent::Type::kListing:
-      listing_bytes_ += event.text.size();
-      if (listing_bytes_ > kMaxListingBytes) {
-        return absl::InvalidArgumentError("worker protocol: listings too long");
-      }
-      (event.which == 0   ? outcome_.listing_ops
-       : event.which == 1 ? outcome_.listing_memory
-                          : outcome_.listing_weights)
-          .append(event.text);
       break;
     case WorkerEvent::Type::kArtifact:
       if (outcome_.artifacts.size() >= kMaxArtifacts || !IsValidArtifactName(event.text)) {
@@ -465,12 +454,7 @@ WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view
     const absl::Status taken = taken_ ? absl::OkStatus() : TakeArtifacts(channels);
     if (!taken.ok()) SetCrash(taken.message());
   }
-  if (outcome_.kind != WorkerOutcome::Kind::kSucceeded) {
-    outcome_.artifacts.clear();
-    outcome_.listing_ops.clear();
-    outcome_.listing_memory.clear();
-    outcome_.listing_weights.clear();
-  }
+  if (outcome_.kind != WorkerOutcome::Kind::kSucceeded) outcome_.artifacts.clear();
   return std::move(outcome_);
 }
 

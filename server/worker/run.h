@@ -109,7 +109,6 @@ class RunReport {
   double fraction_ = 0;
   uint64_t stages_ = 0;
   uint64_t log_bytes_ = 0;
-  uint64_t listing_bytes_ = 0;
   std::string printed_;               // the line that is not whole yet
   std::optional<int> worker_status_;  // as of waitpid, where the keeper told it
   std::optional<RunEnd> end_by_keeper_;

@@ -97,10 +97,7 @@ struct WorkerOutcome {
   std::string last_stage;
   std::string printed_tail;  // the last of what it printed to stdout and stderr, printable, 8 KiB
   std::vector<WorkerArtifact> artifacts;  // in the compile's order; kSucceeded only
-  std::string listing_ops;                // CompileListings; kSucceeded only
-  std::string listing_memory;
-  std::string listing_weights;
-  std::vector<Diagnostic> diagnostics;  // warnings on success too; at most kMaxDiagnostics
+  std::vector<Diagnostic> diagnostics;    // warnings on success too; at most kMaxDiagnostics
   uint64_t dropped_diagnostics = 0;
   uint64_t dropped_log_bytes = 0;
   absl::Duration wall_time = absl::ZeroDuration();   // whole run, as the pool saw it
