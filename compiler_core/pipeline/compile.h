@@ -53,7 +53,7 @@ struct CompileListings {
 
 struct CompileResult {
   std::vector<Artifact> artifacts;  // in a fixed order, the header first
-  CompileListings listings;  // if wanted
+  CompileListings listings;         // if wanted
   // With options.save_histograms: of the weights that -w lists, in its order. -s draws them.
   std::vector<WeightHistogram> histograms;
 };
