@@ -1,7 +1,6 @@
 #include "compiler_core/ops/vector_emit.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/fp16.h"

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <string>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/utf8.h"

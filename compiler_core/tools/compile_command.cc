@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"

@@ -8,7 +8,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/frontends/common/node_emitter.h"
 #include "compiler_core/frontends/common/rule_table.h"

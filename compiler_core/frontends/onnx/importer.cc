@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "compiler_core/base/status.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
 namespace npuc::onnx {

@@ -2,7 +2,6 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_ONNX_NODE_IMPORT_H_
 
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "absl/status/status.h"

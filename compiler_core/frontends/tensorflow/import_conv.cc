@@ -1,7 +1,5 @@
 // Convolutions and batch normalisation.
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"

@@ -1,7 +1,6 @@
 // Element-wise operators: those that the IR has, those that are sums of such, and those that only
 // exist on compile-time values.
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"

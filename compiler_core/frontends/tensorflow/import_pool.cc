@@ -1,5 +1,4 @@
 // Pooling over windows.
-#include <string>
 #include <utility>
 #include <vector>
 

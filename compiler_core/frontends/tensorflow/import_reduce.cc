@@ -1,6 +1,4 @@
 // Reductions and softmax.
-#include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

@@ -1,6 +1,4 @@
 // Operators that move data without computing: reshapes, transposes, concatenation, splits, padding.
-#include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

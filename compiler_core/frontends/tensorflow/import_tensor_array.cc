@@ -1,7 +1,6 @@
 // TensorArrays, which the while loops of TensorFlow 1 read and fill. They exist only here: an
 // element is a value, and the flow that orders reads and writes says which version is meant.
 #include <algorithm>
-#include <string>
 #include <utility>
 #include <vector>
 

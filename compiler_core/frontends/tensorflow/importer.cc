@@ -1,13 +1,11 @@
 #include "compiler_core/frontends/tensorflow/importer.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
-#include "compiler_core/ops/op.h"
 
 namespace npuc::tf {
 namespace {

@@ -2,11 +2,9 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_TFLITE_IMPORTER_H_
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"

@@ -1,7 +1,6 @@
 // The executor's calls.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"

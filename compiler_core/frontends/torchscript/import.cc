@@ -1,7 +1,6 @@
 #include "compiler_core/frontends/torchscript/import.h"
 
 #include <algorithm>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -11,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/run_import.h"
 #include "compiler_core/frontends/torchscript/archive.h"

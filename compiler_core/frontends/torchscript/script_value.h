@@ -5,8 +5,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
