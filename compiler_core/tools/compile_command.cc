@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "compiler_core/base/digest.h"
@@ -206,13 +207,19 @@ void WarmHeap(const CompileCommand& command, const CompileRequest& request,
 
 int RunCompileCommand(const CompileCommand& command) {
   Diagnostics diagnostics;
-  const absl::StatusOr<LoadedConfig> loaded = LoadConfig(command.config_path, diagnostics);
+  absl::StatusOr<LoadedConfig> loaded;  // before the threads, which hold views of it to their end
+  std::optional<HelperThreads> threads;
+  const auto helpers_for = [&](size_t model_bytes) -> HelperThreads& {
+    if (!threads.has_value()) threads.emplace(ThreadsFor(command, model_bytes));
+    return *threads;
+  };
+  loaded = LoadConfig(command.config_path, helpers_for, diagnostics);
   if (!loaded.ok()) return Refuse(command, diagnostics);
   if (RefusesQuantInference(command, loaded->config.options)) return kRefused;
 
   CompileRequest request = RequestOf(*loaded);
   request.options.save_histograms = command.save_histograms;
-  HelperThreads helpers(ThreadsFor(command, request.model_bytes.size()));
+  HelperThreads& helpers = helpers_for(request.model_bytes.size());
   request.helpers = &helpers;
   WarmHeap(command, request, helpers);
   request.timestamp_seconds = command.timestamp_seconds;

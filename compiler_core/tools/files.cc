@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -58,21 +59,44 @@ absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) 
   return absl::OkStatus();
 }
 
+absl::Status ReadAt(int fd, int64_t offset, absl::Span<char> to) {
+  for (size_t done = 0; done < to.size();) {
+    const ssize_t got =
+        ::pread(fd, to.data() + done, to.size() - done, offset + static_cast<int64_t>(done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return absl::FailedPreconditionError(std::strerror(errno));
+    if (got == 0) return absl::OutOfRangeError("a read beyond the end of the file");
+    done += static_cast<size_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+// Whether all bytes were there to be read, in pieces by all threads; where they were not, and where
+// the file is too small for that, the caller reads it from its begin.
+bool ReadInPieces(int fd, absl::Span<char> to, const HelpersFor& helpers_for) {
+  constexpr size_t kWorthAPiece = 512 << 10;
+  if (to.size() < 2 * kWorthAPiece) return false;
+  HelperThreads& helpers = helpers_for(to.size());
+  const size_t pieces = std::min(to.size() / kWorthAPiece, static_cast<size_t>(helpers.threads()));
+  std::atomic<bool> all = pieces > 1;
+  if (all) {
+    helpers.ForEach(pieces, [&](size_t i) {
+      const size_t begin = to.size() * i / pieces;
+      const size_t end = to.size() * (i + 1) / pieces;
+      const auto piece = to.subspan(begin, end - begin);
+      if (!ReadAt(fd, static_cast<int64_t>(begin), piece).ok()) all = false;
+    });
+  }
+  return all;
+}
+
 class FileSource : public ByteSource {
  public:
   FileSource(std::unique_ptr<Descriptor> file, int64_t size)
       : file_(std::move(file)), size_(size) {}
   int64_t size() const override { return size_; }
   absl::Status Read(int64_t offset, absl::Span<char> to) const override {
-    for (size_t done = 0; done < to.size();) {
-      const ssize_t got = ::pread(file_->get(), to.data() + done, to.size() - done,
-                                  offset + static_cast<int64_t>(done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got < 0) return absl::FailedPreconditionError(std::strerror(errno));
-      if (got == 0) return absl::OutOfRangeError("a read beyond the end of the file");
-      done += static_cast<size_t>(got);
-    }
-    return absl::OkStatus();
+    return ReadAt(file_->get(), offset, to);
   }
 
  private:
@@ -119,6 +143,12 @@ absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& pa
 }
 
 absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes) {
+  HelperThreads none(1);
+  return ReadFileBytes(path, max_bytes, [&](size_t) -> HelperThreads& { return none; });
+}
+
+absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes,
+                                        const HelpersFor& helpers_for) {
   const Descriptor file(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return Failed("cannot open", path);
   struct stat info {};
@@ -134,6 +164,12 @@ absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_byt
                     : kChunk;
   auto bytes = std::make_unique_for_overwrite<char[]>(room);
   size_t have = 0;
+  if (S_ISREG(info.st_mode) && ReadInPieces(file.get(), {bytes.get(), room - 1}, helpers_for)) {
+    have = room - 1;
+    if (::lseek(file.get(), static_cast<off_t>(have), SEEK_SET) < 0) {
+      return Failed("cannot read", path);
+    }
+  }
   while (true) {
     if (have == room) {
       room *= 2;

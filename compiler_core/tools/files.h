@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/byte_source.h"
+#include "compiler_core/base/helper_threads.h"
 
 namespace npuc {
 
@@ -32,6 +34,10 @@ class FileBytes {
 // The whole file; "-" is standard input. Errors name the path and the system's reason; a file over
 // max_bytes is RESOURCE_EXHAUSTED before it is read.
 absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes);
+// The same; a large plain file is read by all threads of helpers_for(its size).
+using HelpersFor = std::function<HelperThreads&(size_t bytes)>;
+absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes,
+                                        const HelpersFor& helpers_for);
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
 // The same, read in parts where it is a plain file, which must not change meanwhile.

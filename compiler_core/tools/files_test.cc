@@ -60,5 +60,26 @@ TEST_F(PendingFileTest, AFolderInItsPlaceIsLeftAloneWithNothingBeside) {
   EXPECT_EQ(FilesBesideIt(), 1);
 }
 
+TEST(ReadFileBytes, GivesTheSameByAnyThreads) {
+  const std::string path = testing::TempDir() + "npuc_read_file_bytes_test";
+  for (const size_t size : {size_t{0}, size_t{1} << 20, (size_t{3} << 20) + 5}) {
+    std::string bytes(size, '\0');
+    for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i % 251);
+    ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
+    for (const int threads : {1, 2, 5}) {
+      HelperThreads helpers(threads);
+      const auto helpers_for = [&](size_t) -> HelperThreads& { return helpers; };
+      const absl::StatusOr<FileBytes> read =
+          ReadFileBytes(path, static_cast<int64_t>(size), helpers_for);
+      ASSERT_TRUE(read.ok()) << read.status();
+      EXPECT_TRUE(read->view() == bytes) << size << " bytes, " << threads << " threads";
+      if (size == 0) continue;
+      EXPECT_TRUE(absl::IsResourceExhausted(
+          ReadFileBytes(path, static_cast<int64_t>(size) - 1, helpers_for).status()));
+    }
+  }
+  fs::remove(path);
+}
+
 }  // namespace
 }  // namespace npuc

@@ -27,6 +27,13 @@ CompileRequest RequestOf(const LoadedConfig& loaded) {
 }
 
 absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics) {
+  HelperThreads none(1);
+  return LoadConfig(
+      path, [&](size_t) -> HelperThreads& { return none; }, diagnostics);
+}
+
+absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, const HelpersFor& helpers_for,
+                                        Diagnostics& diagnostics) {
   const std::string shown = path == "-" ? "standard input" : path;
   absl::StatusOr<std::string> text = ReadFile(path, kMaxConfigBytes);
   if (!text.ok()) {
@@ -39,7 +46,7 @@ absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& di
     const std::string from = ResolveBeside(path, file.path);
     absl::Status read;
     if (file.role == "MODEL_FILE") {
-      absl::StatusOr<FileBytes> bytes = ReadFileBytes(from, kMaxModelBytes);
+      absl::StatusOr<FileBytes> bytes = ReadFileBytes(from, kMaxModelBytes, helpers_for);
       read = bytes.status();
       if (bytes.ok()) loaded.model = *std::move(bytes);
     } else {
