@@ -380,5 +380,20 @@ TEST(LocalFileTest, OnlyRegularFilesAreRead) {
   EXPECT_EQ(DescribeFile("/nonexistent/file").status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(LocalFileTest, AWholeFileIsReadUpToItsLimit) {
+  const std::string path = testing::TempDir() + "/whole_file";
+  for (const size_t size : {0, 1, 1 << 20, (1 << 20) + 1, 5 << 20}) {
+    const std::string bytes = SomeBytes(size);
+    std::ofstream(path, std::ios::binary) << bytes;
+    for (const size_t limit : {size, size + 1, size_t{1} << 30}) {
+      const auto read = ReadWholeFile(path, limit);
+      ASSERT_TRUE(read.ok()) << size << " of " << limit << ": " << read.status();
+      EXPECT_EQ(*read, bytes) << size << " of " << limit;
+    }
+    if (size == 0) continue;
+    EXPECT_EQ(ReadWholeFile(path, size - 1).status().code(), absl::StatusCode::kResourceExhausted);
+  }
+}
+
 }  // namespace
 }  // namespace npuc::client

@@ -37,9 +37,9 @@ absl::StatusOr<int> OpenRegular(const std::string& path) {
   return fd;
 }
 
-// Reads until `buffer` is full or the file ends; the number of bytes.
-absl::StatusOr<size_t> ReadFull(int fd, std::string& buffer, absl::string_view path) {
-  size_t filled = 0;
+// Reads from `filled` on until `buffer` is full or the file ends; how much of it is filled then.
+absl::StatusOr<size_t> ReadFull(int fd, std::string& buffer, absl::string_view path,
+                                size_t filled = 0) {
   while (filled < buffer.size()) {
     const ssize_t count = read(fd, &buffer[filled], buffer.size() - filled);
     if (count < 0 && errno == EINTR) continue;
@@ -74,13 +74,18 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_by
   const absl::Cleanup closer = [fd] {
     if (fd != STDIN_FILENO) close(fd);
   };
-  std::string bytes(max_bytes + 1, '\0');
-  ASSIGN_OR_RETURN(const size_t count, ReadFull(fd, bytes, path));
-  if (count > max_bytes) {
+  // Not max_bytes at once, which is often far above what there is.
+  std::string bytes;
+  size_t filled = 0;
+  while (filled == bytes.size() && filled <= max_bytes) {
+    bytes.resize(std::min(max_bytes + 1, std::max(kReadBytes, 2 * filled)));
+    ASSIGN_OR_RETURN(filled, ReadFull(fd, bytes, path, filled));
+  }
+  if (filled > max_bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("'", path, "' has more than ", max_bytes, " bytes"));
   }
-  bytes.resize(count);
+  bytes.resize(filled);
   return bytes;
 }
 
