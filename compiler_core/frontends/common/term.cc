@@ -39,6 +39,27 @@ Term Sigmoid(const Term& x) { return Apply("Sigmoid", x); }
 Term Pow(const Term& x, double exponent) { return Binary("Pow", x, NumberLike(x, exponent)); }
 Term Min(const Term& a, double b) { return Binary("Minimum", a, NumberLike(a, b)); }
 Term Max(const Term& a, double b) { return Binary("Maximum", a, NumberLike(a, b)); }
-Term Softplus(const Term& x) { return Relu(x) + Log(Exp(-Apply("Abs", x)) + 1.0); }
+
+Term Softplus(const Term& x) {
+  const Term rest = Log(Exp(-Apply("Abs", x)) + 1.0);
+  return Relu(x) + rest;
+}
+
+// Of relu(x) and relu(-x) one is 0, so sums of their multiples are exact.
+Term LeakyRelu(const Term& x, double slope) {
+  const Term below = Relu(-x) * slope;
+  return Relu(x) - below;
+}
+
+Term LeakyRelu(const Term& x, const Term& slope) {
+  const Term below = Relu(-x) * slope;
+  return Relu(x) - below;
+}
+
+Term Elu(const Term& x, double scale, double width) {
+  const Term negative = -Relu(-x);
+  const Term curve = (Exp(width == 1 ? negative : negative / width) - 1.0) * scale;
+  return Relu(x) + curve;
+}
 
 }  // namespace npuc::frontend

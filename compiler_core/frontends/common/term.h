@@ -10,6 +10,9 @@ namespace npuc::frontend {
 // A value in a formula: operators emit nodes of the IR. After a failure a term holds its status,
 // and so does every term made of it; the rule ends with SetOutput(term.value). Numbers become
 // scalars of the other operand's type.
+//
+// C++ leaves open which operand is computed first, and so the order of the nodes that both emit. So
+// an operator does not compile where both operands are results: the one to come first needs a name.
 struct Term {
   NodeEmitter* node;
   absl::StatusOr<ValueRef> value;
@@ -27,6 +30,10 @@ Term operator*(const Term& a, double b);
 Term operator/(const Term& a, double b);
 Term operator-(double a, const Term& b);
 Term operator-(const Term& a);
+Term operator+(Term&& a, Term&& b) = delete;
+Term operator-(Term&& a, Term&& b) = delete;
+Term operator*(Term&& a, Term&& b) = delete;
+Term operator/(Term&& a, Term&& b) = delete;
 
 // Any unary operator of the IR, by name.
 Term Apply(absl::string_view op, const Term& x);
@@ -40,6 +47,11 @@ Term Min(const Term& a, double b);
 Term Max(const Term& a, double b);
 // log(1 + e^x), without overflow.
 Term Softplus(const Term& x);
+// x where it is positive, else slope * x.
+Term LeakyRelu(const Term& x, double slope);
+Term LeakyRelu(const Term& x, const Term& slope);
+// x where it is positive, else scale * (e^(x / width) - 1).
+Term Elu(const Term& x, double scale, double width);
 
 }  // namespace npuc::frontend
 

@@ -18,11 +18,10 @@ absl::Status ImportPlain(NodeImporter& node) {
   return node.SetOutput(Apply(node.op(), x).value);
 }
 
-// Of relu(x) and relu(-x) one is 0, so sums of their multiples are exact.
 absl::Status ImportLeakyRelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 0.01));
-  return node.SetOutput((Relu(x) - Relu(-x) * alpha).value);
+  return node.SetOutput(LeakyRelu(x, alpha).value);
 }
 
 absl::Status ImportPRelu(NodeImporter& node) {
@@ -34,27 +33,20 @@ absl::Status ImportPRelu(NodeImporter& node) {
     shape[0] = slope->type.shape[0];
     ASSIGN_OR_RETURN(slope, node.Reshaped(slope, std::move(shape)));
   }
-  return node.SetOutput((Relu(x) - Relu(-x) * Term(node, slope)).value);
-}
-
-// x where it is positive, else scale * (e^(x / width) - 1).
-Term Exponential(const Term& x, double scale, double width) {
-  const Term negative = -Relu(-x);
-  const Term curve = Exp(width == 1 ? negative : negative / width) - 1.0;
-  return Relu(x) + curve * scale;
+  return node.SetOutput(LeakyRelu(x, Term(node, slope)).value);
 }
 
 absl::Status ImportElu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
-  return node.SetOutput(Exponential(x, alpha, 1).value);
+  return node.SetOutput(Elu(x, alpha, 1).value);
 }
 
 absl::Status ImportCelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
   if (!(alpha > 0)) return node.FailMode("an alpha that is not positive", "use a positive alpha");
-  return node.SetOutput(Exponential(x, alpha, alpha).value);
+  return node.SetOutput(Elu(x, alpha, alpha).value);
 }
 
 absl::Status ImportSelu(NodeImporter& node) {
@@ -66,7 +58,7 @@ absl::Status ImportSelu(NodeImporter& node) {
   if (std::fabs(alpha - kAlpha) < 1e-4 && std::fabs(gamma - kGamma) < 1e-4) {
     return node.SetOutput(Apply("Selu", x).value);
   }
-  return node.SetOutput((Exponential(x, alpha, 1) * gamma).value);
+  return node.SetOutput((Elu(x, alpha, 1) * gamma).value);
 }
 
 absl::Status ImportClip(NodeImporter& node) {
@@ -142,7 +134,8 @@ Term GeluByTail(const Term& x) {
   const Term t = Apply("Reciprocal", z * kP + 1.0);
   Term sum = t * kA[0];
   for (int i = 1; i < 5; ++i) sum = (sum + kA[i]) * t;
-  return Relu(x) - size * (sum * Exp(-(z * z))) * 0.5;
+  const Term tail = size * (sum * Exp(-(z * z))) * 0.5;
+  return Relu(x) - tail;
 }
 
 absl::Status ImportGelu(NodeImporter& node) {
@@ -150,7 +143,8 @@ absl::Status ImportGelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const std::string approximate, node.StringOr("approximate", "none"));
   if (approximate != "tanh") return node.SetOutput(GeluByTail(x).value);
   const Term inner = (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI);
-  return node.SetOutput((x * 0.5 * (Tanh(inner) + 1.0)).value);
+  const Term gate = Tanh(inner) + 1.0;
+  return node.SetOutput((x * 0.5 * gate).value);
 }
 
 constexpr ImportRule kRules[] = {

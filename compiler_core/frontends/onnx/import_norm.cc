@@ -73,7 +73,8 @@ absl::Status ImportInstanceNorm(NodeImporter& node) {
   Term mean = x;
   Term factor = x;
   const Term y = Normalized(x, axes, epsilon, &mean, &factor);
-  return node.SetOutput((y * Term(node, scale) + Term(node, offset)).value);
+  const Term shift(node, offset);
+  return node.SetOutput((y * Term(node, scale) + shift).value);
 }
 
 absl::Status ImportGroupNorm(NodeImporter& node) {
@@ -110,8 +111,9 @@ absl::Status ImportGroupNorm(NodeImporter& node) {
     }
     ASSIGN_OR_RETURN(parameters.emplace_back(), PerChannel(node, value, node.rank(0)));
   }
-  return node.SetOutput(
-      (Term(node, x) * Term(node, parameters[0]) + Term(node, parameters[1])).value);
+  y = Term(node, x);
+  y = y * Term(node, parameters[0]);
+  return node.SetOutput((y + Term(node, parameters[1])).value);
 }
 
 absl::Status ImportLayerNorm(NodeImporter& node) {
@@ -124,7 +126,8 @@ absl::Status ImportLayerNorm(NodeImporter& node) {
   const Term x(node, node.input(0));
   Term mean = x;
   Term factor = x;
-  Term y = Normalized(x, axes, epsilon, &mean, &factor) * Term(node, node.input(1));
+  Term y = Normalized(x, axes, epsilon, &mean, &factor);
+  y = y * Term(node, node.input(1));
   if (node.has(2)) y = y + Term(node, node.input(2));
   RETURN_IF_ERROR(y.value.status());
   return node.SetOutputs({*y.value, *mean.value, *factor.value});

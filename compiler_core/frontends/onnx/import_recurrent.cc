@@ -34,14 +34,14 @@ Term Activate(const Cell& cell, size_t i, const Term& x) {
   if (f == "relu") return Relu(x);
   if (f == "sigmoid") return Sigmoid(x);
   if (f == "affine") return x * cell.alpha[i] + cell.beta[i];
-  if (f == "leakyrelu") return Relu(x) - Relu(-x) * cell.alpha[i];
+  if (f == "leakyrelu") return LeakyRelu(x, cell.alpha[i]);
   if (f == "scaledtanh") return Tanh(x * cell.beta[i]) * cell.alpha[i];
   if (f == "softsign") return x / (Apply("Abs", x) + 1.0);
   if (f == "softplus") return Softplus(x);
   if (f == "hardsigmoid") {
     return Apply("Relu6", (x * cell.alpha[i] + cell.beta[i]) * 6.0) * (1.0 / 6);
   }
-  if (f == "elu") return Relu(x) + (Exp(-Relu(-x)) - 1.0) * cell.alpha[i];
+  if (f == "elu") return Elu(x, cell.alpha[i], 1);
   return Tanh(x);
 }
 
@@ -73,8 +73,12 @@ Term RnnStep(NodeImporter& node, const Cell& cell, const Term& x, const Term& h)
 
 Term GruStep(NodeImporter& node, const Cell& cell, const Term& x, const Term& h) {
   const Term from_h = PlusBias(node, MatMul(h, cell.r), cell.r_bias);
-  const Term z = Activate(cell, 0, Clipped(cell, Gate(cell, x, 0) + Gate(cell, from_h, 0)));
-  const Term r = Activate(cell, 0, Clipped(cell, Gate(cell, x, 1) + Gate(cell, from_h, 1)));
+  const auto gate = [&](int64_t k) {
+    const Term of_h = Gate(cell, from_h, k);
+    return Activate(cell, 0, Clipped(cell, Gate(cell, x, k) + of_h));
+  };
+  const Term z = gate(0);
+  const Term r = gate(1);
   Term reset = r * Gate(cell, from_h, 2);
   if (!cell.linear_before_reset) {
     const absl::StatusOr<ValueRef> weight = node.Sliced(cell.r, 0, 2 * cell.hidden, cell.hidden);
@@ -83,7 +87,8 @@ Term GruStep(NodeImporter& node, const Cell& cell, const Term& x, const Term& h)
     if (cell.r_bias != nullptr) reset = reset + Gate(cell, Term(node, cell.r_bias), 2);
   }
   const Term candidate = Activate(cell, 1, Clipped(cell, Gate(cell, x, 2) + reset));
-  return (1.0 - z) * candidate + z * h;
+  const Term kept = z * h;
+  return (1.0 - z) * candidate + kept;
 }
 
 Term LstmStep(NodeImporter& node, const Cell& cell, const Term& x, const Term& h, Term* c) {
@@ -98,7 +103,8 @@ Term LstmStep(NodeImporter& node, const Cell& cell, const Term& x, const Term& h
     f = Activate(cell, 0, Clipped(cell, peep(Gate(cell, gates, 2), 2, *c)));
   }
   const Term candidate = Activate(cell, 1, Clipped(cell, Gate(cell, gates, 3)));
-  *c = f * *c + i * candidate;
+  const Term fresh = i * candidate;
+  *c = f * *c + fresh;
   const Term o = Activate(cell, 0, Clipped(cell, peep(Gate(cell, gates, 1), 1, *c)));
   return o * Activate(cell, 2, *c);
 }

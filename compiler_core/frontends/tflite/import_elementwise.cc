@@ -129,22 +129,21 @@ absl::Status ImportHardSwish(NodeImporter& node) {
   return node.SetOutput((x * (Apply("Relu6", x + 3.0) * (1.0 / 6))).value);
 }
 
-// Of relu(x) and relu(-x) one is 0, so sums of their multiples are exact.
 absl::Status ImportLeakyRelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const auto* options, node.Required(node.raw().options_as_LeakyReluOptions()));
-  return node.SetOutput((Relu(x) - Relu(-x) * options->alpha()).value);
+  return node.SetOutput(LeakyRelu(x, options->alpha()).value);
 }
 
 absl::Status ImportPrelu(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   const Term x(node, node.input(0));
-  return node.SetOutput((Relu(x) - Relu(-x) * Term(node, node.input(1))).value);
+  return node.SetOutput(LeakyRelu(x, Term(node, node.input(1))).value);
 }
 
 absl::Status ImportElu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput((Relu(x) + (Exp(-Relu(-x)) - 1.0)).value);
+  return node.SetOutput(Elu(x, 1, 1).value);
 }
 
 absl::Status ImportGelu(NodeImporter& node) {
@@ -155,7 +154,8 @@ absl::Status ImportGelu(NodeImporter& node) {
                          "convert the model with approximate GELU (tanh)");
   }
   const Term inner = (x + Pow(x, 3) * 0.044715) * std::sqrt(2 / M_PI);
-  return node.SetOutput((x * 0.5 * (Tanh(inner) + 1.0)).value);
+  const Term gate = Tanh(inner) + 1.0;
+  return node.SetOutput((x * 0.5 * gate).value);
 }
 
 // Both only change how a value is stored: the operand is float here, and the result is quantized

@@ -139,7 +139,8 @@ absl::Status ImportLstm(NodeImporter& node) {
     cell = t == 0 ? fresh : forget * cell + fresh;
     if (o->cell_clip() > 0) cell = Min(Max(cell, -o->cell_clip()), o->cell_clip());
     ASSIGN_OR_RETURN(const ValueRef now, cell.value);
-    Term state = Sigmoid(gate_sum(3)) * Term(node, node.Activated(now, o->activation()));
+    const Term shown(node, node.Activated(now, o->activation()));
+    Term state = Sigmoid(gate_sum(3)) * shown;
     if (node.has(Lstm::kProjection)) {
       RETURN_IF_ERROR(CheckWeights(node, {Lstm::kProjection}));
       ASSIGN_OR_RETURN(const ValueRef wide, state.value);
