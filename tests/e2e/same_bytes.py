@@ -1,5 +1,6 @@
 """Two builds by different compilers give the same bytes: every artifact of nets on the float, the
-fixed-point and the integer cores, quantized here in several ways.
+fixed-point and the integer cores, quantized here in several ways, and of operators that front ends
+take apart into several (an order of nodes that C++ leaves open shows there).
 
     same_bytes [OTHER]   OTHER: folder of the other build's programs (default build/dev/bin: clang,
                          with sanitizers)
@@ -12,7 +13,11 @@ import sys
 
 import harness  # puts tests/models on the path, so first
 import guide_nets
+import onnx_backend
+import onnxmodel
 import quantizing
+import tflite
+import torch_nets
 
 ITEMS = 24  # the other build may be slow
 QUANTIZED = {"auto": {"calibration_strategy_for_activation": "auto", **quantizing.PER_CHANNEL},
@@ -20,6 +25,15 @@ QUANTIZED = {"auto": {"calibration_strategy_for_activation": "auto", **quantizin
              "adaround": {"weight_bits": 4, "global_calibration": "adaround",
                           **quantizing.PER_CHANNEL},
              "mixed": {"weight_bits": 4, "mixed_precision_auto_search": "'1,0.01,L'"}}
+# Recurrent layers and formulas, whose operators become several nodes each.
+ONNX_CASES = ("elu", "gru_batchwise", "gru_defaults", "gru_with_initial_bias", "hardswish",
+              "instancenorm_example", "leakyrelu", "lstm_batchwise", "lstm_with_peepholes", "mish",
+              "prelu_example", "simple_rnn_batchwise", "softplus")
+TFLITE_NETS = ("leaky_relu", "lstm", "lstm_time_major", "prelu", "unary_elu")
+TORCH_NETS = ("net_gru_vad", "net_lstm_wake_word")
+TFLITE_CONFIG = ("CORENAME: GRUS\nNPU_UNIT: NPU32\nFRAMEWORK: TFLITE\nMODEL_FILE: model.tflite\n"
+                 "OUTPUT_TYPE: c_code\nOUTPUT_FILE: model.h\n")
+RUN_TIME = ("x", "X")  # of an ONNX case; its other operands are weights
 TIMEOUT_SECONDS = 300
 
 
@@ -35,6 +49,41 @@ def compare(config, folder, programs):
     for name, content in first.items():
         harness.check(content == second[name], f"{config}: {name} differs between the builds")
     return len(first)
+
+
+def write(folder, files):
+    os.makedirs(folder)
+    for name, content in files.items():
+        with open(os.path.join(folder, name), "wb") as f:
+            f.write(content)
+
+
+def onnx_configs(folder):
+    for name in ONNX_CASES:
+        case = onnx_backend.Case(harness.shared("suites", "onnx_backend", "node", f"test_{name}"))
+        fixed = {n: a for n, a in case.inputs.items() if n not in RUN_TIME}
+        inside = os.path.join(folder, f"onnx_{name}")
+        write(inside, {"model.onnx": onnxmodel.with_initializers(case.data, fixed),
+                       "config.yaml": onnx_backend.config_of(list(case.expected)).encode()})
+        yield os.path.join(inside, "config.yaml")
+
+
+def tflite_configs(folder):
+    nets = tflite.read("nets.tar.xz")
+    for name in TFLITE_NETS:
+        inside = os.path.join(folder, f"tflite_{name}")
+        write(inside, {"model.tflite": nets[name]["model.tflite"],
+                       "config.yaml": TFLITE_CONFIG.encode()})
+        yield os.path.join(inside, "config.yaml")
+
+
+def torch_configs(folder):
+    for name in TORCH_NETS:
+        net, = torch_nets.read_nets(os.path.join(torch_nets.RECORDED, f"{name}.tar.xz"))
+        inside = os.path.join(folder, name)
+        os.makedirs(inside)
+        net.unpack(inside)
+        yield os.path.join(inside, "scripted.yaml")
 
 
 def main(arguments):
@@ -64,6 +113,8 @@ def main(arguments):
         if os.path.isdir(harness.SHARED):
             net = quantizing.Net("kws", folder, ITEMS)
             configs += [net.config(tag, quant) for tag, quant in QUANTIZED.items()]
+            configs += onnx_configs(folder)
+        configs += [*tflite_configs(folder), *torch_configs(folder)]
         for i, config in enumerate(configs):
             out = os.path.join(folder, f"out{i}")
             os.makedirs(out)
