@@ -20,7 +20,7 @@ std::string TextOf(const std::vector<EventBody>& bodies) {
 TEST(EventPumpTest, AShortRunWritesNothingByItself) {
   std::atomic<int> writes = 0;
   EventPump pump(
-      [&](std::vector<EventBody>) {
+      [&](const std::vector<EventBody>&) {
         ++writes;
         return absl::OkStatus();
       },
@@ -36,7 +36,7 @@ TEST(EventPumpTest, AShortRunWritesNothingByItself) {
 TEST(EventPumpTest, AnEventThatNoOtherFollowsIsWrittenAfterItsTime) {
   std::promise<std::string> written;
   EventPump pump(
-      [&](std::vector<EventBody> bodies) {
+      [&](const std::vector<EventBody>& bodies) {
         written.set_value(TextOf(bodies));
         return absl::OkStatus();
       },
@@ -55,7 +55,7 @@ TEST(EventPumpTest, EventsGatherWhileAWriteIsUnderWay) {
   std::vector<std::string> batches;
   std::promise<void> second_done;
   EventPump pump(
-      [&](std::vector<EventBody> bodies) {
+      [&](const std::vector<EventBody>& bodies) {
         batches.push_back(TextOf(bodies));
         if (batches.size() == 1) {
           writing.set_value();
@@ -79,7 +79,7 @@ TEST(EventPumpTest, EventsGatherWhileAWriteIsUnderWay) {
 TEST(EventPumpTest, WhatTheStoreRefusedGoesWithTheResultInOrder) {
   std::promise<void> refused;
   EventPump pump(
-      [&](std::vector<EventBody>) {
+      [&](const std::vector<EventBody>&) {
         refused.set_value();
         return absl::InternalError("disk");
       },
@@ -93,7 +93,7 @@ TEST(EventPumpTest, WhatTheStoreRefusedGoesWithTheResultInOrder) {
 TEST(EventPumpTest, AStaleLeaseDropsEverythingAndBlocksNobody) {
   std::promise<void> told;
   EventPump pump(
-      [&](std::vector<EventBody>) {
+      [&](const std::vector<EventBody>&) {
         told.set_value();
         return absl::AbortedError("stale");
       },
