@@ -35,6 +35,7 @@ class ArtifactPacker {
   const std::shared_ptr<PackedArtifact> packed_;
 };
 
+// All pieces at once.
 std::shared_ptr<const PackedArtifact> PackArtifact(absl::string_view name, absl::string_view bytes);
 
 // A chunk as it is kept: a byte that says how, then the chunk, as it is or as one LZ4 block

@@ -213,7 +213,7 @@ int RunCompileCommand(const CompileCommand& command) {
     if (!threads.has_value()) threads.emplace(ThreadsFor(command, model_bytes));
     return *threads;
   };
-  loaded = LoadConfig(command.config_path, helpers_for, diagnostics);
+  loaded = LoadConfig(command.config_path, diagnostics, helpers_for);
   if (!loaded.ok()) return Refuse(command, diagnostics);
   if (RefusesQuantInference(command, loaded->config.options)) return kRefused;
 

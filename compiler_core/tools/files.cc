@@ -75,7 +75,7 @@ absl::Status ReadAt(int fd, int64_t offset, absl::Span<char> to) {
 // the file is too small for that, the caller reads it from its begin.
 bool ReadInPieces(int fd, absl::Span<char> to, const HelpersFor& helpers_for) {
   constexpr size_t kWorthAPiece = 512 << 10;
-  if (to.size() < 2 * kWorthAPiece) return false;
+  if (helpers_for == nullptr || to.size() < 2 * kWorthAPiece) return false;
   HelperThreads& helpers = helpers_for(to.size());
   const size_t pieces = std::min(to.size() / kWorthAPiece, static_cast<size_t>(helpers.threads()));
   std::atomic<bool> all = pieces > 1;
@@ -140,11 +140,6 @@ absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& pa
   }
   if (info.st_size > max_bytes) return TooLarge(path, max_bytes);
   return std::make_shared<FileSource>(std::move(file), info.st_size);
-}
-
-absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes) {
-  HelperThreads none(1);
-  return ReadFileBytes(path, max_bytes, [&](size_t) -> HelperThreads& { return none; });
 }
 
 absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes,

@@ -32,12 +32,11 @@ class FileBytes {
 };
 
 // The whole file; "-" is standard input. Errors name the path and the system's reason; a file over
-// max_bytes is RESOURCE_EXHAUSTED before it is read.
-absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes);
-// The same; a large plain file is read by all threads of helpers_for(its size).
+// max_bytes is RESOURCE_EXHAUSTED before it is read. A large plain file is read by all threads of
+// helpers_for(its size), where that is given.
 using HelpersFor = std::function<HelperThreads&(size_t bytes)>;
 absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes,
-                                        const HelpersFor& helpers_for);
+                                        const HelpersFor& helpers_for = nullptr);
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
 // The same, read in parts where it is a plain file, which must not change meanwhile.

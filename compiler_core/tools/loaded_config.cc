@@ -26,14 +26,8 @@ CompileRequest RequestOf(const LoadedConfig& loaded) {
   return request;
 }
 
-absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics) {
-  HelperThreads none(1);
-  return LoadConfig(
-      path, [&](size_t) -> HelperThreads& { return none; }, diagnostics);
-}
-
-absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, const HelpersFor& helpers_for,
-                                        Diagnostics& diagnostics) {
+absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics,
+                                        const HelpersFor& helpers_for) {
   const std::string shown = path == "-" ? "standard input" : path;
   absl::StatusOr<std::string> text = ReadFile(path, kMaxConfigBytes);
   if (!text.ok()) {

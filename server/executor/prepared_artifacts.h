@@ -2,8 +2,6 @@
 #define NPUC_SERVER_EXECUTOR_PREPARED_ARTIFACTS_H_
 
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <vector>
 
@@ -30,13 +28,13 @@ class PreparedArtifacts {
   PreparedArtifacts& operator=(const PreparedArtifacts&) = delete;
 
   // Waits. In the worker's order; views of what this owns.
-  std::vector<ArtifactView> Packed();
+  const std::vector<ArtifactView>& Packed();
   // Waits. What the first artifact that is not whole lacks.
   absl::Status Checked();
 
  private:
   const std::vector<WorkerArtifact> artifacts_;
-  std::map<const WorkerArtifact*, std::shared_ptr<const PackedArtifact>> packed_;
+  std::vector<ArtifactView> views_;
   absl::Status checked_;
   std::vector<HelperThreads::Task> packing_;
   std::optional<HelperThreads::Task> checking_;

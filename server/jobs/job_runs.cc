@@ -97,9 +97,7 @@ absl::StatusOr<std::optional<JobService::Claim>> JobService::TryClaim() {
       }
     }
     // It ended between Pop and here: take the next one.
-    const bool has_ended = job.ok() || absl::IsNotFound(job.status());
-    Unclaim(run, *next, /*requeue=*/!has_ended);
-    if (!has_ended) return job.status();
+    RETURN_IF_ERROR(Unclaim(run, *next, job.status()));
   }
 }
 
@@ -121,7 +119,8 @@ JobService::Claim::Claim(JobService* service, std::shared_ptr<Run> run, QueuedJo
       expected_(std::move(expected)) {}
 
 JobService::Claim::~Claim() {
-  if (run_ != nullptr) service_->Unclaim(run_, place_, /*requeue=*/true);
+  if (run_ == nullptr) return;
+  service_->Unclaim(run_, place_, absl::CancelledError("nobody leased it")).IgnoreError();
 }
 
 absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
@@ -140,21 +139,22 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
       return Leased{run->lease, *std::move(job)};
     }
   }
-  const bool has_ended = job.ok() || absl::IsNotFound(job.status());
-  service_->Unclaim(run, place_, /*requeue=*/!has_ended);
-  if (has_ended) return std::nullopt;
-  return job.status();
+  RETURN_IF_ERROR(service_->Unclaim(run, place_, job.status()));
+  return std::nullopt;
 }
 
-// There will be no lease.
-void JobService::Unclaim(const RunPtr& run, const QueuedJob& place, bool requeue) {
+// There will be no lease. OK, NOT_FOUND: the job has ended, which is no error. Else it goes back to
+// its place, and `why` is returned.
+absl::Status JobService::Unclaim(const RunPtr& run, const QueuedJob& place, absl::Status why) {
   const std::lock_guard<std::mutex> changing(run->change);
   run->over = true;
   std::lock_guard<std::mutex> lock(mutex_);
   queue_->Done(place.tenant, absl::ZeroDuration());
   const std::vector<std::string> followers = UnpublishLocked(*run);
   for (const std::string& id : followers) RequeueLocked(id);
-  if (requeue) RequeueLocked(place.id);
+  if (why.ok() || absl::IsNotFound(why)) return absl::OkStatus();
+  RequeueLocked(place.id);
+  return why;
 }
 
 // QUEUED -> RUNNING for a run. nullptr where the job has ended.

@@ -271,7 +271,7 @@ class JobService {
   bool ClaimLocked(const QueuedJob& next, const RunPtr& run);
   std::vector<std::string> UnpublishLocked(Run& run);
   RunPtr RunOfJob(absl::string_view job_id) const;
-  void Unclaim(const RunPtr& run, const QueuedJob& place, bool requeue);
+  absl::Status Unclaim(const RunPtr& run, const QueuedJob& place, absl::Status why);
   absl::Status WithRun(const Lease& lease, bool renews, const RunStep& step);
   void AfterChange(const RunPtr& run, const Job& now);
   void EndRun(Run& run, const Job& ended);
