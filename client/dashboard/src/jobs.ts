@@ -1,9 +1,9 @@
 // The list of jobs: filters in the URL, all pages read, kept up to date, two jobs to compare.
 import { getServer, hasEnded, listJobs, stateOf, STATES, type Job, type Page } from "./api";
-import { badge, dateTime, h } from "./dom";
+import { badge, dateTime, h, setBadge, setText } from "./dom";
 import { labelsText, nameOf, tookText } from "./jobs_text";
 import type { View } from "./view";
-import { VirtualList } from "./virtual_list";
+import { VirtualList, type Row } from "./virtual_list";
 
 const REFRESH_MS = 2000;
 /** The first page is short, so that it shows soon; later looks at the newest are as long. */
@@ -45,7 +45,7 @@ class JobsPage {
 
   constructor(root: HTMLElement, private filter: Filter) {
     this.list = new VirtualList<Job>({
-      label: "Jobs, newest first", key: (job) => job.jobId, render: (job) => this.row(job),
+      label: "Jobs, newest first", key: (job) => job.jobId, makeRow: () => this.makeRow(),
       version: (job) => `${stateOf(job)} ${job.running?.stage ?? ""} ${hasEnded(job) ? "" : tookText(job)} ${this.picked.has(job.jobId)}`,
       open: (job) => { location.hash = `#/job/${job.jobId}`; },
     });
@@ -104,16 +104,29 @@ class JobsPage {
     this.show();
   }
 
-  private row(job: Job): HTMLElement {
-    const box = h("input", { type: "checkbox", "aria-label": `Compare ${nameOf(job)}`, change: () => this.pick(job, box.checked) });
-    box.checked = this.picked.has(job.jobId);
-    return h("div", { class: "row" },
-      h("span", { class: "c-pick" }, box), h("span", { class: "c-state" }, badge(stateOf(job))),
-      h("span", { class: "c-name" }, h("a", { class: "name", href: `#/job/${job.jobId}` }, nameOf(job))),
-      h("span", { class: "c-labels soft" }, labelsText(job)),
-      h("span", { class: "c-time soft" }, dateTime(job.createTime)),
-      h("span", { class: "c-took number" }, tookText(job)),
-      h("span", { class: "c-id soft" }, job.cacheHit ? "cache" : (job.attempts ?? 0) > 1 ? `${job.attempts} tries` : job.startTime ? "worker" : ""));
+  private makeRow(): Row<Job> {
+    let shown: Job | undefined;
+    const box = h("input", { type: "checkbox", change: () => this.pick(shown!, box.checked) });
+    const state = badge("");
+    const link = h("a", { class: "name" });
+    const [labels, time, took, from] = [new Text(), new Text(), new Text(), new Text()];
+    const element = h("div", { class: "row" },
+      h("span", { class: "c-pick" }, box), h("span", { class: "c-state" }, state), h("span", { class: "c-name" }, link),
+      h("span", { class: "c-labels soft" }, labels), h("span", { class: "c-time soft" }, time),
+      h("span", { class: "c-took number" }, took), h("span", { class: "c-id soft" }, from));
+    const show = (job: Job) => {
+      shown = job;
+      box.checked = this.picked.has(job.jobId);
+      box.setAttribute("aria-label", `Compare ${nameOf(job)}`);
+      setBadge(state, stateOf(job));
+      setText(link, nameOf(job));
+      link.href = `#/job/${job.jobId}`;
+      labels.data = labelsText(job);
+      time.data = dateTime(job.createTime);
+      took.data = tookText(job);
+      from.data = job.cacheHit ? "cache" : (job.attempts ?? 0) > 1 ? `${job.attempts} tries` : job.startTime ? "worker" : "";
+    };
+    return { element, show };
   }
 
   private show() {
