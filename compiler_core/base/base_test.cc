@@ -74,6 +74,9 @@ TEST(Fp16, RoundingAFloatIsGoingToHalfAndBack) {
 TEST(Digest, KnownVectors) {  // RFC 1321 A.5, FIPS 180-4 examples
   EXPECT_EQ(Md5Hex("abc"), "900150983cd24fb0d6963f7d28e17f72");
   EXPECT_EQ(Sha256Hex("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  Sha256Stream pieces;
+  for (const absl::string_view piece : {"a", "", "bc"}) pieces.Update(piece);
+  EXPECT_EQ(pieces.FinishHex(), Sha256Hex("abc"));
   StreamDigest stream;
   stream.Update("a");
   stream.Update("bc");

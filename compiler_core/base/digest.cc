@@ -54,6 +54,18 @@ std::string HexOf(absl::string_view bytes) {
 std::string Md5Hex(absl::string_view bytes) { return HexOf<Md5>(bytes); }
 std::string Sha256Hex(absl::string_view bytes) { return HexOf<Sha256>(bytes); }
 
+struct Sha256Stream::State {
+  Sha256 sha256;
+};
+
+Sha256Stream::Sha256Stream() : state_(std::make_unique<State>()) {}
+Sha256Stream::~Sha256Stream() = default;
+Sha256Stream::Sha256Stream(Sha256Stream&&) noexcept = default;
+Sha256Stream& Sha256Stream::operator=(Sha256Stream&&) noexcept = default;
+
+void Sha256Stream::Update(absl::string_view bytes) { state_->sha256.Update(bytes); }
+std::string Sha256Stream::FinishHex() { return state_->sha256.FinishHex(); }
+
 struct StreamDigest::State {
   Md5 md5;
   Sha256 sha256;

@@ -15,6 +15,23 @@ namespace npuc {
 std::string Md5Hex(absl::string_view bytes);
 std::string Sha256Hex(absl::string_view bytes);
 
+// SHA-256 of bytes that come one piece after the other. Move-only; not thread-safe.
+class Sha256Stream {
+ public:
+  Sha256Stream();
+  ~Sha256Stream();
+  Sha256Stream(Sha256Stream&&) noexcept;
+  Sha256Stream& operator=(Sha256Stream&&) noexcept;
+
+  void Update(absl::string_view bytes);
+  // Once, after the last Update.
+  std::string FinishHex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
 // MD5 and SHA-256 of a stream, in one pass. Move-only; not thread-safe.
 class StreamDigest {
  public:

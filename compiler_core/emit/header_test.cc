@@ -64,6 +64,29 @@ TEST(HeaderWriter, WritesTheWholeHeader) {
   EXPECT_EQ(*text, kSmallHeader);
 }
 
+// Any piece of the body is what the whole text has there.
+TEST(HeaderWriter, WritesTheSameTextInPieces) {
+  for (const size_t weights : {0, 1, 9, 10, 11, 35}) {
+    CompiledModel m = SmallModel();
+    m.weight_content.assign(weights, 0xa5);
+    Diagnostics diagnostics;
+    const std::string whole = WriteCHeader(m, diagnostics).value();
+    const std::string md5 = m.model_md5;
+    m.model_md5.assign(md5.size(), '0');
+    const absl::StatusOr<CHeaderText> text = CHeaderText::Make(m, diagnostics);
+    ASSERT_TRUE(text.ok()) << text.status();
+    ASSERT_EQ(text->size_bytes(), whole.size());
+    EXPECT_EQ(text->Head(md5), whole.substr(0, text->head_bytes()));
+    std::vector<char> room;
+    for (size_t begin = text->head_bytes(); begin < whole.size(); ++begin) {
+      for (size_t end = begin; end <= whole.size(); end += 1 + (end - begin) / 2) {
+        ASSERT_EQ(text->Body(begin, end, room), whole.substr(begin, end - begin))
+            << weights << " weights, from " << begin << " to " << end;
+      }
+    }
+  }
+}
+
 TEST(HeaderWriter, NamesTheTwoNodesThatCollide) {
   CompiledModel m = SmallModel();
   m.outputs[1].name = "Feats";

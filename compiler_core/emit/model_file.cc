@@ -25,6 +25,7 @@ constexpr uint32_t kGrusVersion = 1;
 constexpr uint32_t kIntegerVersion = 2;
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kAlignment = 16;
+constexpr size_t kUsualRest = 4096;  // all but the contents is shorter, mostly
 constexpr size_t kMaxPorts = 4096;
 // A port's type tag is its place here, counted from 1.
 constexpr std::array<DType, 6> kPortTypes = {DType::kFloat16, DType::kFloat32, DType::kInt8,
@@ -77,9 +78,7 @@ absl::string_view Chars(const std::vector<uint8_t>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-void Align(std::string& out) {
-  out.resize((out.size() + kAlignment - 1) / kAlignment * kAlignment);
-}
+uint64_t Aligned(uint64_t offset) { return (offset + kAlignment - 1) / kAlignment * kAlignment; }
 
 // Takes values off the front of a byte range; after a short read all further reads fail too.
 class Cursor {
@@ -226,7 +225,7 @@ absl::StatusOr<Sections> TakeSections(absl::string_view bytes, CommandSet& comma
     const uint64_t offset = cursor.Take<uint64_t>();
     const uint64_t size = cursor.Take<uint64_t>();
     // One place is right for each section, since equal models give equal bytes.
-    const uint64_t expected = (end + kAlignment - 1) / kAlignment * kAlignment;
+    const uint64_t expected = Aligned(end);
     if (tag != i + 1 || zero != 0 || offset != expected || offset > content.size() ||
         size > content.size() - offset) {
       return Invalid(absl::StrCat("entry ", i, " of its section table is wrong"));
@@ -253,28 +252,44 @@ absl::StatusOr<CompiledModel> Parse(absl::string_view bytes) {
 
 }  // namespace
 
-std::string WriteModelFile(const CompiledModel& model) {
+void WriteModelFile(const CompiledModel& model,
+                    const std::function<void(absl::string_view)>& append) {
   const std::string metadata = Metadata(model);
   const std::array<absl::string_view, kSectionCount> sections = {
       metadata, Chars(model.cmd_content), Chars(model.weight_content), Chars(model.ops_content)};
-  std::string out(kMagic);
-  Put(model.command_set == CommandSet::kGrus ? kGrusVersion : kIntegerVersion, out);
-  Put(static_cast<uint32_t>(kSectionCount), out);
+  std::string head(kMagic);
+  Put(model.command_set == CommandSet::kGrus ? kGrusVersion : kIntegerVersion, head);
+  Put(static_cast<uint32_t>(kSectionCount), head);
   uint64_t end = kHeadBytes + kSectionCount * kTableEntryBytes;
   for (size_t i = 0; i < kSectionCount; ++i) {
-    const uint64_t offset = (end + kAlignment - 1) / kAlignment * kAlignment;
-    Put(static_cast<uint32_t>(i + 1), out);
-    Put(uint32_t{0}, out);
-    Put(offset, out);
-    Put(static_cast<uint64_t>(sections[i].size()), out);
+    const uint64_t offset = Aligned(end);
+    Put(static_cast<uint32_t>(i + 1), head);
+    Put(uint32_t{0}, head);
+    Put(offset, head);
+    Put(static_cast<uint64_t>(sections[i].size()), head);
     end = offset + sections[i].size();
   }
-  out.reserve(end + kDigestBytes);
+  Sha256Stream digest;
+  const auto put = [&](absl::string_view bytes) {
+    digest.Update(bytes);
+    append(bytes);
+  };
+  put(head);
+  uint64_t at = head.size();
   for (const absl::string_view section : sections) {
-    Align(out);
-    out.append(section.data(), section.size());
+    constexpr std::array<char, kAlignment> kZeros{};
+    put({kZeros.data(), Aligned(at) - at});
+    put(section);
+    at = Aligned(at) + section.size();
   }
-  out.append(absl::HexStringToBytes(Sha256Hex(out)));
+  append(absl::HexStringToBytes(digest.FinishHex()));
+}
+
+std::string WriteModelFile(const CompiledModel& model) {
+  std::string out;
+  out.reserve(model.cmd_content.size() + model.weight_content.size() + model.ops_content.size() +
+              kUsualRest);
+  WriteModelFile(model, [&](absl::string_view bytes) { out.append(bytes.data(), bytes.size()); });
   return out;
 }
 

@@ -1,9 +1,13 @@
 #include "compiler_core/pipeline/compile.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstddef>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -194,38 +198,135 @@ LayerErrors CompareLayers(const Graph& graph, const CoreSpec& core,
   return {};
 }
 
-// What firmware and tools read, written beside what follows. The arguments must outlive it.
-class EmittedFiles {
+// An artifact that is made in parts: they go to the observer or, where it takes none, into memory.
+class ArtifactParts {
  public:
-  EmittedFiles(const CompiledModel& model, const CompileOptions& options, HelperThreads& helpers,
-               CompileObserver& observer)
-      : header_written_(helpers.Start([&] {
-          header_ = WriteCHeader(model, problems_);
-          if (header_.ok()) observer.OnArtifact(options.output_file, *header_);
-        })),
-        model_written_(helpers.Start([&] {
-          model_file_ = WriteModelFile(model);
-          observer.OnArtifact(ModelFileName(options), model_file_);
-        })) {}
-  EmittedFiles(const EmittedFiles&) = delete;
-  EmittedFiles& operator=(const EmittedFiles&) = delete;
+  ArtifactParts(std::string name, CompileObserver& observer)
+      : name_(std::move(name)), observer_(observer), are_taken_(observer.TakesParts()) {}
 
-  absl::StatusOr<std::string> TakeHeader(Diagnostics& diagnostics) {
-    header_written_.Wait();
-    diagnostics.Append(problems_);
-    return std::move(header_);
+  // Before the first Put.
+  void SetSize(uint64_t size_bytes) {
+    size_bytes_ = size_bytes;
+    if (!are_taken_) bytes_.resize(size_bytes);
   }
-  std::string TakeModelFile() {
-    model_written_.Wait();
-    return std::move(model_file_);
+  // Thread-safe for parts that do not overlap.
+  void Put(uint64_t offset, absl::string_view bytes) {
+    if (are_taken_) {
+      observer_.OnArtifactPart(name_, offset, bytes);
+    } else {
+      std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<ptrdiff_t>(offset));
+    }
+  }
+  // Behind the last part of those that come in their order. Not both this and SetSize.
+  void Append(absl::string_view bytes) {
+    constexpr size_t kShort = 4096;  // short ones are told together
+    if (!are_taken_ || bytes.size() < kShort) {
+      bytes_.append(bytes.data(), bytes.size());
+      return;
+    }
+    Flush();
+    Put(size_bytes_, bytes);
+    size_bytes_ += bytes.size();
+  }
+  // Once all parts were put.
+  Artifact Take() {
+    if (are_taken_) {
+      Flush();
+      return {std::move(name_), "", size_bytes_};
+    }
+    observer_.OnArtifact(name_, bytes_);
+    return {std::move(name_), std::move(bytes_)};
   }
 
  private:
-  absl::StatusOr<std::string> header_;
+  void Flush() {
+    if (bytes_.empty()) return;
+    Put(size_bytes_, bytes_);
+    size_bytes_ += bytes_.size();
+    bytes_.clear();
+  }
+
+  std::string name_;
+  CompileObserver& observer_;
+  const bool are_taken_;
+  uint64_t size_bytes_ = 0;
+  std::string bytes_;
+};
+
+// What firmware and tools read, written beside what follows. The arguments must outlive it.
+class EmittedFiles {
+ public:
+  // model: with a placeholder for its MD5, which is filled in.
+  EmittedFiles(CompiledModel& model, ModelMd5& md5, const CompileOptions& options,
+               HelperThreads& helpers, CompileObserver& observer)
+      : model_(model),
+        md5_(md5),
+        helpers_(helpers),
+        header_(options.output_file, observer),
+        model_file_(ModelFileName(options), observer),
+        text_(CHeaderText::Make(model, problems_)) {
+    if (text_.ok()) header_.SetSize(text_->size_bytes());
+    // What is in small pieces comes last, since both threads then end together.
+    if (md5.IsKnown()) WriteRest();
+    body_written_.emplace(helpers.Start([this] { WriteBody(); }));
+  }
+  EmittedFiles(const EmittedFiles&) = delete;
+  EmittedFiles& operator=(const EmittedFiles&) = delete;
+
+  // Sees to it that all is being written, and the model has its MD5.
+  void NameModel() {
+    if (model_written_.has_value()) return;
+    WriteBody();
+    WriteRest();
+  }
+
+  absl::StatusOr<Artifact> TakeHeader(Diagnostics& diagnostics) {
+    WriteBody();
+    body_written_->Wait();
+    diagnostics.Append(problems_);
+    RETURN_IF_ERROR(text_.status());
+    return header_.Take();
+  }
+  Artifact TakeModelFile() {
+    model_written_->Wait();
+    return model_file_.Take();
+  }
+
+ private:
+  // Stays in a processor's cache while it is made and written.
+  static constexpr size_t kPieceBytes = 256 << 10;
+
+  // Takes part in writing what needs no MD5; returns when nothing of it is left to begin.
+  void WriteBody() {
+    if (!text_.ok()) return;
+    std::vector<char> room;
+    const size_t size = text_->size_bytes();
+    for (size_t i = next_piece_++; i * kPieceBytes < size; i = next_piece_++) {
+      const size_t begin = std::max(i * kPieceBytes, text_->head_bytes());
+      const size_t end = std::min((i + 1) * kPieceBytes, size);
+      if (begin < end) header_.Put(begin, text_->Body(begin, end, room));
+    }
+  }
+  // Waits for the MD5, and begins to write what names it.
+  void WriteRest() {
+    model_.model_md5 = md5_.Hex();
+    model_written_.emplace(helpers_.Start([this] {
+      WriteModelFile(model_, [this](absl::string_view bytes) { model_file_.Append(bytes); });
+    }));
+    if (text_.ok()) header_.Put(0, text_->Head(model_.model_md5));
+  }
+
+  CompiledModel& model_;
+  ModelMd5& md5_;
+  HelperThreads& helpers_;
+  ArtifactParts header_;
+  ArtifactParts model_file_;
   Diagnostics problems_;  // of the header
-  std::string model_file_;
-  HelperThreads::Task header_written_;  // both end before what they write does
-  HelperThreads::Task model_written_;
+  const absl::StatusOr<CHeaderText> text_;
+  std::atomic<size_t> next_piece_ = 0;
+  // Both end before what they write does.
+  std::optional<HelperThreads::Task> body_written_;
+  std::optional<HelperThreads::Task> model_written_;
 };
 
 // What people read.
@@ -246,15 +347,14 @@ Reports MakeReports(const CompileFacts& facts, CompileObserver& observer) {
 }
 
 // All but the log, in their order.
-absl::Status AddArtifacts(const CompileOptions& options, Reports reports, EmittedFiles& files,
-                          Stages& stages, Diagnostics& diagnostics,
-                          std::vector<Artifact>& artifacts) {
-  std::string model_file = files.TakeModelFile();
-  absl::StatusOr<std::string> header = files.TakeHeader(diagnostics);
+absl::Status AddArtifacts(Reports reports, EmittedFiles& files, Stages& stages,
+                          Diagnostics& diagnostics, std::vector<Artifact>& artifacts) {
+  absl::StatusOr<Artifact> header = files.TakeHeader(diagnostics);
+  Artifact model_file = files.TakeModelFile();
   RETURN_IF_ERROR(stages.End(header.status()));
-  artifacts.push_back({options.output_file, *std::move(header)});
+  artifacts.push_back(*std::move(header));
   artifacts.push_back(std::move(reports.weights));
-  artifacts.push_back({ModelFileName(options), std::move(model_file)});
+  artifacts.push_back(std::move(model_file));
   artifacts.push_back(std::move(reports.report));
   artifacts.push_back(std::move(reports.page));
   return absl::OkStatus();
@@ -298,8 +398,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
   absl::Status plan_check;
   HelperThreads::Task plan_checked = helpers.Start([&] { plan_check = CheckMemoryPlan(program); });
-  STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.Hex(), program));
-  EmittedFiles files(model, options, helpers, observer);
+  STEP(CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.PlaceHolder(), program));
+  EmittedFiles files(model, md5, options, helpers, observer);
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
   std::vector<NodeUse> uses = UseByNode(program, core->cycles);
@@ -316,9 +416,9 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
     result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   }
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
+  files.NameModel();
   Reports reports = MakeReports(facts, observer);
-  RETURN_IF_ERROR(
-      AddArtifacts(options, std::move(reports), files, stages, diagnostics, result.artifacts));
+  RETURN_IF_ERROR(AddArtifacts(std::move(reports), files, stages, diagnostics, result.artifacts));
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   LogEnd(facts, stages);
   result.artifacts.push_back({"compile.log", std::move(stages.log())});

@@ -42,6 +42,8 @@ struct CompileRequest {
 struct Artifact {
   std::string name;  // "model.h", "opt_template.json" ...: a base name, unique in a result
   std::string bytes;
+  uint64_t told_bytes = 0;  // where its bytes were told in parts alone: how many
+  uint64_t size_bytes() const { return told_bytes != 0 ? told_bytes : bytes.size(); }
 };
 
 // Text for the terminal that -v, -m and -w ask for.
@@ -58,7 +60,8 @@ struct CompileResult {
   std::vector<WeightHistogram> histograms;
 };
 
-// Watches and steers a running compile. Called on the compiling thread, but for OnArtifact. Must
+// Watches and steers a running compile. Called on the compiling thread, but for OnArtifact...
+// Must
 // outlive the call.
 class CompileObserver {
  public:
@@ -70,6 +73,12 @@ class CompileObserver {
   // The final bytes of an artifact of the result, as soon as they are there; the compile may still
   // fail. May be called by any helper, by several at once, and for no artifact at all.
   virtual void OnArtifact(absl::string_view name, absl::string_view bytes) {}
+  // Whether OnArtifactPart keeps the bytes of artifacts that it is told of: the result then has
+  // these without bytes. Always the same.
+  virtual bool TakesParts() { return false; }
+  // As OnArtifact, of bytes somewhere in an artifact, in any order. All of an artifact is told,
+  // each byte once.
+  virtual void OnArtifactPart(absl::string_view name, uint64_t offset, absl::string_view bytes) {}
   // Asked between and inside stages; true ends the compile with CANCELLED.
   virtual bool IsCancelled() { return false; }
 };

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 #define NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 
+#include <atomic>
 #include <optional>
 #include <string>
 
@@ -85,13 +86,24 @@ std::string ModelInfo(const CompileRequest& request);
 // know it. The request and the helpers must outlive it.
 class ModelMd5 {
  public:
-  explicit ModelMd5(const CompileRequest& request) : request_(request), hex_(request.model_md5) {}
+  explicit ModelMd5(const CompileRequest& request) : request_(request), hex_(request.model_md5) {
+    is_known_ = !hex_.empty();
+  }
   ModelMd5(const ModelMd5&) = delete;
   ModelMd5& operator=(const ModelMd5&) = delete;
   // Once, before Hex().
   void Begin(HelperThreads& helpers) {
     if (!hex_.empty()) return;
-    task_.emplace(helpers.Start([this] { hex_ = Md5Hex(request_.model_bytes); }));
+    task_.emplace(helpers.Start([this] {
+      hex_ = Md5Hex(request_.model_bytes);
+      is_known_ = true;
+    }));
+  }
+  // Whether Hex() need not wait, and what is as long as it, and may stand in its place until then.
+  bool IsKnown() const { return is_known_; }
+  std::string PlaceHolder() const {
+    constexpr size_t kHexDigits = 32;
+    return request_.model_md5.empty() ? std::string(kHexDigits, '0') : request_.model_md5;
   }
   const std::string& Hex() {
     if (task_.has_value()) task_->Wait();
@@ -101,6 +113,7 @@ class ModelMd5 {
  private:
   const CompileRequest& request_;
   std::string hex_;
+  std::atomic<bool> is_known_ = false;
   std::optional<HelperThreads::Task> task_;  // ends before hex_ does
 };
 

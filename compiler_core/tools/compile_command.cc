@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -45,12 +47,25 @@ struct Written {
 // the end of a compile that succeeds.
 class EarlyWriter : public CompileObserver {
  public:
-  explicit EarlyWriter(std::string folder) : folder_(std::move(folder)) {}
+  // takes_parts: whether nobody needs the bytes of artifacts later.
+  EarlyWriter(std::string folder, bool takes_parts)
+      : folder_(std::move(folder)), takes_parts_(takes_parts) {}
 
   void OnArtifact(absl::string_view name, absl::string_view bytes) override {
     absl::StatusOr<PendingFile> file = PendingFile::Write(PathOf(name), bytes);
     const std::lock_guard lock(mutex_);
     files_.emplace(name, std::move(file));
+  }
+
+  bool TakesParts() override { return takes_parts_; }
+
+  void OnArtifactPart(absl::string_view name, uint64_t offset, absl::string_view bytes) override {
+    const PendingFile* file = FileOf(name);
+    if (file == nullptr) return;
+    absl::Status written = file->WriteAt(offset, bytes);
+    if (written.ok()) return;
+    const std::lock_guard lock(mutex_);
+    failed_.emplace(name, std::move(written));
   }
 
   // In place, early or not; the bytes that were told early are the artifact's. After the compile;
@@ -59,6 +74,8 @@ class EarlyWriter : public CompileObserver {
     const auto early = files_.find(artifact.name);
     if (early == files_.end()) return WriteFileAtomically(PathOf(artifact.name), artifact.bytes);
     RETURN_IF_ERROR(early->second.status());
+    const auto failed = failed_.find(artifact.name);
+    if (failed != failed_.end()) return failed->second;
     return early->second->PutInPlace();
   }
 
@@ -67,9 +84,20 @@ class EarlyWriter : public CompileObserver {
   }
 
  private:
+  // The file that an artifact's parts go to; null where it cannot be made.
+  const PendingFile* FileOf(absl::string_view name) {
+    const std::lock_guard lock(mutex_);
+    auto it = files_.find(std::string(name));
+    if (it == files_.end()) it = files_.emplace(name, PendingFile::Create(PathOf(name))).first;
+    return it->second.ok() ? &*it->second : nullptr;
+  }
+
   const std::string folder_;
+  const bool takes_parts_;
   std::mutex mutex_;
-  std::map<std::string, absl::StatusOr<PendingFile>> files_;  // by name; guarded in the compile
+  // By name; guarded in the compile.
+  std::map<std::string, absl::StatusOr<PendingFile>> files_;
+  std::map<std::string, absl::Status> failed_;  // of parts that were not written, the first
 };
 
 // All files, also where one cannot be written; then the status is that of the first such.
@@ -114,7 +142,7 @@ void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& 
   for (const Written& file : written) {
     out["artifacts"].push_back({{"name", file.artifact->name},
                                 {"path", file.path},
-                                {"size", file.artifact->bytes.size()},
+                                {"size", file.artifact->size_bytes()},
                                 {"sha256", Sha256Hex(file.artifact->bytes)}});
   }
   if (!histograms.is_null()) out["histograms"] = std::move(histograms);
@@ -138,7 +166,8 @@ int RefuseToWrite(const CompileCommand& command, const absl::Status& status,
 void PrintPaths(const std::vector<Written>& written, const std::vector<WeightHistogram>& histograms,
                 const std::vector<std::string>& pictures) {
   for (const Written& file : written) {
-    std::printf("%s %zu bytes\n", Printable(file.path).c_str(), file.artifact->bytes.size());
+    std::printf("%s %" PRIu64 " bytes\n", Printable(file.path).c_str(),
+                file.artifact->size_bytes());
   }
   for (size_t i = 0; i < pictures.size(); ++i) {
     std::printf("%s histogram of %s\n", Printable(pictures[i]).c_str(),
@@ -225,7 +254,7 @@ int RunCompileCommand(const CompileCommand& command) {
   request.timestamp_seconds = command.timestamp_seconds;
   request.wants_listings = command.list_ops || command.list_memory || command.list_weights;
   const std::string folder = OutputFolder(command, loaded->config);
-  EarlyWriter writer(folder);
+  EarlyWriter writer(folder, /*takes_parts=*/!command.json);
   if (command.quantize) {
     if (!request.options.quant.has_value()) request.options.quant.emplace();
     request.options.quant->save_statistic_info = true;

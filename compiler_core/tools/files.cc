@@ -47,18 +47,6 @@ class Descriptor {
   int fd_;
 };
 
-absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return Failed("cannot write", path);
-    }
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status ReadAt(int fd, int64_t offset, absl::Span<char> to) {
   for (size_t done = 0; done < to.size();) {
     const ssize_t got =
@@ -186,28 +174,57 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   return std::string(bytes.view());
 }
 
-absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::string_view bytes) {
+absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
   std::string temporary = absl::StrCat(path, ".XXXXXX");
-  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0) return Failed("cannot create", path);
+  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
+  if (fd < 0) return Failed("cannot create", path);
   PendingFile pending(path, std::move(temporary));
-  RETURN_IF_ERROR(WriteAll(file.get(), bytes, path));
+  pending.fd_ = fd;
   constexpr mode_t kReadableByAll = 0644;
-  if (::fchmod(file.get(), kReadableByAll) != 0) return Failed("cannot set the mode of", path);
+  if (::fchmod(fd, kReadableByAll) != 0) return Failed("cannot set the mode of", path);
   return pending;
 }
 
+absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::string_view bytes) {
+  ASSIGN_OR_RETURN(PendingFile pending, Create(path));
+  RETURN_IF_ERROR(pending.WriteAt(0, bytes));
+  pending.Close();
+  return pending;
+}
+
+absl::Status PendingFile::WriteAt(uint64_t offset, absl::string_view bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      return Failed("cannot write", path_);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return absl::OkStatus();
+}
+
+void PendingFile::Close() {
+  const int fd = std::exchange(fd_, -1);
+  if (fd > STDERR_FILENO) ::close(fd);
+}
+
 PendingFile::PendingFile(PendingFile&& other) noexcept
-    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, {})),
+      fd_(std::exchange(other.fd_, -1)) {}
 
 PendingFile::~PendingFile() {
+  Close();
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 absl::Status PendingFile::PutInPlace() {
+  Close();
   RETURN_IF_ERROR(Replace(temporary_, path_));
   temporary_.clear();
   return absl::OkStatus();

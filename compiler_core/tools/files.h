@@ -49,6 +49,10 @@ class PendingFile {
  public:
   // Makes missing folders.
   static absl::StatusOr<PendingFile> Write(const std::string& path, absl::string_view bytes);
+  // The same for a file that is written in parts.
+  static absl::StatusOr<PendingFile> Create(const std::string& path);
+  // Thread-safe for parts that do not overlap. Only after Create and before PutInPlace.
+  absl::Status WriteAt(uint64_t offset, absl::string_view bytes) const;
   PendingFile(PendingFile&& other) noexcept;
   PendingFile& operator=(PendingFile&& other) = delete;
   ~PendingFile();
@@ -58,8 +62,10 @@ class PendingFile {
  private:
   PendingFile(std::string path, std::string temporary)
       : path_(std::move(path)), temporary_(std::move(temporary)) {}
+  void Close();
   std::string path_;
   std::string temporary_;  // empty: no longer there
+  int fd_ = -1;            // of a file that is written in parts; negative: none
 };
 
 // Both steps at once.

@@ -44,6 +44,20 @@ TEST_F(PendingFileTest, BytesAreSeenOnceTheyArePutInPlace) {
   }
 }
 
+TEST_F(PendingFileTest, IsWrittenInPartsByThreads) {
+  const std::string text = "several parts, in any order";
+  absl::StatusOr<PendingFile> file = PendingFile::Create(Path());
+  ASSERT_TRUE(file.ok()) << file.status();
+  HelperThreads helpers(3);
+  helpers.ForEach(text.size(), [&](size_t i) {
+    const size_t at = text.size() - 1 - i;
+    EXPECT_TRUE(file->WriteAt(at, text.substr(at, 1)).ok());
+  });
+  ASSERT_TRUE(file->PutInPlace().ok());
+  EXPECT_EQ(ReadTestFile(Path()), text);
+  EXPECT_EQ(FilesBesideIt(), 1);
+}
+
 TEST_F(PendingFileTest, WhatIsNotPutInPlaceLeavesNothing) {
   { ASSERT_TRUE(PendingFile::Write(Path(), "dropped").ok()); }
   EXPECT_EQ(FilesBesideIt(), 0);
