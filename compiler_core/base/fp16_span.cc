@@ -30,11 +30,6 @@ __attribute__((target("xsave"))) bool AskForHalves() {
   return (_xgetbv(0) & kWideRegisters) == kWideRegisters;
 }
 
-bool HasHalves() {
-  static const bool has = AskForHalves();
-  return has;
-}
-
 // Both return how many values they did: all but those after the last full register.
 __attribute__((target("avx,f16c"))) size_t ToHalvesByRegister(absl::Span<const float> values,
                                                               uint16_t* to) {
@@ -60,7 +55,7 @@ __attribute__((target("avx,f16c"))) size_t RoundByRegister(absl::Span<float> val
 
 #else
 
-bool HasHalves() { return false; }
+bool AskForHalves() { return false; }
 size_t ToHalvesByRegister(absl::Span<const float>, uint16_t*) { return 0; }
 size_t RoundByRegister(absl::Span<float>) { return 0; }
 
@@ -68,15 +63,20 @@ size_t RoundByRegister(absl::Span<float>) { return 0; }
 
 }  // namespace
 
+bool HasHalfInstructions() {
+  static const bool has = AskForHalves();
+  return has;
+}
+
 std::vector<uint16_t> FloatsToHalves(absl::Span<const float> values) {
   std::vector<uint16_t> halves(values.size());
-  size_t i = HasHalves() ? ToHalvesByRegister(values, halves.data()) : 0;
+  size_t i = HasHalfInstructions() ? ToHalvesByRegister(values, halves.data()) : 0;
   for (; i < values.size(); ++i) halves[i] = FloatToHalf(values[i]);
   return halves;
 }
 
 void RoundToHalves(absl::Span<float> values) {
-  size_t i = HasHalves() ? RoundByRegister(values) : 0;
+  size_t i = HasHalfInstructions() ? RoundByRegister(values) : 0;
   for (; i < values.size(); ++i) values[i] = RoundToHalf(values[i]);
 }
 

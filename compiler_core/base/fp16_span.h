@@ -11,6 +11,8 @@ namespace npuc {
 // fp16.h's conversions for many values at once: by the processor's own instructions where it has
 // them, which give the same bits for every value, NaN included, some ten times as fast.
 
+// Whether the processor has them: instructions of "avx,f16c".
+bool HasHalfInstructions();
 // FloatToHalf of each value.
 std::vector<uint16_t> FloatsToHalves(absl::Span<const float> values);
 // Each value becomes RoundToHalf of it.

@@ -8,6 +8,10 @@
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/fp16_span.h"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace npuc {
 namespace {
 
@@ -44,6 +48,45 @@ bool KeepsAll(const uint8_t* codes, uint8_t zero_code) {
   return ((differences - kOnes) & ~differences & (kOnes << 7)) == 0;
 }
 
+#if defined(__x86_64__)
+
+__attribute__((target("avx,f16c"))) inline __m256 RoundedToHalves(__m256 values) {
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+// The steps of EncodeWeight for all but the weights after the last full register; how many that
+// are.
+__attribute__((target("avx,f16c"))) size_t EncodeByRegister(float min, float step,
+                                                            absl::Span<const float> weights,
+                                                            absl::Span<uint8_t> codes) {
+  constexpr size_t kLanes = 8;
+  const __m256 mins = _mm256_set1_ps(min);
+  const __m256 steps = _mm256_set1_ps(step);
+  const __m256 half = _mm256_set1_ps(0.5f);
+  const __m256 most = _mm256_set1_ps(255.0f);
+  size_t i = 0;
+  for (; i + kLanes <= weights.size(); i += kLanes) {
+    __m256 at = RoundedToHalves(_mm256_loadu_ps(weights.data() + i));
+    at = RoundedToHalves(_mm256_sub_ps(at, mins));
+    at = RoundedToHalves(_mm256_div_ps(at, steps));
+    at = RoundedToHalves(_mm256_add_ps(at, half));
+    at = _mm256_max_ps(at, _mm256_setzero_ps());  // the second of the two for NaN
+    at = _mm256_min_ps(at, most);
+    // Of what is not negative, the conversion is floor.
+    const __m256i integers = _mm256_cvttps_epi32(at);
+    const __m128i words =
+        _mm_packs_epi32(_mm256_castsi256_si128(integers), _mm256_extractf128_si256(integers, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(codes.data() + i), _mm_packus_epi16(words, words));
+  }
+  return i;
+}
+
+#else
+
+size_t EncodeByRegister(float, float, absl::Span<const float>, absl::Span<uint8_t>) { return 0; }
+
+#endif
+
 }  // namespace
 
 CodeBook MakeCodeBook(double min, double max) {
@@ -74,7 +117,9 @@ std::vector<uint8_t> EncodeWeights(const CodeBook& book, absl::Span<const float>
   std::vector<uint8_t> codes(weights.size());
   constexpr size_t kChunk = 512;
   std::array<float, kChunk> chunk{};
-  for (size_t begin = 0; begin < weights.size(); begin += kChunk) {
+  const size_t done =
+      HasHalfInstructions() ? EncodeByRegister(min, step, weights, absl::MakeSpan(codes)) : 0;
+  for (size_t begin = done; begin < weights.size(); begin += kChunk) {
     // The steps of EncodeWeight, each for all of the chunk.
     const absl::Span<const float> from = weights.subspan(begin, kChunk);
     const absl::Span<float> at(chunk.data(), from.size());

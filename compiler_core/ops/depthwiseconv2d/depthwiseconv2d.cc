@@ -26,11 +26,12 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
     planes = context.Temp(channels * image_pixels);
     RETURN_IF_ERROR(EmitTranspose(context, image, planes, image_pixels, channels));
   }
+  const std::vector<float> weights = weight.ToFloats();
   for (int64_t m = 0; m < multiplier; ++m) {
     std::vector<float> records;
     for (int64_t c = 0; c < channels; ++c) {
       for (int64_t tap = 0; tap < taps; ++tap) {
-        records.push_back(static_cast<float>(weight.at((tap * channels + c) * multiplier + m)));
+        records.push_back(weights[(tap * channels + c) * multiplier + m]);
       }
       if (!bias.empty()) records.push_back(bias[c * multiplier + m]);
     }
@@ -53,12 +54,13 @@ absl::Status LowerTapByTap(LowerContext& context, Operand image, Operand d,
   const int64_t pixels = window.output[0] * window.output[1];
   ASSIGN_OR_RETURN(const Operand gathered,
                    GatherTaps(context, image, channels, 0, channels, window, /*tap_major=*/true));
+  const std::vector<float> weights = weight.ToFloats();
   for (int64_t m = 0; m < multiplier; ++m) {
     const Operand products = context.Temp(taps * pixels * channels);
     for (int64_t tap = 0; tap < taps; ++tap) {
       std::vector<float> row(channels);
       for (int64_t c = 0; c < channels; ++c) {
-        row[c] = static_cast<float>(weight.at((tap * channels + c) * multiplier + m));
+        row[c] = weights[(tap * channels + c) * multiplier + m];
       }
       ASSIGN_OR_RETURN(const Operand factors, context.Constant(row));
       const int64_t at = tap * pixels * channels * kHalfBytes;
