@@ -2,16 +2,31 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <exception>
 #include <system_error>
 #include <utility>
 
 namespace npuc {
 
+namespace {
+
+// To sleep and be woken takes a thread 50 to 100 us, which is as long as many a piece of work: so
+// it first looks again for that long, letting others have the processor meanwhile.
+template <typename Condition>
+void LookFor(const Condition& condition) {
+  constexpr std::chrono::microseconds kLongest(100);
+  const auto end = std::chrono::steady_clock::now() + kLongest;
+  while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+}
+
+}  // namespace
+
 struct HelperThreads::Job {
   std::function<void()> work;
-  enum class State : uint8_t { kQueued, kRunning, kDone } state = State::kQueued;
-  std::exception_ptr thrown;  // from kDone on the waiting thread's
+  enum class State : uint8_t { kQueued, kRunning, kDone };
+  std::atomic<State> state = State::kQueued;  // written under mutex_
+  std::exception_ptr thrown;                  // from kDone on the waiting thread's
 };
 
 HelperThreads::~HelperThreads() {
@@ -34,6 +49,7 @@ void HelperThreads::Task::Wait() {
   if (job_ == nullptr) return;
   const std::shared_ptr<Job> job = std::exchange(job_, nullptr);
   bool is_mine = false;
+  LookFor([&] { return job->state != Job::State::kRunning; });
   {
     std::unique_lock lock(helpers_->mutex_);
     if (job->state == Job::State::kQueued) {

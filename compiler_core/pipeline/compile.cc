@@ -266,23 +266,28 @@ class EmittedFiles {
         model_file_(ModelFileName(options), observer),
         text_(CHeaderText::Make(model, problems_)) {
     if (text_.ok()) header_.SetSize(text_->size_bytes());
-    // What is in small pieces comes last, since both threads then end together.
-    if (md5.IsKnown()) WriteRest();
-    body_written_.emplace(helpers.Start([this] { WriteBody(); }));
+    if (md5.IsKnown()) {
+      BeginRest();
+    } else if (helpers.threads() > 2) {  // a second one has the MD5 to find
+      BeginBody();
+    }
   }
   EmittedFiles(const EmittedFiles&) = delete;
   EmittedFiles& operator=(const EmittedFiles&) = delete;
 
-  // Sees to it that all is being written, and the model has its MD5.
+  // Sees to it that all is being written, and the model has its MD5; until that is known, what does
+  // not need it is written.
   void NameModel() {
     if (model_written_.has_value()) return;
-    WriteBody();
-    WriteRest();
+    std::vector<char> room;
+    while (!md5_.IsKnown() && WritePiece(room)) {
+    }
+    BeginRest();
   }
 
   absl::StatusOr<Artifact> TakeHeader(Diagnostics& diagnostics) {
     WriteBody();
-    body_written_->Wait();
+    if (body_written_.has_value()) body_written_->Wait();
     diagnostics.Append(problems_);
     RETURN_IF_ERROR(text_.status());
     return header_.Take();
@@ -296,23 +301,34 @@ class EmittedFiles {
   // Stays in a processor's cache while it is made and written.
   static constexpr size_t kPieceBytes = 256 << 10;
 
-  // Takes part in writing what needs no MD5; returns when nothing of it is left to begin.
-  void WriteBody() {
-    if (!text_.ok()) return;
-    std::vector<char> room;
+  // Writes a piece of what needs no MD5; false where none was left.
+  bool WritePiece(std::vector<char>& room) {
+    if (!text_.ok()) return false;
     const size_t size = text_->size_bytes();
-    for (size_t i = next_piece_++; i * kPieceBytes < size; i = next_piece_++) {
-      const size_t begin = std::max(i * kPieceBytes, text_->head_bytes());
-      const size_t end = std::min((i + 1) * kPieceBytes, size);
-      if (begin < end) header_.Put(begin, text_->Body(begin, end, room));
+    const size_t i = next_piece_++;
+    if (i * kPieceBytes >= size) return false;
+    const size_t begin = std::max(i * kPieceBytes, text_->head_bytes());
+    const size_t end = std::min((i + 1) * kPieceBytes, size);
+    if (begin < end) header_.Put(begin, text_->Body(begin, end, room));
+    return true;
+  }
+  // Returns when no piece is left to begin.
+  void WriteBody() {
+    std::vector<char> room;
+    while (WritePiece(room)) {
     }
   }
-  // Waits for the MD5, and begins to write what names it.
-  void WriteRest() {
+  void BeginBody() {
+    body_written_.emplace(helpers_.Start([this] { WriteBody(); }));
+  }
+  // Waits for the MD5, and begins to write what names it and what has not begun.
+  void BeginRest() {
     model_.model_md5 = md5_.Hex();
     model_written_.emplace(helpers_.Start([this] {
       WriteModelFile(model_, [this](absl::string_view bytes) { model_file_.Append(bytes); });
     }));
+    // What is in small pieces comes last, since all threads then end together.
+    if (!body_written_.has_value()) BeginBody();
     if (text_.ok()) header_.Put(0, text_->Head(model_.model_md5));
   }
 

@@ -62,10 +62,12 @@ absl::Status ReadAt(int fd, int64_t offset, absl::Span<char> to) {
 // Whether all bytes were there to be read, in pieces by all threads; where they were not, and where
 // the file is too small for that, the caller reads it from its begin.
 bool ReadInPieces(int fd, absl::Span<char> to, const HelpersFor& helpers_for) {
-  constexpr size_t kWorthAPiece = 512 << 10;
-  if (helpers_for == nullptr || to.size() < 2 * kWorthAPiece) return false;
+  constexpr size_t kWorthThreads = 1 << 20;
+  if (helpers_for == nullptr || to.size() < kWorthThreads) return false;
   HelperThreads& helpers = helpers_for(to.size());
-  const size_t pieces = std::min(to.size() / kWorthAPiece, static_cast<size_t>(helpers.threads()));
+  // Many for each thread, since one of them has to begin first.
+  constexpr size_t kPieceBytes = 256 << 10;
+  const size_t pieces = helpers.threads() > 1 ? to.size() / kPieceBytes : 1;
   std::atomic<bool> all = pieces > 1;
   if (all) {
     helpers.ForEach(pieces, [&](size_t i) {
