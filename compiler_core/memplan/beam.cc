@@ -124,7 +124,7 @@ class Beam {
       std::merge(states[i].live.begin(), states[i].live.end(), fixed.begin(), fixed.end(),
                  taken_.begin());
       AddCandidates(taken_, item, static_cast<int32_t>(i), candidates_);
-      if (budget_.nodes < 0) return;
+      if (budget_.IsOver()) return;
     }
     std::stable_sort(candidates_.begin(), candidates_.end(),
                      [](const Candidate& x, const Candidate& y) { return x.score > y.score; });

@@ -101,12 +101,14 @@ TEST(Placement, HelpersChangeNothing) {
     SearchPlacement(items, kAlignment, max_nodes, alone);
     for (const int threads : {2, 5}) {
       HelperThreads helpers(threads);
-      PlacementResult helped = PlaceGreedily(items, &helpers);
-      SearchPlacement(items, kAlignment, max_nodes, helped, &helpers);
-      EXPECT_EQ(helped.plan.method, alone.plan.method);
-      EXPECT_EQ(helped.plan.search_nodes, alone.plan.search_nodes);
-      EXPECT_EQ(helped.offsets, alone.offsets) << count << " items, " << threads << " threads";
-      EXPECT_EQ(helped.plan.arena_bytes, alone.plan.arena_bytes);
+      PlacementResult apart = PlaceGreedily(items, &helpers);
+      SearchPlacement(items, kAlignment, max_nodes, apart, &helpers);
+      for (const PlacementResult& helped : {apart, Place(items, kAlignment, max_nodes, &helpers)}) {
+        EXPECT_EQ(helped.plan.method, alone.plan.method);
+        EXPECT_EQ(helped.plan.search_nodes, alone.plan.search_nodes);
+        EXPECT_EQ(helped.offsets, alone.offsets) << count << " items, " << threads << " threads";
+        EXPECT_EQ(helped.plan.arena_bytes, alone.plan.arena_bytes);
+      }
     }
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -152,11 +153,64 @@ constexpr int kLongShares[] = {16, 12, 32, 8, 0};
 constexpr size_t kMaxSearchedItems = 4096;
 constexpr size_t kMaxExactItems = 512;
 
+// What beams of one width found, and the nodes that they took in all.
+struct BeamRound {
+  std::optional<Offsets> found;
+  int64_t nodes = 0;
+};
+
+BeamRound RunBeams(absl::Span<const PlacementItem> items, int64_t capacity, int width,
+                   int64_t max_nodes, const std::atomic<bool>& is_unwanted) {
+  BeamRound round;
+  for (const int share : kLongShares) {
+    const int64_t left = max_nodes - round.nodes;
+    if (left <= 0 || is_unwanted) break;
+    NodeBudget budget{left, &is_unwanted};
+    round.found = PlaceByBeam(items, capacity, width, share, budget);
+    round.nodes += left - budget.nodes;
+    if (round.found.has_value()) break;
+  }
+  return round;
+}
+
+// The search's first round, beside what may still make it needless. The items must outlive it.
+class FirstRound {
+ public:
+  FirstRound(absl::Span<const PlacementItem> items, int64_t max_nodes, HelperThreads& helpers)
+      : items_(items), max_nodes_(max_nodes), helpers_(helpers) {}
+  ~FirstRound() { is_unwanted_ = true; }
+  FirstRound(const FirstRound&) = delete;
+  FirstRound& operator=(const FirstRound&) = delete;
+
+  void Begin(int64_t capacity) {
+    if (helpers_.threads() == 1 || items_.size() > kMaxSearchedItems) return;
+    task_.emplace(helpers_.Start([this, capacity] {
+      round_ = RunBeams(items_, capacity, kBeamWidths[0], max_nodes_ / 2, is_unwanted_);
+    }));
+  }
+  // Null where it was not begun.
+  BeamRound* Wait() {
+    if (!task_.has_value()) return nullptr;
+    task_->Wait();
+    return &round_;
+  }
+
+ private:
+  const absl::Span<const PlacementItem> items_;
+  const int64_t max_nodes_;
+  HelperThreads& helpers_;
+  std::atomic<bool> is_unwanted_ = false;
+  BeamRound round_;
+  std::optional<HelperThreads::Task> task_;  // ends before what it writes does
+};
+
 class Searcher {
  public:
+  // first: the round of the first width, where it was begun before; may be null.
   Searcher(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
-           HelperThreads& helpers, PlacementResult& result)
-      : items_(items),
+           HelperThreads& helpers, BeamRound* first, PlacementResult& result)
+      : first_(first),
+        items_(items),
         alignment_(alignment_bytes),
         max_nodes_(max_nodes),
         helpers_(helpers),
@@ -165,7 +219,8 @@ class Searcher {
   void Run() {
     MemoryPlanResult& plan = result_.plan;
     for (const int width : kBeamWidths) {
-      if (TryBeam(plan.lower_bound_bytes, width, max_nodes_ / 2)) return;
+      const bool is_known = first_ != nullptr && width == kBeamWidths[0];
+      if (is_known ? TakeFirst() : TryBeam(plan.lower_bound_bytes, width, max_nodes_ / 2)) return;
     }
     Bisect();
     plan.method = PlanMethod::kSearchEnded;
@@ -216,12 +271,24 @@ class Searcher {
       }
       plan.search_nodes += tried[i]->nodes;
       if (!tried[i]->found.has_value()) continue;
-      result_.offsets = *std::move(tried[i]->found);
-      plan.arena_bytes = ArenaOf(items_, result_.offsets);
-      plan.method = PlanMethod::kSearchOptimal;  // where it meets the bound
+      TakeFound(*std::move(tried[i]->found));
       return true;
     }
     return false;
+  }
+
+  // What TryBeam would have done for the first width.
+  bool TakeFirst() {
+    result_.plan.search_nodes += first_->nodes;
+    if (!first_->found.has_value()) return false;
+    TakeFound(*std::move(first_->found));
+    return true;
+  }
+
+  void TakeFound(Offsets offsets) {
+    result_.offsets = std::move(offsets);
+    result_.plan.arena_bytes = ArenaOf(items_, result_.offsets);
+    result_.plan.method = PlanMethod::kSearchOptimal;  // where it meets the bound
   }
 
   // Where the bound is out of the beam's reach: the smallest arena within it.
@@ -234,6 +301,7 @@ class Searcher {
     }
   }
 
+  BeamRound* const first_;
   const absl::Span<const PlacementItem> items_;
   const int64_t alignment_;
   const int64_t max_nodes_;
@@ -331,7 +399,11 @@ absl::string_view NameOf(PlanMethod method) {
   return kNames[static_cast<size_t>(method)];
 }
 
-PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items, HelperThreads* helpers) {
+namespace {
+
+// missed(bound): called where the first order, the one by time, does not meet the bound.
+PlacementResult PlaceByOrders(absl::Span<const PlacementItem> items, HelperThreads& helpers,
+                              const std::function<void(int64_t)>& missed) {
   const int64_t bound = LivenessBound(items);
   const Neighbours neighbours(items);
   const std::vector<std::vector<int32_t>> orders = CandidateOrders(items);
@@ -348,8 +420,11 @@ PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items, HelperThrea
     offsets[i].resize(items.size());
     arenas[i] = PlaceInOrder(items, neighbours, orders[i], smallest, offsets[i]);
   };
-  HelperThreads none(1);
-  (helpers != nullptr ? *helpers : none).ForEach(orders.size(), place);
+  place(0);
+  if (arenas[0] != bound) {
+    missed(bound);
+    helpers.ForEach(orders.size() - 1, [&](size_t i) { place(i + 1); });
+  }
   const auto best =
       std::min_element(arenas.begin(), arenas.end(),
                        [](const auto& a, const auto& b) { return a.load() < b.load(); });
@@ -360,15 +435,40 @@ PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items, HelperThrea
   return result;
 }
 
-void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
-                     int64_t max_nodes, PlacementResult& result, HelperThreads* helpers) {
+void Search(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
+            HelperThreads& helpers, FirstRound* first, PlacementResult& result) {
   if (result.plan.arena_bytes == result.plan.lower_bound_bytes) return;
   if (items.size() > kMaxSearchedItems) {
     result.plan.method = PlanMethod::kTooLarge;
     return;
   }
+  Searcher(items, alignment_bytes, max_nodes, helpers, first != nullptr ? first->Wait() : nullptr,
+           result)
+      .Run();
+}
+
+}  // namespace
+
+PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items, HelperThreads* helpers) {
   HelperThreads none(1);
-  Searcher(items, alignment_bytes, max_nodes, helpers != nullptr ? *helpers : none, result).Run();
+  return PlaceByOrders(items, helpers != nullptr ? *helpers : none, [](int64_t) {});
+}
+
+void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
+                     int64_t max_nodes, PlacementResult& result, HelperThreads* helpers) {
+  HelperThreads none(1);
+  Search(items, alignment_bytes, max_nodes, helpers != nullptr ? *helpers : none, nullptr, result);
+}
+
+PlacementResult Place(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
+                      int64_t max_nodes, HelperThreads* helpers) {
+  HelperThreads none(1);
+  HelperThreads& threads = helpers != nullptr ? *helpers : none;
+  FirstRound first(items, max_nodes, threads);
+  PlacementResult result =
+      PlaceByOrders(items, threads, [&](int64_t bound) { first.Begin(bound); });
+  Search(items, alignment_bytes, max_nodes, threads, &first, result);
+  return result;
 }
 
 std::vector<LiveRange> LiveRangesOf(const CommandView& view) {
@@ -387,8 +487,7 @@ MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes,
                             HelperThreads* helpers) {
   const std::vector<LiveRange> ranges = LiveRangesOf(view);
   const Items items = ItemsOf(view.buffers, ranges, alignment_bytes);
-  PlacementResult result = PlaceGreedily(items.items, helpers);
-  SearchPlacement(items.items, alignment_bytes, kPlacementNodes, result, helpers);
+  const PlacementResult result = Place(items.items, alignment_bytes, kPlacementNodes, helpers);
   for (Buffer& buffer : view.buffers) {
     if (buffer.slot == Slot::kData) buffer.offset_bytes = 0;
   }

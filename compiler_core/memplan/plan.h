@@ -72,6 +72,9 @@ PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items,
 // `alignment_bytes`.
 void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
                      int64_t max_nodes, PlacementResult& result, HelperThreads* helpers = nullptr);
+// Both, one after the other, in part at once where there are helpers.
+PlacementResult Place(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
+                      int64_t max_nodes, HelperThreads* helpers = nullptr);
 
 // Proves a plan by another way than it was made: walks the commands with one owner per byte of
 // data_content, and requires that whatever a command reads of a buffer still belongs to that
