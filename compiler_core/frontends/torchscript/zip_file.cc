@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/utf8.h"
 #include "compiler_core/frontends/torchscript/archive_sniff.h"
+#include "compiler_core/frontends/torchscript/checksum.h"
 
 namespace npuc::pt {
 namespace {
@@ -173,8 +174,7 @@ std::optional<absl::string_view> ZipFile::Read(int entry, int64_t max_bytes, std
     wrong = Inflate(data, size, inflated);
     data = inflated;
   }
-  if (wrong.empty() &&
-      crc32_z(0, reinterpret_cast<const Bytef*>(data.data()), data.size()) != record.crc) {
+  if (wrong.empty() && ZipChecksum(data) != record.crc) {
     wrong = "is damaged: its checksum is another than the directory says";
   }
   if (wrong.empty()) return data;
