@@ -1,11 +1,14 @@
 #include "cache/posix.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
@@ -114,6 +117,32 @@ absl::Status SyncFolder(const std::string& path) {
   ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_DIRECTORY));
   if (RetryOnEintr([&] { return fsync(fd.get()); }) != 0) {
     return ErrnoStatus(errno, "cannot sync", path);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GiveWay(pid_t pid, int by) {
+  constexpr int kNicest = 19;
+  // By the main thread: the calling one may give way already.
+  errno = 0;
+  const int own = getpriority(PRIO_PROCESS, static_cast<id_t>(getpid()));
+  if (errno != 0) return ErrnoStatus(errno, "cannot read", "nice value");
+  if (setpriority(PRIO_PROCESS, static_cast<id_t>(pid), std::min(own + by, kNicest)) != 0) {
+    return ErrnoStatus(errno, "cannot set", "nice value");
+  }
+  if (pid == 0) return absl::OkStatus();
+  const std::string path = absl::StrCat("/proc/", pid, "/autogroup");
+  if (access(path.c_str(), F_OK) != 0) return absl::OkStatus();  // this kernel has none
+  ASSIGN_OR_RETURN(const UniqueFd file, OpenFile(path, O_WRONLY));
+  const std::string text = absl::StrCat(std::min(by, kNicest));
+  // The kernel takes one such change in 100 ms, of all who are not root.
+  constexpr int kTries = 5;
+  constexpr std::chrono::milliseconds kPause(110);
+  for (int i = 0; RetryOnEintr([&] { return write(file.get(), text.data(), text.size()); }) < 0;
+       ++i) {
+    const int error = errno;
+    if (error != EAGAIN || i == kTries) return ErrnoStatus(error, "cannot write", path);
+    std::this_thread::sleep_for(kPause);
   }
   return absl::OkStatus();
 }

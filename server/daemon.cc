@@ -29,6 +29,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cache/posix.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/artifact_check.h"
@@ -217,7 +218,7 @@ class Daemon {
   TenantPolicy PolicyOf(absl::string_view tenant) const;
   TenantQuota QuotaOf(absl::string_view tenant) const;
   std::string ResultScopeOf(absl::string_view tenant) const;
-  absl::Status SetUpCgroup(WorkerPoolOptions& pool_options);
+  absl::Status SetUpCgroup();
   absl::Status OpenStores();
   void MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch);
   absl::Status StartHttp();
@@ -350,7 +351,7 @@ void Daemon::ReloadTenants() {
 }
 
 // What all workers together may use, where the host can limit that.
-absl::Status Daemon::SetUpCgroup(WorkerPoolOptions& pool_options) {
+absl::Status Daemon::SetUpCgroup() {
   if (flags_.cgroup == Flags::Cgroup::kOff) return absl::OkStatus();
   const WorkerLimits one;
   const auto workers = static_cast<uint64_t>(flags_.workers);
@@ -375,7 +376,6 @@ absl::Status Daemon::SetUpCgroup(WorkerPoolOptions& pool_options) {
   log_->Info("a cgroup is around the workers", {{"folder", cgroup_->folder()},
                                                 {"memory_bytes", absl::StrCat(limits.memory_bytes)},
                                                 {"processes", absl::StrCat(limits.processes)}});
-  pool_options.adopt = [this](pid_t parent) { return cgroup_->Add(parent); };
   return absl::OkStatus();
 }
 
@@ -390,7 +390,14 @@ absl::Status Daemon::OpenStores() {
   pool_options.build_id = std::string(CompilerBuildId());
   pool_options.sandbox = *flags_.sandbox;
   pool_options.spares = static_cast<uint32_t>(flags_.spares);
-  RETURN_IF_ERROR(SetUpCgroup(pool_options));
+  RETURN_IF_ERROR(SetUpCgroup());
+  pool_options.adopt = [this](pid_t parent) {
+    if (const absl::Status status = GiveWay(parent, flags_.work_nice); !status.ok()) {
+      log_->Warning("compiles do not give way to what answers clients",
+                    {{"error", status.message()}});
+    }
+    return cgroup_ ? cgroup_->Add(parent) : absl::OkStatus();
+  };
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
   ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
@@ -432,19 +439,20 @@ void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch)
   };
   bundles_ =
       std::make_unique<FailureBundles>(FailureBundles::Options{.dir = data_dir_ + "/bundles"});
-  runner_ =
-      std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = parse_config,
-                                                   .compiler_build_id = build_id,
-                                                   .work_dir = work_dir,
-                                                   .limits = {},
-                                                   .now = [] { return absl::Now(); },
-                                                   .model_info_time_seconds = epoch,
-                                                   .watchdog = &watchdog_,
-                                                   .pause = hooks_.pause,
-                                                   .result_scope = result_scope,
-                                                   .check_artifact = CheckArtifact,
-                                                   .bundles = bundles_.get()},
-                                  jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
+  runner_ = std::make_unique<JobRunner>(
+      JobRunnerOptions{.parse_config = parse_config,
+                       .compiler_build_id = build_id,
+                       .work_dir = work_dir,
+                       .limits = {},
+                       .now = [] { return absl::Now(); },
+                       .model_info_time_seconds = epoch,
+                       .watchdog = &watchdog_,
+                       .pause = hooks_.pause,
+                       .result_scope = result_scope,
+                       .check_artifact = CheckArtifact,
+                       .begin_helper = [by = flags_.work_nice] { GiveWay(0, by).IgnoreError(); },
+                       .bundles = bundles_.get()},
+      jobs_.get(), inputs_.get(), results_.get(), workers_.get(), log_);
   jobs_->SetEndListener([this](const Job& job) { OnJobEnded(job); });
   jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
   submission_ = std::make_unique<Submission>(

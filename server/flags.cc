@@ -16,7 +16,8 @@ constexpr absl::string_view kValueOptions[] = {
     "--data-dir",    "--listen",           "--http",       "--workers",         "--port-file",
     "--tls-cert",    "--tls-key",          "--client-ca",  "--tenants",         "--stop-seconds",
     "--max-queued",  "--disk-reserve-mib", "--memory-mib", "--canary-seconds",  "--sandbox",
-    "--max-streams", "--cgroup",           "--web",        "--max-connections", "--spares"};
+    "--max-streams", "--cgroup",           "--web",        "--max-connections", "--spares",
+    "--work-nice"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
@@ -72,6 +73,7 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--cgroup") return SetCgroup(flags, value);
   if (name == "--workers") return SetNumber(name, value, 1, kMaxWorkers, flags.workers);
   if (name == "--spares") return SetNumber(name, value, 0, 2 * kMaxWorkers, flags.spares);
+  if (name == "--work-nice") return SetNumber(name, value, 0, 19, flags.work_nice);
   if (name == "--stop-seconds") return SetNumber(name, value, 1, 3600, flags.stop_seconds);
   if (name == "--max-queued") return SetNumber(name, value, 1, 10000000, flags.max_queued);
   if (name == "--max-streams") return SetNumber(name, value, 1, 1000000, flags.max_streams);
@@ -213,6 +215,10 @@ std::string FlagsHelp() {
          "  --spares N          workers kept ready for the next compiles, which saves each some "
          "ms\n"
          "                      (default: one more than --workers)\n"
+         "  --work-nice N       how much compiles give way to the daemon's answers, as nice(1) "
+         "says "
+         "it\n"
+         "                      (0 to 19; default: 5)\n"
          "  --max-queued N      jobs that may wait, of all tenants (default: 100000)\n"
          "  --max-streams N     watch streams at once, of all clients (default: 20000)\n"
          "  --max-connections N gRPC connections at once, of all clients (default: 4096)\n"

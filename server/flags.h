@@ -23,6 +23,7 @@ struct Flags {
   bool shared_cache = false;
   int workers = 0;             // >= 1 after ParseFlags
   int spares = -1;             // worker processes kept ready; >= 0 after ParseFlags
+  int work_nice = 5;           // how much compiles give way to answers; 0 to 19
   int max_queued = 100000;     // jobs that wait, of all tenants
   int max_streams = 20000;     // watch streams, of all clients
   int max_connections = 4096;  // by gRPC, of all clients

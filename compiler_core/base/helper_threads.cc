@@ -111,6 +111,7 @@ void HelperThreads::StartThreads() {
 }
 
 void HelperThreads::Help() {
+  if (begin_) begin_();
   while (true) {
     std::shared_ptr<Job> job;
     std::function<void()> idle;

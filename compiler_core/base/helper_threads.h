@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace npuc {
@@ -21,8 +22,10 @@ namespace npuc {
 // work, and where the system gives none, everything runs on the owner's.
 class HelperThreads {
  public:
-  // threads: how many run at once, the owner's included; 1 or less: no others.
-  explicit HelperThreads(int threads) : helper_count_(threads - 1) {}
+  // threads: how many run at once, the owner's included; 1 or less: no others. begin, if given, is
+  // what each of the others does first.
+  explicit HelperThreads(int threads, std::function<void()> begin = nullptr)
+      : helper_count_(threads - 1), begin_(std::move(begin)) {}
   ~HelperThreads();
   HelperThreads(const HelperThreads&) = delete;
   HelperThreads& operator=(const HelperThreads&) = delete;
@@ -67,6 +70,7 @@ class HelperThreads {
   void Run(Job& job);
 
   const int helper_count_;
+  const std::function<void()> begin_;
   std::mutex mutex_;
   std::condition_variable queued_;
   std::condition_variable done_;

@@ -74,6 +74,13 @@ JobDiagnostic ToJobDiagnostic(const Diagnostic& diagnostic) {
   return out;
 }
 
+std::vector<JobDiagnostic> ToJobDiagnostics(const std::vector<Diagnostic>& diagnostics) {
+  std::vector<JobDiagnostic> converted;
+  converted.reserve(diagnostics.size());
+  for (const Diagnostic& one : diagnostics) converted.push_back(ToJobDiagnostic(one));
+  return converted;
+}
+
 std::vector<JobArtifact> ToJobArtifacts(const std::vector<ArtifactInfo>& artifacts) {
   std::vector<JobArtifact> out;
   for (const ArtifactInfo& info : artifacts)

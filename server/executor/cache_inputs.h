@@ -26,6 +26,7 @@ std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics);
 absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes);
 
 JobDiagnostic ToJobDiagnostic(const Diagnostic& diagnostic);
+std::vector<JobDiagnostic> ToJobDiagnostics(const std::vector<Diagnostic>& diagnostics);
 std::vector<JobArtifact> ToJobArtifacts(const std::vector<ArtifactInfo>& artifacts);
 
 }  // namespace npuc

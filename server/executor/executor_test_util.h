@@ -151,6 +151,7 @@ class FakeCache : public ResultCache {
     if (confirm) RETURN_IF_ERROR(confirm());
     std::lock_guard<std::mutex> lock(mutex_);
     if (broken_) return absl::ResourceExhaustedError("disk full");
+    ++stores_;
     Entry entry;
     entry.result.metadata = std::string(metadata);
     for (const ArtifactView& artifact : artifacts) {
@@ -184,6 +185,11 @@ class FakeCache : public ResultCache {
     std::lock_guard<std::mutex> lock(mutex_);
     return entries_.size();
   }
+  // How often something was stored.
+  int stores() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return stores_;
+  }
 
  private:
   struct Entry {
@@ -194,6 +200,7 @@ class FakeCache : public ResultCache {
   std::map<std::string, Entry> entries_;  // guarded by mutex_
   bool recalls_ = false;                  // guarded by mutex_
   bool broken_ = false;                   // guarded by mutex_
+  int stores_ = 0;                        // guarded by mutex_
 };
 
 // Runs a function in place of a worker.

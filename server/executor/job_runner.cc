@@ -30,13 +30,16 @@ constexpr char kLogArtifact[] = "compile.log";
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
 class RunEvents : public WorkerEvents {
  public:
-  // holds_lease: asked before anything is told. on_artifacts: as OnArtifacts.
+  using OnCompiledFunction = std::function<void(
+      const std::string& log, const std::vector<WorkerArtifact>&, const std::vector<Diagnostic>&)>;
+
+  // holds_lease: asked before anything is told. on_compiled: as OnCompiled, with the log so far.
   RunEvents(EventPump* pump, std::function<bool()> holds_lease, std::function<bool()> is_cancelled,
-            std::function<void(const std::vector<WorkerArtifact>&)> on_artifacts)
+            OnCompiledFunction on_compiled)
       : pump_(pump),
         holds_lease_(std::move(holds_lease)),
         is_cancelled_(std::move(is_cancelled)),
-        on_artifacts_(std::move(on_artifacts)) {}
+        on_compiled_(std::move(on_compiled)) {}
 
   void OnLog(absl::string_view line) override {
     absl::StrAppend(&log_, line, "\n");
@@ -48,8 +51,9 @@ class RunEvents : public WorkerEvents {
   void OnDiagnostic(const Diagnostic& diagnostic) override {
     Tell(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
   }
-  void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) override {
-    on_artifacts_(artifacts);
+  void OnCompiled(const std::vector<WorkerArtifact>& artifacts,
+                  const std::vector<Diagnostic>& diagnostics) override {
+    on_compiled_(log_, artifacts, diagnostics);
   }
   bool IsCancelled() override {
     if (!holds_lease_()) return true;
@@ -68,7 +72,7 @@ class RunEvents : public WorkerEvents {
   EventPump* const pump_;
   const std::function<bool()> holds_lease_;
   const std::function<bool()> is_cancelled_;
-  const std::function<void(const std::vector<WorkerArtifact>&)> on_artifacts_;
+  const OnCompiledFunction on_compiled_;
   std::string log_;
 };
 
@@ -89,6 +93,10 @@ struct JobRunner::Attempt {
   std::vector<EventBody> last_events = {};  // told with the result
   std::unique_ptr<HelperThreads> helpers = {};
   std::optional<PreparedArtifacts> prepared = {};
+  // The store that has begun before it was known how the worker ends.
+  std::string storing_log = {};
+  absl::StatusOr<std::vector<ArtifactInfo>> stored = absl::InternalError("not stored yet");
+  std::optional<HelperThreads::Task> storing = {};
 };
 
 JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs,
@@ -236,7 +244,10 @@ void JobRunner::RunWorker(Attempt& attempt) {
   RunEvents events(
       &pump, [&] { return HoldsLease(attempt); },
       [&] { return draining_.load() || !jobs_->Renew(*attempt.lease); },
-      [&](const std::vector<WorkerArtifact>& artifacts) { BeginStore(attempt, artifacts); });
+      [&](const std::string& log, const std::vector<WorkerArtifact>& artifacts,
+          const std::vector<Diagnostic>& diagnostics) {
+        BeginStore(attempt, log, artifacts, diagnostics);
+      });
   const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(run, events);
   attempt.last_events = pump.Stop();
   attempt.log = events.log();
@@ -272,13 +283,11 @@ void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) 
 
 void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
   JobResult result;
-  for (const Diagnostic& diagnostic : outcome.diagnostics) {
-    result.diagnostics.push_back(ToJobDiagnostic(diagnostic));
-  }
+  result.diagnostics = ToJobDiagnostics(outcome.diagnostics);
   result.reason = outcome.text;
   switch (outcome.kind) {
     case WorkerOutcome::Kind::kSucceeded: {
-      const absl::Status stored = StoreArtifacts(attempt, outcome, result);
+      const absl::Status stored = FinishStore(attempt, outcome, result);
       if (stored.ok()) {
         result.succeeded = true;
         break;
@@ -356,20 +365,22 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
 
 std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (idle_helpers_.empty()) return std::make_unique<HelperThreads>(kStoreThreads);
+  if (idle_helpers_.empty())
+    return std::make_unique<HelperThreads>(kStoreThreads, options_.begin_helper);
   std::unique_ptr<HelperThreads> helpers = std::move(idle_helpers_.back());
   idle_helpers_.pop_back();
   return helpers;
 }
 
 void JobRunner::GiveHelpers(Attempt& attempt) {
+  attempt.storing.reset();
   attempt.prepared.reset();
   const std::lock_guard<std::mutex> lock(mutex_);
   idle_helpers_.push_back(std::move(attempt.helpers));
 }
 
-// What can be done before it is known how the worker ends.
-void JobRunner::BeginStore(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const {
+void JobRunner::PrepareArtifacts(Attempt& attempt,
+                                 const std::vector<WorkerArtifact>& artifacts) const {
   PreparedArtifacts::Check check;
   if (options_.check_artifact) {
     check = [this, job = attempt.job](absl::string_view name, absl::string_view bytes) {
@@ -379,9 +390,22 @@ void JobRunner::BeginStore(Attempt& attempt, const std::vector<WorkerArtifact>& 
   attempt.prepared.emplace(artifacts, check, *attempt.helpers);
 }
 
-absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome,
-                                       JobResult& result) {
-  if (!attempt.prepared.has_value()) BeginStore(attempt, outcome.artifacts);
+// Before it is known how the worker ends, since that takes as long as the store. Should it end
+// badly after a good result, the entry stays: it is what that input gives, whole and checked, and
+// may be what an earlier job with this key refers to.
+void JobRunner::BeginStore(Attempt& attempt, const std::string& log,
+                           const std::vector<WorkerArtifact>& artifacts,
+                           const std::vector<Diagnostic>& diagnostics) const {
+  PrepareArtifacts(attempt, artifacts);
+  attempt.storing_log = log;
+  attempt.storing.emplace(attempt.helpers->Start(
+      [this, &attempt, metadata = EncodeResultMetadata(ToJobDiagnostics(diagnostics))] {
+        attempt.stored = Store(attempt, attempt.storing_log, metadata);
+      }));
+}
+
+absl::StatusOr<std::vector<ArtifactInfo>> JobRunner::Store(Attempt& attempt, const std::string& log,
+                                                           const std::string& metadata) const {
   std::vector<ArtifactView> views = attempt.prepared->Packed();
   bool has_output = false;
   bool has_log = false;
@@ -397,11 +421,20 @@ absl::Status JobRunner::StoreArtifacts(Attempt& attempt, const WorkerOutcome& ou
     return absl::InternalError(
         absl::StrCat("the compile made no ", Printable(attempt.job->output_file)));
   }
-  if (!has_log) views.push_back({kLogArtifact, attempt.log});
-  ASSIGN_OR_RETURN(const std::vector<ArtifactInfo> stored,
-                   cache_->Store(*attempt.key, views, EncodeResultMetadata(result.diagnostics),
-                                 [&] { return attempt.prepared->Checked(); }));
-  result.artifacts = ToJobArtifacts(stored);
+  if (!has_log) views.push_back({kLogArtifact, log});
+  return cache_->Store(*attempt.key, views, metadata, [&] { return attempt.prepared->Checked(); });
+}
+
+absl::Status JobRunner::FinishStore(Attempt& attempt, const WorkerOutcome& outcome,
+                                    JobResult& result) {
+  if (attempt.storing.has_value()) attempt.storing->Wait();
+  // A last line of the log may have come since.
+  if (!attempt.storing.has_value() || attempt.storing_log != attempt.log) {
+    if (!attempt.prepared.has_value()) PrepareArtifacts(attempt, outcome.artifacts);
+    attempt.stored = Store(attempt, attempt.log, EncodeResultMetadata(result.diagnostics));
+  }
+  RETURN_IF_ERROR(attempt.stored.status());
+  result.artifacts = ToJobArtifacts(*attempt.stored);
   result.cache_key = attempt.key->ToString();
   return absl::OkStatus();
 }

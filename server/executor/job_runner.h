@@ -44,6 +44,8 @@ struct JobRunnerOptions {
   std::function<absl::Status(absl::string_view name, absl::string_view output_file,
                              absl::string_view bytes)>
       check_artifact = nullptr;
+  // What each thread that makes artifacts ready does first; may be null.
+  std::function<void()> begin_helper = nullptr;
   FailureBundles* bundles = nullptr;  // gets what failed by our fault; may be null
 };
 
@@ -84,8 +86,13 @@ class JobRunner {
   void KeepBundle(const Attempt& attempt, JobResult& result);
   std::unique_ptr<HelperThreads> TakeHelpers();
   void GiveHelpers(Attempt& attempt);
-  void BeginStore(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const;
-  absl::Status StoreArtifacts(Attempt& attempt, const WorkerOutcome& outcome, JobResult& result);
+  void PrepareArtifacts(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const;
+  void BeginStore(Attempt& attempt, const std::string& log,
+                  const std::vector<WorkerArtifact>& artifacts,
+                  const std::vector<Diagnostic>& diagnostics) const;
+  absl::StatusOr<std::vector<ArtifactInfo>> Store(Attempt& attempt, const std::string& log,
+                                                  const std::string& metadata) const;
+  absl::Status FinishStore(Attempt& attempt, const WorkerOutcome& outcome, JobResult& result);
   void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
   void Finish(Attempt& attempt, const JobResult& result);
   void GiveBack(Attempt& attempt, LossKind kind, absl::string_view why);

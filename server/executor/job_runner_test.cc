@@ -224,12 +224,16 @@ TEST_F(JobRunnerTest, WhatAWorkerMadeIsChecked) {
   EXPECT_EQ(JobOf(id).state, JobState::kFailed);
 }
 
-// Artifacts that are told of before the run has ended are checked and packed then; whether they
-// are stored depends on the end.
+// Artifacts that are told of before the run has ended are checked, packed and stored then, unless
+// they are not whole; what becomes of the job depends on the end.
 TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
   WorkerOutcome outcome;
+  std::string last_line;
   workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
-    events.OnArtifacts(SucceedWith({{"model.h", "header"}, {"a.txt", job.config_text}}).artifacts);
+    events.OnLog("compiled");
+    events.OnCompiled(SucceedWith({{"model.h", "header"}, {"a.txt", job.config_text}}).artifacts,
+                      {});
+    if (!last_line.empty()) events.OnLog(last_line);
     return outcome;
   });
   outcome = SucceedWith({{"model.h", "header"}, {"a.txt", "config 1"}});
@@ -237,16 +241,26 @@ TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
   RunAll();
   ASSERT_EQ(JobOf(id).state, JobState::kSucceeded) << JobOf(id).reason;
   EXPECT_EQ(JobOf(id).artifacts[1].sha256, Sha256Hex("config 1"));
+  EXPECT_EQ(JobOf(id).artifacts[2].sha256, Sha256Hex("compiled\n"));
+  EXPECT_EQ(cache_.stores(), 1);
+  last_line = "a line without an end";
+  outcome = SucceedWith({{"model.h", "header"}, {"a.txt", "config 3"}});
+  id = Submit("config 3");
+  RunAll();
+  EXPECT_EQ(JobOf(id).artifacts[2].sha256, Sha256Hex("compiled\na line without an end\n"));
+  EXPECT_EQ(cache_.stores(), 3);
+  EXPECT_EQ(cache_.size(), 2u);
   outcome = SucceedWith({{"model.h", "header"}, {"a.txt", "spoilt"}});
   id = Submit("spoilt");
   RunAll();
   EXPECT_THAT(JobOf(id).reason, HasSubstr("a.txt of model.h is spoilt"));
+  EXPECT_EQ(cache_.size(), 2u);
   outcome = WorkerOutcome();
   outcome.kind = WorkerOutcome::Kind::kCrashed;
   id = Submit("config 2");
   RunAll();
   EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInternal);
-  EXPECT_EQ(cache_.size(), 1u);
+  EXPECT_EQ(cache_.size(), 3u);
 }
 
 TEST_F(JobRunnerTest, AnInputThatIsGoneIsToldAsSuch) {

@@ -25,8 +25,9 @@ class StageTimer : public WorkerEvents {
     inner_.OnStage(stage, fraction);
   }
   void OnDiagnostic(const Diagnostic& diagnostic) override { inner_.OnDiagnostic(diagnostic); }
-  void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) override {
-    inner_.OnArtifacts(artifacts);
+  void OnCompiled(const std::vector<WorkerArtifact>& artifacts,
+                  const std::vector<Diagnostic>& diagnostics) override {
+    inner_.OnCompiled(artifacts, diagnostics);
   }
   bool IsCancelled() override { return inner_.IsCancelled(); }
 

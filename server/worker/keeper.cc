@@ -171,7 +171,7 @@ void TakeRun() {
 
 void RunKeeper(const Walls& walls, uint64_t output_bytes, HandOver ends,
                const WorkerFunctions& functions) {
-  if (setsid() < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !walls.ParentAlive() ||
+  if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !walls.ParentAlive() ||
       !PlaceHandOver(ends).ok()) {
     _exit(kExitSetUpFailed);
   }

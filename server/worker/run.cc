@@ -440,7 +440,7 @@ void RunReport::OnEndOfEvents(const RunChannels& channels) {
     return;
   }
   taken_ = TakeArtifacts(channels).ok();  // else Finish tries again, and says why
-  if (taken_) events_.OnArtifacts(outcome_.artifacts);
+  if (taken_) events_.OnCompiled(outcome_.artifacts, outcome_.diagnostics);
 }
 
 WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view detail,

@@ -74,7 +74,7 @@ class RunReport {
   // Set once the keeper has told that the worker has ended and that nobody else is left.
   const std::optional<RunEnd>& end_by_keeper() const { return end_by_keeper_; }
   // The worker has closed its channel behind its result: copies what a good result told of, so that
-  // this and WorkerEvents::OnArtifacts need not wait for the end of its processes.
+  // this and WorkerEvents::OnCompiled need not wait for the end of its processes.
   void OnEndOfEvents(const RunChannels& channels);
   // What the folder holds now is within the limits of the job. Cheap; for a look while it runs.
   bool OutputWithinLimits(int out_fd) const;

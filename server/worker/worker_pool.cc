@@ -622,6 +622,7 @@ class Follower {
     if (channels_.events.valid() || reason_ != KillReason::kNone) return;
     while (!channels_.staging.valid() && channels_.watch.valid() && ReadWatch()) {
     }
+    ReadRest(channels_.print, false);  // what was printed came before the result
     report_.OnEndOfEvents(channels_);
   }
 

@@ -46,7 +46,10 @@ class Recorder : public WorkerEvents {
   void OnDiagnostic(const Diagnostic& diagnostic) override {
     diagnostics.push_back(diagnostic.ToString());
   }
-  void OnArtifacts(const std::vector<WorkerArtifact>& artifacts) override { told = artifacts; }
+  void OnCompiled(const std::vector<WorkerArtifact>& artifacts,
+                  const std::vector<Diagnostic>& diagnostics) override {
+    told = artifacts;
+  }
   bool IsCancelled() override { return cancelled; }
 
   // The number after the word, in the log.
