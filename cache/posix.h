@@ -63,8 +63,8 @@ absl::Status MakeFolder(const std::string& path, bool* made = nullptr);
 absl::Status SyncFolder(const std::string& path);
 // Gives a process, or with 0 the calling thread, the nice value of this process plus `by` (at most
 // 19), so that it gives way to this process's other threads. What it starts later inherits that.
-// Where the kernel groups processes by session (sched(7), autogroup), that of `pid` gets it as well:
-// between sessions nothing else counts.
+// Where the kernel groups processes by session (sched(7), autogroup), that of `pid` gets it as
+// well: between sessions nothing else counts.
 absl::Status GiveWay(pid_t pid, int by);
 
 }  // namespace npuc
