@@ -9,6 +9,22 @@
 #include "compiler_core/pipeline/config.h"
 #include "server/worker/zygote.h"
 
+namespace {
+
+// What the parser makes at its first config (yaml-cpp its expressions, FindCore its tables), so
+// that workers find it made.
+void WarmParser() {
+  npuc::Diagnostics diagnostics;
+  npuc::ParseConfig(
+      "CORENAME: GRUS\nMODEL_FILE: model.pb\nOUTPUT_FILE: model.h\nFRAMEWORK: TF\n"
+      "INPUT_OPS:\n  x: [1, 2]\nOUTPUT_OPS: [y, 'z']  # warm\n",
+      "config.yaml", diagnostics)
+      .status()
+      .IgnoreError();
+}
+
+}  // namespace
+
 int main() {
   npuc::UseProcessHeap();
   int type = 0;
@@ -18,6 +34,7 @@ int main() {
     std::fprintf(stderr, "npuc-worker: started by npucd, not by hand; compile with npuc\n");
     return 2;
   }
+  WarmParser();
   return npuc::RunZygote({npuc::ParseConfig, npuc::Compile, npuc::WarmForkedHeap},
                          {.build_id = npuc::CompilerBuildId()});
 }
