@@ -11,7 +11,7 @@
 
 namespace {
 
-// What the parser makes at its first config (yaml-cpp its expressions, FindCore its tables), so
+// What the parser makes at its first config (such as yaml-cpp its expressions), so
 // that workers find it made.
 void WarmParser() {
   npuc::Diagnostics diagnostics;
