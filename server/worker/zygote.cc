@@ -39,10 +39,10 @@ namespace {
 constexpr int kMaxSweeps = 1000;
 // Where there was no room for a spare, there may be some so much later.
 constexpr int64_t kRefillPauseUs = 1'000'000;
-// A spare is not made at the moment in which a run begins: its clone would take a processor that
-// the run's own processes need to wake up. Nor much later: a small net's compile leaves processors
-// idle, what follows on it does not.
-constexpr int64_t kRefillDelayUs = 2000;
+// A spare is made when a run has ended: while one goes on, it would take a processor that the run,
+// or what is done with its artifacts, needs; behind it there is mostly waiting, for the disk. But
+// not later than so long after a run's begin.
+constexpr int64_t kRefillDelayUs = 20'000;
 
 int64_t MonotonicUs() {
   timespec now = {};
@@ -270,6 +270,7 @@ void Zygote::Reap() {
     runs_.erase(it);
     KillStrays();
     Reply(reply);
+    refill_at_us_ = 0;
   }
 }
 
