@@ -60,9 +60,8 @@ struct CompileResult {
   std::vector<WeightHistogram> histograms;
 };
 
-// Watches and steers a running compile. Called on the compiling thread, but for OnArtifact...
-// Must
-// outlive the call.
+// Watches and steers a running compile. Called on the compiling thread, but for OnArtifact and
+// OnArtifactPart. Must outlive the call.
 class CompileObserver {
  public:
   virtual ~CompileObserver() = default;

@@ -365,8 +365,9 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
 
 std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (idle_helpers_.empty())
+  if (idle_helpers_.empty()) {
     return std::make_unique<HelperThreads>(kStoreThreads, options_.begin_helper);
+  }
   std::unique_ptr<HelperThreads> helpers = std::move(idle_helpers_.back());
   idle_helpers_.pop_back();
   return helpers;

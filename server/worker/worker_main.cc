@@ -11,8 +11,8 @@
 
 namespace {
 
-// What the parser makes at its first config (such as yaml-cpp its expressions), so
-// that workers find it made.
+// What the parser makes at its first config (such as yaml-cpp its expressions), so that workers
+// find it made.
 void WarmParser() {
   npuc::Diagnostics diagnostics;
   npuc::ParseConfig(
