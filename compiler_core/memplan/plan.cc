@@ -153,24 +153,33 @@ constexpr int kLongShares[] = {16, 12, 32, 8, 0};
 constexpr size_t kMaxSearchedItems = 4096;
 constexpr size_t kMaxExactItems = 512;
 
-// What beams of one width found, and the nodes that they took in all.
-struct BeamRound {
+// What a beam found, or beams one after the other, and the nodes taken in all.
+struct BeamResult {
   std::optional<Offsets> found;
   int64_t nodes = 0;
 };
 
-BeamRound RunBeams(absl::Span<const PlacementItem> items, int64_t capacity, int width,
-                   int64_t max_nodes, const std::atomic<bool>& is_unwanted) {
-  BeamRound round;
-  for (const int share : kLongShares) {
-    const int64_t left = max_nodes - round.nodes;
-    if (left <= 0 || is_unwanted) break;
-    NodeBudget budget{left, &is_unwanted};
-    round.found = PlaceByBeam(items, capacity, width, share, budget);
-    round.nodes += left - budget.nodes;
-    if (round.found.has_value()) break;
+BeamResult RunBeam(absl::Span<const PlacementItem> items, int64_t capacity, int width, int share,
+                   NodeBudget budget) {
+  const int64_t before = budget.nodes;
+  BeamResult result{PlaceByBeam(items, capacity, width, share, budget)};
+  result.nodes = before - budget.nodes;
+  return result;
+}
+
+// The beams of all shares, until one finds a placement or `max_nodes` were used in all.
+// try_share(i, left) gives what the beam of kLongShares[i] does with `left` nodes.
+template <typename TryShare>
+BeamResult RunBeams(int64_t max_nodes, const TryShare& try_share) {
+  BeamResult all;
+  for (size_t i = 0; i < std::size(kLongShares) && !all.found.has_value(); ++i) {
+    const int64_t left = max_nodes - all.nodes;
+    if (left <= 0) break;
+    BeamResult one = try_share(i, left);
+    all.nodes += one.nodes;
+    all.found = std::move(one.found);
   }
-  return round;
+  return all;
 }
 
 // The search's first round, beside what may still make it needless. The items must outlive it.
@@ -185,11 +194,14 @@ class FirstRound {
   void Begin(int64_t capacity) {
     if (helpers_.threads() == 1 || items_.size() > kMaxSearchedItems) return;
     task_.emplace(helpers_.Start([this, capacity] {
-      round_ = RunBeams(items_, capacity, kBeamWidths[0], max_nodes_ / 2, is_unwanted_);
+      round_ = RunBeams(max_nodes_ / 2, [&](size_t i, int64_t left) {
+        if (is_unwanted_) return BeamResult();
+        return RunBeam(items_, capacity, kBeamWidths[0], kLongShares[i], {left, &is_unwanted_});
+      });
     }));
   }
   // Null where it was not begun.
-  BeamRound* Wait() {
+  BeamResult* Wait() {
     if (!task_.has_value()) return nullptr;
     task_->Wait();
     return &round_;
@@ -200,7 +212,7 @@ class FirstRound {
   const int64_t max_nodes_;
   HelperThreads& helpers_;
   std::atomic<bool> is_unwanted_ = false;
-  BeamRound round_;
+  BeamResult round_;
   std::optional<HelperThreads::Task> task_;  // ends before what it writes does
 };
 
@@ -208,7 +220,7 @@ class Searcher {
  public:
   // first: the round of the first width, where it was begun before; may be null.
   Searcher(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
-           HelperThreads& helpers, BeamRound* first, PlacementResult& result)
+           HelperThreads& helpers, BeamResult* first, PlacementResult& result)
       : first_(first),
         items_(items),
         alignment_(alignment_bytes),
@@ -220,7 +232,10 @@ class Searcher {
     MemoryPlanResult& plan = result_.plan;
     for (const int width : kBeamWidths) {
       const bool is_known = first_ != nullptr && width == kBeamWidths[0];
-      if (is_known ? TakeFirst() : TryBeam(plan.lower_bound_bytes, width, max_nodes_ / 2)) return;
+      if (is_known ? Take(std::move(*first_))
+                   : TryBeams(plan.lower_bound_bytes, width, max_nodes_ / 2)) {
+        return;
+      }
     }
     Bisect();
     plan.method = PlanMethod::kSearchEnded;
@@ -237,58 +252,35 @@ class Searcher {
   }
 
  private:
-  // What a beam found for one of the shares, and the nodes that it took of its budget.
-  struct Tried {
-    std::optional<Offsets> found;
-    int64_t budget = 0;
-    int64_t nodes = 0;
-  };
-  Tried Try(int64_t capacity, int width, int share, int64_t budget_nodes) const {
-    NodeBudget budget{budget_nodes};
-    Tried tried{PlaceByBeam(items_, capacity, width, share, budget), budget_nodes};
-    tried.nodes = budget_nodes - budget.nodes;
-    return tried;
-  }
-
   // Takes a placement within `capacity` where a beam finds one before `max_nodes` were used in all.
   // As many shares as there are threads are tried at once, the later ones in case that they are
   // needed; what is taken is what one thread would take.
-  bool TryBeam(int64_t capacity, int width, int64_t max_nodes) {
-    MemoryPlanResult& plan = result_.plan;
-    std::array<std::optional<Tried>, std::size(kLongShares)> tried;
-    for (size_t i = 0; i < tried.size(); ++i) {
-      const int64_t left = max_nodes - plan.search_nodes;
-      if (left <= 0) return false;
+  bool TryBeams(int64_t capacity, int width, int64_t max_nodes) {
+    const auto run = [&](size_t i, int64_t nodes) {
+      return RunBeam(items_, capacity, width, kLongShares[i], {nodes});
+    };
+    std::array<std::optional<BeamResult>, std::size(kLongShares)> tried;
+    int64_t budget = 0;  // of each of those tried last
+    return Take(RunBeams(max_nodes - result_.plan.search_nodes, [&](size_t i, int64_t left) {
       if (!tried[i].has_value() && helpers_.threads() > 1) {
+        budget = left;
         const size_t count = std::min(tried.size() - i, static_cast<size_t>(helpers_.threads()));
-        helpers_.ForEach(count, [&](size_t k) {
-          tried[i + k] = Try(capacity, width, kLongShares[i + k], left);
-        });
+        helpers_.ForEach(count, [&](size_t k) { tried[i + k] = run(i + k, budget); });
       }
       // Whether it would have ended for want of nodes is known where it took no more than are left.
-      if (!tried[i].has_value() || (tried[i]->budget != left && tried[i]->nodes > left)) {
-        tried[i] = Try(capacity, width, kLongShares[i], left);
-      }
-      plan.search_nodes += tried[i]->nodes;
-      if (!tried[i]->found.has_value()) continue;
-      TakeFound(*std::move(tried[i]->found));
-      return true;
-    }
-    return false;
+      const bool is_known = tried[i].has_value() && (budget == left || tried[i]->nodes <= left);
+      return is_known ? *std::move(tried[i]) : run(i, left);
+    }));
   }
 
-  // What TryBeam would have done for the first width.
-  bool TakeFirst() {
-    result_.plan.search_nodes += first_->nodes;
-    if (!first_->found.has_value()) return false;
-    TakeFound(*std::move(first_->found));
-    return true;
-  }
-
-  void TakeFound(Offsets offsets) {
-    result_.offsets = std::move(offsets);
+  // Counts the nodes, and takes the placement if there is one.
+  bool Take(BeamResult beams) {
+    result_.plan.search_nodes += beams.nodes;
+    if (!beams.found.has_value()) return false;
+    result_.offsets = *std::move(beams.found);
     result_.plan.arena_bytes = ArenaOf(items_, result_.offsets);
     result_.plan.method = PlanMethod::kSearchOptimal;  // where it meets the bound
+    return true;
   }
 
   // Where the bound is out of the beam's reach: the smallest arena within it.
@@ -297,11 +289,11 @@ class Searcher {
     while (result_.plan.arena_bytes - failed > alignment_) {
       const int64_t steps = (result_.plan.arena_bytes - failed) / alignment_;
       const int64_t capacity = failed + steps / 2 * alignment_;
-      if (!TryBeam(capacity, kBeamWidths[0], max_nodes_ / 4 * 3)) failed = capacity;
+      if (!TryBeams(capacity, kBeamWidths[0], max_nodes_ / 4 * 3)) failed = capacity;
     }
   }
 
-  BeamRound* const first_;
+  BeamResult* const first_;
   const absl::Span<const PlacementItem> items_;
   const int64_t alignment_;
   const int64_t max_nodes_;
