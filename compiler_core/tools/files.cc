@@ -33,20 +33,6 @@ absl::Status Failed(absl::string_view what, const std::string& path) {
   }
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ > STDERR_FILENO) ::close(fd_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 absl::Status ReadAt(int fd, int64_t offset, absl::Span<char> to) {
   for (size_t done = 0; done < to.size();) {
     const ssize_t got =
@@ -82,15 +68,14 @@ bool ReadInPieces(int fd, absl::Span<char> to, const HelpersFor& helpers_for) {
 
 class FileSource : public ByteSource {
  public:
-  FileSource(std::unique_ptr<Descriptor> file, int64_t size)
-      : file_(std::move(file)), size_(size) {}
+  FileSource(Descriptor file, int64_t size) : file_(std::move(file)), size_(size) {}
   int64_t size() const override { return size_; }
   absl::Status Read(int64_t offset, absl::Span<char> to) const override {
-    return ReadAt(file_->get(), offset, to);
+    return ReadAt(file_.get(), offset, to);
   }
 
  private:
-  std::unique_ptr<Descriptor> file_;
+  Descriptor file_;
   int64_t size_;
 };
 
@@ -120,10 +105,10 @@ absl::Status TooLarge(const std::string& path, int64_t max_bytes) {
 
 absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& path,
                                                            int64_t max_bytes) {
-  auto file = std::make_unique<Descriptor>(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file->get() < 0) return Failed("cannot open", path);
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) return Failed("cannot open", path);
   struct stat info {};
-  if (::fstat(file->get(), &info) != 0) return Failed("cannot read", path);
+  if (::fstat(file.get(), &info) != 0) return Failed("cannot read", path);
   if (!S_ISREG(info.st_mode)) {
     ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, max_bytes));
     return std::make_shared<OwnedSource>(std::move(bytes));
@@ -181,25 +166,27 @@ absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
   std::error_code error;
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
   std::string temporary = absl::StrCat(path, ".XXXXXX");
-  const int fd = ::mkostemp(temporary.data(), O_CLOEXEC);
-  if (fd < 0) return Failed("cannot create", path);
-  PendingFile pending(path, std::move(temporary));
-  pending.fd_ = fd;
+  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (file.get() < 0) return Failed("cannot create", path);
+  PendingFile pending(path, std::move(temporary), std::move(file));
   constexpr mode_t kReadableByAll = 0644;
-  if (::fchmod(fd, kReadableByAll) != 0) return Failed("cannot set the mode of", path);
+  if (::fchmod(pending.file_.get(), kReadableByAll) != 0) {
+    return Failed("cannot set the mode of", path);
+  }
   return pending;
 }
 
 absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::string_view bytes) {
   ASSIGN_OR_RETURN(PendingFile pending, Create(path));
   RETURN_IF_ERROR(pending.WriteAt(0, bytes));
-  pending.Close();
+  pending.file_.Close();
   return pending;
 }
 
 absl::Status PendingFile::WriteAt(uint64_t offset, absl::string_view bytes) const {
   while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    const ssize_t written =
+        ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (written < 0) {
       if (errno == EINTR) continue;
       return Failed("cannot write", path_);
@@ -210,23 +197,17 @@ absl::Status PendingFile::WriteAt(uint64_t offset, absl::string_view bytes) cons
   return absl::OkStatus();
 }
 
-void PendingFile::Close() {
-  const int fd = std::exchange(fd_, -1);
-  if (fd > STDERR_FILENO) ::close(fd);
-}
-
 PendingFile::PendingFile(PendingFile&& other) noexcept
     : path_(std::move(other.path_)),
       temporary_(std::exchange(other.temporary_, {})),
-      fd_(std::exchange(other.fd_, -1)) {}
+      file_(std::move(other.file_)) {}
 
 PendingFile::~PendingFile() {
-  Close();
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 absl::Status PendingFile::PutInPlace() {
-  Close();
+  file_.Close();
   RETURN_IF_ERROR(Replace(temporary_, path_));
   temporary_.clear();
   return absl::OkStatus();

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/helper_threads.h"
+#include "compiler_core/tools/descriptor.h"
 
 namespace npuc {
 
@@ -60,12 +61,11 @@ class PendingFile {
   absl::Status PutInPlace();
 
  private:
-  PendingFile(std::string path, std::string temporary)
-      : path_(std::move(path)), temporary_(std::move(temporary)) {}
-  void Close();
+  PendingFile(std::string path, std::string temporary, Descriptor file)
+      : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
   std::string path_;
   std::string temporary_;  // empty: no longer there
-  int fd_ = -1;            // of a file that is written in parts; negative: none
+  Descriptor file_;        // until all is written
 };
 
 // Both steps at once.
