@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <list>
 #include <mutex>
 #include <set>
@@ -30,8 +31,10 @@ namespace npuc {
 namespace {
 
 constexpr char kFormatKey[] = "format";
-constexpr char kFormat[] = "2";
-constexpr char kOldFormat[] = "1";  // chunks were not packed; entries say so, each for itself
+constexpr char kFormat[] = "3";
+// What is read as well, each entry and each chunk saying for itself how it is kept: in format 1
+// chunks were not packed, in format 2 lists of bytes were text.
+constexpr absl::string_view kOldFormats[] = {"1", "2"};
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 constexpr size_t kStripes = 64;
 
@@ -205,7 +208,8 @@ absl::Status ArtifactCache::Impl::CheckFormat() {
   std::string found;
   const rocksdb::Status status = db->Get(rocksdb::ReadOptions(), kFormatKey, &found);
   if (status.ok() && found == kFormat) return absl::OkStatus();
-  if (status.ok() && found != kOldFormat) {
+  if (status.ok() &&
+      std::find(std::begin(kOldFormats), std::end(kOldFormats), found) == std::end(kOldFormats)) {
     return absl::FailedPreconditionError(absl::StrCat(
         "artifact cache '", Printable(options.path), "' has format '", Printable(found),
         "', this program knows '", kFormat, "'; use the program that wrote it"));

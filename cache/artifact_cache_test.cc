@@ -475,7 +475,7 @@ TEST_F(ArtifactCacheTest, OpenRefusesASecondUserAndANewerFormat) {
     rocksdb::DB* db = nullptr;
     ASSERT_TRUE(
         rocksdb::DB::Open(rocksdb::DBOptions(), options_.path, families, &handles, &db).ok());
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "3").ok());
+    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), "format", "4").ok());
     for (rocksdb::ColumnFamilyHandle* handle : handles) db->DestroyColumnFamilyHandle(handle);
     delete db;
   }
@@ -514,6 +514,12 @@ TEST_F(ArtifactCacheTest, AnOlderFormatIsReadAndThenNewer) {
   ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", "new"}}, "").ok());
   EXPECT_EQ(*(*cache_->OpenArtifact(KeyOf(1), "a.h"))->Read(0, 3), "new");
   EXPECT_EQ(ChunkKeys().size(), 1u);
+
+  // Format 2 kept each chunk in one of the ways of today's.
+  Damage([&](rocksdb::DB& db, rocksdb::ColumnFamilyHandle*, rocksdb::ColumnFamilyHandle*) {
+    ASSERT_TRUE(db.Put(rocksdb::WriteOptions(), "format", "2").ok());
+  });
+  EXPECT_TRUE(Find(KeyOf(1)).has_value());
 }
 
 TEST(Manifest, NoChangedRecordDecodes) {

@@ -2,6 +2,10 @@
 
 #include <lz4.h>
 
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "cache/byte_lists.h"
 #include "compiler_core/base/digest.h"
 
 namespace npuc {
@@ -9,6 +13,7 @@ namespace {
 
 constexpr char kPlain = 0;
 constexpr char kLz4 = 1;
+constexpr char kByteLists = 2;
 
 // Shorter chunks have little to win.
 constexpr size_t kLeastCompressedBytes = 1024;
@@ -18,6 +23,9 @@ constexpr size_t kLeastCompressedBytes = 1024;
 std::string PackChunk(absl::string_view chunk) {
   static_assert(ArtifactCache::kChunkBytes <= LZ4_MAX_INPUT_SIZE);
   if (chunk.size() >= kLeastCompressedBytes && chunk.size() <= ArtifactCache::kChunkBytes) {
+    if (const auto shortened = ShortenByteLists(chunk)) {
+      return absl::StrCat(absl::string_view(&kByteLists, 1), *shortened);
+    }
     const int size = static_cast<int>(chunk.size());
     std::string packed(1 + static_cast<size_t>(LZ4_compressBound(size)), kLz4);
     const int length = LZ4_compress_default(chunk.data(), packed.data() + 1, size,
@@ -41,6 +49,9 @@ absl::StatusOr<std::string> UnpackChunk(absl::string_view packed, size_t size) {
         LZ4_decompress_safe(body.data(), chunk.data(), static_cast<int>(body.size()),
                             static_cast<int>(size)) == static_cast<int>(size)) {
       return chunk;
+    }
+    if (packed[0] == kByteLists) {
+      if (auto chunk = RestoreByteLists(body, size)) return *std::move(chunk);
     }
   }
   return absl::DataLossError("a packed chunk is damaged");

@@ -38,8 +38,9 @@ class ArtifactPacker {
 // All pieces at once.
 std::shared_ptr<const PackedArtifact> PackArtifact(absl::string_view name, absl::string_view bytes);
 
-// A chunk as it is kept: a byte that says how, then the chunk, as it is or as one LZ4 block
-// (github.com/lz4/lz4, doc/lz4_Block_format.md) where that is shorter.
+// A chunk as it is kept: a byte that says how, then the chunk: as it is; with its lists of bytes as
+// bytes (byte_lists.h), where they are most of it; or as one LZ4 block (github.com/lz4/lz4,
+// doc/lz4_Block_format.md), where that is shorter.
 std::string PackChunk(absl::string_view chunk);
 // The chunk of `size` bytes. DATA_LOSS: PackChunk did not make it of so many bytes. That it is the
 // right chunk is for the digest of `packed` to say, before.

@@ -34,6 +34,20 @@ TEST(PackedChunk, ComesBack) {
   EXPECT_LT(PackChunk(Text(100000)).size(), 70000u);
 }
 
+TEST(PackedChunk, ListsOfBytesTakeASixth) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) {
+    absl::StrAppend(&text, i % 10 == 0 ? "\n\t0x" : "0x", absl::Hex(i & 255, absl::kZeroPad2),
+                    ", ");
+  }
+  const std::string packed = PackChunk(text);
+  EXPECT_LT(packed.size(), 1020u);
+  EXPECT_EQ(*UnpackChunk(packed, text.size()), text);
+  EXPECT_TRUE(absl::IsDataLoss(UnpackChunk(packed, text.size() - 1).status()));
+  // As it was kept before such lists were known.
+  EXPECT_EQ(*UnpackChunk(absl::StrCat(absl::string_view("\0", 1), text), text.size()), text);
+}
+
 // No bytes read or write out of bounds, and whatever unpacks has the length that was asked for.
 TEST(PackedChunk, DamageIsRefusedOrOfTheRightLength) {
   const std::string chunk = Text(20000);

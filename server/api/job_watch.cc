@@ -84,6 +84,7 @@ absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEven
     ++next_seq_;
   }
   waits_in_queue_ = job->state == JobState::kQueued;
+  has_all_ = next_seq_ > job->last_seq;
   if (IsTerminal(job->state)) return next_seq_ <= job->last_seq;
   if (!events.empty()) return true;
   AddLiveEvent(*job, last_sent, out);

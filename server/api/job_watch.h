@@ -40,6 +40,8 @@ class JobWatch {
 
   // Whether the job waited at the last Next, so that its position may change at any time.
   bool waits_in_queue() const { return waits_in_queue_; }
+  // Whether the last Next came to the end of the events that there were as it began.
+  bool has_all() const { return has_all_; }
 
  private:
   absl::Status CheckRequest(const Job& job) const;
@@ -53,6 +55,7 @@ class JobWatch {
   int64_t next_seq_;
   bool checked_ = false;
   bool waits_in_queue_ = false;
+  bool has_all_ = false;
   std::optional<std::pair<int64_t, JobWait::Reason>> told_place_;
 };
 

@@ -54,9 +54,11 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     if (!ok) cancelled_ = true;
     if (!cancelled_ && !batch_.empty()) {
       WriteNext(lock);
-      return;
+    } else if (looks_again_ || poked_ || cancelled_) {
+      BeginLook();
+    } else {
+      step_ = Step::kIdle;
     }
-    BeginLook();
   }
 
   void OnCancel() override {
@@ -99,6 +101,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     const absl::StatusOr<bool> has_more = watch_.Next(last_write, &batch_);
     std::unique_lock<std::mutex> lock(mutex_);
     waits_in_queue_ = watch_.waits_in_queue();
+    looks_again_ = waits_in_queue_ || !watch_.has_all();
     batch_is_last_ = has_more.ok() && !*has_more;
     if (cancelled_) {
       End(lock, absl::CancelledError("the client went away"));
@@ -170,6 +173,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   bool ending_ = false;
   bool too_old_ = false;
   bool waits_in_queue_ = false;
+  bool looks_again_ = false;  // behind a write, though nobody pokes: more can be told
   absl::Time last_write_;
   const absl::Time reattach_at_;
 };
