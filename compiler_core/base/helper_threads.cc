@@ -1,12 +1,17 @@
 #include "compiler_core/base/helper_threads.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <exception>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -23,26 +28,47 @@ void LookFor(const Condition& condition) {
   while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
 }
 
-// The processors that this thread may run on, without the one that it runs on.
+// The processors for a program's threads.
 struct Processors {
-  cpu_set_t all, others;
+  cpu_set_t all;
+  cpu_set_t others;       // without the one of the calling thread
+  bool has_idle = false;  // one of the system's, as far as it is known
 };
+
+// Threads that run or wait for a processor, this one included; in the whole system.
+std::optional<int> RunnableThreads() {
+  std::array<char, 128> text;  // "0.29 0.31 0.15 2/83 4711"
+  const int file = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+  if (file < 0) return std::nullopt;
+  const ssize_t size = ::read(file, text.data(), text.size());
+  ::close(file);
+  const char* const end = text.data() + std::max<ssize_t>(size, 0);
+  const char* const slash = std::find(text.data(), end, '/');
+  const char* begin = slash;
+  while (begin != text.data() && begin[-1] != ' ') --begin;
+  int count = 0;
+  const std::from_chars_result result = std::from_chars(begin, slash, count);
+  return result.ec == std::errc() ? std::optional(count) : std::nullopt;
+}
 
 Processors FindProcessors() {
   Processors found;
   CPU_ZERO(&found.all);
-  ::sched_getaffinity(0, sizeof(found.all), &found.all);  // where it fails, there are none
+  if (::sched_getaffinity(0, sizeof(found.all), &found.all) != 0) return found;
   found.others = found.all;
   const int here = ::sched_getcpu();
   if (here >= 0 && here < CPU_SETSIZE) CPU_CLR(static_cast<size_t>(here), &found.others);
+  found.has_idle = CPU_COUNT(&found.others) > 0 &&
+                   RunnableThreads().value_or(CPU_SETSIZE) < CPU_COUNT(&found.all);
   return found;
 }
 
 // A kernel may leave a new thread behind the one that made it, on the same processor while others
-// are idle, until it next looks at loads: 2 to 4 ms, a fifth of a compile. So the thread is sent to
-// another one, and is free to go anywhere from there. Where that is refused, it stays.
+// are idle, until it next looks at loads: 2 to 4 ms, a fifth of a compile. So it is sent to the
+// others, and is free to go anywhere from there. Not where other programs have them: what a helper
+// began there would be waited for.
 void SendElsewhere(std::jthread& thread, const Processors& processors) {
-  if (CPU_COUNT(&processors.others) == 0) return;
+  if (!processors.has_idle) return;
   const pthread_t handle = thread.native_handle();
   ::pthread_setaffinity_np(handle, sizeof(cpu_set_t), &processors.others);
   ::pthread_setaffinity_np(handle, sizeof(cpu_set_t), &processors.all);
