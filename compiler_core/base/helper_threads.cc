@@ -42,10 +42,11 @@ std::optional<int> RunnableThreads() {
   if (file < 0) return std::nullopt;
   const ssize_t size = ::read(file, text.data(), text.size());
   ::close(file);
-  const char* const end = text.data() + std::max<ssize_t>(size, 0);
-  const char* const slash = std::find(text.data(), end, '/');
+  const char* const first = text.data();
+  const char* const end = first + std::max<ssize_t>(size, 0);
+  const char* const slash = std::find(first, end, '/');
   const char* begin = slash;
-  while (begin != text.data() && begin[-1] != ' ') --begin;
+  while (begin != first && begin[-1] != ' ') --begin;
   int count = 0;
   const std::from_chars_result result = std::from_chars(begin, slash, count);
   return result.ec == std::errc() ? std::optional(count) : std::nullopt;
