@@ -219,9 +219,12 @@ class FirstRound {
 class Searcher {
  public:
   // first: the round of the first width, where it was begun before; may be null.
+  // fall_back: as Search.
   Searcher(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
-           HelperThreads& helpers, BeamResult* first, PlacementResult& result)
+           HelperThreads& helpers, BeamResult* first,
+           const std::function<PlacementResult()>& fall_back, PlacementResult& result)
       : first_(first),
+        fall_back_(fall_back),
         items_(items),
         alignment_(alignment_bytes),
         max_nodes_(max_nodes),
@@ -237,6 +240,9 @@ class Searcher {
         return;
       }
     }
+    PlacementResult begin = fall_back_();
+    result_.offsets = std::move(begin.offsets);
+    plan.arena_bytes = begin.plan.arena_bytes;
     Bisect();
     plan.method = PlanMethod::kSearchEnded;
     if (items_.size() > kMaxExactItems) return;
@@ -294,6 +300,7 @@ class Searcher {
   }
 
   BeamResult* const first_;
+  const std::function<PlacementResult()>& fall_back_;
   const absl::Span<const PlacementItem> items_;
   const int64_t alignment_;
   const int64_t max_nodes_;
@@ -393,49 +400,77 @@ absl::string_view NameOf(PlanMethod method) {
 
 namespace {
 
-// missed(bound): called where the first order, the one by time, does not meet the bound.
-PlacementResult PlaceByOrders(absl::Span<const PlacementItem> items, HelperThreads& helpers,
-                              const std::function<void(int64_t)>& missed) {
-  const int64_t bound = LivenessBound(items);
-  const Neighbours neighbours(items);
-  const std::vector<std::vector<int32_t>> orders = CandidateOrders(items);
-  std::vector<Offsets> offsets(orders.size());
-  std::vector<std::atomic<int64_t>> arenas(orders.size());
-  for (std::atomic<int64_t>& arena : arenas) arena = std::numeric_limits<int64_t>::max();
-  const auto place = [&](size_t i) {
-    // Of equal arenas the first one's order wins, so only the orders before count here.
-    int64_t smallest = std::numeric_limits<int64_t>::max();
-    for (size_t before = 0; before < i; ++before) {
-      smallest = std::min(smallest, arenas[before].load());
-    }
-    if (smallest == bound) return;
-    offsets[i].resize(items.size());
-    arenas[i] = PlaceInOrder(items, neighbours, orders[i], smallest, offsets[i]);
-  };
-  place(0);
-  if (arenas[0] != bound) {
-    missed(bound);
-    helpers.ForEach(orders.size() - 1, [&](size_t i) { place(i + 1); });
-  }
-  const auto best =
-      std::min_element(arenas.begin(), arenas.end(),
-                       [](const auto& a, const auto& b) { return a.load() < b.load(); });
-  PlacementResult result;
-  result.plan.lower_bound_bytes = bound;
-  result.plan.arena_bytes = best->load();
-  result.offsets = std::move(offsets[static_cast<size_t>(best - arenas.begin())]);
-  return result;
-}
+// Greedy placement by several orders. The items must outlive it.
+class Greedy {
+ public:
+  Greedy(absl::Span<const PlacementItem> items, HelperThreads& helpers)
+      : items_(items),
+        helpers_(helpers),
+        bound_(LivenessBound(items)),
+        neighbours_(items),
+        orders_(CandidateOrders(items)) {}
 
+  // The smallest placement of all orders.
+  PlacementResult Smallest() {
+    return Place(std::numeric_limits<int64_t>::max(), [] {});
+  }
+  // That of the first order that meets the bound, or one that is of no use with a larger arena;
+  // much less work where none does. missed(bound): called where the first order, the one by time,
+  // does not.
+  PlacementResult MeetBound(const std::function<void(int64_t)>& missed) {
+    return Place(bound_ + 1, [&] { missed(bound_); });
+  }
+
+ private:
+  // What takes as much as the limit is not placed to its end.
+  PlacementResult Place(int64_t limit_bytes, const std::function<void()>& missed) {
+    std::vector<Offsets> offsets(orders_.size());
+    std::vector<std::atomic<int64_t>> arenas(orders_.size());
+    for (std::atomic<int64_t>& arena : arenas) arena = limit_bytes;
+    const auto place = [&](size_t i) {
+      // Of equal arenas the first one's order wins, so only the orders before count here.
+      int64_t smallest = limit_bytes;
+      for (size_t before = 0; before < i; ++before) {
+        smallest = std::min(smallest, arenas[before].load());
+      }
+      if (smallest == bound_) return;
+      offsets[i].resize(items_.size());
+      arenas[i] = PlaceInOrder(items_, neighbours_, orders_[i], smallest, offsets[i]);
+    };
+    place(0);
+    if (arenas[0] != bound_) {
+      missed();
+      helpers_.ForEach(orders_.size() - 1, [&](size_t i) { place(i + 1); });
+    }
+    const auto best =
+        std::min_element(arenas.begin(), arenas.end(),
+                         [](const auto& a, const auto& b) { return a.load() < b.load(); });
+    PlacementResult result;
+    result.plan.lower_bound_bytes = bound_;
+    result.plan.arena_bytes = best->load();
+    result.offsets = std::move(offsets[static_cast<size_t>(best - arenas.begin())]);
+    return result;
+  }
+
+  const absl::Span<const PlacementItem> items_;
+  HelperThreads& helpers_;
+  const int64_t bound_;
+  const Neighbours neighbours_;
+  const std::vector<std::vector<int32_t>> orders_;
+};
+
+// fall_back: gives the placement to begin with where no beam meets the bound.
 void Search(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
-            HelperThreads& helpers, FirstRound* first, PlacementResult& result) {
+            HelperThreads& helpers, FirstRound* first,
+            const std::function<PlacementResult()>& fall_back, PlacementResult& result) {
   if (result.plan.arena_bytes == result.plan.lower_bound_bytes) return;
   if (items.size() > kMaxSearchedItems) {
+    result = fall_back();
     result.plan.method = PlanMethod::kTooLarge;
     return;
   }
   Searcher(items, alignment_bytes, max_nodes, helpers, first != nullptr ? first->Wait() : nullptr,
-           result)
+           fall_back, result)
       .Run();
 }
 
@@ -443,13 +478,15 @@ void Search(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int6
 
 PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items, HelperThreads* helpers) {
   HelperThreads none(1);
-  return PlaceByOrders(items, helpers != nullptr ? *helpers : none, [](int64_t) {});
+  return Greedy(items, helpers != nullptr ? *helpers : none).Smallest();
 }
 
 void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
                      int64_t max_nodes, PlacementResult& result, HelperThreads* helpers) {
   HelperThreads none(1);
-  Search(items, alignment_bytes, max_nodes, helpers != nullptr ? *helpers : none, nullptr, result);
+  Search(
+      items, alignment_bytes, max_nodes, helpers != nullptr ? *helpers : none, nullptr,
+      [&] { return result; }, result);
 }
 
 PlacementResult Place(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
@@ -457,9 +494,11 @@ PlacementResult Place(absl::Span<const PlacementItem> items, int64_t alignment_b
   HelperThreads none(1);
   HelperThreads& threads = helpers != nullptr ? *helpers : none;
   FirstRound first(items, max_nodes, threads);
-  PlacementResult result =
-      PlaceByOrders(items, threads, [&](int64_t bound) { first.Begin(bound); });
-  Search(items, alignment_bytes, max_nodes, threads, &first, result);
+  Greedy greedy(items, threads);
+  PlacementResult result = greedy.MeetBound([&](int64_t bound) { first.Begin(bound); });
+  Search(
+      items, alignment_bytes, max_nodes, threads, &first, [&] { return greedy.Smallest(); },
+      result);
   return result;
 }
 
