@@ -68,15 +68,17 @@ class EarlyWriter : public CompileObserver {
     failed_.emplace(name, std::move(written));
   }
 
-  // In place, early or not; the bytes that were told early are the artifact's. After the compile;
-  // thread-safe for different artifacts.
-  absl::Status Finish(const Artifact& artifact) {
-    const auto early = files_.find(artifact.name);
-    if (early == files_.end()) return WriteFileAtomically(PathOf(artifact.name), artifact.bytes);
-    RETURN_IF_ERROR(early->second.status());
+  // The status of an artifact that was told early, whose bytes those are; others are written now.
+  // After the compile.
+  absl::Status Write(const Artifact& artifact) {
+    if (!files_.contains(artifact.name)) OnArtifact(artifact.name, artifact.bytes);
     const auto failed = failed_.find(artifact.name);
-    if (failed != failed_.end()) return failed->second;
-    return early->second->PutInPlace();
+    return failed != failed_.end() ? failed->second : files_.at(artifact.name).status();
+  }
+
+  // Of one that was written; thread-safe for different artifacts.
+  absl::Status PutInPlace(const Artifact& artifact) {
+    return files_.at(artifact.name)->PutInPlace();
   }
 
   std::string PathOf(absl::string_view name) const {
@@ -100,14 +102,15 @@ class EarlyWriter : public CompileObserver {
   std::map<std::string, absl::Status> failed_;  // of parts that were not written, the first
 };
 
-// All files, also where one cannot be written; then the status is that of the first such.
+// Puts no file in place before all are written, so that a full disk leaves old ones of one compile.
 absl::StatusOr<std::vector<Written>> WriteArtifacts(const CompileResult& result,
                                                     HelperThreads& helpers, EarlyWriter& writer) {
   const std::vector<Artifact>& artifacts = result.artifacts;
   std::vector<Written> written(artifacts.size());
+  for (const Artifact& artifact : artifacts) RETURN_IF_ERROR(writer.Write(artifact));
   std::vector<absl::Status> statuses(artifacts.size());
   helpers.ForEach(artifacts.size(), [&](size_t i) {
-    statuses[i] = writer.Finish(artifacts[i]);
+    statuses[i] = writer.PutInPlace(artifacts[i]);
     written[i] = {writer.PathOf(artifacts[i].name), &artifacts[i]};
   });
   for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
@@ -159,7 +162,9 @@ int RefuseToWrite(const CompileCommand& command, const absl::Status& status,
                   Diagnostics& diagnostics) {
   diagnostics.Add({.kind = DiagnosticKind::kFileUnwritable,
                    .message = std::string(status.message()),
-                   .fix = "name a writable folder with -o"});
+                   .fix = absl::IsResourceExhausted(status)
+                              ? "free some space, or name another folder with -o"
+                              : "name a writable folder with -o"});
   return Refuse(command, diagnostics);
 }
 

@@ -165,6 +165,10 @@ absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  if (error) {
+    errno = error.value();
+    return Failed("cannot make folder", parent.string());
+  }
   std::string temporary = absl::StrCat(path, ".XXXXXX");
   Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return Failed("cannot create", path);

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/files_test_util.h"
 #include "gtest/gtest.h"
 
@@ -72,6 +73,15 @@ TEST_F(PendingFileTest, AFolderInItsPlaceIsLeftAloneWithNothingBeside) {
   EXPECT_FALSE(WriteFileAtomically(Path(), "text").ok());
   EXPECT_TRUE(fs::is_directory(Path()));
   EXPECT_EQ(FilesBesideIt(), 1);
+}
+
+TEST_F(PendingFileTest, SaysWhyThereIsNoFolder) {
+  const fs::path folder = fs::path(Path()).parent_path();
+  fs::create_directories(folder.parent_path());
+  fs::create_symlink("nowhere", folder);  // which is why the file itself is not found
+  const absl::Status written = WriteFileAtomically(Path(), "text");
+  EXPECT_EQ(std::string(written.message()),
+            absl::StrCat("cannot make folder ", folder.string(), ": File exists"));
 }
 
 TEST(ReadFileBytes, GivesTheSameByAnyThreads) {

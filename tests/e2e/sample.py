@@ -1,4 +1,5 @@
-"""The shipped sample: compiles, agrees with the float model, and its README's claim holds."""
+"""The shipped sample: compiles, agrees with the float model, and its README's claim holds; where
+one file cannot be written, none is."""
 
 import os
 import re
@@ -8,11 +9,21 @@ import numpy as np
 import harness
 
 
+def check_no_room(config):
+    """The header is larger than a file may be, the other artifacts are not."""
+    with harness.scratch() as folder:
+        result = harness.run("bash", "-c", 'trap "" XFSZ; ulimit -f 200; exec "$@"', "bash",
+                             harness.program("npuc"), config, "-o", folder, expect=1)
+        harness.check("kws_fc.h: File too large" in result.stderr, result.stderr)
+        harness.check(os.listdir(folder) == [], f"left behind: {os.listdir(folder)}")
+
+
 def main(arguments):
     x = np.load(os.path.join(harness.SAMPLE, "test_inputs.npy"))
     labels = np.load(os.path.join(harness.SAMPLE, "test_labels.npy"))
     config = os.path.join(harness.SAMPLE, "config.yaml")
     out = "labels_softmax"
+    check_no_room(config)
     with harness.scratch() as folder:
         header = harness.compile_header(config, folder, "kws_fc.h")
         simulated = harness.simulate(header, {"Feats": x}, os.path.join(folder, "sim"), [out])[out]
