@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,6 +20,21 @@ namespace npuc::remote {
 namespace {
 
 constexpr size_t kMaxTokenFileBytes = 64 << 10;
+
+// What the transport's words for a server that was reached come from; empty for others.
+absl::string_view HintAt(absl::string_view failure, bool tls) {
+  if (!tls && absl::StrContains(failure, "Socket closed")) {
+    return "; a server with TLS needs --ca FILE or --tls";
+  }
+  if (tls && absl::StrContains(failure, "wrong version number")) {
+    return "; a server without TLS is called without --ca, --tls, --cert and --key";
+  }
+  if (tls && absl::StrContains(failure, "certificate verify failed")) {
+    return "; the server's certificate is not signed by an authority in the file of --ca, or with "
+           "--tls by one that this system trusts";
+  }
+  return "";
+}
 
 absl::StatusOr<client::ClientOptions> MakeClientOptions(const Options& options, Console& console) {
   client::ClientOptions made;
@@ -39,9 +55,10 @@ absl::StatusOr<client::ClientOptions> MakeClientOptions(const Options& options, 
   made.retry.reconnect_wait = options.patience;
   made.retry.connect_wait = std::min(made.retry.connect_wait, options.patience);
   made.retry.is_interrupted = [&console] { return console.IsInterrupted(); };
-  made.retry.on_outage = [&console](const absl::Status& failure, absl::Duration patience) {
-    console.Err(absl::StrCat("npuc-remote: ", failure.message(), "; trying again for up to ",
-                             absl::FormatDuration(patience)));
+  made.retry.on_outage = [&console, tls = options.tls || !options.ca_file.empty()](
+                             const absl::Status& failure, absl::Duration patience) {
+    console.Err(absl::StrCat("npuc-remote: ", failure.message(), HintAt(failure.message(), tls),
+                             "; trying again for up to ", absl::FormatDuration(patience)));
   };
   return made;
 }

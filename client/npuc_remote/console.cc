@@ -11,7 +11,7 @@ namespace {
 absl::string_view Verdict(const absl::Status& status, bool answered) {
   switch (ExitCodeOf(status)) {
     case kRefused:
-      return "refused: ";
+      return answered ? "refused: " : "";
     case kUnreachable:
       return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status)
                  ? "no answer from the server: "
@@ -42,7 +42,9 @@ ExitCode Console::Fail(const absl::Status& status, bool json,
   const ExitCode code = ExitCodeOf(status);
   const client::ServiceError details = client::ServiceErrorOf(status);
   for (const v1::Diagnostic& diagnostic : diagnostics) ErrDiagnostic(diagnostic);
-  for (const std::string& problem : details.problems) Err(problem);
+  for (const std::string& problem : details.problems) {
+    if (problem != status.message()) Err(problem);  // a single one is the message
+  }
   const bool answered = !details.reason.empty();
   if (diagnostics.empty()) {
     Err(Tone::kBad, absl::StrCat("npuc-remote: ", Verdict(status, answered), status.message(),

@@ -1,3 +1,4 @@
+#include <grpc/support/log.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -28,6 +29,12 @@ void InstallHandlers() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
+// gRPC writes lines of its own about each connection that fails, which npuc-remote tells anyway.
+// Where GRPC_VERBOSITY is set somebody wants them.
+void SilenceGrpc() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+}
+
 // By convention: on a terminal that can, unless NO_COLOR (https://no-color.org) is set.
 bool WantsColours(bool is_terminal) {
   const char* no_color = std::getenv("NO_COLOR");
@@ -40,6 +47,7 @@ bool WantsColours(bool is_terminal) {
 
 int main(int argc, char** argv) {
   InstallHandlers();
+  SilenceGrpc();
   const bool is_terminal = isatty(STDERR_FILENO) == 1;
   npuc::remote::Console console(
       std::cout, std::cerr, is_terminal, [] { return interrupted.load(); },

@@ -5,11 +5,15 @@
 #include <cstdlib>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/npuc_remote/command_docs.h"
 #include "client/npuc_remote/output.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/suggest.h"
 
 namespace npuc::remote {
 namespace {
@@ -143,7 +147,8 @@ class Builder {
         ->type_name("P")
         ->check(CLI::Range(-100, 100));
     sub->add_option("--timeout", texts_.timeout,
-                    "how long the job may take, waiting included, e.g. 90s, 10m, 2h")
+                    "how long the job may take, waiting included, e.g. 90s, 10m, 2h (default: the "
+                    "server's, which npuc-remote server shows)")
         ->type_name("T")
         ->check(CheckTimeout);
     sub->add_flag("--no-cache", options_.no_cache, "compile even where the result is known");
@@ -192,7 +197,9 @@ class Builder {
   void AddList() {
     CLI::App* sub = Add(Command::kList, "list", "list jobs, the newest first",
                         "  npuc-remote list --state FAILED --limit 10\n");
-    sub->add_option("--state", texts_.states, "only jobs in this state; may be repeated")
+    sub->add_option("--state", texts_.states,
+                    "only jobs in this state: QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED or "
+                    "EXPIRED; may be repeated")
         ->type_name("S")
         ->check(CheckState);
     sub->add_option("--limit", options_.limit, "at most this many (default 50)")
@@ -245,6 +252,19 @@ class Builder {
   Texts& texts_;
 };
 
+// CLI11 says of a command that there is none only that one is required. Empty: that is not it.
+std::string UnknownCommand(const CLI::App& app) {
+  const std::vector<std::string> rest = app.remaining();
+  const auto word = std::find_if(rest.begin(), rest.end(),
+                                 [](const std::string& r) { return !absl::StartsWith(r, "-"); });
+  if (!app.get_subcommands().empty() || word == rest.end()) return "";
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  const std::vector<absl::string_view> known(names.begin(), names.end());
+  return absl::StrCat("npuc-remote: no command '", Printable(*word), "'; ",
+                      DidYouMean(*word, known, absl::StrJoin(names, ", ")), "\n");
+}
+
 // CLI11 keeps an option's absence apart from an empty value only by its count.
 bool Given(const CLI::App& app, const char* option) {
   for (const CLI::App* sub : app.get_subcommands()) {
@@ -289,7 +309,9 @@ Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream&
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::ParseError& error) {
     const bool help = error.get_exit_code() == 0;
-    app.exit(error, out, err);
+    const std::string unknown = help ? "" : UnknownCommand(app);
+    err << unknown;
+    if (unknown.empty()) app.exit(error, out, err);
     return {std::nullopt, help ? kDone : kWrongUsage};
   }
   Finish(app, texts, options);

@@ -16,7 +16,9 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
+using testing::Not;
 using Json = nlohmann::json;
 
 constexpr char kConfig[] =
@@ -155,6 +157,11 @@ TEST_F(RemoteTest, ARefusalByTheServerIsShownWhole) {
   EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "--json"}), kRefused);
   EXPECT_THAT(err_.str(), HasSubstr("config.yaml:1: no such core"));
   EXPECT_EQ(Lines()[0]["error"]["reason"], "INVALID_CONFIG");
+  server_.script.create_error = client::ServiceStatus(
+      grpc::StatusCode::INVALID_ARGUMENT, "spec: no model", "INVALID_FIELD", "no model");
+  EXPECT_EQ(RunAt({"submit", Path("config.yaml")}), kRefused);
+  EXPECT_THAT(err_.str(), EndsWith("npuc-remote: refused: spec: no model [INVALID_FIELD]\n"));
+  EXPECT_THAT(err_.str(), Not(HasSubstr("\nspec: no model")));  // the only problem once
   EXPECT_EQ(RunAt({"status", "j999"}), kRefused);
 }
 
@@ -204,12 +211,18 @@ TEST_F(RemoteTest, AServerThatIsGone) {
   EXPECT_EQ(Lines()[0]["error"]["exit_code"], 4);
 }
 
+TEST_F(RemoteTest, AServerWithoutTlsCalledWithIt) {
+  EXPECT_EQ(RunAt({"--tls", "server"}), kUnreachable);
+  EXPECT_THAT(err_.str(), HasSubstr("; a server without TLS is called without --ca, --tls"));
+}
+
 TEST_F(RemoteTest, FetchTakesNamesAndKeepsOldFilesOnFailure) {
   ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
   EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out"), "model.h"}), kDone);
   EXPECT_EQ(Read("out/model.h"), "the header");
   EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out"), "nothing.h"}), kRefused);
-  EXPECT_THAT(err_.str(), HasSubstr("it has: model.h"));
+  EXPECT_THAT(err_.str(),
+              HasSubstr("npuc-remote: the job has no artifact 'nothing.h'; it has: model.h"));
   Write("out/model.h", "old");
   server_.script.corrupt_downloads = true;
   EXPECT_EQ(RunAt({"fetch", "j1", "-o", Path("out")}), kUnreachable);
@@ -249,6 +262,8 @@ TEST_F(RemoteTest, WrongUsage) {
     EXPECT_EQ(RunAt(arguments), kWrongUsage) << testing::PrintToString(arguments);
     EXPECT_FALSE(err_.str().empty());
   }
+  EXPECT_EQ(RunAt({"complie", "config.yaml"}), kWrongUsage);
+  EXPECT_EQ(err_.str(), "npuc-remote: no command 'complie'; did you mean 'compile'?\n");
   EXPECT_EQ(Run({"--server", "no-port", "server"}), kWrongUsage);
   EXPECT_EQ(Run({"server"}), kWrongUsage);
   Write("token", "secret\n");

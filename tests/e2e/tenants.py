@@ -133,8 +133,10 @@ def test_strangers(folder, server, ca):
     forged = os.path.join(folder, "forged")
     Client(server, "--ca", ca, "--cert", forged + ".pem", "--key",
            forged + ".key")("list", expect=UNREACHABLE)
-    Client(server, "--ca", os.path.join(folder, "evil.pem"))("list", expect=UNREACHABLE)
-    Client(server)("list", expect=UNREACHABLE)  # no TLS
+    evil = Client(server, "--ca", os.path.join(folder, "evil.pem"))("list", expect=UNREACHABLE)
+    refused(evil, "not signed by an authority in the file of --ca")
+    harness.check(".cc:" not in evil.stderr, f"gRPC's own log: {evil.stderr}")
+    refused(Client(server)("list", expect=UNREACHABLE), "a server with TLS needs --ca")
 
 
 def test_reload(server, ca, tokens, tenants_file, job):
