@@ -38,7 +38,8 @@ absl::StatusOr<std::shared_ptr<const TenantDirectory>> ParseText(const std::stri
   if (directory.ok()) return std::make_shared<const TenantDirectory>(*std::move(directory));
   std::string message;
   for (const Diagnostic& diagnostic : diagnostics.list()) {
-    absl::StrAppend(&message, message.empty() ? "" : "\n", diagnostic.ToString());
+    // Each ends with its id; a line of the log holds all.
+    absl::StrAppend(&message, message.empty() ? "" : ", ", diagnostic.ToString());
   }
   return absl::InvalidArgumentError(message);
 }

@@ -13,6 +13,7 @@ namespace npuc {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 void Write(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::trunc) << text;
@@ -56,9 +57,11 @@ TEST_F(AuthenticatorTest, ANewFileHoldsAfterReload) {
 TEST_F(AuthenticatorTest, AWrongFileLeavesTheOldOneInForce) {
   Write(path_, FileWith(token_, "read"));
   const auto authenticator = *Authenticator::FromFile(path_, [] { return absl::Now(); });
-  Write(path_, "format: 1\ntenants: {audio: {weigth: 3}}\n");
+  Write(path_, "format: 1\ntenants: {audio: {weigth: 3, quotta: 1}}\n");
   const auto changed = authenticator->Reload();
-  EXPECT_THAT(changed.status().message(), HasSubstr("did you mean weight?"));
+  const std::string problems(changed.status().message());
+  EXPECT_THAT(problems, HasSubstr("did you mean weight? [NPUC1003], "));
+  EXPECT_THAT(problems, Not(HasSubstr("\n")));  // one field of one line in the log
   EXPECT_TRUE(authenticator->Authenticate({token_, {}}).ok());
   std::remove(path_.c_str());
   EXPECT_EQ(authenticator->Reload().status().code(), absl::StatusCode::kNotFound);
