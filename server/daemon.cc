@@ -720,6 +720,7 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   }
   const StopSignal stop;
   const Logger log(stderr, [] { return absl::Now(); });
+  const GrpcLog grpc_log(&log);
   Daemon daemon(*flags, hooks, &log);
   if (const absl::Status started = daemon.Start(); !started.ok()) {
     log.Error("cannot start", {{"error", started.message()}});

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compiler_core/base/status.h"
+#include "grpc/support/log.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
@@ -38,7 +39,31 @@ constexpr absl::Duration kTickerPatience = absl::Seconds(60);
 constexpr const char* kHealthNames[] = {"", "npuc.v1.CompileService", "npuc.v1.BlobService",
                                         "npuc.v1.ServerInfoService"};
 
+// gRPC's log is the process's.
+std::atomic<const Logger*> grpc_log = nullptr;
+
+// Never as errors, which wake somebody: any client can cause them.
+void LogFromGrpc(gpr_log_func_args* args) {
+  const Logger* const log = grpc_log.load();
+  if (log == nullptr) return;
+  const absl::string_view file = args->file;
+  log->Write(args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kInfo,
+             "gRPC says",
+             {{"text", args->message},
+              {"from", absl::StrCat(file.substr(file.rfind('/') + 1), ":", args->line)}});
+}
+
 }  // namespace
+
+GrpcLog::GrpcLog(const Logger* log) {
+  grpc_log = log;
+  gpr_set_log_function(LogFromGrpc);
+}
+
+GrpcLog::~GrpcLog() {
+  gpr_set_log_function(nullptr);
+  grpc_log = nullptr;
+}
 
 struct RpcServer::Impl {
   Impl(RpcServerOptions server_options, RpcDependencies dependencies)

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/api/dependencies.h"
+#include "server/log/log.h"
 
 namespace npuc {
 
@@ -25,6 +26,16 @@ struct RpcServerOptions {
   absl::Duration heartbeat = absl::Seconds(10);    // of silent watch streams
   absl::Duration max_stream_age = absl::Hours(1);  // watchers are asked to come back by then
   absl::Duration tick = absl::Seconds(1);          // how often queue positions are looked at
+};
+
+// While it lives, what gRPC writes about itself, such as handshakes that fail, are lines of the log
+// and none between its lines. One at a time; the log must outlive it.
+class GrpcLog {
+ public:
+  explicit GrpcLog(const Logger* log);
+  ~GrpcLog();
+  GrpcLog(const GrpcLog&) = delete;
+  GrpcLog& operator=(const GrpcLog&) = delete;
 };
 
 // The gRPC server: services, health and reflection. No gRPC type shows here. Thread-safe.

@@ -1,6 +1,7 @@
 // Every rpc of a server in this process, over a real connection, error codes included.
 #include <stdlib.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "grpc/support/log.h"
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "npuc/rpc/status_details.pb.h"
@@ -16,6 +18,7 @@
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
 #include "server/jobs/service_error.h"
+#include "server/log/log.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/rpc_test_util.h"
 
@@ -407,6 +410,23 @@ TEST_F(RpcTest, ServerInfo) {
   ops_request.set_core("GRUSS");
   EXPECT_EQ(info_->ListOperators(&bad_context, ops_request, &ops).error_code(),
             grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST(GrpcLogTest, WhatGrpcSaysIsALineOfTheLog) {
+  std::FILE* const file = std::tmpfile();
+  const Logger log(file, [] { return absl::UnixEpoch(); });
+  {
+    const GrpcLog grpc_log(&log);
+    gpr_log("src/core/x.cc", 7, GPR_LOG_SEVERITY_ERROR, "a \"%s\"", "handshake");
+  }
+  std::rewind(file);
+  std::string line(1000, '\0');
+  line.resize(std::fread(line.data(), 1, line.size(), file));
+  std::fclose(file);
+  EXPECT_EQ(
+      line,
+      "{\"time\":\"1970-01-01T00:00:00.000000Z\",\"level\":\"WARNING\",\"message\":\"gRPC says\","
+      "\"text\":\"a \\\"handshake\\\"\",\"from\":\"x.cc:7\"}\n");
 }
 
 TEST_F(RpcTest, ASecondServerOnThePortIsRefused) {

@@ -179,5 +179,8 @@ def main(_):
                 log = f.read()
             harness.check(not any(token in log for token in tokens.tokens.values()),
                           "a token stands in npucd's log")
+            said = [line["text"] for line in service.json_lines(log)  # every line is JSON
+                    if line["message"] == "gRPC says"]
+            harness.check(any("Handshake failed" in text for text in said), f"gRPC said {said}")
     harness.figure("tenants: TLS with tokens and client certificates: right bytes, 8 refusals, "
                    "another tenant's job hidden, rights taken and given by SIGHUP")
