@@ -701,7 +701,7 @@ absl::Status Daemon::Announce() {
 int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   const absl::StatusOr<Flags> flags = ParseFlags(argc, argv);
   if (!flags.ok()) {
-    std::cerr << "npucd: " << flags.status().message() << "\n\n" << FlagsHelp();
+    std::cerr << "npucd: " << flags.status().message() << "\nnpucd --help lists the options.\n";
     return 2;
   }
   if (flags->help) {

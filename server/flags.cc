@@ -1,13 +1,16 @@
 #include "server/flags.h"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/suggest.h"
 
 namespace npuc {
 namespace {
@@ -18,12 +21,22 @@ constexpr absl::string_view kValueOptions[] = {
     "--max-queued",  "--disk-reserve-mib", "--memory-mib", "--canary-seconds",  "--sandbox",
     "--max-streams", "--cgroup",           "--web",        "--max-connections", "--spares",
     "--work-nice"};
+constexpr absl::string_view kSwitches[] = {"--insecure", "--shared-cache", "--new-token",
+                                           "--version", "--help"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
 constexpr int kMaxWorkers = 256;
 
 template <size_t N>
 bool IsOneOf(absl::string_view name, const absl::string_view (&names)[N]) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+absl::Status UnknownOption(absl::string_view argument, absl::string_view name) {
+  std::vector<absl::string_view> known(std::begin(kValueOptions), std::end(kValueOptions));
+  known.insert(known.end(), std::begin(kSwitches), std::end(kSwitches));
+  const std::string nearest = DidYouMean(name, known, "");
+  return absl::InvalidArgumentError(absl::StrCat("unknown option '", Printable(argument), "'",
+                                                 nearest.empty() ? "" : "; ", nearest));
 }
 
 absl::Status SetNumber(absl::string_view name, absl::string_view value, int min, int max,
@@ -187,7 +200,7 @@ absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv) {
     } else if (argument == "--version") {
       flags.version = true;
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("unknown option '", Printable(argument), "'"));
+      return UnknownOption(argument, name);
     }
   }
   if (!flags.help && !flags.version && !flags.new_token) RETURN_IF_ERROR(Check(flags));
@@ -202,7 +215,7 @@ std::string FlagsHelp() {
          "  --tls-cert FILE     PEM: the server's certificate chain; read again when it changes\n"
          "  --tls-key FILE      PEM: its private key\n"
          "  --client-ca FILE    PEM: who signs clients' certificates (mutual TLS)\n"
-         "  --tenants FILE      who may do what (server/auth/README.md); read again on SIGHUP and\n"
+         "  --tenants FILE      who may do what (deploy/OPERATIONS.md); read again on SIGHUP and\n"
          "                      when it changes. With --insecure alone everybody may everything\n"
          "  --shared-cache      lets tenants with shared_cache: true use each other's results\n"
          "  --new-token         prints a token for a client and its line for the tenants file\n"
@@ -235,7 +248,8 @@ std::string FlagsHelp() {
          "  --cgroup MODE       limits for all workers together by cgroup v2: auto (where the "
          "host\n"
          "                      has it, else a warning; default), require or off\n"
-         "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves\n"
+         "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until then\n"
+         "                      there is none\n"
          "  --version, --help\n"
          "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";
 }

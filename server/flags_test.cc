@@ -46,7 +46,9 @@ TEST(FlagsTest, WhatIsWrongIsNamed) {
   EXPECT_THAT(ErrorOf({"--insecure"}), HasSubstr("--data-dir"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d"}), HasSubstr("or --insecure to serve this machine"));
   EXPECT_THAT(ErrorOf({"--data-dir"}), HasSubstr("needs a value"));
-  EXPECT_THAT(ErrorOf({"--datadir", "/d"}), HasSubstr("--datadir"));
+  EXPECT_EQ(ErrorOf({"--datadir", "/d"}), "unknown option '--datadir'; did you mean '--data-dir'?");
+  EXPECT_EQ(ErrorOf({"--worker=2"}), "unknown option '--worker=2'; did you mean '--workers'?");
+  EXPECT_EQ(ErrorOf({"more"}), "unknown option 'more'");
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--tls-cert", "x"}), HasSubstr("--tls-key"));
   EXPECT_THAT(ErrorOf({"--data-dir", "/d", "--tls-cert", "x", "--tls-key", "y"}),
               HasSubstr("--tenants FILE is required"));
