@@ -159,18 +159,41 @@ std::string BesideThisProgram(const char* name) {
   return (self.parent_path() / name).string();
 }
 
+absl::Status WriteText(const std::string& path, absl::string_view text) {
+  errno = 0;
+  std::ofstream out(path, std::ios::trunc);
+  out << text;
+  if (out.flush()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+}
+
+// Renamed into its place, so that who waits for the file never reads half of it.
+std::string TemporaryOf(const std::string& port_file) { return port_file + ".tmp"; }
+
 absl::Status WritePortFile(const std::string& path, const std::string& text) {
-  // Renamed into place, so that who waits for the file never reads half of it.
-  const std::string temporary = path + ".tmp";
-  {
-    std::ofstream out(temporary, std::ios::trunc);
-    out << text;
-    if (!out.flush()) return absl::InternalError(absl::StrCat("cannot write ", temporary));
-  }
+  RETURN_IF_ERROR(WriteText(TemporaryOf(path), text));
   std::error_code error;
-  std::filesystem::rename(temporary, path, error);
+  std::filesystem::rename(TemporaryOf(path), path, error);
   if (error) return absl::InternalError(absl::StrCat("cannot write ", path, ": ", error.message()));
   return absl::OkStatus();
+}
+
+// An old one would say that this daemon serves; where none can be written nobody would learn that
+// it does.
+absl::Status ClearPortFile(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  if (const absl::Status status = WriteText(TemporaryOf(path), ""); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--port-file: ", status.message()));
+  }
+  std::error_code error;
+  for (const std::string& old : {TemporaryOf(path), path}) std::filesystem::remove(old, error);
+  return absl::OkStatus();
+}
+
+// What an operator can do about a store that cannot be read.
+absl::Status WithAdvice(const absl::Status& status, absl::string_view advice) {
+  if (!absl::IsDataLoss(status)) return status;
+  return absl::DataLossError(absl::StrCat(status.message(), "; ", advice));
 }
 
 absl::Time SteadyNow() {
@@ -191,6 +214,7 @@ class Daemon {
   absl::Status Start() {
     RETURN_IF_ERROR(ReadTenants());
     RETURN_IF_ERROR(LockDataDir(data_dir_));
+    RETURN_IF_ERROR(ClearPortFile(flags_.port_file));
     readiness_.Set("recovery", absl::UnavailableError("jobs are recovered"));
     RETURN_IF_ERROR(StartHttp());
     RETURN_IF_ERROR(OpenStores());
@@ -407,8 +431,14 @@ absl::Status Daemon::OpenStores() {
     const std::optional<int64_t> limit = QuotaOf(scope).result_bytes;
     return limit.has_value() ? static_cast<uint64_t>(*limit) : std::numeric_limits<uint64_t>::max();
   };
-  ASSIGN_OR_RETURN(artifacts_, ArtifactCache::Open(std::move(cache_options)));
-  ASSIGN_OR_RETURN(store_, RocksDbJobStore::Open(dir + "/jobs"));
+  auto artifacts = ArtifactCache::Open(std::move(cache_options));
+  RETURN_IF_ERROR(WithAdvice(artifacts.status(), "delete it: jobs compile again"));
+  artifacts_ = *std::move(artifacts);
+  auto store = RocksDbJobStore::Open(dir + "/jobs");
+  RETURN_IF_ERROR(WithAdvice(store.status(),
+                             "put the data directory's backup in its place, or "
+                             "delete it, and its jobs with it, to begin anew"));
+  store_ = *std::move(store);
   inputs_ = AdaptBlobStore(blobs_.get());
   results_ = AdaptArtifactCache(artifacts_.get());
   bare_workers_ = AdaptWorkerPool(pool_.get());

@@ -248,7 +248,8 @@ std::string FlagsHelp() {
          "  --cgroup MODE       limits for all workers together by cgroup v2: auto (where the "
          "host\n"
          "                      has it, else a warning; default), require or off\n"
-         "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until then\n"
+         "  --port-file FILE    gets grpc=, http= and web=HOST:PORT lines once it serves; until "
+         "then\n"
          "                      there is none\n"
          "  --version, --help\n"
          "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";

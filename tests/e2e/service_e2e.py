@@ -206,6 +206,35 @@ def test_refusals(server, folder):
     harness.check(os.listdir(one) == [done["artifacts"][0]["name"]], "fetch of one artifact")
 
 
+def test_failed_starts(folder):
+    """On the data of a daemon that has ended: what an operator reads says what to do."""
+    data = os.path.join(folder, "data")
+
+    def start(*flags, code=1):
+        return harness.run(harness.program("npucd"), "--data-dir", data, "--listen", "127.0.0.1:0",
+                           "--insecure", *flags, expect=code, timeout=30).stderr
+
+    said = start("--worker", "2", code=2)
+    harness.check(said.splitlines() == ["npucd: unknown option '--worker'; did you mean "
+                                        "'--workers'?", "npucd --help lists the options."], said)
+    said = start("--port-file", os.path.join(folder, "nowhere", "port"))
+    harness.check("port.tmp: No such file or directory" in said, said)
+    old = os.path.join(folder, "old_port")
+    for store, advice in (("artifacts", "; delete it: jobs compile again"),
+                          ("jobs", "; put the data directory's backup in its place, or delete it")):
+        with open(os.path.join(data, store, "CURRENT"), "r+", encoding="utf-8") as f:
+            sound = f.read()
+            f.seek(0)
+            f.write("damaged")
+        with open(old, "w", encoding="utf-8") as f:
+            f.write("grpc=127.0.0.1:1\n")
+        said = start("--port-file", old)
+        harness.check(advice in said, said)
+        harness.check(not os.path.exists(old), "the port file of an earlier daemon is still there")
+        with open(os.path.join(data, store, "CURRENT"), "w", encoding="utf-8") as f:
+            f.write(sound)
+
+
 def main(arguments):
     with harness.scratch() as folder:
         config = service.write_model(folder)
@@ -220,3 +249,4 @@ def main(arguments):
                 test_drain(server, config)
             except harness.Failure as error:
                 raise harness.Failure(f"{error}\nnpucd's log ends:\n{server.log()}") from error
+        test_failed_starts(folder)
