@@ -204,18 +204,19 @@ class ArtifactParts {
   ArtifactParts(std::string name, CompileObserver& observer)
       : name_(std::move(name)), observer_(observer), are_taken_(observer.TakesParts()) {}
 
-  // Before the first Put.
+  // Before the first Put; more than 0.
   void SetSize(uint64_t size_bytes) {
-    size_bytes_ = size_bytes;
+    size_bytes_ = left_ = size_bytes;
     if (!are_taken_) bytes_.resize(size_bytes);
   }
-  // Thread-safe for parts that do not overlap.
+  // Thread-safe for parts that do not overlap. With the last one the observer has the artifact.
   void Put(uint64_t offset, absl::string_view bytes) {
     if (are_taken_) {
       observer_.OnArtifactPart(name_, offset, bytes);
-    } else {
-      std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<ptrdiff_t>(offset));
+      return;
     }
+    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<ptrdiff_t>(offset));
+    if (left_.fetch_sub(bytes.size()) == bytes.size()) observer_.OnArtifact(name_, bytes_);
   }
   // Behind the last part of those that come in their order. Not both this and SetSize.
   void Append(absl::string_view bytes) {
@@ -234,7 +235,7 @@ class ArtifactParts {
       Flush();
       return {std::move(name_), "", size_bytes_};
     }
-    observer_.OnArtifact(name_, bytes_);
+    if (size_bytes_ == 0) observer_.OnArtifact(name_, bytes_);
     return {std::move(name_), std::move(bytes_)};
   }
 
@@ -250,6 +251,7 @@ class ArtifactParts {
   CompileObserver& observer_;
   const bool are_taken_;
   uint64_t size_bytes_ = 0;
+  std::atomic<uint64_t> left_ = 0;  // of SetSize's, not put yet
   std::string bytes_;
 };
 
@@ -330,6 +332,8 @@ class EmittedFiles {
     // What is in small pieces comes last, since all threads then end together.
     if (!body_written_.has_value()) BeginBody();
     if (text_.ok()) header_.Put(0, text_->Head(model_.model_md5));
+    // No helper will: so the observer has the header while the rest is made.
+    if (helpers_.threads() == 1) WriteBody();
   }
 
   CompiledModel& model_;

@@ -203,7 +203,31 @@ class FakeCache : public ResultCache {
   int stores_ = 0;                        // guarded by mutex_
 };
 
-// Runs a function in place of a worker.
+// Passes events on and counts the artifacts.
+class CountingEvents : public WorkerEvents {
+ public:
+  explicit CountingEvents(WorkerEvents& inner) : inner_(inner) {}
+  void OnLog(absl::string_view line) override { inner_.OnLog(line); }
+  void OnStage(absl::string_view stage, double fraction) override {
+    inner_.OnStage(stage, fraction);
+  }
+  void OnDiagnostic(const Diagnostic& diagnostic) override { inner_.OnDiagnostic(diagnostic); }
+  void OnArtifact(const WorkerArtifact& artifact) override {
+    ++artifacts;
+    inner_.OnArtifact(artifact);
+  }
+  void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
+    inner_.OnCompiled(diagnostics);
+  }
+  bool IsCancelled() override { return inner_.IsCancelled(); }
+
+  size_t artifacts = 0;
+
+ private:
+  WorkerEvents& inner_;
+};
+
+// Runs a function in place of a worker. Artifacts of its outcome that it did not tell of are told.
 class FakeWorkers : public WorkerRunner {
  public:
   using Behaviour =
@@ -220,7 +244,13 @@ class FakeWorkers : public WorkerRunner {
       ++runs_;
       behaviour = behaviour_;
     }
-    return behaviour(job, events);
+    CountingEvents told(events);
+    absl::StatusOr<WorkerOutcome> outcome = behaviour(job, told);
+    if (!outcome.ok() || outcome->kind != WorkerOutcome::Kind::kSucceeded) return outcome;
+    while (told.artifacts < outcome->artifacts.size()) {
+      told.OnArtifact(outcome->artifacts[told.artifacts]);
+    }
+    return outcome;
   }
   bool Cancel(absl::string_view run_id) override {
     std::lock_guard<std::mutex> lock(mutex_);

@@ -30,15 +30,17 @@ constexpr char kLogArtifact[] = "compile.log";
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
 class RunEvents : public WorkerEvents {
  public:
-  using OnCompiledFunction = std::function<void(
-      const std::string& log, const std::vector<WorkerArtifact>&, const std::vector<Diagnostic>&)>;
+  using OnArtifactFunction = std::function<void(const WorkerArtifact&)>;
+  using OnCompiledFunction =
+      std::function<void(const std::string& log, const std::vector<Diagnostic>&)>;
 
   // holds_lease: asked before anything is told. on_compiled: as OnCompiled, with the log so far.
   RunEvents(EventPump* pump, std::function<bool()> holds_lease, std::function<bool()> is_cancelled,
-            OnCompiledFunction on_compiled)
+            OnArtifactFunction on_artifact, OnCompiledFunction on_compiled)
       : pump_(pump),
         holds_lease_(std::move(holds_lease)),
         is_cancelled_(std::move(is_cancelled)),
+        on_artifact_(std::move(on_artifact)),
         on_compiled_(std::move(on_compiled)) {}
 
   void OnLog(absl::string_view line) override {
@@ -51,9 +53,9 @@ class RunEvents : public WorkerEvents {
   void OnDiagnostic(const Diagnostic& diagnostic) override {
     Tell(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
   }
-  void OnCompiled(const std::vector<WorkerArtifact>& artifacts,
-                  const std::vector<Diagnostic>& diagnostics) override {
-    on_compiled_(log_, artifacts, diagnostics);
+  void OnArtifact(const WorkerArtifact& artifact) override { on_artifact_(artifact); }
+  void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
+    on_compiled_(log_, diagnostics);
   }
   bool IsCancelled() override {
     if (!holds_lease_()) return true;
@@ -72,6 +74,7 @@ class RunEvents : public WorkerEvents {
   EventPump* const pump_;
   const std::function<bool()> holds_lease_;
   const std::function<bool()> is_cancelled_;
+  const OnArtifactFunction on_artifact_;
   const OnCompiledFunction on_compiled_;
   std::string log_;
 };
@@ -142,7 +145,7 @@ void JobRunner::Run(JobService::Claim claim) {
   }
   std::error_code error;
   attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
-  attempt.helpers = TakeHelpers();
+  BeginPreparing(attempt);
   RunWorker(attempt);
   GiveHelpers(attempt);
   fs::remove_all(attempt.folder, error);
@@ -244,9 +247,9 @@ void JobRunner::RunWorker(Attempt& attempt) {
   RunEvents events(
       &pump, [&] { return HoldsLease(attempt); },
       [&] { return draining_.load() || !jobs_->Renew(*attempt.lease); },
-      [&](const std::string& log, const std::vector<WorkerArtifact>& artifacts,
-          const std::vector<Diagnostic>& diagnostics) {
-        BeginStore(attempt, log, artifacts, diagnostics);
+      [&](const WorkerArtifact& artifact) { attempt.prepared->Add(artifact); },
+      [&](const std::string& log, const std::vector<Diagnostic>& diagnostics) {
+        BeginStore(attempt, log, diagnostics);
       });
   const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(run, events);
   attempt.last_events = pump.Stop();
@@ -287,7 +290,7 @@ void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
   result.reason = outcome.text;
   switch (outcome.kind) {
     case WorkerOutcome::Kind::kSucceeded: {
-      const absl::Status stored = FinishStore(attempt, outcome, result);
+      const absl::Status stored = FinishStore(attempt, result);
       if (stored.ok()) {
         result.succeeded = true;
         break;
@@ -363,6 +366,18 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
   }
 }
 
+// Artifacts are made ready as they come.
+void JobRunner::BeginPreparing(Attempt& attempt) {
+  attempt.helpers = TakeHelpers();
+  PreparedArtifacts::Check check;
+  if (options_.check_artifact) {
+    check = [this, job = attempt.job](absl::string_view name, absl::string_view bytes) {
+      return options_.check_artifact(name, job->output_file, bytes);
+    };
+  }
+  attempt.prepared.emplace(std::move(check), *attempt.helpers);
+}
+
 std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (idle_helpers_.empty()) {
@@ -380,24 +395,11 @@ void JobRunner::GiveHelpers(Attempt& attempt) {
   idle_helpers_.push_back(std::move(attempt.helpers));
 }
 
-void JobRunner::PrepareArtifacts(Attempt& attempt,
-                                 const std::vector<WorkerArtifact>& artifacts) const {
-  PreparedArtifacts::Check check;
-  if (options_.check_artifact) {
-    check = [this, job = attempt.job](absl::string_view name, absl::string_view bytes) {
-      return options_.check_artifact(name, job->output_file, bytes);
-    };
-  }
-  attempt.prepared.emplace(artifacts, check, *attempt.helpers);
-}
-
 // Before it is known how the worker ends, since that takes as long as the store. Should it end
 // badly after a good result, the entry stays: it is what that input gives, whole and checked, and
 // may be what an earlier job with this key refers to.
 void JobRunner::BeginStore(Attempt& attempt, const std::string& log,
-                           const std::vector<WorkerArtifact>& artifacts,
                            const std::vector<Diagnostic>& diagnostics) const {
-  PrepareArtifacts(attempt, artifacts);
   attempt.storing_log = log;
   attempt.storing.emplace(attempt.helpers->Start(
       [this, &attempt, metadata = EncodeResultMetadata(ToJobDiagnostics(diagnostics))] {
@@ -426,12 +428,10 @@ absl::StatusOr<std::vector<ArtifactInfo>> JobRunner::Store(Attempt& attempt, con
   return cache_->Store(*attempt.key, views, metadata, [&] { return attempt.prepared->Checked(); });
 }
 
-absl::Status JobRunner::FinishStore(Attempt& attempt, const WorkerOutcome& outcome,
-                                    JobResult& result) {
+absl::Status JobRunner::FinishStore(Attempt& attempt, JobResult& result) {
   if (attempt.storing.has_value()) attempt.storing->Wait();
   // A last line of the log may have come since.
   if (!attempt.storing.has_value() || attempt.storing_log != attempt.log) {
-    if (!attempt.prepared.has_value()) PrepareArtifacts(attempt, outcome.artifacts);
     attempt.stored = Store(attempt, attempt.log, EncodeResultMetadata(result.diagnostics));
   }
   RETURN_IF_ERROR(attempt.stored.status());

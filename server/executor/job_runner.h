@@ -84,15 +84,14 @@ class JobRunner {
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
   void KeepBundle(const Attempt& attempt, JobResult& result);
+  void BeginPreparing(Attempt& attempt);
   std::unique_ptr<HelperThreads> TakeHelpers();
   void GiveHelpers(Attempt& attempt);
-  void PrepareArtifacts(Attempt& attempt, const std::vector<WorkerArtifact>& artifacts) const;
   void BeginStore(Attempt& attempt, const std::string& log,
-                  const std::vector<WorkerArtifact>& artifacts,
                   const std::vector<Diagnostic>& diagnostics) const;
   absl::StatusOr<std::vector<ArtifactInfo>> Store(Attempt& attempt, const std::string& log,
                                                   const std::string& metadata) const;
-  absl::Status FinishStore(Attempt& attempt, const WorkerOutcome& outcome, JobResult& result);
+  absl::Status FinishStore(Attempt& attempt, JobResult& result);
   void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
   void Finish(Attempt& attempt, const JobResult& result);
   void GiveBack(Attempt& attempt, LossKind kind, absl::string_view why);

@@ -231,8 +231,9 @@ TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
   std::string last_line;
   workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
     events.OnLog("compiled");
-    events.OnCompiled(SucceedWith({{"model.h", "header"}, {"a.txt", job.config_text}}).artifacts,
-                      {});
+    const WorkerOutcome told = SucceedWith({{"model.h", "header"}, {"a.txt", job.config_text}});
+    for (const WorkerArtifact& artifact : told.artifacts) events.OnArtifact(artifact);
+    events.OnCompiled({});
     if (!last_line.empty()) events.OnLog(last_line);
     return outcome;
   });

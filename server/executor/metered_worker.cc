@@ -25,9 +25,9 @@ class StageTimer : public WorkerEvents {
     inner_.OnStage(stage, fraction);
   }
   void OnDiagnostic(const Diagnostic& diagnostic) override { inner_.OnDiagnostic(diagnostic); }
-  void OnCompiled(const std::vector<WorkerArtifact>& artifacts,
-                  const std::vector<Diagnostic>& diagnostics) override {
-    inner_.OnCompiled(artifacts, diagnostics);
+  void OnArtifact(const WorkerArtifact& artifact) override { inner_.OnArtifact(artifact); }
+  void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
+    inner_.OnCompiled(diagnostics);
   }
   bool IsCancelled() override { return inner_.IsCancelled(); }
 

@@ -1,50 +1,42 @@
 #include "server/executor/prepared_artifacts.h"
 
-#include <algorithm>
 #include <memory>
-#include <utility>
 
 #include "cache/packed_artifact.h"
 
 namespace npuc {
+namespace {
 
-PreparedArtifacts::PreparedArtifacts(std::vector<WorkerArtifact> artifacts, const Check& check,
-                                     HelperThreads& helpers)
-    : artifacts_(std::move(artifacts)) {
-  std::vector<std::shared_ptr<ArtifactPacker>> longest_first;
-  for (const WorkerArtifact& artifact : artifacts_) {
-    const auto packer = std::make_shared<ArtifactPacker>(artifact.name, *artifact.bytes);
-    views_.push_back({artifact.name, *artifact.bytes, packer->packed()});
-    longest_first.push_back(packer);
+// From the end that the helpers have not come to.
+void WaitFor(std::vector<HelperThreads::Task>& tasks) {
+  for (; !tasks.empty(); tasks.pop_back()) tasks.back().Wait();
+}
+
+}  // namespace
+
+void PreparedArtifacts::Add(const WorkerArtifact& artifact) {
+  Item& item = items_.emplace_back(Item{.artifact = artifact, .found = {}});
+  const absl::string_view name = item.artifact.name, bytes = *item.artifact.bytes;
+  const auto packer = std::make_shared<ArtifactPacker>(name, bytes);
+  views_.push_back({name, bytes, packer->packed()});
+  for (size_t piece = 0; piece < packer->pieces(); ++piece) {
+    packing_.push_back(helpers_.Start([packer, piece] { packer->Pack(piece); }));
   }
-  std::stable_sort(longest_first.begin(), longest_first.end(), [](const auto& a, const auto& b) {
-    return a->packed()->item.info.size_bytes > b->packed()->item.info.size_bytes;
-  });
-  for (const std::shared_ptr<ArtifactPacker>& packer : longest_first) {
-    for (size_t piece = 0; piece < packer->pieces(); ++piece) {
-      packing_.push_back(helpers.Start([packer, piece] { packer->Pack(piece); }));
-    }
-    if (checking_.has_value() || !check) continue;
-    checking_.emplace(helpers.Start([this, check] {
-      for (const WorkerArtifact& artifact : artifacts_) {
-        checked_.Update(check(artifact.name, *artifact.bytes));
-      }
-    }));
-  }
+  if (!check_) return;
+  checking_.push_back(
+      helpers_.Start([this, &item, name, bytes] { item.found = check_(name, bytes); }));
 }
 
 const std::vector<ArtifactView>& PreparedArtifacts::Packed() {
-  // From the end that the helpers have not come to.
-  while (!packing_.empty()) {
-    packing_.back().Wait();
-    packing_.pop_back();
-  }
+  WaitFor(packing_);
   return views_;
 }
 
 absl::Status PreparedArtifacts::Checked() {
-  if (checking_.has_value()) checking_->Wait();
-  return checked_;
+  WaitFor(checking_);
+  absl::Status first;
+  for (const Item& item : items_) first.Update(item.found);
+  return first;
 }
 
 }  // namespace npuc

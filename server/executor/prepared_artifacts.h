@@ -1,8 +1,9 @@
 #ifndef NPUC_SERVER_EXECUTOR_PREPARED_ARTIFACTS_H_
 #define NPUC_SERVER_EXECUTOR_PREPARED_ARTIFACTS_H_
 
+#include <deque>
 #include <functional>
-#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,23 +22,31 @@ class PreparedArtifacts {
   // Whether an artifact is whole.
   using Check = std::function<absl::Status(absl::string_view name, absl::string_view bytes)>;
 
-  // Begins. check: null where nothing is asked. The helpers must outlive this.
-  PreparedArtifacts(std::vector<WorkerArtifact> artifacts, const Check& check,
-                    HelperThreads& helpers);
+  // check: null where nothing is asked. The helpers must outlive this.
+  PreparedArtifacts(Check check, HelperThreads& helpers)
+      : check_(std::move(check)), helpers_(helpers) {}
   PreparedArtifacts(const PreparedArtifacts&) = delete;
   PreparedArtifacts& operator=(const PreparedArtifacts&) = delete;
 
-  // Waits. In the worker's order; views of what this owns.
+  // Begins with one.
+  void Add(const WorkerArtifact& artifact);
+  // Waits. In the order of Add; views of what this owns.
   const std::vector<ArtifactView>& Packed();
   // Waits. What the first artifact that is not whole lacks.
   absl::Status Checked();
 
  private:
-  const std::vector<WorkerArtifact> artifacts_;
+  struct Item {
+    WorkerArtifact artifact;
+    absl::Status found;  // by the check
+  };
+
+  const Check check_;
+  HelperThreads& helpers_;
+  std::deque<Item> items_;  // which stay where they are
   std::vector<ArtifactView> views_;
-  absl::Status checked_;
   std::vector<HelperThreads::Task> packing_;
-  std::optional<HelperThreads::Task> checking_;
+  std::vector<HelperThreads::Task> checking_;
 };
 
 }  // namespace npuc

@@ -118,7 +118,7 @@ void TakeDescriptors(ControlPacket& packet, bool has_folder) {
     if (!fd.valid()) _exit(kExitSandboxFailed);
   }
   UniqueFd &events = given[0], &print = given[1], &watch = given[2], &out = given[3],
-           &job = given[4];
+           &job = given[4], &bell = given[5];
   MoveFd(watch, kWatchFd);  // the first, so that a failure can be told
   if (dup2(print.get(), STDOUT_FILENO) < 0 || dup2(print.get(), STDERR_FILENO) < 0) FailCall("dup");
   MoveFd(events, kEventsFd);
@@ -127,6 +127,7 @@ void TakeDescriptors(ControlPacket& packet, bool has_folder) {
     if (fchdir(kOutFd) != 0) FailCall("fchdir");
   }
   MoveFd(job, kJobFd);
+  MoveFd(bell, kBellFd);
   int next = kFirstInputFd;
   for (size_t i = kFixedDescriptors; i < given.size(); ++i) MoveFd(given[i], next++);
   given.clear();
@@ -191,9 +192,32 @@ ControlMessage TakeRun(const Walls& walls, const WorkerStart& start, const absl:
 
 // --- The compile ---------------------------------------------------------------------------------
 
+absl::Status WriteArtifact(absl::string_view name, absl::string_view bytes) {
+  if (!IsValidArtifactName(name)) {
+    return absl::InternalError(
+        absl::StrCat("the compiler made an artifact with the name '", Printable(name), "'"));
+  }
+  const std::string path(name);
+  const int fd = RetryOnEintr([&] {
+    return openat(kOutFd, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  });
+  if (fd < 0) return ErrnoStatus(errno, "cannot make", name);
+  const UniqueFd owner(fd);
+  return WriteAllAt(fd, bytes, 0, name);
+}
+
+WorkerEvent ArtifactEvent(absl::string_view name, uint64_t size_bytes) {
+  WorkerEvent event;
+  event.type = WorkerEvent::Type::kArtifact;
+  event.text = std::string(name);
+  event.size_bytes = size_bytes;
+  return event;
+}
+
 class Observer : public CompileObserver {
  public:
-  explicit Observer(uint64_t log_bytes) : left_(log_bytes) {}
+  explicit Observer(const ControlMessage& spawn)
+      : left_(spawn.log_bytes), output_bytes_(spawn.output_bytes) {}
 
   void OnLog(absl::string_view line) override {
     const uint64_t size = std::min<uint64_t>(line.size(), kMaxLogLineBytes);
@@ -217,11 +241,28 @@ class Observer : public CompileObserver {
     event.fraction = fraction;
     Send(event);
   }
+  // The result's first artifact, the header, most of what a compile makes: the daemon takes it
+  // while the compile goes on. The others come at the end, together.
+  void set_first_artifact(const std::string& name) { first_artifact_ = name; }
+  void OnArtifact(absl::string_view name, absl::string_view bytes) override {
+    if (name != first_artifact_ || bytes.size() > output_bytes_) return;
+    first_written_ = WriteArtifact(name, bytes);
+    if (!first_written_->ok()) return;
+    Send(ArtifactEvent(name, bytes.size()));
+    RetryOnEintr([] { return write(kBellFd, "", 1); });
+  }
   uint64_t dropped_bytes() const { return dropped_; }
+  // How the first artifact was written; nullopt: it was not, or this is another one.
+  std::optional<absl::Status> WrittenEarly(absl::string_view name) const {
+    return name == first_artifact_ ? first_written_ : std::nullopt;
+  }
 
  private:
   uint64_t left_;
+  const uint64_t output_bytes_;
   uint64_t dropped_ = 0;
+  std::string first_artifact_;
+  std::optional<absl::Status> first_written_;
 };
 
 struct Failure {
@@ -249,20 +290,6 @@ absl::StatusOr<absl::string_view> MapInput(int fd, const JobRecord::Input& input
   return bytes;
 }
 
-absl::Status WriteArtifact(const Artifact& artifact) {
-  if (!IsValidArtifactName(artifact.name)) {
-    return absl::InternalError(absl::StrCat("the compiler made an artifact with the name '",
-                                            Printable(artifact.name), "'"));
-  }
-  const int fd = RetryOnEintr([&] {
-    return openat(kOutFd, artifact.name.c_str(),
-                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  });
-  if (fd < 0) return ErrnoStatus(errno, "cannot make", artifact.name);
-  const UniqueFd owner(fd);
-  return WriteAllAt(fd, artifact.bytes, 0, artifact.name);
-}
-
 // Of what follows on the compile, at most so much waits to be sent in one piece.
 constexpr size_t kMaxUnsentBytes = 256 << 10;
 
@@ -273,7 +300,8 @@ void Queue(const WorkerEvent& event, std::string& unsent) {
   unsent.clear();
 }
 
-Failure WriteResult(const CompileResult& result, uint64_t output_bytes, std::string& unsent) {
+Failure WriteResult(const CompileResult& result, uint64_t output_bytes, const Observer& observer,
+                    std::string& unsent) {
   uint64_t total = 0;
   for (const Artifact& artifact : result.artifacts) total += artifact.bytes.size();
   if (total > output_bytes) {
@@ -282,16 +310,14 @@ Failure WriteResult(const CompileResult& result, uint64_t output_bytes, std::str
                                                       output_bytes, " are allowed"))};
   }
   for (const Artifact& artifact : result.artifacts) {
-    absl::Status written = WriteArtifact(artifact);
+    const std::optional<absl::Status> early = observer.WrittenEarly(artifact.name);
+    absl::Status written =
+        early.has_value() ? *early : WriteArtifact(artifact.name, artifact.bytes);
     if (absl::IsInternal(written) || absl::IsAlreadyExists(written)) {
       return {WorkerEvent::End::kCompiled, absl::InternalError(written.message())};
     }
     if (!written.ok()) return OurFault(std::move(written));
-    WorkerEvent event;
-    event.type = WorkerEvent::Type::kArtifact;
-    event.text = artifact.name;
-    event.size_bytes = artifact.bytes.size();
-    Queue(event, unsent);
+    if (!early.has_value()) Queue(ArtifactEvent(artifact.name, artifact.bytes.size()), unsent);
   }
   return {};
 }
@@ -336,9 +362,10 @@ Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions
     CompileRequest request;
     Failure failure = FillRequest(*job, *std::move(config), request);
     if (!failure.status.ok()) return failure;
+    observer.set_first_artifact(request.options.output_file);
     const auto result = functions.compile(request, observer, diagnostics);
     if (!result.ok()) return {WorkerEvent::End::kCompiled, result.status()};
-    return WriteResult(*result, spawn.output_bytes, unsent);
+    return WriteResult(*result, spawn.output_bytes, observer, unsent);
   } catch (const std::exception& e) {
     return {WorkerEvent::End::kCompiled,
             absl::InternalError(absl::StrCat("exception in the compiler: ", Printable(e.what())))};
@@ -366,7 +393,7 @@ void RunChild(const Walls& walls, const WorkerStart& start, const WorkerFunction
   PrepareForNoMemory();
   Send(WorkerEvent());  // kBegin
 
-  Observer observer(spawn.log_bytes);
+  Observer observer(spawn);
   Diagnostics diagnostics;
   std::string unsent;
   const Failure failure = CompileJob(spawn, functions, observer, diagnostics, unsent);

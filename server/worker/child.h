@@ -17,7 +17,8 @@ namespace npuc {
 inline constexpr int kEventsFd = 3;
 inline constexpr int kOutFd = 4;
 inline constexpr int kJobFd = 5;
-inline constexpr int kFirstInputFd = 6;
+inline constexpr int kBellFd = 6;
+inline constexpr int kFirstInputFd = 7;
 inline constexpr int kWatchFd = kFirstInputFd + static_cast<int>(kMaxInputs);
 inline constexpr int kHandOverFd = kWatchFd + 1;
 inline constexpr int kScratchFd = 100;  // what is moved goes above this first

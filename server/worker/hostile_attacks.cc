@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/worker/child.h"
 
 namespace npuc {
 namespace {
@@ -146,7 +147,7 @@ void AddSignals(Attacks& all) {
     return syscall(SYS_pidfd_open, facts.daemon, 0) >= 0;
   };
   all["signal_by_owner"] = [](const AttackFacts& facts) {
-    return fcntl(3, F_SETOWN, facts.daemon) == 0;
+    return fcntl(kEventsFd, F_SETOWN, facts.daemon) == 0;
   };
 }
 
@@ -156,8 +157,7 @@ bool WriteCanary(const AttackFacts& facts) {
 }
 
 bool AnyInheritedDescriptor(const AttackFacts&) {
-  // 3 to 6: events, output folder, job, the model.
-  for (int fd = 7; fd < 4096; ++fd) {
+  for (int fd = kFirstInputFd + 1; fd < 4096; ++fd) {  // behind the model's
     if (fcntl(fd, F_GETFD) >= 0) return true;
   }
   return false;
@@ -186,10 +186,10 @@ void AddFiles(Attacks& all) {
   };
   all["proc_write"] = Opens("/proc/self/oom_score_adj", O_WRONLY);
   all["proc_sysrq"] = Opens("/proc/sysrq-trigger", O_WRONLY);
-  all["reopen_input_for_writing"] = Opens("/proc/self/fd/6", O_WRONLY);
-  all["write_input"] = Call([] { return write(6, "dead", 4); });
-  all["truncate_input"] = Call([] { return ftruncate(6, 0); });
-  all["write_job"] = Call([] { return pwrite(5, "dead", 4, 0); });
+  all["reopen_input_for_writing"] = Opens(absl::StrCat("/proc/self/fd/", kFirstInputFd), O_WRONLY);
+  all["write_input"] = Call([] { return write(kFirstInputFd, "dead", 4); });
+  all["truncate_input"] = Call([] { return ftruncate(kFirstInputFd, 0); });
+  all["write_job"] = Call([] { return pwrite(kJobFd, "dead", 4, 0); });
   all["inherited_descriptors"] = AnyInheritedDescriptor;
   all["symlink"] = [](const AttackFacts& facts) { return symlink(facts.canary.c_str(), "s") == 0; };
   all["hard_link"] = [](const AttackFacts& facts) { return link(facts.canary.c_str(), "h") == 0; };
@@ -197,10 +197,10 @@ void AddFiles(Attacks& all) {
   all["device"] = Call([] { return mknod("d", S_IFBLK | 0600, 0x0800); });
   all["make_folder"] = Call([] { return mkdir("sub", 0700); });
   all["rename_folder"] = Call([] { return rename("../blob", "../away"); });
-  all["set_mode"] = Call([] { return fchmod(4, 0); });
-  all["set_owner"] = Call([] { return fchown(4, 0, 0); });
+  all["set_mode"] = Call([] { return fchmod(kOutFd, 0); });
+  all["set_owner"] = Call([] { return fchown(kOutFd, 0, 0); });
   all["set_attribute"] =
-      Call([] { return static_cast<long>(syscall(SYS_fsetxattr, 4, "user.x", "y", 1, 0)); });
+      Call([] { return static_cast<long>(syscall(SYS_fsetxattr, kOutFd, "user.x", "y", 1, 0)); });
 }
 
 void AddSockets(Attacks& all) {
@@ -232,7 +232,7 @@ void AddSockets(Attacks& all) {
     header.msg_controllen = sizeof(control);
     cmsghdr* c = CMSG_FIRSTHDR(&header);
     *c = {CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
-    return sendmsg(3, &header, 0);
+    return sendmsg(kEventsFd, &header, 0);
   });
 }
 

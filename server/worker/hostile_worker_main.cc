@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/status.h"
+#include "server/worker/child.h"
 #include "server/worker/hostile_attacks.h"
 #include "server/worker/protocol.h"
 #include "server/worker/zygote.h"
@@ -44,7 +45,7 @@ int Recurse(int depth) {
 }
 
 // Sends bytes on the event channel as a worker that was taken over could.
-void Inject(const std::string& bytes) { send(3, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
+void Inject(const std::string& bytes) { send(kEventsFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); }
 
 void InjectArtifact(const std::string& name, uint64_t size) {
   WorkerEvent event;
@@ -52,6 +53,10 @@ void InjectArtifact(const std::string& name, uint64_t size) {
   event.text = name;
   event.size_bytes = size;
   Inject(EncodeEvent(event));
+}
+
+void Ring() {
+  if (write(kBellFd, "", 1) != 1) abort();
 }
 
 void InjectResult() {
@@ -146,6 +151,29 @@ void AddResults(ActMap& acts) {
     diagnostics.Add({DiagnosticKind::kInternalError, "two", "b.pb"});
     return diagnostics.ToStatus();
   };
+  acts["early"] = [](const CompileRequest& request, CompileObserver& observer,
+                     Diagnostics& diagnostics, CompileResult& result) {
+    const absl::Status status = CompileWell(request, observer, diagnostics, result);
+    observer.OnArtifact("other.h", "not the first of the result");
+    observer.OnArtifact("model.h", result.artifacts[0].bytes);
+    return status;
+  };
+  Add(acts, "early_hang", [](CompileObserver& observer) {
+    observer.OnArtifact("model.h", "early bytes");
+    Hang();
+  });
+  acts["early_fail"] = [](const CompileRequest&, CompileObserver& observer,
+                          Diagnostics& diagnostics, CompileResult&) {
+    observer.OnArtifact("model.h", "early bytes");
+    diagnostics.Add({DiagnosticKind::kInternalError, "after all", "a.pb"});
+    return diagnostics.ToStatus();
+  };
+  acts["early_big"] = [](const CompileRequest&, CompileObserver& observer, Diagnostics&,
+                         CompileResult& result) {
+    result.artifacts.push_back({"model.h", std::string(2 << 20, 'x')});
+    observer.OnArtifact("model.h", result.artifacts[0].bytes);
+    return absl::OkStatus();
+  };
   acts["big_artifact"] = [](const CompileRequest&, CompileObserver&, Diagnostics&,
                             CompileResult& result) {
     result.artifacts.push_back({"model.h", std::string(2 << 20, 'x')});
@@ -189,7 +217,7 @@ void AddHangs(ActMap& acts) {
   Add(acts, "hang_closed", [](CompileObserver& observer) {
     close(1);
     close(2);
-    close(3);
+    close(kEventsFd);
     Hang();
   });
   Add(acts, "spin", [](CompileObserver&) {
@@ -316,6 +344,20 @@ void AddLies(ActMap& acts) {
     InjectResult();
     _exit(0);
   });
+  Add(acts, "early_lie", [](CompileObserver&) {
+    close(open("model.h", O_WRONLY | O_CREAT, 0600));
+    InjectArtifact("model.h", 5);
+    Ring();
+    const int fd = open("model.h", O_WRONLY, 0600);
+    if (write(fd, "later", 5) != 5) abort();
+    InjectArtifact("model.h", 5);
+    Ring();
+    InjectResult();
+    _exit(0);
+  });
+  Add(acts, "ring", [](CompileObserver&) {
+    while (true) Ring();
+  });
   Add(acts, "grown_artifact", [](CompileObserver&) {
     const int fd = open("model.h", O_WRONLY | O_CREAT, 0600);
     if (write(fd, "xx", 2) != 2) abort();
@@ -347,6 +389,7 @@ absl::StatusOr<ParsedConfig> ParseAct(absl::string_view text, absl::string_view 
   const std::vector<absl::string_view> words = absl::StrSplit(text, ' ');
   // The act and, for attacks, what they are to know.
   config.options.model_info = absl::StrCat(words[0], " ", name);
+  config.options.output_file = "model.h";
   config.files.push_back({"MODEL_FILE", "model.pb", 1});
   for (size_t i = 1; i < words.size(); ++i) {
     config.files.push_back({std::string(words[i]), "side", 2});

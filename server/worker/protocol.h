@@ -23,8 +23,9 @@ namespace npuc {
 //             folder, where it has one of its own) or kSetUpFailed, kEnded. The worker has no end
 //             of it once its walls stand.
 //   events    worker -> daemon, one SOCK_STREAM pair a run, one way. A frame is its payload's
-//   length
-//             (4 bytes, little endian), one byte of type, the payload.
+//             length (4 bytes, little endian), one byte of type, the payload. The daemon lets
+//             events gather; a pipe beside the channel, the bell, gets a byte behind one that is
+//             worth a look at once: an artifact, while the compile goes on.
 //
 // What the worker must know (JobRecord) is not sent but lies in a memory file, whose descriptor
 // goes with kSpawn. A worker is hostile: decoders never read out of bounds, refuse what is too
@@ -37,7 +38,7 @@ inline constexpr size_t kMaxControlBytes = 4096;
 // The zygote's first packet, before kReady. It alone stays readable for every version, so that a
 // daemon can say what is wrong with a worker of another build. Raise the number with each change of
 // what the channels carry.
-inline constexpr int kProtocolVersion = 3;
+inline constexpr int kProtocolVersion = 4;
 std::string EncodeGreeting(absl::string_view build_id);
 // FAILED_PRECONDITION where `bytes` is not the greeting of a worker that speaks this version and,
 // if build_id is not empty, has the same compiler; the message says what was found.
@@ -45,8 +46,8 @@ absl::Status CheckGreeting(absl::string_view bytes, absl::string_view build_id);
 
 inline constexpr size_t kMaxReasonBytes = 256;  // why a mechanism is missing, or a set-up failed
 inline constexpr size_t kMaxInputs = 16;
-// What comes with kSpawn: events, print, watch, out folder, job, and the inputs.
-inline constexpr size_t kFixedDescriptors = 5;
+// What comes with kSpawn: events, print, watch, out folder, job, bell, and the inputs.
+inline constexpr size_t kFixedDescriptors = 6;
 inline constexpr size_t kMaxDescriptors = kFixedDescriptors + kMaxInputs;
 
 struct ControlMessage {

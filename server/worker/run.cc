@@ -99,8 +99,9 @@ absl::StatusOr<UniqueFd> WriteJobRecord(const WorkerJob& job) {
 }  // namespace
 
 std::vector<int> RunChannels::ForChild() const {
-  std::vector<int> fds = {child_events.get(), child_print.get(), child_watch.get(),
-                          out.valid() ? out.get() : job.get(), job.get()};
+  std::vector<int> fds = {child_events.get(), child_print.get(),
+                          child_watch.get(),  out.valid() ? out.get() : job.get(),
+                          job.get(),          child_bell.get()};
   for (const UniqueFd& input : inputs) fds.push_back(input.get());
   return fds;
 }
@@ -109,6 +110,7 @@ void RunChannels::CloseChildEnds() {
   child_events.Reset();
   child_print.Reset();
   child_watch.Reset();
+  child_bell.Reset();
   job.Reset();
   inputs.clear();
 }
@@ -135,10 +137,15 @@ absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job, bool in_memory) {
   // One way: worker and keeper have nothing to read.
   shutdown(channels.events.get(), SHUT_WR);
   shutdown(channels.watch.get(), SHUT_WR);
+  // Not an eventfd: both would have one file, and the worker could make the daemon's reads block.
+  if (pipe2(pair, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make", "bell");
+  channels.bell = UniqueFd(pair[0]);
+  channels.child_bell = UniqueFd(pair[1]);
   if (pipe2(pair, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make", "print pipe");
   channels.print = UniqueFd(pair[0]);
   channels.child_print = UniqueFd(pair[1]);
-  for (const int fd : {channels.events.get(), channels.print.get(), channels.watch.get()}) {
+  for (const int fd :
+       {channels.events.get(), channels.print.get(), channels.watch.get(), channels.bell.get()}) {
     if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus(errno, "cannot set", "channel");
   }
   if (in_memory) return channels;
@@ -428,10 +435,18 @@ absl::Status RunReport::TakeArtifacts(const RunChannels& channels) {
       return absl::InternalError("artifacts pass their limit");
     }
   }
-  for (size_t i = 0; i < outcome_.artifacts.size(); ++i) {
-    RETURN_IF_ERROR(TakeArtifact(channels, artifact_bytes_[i], outcome_.artifacts[i]));
+  for (; taken_ < outcome_.artifacts.size(); ++taken_) {
+    WorkerArtifact& artifact = outcome_.artifacts[taken_];
+    RETURN_IF_ERROR(TakeArtifact(channels, artifact_bytes_[taken_], artifact));
+    events_.OnArtifact(artifact);
   }
   return absl::OkStatus();
+}
+
+void RunReport::TakeEarlyArtifacts(const RunChannels& channels) {
+  // The keeper's word with the folder may not have come yet. Then, and where one is not as it
+  // should be, the end sees to it, and says why.
+  if (channels.WorkerFolder() >= 0) TakeArtifacts(channels).IgnoreError();
 }
 
 void RunReport::OnEndOfEvents(const RunChannels& channels) {
@@ -439,8 +454,9 @@ void RunReport::OnEndOfEvents(const RunChannels& channels) {
       result_.code != absl::StatusCode::kOk) {
     return;
   }
-  taken_ = TakeArtifacts(channels).ok();  // else Finish tries again, and says why
-  if (taken_) events_.OnCompiled(outcome_.artifacts, outcome_.diagnostics);
+  // Else Finish tries again, and says why.
+  all_taken_ = TakeArtifacts(channels).ok();
+  if (all_taken_) events_.OnCompiled(outcome_.diagnostics);
 }
 
 WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view detail,
@@ -451,7 +467,7 @@ WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view
   if (!end.parent_died && worker_status_.has_value()) end.wait_status = *worker_status_;
   Classify(end, killed, detail);
   if (outcome_.kind == WorkerOutcome::Kind::kSucceeded) {
-    const absl::Status taken = taken_ ? absl::OkStatus() : TakeArtifacts(channels);
+    const absl::Status taken = all_taken_ ? absl::OkStatus() : TakeArtifacts(channels);
     if (!taken.ok()) SetCrash(taken.message());
   }
   if (outcome_.kind != WorkerOutcome::Kind::kSucceeded) outcome_.artifacts.clear();

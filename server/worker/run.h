@@ -19,11 +19,13 @@ struct RunChannels {
   UniqueFd events;   // non-blocking
   UniqueFd print;    // non-blocking
   UniqueFd watch;    // non-blocking
+  UniqueFd bell;     // non-blocking
   UniqueFd out;      // the output folder on disk; none where one in memory will come
   UniqueFd staging;  // the one in memory, once the keeper has told of it
   UniqueFd child_events;
   UniqueFd child_print;
   UniqueFd child_watch;
+  UniqueFd child_bell;
   UniqueFd job;
   std::vector<UniqueFd> inputs;
 
@@ -73,6 +75,8 @@ class RunReport {
   bool has_result() const { return result_seen_; }
   // Set once the keeper has told that the worker has ended and that nobody else is left.
   const std::optional<RunEnd>& end_by_keeper() const { return end_by_keeper_; }
+  // Copies artifacts that were told of while the compile goes on, and tells of them.
+  void TakeEarlyArtifacts(const RunChannels& channels);
   // The worker has closed its channel behind its result: copies what a good result told of, so that
   // this and WorkerEvents::OnCompiled need not wait for the end of its processes.
   void OnEndOfEvents(const RunChannels& channels);
@@ -105,7 +109,8 @@ class RunReport {
   WorkerEvent result_;
   bool begun_ = false;
   bool result_seen_ = false;
-  bool taken_ = false;  // the artifacts are copied
+  size_t taken_ = 0;  // artifacts that are copied and told of, the first ones
+  bool all_taken_ = false;
   double fraction_ = 0;
   uint64_t stages_ = 0;
   uint64_t log_bytes_ = 0;

@@ -43,6 +43,8 @@ constexpr int kMaxReads = 1024;
 // After the warm parent's death its workers die at once (PR_SET_PDEATHSIG); wait so long to see it.
 constexpr int kDeathWaitMs = 2000;
 constexpr size_t kReadBytes = 64 << 10;
+// A worker that rings more often has something else in mind than its artifacts.
+constexpr size_t kMaxLooks = 64;
 // So many keepers may be on their way out while other runs begin; a run beyond them waits for its
 // own.
 constexpr size_t kMaxLeaving = 16;
@@ -566,15 +568,16 @@ class Follower {
     const bool gathers = std::exchange(gathers_, false);
     if (gathers) wait_ms = kGatherMs;
     // The end of the events is told in any case.
-    pollfd fds[4] = {{channels_.events.get(), static_cast<short>(gathers ? 0 : POLLIN), 0},
+    pollfd fds[5] = {{channels_.events.get(), static_cast<short>(gathers ? 0 : POLLIN), 0},
                      {gathers ? -1 : channels_.print.get(), POLLIN, 0},
                      {channels_.watch.get(), POLLIN, 0},
-                     {run_.wake.get(), POLLIN, 0}};
-    if (RetryOnEintr([&] { return poll(fds, 4, wait_ms); }) <= 0) return;
+                     {run_.wake.get(), POLLIN, 0},
+                     {channels_.bell.get(), POLLIN, 0}};
+    if (RetryOnEintr([&] { return poll(fds, 5, wait_ms); }) <= 0) return;
     if (fds[2].revents != 0) ReadWatch();
     if ((fds[0].revents & POLLHUP) != 0) {
       EndEvents();
-    } else if (fds[0].revents != 0) {
+    } else if (fds[0].revents != 0 || fds[4].revents != 0) {
       ReadOnce(channels_.events, true);
     }
     if (fds[1].revents != 0) ReadOnce(channels_.print, false);
@@ -582,6 +585,15 @@ class Follower {
       uint64_t count;
       RetryOnEintr([&] { return read(run_.wake.get(), &count, sizeof(count)); });
     }
+    if (fds[4].revents != 0) OnBell();
+  }
+
+  void OnBell() {
+    char rings[16];
+    const ssize_t n =
+        RetryOnEintr([&] { return read(channels_.bell.get(), rings, sizeof(rings)); });
+    if (n == 0 || ++looks_ == kMaxLooks) channels_.bell.Reset();
+    if (n > 0 && reason_ == KillReason::kNone) report_.TakeEarlyArtifacts(channels_);
   }
 
   // True while there may be more at once.
@@ -663,6 +675,7 @@ class Follower {
   bool cancelled_ = false;
   int spawn_error_ = 0;
   bool gathers_ = false;  // what came last is read; the next may gather
+  size_t looks_ = 0;      // for artifacts, as the bell rang
   bool awaiting_ = true;  // an answer of the warm parent, since asked_
   absl::Time asked_;
 };

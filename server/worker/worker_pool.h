@@ -65,10 +65,13 @@ class WorkerEvents {
   // fraction: 0..1, never falling.
   virtual void OnStage(absl::string_view stage, double fraction) {}
   virtual void OnDiagnostic(const Diagnostic& diagnostic) {}
-  // What the outcome will have if the run ends as it should, which is not certain yet; what it
-  // logged was told before, but for a last line without an end. Not told of every run that does.
-  virtual void OnCompiled(const std::vector<WorkerArtifact>& artifacts,
-                          const std::vector<Diagnostic>& diagnostics) {}
+  // An artifact of the outcome if the run ends as it should, which is not certain yet. In their
+  // order; of a run that succeeds, all.
+  virtual void OnArtifact(const WorkerArtifact& artifact) {}
+  // All artifacts were told, and these will be the outcome's diagnostics if the run ends as it
+  // should; what it logged was told before, but for a last line without an end. Not told of every
+  // run that does.
+  virtual void OnCompiled(const std::vector<Diagnostic>& diagnostics) {}
   // Asked when the worker is on its way, and at least every 100 ms; true ends the run as Cancel
   // does. So a cancel that came before the run was known here is not lost.
   virtual bool IsCancelled() { return false; }

@@ -46,10 +46,11 @@ class Recorder : public WorkerEvents {
   void OnDiagnostic(const Diagnostic& diagnostic) override {
     diagnostics.push_back(diagnostic.ToString());
   }
-  void OnCompiled(const std::vector<WorkerArtifact>& artifacts,
-                  const std::vector<Diagnostic>& diagnostics) override {
-    told = artifacts;
+  void OnArtifact(const WorkerArtifact& artifact) override {
+    told.push_back(artifact);
+    if (on_artifact) on_artifact();
   }
+  void OnCompiled(const std::vector<Diagnostic>& diagnostics) override { ++compiled; }
   bool IsCancelled() override { return cancelled; }
 
   // The number after the word, in the log.
@@ -65,6 +66,8 @@ class Recorder : public WorkerEvents {
 
   std::vector<std::string> log, stages, diagnostics;
   std::vector<WorkerArtifact> told;
+  int compiled = 0;
+  std::function<void()> on_artifact;
   std::function<void(absl::string_view)> on_stage;
   std::atomic<bool> cancelled{false};
 };
@@ -197,6 +200,46 @@ TEST_F(WorkerPoolTest, Compiles) {
   EXPECT_EQ(pool_->GetStats().started, 1u);
 }
 
+// The header is taken while the compile goes on; what becomes of it, the end decides.
+TEST_F(WorkerPoolTest, TheFirstArtifactComesEarly) {
+  Recorder events;
+  WorkerOutcome outcome = Run(Job("early"), events);
+  ASSERT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
+  ASSERT_EQ(outcome.artifacts.size(), 1u);
+  ASSERT_EQ(events.told.size(), 1u);
+  EXPECT_EQ(events.told[0].bytes, outcome.artifacts[0].bytes);
+  EXPECT_EQ(events.compiled, 1);
+
+  // It is told though the worker says no more: that ends the run.
+  Recorder hang;
+  hang.on_artifact = [&] { hang.cancelled = true; };
+  EXPECT_EQ(Run(Job("early_hang"), hang).kind, Kind::kCancelled);
+  ASSERT_EQ(hang.told.size(), 1u);
+  EXPECT_EQ(*hang.told[0].bytes, "early bytes");
+  EXPECT_EQ(hang.compiled, 0);
+
+  Recorder fail;
+  outcome = Run(Job("early_fail"), fail);
+  EXPECT_EQ(outcome.kind, Kind::kFailed);
+  EXPECT_THAT(outcome.text, HasSubstr("after all"));
+  EXPECT_TRUE(outcome.artifacts.empty());
+  EXPECT_EQ(fail.compiled, 0);
+
+  WorkerJob job = Job("early_big");
+  job.limits.output_bytes = 1 << 20;
+  outcome = Run(job, events);
+  EXPECT_EQ(outcome.limit, Limit::kOutput) << outcome.text;
+  ExpectHealthy();
+}
+
+// A bell that never stops is not listened to for long: then nobody is at its other end.
+TEST_F(WorkerPoolTest, ABellThatNeverStops) {
+  const WorkerOutcome outcome = Run("ring");
+  EXPECT_EQ(outcome.kind, Kind::kCrashed) << outcome.text;
+  EXPECT_EQ(outcome.signal, SIGPIPE);
+  ExpectHealthy();
+}
+
 TEST_F(WorkerPoolTest, TheModelAtFault) {
   Recorder events;
   WorkerOutcome outcome = Run(Job("fail"), events);
@@ -238,6 +281,7 @@ TEST_F(WorkerPoolTest, CrashesAreTold) {
                          {"symlink_artifact", SIGSYS, 0, "a system call that no compile makes"},
                          {"fifo_artifact", SIGSYS, 0, "a system call that no compile makes"},
                          {"twice_artifact", 0, 0, "told of twice"},
+                         {"early_lie", 0, 0, "told of twice"},
                          {"grown_artifact", 0, 0, "is not the file that the worker told of"}}) {
     const WorkerOutcome outcome = Run(c.act);
     EXPECT_EQ(outcome.kind, Kind::kCrashed) << c.act << ": " << outcome.text;
@@ -433,8 +477,8 @@ TEST_F(WorkerPoolTest, TheWorkerIsShutIn) {
   Recorder events;
   EXPECT_EQ(Run(Job("surroundings"), events).kind, Kind::kSucceeded);
   EXPECT_THAT(events.log,
-              ElementsAre("open 0 1 2 3 4 5 6", "umask 63", "stdin 0", "leader 0", "no_new_privs 1",
-                          "core 0", "nofile 64", "secret 0", "blocked 0"));
+              ElementsAre("open 0 1 2 3 4 5 6 7", "umask 63", "stdin 0", "leader 0",
+                          "no_new_privs 1", "core 0", "nofile 64", "secret 0", "blocked 0"));
 }
 
 TEST_F(WorkerPoolTest, Cancel) {
