@@ -418,6 +418,9 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
   absl::Status plan_check;
   HelperThreads::Task plan_checked = helpers.Start([&] { plan_check = CheckMemoryPlan(program); });
+  std::vector<Histogram> histograms;
+  HelperThreads::Task histograms_made =
+      helpers.Start([&] { histograms = ReportHistograms(graph, lowered.weights); });
   STEP(CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.PlaceHolder(), program));
   EmittedFiles files(model, md5, options, helpers, observer);
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
@@ -429,7 +432,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
 
   const LayerErrors layer_errors =
       CompareLayers(graph, *core, lower_options, options, observer, stages);
-  const CompileFacts facts{graph,       program, model,        memory, lowered.weights,
+  histograms_made.Wait();
+  const CompileFacts facts{graph,       program, model,        memory, lowered.weights, histograms,
                            diagnostics, options, core->cycles, uses,   layer_errors};
   CompileResult result;
   if (request.wants_listings) {

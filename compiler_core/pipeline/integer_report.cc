@@ -232,7 +232,7 @@ class Writer {
                    std::sqrt(sum / count), "bytes",
                    static_cast<int64_t>(values.size()) * SizeOf(params.dtype));
       out_.Key("histogram");
-      WriteHistogram(real, out_);
+      WriteHistogram(ReportHistogram(real), out_);
     });
   }
 

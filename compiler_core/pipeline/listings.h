@@ -17,6 +17,7 @@
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/pipeline/layer_errors.h"
+#include "compiler_core/report/histogram.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -41,6 +42,7 @@ struct CompileFacts {
   const CompiledModel& model;
   const MemoryPlanResult& memory;
   absl::Span<const WeightRecord> weights;
+  absl::Span<const Histogram> histograms;  // ReportHistograms of the two
   const Diagnostics& diagnostics;
   const CompileOptions& options;
   const CycleModel* cycles;        // of the core; may be null

@@ -92,10 +92,9 @@ void WriteWeights(const CompileFacts& facts, JsonWriter& out, ListWriter& lists)
                 weight.max, "step", weight.step, "sparsity", weight.sparsity, "max_abs_error",
                 weight.max_abs_error, "rms_error", weight.rms_error, "bytes",
                 weight.mask_bytes + weight.code_bytes);
-    const Tensor* tensor = facts.graph.ConstantOf(weight.value);
-    if (tensor == nullptr) return;
+    if (facts.graph.ConstantOf(weight.value) == nullptr) return;
     out.Key("histogram");
-    WriteHistogram(*tensor, out);
+    WriteHistogram(facts.histograms[i], out);
   });
 }
 
@@ -139,6 +138,16 @@ void WriteHead(const CompileFacts& facts, JsonWriter& out) {
 }
 
 }  // namespace
+
+std::vector<Histogram> ReportHistograms(const Graph& graph,
+                                        absl::Span<const WeightRecord> weights) {
+  std::vector<Histogram> histograms(std::min(weights.size(), kMaxReportEntries));
+  for (size_t i = 0; i < histograms.size(); ++i) {
+    const Tensor* tensor = graph.ConstantOf(weights[i].value);
+    if (tensor != nullptr) histograms[i] = ReportHistogram(*tensor);
+  }
+  return histograms;
+}
 
 std::string ReportJson(const CompileFacts& facts) {
   const Lists found = ListsOf(facts);

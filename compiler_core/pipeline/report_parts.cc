@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "compiler_core/report/histogram.h"
 
 namespace npuc {
 namespace {
@@ -168,7 +167,7 @@ void WriteMemoryMap(absl::Span<const Buffer> buffers, size_t command_count,
   out.EndObject();
 }
 
-void WriteHistogram(const Tensor& tensor, JsonWriter& out) {
+Histogram ReportHistogram(const Tensor& tensor) {
   const int64_t count = tensor.element_count();
   const int64_t step = std::max<int64_t>(1, (count + kHistogramValues - 1) / kHistogramValues);
   std::vector<float> values;
@@ -179,10 +178,13 @@ void WriteHistogram(const Tensor& tensor, JsonWriter& out) {
   } else {
     for (int64_t i = 0; i < count; i += step) values.push_back(static_cast<float>(tensor.at(i)));
   }
-  const Histogram histogram = MakeHistogram(values, kReportBins);
+  return MakeHistogram(values, kReportBins);
+}
+
+void WriteHistogram(const Histogram& histogram, JsonWriter& out) {
   out.BeginObject();
-  out.Members("low", histogram.low, "high", histogram.high, "values", values.size(), "counts",
-              histogram.counts);
+  out.Members("low", histogram.low, "high", histogram.high, "values",
+              histogram.total + histogram.not_finite, "counts", histogram.counts);
   out.EndObject();
 }
 

@@ -11,6 +11,7 @@
 #include "compiler_core/emit/artifact.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/memplan/plan.h"
+#include "compiler_core/report/histogram.h"
 #include "compiler_core/report/json_parts.h"
 #include "compiler_core/report/json_writer.h"
 #include "nlohmann/json.hpp"
@@ -74,8 +75,9 @@ void WriteMemoryMap(absl::Span<const Buffer> buffers, size_t command_count,
                     absl::Span<const LiveRange> ranges, absl::Span<const size_t> shown,
                     JsonWriter& out, ListWriter& lists);
 
-// {low, high, values, counts} of evenly spaced values of a weight.
-void WriteHistogram(const Tensor& tensor, JsonWriter& out);
+// Of evenly spaced values of a weight; and as {low, high, values, counts}.
+Histogram ReportHistogram(const Tensor& tensor);
+void WriteHistogram(const Histogram& histogram, JsonWriter& out);
 
 void WriteDiagnostics(const Diagnostics& diagnostics, JsonWriter& out);
 
