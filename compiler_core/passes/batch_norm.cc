@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -21,19 +22,30 @@ bool Finite(const std::vector<double>& values) {
   return std::all_of(values.begin(), values.end(), [](double v) { return std::isfinite(v); });
 }
 
+std::vector<double> DoublesOf(const Tensor& tensor) {
+  if (tensor.dtype() == DType::kFloat32) {
+    const absl::Span<const float> floats = tensor.as<float>();
+    return {floats.begin(), floats.end()};
+  }
+  std::vector<double> values(tensor.element_count());
+  for (size_t i = 0; i < values.size(); ++i) values[i] = tensor.at(static_cast<int64_t>(i));
+  return values;
+}
+
 // Nothing where a parameter is not constant, or a channel has no finite factor.
 std::optional<Affine> AffineOf(const Graph& graph, const Node& node) {
-  const Tensor* parameters[4];
-  for (int i = 0; i < 4; ++i) {
-    parameters[i] = graph.ConstantOf(node.inputs[i + 1]);
-    if (parameters[i] == nullptr) return std::nullopt;
+  std::array<std::vector<double>, 4> parameters;
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor* parameter = graph.ConstantOf(node.inputs[i + 1]);
+    if (parameter == nullptr) return std::nullopt;
+    parameters[i] = DoublesOf(*parameter);
   }
+  const auto& [scale, offset, mean, variance] = parameters;
   const double epsilon = FloatAttrOr(node, "epsilon", 0.0);
-  Affine affine;
-  for (int64_t c = 0; c < parameters[0]->element_count(); ++c) {
-    const double factor = parameters[0]->at(c) / std::sqrt(parameters[3]->at(c) + epsilon);
-    affine.factor.push_back(factor);
-    affine.offset.push_back(parameters[1]->at(c) - parameters[2]->at(c) * factor);
+  Affine affine{std::vector<double>(scale.size()), std::vector<double>(scale.size())};
+  for (size_t c = 0; c < scale.size(); ++c) {
+    affine.factor[c] = scale[c] / std::sqrt(variance[c] + epsilon);
+    affine.offset[c] = offset[c] - mean[c] * affine.factor[c];
   }
   if (!Finite(affine.factor) || !Finite(affine.offset)) return std::nullopt;
   return affine;

@@ -20,9 +20,12 @@ struct Rule {
   const TensorType& result;  // of the node's first result
   Node& node;
 
+  // A view compares lengths first; a std::string its bytes, which costs a call for every operator
+  // that a rule asks for.
+  absl::string_view op() const { return node.op; }
   const Node& operand(int i) const { return graph.def(node.inputs[i]); }
   bool OperandIs(int i, std::initializer_list<absl::string_view> ops) const {
-    const std::string& op = operand(i).op;
+    const absl::string_view op = operand(i).op;
     return std::find(ops.begin(), ops.end(), op) != ops.end();
   }
 };
@@ -46,7 +49,7 @@ std::optional<double> SplatOf(const Tensor* tensor) {
 
 // A constant goes second where the order does not matter.
 void ConstantSecond(const Rule& rule) {
-  const std::string& op = rule.node.op;
+  const absl::string_view op = rule.op();
   if (op != "Add" && op != "Mul" && op != "Maximum" && op != "Minimum" &&
       op != "SquaredDifference") {
     return;
@@ -64,7 +67,7 @@ std::optional<ValueId> NeutralOperand(const Rule& rule) {
   if (node.inputs.size() != 2 || rule.graph.type(node.inputs[0]) != rule.result) {
     return std::nullopt;
   }
-  const std::string& op = node.op;
+  const absl::string_view op = rule.op();
   const bool sum = op == "Add" || op == "Sub";
   const bool product = op == "Mul" || op == "Div" || op == "Pow";
   if (!sum && !product) return std::nullopt;
@@ -84,22 +87,22 @@ std::optional<ValueId> ComposedUnary(const Rule& rule) {
   Node& node = rule.node;
   if (node.inputs.size() != 1) return std::nullopt;
   const bool floats = IsFloat(rule.result.dtype);
-  if (node.op == "Relu") {
+  if (rule.op() == "Relu") {
     if (rule.OperandIs(0, {"Relu", "Relu6"})) return node.inputs[0];
     // Never below zero; an integer's square or absolute value may wrap to below.
     if (floats && rule.OperandIs(0, {"Abs", "Square", "Exp", "Sigmoid", "Sqrt", "Softmax"})) {
       return node.inputs[0];
     }
-  } else if (node.op == "Relu6") {
+  } else if (rule.op() == "Relu6") {
     if (rule.OperandIs(0, {"Relu6", "Sigmoid"})) return node.inputs[0];
     if (rule.OperandIs(0, {"Relu"})) node.inputs = rule.operand(0).inputs;
-  } else if (node.op == "Neg") {
+  } else if (rule.op() == "Neg") {
     if (rule.OperandIs(0, {"Neg"})) return rule.operand(0).inputs[0];
-  } else if (node.op == "Abs") {
+  } else if (rule.op() == "Abs") {
     if (rule.OperandIs(0, {"Neg"})) node.inputs = rule.operand(0).inputs;
     if (rule.OperandIs(0, {"Abs"})) return node.inputs[0];
     if (floats && rule.OperandIs(0, {"Exp", "Sigmoid", "Square", "Relu6"})) return node.inputs[0];
-  } else if (node.op == "Square") {
+  } else if (rule.op() == "Square") {
     if (rule.OperandIs(0, {"Neg", "Abs"})) node.inputs = rule.operand(0).inputs;
   }
   return std::nullopt;
@@ -108,8 +111,8 @@ std::optional<ValueId> ComposedUnary(const Rule& rule) {
 // Axes count from the front, and are written out.
 void PositiveAxis(const Rule& rule) {
   Node& node = rule.node;
-  const bool softmax = node.op == "Softmax" || node.op == "LogSoftmax";
-  if (!softmax && node.op != "Concat" && node.op != "Split") return;
+  const bool softmax = rule.op() == "Softmax" || rule.op() == "LogSoftmax";
+  if (!softmax && rule.op() != "Concat" && rule.op() != "Split") return;
   const int64_t rank = static_cast<int64_t>(rule.graph.type(node.inputs[0]).shape.size());
   const absl::StatusOr<int64_t> axis = AxisAttr(node, "axis", rank, -1);
   NPUC_CHECK(axis.ok());  // the node has passed VerifyGraph
@@ -118,7 +121,7 @@ void PositiveAxis(const Rule& rule) {
 
 // A slice of one element or none has stride 1, one of none begins at 0.
 void UnitStrides(const Rule& rule) {
-  if (rule.node.op != "Slice") return;
+  if (rule.op() != "Slice") return;
   const std::vector<int64_t>& size = *Ints(rule.node, "size");
   for (size_t i = 0; i < size.size(); ++i) {
     if (size[i] <= 1) (*Ints(rule.node, "strides"))[i] = 1;
@@ -134,7 +137,7 @@ void BecomeReshape(const Rule& rule) {
 // Two transposes are one; one that moves only dimensions of 1 is a Reshape.
 void MergedTranspose(const Rule& rule) {
   Node& node = rule.node;
-  if (node.op != "Transpose") return;
+  if (rule.op() != "Transpose") return;
   std::vector<int64_t>& perm = *Ints(node, "perm");
   if (rule.OperandIs(0, {"Transpose"})) {
     const Node& inner = rule.operand(0);
@@ -152,7 +155,7 @@ void MergedTranspose(const Rule& rule) {
 
 // A reduction over dimensions of 1 changes nothing but the shape.
 void ReductionOfOne(const Rule& rule) {
-  const std::string& op = rule.node.op;
+  const absl::string_view op = rule.op();
   if (op != "ReduceSum" && op != "ReduceMean" && op != "ReduceMax") return;
   const Shape& shape = rule.graph.type(rule.node.inputs[0]).shape;
   const std::vector<int64_t>& axes = *Ints(rule.node, "axes");
@@ -170,7 +173,7 @@ bool SwapsLastTwo(const std::vector<int64_t>& perm) {
 // A product of a transposed matrix says so by its flag.
 void TransposedFactor(const Rule& rule) {
   Node& node = rule.node;
-  if (node.op != "MatMul") return;
+  if (rule.op() != "MatMul") return;
   for (int i = 0; i < 2; ++i) {
     const Node& factor = rule.operand(i);
     const absl::string_view flag = i == 0 ? "transpose_a" : "transpose_b";
@@ -187,7 +190,7 @@ void TransposedFactor(const Rule& rule) {
 // Pads of pads with one value are one.
 void MergedPad(const Rule& rule) {
   Node& node = rule.node;
-  if (node.op != "Pad") return;
+  if (rule.op() != "Pad") return;
   node.attrs.try_emplace("value", 0.0);
   const Node& inner = rule.operand(0);
   if (inner.op != "Pad") return;

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "compiler_core/passes/apply.h"
 #include "compiler_core/passes/rewriter.h"
 
@@ -23,6 +24,12 @@ void AppendBytes(const void* data, size_t size, std::string& key) {
 template <typename T>
 void AppendItem(const T& item, std::string& key) {
   key.append(reinterpret_cast<const char*>(&item), sizeof(item));
+}
+
+// Equal for equal constants. Weights as a rule differ here already, which spares reading the rest.
+absl::Span<const uint8_t> BeginOf(const Tensor& tensor) {
+  constexpr size_t kBeginBytes = 64;
+  return tensor.bytes().subspan(0, kBeginBytes);
 }
 
 void AppendType(const TensorType& type, std::string& key) {
@@ -65,14 +72,15 @@ std::string KeyOf(const Rewriter& rewriter, const Node& node) {
 }
 
 // Finds constants of equal type and bytes. Bytes are hashed once, and only where two constants
-// share a type; they are compared only where hashes agree.
+// share a type and begin alike; they are compared only where hashes agree.
 class ConstantPool {
  public:
   // The value of an equal constant, or an invalid id after noting this one.
   ValueId FindOrAdd(const Tensor& tensor, ValueId id) {
-    std::string type;
-    AppendType(tensor.type(), type);
-    Bucket& bucket = buckets_[type];
+    std::string kind;
+    AppendType(tensor.type(), kind);
+    AppendBytes(BeginOf(tensor).data(), BeginOf(tensor).size(), kind);
+    Bucket& bucket = buckets_[kind];
     if (bucket.by_hash.empty() && !bucket.first.id.valid()) {
       bucket.first = {tensor, id};
       return ValueId();
@@ -94,7 +102,7 @@ class ConstantPool {
     ValueId id;
   };
   struct Bucket {
-    Entry first;  // of its type; hashed when a second one comes
+    Entry first;  // of its kind; hashed when a second one comes
     absl::flat_hash_map<uint64_t, std::vector<Entry>> by_hash;
   };
   absl::flat_hash_map<std::string, Bucket> buckets_;
@@ -125,7 +133,7 @@ uint64_t HashOfNode(const Graph& graph, const Node& node) {
 bool MayHaveEquals(const Graph& graph) {
   absl::flat_hash_set<uint64_t> seen;
   seen.reserve(graph.node_count());
-  absl::flat_hash_map<uint64_t, const Tensor*> first_of_type;  // null: seen, as all others are
+  absl::flat_hash_map<uint64_t, const Tensor*> first_of_kind;  // null: seen, as all others are
   for (const Node& node : graph.nodes()) {
     if (node.op == "Placeholder") continue;
     if (node.op != "Const") {
@@ -133,12 +141,12 @@ bool MayHaveEquals(const Graph& graph) {
       continue;
     }
     const Tensor& tensor = std::get<Tensor>(node.attrs.find("value")->second);
-    const uint64_t type = absl::HashOf(tensor.dtype(), tensor.shape());
-    const auto [it, added] = first_of_type.try_emplace(type, &tensor);
+    const uint64_t kind = absl::HashOf(tensor.dtype(), tensor.shape(), BeginOf(tensor));
+    const auto [it, added] = first_of_kind.try_emplace(kind, &tensor);
     if (added) continue;
     const Tensor* first = std::exchange(it->second, nullptr);
-    if (first != nullptr) seen.insert(absl::HashOf(type, first->ContentHash()));
-    if (!seen.insert(absl::HashOf(type, tensor.ContentHash())).second) return true;
+    if (first != nullptr) seen.insert(absl::HashOf(kind, first->ContentHash()));
+    if (!seen.insert(absl::HashOf(kind, tensor.ContentHash())).second) return true;
   }
   return false;
 }

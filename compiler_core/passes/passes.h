@@ -27,8 +27,8 @@ absl::StatusOr<Graph> DeadCode(const Graph& graph);
 absl::StatusOr<Graph> RemoveIdentity(const Graph& graph);
 
 // Merges nodes that compute the same: same operator, operands, attributes and types. Constants are
-// equal where types and bytes are; only constants of one type are hashed, each once. The first
-// one's name stays.
+// equal where types and bytes are; only constants of one type that begin alike are hashed, each
+// once. The first one's name stays.
 absl::StatusOr<Graph> Cse(const Graph& graph);
 
 // One form for what can be written in several, by rules that keep every value (the sign of a zero

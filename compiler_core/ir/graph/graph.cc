@@ -202,7 +202,8 @@ const Value& Graph::value(ValueId id) const {
 
 const Tensor* Graph::ConstantOf(ValueId id) const {
   const Node& producer = def(id);
-  if (producer.op != "Const") return nullptr;
+  // Asked for very often: a view compares lengths before bytes.
+  if (absl::string_view(producer.op) != "Const") return nullptr;
   const auto it = producer.attrs.find("value");
   return it == producer.attrs.end() ? nullptr : std::get_if<Tensor>(&it->second);
 }

@@ -259,17 +259,20 @@ int64_t Tensor::int_at(int64_t i) const {
 }
 
 std::vector<float> Tensor::ToFloats() const {
-  if (dtype() == DType::kFloat32) {
-    const absl::Span<const float> floats = as<float>();
-    return {floats.begin(), floats.end()};
-  }
   std::vector<float> values(element_count());
   if (values.empty()) return values;
-  if (IsFloat(dtype())) {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(at(i));
-  } else {  // straight from the integer: a 64-bit one must not be rounded twice
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(int_at(i));
+  NPUC_CHECK(shared_ != nullptr);
+  const uint8_t* from = shared_->bytes.data();
+  const int64_t count = static_cast<int64_t>(values.size());
+  if (dtype() == DType::kFloat16) {
+    for (int64_t i = 0; i < count; ++i) values[i] = HalfToFloat(Load<uint16_t>(from, i));
+    return values;
   }
+  Dispatch(dtype(), [&](auto sample) {  // straight from a 64-bit integer: not rounded twice
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = static_cast<float>(Load<decltype(sample)>(from, i));
+    }
+  });
   return values;
 }
 
@@ -295,6 +298,7 @@ bool Tensor::operator==(const Tensor& other) const {
 Tensor CastTensor(const Tensor& tensor, DType to) {
   NPUC_CHECK(to != DType::kInvalid);
   if (tensor.dtype() == to) return tensor;
+  if (to == DType::kFloat32) return Tensor::FromFloats(tensor.shape(), tensor.ToFloats());
   const TensorType type{to, tensor.shape()};
   std::vector<uint8_t> bytes(type.size_bytes());
   const int64_t count = type.element_count();
