@@ -1,5 +1,6 @@
 #include "compiler_core/tools/run_command.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -36,6 +37,13 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
   if (args.frames < 0) {
     diagnostics.Add({.kind = DiagnosticKind::kRunInputInvalid,
                      .message = absl::StrCat("--frames ", args.frames, " is negative")});
+  }
+  const auto is_float = [](const PortTensor& port) { return port.scale <= 0; };
+  if (args.raw && std::all_of(model.inputs.begin(), model.inputs.end(), is_float) &&
+      std::all_of(model.outputs.begin(), model.outputs.end(), is_float)) {
+    diagnostics.Add({.kind = DiagnosticKind::kRunInputInvalid,
+                     .message = "--raw is for inputs and outputs that are stored as integers; this "
+                                "artifact has none"});
   }
   SimulatorRunner runner(*simulator);
   const std::vector<NamedArray> inputs = LoadInputs(args.inputs, diagnostics);
