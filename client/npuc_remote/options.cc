@@ -154,6 +154,7 @@ class Builder {
     sub->add_flag("--no-cache", options_.no_cache, "compile even where the result is known");
     sub->add_option("--label", texts_.labels, "a note on the job; may be repeated")
         ->type_name("KEY=VALUE")
+        ->allow_extra_args(false)  // which would be configs
         ->check(CheckLabel);
   }
 
@@ -262,7 +263,8 @@ std::string UnknownCommand(const CLI::App& app) {
   for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
   const std::vector<absl::string_view> known(names.begin(), names.end());
   return absl::StrCat("npuc-remote: no command '", Printable(*word), "'; ",
-                      DidYouMean(*word, known, absl::StrJoin(names, ", ")), "\n");
+                      DidYouMean(*word, known, absl::StrCat("known: ", absl::StrJoin(names, ", "))),
+                      "\n");
 }
 
 // CLI11 keeps an option's absence apart from an empty value only by its count.

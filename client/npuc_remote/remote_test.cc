@@ -114,6 +114,13 @@ TEST_F(RemoteTest, OptionsTravelWithTheJob) {
   EXPECT_EQ(spec.labels().at("ci"), "12=3");
 }
 
+TEST_F(RemoteTest, ConfigsMayStandBehindALabel) {
+  Write("other.yaml", kConfig);
+  EXPECT_EQ(RunAt({"submit", "--label", "a=b", Path("config.yaml"), Path("other.yaml")}), kDone);
+  EXPECT_EQ(server_.create_calls, 2);
+  EXPECT_EQ(server_.last_create.spec().labels().size(), 1);
+}
+
 TEST_F(RemoteTest, DetachPrintsTheJobAndFetchesNothing) {
   EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "--detach"}), kDone);
   EXPECT_EQ(out_.str(), "j1\n");

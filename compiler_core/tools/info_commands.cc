@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/pipeline/cfg_config.h"
 #include "compiler_core/pipeline/config_keys.h"
 #include "compiler_core/pipeline/import.h"
@@ -35,12 +36,14 @@ absl::Status CheckNames(const std::string& core, const std::string& framework) {
   std::vector<absl::string_view> cores;
   std::vector<std::string> frameworks;
   for (const CoreSpec* spec : AllCores()) {
-    cores.insert(cores.end(), {spec->name, spec->alias});
+    cores.push_back(spec->name);
+    if (spec->alias != spec->name) cores.push_back(spec->alias);
     for (const std::string& name : FrameworkNames(*spec)) frameworks.push_back(name);
   }
   if (!core.empty() && FindCore(core) == nullptr) {
+    const std::string known = absl::StrCat("known: ", absl::StrJoin(cores, ", "));
     return absl::InvalidArgumentError(
-        absl::StrCat("unknown core '", Printable(core), "'; known: ", absl::StrJoin(cores, ", ")));
+        absl::StrCat("unknown core '", Printable(core), "'; ", DidYouMean(core, cores, known)));
   }
   for (const Framework imported : kJudgedByWhatTheyBecome) {
     frameworks.emplace_back(FrameworkName(imported));

@@ -11,8 +11,12 @@
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/process_heap.h"
 #include "compiler_core/base/sanitized.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/compile_command.h"
 #include "compiler_core/tools/evaluate_command.h"
@@ -53,11 +57,13 @@ struct Options {
 };
 
 void DeclareCompile(CLI::App& app, Options& options) {
-  app.add_option(
-      "config", options.compile.config_path,
-      "YAML config (or .cfg of aipubuild) to compile; standard input where it is left out or '-'");
+  app.add_option("config", options.compile.config_path,
+                 "YAML config (or .cfg of aipubuild) to compile; standard input where it is left "
+                 "out or '-'")
+      ->type_name("FILE");
   app.add_option("-o,--output-dir", options.compile.output_dir,
-                 "Folder for the artifacts (default: that of OUTPUT_FILE)");
+                 "Folder for the artifacts (default: that of OUTPUT_FILE)")
+      ->type_name("DIR");
   app.add_flag("-v,--verbose", options.compile.list_ops, "List the operators of the NPU model");
   app.add_flag("-m,--meminfo", options.compile.list_memory, "List the memory of each operator");
   app.add_flag("-w,--weights", options.compile.list_weights, "List the weights' compression");
@@ -71,36 +77,55 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_option("--threads", options.compile.threads,
                  "Threads that compile at once (default: the processors); the artifacts are the "
                  "same for any number")
+      ->type_name("N")
       ->check(CLI::Range(1, kMaxCompileThreads));
   app.add_flag("-V,--version", options.version, "Print the compiler's version");
   app.add_flag("--list", options.list, "List the supported operators");
-  app.add_option("-c,--core_name", options.core, "Core for --list")->needs("--list");
+  app.add_option("-c,--core_name", options.core, "Core for --list")
+      ->type_name("CORE")
+      ->needs("--list");
   app.add_option("-f,--framework", options.framework, "Framework for --list: TF or PT")
+      ->type_name("FW")
       ->needs("--list");
   app.add_flag("--cmpt", options.compatibility, "List cores, chips and frameworks");
   app.add_flag("--config-help", options.config_help, "List the keys of a config");
 }
 
+// One file for each --input: the word behind it may be the artifact.
+void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
+  command->add_option("--input", inputs, "A NumPy file, once for each input")
+      ->type_name("NAME=FILE.npy")
+      ->allow_extra_args(false);
+}
+
 CLI::App* DeclareRun(CLI::App& app, Options& options) {
   CLI::App* run = app.add_subcommand("run", "Run a compiled header or model file on the simulator");
-  run->add_option("artifact", options.run.artifact, "C header or .npuc file")->required();
-  run->add_option("--input", options.run.inputs, "NAME=FILE.npy, once for each input");
-  run->add_option("--output-dir", options.run.output_dir, "Folder for NAME.npy of each output");
+  run->add_option("artifact", options.run.artifact, "C header or .npuc file")
+      ->type_name("FILE")
+      ->required();
+  DeclareInputs(run, options.run.inputs);
+  run->add_option("--output-dir", options.run.output_dir, "Folder for NAME.npy of each output")
+      ->type_name("DIR");
   run->add_flag("--raw", options.run.raw,
                 "Integer artifacts: stored values in and out, in place of float32");
-  run->add_option("--frames", options.run.frames, "Run at most this many items");
-  run->add_option("--profile", options.run.profile_path, "Write counts for each command as JSON");
+  run->add_option("--frames", options.run.frames, "Run at most this many items (default: all)")
+      ->type_name("N");
+  run->add_option("--profile", options.run.profile_path, "Write counts for each command as JSON")
+      ->type_name("FILE");
   return run;
 }
 
 CLI::App* DeclareReference(CLI::App& app, Options& options) {
   CLI::App* reference =
       app.add_subcommand("reference", "Run a config's model in float, as its framework would");
-  reference->add_option("config", options.reference.config_path, "YAML config")->required();
-  reference->add_option("--input", options.reference.inputs, "NAME=FILE.npy, once for each input");
+  reference->add_option("config", options.reference.config_path, "YAML config")
+      ->type_name("FILE")
+      ->required();
+  DeclareInputs(reference, options.reference.inputs);
   reference
       ->add_option("--output-dir", options.reference.output_dir,
                    "Folder for NAME.npy of each output")
+      ->type_name("DIR")
       ->required();
   reference->add_flag("--quantized", options.reference.quantized,
                       "Integer cores: the fake-quantized forward pass, with the layers that QUANT "
@@ -111,20 +136,29 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
 CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
   CLI::App* evaluate = app.add_subcommand(
       "evaluate", "Measure a header or model file, and its config's model in float, on data");
-  evaluate->add_option("config", options.evaluate.config_path, "YAML config")->required();
+  evaluate->add_option("config", options.evaluate.config_path, "YAML config")
+      ->type_name("FILE")
+      ->required();
   CLI::Option* artifact =
-      evaluate->add_option("artifact", options.evaluate.artifact, "C header or .npuc file");
+      evaluate->add_option("artifact", options.evaluate.artifact, "C header or .npuc file")
+          ->type_name("FILE");
   CLI::Option* quantized = evaluate->add_flag(
       "--quantized", options.evaluate.quantized,
       "In place of an artifact: the fake-quantized forward pass of an integer core");
   artifact->excludes(quantized);
-  evaluate->add_option("--input", options.evaluate.inputs, "NAME=FILE.npy, once for each input");
-  evaluate->add_option("--label", options.evaluate.label_path, "Labels of the items, FILE.npy");
-  evaluate->add_option("--metric", options.evaluate.metrics,
-                       "cosine, mse, sqnr, topk:N, auc or wer, any number of times (default: the "
-                       "first three)");
-  evaluate->add_option("--output", options.evaluate.output,
-                       "The output that labels judge (default: the first that is no state)");
+  DeclareInputs(evaluate, options.evaluate.inputs);
+  evaluate->add_option("--label", options.evaluate.label_path, "Labels of the items")
+      ->type_name("FILE.npy");
+  evaluate
+      ->add_option("--metric", options.evaluate.metrics,
+                   "cosine, mse, sqnr, topk:N, auc or wer, any number of times (default: the "
+                   "first three)")
+      ->type_name("METRIC")
+      ->allow_extra_args(false);
+  evaluate
+      ->add_option("--output", options.evaluate.output,
+                   "The output that labels judge (default: the first that is no state)")
+      ->type_name("NAME");
   return evaluate;
 }
 
@@ -134,12 +168,19 @@ std::pair<CLI::App*, CLI::App*> DeclareIr(CLI::App& app, Options& options) {
   ir->require_subcommand(1);
   ir->fallthrough();
   CLI::App* write = ir->add_subcommand("write", "Write a config's model");
-  write->add_option("config", options.ir_write.config_path, "YAML config")->required();
-  write->add_option("-o,--output-dir", options.ir_write.output_dir, "Folder")->required();
+  write->add_option("config", options.ir_write.config_path, "YAML config")
+      ->type_name("FILE")
+      ->required();
+  write->add_option("-o,--output-dir", options.ir_write.output_dir, "Folder for the files")
+      ->type_name("DIR")
+      ->required();
   write->add_flag("--float", options.ir_write.as_float, "In float, on an integer core too");
   CLI::App* check = ir->add_subcommand("check", "Tell everything that is wrong with such files");
-  check->add_option("text", options.ir_check.text_path, "NAME.txt")->required();
-  check->add_option("--bin", options.ir_check.bin_path, "NAME.bin (default: beside NAME.txt)");
+  check->add_option("text", options.ir_check.text_path, "The text of the IR")
+      ->type_name("NAME.txt")
+      ->required();
+  check->add_option("--bin", options.ir_check.bin_path, "Its constants (default: beside NAME.txt)")
+      ->type_name("NAME.bin");
   for (CLI::App* command : {write, check}) command->fallthrough();
   return {write, check};
 }
@@ -147,9 +188,28 @@ std::pair<CLI::App*, CLI::App*> DeclareIr(CLI::App& app, Options& options) {
 CLI::App* DeclareReport(CLI::App& app, Options& options) {
   CLI::App* report = app.add_subcommand(
       "report", "Write the page of a header or model file: sizes, commands, estimated cycles");
-  report->add_option("artifact", options.report.artifact, "C header or .npuc file")->required();
-  report->add_option("-o,--output", options.report.output, "The page, FILE.html")->required();
+  report->add_option("artifact", options.report.artifact, "C header or .npuc file")
+      ->type_name("FILE")
+      ->required();
+  report->add_option("-o,--output", options.report.output, "The page")
+      ->type_name("FILE.html")
+      ->required();
   return report;
+}
+
+// `npuc dsi model.h`, where CLI11 takes the word for the config and complains of the file. Empty:
+// it was something else.
+std::string UnknownCommand(const CLI::App& app) {
+  const std::vector<std::string> configs = app.get_option("config")->results();
+  if (configs.size() != 1 || !app.get_subcommands().empty()) return "";
+  const std::string& word = configs.front();
+  if (word.find_first_of("./-") != std::string::npos) return "";  // a file
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  const std::vector<absl::string_view> known(names.begin(), names.end());
+  return absl::StrCat("npuc: no command '", Printable(word), "'; ",
+                      DidYouMean(word, known, absl::StrCat("known: ", absl::StrJoin(names, ", "))),
+                      "\n");
 }
 
 int RunInfo(const Options& options, bool json) {
@@ -226,12 +286,17 @@ int Main(int argc, char** argv) {
   const auto [ir_write, ir_check] = DeclareIr(app, options);
   CLI::App* report = DeclareReport(app, options);
   CLI::App* dis = app.add_subcommand("dis", "Disassemble a header or model file");
-  dis->add_option("artifact", options.disassemble, "C header or .npuc file")->required();
+  dis->add_option("artifact", options.disassemble, "C header or .npuc file")
+      ->type_name("FILE")
+      ->required();
   for (CLI::App* command : {run, reference, evaluate, report, dis}) command->fallthrough();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kWrongUsage;
+    const bool is_extra = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+    const std::string unknown = is_extra ? UnknownCommand(app) : "";
+    std::fputs(unknown.c_str(), stderr);
+    return !unknown.empty() || app.exit(error) != 0 ? kWrongUsage : 0;
   }
   const bool json = options.compile.json;
   if (run->parsed()) {
