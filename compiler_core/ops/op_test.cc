@@ -1,11 +1,13 @@
 #include "compiler_core/ops/op.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/graph_builder.h"
+#include "compiler_core/ops/shape_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -184,6 +186,36 @@ TEST(Facts, PoolingTransposeAndMatMul) {
     return %y @"y" })");
   EXPECT_EQ(matmul.at("weight_h"), Fact(int64_t{10}));
   EXPECT_EQ(matmul.at("weight_w"), Fact(int64_t{20}));
+}
+
+// Every order of dimensions, more rows than are copied at once, dimensions of 1, every size.
+TEST(Transpose, MovesEachElementToItsPlace) {
+  const Shape shapes[] = {{33, 5}, {1, 17, 1, 4}, {3, 2, 16, 1}, {2, 35, 3, 2}};
+  for (const DType dtype : {DType::kUint8, DType::kInt16, DType::kInt32, DType::kInt64}) {
+    for (const Shape& shape : shapes) {
+      std::vector<int64_t> numbers(ElementCount(shape));
+      for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<int64_t>(i) % 251;
+      const Tensor x = CastTensor(Tensor::FromInts(shape, numbers), dtype);
+      const Shape strides = RowMajorStrides(shape);
+      std::vector<int64_t> perm(shape.size());
+      for (size_t i = 0; i < perm.size(); ++i) perm[i] = static_cast<int64_t>(i);
+      do {
+        const Node node{"Transpose", {}, {}, {{"perm", perm}}, {}};
+        const auto results = FindOp("Transpose")->reference(node, {x});
+        ASSERT_TRUE(results.ok()) << results.status();
+        const Tensor& y = (*results)[0];
+        const Shape result_strides = RowMajorStrides(y.shape());
+        for (int64_t i = 0; i < y.element_count(); ++i) {
+          int64_t from = 0;
+          for (size_t d = 0; d < perm.size(); ++d) {
+            ASSERT_EQ(y.shape()[d], shape[perm[d]]);
+            from += i / result_strides[d] % y.shape()[d] * strides[perm[d]];
+          }
+          ASSERT_EQ(y.int_at(i), x.int_at(from)) << ShapeToString(shape) << ShapeToString(perm);
+        }
+      } while (std::next_permutation(perm.begin(), perm.end()));
+    }
+  }
 }
 
 }  // namespace
