@@ -13,6 +13,14 @@
 #include "compiler_core/passes/remaining_transposes.h"
 
 namespace npuc {
+namespace {
+
+void KeepEachOnce(std::vector<int32_t>& ids) {
+  std::sort(ids.begin(), ids.end());
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
+}
+
+}  // namespace
 
 std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles) {
   std::vector<NodeUse> uses;
@@ -32,14 +40,18 @@ std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles)
     if (cycles != nullptr) use.cycles += EstimateCycles(*cycles, load);
     for (const Access& access : AccessesOf(command)) {
       const int32_t id = access.operand.buffer.value();
-      if (program.buffers[id].slot == Slot::kData) use.data_buffers.insert(id);
-      if (program.buffers[id].slot == Slot::kWeight) use.weight_buffers.insert(id);
+      if (program.buffers[id].slot == Slot::kData) use.data_buffers.push_back(id);
+      if (program.buffers[id].slot == Slot::kWeight) use.weight_buffers.push_back(id);
     }
+  }
+  for (NodeUse& use : uses) {
+    KeepEachOnce(use.data_buffers);
+    KeepEachOnce(use.weight_buffers);
   }
   return uses;
 }
 
-int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers) {
+int64_t BytesOf(const Program& program, absl::Span<const int32_t> buffers) {
   int64_t bytes = 0;
   for (const int32_t id : buffers) bytes += program.buffers[id].size_bytes;
   return bytes;
@@ -51,9 +63,9 @@ WeightCacheUse PlanWeightCache(const Program& program, absl::Span<const NodeUse>
   std::set<int32_t> cached;
   for (const NodeUse& use : uses) {
     if (use.weight_buffers.empty()) continue;
-    std::set<int32_t> added;
+    std::vector<int32_t> added;
     std::set_difference(use.weight_buffers.begin(), use.weight_buffers.end(), cached.begin(),
-                        cached.end(), std::inserter(added, added.end()));
+                        cached.end(), std::back_inserter(added));
     const int64_t bytes = BytesOf(program, added);
     if (result.bytes + bytes > size_bytes) continue;
     result.bytes += bytes;

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,9 +27,9 @@ struct NodeUse {
   std::string name;
   int64_t commands = 0;
   CommandLoad load;
-  int64_t cycles = 0;  // estimate; 0 without a cycle model
-  std::set<int32_t> data_buffers;
-  std::set<int32_t> weight_buffers;
+  int64_t cycles = 0;                 // estimate; 0 without a cycle model
+  std::vector<int32_t> data_buffers;  // ascending, each once
+  std::vector<int32_t> weight_buffers;
 };
 // In order of first command. `cycles` may be null.
 std::vector<NodeUse> UseByNode(const Program& program, const CycleModel* cycles);
@@ -51,7 +50,7 @@ struct CompileFacts {
   absl::Span<const std::optional<LayerError>> layer_errors;
 };
 
-int64_t BytesOf(const Program& program, const std::set<int32_t>& buffers);
+int64_t BytesOf(const Program& program, absl::Span<const int32_t> buffers);
 
 // Which operators' weights fit a cache of `size_bytes`: in order of use, each operator whole or not
 // at all, weights that a cached operator has brought in counting once. An estimate, not verified on

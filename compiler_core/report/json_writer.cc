@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "compiler_core/base/find_rare.h"
+
 namespace npuc {
 
 using Json = nlohmann::ordered_json;
@@ -37,10 +39,10 @@ void JsonWriter::End(char bracket) {
 }
 
 void JsonWriter::AppendText(absl::string_view text) {
-  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) {
-    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-  });
-  if (!is_plain) {
+  const absl::Span<const char> chars(text.data(), text.size());
+  const auto special =
+      FindRare(chars, [](char c) { return c < 0x20 || c >= 0x7f || c == '"' || c == '\\'; });
+  if (special != chars.end()) {
     out_ += Json(std::string(text)).dump(-1, ' ', false, Json::error_handler_t::replace);
     return;
   }

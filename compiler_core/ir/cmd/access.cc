@@ -124,7 +124,9 @@ void AddRawAccesses(const RawCommand& raw, std::vector<Access>& out) {
 }  // namespace
 
 std::vector<Access> AccessesOf(const Command& command) {
+  constexpr size_t kMostOperands = 4;
   std::vector<Access> out;
+  out.reserve(kMostOperands);
   if (const auto* v = std::get_if<VectorCommand>(&command.body)) {
     AddVectorAccesses(*v, out);
   } else if (const auto* fc = std::get_if<FullyConnectedCommand>(&command.body)) {
