@@ -1,9 +1,11 @@
-# What `cmake --install build --prefix DIR` puts where: the programs with manual page and shell
-# completion, and the C++ client library with a package for find_package(npucClient).
+# What `cmake --install build --prefix DIR` puts where: the programs with dashboard, manual page and
+# shell completion, and the C++ client library with a package for find_package(npucClient).
 include(GNUInstallDirs)
 
 if(NOT NPUC_CORE_ONLY)
   install(TARGETS npuc npucd npuc-worker npuc-remote DESTINATION ${CMAKE_INSTALL_BINDIR})
+  # From ../share, where npucd looks for it; not there where the build had no npm.
+  install(DIRECTORY "${PROJECT_BINARY_DIR}/bin/dashboard" DESTINATION share/npuc OPTIONAL)
 
   set(docs "${PROJECT_BINARY_DIR}/docs")
   file(MAKE_DIRECTORY "${docs}")

@@ -62,7 +62,7 @@ fi
 echo "log: build/quickstart/configure.log"
 
 step "Build npuc, npucd, npuc-worker and npuc-remote (the first time takes minutes)"
-cmake --build build --target npuc npucd npuc-worker npuc-remote
+cmake --build build --target npuc npucd npuc-worker npuc-remote npuc_remote_docs
 
 step "Start a daemon on this machine"
 $keep || rm -rf "$work/data"

@@ -152,11 +152,19 @@ absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
   return seconds;
 }
 
-// npuc-worker and the dashboard's files are beside npucd.
+// npuc-worker is beside npucd, in a build the dashboard's files are, too.
 std::string BesideThisProgram(const char* name) {
   std::error_code error;
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   return (self.parent_path() / name).string();
+}
+
+// Where it is installed (cmake/install.cmake) it is among the files that do not run.
+std::string DashboardFolder() {
+  std::error_code error;
+  const std::string beside = BesideThisProgram("dashboard");
+  return std::filesystem::exists(beside, error) ? beside
+                                                : BesideThisProgram("../share/npuc/dashboard");
 }
 
 absl::Status WriteText(const std::string& path, absl::string_view text) {
@@ -634,7 +642,7 @@ absl::Status Daemon::StartRpc() {
   if (flags_.web.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(web_, Gateway::Start({.listen = flags_.web,
                                          .tls = tls,
-                                         .dashboard_dir = BesideThisProgram("dashboard"),
+                                         .dashboard_dir = DashboardFolder(),
                                          .health = [this] { return readiness_.Json(); },
                                          .loopback_only = flags_.insecure},
                                         Dependencies()));

@@ -7,7 +7,8 @@ Clones what is committed, and types what the clone's README.md shows: the first 
 then those of "Ten minutes with a model of your own"; the config is README's, the model and its
 inputs are made here (own_model.py). At most five commands may be needed. What the simulated NPU and
 `npuc reference` answer is compared with NumPy. Without --build the programs of this build stand in
-for what the first command builds, so that it takes seconds. Prints the time of each. Exit 0 or 1.
+for what the first command builds, so that it takes seconds; with it, what that built is all that is
+installed. Prints the time of each. Exit 0 or 1.
 """
 
 import os
@@ -72,6 +73,8 @@ def main():
         first, config, compile_it, simulate = readme(one.folder)
         if build:
             one.type(first)
+            subprocess.run(["cmake", "--install", "build", "--prefix", os.path.join(parent, "p")],
+                           cwd=one.folder, stdout=subprocess.DEVNULL, check=True)
         else:
             one.count += 1
             print(f"      - s  {first} (left out: the programs are those of {BIN})")

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
+import urllib.request
 
 import harness
 import service
@@ -28,6 +29,26 @@ def check_same(what, folder, plain):
                 harness.check(ours == wanted, f"{what}: {name} differs from npuc's")
 
 
+def check_dashboard(folder, prefix):
+    """Installed, npucd serves the page that this build has."""
+    page = os.path.join(harness.BIN, "dashboard", "index.html")
+    if not os.path.exists(page):
+        harness.figure("installed dashboard skipped: this build had no npm")
+        return
+    own = os.path.join(folder, "installed")
+    os.mkdir(own)
+    daemon = service.Daemon(own, ("--insecure", "--web", "127.0.0.1:0"),
+                            os.path.join(prefix, "bin", "npucd"))
+    daemon.start()
+    try:
+        with open(os.path.join(own, "port"), encoding="utf-8") as f:
+            web = dict(line.strip().split("=", 1) for line in f)["web"]
+        with urllib.request.urlopen(f"http://{web}/", timeout=30) as answer, open(page, "rb") as f:
+            harness.check(answer.read() == f.read(), "the installed npucd serves another page")
+    finally:
+        daemon.stop()
+
+
 def main(arguments):
     with harness.scratch() as folder, service.daemon(folder) as server:
         plain = os.path.join(folder, "plain")
@@ -39,6 +60,7 @@ def main(arguments):
         for doc in ("share/man/man1/npuc-remote.1",
                     "share/bash-completion/completions/npuc-remote"):
             harness.check(os.path.getsize(os.path.join(prefix, doc)) > 1000, f"{doc} is small")
+        check_dashboard(folder, prefix)
 
         example = os.path.join(folder, "example")
         harness.run("cmake", "-S", os.path.join(harness.ROOT, "client", "examples", "cpp"), "-B",
