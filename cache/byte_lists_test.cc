@@ -44,17 +44,18 @@ TEST(ByteLists, WhatIsNearlyAListStaysAsItIs) {
   for (const char* odd :
        {"0xAB, ", "0x1, ", "0x123, ", "0xab,", "0xab ,", "0Xab, ", "0xag, ", "0x\xff\xff, ", ", ",
         " ", "\n", "\t", "\n\t", "\r\n", "\n\t\n\t", "\n\t0x", "\n\t0xab,", "/*\t0x*/"}) {
-    ExpectComesBack(lines + odd + lines);
+    ExpectComesBack(absl::StrCat(lines, odd, lines));
     ExpectComesBack(odd + lines);
     ExpectComesBack(lines + odd);
     for (const size_t at : {1, 2, 5, 7, 59, 60, 61, 62, 63, 64, 65, 120, 125}) {
-      ExpectComesBack(lines.substr(0, at) + odd + lines.substr(at));
+      ExpectComesBack(absl::StrCat(lines.substr(0, at), odd, lines.substr(at)));
     }
   }
   for (const int per_line : {8, 9, 11, 12, 16, 1000}) {
     const std::string text = Lines(400, per_line);
     const auto shortened = ShortenByteLists(text);
-    if (shortened.has_value()) EXPECT_EQ(RestoreByteLists(*shortened, text.size()), text);
+    if (!shortened.has_value()) continue;
+    EXPECT_EQ(RestoreByteLists(*shortened, text.size()), text);
   }
 }
 
@@ -89,8 +90,11 @@ TEST(ByteLists, DamageIsRefusedOrOfTheRightLength) {
       damaged[at] = static_cast<char>(random());
     }
     const auto restored = RestoreByteLists(damaged, text.size());
-    if (restored.has_value()) EXPECT_EQ(restored->size(), text.size());
-    refused += restored.has_value() ? 0 : 1;
+    if (restored.has_value()) {
+      EXPECT_EQ(restored->size(), text.size());
+    } else {
+      ++refused;
+    }
   }
   EXPECT_GT(refused, 2000);
   EXPECT_FALSE(RestoreByteLists("", 1).has_value());
