@@ -84,6 +84,7 @@ class RunEvents : public WorkerEvents {
 struct JobRunner::Attempt {
   std::optional<JobService::Claim> claim = {};  // until there is a lease, or can be none
   std::optional<Lease> lease = {};
+  bool lease_failed = false;  // the store did not take it
   std::shared_ptr<const Job> job = {};
   std::string run_id = {};
   std::string folder = {};
@@ -132,6 +133,14 @@ void JobRunner::Run(JobService::Claim claim) {
   Attempt attempt{.job = claim.job(),
                   .run_id = RunId(claim.expected().job_id, claim.expected().fence)};
   attempt.claim.emplace(std::move(claim));
+  RunAttempt(attempt);
+  if (!attempt.lease_failed) return;
+  // Its worker is gone, and the job is back in its place: now the store has time to recover.
+  if (options_.pause) options_.pause("lease failed");
+  absl::SleepFor(options_.retry_delay);
+}
+
+void JobRunner::RunAttempt(Attempt& attempt) {
   if (const absl::Status prepared = Prepare(attempt); !prepared.ok()) {
     Fail(attempt, FailureKind::kInternal, prepared.message());
     return;
@@ -164,7 +173,7 @@ bool JobRunner::HoldsLease(Attempt& attempt) {
     if (!leased.ok()) {
       log_->Error("a run's lease cannot be stored",
                   {{"job", attempt.job->id}, {"error", leased.status().message()}});
-      absl::SleepFor(options_.retry_delay);
+      attempt.lease_failed = true;
     } else if (leased->has_value()) {
       attempt.lease = (*leased)->lease;
     }

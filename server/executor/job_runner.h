@@ -84,6 +84,7 @@ class JobRunner {
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
   void KeepBundle(const Attempt& attempt, JobResult& result);
+  void RunAttempt(Attempt& attempt);
   void BeginPreparing(Attempt& attempt);
   std::unique_ptr<HelperThreads> TakeHelpers();
   void GiveHelpers(Attempt& attempt);

@@ -29,15 +29,17 @@ class JobRunnerTest : public ::testing::Test {
     jobs_ = std::make_unique<JobService>(
         JobServiceOptions{.now = now, .random = [this] { return ++random_; }, .retry = {}}, &store_,
         queue_.get());
-    runner_ = std::make_unique<JobRunner>(JobRunnerOptions{.parse_config = FakeParseConfig,
-                                                           .compiler_build_id = "build-1",
-                                                           .work_dir = work_dir_,
-                                                           .limits = {},
-                                                           .now = now,
-                                                           .event_linger = absl::ZeroDuration(),
-                                                           .retry_delay = absl::ZeroDuration(),
-                                                           .check_artifact = CheckFake},
-                                          jobs_.get(), &inputs_, &cache_, &workers_, &log_);
+    runner_ = std::make_unique<JobRunner>(
+        JobRunnerOptions{.parse_config = FakeParseConfig,
+                         .compiler_build_id = "build-1",
+                         .work_dir = work_dir_,
+                         .limits = {},
+                         .now = now,
+                         .event_linger = absl::ZeroDuration(),
+                         .retry_delay = absl::ZeroDuration(),
+                         .pause = [this](absl::string_view point) { steps_.emplace_back(point); },
+                         .check_artifact = CheckFake},
+        jobs_.get(), &inputs_, &cache_, &workers_, &log_);
     submission_ = std::make_unique<Submission>(
         SubmissionOptions{.parse_config = FakeParseConfig, .compiler_build_id = "build-1"},
         jobs_.get(), &inputs_, &cache_, &holds_);
@@ -101,6 +103,7 @@ class JobRunnerTest : public ::testing::Test {
     return story;
   }
 
+  std::vector<std::string> steps_;  // where the runner could pause
   std::atomic<int64_t> now_seconds_ = 1'700'000'000;
   uint64_t random_ = 0;
   std::string work_dir_;
@@ -333,12 +336,15 @@ TEST_F(JobRunnerTest, ALeaseThatCannotBeStoredRunsTheJobAgain) {
     if (workers_.runs() > 1) return SucceedWith({{"model.h", "header"}});
     store_.FailNextApplies(1);
     EXPECT_TRUE(events.IsCancelled());
+    steps_.emplace_back("worker ended");
     WorkerOutcome outcome;
     outcome.kind = WorkerOutcome::Kind::kCancelled;
     return outcome;
   });
   const std::string id = Submit();
   RunAll();
+  // The worker is not kept waiting for what the store needs.
+  EXPECT_EQ(steps_, (std::vector<std::string>{"worker ended", "lease failed", "finish"}));
   EXPECT_EQ(workers_.runs(), 2);
   EXPECT_EQ(JobOf(id).attempts, 1);
   EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
