@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -37,7 +38,7 @@ class JobRunnerTest : public ::testing::Test {
                          .now = now,
                          .event_linger = absl::ZeroDuration(),
                          .retry_delay = absl::ZeroDuration(),
-                         .pause = [this](absl::string_view point) { steps_.emplace_back(point); },
+                         .pause = [this](absl::string_view point) { Note(point); },
                          .check_artifact = CheckFake},
         jobs_.get(), &inputs_, &cache_, &workers_, &log_);
     submission_ = std::make_unique<Submission>(
@@ -103,7 +104,13 @@ class JobRunnerTest : public ::testing::Test {
     return story;
   }
 
-  std::vector<std::string> steps_;  // where the runner could pause
+  void Note(absl::string_view step) {
+    std::lock_guard<std::mutex> lock(steps_mutex_);
+    steps_.emplace_back(step);
+  }
+
+  std::mutex steps_mutex_;
+  std::vector<std::string> steps_;  // where runners could pause; guarded by steps_mutex_
   std::atomic<int64_t> now_seconds_ = 1'700'000'000;
   uint64_t random_ = 0;
   std::string work_dir_;
@@ -336,7 +343,7 @@ TEST_F(JobRunnerTest, ALeaseThatCannotBeStoredRunsTheJobAgain) {
     if (workers_.runs() > 1) return SucceedWith({{"model.h", "header"}});
     store_.FailNextApplies(1);
     EXPECT_TRUE(events.IsCancelled());
-    steps_.emplace_back("worker ended");
+    Note("worker ended");
     WorkerOutcome outcome;
     outcome.kind = WorkerOutcome::Kind::kCancelled;
     return outcome;
