@@ -66,7 +66,7 @@ bool StartCreate(const ApiDependencies& deps, const Caller& caller,
                  absl::AnyInvocable<void(absl::Status)>&& done) {
   // Where nobody writes, a thread that may wait must be woken for the write, and begins sooner with
   // the whole.
-  if (!may_wait && !deps.jobs->IsWriting()) return false;
+  if (!may_wait && !deps.jobs->LeavesWrite(caller.tenant)) return false;
   const absl::StatusOr<SubmitRequest> submit = ReadCreate(deps, caller, request);
   if (!submit.ok()) {
     done(submit.status());

@@ -264,6 +264,7 @@ void JobService::SubmitThen(NewJob request, const Later& later, bool may_wait, D
     });
   };
   if (!submit.ok()) {
+    if (!store_->MayHaveRequest(key.tenant, key.request_id)) return done(submit.status());
     if (may_wait) return done(AnswerRefused(key, submit.status()));
     return answer_refused(std::move(key), submit.status(), std::move(done));
   }

@@ -103,8 +103,11 @@ class JobService {
   // on another thread. Where this call may not wait, it waits for nothing but short locks.
   using Done = absl::AnyInvocable<void(absl::StatusOr<Submitted>)>;
   using Later = JobStore::Later;
-  // Whether SubmitThen would leave its write to another thread that writes at this moment.
-  bool IsWriting() const { return store_->IsWriting(); }
+  // Whether SubmitThen has no write to wait for: another thread writes at this moment and would
+  // take it along, or there is no room for a job of the tenant.
+  bool LeavesWrite(absl::string_view tenant) const {
+    return store_->IsWriting() || !queue_->HasRoom(tenant);
+  }
   void SubmitThen(NewJob request, const Later& later, bool may_wait, Done done);
 
   // The job of an earlier Submit with this tenant, id and request; nullptr where there is none.

@@ -32,6 +32,10 @@ class TestQueue : public JobQueue {
     std::lock_guard<std::mutex> lock(mutex_);
     --reserved_;
   }
+  bool HasRoom(absl::string_view) const override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return static_cast<int64_t>(jobs_.size()) + reserved_ < max_jobs_;
+  }
   void Push(QueuedJob job, bool reserved) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (reserved) --reserved_;
@@ -185,7 +189,11 @@ class SubmitThenTest : public JobServiceTest {
 
   void Begin(NewJob request) {
     service_->SubmitThen(
-        std::move(request), [](std::function<void()> task) { std::thread(std::move(task)).join(); },
+        std::move(request),
+        [this](std::function<void()> task) {
+          ++left_for_later_;
+          std::thread(std::move(task)).join();
+        },
         /*may_wait=*/false,
         [this](absl::StatusOr<JobService::Submitted> submitted) {
           answers_.push_back(std::move(submitted));
@@ -193,6 +201,7 @@ class SubmitThenTest : public JobServiceTest {
   }
 
   LaterStore later_store_;
+  int left_for_later_ = 0;
   std::vector<absl::StatusOr<JobService::Submitted>> answers_;
 };
 
@@ -235,9 +244,13 @@ TEST_F(SubmitThenTest, AFailedWriteGivesThePlaceBack) {
   for (int i = 0; i < 100; ++i) Begin(Request(absl::StrCat("again-", i)));
   later_store_.Write();
   EXPECT_TRUE(answers_.back().ok()) << answers_.back().status();
-  // The queue's bound holds, and a repeat is answered though there is no room.
+  // The queue's bound holds, and a repeat is answered though there is no room. Only the latter
+  // takes more than a look into memory.
+  EXPECT_TRUE(service_->LeavesWrite(""));
   Begin(Request("too-many"));
+  EXPECT_EQ(left_for_later_, 0);
   Begin(Request("again-7"));
+  EXPECT_EQ(left_for_later_, 1);
   ASSERT_EQ(answers_.size(), 103u);
   EXPECT_EQ(answers_[101].status().code(), absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(answers_[102].ok());

@@ -75,6 +75,9 @@ class JobStore {
   // The job that a tenant's request id made; nullopt where there is none.
   virtual absl::StatusOr<std::optional<std::string>> FindRequest(
       absl::string_view tenant, absl::string_view request_id) const = 0;
+  // False where FindRequest would certainly find none. Waits for no disk, so true may mean no more
+  // than that only the disk can tell.
+  virtual bool MayHaveRequest(absl::string_view, absl::string_view) const { return true; }
   // Looks at a bounded number of records, so a page may be shorter than limit and still have a
   // next one.
   virtual absl::StatusOr<JobPage> List(const JobListQuery& query) const = 0;

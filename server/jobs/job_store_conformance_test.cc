@@ -175,12 +175,15 @@ TEST_P(JobStoreTest, KeepsEveryFieldOverARestart) {
   EXPECT_EQ(read->deadline, job.deadline);
   EXPECT_EQ(*store().ReadConfig("j-full"), "CORENAME: GRUS");
   EXPECT_EQ(*store().FindRequest("acme", "req-full"), "j-full");
+  EXPECT_TRUE(store().MayHaveRequest("acme", "req-full"));
+  EXPECT_FALSE(store().MayHaveRequest("acme", "req-other"));
 }
 
 TEST_P(JobStoreTest, UnknownNames) {
   EXPECT_EQ(store().Read("j1").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store().ReadConfig("j1").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(*store().FindRequest("", "r"), std::nullopt);
+  EXPECT_FALSE(store().MayHaveRequest("", "r"));
   EXPECT_THAT(*store().ReadEvents("j1", 1, 10, 1000), IsEmpty());
   EXPECT_THAT(store().List({})->jobs, IsEmpty());
 }

@@ -58,6 +58,11 @@ absl::StatusOr<std::optional<std::string>> MemoryJobStore::FindRequest(
   return found->second;
 }
 
+bool MemoryJobStore::MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return requests_.count(Request(tenant, request_id)) > 0;
+}
+
 absl::StatusOr<JobPage> MemoryJobStore::List(const JobListQuery& query) const {
   std::lock_guard<std::mutex> lock(mutex_);
   JobPage page;

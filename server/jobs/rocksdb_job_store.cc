@@ -370,6 +370,12 @@ absl::StatusOr<std::optional<std::string>> RocksDbJobStore::FindRequest(
   return impl_->Get(kRequests, RequestKey(tenant, request_id));
 }
 
+bool RocksDbJobStore::MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const {
+  std::string unused;
+  return impl_->db->KeyMayExist(rocksdb::ReadOptions(), impl_->families[kRequests],
+                                RequestKey(tenant, request_id), &unused);
+}
+
 absl::StatusOr<JobPage> RocksDbJobStore::List(const JobListQuery& query) const {
   const std::unique_ptr<rocksdb::Iterator> it = impl_->Iterate(kJobs);
   if (query.before_id.empty()) {

@@ -49,6 +49,7 @@ class RocksDbJobStore : public JobStore {
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
       absl::string_view tenant, absl::string_view request_id) const override;
+  bool MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const override;
   absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
   absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
                                                    size_t max_count,

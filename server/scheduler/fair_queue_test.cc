@@ -45,7 +45,9 @@ TEST(JobQueueTest, AJobThatComesBackHasItsOldPlace) {
 TEST(JobQueueTest, BoundsWhatIsAccepted) {
   const auto queue = MakeFairQueue(2);
   ASSERT_TRUE(queue->Reserve("").ok());
+  EXPECT_TRUE(queue->HasRoom(""));
   ASSERT_TRUE(queue->Reserve("").ok());
+  EXPECT_FALSE(queue->HasRoom(""));
   const absl::Status full = queue->Reserve("");
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ErrorDetailsOf(full)->reason, "QUEUE_FULL");
@@ -116,6 +118,8 @@ TEST(FairQueueTest, TenantsHaveBounds) {
   EXPECT_FALSE(details.retry_delay.has_value());
   ASSERT_EQ(details.quota_violations.size(), 1u);
   EXPECT_EQ(details.quota_violations[0].subject, "queued_jobs");
+  EXPECT_FALSE(queue.HasRoom("small"));
+  EXPECT_TRUE(queue.HasRoom("large"));
   EXPECT_TRUE(queue.Reserve("large").ok());
   queue.Push({.id = "s1", .accept_order = 1, .tenant = "small"}, true);
   queue.Push({.id = "s2", .accept_order = 2, .tenant = "small"}, true);

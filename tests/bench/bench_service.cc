@@ -1,7 +1,9 @@
-// Cache hits and durable submits of npucd beside a bare gRPC + RocksDB server, interleaved in one
-// run, so that the ratios hold whatever else the machine does. README.md says how to read it.
+// Cache hits, durable submits and refusals of npucd beside a bare gRPC + RocksDB server,
+// interleaved in one run, so that the ratios hold whatever else the machine does. README.md says
+// how to read it.
 
 #include <grpcpp/grpcpp.h>
+#include <poll.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -39,7 +41,7 @@ struct Settings {
   double seconds = 1.0;  // of one measurement
   int rounds = 7;
   std::vector<int> in_flight = {1, 32};
-  std::string only;  // "hits", "submits"; empty: both
+  std::string only;  // "hits", "submits", "refusals"; empty: all
   std::string json_file;
 };
 
@@ -170,6 +172,13 @@ grpc::Status Create(Stub& stub, const v1::CompileJobSpec& spec, int64_t number, 
   return status;
 }
 
+// OK where it is refused for want of room in the queue.
+grpc::Status CreateRefused(Stub& stub, const v1::CompileJobSpec& spec, int64_t number) {
+  const grpc::Status status = Create(stub, spec, number, false);
+  if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED) return grpc::Status::OK;
+  return status.ok() ? grpc::Status(grpc::StatusCode::INTERNAL, "the queue has room") : status;
+}
+
 grpc::Status Get(Stub& stub) {
   grpc::ClientContext context;
   v1::GetCompileJobRequest request;
@@ -180,12 +189,25 @@ grpc::Status Get(Stub& stub) {
 
 // The servers and what is sent to them.
 struct Setup {
-  std::vector<Child> children;  // npucd first
+  std::vector<Child> children;  // npucd, full, bare
   std::unique_ptr<Stub> npucd;
+  std::unique_ptr<Stub> full;  // an npucd with room for one waiting job
   std::unique_ptr<Stub> bare;
   v1::CompileJobSpec hit;
   v1::CompileJobSpec submit;  // never a hit
 };
+
+// Uploads what the config names and compiles it once.
+absl::StatusOr<v1::CompileJob> CompileOnce(const std::string& address,
+                                           const remote::JobInput& input) {
+  ASSIGN_OR_RETURN(auto client, client::Client::Create({.server = address}));
+  ASSIGN_OR_RETURN(const v1::CompileJob first,
+                   client->Submit(input.spec, input.files, "first", nullptr));
+  RETURN_IF_ERROR(client->Watch(first.job_id(), 1, [](const v1::JobEvent&) {}));
+  ASSIGN_OR_RETURN(v1::CompileJob done, client->GetJob(first.job_id()));
+  if (!done.has_succeeded()) return absl::InternalError("the sample does not compile");
+  return done;
+}
 
 absl::StatusOr<Setup> Prepare(const Settings& settings, const std::string& folder) {
   Setup setup;
@@ -197,27 +219,34 @@ absl::StatusOr<Setup> Prepare(const Settings& settings, const std::string& folde
     setup.children.push_back(std::move(child));
     return setup.children.back().WaitForAddress(port_file);
   };
-  ASSIGN_OR_RETURN(const std::string address,
-                   start({settings.npucd, "--data-dir", folder + "/npucd", "--listen",
-                          "127.0.0.1:0", "--insecure", "--workers", "1"},
-                         "npucd"));
+  const auto start_npucd = [&](const std::string& name, const std::vector<std::string>& flags) {
+    std::vector<std::string> command = {settings.npucd,
+                                        "--data-dir",
+                                        absl::StrCat(folder, "/", name),
+                                        "--listen",
+                                        "127.0.0.1:0",
+                                        "--insecure",
+                                        "--workers",
+                                        "1"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    return start(std::move(command), name);
+  };
+  ASSIGN_OR_RETURN(const std::string address, start_npucd("npucd", {}));
+  ASSIGN_OR_RETURN(const std::string full, start_npucd("full", {"--max-queued", "1"}));
   ASSIGN_OR_RETURN(const std::string bare,
                    start({"/proc/self/exe", "--bare", folder + "/bare"}, "bare"));
   Diagnostics diagnostics;
   ASSIGN_OR_RETURN(const remote::JobInput input,
                    remote::ReadJobInput(settings.config, diagnostics));
-  ASSIGN_OR_RETURN(auto client, client::Client::Create({.server = address}));
-  ASSIGN_OR_RETURN(const v1::CompileJob first,
-                   client->Submit(input.spec, input.files, "first", nullptr));
-  RETURN_IF_ERROR(client->Watch(first.job_id(), 1, [](const v1::JobEvent&) {}));
-  ASSIGN_OR_RETURN(v1::CompileJob done, client->GetJob(first.job_id()));
-  if (!done.has_succeeded()) return absl::InternalError("the sample does not compile");
+  ASSIGN_OR_RETURN(v1::CompileJob done, CompileOnce(address, input));
+  RETURN_IF_ERROR(CompileOnce(full, input).status());
   setup.hit = setup.submit = input.spec;
   setup.submit.set_no_cache(true);
   const auto channel = [](const std::string& server) {
     return grpc::CreateChannel(server, grpc::InsecureChannelCredentials());
   };
   setup.npucd = v1::CompileService::NewStub(channel(address));
+  setup.full = v1::CompileService::NewStub(channel(full));
   setup.bare = v1::CompileService::NewStub(channel(bare));
   // The bare server answers hits with the very job that npucd answers with.
   done.mutable_spec()->clear_config_text();
@@ -228,12 +257,24 @@ absl::StatusOr<Setup> Prepare(const Settings& settings, const std::string& folde
   return setup;
 }
 
+// Submits until the queue is full and stays so.
+absl::Status Fill(const std::function<grpc::Status()>& submit) {
+  int refused = 0;
+  for (int tries = 0; tries < 100; ++tries) {
+    refused = submit().error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED ? refused + 1 : 0;
+    if (refused == 5) return absl::OkStatus();
+    poll(nullptr, 0, 100);  // what else waited may be run yet
+  }
+  return absl::InternalError("the queue of one place does not stay full");
+}
+
 absl::Status Run(const Settings& settings, const std::string& folder) {
   ASSIGN_OR_RETURN(const Setup setup, Prepare(settings, folder));
   std::atomic<int64_t> numbers = 0;
   Report report;
   const Child& npucd = setup.children[0];
-  const Child& bare = setup.children[1];
+  const Child& full = setup.children[1];
+  const Child& bare = setup.children[2];
   const auto hit = [&](Stub& stub, int64_t n) { return Create(stub, setup.hit, n, true); };
   const auto submit = [&](Stub& stub, int64_t n) { return Create(stub, setup.submit, n, false); };
   const std::vector<Subject> hits = {
@@ -242,22 +283,41 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
       {"bare read", &bare, setup.bare.get(), [](Stub& stub, int64_t) { return Get(stub); }}};
   const std::vector<Subject> submits = {{"npucd durable submit", &npucd, setup.npucd.get(), submit},
                                         {"bare synced write", &bare, setup.bare.get(), submit}};
-  const std::vector<int> none;
-  for (const int in_flight : settings.only == "submits" ? none : settings.in_flight) {
+  const auto refused = [&](Stub& stub, int64_t n) { return CreateRefused(stub, setup.submit, n); };
+  const std::vector<Subject> refusals = {{"npucd refusal", &full, setup.full.get(), refused},
+                                         hits[2]};
+  const auto flights = [&](const char* what) {
+    return settings.only.empty() || settings.only == what ? settings.in_flight : std::vector<int>();
+  };
+  for (const int in_flight : flights("hits")) {
     ASSIGN_OR_RETURN(const auto samples, Interleave(settings, hits, in_flight, numbers));
     for (size_t i = 0; i < hits.size(); ++i) report.Add(in_flight, hits[i].name, samples[i]);
     report.Ratio(in_flight, "hit / bare read + write", samples[0], samples[1]);
     report.Ratio(in_flight, "hit / bare read", samples[0], samples[2]);
   }
   // From here no job is compiled, so that only submitting is measured.
-  RETURN_IF_ERROR(npucd.HoldSlot([&] {
-    const grpc::Status status = submit(*setup.npucd, ++numbers);
-    return status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message());
-  }));
-  for (const int in_flight : settings.only == "hits" ? none : settings.in_flight) {
+  const auto hold = [&](const Child& server, Stub& stub) {
+    return server.HoldSlot([&] {
+      const grpc::Status status = submit(stub, ++numbers);
+      const bool refused = status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED;
+      return status.ok() || refused ? absl::OkStatus()
+                                    : absl::InternalError(status.error_message());
+    });
+  };
+  RETURN_IF_ERROR(hold(npucd, *setup.npucd));
+  RETURN_IF_ERROR(hold(full, *setup.full));
+  for (const int in_flight : flights("submits")) {
     ASSIGN_OR_RETURN(const auto samples, Interleave(settings, submits, in_flight, numbers));
     for (size_t i = 0; i < submits.size(); ++i) report.Add(in_flight, submits[i].name, samples[i]);
     report.Ratio(in_flight, "submit / bare write", samples[0], samples[1]);
+  }
+  RETURN_IF_ERROR(Fill([&] { return submit(*setup.full, ++numbers); }));
+  for (const int in_flight : flights("refusals")) {
+    ASSIGN_OR_RETURN(const auto samples, Interleave(settings, refusals, in_flight, numbers));
+    for (size_t i = 0; i < refusals.size(); ++i) {
+      report.Add(in_flight, refusals[i].name, samples[i]);
+    }
+    report.Ratio(in_flight, "refusal / bare read", samples[0], samples[1]);
   }
   if (settings.json_file.empty()) return absl::OkStatus();
   std::FILE* file = std::fopen(settings.json_file.c_str(), "w");
@@ -280,8 +340,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(0.05, 60.0));
   app.add_option("--rounds", settings.rounds, "measurements of each")->check(CLI::Range(1, 1000));
   app.add_option("--in-flight", settings.in_flight, "calls at once")->check(CLI::Range(1, 256));
-  app.add_option("--only", settings.only, "one of the two")
-      ->check(CLI::IsMember({"hits", "submits"}));
+  app.add_option("--only", settings.only, "one of the three")
+      ->check(CLI::IsMember({"hits", "submits", "refusals"}));
   app.add_option("--json", settings.json_file, "write the figures there, too");
   app.add_flag("--smoke", smoke, "a few seconds in all: does it run?");
   app.add_option("--bare", bare, "be the bare server on this folder")->group("");
