@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_LOWERING_LOWER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,6 +31,8 @@ struct LowerOptions {
   bool in_place = false;             // CompileOptions::MemoryPlan::kInPlace
   std::string model_name;            // for diagnostics
   HelperThreads* helpers = nullptr;  // may be null; changes no output
+  // Called when lowering wants no more of them; may be null.
+  std::function<void()> helpers_free;
 };
 
 // What became of one weight, for the template, the listings and the report.

@@ -73,10 +73,11 @@ struct PassOptions {
   bool rewrite_softmax = true;
   FoldBudget fold_budget = {};  // of all rounds together
   int max_rounds = 16;          // of the clean-up passes; they settle within three on real models
+  bool verify = true;           // the result; else the caller does
 };
 // All passes in their order, the clean-up ones repeated until the graph stays the same. Running it
-// on its own result changes nothing. The graph must have passed VerifyGraph, the last step of every
-// front end; what the passes make of it is verified here.
+// on its own result changes nothing. The graph must be one that VerifyGraph accepts, as those of
+// front ends are.
 absl::StatusOr<Graph> RunPasses(Graph graph, const PassOptions& options = {});
 
 }  // namespace npuc

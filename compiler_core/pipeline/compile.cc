@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <ctime>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -60,6 +61,7 @@ PassOptions PassOptionsOf(const CompileOptions& options) {
   PassOptions passes;
   passes.fuse_batch_norm = options.fuse_bn;
   passes.fuse_bias = options.fuse_biasadd;
+  passes.verify = false;  // CheckSupportStage does
   return passes;
 }
 
@@ -140,7 +142,11 @@ void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const 
 absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
                                const CompileOptions& options, HelperThreads& helpers,
                                Diagnostics& diagnostics) {
+  absl::Status verified;
+  HelperThreads::Task is_verified = helpers.Start([&] { verified = VerifyGraph(graph); });
   CheckSupport(graph, core, options.framework, options.model_name, helpers, diagnostics);
+  is_verified.Wait();
+  RETURN_IF_ERROR(verified);
   return diagnostics.ToStatus();
 }
 
@@ -349,6 +355,30 @@ class EmittedFiles {
   std::optional<HelperThreads::Task> model_written_;
 };
 
+// Makes the report's histograms beside what needs them not. The arguments must outlive it.
+class HistogramMaker {
+ public:
+  HistogramMaker(const Graph& graph, HelperThreads& helpers) : graph_(graph), helpers_(helpers) {}
+  HistogramMaker(const HistogramMaker&) = delete;
+  HistogramMaker& operator=(const HistogramMaker&) = delete;
+  // Again: does nothing.
+  void Begin() {
+    if (is_made_.has_value()) return;
+    is_made_.emplace(helpers_.Start([this] { made_ = OperandHistograms(graph_); }));
+  }
+  // Once, after Begin.
+  std::vector<Histogram> Take(absl::Span<const WeightRecord> weights) {
+    is_made_->Wait();
+    return ReportHistograms(graph_, weights, std::move(made_));
+  }
+
+ private:
+  const Graph& graph_;
+  HelperThreads& helpers_;
+  std::map<ValueId, Histogram> made_;
+  std::optional<HelperThreads::Task> is_made_;  // ends before made_ does
+};
+
 // What people read.
 struct Reports {
   Artifact weights, report, page;
@@ -409,6 +439,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   STEP(LowerOptions lower_options, "weights", 0.45,
        ChooseWeights(request, WeightNames(graph), diagnostics));
   lower_options.helpers = &helpers;
+  HistogramMaker histogram_maker(graph, helpers);
+  lower_options.helpers_free = [&] { histogram_maker.Begin(); };
   STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, *core, lower_options, diagnostics));
   Program& program = lowered.program;
   STEP(const MemoryPlanResult memory, "plan", 0.75,
@@ -418,9 +450,6 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
   absl::Status plan_check;
   HelperThreads::Task plan_checked = helpers.Start([&] { plan_check = CheckMemoryPlan(program); });
-  std::vector<Histogram> histograms;
-  HelperThreads::Task histograms_made =
-      helpers.Start([&] { histograms = ReportHistograms(graph, lowered.weights); });
   STEP(CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.PlaceHolder(), program));
   EmittedFiles files(model, md5, options, helpers, observer);
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
@@ -432,7 +461,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
 
   const LayerErrors layer_errors =
       CompareLayers(graph, *core, lower_options, options, observer, stages);
-  histograms_made.Wait();
+  const std::vector<Histogram> histograms = histogram_maker.Take(lowered.weights);
   const CompileFacts facts{graph,       program, model,        memory, lowered.weights, histograms,
                            diagnostics, options, core->cycles, uses,   layer_errors};
   CompileResult result;

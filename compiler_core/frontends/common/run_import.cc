@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/ops/op.h"
 
 namespace npuc::frontend {
 
@@ -14,7 +13,8 @@ absl::StatusOr<Graph> RunImport(absl::string_view kind, const CompileOptions& op
   Diagnostics found;
   import(&graph, &found);
   if (!found.has_errors()) {
-    const absl::Status verified = VerifyGraph(graph);
+    // Types are what GraphBuilder inferred of each node as it was added.
+    const absl::Status verified = VerifyStructure(graph);
     if (!verified.ok()) {
       found.Add({.kind = DiagnosticKind::kInternalError,
                  .message = absl::StrCat(kind, " import made a wrong graph: ", verified.message()),

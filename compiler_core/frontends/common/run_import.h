@@ -10,10 +10,10 @@
 
 namespace npuc::frontend {
 
-// The frame of every import: `import` fills the graph and reports what it finds; the graph is the
-// result where nothing of that is an error, verified (a wrong one is an internal error of the front
-// end, which `kind` names: "ONNX"). What was found goes to `diagnostics`. The graph's name is the
-// model's file.
+// The frame of every import: `import` fills the graph, by GraphBuilder, and reports what it finds;
+// the graph is the result where nothing of that is an error, its structure verified (a wrong one is
+// an internal error of the front end, which `kind` names: "ONNX"). What was found goes to
+// `diagnostics`. The graph's name is the model's file.
 absl::StatusOr<Graph> RunImport(absl::string_view kind, const CompileOptions& options,
                                 Diagnostics& diagnostics,
                                 absl::FunctionRef<void(Graph* graph, Diagnostics* found)> import);
