@@ -40,6 +40,12 @@ struct CompiledModel {
   int64_t total_size() const;
 };
 
+// Fixes of diagnostics about an artifact that is not as a compile wrote it, and about a file that is
+// none.
+inline constexpr char kFixOfDamage[] = "compile the model again, or copy the whole file again";
+inline constexpr char kFixOfNoArtifact[] =
+    "name the OUTPUT_FILE of a compile, or the .npuc file beside it";
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_EMIT_ARTIFACT_H_

@@ -64,7 +64,7 @@ struct ParsedConstant {
 class Reader {
  public:
   Reader(absl::string_view text, absl::string_view file_name)
-      : lexer_(text), file_name_(file_name) {}
+      : lexer_(text), is_empty_(text.empty()), file_name_(file_name) {}
 
   CompiledModel Run() {
     while (ReadDeclaration()) {
@@ -75,7 +75,7 @@ class Reader {
   const Diagnostics& diagnostics() const { return diagnostics_; }
 
  private:
-  void Report(DiagnosticKind kind, int line, std::string message, std::string fix = {}) {
+  void Report(DiagnosticKind kind, int line, std::string message, std::string fix = kFixOfDamage) {
     diagnostics_.Add({.kind = kind,
                       .message = std::move(message),
                       .file = file_name_,
@@ -326,6 +326,10 @@ class Reader {
 
   CompiledModel Assemble() {
     CompiledModel model;
+    if (arrays_.empty() && structs_.empty() && sizes_.empty() && strings_.empty()) {
+      ReportNoHeader();
+      return model;
+    }
     SettleFamily(model);
     model.version = strings_["version"];
     model.model_md5 = strings_["pb_md5"];
@@ -338,6 +342,16 @@ class Reader {
       CheckSize("total_size", model.total_size(), "npu_size + struct input + struct output");
     }
     return model;
+  }
+
+  // A config, a picture, an empty file: one problem, in place of all that a header has.
+  void ReportNoHeader() {
+    diagnostics_ = Diagnostics();
+    Report(DiagnosticKind::kArtifactUnknown, 0,
+           is_empty_ ? "the file is empty"
+                     : "neither a model file (NPUCMDL1) nor a C header: it has none of a header's "
+                       "arrays, structs and constants",
+           kFixOfNoArtifact);
   }
 
   void SettleFamily(CompiledModel& model) {
@@ -355,7 +369,8 @@ class Reader {
                             "version '",
                             Printable(strings_["version"]),
                             "' is not npuc's; what its commands "
-                            "mean is not published"));
+                            "mean is not published"),
+               "name a header that npuc wrote, or one for GRUS");
       }
     } else if (!strings_["npu_core"].empty()) {
       family_ = Family::kInteger;
@@ -594,6 +609,7 @@ class Reader {
   }
 
   CLexer lexer_;
+  const bool is_empty_;
   Family family_ = Family::kGrus;
   int family_line_ = 0;
   std::string file_name_;
@@ -613,7 +629,8 @@ absl::StatusOr<CompiledModel> ReadCHeader(absl::string_view text, absl::string_v
     diagnostics.Add({.kind = DiagnosticKind::kHeaderSyntax,
                      .message = absl::StrCat("a header of ", text.size(), " bytes; at most ",
                                              kMaxHeaderBytes, " are read"),
-                     .file = std::string(file_name)});
+                     .file = std::string(file_name),
+                     .fix = kFixOfNoArtifact});
     return diagnostics.ToStatus();
   }
   Reader reader(text, file_name);

@@ -295,19 +295,38 @@ std::string Problems(absl::string_view from, absl::string_view to) {
 
 TEST(HeaderReader, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(Problems("cmd_content[12]", "cmd_content[13]"),
-            "m.h:30: cmd_content is declared with 13 bytes, but has 12 values [NPUC1504]\n");
+            "m.h:30: cmd_content is declared with 13 bytes, but has 12 values; compile the model "
+            "again, or copy the whole file again [NPUC1504]\n");
   EXPECT_EQ(Problems("npu_size = 53", "npu_size = 54"),
-            "m.h:3: npu_size is 54, but cmd + weight + ops + data is 53 [NPUC1504]\n");
+            "m.h:3: npu_size is 54, but cmd + weight + ops + data is 53; compile the model again, "
+            "or copy the whole file again [NPUC1504]\n");
   EXPECT_THAT(Problems("0xab", "0x1ab"), HasSubstr("m.h:32: array cmd_content of line 30 holds"));
   EXPECT_THAT(Problems("unsigned short npu", "short npu"), HasSubstr("[NPUC1502]"));
   EXPECT_THAT(Problems("weight_content", "w"),
-              HasSubstr("no array whose name ends in weight_content [NPUC1503]"));
-  EXPECT_THAT(Problems("struct input", "struct in"), HasSubstr("no struct input [NPUC1503]"));
+              HasSubstr("no array whose name ends in weight_content; compile the model again, or "
+                        "copy the whole file again [NPUC1503]"));
+  EXPECT_THAT(Problems("struct input", "struct in"), HasSubstr("no struct input; compile"));
   EXPECT_THAT(Problems("State_c0[1][3]", "State_c0[1][5]"),
               HasSubstr("output State_c0_out f16[1,3] is not in struct in_out, so it is a state"));
   EXPECT_THAT(Problems("float prob_1[1][2]", "double prob_1[1][2]"),
               HasSubstr("m.h:18: struct output: member type 'double' is neither"));
   EXPECT_THAT(Problems("prob_1[1][2]", "prob_1[99999][99999]"), HasSubstr("[NPUC1505]"));
+}
+
+TEST(HeaderReader, WhatIsNoHeaderIsOneProblem) {
+  const absl::string_view binary(
+      "\x7f"
+      "ELF\0}{;= (",
+      11);
+  for (const absl::string_view text :
+       {absl::string_view(""), absl::string_view("CORENAME: GRUS\nMODEL_FILE: model.pb\n"),
+        absl::string_view("int f(int a) { return a; }\nint x[] = {1, 2};\n"), binary}) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(ReadCHeader(text, "m.h", diagnostics).ok()) << text;
+    ASSERT_EQ(diagnostics.list().size(), 1u) << text;
+    EXPECT_EQ(diagnostics.list()[0].kind, DiagnosticKind::kArtifactUnknown) << text;
+    EXPECT_THAT(diagnostics.list()[0].fix, HasSubstr("name the OUTPUT_FILE")) << text;
+  }
 }
 
 TEST(HeaderReader, EveryCutOfAHeaderIsRefusedOrWhole) {

@@ -301,7 +301,7 @@ absl::StatusOr<CompiledModel> ReadModelFile(absl::string_view bytes, absl::strin
     found.Add({.kind = DiagnosticKind::kModelFileInvalid,
                .message = absl::StrCat("not a sound model file: ", model.status().message()),
                .file = std::string(file_name),
-               .fix = "compile the model again, or copy the file again"});
+               .fix = kFixOfDamage});
     diagnostics.Append(found);
     return found.ToStatus();
   }
@@ -311,14 +311,6 @@ absl::StatusOr<CompiledModel> ReadModelFile(absl::string_view bytes, absl::strin
 absl::StatusOr<CompiledModel> ReadArtifact(absl::string_view bytes, absl::string_view file_name,
                                            Diagnostics& diagnostics) {
   if (absl::StartsWith(bytes, kMagic)) return ReadModelFile(bytes, file_name, diagnostics);
-  if (absl::StrContains(bytes.substr(0, 4096), '\0')) {
-    Diagnostics found;
-    found.Add({.kind = DiagnosticKind::kArtifactUnknown,
-               .message = "neither a model file (NPUCMDL1) nor the text of a C header",
-               .file = std::string(file_name)});
-    diagnostics.Append(found);
-    return found.ToStatus();
-  }
   return ReadCHeader(bytes, file_name, diagnostics);
 }
 

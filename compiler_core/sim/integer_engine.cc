@@ -131,7 +131,7 @@ class Loader {
       absl::StatusOr<DecodedCommand> decoded = DecodeCommand(model_.cmd_content, offset);
       if (!decoded.ok()) {
         return Report(DiagnosticKind::kCommandStreamInvalid,
-                      std::string(decoded.status().message()));
+                      std::string(decoded.status().message()), kFixOfDamage);
       }
       Take(offset, decoded->body);
       offset += decoded->size_bytes;
@@ -139,7 +139,7 @@ class Loader {
     }
     if (!found_.has_errors() && offset != size) {
       Report(DiagnosticKind::kCommandStreamInvalid,
-             absl::StrCat("the stream ends at byte ", offset, " of ", size));
+             absl::StrCat("the stream ends at byte ", offset, " of ", size), kFixOfDamage);
     }
   }
 
@@ -148,7 +148,7 @@ class Loader {
     const std::string where = absl::StrCat("command at byte ", offset, " (", NameOf(body), "): ");
     if (!problems.empty()) {
       return Report(DiagnosticKind::kCommandNotRunnable,
-                    absl::StrCat(where, absl::StrJoin(problems, "; ")));
+                    absl::StrCat(where, absl::StrJoin(problems, "; ")), kFixOfDamage);
     }
     work_ += WorkOf(body);  // each is capped at 2^60, and the sum is refused before it overflows
     if (work_ > limits_.max_work) {
@@ -168,7 +168,8 @@ class Loader {
     if (!ReadStep(body, step)) {
       return Report(DiagnosticKind::kCommandNotRunnable,
                     absl::StrCat(where, "a factor's multiplier is negative or its shift outside ",
-                                 Factor::kMinShift, "..", Factor::kMaxShift));
+                                 Factor::kMinShift, "..", Factor::kMaxShift),
+                    kFixOfDamage);
     }
     Describe(offset, body);
     step.body = body;

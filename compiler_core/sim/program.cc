@@ -81,7 +81,11 @@ class Loader {
 
  private:
   void Report(DiagnosticKind kind, std::string message) {
-    diagnostics_.Add({.kind = kind, .message = std::move(message), .file = file_name_});
+    const bool is_too_large = kind == DiagnosticKind::kSimulationTooLarge;
+    diagnostics_.Add({.kind = kind,
+                      .message = std::move(message),
+                      .file = file_name_,
+                      .fix = is_too_large ? "" : kFixOfDamage});
   }
 
   void Refuse(int64_t offset, absl::string_view kind, absl::string_view why) {

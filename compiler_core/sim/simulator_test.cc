@@ -91,7 +91,7 @@ TEST(Simulator, RefusesOperandsOutsideTheirSlot) {
   CompiledModel m = DiagonalModel();
   m.data_bytes = 2;
   EXPECT_THAT(Refusal(m), HasSubstr("m.h: command at byte 0 (fully_connected): operand d takes 4 "
-                                    "bytes at data+0 of a buffer of 2 bytes [NPUC1510]"));
+                                    "bytes at data+0 of a buffer of 2 bytes; compile the model"));
   m = DiagonalModel();
   m.weight_content.resize(129);
   EXPECT_THAT(Refusal(m), HasSubstr("weight codes take 2 bytes at weight+128 of 129"));

@@ -3,7 +3,6 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/report/json_parts.h"
 #include "compiler_core/tools/array_files.h"
@@ -16,12 +15,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr int64_t kMaxArtifactBytes = int64_t{1} << 30;
 
-// A config or an empty file in the place of what was compiled: one problem, where the reader would
-// list all that a header has.
-bool IsNoHeader(absl::string_view bytes) {
-  return !absl::StrContains(bytes, '\0') && !absl::StrContains(bytes, "cmd_content");
-}
-
 }  // namespace
 
 absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics& diagnostics) {
@@ -30,17 +23,7 @@ absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics&
     AddFileProblem(bytes.status(), diagnostics);
     return bytes.status();
   }
-  if (!IsNoHeader(*bytes)) return ReadArtifact(*bytes, path, diagnostics);
-  Diagnostics found;
-  found.Add({.kind = DiagnosticKind::kArtifactUnknown,
-             .message = bytes->empty()
-                            ? "the file is empty"
-                            : "neither a model file (NPUCMDL1) nor a header: there is no "
-                              "array cmd_content in it",
-             .file = path,
-             .fix = "name the OUTPUT_FILE of a compile, or the .npuc file beside it"});
-  diagnostics.Append(found);
-  return found.ToStatus();
+  return ReadArtifact(*bytes, path, diagnostics);
 }
 
 Json ProfileJson(const Simulator& simulator, int64_t items) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/suggest.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/sim/port_values.h"
 
@@ -157,7 +158,10 @@ class ItemRunner {
       while (i < ports.size() && CIdentifier(ports[i].name) != CIdentifier(input.name)) ++i;
     }
     if (i == ports.size()) {
-      return Report(input.name, absl::StrCat("is none of the model's: ", InputList()));
+      std::vector<absl::string_view> names;
+      for (const PortTensor& port : ports) names.push_back(port.name);
+      return Report(input.name, absl::StrCat("is none of the model's: ", InputList()),
+                    DidYouMean(input.name, names, "give one of these"));
     }
     if (bound_[i].given) return Report(input.name, "is given twice");
     BoundInput& bound = bound_[i];
