@@ -8,11 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "client/npuc_remote/command_docs.h"
 #include "client/npuc_remote/output.h"
-#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/suggest.h"
 
 namespace npuc::remote {
@@ -261,10 +258,7 @@ std::string UnknownCommand(const CLI::App& app) {
   if (!app.get_subcommands().empty() || word == rest.end()) return "";
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
-  const std::vector<absl::string_view> known(names.begin(), names.end());
-  return absl::StrCat("npuc-remote: no command '", Printable(*word), "'; ",
-                      DidYouMean(*word, known, absl::StrCat("known: ", absl::StrJoin(names, ", "))),
-                      "\n");
+  return NoSuchCommand("npuc-remote", *word, names);
 }
 
 // CLI11 keeps an option's absence apart from an empty value only by its count.
@@ -322,7 +316,8 @@ Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream&
     return {std::nullopt, kDone};
   }
   if (options.server.empty()) {
-    err << "npuc-remote: no server is named; give --server HOST:PORT or set NPUC_SERVER\n";
+    err << "npuc-remote: no server is named; give --server HOST:PORT (npucd's own default is "
+           "127.0.0.1:8470) or set NPUC_SERVER\n";
     return {std::nullopt, kWrongUsage};
   }
   return {std::move(options), kDone};

@@ -121,6 +121,14 @@ TEST(Suggester, StopsLookingWhereItsBudgetEnds) {
   EXPECT_EQ(suggester.DidYouMean("othe", {"other"}, "none"), "did you mean 'other'?");
 }
 
+TEST(NoSuchCommandTest, NamesTheNearestOrAll) {
+  const std::vector<std::string> commands = {"compile", "watch"};
+  EXPECT_EQ(NoSuchCommand("npuc-remote", "wach", commands),
+            "npuc-remote: no command 'wach'; did you mean 'watch'?\n");
+  EXPECT_EQ(NoSuchCommand("npuc", "\x1b[2J", commands),
+            "npuc: no command '\\x1b[2J'; known: compile, watch\n");
+}
+
 TEST(NearestMatch, SuggestsOnlyWhatIsNear) {
   const std::vector<absl::string_view> keys = {"CORENAME", "COMPRESS", "OUTPUT_OPS"};
   EXPECT_EQ(NearestMatch("CORENAM", keys), "CORENAME");

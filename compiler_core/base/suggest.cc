@@ -1,6 +1,9 @@
 #include "compiler_core/base/suggest.h"
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
@@ -11,6 +14,14 @@ std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_vie
   const std::string nearest = NearestMatch(word, known);
   if (nearest.empty()) return std::string(otherwise);
   return absl::StrCat("did you mean '", Printable(nearest), "'?");
+}
+
+std::string NoSuchCommand(absl::string_view program, absl::string_view word,
+                          absl::Span<const std::string> commands) {
+  const std::vector<absl::string_view> known(commands.begin(), commands.end());
+  return absl::StrCat(
+      program, ": no command '", Printable(word), "'; ",
+      DidYouMean(word, known, absl::StrCat("known: ", absl::StrJoin(commands, ", "))), "\n");
 }
 
 std::string Suggester::DidYouMean(absl::string_view word, absl::Span<const absl::string_view> known,

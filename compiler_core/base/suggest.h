@@ -14,6 +14,11 @@ namespace npuc {
 std::string DidYouMean(absl::string_view word, absl::Span<const absl::string_view> known,
                        absl::string_view otherwise);
 
+// What `program` says of a word in the place of a command: a line with the nearest of the commands,
+// or all of them.
+std::string NoSuchCommand(absl::string_view program, absl::string_view word,
+                          absl::Span<const std::string> commands);
+
 // DidYouMean for a whole file within one budget, so that one with many wrong names among many known
 // ones is not slow to refuse: `otherwise` where a look would take more than what is left.
 class Suggester {

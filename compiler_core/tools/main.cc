@@ -12,8 +12,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/process_heap.h"
 #include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/suggest.h"
@@ -98,8 +96,17 @@ void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
       ->allow_extra_args(false);
 }
 
+// A command of `app`, whose own footer it would have otherwise.
+CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, const char* example) {
+  CLI::App* command = app.add_subcommand(name, what);
+  command->footer(absl::StrCat("example: ", example, "\n--json and exit codes: npuc --help"));
+  command->fallthrough();
+  return command;
+}
+
 CLI::App* DeclareRun(CLI::App& app, Options& options) {
-  CLI::App* run = app.add_subcommand("run", "Run a compiled header or model file on the simulator");
+  CLI::App* run = AddCommand(app, "run", "Run a compiled header or model file on the simulator",
+                             "npuc run out/model.h --input x=x.npy --output-dir y");
   run->add_option("artifact", options.run.artifact, "C header or .npuc file")
       ->type_name("FILE")
       ->required();
@@ -117,7 +124,8 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
 
 CLI::App* DeclareReference(CLI::App& app, Options& options) {
   CLI::App* reference =
-      app.add_subcommand("reference", "Run a config's model in float, as its framework would");
+      AddCommand(app, "reference", "Run a config's model in float, as its framework would",
+                 "npuc reference model.yaml --input x=x.npy --output-dir y_float");
   reference->add_option("config", options.reference.config_path, "YAML config")
       ->type_name("FILE")
       ->required();
@@ -134,8 +142,9 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
 }
 
 CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
-  CLI::App* evaluate = app.add_subcommand(
-      "evaluate", "Measure a header or model file, and its config's model in float, on data");
+  CLI::App* evaluate = AddCommand(
+      app, "evaluate", "Measure a header or model file, and its config's model in float, on data",
+      "npuc evaluate model.yaml out/model.h --input x=x.npy --label y.npy --metric topk:1");
   evaluate->add_option("config", options.evaluate.config_path, "YAML config")
       ->type_name("FILE")
       ->required();
@@ -164,10 +173,11 @@ CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
 
 // `npuc ir write` and `npuc ir check`.
 std::pair<CLI::App*, CLI::App*> DeclareIr(CLI::App& app, Options& options) {
-  CLI::App* ir = app.add_subcommand("ir", "Compass's IR files, NAME.txt and NAME.bin");
+  CLI::App* ir = AddCommand(app, "ir", "Compass's IR files, NAME.txt and NAME.bin",
+                            "npuc ir write model.yaml -o ir");
   ir->require_subcommand(1);
-  ir->fallthrough();
-  CLI::App* write = ir->add_subcommand("write", "Write a config's model");
+  CLI::App* write =
+      AddCommand(*ir, "write", "Write a config's model", "npuc ir write model.yaml -o ir");
   write->add_option("config", options.ir_write.config_path, "YAML config")
       ->type_name("FILE")
       ->required();
@@ -175,19 +185,20 @@ std::pair<CLI::App*, CLI::App*> DeclareIr(CLI::App& app, Options& options) {
       ->type_name("DIR")
       ->required();
   write->add_flag("--float", options.ir_write.as_float, "In float, on an integer core too");
-  CLI::App* check = ir->add_subcommand("check", "Tell everything that is wrong with such files");
+  CLI::App* check = AddCommand(*ir, "check", "Tell everything that is wrong with such files",
+                               "npuc ir check ir/model.txt");
   check->add_option("text", options.ir_check.text_path, "The text of the IR")
       ->type_name("NAME.txt")
       ->required();
   check->add_option("--bin", options.ir_check.bin_path, "Its constants (default: beside NAME.txt)")
       ->type_name("NAME.bin");
-  for (CLI::App* command : {write, check}) command->fallthrough();
   return {write, check};
 }
 
 CLI::App* DeclareReport(CLI::App& app, Options& options) {
-  CLI::App* report = app.add_subcommand(
-      "report", "Write the page of a header or model file: sizes, commands, estimated cycles");
+  CLI::App* report = AddCommand(
+      app, "report", "Write the page of a header or model file: sizes, commands, estimated cycles",
+      "npuc report out/model.h -o model.html");
   report->add_option("artifact", options.report.artifact, "C header or .npuc file")
       ->type_name("FILE")
       ->required();
@@ -206,10 +217,7 @@ std::string UnknownCommand(const CLI::App& app) {
   if (word.find_first_of("./-") != std::string::npos) return "";  // a file
   std::vector<std::string> names;
   for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
-  const std::vector<absl::string_view> known(names.begin(), names.end());
-  return absl::StrCat("npuc: no command '", Printable(word), "'; ",
-                      DidYouMean(word, known, absl::StrCat("known: ", absl::StrJoin(names, ", "))),
-                      "\n");
+  return NoSuchCommand("npuc", word, names);
 }
 
 int RunInfo(const Options& options, bool json) {
@@ -285,11 +293,11 @@ int Main(int argc, char** argv) {
   CLI::App* evaluate = DeclareEvaluate(app, options);
   const auto [ir_write, ir_check] = DeclareIr(app, options);
   CLI::App* report = DeclareReport(app, options);
-  CLI::App* dis = app.add_subcommand("dis", "Disassemble a header or model file");
+  CLI::App* dis =
+      AddCommand(app, "dis", "Disassemble a header or model file", "npuc dis out/model.h");
   dis->add_option("artifact", options.disassemble, "C header or .npuc file")
       ->type_name("FILE")
       ->required();
-  for (CLI::App* command : {run, reference, evaluate, report, dis}) command->fallthrough();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
