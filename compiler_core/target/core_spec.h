@@ -142,7 +142,6 @@ struct CoreSpec {
   absl::string_view name;   // "GRUS"
   absl::string_view alias;  // "V150"
   absl::Span<const absl::string_view> chips;
-  absl::Span<const Framework> frameworks;
   absl::Span<const absl::string_view> npu_units;  // empty: not published
   absl::Span<const absl::string_view> output_types;
   absl::string_view compute_type;  // "fp16"; empty: not published
@@ -151,7 +150,9 @@ struct CoreSpec {
   const CoreLimits* limits = nullptr;      // null: not a core of the fp16 command set
   const IntegerLimits* integer = nullptr;  // not null: a core of the integer command set
   const CycleModel* cycles = nullptr;      // null: no estimate
-  absl::Span<const OpList> op_lists;       // one per framework
+  // One per framework that has one; of a core of the integer command set, whose lowering decides,
+  // none.
+  absl::Span<const OpList> op_lists;
 };
 
 // A core of the integer command set whose values are 16 bits wide with a power of two as scale
@@ -166,7 +167,7 @@ absl::Span<const CoreSpec* const> AllCores();
 // By name or alias, in the case that the documents use; null where unknown.
 const CoreSpec* FindCore(absl::string_view name_or_alias);
 
-// The operators that `core` accepts from `framework`; empty where it does not take that framework.
+// The operators that `core` accepts from `framework`; empty where it has no list for that framework.
 absl::Span<const OpSupport> OpsOf(const CoreSpec& core, Framework framework);
 
 // Null where the core does not accept `op`.

@@ -41,7 +41,6 @@ TEST(CoreSpecTest, GrusNumbers) {
   const CoreSpec& grus = Grus();
   EXPECT_THAT(grus.npu_units, ElementsAre("NPU32"));
   EXPECT_THAT(grus.chips, ElementsAre("GX8002"));
-  EXPECT_THAT(grus.frameworks, ElementsAre(Framework::kTensorFlow, Framework::kTorchScript));
   EXPECT_EQ(grus.compute_type, "fp16");
   ASSERT_NE(grus.limits, nullptr);
   EXPECT_EQ(grus.limits->macs, 32);

@@ -12,8 +12,7 @@ import sys
 
 import yaml
 
-FRAMEWORKS = {"TF": "kTensorFlow", "PT": "kTorchScript", "TFLITE": "kTfLite", "ONNX": "kOnnx",
-              "CAFFE": "kCaffe"}
+FRAMEWORKS = {"TF": "kTensorFlow", "PT": "kTorchScript"}  # that have lists of operators
 LIMITS = [
     "macs", "sram_bytes", "npu_sram_bytes", "region_alignment_bytes", "weight_alignment_bytes",
     "address_bits", "matrix_block", "matrix_product_limit", "matrix_dim_bits",
@@ -24,7 +23,7 @@ LIMITS = [
 ]
 INTEGER = ["cores", "engines", "sram_bytes", "buffer_alignment_bytes"]
 CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
-CORE_KEYS = {"name", "alias", "chips", "frameworks", "npu_units", "output_types", "compute_type",
+CORE_KEYS = {"name", "alias", "chips", "npu_units", "output_types", "compute_type",
              "quant_inference", "note", "limits", "integer", "cycles", "operators", "operators_of"}
 LINE = "__line__"
 
@@ -191,8 +190,9 @@ def write_op_lists(writer, core, path):
     frameworks = {}
     for section in core["operators"]:
         framework = section["framework"]
-        if framework not in core["frameworks"]:
-            raise Fault(f"{path}:{section[LINE]}: framework {framework!r} is not the core's")
+        if framework not in FRAMEWORKS:
+            raise Fault(f"{path}:{section[LINE]}: framework {framework!r} is not one of "
+                        f"{', '.join(FRAMEWORKS)}")
         ops = frameworks.setdefault(framework, {})
         for op, value in section["ops"].items():
             if op == LINE:
@@ -263,11 +263,9 @@ def generate(paths):
         else:
             op_lists = write_op_lists(writer, core, shown)
         lists[core["name"]] = op_lists
-        frameworks = writer.array("Framework",
-                                  [f"Framework::{FRAMEWORKS[f]}" for f in core["frameworks"]])
         fields = [literal(core["name"]), literal(core["alias"]), writer.strings(core["chips"]),
-                  frameworks, writer.strings(core["npu_units"]),
-                  writer.strings(core["output_types"]), literal(core["compute_type"]),
+                  writer.strings(core["npu_units"]), writer.strings(core["output_types"]),
+                  literal(core["compute_type"]),
                   "true" if core["quant_inference"] else "false", literal(core["note"]),
                   write_numbers(writer, core, shown, "limits", "CoreLimits", LIMITS),
                   write_numbers(writer, core, shown, "integer", "IntegerLimits", INTEGER),

@@ -26,10 +26,29 @@ std::vector<std::string> Strings(absl::Span<const absl::string_view> views) {
   return std::vector<std::string>(views.begin(), views.end());
 }
 
-std::vector<std::string> FrameworkNames(const CoreSpec& core) {
+bool CompilesFor(const CoreSpec& core) { return core.limits != nullptr || core.integer != nullptr; }
+
+// Those that have a list of operators for the core.
+std::vector<std::string> ListedFrameworks(const CoreSpec& core) {
   std::vector<std::string> names;
-  for (const Framework framework : core.frameworks) names.emplace_back(FrameworkName(framework));
+  for (const OpList& list : core.op_lists) names.emplace_back(FrameworkName(list.framework));
   return names;
+}
+
+// Those that a config for the core can name: every front end makes the same graph.
+std::vector<std::string> FrameworksOf(const CoreSpec& core) {
+  if (!CompilesFor(core)) return ListedFrameworks(core);
+  return absl::StrSplit(FindConfigKey("FRAMEWORK")->supported, '|');
+}
+
+// "GRUS (V150)"; most integer cores have one name.
+std::string NamesOf(const CoreSpec& core) {
+  if (core.alias == core.name) return std::string(core.name);
+  return absl::StrCat(core.name, " (", core.alias, ")");
+}
+
+std::string JoinedOr(absl::Span<const absl::string_view> names, const char* none) {
+  return names.empty() ? none : absl::StrJoin(names, ", ");
 }
 
 absl::Status CheckNames(const std::string& core, const std::string& framework) {
@@ -38,7 +57,7 @@ absl::Status CheckNames(const std::string& core, const std::string& framework) {
   for (const CoreSpec* spec : AllCores()) {
     cores.push_back(spec->name);
     if (spec->alias != spec->name) cores.push_back(spec->alias);
-    for (const std::string& name : FrameworkNames(*spec)) frameworks.push_back(name);
+    for (const std::string& name : ListedFrameworks(*spec)) frameworks.push_back(name);
   }
   if (!core.empty() && FindCore(core) == nullptr) {
     const std::string known = absl::StrCat("known: ", absl::StrJoin(cores, ", "));
@@ -87,6 +106,18 @@ Json OperatorJson(const OpSupport& op) {
           {"source", std::string(op.source)}};
 }
 
+// Of a core and framework that both exist, but have no list in common.
+std::string NoList(absl::string_view core, absl::string_view framework) {
+  const CoreSpec& spec = *FindCore(core);  // without a core, every framework has a list
+  if (spec.integer != nullptr) {
+    return absl::StrCat(spec.name,
+                        " has no list: it takes what its command set can express "
+                        "(compiler_core/target/INTEGER_ISA.md), and a compile names every node "
+                        "that it does not take\n");
+  }
+  return absl::StrCat(spec.name, " has no list for ", framework, "\n");
+}
+
 std::string OperatorText(const OpSupport& op) {
   std::string out = absl::StrCat("  ", std::string(op.op), "\n");
   for (const SupportRule& rule : op.rules) {
@@ -112,8 +143,7 @@ absl::StatusOr<std::string> ListOperators(const std::string& core, const std::st
       const std::string name = FrameworkName(list.framework);
       if (!framework.empty() && framework != name) continue;
       Json ops = Json::array();
-      absl::StrAppend(&text, std::string(spec->name), " (", std::string(spec->alias), "), ", name,
-                      ": ", list.ops.size(), " operators\n");
+      absl::StrAppend(&text, NamesOf(*spec), ", ", name, ": ", list.ops.size(), " operators\n");
       for (const OpSupport& op : list.ops) {
         ops.push_back(OperatorJson(op));
         text += OperatorText(op);
@@ -123,6 +153,7 @@ absl::StatusOr<std::string> ListOperators(const std::string& core, const std::st
     }
   }
   if (document.empty()) AppendImported(framework, document, text);
+  if (document.empty()) text = NoList(core, framework);
   return json ? document.dump() + "\n" : text;
 }
 
@@ -130,20 +161,19 @@ std::string ListCompatibility(bool json) {
   Json document = Json::array();
   std::string text;
   for (const CoreSpec* spec : AllCores()) {
-    const bool compiles = spec->limits != nullptr || spec->integer != nullptr;
+    const bool compiles = CompilesFor(*spec);
     document.push_back({{"core", std::string(spec->name)},
                         {"alias", std::string(spec->alias)},
                         {"chips", Strings(spec->chips)},
                         {"npu_units", Strings(spec->npu_units)},
-                        {"frameworks", FrameworkNames(*spec)},
+                        {"frameworks", FrameworksOf(*spec)},
                         {"compute_type", std::string(spec->compute_type)},
                         {"compiles", compiles}});
-    absl::StrAppend(
-        &text, std::string(spec->name), " = ", std::string(spec->alias), "\n  chips      ",
-        absl::StrJoin(Strings(spec->chips), ", "), "\n  NPU units  ",
-        spec->npu_units.empty() ? "not published" : absl::StrJoin(Strings(spec->npu_units), ", "),
-        "\n  frameworks ", absl::StrJoin(FrameworkNames(*spec), ", "), "\n  this build ",
-        compiles ? "compiles for it" : "lists its operators only", "\n");
+    absl::StrAppend(&text, NamesOf(*spec), "\n  chips      ",
+                    JoinedOr(spec->chips, "not published"), "\n  NPU units  ",
+                    JoinedOr(spec->npu_units, "not published"), "\n  frameworks ",
+                    absl::StrJoin(FrameworksOf(*spec), ", "), "\n  this build ",
+                    compiles ? "compiles for it" : "lists its operators only", "\n");
   }
   return json ? document.dump() + "\n" : text;
 }

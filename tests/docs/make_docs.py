@@ -42,11 +42,6 @@ def npuc(command):
     return result.stdout.decode()
 
 
-def has_front_end(framework):
-    refusal = run("npuc -", f"CORENAME: GRUS\nFRAMEWORK: {framework}\n").stderr.decode()
-    return f"FRAMEWORK: {framework} is not supported yet" not in refusal
-
-
 
 def operator_lines(entry):
     """An operator as list items, its restrictions below it."""
@@ -82,8 +77,6 @@ def operators_page():
         out += [f"## {title}: {len(entry['operators'])} operators", ""]
         if not compiles[entry["core"]]:
             out += ["This build lists them only; it does not compile for this core.", ""]
-        elif not has_front_end(entry["framework"]):
-            out += ["This build lists them only; it has no front end for this framework.", ""]
         same = shown.get(tuple(body))
         if same:
             out += [f"The same list as {same}.", ""]
@@ -151,6 +144,7 @@ def examples_page():
             ("The memory of each operator, in bytes", f"npuc {SAMPLE} -o OUT -m", None),
             ("The compressed weights", f"npuc {SAMPLE} -o OUT -w", None),
             ("A histogram of each weight's values, as pictures", f"npuc {SAMPLE} -o OUT -s", None),
+            ("A command's own help", "npuc run --help", None),
         ]
         for title, command, limit in sections:
             text = npuc(command.replace("OUT", folder)).replace(folder, "OUT")
