@@ -1,38 +1,20 @@
 #include "cache/byte_lists.h"
 
-#include <array>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 #include <memory>
 
+#include "compiler_core/base/byte_text.h"
+
 namespace npuc {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-constexpr size_t kValueChars = 6;  // "0xNN, "
 constexpr size_t kValuesPerLine = 10;
 constexpr absl::string_view kBreak = "\n\t";
 // Shorter lists stay text: they save little more than their section costs.
 constexpr size_t kLeastValues = 16;
-constexpr char kDigits[] = "0123456789abcdef";
-
-constexpr uint8_t kNoDigit = 0xff;
-constexpr std::array<uint8_t, 256> kDigitValues = [] {
-  std::array<uint8_t, 256> values{};
-  values.fill(kNoDigit);
-  for (uint8_t i = 0; i < 16; ++i) values[static_cast<uint8_t>(kDigits[i])] = i;
-  return values;
-}();
-
-constexpr std::array<std::array<char, kValueChars>, 256> kValueTexts = [] {
-  std::array<std::array<char, kValueChars>, 256> texts{};
-  for (size_t i = 0; i < texts.size(); ++i) {
-    texts[i] = {'0', 'x', kDigits[i >> 4], kDigits[i & 15], ',', ' '};
-  }
-  return texts;
-}();
-
 void PutLength(size_t length, std::string& out) {
   for (size_t i = 0; i < kLengthBytes; ++i) out.push_back(static_cast<char>(length >> (8 * i)));
 }
@@ -48,20 +30,20 @@ bool TakeLength(absl::string_view& from, size_t& length) {
 
 // "0xNN, " at p.
 bool ReadValue(const char* p, const char* end, char& value) {
-  if (end - p < static_cast<ptrdiff_t>(kValueChars)) return false;
-  const uint8_t high = kDigitValues[static_cast<uint8_t>(p[2])];
-  const uint8_t low = kDigitValues[static_cast<uint8_t>(p[3])];
+  if (end - p < static_cast<ptrdiff_t>(kByteTextChars)) return false;
+  const uint8_t high = kLowerHexDigitValues[static_cast<uint8_t>(p[2])];
+  const uint8_t low = kLowerHexDigitValues[static_cast<uint8_t>(p[3])];
   value = static_cast<char>(high << 4 | low);
   return std::memcmp(p, "0x", 2) == 0 && std::memcmp(p + 4, ", ", 2) == 0 && (high | low) <= 15;
 }
 
 // Writes the values of the list that begins at p behind `values`, which is moved; the list's end.
-// There is room for a value for every kValueChars of the text.
+// There is room for a value for every kByteTextChars of the text.
 const char* ReadList(const char* p, const char* end, char*& values) {
   while (true) {
     char value = 0;
     size_t in_line = 0;
-    for (; in_line < kValuesPerLine && ReadValue(p, end, value); ++in_line, p += kValueChars) {
+    for (; in_line < kValuesPerLine && ReadValue(p, end, value); ++in_line, p += kByteTextChars) {
       *values++ = value;
     }
     if (in_line < kValuesPerLine || end - p < static_cast<ptrdiff_t>(kBreak.size()) ||
@@ -87,7 +69,7 @@ std::optional<std::string> ShortenByteLists(absl::string_view text) {
   const char* const end = text.data() + text.size();
   const char* told = text.data();  // what is before it is in `out`
   std::string out;
-  const auto values = std::make_unique_for_overwrite<char[]>(text.size() / kValueChars);
+  const auto values = std::make_unique_for_overwrite<char[]>(text.size() / kByteTextChars);
   for (size_t at = text.find("\t0x"); at != absl::string_view::npos;) {
     const char* const begin = text.data() + at + 1;
     char* values_end = values.get();
@@ -126,10 +108,10 @@ std::optional<std::string> RestoreByteLists(absl::string_view shortened, size_t 
     shortened.remove_prefix(length);
     if (!TakeLength(shortened, length) || length > shortened.size()) return std::nullopt;
     const size_t breaks = length == 0 ? 0 : (length - 1) / kValuesPerLine;
-    if (length * kValueChars + breaks * kBreak.size() > left()) return std::nullopt;
+    if (length * kByteTextChars + breaks * kBreak.size() > left()) return std::nullopt;
     for (size_t i = 0; i < length; ++i) {
       if (i > 0 && i % kValuesPerLine == 0) put(kBreak);
-      put({kValueTexts[static_cast<uint8_t>(shortened[i])].data(), kValueChars});
+      put({kByteTexts[static_cast<uint8_t>(shortened[i])].data(), kByteTextChars});
     }
     shortened.remove_prefix(length);
   }

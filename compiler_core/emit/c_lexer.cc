@@ -1,31 +1,14 @@
 #include "compiler_core/emit/c_lexer.h"
 
-#include <array>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/strip.h"
+#include "compiler_core/base/byte_text.h"
 
 namespace npuc {
 namespace {
 
 bool IsWordStart(char c) { return absl::ascii_isalpha(c) || c == '_'; }
 bool IsWordPart(char c) { return absl::ascii_isalnum(c) || c == '_'; }
-
-constexpr int DigitValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return 99;
-}
-
-// By character; 99 for what is no hexadecimal digit.
-constexpr std::array<uint8_t, 256> kHexValues = [] {
-  std::array<uint8_t, 256> values{};
-  for (size_t c = 0; c < values.size(); ++c) {
-    values[c] = static_cast<uint8_t>(DigitValue(static_cast<char>(c)));
-  }
-  return values;
-}();
 
 }  // namespace
 
@@ -104,8 +87,8 @@ bool CLexer::ReadUsualBytes(std::vector<uint8_t>& bytes) {
   bool is_good = true;
   while (end - p >= 6 && p[0] == '0' && p[1] == 'x' && p[4] == ',' &&
          (p[5] == ' ' || p[5] == '\n')) {
-    const uint8_t high = kHexValues[static_cast<uint8_t>(p[2])];
-    const uint8_t low = kHexValues[static_cast<uint8_t>(p[3])];
+    const uint8_t high = kHexDigitValues[static_cast<uint8_t>(p[2])];
+    const uint8_t low = kHexDigitValues[static_cast<uint8_t>(p[3])];
     is_good = (high | low) <= 15;
     if (!is_good) break;
     bytes.push_back(static_cast<uint8_t>(high << 4 | low));
@@ -152,7 +135,7 @@ int64_t CLexer::NumberValue(absl::string_view text) {
   if (text.empty()) return -1;
   int64_t value = 0;
   for (const char c : text) {
-    const int digit = DigitValue(c);
+    const int digit = kHexDigitValues[static_cast<uint8_t>(c)];
     if (digit >= base) return -1;
     value = value * base + digit;
     if (value > int64_t{1} << 40) return -1;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
+#include "compiler_core/base/byte_text.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -126,32 +127,20 @@ void CheckNames(absl::string_view struct_name, const Members& members, Diagnosti
 }
 
 constexpr size_t kValuesPerLine = 10;
-constexpr size_t kValueChars = 6;  // "0xNN, "
-constexpr size_t kLineChars = kValuesPerLine * kValueChars + 2;
-// What one store writes: two more, which the next one overwrites.
-constexpr size_t kStoredChars = 8;
-
-constexpr std::array<std::array<char, kStoredChars>, 256> kValueTexts = [] {
-  std::array<std::array<char, kStoredChars>, 256> texts{};
-  for (size_t i = 0; i < texts.size(); ++i) {
-    constexpr char kHex[] = "0123456789abcdef";
-    texts[i] = {'0', 'x', kHex[i >> 4], kHex[i & 15], ',', ' ', ' ', ' '};
-  }
-  return texts;
-}();
+constexpr size_t kLineChars = kValuesPerLine * kByteTextChars + 2;
 
 // Chars of "\t0x01, 0x02, ... \n" lines of ten.
 size_t CharsOf(absl::Span<const uint8_t> values) {
   const size_t lines = (values.size() + kValuesPerLine - 1) / kValuesPerLine;
-  return values.size() * kValueChars + 2 * lines;
+  return values.size() * kByteTextChars + 2 * lines;
 }
 
-// One line, of at most ten values; its end. Writes up to kStoredChars behind it, too.
+// One line, of at most ten values; its end. Writes up to kByteTextRoom behind it, too.
 char* PutLine(absl::Span<const uint8_t> values, char* to) {
   *to++ = '\t';
   for (const uint8_t value : values) {
-    std::memcpy(to, kValueTexts[value].data(), kStoredChars);
-    to += kValueChars;
+    std::memcpy(to, kByteTexts[value].data(), kByteTextRoom);
+    to += kByteTextChars;
   }
   *to++ = '\n';
   return to;
@@ -170,7 +159,7 @@ char* PutLines(absl::Span<const uint8_t> values, size_t begin, size_t end, char*
       at += kLineChars;
       continue;
     }
-    std::array<char, kLineChars + kStoredChars> whole;
+    std::array<char, kLineChars + kByteTextRoom> whole;
     PutLine(line_at(line), whole.data());
     const size_t stop = std::min(end, first + kLineChars);
     to = std::copy(whole.data() + (at - first), whole.data() + (stop - first), to);
@@ -322,7 +311,7 @@ std::string CHeaderText::Head(absl::string_view model_md5) const {
 }
 
 absl::string_view CHeaderText::Body(size_t begin, size_t end, std::vector<char>& room) const {
-  if (room.size() < end - begin + kStoredChars) room.resize(end - begin + kStoredChars);
+  if (room.size() < end - begin + kByteTextRoom) room.resize(end - begin + kByteTextRoom);
   char* to = room.data();
   for (const Part& part : parts_) {
     const size_t values_begin = part.begin + part.text.size();
