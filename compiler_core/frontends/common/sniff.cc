@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -130,6 +131,15 @@ FileGuess GuessFileKind(absl::string_view bytes) {
     return {"a MetaGraphDef (.meta)", "freeze it with its checkpoint to a GraphDef (freeze_graph)"};
   }
   return {};
+}
+
+std::nullptr_t RefuseFile(DiagnosticKind kind, absl::string_view file, std::string message,
+                          std::string fix, Diagnostics& diagnostics) {
+  diagnostics.Add({.kind = kind,
+                   .message = std::move(message),
+                   .file = std::string(file),
+                   .fix = std::move(fix)});
+  return nullptr;
 }
 
 }  // namespace npuc

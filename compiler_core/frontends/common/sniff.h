@@ -1,10 +1,12 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_SNIFF_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_COMMON_SNIFF_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/diagnostic.h"
 
 namespace npuc {
 
@@ -30,6 +32,10 @@ struct WireOutline {
   uint64_t left_bytes = 0;
 };
 WireOutline OutlineWire(absl::string_view bytes);
+
+// Reports what is wrong with a model file as a whole. Null, for its parser to return.
+std::nullptr_t RefuseFile(DiagnosticKind kind, absl::string_view file, std::string message,
+                          std::string fix, Diagnostics& diagnostics);
 
 }  // namespace npuc
 

@@ -315,21 +315,15 @@ void ModelFile::CheckTensors(absl::string_view file, Diagnostics& diagnostics) {
 
 std::unique_ptr<ModelFile> ModelFile::Parse(absl::string_view bytes, absl::string_view file,
                                             Diagnostics& diagnostics) {
-  const auto fail = [&](DiagnosticKind kind, std::string message, std::string fix) {
-    diagnostics.Add({.kind = kind,
-                     .message = std::move(message),
-                     .file = std::string(file),
-                     .fix = std::move(fix)});
-    return nullptr;
-  };
   if (bytes.empty()) {
-    return fail(DiagnosticKind::kEmptyModel, "the model file is empty", "export the model again");
+    return RefuseFile(DiagnosticKind::kEmptyModel, file, "the model file is empty",
+                      "export the model again", diagnostics);
   }
   if (bytes.size() > kMaxModelBytes) {
-    return fail(
-        DiagnosticKind::kModelLimitExceeded,
+    return RefuseFile(
+        DiagnosticKind::kModelLimitExceeded, file,
         absl::StrCat("the model has ", bytes.size(), " bytes; allowed are ", kMaxModelBytes),
-        "compile a smaller model");
+        "compile a smaller model", diagnostics);
   }
   std::unique_ptr<ModelFile> model(new ModelFile());
   auto* proto = google::protobuf::Arena::CreateMessage<fe::onnx::ModelProto>(&model->impl_->arena);
@@ -342,16 +336,17 @@ std::unique_ptr<ModelFile> ModelFile::Parse(absl::string_view bytes, absl::strin
                                 : "a damaged file or one of another format",
                "export the model again, or set FRAMEWORK to what it is"};
     }
-    return fail(DiagnosticKind::kNotAnOnnxModel,
-                absl::StrCat("the file is no ONNX model; it looks like ", guess.what),
-                guess.fix == "set FRAMEWORK: ONNX" ? "export the model again" : guess.fix);
+    return RefuseFile(DiagnosticKind::kNotAnOnnxModel, file,
+                      absl::StrCat("the file is no ONNX model; it looks like ", guess.what),
+                      guess.fix == "set FRAMEWORK: ONNX" ? "export the model again" : guess.fix,
+                      diagnostics);
   }
   model->impl_->model = proto;
   if (proto->graph().node_size() > kMaxNodes) {
-    return fail(DiagnosticKind::kModelLimitExceeded,
-                absl::StrCat("the model has ", proto->graph().node_size(), " nodes; allowed are ",
-                             kMaxNodes),
-                "compile a smaller model");
+    return RefuseFile(DiagnosticKind::kModelLimitExceeded, file,
+                      absl::StrCat("the model has ", proto->graph().node_size(),
+                                   " nodes; allowed are ", kMaxNodes),
+                      "compile a smaller model", diagnostics);
   }
   for (const auto& node : proto->graph().node()) model->nodes_.emplace_back(&node);
   const size_t errors_before = diagnostics.error_count();

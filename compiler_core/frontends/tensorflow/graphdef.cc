@@ -295,22 +295,15 @@ bool GraphFile::CheckNodes(absl::string_view file, Diagnostics& diagnostics) {
 
 std::unique_ptr<GraphFile> GraphFile::Parse(absl::string_view bytes, absl::string_view file,
                                             Diagnostics& diagnostics) {
-  const auto fail = [&](DiagnosticKind kind, std::string message, std::string fix) {
-    diagnostics.Add({.kind = kind,
-                     .message = std::move(message),
-                     .file = std::string(file),
-                     .fix = std::move(fix)});
-    return nullptr;
-  };
   if (bytes.empty()) {
-    return fail(DiagnosticKind::kEmptyModel, "the model file is empty",
-                "name a frozen TensorFlow GraphDef (.pb) as MODEL_FILE");
+    return RefuseFile(DiagnosticKind::kEmptyModel, file, "the model file is empty",
+                      "name a frozen TensorFlow GraphDef (.pb) as MODEL_FILE", diagnostics);
   }
   if (bytes.size() > kMaxModelBytes) {
-    return fail(DiagnosticKind::kModelLimitExceeded,
-                absl::StrCat("the model file has ", bytes.size(), " bytes; allowed are at most ",
-                             kMaxModelBytes),
-                "compile a smaller model");
+    return RefuseFile(DiagnosticKind::kModelLimitExceeded, file,
+                      absl::StrCat("the model file has ", bytes.size(),
+                                   " bytes; allowed are at most ", kMaxModelBytes),
+                      "compile a smaller model", diagnostics);
   }
   std::unique_ptr<GraphFile> result(new GraphFile());
   auto* graph = google::protobuf::Arena::CreateMessage<fe::tf::GraphDef>(&result->impl_->arena);
@@ -323,10 +316,10 @@ std::unique_ptr<GraphFile> GraphFile::Parse(absl::string_view bytes, absl::strin
     return nullptr;
   }
   if (graph->node_size() > kMaxNodes) {
-    return fail(DiagnosticKind::kModelLimitExceeded,
-                absl::StrCat("the graph has ", graph->node_size(), " nodes; allowed are at most ",
-                             kMaxNodes),
-                "compile a smaller model");
+    return RefuseFile(DiagnosticKind::kModelLimitExceeded, file,
+                      absl::StrCat("the graph has ", graph->node_size(),
+                                   " nodes; allowed are at most ", kMaxNodes),
+                      "compile a smaller model", diagnostics);
   }
   result->impl_->graph = graph;
   result->producer_version_ = graph->versions().producer();

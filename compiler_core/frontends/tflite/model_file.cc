@@ -287,22 +287,18 @@ void ModelFile::Reader::Run(const fb::Model& root) {
 
 namespace {
 
-void ReportNoModel(absl::string_view bytes, absl::string_view file, Diagnostics& diagnostics) {
+std::nullptr_t RefuseNoModel(absl::string_view bytes, absl::string_view file,
+                             Diagnostics& diagnostics) {
   if (bytes.empty()) {
-    diagnostics.Add({.kind = DiagnosticKind::kEmptyModel,
-                     .message = "the model file is empty",
-                     .file = std::string(file),
-                     .fix = "check MODEL_FILE"});
-    return;
+    return RefuseFile(DiagnosticKind::kEmptyModel, file, "the model file is empty",
+                      "check MODEL_FILE", diagnostics);
   }
   const FileGuess guess = GuessFileKind(bytes);
-  diagnostics.Add({.kind = DiagnosticKind::kNotATfLiteModel,
-                   .message = guess.what.empty()
-                                  ? std::string("the file has no TFL3 mark; a TFLite model has it "
-                                                "at byte 4")
-                                  : absl::StrCat("the file looks like ", guess.what),
-                   .file = std::string(file),
-                   .fix = guess.fix.empty() ? "set FRAMEWORK to what the model is" : guess.fix});
+  return RefuseFile(
+      DiagnosticKind::kNotATfLiteModel, file,
+      guess.what.empty() ? "the file has no TFL3 mark; a TFLite model has it at byte 4"
+                         : absl::StrCat("the file looks like ", guess.what),
+      guess.fix.empty() ? "set FRAMEWORK to what the model is" : guess.fix, diagnostics);
 }
 
 }  // namespace
@@ -310,27 +306,22 @@ void ReportNoModel(absl::string_view bytes, absl::string_view file, Diagnostics&
 std::unique_ptr<ModelFile> ModelFile::Parse(absl::string_view bytes, absl::string_view file,
                                             Diagnostics& diagnostics) {
   if (bytes.size() < 8 || bytes.substr(4, 4) != "TFL3") {
-    ReportNoModel(bytes, file, diagnostics);
-    return nullptr;
+    return RefuseNoModel(bytes, file, diagnostics);
   }
   if (bytes.size() > kMaxModelBytes) {
-    diagnostics.Add({.kind = DiagnosticKind::kModelLimitExceeded,
-                     .message = absl::StrCat("the file has ", bytes.size(), " bytes; at most ",
-                                             kMaxModelBytes, " are allowed"),
-                     .file = std::string(file),
-                     .fix = "compile a smaller model"});
-    return nullptr;
+    return RefuseFile(DiagnosticKind::kModelLimitExceeded, file,
+                      absl::StrCat("the file has ", bytes.size(), " bytes; at most ",
+                                   kMaxModelBytes, " are allowed"),
+                      "compile a smaller model", diagnostics);
   }
   auto model = std::make_unique<ModelFile>();
   model->bytes_.assign(bytes.begin(), bytes.end());
   flatbuffers::Verifier verifier(model->bytes_.data(), model->bytes_.size(), kMaxDepth, kMaxTables);
   if (!fb::VerifyModelBuffer(verifier)) {
-    diagnostics.Add({.kind = DiagnosticKind::kTfLiteDamaged,
-                     .message = "the FlatBuffer points outside of the file, is not aligned, or has "
-                                "more tables than a model may have",
-                     .file = std::string(file),
-                     .fix = "copy the file again, or convert the model again"});
-    return nullptr;
+    return RefuseFile(DiagnosticKind::kTfLiteDamaged, file,
+                      "the FlatBuffer points outside of the file, is not aligned, or has more "
+                      "tables than a model may have",
+                      "copy the file again, or convert the model again", diagnostics);
   }
   Diagnostics found;
   Reader(model.get(), file, &found).Run(*fb::GetModel(model->bytes_.data()));
