@@ -203,28 +203,16 @@ class FakeCache : public ResultCache {
   int stores_ = 0;                        // guarded by mutex_
 };
 
-// Passes events on and counts the artifacts.
-class CountingEvents : public WorkerEvents {
+// Counts the artifacts.
+class CountingEvents : public ForwardingWorkerEvents {
  public:
-  explicit CountingEvents(WorkerEvents& inner) : inner_(inner) {}
-  void OnLog(absl::string_view line) override { inner_.OnLog(line); }
-  void OnStage(absl::string_view stage, double fraction) override {
-    inner_.OnStage(stage, fraction);
-  }
-  void OnDiagnostic(const Diagnostic& diagnostic) override { inner_.OnDiagnostic(diagnostic); }
+  using ForwardingWorkerEvents::ForwardingWorkerEvents;
   void OnArtifact(const WorkerArtifact& artifact) override {
     ++artifacts;
-    inner_.OnArtifact(artifact);
+    ForwardingWorkerEvents::OnArtifact(artifact);
   }
-  void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
-    inner_.OnCompiled(diagnostics);
-  }
-  bool IsCancelled() override { return inner_.IsCancelled(); }
 
   size_t artifacts = 0;
-
- private:
-  WorkerEvents& inner_;
 };
 
 // Runs a function in place of a worker. Artifacts of its outcome that it did not tell of are told.

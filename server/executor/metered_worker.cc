@@ -8,28 +8,21 @@ namespace {
 
 using Clock = std::function<absl::Time()>;
 
-// Passes events on and measures from one stage to the next.
-class StageTimer : public WorkerEvents {
+// Measures from one stage to the next.
+class StageTimer : public ForwardingWorkerEvents {
  public:
   StageTimer(WorkerEvents& inner, Metrics* metrics, const Clock& now)
-      : inner_(inner), metrics_(metrics), now_(now) {}
+      : ForwardingWorkerEvents(inner), metrics_(metrics), now_(now) {}
   ~StageTimer() override { EndStage(); }
 
-  void OnLog(absl::string_view line) override { inner_.OnLog(line); }
   void OnStage(absl::string_view stage, double fraction) override {
     if (stage != stage_) {
       EndStage();
       stage_ = std::string(stage);
       begin_ = now_();
     }
-    inner_.OnStage(stage, fraction);
+    ForwardingWorkerEvents::OnStage(stage, fraction);
   }
-  void OnDiagnostic(const Diagnostic& diagnostic) override { inner_.OnDiagnostic(diagnostic); }
-  void OnArtifact(const WorkerArtifact& artifact) override { inner_.OnArtifact(artifact); }
-  void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
-    inner_.OnCompiled(diagnostics);
-  }
-  bool IsCancelled() override { return inner_.IsCancelled(); }
 
  private:
   void EndStage() {
@@ -37,7 +30,6 @@ class StageTimer : public WorkerEvents {
     metrics_->Observe(Metric::kStageSeconds, {stage_}, absl::ToDoubleSeconds(now_() - begin_));
   }
 
-  WorkerEvents& inner_;
   Metrics* const metrics_;
   const Clock& now_;
   std::string stage_;

@@ -77,6 +77,26 @@ class WorkerEvents {
   virtual bool IsCancelled() { return false; }
 };
 
+// Passes everything on; for those who change or note some of it.
+class ForwardingWorkerEvents : public WorkerEvents {
+ public:
+  // `inner` must outlive this.
+  explicit ForwardingWorkerEvents(WorkerEvents& inner) : inner_(inner) {}
+  void OnLog(absl::string_view line) override { inner_.OnLog(line); }
+  void OnStage(absl::string_view stage, double fraction) override {
+    inner_.OnStage(stage, fraction);
+  }
+  void OnDiagnostic(const Diagnostic& diagnostic) override { inner_.OnDiagnostic(diagnostic); }
+  void OnArtifact(const WorkerArtifact& artifact) override { inner_.OnArtifact(artifact); }
+  void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
+    inner_.OnCompiled(diagnostics);
+  }
+  bool IsCancelled() override { return inner_.IsCancelled(); }
+
+ private:
+  WorkerEvents& inner_;
+};
+
 // How a run ended.
 struct WorkerOutcome {
   enum class Kind {
