@@ -102,7 +102,8 @@ void FakeServer::Succeed(const std::string& bytes) {
 void FakeServer::Fail() {
   outcome.Clear();
   outcome.mutable_failed()->set_kind(v1::FAILURE_KIND_INVALID_INPUT);
-  outcome.mutable_failed()->set_message("1 problem");
+  outcome.mutable_failed()->set_message(
+      "node 'conv': stride 9 exceeds 3; use stride <= 3 [NPUC1201]");
   v1::Diagnostic* diagnostic = outcome.add_diagnostics();
   diagnostic->set_id("NPUC1201");
   diagnostic->set_severity(v1::SEVERITY_ERROR);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -35,8 +36,10 @@ class EventPrinter {
         console_.progress().Show("queued", DescribePlace(event.queue_position(), absl::Now()));
         break;
       case v1::JobEvent::kProgress:
-        console_.progress().Show(absl::StrCat("compiling: ", Printable(event.progress().stage())),
-                                 absl::StrFormat("%.0f %%", event.progress().fraction() * 100));
+        // Off a terminal the phase alone: the log has a line for each stage.
+        console_.progress().Show("compiling",
+                                 absl::StrFormat("%s, %.0f %%", Printable(event.progress().stage()),
+                                                 event.progress().fraction() * 100));
         break;
       case v1::JobEvent::kLogLine:
         Line(Printable(event.log_line().text(), kMaxLineBytes));
@@ -115,6 +118,20 @@ ExitCode Follow(client::Client& client, const std::string& job_id, const std::st
   return code;
 }
 
+// Why a job ended as it did, where its diagnostics, which are shown before, do not say it: a failed
+// compile's message is the first error's text.
+std::string ReasonBesideDiagnostics(const v1::CompileJob& job) {
+  const std::string reason = ReasonOf(job);
+  int errors = 0;
+  bool said = false;
+  for (const v1::Diagnostic& diagnostic : job.diagnostics()) {
+    if (diagnostic.severity() != v1::SEVERITY_ERROR) continue;
+    ++errors;
+    said = said || absl::StartsWith(reason, RenderDiagnostic(diagnostic));
+  }
+  return said ? absl::StrCat(errors, " problem(s), see above") : reason;
+}
+
 }  // namespace
 
 void ShowEnd(const v1::CompileJob& job, Console& console) {
@@ -125,8 +142,8 @@ void ShowEnd(const v1::CompileJob& job, Console& console) {
   std::string verdict =
       absl::StrCat("npuc-remote: job ", Printable(job.job_id()), " ", StateName(StateOf(job)));
   if (job.cache_hit()) absl::StrAppend(&verdict, " (from the cache)");
-  if (!ReasonOf(job).empty()) {
-    absl::StrAppend(&verdict, ": ", Printable(ReasonOf(job), kMaxLineBytes));
+  if (const std::string reason = ReasonBesideDiagnostics(job); !reason.empty()) {
+    absl::StrAppend(&verdict, ": ", Printable(reason, kMaxLineBytes));
   }
   console.Err(job.has_succeeded() ? Console::Tone::kGood : Console::Tone::kBad, verdict);
 }

@@ -132,7 +132,8 @@ TEST_F(RemoteTest, AFailedJobShowsItsDiagnosticsFirst) {
   EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "--json"}), kJobFailed);
   const size_t diagnostic = err_.str().find("node 'conv': stride 9 exceeds 3; use stride <= 3");
   ASSERT_NE(diagnostic, std::string::npos) << err_.str();
-  EXPECT_LT(diagnostic, err_.str().find("FAILED"));
+  EXPECT_LT(diagnostic, err_.str().find("FAILED: 1 problem(s), see above\n"));
+  EXPECT_EQ(diagnostic, err_.str().rfind("node 'conv'")) << "once";
   const std::vector<Json> lines = Lines();
   ASSERT_EQ(lines.size(), 1);
   EXPECT_EQ(lines[0]["state"], "FAILED");
@@ -287,6 +288,20 @@ TEST_F(RemoteTest, HelpHasExamplesForEachCommand) {
     EXPECT_EQ(Run({command, "--help"}), kDone);
     EXPECT_THAT(out_.str(), HasSubstr("npuc-remote " + std::string(command)));
   }
+}
+
+TEST_F(RemoteTest, OffATerminalAStageIsALineOfTheLogAlone) {
+  const auto stage = [](const char* name, double fraction) {
+    v1::JobEvent event;
+    event.mutable_progress()->set_stage(name);
+    event.mutable_progress()->set_fraction(fraction);
+    return event;
+  };
+  server_.events.insert(server_.events.begin() + 2, {stage("import", 0.1), stage("lower", 0.5)});
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-o", Path("out")}), kDone);
+  EXPECT_THAT(err_.str(), HasSubstr("running\ncompiling\nnpuc-remote: job j1 SUCCEEDED\n"));
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-o", Path("out")}, /*terminal=*/true), kDone);
+  EXPECT_THAT(err_.str(), HasSubstr("compiling  lower, 50 %"));
 }
 
 TEST_F(RemoteTest, ATerminalGetsOneLineThatIsDrawnOver) {
