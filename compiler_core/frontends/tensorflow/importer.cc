@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/suggest.h"
 
@@ -53,6 +54,36 @@ std::string Importer::NearestNode(absl::string_view name) const {
   return frontend::NearestName(name, names);
 }
 
+// Of a file whose names the user does not know: its placeholders, or the nodes that no other takes.
+const std::string& Importer::LikelyEndpoints(bool inputs) {
+  constexpr size_t kMaxShown = 8;
+  std::string& hint = likely_endpoints_[inputs ? 0 : 1];
+  if (!hint.empty()) return hint;
+  absl::flat_hash_set<absl::string_view> taken;
+  for (int i = 0; i < file_.node_count() && !inputs; ++i) {
+    for (int k = 0; k < file_.node(i).input_count(); ++k) {
+      const absl::StatusOr<TensorName> name = ParseTensorName(file_.node(i).input(k));
+      if (name.ok()) taken.insert(name->node);
+    }
+  }
+  std::vector<absl::string_view> found;
+  for (int i = 0; i < file_.node_count(); ++i) {
+    const NodeView& node = file_.node(i);
+    const bool is_placeholder = absl::StartsWith(node.op(), "Placeholder");
+    const bool is_end = !is_placeholder && node.op() != "Const" && node.op() != "NoOp" &&
+                        !taken.contains(node.name());
+    if (inputs ? is_placeholder : is_end) found.push_back(node.name());
+  }
+  hint = absl::StrCat("name one of its ", file_.node_count(), " nodes");
+  if (found.empty()) return hint;
+  absl::StrAppend(&hint, inputs ? "; its placeholders: " : "; those that no other takes: ");
+  for (size_t i = 0; i < std::min(found.size(), kMaxShown); ++i) {
+    absl::StrAppend(&hint, i == 0 ? "" : ", ", Printable(found[i]));
+  }
+  if (found.size() > kMaxShown) absl::StrAppend(&hint, ", ...");
+  return hint;
+}
+
 bool Importer::ResolveEndpoint(absl::string_view text, absl::string_view key, DiagnosticKind kind,
                                Edge* edge) {
   const absl::StatusOr<TensorName> name = ParseTensorName(text);
@@ -67,7 +98,7 @@ bool Importer::ResolveEndpoint(absl::string_view text, absl::string_view key, Di
   edge->output = name->output;
   if (edge->producer >= 0) return true;
   const std::string nearest = NearestNode(name->node);
-  std::string fix = nearest.empty() ? absl::StrCat("name one of its ", file_.node_count(), " nodes")
+  std::string fix = nearest.empty() ? LikelyEndpoints(kind == DiagnosticKind::kInputNotInModel)
                                     : absl::StrCat("did you mean '", Printable(nearest), "'?");
   AddError(kind, -1,
            absl::StrCat(key, " names '", Printable(text), "', which is no node of the model"),

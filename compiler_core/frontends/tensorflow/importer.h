@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORTER_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORTER_H_
 
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
@@ -111,6 +112,7 @@ class Importer {
   ValueRef ValueOf(const Operand& operand, int consumer);
   void AddOutputs();
   std::string NearestNode(absl::string_view name) const;
+  const std::string& LikelyEndpoints(bool inputs);
 
   // unroll.cc: the evaluation of nodes in their contexts.
   void Evaluate(int node);
@@ -142,6 +144,7 @@ class Importer {
   absl::flat_hash_map<CutKey, Cut> cuts_;
   std::vector<CutKey> cut_order_;
   std::vector<Output> outputs_;
+  std::array<std::string, 2> likely_endpoints_;  // inputs and outputs; empty: not looked up yet
   std::vector<NodeState> nodes_;
   std::vector<int> order_;
   std::vector<std::pair<int, int>> back_edges_;  // NextIteration node, output that needs it
