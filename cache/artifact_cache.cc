@@ -17,6 +17,7 @@
 #include "cache/packed_artifact.h"
 #include "cache/posix.h"
 #include "cache/record.h"
+#include "cache/rocksdb_log.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
@@ -165,8 +166,7 @@ absl::Status ArtifactCache::Impl::OpenDatabase() {
   db_options.create_missing_column_families = true;
   db_options.max_total_wal_size = uint64_t{256} << 20;
   db_options.max_open_files = 512;
-  db_options.keep_log_file_num = 4;
-  db_options.info_log_level = rocksdb::WARN_LEVEL;
+  db_options.info_log = NoRocksDbLog();
   // What was written before a torn tail of the log is kept, the tail is dropped: entries are whole.
   db_options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
 

@@ -118,6 +118,14 @@ class ArtifactCacheTest : public ::testing::Test {
   std::unique_ptr<ArtifactCache> cache_;
 };
 
+// One would end the daemon where the disk is full (cache/rocksdb_log.h).
+TEST_F(ArtifactCacheTest, NoTextLogIsWritten) {
+  Reopen();
+  for (const auto& entry : fs::directory_iterator(options_.path)) {
+    EXPECT_NE(entry.path().filename().string().substr(0, 3), "LOG") << entry.path();
+  }
+}
+
 TEST_F(ArtifactCacheTest, RoundTripAcrossARestart) {
   const std::string header = RandomBytes(700000, 1), report = "{}", metadata = RandomBytes(3000, 2);
   EXPECT_FALSE(Find(KeyOf(1)).has_value());

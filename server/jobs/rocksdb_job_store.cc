@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cache/rocksdb_log.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "rocksdb/db.h"
@@ -110,7 +111,7 @@ rocksdb::Options DatabaseOptions() {
   options.paranoid_checks = true;
   options.max_open_files = 256;
   options.max_total_wal_size = uint64_t{128} << 20;
-  options.keep_log_file_num = 4;
+  options.info_log = NoRocksDbLog();
   options.max_background_jobs = 2;
   options.statistics = rocksdb::CreateDBStatistics();
   options.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);

@@ -115,6 +115,15 @@ TEST_F(RocksDbJobStoreTest, NothingAcknowledgedIsLostByKill9) {
   EXPECT_GT(acknowledged.size(), 500u);
 }
 
+// One would end the daemon where the disk is full (cache/rocksdb_log.h).
+TEST_F(RocksDbJobStoreTest, NoTextLogIsWritten) {
+  { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
+  { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
+  for (const auto& entry : std::filesystem::directory_iterator(path_)) {
+    EXPECT_NE(entry.path().filename().string().substr(0, 3), "LOG") << entry.path();
+  }
+}
+
 TEST_F(RocksDbJobStoreTest, ASecondOpenIsRefused) {
   auto first = RocksDbJobStore::Open(path_);
   ASSERT_TRUE(first.ok());
