@@ -205,8 +205,11 @@ bool TenantsReader::CheckMapping(const Mapping& mapping,
                                  absl::Span<const absl::string_view> known) {
   const std::string where = mapping.path.empty() ? "the file" : mapping.path;
   if (mapping.node.kind != Kind::kMapping) {
+    // Not the text itself, which the log would keep: it may be a key, or a token.
+    const bool is_text = mapping.node.kind == Kind::kScalar;
     Report(DiagnosticKind::kConfigWrongType, mapping.node,
-           absl::StrCat(where, " is ", DescribeNode(mapping.node), ", not a mapping"),
+           absl::StrCat(where, " is ", is_text ? "plain text" : DescribeNode(mapping.node),
+                        ", not a mapping"),
            absl::StrCat("its keys are ", absl::StrJoin(known, ", ")));
     return false;
   }

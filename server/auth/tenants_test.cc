@@ -68,6 +68,15 @@ std::string ReasonOf(const absl::Status& status) {
   return ErrorDetailsOf(status)->reason;
 }
 
+TEST(Tenants, AKeyInThePlaceOfTheFileIsNotRepeated) {
+  const std::vector<std::string> problems =
+      Problems("-----BEGIN PRIVATE KEY-----\nMIGHAgEAMBMGByqGSM49\n-----END PRIVATE KEY-----\n");
+  ASSERT_FALSE(problems.empty());
+  for (const std::string& problem : problems) {
+    EXPECT_THAT(problem, testing::Not(HasSubstr("MIGH"))) << problem;
+  }
+}
+
 TEST(Tenants, ReadsWeightsAndQuotas) {
   const TenantDirectory directory = Directory(TwoTenants());
   const Tenant* audio = directory.Find("audio");
