@@ -87,7 +87,8 @@ def programs(folder):
     for name, source in (("npucd", harness.program("npucd")),
                          ("npuc-worker", os.path.join(tests, "npuc_sabotaged_worker")),
                          ("npuc", harness.program("npuc_sabotaged"))):
-        harness.check(os.path.exists(source), f"{source} is not built")
+        harness.check(os.path.exists(source),
+                      f"{source} is not built; target npuc_sabotaged builds all of this suite")
         shutil.copy2(source, os.path.join(where, name))
     return where
 

@@ -84,6 +84,7 @@ systemctl stop npucd
 say "SIGTERM: a clean end"
 
 tests=$(dirname "$(find / -xdev -name npuc_hostile_test -print -quit 2>/dev/null)")
+[[ -x $tests/npuc_hostile_test ]] || { say "the tests are not where they were installed"; false; }
 as_service() {
   cat >/run/systemd/system/test.service <<UNIT
 [Service]

@@ -63,6 +63,9 @@ install -D -m 644 -t "$root/etc/systemd/system" "$top/deploy/systemd/npucd.servi
   "$here/proof.service"
 install -D "$here/proof.sh" "$root/usr/local/bin/proof.sh"
 install -D "$here/init" "$root/vm-init"
+# systemd empties /tmp as it starts, and the tests with it where the build is below /tmp.
+mkdir -p "$root/etc/tmpfiles.d"
+ln -sf /dev/null "$root/etc/tmpfiles.d/tmp.conf"
 ln -sf ../proof.service "$root/etc/systemd/system/multi-user.target.wants/proof.service"
 cp -r "$top/deploy/samples/kws" "$root/opt/kws"
 PYTHONPATH="$top/tests/bench:$top/tests/e2e:$top/tests/models" \
