@@ -27,6 +27,12 @@ constexpr absl::Duration kPumpPatience = absl::Seconds(30);
 constexpr int kStoreThreads = 3;
 constexpr char kLogArtifact[] = "compile.log";
 
+// A crash is the compiler's bug; a lost run goes on by itself, but something ended it.
+LogLevel LevelOf(WorkerOutcome::Kind kind) {
+  if (kind == WorkerOutcome::Kind::kCrashed) return LogLevel::kError;
+  return kind == WorkerOutcome::Kind::kLost ? LogLevel::kWarning : LogLevel::kInfo;
+}
+
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
 class RunEvents : public WorkerEvents {
  public:
@@ -267,13 +273,14 @@ void JobRunner::RunWorker(Attempt& attempt) {
     ConcludeUnstarted(attempt, outcome.status());
     return;
   }
-  log_->Info("run ended", {{"job", job.id},
-                           {"trace", job.spec.trace_id},
-                           {"run", attempt.run_id},
-                           {"outcome", WorkerOutcomeKindName(outcome->kind)},
-                           {"text", outcome->text},
-                           {"wall", absl::FormatDuration(outcome->wall_time)},
-                           {"cpu", absl::FormatDuration(outcome->cpu_time)}});
+  log_->Write(LevelOf(outcome->kind), "run ended",
+              {{"job", job.id},
+               {"trace", job.spec.trace_id},
+               {"run", attempt.run_id},
+               {"outcome", WorkerOutcomeKindName(outcome->kind)},
+               {"text", outcome->text},
+               {"wall", absl::FormatDuration(outcome->wall_time)},
+               {"cpu", absl::FormatDuration(outcome->cpu_time)}});
   Conclude(attempt, *outcome);
 }
 

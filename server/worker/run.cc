@@ -98,6 +98,11 @@ absl::StatusOr<UniqueFd> WriteJobRecord(const WorkerJob& job) {
 
 }  // namespace
 
+std::string EndText(int wait_status) {
+  return WIFSIGNALED(wait_status) ? SignalText(WTERMSIG(wait_status))
+                                  : absl::StrCat("exit code ", WEXITSTATUS(wait_status));
+}
+
 std::vector<int> RunChannels::ForChild() const {
   std::vector<int> fds = {child_events.get(), child_print.get(),
                           child_watch.get(),  out.valid() ? out.get() : job.get(),

@@ -52,6 +52,9 @@ struct RunEnd {
   uint64_t peak_memory_bytes = 0;
 };
 
+// Of a wait status: "signal 9 (SIGKILL)", "exit code 1".
+std::string EndText(int wait_status);
+
 // Why the daemon had the run killed.
 enum class KillReason { kNone, kCancel, kWall, kOutput, kProtocol };
 

@@ -176,7 +176,8 @@ struct WorkerPool::Impl {
   }
   void ReadControl(std::shared_ptr<Parent> from);
   void OnControl(const ControlMessage& message);
-  void OnParentDeath(Parent& dead);
+  // False: it was told to end.
+  bool OnParentDeath(Parent& dead);
   absl::StatusOr<std::shared_ptr<ActiveRun>> Register(const WorkerJob& job);
   void Unregister(const WorkerJob& job);
   bool LetGo(const std::shared_ptr<ActiveRun>& run);
@@ -308,8 +309,10 @@ void WorkerPool::Impl::ReadControl(std::shared_ptr<Parent> from) {
   pollfd fd = {from->handle.get(), POLLIN, 0};
   RetryOnEintr([&] { return poll(&fd, 1, kDeathWaitMs); });
   KillParent(*from);
-  RetryOnEintr([&] { return waitpid(from->pid, nullptr, 0); });
-  OnParentDeath(*from);
+  int wait_status = 0;
+  RetryOnEintr([&] { return waitpid(from->pid, &wait_status, 0); });
+  if (!OnParentDeath(*from) || !options.on_parent_lost) return;
+  options.on_parent_lost(EndText(wait_status));
 }
 
 // Without the lock, and before the run has left.
@@ -348,7 +351,7 @@ void WorkerPool::Impl::OnControl(const ControlMessage& message) {
   }
 }
 
-void WorkerPool::Impl::OnParentDeath(Parent& dead) {
+bool WorkerPool::Impl::OnParentDeath(Parent& dead) {
   const std::lock_guard<std::mutex> lock(mutex);
   dead.alive = false;
   for (auto& [id, run] : runs) {
@@ -362,6 +365,7 @@ void WorkerPool::Impl::OnParentDeath(Parent& dead) {
   for (auto it = leaving.begin(); it != leaving.end();) {
     it = it->second->parent.get() == &dead ? leaving.erase(it) : std::next(it);
   }
+  return !shut_down;
 }
 
 // --- A run ---------------------------------------------------------------------------------------

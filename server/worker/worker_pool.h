@@ -142,6 +142,9 @@ struct WorkerPoolOptions {
   std::string build_id = {};
   // Called with each warm parent as it is started; an error refuses the start. Null: nothing.
   std::function<absl::Status(pid_t parent)> adopt = nullptr;
+  // Told of a warm parent that ended though nobody told it to, and how: "signal 9 (SIGKILL)". The
+  // next run starts another one. On a thread of the pool, which waits. Null: nobody.
+  std::function<void(absl::string_view how)> on_parent_lost = nullptr;
   size_t max_runs = 256;  // at once; a bound, the caller's slots are fewer
   // How many processes wait, within their walls, each for one run to come: what a run needs before
   // its compile is then done before the run. They are made for the limits of the last run, and only

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <mutex>
 #include <thread>
 
 #include "absl/strings/match.h"
@@ -113,6 +114,10 @@ class WorkerPoolTest : public ::testing::Test {
     options.sandbox = SandboxMode::kBestEffort;  // what is missing here is told by sandbox_test
     options.now = now;
     options.spares = spares_;
+    options.on_parent_lost = [this](absl::string_view how) {
+      const std::lock_guard<std::mutex> lock(lost_mutex_);
+      lost_.emplace_back(how);
+    };
     if (without_ != 0) options.arguments = {"without", absl::StrCat(without_)};
     auto pool = WorkerPool::Start(options);
     ASSERT_TRUE(pool.ok()) << pool.status();
@@ -162,6 +167,8 @@ class WorkerPoolTest : public ::testing::Test {
   std::function<absl::Time()> now;
   uint32_t without_ = 0;
   uint32_t spares_ = 0;
+  std::mutex lost_mutex_;
+  std::vector<std::string> lost_;  // guarded by lost_mutex_
   std::string folder_;
   std::atomic<int> count_{0};
   std::unique_ptr<WorkerPool> pool_;
@@ -535,6 +542,8 @@ TEST_F(WorkerPoolTest, KilledParentIsReplaced) {
   // Killed while idle.
   kill(pool_->GetStats().parent_pid, SIGKILL);
   ExpectHealthy();
+  pool_.reset();  // which is no loss
+  EXPECT_THAT(lost_, ElementsAre("signal 9 (SIGKILL)", "signal 9 (SIGKILL)"));
 }
 
 TEST_F(WorkerPoolTest, StoppedParentIsReplaced) {
