@@ -412,9 +412,9 @@ absl::Status BlobStore::Impl::MakeRoom(uint64_t size) {
   }
   if (free_bytes < wanted) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("blob store: ", size, " bytes do not fit: ", free_bytes,
-                     " bytes are free on the disk, of which ", options.disk_reserve_bytes,
-                     " stay in reserve; free some space or try later"));
+        absl::StrCat("blob store: the server's disk is full: ", size, " bytes do not fit, ",
+                     free_bytes >> 20, " MiB are free and ", options.disk_reserve_bytes >> 20,
+                     " MiB stay in reserve; free some space there or try later"));
   }
   return absl::OkStatus();
 }

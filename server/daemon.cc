@@ -4,19 +4,16 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -55,9 +52,11 @@
 #include "server/monitor.h"
 #include "server/observe/prometheus_metrics.h"
 #include "server/observe/readiness.h"
+#include "server/observe/readiness_log.h"
 #include "server/observe/watchdog.h"
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
+#include "server/startup.h"
 #include "server/worker/worker_cgroup.h"
 
 namespace npuc {
@@ -119,27 +118,6 @@ class StopSignal {
   int fds_[2] = {-1, -1};
 };
 
-// Makes the data directory and holds it for this process. The lock goes with the process, however
-// that ends.
-absl::Status LockDataDir(const std::string& dir) {
-  std::error_code error;
-  std::filesystem::create_directories(dir, error);
-  const std::string path = dir + "/LOCK";
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (fd < 0) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot use data directory ", dir, ": ",
-                                                      std::strerror(errno),
-                                                      "; give a writable one with --data-dir"));
-  }
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("data directory ", dir,
-                     " is in use by another npucd; stop that one, or "
-                     "give another --data-dir"));
-  }
-  return absl::OkStatus();  // fd stays open until the process ends
-}
-
 // SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
 absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
   const char* const text = std::getenv("SOURCE_DATE_EPOCH");
@@ -167,43 +145,6 @@ std::string DashboardFolder() {
                                                 : BesideThisProgram("../share/npuc/dashboard");
 }
 
-absl::Status WriteText(const std::string& path, absl::string_view text) {
-  errno = 0;
-  std::ofstream out(path, std::ios::trunc);
-  out << text;
-  if (out.flush()) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
-}
-
-// Renamed into its place, so that who waits for the file never reads half of it.
-std::string TemporaryOf(const std::string& port_file) { return port_file + ".tmp"; }
-
-absl::Status WritePortFile(const std::string& path, const std::string& text) {
-  RETURN_IF_ERROR(WriteText(TemporaryOf(path), text));
-  std::error_code error;
-  std::filesystem::rename(TemporaryOf(path), path, error);
-  if (error) return absl::InternalError(absl::StrCat("cannot write ", path, ": ", error.message()));
-  return absl::OkStatus();
-}
-
-// An old one would say that this daemon serves; where none can be written nobody would learn that
-// it does.
-absl::Status ClearPortFile(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  if (const absl::Status status = WriteText(TemporaryOf(path), ""); !status.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("--port-file: ", status.message()));
-  }
-  std::error_code error;
-  for (const std::string& old : {TemporaryOf(path), path}) std::filesystem::remove(old, error);
-  return absl::OkStatus();
-}
-
-// What an operator can do about a store that cannot be read.
-absl::Status WithAdvice(const absl::Status& status, absl::string_view advice) {
-  if (!absl::IsDataLoss(status)) return status;
-  return absl::DataLossError(absl::StrCat(status.message(), "; ", advice));
-}
-
 absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
@@ -223,9 +164,9 @@ class Daemon {
     RETURN_IF_ERROR(ReadTenants());
     RETURN_IF_ERROR(LockDataDir(data_dir_));
     RETURN_IF_ERROR(ClearPortFile(flags_.port_file));
-    readiness_.Set("recovery", absl::UnavailableError("jobs are recovered"));
+    readiness_.Set("recovery", absl::UnavailableError("the stores are opened and jobs recovered"));
     RETURN_IF_ERROR(StartHttp());
-    RETURN_IF_ERROR(OpenStores());
+    RETURN_IF_ERROR(WithStartAdvice(OpenStores(), data_dir_));
     RETURN_IF_ERROR(StartRpc());
     RETURN_IF_ERROR(Recover());
     dispatcher_ = std::make_unique<Dispatcher>(
@@ -265,6 +206,7 @@ class Daemon {
   void OnJobEnded(const Job& job);
   absl::Status Announce();
   const char* SecurityName() const;
+  uint64_t DiskReserveBytes() const { return static_cast<uint64_t>(flags_.disk_reserve_mib) << 20; }
 
   const Flags& flags_;
   const DaemonHooks hooks_;
@@ -273,8 +215,10 @@ class Daemon {
   Lifecycle lifecycle_;
   PrometheusMetrics metrics_;
   Watchdog watchdog_{SteadyNow};
+  ReadinessLog readiness_log_{log_, SteadyNow};
   Readiness readiness_{[this](absl::string_view condition, const absl::Status& status) {
-    log_->Info("readiness", {{"condition", condition}, {"status", status.ToString()}});
+    const bool serving = lifecycle_.phase() == Lifecycle::Phase::kServing && !stopping_;
+    readiness_log_.OnChange(condition, status, serving);
   }};
   std::atomic<bool> stopping_ = false;
   std::mutex follow_mutex_;  // one thread at a time acts on readiness
@@ -430,9 +374,14 @@ absl::Status Daemon::OpenStores() {
     }
     return cgroup_ ? cgroup_->Add(parent) : absl::OkStatus();
   };
+  pool_options.on_parent_lost = [this](absl::string_view how) {
+    log_->Warning("the workers' warm parent was lost; the next run starts another one",
+                  {{"how", how}});
+  };
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
-  ASSIGN_OR_RETURN(blobs_, BlobStore::Open({.root = dir + "/blobs"}));
+  ASSIGN_OR_RETURN(
+      blobs_, BlobStore::Open({.root = dir + "/blobs", .disk_reserve_bytes = DiskReserveBytes()}));
   ArtifactCacheOptions cache_options{.path = dir + "/artifacts"};
   cache_options.scope_limit = [this](absl::string_view scope) {
     // The shared scope is nobody's, and has no quota.
@@ -578,9 +527,10 @@ absl::Status Daemon::StartHttp() {
   const auto metrics = [this] {
     return HttpPage{.content_type = "text/plain; version=0.0.4", .body = metrics_.Text()};
   };
-  ASSIGN_OR_RETURN(
-      http_, HealthEndpoint::Start(
-                 flags_.http, {{"/healthz", alive}, {"/readyz", ready}, {"/metrics", metrics}}));
+  auto http = HealthEndpoint::Start(
+      flags_.http, {{"/healthz", alive}, {"/readyz", ready}, {"/metrics", metrics}});
+  RETURN_IF_ERROR(OfFlag("--http", http.status()));
+  http_ = *std::move(http);
   return absl::OkStatus();
 }
 
@@ -632,20 +582,23 @@ absl::Status Daemon::StartRpc() {
   RaiseDescriptorLimit();
   const TlsFiles tls = {
       .certificate = flags_.tls_cert, .key = flags_.tls_key, .client_ca = flags_.client_ca};
-  ASSIGN_OR_RETURN(rpc_,
-                   RpcServer::Start({.listen = flags_.listen,
-                                     .tls = tls,
-                                     .reflection = flags_.insecure,
-                                     .max_connections = static_cast<size_t>(flags_.max_connections),
-                                     .max_watch_streams = static_cast<size_t>(flags_.max_streams)},
-                                    Dependencies()));
+  auto rpc = RpcServer::Start({.listen = flags_.listen,
+                               .tls = tls,
+                               .reflection = flags_.insecure,
+                               .max_connections = static_cast<size_t>(flags_.max_connections),
+                               .max_watch_streams = static_cast<size_t>(flags_.max_streams)},
+                              Dependencies());
+  RETURN_IF_ERROR(OfFlag("--listen", rpc.status()));
+  rpc_ = *std::move(rpc);
   if (flags_.web.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(web_, Gateway::Start({.listen = flags_.web,
-                                         .tls = tls,
-                                         .dashboard_dir = DashboardFolder(),
-                                         .health = [this] { return readiness_.Json(); },
-                                         .loopback_only = flags_.insecure},
-                                        Dependencies()));
+  auto web = Gateway::Start({.listen = flags_.web,
+                             .tls = tls,
+                             .dashboard_dir = DashboardFolder(),
+                             .health = [this] { return readiness_.Json(); },
+                             .loopback_only = flags_.insecure},
+                            Dependencies());
+  RETURN_IF_ERROR(OfFlag("--web", web.status()));
+  web_ = *std::move(web);
   return absl::OkStatus();
 }
 
@@ -677,7 +630,7 @@ void Daemon::StartMonitor() {
                      .metrics = &metrics_,
                      .log = log_,
                      .data_dir = data_dir_,
-                     .disk_reserve_bytes = static_cast<uint64_t>(flags_.disk_reserve_mib) * kMiB,
+                     .disk_reserve_bytes = DiskReserveBytes(),
                      .memory_limit_bytes = static_cast<uint64_t>(flags_.memory_mib) * kMiB,
                      .probe_store = [this] { return store_->Probe(); },
                      .run_canary = [this] { return canary_->Run(); },
@@ -700,6 +653,7 @@ void Daemon::FollowReadiness() {
     rpc_->SetServing(ready);
   }
   told_ready_ = ready;
+  if (!stopping_) readiness_log_.Remind(readiness_.Reason());
 }
 
 const char* Daemon::SecurityName() const {
@@ -759,6 +713,9 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   const StopSignal stop;
   const Logger log(stderr, [] { return absl::Now(); });
   const GrpcLog grpc_log(&log);
+  log.Info("starting", {{"version", CompilerVersion()},
+                        {"build", CompilerBuildId()},
+                        {"data_dir", flags->data_dir}});
   Daemon daemon(*flags, hooks, &log);
   if (const absl::Status started = daemon.Start(); !started.ok()) {
     log.Error("cannot start", {{"error", started.message()}});
@@ -769,7 +726,7 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
     signal = stop.Wait(kTenantsPeriod);
     daemon.ReloadTenants();
   }
-  log.Info("stopping", {{"signal", absl::StrCat(signal)}});
+  log.Info("stopping", {{"signal", absl::StrCat("SIG", sigabbrev_np(signal))}});
   // Whatever is stuck, the process ends in time.
   std::thread([seconds = flags->stop_seconds, &log] {
     absl::SleepFor(absl::Seconds(seconds));

@@ -237,7 +237,7 @@ std::string FlagsHelp() {
          "  --memory-mib N      no new work when the daemon itself comes close to this (default: "
          "0,\n"
          "                      no limit)\n"
-         "  --disk-reserve-mib N  not ready while less is free (default: 256)\n"
+         "  --disk-reserve-mib N  not ready while less is free, and no uploads (default: 256)\n"
          "  --canary-seconds N  between two compiles of its own, by which npucd knows that it can\n"
          "                      (default: 300)\n"
          "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"

@@ -17,6 +17,7 @@ namespace {
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kProbePeriod = absl::Seconds(5);
 constexpr absl::Duration kProbePatience = absl::Seconds(20);
+constexpr absl::Duration kBlindWarningPeriod = absl::Minutes(10);
 // New work is refused above this part of the memory limit; what is under way may use the rest.
 constexpr double kMemoryShare = 0.9;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -85,8 +86,17 @@ void Monitor::Look() {
                                           ? absl::OkStatus()
                                           : absl::UnavailableError(absl::StrCat("stuck: ", text)));
   if (options_.memory_limit_bytes == 0) return;
-  options_.on_memory(static_cast<double>(ResidentBytes()) >
-                     kMemoryShare * static_cast<double>(options_.memory_limit_bytes));
+  const uint64_t resident = ResidentBytes();
+  const bool over = static_cast<double>(resident) >
+                    kMemoryShare * static_cast<double>(options_.memory_limit_bytes);
+  if (over != std::exchange(over_memory_, over)) {
+    options_.log->Write(over ? LogLevel::kError : LogLevel::kInfo,
+                        over ? "close to --memory-mib: no new work is taken"
+                             : "away from --memory-mib: new work is taken again",
+                        {{"resident_mib", absl::StrCat(resident / kMiB)},
+                         {"memory_mib", absl::StrCat(options_.memory_limit_bytes / kMiB)}});
+  }
+  options_.on_memory(over);
 }
 
 void Monitor::ProbeLoop() {
@@ -110,10 +120,14 @@ void Monitor::RunCanary() {
   if (now < next_canary_) return;
   const absl::Status ran = options_.run_canary();
   if (absl::IsUnavailable(ran) || absl::IsCancelled(ran)) {
-    options_.log->Warning("the canary compile found nothing out", {{"why", ran.message()}});
+    // It is tried again at the next probe, for as long as the queue is full.
+    if (now >= next_blind_warning_) {
+      options_.log->Warning("the canary compile found nothing out", {{"why", ran.message()}});
+      next_blind_warning_ = now + kBlindWarningPeriod;
+    }
     return;
   }
-  if (!ran.ok()) options_.log->Error("the canary compile failed", {{"error", ran.message()}});
+  next_blind_warning_ = absl::InfinitePast();
   options_.readiness->Set("canary", ran);
   if (ran.ok()) next_canary_ = now + options_.canary_period;
 }
@@ -127,7 +141,8 @@ absl::Status Monitor::CheckDisk() const {
   options_.metrics->Set(Metric::kDiskFreeBytes, {}, static_cast<double>(free_bytes));
   if (free_bytes >= options_.disk_reserve_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
-      free_bytes / kMiB, " MiB are free, ", options_.disk_reserve_bytes / kMiB, " MiB must be"));
+      free_bytes / kMiB, " MiB are free in ", options_.data_dir, ", ",
+      options_.disk_reserve_bytes / kMiB, " MiB must be (--disk-reserve-mib); free some space"));
 }
 
 }  // namespace npuc

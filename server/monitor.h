@@ -57,7 +57,10 @@ class Monitor {
 
   const MonitorOptions options_;
   std::set<std::string> stuck_;  // of the looking thread
+  bool over_memory_ = false;     // of the looking thread
+  // Of the probing thread.
   absl::Time next_canary_ = absl::InfinitePast();
+  absl::Time next_blind_warning_ = absl::InfinitePast();
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;  // guarded by mutex_

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <functional>
 #include <future>
 #include <mutex>
@@ -115,8 +116,21 @@ TEST_F(MonitorTest, AStuckPartIsSeenByTheThreadThatWaitsForNothing) {
 TEST_F(MonitorTest, MemoryOverItsLimitIsTold) {
   EXPECT_GT(ResidentBytes(), uint64_t{1} << 20);
   options_.memory_limit_bytes = 1 << 20;  // this process has more
-  const Monitor monitor(options_);
-  EXPECT_TRUE(Soon([&] { return over_memory_.load(); }));
+  std::FILE* const out = std::tmpfile();
+  {
+    const Logger log(out, [] { return absl::Now(); });
+    options_.log = &log;
+    const Monitor monitor(options_);
+    EXPECT_TRUE(Soon([&] { return over_memory_.load(); }));
+    std::atomic<int> looks = 0;
+    EXPECT_TRUE(Soon([&] { return ++looks > 3; }));
+  }
+  std::string text(1 << 16, '\0');
+  std::rewind(out);
+  text.resize(std::fread(text.data(), 1, text.size(), out));
+  std::fclose(out);
+  EXPECT_THAT(text, HasSubstr("\"ERROR\",\"message\":\"close to --memory-mib"));
+  EXPECT_EQ(text.find("close to"), text.rfind("close to")) << text;  // once, not at each look
 }
 
 }  // namespace

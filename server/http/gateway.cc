@@ -1,5 +1,7 @@
 #include "server/http/gateway.h"
 
+#include <cerrno>
+#include <cstring>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -201,6 +203,7 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(const GatewayOptions& op
   }
   auto impl = std::make_unique<Impl>(options, std::move(dependencies), std::move(tls));
   impl->SetHandlers();
+  errno = 0;
   if (port == 0) {
     impl->port = impl->server.bind_to_any_port(host);
   } else if (impl->server.bind_to_port(host, port)) {
@@ -208,7 +211,8 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(const GatewayOptions& op
   }
   if (impl->port <= 0) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen, "; is it of this machine, and free?"));
+        absl::StrCat("cannot listen on ", options.listen, " (",
+                     errno == 0 ? "it has no address" : std::strerror(errno), ")"));
   }
   impl->server.RaiseBacklog();
   impl->thread = std::thread([server = &impl->server] { server->listen_after_bind(); });

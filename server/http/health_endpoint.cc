@@ -2,6 +2,8 @@
 
 #include <httplib.h>
 
+#include <cerrno>
+#include <cstring>
 #include <thread>
 #include <utility>
 
@@ -51,6 +53,7 @@ absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(const std:
       response.set_content(page.body, page.content_type.c_str());
     });
   }
+  errno = 0;
   if (port == 0) {
     impl->port = impl->server.bind_to_any_port(host.c_str());
   } else if (impl->server.bind_to_port(host.c_str(), port)) {
@@ -58,7 +61,8 @@ absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(const std:
   }
   if (impl->port <= 0) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, "; is it of this machine, and free?"));
+        absl::StrCat("cannot listen on ", address, " (",
+                     errno == 0 ? "it has no address" : std::strerror(errno), ")"));
   }
   impl->thread = std::thread([server = &impl->server] { server->listen_after_bind(); });
   return std::unique_ptr<HealthEndpoint>(new HealthEndpoint(std::move(impl)));

@@ -11,7 +11,7 @@ void Readiness::Set(absl::string_view condition, const absl::Status& status) {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     const auto [found, is_new] = conditions_.try_emplace(std::string(condition), status);
-    const bool changed = is_new ? !status.ok() : found->second.ok() != status.ok();
+    const bool changed = is_new ? !status.ok() : found->second.code() != status.code();
     found->second = status;
     if (!changed) return;
   }

@@ -16,8 +16,8 @@ namespace npuc {
 // not. Thread-safe.
 class Readiness {
  public:
-  // `on_change` is told of each condition that begins or ceases to hold, on the thread that set it,
-  // without a lock held.
+  // `on_change` is told of each condition that begins or ceases to hold, or does not hold for a
+  // reason of another kind, on the thread that set it, without a lock held.
   using Listener = std::function<void(absl::string_view condition, const absl::Status& status)>;
   explicit Readiness(Listener on_change) : on_change_(std::move(on_change)) {}
 

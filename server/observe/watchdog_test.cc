@@ -96,6 +96,9 @@ TEST(ReadinessTest, EveryConditionMustHold) {
   readiness.Set("disk", absl::OkStatus());
   EXPECT_TRUE(readiness.ready());
   EXPECT_THAT(changes, ElementsAre("disk fails", "disk holds"));
+  readiness.Set("canary", absl::UnavailableError("none ran yet"));
+  readiness.Set("canary", absl::InternalError("it does not compile"));
+  EXPECT_THAT(changes, ElementsAre("disk fails", "disk holds", "canary fails", "canary fails"));
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ absl::StatusOr<std::unique_ptr<ConnectionListener>> ConnectionListener::Listen(
   absl::Status status = listener->Bind(address);
   if (status.ok()) status = listener->WatchListeners();
   if (!status.ok()) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", address, " (", status.message(),
-                                               "); is it HOST:PORT, of this machine, and free?"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, " (", status.message(), ")"));
   }
   return listener;
 }

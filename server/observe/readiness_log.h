@@ -1,0 +1,41 @@
+#ifndef NPUC_SERVER_OBSERVE_READINESS_LOG_H_
+#define NPUC_SERVER_OBSERVE_READINESS_LOG_H_
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/log/log.h"
+
+namespace npuc {
+
+// What the log says of readiness: a line when a condition ceases to hold, a reminder now and then
+// while something does not, and a line when it holds again. Thread-safe.
+class ReadinessLog {
+ public:
+  static constexpr absl::Duration kReminderPeriod = absl::Minutes(10);
+
+  // `log` must outlive this.
+  ReadinessLog(const Logger* log, std::function<absl::Time()> steady_now)
+      : log_(log), steady_now_(std::move(steady_now)) {}
+
+  // A change of Readiness. An ERROR where a condition does not hold, but for what passes by itself:
+  // UNAVAILABLE while the daemon starts or stops, not `serving`.
+  void OnChange(absl::string_view condition, const absl::Status& status, bool serving);
+  // To be called often. reason: of Readiness; empty where it is ready.
+  void Remind(const std::string& reason);
+
+ private:
+  const Logger* const log_;
+  const std::function<absl::Time()> steady_now_;
+  std::mutex mutex_;
+  absl::Time next_reminder_ = absl::InfiniteFuture();  // guarded by mutex_
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_OBSERVE_READINESS_LOG_H_

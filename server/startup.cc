@@ -1,0 +1,96 @@
+#include "server/startup.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+absl::Status WriteText(const std::string& path, absl::string_view text) {
+  errno = 0;
+  std::ofstream out(path, std::ios::trunc);
+  out << text;
+  if (out.flush()) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
+}
+
+std::string TemporaryOf(const std::string& port_file) { return port_file + ".tmp"; }
+
+}  // namespace
+
+absl::Status LockDataDir(const std::string& dir) {
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  const std::string path = dir + "/LOCK";
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot use data directory ", dir, ": ",
+                                                      std::strerror(errno),
+                                                      "; give a writable one with --data-dir"));
+  }
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory ", dir,
+                     " is in use by another npucd; stop that one, or "
+                     "give another --data-dir"));
+  }
+  return absl::OkStatus();  // fd stays open until the process ends
+}
+
+absl::Status WritePortFile(const std::string& path, const std::string& text) {
+  RETURN_IF_ERROR(WriteText(TemporaryOf(path), text));
+  std::error_code error;
+  std::filesystem::rename(TemporaryOf(path), path, error);
+  if (error) return absl::InternalError(absl::StrCat("cannot write ", path, ": ", error.message()));
+  return absl::OkStatus();
+}
+
+absl::Status ClearPortFile(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  if (const absl::Status status = WriteText(TemporaryOf(path), ""); !status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--port-file: ", status.message()));
+  }
+  std::error_code error;
+  for (const std::string& old : {TemporaryOf(path), path}) std::filesystem::remove(old, error);
+  return absl::OkStatus();
+}
+
+absl::Status WithAdvice(const absl::Status& status, absl::string_view advice) {
+  if (!absl::IsDataLoss(status)) return status;
+  return absl::DataLossError(absl::StrCat(status.message(), "; ", advice));
+}
+
+absl::Status OfFlag(absl::string_view flag, const absl::Status& status) {
+  if (!absl::IsUnavailable(status)) return status;
+  return absl::UnavailableError(absl::StrCat(
+      flag, ": ", status.message(),
+      "; give an address of this machine with a port that nobody else has, or port 0 for any"));
+}
+
+absl::Status WithStartAdvice(const absl::Status& status, absl::string_view data_dir) {
+  const absl::string_view message = status.message();
+  std::string advice;
+  if (absl::StrContains(message, "cannot execute") ||
+      absl::StrContains(message, "did not get ready")) {
+    advice = "build or install the npuc-worker of npucd's own build beside npucd";
+  } else if (absl::StrContains(message, "Permission denied")) {
+    advice = absl::StrCat("all of ", data_dir, " must belong to the user that runs npucd, user id ",
+                          geteuid());
+  } else if (absl::StrContains(message, "No space left on device")) {
+    advice = absl::StrCat("free some space on the disk of ", data_dir);
+  }
+  if (advice.empty()) return status;
+  return {status.code(), absl::StrCat(message, "; ", advice)};
+}
+
+}  // namespace npuc
