@@ -40,8 +40,7 @@ struct CompiledModel {
   int64_t total_size() const;
 };
 
-// Fixes of diagnostics about an artifact that is not as a compile wrote it, and about a file that is
-// none.
+// Fixes of diagnostics: of an artifact that is not as a compile wrote it; of a file that is none.
 inline constexpr char kFixOfDamage[] = "compile the model again, or copy the whole file again";
 inline constexpr char kFixOfNoArtifact[] =
     "name the OUTPUT_FILE of a compile, or the .npuc file beside it";

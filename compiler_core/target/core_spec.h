@@ -167,7 +167,7 @@ absl::Span<const CoreSpec* const> AllCores();
 // By name or alias, in the case that the documents use; null where unknown.
 const CoreSpec* FindCore(absl::string_view name_or_alias);
 
-// The operators that `core` accepts from `framework`; empty where it has no list for that framework.
+// The operators that `core` accepts from `framework`; empty where it has no list of that one.
 absl::Span<const OpSupport> OpsOf(const CoreSpec& core, Framework framework);
 
 // Null where the core does not accept `op`.
