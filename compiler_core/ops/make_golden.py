@@ -1,14 +1,22 @@
 #!/usr/bin/python3
 """Records ops/<name>/golden/*.txt: each a graph of constants, one operator and the values that
 numpy computes for it, so that the reference kernels are checked against code that shares nothing
-with them. Run by hand after an operator is added; the files are committed."""
+with them. Run by hand after an operator is added; the files are committed.
+
+    make_golden.py [OPERATOR...]   writes those of the operators named, as op_list.inc has them; all
+                                   without a name. All draw from one row of random numbers, so that
+                                   cases between others change those behind them.
+"""
 import pathlib
+import sys
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16",
          "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32"}
 rng = np.random.default_rng(20240607)
+only = set(sys.argv[1:])
+written = set()
 
 
 def type_text(a):
@@ -30,6 +38,9 @@ def attr_text(v):
 
 
 def emit(op, case, inputs, attrs, outputs):
+    if only and op not in only:
+        return
+    written.add(op)
     lines = [f'graph "{op} {case}" {{']
     for i, a in enumerate(inputs):
         lines.append(f"  %in{i} = Const() {{value = {tensor_text(a)}}} : {type_text(a)}")
@@ -345,3 +356,5 @@ if __name__ == "__main__":
         for record in (unary, binary, matmul, reduce, softmax, layout, conv, batch_norm,
                        quantize, rounding):
             record()
+    if only - written:
+        sys.exit(f"no cases of {', '.join(sorted(only - written))}")
