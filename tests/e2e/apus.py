@@ -11,8 +11,9 @@ not see. An output that only passes values on must be within one step of float. 
   within one step (its table). So nothing is lost beyond what the format takes.
 - Where that is more than one step from float, the format is shown to make it impossible: one of
   the tensors rounded alone, all else in float, moves the output by more than a step. Both are
-  printed, and the error against the float model on the inputs as the header stores them, and what
-  a Q a channel would give in place of one a tensor.
+  printed, and the error against the float model on the inputs as the header stores them, what the
+  header's inputs and states alone cost (no arithmetic behind them can do better), and what a Q a
+  channel would give in place of one a tensor.
 """
 
 import ast
@@ -110,8 +111,8 @@ def check_layers(net, simulated, emulated, qs, table_of):
 
 def compare(net, simulated, runs, name, q, inputs, tensors, alone):
     """The output `name`. runs: of the emulation, "float", "ideal", "channels" (a Q a channel), and
-    "stored", which is float on stored inputs; alone(tensor): the output with that tensor alone
-    rounded. Returns a figure."""
+    "stored", which is float on stored inputs, and "ports", float but for the header's own inputs
+    and states; alone(tensor): the output with that tensor alone rounded. Returns a figure."""
     want = runs["float"]
     harness.check(np.abs(want).max() > 4 * 2.0**-q, f"{net}: {name} is all but zero")
     error, ideal = steps(simulated, want, q), steps(runs["ideal"], want, q)
@@ -119,8 +120,9 @@ def compare(net, simulated, runs, name, q, inputs, tensors, alone):
     harness.check(from_ideal <= 1, f"{net}: {name} is {from_ideal} steps off the ideal rounding")
     text = (f"{name}: off float by {np.median(error):.2f} steps in the median, "
             f"{100 * (error <= 1).mean():.1f} % within one, {error.max():.2f} at most (on stored "
-            f"inputs {steps(simulated, runs['stored'], q).max():.2f}); each tensor rounded once, "
-            f"ideally: {ideal.max():.2f}; with a Q a channel: "
+            f"inputs {steps(simulated, runs['stored'], q).max():.2f}); what the header's inputs "
+            f"and states cost alone: {steps(runs['ports'], want, q).max():.2f}; each tensor "
+            f"rounded once, ideally: {ideal.max():.2f}; with a Q a channel: "
             f"{steps(runs['channels'], want, q).max():.2f}")
     if error.max() > 1:
         single = {t: steps(alone(t), want, q).max() for t in tensors}
@@ -175,10 +177,11 @@ def fsmn():
         harness.check(passed <= 1, f"{name} only passes inputs on, and is {passed} steps off")
         ports = (*net.inputs, *net.outputs)
         channels = run(emulation.RoundedByChannel(watch, qs, ports))
+        through_ports = run(emulation.Rounded(qs, only=net.inputs))
         for name in net.outputs:
             runs = {"float": exact[name], "ideal": ideal[name], "stored": stored[name],
-                    "channels": channels[name]}
-            alone = lambda t, n=name: run(emulation.Rounded(qs, only=t))[n]
+                    "channels": channels[name], "ports": through_ports[name]}
+            alone = lambda t, n=name: run(emulation.Rounded(qs, only=[t]))[n]
             figure = compare("fsmn", simulated[name], runs, name, qs[net.states.get(name, name)],
                              ["Feats"], qs, alone)
             harness.figure(f"APUS, fsmn, {FRAMES} frames, states fed back, {figure}")
@@ -231,8 +234,8 @@ def kws():
         harness.check(off < 1e-4, f"npuc reference is {off} off NumPy")
         channels = net.forward(x, emulation.RoundedByChannel(watch, qs, (net.input, output)))
         runs = {"float": exact[output], "ideal": ideal[output], "stored": stored[output],
-                "channels": channels[output]}
-        alone = lambda t: net.forward(x, emulation.Rounded(qs, only=t))[output]
+                "channels": channels[output], "ports": stored[output]}
+        alone = lambda t: net.forward(x, emulation.Rounded(qs, only=[t]))[output]
         figure = compare("kws", simulated[output], runs, output, qs[output], [net.input], qs,
                          alone)
         layers = check_kws_layers(folder, config, net, qs, x[:LAYER_ITEMS], ideal)

@@ -2,8 +2,8 @@
 all else in float64. Written apart from npuc and reading models by itself.
 
 A forward pass takes a format that sees each tensor by name: Exact leaves it, Watch notes its
-greatest magnitude, Rounded rounds it (or one tensor alone, which bounds what any arithmetic on that
-tensor costs), RoundedByChannel at a Q a channel.
+greatest magnitude, Rounded rounds it (or some tensors alone, which bounds what any arithmetic on
+them costs), RoundedByChannel at a Q a channel.
 """
 
 import numpy as np
@@ -47,13 +47,13 @@ class Watch(Exact):
 
 
 class Rounded(Exact):
-    """Rounds every tensor, weight and bias; only=NAME: that tensor alone, and no weight."""
+    """Rounds every tensor, weight and bias; only=NAMES: these tensors alone, and no weight."""
 
     def __init__(self, qs, only=None):
         self.qs, self.only = qs, only
 
     def __call__(self, name, x):
-        return to_q(x, self.qs[name]) if self.only in (None, name) else x
+        return to_q(x, self.qs[name]) if self.only is None or name in self.only else x
 
     def weighted(self, name, source, weight, bias=None):
         if self.only is not None:
