@@ -64,6 +64,7 @@ Load TransposeLoad(const Graph& graph) {
 
 // Elements that a conversion moves; infinite where it should not be made.
 int64_t ConversionCost(const Layout& from, const Layout& to) {
+  if (from == to) return 0;  // often
   const std::optional<Conversion> conversion = ConversionOf(from, to);
   if (!conversion.has_value()) return MinCut::kInfinite;
   if (!conversion->moves()) return 0;

@@ -119,7 +119,8 @@ void LetGo(HelperThreads& helpers, Graph graph, LoweredModel lowered, std::vecto
 
 // How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
 void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const Program& program,
-                     absl::Span<const NodeUse> uses, Diagnostics& diagnostics) {
+                     size_t weight_bytes, absl::Span<const NodeUse> uses,
+                     Diagnostics& diagnostics) {
   const int64_t size = options.weight_cache_size_bytes.value_or(0);
   if (size == 0) return;
   const WeightCacheUse use = PlanWeightCache(program, uses, size);
@@ -128,15 +129,14 @@ void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const 
     absl::StrAppend(&names, names.empty() ? "" : ", ", Printable(node));
   }
   const int64_t left = core.limits->npu_sram_bytes - program.data_bytes;
-  diagnostics.Add(
-      {.kind = DiagnosticKind::kWeightCacheUse,
-       .message = absl::StrCat("WEIGHT_CACHE_SIZE: ", size, " would hold ", use.bytes, " of ",
-                               program.weights.size(), " weight bytes, of ",
-                               names.empty() ? "no operator" : names, "; beside data_content ",
-                               left, " bytes of the NPU's SRAM are free",
-                               left < size ? ", which is less than the cache" : ""),
-       .file = options.model_name,
-       .limit_source = absl::StrCat(std::string(core.name), " npu_sram_bytes")});
+  diagnostics.Add({.kind = DiagnosticKind::kWeightCacheUse,
+                   .message = absl::StrCat(
+                       "WEIGHT_CACHE_SIZE: ", size, " would hold ", use.bytes, " of ", weight_bytes,
+                       " weight bytes, of ", names.empty() ? "no operator" : names,
+                       "; beside data_content ", left, " bytes of the NPU's SRAM are free",
+                       left < size ? ", which is less than the cache" : ""),
+                   .file = options.model_name,
+                   .limit_source = absl::StrCat(std::string(core.name), " npu_sram_bytes")});
 }
 
 absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
@@ -150,8 +150,9 @@ absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
   return diagnostics.ToStatus();
 }
 
+// Takes the program's weights, which may be most of its bytes.
 absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const CoreSpec& core,
-                                       const std::string& model_md5, const Program& program) {
+                                       const std::string& model_md5, Program& program) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
   model.model_md5 = model_md5;
@@ -161,7 +162,7 @@ absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const Core
   model.inputs = program.inputs;
   model.outputs = program.outputs;
   ASSIGN_OR_RETURN(model.cmd_content, EncodeCommands(program));
-  model.weight_content = program.weights;
+  model.weight_content = std::move(program.weights);
   model.data_bytes = program.data_bytes;
   return model;
 }
@@ -455,7 +456,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
   std::vector<NodeUse> uses = UseByNode(program, core->cycles);
-  NoteWeightCache(options, *core, program, uses, diagnostics);
+  NoteWeightCache(options, *core, program, model.weight_content.size(), uses, diagnostics);
   plan_checked.Wait();
   RETURN_IF_ERROR(stages.End(plan_check));
 
