@@ -15,6 +15,7 @@ constexpr size_t kValuesPerLine = 10;
 constexpr absl::string_view kBreak = "\n\t";
 // Shorter lists stay text: they save little more than their section costs.
 constexpr size_t kLeastValues = 16;
+
 void PutLength(size_t length, std::string& out) {
   for (size_t i = 0; i < kLengthBytes; ++i) out.push_back(static_cast<char>(length >> (8 * i)));
 }

@@ -527,10 +527,10 @@ absl::Status Daemon::StartHttp() {
   const auto metrics = [this] {
     return HttpPage{.content_type = "text/plain; version=0.0.4", .body = metrics_.Text()};
   };
-  auto http = HealthEndpoint::Start(
-      flags_.http, {{"/healthz", alive}, {"/readyz", ready}, {"/metrics", metrics}});
-  RETURN_IF_ERROR(OfFlag("--http", http.status()));
-  http_ = *std::move(http);
+  ASSIGN_OR_RETURN(http_,
+                   OfFlag("--http", HealthEndpoint::Start(flags_.http, {{"/healthz", alive},
+                                                                        {"/readyz", ready},
+                                                                        {"/metrics", metrics}})));
   return absl::OkStatus();
 }
 
@@ -582,23 +582,22 @@ absl::Status Daemon::StartRpc() {
   RaiseDescriptorLimit();
   const TlsFiles tls = {
       .certificate = flags_.tls_cert, .key = flags_.tls_key, .client_ca = flags_.client_ca};
-  auto rpc = RpcServer::Start({.listen = flags_.listen,
-                               .tls = tls,
-                               .reflection = flags_.insecure,
-                               .max_connections = static_cast<size_t>(flags_.max_connections),
-                               .max_watch_streams = static_cast<size_t>(flags_.max_streams)},
-                              Dependencies());
-  RETURN_IF_ERROR(OfFlag("--listen", rpc.status()));
-  rpc_ = *std::move(rpc);
+  ASSIGN_OR_RETURN(
+      rpc_, OfFlag("--listen",
+                   RpcServer::Start({.listen = flags_.listen,
+                                     .tls = tls,
+                                     .reflection = flags_.insecure,
+                                     .max_connections = static_cast<size_t>(flags_.max_connections),
+                                     .max_watch_streams = static_cast<size_t>(flags_.max_streams)},
+                                    Dependencies())));
   if (flags_.web.empty()) return absl::OkStatus();
-  auto web = Gateway::Start({.listen = flags_.web,
-                             .tls = tls,
-                             .dashboard_dir = DashboardFolder(),
-                             .health = [this] { return readiness_.Json(); },
-                             .loopback_only = flags_.insecure},
-                            Dependencies());
-  RETURN_IF_ERROR(OfFlag("--web", web.status()));
-  web_ = *std::move(web);
+  ASSIGN_OR_RETURN(web_,
+                   OfFlag("--web", Gateway::Start({.listen = flags_.web,
+                                                   .tls = tls,
+                                                   .dashboard_dir = DashboardFolder(),
+                                                   .health = [this] { return readiness_.Json(); },
+                                                   .loopback_only = flags_.insecure},
+                                                  Dependencies())));
   return absl::OkStatus();
 }
 

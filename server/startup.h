@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace npuc {
@@ -27,6 +28,11 @@ absl::Status WithAdvice(const absl::Status& status, absl::string_view advice);
 // Of a port that cannot be had (UNAVAILABLE), with the flag that asked for it and the fix; others
 // as they are.
 absl::Status OfFlag(absl::string_view flag, const absl::Status& status);
+template <typename T>
+absl::StatusOr<T> OfFlag(absl::string_view flag, absl::StatusOr<T> made) {
+  if (!made.ok()) return OfFlag(flag, made.status());
+  return made;
+}
 
 // Of stores and workers that did not start, with what most often is the cause where it has one.
 absl::Status WithStartAdvice(const absl::Status& status, absl::string_view data_dir);

@@ -1,17 +1,15 @@
 #include "server/http/gateway.h"
 
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "server/http/bind.h"
 #include "server/http/byte_range.h"
 #include "server/http/event_streams.h"
 #include "server/http/limited_server.h"
@@ -190,30 +188,13 @@ Gateway::Gateway(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(const GatewayOptions& options,
                                                         ApiDependencies dependencies) {
-  const size_t colon = options.listen.rfind(':');
-  int port = -1;
-  if (colon == std::string::npos || !absl::SimpleAtoi(options.listen.substr(colon + 1), &port)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", options.listen, "' is not HOST:PORT"));
-  }
-  std::string host = options.listen.substr(0, colon);
-  if (absl::StartsWith(host, "[")) host = std::string(HostOf(options.listen));
   std::unique_ptr<TlsContext> tls;
   if (!options.tls.certificate.empty()) {
     ASSIGN_OR_RETURN(tls, TlsContext::Make(options.tls));
   }
   auto impl = std::make_unique<Impl>(options, std::move(dependencies), std::move(tls));
   impl->SetHandlers();
-  errno = 0;
-  if (port == 0) {
-    impl->port = impl->server.bind_to_any_port(host);
-  } else if (impl->server.bind_to_port(host, port)) {
-    impl->port = port;
-  }
-  if (impl->port <= 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", options.listen, " (",
-                     errno == 0 ? "it has no address" : std::strerror(errno), ")"));
-  }
+  ASSIGN_OR_RETURN(impl->port, Bind(impl->server, options.listen));
   impl->server.RaiseBacklog();
   impl->thread = std::thread([server = &impl->server] { server->listen_after_bind(); });
   return std::unique_ptr<Gateway>(new Gateway(std::move(impl)));

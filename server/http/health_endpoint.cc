@@ -2,14 +2,11 @@
 
 #include <httplib.h>
 
-#include <cerrno>
-#include <cstring>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
+#include "compiler_core/base/status.h"
+#include "server/http/bind.h"
 
 namespace npuc {
 namespace {
@@ -30,15 +27,6 @@ HealthEndpoint::HealthEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(imp
 
 absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(const std::string& address,
                                                                       const Pages& pages) {
-  const size_t colon = address.rfind(':');
-  int port = -1;
-  if (colon == std::string::npos || !absl::SimpleAtoi(address.substr(colon + 1), &port)) {
-    return absl::InvalidArgumentError(absl::StrCat("'", address, "' is not HOST:PORT"));
-  }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
-    host = host.substr(1, host.size() - 2);
-  }
   auto impl = std::make_unique<Impl>();
   impl->server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
   impl->server.set_payload_max_length(kMaxBodyBytes);
@@ -53,17 +41,7 @@ absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(const std:
       response.set_content(page.body, page.content_type.c_str());
     });
   }
-  errno = 0;
-  if (port == 0) {
-    impl->port = impl->server.bind_to_any_port(host.c_str());
-  } else if (impl->server.bind_to_port(host.c_str(), port)) {
-    impl->port = port;
-  }
-  if (impl->port <= 0) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, " (",
-                     errno == 0 ? "it has no address" : std::strerror(errno), ")"));
-  }
+  ASSIGN_OR_RETURN(impl->port, Bind(impl->server, address));
   impl->thread = std::thread([server = &impl->server] { server->listen_after_bind(); });
   return std::unique_ptr<HealthEndpoint>(new HealthEndpoint(std::move(impl)));
 }
