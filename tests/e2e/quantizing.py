@@ -83,17 +83,18 @@ def sure(name):
     return make
 
 
+# What is done: all; or, as the net was there before with other data, the widths, and in the long
+# form the strategies; or the widths alone, in the long form. FORCED is done with another.
+ALL, AGAIN, LONG, NOTHING = "all", "again", "long", "nothing"
 # The int8 net, to be turned back into float.
 FORCED = "kws_int8"
-MODELS = {FORCED: ("kws_ref_model_int8", keyword_data),
-          "kws": ("kws_ref_model_float32", keyword_data),
-          "resnet8": ("resnet8_float", seeded_pictures.leaves),
-          "resnet8_fields": ("resnet8_float", seeded_pictures.fields),
-          "ad01": ("ad01_fp32", spectra),
-          "resnet8_sure": ("resnet8_float", sure("resnet8")),
-          "resnet8_fields_sure": ("resnet8_float", sure("resnet8_fields"))}
-# Those that repeat a net of before with other data: the widths alone.
-AGAIN = ["resnet8_fields", "resnet8_sure", "resnet8_fields_sure"]
+MODELS = {FORCED: ("kws_ref_model_int8", keyword_data, NOTHING),
+          "kws": ("kws_ref_model_float32", keyword_data, ALL),
+          "resnet8": ("resnet8_float", seeded_pictures.leaves, ALL),
+          "resnet8_fields": ("resnet8_float", seeded_pictures.fields, AGAIN),
+          "ad01": ("ad01_fp32", spectra, ALL),
+          "resnet8_sure": ("resnet8_float", sure("resnet8"), LONG),
+          "resnet8_fields_sure": ("resnet8_float", sure("resnet8_fields"), LONG)}
 
 
 def cosine(a, b):
@@ -105,7 +106,7 @@ class Net:
     """One model with its data and float outputs, compiled with any settings."""
 
     def __init__(self, name, folder, items):
-        file, make = MODELS[name]
+        file, make, self.done = MODELS[name]
         self.name, self.folder = name, folder
         self.model = harness.shared("models", "tflite", "mlperf_tiny", f"{file}.tflite")
         description = int8_emulation.Model(self.model)
@@ -345,19 +346,20 @@ def check_forced_float(folder, items):
 
 
 def main(arguments):
-    items = EVERY if "--long" in arguments else 60
+    is_long = "--long" in arguments
+    items = EVERY if is_long else 60
+    by_default = (ALL, AGAIN, LONG) if is_long else (ALL, AGAIN)
     names = [a for a in arguments if a != "--long"] or [
-        n for n in MODELS if n != FORCED and (items == EVERY or not n.endswith("_sure"))]
+        name for name, (_, _, done) in MODELS.items() if done in by_default]
     table = Table()
     for name in names:
         harness.check(name in MODELS, f"no model is called {name}")
         with harness.scratch() as folder:
             net = Net(name, folder, items)
-            again = name in AGAIN
-            if not again or (items == EVERY and name == "resnet8_fields"):
+            if net.done == ALL or (net.done == AGAIN and is_long):
                 check_strategies(net, table)
             check_widths(net, table)
-            if again:
+            if net.done != ALL:
                 continue
             check_kld(net)
             check_round_trip(net)
