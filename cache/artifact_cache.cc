@@ -38,6 +38,7 @@ constexpr char kFormat[] = "3";
 constexpr absl::string_view kOldFormats[] = {"1", "2"};
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 constexpr size_t kStripes = 64;
+constexpr uint64_t kMiB = uint64_t{1} << 20;
 
 // Results that are kept read and decoded: so many, of so much metadata.
 constexpr size_t kMaxRemembered = 1024;
@@ -50,7 +51,13 @@ absl::string_view ToView(const rocksdb::Slice& slice) { return {slice.data(), sl
 absl::Status ToStatus(const rocksdb::Status& status, absl::string_view what) {
   if (status.ok()) return absl::OkStatus();
   const std::string text = absl::StrCat("artifact cache: ", what, ": ", status.ToString());
-  if (status.IsNoSpace() || status.IsMemoryLimit()) return absl::ResourceExhaustedError(text);
+  if (status.IsNoSpace()) {
+    return absl::UnavailableError(absl::StrCat(
+        text,
+        "; free some space on that disk: results are stored again, within some seconds, once ",
+        ArtifactCache::kRoomToRecoverBytes / kMiB, " MiB are free"));
+  }
+  if (status.IsMemoryLimit()) return absl::ResourceExhaustedError(text);
   if (status.IsNotFound()) return absl::NotFoundError(text);
   if (status.IsCorruption()) return absl::DataLossError(text);
   return absl::InternalError(text);
@@ -176,6 +183,8 @@ absl::Status ArtifactCache::Impl::OpenDatabase() {
   rocksdb::ColumnFamilyOptions small;
   small.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   small.compression = rocksdb::kNoCompression;
+  // RocksDB goes on after a full disk where there is room for the largest of these again.
+  small.write_buffer_size = ArtifactCache::kRoomToRecoverBytes;
   rocksdb::ColumnFamilyOptions blobs = small;
   blobs.enable_blob_files = true;
   blobs.min_blob_size = 4096;
@@ -719,6 +728,12 @@ absl::Status ArtifactCache::Remove(const CacheKey& key) {
   const std::string name = key.ToString();
   const std::lock_guard<std::mutex> stripe(impl_->StripeOf(name));
   return impl_->RemoveLocked(name);
+}
+
+absl::Status ArtifactCache::Probe() {
+  rocksdb::WriteOptions write;
+  write.sync = true;
+  return ToStatus(impl_->db->Put(write, kFormatKey, kFormat), "probe");
 }
 
 ArtifactCache::Stats ArtifactCache::GetStats() const {

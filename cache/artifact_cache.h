@@ -84,13 +84,14 @@ class ArtifactReader {
 // miss, is counted, and is removed. Damage at one entry leaves the others readable.
 //
 // Thread-safe.
-// Errors, besides those below: RESOURCE_EXHAUSTED where the disk is full; INTERNAL for other I/O
-// errors of the database.
+// Errors, besides those below: UNAVAILABLE where the disk is full, which passes when it has
+// kRoomToRecoverBytes again; INTERNAL for other I/O errors of the database.
 class ArtifactCache {
  public:
   static constexpr size_t kChunkBytes = 256 << 10;
   static constexpr size_t kMaxReadBytes = 4 << 20;
   static constexpr size_t kMaxMetadataBytes = 64 << 20;
+  static constexpr size_t kRoomToRecoverBytes = 64 << 20;
 
   // FAILED_PRECONDITION: in use, or written by a newer format.
   static absl::StatusOr<std::unique_ptr<ArtifactCache>> Open(ArtifactCacheOptions options);
@@ -131,6 +132,9 @@ class ArtifactCache {
 
   // OK also where there is none.
   absl::Status Remove(const CacheKey& key);
+
+  // A synced write of nothing that matters: whether results can be stored.
+  absl::Status Probe();
 
   struct Stats {
     uint64_t entries = 0;

@@ -631,7 +631,12 @@ void Daemon::StartMonitor() {
                      .data_dir = data_dir_,
                      .disk_reserve_bytes = DiskReserveBytes(),
                      .memory_limit_bytes = static_cast<uint64_t>(flags_.memory_mib) * kMiB,
-                     .probe_store = [this] { return store_->Probe(); },
+                     .probe_stores =
+                         [this] {
+                           absl::Status probed = store_->Probe();
+                           probed.Update(artifacts_->Probe());
+                           return probed;
+                         },
                      .run_canary = [this] { return canary_->Run(); },
                      .canary_period = absl::Seconds(flags_.canary_seconds),
                      .on_memory = [this](bool over) { lifecycle_.SetOverMemory(over); },

@@ -101,18 +101,22 @@ void Monitor::Look() {
 
 void Monitor::ProbeLoop() {
   do {
-    Probe();
-    RunCanary();
+    // Where nothing can be stored a compile would wait for room, and show nothing new.
+    if (Probe()) RunCanary();
     options_.on_look();
   } while (Sleep(kProbePeriod));
 }
 
-void Monitor::Probe() {
+bool Monitor::Probe() {
+  absl::Status stores;
   {
     const Watchdog::Scope scope = options_.watchdog->Enter("store probe", kProbePatience);
-    options_.readiness->Set("store", options_.probe_store());
+    stores = options_.probe_stores();
   }
-  options_.readiness->Set("disk", CheckDisk());
+  options_.readiness->Set("store", stores);
+  const absl::Status disk = CheckDisk();
+  options_.readiness->Set("disk", disk);
+  return stores.ok() && disk.ok();
 }
 
 void Monitor::RunCanary() {

@@ -25,9 +25,9 @@ struct MonitorOptions {
   const Logger* log = nullptr;
   std::string data_dir;
   uint64_t disk_reserve_bytes = 0;
-  uint64_t memory_limit_bytes = 0;            // 0: none
-  std::function<absl::Status()> probe_store;  // may block
-  std::function<absl::Status()> run_canary;   // may block; UNAVAILABLE: nothing was found out
+  uint64_t memory_limit_bytes = 0;             // 0: none
+  std::function<absl::Status()> probe_stores;  // may block
+  std::function<absl::Status()> run_canary;    // may block; UNAVAILABLE: nothing was found out
   absl::Duration canary_period = absl::Minutes(5);
   std::function<void(bool over)> on_memory;  // whether the daemon is over its memory limit
   std::function<void()> on_look;             // after each look, when readiness may have changed
@@ -49,7 +49,8 @@ class Monitor {
   void LookLoop();
   void ProbeLoop();
   void Look();
-  void Probe();
+  // Whether the stores can be written and the disk has room.
+  bool Probe();
   void RunCanary();
   absl::Status CheckDisk() const;
   // False: it stops.

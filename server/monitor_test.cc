@@ -25,7 +25,7 @@ class MonitorTest : public ::testing::Test {
                 .metrics = &metrics_,
                 .log = &log_,
                 .data_dir = ::testing::TempDir(),
-                .probe_store = [] { return absl::OkStatus(); },
+                .probe_stores = [] { return absl::OkStatus(); },
                 .run_canary =
                     [this] {
                       ++canaries_;
@@ -77,13 +77,21 @@ TEST_F(MonitorTest, IsReadyWhereEverythingHolds) {
 
 TEST_F(MonitorTest, EachConditionIsToldWithItsReason) {
   options_.disk_reserve_bytes = uint64_t{1} << 60;
-  options_.probe_store = [] { return absl::InternalError("read-only file system"); };
+  options_.probe_stores = [] { return absl::InternalError("read-only file system"); };
+  const Monitor monitor(options_);
+  EXPECT_TRUE(Soon([&] { return Fails("store") && Fails("disk"); }));
+  EXPECT_THAT(readiness_.Json(), HasSubstr("read-only file system"));
+  EXPECT_THAT(readiness_.Json(), HasSubstr("MiB must be"));
+  std::atomic<int> looks = 0;
+  EXPECT_TRUE(Soon([&] { return ++looks > 3; }));
+  EXPECT_EQ(canaries_, 0) << "nothing could be stored";
+}
+
+TEST_F(MonitorTest, ACanaryThatFailsIsToldWithItsReason) {
   options_.run_canary = [] { return absl::InternalError("it does not compile"); };
   const Monitor monitor(options_);
-  EXPECT_TRUE(Soon([&] { return Fails("store") && Fails("disk") && Fails("canary"); }));
-  EXPECT_THAT(readiness_.Json(), HasSubstr("read-only file system"));
+  EXPECT_TRUE(Soon([&] { return Fails("canary"); }));
   EXPECT_THAT(readiness_.Json(), HasSubstr("it does not compile"));
-  EXPECT_THAT(readiness_.Json(), HasSubstr("MiB must be"));
 }
 
 TEST_F(MonitorTest, ACanaryThatFoundNothingOutChangesNothing) {
@@ -100,7 +108,7 @@ TEST_F(MonitorTest, ACanaryThatFoundNothingOutChangesNothing) {
 TEST_F(MonitorTest, AStuckPartIsSeenByTheThreadThatWaitsForNothing) {
   std::promise<void> let_go;
   const std::shared_future<void> gone_on = let_go.get_future().share();
-  options_.probe_store = [gone_on] {  // a disk that hangs
+  options_.probe_stores = [gone_on] {  // a disk that hangs
     gone_on.wait();
     return absl::OkStatus();
   };

@@ -150,7 +150,8 @@ class FakeCache : public ResultCache {
                                                   const ArtifactCache::Confirm& confirm) override {
     if (confirm) RETURN_IF_ERROR(confirm());
     std::lock_guard<std::mutex> lock(mutex_);
-    if (broken_) return absl::ResourceExhaustedError("disk full");
+    if (too_small_) return absl::ResourceExhaustedError("the result is too large");
+    if (full_for_ > 0 && full_for_-- > 0) return absl::UnavailableError("disk full");
     ++stores_;
     Entry entry;
     entry.result.metadata = std::string(metadata);
@@ -173,9 +174,15 @@ class FakeCache : public ResultCache {
     }
     return absl::NotFoundError("no artifact");
   }
-  void SetBroken() {
+  // From now on no result fits.
+  void SetTooSmall() {
     std::lock_guard<std::mutex> lock(mutex_);
-    broken_ = true;
+    too_small_ = true;
+  }
+  // The next so many stores find the disk full.
+  void FillDisk(int stores) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    full_for_ = stores;
   }
   void Clear() {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -199,7 +206,8 @@ class FakeCache : public ResultCache {
   std::mutex mutex_;
   std::map<std::string, Entry> entries_;  // guarded by mutex_
   bool recalls_ = false;                  // guarded by mutex_
-  bool broken_ = false;                   // guarded by mutex_
+  bool too_small_ = false;                // guarded by mutex_
+  int full_for_ = 0;                      // guarded by mutex_
   int stores_ = 0;                        // guarded by mutex_
 };
 

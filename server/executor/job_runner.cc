@@ -306,7 +306,8 @@ void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
   result.reason = outcome.text;
   switch (outcome.kind) {
     case WorkerOutcome::Kind::kSucceeded: {
-      const absl::Status stored = FinishStore(attempt, result);
+      const absl::Status stored = AwaitRoom(attempt, result, FinishStore(attempt, result));
+      if (absl::IsCancelled(stored)) return;
       if (stored.ok()) {
         result.succeeded = true;
         break;
@@ -450,10 +451,36 @@ absl::Status JobRunner::FinishStore(Attempt& attempt, JobResult& result) {
   if (!attempt.storing.has_value() || attempt.storing_log != attempt.log) {
     attempt.stored = Store(attempt, attempt.log, EncodeResultMetadata(result.diagnostics));
   }
+  attempt.storing.reset();
   RETURN_IF_ERROR(attempt.stored.status());
   result.artifacts = ToJobArtifacts(*attempt.stored);
   result.cache_key = attempt.key->ToString();
   return absl::OkStatus();
+}
+
+// A full disk is the operator's and not the job's: while the cache has no room the run keeps its
+// result, and with it its slot, so that nothing is compiled that could not be stored either.
+// CANCELLED: the job has ended otherwise, or is back in the queue.
+absl::Status JobRunner::AwaitRoom(Attempt& attempt, JobResult& result, absl::Status stored) {
+  if (!absl::IsUnavailable(stored) || !HoldsLease(attempt)) return stored;
+  log_->Error("a result waits for room on the disk",
+              {{"job", attempt.job->id}, {"error", stored.message()}});
+  std::vector<EventBody> bodies = attempt.last_events;
+  bodies.emplace_back(LogEvent{"npuc: compiled; the result waits for room on the server's disk"});
+  // For who watches, if the job store has room.
+  if (jobs_->Append(*attempt.lease, std::move(bodies)).ok()) attempt.last_events.clear();
+  while (absl::IsUnavailable(stored)) {
+    if (draining_.load()) {
+      GiveBack(attempt, LossKind::kHandBack, "the daemon is stopping");
+      return absl::CancelledError("given back");
+    }
+    if (!jobs_->Renew(*attempt.lease)) return absl::CancelledError("of no use any more");
+    if (options_.pause) options_.pause("no room");
+    absl::SleepFor(options_.retry_delay);
+    stored = FinishStore(attempt, result);
+  }
+  log_->Info("the disk has room for a result again", {{"job", attempt.job->id}});
+  return stored;
 }
 
 void JobRunner::Fail(Attempt& attempt, FailureKind kind, absl::string_view reason) {

@@ -32,8 +32,8 @@ struct JobRunnerOptions {
   // the job's time of acceptance.
   std::optional<int64_t> model_info_time_seconds = std::nullopt;
   absl::Duration event_linger = absl::Milliseconds(20);
-  // How long to wait before a result that the store refused is written again, and after a worker
-  // could not be started.
+  // How long to wait before a result that the job store or, its disk being full, the cache refused
+  // is written again, and after a worker could not be started.
   absl::Duration retry_delay = absl::Seconds(1);
   Watchdog* watchdog = nullptr;  // sees a pump that does not get its events stored; may be null
   // As JobServiceOptions::pause.
@@ -93,6 +93,7 @@ class JobRunner {
   absl::StatusOr<std::vector<ArtifactInfo>> Store(Attempt& attempt, const std::string& log,
                                                   const std::string& metadata) const;
   absl::Status FinishStore(Attempt& attempt, JobResult& result);
+  absl::Status AwaitRoom(Attempt& attempt, JobResult& result, absl::Status stored);
   void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
   void Finish(Attempt& attempt, const JobResult& result);
   void GiveBack(Attempt& attempt, LossKind kind, absl::string_view why);

@@ -105,12 +105,16 @@ class JobRunnerTest : public ::testing::Test {
   }
 
   void Note(absl::string_view step) {
-    std::lock_guard<std::mutex> lock(steps_mutex_);
-    steps_.emplace_back(step);
+    {
+      std::lock_guard<std::mutex> lock(steps_mutex_);
+      steps_.emplace_back(step);
+    }
+    if (on_step_) on_step_(step);
   }
 
   std::mutex steps_mutex_;
   std::vector<std::string> steps_;  // where runners could pause; guarded by steps_mutex_
+  std::function<void(absl::string_view step)> on_step_;  // set before anything runs
   std::atomic<int64_t> now_seconds_ = 1'700'000'000;
   uint64_t random_ = 0;
   std::string work_dir_;
@@ -228,7 +232,7 @@ TEST_F(JobRunnerTest, WhatAWorkerMadeIsChecked) {
   EXPECT_THAT(JobOf(id).reason, HasSubstr("report.json of model.h is spoilt"));
   // None of these became a result that an equal job would get.
   EXPECT_EQ(cache_.size(), 0u);
-  cache_.SetBroken();
+  cache_.SetTooSmall();
   id = Submit("config 4");
   RunAll();
   EXPECT_EQ(JobOf(id).state, JobState::kFailed);
@@ -392,6 +396,58 @@ TEST_F(JobRunnerTest, AResultThatCannotBeStoredIsStoredLater) {
   const std::string id = Submit();
   RunAll();
   EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+}
+
+TEST_F(JobRunnerTest, AResultWaitsForRoomOnTheDisk) {
+  cache_.FillDisk(5);
+  const std::string id = Submit();
+  RunAll();
+  const Job job = JobOf(id);
+  EXPECT_EQ(job.state, JobState::kSucceeded) << job.reason;
+  EXPECT_EQ(job.attempts, 1);
+  EXPECT_EQ(workers_.runs(), 1);
+  EXPECT_EQ(steps_, (std::vector<std::string>{"no room", "no room", "no room", "no room", "no room",
+                                              "finish"}));
+  EXPECT_EQ(Story(id),
+            "QUEUED RUNNING stage:lower log:compiling "
+            "log:npuc: compiled; the result waits for room on the server's disk "
+            "model.h report.json compile.log SUCCEEDED ");
+}
+
+TEST_F(JobRunnerTest, AResultThatWaitsForRoomAndTheJobStoreHasNoneEither) {
+  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+    events.OnLog("compiling");
+    cache_.FillDisk(1);
+    store_.FailNextApplies(2);
+    return SucceedWith({{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  RunAll();
+  // What the store did not take then is told with the end.
+  EXPECT_EQ(Story(id), "QUEUED RUNNING log:compiling model.h compile.log SUCCEEDED ");
+}
+
+TEST_F(JobRunnerTest, ACancelEndsTheWaitForRoom) {
+  cache_.FillDisk(1000);
+  const std::string id = Submit();
+  on_step_ = [&](absl::string_view step) {
+    if (step == "no room") jobs_->Cancel(id, "too long").IgnoreError();
+  };
+  RunAll();
+  EXPECT_EQ(JobOf(id).state, JobState::kCancelled);
+  EXPECT_EQ(steps_, (std::vector<std::string>{"no room"}));
+}
+
+TEST_F(JobRunnerTest, DrainingEndsTheWaitForRoom) {
+  cache_.FillDisk(1000);
+  const std::string id = Submit();
+  on_step_ = [&](absl::string_view step) {
+    if (step == "no room") runner_->SetDraining();
+  };
+  runner_->Run(**jobs_->TryClaim());
+  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  EXPECT_EQ(JobOf(id).worker_losses, 0);
+  EXPECT_THAT(JobOf(id).reason, HasSubstr("stopping"));
 }
 
 TEST_F(JobRunnerTest, LeftoversOfEarlierRunsAreCleared) {

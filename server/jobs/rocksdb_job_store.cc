@@ -43,6 +43,9 @@ constexpr uint32_t kPackedEvent = 15;
 // Jobs of one write of a migration.
 constexpr size_t kMigrationBatch = 1000;
 
+// RocksDB goes on after a full disk where there is room for one of these again.
+constexpr size_t kWriteBufferBytes = size_t{32} << 20;
+
 // A page of List looks at no more records than this.
 constexpr size_t kMaxRecordsPerPage = 20000;
 
@@ -56,7 +59,11 @@ absl::Status FromRocks(const rocksdb::Status& status, absl::string_view what) {
     return ServiceError(absl::StatusCode::kDataLoss, text, {.reason = "STORE_FAILED"});
   }
   if (status.IsNoSpace()) {
-    return ServiceError(absl::StatusCode::kResourceExhausted, text,
+    return ServiceError(absl::StatusCode::kResourceExhausted,
+                        absl::StrCat(text,
+                                     "; free some space on that disk: jobs are stored again, "
+                                     "within some seconds, once ",
+                                     kWriteBufferBytes >> 20, " MiB are free"),
                         {.reason = "STORAGE_FULL", .retry_delay = absl::Seconds(30)});
   }
   return ServiceError(absl::StatusCode::kInternal, text, {.reason = "STORE_FAILED"});
@@ -124,7 +131,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>
   table.block_cache = cache;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
   options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  options.write_buffer_size = size_t{32} << 20;
+  options.write_buffer_size = kWriteBufferBytes;
   options.compression = rocksdb::kLZ4Compression;
   return options;
 }

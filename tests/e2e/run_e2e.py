@@ -13,7 +13,8 @@
                                         int8_models [NAME...], apus [NAME...], evaluate,
                                         compass_ir, compass_compile, fake_quant,
                                         metrics, quantizing [--long] [NAME...],
-                                        same_bytes [OTHER], threads [NAME...], cfg, bundles
+                                        same_bytes [OTHER], threads [NAME...], cfg, bundles,
+                                        full_disk
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -31,7 +32,8 @@ SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "tenants", "onnx_backend", "report", "farm", "client_library", "uploads", "http_api",
           "dashboard", "tflite", "int8_models", "apus", "evaluate",
           "compass_ir", "compass_compile", "fake_quant",
-          "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles")
+          "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
+          "full_disk")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 
