@@ -201,6 +201,7 @@ absl::Status ArtifactCache::Impl::OpenDatabase() {
       rocksdb::DB::Open(db_options, options.path, wanted, &families, &opened);
   db.reset(opened);
   if (status.ok()) return absl::OkStatus();
+  if (status.IsIOError()) RETURN_IF_ERROR(CheckUsable(options.path));
   const std::string text = status.ToString();
   if (status.IsIOError() && absl::StrContains(text, "lock")) {
     return absl::FailedPreconditionError(

@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
@@ -37,6 +40,10 @@ absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view pa
   switch (error) {
     case ENOSPC:
     case EDQUOT:
+      return absl::ResourceExhaustedError(absl::StrCat(text, "; free some space on its disk"));
+    case EACCES:
+      return absl::InternalError(
+          absl::StrCat(text, "; it must belong to the user of this process, user id ", geteuid()));
     case EFBIG:
     case EMFILE:
     case ENFILE:
@@ -49,6 +56,19 @@ absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view pa
     default:
       return absl::InternalError(text);
   }
+}
+
+absl::Status CheckUsable(const std::string& folder) {
+  std::vector<std::string> paths = {folder};
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    paths.push_back(entry.path().string());
+  }
+  for (const std::string& path : paths) {
+    if (faccessat(AT_FDCWD, path.c_str(), R_OK | W_OK, AT_EACCESS) == 0) continue;
+    if (errno == EACCES) return ErrnoStatus(errno, "cannot use", path);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UniqueFd> OpenFile(const std::string& path, int flags, mode_t mode) {

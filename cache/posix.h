@@ -46,9 +46,14 @@ auto RetryOnEintr(F&& call) {
   return result;
 }
 
-// "what 'path': No space left on device". ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM:
-// RESOURCE_EXHAUSTED; ENOENT: NOT_FOUND; EEXIST: ALREADY_EXISTS; else INTERNAL.
+// "what 'path': No space left on device", and what to do where the owner of the machine can do
+// something. ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM: RESOURCE_EXHAUSTED; ENOENT: NOT_FOUND;
+// EEXIST: ALREADY_EXISTS; else INTERNAL.
 absl::Status ErrnoStatus(int error, absl::string_view what, absl::string_view path);
+
+// Names what this process may not read and write of a folder and the files in it. For where a
+// library that opens them fails, which tells less.
+absl::Status CheckUsable(const std::string& folder);
 
 absl::StatusOr<UniqueFd> OpenFile(const std::string& path, int flags, mode_t mode = 0600);
 // All of `bytes` at `offset`. On an error some bytes may have been written.

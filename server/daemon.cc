@@ -166,7 +166,7 @@ class Daemon {
     RETURN_IF_ERROR(ClearPortFile(flags_.port_file));
     readiness_.Set("recovery", absl::UnavailableError("the stores are opened and jobs recovered"));
     RETURN_IF_ERROR(StartHttp());
-    RETURN_IF_ERROR(WithStartAdvice(OpenStores(), data_dir_));
+    RETURN_IF_ERROR(OpenStores());
     RETURN_IF_ERROR(StartRpc());
     RETURN_IF_ERROR(Recover());
     dispatcher_ = std::make_unique<Dispatcher>(

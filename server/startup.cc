@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
@@ -75,22 +74,6 @@ absl::Status OfFlag(absl::string_view flag, const absl::Status& status) {
   return absl::UnavailableError(absl::StrCat(
       flag, ": ", status.message(),
       "; give an address of this machine with a port that nobody else has, or port 0 for any"));
-}
-
-absl::Status WithStartAdvice(const absl::Status& status, absl::string_view data_dir) {
-  const absl::string_view message = status.message();
-  std::string advice;
-  if (absl::StrContains(message, "cannot execute") ||
-      absl::StrContains(message, "did not get ready")) {
-    advice = "build or install the npuc-worker of npucd's own build beside npucd";
-  } else if (absl::StrContains(message, "Permission denied")) {
-    advice = absl::StrCat("all of ", data_dir, " must belong to the user that runs npucd, user id ",
-                          geteuid());
-  } else if (absl::StrContains(message, "No space left on device")) {
-    advice = absl::StrCat("free some space on the disk of ", data_dir);
-  }
-  if (advice.empty()) return status;
-  return {status.code(), absl::StrCat(message, "; ", advice)};
 }
 
 }  // namespace npuc

@@ -34,9 +34,6 @@ absl::StatusOr<T> OfFlag(absl::string_view flag, absl::StatusOr<T> made) {
   return made;
 }
 
-// Of stores and workers that did not start, with what most often is the cause where it has one.
-absl::Status WithStartAdvice(const absl::Status& status, absl::string_view data_dir);
-
 }  // namespace npuc
 
 #endif  // NPUC_SERVER_STARTUP_H_

@@ -22,19 +22,6 @@ TEST(StartupTest, APortThatCannotBeHadNamesItsFlagAndTheFix) {
   EXPECT_EQ(OfFlag("--web", other), other);
 }
 
-TEST(StartupTest, WhatDoesNotStartSaysWhatToDo) {
-  const auto advice = [](absl::string_view message) {
-    return std::string(WithStartAdvice(absl::InternalError(message), "/data").message());
-  };
-  EXPECT_THAT(advice("cannot execute '/bin/npuc-worker': No such file or directory"),
-              HasSubstr("directory; build or install the npuc-worker of npucd's own build"));
-  EXPECT_THAT(advice("job store: open /data/jobs: Permission denied"),
-              HasSubstr("; all of /data must belong to the user that runs npucd, user id "));
-  EXPECT_THAT(advice("/data/work: No space left on device"),
-              HasSubstr("; free some space on the disk of /data"));
-  EXPECT_EQ(advice("something else"), "something else");
-}
-
 TEST(StartupTest, OneProcessHoldsADataDirectory) {
   const std::string dir = absl::StrCat(::testing::TempDir(), "/startup_test_data");
   ASSERT_EQ(LockDataDir(dir), absl::OkStatus());

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cache/posix.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
@@ -129,8 +130,7 @@ absl::Status JobRunner::CleanWorkDir() const {
     if (error) break;
   }
   if (!error) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("cannot clear ", options_.work_dir, ": ", error.message()));
+  return ErrnoStatus(error.value(), "cannot clear", options_.work_dir);
 }
 
 void JobRunner::Abandon(const Lease& lease) { workers_->Cancel(RunId(lease.job_id, lease.fence)); }

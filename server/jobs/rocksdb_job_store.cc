@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cache/posix.h"
 #include "cache/rocksdb_log.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
@@ -273,6 +274,7 @@ absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std
   const rocksdb::Status status =
       rocksdb::DB::Open(DatabaseOptions(), path, descriptors, &handles, &db);
   if (!status.ok()) {
+    if (status.IsIOError()) RETURN_IF_ERROR(CheckUsable(path));
     const std::string text = status.ToString();
     if (status.IsIOError() && absl::StrContains(text, "lock")) {
       return absl::FailedPreconditionError(

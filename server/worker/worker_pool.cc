@@ -86,6 +86,9 @@ std::vector<char*> WorkerEnvironment() {
   return kept;
 }
 
+constexpr char kProgramAdvice[] =
+    "build or install the npuc-worker of npucd's own build beside npucd";
+
 // Starts the program with its control channel at kZygoteControlFd and nothing else open but
 // stdin (/dev/null), stdout and stderr.
 absl::StatusOr<pid_t> SpawnProgram(const WorkerPoolOptions& options, int control) {
@@ -115,8 +118,8 @@ absl::StatusOr<pid_t> SpawnProgram(const WorkerPoolOptions& options, int control
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {
-    return absl::FailedPreconditionError(
-        ErrnoStatus(error, "cannot execute", options.program).message());
+    return absl::FailedPreconditionError(absl::StrCat(
+        ErrnoStatus(error, "cannot execute", options.program).message(), "; ", kProgramAdvice));
   }
   return pid;
 }
@@ -226,7 +229,8 @@ absl::StatusOr<SandboxReport> WorkerPool::Impl::AwaitReady(const Parent& fresh) 
     }
   }
   return absl::UnavailableError(absl::StrCat("workers' warm parent '", Printable(options.program),
-                                             "' was started but did not get ready"));
+                                             "' was started but did not get ready; ",
+                                             kProgramAdvice));
 }
 
 // What is missing may be what the mode allows, and never more than at the pool's start.
@@ -733,10 +737,6 @@ WorkerPool::~WorkerPool() {
 }
 
 absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(WorkerPoolOptions options) {
-  if (access(options.program.c_str(), X_OK) != 0) {
-    return absl::FailedPreconditionError(
-        ErrnoStatus(errno, "cannot execute", options.program).message());
-  }
   std::unique_ptr<WorkerPool> pool(new WorkerPool(std::make_unique<Impl>(std::move(options))));
   ASSIGN_OR_RETURN(const auto parent, pool->impl_->EnsureParent());
   pool->impl_->sandbox = parent->sandbox;

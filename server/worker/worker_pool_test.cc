@@ -703,13 +703,19 @@ TEST_F(WorkerPoolTest, RefusesWhatCannotRun) {
 TEST_F(WorkerPoolTest, StartFailsClearly) {
   WorkerPoolOptions options;
   options.program = folder_ + "/none";
-  EXPECT_EQ(WorkerPool::Start(options).status().code(), StatusCode::kFailedPrecondition);
+  const absl::Status none = WorkerPool::Start(options).status();
+  EXPECT_EQ(none.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(none.message()),
+              HasSubstr("directory; build or install the npuc-worker of npucd's own build"));
   options.program = folder_ + "/text";
   std::ofstream(options.program) << "no program";
   fs::permissions(options.program, fs::perms::owner_all);
   EXPECT_FALSE(WorkerPool::Start(options).ok());
   options.program = "/bin/true";
-  EXPECT_EQ(WorkerPool::Start(options).status().code(), StatusCode::kUnavailable);
+  const absl::Status silent = WorkerPool::Start(options).status();
+  EXPECT_EQ(silent.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(silent.message()),
+              HasSubstr("get ready; build or install the npuc-worker of npucd's own build"));
   options.program = NPUC_HOSTILE_WORKER;
   options.build_id = "build of the daemon";
   const absl::Status other = WorkerPool::Start(options).status();
