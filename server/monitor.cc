@@ -17,7 +17,6 @@ namespace {
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(250);
 constexpr absl::Duration kProbePeriod = absl::Seconds(5);
 constexpr absl::Duration kProbePatience = absl::Seconds(20);
-constexpr absl::Duration kBlindWarningPeriod = absl::Minutes(10);
 // New work is refused above this part of the memory limit; what is under way may use the rest.
 constexpr double kMemoryShare = 0.9;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -125,13 +124,12 @@ void Monitor::RunCanary() {
   const absl::Status ran = options_.run_canary();
   if (absl::IsUnavailable(ran) || absl::IsCancelled(ran)) {
     // It is tried again at the next probe, for as long as the queue is full.
-    if (now >= next_blind_warning_) {
+    if (blind_.IsDue(now)) {
       options_.log->Warning("the canary compile found nothing out", {{"why", ran.message()}});
-      next_blind_warning_ = now + kBlindWarningPeriod;
     }
     return;
   }
-  next_blind_warning_ = absl::InfinitePast();
+  blind_.Reset();
   options_.readiness->Set("canary", ran);
   if (ran.ok()) next_canary_ = now + options_.canary_period;
 }

@@ -14,6 +14,7 @@
 #include "server/log/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/readiness.h"
+#include "server/observe/reminder.h"
 #include "server/observe/watchdog.h"
 
 namespace npuc {
@@ -61,7 +62,7 @@ class Monitor {
   bool over_memory_ = false;     // of the looking thread
   // Of the probing thread.
   absl::Time next_canary_ = absl::InfinitePast();
-  absl::Time next_blind_warning_ = absl::InfinitePast();
+  Reminder blind_;  // of canaries that found nothing out
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;  // guarded by mutex_

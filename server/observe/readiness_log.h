@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/log/log.h"
+#include "server/observe/reminder.h"
 
 namespace npuc {
 
@@ -17,8 +18,6 @@ namespace npuc {
 // while something does not, and a line when it holds again. Thread-safe.
 class ReadinessLog {
  public:
-  static constexpr absl::Duration kReminderPeriod = absl::Minutes(10);
-
   // `log` must outlive this.
   ReadinessLog(const Logger* log, std::function<absl::Time()> steady_now)
       : log_(log), steady_now_(std::move(steady_now)) {}
@@ -33,7 +32,7 @@ class ReadinessLog {
   const Logger* const log_;
   const std::function<absl::Time()> steady_now_;
   std::mutex mutex_;
-  absl::Time next_reminder_ = absl::InfiniteFuture();  // guarded by mutex_
+  Reminder reminder_;  // guarded by mutex_
 };
 
 }  // namespace npuc
