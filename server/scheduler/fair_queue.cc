@@ -134,7 +134,15 @@ struct FairQueue::Impl {
     ++running;
   }
 
-  absl::Status CheckBounds(const Tenant& tenant) const;
+  bool HasRoomOfItsOwn(const Tenant& tenant) const {
+    const int64_t own = tenant.waiting() + tenant.reserved;
+    return tenant.policy.max_queued <= 0 || own < tenant.policy.max_queued;
+  }
+  bool HasRoom(const Tenant& tenant) const {
+    return HasRoomOfItsOwn(tenant) &&
+           static_cast<int64_t>(waiting.size()) + reserved < options.max_queued;
+  }
+  absl::Status WhyNoRoom(const Tenant& tenant) const;
   int64_t PositionOf(const Waiting& entry) const;
 };
 
@@ -142,9 +150,9 @@ FairQueue::FairQueue(FairQueueOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 FairQueue::~FairQueue() = default;
 
-absl::Status FairQueue::Impl::CheckBounds(const Tenant& tenant) const {
-  const int64_t own = tenant.waiting() + tenant.reserved;
-  if (tenant.policy.max_queued > 0 && own >= tenant.policy.max_queued) {
+absl::Status FairQueue::Impl::WhyNoRoom(const Tenant& tenant) const {
+  if (!HasRoomOfItsOwn(tenant)) {
+    const int64_t own = tenant.waiting() + tenant.reserved;
     return ServiceError(
         absl::StatusCode::kResourceExhausted,
         absl::StrCat("the tenant has ", own, " jobs waiting, at most ", tenant.policy.max_queued,
@@ -154,19 +162,16 @@ absl::Status FairQueue::Impl::CheckBounds(const Tenant& tenant) const {
              {"queued_jobs", absl::StrCat(own, " of ", tenant.policy.max_queued, " jobs wait")}}});
   }
   const int64_t taken = static_cast<int64_t>(waiting.size()) + reserved;
-  if (taken >= options.max_queued) {
-    return ServiceError(absl::StatusCode::kResourceExhausted,
-                        absl::StrCat("the queue is full: ", taken, " jobs wait, at most ",
-                                     options.max_queued, " may; try again later"),
-                        {.reason = "QUEUE_FULL", .retry_delay = absl::Seconds(5)});
-  }
-  return absl::OkStatus();
+  return ServiceError(absl::StatusCode::kResourceExhausted,
+                      absl::StrCat("the queue is full: ", taken, " jobs wait, at most ",
+                                   options.max_queued, " may; try again later"),
+                      {.reason = "QUEUE_FULL", .retry_delay = absl::Seconds(5)});
 }
 
 absl::Status FairQueue::Reserve(absl::string_view tenant_name) {
   std::lock_guard<std::mutex> lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(tenant_name);
-  absl::Status status = impl_->CheckBounds(tenant);
+  absl::Status status = impl_->HasRoom(tenant) ? absl::OkStatus() : impl_->WhyNoRoom(tenant);
   if (status.ok()) {
     ++tenant.reserved;
     ++impl_->reserved;
@@ -178,7 +183,7 @@ absl::Status FairQueue::Reserve(absl::string_view tenant_name) {
 bool FairQueue::HasRoom(absl::string_view tenant_name) const {
   std::lock_guard<std::mutex> lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(tenant_name);
-  const bool has_room = impl_->CheckBounds(tenant).ok();
+  const bool has_room = impl_->HasRoom(tenant);
   impl_->Update(tenant);
   return has_room;
 }
