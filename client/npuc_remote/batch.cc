@@ -167,7 +167,7 @@ class Batch {
   // A config that became no job.
   void Refuse(size_t i, const absl::Status& status, ExitCode code,
               const std::vector<v1::Diagnostic>& diagnostics) {
-    for (const v1::Diagnostic& diagnostic : diagnostics) console_.ErrDiagnostic(diagnostic);
+    for (const DiagnosticLine& line : LinesOf(diagnostics)) console_.Err(line);
     for (const std::string& problem : client::ServiceErrorOf(status).problems) {
       console_.Err(problem);
     }
@@ -199,8 +199,8 @@ class Batch {
       return;
     }
     open_.pop_front();
-    for (const v1::Diagnostic& diagnostic : job->diagnostics()) {
-      if (!job->has_succeeded()) console_.ErrDiagnostic(diagnostic);
+    if (!job->has_succeeded()) {
+      for (const DiagnosticLine& line : LinesOf(job->diagnostics())) console_.Err(line);
     }
     ExitCode code = ExitCodeOf(*job);
     std::string state = StateName(StateOf(*job));

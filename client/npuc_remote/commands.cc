@@ -156,9 +156,7 @@ ExitCode RunStatus(client::Client& client, const Options& options, Console& cons
   console.Out(absl::StrCat("accepted  ", HumanTime(job->create_time())));
   console.Out(absl::StrCat("started   ", HumanTime(job->start_time())));
   console.Out(absl::StrCat("ended     ", HumanTime(job->end_time())));
-  for (const v1::Diagnostic& diagnostic : job->diagnostics()) {
-    console.Out(RenderDiagnostic(diagnostic));
-  }
+  for (const DiagnosticLine& line : LinesOf(job->diagnostics())) console.Out(line.text);
   for (const v1::Artifact& artifact : job->artifacts()) {
     console.Out(absl::StrCat("artifact  ", Printable(artifact.name()), "  ",
                              HumanBytes(artifact.size_bytes())));

@@ -30,18 +30,18 @@ void Console::Err(Tone tone, absl::string_view line) {
   Err(absl::StrCat("\x1b[", code, "m", line, "\x1b[0m"));
 }
 
-void Console::ErrDiagnostic(const v1::Diagnostic& diagnostic) {
-  const Tone tone = diagnostic.severity() == v1::SEVERITY_NOTE      ? Tone::kPlain
-                    : diagnostic.severity() == v1::SEVERITY_WARNING ? Tone::kWarning
-                                                                    : Tone::kBad;
-  Err(tone, RenderDiagnostic(diagnostic));
+void Console::Err(const DiagnosticLine& line) {
+  const Tone tone = line.severity == Severity::kNote      ? Tone::kPlain
+                    : line.severity == Severity::kWarning ? Tone::kWarning
+                                                          : Tone::kBad;
+  Err(tone, line.text);
 }
 
 ExitCode Console::Fail(const absl::Status& status, bool json,
                        const std::vector<v1::Diagnostic>& diagnostics) {
   const ExitCode code = ExitCodeOf(status);
   const client::ServiceError details = client::ServiceErrorOf(status);
-  for (const v1::Diagnostic& diagnostic : diagnostics) ErrDiagnostic(diagnostic);
+  for (const DiagnosticLine& line : LinesOf(diagnostics)) Err(line);
   for (const std::string& problem : details.problems) {
     if (problem != status.message()) Err(problem);  // a single one is the message
   }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "client/npuc_remote/exit_codes.h"
 #include "client/npuc_remote/progress.h"
+#include "compiler_core/base/diagnostic_text.h"
 #include "npuc/v1/compile.pb.h"
 
 namespace npuc::remote {
@@ -36,8 +37,8 @@ class Console {
   // The same in a colour: green for what went well, yellow for warnings, red for errors.
   enum class Tone { kPlain, kGood, kWarning, kBad };
   void Err(Tone tone, absl::string_view line);
-  // A diagnostic on standard error, in its severity's colour.
-  void ErrDiagnostic(const v1::Diagnostic& diagnostic);
+  // A line of diagnostics on standard error, in its severity's colour.
+  void Err(const DiagnosticLine& line);
 
   // The last words of a command that failed, on standard error; with `json` also an object on
   // standard output. Returns its exit code.

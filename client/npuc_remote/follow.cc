@@ -127,7 +127,7 @@ std::string ReasonBesideDiagnostics(const v1::CompileJob& job) {
   for (const v1::Diagnostic& diagnostic : job.diagnostics()) {
     if (diagnostic.severity() != v1::SEVERITY_ERROR) continue;
     ++errors;
-    said = said || absl::StartsWith(reason, RenderDiagnostic(diagnostic));
+    said = said || absl::StartsWith(reason, RenderDiagnostic(TextOf(diagnostic)));
   }
   return said ? absl::StrCat(errors, " problem(s), see above") : reason;
 }
@@ -136,9 +136,7 @@ std::string ReasonBesideDiagnostics(const v1::CompileJob& job) {
 
 void ShowEnd(const v1::CompileJob& job, Console& console) {
   console.progress().Clear();
-  for (const v1::Diagnostic& diagnostic : job.diagnostics()) {
-    console.ErrDiagnostic(diagnostic);
-  }
+  for (const DiagnosticLine& line : LinesOf(job.diagnostics())) console.Err(line);
   std::string verdict =
       absl::StrCat("npuc-remote: job ", Printable(job.job_id()), " ", StateName(StateOf(job)));
   if (job.cache_hit()) absl::StrAppend(&verdict, " (from the cache)");

@@ -198,25 +198,19 @@ std::string ReasonOf(const v1::CompileJob& job) {
   return "";
 }
 
-std::string RenderDiagnostic(const v1::Diagnostic& d) {
-  std::string out;
-  if (!d.file().empty()) {
-    absl::StrAppend(&out, Printable(d.file()));
-    if (d.line() > 0) absl::StrAppend(&out, ":", d.line());
-    if (d.line() > 0 && d.column() > 0) absl::StrAppend(&out, ":", d.column());
-    absl::StrAppend(&out, ": ");
-  }
-  if (d.severity() == v1::SEVERITY_WARNING) absl::StrAppend(&out, "warning: ");
-  if (d.severity() == v1::SEVERITY_NOTE) absl::StrAppend(&out, "note: ");
-  if (!d.node().empty()) absl::StrAppend(&out, "node '", Printable(d.node()), "'");
-  if (!d.op().empty()) absl::StrAppend(&out, d.node().empty() ? "(" : " (", Printable(d.op()), ")");
-  if (!d.node().empty() || !d.op().empty()) absl::StrAppend(&out, ": ");
-  constexpr size_t kMaxTextBytes = 4000;
-  absl::StrAppend(&out, Printable(d.message(), kMaxTextBytes));
-  if (!d.limit_source().empty()) absl::StrAppend(&out, " (", Printable(d.limit_source()), ")");
-  if (!d.fix().empty()) absl::StrAppend(&out, "; ", Printable(d.fix(), kMaxTextBytes));
-  absl::StrAppend(&out, " [", Printable(d.id()), "]");
-  return out;
+DiagnosticText TextOf(const v1::Diagnostic& d) {
+  return {.severity = d.severity() == v1::SEVERITY_NOTE      ? Severity::kNote
+                      : d.severity() == v1::SEVERITY_WARNING ? Severity::kWarning
+                                                             : Severity::kError,
+          .id = d.id(),
+          .message = d.message(),
+          .file = d.file(),
+          .line = d.line(),
+          .column = d.column(),
+          .node = d.node(),
+          .op = d.op(),
+          .limit_source = d.limit_source(),
+          .fix = d.fix()};
 }
 
 v1::Diagnostic ToWire(const Diagnostic& diagnostic) {

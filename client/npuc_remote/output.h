@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/diagnostic_text.h"
 #include "npuc/v1/compile.pb.h"
 #include "npuc/v1/server_info.pb.h"
 
@@ -27,8 +28,15 @@ std::string DescribePlace(const v1::QueuePosition& place, absl::Time now);
 // Why it failed, was cancelled or ran out of time; may be empty.
 std::string ReasonOf(const v1::CompileJob& job);
 
-// As compiler_core's Diagnostic::ToString: "file:line:column: node 'N' (Op): message; fix [id]".
-std::string RenderDiagnostic(const v1::Diagnostic& diagnostic);
+// For RenderDiagnostic and DiagnosticLines; valid while the message is.
+DiagnosticText TextOf(const v1::Diagnostic& diagnostic);
+// The lines of a list of them for a person.
+template <typename List>
+std::vector<DiagnosticLine> LinesOf(const List& diagnostics) {
+  std::vector<DiagnosticText> texts;
+  for (const v1::Diagnostic& diagnostic : diagnostics) texts.push_back(TextOf(diagnostic));
+  return DiagnosticLines(texts);
+}
 v1::Diagnostic ToWire(const Diagnostic& diagnostic);
 
 // Machine-readable output: one object, no line end. The fields are those of shared names in the

@@ -316,7 +316,8 @@ TEST(OutputTest, NothingFromTheServerReachesTheTerminalRaw) {
   diagnostic.set_id("NPUC\x1b[1");
   diagnostic.set_message("a\nb\x1b[31m");
   diagnostic.set_node("n\r");
-  EXPECT_THAT(RenderDiagnostic(diagnostic), testing::Not(testing::ContainsRegex("[\x1b\n\r]")));
+  EXPECT_THAT(RenderDiagnostic(TextOf(diagnostic)),
+              testing::Not(testing::ContainsRegex("[\x1b\n\r]")));
 }
 
 TEST_F(RemoteTest, ManyConfigsEndWithASummaryAndOneExitCode) {
@@ -371,7 +372,7 @@ TEST_F(RemoteTest, ColoursComeByRequestAlone) {
     out_.str("");
     err_.str("");
     Console console(out_, err_, /*err_is_terminal=*/false, nullptr, colours);
-    console.ErrDiagnostic(diagnostic);
+    console.Err({Severity::kWarning, RenderDiagnostic(TextOf(diagnostic))});
     console.Err(Console::Tone::kGood, "well");
     EXPECT_EQ(err_.str().find("\x1b[33mwarning") != std::string::npos, colours);
     EXPECT_EQ(err_.str().find("\x1b[32mwell\x1b[0m") != std::string::npos, colours);

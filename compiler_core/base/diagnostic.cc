@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler_core/base/diagnostic_text.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/utf8.h"
 
@@ -39,25 +40,7 @@ std::string IdOf(DiagnosticKind kind) {
   return absl::StrFormat("NPUC%04d", static_cast<int>(kind));
 }
 
-std::string Diagnostic::ToString() const {
-  std::string out;
-  if (!file.empty()) {
-    absl::StrAppend(&out, Printable(file));
-    if (line > 0) absl::StrAppend(&out, ":", line);
-    if (line > 0 && column > 0) absl::StrAppend(&out, ":", column);
-    absl::StrAppend(&out, ": ");
-  }
-  if (severity() == Severity::kWarning) absl::StrAppend(&out, "warning: ");
-  if (severity() == Severity::kNote) absl::StrAppend(&out, "note: ");
-  if (!node.empty()) absl::StrAppend(&out, "node '", Printable(node), "'");
-  if (!op.empty()) absl::StrAppend(&out, node.empty() ? "(" : " (", Printable(op), ")");
-  if (!node.empty() || !op.empty()) absl::StrAppend(&out, ": ");
-  absl::StrAppend(&out, message);
-  if (!limit_source.empty()) absl::StrAppend(&out, " (", limit_source, ")");
-  if (!fix.empty()) absl::StrAppend(&out, "; ", fix);
-  absl::StrAppend(&out, " [", IdOf(kind), "]");
-  return out;
-}
+std::string Diagnostic::ToString() const { return RenderDiagnostic(TextOf(*this)); }
 
 void Diagnostics::Add(Diagnostic diagnostic) {
   if (diagnostic.severity() == Severity::kError) ++error_count_;

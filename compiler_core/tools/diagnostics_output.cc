@@ -1,14 +1,18 @@
 #include "compiler_core/tools/diagnostics_output.h"
 
 #include <cstdio>
+#include <vector>
 
+#include "compiler_core/base/diagnostic_text.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {
 
 void PrintDiagnostics(const Diagnostics& diagnostics) {
-  for (const Diagnostic& diagnostic : diagnostics.list()) {
-    std::fprintf(stderr, "%s\n", diagnostic.ToString().c_str());
+  std::vector<DiagnosticText> texts;
+  for (const Diagnostic& diagnostic : diagnostics.list()) texts.push_back(TextOf(diagnostic));
+  for (const DiagnosticLine& line : DiagnosticLines(texts)) {
+    std::fprintf(stderr, "%s\n", line.text.c_str());
   }
   if (diagnostics.dropped_count() > 0) {
     std::fprintf(stderr, "%zu more are not shown\n", diagnostics.dropped_count());

@@ -8,7 +8,8 @@
 
 namespace npuc {
 
-// Prints every diagnostic to standard error, one a line, and how many errors there were.
+// Prints the diagnostics to standard error, one a line, alike notes and warnings together
+// (DiagnosticLines), and how many errors there were.
 void PrintDiagnostics(const Diagnostics& diagnostics);
 
 // One line; what is no UTF-8 as U+FFFD.

@@ -1,0 +1,51 @@
+#include "compiler_core/base/diagnostic_text.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace npuc {
+namespace {
+
+DiagnosticText Note(absl::string_view node, absl::string_view message = "padded beforehand") {
+  return {.severity = Severity::kNote,
+          .id = "NPUC1203",
+          .message = message,
+          .file = "m.pt",
+          .node = node,
+          .op = "Conv2D",
+          .fix = "use VALID"};
+}
+
+TEST(DiagnosticLines, AlikeNotesShareTheLineOfTheFirst) {
+  const std::vector<DiagnosticText> notes = {Note("a"), Note("b", "split"), Note("c"), Note("d")};
+  const std::vector<DiagnosticLine> lines = DiagnosticLines(notes);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].text,
+            "m.pt: note: node 'a' (Conv2D), and 2 more ('c', 'd'): padded beforehand; use VALID "
+            "[NPUC1203]");
+  EXPECT_EQ(lines[1].text, RenderDiagnostic(notes[1]));
+  EXPECT_EQ(lines[1].severity, Severity::kNote);
+}
+
+TEST(DiagnosticLines, OfManyAFewAreNamedAndEachNamePrintable) {
+  const std::vector<DiagnosticText> notes(10, Note("n\n"));
+  const std::vector<DiagnosticLine> lines = DiagnosticLines(notes);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].text,
+            "m.pt: note: node 'n\\x0a' (Conv2D), and 9 more ('n\\x0a', 'n\\x0a', 'n\\x0a', "
+            "'n\\x0a', ...): padded beforehand; use VALID [NPUC1203]");
+}
+
+TEST(DiagnosticLines, ErrorsAndWhatNamesNoNodeStandAlone) {
+  DiagnosticText error = Note("a");
+  error.severity = Severity::kError;
+  EXPECT_EQ(DiagnosticLines({error, error}).size(), 2u);
+  EXPECT_EQ(DiagnosticLines({Note(""), Note("")}).size(), 2u);
+  DiagnosticText other_op = Note("b");
+  other_op.op = "MatMul";
+  EXPECT_EQ(DiagnosticLines({Note("a"), other_op}).size(), 2u);
+}
+
+}  // namespace
+}  // namespace npuc
