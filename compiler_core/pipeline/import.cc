@@ -49,6 +49,7 @@ absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& 
 }
 
 std::vector<std::string> ImportedOps(Framework framework) {
+  if (framework == Framework::kTorchScript) return ImportedTorchOps();
   if (framework == Framework::kOnnx) return ImportedOnnxOps();
   if (framework == Framework::kTfLite) return ImportedTfLiteOps();
   if (framework == Framework::kCompass) return ImportedCompassLayers();

@@ -23,8 +23,9 @@ absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& 
 // The same on the calling thread alone.
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics);
 
-// The operators of a framework that its front end has a rule for, sorted; empty for a framework
-// whose operators the cores' own lists hold. Whether a node compiles is judged by what it becomes.
+// The operators of a framework that its front end has a rule for, sorted (of PyTorch the functions
+// of torch); empty for TensorFlow, whose operators the cores' own lists hold. Whether a node
+// compiles is judged by what it becomes.
 std::vector<std::string> ImportedOps(Framework framework);
 
 }  // namespace npuc

@@ -106,6 +106,21 @@ Json OperatorJson(const OpSupport& op) {
           {"source", std::string(op.source)}};
 }
 
+// The functions that a front end turns into the operators of a list, in lines of at most 100
+// columns.
+std::string FunctionText(const std::vector<std::string>& functions) {
+  std::string text = absl::StrCat("  ", functions.size(), " functions of torch become these:\n");
+  size_t column = 0;
+  for (const std::string& function : functions) {
+    const bool breaks = column == 0 || column + function.size() + 2 > 100;
+    if (breaks) column = 5;
+    absl::StrAppend(&text, breaks ? (&function == &functions[0] ? "      " : ",\n      ") : ", ",
+                    function);
+    column += function.size() + 2;
+  }
+  return text + "\n";
+}
+
 // Of a core and framework that both exist, but have no list in common.
 std::string NoList(absl::string_view core, absl::string_view framework) {
   const CoreSpec& spec = *FindCore(core);  // without a core, every framework has a list
@@ -150,6 +165,10 @@ absl::StatusOr<std::string> ListOperators(const std::string& core, const std::st
       }
       document.push_back(
           {{"core", std::string(spec->name)}, {"framework", name}, {"operators", std::move(ops)}});
+      const std::vector<std::string> functions = ImportedOps(list.framework);
+      if (functions.empty()) continue;
+      document.back()["functions"] = functions;
+      text += FunctionText(functions);
     }
   }
   if (document.empty()) AppendImported(framework, document, text);

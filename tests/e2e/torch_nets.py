@@ -154,6 +154,11 @@ def check_refusal(net, text):
                   f"the refusal does not name the rule /{net.rule}/: {text[-500:]}")
 
 
+def first_error(text):
+    return next((l for l in text.splitlines() if re.search(r"\[NPUC\d{4}\]", l)
+                 and ": note: " not in l and ": warning: " not in l), "")
+
+
 def run_one(net, variant, suffix):
     """Compiles and compares one variant with one config."""
     result = Result(net, f"{net.name} {variant}{' ' + suffix if suffix else ''}")
@@ -166,7 +171,7 @@ def run_one(net, variant, suffix):
             text = done.stdout + done.stderr
             if done.returncode == 1 and net.expect != "passes":
                 check_refusal(net, text)
-                result.verdict = "refused"
+                result.verdict, result.detail = "refused", first_error(text)
                 return result
             harness.check(done.returncode == 0, f"exit {done.returncode}: {text[-1500:]}")
             harness.check(net.expect != "refused", "compiled, but must be refused")

@@ -1,5 +1,6 @@
 """Architectures that are used on such chips, with seeded weights."""
 
+import copy
 from typing import List, Tuple
 
 import torch
@@ -312,6 +313,24 @@ class Separable1d(nn.Module):
         return self.head(self.layers(mel).mean(dim=2))
 
 
+class KeywordTransformer(nn.Module):
+    """Frames as tokens: a linear embedding, places, encoder layers, the mean, class scores."""
+
+    def __init__(self, frames: int = 49, features: int = 20, width: int = 48):
+        super().__init__()
+        self.embed = nn.Linear(features, width)
+        self.places = nn.Parameter(torch.zeros(1, frames, width))
+        layer = nn.TransformerEncoderLayer(width, 3, 96, batch_first=True)
+        self.layers = nn.ModuleList([copy.deepcopy(layer) for _ in range(3)])
+        self.head = nn.Linear(width, 12)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.embed(x) + self.places
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x.mean(1))
+
+
 def cases():
     nxc = {"": {}, "nxc": {"INPUT_NCX_TO_NXC": [0]}}
     relu = {"gain": 1.4, "head": "head"}
@@ -332,5 +351,6 @@ def cases():
         Case("net_squeezenet", SqueezeNet, [(1, 3, 64, 64)], items=6, gain=1.4,
              head="classifier.1"),
         Case("net_unet", UNet, [(1, 1, 32, 32)], items=4, gain=1.4, configs=nxc),
+        Case("net_keyword_transformer", KeywordTransformer, [(1, 49, 20)], items=8, head="head"),
         Case("net_separable_1d", Separable1d, [(1, 40, 50)], items=8, **relu),
     ]

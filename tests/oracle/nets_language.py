@@ -146,6 +146,70 @@ class Clamps(nn.Module):
                 torch.minimum(x, 2 * x), torch.max(x, x * x)]
 
 
+class TransposedConvolutions(nn.Module):
+    """As steps as wide as the kernel, and overlapping, cropped, grouped, dilated."""
+
+    def __init__(self):
+        super().__init__()
+        self.wide = nn.ConvTranspose2d(4, 3, 2, 2)
+        self.plain = nn.ConvTranspose2d(4, 3, 3, stride=2, padding=1, output_padding=1)
+        self.grouped = nn.ConvTranspose2d(4, 6, (3, 2), stride=(1, 3), groups=2, bias=False)
+        self.cropped = nn.ConvTranspose2d(4, 2, 2, stride=2, padding=2, dilation=(1, 2))
+        self.signal = nn.ConvTranspose1d(4, 5, 4, stride=2, padding=1)
+
+    def forward(self, x: Tensor) -> List[Tensor]:
+        return [self.wide(x), self.plain(x), self.grouped(x), self.cropped(x),
+                self.signal(x[:, :, 0]), F.conv_transpose1d(x[:, :, 1], self.signal.weight)]
+
+
+class Interpolations(nn.Module):
+    def forward(self, x: Tensor) -> List[Tensor]:
+        return [F.interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False),
+                F.interpolate(x, size=[7, 5], mode="bilinear", align_corners=True),
+                F.interpolate(x, scale_factor=[1.5, 0.5], mode="bilinear", align_corners=False),
+                F.interpolate(x, size=[6, 9], mode="bicubic", align_corners=False),
+                F.interpolate(x[:, 0], scale_factor=3.0, mode="linear", align_corners=False)]
+
+
+class MoreParts(nn.Module):
+    """Parts by other names, repetitions, stacks, channels among themselves."""
+
+    def forward(self, x: Tensor) -> List[Tensor]:
+        a, b, c = torch.tensor_split(x, 3, 2)
+        d, e = torch.hsplit(x, 2)
+        return [torch.dstack([a, b]), c.repeat_interleave(2, dim=1), d - e,
+                torch.tensor_split(x, [1, 4], 2)[1], F.channel_shuffle(x, 2),
+                torch.outer(x[0, 0], x[0, 1]), torch.logsumexp(x, [1, 2]),
+                torch.logsumexp(x, 2, keepdim=True), x.to(dtype=torch.float32) + 1.0]
+
+
+class ListsAndStrings(nn.Module):
+    """What Python computes beside the tensors: slices with steps, texts."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        pieces = [x, torch.relu(x), x - 1.0]
+        pieces.insert(1, pieces.pop())
+        kind = "causal"[::2]
+        if kind == "cua" and "causal".find("us") == 2:
+            pieces = pieces[::-1]
+        return torch.cat(pieces[-2:] + pieces[:1], 1)
+
+
+class FastAttention(nn.Module):
+    """Traced in eval mode, both are one operator each."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.first = nn.TransformerEncoderLayer(8, 4, 12, batch_first=True, norm_first=True)
+
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        y, scores = self.attention(x, x, x)
+        assert scores is not None
+        return self.first(self.layer(y)), scores
+
+
 class DataCondition(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if bool(x.sum() > 0):
@@ -190,6 +254,11 @@ def cases():
         Case("adaptive_pools", AdaptivePools, [(1, 3, 4, 6)]),
         Case("indexing", Indexing, [(1, 2, 4)]),
         Case("clamps", Clamps, [(1, 12)], items=4),
+        Case("transposed_convolutions", TransposedConvolutions, [(1, 4, 5, 3)]),
+        Case("interpolations", Interpolations, [(1, 3, 4, 6)]),
+        Case("more_parts", MoreParts, [(1, 4, 6)]),
+        Case("lists_and_strings", ListsAndStrings, [(1, 4)]),
+        Case("fast_attention", FastAttention, [(1, 5, 8)]),
         Case("refused_data_condition", DataCondition, [(1, 4)], "refused", "condition|x.sum",
              variants=("scripted",)),
         Case("refused_data_loop", DataLoop, [(1, 4)], "refused", "item|input",

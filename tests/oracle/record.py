@@ -35,6 +35,7 @@ import nets_guide  # noqa: E402
 import nets_language  # noqa: E402
 import nets_ops  # noqa: E402
 import nets_published  # noqa: E402
+import nets_random  # noqa: E402
 import oracle  # noqa: E402
 
 # Recorded against live: another version of PyTorch may sum in another order.
@@ -45,7 +46,7 @@ XZ = {"format": lzma.FORMAT_XZ, "preset": 9 | lzma.PRESET_EXTREME}
 def all_groups():
     """Cases by the file that holds them: operators share one, each larger net has its own."""
     groups = {"operators": nets_ops.cases(), "language": nets_language.cases(),
-              "guide": nets_guide.cases()}
+              "guide": nets_guide.cases(), "random": nets_random.cases()}
     for case in nets_architectures.cases():
         groups[case.name] = [case]
     if os.path.isdir(nets_published.SHARED):

@@ -73,44 +73,56 @@ void FillRow(const ResizeMode& m, const ResizeAxis& a, int64_t i, double* row) {
   for (const auto& [at, weight] : taps) row[at] += normalize && sum != 0 ? weight / sum : weight;
 }
 
+absl::Status CheckSizes(const ResizeAxis& a) {
+  if (a.in >= 1 && a.out >= 1 && a.in <= (int64_t{1} << 24) / a.out) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a dimension of ", a.in, " becomes ", a.out));
+}
+
 }  // namespace
+
+absl::StatusOr<ResizeMatrix> MakeResizeMatrix(const ResizeMode& m, const ResizeAxis& a) {
+  RETURN_IF_ERROR(CheckSizes(a));
+  ResizeMatrix matrix;
+  matrix.weights.assign(static_cast<size_t>(a.in * a.out), 0);
+  matrix.outside.assign(static_cast<size_t>(a.out), 0);
+  std::vector<double> row(static_cast<size_t>(a.in));
+  for (int64_t i = 0; i < a.out; ++i) {
+    const double at = SourceOf(m, a, i);
+    if (m.coordinates == "tf_crop_and_resize" && (at < 0 || at > static_cast<double>(a.in - 1))) {
+      matrix.outside[static_cast<size_t>(i)] = 1;
+      continue;
+    }
+    std::fill(row.begin(), row.end(), 0);
+    FillRow(m, a, i, row.data());
+    for (int64_t k = 0; k < a.in; ++k) {
+      matrix.weights[static_cast<size_t>(k * a.out + i)] = row[static_cast<size_t>(k)];
+    }
+  }
+  return matrix;
+}
 
 absl::StatusOr<ValueRef> ResizeAlong(NodeEmitter& node, ValueRef x, size_t axis,
                                      const ResizeMode& m, const ResizeAxis& a) {
-  if (a.in < 1 || a.out < 1 || a.in > (int64_t{1} << 24) / a.out) {
-    return absl::InvalidArgumentError(absl::StrCat("a dimension of ", a.in, " becomes ", a.out));
-  }
   if (m.mode == "nearest" && m.coordinates != "tf_crop_and_resize") {
+    RETURN_IF_ERROR(CheckSizes(a));
     std::vector<int64_t> indices;
     for (int64_t i = 0; i < a.out; ++i) {
       indices.push_back(std::clamp<int64_t>(NearestOf(m, SourceOf(m, a, i)), 0, a.in - 1));
     }
     return GatherAxis(node, x, static_cast<int64_t>(axis), indices);
   }
-  std::vector<double> matrix(static_cast<size_t>(a.in * a.out), 0);
-  std::vector<double> outside(static_cast<size_t>(a.out), 0);
-  std::vector<double> row(static_cast<size_t>(a.in));
-  bool has_outside = false;
-  for (int64_t i = 0; i < a.out; ++i) {
-    const double at = SourceOf(m, a, i);
-    if (m.coordinates == "tf_crop_and_resize" && (at < 0 || at > static_cast<double>(a.in - 1))) {
-      outside[static_cast<size_t>(i)] = 1;
-      has_outside = true;
-      continue;
-    }
-    std::fill(row.begin(), row.end(), 0);
-    FillRow(m, a, i, row.data());
-    for (int64_t k = 0; k < a.in; ++k) {
-      matrix[static_cast<size_t>(k * a.out + i)] = row[static_cast<size_t>(k)];
-    }
-  }
+  ASSIGN_OR_RETURN(ResizeMatrix matrix, MakeResizeMatrix(m, a));
   std::vector<int64_t> perm;
   for (size_t i = 0; i < x->type.shape.size(); ++i) perm.push_back(static_cast<int64_t>(i));
   std::swap(perm[axis], perm.back());
   ASSIGN_OR_RETURN(x, node.Transposed(x, perm));
   Shape shape = x->type.shape;
   ASSIGN_OR_RETURN(x, node.Reshaped(x, {ElementCount(shape) / a.in, a.in}));
-  ASSIGN_OR_RETURN(x, node.Emit("MatMul", {x, node.Floats({a.in, a.out}, matrix, x->type.dtype)}));
+  ASSIGN_OR_RETURN(
+      x, node.Emit("MatMul", {x, node.Floats({a.in, a.out}, matrix.weights, x->type.dtype)}));
+  std::vector<double>& outside = matrix.outside;
+  const bool has_outside =
+      std::any_of(outside.begin(), outside.end(), [](double out) { return out != 0; });
   if (has_outside && m.extrapolation != 0) {
     for (double& value : outside) value *= m.extrapolation;
     ASSIGN_OR_RETURN(x, node.Emit("Add", {x, node.Floats({a.out}, outside, x->type.dtype)}));

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler_core/frontends/common/node_emitter.h"
@@ -30,6 +31,15 @@ struct ResizeAxis {
   double roi_start = 0;
   double roi_end = 1;
 };
+
+// The matrix [in, out] of one axis, row by row, by which its elements become the results; `m` is no
+// nearest mode. Results outside of the operand (tf_crop_and_resize) are zero, and 1 in `outside`,
+// which has `out` elements. INVALID_ARGUMENT where a dimension is out of bounds.
+struct ResizeMatrix {
+  std::vector<double> weights;
+  std::vector<double> outside;
+};
+absl::StatusOr<ResizeMatrix> MakeResizeMatrix(const ResizeMode& m, const ResizeAxis& a);
 
 // Resizes one axis of x by the mode. INVALID_ARGUMENT where a dimension is out of bounds.
 absl::StatusOr<ValueRef> ResizeAlong(NodeEmitter& node, ValueRef x, size_t axis,

@@ -46,6 +46,8 @@ std::optional<double> EvalFloat(absl::string_view op, double a, double b) {
   if (op == "Square") return a * a;
   if (op == "Reciprocal") return 1 / a;
   if (op == "Rsqrt") return 1 / std::sqrt(a);
+  if (op == "sin") return std::sin(a);
+  if (op == "cos") return std::cos(a);
   return std::nullopt;
 }
 

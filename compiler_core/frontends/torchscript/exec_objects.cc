@@ -7,14 +7,18 @@
 
 namespace npuc::pt {
 
+frontend::RuleTable<OpRule> TensorRules() {
+  return {ElementwiseRules(), ActivationRules(), ConvRules(),     PoolRules(), LinearRules(),
+          ReduceRules(),      ShapeRules(),      SliceRules(),    PadRules(),  CreateRules(),
+          NormRules(),        RecurrentRules(),  AttentionRules()};
+}
+
 Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)
     : archive_(archive),
       state_(state),
       limits_(limits),
       library_(archive, state->diagnostics),
-      tensor_rules_({ElementwiseRules(), ActivationRules(), ConvRules(), PoolRules(), LinearRules(),
-                     ReduceRules(), ShapeRules(), SliceRules(), PadRules(), CreateRules(),
-                     NormRules(), RecurrentRules()}),
+      tensor_rules_(TensorRules()),
       python_rules_({PythonRules()}) {}
 
 bool Executor::Step(int64_t count, const Expr* where) {

@@ -24,6 +24,9 @@ struct ExecutorLimits {
   int depth = 300;  // nested calls, blocks and expressions together
 };
 
+// Every rule on tensors.
+frontend::RuleTable<OpRule> TensorRules();
+
 // Runs the archive's code by its own rules of Python, with tensors that become values of a graph.
 // What is known at compile time is computed; a call that cannot be imported is reported and gives
 // poison, and the run goes on. Recursion is bounded by ExecutorLimits::depth. Used once.

@@ -374,4 +374,11 @@ absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
       });
 }
 
+std::vector<std::string> ImportedTorchOps() {
+  std::vector<std::string> ops = pt::TensorRules().Ops();
+  ops.erase(std::remove_if(ops.begin(), ops.end(), [](const auto& op) { return op[0] == '_'; }),
+            ops.end());
+  return ops;
+}
+
 }  // namespace npuc

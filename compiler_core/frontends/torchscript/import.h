@@ -2,6 +2,8 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_IMPORT_H_
 
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +34,9 @@ absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
 // The same from an archive that is read already.
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
                                          const CompileOptions& options, Diagnostics& diagnostics);
+
+// The functions of torch that are imported, sorted, without torch's private ones.
+std::vector<std::string> ImportedTorchOps();
 
 }  // namespace npuc
 

@@ -49,6 +49,41 @@ return y)",
   EXPECT_THAT(result.Run(), ElementsAre(2, 2.25, 2.5)) << result.Text();
 }
 
+TEST(TorchImportTest, SlicesOfListsAreThoseOfPython) {
+  const auto digits = [](const std::string& slice) {
+    const ImportResult result =
+        ImportForward("x: Tensor", R"(l = torch.slice([1, 2, 3, 4, 5], )" + slice + R"()
+n = 0
+for i in range(torch.len(l)):
+  n = torch.add(torch.mul(n, 10), l[i])
+return torch.add(torch.mul(x, 0), n))",
+                      {{1, 1}});
+    EXPECT_TRUE(result.graph.ok()) << slice << result.Text();
+    return result.graph.ok() ? result.Run()[0] : -1;
+  };
+  EXPECT_EQ(digits("None, None, -1"), 54321);
+  EXPECT_EQ(digits("3, 0, -2"), 42);
+  EXPECT_EQ(digits("-2, None, 1"), 45);
+  EXPECT_EQ(digits("10, -9, -1"), 54321);
+  EXPECT_EQ(digits("-9, 2, 1"), 12);
+  EXPECT_EQ(digits("0, 9223372036854775807, 9223372036854775807"), 1);
+  EXPECT_EQ(digits("None, None, -9223372036854775808"), 5);
+  EXPECT_EQ(digits("2, 2, 1"), 0);
+  EXPECT_EQ(digits("1, 3, -1"), 0);
+  const ImportResult zero = ImportForward(
+      "x: Tensor", "return torch.add(x, torch.len(torch.slice([1], None, None, 0)))", {{1, 1}});
+  EXPECT_THAT(zero.Text(), HasSubstr("the step of a slice must not be 0"));
+}
+
+TEST(TorchImportTest, SlicesOfStringsAreThoseOfPython) {
+  const ImportResult result = ImportForward("x: Tensor", R"(n = 0
+if torch.eq(torch.slice("abcdef", None, None, -2), "fdb"):
+  n = 7
+return torch.add(torch.mul(x, 0), n))",
+                                            {{1, 1}});
+  EXPECT_THAT(result.Run(), ElementsAre(7)) << result.Text();
+}
+
 TEST(TorchImportTest, TracedShapeArithmetic) {
   const ImportResult result =
       ImportForward("x: Tensor", R"(_0 = ops.prim.NumToTensor(torch.size(x, 0))

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/layers.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
 namespace npuc::pt {
@@ -177,12 +178,7 @@ absl::StatusOr<ScriptValue> ImportTanhshrink(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportGelu(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const std::string form, call.StringOr(1, "none"));
-  if (form != "tanh") {
-    return call.FailOnce(DiagnosticKind::kUnsupportedOperatorMode,
-                         "gelu with approximate='none' is defined by erf, which the core lacks",
-                         "use torch.nn.GELU(approximate='tanh'), or x * sigmoid(1.702 * x), and "
-                         "train with it");
-  }
+  if (form != "tanh") return NoErf(call);
   const double factor = std::sqrt(2 / 3.14159265358979323846);
   ASSIGN_OR_RETURN(ValueRef y, call.Unary("Square", x));
   ASSIGN_OR_RETURN(y, call.BinaryScalar("Mul", y, 0.044715 * factor));
@@ -260,6 +256,13 @@ constexpr OpRule kRules[] = {
 };
 
 }  // namespace
+
+absl::Status NoErf(OpCall& call) {
+  return call.FailOnce(DiagnosticKind::kUnsupportedOperatorMode,
+                       "gelu with approximate='none' is defined by erf, which the core lacks",
+                       "use torch.nn.GELU(approximate='tanh'), or x * sigmoid(1.702 * x), and "
+                       "train with it");
+}
 
 absl::Span<const OpRule> ActivationRules() { return kRules; }
 

@@ -1,4 +1,5 @@
 // Convolutions, as Conv2D over [N,H,W,C].
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -130,15 +131,130 @@ absl::StatusOr<ScriptValue> ImportConv2d(OpCall& call) {
   return ConvolveArguments(call, 2, 3, 4, 5, 6);
 }
 
+// Zeros put between the elements of an image's axis: element i goes to i * stride.
+absl::StatusOr<ValueRef> Spread(OpCall& call, const ValueRef& x, int64_t axis, int64_t stride) {
+  if (stride == 1) return x;
+  Shape shape = x->type.shape;
+  int64_t rows = 1;
+  for (int64_t i = 0; i <= axis; ++i) rows *= shape[i];
+  const int64_t rest = x->type.element_count() / std::max<int64_t>(rows, 1);
+  ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {rows, 1, rest}));
+  ASSIGN_OR_RETURN(
+      y, call.Emit("Pad", {y},
+                   {{"paddings", std::vector<int64_t>{0, 0, 0, stride - 1, 0, 0}}, {"value", 0.0}},
+                   OpCall::kNoRow));
+  shape[axis] *= stride;
+  ASSIGN_OR_RETURN(y, call.Reshaped(y, shape));
+  return call.Sliced(y, axis, 0, shape[axis] - (stride - 1), 1, OpCall::kNoRow);
+}
+
+// weight [I, O/groups, kh, kw] of a transposed convolution -> [O, I/groups, kh, kw], turned by half
+// a turn: that of the convolution over the spread image.
+absl::StatusOr<ValueRef> TurnedWeight(OpCall& call, const ValueRef& weight, int64_t groups) {
+  const Shape s = weight->type.shape;
+  ValueRef w = weight;
+  for (int64_t axis = 2; axis < 4; ++axis) {
+    if (s[axis] > 1) {
+      ASSIGN_OR_RETURN(w, call.Sliced(w, axis, s[axis] - 1, s[axis], -1, OpCall::kNoRow));
+    }
+  }
+  ASSIGN_OR_RETURN(w, call.Reshaped(w, {groups, s[0] / groups, s[1], s[2], s[3]}));
+  ASSIGN_OR_RETURN(w, call.Transposed(w, {0, 2, 1, 3, 4}));
+  return call.Reshaped(w, {groups * s[1], s[0] / groups, s[2], s[3]});
+}
+
+// A transposed convolution whose steps are as wide as its kernel: no two results share an element,
+// so that one product per element gives a block of results, which is then moved to its place.
+absl::StatusOr<ValueRef> BlockwiseTransposed(OpCall& call, const ValueRef& image,
+                                             const ValueRef& weight, int dims) {
+  const Shape s = weight->type.shape;  // [I, O, kh, kw]
+  const Shape i = image->type.shape;
+  ASSIGN_OR_RETURN(ValueRef w, call.Transposed(weight, {0, 2, 3, 1}));
+  ASSIGN_OR_RETURN(w, call.Reshaped(w, {1, 1, s[0], s[2] * s[3] * s[1]}));
+  ASSIGN_OR_RETURN(ValueRef y, call.Emit("Conv2D", {image, w},
+                                         {{"strides", std::vector<int64_t>{1, 1}},
+                                          {"pads", std::vector<int64_t>{0, 0, 0, 0}},
+                                          {"dilations", std::vector<int64_t>{1, 1}}},
+                                         absl::StrCat("Conv", dims, "d")));
+  ASSIGN_OR_RETURN(y, call.Reshaped(y, {i[0], i[1], i[2], s[2], s[3], s[1]}));
+  ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 1, 3, 2, 4, 5}));
+  return call.Reshaped(y, {i[0], i[1] * s[2], i[2] * s[3], s[1]});
+}
+
+// The convolution over the spread image, padded by the kernel's reach less the call's padding.
+absl::StatusOr<ValueRef> SpreadTransposed(OpCall& call, ValueRef image, const ValueRef& weight,
+                                          Geometry geometry, const std::vector<int64_t>& extra) {
+  const Shape s = weight->type.shape;
+  for (int64_t side = 0; side < 4; ++side) {
+    const int64_t i = side / 2;
+    int64_t& pad = geometry.pads[side];
+    pad = geometry.dilation[i] * (s[2 + i] - 1) - pad + (side % 2 == 1 ? extra[i] : 0);
+  }
+  for (int64_t i = 0; i < 2; ++i) {
+    ASSIGN_OR_RETURN(image, Spread(call, image, 1 + i, geometry.stride[i]));
+    // What is padded away of the result is not needed of the image.
+    int64_t& before = geometry.pads[2 * i];
+    int64_t& after = geometry.pads[2 * i + 1];
+    const int64_t cut = std::max<int64_t>(-before, 0);
+    const int64_t left = image->type.shape[1 + i] - cut - std::max<int64_t>(-after, 0);
+    if (left < 1) return absl::InvalidArgumentError("the padding leaves no result");
+    ASSIGN_OR_RETURN(image, call.Sliced(image, 1 + i, cut, left, 1, OpCall::kNoRow));
+    before = std::max<int64_t>(before, 0);
+    after = std::max<int64_t>(after, 0);
+  }
+  geometry.stride = {1, 1};
+  ASSIGN_OR_RETURN(const ValueRef turned, TurnedWeight(call, weight, geometry.groups));
+  geometry.dims = 2;
+  return Convolve(call, image, turned, geometry);
+}
+
+// weight [I, O/groups, kernel...]
+absl::StatusOr<ScriptValue> TransposedArguments(OpCall& call, int dims, int stride, int padding,
+                                                int dilation, int output_padding, int groups) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(ValueRef weight, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const ValueRef bias, call.OptionalTensor(2));
+  Shape shape = weight->type.shape;
+  if (static_cast<int>(shape.size()) != dims + 2) {
+    return absl::InvalidArgumentError(absl::StrCat("the weight is ", TypeToString(weight->type),
+                                                   "; it must have rank ", dims + 2));
+  }
+  ASSIGN_OR_RETURN(const Geometry geometry,
+                   ReadGeometry(call, dims, shape, stride, padding, dilation, groups));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> extra,
+                   Pair(call, output_padding, dims, 0, 0, "the output padding"));
+  ImageLayout layout;
+  ASSIGN_OR_RETURN(const ValueRef image, ToImage(call, x, dims, layout));
+  if (geometry.groups < 1 || shape[0] != image->type.shape[3] || shape[0] % geometry.groups != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a weight ", ShapeToString(shape), " in ", geometry.groups,
+                     " groups does not fit an input of ", image->type.shape[3], " channels"));
+  }
+  if (dims == 1) shape.insert(shape.begin() + 2, 1);
+  ASSIGN_OR_RETURN(weight, call.Reshaped(weight, shape));
+  const std::vector<int64_t> none(4, 0);
+  const bool is_blockwise = geometry.groups == 1 && geometry.pads == none &&
+                            geometry.stride == std::vector<int64_t>{shape[2], shape[3]} &&
+                            geometry.dilation == std::vector<int64_t>{1, 1} &&
+                            extra == std::vector<int64_t>{0, 0};
+  ASSIGN_OR_RETURN(ValueRef y, is_blockwise
+                                   ? BlockwiseTransposed(call, image, weight, dims)
+                                   : SpreadTransposed(call, image, weight, geometry, extra));
+  if (bias != nullptr) {
+    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
+  }
+  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
+  return call.Result(std::move(y));
+}
+
+absl::StatusOr<ScriptValue> ImportConvTranspose(OpCall& call) {
+  return TransposedArguments(call, call.name() == "conv_transpose1d" ? 1 : 2, 3, 4, 7, 5, 6);
+}
+
 // The general form, of any rank: input, weight, bias, stride, padding, dilation, transposed,
 // output_padding, groups.
 absl::StatusOr<ScriptValue> ImportConvolution(OpCall& call) {
   ASSIGN_OR_RETURN(const bool transposed, call.BoolOr(6, false));
-  if (transposed) {
-    return call.FailOnce(DiagnosticKind::kUnsupportedOperator,
-                         "transposed convolution has no command on the core",
-                         "use nearest upsampling followed by a convolution");
-  }
   ASSIGN_OR_RETURN(const ValueRef weight, call.TensorArg(1));
   const int dims = static_cast<int>(weight->type.shape.size()) - 2;
   if (dims != 1 && dims != 2) {
@@ -146,6 +262,7 @@ absl::StatusOr<ScriptValue> ImportConvolution(OpCall& call) {
         absl::StrCat("a convolution over ", dims, " dimensions; known are 1 and 2"),
         "rebuild the model with Conv1d or Conv2d");
   }
+  if (transposed) return TransposedArguments(call, dims, 3, 4, 5, 7, 8);
   return ConvolveArguments(call, dims, 3, 4, 5, 8);
 }
 
@@ -159,12 +276,16 @@ constexpr absl::string_view kGeneral =
     "input weight bias stride padding dilation transposed output_padding groups benchmark "
     "deterministic cudnn_enabled allow_tf32";
 constexpr absl::string_view kPlain = "input weight bias stride padding dilation groups";
+constexpr absl::string_view kTransposed =
+    "input weight bias stride padding output_padding groups dilation";
 
 constexpr OpRule kRules[] = {
     {"_convolution", kGeneral, ImportConvolution},
     {"_convolution_mode", kPlain, ImportConvolutionMode},
     {"conv1d", kPlain, ImportConv1d},
     {"conv2d", kPlain, ImportConv2d},
+    {"conv_transpose1d", kTransposed, ImportConvTranspose},
+    {"conv_transpose2d", kTransposed, ImportConvTranspose},
     {"convolution", kGeneral, ImportConvolution},
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/layers.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
 namespace npuc::pt {
@@ -15,30 +16,20 @@ absl::StatusOr<ValueRef> Product(OpCall& call, const ValueRef& a, const ValueRef
   return call.Emit("MatMul", {a, b}, {{"transpose_a", false}, {"transpose_b", transpose_b}});
 }
 
-// input [..., I] times weight [O, I] transposed, plus bias.
 absl::StatusOr<ScriptValue> ImportLinear(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(ValueRef weight, call.TensorArg(1));
   ASSIGN_OR_RETURN(const ValueRef bias, call.OptionalTensor(2));
-  const Shape shape = x->type.shape;
   const bool drops_row = weight->type.shape.size() == 1;
   if (drops_row) {
     ASSIGN_OR_RETURN(weight, call.Reshaped(weight, {1, weight->type.shape[0]}));
   }
-  if (shape.empty() || weight->type.shape.size() != 2 || shape.back() != weight->type.shape[1]) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "an input ", TypeToString(x->type), " does not fit a weight ", TypeToString(weight->type)));
+  ASSIGN_OR_RETURN(ValueRef y, Linear(call, x, std::move(weight), bias));
+  if (drops_row) {
+    Shape shape = y->type.shape;
+    shape.pop_back();
+    ASSIGN_OR_RETURN(y, call.Reshaped(y, std::move(shape)));
   }
-  // One matrix of rows: the leading dimensions come back afterwards.
-  const int64_t rows = shape.back() == 0 ? 0 : x->type.element_count() / shape.back();
-  ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {rows, shape.back()}));
-  ASSIGN_OR_RETURN(y, Product(call, y, weight, /*transpose_b=*/true));
-  if (bias != nullptr) {
-    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
-  }
-  Shape result(shape.begin(), shape.end() - 1);
-  if (!drops_row) result.push_back(weight->type.shape[0]);
-  ASSIGN_OR_RETURN(y, call.Reshaped(y, std::move(result)));
   return call.Result(std::move(y));
 }
 
@@ -105,6 +96,18 @@ absl::StatusOr<ScriptValue> ImportAddmm(OpCall& call) {
   return call.Result(std::move(y));
 }
 
+// Every element of one vector times every element of the other.
+absl::StatusOr<ScriptValue> ImportOuter(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef a, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const ValueRef b, call.TensorArg(1));
+  if (a->type.shape.size() != 1 || b->type.shape.size() != 1) {
+    return absl::InvalidArgumentError("the outer product takes two vectors");
+  }
+  ASSIGN_OR_RETURN(a, call.Reshaped(a, {a->type.shape[0], 1}, "UnSqueeze"));
+  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Mul", a, b));
+  return call.Result(std::move(y));
+}
+
 constexpr OpRule kRules[] = {
     {"addmm", "self mat1 mat2 beta alpha", ImportAddmm},
     {"addmv", "self mat vec beta alpha", ImportAddmm},
@@ -114,10 +117,30 @@ constexpr OpRule kRules[] = {
     {"linear", "input weight bias", ImportLinear},
     {"matmul", "self other", ImportMatMul},
     {"mm", "self mat2", ImportMatMul},
+    {"outer", "self vec2", ImportOuter},
     {"mv", "self vec", ImportMatMul},
 };
 
 }  // namespace
+
+absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, ValueRef weight,
+                                const ValueRef& bias) {
+  const Shape shape = x->type.shape;
+  if (shape.empty() || weight->type.shape.size() != 2 || shape.back() != weight->type.shape[1]) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "an input ", TypeToString(x->type), " does not fit a weight ", TypeToString(weight->type)));
+  }
+  // One matrix of rows: the leading dimensions come back afterwards.
+  const int64_t rows = shape.back() == 0 ? 0 : x->type.element_count() / shape.back();
+  ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {rows, shape.back()}));
+  ASSIGN_OR_RETURN(y, Product(call, y, weight, /*transpose_b=*/true));
+  if (bias != nullptr) {
+    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
+  }
+  Shape result(shape.begin(), shape.end() - 1);
+  result.push_back(weight->type.shape[0]);
+  return call.Reshaped(y, std::move(result));
+}
 
 absl::Span<const OpRule> LinearRules() { return kRules; }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/torchscript/layers.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
@@ -71,13 +72,8 @@ absl::StatusOr<ScriptValue> ImportLayerNorm(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef weight, call.OptionalTensor(2));
   ASSIGN_OR_RETURN(const ValueRef bias, call.OptionalTensor(3));
   ASSIGN_OR_RETURN(const double epsilon, call.FloatOr(4, 1e-5));
-  const auto rank = static_cast<int64_t>(x->type.shape.size());
-  const auto count = static_cast<int64_t>(shape.size());
-  if (count > rank || count < 1) return absl::InvalidArgumentError("the shape does not fit");
-  std::vector<int64_t> axes;
-  for (int64_t axis = rank - count; axis < rank; ++axis) axes.push_back(axis);
-  ASSIGN_OR_RETURN(ValueRef y, Normalised(call, x, axes, epsilon));
-  ASSIGN_OR_RETURN(y, Scaled(call, std::move(y), weight, bias));
+  ASSIGN_OR_RETURN(ValueRef y,
+                   LayerNorm(call, x, static_cast<int64_t>(shape.size()), weight, bias, epsilon));
   return call.Result(std::move(y));
 }
 
@@ -136,6 +132,16 @@ constexpr OpRule kRules[] = {
 };
 
 }  // namespace
+
+absl::StatusOr<ValueRef> LayerNorm(OpCall& call, const ValueRef& x, int64_t count,
+                                   const ValueRef& weight, const ValueRef& bias, double epsilon) {
+  const auto rank = static_cast<int64_t>(x->type.shape.size());
+  if (count > rank || count < 1) return absl::InvalidArgumentError("the shape does not fit");
+  std::vector<int64_t> axes;
+  for (int64_t axis = rank - count; axis < rank; ++axis) axes.push_back(axis);
+  ASSIGN_OR_RETURN(ValueRef y, Normalised(call, x, axes, epsilon));
+  return Scaled(call, std::move(y), weight, bias);
+}
 
 absl::Span<const OpRule> NormRules() { return kRules; }
 

@@ -1,4 +1,4 @@
-// Padding and upsampling.
+// Padding, upsampling, and channels moved into space or among themselves.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/resize.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
@@ -166,16 +167,17 @@ struct Scaling {
   std::vector<int64_t> size;
   std::vector<double> scale;
 };
-absl::StatusOr<Scaling> ReadScaling(OpCall& call, const Shape& image, int dims) {
+// Argument 1 is the size, those from `first_scale` on the scales.
+absl::StatusOr<Scaling> ReadScaling(OpCall& call, const Shape& image, int dims, int first_scale) {
   Scaling scaling;
-  const ScriptValue& factors = call.arg(2);
+  const ScriptValue& factors = call.arg(first_scale);
   for (int i = 0; i < dims; ++i) {
     double scale = 0;
     if (factors.IsSequence() && i < static_cast<int>(factors.list->items.size()) &&
         factors.list->items[static_cast<size_t>(i)].IsNumber()) {
       scale = factors.list->items[static_cast<size_t>(i)].AsDouble();
-    } else if (call.arg(2 + i).IsNumber()) {  // the older form: scales_h, scales_w
-      scale = call.arg(2 + i).AsDouble();
+    } else if (call.arg(first_scale + i).IsNumber()) {  // the older form: scales_h, scales_w
+      scale = call.arg(first_scale + i).AsDouble();
     }
     scaling.scale.push_back(scale);
   }
@@ -203,7 +205,7 @@ absl::StatusOr<ScriptValue> ImportUpsample(OpCall& call) {
   const int dims = call.name() == "upsample_nearest1d" ? 1 : 2;
   ImageLayout layout;
   ASSIGN_OR_RETURN(ValueRef y, ToImage(call, x, dims, layout));
-  ASSIGN_OR_RETURN(const Scaling scaling, ReadScaling(call, y->type.shape, dims));
+  ASSIGN_OR_RETURN(const Scaling scaling, ReadScaling(call, y->type.shape, dims, 2));
   const Shape before = y->type.shape;
   const auto ratio = [&](int i) {
     return scaling.size[i] / std::max<int64_t>(before[3 - dims + i], 1);
@@ -217,6 +219,50 @@ absl::StatusOr<ScriptValue> ImportUpsample(OpCall& call) {
     const std::vector<int64_t> sources =
         NearestSources(before[axis], scaling.size[i], scaling.scale[i]);
     ASSIGN_OR_RETURN(y, Resample(call, y, axis, sources, facts));
+  }
+  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
+  return call.Result(std::move(y));
+}
+
+// One axis of an image [N,H,W,C] through the matrix of a linear or cubic interpolation.
+absl::StatusOr<ValueRef> Interpolated(OpCall& call, const ValueRef& x, int64_t axis,
+                                      const frontend::ResizeMode& mode,
+                                      const frontend::ResizeAxis& sizes) {
+  ASSIGN_OR_RETURN(const frontend::ResizeMatrix matrix, frontend::MakeResizeMatrix(mode, sizes));
+  std::vector<float> weights(matrix.weights.begin(), matrix.weights.end());
+  const ValueRef factor =
+      call.MakeConstant(Tensor::FromFloats({sizes.in, sizes.out}, std::move(weights)));
+  std::vector<int64_t> perm = {0, 1, 2, 3};
+  std::swap(perm[static_cast<size_t>(axis)], perm.back());
+  ASSIGN_OR_RETURN(ValueRef y, call.Transposed(x, perm));
+  Shape shape = y->type.shape;
+  ASSIGN_OR_RETURN(y, call.Reshaped(y, {y->type.element_count() / sizes.in, sizes.in}));
+  ASSIGN_OR_RETURN(y, call.Emit("MatMul", {y, factor}, {}, "Linear"));
+  shape.back() = sizes.out;
+  ASSIGN_OR_RETURN(y, call.Reshaped(y, std::move(shape)));
+  return call.Transposed(y, perm);
+}
+
+// upsample_linear1d, upsample_bilinear2d, upsample_bicubic2d: input, size, align_corners, scales.
+absl::StatusOr<ScriptValue> ImportInterpolation(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const bool corners, call.BoolOr(2, false));
+  const int dims = call.name() == "upsample_linear1d" ? 1 : 2;
+  frontend::ResizeMode mode;
+  mode.mode = call.name() == "upsample_bicubic2d" ? "cubic" : "linear";
+  mode.coordinates = corners ? "align_corners" : "half_pixel";
+  ImageLayout layout;
+  ASSIGN_OR_RETURN(ValueRef y, ToImage(call, x, dims, layout));
+  ASSIGN_OR_RETURN(const Scaling scaling, ReadScaling(call, y->type.shape, dims, 3));
+  for (int i = dims - 1; i >= 0; --i) {
+    const int64_t axis = 3 - dims + i;
+    frontend::ResizeAxis sizes{.in = y->type.shape[axis], .out = scaling.size[i]};
+    // A scale that was given counts, whatever the sizes are; with corners the sizes alone do.
+    sizes.scale =
+        static_cast<double>(sizes.out) / static_cast<double>(std::max<int64_t>(sizes.in, 1));
+    if (scaling.scale[i] > 0 && !corners) sizes.scale = scaling.scale[i];
+    if (sizes.in == sizes.out && sizes.scale == 1) continue;
+    ASSIGN_OR_RETURN(y, Interpolated(call, y, axis, mode, sizes));
   }
   ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
   return call.Result(std::move(y));
@@ -245,7 +291,27 @@ absl::StatusOr<ScriptValue> ImportPixelShuffle(OpCall& call) {
   return call.Result(std::move(y));
 }
 
+// Channel g * n + i of `groups` groups of n becomes channel i * groups + g.
+absl::StatusOr<ScriptValue> ImportChannelShuffle(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t groups, call.Int(1));
+  const Shape& s = x->type.shape;
+  if (s.size() < 3 || groups < 1 || s[1] % groups != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(groups, " groups of channels of ", TypeToString(x->type)));
+  }
+  const int64_t rest = x->type.element_count() / std::max<int64_t>(s[0] * s[1], 1);
+  ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {s[0], groups, s[1] / groups, rest}, "Reshape"));
+  ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 2, 1, 3}, "Permute"));
+  ASSIGN_OR_RETURN(y, call.Reshaped(y, s, "Reshape"));
+  return call.Result(std::move(y));
+}
+
+constexpr absl::string_view kInterpolation =
+    "input output_size align_corners scale_factors scales_w";
+
 constexpr OpRule kRules[] = {
+    {"channel_shuffle", "self groups", ImportChannelShuffle},
     {"constant_pad_nd", "self pad value", ImportConstantPad},
     {"pad", "self pad mode value", ImportPad},
     {"pixel_shuffle", "self upscale_factor", ImportPixelShuffle},
@@ -254,6 +320,9 @@ constexpr OpRule kRules[] = {
     {"reflection_pad2d", "self padding", ImportReflectionPad},
     {"replication_pad1d", "self padding", ImportReplicationPad},
     {"replication_pad2d", "self padding", ImportReplicationPad},
+    {"upsample_bicubic2d", kInterpolation, ImportInterpolation},
+    {"upsample_bilinear2d", kInterpolation, ImportInterpolation},
+    {"upsample_linear1d", kInterpolation, ImportInterpolation},
     {"upsample_nearest1d", "input output_size scale_factors scales_w", ImportUpsample},
     {"upsample_nearest2d", "input output_size scale_factors scales_w", ImportUpsample},
 };

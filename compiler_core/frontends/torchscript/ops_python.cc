@@ -361,23 +361,44 @@ absl::StatusOr<ScriptValue> PyDictParts(OpCall& call) {
   return call.state().heap.List(std::move(parts));
 }
 
+// The indices that a slice takes of `size` items, as Python counts them: from the end where they
+// are negative, cut to what there is, backwards by a negative step.
+absl::StatusOr<std::vector<size_t>> SliceIndices(OpCall& call, int64_t size) {
+  ASSIGN_OR_RETURN(const int64_t given_step, call.IntOr(3, 1));
+  if (given_step == 0) return absl::InvalidArgumentError("the step of a slice must not be 0");
+  // A longer step takes one item as this does, and cannot overflow.
+  const int64_t step = std::clamp(given_step, -size - 1, size + 1);
+  const bool back = step < 0;
+  const int64_t first = back ? -1 : 0;
+  const auto within = [&](int64_t i) {
+    return std::clamp(i < 0 ? i + size : i, first, first + size);
+  };
+  ASSIGN_OR_RETURN(const int64_t begin, call.IntOr(1, back ? size - 1 : 0));
+  std::vector<size_t> indices;
+  ASSIGN_OR_RETURN(const int64_t given_end, call.IntOr(2, 0));
+  const int64_t end = call.Has(2) ? within(given_end) : back ? -1 : size;
+  for (int64_t i = within(begin); back ? i > end : i < end; i += step) {
+    indices.push_back(static_cast<size_t>(i));
+  }
+  return indices;
+}
+
 absl::StatusOr<ScriptValue> PySlice(OpCall& call) {
   if (call.arg(0).Is(ScriptKind::kString)) {
-    return absl::InvalidArgumentError("slices of strings are not known here");
+    // By bytes, as PyTorch does.
+    const std::string& text = *call.arg(0).string;
+    ASSIGN_OR_RETURN(const std::vector<size_t> indices,
+                     SliceIndices(call, static_cast<int64_t>(text.size())));
+    std::string part;
+    for (const size_t i : indices) part += text[i];
+    return call.state().heap.String(std::move(part));
   }
   if (!call.arg(0).IsSequence()) return Mismatch(call);
   const std::vector<ScriptValue>& items = call.arg(0).list->items;
-  const auto size = static_cast<int64_t>(items.size());
-  ASSIGN_OR_RETURN(const int64_t step, call.IntOr(3, 1));
-  if (step < 1) return absl::InvalidArgumentError("the step of a slice must be positive");
-  ASSIGN_OR_RETURN(int64_t begin, call.IntOr(1, 0));
-  ASSIGN_OR_RETURN(int64_t end, call.IntOr(2, size));
-  begin = std::clamp<int64_t>(begin < 0 ? begin + size : begin, 0, size);
-  end = std::clamp<int64_t>(end < 0 ? end + size : end, begin, size);
+  ASSIGN_OR_RETURN(const std::vector<size_t> indices,
+                   SliceIndices(call, static_cast<int64_t>(items.size())));
   std::vector<ScriptValue> part;
-  for (int64_t i = begin; i < end; i += std::min(step, size)) {
-    part.push_back(items[static_cast<size_t>(i)]);
-  }
+  for (const size_t i : indices) part.push_back(items[i]);
   return call.state().heap.List(std::move(part), call.arg(0).kind);
 }
 
@@ -513,6 +534,22 @@ absl::StatusOr<ScriptValue> PyNumToTensor(OpCall& call) {
   return call.Result(std::move(value));
 }
 
+// find(text, part, begin, end): where part begins in that range of text, or -1.
+absl::StatusOr<ScriptValue> PyFind(OpCall& call) {
+  if (!call.arg(0).Is(ScriptKind::kString) || !call.arg(1).Is(ScriptKind::kString)) {
+    return Mismatch(call);
+  }
+  const absl::string_view text = *call.arg(0).string;
+  const auto size = static_cast<int64_t>(text.size());
+  ASSIGN_OR_RETURN(int64_t begin, call.IntOr(2, 0));
+  ASSIGN_OR_RETURN(int64_t end, call.IntOr(3, size));
+  begin = std::clamp<int64_t>(begin < 0 ? begin + size : begin, 0, size);
+  end = std::clamp<int64_t>(end < 0 ? end + size : end, begin, size);
+  const size_t at = text.substr(0, static_cast<size_t>(end))
+                        .find(*call.arg(1).string, static_cast<size_t>(begin));
+  return ScriptValue::Int(at == absl::string_view::npos ? -1 : static_cast<int64_t>(at));
+}
+
 constexpr OpRule kRules[] = {
     {"add", "a b", PyAdd},
     {"add_", "a b", PyExtend},
@@ -552,6 +589,7 @@ constexpr OpRule kRules[] = {
     {"values", "a", PyDictParts},
     {"items", "a", PyDictParts},
     {"slice", "a begin end step", PySlice},
+    {"find", "a b begin end", PyFind},
     {"list", "a", PyList},
     {"copy", "a", PyList},
     {"range", "a b c", PyRange},

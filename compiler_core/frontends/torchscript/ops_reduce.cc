@@ -115,10 +115,30 @@ absl::StatusOr<ScriptValue> ImportNorm(OpCall& call) {
   return call.Result(std::move(y));
 }
 
+// log(sum(exp(x))), from what is left above the largest element, so that nothing overflows.
+absl::StatusOr<ScriptValue> ImportLogSumExp(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dims, call.Ints(1));
+  ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
+  ASSIGN_OR_RETURN(const ValueRef largest, Reduce(call, "ReduceMax", x, dims, /*keep=*/true));
+  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Sub", x, largest));
+  ASSIGN_OR_RETURN(y, call.Unary("Exp", y));
+  ASSIGN_OR_RETURN(y, Reduce(call, "ReduceSum", y, dims, /*keep=*/true));
+  ASSIGN_OR_RETURN(y, call.Unary("Log", y));
+  ASSIGN_OR_RETURN(y, call.Binary("Add", y, largest));
+  if (!keep) {
+    // Without the dimensions of 1: a sum over each is itself.
+    ASSIGN_OR_RETURN(const ValueRef shape, Reduce(call, "ReduceMax", x, dims, /*keep=*/false));
+    ASSIGN_OR_RETURN(y, call.Reshaped(y, shape->type.shape));
+  }
+  return call.Result(std::move(y));
+}
+
 constexpr OpRule kRules[] = {
     {"amax", "self dim keepdim", ImportAmax},
     {"amin", "self dim keepdim", ImportAmax},
     {"linalg_vector_norm", "self ord dim keepdim dtype", ImportNorm},
+    {"logsumexp", "self dim keepdim", ImportLogSumExp},
     {"max", "self dim keepdim", ImportMaxOrMin},
     {"mean", "self dim keepdim dtype", ImportSumOrMean},
     {"min", "self dim keepdim", ImportMaxOrMin},

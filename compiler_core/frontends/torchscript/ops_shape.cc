@@ -272,6 +272,29 @@ absl::StatusOr<ScriptValue> ImportRepeat(OpCall& call) {
   return call.Result(std::move(y));
 }
 
+// Each element of an axis so many times in a row; of all elements where no axis is given.
+absl::StatusOr<ScriptValue> ImportRepeatInterleave(OpCall& call) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const int64_t times, call.Int(1));
+  if (times < 1 || times > kMaxNodes) {
+    return absl::InvalidArgumentError(absl::StrCat("repeats ", times, " times"));
+  }
+  if (!call.Has(2)) {
+    ASSIGN_OR_RETURN(x, call.Reshaped(x, {x->type.element_count()}));
+  }
+  Shape shape = x->type.shape;
+  ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(2, 0));
+  ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, static_cast<int64_t>(shape.size())));
+  Shape split = shape;
+  split.insert(split.begin() + axis + 1, 1);
+  ASSIGN_OR_RETURN(x, call.Reshaped(x, split));
+  const std::vector<ValueRef> copies(static_cast<size_t>(times), x);
+  ASSIGN_OR_RETURN(x, call.Joined(copies, axis + 1));
+  shape[axis] *= times;
+  ASSIGN_OR_RETURN(x, call.Reshaped(x, std::move(shape)));
+  return call.Result(std::move(x));
+}
+
 // What gives the tensor itself: moves between devices, types and memory that the NPU does not have.
 absl::StatusOr<ScriptValue> ImportSame(OpCall& call) {
   RETURN_IF_ERROR(call.TensorArg(0).status());
@@ -311,14 +334,20 @@ absl::StatusOr<ScriptValue> Converted(OpCall& call, int64_t type) {
 }
 
 // to(dtype, ...), to(device, dtype, ...), to(other, ...), to(device): the first int is the type.
+// to(self, type or tensor, ...), to(self, device, type, ...), and all by their names.
+constexpr absl::string_view kTo =
+    "self a b c d e dtype layout device pin_memory non_blocking copy memory_format";
+constexpr int kToType = 6;
+
 absl::StatusOr<ScriptValue> ImportTo(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  for (int i = 1; i < call.arg_count(); ++i) {
-    if (call.arg(i).Is(ScriptKind::kInt)) return Converted(call, call.arg(i).integer);
-  }
   if (call.IsTensor(1)) {
     ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
     return Converted(call, TypeNumber(other->type.dtype));
+  }
+  // The type by name, as the first argument, or behind the device. Other numbers are layouts.
+  for (const int i : {kToType, 1, 2}) {
+    if (call.arg(i).Is(ScriptKind::kInt)) return Converted(call, call.arg(i).integer);
   }
   return call.arg(0);
 }
@@ -358,8 +387,6 @@ absl::StatusOr<ScriptValue> ImportCopy(OpCall& call) {
   return call.Result(std::move(y));
 }
 
-constexpr absl::string_view kTo = "self a b c d e";
-
 constexpr OpRule kRules[] = {
     {"FloatImplicit", "self", ImportItem},
     {"IntImplicit", "self", ImportItem},
@@ -394,6 +421,7 @@ constexpr OpRule kRules[] = {
     {"is_cuda", "self", ImportFalse},
     {"is_floating_point", "self", ImportIsFloat},
     {"is_mkldnn", "self", ImportFalse},
+    {"is_nested", "self", ImportFalse},
     {"is_quantized", "self", ImportFalse},
     {"is_sparse", "self", ImportFalse},
     {"item", "self", ImportItem},
@@ -408,6 +436,7 @@ constexpr OpRule kRules[] = {
     {"numpy_T", "self", ImportT},
     {"permute", "self dims", ImportPermute},
     {"repeat", "self repeats", ImportRepeat},
+    {"repeat_interleave", "self repeats dim output_size", ImportRepeatInterleave},
     {"requires_grad", "self", ImportFalse},
     {"requires_grad_", "self requires_grad", ImportSame},
     {"reshape", "self shape", ImportReshape},

@@ -142,6 +142,39 @@ absl::StatusOr<ScriptValue> ImportChunk(OpCall& call) {
   return Parts(call, axis, sizes, /*drop=*/false);
 }
 
+// tensor_split(x, parts or borders, dim); hsplit, vsplit and dsplit name the dimension themselves
+// and want parts of one size.
+absl::StatusOr<ScriptValue> ImportTensorSplit(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  const bool is_plain = call.name() == "tensor_split";
+  ASSIGN_OR_RETURN(int64_t axis, AxisOf(call, 2, x, 0));
+  if (!is_plain) {
+    const int64_t named = call.name() == "vsplit" ? 0 : call.name() == "hsplit" ? 1 : 2;
+    const int64_t rank = RankOf(x);
+    ASSIGN_OR_RETURN(axis, call.Axis(named == 1 && rank == 1 ? 0 : named, rank));
+  }
+  const int64_t whole = x->type.shape[axis];
+  std::vector<int64_t> sizes;
+  if (call.arg(1).IsSequence()) {
+    ASSIGN_OR_RETURN(std::vector<int64_t> borders, call.Ints(1));
+    borders.push_back(whole);
+    int64_t at = 0;
+    for (const int64_t border : borders) {
+      const int64_t end = std::clamp<int64_t>(border < 0 ? border + whole : border, 0, whole);
+      if (end < at) return absl::InvalidArgumentError("the borders of the parts must ascend");
+      sizes.push_back(end - at);
+      at = end;
+    }
+  } else {
+    ASSIGN_OR_RETURN(const int64_t parts, call.Int(1));
+    if (parts < 1 || parts > kMaxParts || (!is_plain && whole % parts != 0)) {
+      return absl::InvalidArgumentError(absl::StrCat(parts, " parts of ", whole));
+    }
+    for (int64_t i = 0; i < parts; ++i) sizes.push_back(whole / parts + (i < whole % parts));
+  }
+  return Parts(call, axis, sizes, /*drop=*/false);
+}
+
 absl::StatusOr<ScriptValue> ImportUnbind(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
@@ -178,18 +211,23 @@ absl::StatusOr<ScriptValue> ImportStack(OpCall& call) {
   return call.Result(std::move(y));
 }
 
-// hstack along dimension 1 (0 of vectors), vstack along 0.
+// hstack along dimension 1 (0 of vectors), vstack along 0, dstack along 2; what has too few
+// dimensions gets them: a vector [n] is a row [1, n] and [1, n, 1], a matrix [m, n, 1].
 absl::StatusOr<ScriptValue> ImportHstack(OpCall& call) {
   ASSIGN_OR_RETURN(std::vector<ValueRef> values, call.Tensors(0));
   if (values.empty()) return absl::InvalidArgumentError("a stack of nothing");
-  const bool vertical = call.name() == "vstack";
+  const int64_t wanted = call.name() == "hstack" ? 1 : call.name() == "vstack" ? 2 : 3;
   for (ValueRef& value : values) {
     Shape shape = value->type.shape;
     if (shape.empty()) shape = {1};
-    if (vertical && shape.size() == 1) shape.insert(shape.begin(), 1);
+    if (wanted > 1 && shape.size() == 1) shape.insert(shape.begin(), 1);
+    if (wanted > 2 && shape.size() == 2) shape.push_back(1);
     ASSIGN_OR_RETURN(value, call.Reshaped(value, std::move(shape)));
   }
-  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, vertical || RankOf(values[0]) == 1 ? 0 : 1));
+  const int64_t axis = wanted == 1   ? std::min<int64_t>(RankOf(values[0]) - 1, 1)
+                       : wanted == 2 ? 0
+                                     : 2;
+  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, axis));
   return call.Result(std::move(y));
 }
 
@@ -287,7 +325,10 @@ constexpr OpRule kRules[] = {
     {"chunk", "self chunks dim", ImportChunk},
     {"concat", "tensors dim", ImportCat},
     {"concatenate", "tensors dim", ImportCat},
+    {"dsplit", "self indices_or_sections", ImportTensorSplit},
+    {"dstack", "tensors", ImportHstack},
     {"flip", "self dims", ImportFlip},
+    {"hsplit", "self indices_or_sections", ImportTensorSplit},
     {"hstack", "tensors", ImportHstack},
     {"index", "self indices", ImportIndex},
     {"index_select", "self dim index", ImportIndexSelect},
@@ -298,9 +339,11 @@ constexpr OpRule kRules[] = {
     {"split", "self split_size dim", ImportSplit},
     {"split_with_sizes", "self split_sizes dim", ImportSplit},
     {"stack", "tensors dim", ImportStack},
+    {"tensor_split", "self indices_or_sections dim", ImportTensorSplit},
     {"unbind", "self dim", ImportUnbind},
     {"unsafe_chunk", "self chunks dim", ImportChunk},
     {"unsafe_split", "self split_size dim", ImportSplit},
+    {"vsplit", "self indices_or_sections", ImportTensorSplit},
     {"vstack", "tensors", ImportHstack},
 };
 
