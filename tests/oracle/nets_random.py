@@ -294,7 +294,8 @@ class Writer:
             f"torch.reciprocal(torch.abs({name}) + 1.0)", f"torch.square({name}) * 0.25",
             f"torch.pow({name}, 2) * 0.25", f"({name}.abs() + 0.5) ** 0.5", f"torch.neg({name})",
             f"torch.abs({name})", f"{name}.to(dtype=torch.float32, copy=True)",
-            f"{name} * {self.pick([0.5, 2.0, -1.5])}", f"{name} + {self.pick([1.0, -0.25])}", f"1.0 - {name}", f"{name} / 4.0",
+            f"{name} * {self.pick([0.5, 2.0, -1.5])}", f"{name} + {self.pick([1.0, -0.25])}",
+            f"1.0 - {name}", f"{name} / 4.0",
             f"torch.rsub({name}, 1.0)", f"1.0 / ({name}.abs() + 1.0)"]))
 
     def binary(self):
