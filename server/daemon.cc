@@ -485,8 +485,8 @@ void Daemon::Sample(Metrics& metrics) {
     metrics.Set(metric, {}, static_cast<double>(value));
   };
   set(Metric::kReady, readiness_.ready() ? 1 : 0);
-  for (const auto& [condition, holds] : readiness_.Conditions()) {
-    metrics.Set(Metric::kCondition, {condition}, holds ? 1 : 0);
+  for (const auto& [condition, status] : readiness_.Conditions()) {
+    metrics.Set(Metric::kCondition, {condition}, status.ok() ? 1 : 0);
   }
   set(Metric::kSlots, flags_.workers);
   set(Metric::kResidentBytes, ResidentBytes());
@@ -553,6 +553,7 @@ ApiDependencies Daemon::Dependencies() {
           .downloads = downloads_.get(),
           .lifecycle = &lifecycle_,
           .log = log_,
+          .readiness = &readiness_,
           .metrics = &metrics_,
           .watchdog = &watchdog_,
           .facts = {.version = std::string(CompilerVersion()),
@@ -591,13 +592,11 @@ absl::Status Daemon::StartRpc() {
                                      .max_watch_streams = static_cast<size_t>(flags_.max_streams)},
                                     Dependencies())));
   if (flags_.web.empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(web_,
-                   OfFlag("--web", Gateway::Start({.listen = flags_.web,
-                                                   .tls = tls,
-                                                   .dashboard_dir = DashboardFolder(),
-                                                   .health = [this] { return readiness_.Json(); },
-                                                   .loopback_only = flags_.insecure},
-                                                  Dependencies())));
+  ASSIGN_OR_RETURN(web_, OfFlag("--web", Gateway::Start({.listen = flags_.web,
+                                                         .tls = tls,
+                                                         .dashboard_dir = DashboardFolder(),
+                                                         .loopback_only = flags_.insecure},
+                                                        Dependencies())));
   return absl::OkStatus();
 }
 

@@ -46,12 +46,12 @@ class MonitorTest : public ::testing::Test {
   bool Holds(const std::string& condition) const {
     const auto conditions = readiness_.Conditions();
     const auto found = conditions.find(condition);
-    return found != conditions.end() && found->second;
+    return found != conditions.end() && found->second.ok();
   }
   bool Fails(const std::string& condition) const {
     const auto conditions = readiness_.Conditions();
     const auto found = conditions.find(condition);
-    return found != conditions.end() && !found->second;
+    return found != conditions.end() && !found->second.ok();
   }
 
   std::mutex mutex_;

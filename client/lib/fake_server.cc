@@ -359,6 +359,11 @@ grpc::Status FakeServer::GetServerInfo(grpc::ServerContext* context,
   response->set_version("fake 1");
   response->add_cores("GRUS");
   response->set_workers(1);
+  for (const auto& [name, reason] : script.conditions) {
+    v1::ReadinessCondition* condition = response->add_conditions();
+    condition->set_name(name);
+    condition->set_reason(reason);
+  }
   return grpc::Status::OK;
 }
 

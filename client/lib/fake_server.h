@@ -50,6 +50,7 @@ class FakeServer final : public v1::CompileService::Service,
     bool corrupt_downloads = false;    // the last byte differs
     bool hang_watches = false;         // a watch sends nothing and does not end until cancelled
     grpc::Status create_error;         // not OK: what CreateCompileJob answers
+    std::map<std::string, std::string> conditions = {};  // of readiness, and why each does not hold
   };
 
   std::mutex mutex;

@@ -110,6 +110,8 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
       return RunFetch(client, options, console);
     case Command::kServer:
       return RunServer(client, options, console);
+    case Command::kHealth:
+      return RunHealth(client, options, console);
     case Command::kCores:
       return RunCores(client, options, console);
     case Command::kOps:
@@ -296,7 +298,27 @@ ExitCode RunServer(client::Client& client, const Options& options, Console& cons
   console.Out(absl::StrCat("timeout  ",
                            absl::FormatDuration(absl::Seconds(info->default_timeout().seconds())),
                            " unless a job says otherwise"));
+  for (const std::string& line : ReadinessLines(*info)) {
+    console.Out(absl::StrCat("health   ", line));
+  }
   return kDone;
+}
+
+// Not ready is as good as not there, for who has work to send.
+ExitCode RunHealth(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::GetServerInfoResponse> info = client.GetServerInfo();
+  if (!info.ok()) return console.Fail(info.status(), options.json);
+  if (info->conditions().empty()) {
+    return console.Fail(absl::UnimplementedError("the server is of a version that does not tell; "
+                                                 "ask /readyz at the port of its --http"),
+                        options.json);
+  }
+  if (options.json) {
+    console.Out(HealthJson(*info));
+  } else {
+    for (const std::string& line : ReadinessLines(*info)) console.Out(line);
+  }
+  return IsReady(*info) ? kDone : kUnreachable;
 }
 
 ExitCode RunCores(client::Client& client, const Options& options, Console& console) {

@@ -23,6 +23,7 @@ ExitCode RunList(client::Client& client, const Options& options, Console& consol
 ExitCode RunCancel(client::Client& client, const Options& options, Console& console);
 ExitCode RunFetch(client::Client& client, const Options& options, Console& console);
 ExitCode RunServer(client::Client& client, const Options& options, Console& console);
+ExitCode RunHealth(client::Client& client, const Options& options, Console& console);
 ExitCode RunCores(client::Client& client, const Options& options, Console& console);
 ExitCode RunOps(client::Client& client, const Options& options, Console& console);
 

@@ -222,8 +222,10 @@ class Builder {
   }
 
   void AddServer() {
-    Add(Command::kServer, "server", "show the server's version, limits and load",
+    Add(Command::kServer, "server", "show the server's version, limits, load and readiness",
         "  npuc-remote server --json\n");
+    Add(Command::kHealth, "health", "tell whether the server is ready, and if not (exit 4) why",
+        "  npuc-remote --patience 0 health\n");
     Add(Command::kCores, "cores", "list the cores that the server compiles for",
         "  npuc-remote cores\n");
     CLI::App* sub = Add(Command::kOps, "ops", "list the operators that the cores accept",

@@ -23,6 +23,7 @@ enum class Command {
   kCancel,
   kFetch,
   kServer,
+  kHealth,
   kCores,
   kOps,
   kCompletion,

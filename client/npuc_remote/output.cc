@@ -1,6 +1,8 @@
 #include "client/npuc_remote/output.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -55,6 +57,14 @@ Json ListJson(const Items& items, Function to_json) {
   Json list = Json::array();
   for (const auto& item : items) list.push_back(to_json(item));
   return list;
+}
+
+Json ReadinessJson(const v1::GetServerInfoResponse& info) {
+  Json conditions = Json::object();
+  for (const v1::ReadinessCondition& condition : info.conditions()) {
+    conditions[condition.name()] = condition.reason().empty() ? "ok" : condition.reason();
+  }
+  return {{"ready", IsReady(info)}, {"conditions", std::move(conditions)}};
 }
 
 void AddPlaceFields(const v1::QueuePosition& place, Json& json) {
@@ -290,15 +300,37 @@ std::string ErrorJson(const absl::Status& status, const std::vector<v1::Diagnost
 }
 
 std::string ServerJson(const v1::GetServerInfoResponse& info) {
-  return Dump({{"version", info.version()},
-               {"compiler_build_id", info.compiler_build_id()},
-               {"cores", ListJson(info.cores(), [](const std::string& core) { return core; })},
-               {"workers", info.workers()},
-               {"max_blob_bytes", info.max_blob_bytes()},
-               {"max_queued_jobs", info.max_queued_jobs()},
-               {"default_timeout_seconds", info.default_timeout().seconds()},
-               {"queued_jobs", info.queued_jobs()},
-               {"running_jobs", info.running_jobs()}});
+  Json server = {{"version", info.version()},
+                 {"compiler_build_id", info.compiler_build_id()},
+                 {"cores", ListJson(info.cores(), [](const std::string& core) { return core; })},
+                 {"workers", info.workers()},
+                 {"max_blob_bytes", info.max_blob_bytes()},
+                 {"max_queued_jobs", info.max_queued_jobs()},
+                 {"default_timeout_seconds", info.default_timeout().seconds()},
+                 {"queued_jobs", info.queued_jobs()},
+                 {"running_jobs", info.running_jobs()}};
+  if (!info.conditions().empty()) server.update(ReadinessJson(info));
+  return Dump(server);
+}
+
+std::string HealthJson(const v1::GetServerInfoResponse& info) { return Dump(ReadinessJson(info)); }
+
+bool IsReady(const v1::GetServerInfoResponse& info) {
+  return !info.conditions().empty() &&
+         std::all_of(info.conditions().begin(), info.conditions().end(),
+                     [](const auto& condition) { return condition.reason().empty(); });
+}
+
+std::vector<std::string> ReadinessLines(const v1::GetServerInfoResponse& info) {
+  if (info.conditions().empty()) return {};
+  if (IsReady(info)) return {"ready"};
+  std::vector<std::string> lines = {"not ready"};
+  for (const v1::ReadinessCondition& condition : info.conditions()) {
+    if (condition.reason().empty()) continue;
+    lines.push_back(
+        absl::StrCat(Printable(condition.name()), ": ", Printable(condition.reason(), 1000)));
+  }
+  return lines;
 }
 
 std::string CoreJson(absl::string_view core) { return Dump({{"core", std::string(core)}}); }

@@ -45,6 +45,13 @@ std::string JobJson(const v1::CompileJob& job);
 std::string EventJson(absl::string_view job_id, const v1::JobEvent& event);
 std::string ErrorJson(const absl::Status& status, const std::vector<v1::Diagnostic>& diagnostics);
 std::string ServerJson(const v1::GetServerInfoResponse& info);
+// {"ready": false, "conditions": {"disk": "0 MiB are free ...", "store": "ok"}}, as /readyz.
+std::string HealthJson(const v1::GetServerInfoResponse& info);
+// Whether each condition holds; false where the server tells none.
+bool IsReady(const v1::GetServerInfoResponse& info);
+// "ready"; or "not ready" and a line "CONDITION: REASON" for each that does not hold. None where
+// the server tells none.
+std::vector<std::string> ReadinessLines(const v1::GetServerInfoResponse& info);
 std::string CoreJson(absl::string_view core);
 std::string OperatorJson(const v1::Operator& op);
 

@@ -254,6 +254,29 @@ TEST_F(RemoteTest, ListAndServer) {
   EXPECT_EQ(RunAt({"ops"}), kUnreachable);
 }
 
+TEST_F(RemoteTest, HealthIsInTheExitCode) {
+  server_.script.conditions = {{"disk", ""}, {"store", ""}};
+  EXPECT_EQ(RunAt({"health"}), kDone);
+  EXPECT_EQ(out_.str(), "ready\n");
+  server_.script.conditions["disk"] = "0 MiB are free";
+  EXPECT_EQ(RunAt({"health"}), kUnreachable);
+  EXPECT_EQ(out_.str(), "not ready\ndisk: 0 MiB are free\n");
+  EXPECT_EQ(RunAt({"health", "--json"}), kUnreachable);
+  EXPECT_EQ(out_.str(),
+            "{\"ready\":false,\"conditions\":{\"disk\":\"0 MiB are free\",\"store\":\"ok\"}}\n");
+  EXPECT_EQ(RunAt({"server", "--json"}), kDone);
+  EXPECT_EQ(Lines()[0]["ready"], false);
+  EXPECT_EQ(RunAt({"server"}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("health   not ready\nhealth   disk: 0 MiB are free\n"));
+  server_.script.conditions.clear();  // an older server
+  EXPECT_EQ(RunAt({"health"}), kUnreachable);
+  EXPECT_THAT(err_.str(), HasSubstr("does not tell; ask /readyz"));
+  EXPECT_EQ(RunAt({"server", "--json"}), kDone);
+  EXPECT_FALSE(Lines()[0].contains("ready"));
+  server_.Stop();
+  EXPECT_EQ(RunAt({"health"}), kUnreachable);
+}
+
 TEST_F(RemoteTest, WrongUsage) {
   for (const std::vector<std::string>& arguments :
        std::vector<std::vector<std::string>>{{},
@@ -284,7 +307,7 @@ TEST_F(RemoteTest, HelpHasExamplesForEachCommand) {
   EXPECT_EQ(Run({"--help"}), kDone);
   EXPECT_THAT(out_.str(), HasSubstr("Exit codes"));
   for (const char* command : {"compile", "submit", "watch", "status", "list", "cancel", "fetch",
-                              "server", "cores", "ops"}) {
+                              "server", "health", "cores", "ops"}) {
     EXPECT_EQ(Run({command, "--help"}), kDone);
     EXPECT_THAT(out_.str(), HasSubstr("npuc-remote " + std::string(command)));
   }

@@ -12,6 +12,7 @@
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
 #include "server/observe/metrics.h"
+#include "server/observe/readiness.h"
 #include "server/observe/watchdog.h"
 
 namespace npuc {
@@ -35,6 +36,7 @@ struct ApiDependencies {
   Downloads* downloads = nullptr;
   const Lifecycle* lifecycle = nullptr;
   const Logger* log = nullptr;
+  const Readiness* readiness = nullptr;
   Metrics* metrics = nullptr;    // may be null
   Watchdog* watchdog = nullptr;  // sees a pool whose threads are all stuck; may be null
   ServerFacts facts;

@@ -214,6 +214,11 @@ absl::Status ServerInfo(const ApiDependencies& deps, const Caller& caller,
   const JobService::Counts counts = deps.jobs->GetCounts();
   response->set_queued_jobs(counts.queued);
   response->set_running_jobs(counts.running);
+  for (const auto& [name, status] : deps.readiness->Conditions()) {
+    v1::ReadinessCondition* condition = response->add_conditions();
+    condition->set_name(name);
+    condition->set_reason(std::string(status.message()));
+  }
   return absl::OkStatus();
 }
 

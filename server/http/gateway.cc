@@ -111,7 +111,6 @@ struct Gateway::Impl {
   Impl(const GatewayOptions& options, ApiDependencies dependencies, std::unique_ptr<TlsContext> tls)
       : deps(std::move(dependencies)),
         loopback_only(options.loopback_only),
-        health(options.health),
         streams(&deps, options.heartbeat, options.max_stream_age),
         files(StaticFiles::Read(options.dashboard_dir)),
         server(HttpLimits{}, std::move(tls)) {}
@@ -170,13 +169,12 @@ struct Gateway::Impl {
     if (file != nullptr && (request.method == "GET" || request.method == "HEAD")) {
       SendFile(*file, request, response);
     } else {
-      HandleApi({&deps, &streams, &health}, request, response);
+      HandleApi({&deps, &streams}, request, response);
     }
   }
 
   const ApiDependencies deps;
   const bool loopback_only;
-  const std::function<std::string()> health;
   EventStreams streams;
   const StaticFiles files;
   LimitedServer server;

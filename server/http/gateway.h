@@ -1,7 +1,6 @@
 #ifndef NPUC_SERVER_HTTP_GATEWAY_H_
 #define NPUC_SERVER_HTTP_GATEWAY_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,8 +15,6 @@ struct GatewayOptions {
   TlsFiles tls = {};
   // Where the dashboard's built files are; empty, or without them: a page that says so.
   std::string dashboard_dir = {};
-  // The conditions of the daemon, as Readiness::Json has them. Called on any thread.
-  std::function<std::string()> health = [] { return "{\"ready\":true,\"conditions\":{}}"; };
   // Whether requests must name this machine in Host: for --insecure, where a page of another site
   // could else reach this port by a name of its own.
   bool loopback_only = true;

@@ -136,7 +136,7 @@ absl::Status ListCores(Exchange& exchange) {
 // Whether the daemon takes work, and if not, why; 200 either way, since the question is answered.
 absl::Status GetHealth(Exchange& exchange) {
   RETURN_IF_ERROR(CallerOf(exchange, std::nullopt).status());
-  exchange.response.set_content((*exchange.context.health)(), kJson);
+  exchange.response.set_content(exchange.context.deps->readiness->Json(), kJson);
   return absl::OkStatus();
 }
 

@@ -3,9 +3,6 @@
 
 #include <httplib.h>
 
-#include <functional>
-#include <string>
-
 #include "server/api/dependencies.h"
 #include "server/http/event_streams.h"
 
@@ -15,7 +12,6 @@ namespace npuc {
 struct RouteContext {
   const ApiDependencies* deps;
   EventStreams* streams;
-  const std::function<std::string()>* health;  // GatewayOptions::health
 };
 
 // Answers one request below /v1/, errors included.

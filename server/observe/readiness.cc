@@ -25,11 +25,9 @@ bool Readiness::ready() const {
                      [](const auto& condition) { return condition.second.ok(); });
 }
 
-std::map<std::string, bool> Readiness::Conditions() const {
-  std::map<std::string, bool> conditions;
+std::map<std::string, absl::Status> Readiness::Conditions() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [name, status] : conditions_) conditions[name] = status.ok();
-  return conditions;
+  return conditions_;
 }
 
 std::string Readiness::Json() const {

@@ -25,8 +25,8 @@ class Readiness {
 
   // True where every condition that was ever set holds, and there is one.
   bool ready() const;
-  // Each condition and whether it holds.
-  std::map<std::string, bool> Conditions() const;
+  // Each condition, and why it does not hold.
+  std::map<std::string, absl::Status> Conditions() const;
   // {"ready":false,"conditions":{"disk":"12 MiB are free, 256 are reserved","store":"ok"}}
   std::string Json() const;
   // The same for a person, one sentence; empty where it is ready.

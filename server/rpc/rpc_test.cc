@@ -393,6 +393,8 @@ TEST_F(RpcTest, DownloadFromAnyOffset) {
 
 TEST_F(RpcTest, ServerInfo) {
   Submit();
+  readiness_.Set("store", absl::OkStatus());
+  readiness_.Set("disk", absl::ResourceExhaustedError("0 MiB are free"));
   grpc::ClientContext context;
   v1::GetServerInfoResponse response;
   ASSERT_TRUE(info_->GetServerInfo(&context, {}, &response).ok());
@@ -400,6 +402,11 @@ TEST_F(RpcTest, ServerInfo) {
   EXPECT_THAT(response.cores(), Contains("GRUS"));
   EXPECT_EQ(response.workers(), 3);
   EXPECT_EQ(response.queued_jobs(), 1);
+  ASSERT_EQ(response.conditions_size(), 2);
+  EXPECT_EQ(response.conditions(0).name(), "disk");
+  EXPECT_EQ(response.conditions(0).reason(), "0 MiB are free");
+  EXPECT_EQ(response.conditions(1).name(), "store");
+  EXPECT_EQ(response.conditions(1).reason(), "");
   grpc::ClientContext ops_context;
   v1::ListOperatorsRequest ops_request;
   ops_request.set_core("GRUS");

@@ -94,6 +94,7 @@ class RpcTest : public ::testing::Test {
             .downloads = &downloads_,
             .lifecycle = &lifecycle_,
             .log = &log_,
+            .readiness = &readiness_,
             .facts = {.version = "npuc test",
                       .compiler_build_id = "build-1",
                       .workers = 3,
@@ -215,6 +216,7 @@ class RpcTest : public ::testing::Test {
   Uploads uploads_;
   Downloads downloads_;
   Lifecycle lifecycle_;
+  Readiness readiness_{nullptr};
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<v1::CompileService::Stub> compile_;
   std::unique_ptr<v1::BlobService::Stub> blobs_;

@@ -4,13 +4,10 @@ needs a user who may mount one.
 """
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
 import time
-import urllib.error
-import urllib.request
 
 import harness
 import service
@@ -22,7 +19,7 @@ RESERVE_MIB = 1
 # What is free as the daemon starts: so little that RocksDB cannot reserve room for its logs ahead,
 # into which jobs would go for long after the disk is full.
 START_BYTES = 8 << 20
-FLAGS = (*service.NO_SPARES, "--http", "127.0.0.1:0", "--disk-reserve-mib", str(RESERVE_MIB))
+FLAGS = (*service.NO_SPARES, "--disk-reserve-mib", str(RESERVE_MIB))
 
 
 @contextlib.contextmanager
@@ -51,17 +48,10 @@ def free(folder):
         os.remove(os.path.join(folder, "data", name))
 
 
-def readiness(folder):
-    """What /readyz answers: (ready, conditions)."""
-    with open(os.path.join(folder, "port"), encoding="utf-8") as f:
-        address = dict(line.strip().split("=", 1) for line in f)["http"]
-    try:
-        with urllib.request.urlopen(f"http://{address}/readyz", timeout=10) as answer:
-            body = answer.read()
-    except urllib.error.HTTPError as error:
-        body = error.read()
-    answer = json.loads(body)
-    return answer["ready"], answer["conditions"]
+def readiness(server):
+    """(ready, conditions)"""
+    health = server.json("health", expect=None)[-1]
+    return health["ready"], health["conditions"]
 
 
 def test_a_full_disk(server, folder, config):
@@ -75,10 +65,11 @@ def test_a_full_disk(server, folder, config):
     harness.wait_for(lambda: "a result waits for room on the disk" in server.log() or
                      "cannot be stored" in server.log(), "word of the full disk in the log")
     conditions = harness.wait_for(
-        lambda: (lambda ready, conditions: None if ready else conditions)(*readiness(folder)),
+        lambda: (lambda ready, conditions: None if ready else conditions)(*readiness(server)),
         "loss of readiness")
     harness.check("free some space" in conditions["store"] + conditions["disk"],
                   f"the reason does not say what to do: {conditions}")
+    server.remote("health", expect=4)
     refused = server.remote("--patience", "0", "submit", config, "--no-cache", expect=3)
     harness.check("free some space" in refused.stderr, f"no advice: {refused.stderr}")
     jobs = [server.job(one) for one in (job_id, *waiting)]
@@ -92,7 +83,7 @@ def test_a_full_disk(server, folder, config):
         harness.check(job["state"] == "SUCCEEDED", f"after there was room: {job}")
         service.check_events(server, one)
     ended = time.monotonic() - freed
-    harness.wait_for(lambda: readiness(folder)[0], "readiness after there was room")
+    harness.wait_for(lambda: readiness(server)[0], "readiness after there was room")
     harness.figure(f"service: a disk filled under 4 jobs: all SUCCEEDED {ended:.0f} s after there "
                    f"was room, ready {time.monotonic() - freed:.0f} s after")
 

@@ -195,6 +195,8 @@ def test_refusals(server, folder):
     server.remote("status", "j00000000000000000000000000", expect=3)
     server.remote("status", "../../etc", expect=3)
     server.remote("compile", expect=2)
+    health = server.remote("health").stdout
+    harness.check(health == "ready\n", f"health: {health}")
     cores = server.remote("cores").stdout.split()
     harness.check("GRUS" in cores, f"cores: {cores}")
     ops = server.json("ops", "-c", "GRUS", "-f", "TF")
