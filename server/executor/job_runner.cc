@@ -462,7 +462,8 @@ absl::Status JobRunner::FinishStore(Attempt& attempt, JobResult& result) {
 // result, and with it its slot, so that nothing is compiled that could not be stored either.
 // CANCELLED: the job has ended otherwise, or is back in the queue.
 absl::Status JobRunner::AwaitRoom(Attempt& attempt, JobResult& result, absl::Status stored) {
-  if (!absl::IsUnavailable(stored) || !HoldsLease(attempt)) return stored;
+  if (!absl::IsUnavailable(stored)) return stored;
+  if (!HoldsLease(attempt)) return absl::CancelledError("of no use any more");
   log_->Error("a result waits for room on the disk",
               {{"job", attempt.job->id}, {"error", stored.message()}});
   std::vector<EventBody> bodies = attempt.last_events;

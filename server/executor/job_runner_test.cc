@@ -427,6 +427,21 @@ TEST_F(JobRunnerTest, AResultThatWaitsForRoomAndTheJobStoreHasNoneEither) {
   EXPECT_EQ(Story(id), "QUEUED RUNNING log:compiling model.h compile.log SUCCEEDED ");
 }
 
+TEST_F(JobRunnerTest, ARunWithoutALeaseWaitsForNoRoom) {
+  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+    if (workers_.runs() == 1) {
+      cache_.FillDisk(1);
+      store_.FailNextApplies(1);
+      EXPECT_TRUE(events.IsCancelled());
+    }
+    return SucceedWith({{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  RunAll();
+  EXPECT_EQ(steps_, (std::vector<std::string>{"lease failed", "finish"}));
+  EXPECT_EQ(Story(id), "QUEUED RUNNING model.h compile.log SUCCEEDED ");
+}
+
 TEST_F(JobRunnerTest, ACancelEndsTheWaitForRoom) {
   cache_.FillDisk(1000);
   const std::string id = Submit();
