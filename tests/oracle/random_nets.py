@@ -37,7 +37,7 @@ def try_net(net):
         try:
             case = case_of(net, folder)
             files = record.record_case(case, folder)
-        except (AssertionError, RuntimeError) as error:
+        except (AssertionError, RuntimeError, torch.jit.frontend.FrontendError) as error:
             return str(error).strip().split("\n")[0][:100]
         recorded = torch_nets.Net(net.name, "random", files)
         return [torch_nets.run_one(recorded, variant, "") for variant in case.variants]
@@ -50,9 +50,9 @@ def problems_of(results):
     failed = [f"{r.label}: {r.detail}" for r in results if r.verdict == "failed"]
     if failed:
         return "\n".join(failed)
-    refused = {r.net.variants[i] for i, r in enumerate(results) if r.verdict == "refused"}
+    refused = [r for r in results if r.verdict == "refused"]
     if len(refused) == 1:
-        return f"only {refused.pop()} is refused"
+        return f"{refused[0].label} alone is refused: {refused[0].detail}"
     return ""
 
 

@@ -131,7 +131,6 @@ bool Executor::CallBuiltin(const Expr& expr, absl::string_view name,
         absl::StrCat(positional[0].file->path, ":", positional[0].class_def->name);
     return true;
   }
-  if (name == "isinstance") return Raise(expr, "a type check that is not known here", "");
   for (const absl::string_view same :
        {"len", "list", "range", "max", "min", "abs", "round", "sorted", "tuple", "dict", "ord",
         "chr", "sum", "any", "all"}) {
@@ -314,9 +313,11 @@ void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, c
 bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,
                        std::vector<ScriptValue> positional, const Named& named, Frame& frame,
                        ScriptValue& value) {
-  // Operators walk lists and, to compute constants, tensors.
+  // Operators walk lists, texts and, to compute constants, tensors.
   int64_t items = 0;
   for (const ScriptValue& argument : positional) {
+    if (argument.Is(ScriptKind::kString))
+      items += static_cast<int64_t>(argument.string->size() / 2);
     if (argument.IsSequence()) items += static_cast<int64_t>(argument.list->items.size());
     if (argument.Is(ScriptKind::kDict)) {
       items += static_cast<int64_t>(argument.dict->entries.size());

@@ -259,13 +259,92 @@ bool Executor::EvalArguments(const Expr& expr, Frame& frame, std::vector<ScriptV
   return true;
 }
 
+bool Executor::IsInstance(const ScriptValue& value, const Expr& type, Frame& frame,
+                          bool& is_instance) {
+  if (!Step(1, &type)) return false;
+  if (type.kind == ExprKind::kTuple)
+    return IsInstanceOfAny(value, type.children, frame, is_instance);
+  if (type.kind == ExprKind::kSubscript) {
+    const absl::string_view outer = type.children[0]->text;
+    const Expr& inner = *type.children[1];
+    const bool is_list = outer == "List" && value.Is(ScriptKind::kList);
+    is_instance = false;
+    if (outer == "Optional" && value.IsNone()) {
+      is_instance = true;
+    } else if (outer == "Optional") {
+      return IsInstance(value, inner, frame, is_instance);
+    } else if (outer == "Union" && inner.kind == ExprKind::kTuple) {
+      return IsInstanceOfAny(value, inner.children, frame, is_instance);
+    } else if (outer == "Dict") {
+      is_instance = value.Is(ScriptKind::kDict);  // scripts do not tell them apart by their items
+    } else if (outer == "Tuple") {
+      const size_t size = inner.kind == ExprKind::kTuple ? inner.children.size() : 1;
+      is_instance = value.Is(ScriptKind::kTuple) && value.list->items.size() == size;
+      for (size_t i = 0; i < size && is_instance; ++i) {
+        const Expr& item = inner.kind == ExprKind::kTuple ? *inner.children[i] : inner;
+        if (!IsInstance(value.list->items[i], item, frame, is_instance)) return false;
+      }
+    } else if (is_list) {
+      is_instance = true;
+      for (size_t i = 0; i < value.list->items.size() && is_instance; ++i) {
+        if (!IsInstance(value.list->items[i], inner, frame, is_instance)) return false;
+      }
+    }
+    return true;
+  }
+  if (type.kind == ExprKind::kName) {
+    constexpr std::pair<absl::string_view, ScriptKind> kKinds[] = {
+        {"int", ScriptKind::kInt},       {"float", ScriptKind::kFloat},
+        {"bool", ScriptKind::kBool},     {"str", ScriptKind::kString},
+        {"Tensor", ScriptKind::kTensor}, {"NoneType", ScriptKind::kNone},
+        {"Device", ScriptKind::kDevice}};
+    for (const auto& [name, kind] : kKinds) {
+      if (type.text != name) continue;
+      is_instance = value.Is(kind);
+      return true;
+    }
+    if (type.text == "number") {
+      is_instance = value.IsNumber();
+      return true;
+    }
+  }
+  ScriptValue named;
+  if (!Eval(type, frame, named)) return false;
+  if (!named.Is(ScriptKind::kClass)) {
+    return Raise(type, "a check for a type that is not known here", "");
+  }
+  is_instance = value.Is(ScriptKind::kObject) && value.object->class_def == named.class_def;
+  return true;
+}
+
+bool Executor::IsInstanceOfAny(const ScriptValue& value, const ExprList& types, Frame& frame,
+                               bool& is_instance) {
+  is_instance = false;
+  for (size_t i = 0; i < types.size() && !is_instance; ++i) {
+    if (!IsInstance(value, *types[i], frame, is_instance)) return false;
+  }
+  return true;
+}
+
 bool Executor::EvalCall(const Expr& expr, Frame& frame, ScriptValue& value) {
   const Expr& callee = *expr.children[0];
   if (callee.kind == ExprKind::kName && frame.locals.find(callee.text) == frame.locals.end()) {
-    // Types as first arguments are not evaluated.
+    // Types as arguments are not evaluated.
     if ((callee.text == "annotate" || callee.text == "unchecked_cast") &&
         expr.children.size() == 3) {
       return Eval(*expr.children[2], frame, value);
+    }
+    if (callee.text == "isinstance" && expr.children.size() == 3) {
+      ScriptValue checked;
+      if (!Eval(*expr.children[1], frame, checked)) return false;
+      if (checked.Is(ScriptKind::kPoison)) {
+        value = checked;
+        return true;
+      }
+      bool is_instance = false;
+      if (!IsInstance(checked, *expr.children[2], frame, is_instance)) return false;
+      value = ScriptValue::Bool(is_instance);
+      return true;
     }
     if (callee.text == "uninitialized") {
       value = ScriptValue::Of(ScriptKind::kUninitialized);

@@ -81,6 +81,10 @@ class Executor {
   bool EvalUnary(const Expr& expr, Frame& frame, ScriptValue& value);
   bool EvalBinary(const Expr& expr, Frame& frame, ScriptValue& value);
   bool EvalSubscript(const Expr& expr, Frame& frame, ScriptValue& value);
+  // Whether a value is of a type as the code writes it. False: the run ends.
+  bool IsInstance(const ScriptValue& value, const Expr& type, Frame& frame, bool& is_instance);
+  bool IsInstanceOfAny(const ScriptValue& value, const ExprList& types, Frame& frame,
+                       bool& is_instance);
   bool EvalCall(const Expr& expr, Frame& frame, ScriptValue& value);
   bool EvalArguments(const Expr& expr, Frame& frame, std::vector<ScriptValue>& positional,
                      Named& named);

@@ -84,6 +84,29 @@ return torch.add(torch.mul(x, 0), n))",
   EXPECT_THAT(result.Run(), ElementsAre(7)) << result.Text();
 }
 
+TEST(TorchImportTest, TypesAreTold) {
+  const ImportResult result = ImportForward("x: Tensor", R"(n = 0
+if isinstance(1, int):
+  n = torch.add(n, 1)
+if isinstance(1., (int, str)):
+  n = torch.add(n, 10)
+if isinstance([1, 2], List[int]):
+  n = torch.add(n, 100)
+if isinstance((x, 1), Tuple[Tensor, int]):
+  n = torch.add(n, 1000)
+if isinstance(None, Optional[Tensor]):
+  n = torch.add(n, 10000)
+if isinstance([x], List[int]):
+  n = torch.add(n, 5)
+n = torch.add(n, torch.sum([1, 1]))
+return torch.add(torch.mul(x, 0), n))",
+                                            {{1, 1}});
+  EXPECT_THAT(result.Run(), ElementsAre(11103)) << result.Text();
+  const ImportResult unknown =
+      ImportForward("x: Tensor", "isinstance(x, Stream)\nreturn x", {{1, 1}});
+  EXPECT_FALSE(unknown.graph.ok());
+}
+
 TEST(TorchImportTest, TracedShapeArithmetic) {
   const ImportResult result =
       ImportForward("x: Tensor", R"(_0 = ops.prim.NumToTensor(torch.size(x, 0))
@@ -276,6 +299,9 @@ TEST(TorchHostileTest, EndlessAndHugeThingsEnd) {
       "l = [x]\nwhile True:\n  l = [l, l]\nreturn x",
       "l = [1]\n_0 = torch.append(l, l)\nwhile True:\n  _1 = torch.eq(l, l)\nreturn x",
       "s = \"abc\"\nwhile True:\n  s = torch.add(s, s)\nreturn x",
+      "s = \"ab\"\nfor i in range(19):\n  s = torch.add(s, s)\nwhile True:\n"
+      "  n = torch.find(s, \"bb\")\nreturn x",
+      "l = torch.list(range(1000000))\nwhile True:\n  n = torch.sum(l)\nreturn x",
       "return (self).forward(x, )",
       "y = x\nwhile True:\n  y = torch.add(y, y)\nreturn y",
       "y = x\nwhile True:\n  y = torch.cat([y, y], 0)\nreturn y",

@@ -508,6 +508,23 @@ absl::StatusOr<ScriptValue> PyAbs(OpCall& call) {
   return call.arg(0).integer < 0 ? PyNeg(call) : absl::StatusOr<ScriptValue>(call.arg(0));
 }
 
+// Of ints an int, else a float.
+absl::StatusOr<ScriptValue> PySum(OpCall& call) {
+  if (!call.arg(0).IsSequence()) return Mismatch(call);
+  int64_t integer = 0;
+  double real = 0;
+  bool has_float = false;
+  for (const ScriptValue& item : call.arg(0).list->items) {
+    if (!item.IsNumber()) return Mismatch(call);
+    has_float |= item.Is(ScriptKind::kFloat);
+    real += item.AsDouble();
+    if (!item.Is(ScriptKind::kFloat) && __builtin_add_overflow(integer, item.integer, &integer)) {
+      return Overflow();
+    }
+  }
+  return has_float ? ScriptValue::Float(real) : ScriptValue::Int(integer);
+}
+
 absl::StatusOr<ScriptValue> PyAnyAll(OpCall& call) {
   if (!call.arg(0).IsSequence()) return Mismatch(call);
   const bool wants_any = call.name() == "any";
@@ -608,6 +625,7 @@ constexpr OpRule kRules[] = {
     {"sin", "a", PyMath},
     {"cos", "a", PyMath},
     {"abs", "a", PyAbs},
+    {"sum", "a", PySum},
     {"any", "a", PyAnyAll},
     {"all", "a", PyAnyAll},
     {"warn", "a b c", PyNothing},
