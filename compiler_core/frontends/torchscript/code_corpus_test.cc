@@ -56,6 +56,37 @@ std::map<std::string, std::string> Seeds() {
            "  def scaled(self, x: Tensor, by: float=1.) -> Tensor:\n"
            "    return torch.mul(x, by)\n"
            "def half(a: int) -> float:\n  return torch.div(a, 2)\n"},
+      {"seed_resize.py",
+       Forward("x: Tensor",
+               "    k = torch.ones([4, 3, 2, 3])\n"
+               "    y = torch.conv_transpose2d(x, k, None, [2, 1], [1, 0], [1, 0], 1, [1, 2])\n"
+               "    z = torch.conv_transpose2d(x, k, torch.ones([3]), [2, 3], [0, 0], [0, 0], 1)\n"
+               "    a = torch.upsample_bilinear2d(y, [5, 3], True, None)\n"
+               "    b = torch.upsample_bicubic2d(y, None, False, [0.5, 2.])\n"
+               "    c, d = torch.tensor_split(x, [1], 1)\n"
+               "    e = torch.repeat_interleave(torch.channel_shuffle(x, 2), 2, 1)\n"
+               "    f = torch.dstack([c, torch.to(c, dtype=6, layout=0, copy=True)])\n"
+               "    return (a, b, z, d, e, f, torch.logsumexp(x, [1, 2], False))\n")},
+      {"seed_attention.py",
+       Forward("x: Tensor",
+               "    x = torch.slice(torch.select(x, 0, 0), 2, 0, 6)\n"
+               "    w = torch.ones([18, 6])\n"
+               "    b = torch.zeros([18])\n"
+               "    v = torch.ones([6, 6])\n"
+               "    u = torch.ones([6])\n"
+               "    y, s = torch._native_multi_head_attention(x, x, x, 6, 2, w, b, v, u)\n"
+               "    z = torch._transformer_encoder_layer_fwd(x, 6, 3, w, b, v, u, False, True, "
+               "1e-05, u, u, u, u, w, b, torch.ones([6, 18]), u)\n"
+               "    return (y, s, z)\n")},
+      {"seed_types.py",
+       Forward(
+           "x: Tensor",
+           "    n = torch.sum(torch.slice([1, 2, 3], None, None, -2))\n"
+           "    if isinstance((x, n), Tuple[Tensor, Union[int, float]]):\n"
+           "      n = torch.find(torch.slice(\"abcd\", 1, None, 1), \"d\", 0, 3)\n"
+           "    elif isinstance([n], List[int]) and isinstance(None, Optional[__torch__.Net]):\n"
+           "      n = 1\n"
+           "    return torch.mul(x, n)\n")},
       {"seed_in_place.py",
        Forward("x: Tensor, y: Tensor",
                "    z = torch.clone(x)\n"
