@@ -210,6 +210,18 @@ class FastAttention(nn.Module):
         return self.first(self.layer(y)), scores
 
 
+class WeightNormed(nn.Module):
+    """The weights are computed in forward; torch.jit.script does not take the hook."""
+
+    def __init__(self):
+        super().__init__()
+        self.one = nn.utils.weight_norm(nn.Conv1d(4, 6, 3))
+        self.two = nn.utils.weight_norm(nn.Linear(6, 5), dim=None)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.two(torch.relu(self.one(x)).transpose(1, 2))
+
+
 class DataCondition(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if bool(x.sum() > 0):
@@ -258,6 +270,7 @@ def cases():
         Case("interpolations", Interpolations, [(1, 3, 4, 6)]),
         Case("more_parts", MoreParts, [(1, 4, 6)]),
         Case("lists_and_strings", ListsAndStrings, [(1, 4)]),
+        Case("weight_normed", WeightNormed, [(1, 4, 8)], variants=("traced",)),
         Case("fast_attention", FastAttention, [(1, 5, 8)]),
         Case("refused_data_condition", DataCondition, [(1, 4)], "refused", "condition|x.sum",
              variants=("scripted",)),

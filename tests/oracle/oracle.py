@@ -76,7 +76,7 @@ def set_weights(module, name, gain=1.0):
         else:
             value = _multiples(random, shape, 0.1)
         with torch.no_grad():
-            tensor.copy_(torch.from_numpy(value.astype(np.float32)).reshape(shape))
+            tensor.copy_(torch.from_numpy(np.asarray(value, np.float32)).reshape(shape))
 
 
 def _patches(random, shape):

@@ -121,7 +121,26 @@ absl::StatusOr<ScriptValue> ImportInstanceNorm(OpCall& call) {
   return call.Result(std::move(y));
 }
 
+// What torch.nn.utils.weight_norm computes a weight by: v * g / |v|, the norm over all dimensions
+// but one (all where dim is -1).
+absl::StatusOr<ScriptValue> ImportWeightNorm(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef v, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const ValueRef g, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(2, 0));
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis < static_cast<int64_t>(v->type.shape.size()); ++axis) {
+    if (axis != dim) axes.push_back(axis);
+  }
+  ASSIGN_OR_RETURN(ValueRef norm, call.Unary("Square", v));
+  ASSIGN_OR_RETURN(norm, call.Reduced("ReduceSum", norm, std::move(axes), /*keep_dims=*/true));
+  ASSIGN_OR_RETURN(norm, call.Unary("Sqrt", norm));
+  ASSIGN_OR_RETURN(const ValueRef scale, call.Binary("Div", g, norm));
+  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Mul", v, scale));
+  return call.Result(std::move(y));
+}
+
 constexpr OpRule kRules[] = {
+    {"_weight_norm", "v g dim", ImportWeightNorm},
     {"batch_norm", "input weight bias running_mean running_var training momentum eps cudnn_enabled",
      ImportBatchNorm},
     {"group_norm", "input num_groups weight bias eps cudnn_enabled", ImportGroupNorm},
