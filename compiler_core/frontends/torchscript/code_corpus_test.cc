@@ -75,8 +75,8 @@ std::map<std::string, std::string> Seeds() {
                "    v = torch.ones([6, 6])\n"
                "    u = torch.ones([6])\n"
                "    y, s = torch._native_multi_head_attention(x, x, x, 6, 2, w, b, v, u)\n"
-               "    z = torch._transformer_encoder_layer_fwd(x, 6, 3, w, b, v, u, False, True, "
-               "1e-05, u, u, u, u, w, b, torch.ones([6, 18]), u)\n"
+               "    z = torch._transformer_encoder_layer_fwd(x, 6, 3, w, b, v, u, "
+               "False,\n      True, 1e-05, u, u, u, u, w, b, torch.ones([6, 18]), u)\n"
                "    return (y, s, z)\n")},
       {"seed_types.py",
        Forward(
