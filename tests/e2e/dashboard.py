@@ -8,6 +8,7 @@ import sys
 
 import harness
 import service
+import torch_nets
 
 SECONDS = 570  # and the minutes that --minutes asks for
 
@@ -28,8 +29,11 @@ def main(arguments):
     node, chromium = need(shutil.which("node"), "node"), need(shutil.which("chromium"), "chromium")
     minutes = float(arguments[arguments.index("--minutes") + 1]) if "--minutes" in arguments else 0
     with harness.scratch() as temporary:
+        noted, = torch_nets.read_nets(os.path.join(torch_nets.RECORDED, "net_ds_cnn.tar.xz"))
+        noted.unpack(temporary)
         env = {**os.environ, "NPUC_BIN_DIR": os.path.abspath(harness.BIN),
-               "NPUC_SAMPLE": harness.SAMPLE, "NPUC_BIG": service.write_model(temporary),
+               "NPUC_SAMPLE": harness.SAMPLE, "NPUC_NOTED": temporary,
+               "NPUC_BIG": service.write_model(temporary),
                "NPUC_CHROMIUM": chromium,
                "NPUC_SHOTS": os.environ.get("NPUC_SHOTS", os.path.join(build, "screenshots"))}
         done = subprocess.run([node, os.path.join("tests", script), *arguments], cwd=folder,

@@ -12,13 +12,28 @@ import type { View } from "./view";
 
 interface Stage { name: string; from: number; to: number }
 
-export function diagnostic(one: Diagnostic): HTMLElement {
+/** Diagnostics in their order; notes and warnings that differ in their node alone are one entry. */
+export function alike(list: Diagnostic[]): Diagnostic[][] {
+  const groups = new Map<string, Diagnostic[]>();
+  list.forEach((one, index) => {
+    const stands = !one.node || (one.severity ?? "SEVERITY_ERROR") === "SEVERITY_ERROR";
+    const { node: _node, ...rest } = one;
+    const key = stands ? String(index) : JSON.stringify(rest);
+    groups.set(key, [...(groups.get(key) ?? []), one]);
+  });
+  return [...groups.values()];
+}
+
+/** One entry, with the nodes of those like it. */
+export function diagnostic([one, ...others]: Diagnostic[]): HTMLElement {
   const kind = (one.severity ?? "SEVERITY_ERROR").replace("SEVERITY_", "").toLowerCase();
   const place = [one.file, one.line || "", one.column || ""].filter(Boolean).join(":");
   const node = one.node ? `node '${one.node}'${one.op ? ` (${one.op})` : ""}` : "";
   return h("article", { class: `diagnostic ${kind}`, "aria-label": `${kind} ${one.id ?? ""}` },
     h("p", {}, badge(kind), " ", h("strong", {}, one.message ?? "")),
     h("p", { class: "mono" }, [place, node].filter(Boolean).join(" · ")),
+    others.length ? h("details", {}, h("summary", {}, `${others.length} more such node${others.length > 1 ? "s" : ""}`),
+      h("p", { class: "mono" }, others.map((other) => other.node).join(", "))) : null,
     one.fix ? h("p", {}, "What to do: ", one.fix) : null,
     h("p", { class: "soft" }, [one.id, one.limitSource].filter(Boolean).join(" · ")));
 }
@@ -99,7 +114,7 @@ class JobPage {
     const job = this.job!;
     replace(this.head, h("h1", {}, nameOf(job)), badge(stateOf(job)), job.cacheHit ? h("span", { class: "badge" }, "cache") : null, this.actions(job));
     document.title = `${nameOf(job)} - npuc`;
-    replace(this.problems, ...(job.diagnostics ?? []).map(diagnostic));
+    replace(this.problems, ...alike(job.diagnostics ?? []).map(diagnostic));
     replace(this.state, h("h2", {}, "State"), h("p", {}, whyOf(job)),
       job.running ? h("progress", { max: 1, value: job.running.fraction ?? 0, "aria-label": "Progress of the compile" }) : null,
       h("p", { class: "soft" }, "Watch it on a command line: ", h("code", { class: "mono" }, reattachCommand(job))),

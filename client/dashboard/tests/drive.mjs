@@ -101,6 +101,22 @@ async function dropCfg(page) {
   say(`a .cfg with calibration data: job ${id}`);
 }
 
+// Four depthwise convolutions that pad: one note, which names one and holds the others.
+async function alikeNotes(page) {
+  const folder = process.env.NPUC_NOTED;
+  await submit(page, [join(folder, "scripted.yaml"), join(folder, "scripted.pt")]);
+  await stateIs(page, "succeeded");
+  const notes = page.locator(".diagnostic.note");
+  await notes.first().waitFor();
+  check(await notes.count() === 1, `${await notes.count()} notes`);
+  await notes.getByText("3 more such nodes").click();
+  const text = await notes.innerText();
+  for (const node of ["blocks.0.0/", "blocks.2.0/", "blocks.4.0/", "blocks.6.0/"]) {
+    check(text.includes(node), `no ${node} in ${text}`);
+  }
+  say("four alike notes are one entry");
+}
+
 async function failure(page) {
   const folder = server.dir("bad");
   writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml")));
@@ -295,6 +311,7 @@ async function main() {
     const failed = await failure(page);
     await refusedConfig(page);
     await filterAndKeys(page, failed);
+    await alikeNotes(page);
     await cancelAndRetry(page);
     await reloadMidStream(page);
     await restartUnderIt(page);
