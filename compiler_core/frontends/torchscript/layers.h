@@ -10,7 +10,7 @@ namespace npuc::pt {
 // Layers that operators of torch have inside.
 
 // x [..., I] times weight [O, I] transposed, plus bias [O], which may be null -> [..., O].
-absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, ValueRef weight,
+absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, const ValueRef& weight,
                                 const ValueRef& bias);
 
 // Mean 0 and variance 1 over the last `count` axes; weight and bias may be null.

@@ -65,8 +65,8 @@ absl::StatusOr<Attended> Attend(OpCall& call, const ValueRef& query, const Value
   ASSIGN_OR_RETURN(ValueRef q, Projected(call, query, weights, 0, heads));
   ASSIGN_OR_RETURN(const ValueRef k, Projected(call, key, weights, 1, heads));
   ASSIGN_OR_RETURN(const ValueRef v, Projected(call, value, weights, 2, heads));
-  ASSIGN_OR_RETURN(q,
-                   call.BinaryScalar("Mul", q, 1 / std::sqrt(static_cast<double>(s[2] / heads))));
+  const int64_t width = s[2] / heads;
+  ASSIGN_OR_RETURN(q, call.BinaryScalar("Mul", q, 1 / std::sqrt(static_cast<double>(width))));
   Attended attended;
   ASSIGN_OR_RETURN(attended.scores,
                    call.Emit("MatMul", {q, k}, {{"transpose_a", false}, {"transpose_b", true}}));
@@ -74,7 +74,7 @@ absl::StatusOr<Attended> Attend(OpCall& call, const ValueRef& query, const Value
                    call.Emit("Softmax", {attended.scores}, {{"axis", int64_t{2}}}));
   ASSIGN_OR_RETURN(ValueRef y, call.Emit("MatMul", {attended.scores, v},
                                          {{"transpose_a", false}, {"transpose_b", false}}));
-  ASSIGN_OR_RETURN(y, call.Reshaped(y, {s[0], heads, s[1], s[2] / heads}));
+  ASSIGN_OR_RETURN(y, call.Reshaped(y, {s[0], heads, s[1], width}));
   ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 2, 1, 3}));
   ASSIGN_OR_RETURN(y, call.Reshaped(y, s));
   ASSIGN_OR_RETURN(attended.result, Linear(call, y, weights.out_weight, weights.out_bias));

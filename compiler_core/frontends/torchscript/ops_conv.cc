@@ -44,7 +44,7 @@ absl::Status SamePads(const Shape& weight, Geometry& geometry) {
     if (geometry.stride[axis] != 1) {
       return absl::InvalidArgumentError("padding 'same' needs stride 1");
     }
-    const int64_t kernel = weight[static_cast<size_t>(axis + geometry.dims)];
+    const int64_t kernel = weight[axis + static_cast<int64_t>(geometry.dims)];
     const int64_t total = geometry.dilation[axis] * (kernel - 1);
     geometry.pads[2 * axis] = total / 2;
     geometry.pads[2 * axis + 1] = total - total / 2;

@@ -159,7 +159,8 @@ absl::StatusOr<ValueRef> Power(OpCall& call, const ValueRef& x, double exponent)
     return call.BinaryScalar("Pow", x, exponent);
   }
   const int times = static_cast<int>(exponent);
-  ASSIGN_OR_RETURN(ValueRef power, Power(call, x, times / 2));
+  const int half = times / 2;
+  ASSIGN_OR_RETURN(ValueRef power, Power(call, x, half));
   ASSIGN_OR_RETURN(power, call.Unary("Square", power));
   if (times % 2 == 0) return power;
   return call.Binary("Mul", power, x);

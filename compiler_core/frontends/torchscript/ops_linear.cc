@@ -24,7 +24,7 @@ absl::StatusOr<ScriptValue> ImportLinear(OpCall& call) {
   if (drops_row) {
     ASSIGN_OR_RETURN(weight, call.Reshaped(weight, {1, weight->type.shape[0]}));
   }
-  ASSIGN_OR_RETURN(ValueRef y, Linear(call, x, std::move(weight), bias));
+  ASSIGN_OR_RETURN(ValueRef y, Linear(call, x, weight, bias));
   if (drops_row) {
     Shape shape = y->type.shape;
     shape.pop_back();
@@ -123,7 +123,7 @@ constexpr OpRule kRules[] = {
 
 }  // namespace
 
-absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, ValueRef weight,
+absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, const ValueRef& weight,
                                 const ValueRef& bias) {
   const Shape shape = x->type.shape;
   if (shape.empty() || weight->type.shape.size() != 2 || shape.back() != weight->type.shape[1]) {

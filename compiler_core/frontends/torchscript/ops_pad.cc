@@ -185,7 +185,8 @@ absl::StatusOr<Scaling> ReadScaling(OpCall& call, const Shape& image, int dims, 
     ASSIGN_OR_RETURN(scaling.size, call.IntsOf(1, static_cast<size_t>(dims), {}));
   } else {
     for (int i = 0; i < dims; ++i) {
-      const auto in = static_cast<double>(image[static_cast<size_t>(3 - dims + i)]);
+      const int64_t axis = 3 - dims + i;
+      const auto in = static_cast<double>(image[axis]);
       const double out = std::floor(in * scaling.scale[static_cast<size_t>(i)]);
       if (!(out >= 1 && out <= kMaxPad)) {
         return absl::InvalidArgumentError("the scale factor is out of range");
@@ -229,9 +230,8 @@ absl::StatusOr<ValueRef> Interpolated(OpCall& call, const ValueRef& x, int64_t a
                                       const frontend::ResizeMode& mode,
                                       const frontend::ResizeAxis& sizes) {
   ASSIGN_OR_RETURN(const frontend::ResizeMatrix matrix, frontend::MakeResizeMatrix(mode, sizes));
-  std::vector<float> weights(matrix.weights.begin(), matrix.weights.end());
-  const ValueRef factor =
-      call.MakeConstant(Tensor::FromFloats({sizes.in, sizes.out}, std::move(weights)));
+  const std::vector<float> weights(matrix.weights.begin(), matrix.weights.end());
+  const ValueRef factor = call.MakeConstant(Tensor::FromFloats({sizes.in, sizes.out}, weights));
   std::vector<int64_t> perm = {0, 1, 2, 3};
   std::swap(perm[static_cast<size_t>(axis)], perm.back());
   ASSIGN_OR_RETURN(ValueRef y, call.Transposed(x, perm));
