@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/spread.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/window_attrs.h"
 
@@ -116,29 +117,6 @@ absl::Status ImportConv(NodeImporter& node) {
   return SetConvolved(node, std::move(y));
 }
 
-// Puts stride - 1 zeros between the elements of each spatial dimension.
-absl::StatusOr<ValueRef> Spread(NodeImporter& node, ValueRef x,
-                                const std::vector<int64_t>& strides) {
-  for (size_t i = 0; i < strides.size(); ++i) {
-    if (strides[i] == 1) continue;
-    Shape shape = x->type.shape;
-    const size_t axis = i + 1;
-    const int64_t dim = shape[axis];
-    Shape split = shape;
-    split.insert(split.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
-    ASSIGN_OR_RETURN(x, node.Reshaped(x, split));
-    std::vector<int64_t> paddings(2 * split.size(), 0);
-    paddings[2 * (axis + 1) + 1] = strides[i] - 1;
-    ASSIGN_OR_RETURN(x, node.Padded(x, std::move(paddings), 0));
-    shape[axis] = dim * strides[i];
-    RETURN_IF_ERROR(CheckShape(shape));
-    ASSIGN_OR_RETURN(x, node.Reshaped(x, shape));
-    ASSIGN_OR_RETURN(x, node.Sliced(x, static_cast<int64_t>(axis), 0,
-                                    std::max<int64_t>((dim - 1) * strides[i] + 1, 0)));
-  }
-  return x;
-}
-
 // The weight [c,o/groups,kernel...] turned by half a turn, as [kernel...,c/groups,o].
 absl::StatusOr<ValueRef> TurnedWeight(NodeImporter& node, int64_t groups) {
   const Shape& kernel = node.shape(1);
@@ -205,7 +183,10 @@ absl::Status ImportConvTranspose(NodeImporter& node) {
   RETURN_IF_ERROR(TransposedPads(node, spatial, w));
   ASSIGN_OR_RETURN(const ValueRef weight, TurnedWeight(node, groups));
   ASSIGN_OR_RETURN(ValueRef x, ChannelsLast(node, node.input(0)));
-  ASSIGN_OR_RETURN(x, Spread(node, std::move(x), w.strides));
+  for (size_t i = 0; i < w.strides.size(); ++i) {
+    ASSIGN_OR_RETURN(
+        x, frontend::Spread(node, std::move(x), static_cast<int64_t>(i) + 1, w.strides[i]));
+  }
   std::vector<int64_t> paddings(2 * in.size(), 0);
   for (size_t i = 0; i < spatial.size(); ++i) {
     paddings[2 * (i + 1)] = w.before[i];

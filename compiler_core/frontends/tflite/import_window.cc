@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/resize.h"
+#include "compiler_core/frontends/common/spread.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -109,23 +110,6 @@ absl::Status ImportDepthwise(NodeImporter& node) {
                 2, o->activation());
 }
 
-// Rows and columns of zeros between those of the image, one fewer than the stride each.
-absl::StatusOr<ValueRef> Spread(NodeImporter& node, ValueRef x, int64_t axis, int64_t stride) {
-  if (stride == 1) return x;
-  const size_t at = static_cast<size_t>(axis);
-  Shape shape = x->type.shape;
-  const Shape before = shape;
-  shape.insert(shape.begin() + axis + 1, 1);
-  ASSIGN_OR_RETURN(x, node.Reshaped(x, shape));
-  std::vector<int64_t> paddings(2 * shape.size(), 0);
-  paddings[2 * (at + 1) + 1] = stride - 1;
-  ASSIGN_OR_RETURN(x, node.Padded(x, std::move(paddings), 0));
-  shape = before;
-  shape[at] *= stride;
-  ASSIGN_OR_RETURN(x, node.Reshaped(x, shape));
-  return node.Sliced(x, axis, 0, shape[at] - stride + 1);
-}
-
 // A convolution with the mirrored kernel over the spread image. Operands: result shape, weight
 // [O,H,W,I], image, bias.
 absl::Status ImportTransposeConv(NodeImporter& node) {
@@ -154,7 +138,7 @@ absl::Status ImportTransposeConv(NodeImporter& node) {
             ? std::max<int64_t>((size - 1) * stride[i] + kernel - result[i + 1], 0)
             : 0;
     const int64_t before = kernel - 1 - total / 2;
-    ASSIGN_OR_RETURN(x, Spread(node, x, axis, stride[i]));
+    ASSIGN_OR_RETURN(x, frontend::Spread(node, std::move(x), axis, stride[i]));
     paddings[2 * (i + 1)] = before;
     paddings[2 * (i + 1) + 1] = result[i + 1] + kernel - 1 - before - ((size - 1) * stride[i] + 1);
     ASSIGN_OR_RETURN(weight, node.Sliced(weight, static_cast<int64_t>(i), kernel - 1, kernel, -1));

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/spread.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
@@ -131,23 +132,6 @@ absl::StatusOr<ScriptValue> ImportConv2d(OpCall& call) {
   return ConvolveArguments(call, 2, 3, 4, 5, 6);
 }
 
-// Zeros put between the elements of an image's axis: element i goes to i * stride.
-absl::StatusOr<ValueRef> Spread(OpCall& call, const ValueRef& x, int64_t axis, int64_t stride) {
-  if (stride == 1) return x;
-  Shape shape = x->type.shape;
-  int64_t rows = 1;
-  for (int64_t i = 0; i <= axis; ++i) rows *= shape[i];
-  const int64_t rest = x->type.element_count() / std::max<int64_t>(rows, 1);
-  ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {rows, 1, rest}));
-  ASSIGN_OR_RETURN(
-      y, call.Emit("Pad", {y},
-                   {{"paddings", std::vector<int64_t>{0, 0, 0, stride - 1, 0, 0}}, {"value", 0.0}},
-                   OpCall::kNoRow));
-  shape[axis] *= stride;
-  ASSIGN_OR_RETURN(y, call.Reshaped(y, shape));
-  return call.Sliced(y, axis, 0, shape[axis] - (stride - 1), 1, OpCall::kNoRow);
-}
-
 // weight [I, O/groups, kh, kw] of a transposed convolution -> [O, I/groups, kh, kw], turned by half
 // a turn: that of the convolution over the spread image.
 absl::StatusOr<ValueRef> TurnedWeight(OpCall& call, const ValueRef& weight, int64_t groups) {
@@ -191,7 +175,7 @@ absl::StatusOr<ValueRef> SpreadTransposed(OpCall& call, ValueRef image, const Va
     pad = geometry.dilation[i] * (s[2 + i] - 1) - pad + (side % 2 == 1 ? extra[i] : 0);
   }
   for (int64_t i = 0; i < 2; ++i) {
-    ASSIGN_OR_RETURN(image, Spread(call, image, 1 + i, geometry.stride[i]));
+    ASSIGN_OR_RETURN(image, frontend::Spread(call, std::move(image), 1 + i, geometry.stride[i]));
     // What is padded away of the result is not needed of the image.
     int64_t& before = geometry.pads[2 * i];
     int64_t& after = geometry.pads[2 * i + 1];
