@@ -19,6 +19,7 @@ and system time, the median) says more than the time that passed. Memory is the 
 
 import argparse
 import json
+import mmap
 import os
 import subprocess
 import sys
@@ -43,6 +44,7 @@ WARM_UP = 2
 LAYERS = 5
 MILLIONS = (1, 5, 25)
 ITEMS = 100
+PAGES = 10
 SIMULATED = "DS_CNN_S"
 # Milliseconds.
 SMALL_GOAL, SMALL_WEIGHTS = 10.0, 1_000_000
@@ -188,10 +190,25 @@ def frame_ms(folder, runs):
     return np.median(differences, axis=0).tolist()
 
 
+def page_touches_us():
+    """Microseconds of the first write to each of PAGES huge pages: a compile has about as many."""
+    with mmap.mmap(-1, (PAGES + 1) << 21, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+        times = []
+        for page in range(1, PAGES + 1):
+            begin = time.perf_counter_ns()
+            memory[page << 21] = 1
+            times.append((time.perf_counter_ns() - begin) / 1e3)
+        return times
+
+
 def measure(found, runs):
+    """Runs all in turn; returns page_touches_us() of between the turns."""
+    touches = []
     for subject in found:
         subject.peak_kib = peak_kib(subject.command)
     for turn in range(WARM_UP + runs):
+        touches += page_touches_us()
         for subject in found:
             if subject.large and turn >= WARM_UP + max(runs // 10, 3):
                 continue
@@ -199,6 +216,7 @@ def measure(found, runs):
             if turn >= WARM_UP:
                 subject.times.append(took)
                 subject.cpu_times.append(cpu)
+    return touches
 
 
 def report_goal(subjects_of_goal, what, goal_ms):
@@ -215,7 +233,7 @@ def report_goal(subjects_of_goal, what, goal_ms):
               f"{min(subject.cpu_times):.2f}")
 
 
-def report(found, frame):
+def report(found, touches, frame):
     print(f"{'':20} {'weights':>10} {'median ms':>10} {'mean':>8} {'min':>8} {'p95':>8} "
           f"{'cpu':>8} {'peak MiB':>9} {'runs':>5}")
     for subject in found:
@@ -227,6 +245,11 @@ def report(found, frame):
                 f"below {SMALL_WEIGHTS:,} weights", SMALL_GOAL)
     report_goal([s for s in found if s.weights is not None
                  and LARGE_WEIGHTS * 0.98 < s.weights], f"{LARGE_WEIGHTS:,} weights", LARGE_GOAL)
+    dear = sum(t > 1000 for t in touches)
+    print(f"first touch of 2 MiB between the turns: median {np.median(touches):.0f} us, longest "
+          f"{max(touches):.0f}; {dear} of {len(touches)} over 1 ms" +
+          (": pages that the machine's host had taken back, for which a compile waits" if dear
+           else ""))
     large = [s for s in found if s.large]
     if len(large) > 1:
         spent = ", ".join(f"{1e6 * s.median() / s.weights:.1f}" for s in large)
@@ -250,9 +273,9 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(prefix="npuc-bench-") as folder:
         found = subjects(folder, arguments.smoke)
-        measure(found, runs)
+        touches = measure(found, runs)
         frame = frame_ms(folder, min(runs, 9))
-    report(found, frame)
+    report(found, touches, frame)
     if arguments.json:
         figures = {s.name: s.figures() for s in found}
         with open(arguments.json, "w", encoding="utf-8") as f:
