@@ -109,7 +109,7 @@ def main():
             if options.show:
                 print(write_net(name, options.ops).source())
             if verdict == "failed":
-                print(f"FAILED {text}", flush=True)
+                print(f"FAILED (--ops {options.ops} --only {name}) {text}", flush=True)
             elif options.verbose:
                 print(f"{verdict}: {name} {text}", flush=True)
             if verdict in ("refused", "not PyTorch's"):

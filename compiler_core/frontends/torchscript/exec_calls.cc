@@ -316,8 +316,9 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
   // Operators walk lists, texts and, to compute constants, tensors.
   int64_t items = 0;
   for (const ScriptValue& argument : positional) {
-    if (argument.Is(ScriptKind::kString))
+    if (argument.Is(ScriptKind::kString)) {
       items += static_cast<int64_t>(argument.string->size() / 2);
+    }
     if (argument.IsSequence()) items += static_cast<int64_t>(argument.list->items.size());
     if (argument.Is(ScriptKind::kDict)) {
       items += static_cast<int64_t>(argument.dict->entries.size());

@@ -262,8 +262,9 @@ bool Executor::EvalArguments(const Expr& expr, Frame& frame, std::vector<ScriptV
 bool Executor::IsInstance(const ScriptValue& value, const Expr& type, Frame& frame,
                           bool& is_instance) {
   if (!Step(1, &type)) return false;
-  if (type.kind == ExprKind::kTuple)
+  if (type.kind == ExprKind::kTuple) {
     return IsInstanceOfAny(value, type.children, frame, is_instance);
+  }
   if (type.kind == ExprKind::kSubscript) {
     const absl::string_view outer = type.children[0]->text;
     const Expr& inner = *type.children[1];

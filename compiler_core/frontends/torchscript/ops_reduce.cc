@@ -123,14 +123,10 @@ absl::StatusOr<ScriptValue> ImportLogSumExp(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef largest, Reduce(call, "ReduceMax", x, dims, /*keep=*/true));
   ASSIGN_OR_RETURN(ValueRef y, call.Binary("Sub", x, largest));
   ASSIGN_OR_RETURN(y, call.Unary("Exp", y));
-  ASSIGN_OR_RETURN(y, Reduce(call, "ReduceSum", y, dims, /*keep=*/true));
+  ASSIGN_OR_RETURN(y, Reduce(call, "ReduceSum", y, dims, keep));
   ASSIGN_OR_RETURN(y, call.Unary("Log", y));
-  ASSIGN_OR_RETURN(y, call.Binary("Add", y, largest));
-  if (!keep) {
-    // Without the dimensions of 1: a sum over each is itself.
-    ASSIGN_OR_RETURN(const ValueRef shape, Reduce(call, "ReduceMax", x, dims, /*keep=*/false));
-    ASSIGN_OR_RETURN(y, call.Reshaped(y, shape->type.shape));
-  }
+  ASSIGN_OR_RETURN(const ValueRef offset, call.Reshaped(largest, y->type.shape));
+  ASSIGN_OR_RETURN(y, call.Binary("Add", y, offset));
   return call.Result(std::move(y));
 }
 

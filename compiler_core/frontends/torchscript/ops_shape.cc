@@ -288,8 +288,8 @@ absl::StatusOr<ScriptValue> ImportRepeatInterleave(OpCall& call) {
   Shape split = shape;
   split.insert(split.begin() + axis + 1, 1);
   ASSIGN_OR_RETURN(x, call.Reshaped(x, split));
-  const std::vector<ValueRef> copies(static_cast<size_t>(times), x);
-  ASSIGN_OR_RETURN(x, call.Joined(copies, axis + 1));
+  split[axis + 1] = times;
+  ASSIGN_OR_RETURN(x, call.Expanded(x, split));
   shape[axis] *= times;
   ASSIGN_OR_RETURN(x, call.Reshaped(x, std::move(shape)));
   return call.Result(std::move(x));
@@ -333,7 +333,6 @@ absl::StatusOr<ScriptValue> Converted(OpCall& call, int64_t type) {
       "keep the data in float, or convert outside of the model");
 }
 
-// to(dtype, ...), to(device, dtype, ...), to(other, ...), to(device): the first int is the type.
 // to(self, type or tensor, ...), to(self, device, type, ...), and all by their names.
 constexpr absl::string_view kTo =
     "self a b c d e dtype layout device pin_memory non_blocking copy memory_format";
