@@ -128,6 +128,8 @@ else
   step "clang-format" check_format
   step "layers" "$python" tests/lint/check_layers.py
   step "style" "$python" tests/lint/check_style.py
+  step "names" "$python" tests/lint/check_names.py
+  step "commits" "$python" tests/lint/check_commits.py
   if command -v npm >/dev/null; then
     step "proto (buf)" "$python" tests/lint/check_proto.py
   else

@@ -52,7 +52,7 @@ class Measurement {
     RETURN_IF_ERROR(RunItems(cancelled));
     if (cancelled()) return std::move(result_);  // not all items were run
     result_ = {"data", "simulator", samples_->size(), {}};
-    for (const Metric& metric : metrics_) RETURN_IF_ERROR(MeasureOne(metric));
+    for (const QualityMetric& metric : metrics_) RETURN_IF_ERROR(MeasureOne(metric));
     return std::move(result_);
   }
 
@@ -74,7 +74,7 @@ class Measurement {
     std::vector<std::string> names = options_.metrics;
     if (names.empty()) names = {"cosine", "mse", "sqnr"};
     for (const std::string& name : names) {
-      ASSIGN_OR_RETURN(const Metric metric, MetricFromName(name));  // the config was checked
+      ASSIGN_OR_RETURN(const QualityMetric metric, MetricFromName(name));  // the config was checked
       metrics_.push_back(metric);
     }
     return absl::OkStatus();
@@ -146,7 +146,7 @@ class Measurement {
     return absl::OkStatus();
   }
 
-  absl::Status MeasureOne(const Metric& metric) {
+  absl::Status MeasureOne(const QualityMetric& metric) {
     const auto judged = std::find_if(model_.outputs.begin(), model_.outputs.end(),
                                      [](const PortTensor& port) { return port.state_input < 0; });
     for (size_t k = 0; k < model_.outputs.size(); ++k) {
@@ -180,7 +180,7 @@ class Measurement {
   const Graph& graph_;
   const CompiledModel& model_;
   Diagnostics& diagnostics_;
-  std::vector<Metric> metrics_;
+  std::vector<QualityMetric> metrics_;
   std::optional<SampleSet> samples_;
   Labels labels_;
   std::vector<std::vector<float>> wanted_;  // by output: all items of the float model

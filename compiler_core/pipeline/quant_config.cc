@@ -154,7 +154,7 @@ constexpr absl::string_view kStrategyWords[] = {
 constexpr absl::string_view kMetricWords[] = {"cosine", "mse", "sqnr", "topk", "auc", "wer"};
 
 bool MetricName(const Value& value) {
-  const absl::StatusOr<Metric> metric = MetricFromName(value.text());
+  const absl::StatusOr<QualityMetric> metric = MetricFromName(value.text());
   if (metric.ok()) value.config.options.metrics.push_back(NameOf(*metric));
   return metric.ok();
 }

@@ -64,7 +64,7 @@ class Evaluation {
     ASSIGN_OR_RETURN(float_, RunItems(reference, inputs, 0, diagnostics_));
     ASSIGN_OR_RETURN(quantized_, RunItems(judged, inputs, 0, diagnostics_));
     report_["items"] = float_.items;
-    for (const Metric& metric : metrics_) MeasureOne(metric, judged);
+    for (const QualityMetric& metric : metrics_) MeasureOne(metric, judged);
     return diagnostics_.ToStatus();
   }
 
@@ -78,7 +78,7 @@ class Evaluation {
     std::vector<std::string> names = command_.metrics;
     if (names.empty()) names = {"cosine", "mse", "sqnr"};
     for (const std::string& name : names) {
-      const absl::StatusOr<Metric> metric = MetricFromName(name);
+      const absl::StatusOr<QualityMetric> metric = MetricFromName(name);
       if (!metric.ok()) {
         Refuse(std::string(metric.status().message()));
       } else if (NeedsLabels(*metric) && command_.label_path.empty()) {
@@ -133,7 +133,7 @@ class Evaluation {
     return scores;
   }
 
-  void MeasureOne(const Metric& metric, const FrameRunner& runner) {
+  void MeasureOne(const QualityMetric& metric, const FrameRunner& runner) {
     for (size_t k = 0; k < float_.outputs.size(); ++k) {
       if (NeedsLabels(metric) && k != judged_) continue;
       const std::vector<float> wanted = FloatsOf(float_.outputs[k].array);
@@ -150,7 +150,8 @@ class Evaluation {
     }
   }
 
-  void Add(const Metric& metric, const std::string& output, double of_float, double of_artifact) {
+  void Add(const QualityMetric& metric, const std::string& output, double of_float,
+           double of_artifact) {
     // JSON has no infinity: an sqnr without any difference is null.
     const auto number = [](double value) { return std::isfinite(value) ? Json(value) : Json(); };
     report_["metrics"].push_back({{"metric", NameOf(metric)},
@@ -169,7 +170,7 @@ class Evaluation {
   const EvaluateCommand& command_;
   Json& report_;
   Diagnostics& diagnostics_;
-  std::vector<Metric> metrics_;
+  std::vector<QualityMetric> metrics_;
   Labels labels_;
   RunItemsResult float_;
   RunItemsResult quantized_;

@@ -220,7 +220,7 @@ class Observer : public CompileObserver {
       : left_(spawn.log_bytes), output_bytes_(spawn.output_bytes) {}
 
   void OnLog(absl::string_view line) override {
-    const uint64_t size = std::min<uint64_t>(line.size(), kMaxLogLineBytes);
+    const uint64_t size = std::min<uint64_t>(line.size(), kMaxWorkerLineBytes);
     dropped_ += line.size() - size;
     // A line costs one more byte, as in a file, so that empty lines are bounded too.
     if (size + 1 > left_) {

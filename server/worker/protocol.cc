@@ -115,7 +115,7 @@ bool ReadReport(Reader& in, SandboxReport& report) {
     const uint8_t mechanism = in.U8();
     if (mechanism >= kMechanismCount) return false;
     report.missing.push_back(
-        {static_cast<Mechanism>(mechanism), in.PrintableText(kMaxReasonBytes)});
+        {static_cast<Mechanism>(mechanism), in.PrintableText(kMaxMechanismReasonBytes)});
   }
   return true;
 }
@@ -126,7 +126,7 @@ bool ReadPayload(Reader& in, WorkerEvent& event) {
     case WorkerEvent::Type::kBegin:
       return true;
     case WorkerEvent::Type::kLog:
-      event.text = in.PrintableText(kMaxLogLineBytes);
+      event.text = in.PrintableText(kMaxWorkerLineBytes);
       return true;
     case WorkerEvent::Type::kStage:
       event.text = in.PrintableText(kMaxTextBytes);
@@ -194,7 +194,7 @@ std::string EncodeControl(const ControlMessage& message) {
   out.U8(static_cast<uint8_t>(message.sandbox.missing.size()));
   for (const SandboxReport::Missing& missing : message.sandbox.missing) {
     out.U8(static_cast<uint8_t>(missing.mechanism));
-    out.Text(missing.why, kMaxReasonBytes);
+    out.Text(missing.why, kMaxMechanismReasonBytes);
   }
   return out.Take();
 }
@@ -230,7 +230,7 @@ std::string EncodeWatch(const WatchMessage& message) {
   out.U64(message.cpu_microseconds);
   out.U64(message.peak_memory_bytes);
   out.U8(message.alone ? 1 : 0);
-  out.Text(message.text, kMaxReasonBytes);
+  out.Text(message.text, kMaxMechanismReasonBytes);
   return out.Take();
 }
 
@@ -243,7 +243,7 @@ absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes) {
   message.cpu_microseconds = in.U64();
   message.peak_memory_bytes = in.U64();
   message.alone = in.U8() != 0;
-  message.text = in.PrintableText(kMaxReasonBytes);
+  message.text = in.PrintableText(kMaxMechanismReasonBytes);
   if (!in.Done() || type < 1 || type > 3) return Broken("watch message");
   return message;
 }
@@ -285,7 +285,7 @@ std::string EncodeEvent(const WorkerEvent& event) {
     case WorkerEvent::Type::kBegin:
       break;
     case WorkerEvent::Type::kLog:
-      out.Text(event.text, kMaxLogLineBytes);
+      out.Text(event.text, kMaxWorkerLineBytes);
       break;
     case WorkerEvent::Type::kStage:
       out.Text(event.text, kMaxTextBytes);

@@ -44,7 +44,8 @@ std::string EncodeGreeting(absl::string_view build_id);
 // if build_id is not empty, has the same compiler; the message says what was found.
 absl::Status CheckGreeting(absl::string_view bytes, absl::string_view build_id);
 
-inline constexpr size_t kMaxReasonBytes = 256;  // why a mechanism is missing, or a set-up failed
+// The text that says why a mechanism is missing, or why a set-up failed.
+inline constexpr size_t kMaxMechanismReasonBytes = 256;
 inline constexpr size_t kMaxInputs = 16;
 // What comes with kSpawn: events, print, watch, out folder, job, bell, and the inputs.
 inline constexpr size_t kFixedDescriptors = 6;
@@ -125,7 +126,7 @@ absl::StatusOr<JobRecord> DecodeJob(absl::string_view bytes);
 
 inline constexpr size_t kMaxFrameBytes = 128 << 10;
 inline constexpr size_t kFrameHeaderBytes = 5;
-inline constexpr size_t kMaxLogLineBytes = 16 << 10;
+inline constexpr size_t kMaxWorkerLineBytes = 16 << 10;
 inline constexpr size_t kMaxTextBytes = 8 << 10;  // each string of a diagnostic, a status message
 
 struct WorkerEvent {

@@ -70,7 +70,7 @@ TEST(Protocol, LongTextsAreCut) {
   EventDecoder decoder;
   decoder.Feed(EncodeEvent(event));
   ASSERT_TRUE(decoder.Next(event).value());
-  EXPECT_EQ(event.text.size(), kMaxLogLineBytes);
+  EXPECT_EQ(event.text.size(), kMaxWorkerLineBytes);
 }
 
 TEST(Protocol, ControlAndJobRoundTrip) {
@@ -114,7 +114,7 @@ TEST(Protocol, DamagedAndRandomStreams) {
       const auto more = decoder.Next(event);
       refused += more.ok() ? 0 : 1;
       if (!more.ok() || !*more) break;
-      EXPECT_LE(event.text.size(), kMaxLogLineBytes + 3);
+      EXPECT_LE(event.text.size(), kMaxWorkerLineBytes + 3);
     }
     DecodeControl(bytes.substr(0, 200)).status().IgnoreError();
     DecodeJob(bytes).status().IgnoreError();

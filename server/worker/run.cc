@@ -260,11 +260,11 @@ void RunReport::FlushPrinted(bool all) {
     size_t end = printed_.find('\n', begin);
     size_t next = end + 1;
     if (end == std::string::npos) {
-      if (!all && printed_.size() - begin < kMaxLogLineBytes) break;
-      end = next = std::min(printed_.size(), begin + kMaxLogLineBytes);
+      if (!all && printed_.size() - begin < kMaxWorkerLineBytes) break;
+      end = next = std::min(printed_.size(), begin + kMaxWorkerLineBytes);
     }
     const std::string line =
-        Printable(absl::string_view(printed_).substr(begin, end - begin), kMaxLogLineBytes);
+        Printable(absl::string_view(printed_).substr(begin, end - begin), kMaxWorkerLineBytes);
     begin = next;
     std::string& tail = outcome_.printed_tail;
     absl::StrAppend(&tail, line, "\n");

@@ -8,7 +8,9 @@ import textwrap
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_commits  # noqa: E402
 import check_layers  # noqa: E402
+import check_names  # noqa: E402
 import check_style  # noqa: E402
 import run_tidy  # noqa: E402
 from tree import blank_cpp  # noqa: E402
@@ -33,6 +35,59 @@ def style_rules(files):
     files = {"cmake/npuc.cmake": "", **files}
     with tree_of(files) as root:
         return [p.rule for p in check_style.check(root) if p.path != "cmake"]
+
+
+class NamesTest(unittest.TestCase):
+    def names(self, text):
+        return [name for name, _ in check_names.definitions(text)]
+
+    def test_finds_types_aliases_and_constants(self):
+        self.assertEqual(self.names("""
+            namespace npuc {
+            struct A { int inner; struct Nested {}; };
+            enum class B : int { kOne };
+            template <typename T> class C final : public Base<T> {};
+            using D = std::map<int, int>;
+            inline constexpr size_t kE = 4096;
+            inline constexpr std::array<int, 2> kF = {1, 2};
+            inline constexpr char kG[] = "text";
+            namespace jobs { class H; struct I {}; }
+            int Function(const A& a, int b = 3);
+            const A& Other();
+            inline int Third() { const int local = 1; return local; }
+            struct J Returned();
+            }  // namespace npuc"""),
+                         ["npuc::A", "npuc::B", "npuc::C", "npuc::D", "npuc::kE", "npuc::kF",
+                          "npuc::kG", "npuc::jobs::I"])
+
+    def test_one_name_in_two_headers_is_caught(self):
+        text = "namespace npuc { struct A {}; }"
+        with tree_of({"a/a.h": text, "b/b.h": text, "c/c.cc": text}) as root:
+            self.assertEqual([str(p).split(":")[0] for p in check_names.check(root)], ["a/a.h"])
+
+    def test_another_namespace_is_another_name(self):
+        with tree_of({"a/a.h": "namespace npuc { struct A; struct B {}; }",
+                      "b/b.h": "namespace npuc::b { struct B {}; } namespace npuc { struct A {}; }"
+                      }) as root:
+            self.assertEqual(check_names.check(root), [])
+
+
+class CommitsTest(unittest.TestCase):
+    def problems(self, message):
+        return check_commits.problems_of(message)
+
+    def test_good_messages(self):
+        for message in ("Refuse two Host headers\n\nRFC 9112 3.2 asks for it.",
+                        "server/http: embed the page\n\nIt was read at each start.",
+                        "Merge branch 'main'", "Speed up the lexer\n\nIt took 3 ms."):
+            self.assertEqual(self.problems(message), [], message)
+
+    def test_bad_messages(self):
+        for message in ("Refuse two Host headers",  # no body
+                        "Refuse " + "x" * 70 + "\n\nBody.", "Added a test\n\nBody.",
+                        "Adds a test\n\nBody.", "Adding a test\n\nBody.", "The lexer\n\nBody.",
+                        "Add a test.\n\nBody.", "Add a test\nBody without a blank line."):
+            self.assertEqual(len(self.problems(message)), 1, message)
 
 
 class LayersTest(unittest.TestCase):

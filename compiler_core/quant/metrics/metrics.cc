@@ -16,19 +16,19 @@ namespace {
 
 struct KindName {
   absl::string_view name;
-  Metric::Kind kind;
+  QualityMetric::Kind kind;
   bool takes_number;
 };
 constexpr KindName kKinds[] = {
-    {"cosine", Metric::Kind::kCosine, false}, {"mse", Metric::Kind::kMse, false},
-    {"sqnr", Metric::Kind::kSqnr, false},     {"topk", Metric::Kind::kTopK, true},
-    {"auc", Metric::Kind::kAuc, false},       {"wer", Metric::Kind::kWer, true}};
+    {"cosine", QualityMetric::Kind::kCosine, false}, {"mse", QualityMetric::Kind::kMse, false},
+    {"sqnr", QualityMetric::Kind::kSqnr, false},     {"topk", QualityMetric::Kind::kTopK, true},
+    {"auc", QualityMetric::Kind::kAuc, false},       {"wer", QualityMetric::Kind::kWer, true}};
 
 int64_t Product(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
-double Likeness(const Metric& metric, const Scores& scores) {
+double Likeness(const QualityMetric& metric, const Scores& scores) {
   double dot = 0;
   double energy = 0;
   double wanted_energy = 0;
@@ -42,9 +42,9 @@ double Likeness(const Metric& metric, const Scores& scores) {
     error += (got - wanted) * (got - wanted);
   }
   switch (metric.kind) {
-    case Metric::Kind::kMse:
+    case QualityMetric::Kind::kMse:
       return scores.values.empty() ? 0 : error / static_cast<double>(scores.values.size());
-    case Metric::Kind::kSqnr:
+    case QualityMetric::Kind::kSqnr:
       return error > 0 ? 10 * std::log10(wanted_energy / error)
                        : std::numeric_limits<double>::infinity();
     default:
@@ -53,7 +53,7 @@ double Likeness(const Metric& metric, const Scores& scores) {
   }
 }
 
-absl::Status CheckLabels(const Metric& metric, const Scores& scores, const Labels& labels) {
+absl::Status CheckLabels(const QualityMetric& metric, const Scores& scores, const Labels& labels) {
   if (labels.shape.empty() || labels.shape[0] != scores.items) {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(metric), ": ",
                                                    labels.shape.empty() ? 0 : labels.shape[0],
@@ -62,7 +62,8 @@ absl::Status CheckLabels(const Metric& metric, const Scores& scores, const Label
   return absl::OkStatus();
 }
 
-absl::StatusOr<double> TopK(const Metric& metric, const Scores& scores, const Labels& labels) {
+absl::StatusOr<double> TopK(const QualityMetric& metric, const Scores& scores,
+                            const Labels& labels) {
   const int64_t classes = Product(scores.shape);
   const int64_t k = metric.number < 0 ? 1 : metric.number;
   if (static_cast<int64_t>(labels.values.size()) != scores.items) {
@@ -85,7 +86,8 @@ absl::StatusOr<double> TopK(const Metric& metric, const Scores& scores, const La
   return static_cast<double>(right) / static_cast<double>(scores.items);
 }
 
-absl::StatusOr<double> Auc(const Metric& metric, const Scores& scores, const Labels& labels) {
+absl::StatusOr<double> Auc(const QualityMetric& metric, const Scores& scores,
+                           const Labels& labels) {
   if (Product(scores.shape) != 1 || static_cast<int64_t>(labels.values.size()) != scores.items) {
     return absl::InvalidArgumentError(
         absl::StrCat(NameOf(metric), " takes one score and one label (0 or 1) an item"));
@@ -125,7 +127,7 @@ absl::StatusOr<double> Auc(const Metric& metric, const Scores& scores, const Lab
   return pairs_won / (ones * zeros_before);
 }
 
-absl::StatusOr<double> WordErrorRate(const Metric& metric, const Scores& scores,
+absl::StatusOr<double> WordErrorRate(const QualityMetric& metric, const Scores& scores,
                                      const Labels& labels) {
   const int64_t classes = scores.shape.empty() ? 0 : scores.shape.back();
   const int64_t elements = Product(scores.shape);
@@ -165,17 +167,17 @@ absl::StatusOr<double> WordErrorRate(const Metric& metric, const Scores& scores,
 
 }  // namespace
 
-absl::StatusOr<Metric> MetricFromName(absl::string_view name) {
+absl::StatusOr<QualityMetric> MetricFromName(absl::string_view name) {
   const size_t colon = name.find(':');
   const absl::string_view word = name.substr(0, colon);
   for (const KindName& known : kKinds) {
     if (known.name != word) continue;
-    Metric metric;
+    QualityMetric metric;
     metric.kind = known.kind;
     if (colon == absl::string_view::npos) return metric;
     const absl::string_view number = name.substr(colon + 1);
     if (!known.takes_number || !absl::SimpleAtoi(number, &metric.number) || metric.number < 0 ||
-        (known.kind == Metric::Kind::kTopK && metric.number == 0)) {
+        (known.kind == QualityMetric::Kind::kTopK && metric.number == 0)) {
       break;
     }
     return metric;
@@ -185,7 +187,7 @@ absl::StatusOr<Metric> MetricFromName(absl::string_view name) {
                    "' is none of cosine, mse, sqnr, topk, topk:N, auc, wer, wer:N"));
 }
 
-std::string NameOf(const Metric& metric) {
+std::string NameOf(const QualityMetric& metric) {
   for (const KindName& known : kKinds) {
     if (known.kind != metric.kind) continue;
     return metric.number < 0 ? std::string(known.name)
@@ -194,9 +196,10 @@ std::string NameOf(const Metric& metric) {
   return "";
 }
 
-bool NeedsLabels(const Metric& metric) { return metric.kind >= Metric::Kind::kTopK; }
+bool NeedsLabels(const QualityMetric& metric) { return metric.kind >= QualityMetric::Kind::kTopK; }
 
-absl::StatusOr<double> Measure(const Metric& metric, const Scores& scores, const Labels& labels) {
+absl::StatusOr<double> Measure(const QualityMetric& metric, const Scores& scores,
+                               const Labels& labels) {
   if (scores.items < 1 ||
       static_cast<int64_t>(scores.values.size()) != scores.items * Product(scores.shape) ||
       (!NeedsLabels(metric) && scores.wanted.size() != scores.values.size())) {
@@ -206,8 +209,8 @@ absl::StatusOr<double> Measure(const Metric& metric, const Scores& scores, const
   }
   if (!NeedsLabels(metric)) return Likeness(metric, scores);
   RETURN_IF_ERROR(CheckLabels(metric, scores, labels));
-  if (metric.kind == Metric::Kind::kTopK) return TopK(metric, scores, labels);
-  if (metric.kind == Metric::Kind::kAuc) return Auc(metric, scores, labels);
+  if (metric.kind == QualityMetric::Kind::kTopK) return TopK(metric, scores, labels);
+  if (metric.kind == QualityMetric::Kind::kAuc) return Auc(metric, scores, labels);
   return WordErrorRate(metric, scores, labels);
 }
 

@@ -23,16 +23,16 @@ namespace npuc {
 //           by the labels' words. An item's words: the index of the greatest score of each step,
 //           repeats as one, N (the blank; the last index unless given) left out. A label's words
 //           end at its first negative number.
-struct Metric {
+struct QualityMetric {
   enum class Kind : uint8_t { kCosine, kMse, kSqnr, kTopK, kAuc, kWer };
   Kind kind = Kind::kCosine;
   int64_t number = -1;  // N; -1: not given
-  bool operator==(const Metric&) const = default;
+  bool operator==(const QualityMetric&) const = default;
 };
 // INVALID_ARGUMENT naming what is known.
-absl::StatusOr<Metric> MetricFromName(absl::string_view name);
-std::string NameOf(const Metric& metric);
-bool NeedsLabels(const Metric& metric);
+absl::StatusOr<QualityMetric> MetricFromName(absl::string_view name);
+std::string NameOf(const QualityMetric& metric);
+bool NeedsLabels(const QualityMetric& metric);
 
 // One model's outputs: `items` rows of `shape` (an item's, without the items), and those of the
 // float model, as many. Views.
@@ -50,7 +50,8 @@ struct Labels {
 
 // The figure; sqnr without a difference is infinity. INVALID_ARGUMENT where shapes or labels do not
 // suit the metric, with what would.
-absl::StatusOr<double> Measure(const Metric& metric, const Scores& scores, const Labels& labels);
+absl::StatusOr<double> Measure(const QualityMetric& metric, const Scores& scores,
+                               const Labels& labels);
 
 // Edit distance of two word sequences. At most kMaxWords each (CHECKed).
 inline constexpr int64_t kMaxWords = 1 << 14;
