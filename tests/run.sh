@@ -2,6 +2,10 @@
 # Every check of this project, in one command; CI runs exactly this. Installs what it needs.
 #
 #   tests/run.sh [--quick] [--no-install] [--tidy-all]
+#   tests/run.sh FOLDER... | --changed
+#
+# The second form is the loop while you work: format, lints, and the build and tests (dev preset) of
+# these folders alone, or of the folders that differ from origin/main. The first form is the whole.
 #
 # Steps: packages; clang-format; layer and style lints and their self tests; the dev build (clang,
 # ASan + UBSan) and its tests, fuzz corpora among them; clang-tidy; the release build (g++) and the
@@ -22,12 +26,21 @@ jobs=$(nproc)
 quick=false
 install=true
 tidy_all=false
+changed=false
+folders=()
 for argument in "$@"; do
   case "$argument" in
     --quick) quick=true ;;
     --no-install) install=false ;;
     --tidy-all) tidy_all=true ;;
-    -h|--help) sed -n '2,15s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    --changed) changed=true ;;
+    -h|--help) sed -n '2,/^set -/{/^set -/d;s/^# \{0,1\}//p}' "${BASH_SOURCE[0]}"; exit 0 ;;
+    [!-]*)
+      if [[ ! -d "$argument" ]]; then
+        echo "run.sh: no folder '$argument' in $root" >&2
+        exit 2
+      fi
+      folders+=("${argument%/}") ;;
     *) echo "run.sh: unknown argument '$argument' (try --help)" >&2; exit 2 ;;
   esac
 done
@@ -115,21 +128,56 @@ thread_sanitizer() {
   TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1" run_tests tsan tsan -L tsan
 }
 
-if $install; then
-  if $quick; then groups=(build test); else groups=(build lint test); fi
-  step "packages" deploy/install_deps.sh "${groups[@]}" || exit 1
-fi
-
-if $quick; then
-  if step "build release" build release build; then
-    step "unit tests (release)" run_tests release unit-release -LE e2e
-  fi
-else
+lints() {
   step "clang-format" check_format
   step "layers" "$python" tests/lint/check_layers.py
   step "style" "$python" tests/lint/check_style.py
   step "names" "$python" tests/lint/check_names.py
   step "commits" "$python" tests/lint/check_commits.py
+}
+
+# The folders of what differs from origin/main, committed or not.
+changed_folders() {
+  local base
+  base=$(git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD)
+  { git diff --name-only --diff-filter=d "$base"; git ls-files -o --exclude-standard; } \
+    | xargs -r -n 1 dirname | sort -u
+}
+
+# The folder that owns FOLDER's targets: itself, or the next one above with a CMakeLists.txt.
+owner_of() {
+  local folder="$1"
+  until [[ "$folder" == . || -f "$folder/CMakeLists.txt" ]]; do folder=$(dirname "$folder"); done
+  echo "$folder"
+}
+
+# The loop: what these folders own, in the dev preset.
+check_folders() {
+  local owners=() owner
+  mapfile -t owners < <(for folder in "$@"; do owner_of "$folder"; done | grep -vx . | sort -u)
+  lints
+  if [[ ${#owners[@]} -eq 0 ]]; then
+    skip "build and tests" "no target belongs to these folders"
+  elif step "build dev: ${owners[*]}" build dev build/dev "${owners[@]/%//all}"; then
+    for owner in "${owners[@]}"; do
+      if ctest --test-dir "build/dev/$owner" -LE e2e -N | grep -q '^Total Tests: 0'; then
+        skip "tests: $owner" "there are none"
+        continue
+      fi
+      step "tests: $owner" ctest --test-dir "build/dev/$owner" -j "$jobs" --output-on-failure \
+        -LE e2e --output-junit "$logs/$(tr / - <<<"$owner").junit.xml"
+    done
+  fi
+}
+
+check_quick() {
+  if step "build release" build release build; then
+    step "unit tests (release)" run_tests release unit-release -LE e2e
+  fi
+}
+
+check_all() {
+  lints
   if command -v npm >/dev/null; then
     step "proto (buf)" "$python" tests/lint/check_proto.py
   else
@@ -154,12 +202,36 @@ else
   else
     skip "tests (tsan)" "the build failed"
   fi
+}
+
+packages() {
+  if $install; then step "packages" deploy/install_deps.sh "$@" || exit 1; fi
+}
+
+if $changed; then
+  mapfile -t folders < <(changed_folders)
+  if [[ ${#folders[@]} -eq 0 ]]; then
+    echo "run.sh: nothing differs from origin/main"
+    exit 0
+  fi
+fi
+if [[ ${#folders[@]} -ne 0 ]]; then
+  check_folders "${folders[@]}"
+elif $quick; then
+  packages build test
+  check_quick
+else
+  packages build lint test
+  check_all
 fi
 
 printf '\nsteps (%d s in all):\n' "$SECONDS"
 printf '  %s\n' "${summary[@]}"
-if ! totals=$("$python" tests/count_tests.py "$logs"/*.junit.xml 2>&1); then
-  failed_steps=$((failed_steps + 1))
+# Folders may have no tests of their own; the whole has some, or something is wrong.
+totals="no tests"
+if [[ ${#folders[@]} -eq 0 ]] || compgen -G "$logs/*.junit.xml" >/dev/null; then
+  totals=$("$python" tests/count_tests.py "$logs"/*.junit.xml 2>&1) \
+    || failed_steps=$((failed_steps + 1))
 fi
 if [[ $failed_steps -ne 0 ]]; then
   printf '%d step(s) failed\n' "$failed_steps"
