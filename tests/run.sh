@@ -133,6 +133,7 @@ lints() {
   step "layers" "$python" tests/lint/check_layers.py
   step "style" "$python" tests/lint/check_style.py
   step "names" "$python" tests/lint/check_names.py
+  step "prose" "$python" tests/lint/check_prose.py
   step "commits" "$python" tests/lint/check_commits.py
 }
 

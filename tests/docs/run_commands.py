@@ -39,6 +39,7 @@ def make_certificates(folder):
 # Every page with commands, and what makes the files that it takes for given.
 PAGES = {
     "README.md": own_model.write,
+    "CONTRIBUTING.md": None,
     "client/TUTORIAL.md": None,
     "client/python/README.md": None,
     "deploy/OPERATIONS.md": make_certificates,

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Checks who includes whom: the table of ARCHITECTURE section 2, and where libraries may show.
+"""Checks which folder includes which by the tables below, and where libraries may show.
 
 Prints each forbidden include; exit 1 if there is one. `--explain FOLDER` prints what a folder may
 include.

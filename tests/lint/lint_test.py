@@ -11,6 +11,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_commits  # noqa: E402
 import check_layers  # noqa: E402
 import check_names  # noqa: E402
+import check_prose  # noqa: E402
 import check_style  # noqa: E402
 import run_tidy  # noqa: E402
 from tree import blank_cpp  # noqa: E402
@@ -88,6 +89,33 @@ class CommitsTest(unittest.TestCase):
                         "Adds a test\n\nBody.", "Adding a test\n\nBody.", "The lexer\n\nBody.",
                         "Add a test.\n\nBody.", "Add a test\nBody without a blank line."):
             self.assertEqual(len(self.problems(message)), 1, message)
+
+
+class ProseTest(unittest.TestCase):
+    def found(self, files):
+        with tree_of(files) as root:
+            return sorted((name, path, line) for name, path, line, _ in check_prose.findings(root))
+
+    def test_patterns_are_found_where_they_stand(self):
+        self.assertEqual(self.found({
+            "server/a.h": "// Of a job: its state.\nint a;  // What is told to it.\n",
+            "server/b.md": "# Title\n\nWho waits, lets go.\n",
+            "server/c.py": "# It needs them not.\nx = 1\n"}),
+            [("bare-who", "server/b.md", 3), ("german-not", "server/c.py", 1),
+             ("headline", "server/a.h", 1), ("headline", "server/a.h", 2),
+             ("headline", "server/b.md", 3), ("let-go", "server/b.md", 3),
+             ("told", "server/a.h", 2)])
+
+    def test_plain_prose_is_left_alone(self):
+        self.assertEqual(self.found({
+            "server/a.h": "// Returns the job's state. Whoever waits is woken.\n"
+                          "const char* k = \"Of course // What\";\n"}), [])
+
+    def test_counts_may_only_fall(self):
+        allowed = {"server": {"told": 2, "headline": 1}}
+        grown, fallen = check_prose.compare({"server": {"told": 3}, "cache": {"told": 1}}, allowed)
+        self.assertEqual(grown, [("cache", "told", 1, 0), ("server", "told", 3, 2)])
+        self.assertEqual(fallen, [("server", "headline", 0, 1)])
 
 
 class LayersTest(unittest.TestCase):
