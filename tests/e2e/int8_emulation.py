@@ -15,7 +15,8 @@ import numpy as np
 
 INT32_MIN, INT32_MAX = -2**31, 2**31 - 1
 OPS = {0: "ADD", 1: "AVERAGE_POOL_2D", 3: "CONV_2D", 4: "DEPTHWISE_CONV_2D", 6: "DEQUANTIZE",
-       9: "FULLY_CONNECTED", 17: "MAX_POOL_2D", 22: "RESHAPE", 25: "SOFTMAX", 114: "QUANTIZE"}
+       9: "FULLY_CONNECTED", 17: "MAX_POOL_2D", 22: "RESHAPE", 25: "SOFTMAX", 34: "PAD",
+       39: "TRANSPOSE", 40: "MEAN", 114: "QUANTIZE"}
 TYPES = {0: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 7: np.int16, 9: np.int8}
 
 
@@ -265,6 +266,7 @@ class Model:
         source, weight = types[:2]
         bias = operands[2].astype(np.int64) if len(operands) > 2 and operands[2] is not None else 0
         shifted = x.astype(np.int64) - source.zero
+        w = w.astype(np.int64) - weight.zero  # 0 but for uint8
         if kind == "FULLY_CONNECTED":
             sums = shifted.reshape(len(x), -1) @ w.astype(np.int64).T + bias
             real = [float(np.float32(source.scale * weight.scale)) / float(out.scale)]
@@ -301,7 +303,8 @@ class Model:
                 for i in (0, 1)]
         mean = kind == "AVERAGE_POOL_2D"
         taps, inside = windows(x.astype(np.int64), kernel, stride, (pads[0][0], pads[1][0]),
-                               (pads[0][1], pads[1][1]), (1, 1), 0 if mean else -128)
+                               (pads[0][1], pads[1][1]), (1, 1),
+                               0 if mean else np.iinfo(out.dtype).min)
         if mean:
             sums = taps.sum(axis=(3, 4))
             counts = inside.sum(axis=(2, 3))[None, :, :, None]

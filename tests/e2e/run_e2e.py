@@ -14,7 +14,8 @@
                                         compass_ir, compass_compile, fake_quant,
                                         metrics, quantizing [--long] [NAME...],
                                         same_bytes [OTHER], threads [NAME...], cfg, bundles,
-                                        full_disk
+                                        full_disk, wild [-v] [--update] [NAME...],
+                                        random_quantized [--count N] [SEED...]
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -33,7 +34,7 @@ SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "dashboard", "tflite", "int8_models", "apus", "evaluate",
           "compass_ir", "compass_compile", "fake_quant",
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
-          "full_disk")
+          "full_disk", "wild", "random_quantized")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

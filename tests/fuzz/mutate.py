@@ -16,6 +16,7 @@ import argparse
 import collections
 import concurrent.futures
 import glob
+import json
 import os
 import random
 import re
@@ -28,7 +29,8 @@ BIN = os.environ.get("NPUC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
 SHARED = os.environ.get("NPUC_SHARED", os.path.join(ROOT, "..", "shared"))
 TIMEOUT_SECONDS = 120
 LARGEST_BYTES = 3 << 20  # a mutant of a larger model says no more and costs seconds
-FRAMEWORKS = {".pb": "TF", ".pt": "PT", ".jit": "PT", ".tflite": "TFLITE", ".onnx": "ONNX"}
+FRAMEWORKS = {".pb": "TF", ".pt": "PT", ".ptl": "PT", ".jit": "PT", ".tflite": "TFLITE",
+              ".onnx": "ONNX"}
 # What the models of TensorFlow and PyTorch do not state themselves.
 ENDPOINTS = {
     "simple_mnist_tf.pb": "INPUT_OPS: {input_x: [1, 784]}\nOUTPUT_OPS: [result]\n",
@@ -39,12 +41,28 @@ ENDPOINTS = {
 }
 
 
+def recorded_endpoints(path):
+    """INPUT_OPS as the recording beside a published model has them; empty where there is none."""
+    facts = os.path.splitext(path)[0] + ".oracle.json"
+    if not os.path.exists(facts):
+        return ""
+    with open(facts, encoding="utf-8") as f:
+        inputs = json.load(f)["inputs"]
+    named = path.endswith((".tflite", ".onnx"))
+    return "INPUT_OPS:\n" + "".join(
+        f"  {json.dumps(i['name']) if named else i['name']}: {i['shape']}\n" for i in inputs)
+
+
 def config_for(path, seed):
     # Not by the seed's parity: models take turns, so each would always get one core.
     integer = path.endswith((".tflite", ".onnx")) and random.Random(seed).random() < 0.5
     core = "X2_1204" if integer else "GRUS"
     text = (f"CORENAME: {core}\nOUTPUT_FILE: model.h\nMODEL_FILE: model.bin\n"
             f"FRAMEWORK: {FRAMEWORKS[os.path.splitext(path)[1]]}\n")
+    recorded = recorded_endpoints(path)
+    states_none = not path.endswith((".tflite", ".onnx"))
+    if recorded and (states_none or random.Random(seed).random() < 0.75):
+        return text + recorded
     for part, endpoints in ENDPOINTS.items():
         if part in path and not path.endswith((".tflite", ".onnx")):
             return text + endpoints
@@ -107,9 +125,10 @@ def main():
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", default="", help="of the shared models, wild say; all of them")
     parser.add_argument("models", nargs="*")
     arguments = parser.parse_args()
-    root = os.path.join(SHARED, "models")
+    root = os.path.join(SHARED, "models", arguments.folder)
     models = arguments.models or sorted(
         p for p in glob.glob(os.path.join(root, "**", "*"), recursive=True)
         if os.path.splitext(p)[1] in FRAMEWORKS and os.path.getsize(p) <= LARGEST_BYTES)

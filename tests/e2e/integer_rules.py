@@ -1,0 +1,260 @@
+"""What a quantized layer gives, in NumPy: the arithmetic of compiler_core/target/INTEGER_ISA.md for
+models that bring their own scales, which is that of TensorFlow Lite's reference kernels.
+
+Nothing here is the simulator's. Each rule has a second form, `ideal_...` or `ideal()`: the real
+value that the operands stand for, rounded once. A caller compares the two, so that the arithmetic
+itself is checked against what the formats define: they may differ by one step a layer.
+
+Arrays are int64, channels last; `Scale` is a tensor's type, scale and zero point.
+"""
+
+import collections
+import math
+
+import numpy as np
+
+import int8_emulation as tflite
+
+Scale = collections.namedtuple("Scale", "dtype scale zero")  # scale: np.float32, zero: int
+
+
+def is_wide(*dtypes):
+    return any(np.dtype(d).itemsize > 1 for d in dtypes)
+
+
+def limits(dtype):
+    return np.iinfo(dtype).min, np.iinfo(dtype).max
+
+
+def real(stored, scale):
+    return (np.asarray(stored, np.float64) - scale.zero) * np.float64(scale.scale)
+
+
+def half_away(x):
+    return np.trunc(x + np.copysign(0.5, x))
+
+
+def ideal(value, out):
+    """A real value rounded once to the stored integer."""
+    return np.clip(np.rint(value / np.float64(out.scale)) + out.zero, *limits(out.dtype)).astype(
+        np.int64)
+
+
+def requantized(sums, factors, wide):
+    """sums times real factors (one, or one for each of the last dimension), rounded as the cores
+    round: twice for 8 bits, once and ties upwards with a multiplier of 15 bits for 16."""
+    pairs = [tflite.quantize_multiplier(float(f)) for f in factors]
+    if not wide:
+        return tflite.scaled(sums, pairs)
+    multipliers, shifts = [], []
+    for multiplier, exponent in pairs:
+        multipliers.append((multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF)
+        shifts.append(max(31 - exponent - 16, 0) if multiplier else 0)
+    sums, shifts = np.asarray(sums, np.int64), np.array(shifts, np.int64)
+    nudge = np.where(shifts > 0, np.int64(1) << np.maximum(shifts - 1, 0), 0)
+    return (sums * np.array(multipliers, np.int64) + nudge) >> shifts
+
+
+def activation_limits(activation, out):
+    low, high = limits(out.dtype)
+    stored = lambda x: out.zero + int(half_away(np.float64(x) / np.float64(out.scale)))
+    if activation in ("RELU", "RELU6"):
+        low = max(low, min(stored(0), high))
+    if activation == "RELU6":
+        high = max(min(high, stored(6)), limits(out.dtype)[0])
+    return low, high
+
+
+def activate(value, activation):
+    if activation in ("RELU", "RELU6"):
+        value = np.maximum(value, 0)
+    return np.minimum(value, 6) if activation == "RELU6" else value
+
+
+def stored(value, activation, out):
+    return np.clip(value + out.zero, *activation_limits(activation, out))
+
+
+# ---- layers with weights ----
+
+
+def convolve(x, w, geometry, groups):
+    """Integer sums of x [N,H,W,C] (zero points taken off) with w [O,kh,kw,C/groups]."""
+    kernel, stride, pad, out, dilation = geometry
+    taps, _ = tflite.windows(x, kernel, stride, pad, out, dilation, 0)  # [N,oh,ow,kh,kw,C]
+    each, per = x.shape[3] // groups, w.shape[0] // groups
+    parts = []
+    for g in range(groups):
+        part = taps[..., g * each:(g + 1) * each]
+        n, h, v = part.shape[:3]
+        flat = part.reshape(n * h * v, -1)
+        parts.append((flat @ w[g * per:(g + 1) * per].reshape(per, -1).T).reshape(n, h, v, per))
+    return np.concatenate(parts, axis=-1)
+
+
+def weighted(sums, factors, activation, source, out, weight_dtype):
+    """A layer's result from its sums with bias; factors: real, one or one a result channel."""
+    wide = np.dtype(source.dtype).itemsize > 1 or np.dtype(weight_dtype).itemsize > 1
+    if not wide:
+        sums = tflite.wrap32(sums)
+    return stored(requantized(sums, factors, wide), activation, out)
+
+
+def conv_factors(source, weight_scales, out):
+    return [float(source.scale) * float(s) / float(out.scale) for s in weight_scales]
+
+
+def dense_factors(source, weight_scales, out):
+    """TensorFlow Lite multiplies a single weight scale and the operand's as floats."""
+    if len(weight_scales) == 1:
+        return [float(np.float32(source.scale) * np.float32(weight_scales[0])) / float(out.scale)]
+    return conv_factors(source, weight_scales, out)
+
+
+# ---- element by element ----
+
+
+def combine(kind, a, b, of_a, of_b, activation, out):
+    wide = is_wide(of_a.dtype, of_b.dtype)
+    a, b = a - of_a.zero, b - of_b.zero
+    if kind == "MUL":
+        factor = float(np.float32(np.float32(of_a.scale * of_b.scale) / out.scale))
+        return stored(requantized(a * b, [factor], wide), activation, out)
+    left = 15 if wide else 20
+    twice = 2 * max(float(of_a.scale), float(of_b.scale))
+    p = requantized(a << left, [float(of_a.scale) / twice], wide)
+    q = requantized(b << left, [float(of_b.scale) / twice], wide)
+    value = {"ADD": np.add, "SUB": np.subtract, "MAXIMUM": np.maximum,
+             "MINIMUM": np.minimum}[kind](p, q)
+    factor = twice / (2.0**left * float(out.scale))
+    return stored(requantized(value, [factor], wide), activation, out)
+
+
+IDEAL_COMBINE = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum,
+                 "MINIMUM": np.minimum}
+
+
+def move(x, source, out, activation="NONE"):
+    """Values that are only moved; requantized where the result's scale is another."""
+    if source == out and activation == "NONE":
+        return x
+    factor = float(source.scale) / float(out.scale)
+    wide = is_wide(source.dtype)
+    return stored(requantized(x - source.zero, [factor], wide), activation, out)
+
+
+FUNCTIONS = {
+    "LOGISTIC": lambda x: 1 / (1 + np.exp(-x)),
+    "TANH": np.tanh,
+    "ABS": np.abs,
+    "NEG": np.negative,
+    "EXP": np.exp,
+    "SQUARE": np.square,
+}
+LUT_BITS = 8
+
+
+def table(function, points, out):
+    """Entries of a function's table, and whether one lies so near the middle of two integers that
+    the function's last bit decides."""
+    scaled = FUNCTIONS[function](points) / np.float64(out.scale)
+    doubtful = bool((np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < 2e-4).any())
+    return np.clip(half_away(scaled) + out.zero, *limits(out.dtype)).astype(np.int64), doubtful
+
+
+def lookup(function, x, source, out):
+    """(result, doubtful)."""
+    low, high = limits(source.dtype)
+    if not is_wide(source.dtype):
+        points = real(np.arange(low, high + 1), source)
+        entries, doubtful = table(function, points, out)
+        return entries[x - low], doubtful
+    shift = 16 - LUT_BITS
+    points = real(low + (np.arange(2**LUT_BITS + 1) << shift), source)
+    entries, doubtful = table(function, points, out)
+    place = x - low
+    index, rest = place >> shift, place & ((1 << shift) - 1)
+    step = (entries[index + 1] - entries[index]) * rest + (1 << (shift - 1))
+    return entries[index] + (step >> shift), doubtful
+
+
+def softmax(x, source, out):
+    """Along the last dimension: TFLite's fixed point where the result is as its int8 kernel gives
+    it, else the table form of the document."""
+    if (np.dtype(source.dtype), np.dtype(out.dtype)) == (np.int8, np.int8) and \
+            out.scale == np.float32(1 / 256) and out.zero == -128:
+        return tflite.softmax(x.astype(np.int8), source, out, 1.0).astype(np.int64)
+    distance = x.max(axis=-1, keepdims=True) - x
+    one = 1 << 30
+    if is_wide(source.dtype):
+        shift = 16 - LUT_BITS
+        index = np.arange(2**LUT_BITS + 1)
+        behind = (65535 / 2**shift - index) * 2.0**shift * float(source.scale)
+        entries = np.minimum(np.rint(one * np.exp(-behind)), 2.0**31).astype(np.int64)
+        place = 65535 - distance
+        at, rest = place >> shift, place & ((1 << shift) - 1)
+        e = entries[at] + (((entries[at + 1] - entries[at]) * rest + (1 << (shift - 1))) >> shift)
+    else:
+        e = np.rint(one * np.exp(-np.arange(256) * float(source.scale))).astype(np.int64)[distance]
+    total = np.maximum(e.sum(axis=-1, keepdims=True), 1)
+    share = ((e << 24) + total // 2) // total
+    multiplier, exponent = tflite.quantize_multiplier(2.0**-24 / float(out.scale))
+    return stored(half_even_shift(share * multiplier, 31 - exponent), "NONE", out)
+
+
+def half_even_shift(x, shift):
+    """x / 2^shift to the nearest integer, ties to even."""
+    if shift <= 0:
+        return x << -shift
+    floor, rest = x >> shift, x & ((1 << shift) - 1)
+    half = 1 << (shift - 1)
+    return floor + ((rest > half) | ((rest == half) & (floor & 1 == 1)))
+
+
+# ---- windows ----
+
+
+def pool(kind, x, geometry, source, out, activation="NONE"):
+    """x [N,H,W,C]; kind MAX or MEAN, padding counts for nothing."""
+    kernel, stride, pad, size = geometry
+    fill = limits(source.dtype)[0] if kind == "MAX" else source.zero
+    taps, inside = tflite.windows(x, kernel, stride, pad, size, (1, 1), fill)
+    low, high = activation_limits(activation, out)
+    if kind == "MAX":
+        value = taps.max(axis=(3, 4))
+        if source == out:
+            return np.clip(value, low, high)
+        return move(value, source, out, activation)
+    counts = inside.sum(axis=(2, 3))[None, :, :, None]
+    if source == out:
+        sums = np.where(inside[None, ..., None], taps, 0).sum(axis=(3, 4))
+        return np.clip(mean(sums, counts), low, high)
+    sums = (taps - source.zero).sum(axis=(3, 4))
+    return scaled_mean(sums, counts, source, out, activation)
+
+
+def mean(sums, counts):
+    """Divided to nearest, ties away from zero."""
+    half = counts // 2
+    return np.where(sums > 0, (sums + half) // counts, -((half - sums) // counts))
+
+
+def scaled_mean(sums, counts, source, out, activation="NONE"):
+    counts = np.broadcast_to(counts, sums.shape)
+    result = np.zeros(sums.shape, np.int64)
+    for count in np.unique(counts):
+        factor = float(source.scale) / (float(out.scale) * float(count))
+        value = requantized(sums, [factor], is_wide(source.dtype))
+        result = np.where(counts == count, value, result)
+    return stored(result, activation, out)
+
+
+def reduce(kind, x, axes, source, out):
+    """MEAN, SUM or MAX over axes, which are kept with size 1."""
+    if kind == "MAX":
+        return move(x.max(axis=axes, keepdims=True), source, out)
+    count = math.prod(x.shape[a] for a in axes)
+    if kind == "MEAN" and source == out:
+        return np.clip(mean(x.sum(axis=axes, keepdims=True), count), *limits(out.dtype))
+    sums = (x - source.zero).sum(axis=axes, keepdims=True)
+    return scaled_mean(sums, np.array(count if kind == "MEAN" else 1), source, out)

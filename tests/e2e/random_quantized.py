@@ -1,0 +1,200 @@
+"""Random quantized nets on the integer cores: every stored output as integer_rules.py has it.
+
+    random_quantized [--count N] [--first SEED] [--threads N] [--keep FOLDER] [SEED...]
+
+A seed makes one net (tests/models/quantized_nets.py): ONNX QDQ and QLinear, TFLite int8, uint8 and
+int16 in turn, one of the integer cores by the seed. npuc compiles it and runs it on the net's
+random integers; outputs must be equal to the bit, or, where npuc takes an operator apart (`loose` there),
+within one step. A refusal must be one of KNOWN_REFUSALS; anything else is a finding, shown with its
+seed. `--keep FOLDER SEED` leaves the model, its config and its inputs there.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+
+import harness
+import quantized_nets
+import quantized_writers
+
+CORES = ("X2_1204", "Z2_0901", "Z2_1002", "Z2_1004", "Z2_1104", "Z3_0901", "Z3_1104", "X1_1204",
+         "X2_1204MP3")
+NETS_PER_BATCH = 50
+TIMEOUT_SECONDS = 60
+# What npuc says of what it does not compute, and why that is right.
+KNOWN_REFUSALS = []
+# Defects that are known and not cured yet: (who cures it, what an outcome's text then holds). The
+# list is empty where nothing is known to be wrong.
+KNOWN_FINDINGS = []
+
+Outcome = collections.namedtuple("Outcome", "seed verdict text")  # passed, refused, finding
+
+
+def form_of(seed):
+    forms = list(quantized_nets.FORMS)
+    return forms[seed % len(forms)]
+
+
+def build(seed):
+    return quantized_nets.Builder(seed, form_of(seed))
+
+
+def write_inputs(builder, model, folder):
+    """The config and the arguments of the run."""
+    config = os.path.join(folder, "net.yaml")
+    core = CORES[builder.seed // len(quantized_nets.FORMS) % len(CORES)]
+    with open(config, "w", encoding="utf-8") as f:
+        f.write(f"CORENAME: {core}\nFRAMEWORK: {'TFLITE' if builder.is_tflite else 'ONNX'}\n"
+                f"MODEL_FILE: {model}\nOUTPUT_FILE: net.h\n")
+    arguments = []
+    for tensor in builder.inputs:
+        path = os.path.join(folder, tensor.name + ".npy")
+        np.save(path, tensor.data.astype(tensor.dtype))
+        arguments += ["--input", f"{tensor.name}={path}"]
+    return config, arguments
+
+
+def npuc(*arguments):
+    """(exit code or "hang", what was said)."""
+    try:
+        done = subprocess.run([harness.program("npuc"), *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS, check=False,
+                              universal_newlines=True, errors="replace",
+                              env={**os.environ, "SOURCE_DATE_EPOCH": harness.EPOCH})
+    except subprocess.TimeoutExpired:
+        return "hang", ""
+    return done.returncode, done.stderr
+
+
+def refusal_of(said):
+    """The distinct reasons, without the names of this net."""
+    reasons = set()
+    for line in said.splitlines():
+        if ": note: " in line or ": warning: " in line:
+            continue
+        found = re.match(r"^[^:]*: (?:node '.*?' \((\w+)\): )?(.*) \[(NPUC\d{4})\]$", line)
+        if found:
+            text = re.sub(r"'[^']*'", "...", found[2])
+            reasons.add(f"{found[3]} {found[1] or ''}: {re.sub(r'[0-9]+', 'N', text)}")
+    return sorted(reasons)
+
+
+def compare(builder, names, folder):
+    """What differs, as text; empty where nothing does."""
+    wrong = []
+    for tensor in builder.outputs:
+        got = np.load(harness.output_file(folder, names[tensor.name])).astype(np.int64)
+        if got.size != tensor.data.size:
+            wrong.append(f"{tensor.name}: shape {got.shape}, not {tensor.data.shape}")
+            continue
+        off = np.abs(got.reshape(tensor.data.shape) - tensor.data)
+        allowed = 1 if tensor.loose or builder.doubtful else 0
+        if off.max(initial=0) > allowed:
+            wrong.append(f"{tensor.name}: {int((off > allowed).sum())} of {off.size} differ, by "
+                         f"{off.max()} at most")
+    return "; ".join(wrong)
+
+
+def run_net(builder, model, names, folder):
+    os.makedirs(folder, exist_ok=True)
+    config, arguments = write_inputs(builder, model, folder)
+    code, said = npuc(config, "-o", folder)
+    reasons = refusal_of(said)
+    if code == 1 and reasons and "NPUC19" not in said:
+        unknown = [r for r in reasons if not any(re.search(k, r) for k in KNOWN_REFUSALS)]
+        if unknown:
+            return Outcome(builder.seed, "finding", f"refused: {'; '.join(unknown)}")
+        return Outcome(builder.seed, "refused", "; ".join(reasons))
+    if code != 0:
+        return Outcome(builder.seed, "finding", f"compile: exit {code}: {said[-300:]}")
+    out = os.path.join(folder, "out")
+    code, said = npuc("run", os.path.join(folder, "net.npuc"), *arguments, "--raw", "--output-dir",
+                      out)
+    if code != 0:
+        return Outcome(builder.seed, "finding", f"run: exit {code}: {said[-300:]}")
+    wrong = compare(builder, names, out)
+    return Outcome(builder.seed, "finding" if wrong else "passed", wrong and f"WRONG: {wrong}")
+
+
+def describe(builder):
+    kinds = collections.Counter(op.kind for op in builder.ops)
+    return f"{builder.form}: " + " ".join(f"{k}x{n}" if n > 1 else k for k, n in kinds.items())
+
+
+def run_batch(seeds, keep=None):
+    """Outcomes of these seeds' nets, one by one; a finding with what the net is made of."""
+    outcomes = []
+    with harness.scratch() as scratch:
+        folder = keep or scratch
+        builders = []
+        for seed in seeds:
+            try:
+                builders.append(build(seed))
+            except quantized_nets.WrongRule as error:
+                outcomes.append(Outcome(seed, "finding", f"the rules: {error}"))
+        for builder, (model, names) in zip(builders, quantized_writers.write(builders, folder)):
+            where = keep or os.path.join(folder, "work")
+            outcome = run_net(builder, model, names, where)
+            if outcome.verdict == "finding":
+                outcome = outcome._replace(text=f"{outcome.text} [{describe(builder)}]")
+            outcomes.append(outcome)
+            if not keep:
+                shutil.rmtree(where, ignore_errors=True)
+    return outcomes
+
+
+def run_all(seeds, threads):
+    batches = [seeds[i:i + NETS_PER_BATCH] for i in range(0, len(seeds), NETS_PER_BATCH)]
+    with concurrent.futures.ProcessPoolExecutor(threads) as pool:
+        for outcomes in pool.map(run_batch, batches):
+            yield from outcomes
+
+
+def known_line(text):
+    return next((line for line, pattern in KNOWN_FINDINGS if re.search(pattern, text)), None)
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser(prog="run_e2e.py random_quantized")
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--keep")
+    parser.add_argument("--refusals", action="store_true", help="count refusals by reason")
+    parser.add_argument("seeds", nargs="*", type=int)
+    options = parser.parse_args(arguments)
+    seeds = options.seeds or list(range(options.first, options.first + options.count))
+    if options.keep:
+        os.makedirs(options.keep, exist_ok=True)
+        outcomes = run_batch(seeds[:1], options.keep)
+    else:
+        outcomes = run_all(seeds, options.threads)
+    counts, known, refusals = collections.Counter(), collections.Counter(), collections.Counter()
+    for outcome in outcomes:
+        line = known_line(outcome.text) if outcome.verdict == "finding" else None
+        if line is not None:
+            known[line] += 1
+            continue
+        counts[outcome.verdict] += 1
+        if outcome.verdict == "refused":
+            refusals.update(outcome.text.split("; "))
+        if outcome.verdict == "finding":
+            print(f"seed {outcome.seed}: {outcome.text}", flush=True)
+    for reason, count in refusals.most_common() if options.refusals else ():
+        print(f"{count:6} {reason}")
+    listed = "".join(f", {n} known ({line})" for line, n in sorted(known.items()))
+    harness.figure(f"random quantized nets: {len(seeds)}: {counts['passed']} equal to the bit, "
+                   f"{counts['refused']} refused, {counts['finding']} findings{listed}")
+    harness.check(counts["finding"] == 0, f"{counts['finding']} nets are findings")
+    harness.check(counts["passed"] > 0, "no net passed")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
