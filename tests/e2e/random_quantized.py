@@ -4,9 +4,9 @@
 
 A seed makes one net (tests/models/quantized_nets.py): ONNX QDQ and QLinear, TFLite int8, uint8 and
 int16 in turn, one of the integer cores by the seed. npuc compiles it and runs it on the net's
-random integers; outputs must be equal to the bit, or, where npuc takes an operator apart (`loose` there),
-within one step. A refusal must be one of KNOWN_REFUSALS; anything else is a finding, shown with its
-seed. `--keep FOLDER SEED` leaves the model, its config and its inputs there.
+random integers; outputs must be equal to the bit, or, where npuc takes an operator apart (`loose`
+there), within one step. A refusal must be one of KNOWN_REFUSALS; anything else is a finding, shown
+with its seed. `--keep FOLDER SEED` leaves the model, its config and its inputs there.
 """
 
 import argparse

@@ -5,10 +5,10 @@
 Each model runs by `npuc reference` and, compiled, on the simulator of GRUS, X2_1204 and APUS, on
 the two recorded frames of NAME.oracle.npz (seeded ones where none are recorded). A model of
 integers keeps its scales on X2_1204; a float one, and every one on APUS, is quantized on seeded
-samples like the recorded ones. A run is passed, refused (with its diagnostics) or WRONG; a crash, a hang, an internal error or an exit code that the
-documents do not know is WRONG as well. WILD.md has the verdicts: `--update` writes it; without it a
-page that differs fails. What passed on that page and is refused now is a lost capability, which
-`--update` does not write unless `--lose` says so.
+samples like the recorded ones. A run is passed, refused (with its diagnostics) or WRONG; a crash, a
+hang, an internal error or an exit code that the documents do not know is WRONG as well. WILD.md has
+the verdicts: `--update` writes it; without it a page that differs fails. What passed on that page
+and is refused now is a lost capability, which `--update` does not write unless `--lose` says so.
 """
 
 import argparse
