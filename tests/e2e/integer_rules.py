@@ -149,7 +149,6 @@ FUNCTIONS = {
     "ABS": np.abs,
     "NEG": np.negative,
     "EXP": np.exp,
-    "SQUARE": np.square,
 }
 LUT_BITS = 8
 
@@ -158,7 +157,8 @@ def table(function, points, out):
     """Entries of a function's table, and whether one lies so near the middle of two integers that
     the function's last bit decides."""
     scaled = FUNCTIONS[function](points) / np.float64(out.scale)
-    doubtful = bool((np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < 2e-4).any())
+    near = 2e-2 if is_wide(out.dtype) else 2e-4  # float32 has 24 bits, and so has the point
+    doubtful = bool((np.abs(np.abs(scaled - np.floor(scaled)) - 0.5) < near).any())
     return np.clip(half_away(scaled) + out.zero, *limits(out.dtype)).astype(np.int64), doubtful
 
 

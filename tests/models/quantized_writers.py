@@ -282,9 +282,6 @@ class OnnxWriter:
         self.node("Resize", [*x, "", scales], y, mode="nearest", nearest_mode="floor",
                   coordinate_transformation_mode="asymmetric")
 
-    def emit_square(self, op, x, y):
-        self.node("Mul", [x[0], x[0]], y)
-
     def emit_softmax(self, op, x, y):
         self.node("Softmax", x, y, axis=-1)
 
