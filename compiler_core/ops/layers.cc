@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -45,18 +47,40 @@ bool TakesActivation(absl::string_view op) {
   return IsWeighted(op) || IsOneOf(op, {"Add", "Sub", "Mul", "AvgPool", "MaxPool"});
 }
 
+// Operators that compute each element from the elements in the same place, by a function that their
+// references know.
+bool IsPointwise(absl::string_view op) {
+  return IsElementwise(op) ||
+         IsOneOf(op, {"Abs", "Exp", "Log", "Neg", "Pow", "Reciprocal", "Relu", "Relu6", "Round",
+                      "Rsqrt", "Selu", "Sigmoid", "Sqrt", "Square", "Tanh"});
+}
+
+// Real nets have some twenty nodes in the largest function, Gelu.
+constexpr size_t kMaxFunctionNodes = 64;
+
+// A function of one value: nodes in graph order, the last one gives the result.
+struct Function {
+  ValueId operand;
+  std::vector<NodeId> nodes;
+};
+
 class Grouper {
  public:
   Grouper(const Graph& graph, const std::set<ValueId>& borders)
       : graph_(graph), borders_(borders), uses_(graph.UseCounts()), layer_of_(graph.node_count()) {}
 
   std::vector<Layer> Run() {
+    FindFunctions();
     for (int i = 0; i < graph_.node_count(); ++i) {
       const NodeId id(i);
       const Node& node = graph_.node(id);
-      if (node.op == "Const") continue;
-      if (JoinAsBias(id, node) || JoinAsActivation(id, node)) continue;
-      Start(id, node);
+      if (node.op == "Const" || inside_function_.contains(id)) continue;
+      const auto function = functions_.find(id);
+      if (function != functions_.end()) {
+        StartFunction(function->second);
+      } else if (!JoinAsBias(id, node) && !JoinAsActivation(id, node)) {
+        Start(id, node);
+      }
     }
     // A layer stands where its last node stood: what it reads is then computed before it.
     std::stable_sort(layers_.begin(), layers_.end(), [](const Layer& x, const Layer& y) {
@@ -111,15 +135,91 @@ class Grouper {
   }
 
   bool JoinAsActivation(NodeId id, const Node& node) {
-    if (!IsOneOf(node.op, {"Relu", "Relu6"})) return false;
-    Layer* layer = LayerBefore(node.inputs[0]);
+    const std::optional<Clamp> clamp = ClampOf(graph_, node);
+    if (!clamp.has_value()) return false;
+    Layer* layer = LayerBefore(clamp->operand);
     if (layer == nullptr || !TakesActivation(graph_.node(layer->root).op)) return false;
-    if (IsOneOf(graph_.node(layer->nodes.back()).op, {"Relu", "Relu6"})) return false;
+    const bool is_first = !ClampOf(graph_, graph_.node(layer->nodes.back())).has_value();
+    const bool is_relu = IsOneOf(node.op, {"Relu", "Relu6"});
+    if (borders_.empty() && !(is_relu && is_first)) return false;
     Join(id, node, *layer);
     return true;
   }
 
+  // The function that ends in node `end`: back to where the integers begin. None where the nodes
+  // read two values, or something else reads between.
+  std::optional<Function> FunctionBefore(NodeId end) const {
+    Function function;
+    std::map<ValueId, int> reads;  // of values inside, by nodes inside
+    std::set<NodeId> seen = {end};
+    std::vector<NodeId> queue = {end};
+    for (size_t i = 0; i < queue.size(); ++i) {
+      const Node& node = graph_.node(queue[i]);
+      for (const ValueId input : node.inputs) {
+        const Tensor* constant = graph_.ConstantOf(input);
+        if (constant != nullptr) {
+          if (constant->element_count() != 1) return std::nullopt;
+          continue;
+        }
+        if (graph_.type(input).shape != graph_.type(graph_.node(end).outputs[0]).shape) {
+          return std::nullopt;
+        }
+        if (borders_.contains(input)) {
+          if (function.operand.valid() && function.operand != input) return std::nullopt;
+          function.operand = input;
+          continue;
+        }
+        const NodeId def = graph_.value(input).def;
+        if (!IsPointwise(graph_.node(def).op)) return std::nullopt;
+        ++reads[input];
+        if (seen.insert(def).second) queue.push_back(def);
+        if (queue.size() > kMaxFunctionNodes) return std::nullopt;
+      }
+    }
+    const bool closed = std::all_of(reads.begin(), reads.end(), [this](const auto& read) {
+      return uses_[read.first.value()] == read.second;
+    });
+    if (!closed || !function.operand.valid()) return std::nullopt;
+    function.nodes.assign(seen.begin(), seen.end());
+    return function;
+  }
+
+  void FindFunctions() {
+    for (const ValueId border : borders_) {
+      const NodeId end = graph_.value(border).def;
+      if (IsConstant(border) || !IsPointwise(graph_.node(end).op)) continue;
+      std::optional<Function> function = FunctionBefore(end);
+      if (!function.has_value()) continue;
+      // One operator is its own kind of layer, but where its other operand has no integers.
+      if (function->nodes.size() == 1 && !HasPlainNumber(graph_.node(end))) continue;
+      inside_function_.insert(function->nodes.begin(), function->nodes.end() - 1);
+      functions_.emplace(end, *std::move(function));
+    }
+  }
+
+  void StartFunction(const Function& function) {
+    Layer layer;
+    layer.type = "Activation";
+    layer.nodes = function.nodes;
+    layer.root = function.nodes.back();
+    layer.inputs = {function.operand};
+    layer.outputs = graph_.node(layer.root).outputs;
+    layer_of_[layer.root.value()] = layers_.size();
+    layers_.push_back(std::move(layer));
+  }
+
+  // Whether an operand is a constant that is no border: one without integers.
+  bool HasPlainNumber(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [this](ValueId input) {
+      return IsConstant(input) && !borders_.contains(input);
+    });
+  }
+
   void Start(NodeId id, const Node& node) {
+    const std::optional<Clamp> clamp = ClampOf(graph_, node);
+    if (!borders_.empty() && clamp.has_value() && HasPlainNumber(node)) {
+      return StartFunction({clamp->operand, {id}});
+    }
     Layer layer;
     layer.type = std::string(LayerTypeOf(graph_, node));
     layer.nodes = {id};
@@ -158,12 +258,32 @@ class Grouper {
   std::vector<size_t> layer_of_;  // by node id
   std::vector<Layer> layers_;
   std::map<std::string, int> counts_;
+  std::map<NodeId, Function> functions_;  // by their last nodes
+  std::set<NodeId> inside_function_;      // their other nodes
 };
 
 }  // namespace
 
 std::vector<Layer> GroupLayers(const Graph& graph, const std::set<ValueId>& borders) {
   return Grouper(graph, borders).Run();
+}
+
+std::optional<Clamp> ClampOf(const Graph& graph, const Node& node) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  if (node.op == "Relu") return Clamp{node.inputs[0], 0, kNone};
+  if (node.op == "Relu6") return Clamp{node.inputs[0], 0, 6};
+  if (node.op != "Maximum" && node.op != "Minimum") return std::nullopt;
+  for (const size_t i : {0, 1}) {
+    const ValueId operand = node.inputs[i];
+    const Tensor* bound = graph.ConstantOf(node.inputs[1 - i]);
+    if (bound == nullptr || bound->element_count() != 1 || graph.ConstantOf(operand) != nullptr ||
+        graph.type(operand) != graph.type(node.outputs[0]) || std::isnan(bound->at(0))) {
+      continue;
+    }
+    if (node.op == "Maximum") return Clamp{operand, bound->at(0), kNone};
+    return Clamp{operand, -kNone, bound->at(0)};
+  }
+  return std::nullopt;
 }
 
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node) {

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_OPS_LAYERS_H_
 #define NPUC_COMPILER_CORE_OPS_LAYERS_H_
 
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -17,12 +18,25 @@ namespace npuc {
 //   number a result channel), then Relu or Relu6                           one layer
 //   Add, Sub, Mul, AvgPool, MaxPool, then Relu or Relu6                    one layer
 //   anything else                                                          a layer of its own
+// Where `borders` are given, two forms more:
+//   any of the above that takes an activation, then any clamps (ClampOf)   one layer
+//   element-wise operators between one border and the next, whose other operands are single numbers
+//   without integers (HardSwish as sums and products): one Activation layer, its root the last node
 // A node joins the layer before it only where nothing else uses the value between and that value is
-// not in `borders` (values that exist as integers whatever grouping says: those that a quantized
-// model has parameters for). Layers come in the order of their last nodes, so each one's inputs
-// are outputs of earlier layers. A layer is named after its root's source; a name that is taken
-// gets "_2", "_3" ... behind it, one that is empty is the layer's type. Pure; linear in nodes.
+// not in `borders` (values that exist as integers whatever grouping says: those, and the constants,
+// that a quantized model has parameters for). Layers come in the order of their last nodes, so each
+// one's inputs are outputs of earlier layers. A layer is named after its root's source; a name that
+// is taken gets "_2", "_3" ... behind it, one that is empty is the layer's type. Pure; linear in
+// nodes.
 std::vector<Layer> GroupLayers(const Graph& graph, const std::set<ValueId>& borders = {});
+
+// A node that cuts its operand to a range: Relu, Relu6, or Maximum or Minimum with one number.
+struct Clamp {
+  ValueId operand;
+  double low = 0;   // -infinity: none
+  double high = 0;  // infinity: none
+};
+std::optional<Clamp> ClampOf(const Graph& graph, const Node& node);
 
 // Compass's name of the layer type that an operator becomes: "Convolution", "Eltwise" ...; the
 // operator's own name where Compass has none.

@@ -84,6 +84,29 @@ TEST(GroupLayers, GraphOutputsAreBorders) {
   EXPECT_THAT(layers[1].nodes, ElementsAre(NodeId(2)));
 }
 
+// Between borders, sums and products of one value with single numbers are one function; clamps join
+// the layer before them.
+TEST(GroupLayers, FunctionsBetweenBordersAreOneLayer) {
+  const Graph graph = Parse(R"(graph "g" {
+  %0 = Placeholder() : f32[1,4] @"x"
+  %1 = Const() {value = f32[] splat "00004040"} : f32[] @"three"
+  %2 = Add(%0, %1) : f32[1,4] @"swish"
+  %3 = Relu6(%2) : f32[1,4] @"swish"
+  %4 = Mul(%0, %3) : f32[1,4] @"swish"
+  %5 = Const() {value = f32[4,4] splat "0000803f"} : f32[4,4] @"w"
+  %6 = MatMul(%4, %5) : f32[1,4] @"fc"
+  %7 = Maximum(%6, %1) : f32[1,4] @"low"
+  %8 = Minimum(%7, %1) : f32[1,4] @"high"
+  return %8 @"y"
+})");
+  const std::vector<Layer> layers = GroupLayers(graph, {ValueId(0), ValueId(4), ValueId(8)});
+  EXPECT_THAT(Told(layers),
+              ElementsAre("x: Input(; -1; -1) -> 0", "swish: Activation(0; -1; -1) -> 4",
+                          "fc: FullyConnected(4; 5; -1) -> 8"));
+  EXPECT_THAT(layers[1].nodes, ElementsAre(NodeId(2), NodeId(3), NodeId(4)));
+  EXPECT_THAT(layers[2].nodes, ElementsAre(NodeId(6), NodeId(7), NodeId(8)));
+}
+
 TEST(GroupLayers, AnEmptyGraphHasNone) { EXPECT_THAT(GroupLayers(Graph()), IsEmpty()); }
 
 }  // namespace

@@ -17,6 +17,8 @@ constexpr absl::string_view kElementwise[] = {"Abs",        "Exp",  "Identity", 
 constexpr absl::string_view kBroadcast[] = {"Add", "Div", "Maximum", "Minimum",
                                             "Mul", "Pow", "Sub",     "SquaredDifference"};
 constexpr absl::string_view kReductions[] = {"ReduceMax", "ReduceMean", "ReduceSum"};
+// Their scales and zero points may run along a dimension.
+constexpr absl::string_view kConversions[] = {"Dequantize", "Quantize"};
 
 template <size_t N>
 bool IsOneOf(absl::string_view op, const absl::string_view (&names)[N]) {
@@ -61,8 +63,20 @@ bool TakesWhole(const Node& node, const Shape& shape, size_t d) {
   return Ints(node, "size")[d] == shape[d] && (Ints(node, "strides")[d] == 1 || shape[d] == 1);
 }
 
-bool CountsAlongAxis(absl::string_view op) {
-  return op == "Concat" || op == "Split" || op == "Softmax" || op == "LogSoftmax";
+// The dimension that a node counts along; -1 where it treats all of them alike.
+int64_t AxisCounted(const Node& node, size_t rank) {
+  if (IsOneOf(node.op, kConversions)) return IntAttrOr(node, "axis", -1);
+  if (node.op == "Concat" || node.op == "Split" || node.op == "Softmax" ||
+      node.op == "LogSoftmax") {
+    return AxisOf(node, rank);
+  }
+  return -1;
+}
+
+// Whether the node computes each element from the operand's element in the same place.
+bool IsElementwise(const Node& node) {
+  if (IsOneOf(node.op, kConversions)) return IntAttrOr(node, "axis", -1) < 0;
+  return IsOneOf(node.op, kElementwise);
 }
 
 std::optional<Frame> FrameOf(const LayoutNode& n) {
@@ -91,13 +105,10 @@ std::optional<Frame> FrameOf(const LayoutNode& n) {
     for (size_t d = 0; d < box.size(); ++d) frame.whole[d] = !TakesWhole(node, box, d);
     return frame;
   }
-  if (CountsAlongAxis(node.op)) {
-    const int64_t axis = AxisOf(node, box.size());
-    if (box[axis] == 1) return std::nullopt;  // nothing to count along
-    frame.whole[axis] = true;
-    return frame;
-  }
-  return std::nullopt;
+  const int64_t axis = AxisCounted(node, box.size());
+  if (axis < 0 || box[axis] == 1) return std::nullopt;  // nothing to count along
+  frame.whole[axis] = true;
+  return frame;
 }
 
 // Factors of the frame's layout, refined to its shape, with the dimensions that they belong to.
@@ -269,8 +280,8 @@ class FrameWriter {
   AttrMap Attrs() const {
     const Node& node = n_.node;
     AttrMap attrs = node.attrs;
-    if (CountsAlongAxis(node.op)) {
-      const int64_t axis = AxisOf(node, frame_.shapes[frame_.largest].size());
+    const int64_t axis = AxisCounted(node, frame_.shapes[frame_.largest].size());
+    if (axis >= 0) {
       for (size_t j = 0; j < stored_.size(); ++j) {
         if (stored_[j].dimension == axis) attrs["axis"] = static_cast<int64_t>(j);
       }
@@ -320,7 +331,7 @@ std::vector<ValueId> EmitElementwise(const LayoutNode& n, const NodeLayouts& lay
                                      LayoutEmitter& emitter) {
   const Shape shape = *StorageShape(*layouts[0], n.shape(0));
   return {emitter.graph().AddValue(n.node.op, {emitter.Operand(0, shape)}, n.node.attrs,
-                                   {n.graph.type(n.value(0)).dtype, shape}, n.node.source)};
+                                   {n.graph.type(n.value(1)).dtype, shape}, n.node.source)};
 }
 
 std::vector<ValueId> EmitReshape(const LayoutNode& n, const NodeLayouts& layouts,
@@ -498,7 +509,7 @@ bool CompleteLayouts(const LayoutNode& n, NodeLayouts& layouts) {
     if (ElementCount(n.shape(i)) == 0) return false;
   }
   bool complete = false;
-  if (IsOneOf(op, kElementwise) || op == "Reshape") {
+  if (IsElementwise(n.node) || op == "Reshape") {
     complete = CompleteSame(layouts);
   } else if (op == "BatchNorm") {
     complete = CompleteBatchNorm(n, layouts);
@@ -518,7 +529,7 @@ std::vector<ValueId> EmitRelaid(const LayoutNode& n, const NodeLayouts& layouts,
   if (n.node.op == "Reshape") return EmitReshape(n, layouts, emitter);
   if (n.node.op == "BatchNorm") return EmitBatchNorm(n, layouts, emitter);
   if (n.node.op == "MatMul") return EmitProduct(n, layouts, emitter);
-  if (IsOneOf(n.node.op, kElementwise)) return EmitElementwise(n, layouts, emitter);
+  if (IsElementwise(n.node)) return EmitElementwise(n, layouts, emitter);
   return FrameWriter(n, layouts).Write(emitter);
 }
 

@@ -205,8 +205,12 @@ class RegionCut {
 
   void AddValue(ValueId value, const Layout& layout) {
     const int64_t elements = ElementCount(graph_.shape(value));
-    const int64_t there = ConversionCost(graph_.natural(value), layout);
-    const int64_t back = ConversionCost(layout, graph_.natural(value));
+    // A Quantize and the Dequantize of its integers stay side by side.
+    const bool is_movable = graph_.node(graph_.producer(value)).op != "Quantize";
+    const int64_t there =
+        is_movable ? ConversionCost(graph_.natural(value), layout) : MinCut::kInfinite;
+    const int64_t back =
+        is_movable ? ConversionCost(layout, graph_.natural(value)) : MinCut::kInfinite;
     std::vector<int> users;
     bool wanted_natural = graph_.is_output[value.value()];
     std::vector<int> transposes;

@@ -52,6 +52,50 @@ TEST(PropagateTransposes, CancelsBehindElementwiseNodes) {
     return %3 @"out")");
 }
 
+// A quantized net of channels-first convolutions: nothing is left between its layers, and scales
+// along a dimension go with it.
+TEST(PropagateTransposes, CancelsAcrossQuantizers) {
+  Expect(R"(
+    %x = Placeholder() : f32[1,4,5,2] @"x"
+    %a = Transpose(%x) {perm = [0, 3, 1, 2]} : f32[1,2,4,5] @"to_nchw"
+    %b = Relu(%a) : f32[1,2,4,5] @"relu"
+    %q = Quantize(%b) {dtype = "u8", scale = [0.5], zero_point = [3]} : u8[1,2,4,5] @"q"
+    %d = Dequantize(%q) {scale = [0.5], zero_point = [3]} : f32[1,2,4,5] @"d"
+    %r = Quantize(%d) {axis = 1, dtype = "i8", scale = [0.5, 1], zero_point = [3, 4]} : i8[1,2,4,5] @"r"
+    %e = Dequantize(%r) {axis = 1, scale = [0.5, 1], zero_point = [3, 4]} : f32[1,2,4,5] @"e"
+    %t = Transpose(%e) {perm = [0, 2, 3, 1]} : f32[1,4,5,2] @"to_nhwc"
+    %p = MaxPool(%t) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [2, 2]} : f32[1,2,2,2] @"pool"
+    return %p @"out")",
+         R"(
+    %0 = Placeholder() : f32[1,4,5,2] @"x"
+    %1 = Relu(%0) : f32[1,4,5,2] @"relu"
+    %2 = Quantize(%1) {dtype = "u8", scale = [0.5], zero_point = [3]} : u8[1,4,5,2] @"q"
+    %3 = Dequantize(%2) {scale = [0.5], zero_point = [3]} : f32[1,4,5,2] @"d"
+    %4 = Quantize(%3) {axis = 3, dtype = "i8", scale = [0.5, 1], zero_point = [3, 4]} : i8[1,4,5,2] @"r"
+    %5 = Dequantize(%4) {axis = 3, scale = [0.5, 1], zero_point = [3, 4]} : f32[1,4,5,2] @"e"
+    %6 = MaxPool(%5) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [2, 2]} : f32[1,2,2,2] @"pool"
+    return %6 @"out")");
+}
+
+// Whatever moves a transpose, the integers go straight from a Quantize to its Dequantizes.
+TEST(PropagateTransposes, NoTransposeStandsBetweenQuantizeAndDequantize) {
+  const Graph graph = Parse(R"(
+    %x = Placeholder() : f32[1,4,5,2] @"x"
+    %a = Transpose(%x) {perm = [0, 3, 1, 2]} : f32[1,2,4,5] @"to_nchw"
+    %q = Quantize(%a) {dtype = "u8", scale = [0.5], zero_point = [3]} : u8[1,2,4,5] @"q"
+    %d = Dequantize(%q) {scale = [0.5], zero_point = [3]} : f32[1,2,4,5] @"d"
+    %e = Dequantize(%q) {scale = [0.5], zero_point = [3]} : f32[1,2,4,5] @"e"
+    %s = Slice(%e) {begin = [0, 0, 0, 0], size = [1, 2, 4, 2], strides = [1, 1, 1, 2]} : f32[1,2,4,2] @"part"
+    %t = Transpose(%d) {perm = [0, 2, 3, 1]} : f32[1,4,5,2] @"to_nhwc"
+    %p = MaxPool(%t) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [2, 2]} : f32[1,2,2,2] @"pool"
+    return %p @"out", %s @"natural", %d @"whole")");
+  const absl::StatusOr<Graph> moved = PropagateTransposes(graph);
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  for (const Node& node : moved->nodes()) {
+    if (node.op == "Dequantize") EXPECT_EQ(moved->def(node.inputs[0]).op, "Quantize");
+  }
+}
+
 TEST(PropagateTransposes, ConstantsArePermuted) {
   Expect(R"(
     %x = Placeholder() : f32[1,2,2,3] @"x"

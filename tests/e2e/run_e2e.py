@@ -10,7 +10,8 @@
                                         report, farm, client_library,
                                         uploads [--long] [--seed N], http_api,
                                         dashboard [--many [--minutes N]], tflite [-v] [NAME...],
-                                        int8_models [NAME...], apus [NAME...], evaluate,
+                                        int8_models [NAME...], qdq [-v] [NAME...], advice,
+                                        apus [NAME...], evaluate,
                                         compass_ir, compass_compile, fake_quant,
                                         metrics, quantizing [--long] [NAME...],
                                         same_bytes [OTHER], threads [NAME...], cfg, bundles,
@@ -31,7 +32,7 @@ import harness  # noqa: E402
 SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
           "tenants", "onnx_backend", "report", "farm", "client_library", "uploads", "http_api",
-          "dashboard", "tflite", "int8_models", "apus", "evaluate",
+          "dashboard", "tflite", "int8_models", "qdq", "advice", "apus", "evaluate",
           "compass_ir", "compass_compile", "fake_quant",
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized")

@@ -60,11 +60,17 @@ absl::StatusOr<ValueRef> Convolve3d(NodeImporter& node, ValueRef x, ValueRef wei
   return node.Reshaped(y, {in[0], depth, out[1], out[2], out[3]});
 }
 
-// x [n,spatial...,c], weight [kernel...,c/groups,o].
+// The sums with the node's bias, where it has one.
+absl::StatusOr<ValueRef> WithBias(NodeImporter& node, absl::StatusOr<ValueRef> sums) {
+  if (!sums.ok() || !node.has(2)) return sums;
+  return node.Emit("Add", {*sums, node.input(2)});
+}
+
+// x [n,spatial...,c], weight [kernel...,c/groups,o], the node's bias.
 absl::StatusOr<ValueRef> Convolve(NodeImporter& node, ValueRef x, ValueRef weight, WindowAttrs w) {
   const size_t spatial = w.kernel.size();
-  if (spatial == 2) return Convolve2d(node, x, weight, w, 0);
-  if (spatial == 3) return Convolve3d(node, x, weight, w);
+  if (spatial == 2) return WithBias(node, Convolve2d(node, x, weight, w, 0));
+  if (spatial == 3) return WithBias(node, Convolve3d(node, x, weight, w));
   // One dimension is an image of height 1.
   const Shape in = x->type.shape;
   const Shape kernel = weight->type.shape;
@@ -72,7 +78,8 @@ absl::StatusOr<ValueRef> Convolve(NodeImporter& node, ValueRef x, ValueRef weigh
   ASSIGN_OR_RETURN(weight, node.Reshaped(weight, {1, kernel[0], kernel[1], kernel[2]}));
   for (auto* list : {&w.strides, &w.dilations, &w.kernel}) list->insert(list->begin(), 1);
   for (auto* list : {&w.before, &w.after}) list->insert(list->begin(), 0);
-  ASSIGN_OR_RETURN(const ValueRef y, Convolve2d(node, x, weight, w, 0));
+  // The bias belongs to the convolution: behind the Reshape it would be an addition of its own.
+  ASSIGN_OR_RETURN(const ValueRef y, WithBias(node, Convolve2d(node, x, weight, w, 0)));
   return node.Reshaped(y, {y->type.shape[0], y->type.shape[2], y->type.shape[3]});
 }
 
@@ -85,13 +92,6 @@ absl::Status CheckOperands(NodeImporter& node) {
       absl::StrCat("the operand is ", TypeToString(node.type(0)), " and the weight ",
                    TypeToString(node.type(1)), "; both must have one to three spatial dimensions"),
       "export the model with convolutions of that form");
-}
-
-absl::Status SetConvolved(NodeImporter& node, ValueRef y) {
-  if (node.has(2)) {
-    ASSIGN_OR_RETURN(y, node.Emit("Add", {y, node.input(2)}));
-  }
-  return node.SetOutput(ChannelsFirst(node, y));
 }
 
 absl::Status ImportConv(NodeImporter& node) {
@@ -113,8 +113,8 @@ absl::Status ImportConv(NodeImporter& node) {
   perm.insert(perm.end(), {1, 0});
   ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(1), std::move(perm)));
   ASSIGN_OR_RETURN(const ValueRef x, ChannelsLast(node, node.input(0)));
-  ASSIGN_OR_RETURN(ValueRef y, Convolve(node, x, weight, w));
-  return SetConvolved(node, std::move(y));
+  ASSIGN_OR_RETURN(const ValueRef y, Convolve(node, x, weight, w));
+  return node.SetOutput(ChannelsFirst(node, y));
 }
 
 // The weight [c,o/groups,kernel...] turned by half a turn, as [kernel...,c/groups,o].
@@ -196,8 +196,8 @@ absl::Status ImportConvTranspose(NodeImporter& node) {
   w.strides.assign(spatial.size(), 1);
   w.before.assign(spatial.size(), 0);
   w.after.assign(spatial.size(), 0);
-  ASSIGN_OR_RETURN(ValueRef y, Convolve(node, x, weight, w));
-  return SetConvolved(node, std::move(y));
+  ASSIGN_OR_RETURN(const ValueRef y, Convolve(node, x, weight, w));
+  return node.SetOutput(ChannelsFirst(node, y));
 }
 
 constexpr ImportRule kRules[] = {{"Conv", ImportConv}, {"ConvTranspose", ImportConvTranspose}};

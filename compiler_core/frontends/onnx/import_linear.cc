@@ -1,4 +1,5 @@
 // Matrix products.
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +32,15 @@ absl::Status ImportMatMul(NodeImporter& node) {
   return node.SetOutput(node.Reshaped(y, std::move(shape)));
 }
 
+// Stored integers times a number > 0: the same ones by another scale. Null where the value has
+// none, or the number is not > 0.
+ValueRef ScaledStored(NodeImporter& node, const ValueRef& value, double factor) {
+  if (!value->stored.has_value() || !(factor > 0) || !std::isfinite(factor)) return nullptr;
+  frontend::StoredIntegers scaled = *value->stored;
+  for (double& scale : scaled.params.scale) scale *= factor;
+  return node.MakeStored(std::move(scaled), value->source);
+}
+
 absl::Status ImportGemm(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 3));
   if (node.rank(0) != 2 || node.rank(1) != 2) {
@@ -42,18 +52,21 @@ absl::Status ImportGemm(NodeImporter& node) {
   ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 1));
   ASSIGN_OR_RETURN(const bool transpose_a, node.BoolOr("transA", false));
   ASSIGN_OR_RETURN(const bool transpose_b, node.BoolOr("transB", false));
-  // A constant weight takes the transposition and alpha in advance.
+  // A constant weight takes the transposition in advance, one of stored integers alpha as well.
   ValueRef b = node.input(1);
   bool flag_b = transpose_b;
-  if (node.IsConstant(1) && transpose_b) {
+  if ((node.IsConstant(1) || b->stored.has_value()) && transpose_b) {
     ASSIGN_OR_RETURN(b, node.Transposed(b, {1, 0}));
     flag_b = false;
   }
-  Term product(node, node.Emit("MatMul", {node.input(0), b},
+  const ValueRef scaled = ScaledStored(node, b, alpha);
+  Term product(node, node.Emit("MatMul", {node.input(0), scaled != nullptr ? scaled : b},
                                {{"transpose_a", transpose_a}, {"transpose_b", flag_b}}));
-  product = product * alpha;
+  if (scaled == nullptr) product = product * alpha;
   if (!node.has(2) || beta == 0) return node.SetOutput(product.value);
-  return node.SetOutput((product + Term(node, node.input(2)) * beta).value);
+  const ValueRef c = ScaledStored(node, node.input(2), beta);
+  const Term bias = c != nullptr ? Term(node, c) : Term(node, node.input(2)) * beta;
+  return node.SetOutput((product + bias).value);
 }
 
 constexpr ImportRule kRules[] = {{"Gemm", ImportGemm}, {"MatMul", ImportMatMul}};

@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
+#include "compiler_core/ops/layers.h"
 
 namespace npuc {
 namespace {
@@ -92,10 +95,18 @@ integer::Result IntegerContext::ResultFor(const QuantParams& params, Operand d) 
     return std::clamp(std::clamp(rounded, -kLarge, kLarge) + params.zero_point[0], params.qmin,
                       params.qmax);
   };
-  for (const NodeId id : layer_->nodes) {
-    const std::string& op = graph_.node(id).op;
-    if (op == "Relu" || op == "Relu6") low = std::max(low, stored(0));
-    if (op == "Relu6") high = std::min(high, stored(6));
+  // The layer's last nodes, as far back as they are clamps, one after the other.
+  std::vector<Clamp> clamps;
+  for (auto id = layer_->nodes.rbegin(); id != layer_->nodes.rend(); ++id) {
+    const std::optional<Clamp> clamp = ClampOf(graph_, graph_.node(*id));
+    if (!clamp.has_value()) break;
+    clamps.push_back(*clamp);
+  }
+  for (auto clamp = clamps.rbegin(); clamp != clamps.rend(); ++clamp) {
+    const int64_t lowest = std::isinf(clamp->low) ? params.qmin : stored(clamp->low);
+    const int64_t highest = std::isinf(clamp->high) ? params.qmax : stored(clamp->high);
+    low = std::clamp(low, lowest, highest);
+    high = std::clamp(high, lowest, highest);
   }
   result.min = static_cast<int32_t>(low);
   result.max = static_cast<int32_t>(high);

@@ -79,9 +79,10 @@ absl::Status LowerPool(IntegerContext& context);         // AvgPool, MaxPool
 absl::Status LowerReduction(IntegerContext& context);    // ReduceMean, ReduceSum, ReduceMax
 absl::Status LowerCombine(IntegerContext& context);      // Add, Sub, Mul, Maximum, Minimum
 absl::Status LowerFunction(IntegerContext& context);     // functions of one value, by table
+absl::Status LowerActivation(IntegerContext& context);   // as that, but clamps alone: by a Move
 absl::Status LowerSoftmaxRows(IntegerContext& context);  // Softmax
 absl::Status LowerReshape(IntegerContext& context);      // Reshape, Identity
-absl::Status LowerRelu(IntegerContext& context);         // Relu and Relu6 that stand alone
+absl::Status LowerClamps(IntegerContext& context);       // clamps that stand alone
 absl::Status LowerTranspose(IntegerContext& context);
 absl::Status LowerSlice(IntegerContext& context);
 absl::Status LowerSplit(IntegerContext& context);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/context.h"
+#include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/shape_util.h"
 
@@ -68,29 +70,39 @@ void SetFactors(IntegerContext& context, const QuantParams& a, const QuantParams
   c.factors = context.Factors(factors);
 }
 
-// The result of a function at every real value that the operand's integers stand for.
-absl::StatusOr<std::vector<double>> Sampled(IntegerContext& context,
-                                            const std::vector<float>& points) {
-  const Node& root = context.root();
-  const Graph& graph = context.graph();
-  const Shape shape = {static_cast<int64_t>(points.size())};
+// One node of a function, by the values that are known: constants and earlier results.
+absl::Status Evaluate(const Graph& graph, const Node& node, std::map<ValueId, Tensor>& values) {
   std::vector<Tensor> inputs;
-  for (const ValueId input : root.inputs) {
+  for (const ValueId input : node.inputs) {
     const Tensor* constant = graph.ConstantOf(input);
     if (constant == nullptr) {
-      inputs.push_back(Tensor::FromFloats(shape, points));
+      inputs.push_back(values.at(input));
     } else if (constant->element_count() == 1) {
       inputs.push_back(constant->WithShape({}));
     } else {
       return absl::UnimplementedError(
-          absl::StrCat(root.op, " with a constant that is not one number"));
+          absl::StrCat(node.op, " with a constant that is not one number"));
     }
   }
-  const OpDef* def = FindOp(root.op);
+  const OpDef* def = FindOp(node.op);
   if (def == nullptr) return absl::UnimplementedError("an operator that is not known");
-  ASSIGN_OR_RETURN(const std::vector<Tensor> results, def->reference(root, inputs));
+  ASSIGN_OR_RETURN(std::vector<Tensor> results, def->reference(node, inputs));
+  values.insert_or_assign(node.outputs[0], std::move(results[0]));
+  return absl::OkStatus();
+}
+
+// The result of the layer's function at every real value that the operand's integers stand for.
+absl::StatusOr<std::vector<double>> Sampled(IntegerContext& context,
+                                            const std::vector<float>& points) {
+  const Layer& layer = context.layer();
+  const Shape shape = {static_cast<int64_t>(points.size())};
+  std::map<ValueId, Tensor> known = {{layer.inputs[0], Tensor::FromFloats(shape, points)}};
+  for (const NodeId id : layer.nodes) {
+    RETURN_IF_ERROR(Evaluate(context.graph(), context.graph().node(id), known));
+  }
+  const Tensor& result = known.at(layer.outputs[0]);
   std::vector<double> values;
-  for (int64_t i = 0; i < results[0].element_count(); ++i) values.push_back(results[0].at(i));
+  for (int64_t i = 0; i < result.element_count(); ++i) values.push_back(result.at(i));
   return values;
 }
 
@@ -157,6 +169,15 @@ absl::Status LowerCombine(IntegerContext& context) {
   c.result = context.ResultFor(to, context.Output(result, to));
   context.Emit(c);
   return absl::OkStatus();
+}
+
+absl::Status LowerActivation(IntegerContext& context) {
+  const Layer& layer = context.layer();
+  const bool only_clamps =
+      std::all_of(layer.nodes.begin(), layer.nodes.end(), [&context](NodeId id) {
+        return ClampOf(context.graph(), context.graph().node(id)).has_value();
+      });
+  return only_clamps ? LowerClamps(context) : LowerFunction(context);
 }
 
 absl::Status LowerFunction(IntegerContext& context) {

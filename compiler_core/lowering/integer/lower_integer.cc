@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,12 +15,17 @@ namespace {
 
 constexpr size_t kMaxCommands = 1 << 20;
 
+// Only a model that brings its own scales can lack one.
+constexpr absl::string_view kQuantizeAnew =
+    "let the exporter quantize it, too, or quantize the model anew by force_float_ir: true and "
+    "calibration_data in QUANT";
+
 struct Lowering {
   absl::string_view op;
   absl::Status (*lower)(IntegerContext& context);
 };
 
-// The operators that the integer cores compute.
+// The operators that the integer cores compute, beside the functions of Activation layers.
 constexpr std::array kLowerings = {
     Lowering{"Abs", &LowerFunction},
     Lowering{"Add", &LowerCombine},
@@ -43,19 +49,14 @@ constexpr std::array kLowerings = {
     Lowering{"ReduceMax", &LowerReduction},
     Lowering{"ReduceMean", &LowerReduction},
     Lowering{"ReduceSum", &LowerReduction},
-    Lowering{"Relu", &LowerRelu},
-    Lowering{"Relu6", &LowerRelu},
     Lowering{"Reshape", &LowerReshape},
     Lowering{"Rsqrt", &LowerFunction},
-    Lowering{"Selu", &LowerFunction},
-    Lowering{"Sigmoid", &LowerFunction},
     Lowering{"Slice", &LowerSlice},
     Lowering{"Softmax", &LowerSoftmaxRows},
     Lowering{"Split", &LowerSplit},
     Lowering{"Sqrt", &LowerFunction},
     Lowering{"Square", &LowerFunction},
     Lowering{"Sub", &LowerCombine},
-    Lowering{"Tanh", &LowerFunction},
     Lowering{"Transpose", &LowerTranspose},
 };
 
@@ -75,6 +76,13 @@ class IntegerLowerer {
     }
     RETURN_IF_ERROR(found_.ToStatus());
     RETURN_IF_ERROR(CopyOutputs());
+    if (program_.commands.empty()) {
+      found_.Add({.kind = DiagnosticKind::kNotLowerable,
+                  .message = "the model computes nothing: it has no command",
+                  .file = model_name_,
+                  .fix = "name outputs with elements that the model computes"});
+      return found_.ToStatus();
+    }
     RETURN_IF_ERROR(integer::VerifyProgram(program_));
     return std::move(program_);
   }
@@ -111,14 +119,31 @@ class IntegerLowerer {
   // The model's own inputs and outputs need parameters before anything is placed.
   void CheckBorders() {
     const auto check = [this](ValueId value) {
+      if (!HasScale(value)) return;
       const absl::Status status = context_.ActivationParams(value).status();
-      if (!status.ok()) {
-        Refuse(graph_.def(value), status.message(),
-               "quantize the model, or give QUANT: calibration_data");
-      }
+      if (!status.ok()) Refuse(graph_.def(value), status.message(), kQuantizeAnew);
     };
     for (const ValueId input : graph_.inputs()) check(input);
     for (const GraphOutput& output : graph_.outputs()) check(output.value);
+  }
+
+  // Reports a value without parameters, once, at the node that gives it.
+  bool HasScale(ValueId value) {
+    if (context_.FindParams(value) != nullptr) return true;
+    const Node& def = graph_.def(value);
+    if (!without_scale_.insert(value).second) return false;
+    const bool is_inside =
+        std::any_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node& user) {
+          return user.source.name == def.source.name &&
+                 std::find(user.inputs.begin(), user.inputs.end(), value) != user.inputs.end();
+        });
+    Refuse(def,
+           is_inside ? "the operator becomes several here, and the model has no scales for the "
+                       "values between them"
+           : def.op == "Placeholder" ? "the model does not quantize the input"
+                                     : "the model does not quantize the node's result",
+           kQuantizeAnew);
+    return false;
   }
 
   void LowerLayer(const Layer& layer, const LayerQuant& settings) {
@@ -128,7 +153,8 @@ class IntegerLowerer {
     const auto* const found =
         std::find_if(kLowerings.begin(), kLowerings.end(),
                      [&root](const Lowering& lowering) { return lowering.op == root.op; });
-    if (found == kLowerings.end()) {
+    const bool is_function = layer.type == "Activation";
+    if (found == kLowerings.end() && !is_function) {
       return Refuse(root, absl::StrCat("the integer cores have no command for ", root.op),
                     "replace the operator, or end the model before it");
     }
@@ -136,7 +162,10 @@ class IntegerLowerer {
                     [this](ValueId input) { return !context_.has_place(input); })) {
       return;  // what it reads was refused, which has been said
     }
-    const absl::Status status = found->lower(context_);
+    bool has_scales = true;
+    for (const ValueId output : layer.outputs) has_scales = HasScale(output) && has_scales;
+    if (!has_scales) return;
+    const absl::Status status = is_function ? LowerActivation(context_) : found->lower(context_);
     if (!status.ok()) Refuse(root, status.message(), "change the operator or its quantization");
     if (program_.commands.size() > kMaxCommands) {
       found_.Add({.kind = DiagnosticKind::kProgramTooLarge,
@@ -172,6 +201,7 @@ class IntegerLowerer {
   Diagnostics found_;
   integer::Program program_;
   IntegerContext context_;
+  std::set<ValueId> without_scale_;
 };
 
 }  // namespace

@@ -119,7 +119,7 @@ absl::Status LowerReshape(IntegerContext& context) {
   return absl::OkStatus();
 }
 
-absl::Status LowerRelu(IntegerContext& context) { return MoveAll(context); }
+absl::Status LowerClamps(IntegerContext& context) { return MoveAll(context); }
 
 absl::Status LowerTranspose(IntegerContext& context) {
   const Node& root = context.root();

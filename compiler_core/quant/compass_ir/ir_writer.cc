@@ -16,6 +16,7 @@
 #include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/compass/stored_factor.h"
+#include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/shape_util.h"
 #include "compiler_core/ops/window.h"
@@ -248,7 +249,7 @@ class Writer {
   // The table of a function, of a softmax's exponential.
   absl::Status AddLut(const Layer& layer, const Node& root, Block& block) {
     const bool is_softmax = layer.type == "Softmax";
-    const bool is_function = layer.type == "Activation" && root.op != "Relu" && root.op != "Relu6";
+    const bool is_function = layer.type == "Activation" && !ClampOf(graph_, root).has_value();
     if (!is_softmax && !is_function) return absl::OkStatus();
     const QuantParams* from = ParamsOf(layer.inputs[0]);
     const QuantParams* to = ParamsOf(layer.outputs[0]);
@@ -299,6 +300,9 @@ class Writer {
                                               : graph_.type(root.inputs[0]).shape;
     const int64_t rank = static_cast<int64_t>(bottom.size());
     if (type == "Input") return absl::OkStatus();
+    if (!HasMethods(layer)) {
+      return absl::UnimplementedError("a function that has no method there");
+    }
     if (type == "Convolution" || type == "DepthwiseConv" || type == "FullyConnected") {
       return AddWeighted(layer, root, block);
     }
@@ -333,6 +337,18 @@ class Writer {
     }
     AddActivation(layer, block);
     return absl::OkStatus();
+  }
+
+  // Of a function of several operators, and of clamps by other bounds than RELU's and RELU6's.
+  bool HasMethods(const Layer& layer) const {
+    if (layer.type == "Activation") {
+      return layer.nodes.size() == 1 && MethodOf(graph_.node(layer.root).op) != "MAX" &&
+             MethodOf(graph_.node(layer.root).op) != "MIN";
+    }
+    const size_t clamps = static_cast<size_t>(
+        std::count_if(layer.nodes.begin(), layer.nodes.end(),
+                      [this](NodeId id) { return ClampOf(graph_, graph_.node(id)).has_value(); }));
+    return layer.nodes.size() == 1 || clamps == 0 || (clamps == 1 && ActivationOf(layer) != "NONE");
   }
 
   void AddActivation(const Layer& layer, Block& block) {

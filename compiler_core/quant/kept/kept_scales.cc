@@ -15,6 +15,7 @@
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/ops/quantize.h"
+#include "compiler_core/quant/kept/spread_params.h"
 
 namespace npuc {
 namespace {
@@ -71,17 +72,16 @@ class Keeper {
     kept_.graph.set_name(graph_.name());
     for (int i = 0; i < graph_.node_count(); ++i) RETURN_IF_ERROR(Take(graph_.node(NodeId(i))));
     for (const GraphOutput& output : graph_.outputs()) {
-      RETURN_IF_ERROR(CheckFloat(output.value, graph_.def(output.value)));
       kept_.graph.AddOutput({output.name, New(output.value), output.fp16});
     }
     if (params_.empty()) return std::move(kept_);
-    SpreadOverMoves();
     std::set<ValueId> borders;
-    for (const auto& [value, params] : params_) {
-      if (kept_.graph.ConstantOf(value) == nullptr) borders.insert(value);
-    }
+    for (const auto& [value, params] : params_) borders.insert(value);
+    SpreadBackwards(kept_.graph, params_);
+    StoreUnreadInputs();
     kept_.plan.values = std::move(params_);
     kept_.plan.layers = GroupLayers(kept_.graph, borders);
+    SpreadForwards(kept_.graph, kept_.plan, kept_.notes);
     for (const Layer& layer : kept_.plan.layers) {
       LayerQuant tflite;
       tflite.multiplier_bits = kTfliteMultiplierBits;
@@ -99,6 +99,7 @@ class Keeper {
   absl::Status Take(const Node& node) {
     if (node.op == "Quantize") return TakeQuantize(node);
     if (node.op == "Dequantize") return TakeDequantize(node);
+    if (!node.inputs.empty() && integers_.contains(node.inputs[0])) return TakeIntegers(node);
     for (const ValueId input : node.inputs) RETURN_IF_ERROR(CheckFloat(input, node));
     if ((node.op == "Reshape" || node.op == "Transpose") && TakeMovedConstant(node)) {
       return absl::OkStatus();
@@ -109,7 +110,8 @@ class Keeper {
     for (const ValueId output : node.outputs) types.push_back(graph_.type(output));
     NodeId id;
     if (node.op == "Placeholder") {
-      id = kept_.graph.value(kept_.graph.AddInput(node.source.name, types[0])).def;
+      const DType dtype = IsInteger(types[0].dtype) ? DType::kFloat32 : types[0].dtype;
+      id = kept_.graph.value(kept_.graph.AddInput(node.source.name, {dtype, types[0].shape})).def;
     } else {
       id = kept_.graph.AddNode(node.op, std::move(inputs), node.attrs, std::move(types),
                                node.source);
@@ -120,14 +122,45 @@ class Keeper {
     return absl::OkStatus();
   }
 
-  // The result of a Quantize is for a Dequantize alone.
+  // Nothing computes with integers but moves, which leave them as they are.
   absl::Status CheckFloat(ValueId value, const Node& user) const {
     const Node& def = graph_.def(value);
-    if (def.op != "Quantize") return absl::OkStatus();
+    const bool is_input = def.op == "Placeholder" && IsInteger(graph_.type(value).dtype);
+    return integers_.contains(value) || is_input ? ComputesWithIntegers(value, user)
+                                                 : absl::OkStatus();
+  }
+
+  absl::Status ComputesWithIntegers(ValueId value, const Node& user) const {
     return absl::UnimplementedError(
         absl::StrCat("node '", Printable(user.source.name), "' (", user.op,
-                     ") computes with the integers of '", Printable(def.source.name),
+                     ") computes with the integers of '", Printable(graph_.def(value).source.name),
                      "'; only a model whose integers go through Dequantize can keep its scales"));
+  }
+
+  // A node that moves integers without a Dequantize.
+  absl::Status TakeIntegers(const Node& node) {
+    const QuantParams params = integers_.at(node.inputs[0]);
+    const bool moves = (KeepsParameters(node.op) || node.op == "Concat") && params.axis < 0 &&
+                       std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+                         const auto found = integers_.find(input);
+                         return found != integers_.end() && SameIntegers(found->second, params);
+                       });
+    if (!moves) return ComputesWithIntegers(node.inputs[0], node);
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(New(input));
+    std::vector<TensorType> types;
+    for (const ValueId output : node.outputs) {
+      types.push_back({DType::kFloat32, graph_.type(output).shape});
+    }
+    const NodeId id =
+        kept_.graph.AddNode(node.op, std::move(inputs), node.attrs, std::move(types), node.source);
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const ValueId value = kept_.graph.node(id).outputs[i];
+      Set(node.outputs[i], value);
+      params_.emplace(value, params);
+      integers_.emplace(node.outputs[i], params);
+    }
+    return absl::OkStatus();
   }
 
   absl::Status TakeQuantize(const Node& node) {
@@ -141,6 +174,7 @@ class Keeper {
     ASSIGN_OR_RETURN(const std::optional<LayerQuant> settings, LayerQuantOf(node));
     if (settings.has_value()) stated_.emplace(value, *settings);
     Set(node.outputs[0], value);
+    integers_.emplace(node.outputs[0], params);
     return absl::OkStatus();
   }
 
@@ -153,7 +187,13 @@ class Keeper {
       AddConstant(node.outputs[0], stored, params, def.source);
       return absl::OkStatus();
     }
-    if (def.op != "Quantize" || !AreInverse(def, node, graph_.type(integers))) {
+    if (def.op == "Placeholder") {  // an input of integers, which its first Dequantize explains
+      integers_.emplace(integers, params);
+      params_.emplace(New(integers), params);
+    }
+    const auto written = integers_.find(integers);
+    if (written == integers_.end() || written->second.axis != params.axis ||
+        written->second.scale != params.scale || written->second.zero_point != params.zero_point) {
       return absl::UnimplementedError(
           absl::StrCat("node '", Printable(node.source.name),
                        "' reads integers as others than they were written"));
@@ -199,24 +239,19 @@ class Keeper {
     return true;
   }
 
-  // Parameters go forwards and backwards over nodes whose results are their operand's integers.
-  void SpreadOverMoves() {
-    const Graph& graph = kept_.graph;
-    const std::vector<int> uses = graph.UseCounts();
-    for (int i = graph.node_count() - 1; i >= 0; --i) {
-      const Node& node = graph.node(NodeId(i));
-      if (!KeepsParameters(node.op) || node.outputs.size() != 1) continue;
-      const auto found = params_.find(node.outputs[0]);
-      const ValueId operand = node.inputs[0];
-      if (found == params_.end() || uses[static_cast<size_t>(operand.value())] != 1) continue;
-      params_.emplace(operand, QuantParams(found->second));
-    }
-    for (const Node& node : graph.nodes()) {
-      if (!KeepsParameters(node.op)) continue;
-      const auto found = params_.find(node.inputs[0]);
-      if (found == params_.end() || found->second.axis >= 0) continue;
-      const QuantParams params = found->second;
-      for (const ValueId output : node.outputs) params_.emplace(output, params);
+  // An input that nothing reads has no scale in the model; it keeps its place in the header.
+  void StoreUnreadInputs() {
+    const std::vector<int> uses = kept_.graph.UseCounts();
+    for (const ValueId input : kept_.graph.inputs()) {
+      if (uses[static_cast<size_t>(input.value())] > 0 || params_.contains(input)) continue;
+      params_.emplace(input, QuantParams{.dtype = DType::kInt8,
+                                         .qmin = INT8_MIN,
+                                         .qmax = INT8_MAX,
+                                         .scale = {1.0},
+                                         .zero_point = {0}});
+      kept_.notes.push_back(absl::StrCat("nothing reads input '",
+                                         Printable(kept_.graph.def(input).source.name),
+                                         "'; it is stored in 8 bits"));
     }
   }
 
@@ -271,7 +306,8 @@ class Keeper {
   const Graph& graph_;
   std::vector<ValueId> value_;  // in the new graph, by old id
   std::map<ValueId, QuantParams> params_;
-  std::map<ValueId, LayerQuant> stated_;  // settings, by the layer's result
+  std::map<ValueId, QuantParams> integers_;  // of old values that are integers, but constants
+  std::map<ValueId, LayerQuant> stated_;     // settings, by the layer's result
   KeptScales kept_;
 };
 

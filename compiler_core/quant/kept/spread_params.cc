@@ -1,0 +1,302 @@
+#include "compiler_core/quant/kept/spread_params.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
+
+namespace npuc {
+namespace {
+
+// The operands whose stored integers a node's results are, cut to a range or beside others.
+std::vector<ValueId> MovedOperands(const Graph& graph, const Node& node) {
+  if (KeepsParameters(node.op) || node.op == "Pad") return {node.inputs[0]};
+  if (node.op == "Concat") return node.inputs;
+  const std::optional<Clamp> clamp = ClampOf(graph, node);
+  if (clamp.has_value()) return {clamp->operand};
+  return {};
+}
+
+QuantParams SixteenBits(double scale) {
+  return {.dtype = DType::kInt16,
+          .qmin = INT16_MIN,
+          .qmax = INT16_MAX,
+          .scale = {scale},
+          .zero_point = {0}};
+}
+
+// Whether a node computes with 16 bits as exactly as they are. A function of them is a table with
+// few entries: where it stands inside of an operator (a gate of an LSTM), errors would add up.
+bool TakesSixteenBits(const Node& node) {
+  constexpr absl::string_view kOps[] = {"Abs",       "Add",        "AvgPool", "Concat", "MatMul",
+                                        "Maximum",   "Minimum",    "Mul",     "Neg",    "Pad",
+                                        "ReduceMax", "ReduceMean", "Relu",    "Relu6",  "Sub"};
+  return KeepsParameters(node.op) ||
+         std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
+}
+
+// The range of a tensor's real values.
+struct Range {
+  double low = 0;
+  double high = 0;
+  double largest() const { return std::max(std::fabs(low), std::fabs(high)); }
+};
+
+Range Union(const Range& a, const Range& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+Range Product(const Range& a, const Range& b) {
+  const double corners[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+  return {*std::min_element(std::begin(corners), std::end(corners)),
+          *std::max_element(std::begin(corners), std::end(corners))};
+}
+
+Range RangeOfConstant(const Tensor& tensor) {
+  Range range;
+  if (tensor.element_count() > 0) range.low = range.high = tensor.at(0);
+  for (int64_t i = 1; i < tensor.element_count(); ++i) {
+    range = Union(range, {tensor.at(i), tensor.at(i)});
+  }
+  return range;
+}
+
+// The scale 2^e, the smallest at which `largest` fits 16 bits.
+double PowerOfTwoScale(double largest) {
+  if (!(largest > 0)) return 1;
+  return std::ldexp(1.0,
+                    std::max(-60, static_cast<int>(std::ceil(std::log2(largest / INT16_MAX)))));
+}
+
+class Spreader {
+ public:
+  Spreader(const Graph& graph, QuantPlan& plan, std::vector<std::string>& notes)
+      : graph_(graph), plan_(plan), notes_(notes), users_(graph.value_count()) {
+    for (const Node& node : graph.nodes()) {
+      for (const ValueId input : node.inputs) {
+        users_[static_cast<size_t>(input.value())].push_back(&node);
+      }
+    }
+    for (const GraphOutput& output : graph.outputs()) is_output_.insert(output.value);
+  }
+
+  void Run() {
+    for (const Layer& layer : plan_.layers) {
+      const bool known = std::all_of(layer.inputs.begin(), layer.inputs.end(),
+                                     [this](ValueId input) { return Find(input) != nullptr; });
+      if (!known || layer.inputs.empty()) continue;
+      SpreadToConstants(layer);
+      CheckBias(layer);
+      for (const ValueId output : layer.outputs) {
+        if (Find(output) != nullptr) continue;
+        if (!SpreadMove(layer, output)) SpreadInside(layer, output);
+      }
+    }
+  }
+
+ private:
+  const QuantParams* Find(ValueId value) const {
+    const auto found = plan_.values.find(value);
+    return found == plan_.values.end() ? nullptr : &found->second;
+  }
+
+  void SpreadToConstants(const Layer& layer) {
+    const Node& root = graph_.node(layer.root);
+    if (!layer.weight.valid() || layer.type == "Activation" || Find(layer.weight) != nullptr) {
+      return;
+    }
+    const double largest = RangeOfConstant(*graph_.ConstantOf(layer.weight)).largest();
+    if (!std::isfinite(largest)) return;
+    plan_.values.emplace(layer.weight, SixteenBits(PowerOfTwoScale(largest)));
+    const std::string& name = graph_.def(layer.weight).source.name;
+    // Constants of our own making have their operator's name.
+    if (name == root.source.name) return;
+    notes_.push_back(absl::StrCat("the constant '", Printable(name), "' of layer '",
+                                  Printable(layer.name),
+                                  "' is float in the model; it is stored in 16 bits"));
+  }
+
+  void CheckBias(const Layer& layer) {
+    if (!layer.bias.valid() || !layer.weight.valid()) return;
+    const QuantParams* bias = Find(layer.bias);
+    const QuantParams* weight = Find(layer.weight);
+    if (bias == nullptr || weight == nullptr) return;
+    const double input = Find(layer.inputs[0])->scale[0];
+    constexpr double kRoundings = 1e-5;  // of scales that are products of floats
+    for (size_t i = 0; i < std::max(bias->scale.size(), weight->scale.size()); ++i) {
+      const double sums = input * weight->scale[weight->scale.size() == 1 ? 0 : i];
+      const double own = bias->scale[bias->scale.size() == 1 ? 0 : i];
+      const bool same = std::fabs(own - sums) <= kRoundings * sums;
+      const bool counts_agree = bias->scale.size() == 1 || weight->scale.size() == 1 ||
+                                bias->scale.size() == weight->scale.size();
+      if (same && counts_agree) continue;
+      plan_.constants.erase(layer.bias);
+      plan_.values.erase(layer.bias);
+      return;
+    }
+  }
+
+  // Whether a number is the same after it was stored.
+  static bool Holds(const QuantParams& params, double value) {
+    const double stored = value / params.scale[0] + static_cast<double>(params.zero_point[0]);
+    return stored == std::nearbyint(stored) && stored >= static_cast<double>(params.qmin) &&
+           stored <= static_cast<double>(params.qmax);
+  }
+
+  // Whether every result of the node is one of the stored integers by `params`.
+  bool Keeps(const Node& node, const QuantParams& params) const {
+    if (KeepsParameters(node.op)) return true;
+    if (node.op == "Pad") return Holds(params, FloatAttrOr(node, "value", 0.0));
+    if (node.op == "Concat") {
+      return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        const Tensor* constant = graph_.ConstantOf(input);
+        if (constant == nullptr) return *Find(input) == params;
+        for (int64_t i = 0; i < constant->element_count(); ++i) {
+          if (!Holds(params, constant->at(i))) return false;
+        }
+        return true;
+      });
+    }
+    const std::optional<Clamp> clamp = ClampOf(graph_, node);
+    return clamp.has_value() && (std::isinf(clamp->low) || Holds(params, clamp->low)) &&
+           (std::isinf(clamp->high) || Holds(params, clamp->high));
+  }
+
+  bool SpreadMove(const Layer& layer, ValueId output) {
+    const QuantParams params = *Find(layer.inputs[0]);
+    const bool keeps = std::all_of(layer.nodes.begin(), layer.nodes.end(),
+                                   [&](NodeId id) { return Keeps(graph_.node(id), params); });
+    if (!keeps || params.axis >= 0) return false;
+    plan_.values.emplace(output, params);
+    return true;
+  }
+
+  void SpreadInside(const Layer& layer, ValueId output) {
+    const std::string& source = graph_.def(output).source.name;
+    const auto& users = users_[static_cast<size_t>(output.value())];
+    const bool is_inside = !source.empty() && !is_output_.contains(output) &&
+                           std::all_of(users.begin(), users.end(), [&](const Node* user) {
+                             return user->source.name == source && TakesSixteenBits(*user);
+                           });
+    if (!is_inside) return;
+    std::map<ValueId, Range> known;
+    std::optional<Range> range;
+    for (const NodeId id : layer.nodes) {
+      range = RangeOfResult(graph_.node(id), known);
+      if (!range.has_value()) return;
+      known[graph_.node(id).outputs[0]] = *range;
+    }
+    double scale = std::numeric_limits<double>::infinity();
+    for (const ValueId input : layer.inputs) scale = std::min(scale, Find(input)->scale[0]);
+    // A limit for operands that are 0 alone.
+    const double fits = std::max(range->largest() / INT16_MAX, scale * 0x1p-15);
+    if (!(fits > 0) || !std::isfinite(fits)) return;
+    plan_.values.emplace(output, SixteenBits(std::ldexp(
+                                     scale, static_cast<int>(std::ceil(std::log2(fits / scale))))));
+  }
+
+  Range RangeOf(ValueId value, const std::map<ValueId, Range>& known) const {
+    const auto found = known.find(value);
+    if (found != known.end()) return found->second;
+    const Tensor* constant = graph_.ConstantOf(value);
+    if (constant != nullptr) return RangeOfConstant(*constant);
+    const QuantParams& params = *Find(value);
+    const auto real = [&](int64_t q) {
+      return static_cast<double>(q - params.zero_point[0]) * params.scale[0];
+    };
+    return {real(params.qmin), real(params.qmax)};
+  }
+
+  // Of the operators whose results grow no faster than their operands.
+  std::optional<Range> RangeOfResult(const Node& node,
+                                     const std::map<ValueId, Range>& known) const {
+    const Range x = RangeOf(node.inputs[0], known);
+    if (KeepsParameters(node.op) || node.op == "AvgPool" || node.op == "ReduceMean" ||
+        node.op == "ReduceMax") {
+      return x;
+    }
+    if (node.op == "Pad") {
+      const double value = FloatAttrOr(node, "value", 0.0);
+      return Union(x, {value, value});
+    }
+    if (node.op == "Neg") return Range{-x.high, -x.low};
+    if (node.op == "Abs") return Range{0, x.largest()};
+    if (const std::optional<Clamp> clamp = ClampOf(graph_, node); clamp.has_value()) {
+      const Range operand = RangeOf(clamp->operand, known);
+      return Range{std::clamp(operand.low, clamp->low, clamp->high),
+                   std::clamp(operand.high, clamp->low, clamp->high)};
+    }
+    if (node.op == "MatMul") return RangeOfProduct(node, x);
+    if (node.op == "Concat") {
+      Range all = x;
+      for (const ValueId input : node.inputs) all = Union(all, RangeOf(input, known));
+      return all;
+    }
+    if (node.inputs.size() != 2) return std::nullopt;
+    const Range y = RangeOf(node.inputs[1], known);
+    if (node.op == "Add") return Range{x.low + y.low, x.high + y.high};
+    if (node.op == "Sub") return Range{x.low - y.high, x.high - y.low};
+    if (node.op == "Mul") return Product(x, y);
+    if (node.op == "Maximum") return Range{std::max(x.low, y.low), std::max(x.high, y.high)};
+    if (node.op == "Minimum") return Range{std::min(x.low, y.low), std::min(x.high, y.high)};
+    return std::nullopt;
+  }
+
+  std::optional<Range> RangeOfProduct(const Node& node, const Range& x) const {
+    const Tensor* weight = graph_.ConstantOf(node.inputs[1]);
+    if (weight == nullptr || weight->shape().size() != 2) return std::nullopt;
+    const bool transposed = BoolAttrOr(node, "transpose_b", false);
+    const int64_t columns = weight->shape()[transposed ? 0 : 1];
+    const int64_t inner = weight->shape()[transposed ? 1 : 0];
+    Range all;
+    for (int64_t c = 0; c < columns; ++c) {
+      Range sum;
+      for (int64_t i = 0; i < inner; ++i) {
+        const double w = weight->at(transposed ? c * inner + i : i * columns + c);
+        const Range part = Product(x, {w, w});
+        sum = {sum.low + part.low, sum.high + part.high};
+      }
+      all = Union(all, sum);
+    }
+    return all;
+  }
+
+  const Graph& graph_;
+  QuantPlan& plan_;
+  std::vector<std::string>& notes_;
+  std::vector<std::vector<const Node*>> users_;  // by value
+  std::set<ValueId> is_output_;
+};
+
+}  // namespace
+
+void SpreadBackwards(const Graph& graph, std::map<ValueId, QuantParams>& params) {
+  const std::vector<int> uses = graph.UseCounts();
+  for (int i = graph.node_count() - 1; i >= 0; --i) {
+    const Node& node = graph.node(NodeId(i));
+    if (node.outputs.size() != 1) continue;
+    const auto found = params.find(node.outputs[0]);
+    if (found == params.end() || found->second.axis >= 0) continue;
+    const QuantParams result = found->second;
+    for (const ValueId operand : MovedOperands(graph, node)) {
+      if (graph.ConstantOf(operand) != nullptr || uses[static_cast<size_t>(operand.value())] != 1) {
+        continue;
+      }
+      params.emplace(operand, result);
+    }
+  }
+}
+
+void SpreadForwards(const Graph& graph, QuantPlan& plan, std::vector<std::string>& notes) {
+  Spreader(graph, plan, notes).Run();
+}
+
+}  // namespace npuc
