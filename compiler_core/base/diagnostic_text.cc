@@ -7,13 +7,12 @@
 namespace npuc {
 namespace {
 
-constexpr size_t kMaxTextBytes = 4000;
+constexpr size_t kMaxTextBytes = 8192;
 
 bool AreAlike(const DiagnosticText& a, const DiagnosticText& b) {
-  return a.severity == b.severity && a.severity != Severity::kError && !a.node.empty() &&
-         !b.node.empty() && a.id == b.id && a.message == b.message && a.file == b.file &&
-         a.line == b.line && a.column == b.column && a.op == b.op &&
-         a.limit_source == b.limit_source && a.fix == b.fix;
+  return a.severity == b.severity && !a.node.empty() && !b.node.empty() && a.id == b.id &&
+         a.message == b.message && a.file == b.file && a.line == b.line && a.column == b.column &&
+         a.op == b.op && a.limit_source == b.limit_source && a.fix == b.fix;
 }
 
 // ", and 3 more ('b', 'c', 'd')"; nothing where there are no others.

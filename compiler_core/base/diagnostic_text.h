@@ -36,11 +36,11 @@ struct DiagnosticLine {
   std::string text;
 };
 
-// A list of diagnostics for a person, in its order. Notes and warnings that differ in their node
-// alone are one line, where the first of them stands:
+// A list of diagnostics for a person, in its order. Those that differ in their node alone are one
+// line, where the first of them stands:
 //   file: note: node 'a' (Op), and 3 more ('b', 'c', 'd'): message; fix [id]
-// with at most kMaxAlikeNodes of the others' names. An error has a line of its own always.
-inline constexpr int kMaxAlikeNodes = 4;
+// with at most kMaxAlikeNodes of the others' names.
+inline constexpr int kMaxAlikeNodes = 16;
 std::vector<DiagnosticLine> DiagnosticLines(absl::Span<const DiagnosticText> diagnostics);
 
 }  // namespace npuc

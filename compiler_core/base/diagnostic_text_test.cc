@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 namespace npuc {
@@ -29,18 +30,28 @@ TEST(DiagnosticLines, AlikeNotesShareTheLineOfTheFirst) {
 }
 
 TEST(DiagnosticLines, OfManyAFewAreNamedAndEachNamePrintable) {
-  const std::vector<DiagnosticText> notes(10, Note("n\n"));
+  const std::vector<DiagnosticText> notes(kMaxAlikeNodes + 2, Note("n\n"));
+  std::string names;
+  for (int i = 0; i < kMaxAlikeNodes; ++i) names += "'n\\x0a', ";
   const std::vector<DiagnosticLine> lines = DiagnosticLines(notes);
   ASSERT_EQ(lines.size(), 1u);
-  EXPECT_EQ(lines[0].text,
-            "m.pt: note: node 'n\\x0a' (Conv2D), and 9 more ('n\\x0a', 'n\\x0a', 'n\\x0a', "
-            "'n\\x0a', ...): padded beforehand; use VALID [NPUC1203]");
+  EXPECT_EQ(lines[0].text, "m.pt: note: node 'n\\x0a' (Conv2D), and 17 more (" + names +
+                               "...): padded beforehand; use VALID [NPUC1203]");
 }
 
-TEST(DiagnosticLines, ErrorsAndWhatNamesNoNodeStandAlone) {
+TEST(DiagnosticLines, AlikeErrorsShareALineAndUnlikeOnesDoNot) {
   DiagnosticText error = Note("a");
   error.severity = Severity::kError;
-  EXPECT_EQ(DiagnosticLines({error, error}).size(), 2u);
+  DiagnosticText other = error;
+  other.node = "b";
+  const std::vector<DiagnosticLine> lines = DiagnosticLines({error, Note("c"), other});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].text,
+            "m.pt: node 'a' (Conv2D), and 1 more ('b'): padded beforehand; use VALID [NPUC1203]");
+  EXPECT_EQ(lines[0].severity, Severity::kError);
+}
+
+TEST(DiagnosticLines, WhatNamesNoNodeStandsAlone) {
   EXPECT_EQ(DiagnosticLines({Note(""), Note("")}).size(), 2u);
   DiagnosticText other_op = Note("b");
   other_op.op = "MatMul";

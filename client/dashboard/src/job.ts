@@ -12,13 +12,12 @@ import type { View } from "./view";
 
 interface Stage { name: string; from: number; to: number }
 
-/** Diagnostics in their order; notes and warnings that differ in their node alone are one entry. */
+/** Diagnostics in their order; those that differ in their node alone are one entry. */
 export function alike(list: Diagnostic[]): Diagnostic[][] {
   const groups = new Map<string, Diagnostic[]>();
   list.forEach((one, index) => {
-    const stands = !one.node || (one.severity ?? "SEVERITY_ERROR") === "SEVERITY_ERROR";
     const { node: _node, ...rest } = one;
-    const key = stands ? String(index) : JSON.stringify(rest);
+    const key = one.node ? JSON.stringify(rest) : String(index);
     groups.set(key, [...(groups.get(key) ?? []), one]);
   });
   return [...groups.values()];
