@@ -2,6 +2,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "compiler_core/frontends/tflite/import.h"
 #include "compiler_core/ops/op.h"
@@ -105,6 +107,153 @@ TEST(TfLiteImport, WrongIndicesAreNamed) {
               HasSubstr("buffer 9 of 2"));
   EXPECT_THAT(Refusal([](fb::ModelT& m) { m.subgraphs[0]->outputs = {7}; }),
               HasSubstr("the model's outputs name tensor 7"));
+}
+
+// An operator that has a fused activation, its options and the shapes of its operands: the first is
+// the model's input, the others are constants.
+struct Activating {
+  const char* name;
+  int code;
+  std::function<void(fb::OperatorT&, fb::Activation)> set;
+  std::vector<std::vector<int>> operands;
+  std::vector<int> result;
+  bool knows_tanh = false;
+};
+
+template <typename T>
+std::function<void(fb::OperatorT&, fb::Activation)> Setter(T options) {
+  return [options](fb::OperatorT& op, fb::Activation activation) {
+    T set = options;
+    set.activation = activation;
+    op.options.Set(std::move(set));
+  };
+}
+
+template <typename T>
+T WithWindow() {
+  T options;
+  options.stride_w = options.stride_h = 1;
+  options.padding = fb::Padding_VALID;
+  return options;
+}
+
+std::vector<Activating> ActivatingOperators() {
+  const std::vector<int> image = {1, 4, 4, 2};
+  fb::Pool2DOptionsT pool = WithWindow<fb::Pool2DOptionsT>();
+  pool.filter_w = pool.filter_h = 2;
+  fb::DepthwiseConv2DOptionsT depthwise = WithWindow<fb::DepthwiseConv2DOptionsT>();
+  depthwise.depth_multiplier = 1;
+  fb::ConcatenationOptionsT concat;
+  concat.axis = 3;
+  return {
+      {"ADD", 0, Setter(fb::AddOptionsT()), {image, image}, image},
+      {"AVERAGE_POOL_2D", 1, Setter(pool), {image}, {1, 3, 3, 2}},
+      {"CONCATENATION", 2, Setter(concat), {image, image}, {1, 4, 4, 4}},
+      {"CONV_2D", 3, Setter(WithWindow<fb::Conv2DOptionsT>()), {image, {3, 1, 1, 2}}, {1, 4, 4, 3}},
+      {"DEPTHWISE_CONV_2D", 4, Setter(depthwise), {image, {1, 1, 1, 2}}, image},
+      {"FULLY_CONNECTED", 9, Setter(fb::FullyConnectedOptionsT()), {{2, 4}, {3, 4}}, {2, 3}},
+      {"L2_NORMALIZATION", 11, Setter(fb::L2NormOptionsT()), {{2, 4}}, {2, 4}},
+      {"MAX_POOL_2D", 17, Setter(pool), {image}, {1, 3, 3, 2}},
+      {"MUL", 18, Setter(fb::MulOptionsT()), {image, image}, image},
+      {"SUB", 41, Setter(fb::SubOptionsT()), {image, image}, image},
+      {"DIV", 42, Setter(fb::DivOptionsT()), {image, image}, image},
+      {"UNIDIRECTIONAL_SEQUENCE_RNN",
+       35,
+       Setter(fb::SequenceRnnOptionsT()),
+       {{1, 3, 4}, {5, 4}, {5, 5}, {5}, {1, 5}},
+       {1, 3, 5},
+       true},
+  };
+}
+
+// A float model of that operator alone.
+fb::ModelT ActivatingModel(const Activating& activating, fb::Activation activation) {
+  fb::ModelT model;
+  model.version = 3;
+  model.operator_codes.push_back(std::make_unique<fb::OperatorCodeT>());
+  model.operator_codes[0]->builtin_code = activating.code;
+  model.operator_codes[0]->old_builtin_code = static_cast<int8_t>(activating.code);
+  model.buffers.push_back(std::make_unique<fb::BufferT>());
+  model.subgraphs.push_back(std::make_unique<fb::SubGraphT>());
+  fb::SubGraphT& graph = *model.subgraphs[0];
+  auto op = std::make_unique<fb::OperatorT>();
+  const auto add = [&](const std::string& name, const std::vector<int>& shape, uint32_t buffer) {
+    auto tensor = MakeTensor(name, fb::ElementType_FLOAT32, buffer, 0);
+    tensor->shape = shape;
+    graph.tensors.push_back(std::move(tensor));
+    return static_cast<int>(graph.tensors.size()) - 1;
+  };
+  for (const std::vector<int>& shape : activating.operands) {
+    uint32_t buffer = 0;
+    if (!op->inputs.empty()) {
+      size_t count = sizeof(float);
+      for (const int dim : shape) count *= static_cast<size_t>(dim);
+      auto data = std::make_unique<fb::BufferT>();
+      data->data.assign(count, 0x3f);  // each float 0.747
+      model.buffers.push_back(std::move(data));
+      buffer = static_cast<uint32_t>(model.buffers.size()) - 1;
+    }
+    op->inputs.push_back(add("t", shape, buffer));
+  }
+  op->outputs = {add("y", activating.result, 0)};
+  activating.set(*op, activation);
+  graph.operators.push_back(std::move(op));
+  graph.inputs = {0};
+  graph.outputs = {static_cast<int>(graph.tensors.size()) - 1};
+  return model;
+}
+
+// Each activation has its operators in the graph, or is refused: none is dropped.
+TEST(TfLiteImport, EachFusedActivationHasAnEffectOrIsRefused) {
+  const std::vector<std::vector<std::string>> operators = {
+      {}, {"Relu"}, {"Maximum", "Minimum"}, {"Relu6"}, {"Tanh"}};
+  for (const Activating& activating : ActivatingOperators()) {
+    for (int activation = 0; activation <= 6; ++activation) {
+      SCOPED_TRACE(std::string(activating.name) + ", activation " + std::to_string(activation));
+      Diagnostics diagnostics;
+      const absl::StatusOr<Graph> graph = ImportTfLite(
+          BytesOf(ActivatingModel(activating, static_cast<fb::Activation>(activation))), Options(),
+          diagnostics);
+      const bool is_known = activation < 4 || (activation == 4 && activating.knows_tanh);
+      ASSERT_EQ(graph.ok(), is_known) << graph.status();
+      if (!is_known) {
+        EXPECT_THAT(std::string(graph.status().message()), HasSubstr("fused activation"));
+        continue;
+      }
+      std::vector<std::string> found;
+      for (const Node& node : graph->nodes()) found.push_back(node.op);
+      for (const std::string& op : operators[static_cast<size_t>(activation)]) {
+        EXPECT_THAT(found, testing::Contains(op));
+      }
+    }
+  }
+}
+
+// CALL_ONCE sets variables that nothing here reads.
+TEST(TfLiteImport, AnOperatorWithoutResultsIsNoError) {
+  EXPECT_EQ(Refusal([](fb::ModelT& m) {
+              auto code = std::make_unique<fb::OperatorCodeT>();
+              code->builtin_code = 129;
+              m.operator_codes.push_back(std::move(code));
+              auto op = std::make_unique<fb::OperatorT>();
+              op->opcode_index = 1;
+              m.subgraphs[0]->operators.push_back(std::move(op));
+            }),
+            "");
+}
+
+// TensorFlow Lite Micro's person detection states the weight's dimension for its biases.
+TEST(TfLiteImport, TheScalesOfAListRunAlongIt) {
+  EXPECT_EQ(Refusal([](fb::ModelT& m) {
+              fb::TensorInfoT& c = *m.subgraphs[0]->tensors[1];
+              c.shape = {4};
+              c.quantization->scale = {1, 2, 3, 4};
+              c.quantization->zero_point = {0, 0, 0, 0};
+              c.quantization->quantized_dimension = 3;
+              m.subgraphs[0]->tensors[0]->shape = {1, 4};
+              m.subgraphs[0]->tensors[2]->shape = {1, 4};
+            }),
+            "");
 }
 
 TEST(TfLiteImport, WrongTensorsAreNamed) {

@@ -76,7 +76,7 @@ absl::Status ImportRnn(NodeImporter& node) {
     Term sum(node, node.Sliced(*inputs.value, 0, t * s.batch, s.batch));
     if (t > 0) sum = sum + Product(node, states.back(), 2);
     RETURN_IF_ERROR(sum.value.status());
-    ASSIGN_OR_RETURN(states.emplace_back(), node.Activated(*sum.value, o->activation()));
+    ASSIGN_OR_RETURN(states.emplace_back(), node.ActivatedState(*sum.value, o->activation()));
   }
   return SetSequence(node, s, states);
 }
@@ -135,11 +135,11 @@ absl::Status ImportLstm(NodeImporter& node) {
     const Term forget = Sigmoid(gate_sum(1));
     const Term input = is_coupled ? 1.0 - forget : Sigmoid(gate_sum(0));
     ASSIGN_OR_RETURN(const ValueRef sum, gate_sum(2).value);
-    const Term fresh = input * Term(node, node.Activated(sum, o->activation()));
+    const Term fresh = input * Term(node, node.ActivatedState(sum, o->activation()));
     cell = t == 0 ? fresh : forget * cell + fresh;
     if (o->cell_clip() > 0) cell = Min(Max(cell, -o->cell_clip()), o->cell_clip());
     ASSIGN_OR_RETURN(const ValueRef now, cell.value);
-    const Term shown(node, node.Activated(now, o->activation()));
+    const Term shown(node, node.ActivatedState(now, o->activation()));
     Term state = Sigmoid(gate_sum(3)) * shown;
     if (node.has(Lstm::kProjection)) {
       RETURN_IF_ERROR(CheckWeights(node, {Lstm::kProjection}));

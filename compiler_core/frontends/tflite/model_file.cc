@@ -154,7 +154,8 @@ absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, Tens
   const size_t count = q->scale()->size();
   if (count > 1) {
     const int64_t rank = static_cast<int64_t>(tensor.type.shape.size());
-    params.axis = q->quantized_dimension();
+    // Of a list there is one dimension alone: converters write that of the weight beside a bias.
+    params.axis = rank == 1 ? 0 : q->quantized_dimension();
     if (params.axis < 0 || params.axis >= rank ||
         static_cast<int64_t>(count) != tensor.type.shape[static_cast<size_t>(params.axis)]) {
       return absl::InvalidArgumentError(absl::StrCat(count, " scales along dimension ",
@@ -249,9 +250,7 @@ void ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Operator& 
   }
   op.inputs = ReadIndices(raw.inputs(), -1, "its operands", node);
   op.outputs = ReadIndices(raw.outputs(), 0, "its results", node);
-  if (op.outputs.empty() && !diagnostics_->has_errors()) {
-    Add(DiagnosticKind::kMalformedNode, node, "it has no result");
-  }
+  // One without results, such as CALL_ONCE, changes variables alone; what reads those is refused.
   model_->operators_.push_back(std::move(op));
 }
 

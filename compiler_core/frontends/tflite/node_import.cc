@@ -1,5 +1,7 @@
 #include "compiler_core/frontends/tflite/node_import.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
@@ -20,11 +22,17 @@ absl::StatusOr<ValueRef> NodeImporter::Activated(ValueRef value, int activation)
     case fb::Activation_RELU6:
       return Apply("Relu6", x).value;
     case fb::Activation_TANH:
-      return Tanh(x).value;
+      return FailMode("fused activation TANH, which TensorFlow Lite's own kernels ignore",
+                      "convert the model with TANH as an operator of its own");
     default:
       return FailMode(absl::StrCat("fused activation ", activation),
-                      "use no activation, or one of RELU, RELU6, RELU_N1_TO_1 and TANH");
+                      "use no activation, or one of RELU, RELU6 and RELU_N1_TO_1");
   }
+}
+
+absl::StatusOr<ValueRef> NodeImporter::ActivatedState(ValueRef value, int activation) {
+  if (activation == fb::Activation_TANH) return Tanh(Term(*this, value)).value;
+  return Activated(std::move(value), activation);
 }
 
 absl::Status NodeImporter::SetActivated(absl::StatusOr<ValueRef> value, int activation) {

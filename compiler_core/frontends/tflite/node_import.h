@@ -42,9 +42,12 @@ class NodeImporter : public frontend::NodeEmitter {
     return Fail(DiagnosticKind::kBadAttribute, "its options are missing or of another operator",
                 "convert the model again");
   }
-  // Applies a fused activation, by the format's number, and sets the result.
-  absl::Status SetActivated(absl::StatusOr<ValueRef> value, int activation);
+  // Applies a fused activation, by the format's number. Refuses TANH, which TensorFlow Lite's
+  // kernels ignore.
   absl::StatusOr<ValueRef> Activated(ValueRef value, int activation);
+  absl::Status SetActivated(absl::StatusOr<ValueRef> value, int activation);
+  // The same of a recurrent operator, whose kernels compute TANH.
+  absl::StatusOr<ValueRef> ActivatedState(ValueRef value, int activation);
 
  private:
   const ModelFile* file_;
