@@ -50,6 +50,13 @@ class Lowerer : public LowerContext {
     for (const Node& node : graph_.nodes()) LowerNode(node);
     RETURN_IF_ERROR(diagnostics_.ToStatus());
     for (const GraphOutput& output : graph_.outputs()) RETURN_IF_ERROR(EmitOutput(output));
+    if (model_.program.commands.empty()) {
+      diagnostics_.Add({.kind = DiagnosticKind::kNotLowerable,
+                        .message = "the model computes nothing: it has no command",
+                        .file = options_.model_name,
+                        .fix = "name outputs with elements that the model computes"});
+      return diagnostics_.ToStatus();
+    }
     if (model_.program.commands.size() > kMaxCommands) {
       diagnostics_.Add(
           {.kind = DiagnosticKind::kProgramTooLarge,
@@ -290,7 +297,7 @@ class Lowerer : public LowerContext {
                        .file = options_.model_name,
                        .node = node.source.name,
                        .op = node.source.op.empty() ? node.op : node.source.op,
-                       .fix = "replace the operator, or cut the graph before it with INPUT_OPS"};
+                       .fix = "replace the operator, or leave it out of the model"};
     if (status.code() == absl::StatusCode::kInternal) {
       refusal.kind = DiagnosticKind::kInternalError;
     } else if (status.code() == absl::StatusCode::kResourceExhausted) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/lowering/graph_cuts.h"
 
 namespace npuc {
 namespace {
@@ -81,13 +82,6 @@ bool PairHolds(const SupportRule& rule, const FactMap& facts, std::string* found
   return holds;
 }
 
-std::string FixFor(const SupportRule& rule) {
-  if (rule.kind == RuleKind::kConstInput) {
-    return "freeze the graph so that this operand is a constant";
-  }
-  return "change the layer to keep the rule, or cut the graph before it with INPUT_OPS";
-}
-
 // The name under which TensorFlow's list holds an operator of the IR.
 absl::string_view ListedAs(absl::string_view op) {
   constexpr std::pair<absl::string_view, absl::string_view> kNames[] = {
@@ -146,7 +140,8 @@ class Checker {
         core_(core),
         is_listed_(!OpsOf(core, framework).empty()),
         framework_(is_listed_ ? framework : Framework::kTensorFlow),
-        model_name_(model_name) {}
+        model_name_(model_name),
+        cuts_(graph, framework) {}
 
   void Check(const Node& node, Diagnostics& diagnostics) const {
     if (node.source.op.empty() || node.op == "Placeholder" || node.op == "Const") return;
@@ -175,14 +170,17 @@ class Checker {
          .node = node.source.name,
          .op = node.source.op,
          .fix = absl::StrCat(nearest.empty() ? "" : absl::StrCat("use ", nearest, ", or "),
-                             "cut the graph there with INPUT_OPS or OUTPUT_OPS; npuc --list -c ",
-                             core_.name, " shows what is accepted")});
+                             cuts_.FixFor(node), "; npuc --list -c ", core_.name,
+                             " shows what is accepted")});
   }
 
   void AddBroken(const Node& node, const SupportRule& rule, const std::string& found,
                  Diagnostics& diagnostics) const {
     DiagnosticKind kind = DiagnosticKind::kRestrictionBroken;
-    std::string fix = FixFor(rule);
+    std::string fix =
+        rule.kind == RuleKind::kConstInput
+            ? "freeze the graph so that this operand is a constant"
+            : absl::StrCat("change the layer to keep the rule, or ", cuts_.FixFor(node));
     if (rule.advisory) kind = DiagnosticKind::kRestrictionAdvice;
     if (!rule.rewrite.empty()) {
       kind = DiagnosticKind::kRestrictionRewritten;
@@ -202,6 +200,7 @@ class Checker {
   const bool is_listed_;
   const Framework framework_;
   const std::string& model_name_;
+  const GraphCuts cuts_;
 };
 
 }  // namespace

@@ -5,8 +5,8 @@
 Every recorded net compiles for X2_1204 and is simulated on stored values. A stored result may be
 one step of its scale from onnxruntime's, which computes in float between the integers; a net of
 several layers, whose steps add up, as many as its case says. Most results must be equal all the
-same (fewer of 16 bits, whose multipliers have 15). Layers that only transpose are counted: a net has
-at most two, since transposes cancel across its quantizers.
+same (fewer of 16 bits, whose multipliers have 15). Layers that only transpose are counted: a net
+has at most two, since transposes cancel across its quantizers.
 """
 
 import collections

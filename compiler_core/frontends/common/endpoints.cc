@@ -101,6 +101,14 @@ void Endpoints::ReportUnused(absl::string_view name) {
                   "remove it, or check OUTPUT_OPS");
 }
 
+void Endpoints::ReportInputAsOutput(absl::string_view name) {
+  state_.AddError(DiagnosticKind::kDuplicateEndpoint, {},
+                  absl::StrCat("output '", Printable(name),
+                               "' is an input of the model, so nothing is computed for it"),
+                  "name the result of a node behind it in OUTPUT_OPS, or a tensor in front of it "
+                  "in INPUT_OPS");
+}
+
 std::vector<Endpoints::Output> Endpoints::TakeOutputs(const std::vector<std::string>& stated,
                                                       Exists exists, Suggest suggest) {
   const bool by_config = !options_.outputs.empty();

@@ -59,6 +59,8 @@ class Endpoints {
   void ReportType(absl::string_view input, absl::string_view type);
   // An input of INPUT_OPS that no output depends on.
   void ReportUnused(absl::string_view name);
+  // An output that is an input, so that nothing is computed.
+  void ReportInputAsOutput(absl::string_view name);
   // Those of OUTPUT_OPS, or where it is left out, those that the model states; without the ones
   // that were reported.
   std::vector<Output> TakeOutputs(const std::vector<std::string>& stated, Exists exists,

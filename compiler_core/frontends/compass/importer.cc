@@ -131,7 +131,7 @@ void Importer::MarkNeeded() {
   }
 }
 
-bool Importer::HasRule(const LayerView& layer) {
+bool Importer::HasRule(const LayerView& layer, const std::string& result) {
   if (layer.type == "Input" || layer.type == "Constant" || rules_.Find(layer.type) != nullptr) {
     return true;
   }
@@ -144,10 +144,25 @@ bool Importer::HasRule(const LayerView& layer) {
        .line = entry == nullptr ? layer.block->line : entry->line,
        .node = layer.name,
        .op = layer.type,
-       .fix = absl::StrCat("cut the graph behind it by adding '",
-                           Printable(layer.block->ValueOr("layer_top", "")),
-                           ": [shape]' to INPUT_OPS")});
+       .fix = Advice().FixFor(result, "write the model without the layer")});
   return false;
+}
+
+const frontend::CutAdvice& Importer::Advice() {
+  if (advice_.has_value()) return *advice_;
+  advice_.emplace();
+  for (const auto& [name, tensor] : tensors_) {
+    if (tensor.is_cut || tensor.value != nullptr) advice_->AddInput(name);
+  }
+  for (const LayerState& layer : layers_) {
+    if (!layer.is_needed || layer.view.type == "Input" || layer.view.type == "Constant") continue;
+    std::vector<std::string> results;
+    for (const Top& top : layer.tops) results.push_back(top.name);
+    advice_->AddNode(layer.view.type, rules_.Find(layer.view.type) != nullptr,
+                     {layer.bottoms.begin(), layer.bottoms.end()}, results);
+  }
+  for (const frontend::Endpoints::Output& output : outputs_) advice_->AddOutput(output.name);
+  return *advice_;
 }
 
 absl::StatusOr<ValueRef> Importer::RunRule(LayerImporter& node, const LayerState& layer) {
@@ -165,7 +180,7 @@ absl::StatusOr<ValueRef> Importer::RunRule(LayerImporter& node, const LayerState
 }
 
 void Importer::ImportLayer(LayerState& layer) {
-  if (!HasRule(layer.view)) return;
+  if (!HasRule(layer.view, layer.tops[0].name)) return;
   TensorState& result = tensors_.at(layer.tops[0].name);
   if (layer.view.type == "Input") return AddInput(result);
   std::vector<ValueRef> inputs;
@@ -189,7 +204,13 @@ void Importer::ImportLayer(LayerState& layer) {
 
 void Importer::AddOutputs() {
   for (const frontend::Endpoints::Output& output : outputs_) {
-    const ValueRef& value = tensors_.at(output.name).value;
+    const TensorState& tensor = tensors_.at(output.name);
+    const ValueRef& value = tensor.value;
+    const bool is_input = layers_[static_cast<size_t>(tensor.layer)].view.type == "Input";
+    if (tensor.is_cut || is_input) {
+      endpoints_.ReportInputAsOutput(output.name);
+      continue;
+    }
     if (value != nullptr)
       state_.AddOutput(output.name, value, output.fp16);  // else it was reported
   }

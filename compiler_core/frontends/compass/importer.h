@@ -2,11 +2,13 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_COMPASS_IMPORTER_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
+#include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/compass/layer_import.h"
 #include "compiler_core/ir/compass/document.h"
@@ -48,8 +50,10 @@ class Importer {
   void AddInput(TensorState& tensor);
   void MarkNeeded();
   void ImportLayer(LayerState& layer);
-  // Or a report that there is none.
-  bool HasRule(const LayerView& layer);
+  // Whether a layer can be imported; reports it where not. `result`: its first top.
+  bool HasRule(const LayerView& layer, const std::string& result);
+  // How the model can be cut, found where it is first asked for.
+  const frontend::CutAdvice& Advice();
   absl::StatusOr<ValueRef> RunRule(LayerImporter& node, const LayerState& layer);
   void AddOutputs();
 
@@ -62,6 +66,7 @@ class Importer {
   std::vector<LayerState> layers_;
   std::map<std::string, TensorState> tensors_;
   std::vector<frontend::Endpoints::Output> outputs_;
+  std::optional<frontend::CutAdvice> advice_;
 };
 
 }  // namespace npuc::compass

@@ -25,7 +25,7 @@ absl::StatusOr<std::string> MethodOf(LayerImporter& node, absl::Span<const Names
   }
   return node.FailAt("method", DiagnosticKind::kUnsupportedOperatorMode,
                      absl::StrCat("'", Printable(method), "' is not supported"),
-                     "cut the graph behind the layer with INPUT_OPS");
+                     "cut the model around the layer with INPUT_OPS or OUTPUT_OPS");
 }
 
 absl::StatusOr<ValueRef> Activated(LayerImporter& node, ValueRef value) {

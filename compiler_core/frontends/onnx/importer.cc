@@ -18,9 +18,9 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
                    Diagnostics* diagnostics)
     : file_(file),
       options_(options),
-      state_(graph, diagnostics, options.model_name,
-             "make it an initializer, or cut the graph after this node by naming its result in "
-             "INPUT_OPS"),
+      state_(
+          graph, diagnostics, options.model_name,
+          "make it an initializer, or cut the model around this node with INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
       visits_(static_cast<size_t>(file.node_count()), Visit::kUnseen),
       is_needed_(file.inputs().size(), false) {
@@ -216,8 +216,30 @@ void Importer::ReportNoRule(int index) {
   if (node.HasGraphs()) absl::StrAppend(&message, ", nor are the graphs inside of it");
   if (node.domain().empty()) absl::StrAppend(&message, rules_.NearestText(node.op()));
   AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
-           absl::StrCat("cut the graph after it by adding '", Printable(node.output(0)),
-                        ": [shape]' to INPUT_OPS, or export the model without it"));
+           Advice().FixFor(std::string(node.output(0)), "export the model without it"));
+}
+
+const frontend::CutAdvice& Importer::Advice() {
+  if (advice_.has_value()) return *advice_;
+  advice_.emplace();
+  for (const auto& [name, is_used] : cuts_) advice_->AddInput(name);
+  for (const TensorInfo& input : file_.inputs()) {
+    if (file_.FindInitializer(input.name) == nullptr) advice_->AddInput(input.name);
+  }
+  for (const int index : order_) {
+    const NodeView& node = file_.node(index);
+    std::vector<std::string> operands, results;
+    for (int i = 0; i < node.input_count(); ++i) {
+      if (!node.input(i).empty()) operands.emplace_back(node.input(i));
+    }
+    for (int i = 0; i < node.output_count(); ++i) {
+      if (!node.output(i).empty()) results.emplace_back(node.output(i));
+    }
+    const bool is_supported = node.domain().empty() && rules_.Find(node.op()) != nullptr;
+    advice_->AddNode(node.op(), is_supported, operands, results);
+  }
+  for (const Endpoints::Output& output : outputs_) advice_->AddOutput(output.name);
+  return *advice_;
 }
 
 void Importer::ImportNode(int index) {
@@ -256,6 +278,10 @@ void Importer::ImportNode(int index) {
 
 void Importer::AddOutputs() {
   for (const Endpoints::Output& output : outputs_) {
+    if (cuts_.contains(output.name) || file_.FindInput(output.name) >= 0) {
+      endpoints_.ReportInputAsOutput(output.name);
+      continue;
+    }
     const auto it = values_.find(output.name);
     const int producer = file_.FindProducer(output.name).node;
     ValueRef value = it != values_.end() ? it->second : nullptr;

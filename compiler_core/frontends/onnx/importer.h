@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_ONNX_IMPORTER_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_ONNX_IMPORTER_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/onnx/model_file.h"
@@ -48,6 +50,8 @@ class Importer {
   void AddNeededInputs();
   void ImportNode(int node);
   void ReportNoRule(int node);
+  // How the model can be cut, found where it is first asked for.
+  const frontend::CutAdvice& Advice();
   // The value of a tensor; null where its producer failed (then it has been reported).
   ValueRef ValueOf(absl::string_view name, int consumer);
   ValueRef InitializerValue(absl::string_view name, const fe::onnx::TensorProto& tensor,
@@ -66,6 +70,7 @@ class Importer {
   std::vector<Visit> visits_;
   std::vector<int> order_;
   std::vector<bool> is_needed_;  // by input of the file
+  std::optional<frontend::CutAdvice> advice_;
 };
 
 }  // namespace npuc::onnx

@@ -38,7 +38,8 @@ Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* 
       graph_(graph),
       diagnostics_(diagnostics),
       state_(graph, diagnostics, options.model_name,
-             "freeze it to a constant, or cut the graph after this node by naming it in INPUT_OPS"),
+             "freeze it to a constant, or cut the model around this node with INPUT_OPS or "
+             "OUTPUT_OPS"),
       nodes_(static_cast<size_t>(file.node_count())) {
   state_.producer_version = file.producer_version();
 }
@@ -318,8 +319,37 @@ void Importer::ReportNoRule(int index) {
       "; output '", Printable(outputs_[static_cast<size_t>(state.needed_by)].name), "' needs it",
       rules_.NearestText(node.op()));
   AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
-           absl::StrCat("cut the graph after it by adding '", Printable(node.name()),
-                        ": [shape]' to INPUT_OPS, or rebuild the model without it"));
+           Advice().FixFor(std::string(node.name()), "rebuild the model without it"));
+}
+
+std::string Importer::NameOf(const Edge& edge) const {
+  const absl::string_view node = file_.node(edge.producer).name();
+  return edge.output == 0 ? std::string(node) : absl::StrCat(node, ":", edge.output);
+}
+
+const frontend::CutAdvice& Importer::Advice() {
+  if (advice_.has_value()) return *advice_;
+  advice_.emplace();
+  for (const CutKey& key : cut_order_) advice_->AddInput(NameOf({key.first, key.second}));
+  // The results of a node that others read, beside its first.
+  absl::flat_hash_map<int, std::vector<std::string>> results;
+  for (const int index : order_) {
+    for (const Edge& edge : nodes_[static_cast<size_t>(index)].edges) {
+      if (edge.output > 0) results[edge.producer].push_back(NameOf(edge));
+    }
+  }
+  for (const int index : order_) {
+    const NodeView& node = file_.node(index);
+    std::vector<std::string> operands;
+    for (const Edge& edge : nodes_[static_cast<size_t>(index)].edges) {
+      operands.push_back(NameOf(edge));
+    }
+    std::vector<std::string>& given = results[index];
+    given.insert(given.begin(), NameOf({index, 0}));
+    advice_->AddNode(node.op(), rules_.Find(node.op()) != nullptr, operands, given);
+  }
+  for (const Output& output : outputs_) advice_->AddOutput(NameOf(output.edge));
+  return *advice_;
 }
 
 // A TensorArray is no tensor: only the operators on it, and those that pass values on, take it.
@@ -427,6 +457,12 @@ void Importer::AddOutputs() {
                    ? std::string("name what leaves the loop, its Exit nodes")
                    : absl::StrCat("name what leaves the loop, such as '",
                                   Printable(file_.node(frame.exits[0]).name()), "'"));
+      continue;
+    }
+    if (cuts_.contains({output.edge.producer, output.edge.output})) {
+      AddError(DiagnosticKind::kDuplicateEndpoint, output.edge.producer,
+               "the output is an input of INPUT_OPS, so nothing is computed for it",
+               "name a node behind it in OUTPUT_OPS, or one in front of it in INPUT_OPS");
       continue;
     }
     ValueRef value = ValueOf({output.edge, 0}, -1);

@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/tensorflow/graphdef.h"
@@ -106,6 +108,9 @@ class Importer {
   void ImportNode(const Task& task);
   void RunRule(const Task& task, const ImportRule& rule, std::vector<ValueRef> inputs);
   void ReportNoRule(int node);
+  // How the model can be cut, found where it is first asked for.
+  const frontend::CutAdvice& Advice();
+  std::string NameOf(const Edge& edge) const;
   bool ChargeConstants(NodeImporter& node, int64_t charged);
   bool CheckHandles(int node, absl::Span<const ValueRef> inputs);
   // The value of an operand; null where its producer failed (then it has been reported).
@@ -153,6 +158,7 @@ class Importer {
   std::deque<LoopRun> runs_;
   absl::flat_hash_map<std::pair<int, int>, int> run_by_key_;  // frame, outer context
   int64_t unrolled_left_ = kMaxUnrolledNodes;
+  std::optional<frontend::CutAdvice> advice_;
 };
 
 }  // namespace npuc::tf

@@ -17,10 +17,9 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
                    Diagnostics* diagnostics)
     : file_(file),
       options_(options),
-      state_(
-          graph, diagnostics, options.model_name,
-          "convert the model with static shapes, or cut the graph behind this operator by naming "
-          "its result in INPUT_OPS"),
+      state_(graph, diagnostics, options.model_name,
+             "convert the model with static shapes, or cut the model around this operator with "
+             "INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
       is_needed_(file.operators().size(), false),
       is_wanted_(file.tensors().size(), false) {}
@@ -169,24 +168,36 @@ ValueRef Importer::ValueOf(int index, const OperatorView& consumer) {
 }
 
 void Importer::ReportNoRule(const OperatorView& op) {
-  const auto list = [&](const std::vector<int>& tensors) {
-    std::vector<std::string> parts;
-    for (const int tensor : tensors) {
-      if (parts.size() == 8) {
-        parts.emplace_back("...");
-        break;
-      }
-      parts.push_back(
-          tensor < 0 ? "none" : absl::StrCat("'", Printable(file_.tensor(tensor).name, 60), "'"));
-    }
-    return absl::StrJoin(parts, ", ");
-  };
+  if (op.op == "READ_VARIABLE" || op.op == "VAR_HANDLE") {
+    return AddError(DiagnosticKind::kUnsupportedOperator, &op,
+                    "the model keeps a state in a variable; a compiled model keeps nothing between "
+                    "frames",
+                    "convert the model with its states as inputs and outputs");
+  }
   AddError(DiagnosticKind::kUnsupportedOperator, &op,
-           absl::StrCat("operator ", op.index, " of the file is not supported: from ",
-                        list(op.inputs), " to ", list(op.outputs), rules_.NearestText(op.op)),
-           absl::StrCat("cut the graph behind it by adding '",
-                        Printable(file_.tensor(op.outputs[0]).name),
-                        ": [shape]' to INPUT_OPS, or convert the model without it"));
+           absl::StrCat("the operator is not supported", rules_.NearestText(op.op)),
+           Advice().FixFor(file_.tensor(op.outputs[0]).name, "convert the model without it"));
+}
+
+const frontend::CutAdvice& Importer::Advice() {
+  if (advice_.has_value()) return *advice_;
+  advice_.emplace();
+  for (const auto& [tensor, is_used] : cuts_) advice_->AddInput(file_.tensor(tensor).name);
+  for (const int tensor : file_.inputs()) advice_->AddInput(file_.tensor(tensor).name);
+  const auto names = [this](const std::vector<int>& tensors) {
+    std::vector<std::string> found;
+    for (const int tensor : tensors) {
+      if (tensor >= 0) found.push_back(file_.tensor(tensor).name);
+    }
+    return found;
+  };
+  for (const OperatorView& op : file_.operators()) {
+    if (!is_needed_[static_cast<size_t>(op.index)]) continue;
+    const bool is_supported = op.builtin_code != kCustomOperator && rules_.Find(op.op) != nullptr;
+    advice_->AddNode(op.op, is_supported, names(op.inputs), names(op.outputs));
+  }
+  for (const Output& output : outputs_) advice_->AddOutput(file_.tensor(output.tensor).name);
+  return *advice_;
 }
 
 absl::Status Importer::CheckShapeOf(const OperatorView& op, NodeImporter& node, int result) {
@@ -254,6 +265,12 @@ void Importer::ImportOperator(const OperatorView& op) {
 
 void Importer::AddOutputs() {
   for (const Output& output : outputs_) {
+    const std::vector<int>& inputs = file_.inputs();
+    if (cuts_.contains(output.tensor) ||
+        std::find(inputs.begin(), inputs.end(), output.tensor) != inputs.end()) {
+      endpoints_.ReportInputAsOutput(output.name);
+      continue;
+    }
     const auto it = values_.find(output.tensor);
     ValueRef value = it == values_.end() ? nullptr : it->second;
     if (it == values_.end() && !file_.tensor(output.tensor).data.empty()) {

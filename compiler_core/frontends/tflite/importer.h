@@ -2,12 +2,14 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_TFLITE_IMPORTER_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/cut_advice.h"
 #include "compiler_core/frontends/common/endpoints.h"
 #include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/tflite/model_file.h"
@@ -46,6 +48,8 @@ class Importer {
   void MarkNeeded();
   void ImportOperator(const OperatorView& op);
   void ReportNoRule(const OperatorView& op);
+  // How the model can be cut, found where it is first asked for.
+  const frontend::CutAdvice& Advice();
   // Quantizes the results that the file stores as integers, and keeps them.
   absl::Status TakeResults(const OperatorView& op, NodeImporter& node);
   absl::Status CheckShapeOf(const OperatorView& op, NodeImporter& node, int result);
@@ -66,6 +70,7 @@ class Importer {
   std::vector<Output> outputs_;
   std::vector<bool> is_needed_;  // by operator
   std::vector<bool> is_wanted_;  // by tensor
+  std::optional<frontend::CutAdvice> advice_;
 };
 
 }  // namespace npuc::tflite

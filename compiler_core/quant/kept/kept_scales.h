@@ -20,13 +20,13 @@ struct KeptScales {
 // Takes a graph in QDQ form (ops/quantize.h) apart: the parameters of each Quantize become those of
 // its operand, integer constants behind a Dequantize become float constants beside their integers
 // (through reshapes and transposes, too), and a value that is quantized a second time with other
-// parameters becomes an Identity of its own. Values between take the parameters that spread_params.h
-// finds. Integers may be inputs and outputs, and move without a Dequantize; the new graph has floats
-// in their places. An input that nothing reads has 8 bits. Weights keep their scales; an asymmetric one is made symmetric:
-// exactly where its integers less the zero point fit i8, else rounded to a new scale, with a note.
-// Layers have the settings that their Quantize states, else multiplier_bits 31: the arithmetic that
-// such models were made for.
-// Errors: UNIMPLEMENTED where something else computes with the integers.
+// parameters becomes an Identity of its own. Values between take the parameters that
+// spread_params.h finds. Integers may be inputs and outputs, and move without a Dequantize; the new
+// graph has floats in their places. An input that nothing reads has 8 bits. Weights keep their
+// scales; an asymmetric one is made symmetric: exactly where its integers less the zero point fit
+// i8, else rounded to a new scale, with a note. Layers have the settings that their Quantize
+// states, else multiplier_bits 31: the arithmetic that such models were made for. Errors:
+// UNIMPLEMENTED where something else computes with the integers.
 absl::StatusOr<KeptScales> KeepScales(const Graph& graph);
 
 }  // namespace npuc
