@@ -6,7 +6,9 @@ A seed makes one net (tests/models/quantized_nets.py): ONNX QDQ and QLinear, TFL
 int16 in turn, one of the integer cores by the seed. npuc compiles it and runs it on the net's
 random integers; outputs must be equal to the bit, or, where npuc takes an operator apart (`loose`
 there), within one step. A refusal must be one of KNOWN_REFUSALS; anything else is a finding, shown
-with its seed. `--keep FOLDER SEED` leaves the model, its config and its inputs there.
+with its seed. Every IR_EVERY-th net that compiles is also written as a Compass IR (`npuc ir
+write`), which must compile to the same commands and weights. `--keep FOLDER SEED` leaves the model,
+its config and its inputs there.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import sys
 
 import numpy as np
 
+import compass_compile
 import harness
 import quantized_nets
 import quantized_writers
@@ -28,6 +31,7 @@ CORES = ("X2_1204", "Z2_0901", "Z2_1002", "Z2_1004", "Z2_1104", "Z3_0901", "Z3_1
          "X2_1204MP3")
 NETS_PER_BATCH = 50
 TIMEOUT_SECONDS = 60
+IR_EVERY = 8
 # What npuc says of what it does not compute, and why that is right.
 KNOWN_REFUSALS = []
 # Defects that are known and not cured yet: (line of the issue, what an outcome's text holds). The
@@ -42,6 +46,7 @@ KNOWN_FINDINGS = [
     ("18.11 operators that are taken apart",
      r"refused: NPUC1400 (LEAKY_RELU|LeakyRelu|HARD_SWISH|HardSigmoid|RESIZE_NEAREST_NEIGHBOR|"
      r"Resize): tensor"),
+    ("18.10 IR whose output is an input", r"would both be member"),
     ("constant of another scale in a Concat", r"WRONG: .* constant-concat"),
     ("a value stored with two scales", r"WRONG: .* two-scales")]
 
@@ -80,9 +85,9 @@ def build(seed):
 def write_inputs(builder, model, folder):
     """The config and the arguments of the run."""
     config = os.path.join(folder, "net.yaml")
-    core = CORES[builder.seed // len(quantized_nets.FORMS) % len(CORES)]
     with open(config, "w", encoding="utf-8") as f:
-        f.write(f"CORENAME: {core}\nFRAMEWORK: {'TFLITE' if builder.is_tflite else 'ONNX'}\n"
+        f.write(f"CORENAME: {core_of(builder)}\n"
+                f"FRAMEWORK: {'TFLITE' if builder.is_tflite else 'ONNX'}\n"
                 f"MODEL_FILE: {model}\nOUTPUT_FILE: net.h\n")
     arguments = []
     for tensor in builder.inputs:
@@ -133,6 +138,30 @@ def compare(builder, names, folder):
     return "; ".join(wrong)
 
 
+def core_of(builder):
+    return CORES[builder.seed // len(quantized_nets.FORMS) % len(CORES)]
+
+
+def round_trip(builder, config, folder):
+    """What is wrong with the net written as an IR and compiled from it; empty where nothing is."""
+    code, said = npuc("ir", "write", config, "-o", folder)
+    if code == 1 and all("Compass's IR files" in r for r in refusal_of(said) or [""]):
+        return ""  # a layer that those files have no type for
+    if code != 0:
+        return f"ir write: exit {code}: {said[-600:]}"
+    text = next(f for f in os.listdir(folder) if f.endswith(".txt"))
+    again = os.path.join(folder, "again.yaml")
+    with open(again, "w", encoding="utf-8") as f:
+        f.write(f"CORENAME: {core_of(builder)}\nFRAMEWORK: COMPASS\nMODEL_FILE: {text}\n"
+                "OUTPUT_FILE: net.h\n")
+    code, said = npuc(again, "-o", os.path.join(folder, "again"))
+    if code != 0:
+        return f"compile of its IR: exit {code}: {said[-600:]}"
+    ours, theirs = (compass_compile.arrays_of(os.path.join(f, "net.h"))
+                    for f in (folder, os.path.join(folder, "again")))
+    return "" if ours == theirs else "its IR compiles to other bytes"
+
+
 def run_net(builder, model, names, folder):
     os.makedirs(folder, exist_ok=True)
     config, arguments = write_inputs(builder, model, folder)
@@ -151,7 +180,11 @@ def run_net(builder, model, names, folder):
     if code != 0:
         return Outcome(builder.seed, "finding", f"run: exit {code}: {said[-600:]}")
     wrong = compare(builder, names, out)
-    return Outcome(builder.seed, "finding" if wrong else "passed", wrong and f"WRONG: {wrong}")
+    if wrong:
+        return Outcome(builder.seed, "finding", f"WRONG: {wrong}")
+    if builder.seed % IR_EVERY == 0:
+        wrong = round_trip(builder, config, folder)
+    return Outcome(builder.seed, "finding" if wrong else "passed", wrong)
 
 
 def describe(builder):

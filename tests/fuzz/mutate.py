@@ -2,14 +2,15 @@
 """Damages models byte by byte and gives them to npuc: it must answer each with a result or with a
 diagnostic, and never crash, hang or call the problem its own.
 
-    mutate.py [--mutants N] [--seed S] [--threads T] [MODEL...]
+    mutate.py [--mutants N] [--seed S] [--threads T] [--folder wild] [MODEL...]
 
 Each of N mutants (default 300; a release asks for 10,000) is one of the shared folder's models
 with 1 to 8 bytes changed, half of them near its beginning or end, where the structure lies. All
 frameworks take turns; half of the TFLite and ONNX mutants are compiled for an integer core. A
-failure prints the seed that makes the mutant again. ctest has 150 of them on its own build, which
-in `tests/run.sh` has the sanitizers. Environment: NPUC_BIN_DIR, NPUC_SHARED; exit 77 where the
-shared folder is missing.
+failure prints the seed that makes the mutant again. Published models (`--folder wild`) are also
+quantized on their recorded inputs, and run on them. ctest has 150 of all and 100 of wild on its own
+build, which in `tests/run.sh` has the sanitizers. Environment: NPUC_BIN_DIR, NPUC_SHARED; exit 77
+where the shared folder is missing.
 """
 
 import argparse
@@ -23,6 +24,8 @@ import re
 import subprocess
 import sys
 import tempfile
+
+import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BIN = os.environ.get("NPUC_BIN_DIR", os.path.join(ROOT, "build", "bin"))
@@ -41,37 +44,64 @@ ENDPOINTS = {
 }
 
 
-def recorded_endpoints(path):
-    """INPUT_OPS as the recording beside a published model has them; empty where there is none."""
-    facts = os.path.splitext(path)[0] + ".oracle.json"
-    if not os.path.exists(facts):
-        return ""
-    with open(facts, encoding="utf-8") as f:
-        inputs = json.load(f)["inputs"]
-    named = path.endswith((".tflite", ".onnx"))
-    return "INPUT_OPS:\n" + "".join(
-        f"  {json.dumps(i['name']) if named else i['name']}: {i['shape']}\n" for i in inputs)
+TORCH_ARGUMENT = "x"  # what the published PyTorch models call their input
 
 
-def config_for(path, seed):
+class Recording:
+    """Inputs of a published model as its NAME.oracle files have them, if there are any."""
+
+    def __init__(self, path):
+        stem = os.path.splitext(path)[0] + ".oracle"
+        self.inputs, self.frames = [], []
+        if os.path.exists(stem + ".json"):
+            with open(stem + ".json", encoding="utf-8") as f:
+                self.inputs = json.load(f)["inputs"]
+            with np.load(stem + ".npz") as arrays:
+                self.frames = [arrays[f"in{i}"][:1] for i in range(len(self.inputs))]
+        self.names = [i["name"] for i in self.inputs]
+        self.is_torch = path.endswith((".pt", ".ptl"))
+
+    def endpoints(self):
+        return "INPUT_OPS:\n" + "".join(
+            f"  {name if self.is_torch else json.dumps(name)}: {given['shape']}\n"
+            for name, given in zip(self.names, self.inputs))
+
+    def write(self, folder):
+        """A float file of each input, by name."""
+        files = {}
+        for i, (given, frame) in enumerate(zip(self.inputs, self.frames)):
+            values = frame.astype(np.float32)
+            if given["scale"] > 0:
+                values = (values - given["zero_point"]) * np.float32(given["scale"])
+            path = os.path.join(folder, f"input_{i}.npy")
+            np.save(path, values.reshape([-1] + given["shape"][1:]).astype(np.float32))
+            files[TORCH_ARGUMENT if self.is_torch else given["name"]] = path
+        return files
+
+
+def config_for(path, seed, recording, files):
     # Not by the seed's parity: models take turns, so each would always get one core.
-    integer = path.endswith((".tflite", ".onnx")) and random.Random(seed).random() < 0.5
-    core = "X2_1204" if integer else "GRUS"
+    choice = random.Random(seed)
+    known = path.endswith((".tflite", ".onnx"))
+    core = choice.choice(("GRUS", "X2_1204") if known else ("GRUS",))
+    if files:  # there are samples to quantize by
+        core = choice.choice(("GRUS", "X2_1204", "X2_1204", "APUS"))
     text = (f"CORENAME: {core}\nOUTPUT_FILE: model.h\nMODEL_FILE: model.bin\n"
             f"FRAMEWORK: {FRAMEWORKS[os.path.splitext(path)[1]]}\n")
-    recorded = recorded_endpoints(path)
-    states_none = not path.endswith((".tflite", ".onnx"))
-    if recorded and (states_none or random.Random(seed).random() < 0.75):
-        return text + recorded
+    if files and (core == "APUS" or core == "X2_1204" and choice.random() < 0.6):
+        text += f"QUANT: {{calibration_data: {json.dumps(files)}}}\n"
+    needed = 0.8 if path.endswith(".onnx") else 0.2  # exporters leave dimensions open
+    if recording.inputs and (not known or choice.random() < needed):
+        return text + recording.endpoints()
     for part, endpoints in ENDPOINTS.items():
-        if part in path and not path.endswith((".tflite", ".onnx")):
+        if part in path and not known:
             return text + endpoints
     return text
 
 
 def damaged(data, rng):
     out = bytearray(data)
-    for _ in range(rng.randint(1, 8)):
+    for _ in range(rng.choice((1, rng.randint(1, 8)))):
         place = rng.random()
         if place < 0.3:
             at = rng.randrange(min(len(out), 2048))
@@ -102,22 +132,34 @@ def verdict_of(process):
     return f"EXIT {process.returncode}", process.stderr[-600:]
 
 
+def npuc(*arguments):
+    try:
+        done = subprocess.run([os.path.join(BIN, "npuc"), *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, check=False, timeout=TIMEOUT_SECONDS,
+                              universal_newlines=True, errors="replace")
+    except subprocess.TimeoutExpired:
+        return "HANG", f"more than {TIMEOUT_SECONDS} s"
+    return verdict_of(done)
+
+
 def run_mutant(model, data, seed):
+    """A mutant compiled and, where its inputs are recorded, run on them."""
     rng = random.Random(seed)
+    recording = Recording(model)
     with tempfile.TemporaryDirectory(prefix="npuc-mutant-") as folder:
         with open(os.path.join(folder, "model.bin"), "wb") as f:
             f.write(damaged(data, rng))
+        files = recording.write(folder)
         config = os.path.join(folder, "net.yaml")
         with open(config, "w", encoding="utf-8") as f:
-            f.write(config_for(model, seed))
-        try:
-            done = subprocess.run([os.path.join(BIN, "npuc"), config, "-o", folder],
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False,
-                                  timeout=TIMEOUT_SECONDS, universal_newlines=True,
-                                  errors="replace")
-        except subprocess.TimeoutExpired:
-            return "HANG", f"more than {TIMEOUT_SECONDS} s"
-        return verdict_of(done)
+            f.write(config_for(model, seed, recording, files))
+        verdict, detail = npuc(config, "-o", folder)
+        if verdict == "compiled" and files:
+            inputs = [w for name, file in files.items() for w in ("--input", f"{name}={file}")]
+            run, detail = npuc("run", os.path.join(folder, "model.npuc"), *inputs, "--output-dir",
+                               os.path.join(folder, "out"))
+            verdict = "compiled" if run in ("compiled", "refused") else f"RUN {run}"
+        return verdict, detail
 
 
 def main():
