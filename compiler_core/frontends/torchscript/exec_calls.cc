@@ -41,6 +41,13 @@ bool HasEffects(absl::string_view name) {
          name == "_set_item";
 }
 
+// Operators whose in-place form changes how the tensor sees its memory, and not what that holds.
+bool ChangesForm(absl::string_view op) {
+  constexpr absl::string_view kOps[] = {"resize",   "resize_as", "squeeze",   "swapaxes",
+                                        "swapdims", "t",         "transpose", "unsqueeze"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
 bool IsTensorList(const ScriptValue& value) {
   return value.IsSequence() && !value.list->items.empty() &&
          value.list->items[0].Is(ScriptKind::kTensor);
@@ -84,10 +91,15 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
   bool is_known = true;
   const bool ok = CallBuiltin(expr, path, positional, frame, value, is_known);
   if (is_known) return ok;
-  if (absl::StartsWith(path, "ops.quantized") || absl::StartsWith(path, "ops.prepacked")) {
+  const bool is_prepacked = absl::StartsWith(path, "ops.prepacked");
+  if (absl::StartsWith(path, "ops.quantized") || is_prepacked) {
     Report(DiagnosticKind::kTorchQuantized, expr,
-           absl::StrCat("the model calls ", Printable(path), ", an operator of quantized models"),
-           "export the float model; npuc compresses weights itself with COMPRESS: true");
+           absl::StrCat("the model calls ", Printable(path), ", an operator of ",
+                        is_prepacked ? "models prepared for mobile CPUs, whose weights are packed"
+                                     : "quantized models"),
+           is_prepacked
+               ? "save the model before torch.utils.mobile_optimizer.optimize_for_mobile"
+               : "export the float model; npuc compresses weights itself with COMPRESS: true");
   } else if (absl::StartsWith(path, "ops.")) {
     ReportUnknownOperator(expr, path, frame);
     if (!Step(kStepsOfFailure, &expr)) return false;
@@ -325,8 +337,10 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
     }
     if (argument.Is(ScriptKind::kTensor)) items += argument.tensor->value->type.element_count() / 8;
   }
-  if (name != "append" && !Step(items / 32, &expr)) return false;
   const bool in_place = name.size() == rule.op.size() + 1 && name.back() == '_';
+  // All tensors are asked whose views they are.
+  if (in_place && ChangesForm(rule.op)) items += static_cast<int64_t>(state_->heap.tensor_count());
+  if (name != "append" && !Step(items / 32, &expr)) return false;
   std::string node = frame.module_path;
   absl::StrAppend(&node, node.empty() ? "" : "/", rule.op);
   const int count = state_->name_counts[node]++;
@@ -374,8 +388,12 @@ bool Executor::ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptVal
   absl::Status status = result.status();
   if (status.ok()) value = *result;
   if (status.ok() && target != nullptr && result->Is(ScriptKind::kTensor)) {
-    const absl::StatusOr<ValueRef> updated = call.Read(result->tensor);
-    status = updated.ok() ? call.Write(target, *updated) : updated.status();
+    if (ChangesForm(rule.op)) {
+      status = call.Become(target, *result->tensor);
+    } else {
+      const absl::StatusOr<ValueRef> updated = call.Read(result->tensor);
+      status = updated.ok() ? call.Write(target, *updated) : updated.status();
+    }
     value = ScriptValue::Of(ScriptKind::kTensor);
     value.tensor = target;
   }

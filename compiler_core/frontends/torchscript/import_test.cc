@@ -11,6 +11,7 @@ namespace npuc::pt {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 
 TEST(TorchImportTest, ComputesPythonValues) {
@@ -128,6 +129,41 @@ return (y, z))",
                                             {{1, 4}});
   EXPECT_THAT(result.Run(0), ElementsAre(-2, 9.25, 9.5, -1)) << result.Text();
   EXPECT_THAT(result.Run(1), ElementsAre(9.25, 9.5));
+}
+
+// transpose_ and its like change how a tensor sees its memory: a view made before sees it as
+// before, and both see what is written through either.
+TEST(TorchImportTest, InPlaceOperatorsChangeTheFormOfOneTensorAlone) {
+  const ImportResult result = ImportForward("x: Tensor", R"(y = torch.clone(x)
+flat = torch.view(y, [-1])
+same = torch.transpose_(y, 0, 1)
+_0 = torch.add_(torch.select(y, 0, 1), 10)
+_1 = torch.mul_(torch.slice(flat, 0, 0, 1), 4)
+_2 = torch.unsqueeze_(flat, 0)
+square = torch.t_(torch.clone(torch.slice(x, 1, 0, 2)))
+row = torch.squeeze_(torch.clone(_2))
+resized = torch.resize_(torch.clone(x), [3, 2])
+return (y, flat, same, row, resized, square))",
+                                            {{2, 3}});
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  const std::vector<float> x = result.Run(4);
+  ASSERT_EQ(x.size(), 6u);
+  const auto shape = [&](int i) {
+    return result.graph->type(result.graph->outputs()[static_cast<size_t>(i)].value).shape;
+  };
+  EXPECT_EQ(shape(0), (Shape{3, 2}));
+  EXPECT_EQ(shape(1), (Shape{1, 6}));
+  EXPECT_EQ(shape(2), (Shape{3, 2}));
+  EXPECT_EQ(shape(3), (Shape{6}));
+  EXPECT_EQ(shape(4), (Shape{3, 2}));
+  const std::vector<float> memory = {4 * x[0], x[1] + 10, x[2], x[3], x[4] + 10, x[5]};
+  EXPECT_THAT(result.Run(1), ElementsAreArray(memory));
+  EXPECT_THAT(result.Run(3), ElementsAreArray(memory));
+  for (const int i : {0, 2}) {
+    EXPECT_THAT(result.Run(i),
+                ElementsAre(memory[0], memory[3], memory[1], memory[4], memory[2], memory[5]));
+  }
+  EXPECT_THAT(result.Run(5), ElementsAre(x[0], x[3], x[1], x[4]));
 }
 
 TEST(TorchImportTest, MethodsFunctionsAndNamedTuples) {

@@ -492,13 +492,27 @@ absl::StatusOr<ValueRef> OpCall::Read(TensorCell* cell) {
   return cell->value;
 }
 
+absl::Status OpCall::CheckNoAttribute(const TensorCell& cell) {
+  if (cell.attribute.empty()) return absl::OkStatus();
+  return Fail(DiagnosticKind::kTorchStateWritten,
+              absl::StrCat("the model writes to its attribute '", Printable(cell.attribute),
+                           "'; a compiled model keeps nothing between frames"),
+              "make the state an input and an output of forward");
+}
+
+absl::Status OpCall::Become(TensorCell* cell, const TensorCell& view) {
+  RETURN_IF_ERROR(CheckNoAttribute(*cell));
+  TensorCell made = view;
+  TensorCell* const memory = state_->heap.MoveOut(cell);
+  made.version = cell->version + 1;
+  if (made.base == cell) made.base = memory;
+  if (made.may_share) memory->may_share = true;
+  *cell = std::move(made);
+  return absl::OkStatus();
+}
+
 absl::Status OpCall::Write(TensorCell* cell, ValueRef updated) {
-  if (!cell->attribute.empty()) {
-    return Fail(DiagnosticKind::kTorchStateWritten,
-                absl::StrCat("the model writes to its attribute '", Printable(cell->attribute),
-                             "'; a compiled model keeps nothing between frames"),
-                "make the state an input and an output of forward");
-  }
+  RETURN_IF_ERROR(CheckNoAttribute(*cell));
   if (cell->may_share) {
     return FailMode("it writes to a tensor that may or may not share its memory with another",
                     "write x = x.clone() before it, or use the form that is not in place");

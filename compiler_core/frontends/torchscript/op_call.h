@@ -175,10 +175,15 @@ class OpCall {
   absl::StatusOr<ValueRef> Read(TensorCell* cell);
   // What an in-place operator does: `updated` becomes the tensor's value, of its base's, too.
   absl::Status Write(TensorCell* cell, ValueRef updated);
+  // Makes the tensor itself the view of it that `view` is, as transpose_ does: others that look at
+  // its memory see it as before.
+  absl::Status Become(TensorCell* cell, const TensorCell& view);
   // A new tensor object; a view of argument `base` where functions are given.
   ScriptValue Result(ValueRef value) { return state_->heap.Tensor(std::move(value)); }
 
  private:
+  // Reports a write to what the module keeps.
+  absl::Status CheckNoAttribute(const TensorCell& cell);
   absl::StatusOr<std::vector<ValueRef>> Fold(absl::string_view op,
                                              absl::Span<const ValueRef> operands, AttrMap attrs);
   absl::Status ExpectKind(int i, absl::string_view wanted);

@@ -102,6 +102,26 @@ absl::StatusOr<ScriptValue> ImportViewAs(OpCall& call) {
   return MakeReshape(call, other->type.shape, "Reshape");
 }
 
+// The elements in their own order under another shape. Of more or fewer the memory's contents would
+// count.
+absl::StatusOr<ScriptValue> ImportResize(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  Shape shape;
+  if (call.IsTensor(1)) {
+    ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
+    shape = other->type.shape;
+  } else {
+    ASSIGN_OR_RETURN(shape, call.Ints(1));
+  }
+  RETURN_IF_ERROR(CheckShape(shape));
+  if (ElementCount(shape) != x->type.element_count() || !call.arg(0).tensor->is_contiguous) {
+    return call.FailMode(absl::StrCat("a resize of ", TypeToString(x->type), " to ",
+                                      ShapeToString(shape), ", which takes memory as it lies"),
+                         "use reshape, a slice or torch.zeros");
+  }
+  return MakeReshape(call, std::move(shape), "Reshape");
+}
+
 absl::StatusOr<ScriptValue> ImportFlatten(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   const int64_t rank = RankOf(x);
@@ -440,6 +460,8 @@ constexpr OpRule kRules[] = {
     {"requires_grad_", "self requires_grad", ImportSame},
     {"reshape", "self shape", ImportReshape},
     {"reshape_as", "self other", ImportViewAs},
+    {"resize", "self size memory_format", ImportResize},
+    {"resize_as", "self the_template memory_format", ImportResize},
     {"resolve_conj", "self", ImportSame},
     {"size", "self dim", ImportSize},
     {"squeeze", "self dim", ImportSqueeze},

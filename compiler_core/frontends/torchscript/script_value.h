@@ -190,6 +190,16 @@ class ScriptHeap {
     value.tensor = &tensors_.back();
     return value;
   }
+  // Moves what `cell` holds into a new cell, which the views of `cell` are views of from now on.
+  TensorCell* MoveOut(TensorCell* cell) {
+    tensors_.push_back(*cell);
+    TensorCell* const moved = &tensors_.back();
+    for (TensorCell& other : tensors_) {
+      if (other.base == cell) other.base = moved;
+    }
+    return moved;
+  }
+  size_t tensor_count() const { return tensors_.size(); }
   ScriptValue Object() {
     objects_.emplace_back();
     ScriptValue value = ScriptValue::Of(ScriptKind::kObject);

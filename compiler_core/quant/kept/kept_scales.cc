@@ -70,6 +70,10 @@ class Keeper {
 
   absl::StatusOr<KeptScales> Run() {
     kept_.graph.set_name(graph_.name());
+    for (const Node& node : graph_.nodes()) {
+      if (node.op != "Dequantize" || graph_.def(node.inputs[0]).op != "Placeholder") continue;
+      stored_inputs_.insert(node.inputs[0]);
+    }
     for (int i = 0; i < graph_.node_count(); ++i) RETURN_IF_ERROR(Take(graph_.node(NodeId(i))));
     for (const GraphOutput& output : graph_.outputs()) {
       kept_.graph.AddOutput({output.name, New(output.value), output.fp16});
@@ -110,7 +114,8 @@ class Keeper {
     for (const ValueId output : node.outputs) types.push_back(graph_.type(output));
     NodeId id;
     if (node.op == "Placeholder") {
-      const DType dtype = IsInteger(types[0].dtype) ? DType::kFloat32 : types[0].dtype;
+      const DType dtype =
+          stored_inputs_.contains(node.outputs[0]) ? DType::kFloat32 : types[0].dtype;
       id = kept_.graph.value(kept_.graph.AddInput(node.source.name, {dtype, types[0].shape})).def;
     } else {
       id = kept_.graph.AddNode(node.op, std::move(inputs), node.attrs, std::move(types),
@@ -124,10 +129,9 @@ class Keeper {
 
   // Nothing computes with integers but moves, which leave them as they are.
   absl::Status CheckFloat(ValueId value, const Node& user) const {
-    const Node& def = graph_.def(value);
-    const bool is_input = def.op == "Placeholder" && IsInteger(graph_.type(value).dtype);
-    return integers_.contains(value) || is_input ? ComputesWithIntegers(value, user)
-                                                 : absl::OkStatus();
+    return integers_.contains(value) || stored_inputs_.contains(value)
+               ? ComputesWithIntegers(value, user)
+               : absl::OkStatus();
   }
 
   absl::Status ComputesWithIntegers(ValueId value, const Node& user) const {
@@ -306,6 +310,7 @@ class Keeper {
   const Graph& graph_;
   std::vector<ValueId> value_;  // in the new graph, by old id
   std::map<ValueId, QuantParams> params_;
+  std::set<ValueId> stored_inputs_;          // old inputs of integers that a Dequantize reads
   std::map<ValueId, QuantParams> integers_;  // of old values that are integers, but constants
   std::map<ValueId, LayerQuant> stated_;     // settings, by the layer's result
   KeptScales kept_;
