@@ -83,9 +83,13 @@ class Diagnostics {
 // (distance over a third of the longer length). Case does not count.
 std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_view> candidates);
 
+// The longest name of a node or tensor that a front end reads. Names are printed whole up to here:
+// users copy them into their configs.
+inline constexpr size_t kMaxNodeNameBytes = 4096;
+
 // `text` made safe to print: control characters and invalid UTF-8 escaped as \xNN, cut with "..."
 // after max_bytes. Every name from a model file goes through this before it reaches a message.
-std::string Printable(absl::string_view text, size_t max_bytes = 200);
+std::string Printable(absl::string_view text, size_t max_bytes = kMaxNodeNameBytes);
 
 }  // namespace npuc
 

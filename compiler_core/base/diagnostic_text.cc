@@ -7,7 +7,7 @@
 namespace npuc {
 namespace {
 
-constexpr size_t kMaxTextBytes = 8192;
+constexpr size_t kMaxTextBytes = 2 * kMaxNodeNameBytes;
 
 bool AreAlike(const DiagnosticText& a, const DiagnosticText& b) {
   return a.severity == b.severity && !a.node.empty() && !b.node.empty() && a.id == b.id &&

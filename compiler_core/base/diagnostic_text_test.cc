@@ -58,5 +58,14 @@ TEST(DiagnosticLines, WhatNamesNoNodeStandsAlone) {
   EXPECT_EQ(DiagnosticLines({Note("a"), other_op}).size(), 2u);
 }
 
+// A user copies names into INPUT_OPS, so they are whole up to the readers' limit.
+TEST(RenderDiagnostic, PrintsNamesWhole) {
+  const std::string name(kMaxNodeNameBytes, 'n');
+  const std::string message = "operand '" + name + "' is missing";
+  const std::string text = RenderDiagnostic(Note(name, message));
+  EXPECT_NE(text.find("node '" + name + "'"), std::string::npos);
+  EXPECT_NE(text.find(message), std::string::npos);
+}
+
 }  // namespace
 }  // namespace npuc

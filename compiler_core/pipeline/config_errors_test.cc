@@ -404,7 +404,7 @@ const std::vector<Case>& Cases() {
         "node of the model, or its output K [NPUC1007]",
         "c.yaml:5:14: the quoted text 'a:0:1' is not a name: NAME or NAME:K, K in 0..1023; name a "
         "node of the model, or its output K [NPUC1007]",
-        "c.yaml:5:23: OUTPUT_OPS takes 1 to 1024 bytes here, found 0; write it like OUTPUT_OPS: "
+        "c.yaml:5:23: OUTPUT_OPS takes 1 to 4096 bytes here, found 0; write it like OUTPUT_OPS: "
         "[result] [NPUC1007]",
         "c.yaml:5:27: OUTPUT_OPS holds a control character: the quoted text 'x\\x0ay'; write one "
         "line of plain text [NPUC1007]",

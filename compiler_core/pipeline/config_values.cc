@@ -81,15 +81,18 @@ std::optional<double> ParseYamlNumber(absl::string_view text) {
   return value;
 }
 
+constexpr absl::string_view kNames = "names";  // what a key wants: those are longer than a line
+
 // One line of text of bounded length. Numbers and words such as on are taken as they are written:
 // where a name is meant there is nothing else that they could stand for.
 bool ReadLine(const Reading& reading, const ConfigNode& node, absl::string_view wanted,
               std::string& out) {
   if (node.kind != Kind::kScalar) return reading.WrongType(node, wanted);
-  if (node.text.empty() || node.text.size() > kMaxConfigTextBytes) {
+  const size_t limit = wanted == kNames ? kMaxNodeNameBytes : kMaxConfigTextBytes;
+  if (node.text.empty() || node.text.size() > limit) {
     return reading.NotAllowed(
         node,
-        absl::StrCat(reading.key.name, " takes 1 to ", kMaxConfigTextBytes, " bytes here, found ",
+        absl::StrCat(reading.key.name, " takes 1 to ", limit, " bytes here, found ",
                      node.text.size()),
         absl::StrCat("write it like ", reading.key.name, ": ", reading.key.example));
   }
@@ -106,7 +109,7 @@ bool ReadLine(const Reading& reading, const ConfigNode& node, absl::string_view 
 // A name of a node or of its output: NAME or NAME:K.
 bool ReadName(const Reading& reading, const ConfigNode& node, ConfigName& out) {
   out.place = PlaceOf(node);
-  if (!ReadLine(reading, node, "names", out.text)) return false;
+  if (!ReadLine(reading, node, kNames, out.text)) return false;
   const std::vector<absl::string_view> parts = absl::StrSplit(out.text, ':');
   const auto is_output_number = [](absl::string_view text) {
     const std::optional<int64_t> number = ParseYamlInteger(text);

@@ -14,7 +14,7 @@
 
 namespace npuc {
 
-inline constexpr size_t kMaxConfigTextBytes = 1024;  // of a name, a path, a line of text
+inline constexpr size_t kMaxConfigTextBytes = 1024;  // of a path, a line of text
 
 struct ConfigPlace {
   int line = 0;

@@ -16,6 +16,12 @@ namespace {
 
 absl::string_view View(const std::string& text) { return {text.data(), text.size()}; }
 
+// For a diagnostic. A name over the limit is of no use: its beginning is enough.
+std::string Shown(absl::string_view name) {
+  constexpr size_t kBeginning = 200;
+  return name.size() > kMaxNameBytes ? Printable(name, kBeginning) : std::string(name);
+}
+
 constexpr absl::string_view kTypeNames[] = {
     "UNDEFINED",      "FLOAT",      "UINT8",          "INT8",       "UINT16",   "INT16",
     "INT32",          "INT64",      "STRING",         "BOOL",       "FLOAT16",  "DOUBLE",
@@ -254,8 +260,8 @@ void ModelFile::CheckNodes(absl::string_view file, Diagnostics& diagnostics) {
     diagnostics.Add({.kind = kind,
                      .message = std::move(message),
                      .file = std::string(file),
-                     .node = std::string(node.name().substr(0, kMaxNameBytes)),
-                     .op = std::string(node.op().substr(0, kMaxNameBytes)),
+                     .node = Shown(node.name()),
+                     .op = Shown(node.op()),
                      .fix = "export the model again"});
   };
   for (int i = 0; i < node_count(); ++i) {

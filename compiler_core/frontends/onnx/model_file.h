@@ -25,7 +25,7 @@ inline constexpr int kMaxNodes = 1 << 17;
 inline constexpr int kMaxInputsPerNode = 1 << 12;
 inline constexpr int kMaxAttributesPerNode = 1 << 8;
 inline constexpr int kMaxListEntries = 1 << 12;
-inline constexpr size_t kMaxNameBytes = 4096;
+inline constexpr size_t kMaxNameBytes = kMaxNodeNameBytes;
 
 // Operator sets of the default domain that are read.
 inline constexpr int64_t kMinOpset = 6;

@@ -24,6 +24,12 @@ constexpr int kMaxNesting = 32;  // GraphDef's own messages nest six deep
 
 absl::string_view View(const std::string& text) { return absl::string_view(text); }
 
+// For a diagnostic. A name over the limit is of no use: its beginning is enough.
+std::string Shown(absl::string_view name) {
+  constexpr size_t kBeginning = 200;
+  return name.size() > kMaxNameBytes ? Printable(name, kBeginning) : std::string(name);
+}
+
 absl::string_view KindName(const fe::tf::AttrValue& value) {
   switch (value.value_case()) {
     case fe::tf::AttrValue::kList:
@@ -258,8 +264,8 @@ bool GraphFile::CheckNodes(absl::string_view file, Diagnostics& diagnostics) {
     diagnostics.Add({.kind = kind,
                      .message = std::move(message),
                      .file = std::string(file),
-                     .node = std::string(node.name().substr(0, kMaxNameBytes)),
-                     .op = std::string(node.op().substr(0, kMaxNameBytes)),
+                     .node = Shown(node.name()),
+                     .op = Shown(node.op()),
                      .fix = std::move(fix)});
   };
   impl_->by_name.reserve(nodes_.size());

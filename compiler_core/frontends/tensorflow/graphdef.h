@@ -24,7 +24,7 @@ inline constexpr size_t kMaxModelBytes = size_t{1} << 28;
 inline constexpr int kMaxNodes = 1 << 17;
 inline constexpr int kMaxInputsPerNode = 1 << 12;
 inline constexpr int kMaxAttrsPerNode = 1 << 8;
-inline constexpr size_t kMaxNameBytes = 4096;
+inline constexpr size_t kMaxNameBytes = kMaxNodeNameBytes;
 inline constexpr int kMaxOutputIndex = 1 << 16;
 
 // Which output of which node: "name", "name:2", "^name" in a NodeDef's inputs, INPUT_OPS and

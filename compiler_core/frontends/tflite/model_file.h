@@ -29,7 +29,7 @@ inline constexpr int kMaxDepth = 64;
 inline constexpr int kMaxTensors = 1 << 17;
 inline constexpr int kMaxOperators = 1 << 17;
 inline constexpr int kMaxOperandsPerOperator = 1 << 12;
-inline constexpr size_t kMaxNameBytes = 4096;
+inline constexpr size_t kMaxNameBytes = kMaxNodeNameBytes;
 
 // The builtin operator that carries its own name.
 inline constexpr int kCustomOperator = 32;
