@@ -1,6 +1,5 @@
 #include "cache/blob_store.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -15,9 +14,11 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "cache/blob_files.h"
 #include "cache/keys.h"
 #include "cache/posix.h"
 #include "compiler_core/base/diagnostic.h"
@@ -28,28 +29,19 @@ namespace npuc {
 namespace {
 
 constexpr absl::string_view kFormat = "1";
-constexpr size_t kHashChunkBytes = 1 << 20;
 constexpr uint64_t kMaxCatchUpBytes = uint64_t{8} << 20;
 // A blob's file is touched at most this often, so that the order of use survives a restart.
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 
+// The type of the payload that says which limit of a scope was reached.
+constexpr char kScopeLimitUrl[] = "npuc.cache.scope_limit";
+
 using Key = std::pair<std::string, std::string>;  // scope; SHA-256, or SHA-256 '-' size
 
-// Names in a folder, without those that begin with a dot.
-absl::StatusOr<std::vector<std::string>> ListFolder(const std::string& path) {
-  DIR* folder = opendir(path.c_str());
-  if (folder == nullptr) return ErrnoStatus(errno, "cannot list", path);
-  std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = readdir(folder)) {
-    if (entry->d_name[0] != '.') names.emplace_back(entry->d_name);
-    errno = 0;
-  }
-  const int error = errno;
-  closedir(folder);
-  if (error != 0) return ErrnoStatus(error, "cannot list", path);
-  std::sort(names.begin(), names.end());
-  return names;
+absl::Status OverScopeLimit(ScopeLimit limit, absl::string_view message) {
+  absl::Status status = absl::ResourceExhaustedError(message);
+  status.SetPayload(kScopeLimitUrl, absl::Cord(absl::StrCat(static_cast<int>(limit))));
+  return status;
 }
 
 absl::Status CheckDigest(absl::string_view scope, const BlobDigest& digest) {
@@ -64,37 +56,23 @@ absl::Status CheckDigest(absl::string_view scope, const BlobDigest& digest) {
   return absl::OkStatus();
 }
 
-std::string UploadName(const BlobDigest& digest) {
-  return absl::StrCat(digest.sha256, "-", digest.size_bytes);
-}
-
-// Makes `path` below `parent`, durable.
-absl::Status MakeDurableFolder(const std::string& parent, const std::string& path) {
-  bool made = false;
-  RETURN_IF_ERROR(MakeFolder(path, &made));
-  return made ? SyncFolder(parent) : absl::OkStatus();
-}
-
-// Makes a finished upload a blob: read-only, durable, then visible.
-absl::Status MoveIntoPlace(int fd, const std::string& from, const std::string& to,
-                           const std::string& to_folder) {
-  if (fchmod(fd, 0444) != 0) return ErrnoStatus(errno, "cannot protect", from);
-  if (RetryOnEintr([&] { return fsync(fd); }) != 0) return ErrnoStatus(errno, "cannot sync", from);
-  if (rename(from.c_str(), to.c_str()) != 0) {
-    return ErrnoStatus(errno, "cannot move into place", to);
-  }
-  const absl::Status synced = SyncFolder(to_folder);
-  if (!synced.ok()) unlink(to.c_str());
-  return synced;
-}
-
 }  // namespace
+
+ScopeLimit ScopeLimitOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kScopeLimitUrl);
+  int limit = 0;
+  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &limit)) {
+    return ScopeLimit::kNone;
+  }
+  return static_cast<ScopeLimit>(limit);
+}
 
 struct BlobStore::Impl {
   struct Blob {
     BlobInfo info;
     std::string path;
     int holds = 0;
+    bool damaged = false;  // missing for those who ask; kept while somebody holds it
     absl::Time touched;
     std::list<Key>::iterator use;
   };
@@ -105,12 +83,12 @@ struct BlobStore::Impl {
     BlobDigest digest;
     std::string path;
     std::mutex mutex;
-    // Changed under mutex and read without it, too, so that who asks how far an upload is does not
-    // wait for the hash of a gigabyte.
+    // Changed under mutex and read without it, too, so that who asks how far an upload is does
+    // not wait for the hash of a gigabyte.
     std::atomic<uint64_t> committed = 0;
     std::atomic<bool> ended = false;  // committed or dropped; the map has it no more
     StreamDigest hash;                // guarded by mutex; covers the first hash.size_bytes() bytes
-    absl::Time last_append;           // guarded by mutex
+    absl::Time last_append;           // steady; guarded by mutex
   };
   using UploadPtr = std::shared_ptr<Upload>;
 
@@ -124,14 +102,14 @@ struct BlobStore::Impl {
   std::list<Key> by_use;  // least recently used first
   struct ScopeUse {
     uint64_t committed = 0;
-    uint64_t held = 0;      // of committed
-    uint64_t reserved = 0;  // declared sizes of uploads
+    uint64_t held = 0;       // of committed
+    uint64_t uploading = 0;  // what uploads have on the disk, and what is being written
+    size_t open_uploads = 0;
   };
   std::map<std::string, ScopeUse> scopes;
   uint64_t blob_bytes = 0;
-  uint64_t held_bytes = 0;      // of blobs with holds > 0
-  uint64_t reserved_bytes = 0;  // declared sizes of uploads
-  uint64_t arrived_bytes = 0;   // what uploads have on the disk already
+  uint64_t held_bytes = 0;    // of blobs with holds > 0
+  uint64_t upload_bytes = 0;  // of all scopes
   uint64_t evicted = 0;
   uint64_t damaged = 0;
 
@@ -145,12 +123,19 @@ struct BlobStore::Impl {
   void AddBlob(const std::string& scope, BlobInfo info, std::string path, absl::Time used);
   void RemoveBlob(std::map<Key, Blob>::iterator it);
   void Use(Blob& blob);
-  void Reserve(Upload& upload);
-  void Unreserve(const Upload& upload);
+  // The blob, where it is there, whole and of this size.
+  const Blob* FindBlob(absl::string_view scope, const BlobDigest& digest) const;
+  void AddUpload(const UploadPtr& upload);
+  void RemoveUpload(const Upload& upload);
+  void AddUploadBytes(const std::string& scope, uint64_t bytes);
+  void RemoveUploadBytes(const std::string& scope, uint64_t bytes);
   void AddHold(const Key& key, Blob& blob);
-  void RemoveHold(const Key& key, Blob& blob);
-  absl::Status MakeRoomInScope(const std::string& scope, uint64_t size, uint64_t limit);
-  absl::Status MakeRoom(uint64_t size);
+  void RemoveHold(std::map<Key, Blob>::iterator it);
+  absl::Status CheckOpenUploads(const std::string& scope) const;
+  uint64_t LimitOf(const std::string& scope) const;
+  absl::StatusOr<uint64_t> FreeBytes() const;
+  absl::Status CheckRoom(const std::string& scope, uint64_t size) const;
+  absl::Status MakeRoom(const std::string& scope, uint64_t size);
   absl::StatusOr<UploadPtr> FindUpload(absl::string_view scope, const BlobDigest& digest,
                                        std::optional<BlobInfo>* committed) const;
   // For an upload that has ended: where another client's Commit of the same blob was faster, its
@@ -159,11 +144,13 @@ struct BlobStore::Impl {
                                               const BlobDigest& digest) const;
   absl::Status CatchUpHash(Upload& upload, int fd, uint64_t max_bytes);
   absl::Status WriteBytes(Upload& upload, absl::string_view bytes);
+  absl::Status AddBytes(Upload& upload, absl::string_view bytes);
   absl::StatusOr<BlobInfo> Publish(const UploadPtr& upload);
   void EndUpload(Upload& upload);
 };
 
-// --- BlobRef -------------------------------------------------------------------------------------
+// --- BlobRef
+// -------------------------------------------------------------------------------------
 
 struct BlobRef::Hold {
   Hold(BlobStore::Impl* impl, Key blob_key, BlobInfo blob_info, std::string blob_path)
@@ -176,7 +163,7 @@ struct BlobRef::Hold {
     const std::lock_guard<std::mutex> lock(store->mutex);
     const auto it = store->blobs.find(key);
     NPUC_CHECK(it != store->blobs.end() && it->second.holds > 0);
-    store->RemoveHold(key, it->second);
+    store->RemoveHold(it);
   }
 
   BlobStore::Impl* store;
@@ -188,7 +175,8 @@ struct BlobRef::Hold {
 const BlobInfo& BlobRef::info() const { return hold_->info; }
 const std::string& BlobRef::path() const { return hold_->path; }
 
-// --- Opening -------------------------------------------------------------------------------------
+// --- Opening
+// -------------------------------------------------------------------------------------
 
 absl::Status BlobStore::Impl::OpenRoot() {
   if (options.root.empty() || options.root[0] != '/') {
@@ -225,87 +213,50 @@ absl::Status BlobStore::Impl::CheckFormat() {
 }
 
 absl::Status BlobStore::Impl::ScanBlobs() {
-  struct Found {
-    absl::Time used;
-    std::string scope;
-    BlobInfo info;
-    std::string path;
-  };
-  std::vector<Found> found;
-  ASSIGN_OR_RETURN(const auto scopes, ListFolder(BlobsFolder()));
-  for (const std::string& scope : scopes) {
-    if (!IsValidScope(scope)) continue;
-    const std::string scope_path = BlobsFolder() + "/" + scope;
-    ASSIGN_OR_RETURN(const auto shards, ListFolder(scope_path));
-    for (const std::string& shard : shards) {
-      if (shard.size() != 2) continue;
-      ASSIGN_OR_RETURN(const auto names, ListFolder(absl::StrCat(scope_path, "/", shard)));
-      for (const std::string& name : names) {
-        if (name.size() != 64 + 1 + 32 || name[64] != '-') continue;
-        BlobInfo info{name.substr(0, 64), name.substr(65), 0};
-        if (!IsValidSha256(info.sha256) || !IsValidMd5(info.md5)) continue;
-        const std::string path = absl::StrCat(scope_path, "/", shard, "/", name);
-        struct stat file;
-        if (lstat(path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
-        info.size_bytes = static_cast<uint64_t>(file.st_size);
-        found.push_back({absl::TimeFromTimespec(file.st_mtim), scope, std::move(info), path});
-      }
-    }
-  }
+  ASSIGN_OR_RETURN(std::vector<BlobFile> found, FindBlobFiles(BlobsFolder()));
   std::stable_sort(found.begin(), found.end(),
-                   [](const Found& a, const Found& b) { return a.used < b.used; });
-  for (Found& blob : found) {
+                   [](const BlobFile& a, const BlobFile& b) { return a.used < b.used; });
+  for (BlobFile& blob : found) {
     AddBlob(blob.scope, std::move(blob.info), std::move(blob.path), blob.used);
   }
   return absl::OkStatus();
 }
 
 absl::Status BlobStore::Impl::ScanUploads() {
-  ASSIGN_OR_RETURN(const auto scopes, ListFolder(UploadsFolder()));
-  for (const std::string& scope : scopes) {
-    if (!IsValidScope(scope)) continue;
-    ASSIGN_OR_RETURN(const auto names, ListFolder(UploadsFolder() + "/" + scope));
-    for (const std::string& name : names) {
-      auto upload = std::make_shared<Upload>();
-      upload->scope = scope;
-      upload->path = absl::StrCat(UploadsFolder(), "/", scope, "/", name);
-      if (name.size() < 66 || name[64] != '-') continue;
-      upload->digest.sha256 = name.substr(0, 64);
-      if (!IsValidSha256(upload->digest.sha256) ||
-          !absl::SimpleAtoi(name.substr(65), &upload->digest.size_bytes) ||
-          UploadName(upload->digest) != name) {
-        continue;
-      }
-      struct stat file;
-      if (lstat(upload->path.c_str(), &file) != 0 || !S_ISREG(file.st_mode)) continue;
-      upload->committed = static_cast<uint64_t>(file.st_size);
-      upload->last_append = options.now();
-      // Longer than declared, or the blob is there: of no use any more.
-      if (upload->committed > upload->digest.size_bytes ||
-          blobs.count({scope, upload->digest.sha256}) != 0) {
-        unlink(upload->path.c_str());
-        continue;
-      }
-      // The mode is already 0444 where the last process died between fsync and rename.
-      if (chmod(upload->path.c_str(), 0600) != 0) {
-        return ErrnoStatus(errno, "cannot make writable", upload->path);
-      }
-      Reserve(*upload);
-      uploads[{scope, name}] = std::move(upload);
+  ASSIGN_OR_RETURN(std::vector<UploadFile> found, FindUploadFiles(UploadsFolder()));
+  for (UploadFile& file : found) {
+    // Longer than declared, or the blob is there: of no use any more.
+    if (file.size_bytes > file.digest.size_bytes ||
+        blobs.count({file.scope, file.digest.sha256}) != 0) {
+      unlink(file.path.c_str());
+      continue;
     }
+    // The mode is already 0444 where the last process died between fsync and rename.
+    if (chmod(file.path.c_str(), 0600) != 0) {
+      return ErrnoStatus(errno, "cannot make writable", file.path);
+    }
+    auto upload = std::make_shared<Upload>();
+    upload->scope = std::move(file.scope);
+    upload->digest = std::move(file.digest);
+    upload->path = std::move(file.path);
+    upload->committed = file.size_bytes;
+    upload->last_append = options.steady_now();
+    AddUpload(upload);
   }
   return absl::OkStatus();
 }
 
-// --- Under the store's mutex ---------------------------------------------------------------------
+// --- Under the store's mutex
+// ---------------------------------------------------------------------
 
 void BlobStore::Impl::AddBlob(const std::string& scope, BlobInfo info, std::string path,
                               absl::Time used) {
   const Key key{scope, info.sha256};
   const auto old = blobs.find(key);
   if (old != blobs.end()) {
-    // The file had been damaged, was of another length, and has been uploaded again.
+    // The file had been damaged and has been uploaded again.
     Blob& blob = old->second;
+    blob.damaged = false;
     if (blob.path != path) unlink(blob.path.c_str());
     const uint64_t more = info.size_bytes - blob.info.size_bytes;  // wraps where it is less
     if (blob.holds > 0) held_bytes += more;
@@ -319,7 +270,7 @@ void BlobStore::Impl::AddBlob(const std::string& scope, BlobInfo info, std::stri
   blob_bytes += info.size_bytes;
   scopes[scope].committed += info.size_bytes;
   const auto use = by_use.insert(by_use.end(), key);
-  blobs[key] = Blob{std::move(info), std::move(path), 0, used, use};
+  blobs[key] = Blob{.info = std::move(info), .path = std::move(path), .touched = used, .use = use};
 }
 
 void BlobStore::Impl::RemoveBlob(std::map<Key, Blob>::iterator it) {
@@ -340,16 +291,33 @@ void BlobStore::Impl::Use(Blob& blob) {
   utimensat(AT_FDCWD, blob.path.c_str(), times, AT_SYMLINK_NOFOLLOW);
 }
 
-void BlobStore::Impl::Reserve(Upload& upload) {
-  reserved_bytes += upload.digest.size_bytes;
-  scopes[upload.scope].reserved += upload.digest.size_bytes;
-  arrived_bytes += upload.committed;
+const BlobStore::Impl::Blob* BlobStore::Impl::FindBlob(absl::string_view scope,
+                                                       const BlobDigest& digest) const {
+  const auto it = blobs.find({std::string(scope), digest.sha256});
+  if (it == blobs.end() || it->second.damaged) return nullptr;
+  return it->second.info.size_bytes == digest.size_bytes ? &it->second : nullptr;
 }
 
-void BlobStore::Impl::Unreserve(const Upload& upload) {
-  reserved_bytes -= upload.digest.size_bytes;
-  scopes[upload.scope].reserved -= upload.digest.size_bytes;
-  arrived_bytes -= upload.committed;
+void BlobStore::Impl::AddUpload(const UploadPtr& upload) {
+  uploads[{upload->scope, UploadName(upload->digest)}] = upload;
+  ++scopes[upload->scope].open_uploads;
+  AddUploadBytes(upload->scope, upload->committed);
+}
+
+void BlobStore::Impl::RemoveUpload(const Upload& upload) {
+  uploads.erase({upload.scope, UploadName(upload.digest)});
+  --scopes[upload.scope].open_uploads;
+  RemoveUploadBytes(upload.scope, upload.committed);
+}
+
+void BlobStore::Impl::AddUploadBytes(const std::string& scope, uint64_t bytes) {
+  scopes[scope].uploading += bytes;
+  upload_bytes += bytes;
+}
+
+void BlobStore::Impl::RemoveUploadBytes(const std::string& scope, uint64_t bytes) {
+  scopes[scope].uploading -= bytes;
+  upload_bytes -= bytes;
 }
 
 void BlobStore::Impl::AddHold(const Key& key, Blob& blob) {
@@ -358,63 +326,90 @@ void BlobStore::Impl::AddHold(const Key& key, Blob& blob) {
   scopes[key.first].held += blob.info.size_bytes;
 }
 
-void BlobStore::Impl::RemoveHold(const Key& key, Blob& blob) {
+void BlobStore::Impl::RemoveHold(std::map<Key, Blob>::iterator it) {
+  Blob& blob = it->second;
   if (--blob.holds > 0) return;
   held_bytes -= blob.info.size_bytes;
-  scopes[key.first].held -= blob.info.size_bytes;
+  scopes[it->first.first].held -= blob.info.size_bytes;
+  if (blob.damaged) RemoveBlob(it);
 }
 
-absl::Status BlobStore::Impl::MakeRoomInScope(const std::string& scope, uint64_t size,
-                                              uint64_t limit) {
-  const ScopeUse& use = scopes[scope];
-  const uint64_t firm = use.held + use.reserved;
-  if (size > limit || firm > limit - size) {
-    return absl::OutOfRangeError(absl::StrCat("blob store: ", size,
-                                              " bytes do not fit: jobs and uploads under way use ",
-                                              firm, " of the ", limit, " bytes of this scope"));
+absl::Status BlobStore::Impl::CheckOpenUploads(const std::string& scope) const {
+  if (scope == options.own_scope) return absl::OkStatus();
+  const auto use = scopes.find(scope);
+  if (use != scopes.end() && use->second.open_uploads >= options.max_open_uploads_of_scope) {
+    return OverScopeLimit(
+        ScopeLimit::kOpenUploads,
+        absl::StrCat(use->second.open_uploads, " uploads of this tenant are under way, at most ",
+                     options.max_open_uploads_of_scope,
+                     " may be; go on with them, or wait until they end"));
   }
-  for (auto it = by_use.begin();
-       it != by_use.end() && use.committed + use.reserved > limit - size;) {
-    const auto blob = blobs.find(*it++);
-    if (blob->first.first != scope || blob->second.holds > 0) continue;
-    RemoveBlob(blob);
-    ++evicted;
-  }
-  return absl::OkStatus();
+  if (uploads.size() < options.max_open_uploads) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "blob store: ", uploads.size(), " uploads are open, the most allowed; try later"));
 }
 
-absl::Status BlobStore::Impl::MakeRoom(uint64_t size) {
-  if (uploads.size() >= options.max_open_uploads) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "blob store: ", uploads.size(), " uploads are open, the most allowed; try later"));
+uint64_t BlobStore::Impl::LimitOf(const std::string& scope) const {
+  return options.scope_limit == nullptr ? kNoLimit : options.scope_limit(scope);
+}
+
+absl::StatusOr<uint64_t> BlobStore::Impl::FreeBytes() const {
+  struct statvfs disk;
+  if (statvfs(options.root.c_str(), &disk) != 0) {
+    return ErrnoStatus(errno, "cannot ask for free space of", options.root);
   }
-  // What cannot be evicted decides; evict nothing for an upload that will be refused.
-  const uint64_t firm = held_bytes + reserved_bytes;
+  return uint64_t{disk.f_bavail} * disk.f_frsize;
+}
+
+// Whether `size` more bytes of a scope would fit once all went that may go. Changes nothing.
+absl::Status BlobStore::Impl::CheckRoom(const std::string& scope, uint64_t size) const {
+  if (scope == options.own_scope) return absl::OkStatus();
+  const uint64_t limit = LimitOf(scope);
+  const auto found = scopes.find(scope);
+  const ScopeUse use = found == scopes.end() ? ScopeUse() : found->second;
+  const uint64_t firm_of_scope = use.held + use.uploading;
+  if (size > limit || firm_of_scope > limit - size) {
+    return OverScopeLimit(
+        ScopeLimit::kBytes,
+        absl::StrCat(size, " bytes do not fit in the ", limit,
+                     " bytes that this tenant may store: its waiting and running jobs and its "
+                     "uploads under way need ",
+                     firm_of_scope));
+  }
+  const uint64_t firm = held_bytes + upload_bytes;
   if (size > options.hard_limit_bytes || firm > options.hard_limit_bytes - size) {
     return absl::ResourceExhaustedError(
         absl::StrCat("blob store: ", size, " bytes do not fit: ", firm, " of ",
                      options.hard_limit_bytes, " bytes are in use by jobs and uploads"));
   }
-  struct statvfs disk;
-  if (statvfs(options.root.c_str(), &disk) != 0) {
-    return ErrnoStatus(errno, "cannot ask for free space of", options.root);
+  ASSIGN_OR_RETURN(const uint64_t free_bytes, FreeBytes());
+  const uint64_t may_go = blob_bytes - held_bytes;
+  if (free_bytes + may_go < size + options.disk_reserve_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "blob store: the server's disk is full: ", size, " bytes do not fit, ",
+        (free_bytes + may_go) >> 20, " MiB can be freed and ", options.disk_reserve_bytes >> 20,
+        " MiB stay in reserve; free some space there or try later"));
   }
-  uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
-  const uint64_t wanted = size + (reserved_bytes - arrived_bytes) + options.disk_reserve_bytes;
+  return absl::OkStatus();
+}
+
+// Evicts what must go for `size` more bytes of a scope; nothing where they are refused.
+absl::Status BlobStore::Impl::MakeRoom(const std::string& scope, uint64_t size) {
+  RETURN_IF_ERROR(CheckRoom(scope, size));
+  if (scope == options.own_scope) return absl::OkStatus();
+  const uint64_t limit = LimitOf(scope);
+  ASSIGN_OR_RETURN(uint64_t free_bytes, FreeBytes());
+  const ScopeUse& use = scopes[scope];
   for (auto it = by_use.begin(); it != by_use.end();) {
-    const bool room = blob_bytes + reserved_bytes + size <= options.soft_limit_bytes;
-    if (room && free_bytes >= wanted) break;
+    const bool scope_fits = use.committed + use.uploading + size <= limit;
+    const bool all_fit = blob_bytes + upload_bytes + size <= options.soft_limit_bytes &&
+                         free_bytes >= size + options.disk_reserve_bytes;
+    if (scope_fits && all_fit) break;
     const auto blob = blobs.find(*it++);
-    if (blob->second.holds > 0) continue;
+    if (blob->second.holds > 0 || (all_fit && blob->first.first != scope)) continue;
     free_bytes += blob->second.info.size_bytes;
     RemoveBlob(blob);
     ++evicted;
-  }
-  if (free_bytes < wanted) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("blob store: the server's disk is full: ", size, " bytes do not fit, ",
-                     free_bytes >> 20, " MiB are free and ", options.disk_reserve_bytes >> 20,
-                     " MiB stay in reserve; free some space there or try later"));
   }
   return absl::OkStatus();
 }
@@ -423,9 +418,8 @@ absl::StatusOr<BlobStore::Impl::UploadPtr> BlobStore::Impl::FindUpload(
     absl::string_view scope, const BlobDigest& digest, std::optional<BlobInfo>* committed) const {
   RETURN_IF_ERROR(CheckDigest(scope, digest));
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto blob = blobs.find({std::string(scope), digest.sha256});
-  if (blob != blobs.end() && blob->second.info.size_bytes == digest.size_bytes) {
-    *committed = blob->second.info;
+  if (const Blob* const blob = FindBlob(scope, digest); blob != nullptr) {
+    *committed = blob->info;
     return UploadPtr();
   }
   const auto it = uploads.find({std::string(scope), UploadName(digest)});
@@ -445,7 +439,8 @@ absl::StatusOr<BlobInfo> BlobStore::Impl::CommittedMeanwhile(absl::string_view s
       "blob ", digest.sha256, ": the upload was begun anew meanwhile; ask for its offset"));
 }
 
-// --- Under an upload's mutex ---------------------------------------------------------------------
+// --- Under an upload's mutex
+// ---------------------------------------------------------------------
 
 // Reads what has arrived before this process, or what a failed write left, into the hash: about
 // max_bytes of it.
@@ -454,7 +449,7 @@ absl::Status BlobStore::Impl::CatchUpHash(Upload& upload, int fd, uint64_t max_b
       upload.hash.size_bytes() + std::min(max_bytes, upload.committed - upload.hash.size_bytes());
   while (upload.hash.size_bytes() < end) {
     const uint64_t at = upload.hash.size_bytes();
-    const size_t n = static_cast<size_t>(std::min<uint64_t>(kHashChunkBytes, end - at));
+    const size_t n = static_cast<size_t>(std::min<uint64_t>(kBlobHashChunkBytes, end - at));
     ASSIGN_OR_RETURN(const std::string bytes, ReadUpToAt(fd, at, n, upload.path));
     if (bytes.size() != n) {
       return absl::InternalError(absl::StrCat("upload '", upload.path, "' became shorter"));
@@ -478,10 +473,23 @@ absl::Status BlobStore::Impl::WriteBytes(Upload& upload, absl::string_view bytes
   RETURN_IF_ERROR(CatchUpHash(upload, fd.get(), kMaxCatchUpBytes));
   if (upload.hash.size_bytes() == upload.committed) upload.hash.Update(bytes);
   upload.committed += bytes.size();
-  upload.last_append = options.now();
-  const std::lock_guard<std::mutex> lock(mutex);
-  arrived_bytes += bytes.size();
+  upload.last_append = options.steady_now();
   return absl::OkStatus();
+}
+
+// The bytes count from before they are written, so that no other upload takes their room.
+absl::Status BlobStore::Impl::AddBytes(Upload& upload, absl::string_view bytes) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    RETURN_IF_ERROR(MakeRoom(upload.scope, bytes.size()));
+    AddUploadBytes(upload.scope, bytes.size());
+  }
+  const absl::Status written = WriteBytes(upload, bytes);
+  if (!written.ok()) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    RemoveUploadBytes(upload.scope, bytes.size());
+  }
+  return written;
 }
 
 // Takes the upload out of the map and its file off the disk where it is still there.
@@ -489,8 +497,7 @@ void BlobStore::Impl::EndUpload(Upload& upload) {
   unlink(upload.path.c_str());
   upload.ended = true;
   const std::lock_guard<std::mutex> lock(mutex);
-  Unreserve(upload);
-  uploads.erase({upload.scope, UploadName(upload.digest)});
+  RemoveUpload(upload);
 }
 
 absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(const UploadPtr& upload) {
@@ -520,15 +527,15 @@ absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(const UploadPtr& upload) {
   }
   const BlobInfo info{digest.sha256_hex, digest.md5_hex, digest.size_bytes};
   upload->ended = true;
-  // One step under the mutex: at every moment the bytes are reserved or counted, never both.
+  // One step under the mutex: at every moment the bytes count once.
   const std::lock_guard<std::mutex> lock(mutex);
-  Unreserve(*upload);
-  uploads.erase({upload->scope, UploadName(upload->digest)});
+  RemoveUpload(*upload);
   AddBlob(upload->scope, info, path, now);
   return info;
 }
 
-// --- The interface -------------------------------------------------------------------------------
+// --- The interface
+// -------------------------------------------------------------------------------
 
 BlobStore::BlobStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 BlobStore::~BlobStore() = default;
@@ -549,19 +556,17 @@ absl::StatusOr<std::vector<BlobDigest>> BlobStore::FindMissing(
   std::vector<BlobDigest> missing;
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   for (const BlobDigest& digest : digests) {
-    const auto it = impl_->blobs.find({std::string(scope), digest.sha256});
-    if (it == impl_->blobs.end() || it->second.info.size_bytes != digest.size_bytes) {
+    if (impl_->FindBlob(scope, digest) == nullptr) {
       missing.push_back(digest);
     } else {
-      impl_->Use(it->second);
+      impl_->Use(impl_->blobs.at({std::string(scope), digest.sha256}));
     }
   }
   return missing;
 }
 
 absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
-                                                   const BlobDigest& digest,
-                                                   uint64_t max_scope_bytes) {
+                                                   const BlobDigest& digest) {
   RETURN_IF_ERROR(CheckDigest(scope, digest));
   if (digest.size_bytes > impl_->options.max_blob_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("blob ", digest.sha256, ": ", digest.size_bytes,
@@ -571,24 +576,18 @@ absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
   {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
     const Key key{std::string(scope), UploadName(digest)};
-    const auto blob = impl_->blobs.find({key.first, digest.sha256});
-    const bool here =
-        blob != impl_->blobs.end() && blob->second.info.size_bytes == digest.size_bytes;
-    if (!here && impl_->uploads.count(key) == 0) {
-      if (max_scope_bytes != kNoLimit) {
-        RETURN_IF_ERROR(impl_->MakeRoomInScope(key.first, digest.size_bytes, max_scope_bytes));
-      }
-      RETURN_IF_ERROR(impl_->MakeRoom(digest.size_bytes));
+    if (impl_->FindBlob(scope, digest) == nullptr && impl_->uploads.count(key) == 0) {
+      RETURN_IF_ERROR(impl_->CheckOpenUploads(key.first));
+      RETURN_IF_ERROR(impl_->CheckRoom(key.first, digest.size_bytes));
       auto upload = std::make_shared<Impl::Upload>();
       upload->scope = key.first;
       upload->digest = digest;
       const std::string folder = absl::StrCat(impl_->UploadsFolder(), "/", scope);
       upload->path = absl::StrCat(folder, "/", key.second);
-      upload->last_append = impl_->options.now();
+      upload->last_append = impl_->options.steady_now();
       RETURN_IF_ERROR(MakeFolder(folder));
       RETURN_IF_ERROR(OpenFile(upload->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW).status());
-      impl_->Reserve(*upload);
-      impl_->uploads[key] = std::move(upload);
+      impl_->AddUpload(upload);
     }
   }
   return QueryUpload(scope, digest);
@@ -627,7 +626,7 @@ absl::StatusOr<UploadState> BlobStore::Append(absl::string_view scope, const Blo
   }
   const uint64_t known = upload->committed - offset;
   if (known < bytes.size()) {
-    RETURN_IF_ERROR(impl_->WriteBytes(*upload, bytes.substr(static_cast<size_t>(known))));
+    RETURN_IF_ERROR(impl_->AddBytes(*upload, bytes.substr(static_cast<size_t>(known))));
   }
   return UploadState{upload->committed, false};
 }
@@ -672,7 +671,7 @@ absl::StatusOr<BlobRef> BlobStore::Acquire(absl::string_view scope, absl::string
   RETURN_IF_ERROR(CheckDigest(scope, {std::string(sha256), 0}));
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   const auto it = impl_->blobs.find({std::string(scope), std::string(sha256)});
-  if (it == impl_->blobs.end()) {
+  if (it == impl_->blobs.end() || it->second.damaged) {
     return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store; upload it"));
   }
   impl_->Use(it->second);
@@ -700,25 +699,12 @@ absl::StatusOr<std::string> BlobStore::ReadAt(absl::string_view scope, absl::str
 }
 
 absl::Status BlobStore::Verify(absl::string_view scope, absl::string_view sha256) {
-  {
-    ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));
-    ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(blob.path(), O_RDONLY | O_NOFOLLOW));
-    StreamDigest hash;
-    while (true) {
-      ASSIGN_OR_RETURN(const std::string bytes,
-                       ReadUpToAt(fd.get(), hash.size_bytes(), kHashChunkBytes, blob.path()));
-      if (bytes.empty()) break;
-      hash.Update(bytes);
-    }
-    const StreamDigest::Result found = hash.Finish();
-    if (found.sha256_hex == blob.info().sha256 && found.md5_hex == blob.info().md5) {
-      return absl::OkStatus();
-    }
-  }
+  ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));
+  ASSIGN_OR_RETURN(const bool is_whole, IsWholeBlob(blob.info(), blob.path()));
+  if (is_whole) return absl::OkStatus();
   const std::lock_guard<std::mutex> lock(impl_->mutex);
-  ++impl_->damaged;
-  const auto it = impl_->blobs.find({std::string(scope), std::string(sha256)});
-  if (it != impl_->blobs.end() && it->second.holds == 0) impl_->RemoveBlob(it);
+  Impl::Blob& damaged = impl_->blobs.at({std::string(scope), std::string(sha256)});
+  if (!std::exchange(damaged.damaged, true)) ++impl_->damaged;
   return absl::DataLossError(
       absl::StrCat("blob ", sha256, ": damaged on the disk; upload it again"));
 }
@@ -738,16 +724,16 @@ absl::Status BlobStore::Remove(absl::string_view scope, absl::string_view sha256
   return absl::OkStatus();
 }
 
-size_t BlobStore::DropStaleUploads(absl::Duration max_age) {
+size_t BlobStore::DropIdleUploads(absl::Duration idle) {
   std::vector<Impl::UploadPtr> all;
   {
     const std::lock_guard<std::mutex> lock(impl_->mutex);
     for (const auto& [key, upload] : impl_->uploads) all.push_back(upload);
   }
-  const absl::Time limit = impl_->options.now() - max_age;
+  const absl::Time limit = impl_->options.steady_now() - idle;
   size_t dropped = 0;
   for (const Impl::UploadPtr& upload : all) {
-    // One that is being written now is not stale; do not wait for it.
+    // One that is being written now is not idle; do not wait for it.
     const std::unique_lock<std::mutex> lock(upload->mutex, std::try_to_lock);
     if (!lock.owns_lock() || upload->ended || upload->last_append > limit) continue;
     impl_->EndUpload(*upload);
@@ -762,7 +748,7 @@ BlobStore::Stats BlobStore::GetStats() const {
   stats.blobs = impl_->blobs.size();
   stats.blob_bytes = impl_->blob_bytes;
   stats.open_uploads = impl_->uploads.size();
-  stats.reserved_bytes = impl_->reserved_bytes;
+  stats.upload_bytes = impl_->upload_bytes;
   stats.evicted_blobs = impl_->evicted;
   stats.damaged_blobs = impl_->damaged;
   return stats;
@@ -771,7 +757,7 @@ BlobStore::Stats BlobStore::GetStats() const {
 uint64_t BlobStore::ScopeBytes(absl::string_view scope) const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   const auto it = impl_->scopes.find(std::string(scope));
-  return it == impl_->scopes.end() ? 0 : it->second.committed + it->second.reserved;
+  return it == impl_->scopes.end() ? 0 : it->second.committed + it->second.uploading;
 }
 
 }  // namespace npuc

@@ -41,16 +41,26 @@ struct UploadState {
 struct BlobStoreOptions {
   std::string root;  // an absolute path; made where missing; one process at a time
   uint64_t max_blob_bytes = uint64_t{2} << 30;
-  // Committed blobs plus the declared sizes of open uploads. Over the soft limit, the least
-  // recently used blobs that nobody holds are removed; what would go over the hard limit is
-  // refused.
+  // Committed blobs plus what open uploads have sent. Over the soft limit, the least recently used
+  // blobs that nobody holds are removed; what would go over the hard limit is refused.
   uint64_t soft_limit_bytes = uint64_t{32} << 30;
   uint64_t hard_limit_bytes = uint64_t{40} << 30;
   // Space to leave free on the file system; an upload that would eat into it is refused.
   uint64_t disk_reserve_bytes = uint64_t{256} << 20;
   size_t max_open_uploads = 4096;
-  std::function<absl::Time()> now = [] { return absl::Now(); };  // order of use, age of uploads
+  size_t max_open_uploads_of_scope = 64;
+  // The most that a scope may hold, committed blobs and open uploads together. Asked at each
+  // BeginUpload and Append; null: no limit.
+  std::function<uint64_t(absl::string_view scope)> scope_limit = nullptr;
+  // A scope of the program's own, for some kilobytes: no limit applies to it.
+  std::string own_scope;
+  std::function<absl::Time()> now = [] { return absl::Now(); };         // order of use
+  std::function<absl::Time()> steady_now = [] { return absl::Now(); };  // idleness of uploads
 };
+
+// Which limit of its own a scope has reached, where a RESOURCE_EXHAUSTED of the store is about one.
+enum class ScopeLimit : uint8_t { kNone, kBytes, kOpenUploads };
+ScopeLimit ScopeLimitOf(const absl::Status& status);
 
 // Holds a committed blob: while a BlobRef of it lives, the blob is not evicted and Remove refuses.
 // Copyable; must not outlive the store.
@@ -101,22 +111,23 @@ class BlobStore {
   absl::StatusOr<std::vector<BlobDigest>> FindMissing(absl::string_view scope,
                                                       absl::Span<const BlobDigest> digests);
 
-  // Starts an upload or finds the one under way; reserves the declared size. Committed already:
-  // {size, complete}. Idempotent. A scope has at most max_scope_bytes, committed and reserved; its
-  // least recently used blobs that nobody holds make room.
-  // INVALID_ARGUMENT: larger than max_blob_bytes. RESOURCE_EXHAUSTED: hard limit, disk reserve or
-  // max_open_uploads. OUT_OF_RANGE: max_scope_bytes, whatever were evicted.
+  // Starts an upload or finds the one under way. Committed already: {size, complete}. Idempotent.
+  // Takes no room and evicts nothing: an upload holds the bytes that it has sent, and Append makes
+  // room for them. A blob that would not fit now, whatever were evicted, is refused here, before
+  // its first byte.
+  // INVALID_ARGUMENT: larger than max_blob_bytes. RESOURCE_EXHAUSTED: hard limit, disk reserve,
+  // max_open_uploads; and, told apart by ScopeLimitOf, the limits of the scope.
   static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
-  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest,
-                                          uint64_t max_scope_bytes = kNoLimit);
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest);
 
   // NOT_FOUND: neither committed nor begun.
   absl::StatusOr<UploadState> QueryUpload(absl::string_view scope, const BlobDigest& digest);
 
   // Writes bytes at offset. offset < committed: the part that is there already is skipped (a resend
   // after a lost answer is harmless). offset > committed: OUT_OF_RANGE, the message names the
-  // committed offset. Past the declared size: INVALID_ARGUMENT. NOT_FOUND: not begun. On a full
-  // disk the upload keeps what had been committed and can go on later.
+  // committed offset. Past the declared size: INVALID_ARGUMENT. NOT_FOUND: not begun. Makes room
+  // for the bytes; RESOURCE_EXHAUSTED as BeginUpload: nothing was evicted, the upload keeps what
+  // had been committed and can go on later, as it does on a full disk.
   absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
                                      uint64_t offset, absl::string_view bytes);
 
@@ -141,27 +152,27 @@ class BlobStore {
   absl::StatusOr<std::string> ReadAt(absl::string_view scope, absl::string_view sha256,
                                      uint64_t offset, size_t max_bytes);
 
-  // Reads the whole blob and compares digests. DATA_LOSS: it was damaged; the blob is removed
-  // (unless held), counted in Stats, and has to be uploaded again.
+  // Reads the whole blob and compares digests. DATA_LOSS: it is damaged, and from now on missing:
+  // it is counted in Stats once, has to be uploaded again, and its file goes when nobody holds it.
   absl::Status Verify(absl::string_view scope, absl::string_view sha256);
 
   // FAILED_PRECONDITION while a BlobRef holds it; NOT_FOUND.
   absl::Status Remove(absl::string_view scope, absl::string_view sha256);
 
-  // Drops uploads that had no Append for max_age (a restart counts as one); returns their number.
+  // Drops uploads that had no Append for so long (a restart counts as one); returns their number.
   // The daemon calls it now and then.
-  size_t DropStaleUploads(absl::Duration max_age);
+  size_t DropIdleUploads(absl::Duration idle);
 
   struct Stats {
     uint64_t blobs = 0;
     uint64_t blob_bytes = 0;
     uint64_t open_uploads = 0;
-    uint64_t reserved_bytes = 0;  // declared sizes of open uploads
-    uint64_t evicted_blobs = 0;   // since Open
-    uint64_t damaged_blobs = 0;   // since Open
+    uint64_t upload_bytes = 0;   // what open uploads have sent
+    uint64_t evicted_blobs = 0;  // since Open
+    uint64_t damaged_blobs = 0;  // since Open
   };
   Stats GetStats() const;
-  // Committed bytes of one scope, and the declared sizes of its open uploads.
+  // Committed bytes of one scope, and what its open uploads have sent.
   uint64_t ScopeBytes(absl::string_view scope) const;
 
  private:

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "cache/cache_test_util.h"
 #include "compiler_core/base/digest.h"
 #include "gtest/gtest.h"
@@ -35,6 +36,7 @@ class BlobStoreTest : public ::testing::Test {
     folder_ = name;
     options_.root = folder_ + "/store";
     options_.now = [this] { return now_; };
+    options_.steady_now = [this] { return now_; };
     options_.disk_reserve_bytes = 0;
     Reopen();
   }
@@ -142,7 +144,7 @@ TEST_F(BlobStoreTest, ResumesAtEveryOffsetAfterARestart) {
     EXPECT_EQ(ReadAll(digest), bytes);
     ASSERT_TRUE(store_->Remove("default", digest.sha256).ok());
   }
-  EXPECT_EQ(store_->GetStats().reserved_bytes, 0u);
+  EXPECT_EQ(store_->GetStats().upload_bytes, 0u);
   EXPECT_EQ(FilesBelow("uploads"), 0u);
 }
 
@@ -259,7 +261,7 @@ TEST_F(BlobStoreTest, ConcurrentUploadsOfOneBlob) {
   for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
   EXPECT_EQ(ReadAll(digest), bytes);
   EXPECT_EQ(store_->GetStats().blobs, 1u);
-  EXPECT_EQ(store_->GetStats().reserved_bytes, 0u);
+  EXPECT_EQ(store_->GetStats().upload_bytes, 0u);
 }
 
 TEST_F(BlobStoreTest, FileSizeLimitGivesResourceExhaustedAndHarmsNothing) {
@@ -298,12 +300,15 @@ TEST_F(BlobStoreTest, FullDisk) {
   ASSERT_TRUE(store_->BeginUpload("default", digest).ok());
   ASSERT_TRUE(store_->Append("default", digest, 0, bytes.substr(0, 50000)).ok());
   std::ofstream(mounted + "/filler") << std::string(150000, 'f') << std::flush;
-  EXPECT_EQ(store_->Append("default", digest, 50000, bytes.substr(50000)).status().code(),
-            StatusCode::kResourceExhausted);
+  {
+    const BlobRef held = store_->Acquire("default", DigestOf(old_bytes).sha256).value();
+    EXPECT_EQ(store_->Append("default", digest, 50000, bytes.substr(50000)).status().code(),
+              StatusCode::kResourceExhausted);
+  }
   EXPECT_EQ(store_->BeginUpload("default", DigestOf(std::string(400000, 'x'))).status().code(),
             StatusCode::kResourceExhausted);
   EXPECT_EQ(store_->QueryUpload("default", digest).value().committed_bytes, 50000u);
-  EXPECT_EQ(ReadAll(DigestOf(old_bytes)), "<unreadable>");  // evicted for the last BeginUpload
+  EXPECT_EQ(ReadAll(DigestOf(old_bytes)), old_bytes);  // what was refused evicted nothing
   fs::remove(mounted + "/filler");
   EXPECT_TRUE(store_->Append("default", digest, 50000, bytes.substr(50000)).ok());
   EXPECT_TRUE(store_->Commit("default", digest).ok());
@@ -349,16 +354,21 @@ TEST_F(BlobStoreTest, LimitsAndEviction) {
   ASSERT_TRUE(store_->BeginUpload("default", DigestOf("2")).ok());
   EXPECT_EQ(store_->BeginUpload("default", DigestOf("3")).status().code(),
             StatusCode::kResourceExhausted);
-  EXPECT_EQ(store_->DropStaleUploads(absl::Minutes(1)), 0u);
+  EXPECT_EQ(store_->DropIdleUploads(absl::Minutes(1)), 0u);
   now_ += absl::Minutes(2);
-  EXPECT_EQ(store_->DropStaleUploads(absl::Minutes(1)), 2u);
-  EXPECT_EQ(store_->GetStats().reserved_bytes, 0u);
+  EXPECT_EQ(store_->DropIdleUploads(absl::Minutes(1)), 2u);
+  EXPECT_EQ(store_->GetStats().upload_bytes, 0u);
   EXPECT_TRUE(store_->BeginUpload("default", DigestOf("3")).ok());
   EXPECT_TRUE(store_->AbortUpload("default", DigestOf("3")).ok());
   EXPECT_EQ(store_->GetStats().open_uploads, 0u);
 }
 
 TEST_F(BlobStoreTest, AScopesLimitIsMadeRoomInByItsOwnBlobs) {
+  uint64_t limit = 3000;
+  options_.scope_limit = [&](absl::string_view scope) {
+    return scope == "a" ? limit : BlobStore::kNoLimit;
+  };
+  Reopen();
   const std::string other = RandomBytes(1000, 50);
   ASSERT_TRUE(store_->Put("b", other).ok());
   std::vector<BlobDigest> digests;
@@ -367,27 +377,108 @@ TEST_F(BlobStoreTest, AScopesLimitIsMadeRoomInByItsOwnBlobs) {
     digests.push_back(DigestOf(bytes));
     ASSERT_TRUE(store_->Put("a", bytes).ok());
   }
-  const auto begin = [&](const std::string& bytes, uint64_t limit) {
-    return store_->BeginUpload("a", DigestOf(bytes), limit).status().code();
+  const auto put = [&](const std::string& bytes) {
+    return ScopeLimitOf(store_->Put("a", bytes).status());
   };
-  EXPECT_EQ(begin(std::string(3001, 'x'), 3000), StatusCode::kOutOfRange);
+  EXPECT_EQ(put(std::string(3001, 'x')), ScopeLimit::kBytes);
   EXPECT_EQ(store_->ScopeBytes("a"), 3000u);
-  EXPECT_EQ(begin(std::string(1000, 'x'), 4000), StatusCode::kOk);
-  EXPECT_EQ(store_->ScopeBytes("a"), 4000u);  // what is under way counts
-  std::optional<BlobRef> held = store_->Acquire("a", digests[0].sha256).value();
-  // Held and under way: 2000. The other two of the scope go, the other scope's stays.
-  EXPECT_EQ(begin(std::string(2001, 'y'), 4000), StatusCode::kOutOfRange);
+  limit = 4000;
+  EXPECT_EQ(put(std::string(1000, 'x')), ScopeLimit::kNone);
   EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
-  EXPECT_EQ(begin(std::string(2000, 'y'), 4000), StatusCode::kOk);
+  std::optional<BlobRef> held = store_->Acquire("a", digests[0].sha256).value();
+  EXPECT_EQ(put(std::string(3001, 'y')), ScopeLimit::kBytes);
+  EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
+  // The other ones of the scope go as they must, the other scope's stays.
+  EXPECT_EQ(put(std::string(2000, 'y')), ScopeLimit::kNone);
   EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
   EXPECT_EQ(store_->FindMissing("a", digests).value().size(), 2u);
   EXPECT_TRUE(store_->FindMissing("b", {DigestOf(other)}).value().empty());
-  // What is there already is no question of room, nor what is under way.
-  EXPECT_TRUE(store_->BeginUpload("a", digests[0], 1)->complete);
-  EXPECT_EQ(begin(std::string(2000, 'y'), 1), StatusCode::kOk);
-  held.reset();
+  // What is there already is no question of room.
+  limit = 1;
+  EXPECT_TRUE(store_->BeginUpload("a", digests[0])->complete);
+}
+
+// Forty clients that declare a gigabyte each and send a byte take forty bytes.
+TEST_F(BlobStoreTest, WhatIsDeclaredAndNotSentTakesNoRoom) {
+  const std::string idle = RandomBytes(1000, 60);
+  ASSERT_TRUE(store_->Put("victim", idle).ok());
+  for (int i = 0; i < 40; ++i) {
+    const BlobDigest digest{Sha256Hex(absl::StrCat(i)), uint64_t{1} << 30};
+    ASSERT_TRUE(store_->BeginUpload("attacker", digest).ok());
+    ASSERT_TRUE(store_->Append("attacker", digest, 0, "x").ok());
+  }
+  EXPECT_EQ(store_->GetStats().upload_bytes, 40u);
+  EXPECT_EQ(store_->GetStats().evicted_blobs, 0u);
+  ASSERT_TRUE(store_->Put("victim", RandomBytes(1000, 61)).ok());
   Reopen();
-  EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
+  EXPECT_EQ(store_->GetStats().upload_bytes, 40u);
+  ASSERT_TRUE(store_->Put("victim", RandomBytes(1000, 62)).ok());
+  EXPECT_EQ(ReadAll(DigestOf(idle), "victim"), idle);
+  now_ += absl::Minutes(5);
+  EXPECT_EQ(store_->DropIdleUploads(absl::Minutes(5)), 40u);
+  EXPECT_EQ(store_->GetStats().upload_bytes, 0u);
+  EXPECT_EQ(FilesBelow("uploads"), 0u);
+}
+
+TEST_F(BlobStoreTest, AScopeHasSoManyUploadsAndTheOwnScopeIsNeverRefused) {
+  options_.max_open_uploads_of_scope = 2;
+  options_.max_open_uploads = 3;
+  options_.hard_limit_bytes = 100;
+  options_.own_scope = "0own";
+  Reopen();
+  for (const char* name : {"1", "2"}) ASSERT_TRUE(store_->BeginUpload("a", DigestOf(name)).ok());
+  EXPECT_EQ(ScopeLimitOf(store_->BeginUpload("a", DigestOf("3")).status()),
+            ScopeLimit::kOpenUploads);
+  EXPECT_TRUE(store_->BeginUpload("a", DigestOf("2")).ok());  // it is under way
+  ASSERT_TRUE(store_->BeginUpload("b", DigestOf("1")).ok());
+  const absl::Status full = store_->BeginUpload("c", DigestOf("1")).status();
+  EXPECT_EQ(full.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(ScopeLimitOf(full), ScopeLimit::kNone);
+  EXPECT_TRUE(store_->Put("0own", std::string(101, 'x')).ok());
+}
+
+// Room for one that is refused in the end is not made at the others' cost.
+TEST_F(BlobStoreTest, ARefusedUploadEvictsNothing) {
+  options_.soft_limit_bytes = 3000;
+  options_.hard_limit_bytes = 3000;
+  options_.scope_limit = [](absl::string_view) { return uint64_t{2500}; };
+  Reopen();
+  const std::string old_bytes = RandomBytes(1000, 70), held_bytes = RandomBytes(2000, 71);
+  ASSERT_TRUE(store_->Put("a", old_bytes).ok());
+  ASSERT_TRUE(store_->Put("b", held_bytes).ok());
+  const BlobRef held = store_->Acquire("b", DigestOf(held_bytes).sha256).value();
+  // Within the scope's limit by its own old blob's going, but over the hard limit.
+  EXPECT_EQ(store_->Put("a", RandomBytes(2000, 72)).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(ReadAll(DigestOf(old_bytes), "a"), old_bytes);
+}
+
+TEST_F(BlobStoreTest, ADamagedBlobIsMissingWhileItIsHeldAndCountedOnce) {
+  const std::string bytes = RandomBytes(5000, 80);
+  const BlobDigest digest = DigestOf(bytes);
+  ASSERT_TRUE(store_->Put("default", bytes).ok());
+  {
+    const BlobRef blob = store_->Acquire("default", digest.sha256).value();
+    const BlobRef another = blob;
+    fs::permissions(blob.path(), fs::perms::owner_write, fs::perm_options::add);
+    std::fstream(blob.path(), std::ios::in | std::ios::out | std::ios::binary).seekp(7) << "x";
+    for (int i = 0; i < 2; ++i) EXPECT_FALSE(store_->Verify("default", digest.sha256).ok());
+    EXPECT_EQ(store_->GetStats().damaged_blobs, 1u);
+    EXPECT_EQ(store_->FindMissing("default", {digest}).value().size(), 1u);
+    EXPECT_EQ(store_->Acquire("default", digest.sha256).status().code(), StatusCode::kNotFound);
+    EXPECT_EQ(FilesBelow("blobs"), 1u);
+  }
+  EXPECT_EQ(FilesBelow("blobs"), 0u);
+  // Sent again while somebody holds the damaged one: it stays.
+  ASSERT_TRUE(store_->Put("default", bytes).ok());
+  {
+    const BlobRef blob = store_->Acquire("default", digest.sha256).value();
+    fs::remove(blob.path());
+    EXPECT_EQ(store_->Verify("default", digest.sha256).code(), StatusCode::kDataLoss);
+    ASSERT_TRUE(store_->Put("default", bytes).ok());
+  }
+  EXPECT_EQ(ReadAll(digest), bytes);
+  EXPECT_EQ(store_->GetStats().blob_bytes, bytes.size());
 }
 
 TEST_F(BlobStoreTest, DamageIsFoundAndCanBeRepairedByAnUpload) {

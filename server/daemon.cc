@@ -72,7 +72,6 @@ constexpr rlim_t kDescriptorsBeside = 4096;
 
 constexpr size_t kConfigMemoBytes = size_t{8} << 20;
 constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
-constexpr absl::Duration kStaleUploadAge = absl::Hours(24 * 7);
 // Of the time that the daemon has to stop, what is kept for handing jobs back and for telling
 // watchers; the rest is for jobs to end.
 constexpr double kHandBackShare = 0.3;
@@ -80,7 +79,10 @@ constexpr double kGoodbyeShare = 0.1;
 // The timer of deadlines comes round five times a second.
 constexpr absl::Duration kDispatcherPatience = absl::Seconds(30);
 constexpr absl::Duration kGoodbyeLook = absl::Milliseconds(5);
-constexpr absl::Duration kTenantsPeriod = absl::Seconds(5);  // how often the file is looked at
+// How often the tenants file is looked at, and idle uploads are ended.
+constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(5);
+// Of --blob-mib: above it, uploads that nobody needs go, the least recently used first.
+constexpr double kSoftShare = 0.8;
 
 // The write end of the pipe on which main waits; set before the handlers are.
 int g_signal_fd = -1;
@@ -182,6 +184,9 @@ class Daemon {
   // Takes the tenants file as it is now, or stays with the old one where it is no good.
   void ReloadTenants();
 
+  // Ends uploads to which nothing was added for --upload-idle-seconds.
+  void DropIdleUploads();
+
   // Takes nothing new, lets what runs finish, gives the rest back to the queue. Calls are answered
   // to the end; afterwards the process must end by _Exit.
   void Drain();
@@ -192,6 +197,7 @@ class Daemon {
   TenantQuota QuotaOf(absl::string_view tenant) const;
   std::string ResultScopeOf(absl::string_view tenant) const;
   absl::Status SetUpCgroup();
+  BlobStoreOptions BlobOptions() const;
   absl::Status OpenStores();
   void MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch);
   absl::Status StartHttp();
@@ -326,6 +332,29 @@ void Daemon::ReloadTenants() {
   tenants_error_ = error;
 }
 
+BlobStoreOptions Daemon::BlobOptions() const {
+  const uint64_t limit = static_cast<uint64_t>(flags_.blob_mib) << 20;
+  return {.root = data_dir_ + "/blobs",
+          .soft_limit_bytes = static_cast<uint64_t>(kSoftShare * static_cast<double>(limit)),
+          .hard_limit_bytes = limit,
+          .disk_reserve_bytes = DiskReserveBytes(),
+          .max_open_uploads_of_scope = static_cast<size_t>(flags_.tenant_uploads),
+          .scope_limit =
+              [this](absl::string_view tenant) {
+                const int64_t share = static_cast<int64_t>(flags_.tenant_blob_mib) << 20;
+                return static_cast<uint64_t>(QuotaOf(tenant).stored_bytes.value_or(share));
+              },
+          .own_scope = Canary::kTenant,
+          .steady_now = SteadyNow};
+}
+
+void Daemon::DropIdleUploads() {
+  const size_t dropped = blobs_->DropIdleUploads(absl::Seconds(flags_.upload_idle_seconds));
+  if (dropped == 0) return;
+  log_->Info("uploads ended to which nothing was added (--upload-idle-seconds)",
+             {{"uploads", absl::StrCat(dropped)}});
+}
+
 // What all workers together may use, where the host can limit that.
 absl::Status Daemon::SetUpCgroup() {
   if (flags_.cgroup == Flags::Cgroup::kOff) return absl::OkStatus();
@@ -380,8 +409,7 @@ absl::Status Daemon::OpenStores() {
   };
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
-  ASSIGN_OR_RETURN(
-      blobs_, BlobStore::Open({.root = dir + "/blobs", .disk_reserve_bytes = DiskReserveBytes()}));
+  ASSIGN_OR_RETURN(blobs_, BlobStore::Open(BlobOptions()));
   ArtifactCacheOptions cache_options{.path = dir + "/artifacts"};
   cache_options.scope_limit = [this](absl::string_view scope) {
     // The shared scope is nobody's, and has no quota.
@@ -456,7 +484,7 @@ void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch)
       inputs_.get(), UploadsOptions{.quota =
                                         [this](absl::string_view name) {
                                           const TenantQuota quota = QuotaOf(name);
-                                          return UploadQuota{quota.stored_bytes, quota.upload_rate};
+                                          return UploadQuota{quota.job_bytes, quota.upload_rate};
                                         },
                                     .steady_now = SteadyNow});
   downloads_ = std::make_unique<Downloads>(results_.get());
@@ -508,7 +536,7 @@ void Daemon::Sample(Metrics& metrics) {
   set(Metric::kBlobBytes, blobs.blob_bytes);
   set(Metric::kBlobsDamaged, blobs.damaged_blobs);
   set(Metric::kUploadsOpen, blobs.open_uploads);
-  set(Metric::kUploadReservedBytes, blobs.reserved_bytes);
+  set(Metric::kUploadBytes, blobs.upload_bytes);
   set(Metric::kWatchers, jobs_->hub().subscription_count());
 }
 
@@ -611,9 +639,7 @@ absl::Status Daemon::Recover() {
     }
     holds_.Add(job.id, std::move(holds));
   }));
-  const size_t dropped = blobs_->DropStaleUploads(kStaleUploadAge);
-  log_->Info("recovered",
-             {{"jobs", absl::StrCat(recovered)}, {"stale_uploads_dropped", absl::StrCat(dropped)}});
+  log_->Info("recovered", {{"jobs", absl::StrCat(recovered)}});
   return absl::OkStatus();
 }
 
@@ -726,8 +752,9 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   }
   int signal = 0;
   while (signal != SIGTERM && signal != SIGINT) {
-    signal = stop.Wait(kTenantsPeriod);
+    signal = stop.Wait(kHousekeepingPeriod);
     daemon.ReloadTenants();
+    daemon.DropIdleUploads();
   }
   log.Info("stopping", {{"signal", absl::StrCat("SIG", sigabbrev_np(signal))}});
   // Whatever is stuck, the process ends in time.

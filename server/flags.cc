@@ -15,12 +15,31 @@
 namespace npuc {
 namespace {
 
-constexpr absl::string_view kValueOptions[] = {
-    "--data-dir",    "--listen",           "--http",       "--workers",         "--port-file",
-    "--tls-cert",    "--tls-key",          "--client-ca",  "--tenants",         "--stop-seconds",
-    "--max-queued",  "--disk-reserve-mib", "--memory-mib", "--canary-seconds",  "--sandbox",
-    "--max-streams", "--cgroup",           "--web",        "--max-connections", "--spares",
-    "--work-nice"};
+constexpr absl::string_view kValueOptions[] = {"--data-dir",
+                                               "--listen",
+                                               "--http",
+                                               "--workers",
+                                               "--port-file",
+                                               "--tls-cert",
+                                               "--tls-key",
+                                               "--client-ca",
+                                               "--tenants",
+                                               "--stop-seconds",
+                                               "--max-queued",
+                                               "--disk-reserve-mib",
+                                               "--memory-mib",
+                                               "--canary-seconds",
+                                               "--sandbox",
+                                               "--max-streams",
+                                               "--cgroup",
+                                               "--web",
+                                               "--max-connections",
+                                               "--spares",
+                                               "--work-nice",
+                                               "--blob-mib",
+                                               "--tenant-blob-mib",
+                                               "--tenant-uploads",
+                                               "--upload-idle-seconds"};
 constexpr absl::string_view kSwitches[] = {"--insecure", "--shared-cache", "--new-token",
                                            "--version", "--help"};
 constexpr absl::string_view kUnsupported[] = {"--config"};
@@ -96,6 +115,14 @@ absl::Status SetValue(Flags& flags, absl::string_view name, absl::string_view va
   if (name == "--disk-reserve-mib") {
     return SetNumber(name, value, 0, 1 << 30, flags.disk_reserve_mib);
   }
+  if (name == "--blob-mib") return SetNumber(name, value, 1, 1 << 30, flags.blob_mib);
+  if (name == "--tenant-blob-mib") {
+    return SetNumber(name, value, 1, 1 << 30, flags.tenant_blob_mib);
+  }
+  if (name == "--tenant-uploads") return SetNumber(name, value, 1, 4096, flags.tenant_uploads);
+  if (name == "--upload-idle-seconds") {
+    return SetNumber(name, value, 1, 86400, flags.upload_idle_seconds);
+  }
   if (name == "--memory-mib") return SetNumber(name, value, 0, 1 << 30, flags.memory_mib);
   if (name == "--canary-seconds") return SetNumber(name, value, 1, 86400, flags.canary_seconds);
   return absl::OkStatus();
@@ -163,6 +190,10 @@ absl::Status Check(Flags& flags) {
   }
   if (flags.workers == 0) {
     flags.workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
+  }
+  if (flags.tenant_blob_mib == 0) {
+    flags.tenant_blob_mib =
+        flags.tenants.empty() ? flags.blob_mib : std::max(1, flags.blob_mib / 4);
   }
   // One more than can be wanted at once, so that a run finds one though the last one was just
   // taken.
@@ -238,6 +269,13 @@ std::string FlagsHelp() {
          "0,\n"
          "                      no limit)\n"
          "  --disk-reserve-mib N  not ready while less is free, and no uploads (default: 256)\n"
+         "  --blob-mib N        uploaded models kept, of all tenants (default: 40960)\n"
+         "  --tenant-blob-mib N  the same of a tenant whose quota stored_bytes does not say "
+         "(default:\n"
+         "                      a quarter of --blob-mib; all of it without --tenants)\n"
+         "  --tenant-uploads N  uploads under way at once, of one tenant (default: 64)\n"
+         "  --upload-idle-seconds N  an upload to which nothing was added for so long ends "
+         "(default: 300)\n"
          "  --canary-seconds N  between two compiles of its own, by which npucd knows that it can\n"
          "                      (default: 300)\n"
          "  --stop-seconds N    from SIGTERM to the end of the process, at most (default: 25)\n"

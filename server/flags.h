@@ -28,9 +28,15 @@ struct Flags {
   int max_streams = 20000;     // watch streams, of all clients
   int max_connections = 4096;  // by gRPC, of all clients
   int disk_reserve_mib = 256;  // not ready below
-  int memory_mib = 0;          // no new work close to it; 0: no limit
-  int canary_seconds = 300;    // between two canary compiles
-  int stop_seconds = 25;       // from SIGTERM to the end of the process, at most
+  int blob_mib = 40960;        // uploads kept, of all tenants
+  // Uploads kept of a tenant whose quota does not say; >= 1 after ParseFlags: a quarter of
+  // blob_mib, or all of it where there is one tenant.
+  int tenant_blob_mib = 0;
+  int tenant_uploads = 64;        // uploads under way, of one tenant
+  int upload_idle_seconds = 300;  // without a byte an upload ends after this
+  int memory_mib = 0;             // no new work close to it; 0: no limit
+  int canary_seconds = 300;       // between two canary compiles
+  int stop_seconds = 25;          // from SIGTERM to the end of the process, at most
   // On a host that lacks a wall of the workers: refuse to start, or say so and go on. Default:
   // kRequire where others are served, kBestEffort with --insecure.
   std::optional<SandboxMode> sandbox;  // set after ParseFlags

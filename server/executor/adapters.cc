@@ -18,9 +18,9 @@ class BlobStoreInputs : public InputStore {
       absl::string_view scope, absl::Span<const BlobDigest> digests) override {
     return store_->FindMissing(scope, digests);
   }
-  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest,
-                                          uint64_t max_scope_bytes) override {
-    return store_->BeginUpload(scope, digest, max_scope_bytes);
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
+                                          const BlobDigest& digest) override {
+    return store_->BeginUpload(scope, digest);
   }
   absl::StatusOr<UploadState> QueryUpload(absl::string_view scope,
                                           const BlobDigest& digest) override {
@@ -32,6 +32,9 @@ class BlobStoreInputs : public InputStore {
   }
   absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) override {
     return store_->Commit(scope, digest);
+  }
+  absl::Status Verify(absl::string_view scope, absl::string_view sha256) override {
+    return store_->Verify(scope, sha256);
   }
 
  private:

@@ -50,8 +50,7 @@ absl::Status Canary::Run() {
 }
 
 absl::Status Canary::Upload() {
-  ASSIGN_OR_RETURN(const UploadState state,
-                   inputs_->BeginUpload(kTenant, model_, BlobStore::kNoLimit));
+  ASSIGN_OR_RETURN(const UploadState state, inputs_->BeginUpload(kTenant, model_));
   if (state.complete) return absl::OkStatus();
   RETURN_IF_ERROR(inputs_
                       ->Append(kTenant, model_, state.committed_bytes,

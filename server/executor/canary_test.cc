@@ -112,7 +112,7 @@ TEST_F(CanaryTest, DoesNotHoldUpTheEnd) {
 }
 
 TEST_F(CanaryTest, AStoreThatTakesNoUploadIsTold) {
-  inputs_.SetFull();
+  inputs_.Refuse(absl::ResourceExhaustedError("disk full"));
   EXPECT_EQ(canary_.Run().code(), absl::StatusCode::kResourceExhausted);
 }
 

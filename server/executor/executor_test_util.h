@@ -57,11 +57,10 @@ class FakeInputs : public InputStore {
     }
     return missing;
   }
-  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest,
-                                          uint64_t max_scope_bytes) override {
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
+                                          const BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (full_) return absl::ResourceExhaustedError("disk full");
-    if (digest.size_bytes > max_scope_bytes) return absl::OutOfRangeError("over the scope's limit");
+    if (!refusal_.ok()) return refusal_;
     if (blobs_.contains(KeyOf(scope, digest.sha256))) return UploadState{digest.size_bytes, true};
     return UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
   }
@@ -91,9 +90,21 @@ class FakeInputs : public InputStore {
     blobs_[KeyOf(scope, digest.sha256)] = bytes;
     return BlobInfo{digest.sha256, Md5Hex(bytes), bytes.size()};
   }
-  void SetFull() {
+  // Verify answers DATA_LOSS for the blob, and nobody gets it any more.
+  void Damage(const std::string& sha256, const std::string& scope = "default") {
     std::lock_guard<std::mutex> lock(mutex_);
-    full_ = true;
+    damaged_.insert({scope, sha256});
+  }
+  absl::Status Verify(absl::string_view scope, absl::string_view sha256) override {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (!damaged_.contains(KeyOf(scope, sha256))) return absl::OkStatus();
+    blobs_.erase(KeyOf(scope, sha256));
+    return absl::DataLossError("damaged");
+  }
+  // What BeginUpload answers from now on.
+  void Refuse(absl::Status status) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    refusal_ = std::move(status);
   }
 
  private:
@@ -105,7 +116,8 @@ class FakeInputs : public InputStore {
   mutable std::mutex mutex_;
   std::map<Key, std::string> blobs_;    // guarded by mutex_
   std::map<Key, std::string> uploads_;  // guarded by mutex_
-  bool full_ = false;                   // guarded by mutex_
+  std::set<Key> damaged_;               // guarded by mutex_
+  absl::Status refusal_;                // guarded by mutex_
   std::shared_ptr<const int> token_ = std::make_shared<const int>(0);
 };
 

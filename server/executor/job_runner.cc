@@ -155,7 +155,7 @@ void JobRunner::RunAttempt(Attempt& attempt) {
   if (const absl::Status acquired = AcquireInputs(attempt); !acquired.ok()) {
     Fail(attempt, absl::IsNotFound(acquired) ? FailureKind::kInputLost : FailureKind::kInternal,
          absl::StrCat("an input can no longer be read: ", acquired.message(),
-                      "; upload it and submit the job again"));
+                      " and submit the job again"));
     return;
   }
   std::error_code error;
@@ -284,13 +284,31 @@ void JobRunner::RunWorker(Attempt& attempt) {
   Conclude(attempt, *outcome);
 }
 
+// Asked where a run ended as none with whole inputs should: the worker refuses other bytes than
+// those that were uploaded, and no other run would fare better.
+bool JobRunner::FailForDamagedInput(Attempt& attempt) {
+  for (const JobInput& input : attempt.job->spec.inputs) {
+    const absl::Status verified = inputs_->Verify(attempt.job->tenant, input.sha256);
+    if (!absl::IsDataLoss(verified) && !absl::IsNotFound(verified)) continue;
+    log_->Error("an input of a job is damaged on the disk",
+                {{"job", attempt.job->id}, {"error", verified.message()}});
+    Fail(attempt, FailureKind::kInputLost,
+         absl::StrCat("'", Printable(input.name), "' was damaged on the server's disk (SHA-256 ",
+                      input.sha256, "); upload it and submit the job again"));
+    return true;
+  }
+  return false;
+}
+
 void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) {
   if (draining_.load()) {
     GiveBack(attempt, LossKind::kHandBack, "the daemon is stopping");
     return;
   }
-  const std::string why = absl::StrCat("no worker could be started: ", status.message());
-  log_->Error(why, {{"job", attempt.job->id}});
+  if (FailForDamagedInput(attempt)) return;
+  const std::string why = "no worker could be started; the server's log says why";
+  log_->Error("no worker could be started",
+              {{"job", attempt.job->id}, {"error", status.message()}});
   if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) {
     Fail(attempt, FailureKind::kInternal, why);
     return;
@@ -301,6 +319,9 @@ void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) 
 }
 
 void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
+  const bool died =
+      outcome.kind == WorkerOutcome::Kind::kLost || outcome.kind == WorkerOutcome::Kind::kCrashed;
+  if (died && FailForDamagedInput(attempt)) return;
   JobResult result;
   result.diagnostics = ToJobDiagnostics(outcome.diagnostics);
   result.reason = outcome.text;

@@ -81,6 +81,8 @@ class JobRunner {
   bool HoldsLease(Attempt& attempt);
   void RunWorker(Attempt& attempt);
   absl::Status AcquireInputs(Attempt& attempt);
+  // True: an input is damaged on the disk, and the job has ended for that.
+  bool FailForDamagedInput(Attempt& attempt);
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
   void KeepBundle(const Attempt& attempt, JobResult& result);

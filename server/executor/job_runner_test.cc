@@ -20,6 +20,7 @@ namespace npuc {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class JobRunnerTest : public ::testing::Test {
  protected:
@@ -276,6 +277,33 @@ TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
   RunAll();
   EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInternal);
   EXPECT_EQ(cache_.size(), 3u);
+}
+
+// However the worker said so, and whether it was started at all.
+TEST_F(JobRunnerTest, ADamagedInputIsLostAtOnceAndNamesNoPathOfTheServer) {
+  const auto died = [](WorkerOutcome::Kind kind, const std::string& text) {
+    WorkerOutcome outcome;
+    outcome.kind = kind;
+    outcome.text = text;
+    return outcome;
+  };
+  const std::vector<absl::StatusOr<WorkerOutcome>> ends = {
+      died(WorkerOutcome::Kind::kLost, "/data/blobs/x"),
+      died(WorkerOutcome::Kind::kCrashed, "signal 7"),
+      absl::NotFoundError("cannot open '/data/blobs/x'")};
+  for (const auto& end : ends) {
+    const std::string id = Submit("config", /*no_cache=*/true);
+    inputs_.Damage(Sha256Hex("model bytes"));
+    workers_.Set([&](const WorkerJob&, WorkerEvents&) { return end; });
+    RunAll();
+    const Job job = JobOf(id);
+    EXPECT_EQ(job.state, JobState::kFailed);
+    EXPECT_EQ(job.failure_kind, FailureKind::kInputLost);
+    EXPECT_EQ(job.attempts, 1);
+    EXPECT_THAT(job.reason, HasSubstr("'model.pb' was damaged on the server's disk"));
+    EXPECT_THAT(job.reason, HasSubstr("upload it and submit the job again"));
+    EXPECT_THAT(job.reason, Not(HasSubstr("/data")));
+  }
 }
 
 TEST_F(JobRunnerTest, AnInputThatIsGoneIsToldAsSuch) {

@@ -36,13 +36,14 @@ class InputStore {
   virtual absl::StatusOr<Held> Acquire(absl::string_view scope, absl::string_view sha256) = 0;
   virtual absl::StatusOr<std::vector<BlobDigest>> FindMissing(
       absl::string_view scope, absl::Span<const BlobDigest> digests) = 0;
-  virtual absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest,
-                                                  uint64_t max_scope_bytes) = 0;
+  virtual absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
+                                                  const BlobDigest& digest) = 0;
   virtual absl::StatusOr<UploadState> QueryUpload(absl::string_view scope,
                                                   const BlobDigest& digest) = 0;
   virtual absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
                                              uint64_t offset, absl::string_view bytes) = 0;
   virtual absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) = 0;
+  virtual absl::Status Verify(absl::string_view scope, absl::string_view sha256) = 0;
 };
 
 class ResultCache {

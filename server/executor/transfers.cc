@@ -20,7 +20,24 @@ absl::Status CheckDigest(const BlobDigest& digest, absl::string_view field) {
   return check.ToStatus();
 }
 
-absl::Status StorageError(const absl::Status& status) {
+absl::Status QuotaExceeded(absl::string_view quota, uint64_t size_bytes,
+                           absl::string_view message) {
+  return ServiceError(
+      absl::StatusCode::kResourceExhausted, message,
+      {.reason = "QUOTA_EXCEEDED",
+       .quota_violations = {
+           {std::string(quota), absl::StrCat("an upload of ", size_bytes, " bytes")}}});
+}
+
+absl::Status StorageError(const BlobDigest& digest, const absl::Status& status) {
+  switch (ScopeLimitOf(status)) {
+    case ScopeLimit::kNone:
+      break;
+    case ScopeLimit::kBytes:
+      return QuotaExceeded("stored_bytes", digest.size_bytes, status.message());
+    case ScopeLimit::kOpenUploads:
+      return QuotaExceeded("open_uploads", digest.size_bytes, status.message());
+  }
   if (absl::IsResourceExhausted(status)) {
     return ServiceError(absl::StatusCode::kResourceExhausted, status.message(),
                         {.reason = "STORAGE_FULL", .retry_delay = absl::Seconds(30)});
@@ -67,20 +84,15 @@ absl::StatusOr<UploadState> Uploads::Query(const std::string& tenant, const Blob
 
 absl::StatusOr<UploadState> Uploads::Begin(const std::string& tenant, const BlobDigest& digest) {
   RETURN_IF_ERROR(CheckDigest(digest, "digest"));
-  const std::optional<int64_t> limit = QuotaOf(tenant).stored_bytes;
-  const auto state = inputs_->BeginUpload(
-      tenant, digest, limit.has_value() ? static_cast<uint64_t>(*limit) : BlobStore::kNoLimit);
-  if (absl::IsOutOfRange(state.status())) {
-    return ServiceError(
-        absl::StatusCode::kResourceExhausted,
-        absl::StrCat("an upload of ", digest.size_bytes, " bytes does not fit in the ", *limit,
-                     " bytes that tenant '", tenant,
-                     "' may store: its waiting and running jobs and its uploads under way need the "
-                     "rest"),
-        {.reason = "QUOTA_EXCEEDED",
-         .quota_violations = {
-             {"stored_bytes", absl::StrCat(digest.size_bytes, " more of ", *limit, " bytes")}}});
+  const std::optional<int64_t> limit = QuotaOf(tenant).job_bytes;
+  if (limit.has_value() && digest.size_bytes > static_cast<uint64_t>(*limit)) {
+    return QuotaExceeded("job_bytes", digest.size_bytes,
+                         absl::StrCat("the file has ", digest.size_bytes,
+                                      " bytes, and a job of "
+                                      "tenant '",
+                                      tenant, "' may have ", *limit, " in all"));
   }
+  const auto state = inputs_->BeginUpload(tenant, digest);
   if (!state.ok()) return UploadError(tenant, digest, state.status());
   // All bytes may have come before a restart that was before the commit; an empty blob has none.
   return CommitIfWhole(tenant, digest, *state);
@@ -124,7 +136,7 @@ absl::Status Uploads::UploadError(const std::string& tenant, const BlobDigest& d
   // blob, with wrong bytes, ended it.
   if (!absl::IsOutOfRange(status) && !absl::IsNotFound(status) &&
       !absl::IsFailedPrecondition(status)) {
-    return StorageError(status);
+    return StorageError(digest, status);
   }
   ErrorDetails details{.reason = "OFFSET_MISMATCH"};
   if (const auto now = Query(tenant, digest); now.ok()) {

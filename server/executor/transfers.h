@@ -26,9 +26,10 @@ namespace npuc {
 inline constexpr size_t kMaxChunkBytes = 1 << 20;
 inline constexpr size_t kMaxDigestsPerCall = 1000;
 
-// What a tenant may upload; unset: no bound.
+// What a tenant may upload, beside the limits of the store; unset: no bound.
 struct UploadQuota {
-  std::optional<int64_t> stored_bytes = std::nullopt;
+  // Of the model and side inputs of one job: a larger blob is of no use to any.
+  std::optional<int64_t> job_bytes = std::nullopt;
   std::optional<int64_t> bytes_per_second = std::nullopt;
 };
 
@@ -49,8 +50,9 @@ class Uploads {
                                                       const std::vector<BlobDigest>& digests);
   // A blob that was never begun is at 0.
   absl::StatusOr<UploadState> Query(const std::string& tenant, const BlobDigest& digest);
-  // Begins an upload or joins the one under way. RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) where the
-  // tenant's jobs and uploads under way leave no room for it in its stored_bytes.
+  // Begins an upload or joins the one under way. RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): the blob is
+  // over the tenant's job_bytes, its jobs and uploads under way leave no room for it in its
+  // stored_bytes, or it has as many uploads under way as it may.
   absl::StatusOr<UploadState> Begin(const std::string& tenant, const BlobDigest& digest);
   // Stores one chunk, and commits the blob with the last one. Bytes that are there already are
   // skipped. RESOURCE_EXHAUSTED (RATE_EXCEEDED, with the time to wait): the tenant uploads faster

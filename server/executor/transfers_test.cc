@@ -60,7 +60,7 @@ TEST(UploadsTest, RefusalsHaveReasons) {
   EXPECT_EQ(ReasonOf(uploads.Query(kTenant, {"short", 3}).status()), "INVALID_FIELD");
   EXPECT_EQ(ReasonOf(uploads.FindMissing(kTenant, std::vector<BlobDigest>(1001, digest)).status()),
             "INVALID_FIELD");
-  inputs.SetFull();
+  inputs.Refuse(absl::ResourceExhaustedError("disk full"));
   EXPECT_EQ(ReasonOf(uploads.Begin(kTenant, {Sha256Hex("zzz"), 3}).status()), "STORAGE_FULL");
 }
 
@@ -79,10 +79,10 @@ TEST(UploadsTest, WhoseUploadAnotherClientsWrongBytesEndedGoesOnFromTheBeginning
   EXPECT_TRUE(uploads.Append(kTenant, digest, 0, "abc")->complete);
 }
 
-TEST(UploadsTest, StoredBytesAreAQuotaAndNoInvitationToRetry) {
+TEST(UploadsTest, ABlobOverTheTenantsJobBytesIsRefusedBeforeItsFirstByte) {
   FakeInputs inputs;
   Uploads uploads(&inputs, {.quota = [](absl::string_view tenant) {
-    return tenant == "small" ? UploadQuota{.stored_bytes = 10} : UploadQuota{};
+    return tenant == "small" ? UploadQuota{.job_bytes = 10} : UploadQuota{};
   }});
   const BlobDigest digest{Sha256Hex("x"), 11};
   const auto refused = uploads.Begin("small", digest);
@@ -90,8 +90,9 @@ TEST(UploadsTest, StoredBytesAreAQuotaAndNoInvitationToRetry) {
   const auto details = ErrorDetailsOf(refused.status());
   EXPECT_EQ(details->reason, "QUOTA_EXCEEDED");
   ASSERT_THAT(details->quota_violations, SizeIs(1));
-  EXPECT_EQ(details->quota_violations[0].subject, "stored_bytes");
+  EXPECT_EQ(details->quota_violations[0].subject, "job_bytes");
   EXPECT_EQ(details->retry_delay, std::nullopt);
+  EXPECT_TRUE(uploads.Begin("small", {Sha256Hex("y"), 10}).ok());
   EXPECT_TRUE(uploads.Begin("large", digest).ok());
 }
 
