@@ -33,9 +33,6 @@ namespace {
 
 constexpr char kFormatKey[] = "format";
 constexpr char kFormat[] = "3";
-// What is read as well, each entry and each chunk saying for itself how it is kept: in format 1
-// chunks were not packed, in format 2 lists of bytes were text.
-constexpr absl::string_view kOldFormats[] = {"1", "2"};
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 constexpr size_t kStripes = 64;
 constexpr uint64_t kMiB = uint64_t{1} << 20;
@@ -218,11 +215,10 @@ absl::Status ArtifactCache::Impl::CheckFormat() {
   std::string found;
   const rocksdb::Status status = db->Get(rocksdb::ReadOptions(), kFormatKey, &found);
   if (status.ok() && found == kFormat) return absl::OkStatus();
-  if (status.ok() &&
-      std::find(std::begin(kOldFormats), std::end(kOldFormats), found) == std::end(kOldFormats)) {
+  if (status.ok()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "artifact cache '", Printable(options.path), "' has format '", Printable(found),
-        "', this program knows '", kFormat, "'; use the program that wrote it"));
+        "', this program knows '", kFormat, "'; delete it: jobs compile again"));
   }
   if (!status.ok() && !status.IsNotFound()) return ToStatus(status, "cannot read the format");
   rocksdb::WriteOptions write;
@@ -403,7 +399,6 @@ absl::StatusOr<std::string> ArtifactCache::Impl::ReadChunk(const std::string& ke
       db->Get(read, chunks(), ChunkKey(key, item.info.name, chunk), &stored);
   if (!status.ok() && !status.IsNotFound()) return ToStatus(status, key);
   if (status.ok() && Sha256Hex(stored) == item.chunk_sha256[static_cast<size_t>(chunk)]) {
-    if (!item.packed) return stored;
     const uint64_t left = item.info.size_bytes - chunk * kChunkBytes;
     return UnpackChunk(stored, static_cast<size_t>(std::min<uint64_t>(kChunkBytes, left)));
   }

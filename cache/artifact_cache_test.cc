@@ -490,46 +490,6 @@ TEST_F(ArtifactCacheTest, OpenRefusesASecondUserAndANewerFormat) {
   EXPECT_EQ(ArtifactCache::Open(options_).status().code(), StatusCode::kFailedPrecondition);
 }
 
-// As this program wrote it before it packed chunks.
-TEST_F(ArtifactCacheTest, AnOlderFormatIsReadAndThenNewer) {
-  const std::string name = KeyOf(1).ToString();
-  const std::string bytes(ArtifactCache::kChunkBytes + 5, 'x');
-  const auto chunk = [&](size_t n) {
-    return bytes.substr(n * ArtifactCache::kChunkBytes, ArtifactCache::kChunkBytes);
-  };
-  Manifest manifest;
-  manifest.stored_at = absl::FromUnixSeconds(5);
-  manifest.items = {
-      {{"", 1, Sha256Hex("m")}, {Sha256Hex("m")}, false},
-      {{"a.h", bytes.size(), Sha256Hex(bytes)}, {Sha256Hex(chunk(0)), Sha256Hex(chunk(1))}, false}};
-  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", bytes}}, "m").ok());
-  const std::vector<std::string> keys = ChunkKeys();
-  ASSERT_EQ(keys.size(), 3u);
-  Damage([&](rocksdb::DB& db, rocksdb::ColumnFamilyHandle* entries,
-             rocksdb::ColumnFamilyHandle* chunks) {
-    const rocksdb::WriteOptions write;
-    ASSERT_TRUE(db.Put(write, "format", "1").ok());
-    ASSERT_TRUE(db.Put(write, entries, name, EncodeManifest(name, manifest)).ok());
-    ASSERT_TRUE(db.Put(write, chunks, keys[0], "m").ok());
-    ASSERT_TRUE(db.Put(write, chunks, keys[1], chunk(0)).ok());
-    ASSERT_TRUE(db.Put(write, chunks, keys[2], chunk(1)).ok());
-  });
-  const auto found = Find(KeyOf(1));
-  ASSERT_TRUE(found.has_value());
-  EXPECT_EQ(found->metadata, "m");
-  EXPECT_EQ(found->artifacts, (std::vector<ArtifactInfo>{manifest.items[1].info}));
-  EXPECT_EQ(*(*cache_->OpenArtifact(KeyOf(1), "a.h"))->Read(0, bytes.size()), bytes);
-  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", "new"}}, "").ok());
-  EXPECT_EQ(*(*cache_->OpenArtifact(KeyOf(1), "a.h"))->Read(0, 3), "new");
-  EXPECT_EQ(ChunkKeys().size(), 1u);
-
-  // Format 2 kept each chunk in one of the ways of today's.
-  Damage([&](rocksdb::DB& db, rocksdb::ColumnFamilyHandle*, rocksdb::ColumnFamilyHandle*) {
-    ASSERT_TRUE(db.Put(rocksdb::WriteOptions(), "format", "2").ok());
-  });
-  EXPECT_TRUE(Find(KeyOf(1)).has_value());
-}
-
 TEST(Manifest, NoChangedRecordDecodes) {
   Manifest manifest;
   manifest.stored_at = absl::FromUnixSeconds(5);

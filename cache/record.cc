@@ -15,8 +15,7 @@ namespace {
 //   npuc-manifest 2 <stored at, microseconds since 1970>
 //   <size> <SHA-256> <name, or nothing> [<chunk SHA-256> ...]        one line per item
 //   <SHA-256 of key, newline and all above>
-// In version 1 the stored chunks are the artifact's, in version 2 each was packed; the digests are
-// of what is stored.
+// The digests of chunks are of what is stored, which PackChunk made.
 constexpr size_t kTailBytes = 64;
 
 absl::Status Damaged(absl::string_view key) {
@@ -47,9 +46,7 @@ uint64_t Manifest::TotalBytes() const {
 }
 
 std::string EncodeManifest(absl::string_view key, const Manifest& manifest) {
-  const int version = manifest.items.empty() || manifest.items[0].packed ? 2 : 1;
-  std::string body =
-      absl::StrCat("npuc-manifest ", version, " ", absl::ToUnixMicros(manifest.stored_at), "\n");
+  std::string body = absl::StrCat("npuc-manifest 2 ", absl::ToUnixMicros(manifest.stored_at), "\n");
   for (const ManifestItem& item : manifest.items) {
     absl::StrAppend(&body, item.info.size_bytes, " ", item.info.sha256, " ", item.info.name);
     for (const std::string& chunk : item.chunk_sha256) absl::StrAppend(&body, " ", chunk);
@@ -67,7 +64,7 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view
   lines.pop_back();
   const std::vector<absl::string_view> head = absl::StrSplit(lines[0], ' ');
   int64_t micros = 0;
-  if (head.size() != 3 || head[0] != "npuc-manifest" || (head[1] != "1" && head[1] != "2") ||
+  if (head.size() != 3 || head[0] != "npuc-manifest" || head[1] != "2" ||
       !absl::SimpleAtoi(head[2], &micros)) {
     return Damaged(key);
   }
@@ -75,7 +72,6 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view
   manifest.stored_at = absl::FromUnixMicros(micros);
   for (size_t i = 1; i < lines.size(); ++i) {
     ManifestItem item;
-    item.packed = head[1] == "2";
     if (!DecodeItem(lines[i], item)) return Damaged(key);
     // The metadata is the first item, and the only one without a name.
     if (item.info.name.empty() != (i == 1)) return Damaged(key);

@@ -17,7 +17,6 @@ namespace npuc {
 struct ManifestItem {
   ArtifactInfo info;
   std::vector<std::string> chunk_sha256;  // of each as it is stored, 64 hex digits; may be none
-  bool packed = true;  // chunks are stored by PackChunk; else (a version 1 record) as they are
 };
 
 struct Manifest {
@@ -29,7 +28,6 @@ struct Manifest {
 
 // Ends in a SHA-256 over the entry's key and all before it: a record that was damaged, cut, or
 // copied to another key does not decode.
-// Of version 1 where the first item is not packed; then no item may be.
 std::string EncodeManifest(absl::string_view key, const Manifest& manifest);
 // DATA_LOSS for anything that EncodeManifest did not make for this key. Never reads out of bounds.
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view record);

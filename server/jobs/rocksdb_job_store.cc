@@ -38,11 +38,8 @@ constexpr size_t kMaxGroupBytes = 1 << 20;
 constexpr size_t kMaxPackedEvents = 64;
 constexpr size_t kMaxPackedBytes = 64 << 10;
 
-// The tag of an event in a record of several; a record of format 2 is one event, with other tags.
+// The tag of an event in a record of several.
 constexpr uint32_t kPackedEvent = 15;
-
-// Jobs of one write of a migration.
-constexpr size_t kMigrationBatch = 1000;
 
 // RocksDB goes on after a full disk where there is room for one of these again.
 constexpr size_t kWriteBufferBytes = size_t{32} << 20;
@@ -99,16 +96,12 @@ std::string EndedKey(absl::Time end_time, absl::string_view job_id) {
 absl::Status ForEachEvent(absl::string_view record,
                           const std::function<bool(JobEvent event, size_t bytes)>& visit) {
   FieldReader reader(record);
-  bool more = reader.Next();
-  const bool is_packed = more && reader.tag() == kPackedEvent;
-  for (; more && reader.tag() == kPackedEvent; more = reader.Next()) {
+  while (reader.Next()) {
+    if (reader.tag() != kPackedEvent) return absl::DataLossError("job store: a damaged event");
     ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(reader.bytes()));
     if (!visit(std::move(event), reader.bytes().size())) return absl::OkStatus();
   }
-  if (is_packed && !more && reader.ok()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(record));  // damage is an error of this, too
-  visit(std::move(event), record.size());
-  return absl::OkStatus();
+  return reader.ok() ? absl::OkStatus() : absl::DataLossError("job store: a damaged event");
 }
 
 rocksdb::Options DatabaseOptions() {
@@ -197,8 +190,6 @@ struct RocksDbJobStore::Impl {
   }
 
   absl::Status CheckFormat();
-  absl::Status PutFormat();
-  absl::Status Migrate1To3();
   size_t Commit(Groups::Group group);
   absl::Status Add(const EncodedChange& encoded, rocksdb::WriteBatch& batch) const;
   std::unique_ptr<rocksdb::Iterator> Iterate(Family family) const {
@@ -206,13 +197,6 @@ struct RocksDbJobStore::Impl {
         db->NewIterator(rocksdb::ReadOptions(), families[family]));
   }
 };
-
-absl::Status RocksDbJobStore::Impl::PutFormat() {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return FromRocks(db->Put(options, families[kDefault], kFormatKey, kFormatVersion),
-                   "write the format version");
-}
 
 absl::Status RocksDbJobStore::Impl::CheckFormat() {
   ASSIGN_OR_RETURN(const std::optional<std::string> format, Get(kDefault, kFormatKey));
@@ -223,45 +207,17 @@ absl::Status RocksDbJobStore::Impl::CheckFormat() {
     if (jobs->Valid()) {
       return absl::DataLossError("job store: it holds jobs but no format version");
     }
-    return PutFormat();
+    rocksdb::WriteOptions options;
+    options.sync = true;
+    return FromRocks(db->Put(options, families[kDefault], kFormatKey, kFormatVersion),
+                     "write the format version");
   }
-  if (*format == "1") return Migrate1To3();
-  if (*format == "2") return PutFormat();
   if (*format != kFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
         "job store: it has format version '", Printable(*format), "', this npucd reads '",
         kFormatVersion, "'; start the npucd that wrote it, or use another --data-dir"));
   }
   return absl::OkStatus();
-}
-
-// Each write may be repeated, and the version comes with the last one: where this is cut short, the
-// next Open begins again.
-absl::Status RocksDbJobStore::Impl::Migrate1To3() {
-  rocksdb::WriteBatch batch;
-  size_t in_batch = 0;
-  const std::unique_ptr<rocksdb::Iterator> it = Iterate(kJobs);
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
-    ASSIGN_OR_RETURN(const Job job, DecodeJobRecord(FromSlice(it->value())));
-    if (!job.request_id.empty()) {
-      batch.Delete(families[kRequests], job.request_id);
-      batch.Put(families[kRequests], RequestKey(job.tenant, job.request_id), job.id);
-    }
-    if (IsTerminal(job.state)) {
-      batch.Put(families[kEnded], EndedKey(job.end_time, job.id), "");
-    } else {
-      batch.Put(families[kLive], job.id, EncodeLiveJob(ToLiveJob(job)));
-    }
-    if (++in_batch < kMigrationBatch) continue;
-    RETURN_IF_ERROR(FromRocks(db->Write(rocksdb::WriteOptions(), &batch), "migrate"));
-    batch.Clear();
-    in_batch = 0;
-  }
-  RETURN_IF_ERROR(FromRocks(it->status(), "migrate"));
-  batch.Put(families[kDefault], kFormatKey, kFormatVersion);
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return FromRocks(db->Write(options, &batch), "migrate");
 }
 
 absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std::string& path,

@@ -22,9 +22,7 @@ namespace npuc {
 //   live       <job id>                            EncodeLiveJob while the job has not ended
 //   ended      <end time, us, 8 bytes BE> <job id> ""
 //
-// So a start reads what has not ended, in one sweep, and nothing of what has. Format 1 had no
-// tenants, no family `ended`, requests by <request id> alone and "" in live; Open turns it into 3.
-// Format 2 had one event in a record, without a frame; such records stay as they are.
+// So a start reads what has not ended, in one sweep, and nothing of what has.
 //
 // Changes that come while a write is under way become one WriteBatch, written with sync = true by
 // one of their threads (write_groups.h). Log recovery is kTolerateCorruptedTailRecords: a torn
@@ -35,7 +33,7 @@ class RocksDbJobStore : public JobStore {
   static constexpr char kFormatVersion[] = "3";
 
   // Opens or makes the database in `path`. FAILED_PRECONDITION: another process has it open, or it
-  // is of a newer format version (the message names both). DATA_LOSS: it is damaged.
+  // is of another format version (the message names both). DATA_LOSS: it is damaged.
   // sync_changes: false is for a benchmark that fills a store, never for a daemon: what Apply has
   // accepted may then be lost by a power cut.
   static absl::StatusOr<std::unique_ptr<RocksDbJobStore>> Open(const std::string& path,
