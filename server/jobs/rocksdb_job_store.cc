@@ -1,12 +1,17 @@
 #include "server/jobs/rocksdb_job_store.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <array>
 #include <functional>
+#include <mutex>
 #include <unordered_set>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "cache/posix.h"
 #include "cache/rocksdb_log.h"
 #include "compiler_core/base/diagnostic.h"
@@ -29,6 +34,9 @@ constexpr std::array<const char*, kFamilies> kFamilyNames = {
     "default", "jobs", "configs", "events", "requests", "live", "ended"};
 constexpr char kFormatKey[] = "format";
 constexpr char kProbeKey[] = "probe";
+// A file beside the database's: the sequence number up to which all is synced, in so many digits.
+constexpr char kSyncedFile[] = "synced_sequence";
+constexpr size_t kSyncedDigits = 20;
 
 // A write of several changes is about as large at most; one change may be larger.
 constexpr size_t kMaxGroupBytes = 1 << 20;
@@ -109,6 +117,8 @@ rocksdb::Options DatabaseOptions() {
   options.create_if_missing = true;
   options.create_missing_column_families = true;
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // Each log but the newest one; SyncedFile says of that.
+  options.track_and_verify_wals_in_manifest = true;
   options.paranoid_checks = true;
   options.max_open_files = 256;
   options.max_total_wal_size = uint64_t{128} << 20;
@@ -128,6 +138,21 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>
   options.write_buffer_size = kWriteBufferBytes;
   options.compression = rocksdb::kLZ4Compression;
   return options;
+}
+
+absl::Status OpenError(const rocksdb::Status& status, const std::string& path) {
+  if (status.ok()) return absl::OkStatus();
+  if (status.IsIOError()) RETURN_IF_ERROR(CheckUsable(path));
+  const std::string text = status.ToString();
+  if (status.IsIOError() && absl::StrContains(text, "lock")) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job store: another process uses ", path, ": ", text));
+  }
+  if (status.IsInvalidArgument() && absl::StrContains(text, "Column families not opened")) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("job store: a newer npucd wrote ", path, ": ", text));
+  }
+  return FromRocks(status, absl::StrCat("open ", path));
 }
 
 // A change with its stored form, which is made before it is its turn to be written.
@@ -165,8 +190,36 @@ using Groups = WriteGroups<EncodedChange>;
 
 }  // namespace
 
+// Remembers, outside of the logs, what they must have. It is written behind each synced write and
+// not synced itself: it survives the process, and a power cut leaves an older number or none, which
+// asks for less.
+class SyncedFile {
+ public:
+  absl::Status Open(const std::string& folder) {
+    path_ = absl::StrCat(folder, "/", kSyncedFile);
+    ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_RDWR | O_CREAT | O_NOFOLLOW));
+    return absl::OkStatus();
+  }
+  // 0: nothing is known.
+  absl::StatusOr<uint64_t> Read() const {
+    ASSIGN_OR_RETURN(const std::string text, ReadUpToAt(fd_.get(), 0, kSyncedDigits, path_));
+    uint64_t sequence = 0;
+    const bool whole = text.size() == kSyncedDigits && absl::SimpleAtoi(text, &sequence);
+    return whole ? sequence : 0;
+  }
+  absl::Status Write(uint64_t sequence) const {
+    return WriteAllAt(fd_.get(), absl::StrFormat("%020d", sequence), 0, path_);
+  }
+
+ private:
+  std::string path_;
+  UniqueFd fd_;
+};
+
 struct RocksDbJobStore::Impl {
   std::unique_ptr<rocksdb::DB> db;
+  SyncedFile synced;
+  std::mutex write_mutex;  // one write at a time, so that `synced` knows what each has synced
   bool sync_changes = true;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
   // Between the check of a change and its write nothing comes: there is one leader.
@@ -189,7 +242,10 @@ struct RocksDbJobStore::Impl {
     return value;
   }
 
+  absl::Status OpenDatabase(const std::string& path);
+  absl::Status CheckLogs(const std::string& path) const;
   absl::Status CheckFormat();
+  absl::Status Write(rocksdb::WriteBatch& batch, bool sync, absl::string_view what);
   size_t Commit(Groups::Group group);
   absl::Status Add(const EncodedChange& encoded, rocksdb::WriteBatch& batch) const;
   std::unique_ptr<rocksdb::Iterator> Iterate(Family family) const {
@@ -207,10 +263,9 @@ absl::Status RocksDbJobStore::Impl::CheckFormat() {
     if (jobs->Valid()) {
       return absl::DataLossError("job store: it holds jobs but no format version");
     }
-    rocksdb::WriteOptions options;
-    options.sync = true;
-    return FromRocks(db->Put(options, families[kDefault], kFormatKey, kFormatVersion),
-                     "write the format version");
+    rocksdb::WriteBatch batch;
+    batch.Put(families[kDefault], kFormatKey, kFormatVersion);
+    return Write(batch, /*sync=*/true, "write the format version");
   }
   if (*format != kFormatVersion) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -220,32 +275,60 @@ absl::Status RocksDbJobStore::Impl::CheckFormat() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std::string& path,
-                                                                       bool sync_changes) {
+// The only way to write.
+absl::Status RocksDbJobStore::Impl::Write(rocksdb::WriteBatch& batch, bool sync,
+                                          absl::string_view what) {
+  rocksdb::WriteOptions options;
+  options.sync = sync;
+  const std::lock_guard<std::mutex> lock(write_mutex);
+  RETURN_IF_ERROR(FromRocks(db->Write(options, &batch), what));
+  return sync ? synced.Write(db->GetLatestSequenceNumber()) : absl::OkStatus();
+}
+
+// Compares what the logs have with what was synced, by an opening that changes nothing: what is
+// missing may be put back. RocksDB itself takes a newest log that is gone, or was cut, in silence.
+absl::Status RocksDbJobStore::Impl::CheckLogs(const std::string& path) const {
+  ASSIGN_OR_RETURN(const uint64_t wanted, synced.Read());
+  if (wanted == 0) return absl::OkStatus();
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  for (const char* name : kFamilyNames) {
+    descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
+  }
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  RETURN_IF_ERROR(OpenError(
+      rocksdb::DB::OpenForReadOnly(DatabaseOptions(), path, descriptors, &handles, &opened), path));
+  const std::unique_ptr<rocksdb::DB> reader(opened);
+  const uint64_t found = reader->GetLatestSequenceNumber();
+  for (rocksdb::ColumnFamilyHandle* handle : handles) reader->DestroyColumnFamilyHandle(handle);
+  if (found >= wanted) return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat(
+      "job store: ", path, " has lost accepted jobs: a log (*.log) of it is missing or was cut, ",
+      "what is there ends at change ", found, " of ", wanted, "; put that log back; or delete ",
+      path, "/", kSyncedFile, " to go on without what it held"));
+}
+
+absl::Status RocksDbJobStore::Impl::OpenDatabase(const std::string& path) {
   const std::shared_ptr<rocksdb::Cache> cache = rocksdb::NewLRUCache(size_t{64} << 20);
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   for (const char* name : kFamilyNames) descriptors.emplace_back(name, FamilyOptions(cache));
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(DatabaseOptions(), path, descriptors, &handles, &db);
-  if (!status.ok()) {
-    if (status.IsIOError()) RETURN_IF_ERROR(CheckUsable(path));
-    const std::string text = status.ToString();
-    if (status.IsIOError() && absl::StrContains(text, "lock")) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("job store: another process uses ", path, ": ", text));
-    }
-    if (status.IsInvalidArgument() && absl::StrContains(text, "Column families not opened")) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("job store: a newer npucd wrote ", path, ": ", text));
-    }
-    return FromRocks(status, absl::StrCat("open ", path));
-  }
+  rocksdb::DB* opened = nullptr;
+  RETURN_IF_ERROR(
+      OpenError(rocksdb::DB::Open(DatabaseOptions(), path, descriptors, &handles, &opened), path));
+  db.reset(opened);
+  std::copy(handles.begin(), handles.end(), families.begin());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std::string& path,
+                                                                       bool sync_changes) {
+  RETURN_IF_ERROR(MakeFolder(path));
   auto impl = std::make_unique<Impl>();
-  impl->db.reset(db);
   impl->sync_changes = sync_changes;
-  std::copy(handles.begin(), handles.end(), impl->families.begin());
+  RETURN_IF_ERROR(impl->synced.Open(path));
+  RETURN_IF_ERROR(impl->CheckLogs(path));
+  RETURN_IF_ERROR(impl->OpenDatabase(path));
   RETURN_IF_ERROR(impl->CheckFormat());
   return std::unique_ptr<RocksDbJobStore>(new RocksDbJobStore(std::move(impl)));
 }
@@ -300,9 +383,7 @@ size_t RocksDbJobStore::Impl::Commit(Groups::Group group) {
     group[count]->status = Add(encoded, batch);
   }
   if (batch.Count() == 0) return count;
-  rocksdb::WriteOptions options;
-  options.sync = sync_changes;
-  const absl::Status written = FromRocks(db->Write(options, &batch), "write");
+  const absl::Status written = Write(batch, sync_changes, "write");
   for (size_t i = 0; i < count; ++i) group[i]->status.Update(written);
   return count;
 }
@@ -422,15 +503,15 @@ absl::StatusOr<size_t> RocksDbJobStore::Prune(absl::Time ended_before, size_t ma
   RETURN_IF_ERROR(FromRocks(it->status(), "prune"));
   // Without a sync: what a crash brings back is pruned again.
   if (pruned > 0) {
-    RETURN_IF_ERROR(FromRocks(impl_->db->Write(rocksdb::WriteOptions(), &batch), "prune"));
+    RETURN_IF_ERROR(impl_->Write(batch, /*sync=*/false, "prune"));
   }
   return pruned;
 }
 
 absl::Status RocksDbJobStore::Probe() {
-  rocksdb::WriteOptions options;
-  options.sync = true;
-  return FromRocks(impl_->db->Put(options, impl_->families[kDefault], kProbeKey, ""), "probe");
+  rocksdb::WriteBatch batch;
+  batch.Put(impl_->families[kDefault], kProbeKey, "");
+  return impl_->Write(batch, /*sync=*/true, "probe");
 }
 
 uint64_t RocksDbJobStore::log_syncs() const {

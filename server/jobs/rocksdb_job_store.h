@@ -27,7 +27,9 @@ namespace npuc {
 // Changes that come while a write is under way become one WriteBatch, written with sync = true by
 // one of their threads (write_groups.h). Log recovery is kTolerateCorruptedTailRecords: a torn
 // record at the log's very end is a write that was never answered and is dropped; damage anywhere
-// else refuses to open, since skipping it would lose accepted jobs in silence.
+// else refuses to open, since skipping it would lose accepted jobs in silence. So do logs that are
+// missing or cut: the manifest knows the older ones, and the file `synced_sequence` how far the
+// newest one must go.
 class RocksDbJobStore : public JobStore {
  public:
   static constexpr char kFormatVersion[] = "3";

@@ -191,6 +191,70 @@ TEST_F(RocksDbJobStoreTest, ADamagedRecordOfEventsIsDataLoss) {
   }
 }
 
+// The log of a stopped store is removed, cut at some places, or has a byte flipped. Either the
+// store is refused, or nothing is missing.
+TEST_F(RocksDbJobStoreTest, ALogThatIsMissingCutOrDamagedIsRefused) {
+  namespace fs = std::filesystem;
+  constexpr int kJobs = 20;
+  const auto id_of = [](int i) { return absl::StrCat("j", 100 + i); };
+  {
+    auto store = RocksDbJobStore::Open(path_);
+    ASSERT_TRUE(store.ok());
+    for (int i = 0; i < kJobs; ++i) {
+      const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
+      ASSERT_TRUE((*store)->Apply(CreateJob(Request(""), id_of(i), 1, now)).ok());
+    }
+  }
+  const std::string saved = path_ + "-saved";
+  fs::copy(path_, saved, fs::copy_options::recursive);
+  int refused = 0;
+  // Puts the store back as it was, spoils its log, and opens it.
+  const auto open_spoilt = [&](const std::function<void(const fs::path& log)>& spoil) {
+    fs::remove_all(path_);
+    fs::copy(saved, path_, fs::copy_options::recursive);
+    for (const auto& file : fs::directory_iterator(path_)) {
+      if (file.path().extension() == ".log" && file.file_size() > 0) spoil(file.path());
+    }
+    auto store = RocksDbJobStore::Open(path_);
+    if (!store.ok()) {
+      ++refused;
+      EXPECT_EQ(store.status().code(), absl::StatusCode::kDataLoss) << store.status();
+      return store.status();
+    }
+    for (int i = 0; i < kJobs; ++i) EXPECT_TRUE((*store)->Read(id_of(i)).ok()) << i;
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(open_spoilt([](const fs::path&) {}).ok());
+  const absl::Status missing = open_spoilt([](const fs::path& log) { fs::remove(log); });
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("put that log back"));
+  // The advice works: the refusal has changed nothing, and the log can come back.
+  for (const auto& file : fs::directory_iterator(saved)) {
+    if (file.path().extension() != ".log") continue;
+    fs::copy(file.path(), fs::path(path_) / file.path().filename(),
+             fs::copy_options::overwrite_existing);
+  }
+  EXPECT_TRUE((*RocksDbJobStore::Open(path_))->Read(id_of(kJobs - 1)).ok());
+  for (int part = 0; part < 10; ++part) {
+    EXPECT_FALSE(open_spoilt([&](const fs::path& log) {
+                   fs::resize_file(log, fs::file_size(log) * static_cast<uint64_t>(part) / 10);
+                 }).ok());
+    open_spoilt([&](const fs::path& log) {
+      const auto at = static_cast<std::streamoff>(fs::file_size(log)) * part / 10;
+      std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(at);
+      const char flipped = static_cast<char>(file.get() ^ 0x10);
+      file.seekp(at).put(flipped);
+    }).IgnoreError();
+  }
+  EXPECT_GE(refused, 11);
+  // Or one goes on with what is there, and says so.
+  EXPECT_FALSE(open_spoilt([](const fs::path& log) { fs::remove(log); }).ok());
+  fs::remove(path_ + "/synced_sequence");
+  EXPECT_EQ((*RocksDbJobStore::Open(path_))->Read(id_of(0)).status().code(),
+            absl::StatusCode::kNotFound);
+  fs::remove_all(saved);
+}
+
 TEST_F(RocksDbJobStoreTest, WritesOfManyThreadsShareSyncs) {
   auto store = RocksDbJobStore::Open(path_);
   ASSERT_TRUE(store.ok());
@@ -216,10 +280,11 @@ TEST_F(RocksDbJobStoreTest, WritesOfManyThreadsShareSyncs) {
 }
 
 TEST_F(RocksDbJobStoreTest, ATornTailIsDroppedAndDamageBeforeItIsRefused) {
-  {
-    auto store = RocksDbJobStore::Open(path_);
+  // The later ones as writes that were under way when the power went.
+  for (const bool synced : {true, false}) {
+    auto store = RocksDbJobStore::Open(path_, synced);
     ASSERT_TRUE(store.ok());
-    for (int i = 0; i < 20; ++i) {
+    for (int i = synced ? 0 : 10; i < (synced ? 10 : 20); ++i) {
       ASSERT_TRUE(
           (*store)->Apply(CreateJob(Request(""), absl::StrCat("j", 100 + i), 1, absl::Now())).ok());
     }
