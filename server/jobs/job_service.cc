@@ -61,6 +61,7 @@ std::shared_ptr<JobService::Entry> JobService::FindEntry(absl::string_view job_i
 }
 
 bool JobService::AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job) {
+  const absl::Time due = SteadyNow() + (job.deadline - options_.now());
   std::lock_guard<std::mutex> lock(mutex_);
   const auto [it, is_new] = live_.try_emplace(job.id);
   if (!is_new) return false;
@@ -71,8 +72,8 @@ bool JobService::AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job
                           .tenant = job.tenant,
                           .create_time = job.create_time},
                 .key = job.flight_key,
-                .deadline = job.deadline};
-  deadlines_.emplace(job.deadline, job.id);
+                .due = due};
+  due_.emplace(due, job.id);
   return true;
 }
 
@@ -89,7 +90,7 @@ void JobService::ForgetLocked(const std::string& job_id) {
       if (equal->second.empty()) waiting_.erase(equal);
     }
   }
-  deadlines_.erase({live.deadline, job_id});
+  due_.erase({live.due, job_id});
   queue_->Remove(job_id);
   live_.erase(found);
 }
@@ -227,6 +228,8 @@ absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(NewEntry submit,
   submit.changing.unlock();
   RETURN_IF_ERROR(written);
   hub_.Notify(id);
+  // Its result was there already.
+  if (IsTerminal(job->state) && end_listener_) end_listener_(*job);
   return job;
 }
 
@@ -436,12 +439,12 @@ absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id,
 }
 
 absl::Status JobService::ExpireDue() {
-  const absl::Time now = options_.now();
+  const absl::Time steady = SteadyNow();
   std::vector<std::string> due;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [deadline, id] : deadlines_) {
-      if (deadline > now) break;
+    for (const auto& [when, id] : due_) {
+      if (when > steady) break;
       due.push_back(id);
     }
   }
@@ -449,7 +452,7 @@ absl::Status JobService::ExpireDue() {
   for (const std::string& id : due) {
     const absl::Status status =
         EndJob(id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-          return ExpireJob(job, now);
+          return ExpireJob(job, options_.now());
         }).status();
     if (!absl::IsNotFound(status)) first_error.Update(status);  // its submit may be under way
   }

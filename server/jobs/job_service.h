@@ -28,7 +28,8 @@ namespace npuc {
 
 struct JobServiceOptions {
   std::function<absl::Time()> now;
-  // Never falls and does not jump; null: now. For how long things took and how old leases are.
+  // Never falls and does not jump; null: now. For how long things took, how old leases are, and
+  // what is left of a job's timeout: a clock that is put right ends no job.
   std::function<absl::Time()> steady_now = nullptr;
   std::function<uint64_t()> random;  // for job ids; called by one thread at a time
   RetryLimits retry;
@@ -216,7 +217,7 @@ class JobService {
     std::shared_ptr<Entry> entry;
     QueuedJob place;
     std::string key;  // flight key
-    absl::Time deadline;
+    absl::Time due;   // steady: when its deadline is, as the clock was when the job came
   };
 
   // What tells submits apart.
@@ -295,8 +296,8 @@ class JobService {
   std::condition_variable work_;  // a job may be started, or leasing stops
   // All below are guarded by mutex_.
   bool leasing_ = true;
-  std::unordered_map<std::string, Live> live_;              // what has not ended
-  std::set<std::pair<absl::Time, std::string>> deadlines_;  // of live_
+  std::unordered_map<std::string, Live> live_;        // what has not ended
+  std::set<std::pair<absl::Time, std::string>> due_;  // of live_
   std::set<std::string> unsure_;  // jobs whose first write failed, so that they may be there or not
   // Jobs in order in the queue, by flight key, then accept_order.
   std::unordered_map<std::string, std::map<uint64_t, std::string>> waiting_;

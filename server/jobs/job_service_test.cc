@@ -434,6 +434,29 @@ TEST_F(JobServiceTest, CancelOfWaitingRunningAndEndedJobs) {
   EXPECT_TRUE(absl::IsNotFound(service_->Cancel("j-unknown", "").status()));
 }
 
+// The wall clock is put right, by a day in either direction: what counts is the time that passed.
+TEST_F(JobServiceTest, AJumpOfTheWallClockEndsNoJobAndKeepsNone) {
+  absl::Time steady = absl::FromUnixSeconds(5);
+  for (const int64_t jump : {86400, -86400}) {
+    MemoryJobStore store;
+    TestQueue queue(1);
+    JobService service({.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
+                        .steady_now = [&] { return steady; },
+                        .random = [this] { return ++random_; },
+                        .retry = {}},
+                       &store, &queue);
+    ASSERT_TRUE(service.Recover(nullptr).ok());
+    const std::string id = service.Submit(Request())->job->id;
+    now_seconds_ += jump;
+    steady += absl::Minutes(10) - absl::Seconds(1);
+    ASSERT_TRUE(service.ExpireDue().ok());
+    EXPECT_EQ((*service.Get(id))->state, JobState::kQueued);
+    steady += absl::Seconds(1);
+    ASSERT_TRUE(service.ExpireDue().ok());
+    EXPECT_EQ((*service.Get(id))->state, JobState::kExpired);
+  }
+}
+
 TEST_F(JobServiceTest, DeadlinesExpireJobs) {
   const std::string waiting = Submit();
   const std::string running = Submit(/*priority=*/1);

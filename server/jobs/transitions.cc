@@ -244,7 +244,7 @@ std::optional<JobChange> CancelJob(const Job& job, absl::string_view reason, abs
 }
 
 std::optional<JobChange> ExpireJob(const Job& job, absl::Time now) {
-  if (IsTerminal(job.state) || now < job.deadline) return std::nullopt;
+  if (IsTerminal(job.state)) return std::nullopt;
   ChangeBuilder builder(job, now);
   builder.job().expired_in = job.state;
   ForgetAttempt(builder.job());

@@ -110,7 +110,7 @@ JobChange TouchJob(const Job& job);
 // -> CANCELLED. nullopt where the job has ended.
 std::optional<JobChange> CancelJob(const Job& job, absl::string_view reason, absl::Time now);
 
-// -> EXPIRED where the deadline has passed; nullopt where it has not or the job has ended.
+// -> EXPIRED. nullopt where the job has ended. That its time is over is for the caller to know.
 std::optional<JobChange> ExpireJob(const Job& job, absl::Time now);
 
 }  // namespace npuc

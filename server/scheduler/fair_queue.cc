@@ -138,9 +138,14 @@ struct FairQueue::Impl {
     const int64_t own = tenant.waiting() + tenant.reserved;
     return tenant.policy.max_queued <= 0 || own < tenant.policy.max_queued;
   }
+  // Places that this tenant may see taken, and still get one.
+  int64_t PlacesFor(const Tenant& tenant) const {
+    const bool is_idle = tenant.waiting() + tenant.reserved == 0;
+    return options.max_queued - (is_idle ? 0 : options.kept_for_idle);
+  }
   bool HasRoom(const Tenant& tenant) const {
     return HasRoomOfItsOwn(tenant) &&
-           static_cast<int64_t>(waiting.size()) + reserved < options.max_queued;
+           static_cast<int64_t>(waiting.size()) + reserved < PlacesFor(tenant);
   }
   absl::Status WhyNoRoom(const Tenant& tenant) const;
   int64_t PositionOf(const Waiting& entry) const;
@@ -162,9 +167,13 @@ absl::Status FairQueue::Impl::WhyNoRoom(const Tenant& tenant) const {
              {"queued_jobs", absl::StrCat(own, " of ", tenant.policy.max_queued, " jobs wait")}}});
   }
   const int64_t taken = static_cast<int64_t>(waiting.size()) + reserved;
+  const std::string kept =
+      options.kept_for_idle > 0
+          ? absl::StrCat(", the last ", options.kept_for_idle, " of tenants with none waiting")
+          : "";
   return ServiceError(absl::StatusCode::kResourceExhausted,
                       absl::StrCat("the queue is full: ", taken, " jobs wait, at most ",
-                                   options.max_queued, " may; try again later"),
+                                   options.max_queued, " may", kept, "; try again later"),
                       {.reason = "QUEUE_FULL", .retry_delay = absl::Seconds(5)});
 }
 

@@ -22,7 +22,9 @@ struct TenantPolicy {
 
 struct FairQueueOptions {
   int64_t max_queued = 100000;  // of all tenants
-  int slots = 1;                // workers; for estimates, and no bound by itself
+  // The last places, which only a tenant with nothing waiting gets: none can shut others out.
+  int64_t kept_for_idle = 0;
+  int slots = 1;  // workers; for estimates, and no bound by itself
   // A job gains one point of priority with each such time that it waits.
   absl::Duration ageing = absl::Seconds(30);
   // May be null: every tenant has the same. Asked when a tenant comes, and on RefreshPolicies.

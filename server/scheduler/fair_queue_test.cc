@@ -104,6 +104,22 @@ TEST(FairQueueTest, WaitingIsWorthPriority) {
   EXPECT_EQ(PopAll(queue), "urgent old too-late ");
 }
 
+TEST(FairQueueTest, ATenantWithNothingWaitingFindsAPlaceThoughAnotherSendsWithoutEnd) {
+  FairQueue queue({.max_queued = 10, .kept_for_idle = 2});
+  int64_t greedy = 0;
+  while (queue.Reserve("greedy").ok()) ++greedy;
+  EXPECT_EQ(greedy, 8);
+  EXPECT_FALSE(queue.HasRoom("greedy"));
+  for (const char* tenant : {"a", "b"}) {
+    EXPECT_TRUE(queue.HasRoom(tenant));
+    EXPECT_TRUE(queue.Reserve(tenant).ok());
+    EXPECT_FALSE(queue.HasRoom(tenant));
+  }
+  const auto full = queue.Reserve("c");
+  EXPECT_EQ(ErrorDetailsOf(full)->reason, "QUEUE_FULL");
+  EXPECT_TRUE(ErrorDetailsOf(full)->retry_delay.has_value());
+}
+
 TEST(FairQueueTest, TenantsHaveBounds) {
   FairQueue queue({.max_queued = 100, .policy = [](absl::string_view tenant) {
                      return tenant == "small" ? TenantPolicy{.max_queued = 2, .max_running = 1}
