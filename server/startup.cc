@@ -2,13 +2,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
@@ -23,15 +26,36 @@ absl::Status WriteText(const std::string& path, absl::string_view text) {
   return absl::InternalError(absl::StrCat("cannot write ", path, ": ", std::strerror(errno)));
 }
 
+// The parts of a data directory (deploy/OPERATIONS.md).
+constexpr const char* kParts[] = {"jobs", "artifacts", "blobs", "work", "bundles", "LOCK"};
+
+absl::Status CheckParts(const std::string& dir) {
+  for (const char* part : kParts) {
+    const std::string path = absl::StrCat(dir, "/", part);
+    std::error_code error;
+    if (!std::filesystem::is_symlink(path, error)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("data directory: ", path,
+                     " is a symbolic link; put the folder itself there, or mount it there"));
+  }
+  return absl::OkStatus();
+}
+
 std::string TemporaryOf(const std::string& port_file) { return port_file + ".tmp"; }
 
 }  // namespace
 
-absl::Status LockDataDir(const std::string& dir) {
+absl::Status LockDataDir(const std::string& dir, bool* is_new) {
+  if (mkdir(dir.c_str(), 0700) != 0 && errno == ENOENT) {
+    return absl::FailedPreconditionError(absl::StrCat("data directory ", dir,
+                                                      ": the folder above it is missing; correct "
+                                                      "--data-dir, or make that folder"));
+  }
+  RETURN_IF_ERROR(CheckParts(dir));
   std::error_code error;
-  std::filesystem::create_directories(dir, error);
+  *is_new = std::filesystem::is_empty(dir, error);
   const std::string path = dir + "/LOCK";
-  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) {
     return absl::FailedPreconditionError(absl::StrCat("cannot use data directory ", dir, ": ",
                                                       std::strerror(errno),
@@ -62,6 +86,30 @@ absl::Status ClearPortFile(const std::string& path) {
   std::error_code error;
   for (const std::string& old : {TemporaryOf(path), path}) std::filesystem::remove(old, error);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
+  const char* const text = std::getenv("SOURCE_DATE_EPOCH");
+  if (text == nullptr) return std::nullopt;
+  int64_t seconds = 0;
+  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("SOURCE_DATE_EPOCH '", text, "' is not a number of seconds since 1970"));
+  }
+  return seconds;
+}
+
+std::string BesideThisProgram(const char* name) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (self.parent_path() / name).string();
+}
+
+std::string DashboardFolder() {
+  std::error_code error;
+  const std::string beside = BesideThisProgram("dashboard");
+  return std::filesystem::exists(beside, error) ? beside
+                                                : BesideThisProgram("../share/npuc/dashboard");
 }
 
 absl::Status WithAdvice(const absl::Status& status, absl::string_view advice) {

@@ -1,6 +1,8 @@
 #ifndef NPUC_SERVER_STARTUP_H_
 #define NPUC_SERVER_STARTUP_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,11 +11,14 @@
 
 namespace npuc {
 
-// The files that npucd holds and leaves as it starts, and what an operator can do where it cannot.
+// The files that npucd finds, holds and leaves as it starts, and what an operator can do where it
+// cannot.
 
-// Makes the data directory and holds it for this process. The lock goes with the process, however
-// that ends.
-absl::Status LockDataDir(const std::string& dir);
+// Makes the data directory where it is missing, its parent being there, and holds it for this
+// process. The lock goes with the process, however that ends. *is_new: it was made, or was empty.
+// FAILED_PRECONDITION: another process holds it, it cannot be used, or a part of it is a symbolic
+// link: what clears or fills that part would work on another folder.
+absl::Status LockDataDir(const std::string& dir, bool* is_new);
 
 // Renamed into its place, so that who waits for the file never reads half of it.
 absl::Status WritePortFile(const std::string& path, const std::string& text);
@@ -21,6 +26,14 @@ absl::Status WritePortFile(const std::string& path, const std::string& text);
 // An old one would say that this daemon serves; where none can be written nobody would learn that
 // it does. An empty path: nothing.
 absl::Status ClearPortFile(const std::string& path);
+
+// SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
+absl::StatusOr<std::optional<int64_t>> SourceDateEpoch();
+
+// npuc-worker is beside npucd, in a build the dashboard's files are, too.
+std::string BesideThisProgram(const char* name);
+// Where it is installed (cmake/install.cmake) it is among the files that do not run.
+std::string DashboardFolder();
 
 // Of a store that cannot be read (DATA_LOSS), with `advice` behind it; others as they are.
 absl::Status WithAdvice(const absl::Status& status, absl::string_view advice);
