@@ -14,8 +14,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/cord.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "cache/blob_files.h"
@@ -33,16 +31,7 @@ constexpr uint64_t kMaxCatchUpBytes = uint64_t{8} << 20;
 // A blob's file is touched at most this often, so that the order of use survives a restart.
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 
-// The type of the payload that says which limit of a scope was reached.
-constexpr char kScopeLimitUrl[] = "npuc.cache.scope_limit";
-
 using Key = std::pair<std::string, std::string>;  // scope; SHA-256, or SHA-256 '-' size
-
-absl::Status OverScopeLimit(ScopeLimit limit, absl::string_view message) {
-  absl::Status status = absl::ResourceExhaustedError(message);
-  status.SetPayload(kScopeLimitUrl, absl::Cord(absl::StrCat(static_cast<int>(limit))));
-  return status;
-}
 
 absl::Status CheckDigest(absl::string_view scope, const BlobDigest& digest) {
   if (!IsValidScope(scope)) {
@@ -57,15 +46,6 @@ absl::Status CheckDigest(absl::string_view scope, const BlobDigest& digest) {
 }
 
 }  // namespace
-
-ScopeLimit ScopeLimitOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kScopeLimitUrl);
-  int limit = 0;
-  if (!payload.has_value() || !absl::SimpleAtoi(std::string(*payload), &limit)) {
-    return ScopeLimit::kNone;
-  }
-  return static_cast<ScopeLimit>(limit);
-}
 
 struct BlobStore::Impl {
   struct Blob {

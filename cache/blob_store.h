@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "cache/scope_limit.h"
 
 namespace npuc {
 
@@ -57,10 +58,6 @@ struct BlobStoreOptions {
   std::function<absl::Time()> now = [] { return absl::Now(); };         // order of use
   std::function<absl::Time()> steady_now = [] { return absl::Now(); };  // idleness of uploads
 };
-
-// Which limit of its own a scope has reached, where a RESOURCE_EXHAUSTED of the store is about one.
-enum class ScopeLimit : uint8_t { kNone, kBytes, kOpenUploads };
-ScopeLimit ScopeLimitOf(const absl::Status& status);
 
 // Holds a committed blob: while a BlobRef of it lives, the blob is not evicted and Remove refuses.
 // Copyable; must not outlive the store.

@@ -39,7 +39,6 @@ void AppendPart(std::string& out, absl::string_view part) {
 bool IsValidScope(absl::string_view scope) { return IsFileWord(scope, kMaxScopeBytes, "_-."); }
 bool IsValidSha256(absl::string_view hex) { return IsLowerHex(hex, 64); }
 bool IsValidMd5(absl::string_view hex) { return IsLowerHex(hex, 32); }
-bool IsValidArtifactName(absl::string_view name) { return IsFileWord(name, 128, "_-.+"); }
 
 absl::StatusOr<CacheKey> CacheKey::Make(const CacheKeyParts& parts) {
   if (!IsValidScope(parts.scope)) return Malformed("scope", parts.scope, "a scope's name");

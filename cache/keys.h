@@ -42,10 +42,6 @@ bool IsValidScope(absl::string_view scope);
 bool IsValidSha256(absl::string_view hex);
 bool IsValidMd5(absl::string_view hex);
 
-// 1..128 of A-Z a-z 0-9 '_' '-' '.' '+', not beginning with '.': a file name that is safe on any
-// file system and in any header. Artifacts of a compile have no other names.
-bool IsValidArtifactName(absl::string_view name);
-
 // Everything that decides what a compile's output is, and who may see it.
 struct CacheKeyParts {
   std::string scope;

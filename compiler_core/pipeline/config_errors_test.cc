@@ -322,6 +322,22 @@ const std::vector<Case>& Cases() {
        "[1]}\nOUTPUT_OPS: [y]\n",
        {"c.yaml:3:14: OUTPUT_FILE opt_template.json is the name of another artifact; choose "
         "another name, such as model.h [NPUC1008]"}},
+      {"OutputNameWithABlank",
+       "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: out/my model.h\nINPUT_OPS: {x: "
+       "[1]}\nOUTPUT_OPS: [y]\n",
+       {"c.yaml:3:14: OUTPUT_FILE 'my model.h' is not 1 to 100 letters, digits, '_', '-', '.' and "
+        "'+', with no '.' first; write it like OUTPUT_FILE: model.h [NPUC1007]"}},
+      {"OutputNameTooLong",
+       absl::StrCat("CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: ", std::string(101, 'm'),
+                    "\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: [y]\n"),
+       {absl::StrCat("c.yaml:3:14: OUTPUT_FILE '", std::string(101, 'm'),
+                     "' is not 1 to 100 letters, digits, '_', '-', '.' and '+', with no '.' first; "
+                     "write it like OUTPUT_FILE: model.h [NPUC1007]")}},
+      {"OutputIsAModelFile",
+       "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: x.npuc\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
+       "[y]\n",
+       {"c.yaml:3:14: OUTPUT_FILE x.npuc has the ending of the model file that is written beside "
+        "it; choose another name, such as model.h [NPUC1008]"}},
       {"Fp16NotAnOutput",
        "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
        "[state_out, y]\nFP16_OUT_OPS: [state_ou, \"y:1\", other]\n",

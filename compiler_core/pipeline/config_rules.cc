@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "compiler_core/base/artifact_name.h"
 
 namespace npuc {
 namespace {
@@ -97,6 +99,34 @@ void CheckCoreChoice(const ConfigSettings& all, absl::string_view key,
       absl::StrCat("write ", key, ": ", of_core[0]));
 }
 
+// The name under which the output is an artifact, here and in the service.
+void CheckOutputName(const ConfigSetting& output, ConfigReporter& reporter) {
+  const absl::string_view name = FileNameOf(output.text);
+  if (name.empty()) return;  // CheckFiles says so
+  if (!IsValidArtifactName(name) || name.size() > kMaxOutputFileBytes) {
+    reporter.Add(
+        DiagnosticKind::kConfigValueNotAllowed, output.place,
+        absl::StrCat("OUTPUT_FILE '", Printable(name), "' is not 1 to ", kMaxOutputFileBytes,
+                     " letters, digits, '_', '-', '.' and '+', "
+                     "with no '.' first"),
+        "write it like OUTPUT_FILE: model.h");
+    return;
+  }
+  if (absl::EndsWith(name, ".npuc")) {
+    reporter.Add(DiagnosticKind::kConfigConflict, output.place,
+                 absl::StrCat("OUTPUT_FILE ", name,
+                              " has the ending of the model file that is written beside it"),
+                 "choose another name, such as model.h");
+  }
+  for (absl::string_view taken :
+       {"opt_template.json", "report.json", "report.html", "statistics.json", "compile.log"}) {
+    if (name != taken) continue;
+    reporter.Add(DiagnosticKind::kConfigConflict, output.place,
+                 absl::StrCat("OUTPUT_FILE ", taken, " is the name of another artifact"),
+                 "choose another name, such as model.h");
+  }
+}
+
 void CheckFiles(const ConfigSettings& all, ConfigReporter& reporter) {
   const auto pb_file = all.present.find("PB_FILE");
   if (pb_file != all.present.end() && all.present.count("MODEL_FILE") > 0) {
@@ -117,14 +147,8 @@ void CheckFiles(const ConfigSettings& all, ConfigReporter& reporter) {
                  "OPT_CONFIG is the same as opt_config in QUANT, and both are given",
                  "keep one of the two");
   }
-  const ConfigSetting* output = all.Find("OUTPUT_FILE");
-  if (output == nullptr) return;
-  for (absl::string_view taken :
-       {"opt_template.json", "report.json", "report.html", "statistics.json", "compile.log"}) {
-    if (FileNameOf(output->text) != taken) continue;
-    reporter.Add(DiagnosticKind::kConfigConflict, output->place,
-                 absl::StrCat("OUTPUT_FILE ", taken, " is the name of another artifact"),
-                 "choose another name, such as model.h");
+  if (const ConfigSetting* output = all.Find("OUTPUT_FILE"); output != nullptr) {
+    CheckOutputName(*output, reporter);
   }
 }
 

@@ -23,6 +23,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cache/keys.h"
+#include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/status.h"
