@@ -18,6 +18,7 @@
 #include "cache/posix.h"
 #include "cache/record.h"
 #include "cache/rocksdb_log.h"
+#include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
@@ -172,6 +173,7 @@ absl::Status ArtifactCache::Impl::OpenDatabase() {
   db_options.max_open_files = 512;
   db_options.info_log = NoRocksDbLog();
   // What was written before a torn tail of the log is kept, the tail is dropped: entries are whole.
+  // So is all behind a damaged record; results that are lost are compiled again.
   db_options.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
 
   rocksdb::BlockBasedTableOptions table;

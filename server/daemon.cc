@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,7 +24,6 @@
 #include <string>
 #include <thread>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cache/posix.h"
@@ -57,6 +57,7 @@
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
 #include "server/startup.h"
+#include "server/systemd.h"
 #include "server/worker/worker_cgroup.h"
 
 namespace npuc {
@@ -79,9 +80,11 @@ constexpr double kGoodbyeShare = 0.1;
 // The timer of deadlines comes round five times a second.
 constexpr absl::Duration kDispatcherPatience = absl::Seconds(30);
 constexpr absl::Duration kGoodbyeLook = absl::Milliseconds(5);
-// How often the tenants file is looked at, and idle uploads are ended.
+// The tenants file is looked at, and idle uploads are ended, so often.
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(5);
-// Of --blob-mib: above it, uploads that nobody needs go, the least recently used first.
+// One place in so many of --max-queued is kept for tenants with nothing queued.
+constexpr int kKeptForIdle = 10;
+// A share of --blob-mib: above it, uploads that nobody needs go, the least recently used first.
 constexpr double kSoftShare = 0.8;
 
 // The write end of the pipe on which main waits; set before the handlers are.
@@ -120,33 +123,6 @@ class StopSignal {
   int fds_[2] = {-1, -1};
 };
 
-// SOURCE_DATE_EPOCH, as reproducible builds have it; nullopt where it is not set.
-absl::StatusOr<std::optional<int64_t>> SourceDateEpoch() {
-  const char* const text = std::getenv("SOURCE_DATE_EPOCH");
-  if (text == nullptr) return std::nullopt;
-  int64_t seconds = 0;
-  if (!absl::SimpleAtoi(text, &seconds) || seconds < 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("SOURCE_DATE_EPOCH '", text, "' is not a number of seconds since 1970"));
-  }
-  return seconds;
-}
-
-// npuc-worker is beside npucd, in a build the dashboard's files are, too.
-std::string BesideThisProgram(const char* name) {
-  std::error_code error;
-  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / name).string();
-}
-
-// Where it is installed (cmake/install.cmake) it is among the files that do not run.
-std::string DashboardFolder() {
-  std::error_code error;
-  const std::string beside = BesideThisProgram("dashboard");
-  return std::filesystem::exists(beside, error) ? beside
-                                                : BesideThisProgram("../share/npuc/dashboard");
-}
-
 absl::Time SteadyNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
@@ -164,7 +140,7 @@ class Daemon {
   // From nothing to where the monitor sees whether the daemon can compile; then it serves.
   absl::Status Start() {
     RETURN_IF_ERROR(ReadTenants());
-    RETURN_IF_ERROR(LockDataDir(data_dir_));
+    RETURN_IF_ERROR(TakeDataDir());
     RETURN_IF_ERROR(ClearPortFile(flags_.port_file));
     readiness_.Set("recovery", absl::UnavailableError("the stores are opened and jobs recovered"));
     RETURN_IF_ERROR(StartHttp());
@@ -178,6 +154,8 @@ class Daemon {
     readiness_.Set("canary", absl::UnavailableError("no canary compile has succeeded yet"));
     readiness_.Set("recovery", absl::OkStatus());
     StartMonitor();
+    // The process is up; whether it serves, health says.
+    systemd_.Send("READY=1");
     return absl::OkStatus();
   }
 
@@ -193,6 +171,7 @@ class Daemon {
 
  private:
   absl::Status ReadTenants();
+  absl::Status TakeDataDir();
   TenantPolicy PolicyOf(absl::string_view tenant) const;
   TenantQuota QuotaOf(absl::string_view tenant) const;
   std::string ResultScopeOf(absl::string_view tenant) const;
@@ -208,6 +187,7 @@ class Daemon {
   absl::Status Recover();
   void StartMonitor();
   void FollowReadiness();
+  void TellSystemd();
   void Sample(Metrics& metrics);
   void OnJobEnded(const Job& job);
   absl::Status Announce();
@@ -218,6 +198,7 @@ class Daemon {
   const DaemonHooks hooks_;
   const std::string data_dir_;
   const Logger* const log_;
+  SystemdNotifier systemd_ = SystemdNotifier::FromEnvironment();
   Lifecycle lifecycle_;
   PrometheusMetrics metrics_;
   Watchdog watchdog_{SteadyNow};
@@ -263,6 +244,7 @@ void Daemon::Drain() {
   const absl::Duration all = absl::Seconds(flags_.stop_seconds);
   // Health first, so that nobody sends more work here.
   stopping_ = true;
+  systemd_.Send("STOPPING=1");
   readiness_.Set("draining", absl::UnavailableError("the daemon is stopping"));
   rpc_->SetServing(false);
   {
@@ -294,6 +276,13 @@ absl::Status Daemon::ReadTenants() {
   }
   ASSIGN_OR_RETURN(authenticator_,
                    Authenticator::FromFile(flags_.tenants, [] { return absl::Now(); }));
+  return absl::OkStatus();
+}
+
+absl::Status Daemon::TakeDataDir() {
+  bool is_new = false;
+  RETURN_IF_ERROR(LockDataDir(data_dir_, &is_new));
+  if (is_new) log_->Info("new store: the data directory was empty", {{"data_dir", data_dir_}});
   return absl::OkStatus();
 }
 
@@ -432,6 +421,7 @@ absl::Status Daemon::OpenStores() {
       std::make_unique<ObservedJobStore>(store_.get(), &metrics_, &watchdog_, SteadyNow);
   queue_ = std::make_unique<FairQueue>(
       FairQueueOptions{.max_queued = flags_.max_queued,
+                       .kept_for_idle = flags_.max_queued / kKeptForIdle,
                        .slots = flags_.workers,
                        .policy = [this](absl::string_view tenant) { return PolicyOf(tenant); }});
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
@@ -487,7 +477,8 @@ void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch)
                                           return UploadQuota{quota.job_bytes, quota.upload_rate};
                                         },
                                     .steady_now = SteadyNow});
-  downloads_ = std::make_unique<Downloads>(results_.get());
+  downloads_ = std::make_unique<Downloads>(results_.get(),
+                                           [this](const Job& job) { return runner_->Remake(job); });
 }
 
 void Daemon::OnJobEnded(const Job& job) {
@@ -665,7 +656,11 @@ void Daemon::StartMonitor() {
                      .run_canary = [this] { return canary_->Run(); },
                      .canary_period = absl::Seconds(flags_.canary_seconds),
                      .on_memory = [this](bool over) { lifecycle_.SetOverMemory(over); },
-                     .on_look = [this] { FollowReadiness(); }});
+                     .on_look =
+                         [this] {
+                           FollowReadiness();
+                           TellSystemd();
+                         }});
 }
 
 // Serves from where it is ready for the first time; later, health alone follows.
@@ -683,6 +678,14 @@ void Daemon::FollowReadiness() {
   }
   told_ready_ = ready;
   if (!stopping_) readiness_log_.Remind(readiness_.Reason());
+}
+
+// systemd ends and starts a daemon from which it does not hear (WatchdogSec=): one that hangs, or
+// in which a part is stuck.
+void Daemon::TellSystemd() {
+  if (!watchdog_.Look().empty()) return;
+  const std::string reason = readiness_.Reason();
+  systemd_.Send(absl::StrCat("WATCHDOG=1\nSTATUS=", reason.empty() ? "ready" : reason));
 }
 
 const char* Daemon::SecurityName() const {
@@ -739,6 +742,8 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
               << "token_sha256 (for the tenants file):   " << Sha256Hex(token) << "\n";
     return 0;
   }
+  // The files that it makes hold models of tenants: its user's alone, whatever started it.
+  umask(0077);
   const StopSignal stop;
   const Logger log(stderr, [] { return absl::Now(); });
   const GrpcLog grpc_log(&log);

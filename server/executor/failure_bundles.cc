@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 
 // A folder under construction; its name is no job id, so the next one clears it away.
 constexpr char kNewFolder[] = "new";
+constexpr char kCauseFile[] = "cause";
 
 absl::Status FsError(const std::error_code& error, const fs::path& path) {
   if (!error) return absl::OkStatus();
@@ -31,6 +34,12 @@ absl::Status WriteText(const fs::path& path, const std::string& text) {
   out << text;
   out.close();
   return out ? absl::OkStatus() : absl::InternalError(absl::StrCat("cannot write ", path.string()));
+}
+
+// Empty where it cannot be read.
+std::string ReadText(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 uint64_t BytesBelow(const fs::path& folder) {
@@ -97,13 +106,28 @@ std::string FailureJson(const FailureBundles::Failure& failure) {
       ",\n \"command\": ", JsonString(command), "}\n");
 }
 
+// The tenant, and what went wrong without what differs from job to job: names in quotes and digits.
+std::string CauseText(const FailureBundles::Failure& failure) {
+  std::string reason;
+  bool quoted = false;
+  for (const char c : failure.reason) {
+    if (c == '\'') quoted = !quoted;
+    if (!quoted && !absl::ascii_isdigit(static_cast<unsigned char>(c))) reason.push_back(c);
+  }
+  return absl::StrCat(failure.tenant, "\n", failure.stage, ": ", reason, "\n");
+}
+
+std::string TenantOf(const std::string& cause) { return cause.substr(0, cause.find('\n')); }
+
 }  // namespace
 
-// Removes the oldest until those that are left, the new one among them, are within the limits.
-absl::Status FailureBundles::MakeRoom() const {
+// Removes the one of the same cause, then others until those that are left, the new one among them,
+// are within the limits.
+absl::Status FailureBundles::MakeRoom(const std::string& cause) const {
   struct Kept {
     fs::file_time_type time;
     fs::path path;
+    std::string cause;
     uint64_t bytes = 0;
   };
   std::vector<Kept> kept;
@@ -115,20 +139,32 @@ absl::Status FailureBundles::MakeRoom() const {
       sum += BytesBelow(entry.path());
       continue;
     }
-    kept.push_back({entry.last_write_time(gone), entry.path(), BytesBelow(entry.path())});
+    kept.push_back({entry.last_write_time(gone), entry.path(), ReadText(entry.path() / kCauseFile),
+                    BytesBelow(entry.path())});
     sum += kept.back().bytes;
   }
   RETURN_IF_ERROR(FsError(error, options_.dir));
   std::sort(kept.begin(), kept.end(), [](const Kept& a, const Kept& b) {
     return std::tie(a.time, a.path) < std::tie(b.time, b.path);
   });
-  size_t left = kept.size();
-  for (const Kept& bundle : kept) {
-    if (left < options_.max_bundles && sum <= options_.max_bytes) break;
-    fs::remove_all(bundle.path, error);
-    RETURN_IF_ERROR(FsError(error, bundle.path));
-    --left;
-    sum -= bundle.bytes;
+  const auto remove = [&](std::vector<Kept>::iterator victim) {
+    fs::remove_all(victim->path, error);
+    RETURN_IF_ERROR(FsError(error, victim->path));
+    sum -= victim->bytes;
+    kept.erase(victim);
+    return absl::OkStatus();
+  };
+  const auto same = std::find_if(kept.begin(), kept.end(),
+                                 [&](const Kept& bundle) { return bundle.cause == cause; });
+  if (same != kept.end()) RETURN_IF_ERROR(remove(same));
+  while (!kept.empty() && (kept.size() >= options_.max_bundles || sum > options_.max_bytes)) {
+    std::map<std::string, size_t> of_tenant = {{TenantOf(cause), 1}};
+    for (const Kept& bundle : kept) ++of_tenant[TenantOf(bundle.cause)];
+    const auto has_less = [&](const Kept& a, const Kept& b) {
+      return of_tenant[TenantOf(a.cause)] < of_tenant[TenantOf(b.cause)];
+    };
+    // The first of the largest, which is its tenant's oldest.
+    RETURN_IF_ERROR(remove(std::max_element(kept.begin(), kept.end(), has_less)));
   }
   return absl::OkStatus();
 }
@@ -164,7 +200,9 @@ absl::Status FailureBundles::Keep(const Failure& failure) {
   RETURN_IF_ERROR(WriteText(folder / "config.yaml", absl::StrJoin(lines, "\n")));
   RETURN_IF_ERROR(WriteText(folder / "compile.log", failure.log));
   RETURN_IF_ERROR(WriteText(folder / "failure.json", FailureJson(failure)));
-  RETURN_IF_ERROR(MakeRoom());
+  const std::string cause = CauseText(failure);
+  RETURN_IF_ERROR(WriteText(folder / kCauseFile, cause));
+  RETURN_IF_ERROR(MakeRoom(cause));
   fs::remove_all(dir / failure.job_id, error);
   fs::rename(folder, dir / failure.job_id, error);
   return FsError(error, folder);

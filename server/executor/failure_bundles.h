@@ -17,8 +17,11 @@ namespace npuc {
 //                  inputs/*         the model and side inputs (hard links where that is possible)
 //                  failure.json     job, build, stage, reason, and the command
 //                  compile.log      what the compile had said
+//                  cause            a line with the tenant, one with the cause
 //
-// The newest are kept, within both limits. Thread-safe.
+// One is kept of each tenant and cause, the newest. Over the limits the oldest one goes of the
+// tenant that has most, so that neither a mistake that somebody repeats nor a tenant with many
+// failures pushes out what others need. Thread-safe.
 class FailureBundles {
  public:
   struct Options {
@@ -34,6 +37,7 @@ class FailureBundles {
   };
   struct Failure {
     std::string job_id;  // a valid one: it names the folder
+    std::string tenant;
     std::string build_id;
     std::string stage;  // of the compile; empty where none was told
     std::string reason;
@@ -49,7 +53,7 @@ class FailureBundles {
   absl::Status Keep(const Failure& failure);
 
  private:
-  absl::Status MakeRoom() const;
+  absl::Status MakeRoom(const std::string& cause) const;
 
   const Options options_;
   std::mutex mutex_;  // one is written at a time

@@ -46,6 +46,7 @@ class FailureBundlesTest : public ::testing::Test {
   FailureBundles::Options Options() const { return {.dir = root_ / "bundles"}; }
   FailureBundles::Failure Failure(const std::string& job_id) const {
     return {.job_id = job_id,
+            .tenant = "default",
             .build_id = "build-1",
             .stage = "lower",
             .reason = "a \"reason\"",
@@ -105,21 +106,53 @@ TEST_F(FailureBundlesTest, NamesThatAreTakenGetTheRoleAndPathsAreReplacedWhole) 
 }
 
 TEST_F(FailureBundlesTest, TheNewestAreKeptWithinBothLimits) {
+  const auto of_kind = [&](const std::string& id) {
+    FailureBundles::Failure failure = Failure(id);
+    failure.stage = absl::StrCat("stage-", id);
+    return failure;
+  };
   FailureBundles::Options few = Options();
   few.max_bundles = 2;
   FailureBundles by_number(few);
-  for (const char* id : {"j1", "j2", "j3"}) ASSERT_TRUE(by_number.Keep(Failure(id)).ok());
+  for (const char* id : {"j1", "j2", "j3"}) ASSERT_TRUE(by_number.Keep(of_kind(id)).ok());
   EXPECT_THAT(Names(), ElementsAre("j2", "j3"));
 
   FailureBundles::Options small = Options();
-  small.max_bytes = 600;  // two, and no third
+  small.max_bytes = 700;  // two, and no third
   FailureBundles by_bytes(small);
-  ASSERT_TRUE(by_bytes.Keep(Failure("j4")).ok());
+  ASSERT_TRUE(by_bytes.Keep(of_kind("j4")).ok());
   EXPECT_THAT(Names(), ElementsAre("j3", "j4"));
-  FailureBundles::Failure large = Failure("j5");
-  large.log = std::string(601, 'x');
+  FailureBundles::Failure large = of_kind("j5");
+  large.log = std::string(701, 'x');
   EXPECT_EQ(by_bytes.Keep(large).code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(Names(), ElementsAre("j3", "j4"));
+}
+
+TEST_F(FailureBundlesTest, ARepeatedMistakeKeepsOneBundleAndPushesOutNone) {
+  FailureBundles bundles(Options());
+  FailureBundles::Failure crash = Failure("crash");
+  crash.reason = "the compile ended by signal 11";
+  ASSERT_TRUE(bundles.Keep(crash).ok());
+  for (int i = 0; i < 30; ++i) {
+    FailureBundles::Failure mistake = Failure(absl::StrCat("j", 10 + i));
+    mistake.reason = absl::StrCat("artifact name 'model ", i, ".h' is not allowed (", i, ")");
+    ASSERT_TRUE(bundles.Keep(mistake).ok());
+  }
+  EXPECT_THAT(Names(), ElementsAre("crash", "j39"));
+}
+
+TEST_F(FailureBundlesTest, ATenantWithManyCausesPushesOutItsOwn) {
+  FailureBundles::Options options = Options();
+  options.max_bundles = 3;
+  FailureBundles bundles(options);
+  ASSERT_TRUE(bundles.Keep(Failure("other")).ok());
+  for (const char* id : {"j1", "j2", "j3", "j4"}) {
+    FailureBundles::Failure failure = Failure(id);
+    failure.tenant = "busy";
+    failure.stage = absl::StrCat("stage-", id);
+    ASSERT_TRUE(bundles.Keep(failure).ok());
+  }
+  EXPECT_THAT(Names(), ElementsAre("j3", "j4", "other"));
 }
 
 TEST_F(FailureBundlesTest, ALostBlobIsAnError) {

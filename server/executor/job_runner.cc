@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cache/posix.h"
+#include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
@@ -125,6 +126,11 @@ std::string JobRunner::RunId(const std::string& job_id, uint64_t fence) {
 
 absl::Status JobRunner::CleanWorkDir() const {
   std::error_code error;
+  // remove_all takes links that it meets away and does not follow them.
+  if (fs::is_symlink(options_.work_dir, error)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot clear ", options_.work_dir, ": it is a symbolic link"));
+  }
   for (const fs::directory_entry& entry : fs::directory_iterator(options_.work_dir, error)) {
     fs::remove_all(entry.path(), error);
     if (error) break;
@@ -238,7 +244,7 @@ absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
   return absl::OkStatus();
 }
 
-void JobRunner::RunWorker(Attempt& attempt) {
+void JobRunner::FillWorkerJob(Attempt& attempt) const {
   const Job& job = *attempt.job;
   WorkerJob& run = attempt.worker_job;
   run.run_id = attempt.run_id;
@@ -250,7 +256,50 @@ void JobRunner::RunWorker(Attempt& attempt) {
   // Not the present time: every attempt makes the same bytes.
   run.timestamp_seconds = job.spec.model_info_time_seconds.value_or(
       options_.model_info_time_seconds.value_or(absl::ToUnixSeconds(job.create_time)));
+}
 
+absl::Status JobRunner::Remake(const Job& job) {
+  const std::unique_lock<std::mutex> lock(remake_mutex_, std::try_to_lock);
+  if (!lock.owns_lock()) return absl::UnavailableError("another lost result is being made again");
+  Attempt attempt{.job = std::make_shared<const Job>(job), .run_id = RunId(job.id, 0)};
+  RETURN_IF_ERROR(Prepare(attempt));
+  if (attempt.key->ToString() != job.cache_key) {
+    return absl::FailedPreconditionError("another build of the compiler made it");
+  }
+  RETURN_IF_ERROR(AcquireInputs(attempt));
+  attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
+  BeginPreparing(attempt);
+  const absl::Status remade = RunAgain(attempt);
+  GiveHelpers(attempt);
+  std::error_code error;
+  fs::remove_all(attempt.folder, error);
+  log_->Warning("a result that the cache had lost was made again",
+                {{"job", job.id}, {"how", remade.ok() ? "ok" : remade.message()}});
+  return remade;
+}
+
+absl::Status JobRunner::RunAgain(Attempt& attempt) {
+  FillWorkerJob(attempt);
+  // The job has had its events.
+  EventPump pump([](const std::vector<EventBody>&) { return absl::OkStatus(); },
+                 options_.event_linger);
+  RunEvents events(
+      &pump, [] { return true; }, [this] { return draining_.load(); },
+      [&](const WorkerArtifact& artifact) { attempt.prepared->Add(artifact); },
+      [](const std::string&, const std::vector<Diagnostic>&) {});
+  ASSIGN_OR_RETURN(const WorkerOutcome outcome, workers_->Run(attempt.worker_job, events));
+  if (outcome.kind != WorkerOutcome::Kind::kSucceeded) {
+    return absl::InternalError(absl::StrCat("the compile ended otherwise: ", outcome.text));
+  }
+  attempt.log = events.log();
+  JobResult result;
+  result.diagnostics = ToJobDiagnostics(outcome.diagnostics);
+  return FinishStore(attempt, result);
+}
+
+void JobRunner::RunWorker(Attempt& attempt) {
+  const Job& job = *attempt.job;
+  FillWorkerJob(attempt);
   EventPump pump(
       [&](std::vector<EventBody> bodies) {
         const Watchdog::Scope scope = options_.watchdog != nullptr
@@ -266,7 +315,7 @@ void JobRunner::RunWorker(Attempt& attempt) {
       [&](const std::string& log, const std::vector<Diagnostic>& diagnostics) {
         BeginStore(attempt, log, diagnostics);
       });
-  const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(run, events);
+  const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(attempt.worker_job, events);
   attempt.last_events = pump.Stop();
   attempt.log = events.log();
   if (!outcome.ok()) {
@@ -378,6 +427,7 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
   }
   if (options_.bundles == nullptr) return;
   FailureBundles::Failure failure{.job_id = attempt.job->id,
+                                  .tenant = attempt.job->tenant,
                                   .build_id = options_.compiler_build_id,
                                   .stage = stage,
                                   .reason = result.reason,

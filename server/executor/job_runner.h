@@ -69,6 +69,12 @@ class JobRunner {
   // cannot be stored is not tried again.
   void SetDraining() { draining_.store(true); }
 
+  // Makes the result of a job that SUCCEEDED again, for when the cache has lost it: the same bytes
+  // where this is the build that made it and the job was no cache hit. Blocks as long as the
+  // compile takes. UNAVAILABLE: another one is being made. Else an error that says why it cannot be
+  // had.
+  absl::Status Remake(const Job& job);
+
   // Deletes what earlier daemons left in work_dir. Before the first Run.
   absl::Status CleanWorkDir() const;
 
@@ -81,6 +87,8 @@ class JobRunner {
   bool HoldsLease(Attempt& attempt);
   void RunWorker(Attempt& attempt);
   absl::Status AcquireInputs(Attempt& attempt);
+  void FillWorkerJob(Attempt& attempt) const;
+  absl::Status RunAgain(Attempt& attempt);
   // True: an input is damaged on the disk, and the job has ended for that.
   bool FailForDamagedInput(Attempt& attempt);
   void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
@@ -108,6 +116,7 @@ class JobRunner {
   WorkerRunner* const workers_;
   const Logger* const log_;
   std::atomic<bool> draining_ = false;
+  std::mutex remake_mutex_;  // held by the one that is under way
   std::mutex mutex_;
   std::vector<std::unique_ptr<HelperThreads>> idle_helpers_;  // guarded by mutex_
 };

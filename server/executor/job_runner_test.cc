@@ -279,6 +279,32 @@ TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
   EXPECT_EQ(cache_.size(), 3u);
 }
 
+TEST_F(JobRunnerTest, ALostResultIsMadeAgainWithTheSameTime) {
+  std::vector<int64_t> times;
+  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+    times.push_back(job.timestamp_seconds);
+    EXPECT_FALSE(events.IsCancelled());
+    events.OnLog("compiling");
+    return SucceedWith({{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  RunAll();
+  const std::string story = Story(id);
+  now_seconds_ += 100;
+  cache_.Clear();
+  ASSERT_TRUE(runner_->Remake(JobOf(id)).ok());
+  EXPECT_EQ(times, (std::vector<int64_t>{1'700'000'000, 1'700'000'000}));
+  const CacheKey key = *CacheKey::Parse(JobOf(id).cache_key);
+  EXPECT_TRUE(cache_.OpenArtifact(key, "model.h").ok());
+  EXPECT_EQ(Story(id), story);
+  // Not by another build, and not without its model.
+  Job other = JobOf(id);
+  other.cache_key = "default/" + std::string(64, 'a');
+  EXPECT_EQ(runner_->Remake(other).code(), absl::StatusCode::kFailedPrecondition);
+  inputs_.Forget(Sha256Hex("model bytes"));
+  EXPECT_EQ(runner_->Remake(JobOf(id)).code(), absl::StatusCode::kNotFound);
+}
+
 // However the worker said so, and whether it was started at all.
 TEST_F(JobRunnerTest, ADamagedInputIsLostAtOnceAndNamesNoPathOfTheServer) {
   const auto died = [](WorkerOutcome::Kind kind, const std::string& text) {

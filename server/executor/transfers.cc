@@ -189,6 +189,14 @@ absl::StatusOr<std::unique_ptr<ArtifactReader>> Downloads::Open(const Job& job,
   }
   ASSIGN_OR_RETURN(const CacheKey key, CacheKey::Parse(job.cache_key));
   auto reader = cache_->OpenArtifact(key, artifact_name);
+  if (!reader.ok() && remake_ != nullptr) {
+    const absl::Status remade = remake_(job);
+    if (absl::IsUnavailable(remade)) {
+      return ServiceError(absl::StatusCode::kResourceExhausted, remade.message(),
+                          {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(1)});
+    }
+    if (remade.ok()) reader = cache_->OpenArtifact(key, artifact_name);
+  }
   if (!reader.ok()) return ArtifactLost(reader.status());
   // A later job with no_cache overwrites the result; then this job's bytes are gone.
   if ((*reader)->info().sha256 != listed->sha256) {

@@ -28,7 +28,7 @@ inline constexpr size_t kMaxDigestsPerCall = 1000;
 
 // What a tenant may upload, beside the limits of the store; unset: no bound.
 struct UploadQuota {
-  // Of the model and side inputs of one job: a larger blob is of no use to any.
+  // For the model and side inputs of one job: a larger blob is of no use to any.
   std::optional<int64_t> job_bytes = std::nullopt;
   std::optional<int64_t> bytes_per_second = std::nullopt;
 };
@@ -79,10 +79,16 @@ class Uploads {
 
 class Downloads {
  public:
-  explicit Downloads(ResultCache* cache) : cache_(cache) {}
+  // Makes a job's result again (JobRunner::Remake).
+  using Remake = std::function<absl::Status(const Job& job)>;
+
+  explicit Downloads(ResultCache* cache, Remake remake = nullptr)
+      : cache_(cache), remake_(std::move(remake)) {}
 
   // A reader of one artifact of a job; every chunk it gives was compared with its digest. `offset`
-  // is only checked here.
+  // is only checked here. A result that the cache has lost is made again, where that is possible,
+  // while the call waits; DATA_LOSS (ARTIFACT_LOST) where it is not. RESOURCE_EXHAUSTED
+  // (SERVER_BUSY): another result is being made again.
   absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(const Job& job,
                                                        absl::string_view artifact_name,
                                                        int64_t offset);
@@ -91,6 +97,7 @@ class Downloads {
 
  private:
   ResultCache* const cache_;
+  const Remake remake_;
 };
 
 }  // namespace npuc

@@ -165,5 +165,36 @@ TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   EXPECT_EQ(ReasonOf(downloads.Open(*done, "model.h", 0).status()), "ARTIFACT_LOST");
 }
 
+TEST(DownloadsTest, WhatTheCacheHasLostIsMadeAgain) {
+  FakeCache cache;
+  const CacheKey key = *CacheKey::Parse("default/" + std::string(64, 'a'));
+  Job job;
+  job.state = JobState::kSucceeded;
+  job.cache_key = key.ToString();
+  job.artifacts = {
+      {"model.h", 6, (*cache.Store(key, {{"model.h", "header"}}, "", nullptr))[0].sha256}};
+  absl::Status answer;
+  std::string bytes = "header";
+  Downloads downloads(&cache, [&](const Job&) {
+    if (answer.ok()) cache.Store(key, {{"model.h", bytes}}, "", nullptr).status().IgnoreError();
+    return answer;
+  });
+  cache.Clear();
+  const auto reader = downloads.Open(job, "model.h", 0);
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_EQ(*Downloads::Read(**reader, 0), "header");
+  // Other bytes are not this job's.
+  cache.Clear();
+  bytes = "anothr";
+  EXPECT_EQ(ReasonOf(downloads.Open(job, "model.h", 0).status()), "ARTIFACT_LOST");
+  cache.Clear();
+  answer = absl::UnavailableError("busy");
+  const auto busy = downloads.Open(job, "model.h", 0);
+  EXPECT_EQ(ReasonOf(busy.status()), "SERVER_BUSY");
+  EXPECT_TRUE(ErrorDetailsOf(busy.status())->retry_delay.has_value());
+  answer = absl::NotFoundError("its model is gone");
+  EXPECT_EQ(ReasonOf(downloads.Open(job, "model.h", 0).status()), "ARTIFACT_LOST");
+}
+
 }  // namespace
 }  // namespace npuc

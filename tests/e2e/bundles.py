@@ -157,8 +157,9 @@ def main(arguments):
                     count += 1
         finally:
             daemon.stop()
+        # One of each cause, whichever config showed it.
         kept = os.listdir(os.path.join(folder, "data", "bundles"))
-        harness.check(len(kept) == count, f"{len(kept)} bundles of {count} failures")
+        harness.check(len(FAULTS) <= len(kept) <= count, f"{len(kept)} bundles of {count} failures")
         harness.figure(f"bundles: {count} failures of the compiler in {len(FAULTS)} stages, each "
                        "shown again by its bundle's command alone; without the fault the same "
                        "command gives the header of a plain compile")
