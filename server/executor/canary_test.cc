@@ -112,7 +112,7 @@ TEST_F(CanaryTest, DoesNotHoldUpTheEnd) {
 }
 
 TEST_F(CanaryTest, AStoreThatTakesNoUploadIsTold) {
-  inputs_.Refuse(absl::ResourceExhaustedError("disk full"));
+  inputs_.SetFull();
   EXPECT_EQ(canary_.Run().code(), absl::StatusCode::kResourceExhausted);
 }
 

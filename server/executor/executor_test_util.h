@@ -60,7 +60,7 @@ class FakeInputs : public InputStore {
   absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
                                           const BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (!refusal_.ok()) return refusal_;
+    if (full_) return absl::ResourceExhaustedError("disk full");
     if (blobs_.contains(KeyOf(scope, digest.sha256))) return UploadState{digest.size_bytes, true};
     return UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
   }
@@ -101,10 +101,9 @@ class FakeInputs : public InputStore {
     blobs_.erase(KeyOf(scope, sha256));
     return absl::DataLossError("damaged");
   }
-  // What BeginUpload answers from now on.
-  void Refuse(absl::Status status) {
+  void SetFull() {
     std::lock_guard<std::mutex> lock(mutex_);
-    refusal_ = std::move(status);
+    full_ = true;
   }
 
  private:
@@ -117,7 +116,7 @@ class FakeInputs : public InputStore {
   std::map<Key, std::string> blobs_;    // guarded by mutex_
   std::map<Key, std::string> uploads_;  // guarded by mutex_
   std::set<Key> damaged_;               // guarded by mutex_
-  absl::Status refusal_;                // guarded by mutex_
+  bool full_ = false;                   // guarded by mutex_
   std::shared_ptr<const int> token_ = std::make_shared<const int>(0);
 };
 

@@ -60,7 +60,7 @@ TEST(UploadsTest, RefusalsHaveReasons) {
   EXPECT_EQ(ReasonOf(uploads.Query(kTenant, {"short", 3}).status()), "INVALID_FIELD");
   EXPECT_EQ(ReasonOf(uploads.FindMissing(kTenant, std::vector<BlobDigest>(1001, digest)).status()),
             "INVALID_FIELD");
-  inputs.Refuse(absl::ResourceExhaustedError("disk full"));
+  inputs.SetFull();
   EXPECT_EQ(ReasonOf(uploads.Begin(kTenant, {Sha256Hex("zzz"), 3}).status()), "STORAGE_FULL");
 }
 

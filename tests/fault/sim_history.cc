@@ -75,6 +75,10 @@ void SimHistory::NotFound(const std::string& id, absl::Time clock) {
 }
 
 int SimHistory::RunBegan(const Lease& lease, int key, bool shared, absl::Time steady) {
+  if (damaged_.contains(lease.job_id)) {
+    Break(absl::StrCat("a damaged input is no worker's death: job ", lease.job_id,
+                       " is tried again"));
+  }
   for (const RunFacts& run : runs_) {
     if (run.lease == lease) {
       Break(absl::StrCat("a fence is new: lease ", lease.fence, " of ", lease.job_id, " twice"));

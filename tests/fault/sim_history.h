@@ -48,6 +48,8 @@ class SimHistory {
 
   // A run began. Returns its number.
   int RunBegan(const Lease& lease, int key, bool shared, absl::Time steady);
+  // A run found the input of its job damaged, and that was stored: the job is not tried again.
+  void SawDamage(const std::string& job_id) { damaged_.insert(job_id); }
   // The holder of a run heard from the service, or a call for it failed.
   void RunHeard(int run, absl::Time steady) { runs_.at(static_cast<size_t>(run)).heard = steady; }
   // The run is over for certain: nothing that it makes may be used from now on.
@@ -120,6 +122,7 @@ class SimHistory {
   std::map<std::pair<std::string, std::string>, std::set<std::string>> refused_;
   std::map<std::string, std::pair<uint64_t, JobState>> shown_;  // newest revision and state
   std::set<std::string> cancels_;
+  std::set<std::string> damaged_;  // jobs
   std::vector<RunFacts> runs_;
   std::map<std::string, ReportFacts> reports_;
   absl::Time newest_clock_ = absl::InfinitePast();

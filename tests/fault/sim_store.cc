@@ -12,7 +12,7 @@ const char* PlantName(Plant plant) {
       "end-twice",     "forget-request-id", "early-prune",     "ignore-fence",
       "cancel-flight", "drop-from-queue",   "no-bounds",       "no-single-flight",
       "mix-results",   "unbounded-retries", "no-lease-expiry", "expire-early",
-      "no-weights",    "one-queue"};
+      "no-weights",    "one-queue",         "cut-log",         "damage-is-death"};
   return kNames[static_cast<size_t>(plant)];
 }
 
@@ -31,6 +31,7 @@ void SimStore::Restart() {
     // A write that was refused as not the next one would have been refused before, too.
     base_->Apply(*hidden_).IgnoreError();
   }
+  if (cut_ != nullptr) base_ = std::move(cut_);
   synced_.reset();
   hidden_.reset();
   lose_for_certain_ = broken_ = dead_ = false;
@@ -71,6 +72,7 @@ absl::Status SimStore::Apply(const JobChange& change) {
     lose_for_certain_ = true;
     return Write(change);
   }
+  if (plant_ == Plant::kCutLog && random_.Percent(10)) cut_ = base_->Clone();
   RETURN_IF_ERROR(Write(change));
   if (!lose_for_certain_) synced_.reset();
   if (random_.Percent(faults_.crash_after)) dead_ = true;

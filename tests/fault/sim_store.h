@@ -55,8 +55,10 @@ enum class Plant : uint8_t {
   kExpireEarly,        // the clock of the deadlines runs ahead
   kNoWeights,          // the scheduler does not look at weights
   kOneQueue,           // the scheduler does not look at tenants
+  kCutLog,             // a restart finds the store's log cut, and says nothing
+  kDamageIsDeath,      // the executor takes a damaged input for the death of a worker
 };
-inline constexpr int kPlants = 18;
+inline constexpr int kPlants = 20;
 const char* PlantName(Plant plant);
 
 // The store of a simulated daemon. What a synced write left survives a crash; a write that failed
@@ -115,6 +117,7 @@ class SimStore : public JobStore {
   std::unique_ptr<MemoryJobStore> base_ = std::make_unique<MemoryJobStore>();
   // What a crash may go back to, while there are writes that were not synced.
   std::unique_ptr<MemoryJobStore> synced_;
+  std::unique_ptr<MemoryJobStore> cut_;  // with kCutLog: what the cut log has
   bool lose_for_certain_ = false;
   std::optional<JobChange> hidden_;
   bool broken_ = false;

@@ -19,7 +19,8 @@ namespace {
 constexpr int kTenants = 3;
 constexpr std::array<const char*, kTenants> kTenantNames = {"ann", "bob", "cat"};
 constexpr std::array<double, kTenants> kWeights = {1, 2, 4};
-constexpr int kBadKey = 0;  // jobs that want this result cannot be compiled
+constexpr int kBadKey = 0;   // jobs that want this result cannot be compiled
+constexpr int kLostKey = 5;  // ... have a model that was damaged on the disk
 constexpr int kMaxRestSteps = 4000;
 constexpr RetryLimits kRetry = {.max_worker_losses = 3, .max_daemon_losses = 4};
 constexpr absl::Duration kLeaseTtl = absl::Seconds(60);
@@ -452,6 +453,9 @@ void World::FinishRun(const Held& held) {
   if (held.key == kBadKey) {
     result.failure_kind = FailureKind::kInvalidInput;
     result.reason = name;
+  } else if (held.key == kLostKey) {
+    result.failure_kind = FailureKind::kInputLost;
+    result.reason = name;
   } else if (random_.Percent(8)) {
     result.failure_kind = FailureKind::kInternal;
     result.reason = name;
@@ -466,8 +470,13 @@ void World::FinishRun(const Held& held) {
     const auto job = store_.Read(lease.job_id);
     if (job.ok()) lease.fence = job->fence;
   }
-  const absl::Status status = service_->Finish(lease, {LogEvent{"done"}}, result);
+  const bool is_damaged = held.key == kLostKey;
+  const absl::Status status =
+      is_damaged && options_.plant == Plant::kDamageIsDeath
+          ? service_->Lose(lease, LossKind::kWorker, "it died", {LogEvent{"done"}})
+          : service_->Finish(lease, {LogEvent{"done"}}, result);
   Trace("run ", held.run, " ends with ", name, ": ", status.ToString());
+  if (is_damaged && status.ok()) history_.SawDamage(lease.job_id);
   history_.Reported(name, status);
   if (!absl::IsAborted(status)) history_.RunHeard(held.run, Steady());
   if (!status.ok() && !absl::IsAborted(status)) return;  // tried again
