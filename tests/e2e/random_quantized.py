@@ -32,7 +32,7 @@ CORES = ("X2_1204", "Z2_0901", "Z2_1002", "Z2_1004", "Z2_1104", "Z3_0901", "Z3_1
 NETS_PER_BATCH = 50
 TIMEOUT_SECONDS = 60
 IR_EVERY = 8
-# What npuc says of what it does not compute, and why that is right.
+# Refusals that are right: patterns of an id, an operator and a text.
 KNOWN_REFUSALS = []
 # Defects that are known and not cured yet: (line of the issue, what an outcome's text holds). The
 # list is empty where nothing is known to be wrong.
@@ -61,7 +61,7 @@ def stores_twice(builder):
     return False
 
 
-# What a net may have that a defect asks for.
+# Traits of a net that a defect asks for.
 TRAITS = {
     "constant-concat": lambda b: any(op.kind == "CONCAT" and any(t.constant for t in op.inputs)
                                      for op in b.ops),

@@ -12,7 +12,7 @@ import harness
 import int8_emulation
 
 UNIDIRECTIONAL_SEQUENCE_LSTM = 44
-# Of roundings inside of two LSTM layers and the product behind them.
+# Roundings inside of two LSTM layers and the product behind them give so many steps.
 ALLOWED_STEPS = 4
 GATES = {"input": (1, 12), "forget": (2, 13), "cell": (3, 14), "output": (4, 15)}
 

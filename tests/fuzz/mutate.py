@@ -34,7 +34,7 @@ TIMEOUT_SECONDS = 120
 LARGEST_BYTES = 3 << 20  # a mutant of a larger model says no more and costs seconds
 FRAMEWORKS = {".pb": "TF", ".pt": "PT", ".ptl": "PT", ".jit": "PT", ".tflite": "TFLITE",
               ".onnx": "ONNX"}
-# What the models of TensorFlow and PyTorch do not state themselves.
+# Inputs and outputs of models whose files do not state them.
 ENDPOINTS = {
     "simple_mnist_tf.pb": "INPUT_OPS: {input_x: [1, 784]}\nOUTPUT_OPS: [result]\n",
     "arm_kws": "INPUT_OPS: {Reshape: [1, 490]}\nOUTPUT_OPS: [labels_softmax]\n",
@@ -44,7 +44,7 @@ ENDPOINTS = {
 }
 
 
-TORCH_ARGUMENT = "x"  # what the published PyTorch models call their input
+TORCH_ARGUMENT = "x"  # the name that the published PyTorch models give their input
 
 
 class Recording:

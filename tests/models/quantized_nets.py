@@ -21,7 +21,7 @@ import int8_emulation as tflite  # noqa: E402
 import integer_rules as rules  # noqa: E402
 from integer_rules import Scale  # noqa: E402
 
-# What a net is written as, and the types of its activations.
+# The forms of a net in a file, and the types of its activations.
 FORMS = {"tflite_int8": ("int8",), "tflite_uint8": ("uint8",), "tflite_int16": ("int16",),
          "onnx_qdq": ("int8", "uint8"), "onnx_qlinear": ("int8", "uint8")}
 LARGEST_ELEMENTS = 2048
