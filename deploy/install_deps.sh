@@ -24,7 +24,8 @@ build_packages=(
   libcpp-httplib-dev           # the HTTP port; its headers need Brotli's and zlib's
   libbrotli-dev
   prometheus-cpp-dev           # metrics; the core library alone
-  zlib1g-dev                   # also inflates the entries of TorchScript archives
+  zlib1g-dev
+  libdeflate-dev               # inflates the entries of TorchScript and .npz archives
   librocksdb-dev               # job store and artifact cache
   liblz4-dev                   # artifacts in that cache
   libflatbuffers-dev           # TFLite models: the reader's headers, their verifier
@@ -32,6 +33,7 @@ build_packages=(
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
+  libjemalloc-dev              # npuc's allocator
   libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures
   libssl-dev                   # MD5 and SHA-256; TLS of the HTTP port
   libseccomp-dev               # the system calls that a worker may make

@@ -3,7 +3,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cinttypes>
 #include <cstdint>
 #include <cstdio>
@@ -222,47 +221,14 @@ int ThreadsFor(const CompileCommand& command, size_t model_bytes) {
   return std::min(CPU_COUNT(&processors), kMaxCompileThreads);
 }
 
-// Has helpers get the heap's pages ready that the compile will use: clearing them takes the system
-// about a tenth of a compile's time.
-class HeapWarmer {
- public:
-  explicit HeapWarmer(const CompileCommand& command) : command_(command) {}
-  // Thread-safe.
-  void WarmNext() {
-    if (command_.warm_heap != nullptr) command_.warm_heap(next_++);
-  }
-  // Has idle helpers do so for those that are left when each of them has begun with one.
-  void WarmRest(const CompileRequest& request, HelperThreads& helpers) {
-    if (command_.warm_heap == nullptr) return;
-    // About what nets of up to a million weights use, the header's text for half of it: as many
-    // bytes for each that a weight is stored in, of which compressed ones have half as many.
-    constexpr size_t kBytes = 4 << 20;
-    const size_t times_model = request.options.compress ? 4 : 7;
-    const size_t pages =
-        (kBytes + times_model * request.model_bytes.size()) / command_.warm_heap_bytes;
-    for (auto i = static_cast<size_t>(helpers.threads()); i < pages; ++i) {
-      helpers.WhenIdle([this] { WarmNext(); });
-    }
-  }
-
- private:
-  const CompileCommand& command_;
-  // The first page is in use by the time that there are helpers.
-  std::atomic<size_t> next_ = 1;
-};
-
 }  // namespace
 
 int RunCompileCommand(const CompileCommand& command) {
   Diagnostics diagnostics;
   absl::StatusOr<LoadedConfig> loaded;  // before the threads, which hold views of it to their end
-  HeapWarmer warmer(command);
   std::optional<HelperThreads> threads;
   const auto helpers_for = [&](size_t model_bytes) -> HelperThreads& {
-    if (!threads.has_value()) {
-      // At once, as the model takes most of the first page.
-      threads.emplace(ThreadsFor(command, model_bytes), [&] { warmer.WarmNext(); });
-    }
+    if (!threads.has_value()) threads.emplace(ThreadsFor(command, model_bytes));
     return *threads;
   };
   loaded = LoadConfig(command.config_path, diagnostics, helpers_for);
@@ -273,7 +239,6 @@ int RunCompileCommand(const CompileCommand& command) {
   request.options.save_histograms = command.save_histograms;
   HelperThreads& helpers = helpers_for(request.model_bytes.size());
   request.helpers = &helpers;
-  warmer.WarmRest(request, helpers);
   request.timestamp_seconds = command.timestamp_seconds;
   request.wants_listings = command.list_ops || command.list_memory || command.list_weights;
   const std::string folder = OutputFolder(command, loaded->config);

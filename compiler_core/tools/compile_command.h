@@ -21,9 +21,6 @@ struct CompileCommand {
   bool json = false;
   int threads = 0;  // at once, at most kMaxCompileThreads; 0: as many as there are processors
   int64_t timestamp_seconds = 0;  // for model_info
-  // Gets ready a piece of the heap of `warm_heap_bytes`, by its index; null: nothing to get ready.
-  void (*warm_heap)(size_t index) = nullptr;
-  size_t warm_heap_bytes = 0;
   // Ends the process where all is done, so that nothing is taken apart that the system takes back
   // at once; null: returns.
   void (*leave)(int exit_code) = nullptr;

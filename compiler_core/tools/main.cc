@@ -12,7 +12,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "compiler_core/base/process_heap.h"
 #include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/pipeline/compile.h"
@@ -261,8 +260,6 @@ int RunCompile(Options& options, const CLI::App& app) {
     options.compile.config_path = "-";
   }
   options.compile.timestamp_seconds = TimestampSeconds();
-  options.compile.warm_heap = WarmHeapPage;
-  options.compile.warm_heap_bytes = kHeapPageBytes;
 #ifndef NPUC_SANITIZED  // where leaks are looked for at the end
   options.compile.leave = [](int exit_code) {
     std::fflush(nullptr);
@@ -333,7 +330,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace npuc
 
-int main(int argc, char** argv) {
-  npuc::UseProcessHeap();
-  return npuc::Main(argc, argv);
-}
+int main(int argc, char** argv) { return npuc::Main(argc, argv); }

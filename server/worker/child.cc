@@ -25,7 +25,6 @@
 #include "cache/keys.h"
 #include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/digest.h"
-#include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/status.h"
 #include "server/worker/packet.h"
 
@@ -151,31 +150,6 @@ absl::Status Prepare(const Walls& walls, const WorkerStart& start) {
   RETURN_IF_ERROR(ResetSignals());
   umask(077);
   return walls.GiveUpRights(start.keeper);
-}
-
-// Pages that a compile is going to use cost a fault each when it first touches them, a third of the
-// time of a small net's. A worker that waits for its run has the time to get them before: the
-// program's, what it writes, and a heap that a small net fits in. What its parent left in the heap
-// is hardly written. No matter if it fails.
-void WarmMemory(const WorkerStart& start, void (*warm_heap)()) {
-#ifndef NPUC_SANITIZED  // whose allocators keep their own memory
-  constexpr uint64_t kMaxWarmMappingBytes = uint64_t{32} << 20;
-  // A fault brings that much of a file with it (fault_around_bytes in the kernel's debugfs).
-  constexpr uintptr_t kFaultAroundBytes = 64 << 10;
-  if (warm_heap != nullptr) warm_heap();
-  for (const Mapping& mapping : start.mappings) {
-    if (mapping.end - mapping.begin > kMaxWarmMappingBytes) continue;
-    if (mapping.writable) {
-      madvise(reinterpret_cast<void*>(mapping.begin), mapping.end - mapping.begin,
-              MADV_POPULATE_WRITE);
-      continue;
-    }
-    // A third of the time that MADV_POPULATE_READ takes, which looks at each page.
-    for (uintptr_t at = mapping.begin; at < mapping.end; at += kFaultAroundBytes) {
-      static_cast<void>(*reinterpret_cast<const volatile char*>(at));
-    }
-  }
-#endif
 }
 
 // Waits for the run and shuts itself in with it.
@@ -389,7 +363,6 @@ void PrepareForNoMemory() {
 
 void RunChild(const Walls& walls, const WorkerStart& start, const WorkerFunctions& functions) {
   const absl::Status prepared = Prepare(walls, start);
-  WarmMemory(start, functions.warm_heap);
   const ControlMessage spawn = TakeRun(walls, start, prepared);
   PrepareForNoMemory();
   Send(WorkerEvent());  // kBegin

@@ -4,7 +4,6 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "server/worker/protocol.h"
 #include "server/worker/walls.h"
@@ -29,19 +28,11 @@ struct MemoryInUse {
   uint64_t data_bytes = 0;
 };
 
-// A range of it that is mapped.
-struct Mapping {
-  uintptr_t begin = 0;
-  uintptr_t end = 0;
-  bool writable = false;
-};
-
 // What the keeper tells the worker that it forks.
 struct WorkerStart {
   pid_t keeper = 0;
   MemoryInUse memory;
-  std::vector<Mapping> mappings;  // that are worth having at hand
-  bool has_folder = false;        // in memory, at kOutFd; else the run brings one
+  bool has_folder = false;  // in memory, at kOutFd; else the run brings one
 };
 
 // A worker's whole life, just after its keeper has forked it: gives up its rights, waits until the

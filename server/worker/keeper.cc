@@ -86,30 +86,10 @@ absl::StatusOr<MemoryInUse> ReadMemoryInUse() {
   return MemoryInUse{space * page, data * page};
 }
 
-// Of the program and its stack, not of its heap; none where it cannot be read.
-std::vector<Mapping> ReadMappings() {
-  std::vector<Mapping> mappings;
-  FILE* file = fopen("/proc/self/maps", "re");
-  if (file == nullptr) return mappings;
-  char line[512];
-  while (fgets(line, sizeof(line), file) != nullptr) {
-    unsigned long long begin = 0, end = 0;
-    char access[5] = "";
-    if (sscanf(line, "%llx-%llx %4s", &begin, &end, access) != 3 || access[3] != 'p') continue;
-    // Not vvar, vdso and vsyscall either.
-    if (access[0] == 'r' && strstr(line, "[v") == nullptr && strstr(line, "[heap]") == nullptr) {
-      mappings.push_back({begin, end, access[1] == 'w'});
-    }
-  }
-  fclose(file);
-  return mappings;
-}
-
 // The walls that a parent builds. An output folder in memory comes to kOutFd.
 absl::StatusOr<WorkerStart> Build(const Walls& walls, uint64_t output_bytes) {
   WorkerStart start;
   ASSIGN_OR_RETURN(start.memory, ReadMemoryInUse());
-  start.mappings = ReadMappings();
   {
     ASSIGN_OR_RETURN(const UniqueFd folder, walls.MakeMemoryFolder(output_bytes));
     start.has_folder = folder.valid();

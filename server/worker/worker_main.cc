@@ -4,7 +4,6 @@
 
 #include <cstdio>
 
-#include "compiler_core/base/process_heap.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/config.h"
 #include "server/worker/zygote.h"
@@ -26,7 +25,6 @@ void WarmParser() {
 }  // namespace
 
 int main() {
-  npuc::UseProcessHeap();
   int type = 0;
   socklen_t size = sizeof(type);
   if (getsockopt(npuc::kZygoteControlFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
@@ -35,6 +33,5 @@ int main() {
     return 2;
   }
   WarmParser();
-  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile, npuc::WarmForkedHeap},
-                         {.build_id = npuc::CompilerBuildId()});
+  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile}, {.build_id = npuc::CompilerBuildId()});
 }

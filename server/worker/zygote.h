@@ -20,12 +20,12 @@ struct WorkerFunctions {
   std::function<absl::StatusOr<CompileResult>(const CompileRequest& request,
                                               CompileObserver& observer, Diagnostics& diagnostics)>
       compile;
-  // What a worker does about its memory while it waits for its run; may be null.
-  void (*warm_heap)() = nullptr;
 };
 
-// The descriptor on which a warm parent finds its control channel.
+// The descriptors on which a warm parent finds its control channel and its own program, from which
+// it was executed.
 inline constexpr int kZygoteControlFd = 3;
+inline constexpr int kZygoteProgramFd = 4;
 
 struct ZygoteOptions {
   absl::string_view build_id = {};  // CompilerBuildId(); what the daemon compares with its own

@@ -1,20 +1,15 @@
 #include "compiler_core/frontends/torchscript/zip_file.h"
 
-#include <zlib.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/utf8.h"
+#include "compiler_core/base/zip_entry.h"
 #include "compiler_core/frontends/torchscript/archive_sniff.h"
-#include "compiler_core/frontends/torchscript/checksum.h"
 
 namespace npuc::pt {
 namespace {
 
-constexpr uint16_t kStored = 0;
-constexpr uint16_t kDeflated = 8;
 constexpr uint64_t kRatioFreeBytes = uint64_t{1} << 20;
 constexpr const char* kCopyAgain = "copy or download the whole file again, or save it again";
 
@@ -24,29 +19,6 @@ bool IsEntryName(absl::string_view name) {
     if (static_cast<uint8_t>(c) < 0x20 || c == 0x7f) return false;
   }
   return true;
-}
-
-// Inflates a raw deflate stream that must give `size` bytes, no more and no fewer. What is wrong,
-// or
-// "" where nothing is.
-std::string Inflate(absl::string_view data, int64_t size, std::string& out) {
-  z_stream stream{};
-  constexpr int kRawDeflate = -15;
-  if (inflateInit2(&stream, kRawDeflate) != Z_OK) return "cannot be inflated: no memory";
-  out.resize(static_cast<size_t>(size) + 1);  // the byte beyond shows a stream that gives more
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-  stream.avail_in = static_cast<uInt>(data.size());  // files are below 4 GiB by far
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int code = inflate(&stream, Z_FINISH);
-  const auto got = static_cast<int64_t>(stream.total_out);
-  const std::string message = stream.msg != nullptr ? stream.msg : "";
-  inflateEnd(&stream);
-  out.resize(static_cast<size_t>(std::min(got, size)));
-  if (code == Z_STREAM_END && got == size) return "";
-  if (!message.empty()) return absl::StrCat("is damaged: ", message);
-  return absl::StrCat("claims ", size, " bytes, but has ",
-                      got > size ? "more" : absl::StrCat(got, " before it ends"));
 }
 
 }  // namespace
@@ -103,11 +75,11 @@ bool ZipFile::CheckEntries(Diagnostics& diagnostics) {
       refuse(entry, "is in the archive twice");
     }
     if (entry.encrypted) refuse(entry, "is encrypted; allowed are plain entries");
-    if (entry.method != kStored && entry.method != kDeflated) {
+    if (entry.method != kZipStored && entry.method != kZipDeflated) {
       refuse(entry, absl::StrCat("is compressed by method ", entry.method,
                                  "; allowed are stored (0) and deflated (8)"));
     }
-    if (entry.method == kStored && entry.size != entry.compressed_size) {
+    if (entry.method == kZipStored && entry.size != entry.compressed_size) {
       refuse(entry, absl::StrCat("is stored as it is, but claims ", entry.compressed_size,
                                  " bytes in the file and ", entry.size, " outside"));
     }
@@ -165,20 +137,11 @@ std::optional<absl::string_view> ZipFile::Read(int entry, int64_t max_bytes, std
                                                Diagnostics& diagnostics) {
   const ZipRecord& record = entries_[static_cast<size_t>(entry)];
   if (!CheckLimits(record, max_bytes, diagnostics)) return std::nullopt;
-  const auto size = static_cast<int64_t>(record.size);
-  bytes_read_ += size;
-  absl::string_view data = bytes_.substr(static_cast<size_t>(record.data_offset),
-                                         static_cast<size_t>(record.compressed_size));
-  std::string wrong;
-  if (record.method == kDeflated) {
-    wrong = Inflate(data, size, inflated);
-    data = inflated;
-  }
-  if (wrong.empty() && ZipChecksum(data) != record.crc) {
-    wrong = "is damaged: its checksum is another than the directory says";
-  }
-  if (wrong.empty()) return data;
-  Damaged(absl::StrCat("entry '", Printable(record.name), "' ", wrong), diagnostics);
+  bytes_read_ += static_cast<int64_t>(record.size);
+  const absl::StatusOr<absl::string_view> data = ReadZipEntry(bytes_, record, inflated);
+  if (data.ok()) return *data;
+  Damaged(absl::StrCat("entry '", Printable(record.name), "' ", data.status().message()),
+          diagnostics);
   return std::nullopt;
 }
 

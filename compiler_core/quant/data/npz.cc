@@ -1,7 +1,5 @@
 #include "compiler_core/quant/data/npz.h"
 
-#include <zlib.h>
-
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -9,13 +7,11 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/base/zip_directory.h"
+#include "compiler_core/base/zip_entry.h"
 
 namespace npuc {
 namespace {
 
-constexpr uint16_t kStored = 0;
-constexpr uint16_t kDeflated = 8;
 constexpr uint64_t kMostRatio = 1100;  // deflate reaches 1032
 
 absl::Status Broken(const ZipRecord& record, absl::string_view what) {
@@ -23,39 +19,15 @@ absl::Status Broken(const ZipRecord& record, absl::string_view what) {
       absl::StrCat("not a usable .npz file: entry '", Printable(record.name), "' ", what));
 }
 
-// A raw deflate stream of exactly record.size bytes.
-absl::Status Inflate(const ZipRecord& record, absl::string_view data, std::string& out) {
-  z_stream stream{};
-  constexpr int kRawDeflate = -15;
-  if (inflateInit2(&stream, kRawDeflate) != Z_OK) return Broken(record, "cannot be inflated");
-  out.resize(static_cast<size_t>(record.size) +
-             1);  // the byte beyond shows a stream that is longer
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
-  stream.avail_in = static_cast<uInt>(data.size());  // within kMaxArchiveBytes
-  stream.next_out = reinterpret_cast<Bytef*>(out.data());
-  stream.avail_out = static_cast<uInt>(out.size());
-  const int code = inflate(&stream, Z_FINISH);
-  const uint64_t got = stream.total_out;
-  inflateEnd(&stream);
-  out.resize(static_cast<size_t>(record.size));
-  if (code != Z_STREAM_END || got != record.size) return Broken(record, "has damaged data");
-  return absl::OkStatus();
-}
-
 absl::Status ReadEntry(absl::string_view file, const ZipRecord& record, std::string& out) {
-  const absl::string_view data = file.substr(static_cast<size_t>(record.data_offset),
-                                             static_cast<size_t>(record.compressed_size));
   if (record.encrypted) return Broken(record, "is encrypted");
-  if (record.method == kDeflated) {
-    RETURN_IF_ERROR(Inflate(record, data, out));
-  } else if (record.method == kStored && record.size == record.compressed_size) {
-    out = std::string(data);
-  } else {
+  const bool is_stored = record.method == kZipStored && record.size == record.compressed_size;
+  if (!is_stored && record.method != kZipDeflated) {
     return Broken(record, "is neither stored nor deflated");
   }
-  const uLong crc =
-      crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(out.data()), out.size());
-  if (crc != record.crc) return Broken(record, "has a wrong checksum");
+  const absl::StatusOr<absl::string_view> data = ReadZipEntry(file, record, out);
+  if (!data.ok()) return Broken(record, data.status().message());
+  if (is_stored) out = std::string(*data);
   return absl::OkStatus();
 }
 
