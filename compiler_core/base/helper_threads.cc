@@ -1,87 +1,18 @@
 #include "compiler_core/base/helper_threads.h"
 
-#include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <charconv>
-#include <chrono>
 #include <exception>
-#include <optional>
 #include <system_error>
 #include <utility>
 
 namespace npuc {
 
-namespace {
-
-// To sleep and be woken takes a thread 50 to 100 us, which is as long as many a piece of work: so
-// it first looks again for that long, letting others have the processor meanwhile.
-template <typename Condition>
-void LookFor(const Condition& condition) {
-  constexpr std::chrono::microseconds kLongest(100);
-  const auto end = std::chrono::steady_clock::now() + kLongest;
-  while (!condition() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-}
-
-// The processors for a program's threads.
-struct Processors {
-  cpu_set_t all;
-  cpu_set_t others;       // without the one of the calling thread
-  bool has_idle = false;  // one of the system's, as far as it is known
-};
-
-// Threads that run or wait for a processor, this one included; in the whole system.
-std::optional<int> RunnableThreads() {
-  std::array<char, 128> text;  // "0.29 0.31 0.15 2/83 4711"
-  const int file = ::open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
-  const ssize_t size = ::read(file, text.data(), text.size());
-  ::close(file);
-  const char* const first = text.data();
-  const char* const end = first + std::max<ssize_t>(size, 0);
-  const char* const slash = std::find(first, end, '/');
-  const char* begin = slash;
-  while (begin != first && begin[-1] != ' ') --begin;
-  int count = 0;
-  const std::from_chars_result result = std::from_chars(begin, slash, count);
-  return result.ec == std::errc() ? std::optional(count) : std::nullopt;
-}
-
-Processors FindProcessors() {
-  Processors found;
-  CPU_ZERO(&found.all);
-  if (::sched_getaffinity(0, sizeof(found.all), &found.all) != 0) return found;
-  found.others = found.all;
-  const int here = ::sched_getcpu();
-  if (here >= 0 && here < CPU_SETSIZE) CPU_CLR(static_cast<size_t>(here), &found.others);
-  found.has_idle = CPU_COUNT(&found.others) > 0 &&
-                   RunnableThreads().value_or(CPU_SETSIZE) < CPU_COUNT(&found.all);
-  return found;
-}
-
-// A kernel may leave a new thread behind the one that made it, on the same processor while others
-// are idle, until it next looks at loads: 2 to 4 ms, a fifth of a compile. So it is sent to the
-// others, and is free to go anywhere from there. Not where other programs have them: what a helper
-// began there would be waited for.
-void SendElsewhere(std::jthread& thread, const Processors& processors) {
-  if (!processors.has_idle) return;
-  const pthread_t handle = thread.native_handle();
-  ::pthread_setaffinity_np(handle, sizeof(cpu_set_t), &processors.others);
-  ::pthread_setaffinity_np(handle, sizeof(cpu_set_t), &processors.all);
-}
-
-}  // namespace
-
 struct HelperThreads::Job {
   std::function<void()> work;
   enum class State : uint8_t { kQueued, kRunning, kDone };
-  std::atomic<State> state = State::kQueued;  // written under mutex_
-  std::exception_ptr thrown;                  // from kDone on the waiting thread's
+  State state = State::kQueued;  // guarded by mutex_
+  std::exception_ptr thrown;     // from kDone on the waiting thread's
 };
 
 HelperThreads::~HelperThreads() {
@@ -104,7 +35,6 @@ void HelperThreads::Task::Wait() {
   if (job_ == nullptr) return;
   const std::shared_ptr<Job> job = std::exchange(job_, nullptr);
   bool is_mine = false;
-  LookFor([&] { return job->state != Job::State::kRunning; });
   {
     std::unique_lock lock(helpers_->mutex_);
     if (job->state == Job::State::kQueued) {
@@ -159,11 +89,8 @@ void HelperThreads::ForEach(size_t count, const std::function<void(size_t)>& wor
 void HelperThreads::StartThreads() {
   if (!threads_.empty()) return;
   threads_.reserve(static_cast<size_t>(helper_count_));
-  const Processors processors = FindProcessors();
   try {
-    for (int i = 0; i < helper_count_; ++i) {
-      SendElsewhere(threads_.emplace_back([this] { Help(); }), processors);
-    }
+    for (int i = 0; i < helper_count_; ++i) threads_.emplace_back([this] { Help(); });
   } catch (const std::system_error&) {  // no more threads to be had
   }
 }

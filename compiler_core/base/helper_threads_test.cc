@@ -1,7 +1,5 @@
 #include "compiler_core/base/helper_threads.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <cstdint>
 #include <latch>
@@ -52,25 +50,6 @@ TEST(HelperThreads, ResultsAreThereAfterWait) {
       }
     }
   }
-}
-
-TEST(HelperThreads, MayRunOnEveryProcessorOfTheOwner) {
-  cpu_set_t of_owner;
-  CPU_ZERO(&of_owner);
-  ASSERT_EQ(::sched_getaffinity(0, sizeof(of_owner), &of_owner), 0);
-  HelperThreads helpers(2);
-  std::latch begun(1);  // so that it is a helper that does it
-  bool is_same = false;
-  HelperThreads::Task task = helpers.Start([&] {
-    begun.count_down();
-    cpu_set_t of_helper;
-    CPU_ZERO(&of_helper);
-    is_same = ::sched_getaffinity(0, sizeof(of_helper), &of_helper) == 0 &&
-              CPU_EQUAL(&of_owner, &of_helper) != 0;
-  });
-  begun.wait();
-  task.Wait();
-  EXPECT_TRUE(is_same);
 }
 
 TEST(HelperThreads, TheEndOfATaskWaits) {
