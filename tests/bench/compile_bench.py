@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Whole-process time and memory of `npuc CONFIG`, and the simulator's time for a frame.
 
-    compile_bench.py [--runs N] [--smoke] [--json FILE]
+    compile_bench.py [--runs N] [--smoke] [--json FILE] [--against DIR]
 
 Compiles, with COMPRESS: the sample; every model of ../shared/models/tf, the audio front ends cut
 (configs of tests/e2e/models.py); the recorded PyTorch architectures of tests/oracle (scripted,
@@ -12,6 +12,8 @@ a busy moment of the machine meets all of them; where others keep the processors
 and system time, the median) says more than the time that passed. Memory is the largest resident set
 (peak_rss). A simulator frame is what 100 items of `npuc run` take longer than one item, by 99.
 
+--against: with the npuc in DIR, another build's, in turn, net by net: how many times its time each
+compile takes, the median over pairs of runs one after the other. On a busy machine look at cpu.
 --smoke: few runs, no large nets. Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED
 (default ../shared; without it the sample and the written nets remain). Exit 0; 1 a command failed;
 77 no sample. Goals that are missed are said, and are no failure: the machine may be busy.
@@ -170,6 +172,23 @@ def subjects(folder, smoke):
     return found
 
 
+def compare(found, other_npuc, runs):
+    """Prints how many times as long as with another npuc each net's compile takes."""
+    print(f"{'times ' + other_npuc:24} {'passed':>8} {'cpu':>8} {'cpu ms':>8} {'runs':>5}")
+    for subject in (s for s in found if s.weights is not None):
+        pairs = []
+        for turn in range(WARM_UP + max(runs // 5 if subject.large else runs, 3)):
+            commands = [subject.command, [other_npuc, *subject.command[1:]]]
+            # Who comes second finds more in the caches.
+            order = (0, 1) if turn % 2 else (1, 0)
+            times = {i: time_ms(commands[i]) for i in order}
+            if turn >= WARM_UP:
+                pairs.append([*times[0], *times[1]])
+        took, cpu, other_took, other_cpu = np.transpose(pairs)
+        print(f"{subject.name:24} {np.median(took / other_took):8.2f} "
+              f"{np.median(cpu / other_cpu):8.2f} {np.median(cpu):8.2f} {len(pairs):5}", flush=True)
+
+
 def frame_ms(folder, runs):
     """The simulator's milliseconds for a frame of SIMULATED, passed and on a processor; None
     without the model. The median of differences, each of two processes that ran one after the
@@ -265,6 +284,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--runs", type=int, default=50, help="large nets run a tenth as often")
     parser.add_argument("--smoke", action="store_true", help="3 runs, no large nets")
+    parser.add_argument("--against", metavar="DIR", help="compare with the npuc in DIR alone")
     parser.add_argument("--json", help="write the figures there, too")
     arguments = parser.parse_args()
     runs = 3 if arguments.smoke else max(arguments.runs, 1)
@@ -273,6 +293,9 @@ def main():
         return 77
     with tempfile.TemporaryDirectory(prefix="npuc-bench-") as folder:
         found = subjects(folder, arguments.smoke)
+        if arguments.against:
+            compare(found, os.path.join(arguments.against, "npuc"), runs)
+            return 0
         touches = measure(found, runs)
         frame = frame_ms(folder, min(runs, 9))
     report(found, touches, frame)
