@@ -79,6 +79,8 @@ constexpr double kHandBackShare = 0.3;
 constexpr double kGoodbyeShare = 0.1;
 // The timer of deadlines comes round five times a second.
 constexpr absl::Duration kDispatcherPatience = absl::Seconds(30);
+// How long a slot waits for a warm parent that is being started, before it looks at other things.
+constexpr absl::Duration kWorkerPatience = absl::Milliseconds(200);
 constexpr absl::Duration kGoodbyeLook = absl::Milliseconds(5);
 // The tenants file is looked at, and idle uploads are ended, so often.
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(5);
@@ -150,6 +152,7 @@ class Daemon {
     dispatcher_ = std::make_unique<Dispatcher>(
         flags_.workers, jobs_.get(),
         [this](JobService::Claim claim) { runner_->Run(std::move(claim)); }, log_,
+        [this] { return pool_->AwaitReady(kWorkerPatience); },
         [this] { watchdog_.Beat("dispatcher", kDispatcherPatience); });
     readiness_.Set("canary", absl::UnavailableError("no canary compile has succeeded yet"));
     readiness_.Set("recovery", absl::OkStatus());
@@ -393,7 +396,7 @@ absl::Status Daemon::OpenStores() {
     return cgroup_ ? cgroup_->Add(parent) : absl::OkStatus();
   };
   pool_options.on_parent_lost = [this](absl::string_view how) {
-    log_->Warning("the workers' warm parent was lost; the next run starts another one",
+    log_->Warning("the workers' warm parent was lost; another one is started",
                   {{"how", how}});
   };
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
@@ -647,6 +650,7 @@ void Daemon::StartMonitor() {
                      .data_dir = data_dir_,
                      .disk_reserve_bytes = DiskReserveBytes(),
                      .memory_limit_bytes = static_cast<uint64_t>(flags_.memory_mib) * kMiB,
+                     .worker_health = [this] { return pool_->Health(); },
                      .probe_stores =
                          [this] {
                            absl::Status probed = store_->Probe();

@@ -84,6 +84,7 @@ void Monitor::Look() {
   options_.readiness->Set("watchdog", stuck_.empty()
                                           ? absl::OkStatus()
                                           : absl::UnavailableError(absl::StrCat("stuck: ", text)));
+  options_.readiness->Set("workers", options_.worker_health());
   if (options_.memory_limit_bytes == 0) return;
   const uint64_t resident = ResidentBytes();
   const bool over = static_cast<double>(resident) >

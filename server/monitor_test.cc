@@ -25,6 +25,7 @@ class MonitorTest : public ::testing::Test {
                 .metrics = &metrics_,
                 .log = &log_,
                 .data_dir = ::testing::TempDir(),
+                .worker_health = [] { return absl::OkStatus(); },
                 .probe_stores = [] { return absl::OkStatus(); },
                 .run_canary =
                     [this] {
@@ -69,7 +70,8 @@ class MonitorTest : public ::testing::Test {
 TEST_F(MonitorTest, IsReadyWhereEverythingHolds) {
   const Monitor monitor(options_);
   EXPECT_TRUE(Soon([&] {
-    return Holds("store") && Holds("disk") && Holds("canary") && Holds("watchdog");
+    return Holds("store") && Holds("disk") && Holds("canary") && Holds("watchdog") &&
+           Holds("workers");
   })) << readiness_.Json();
   EXPECT_TRUE(readiness_.ready());
   EXPECT_EQ(canaries_, 1) << "one a period";
@@ -85,6 +87,20 @@ TEST_F(MonitorTest, EachConditionIsToldWithItsReason) {
   std::atomic<int> looks = 0;
   EXPECT_TRUE(Soon([&] { return ++looks > 3; }));
   EXPECT_EQ(canaries_, 0) << "nothing could be stored";
+}
+
+TEST_F(MonitorTest, WorkersThatCannotBeStartedAreToldUntilTheyCan) {
+  std::atomic<bool> can_start = false;
+  options_.worker_health = [&] {
+    return can_start ? absl::OkStatus()
+                     : absl::FailedPreconditionError("cannot execute npuc-worker");
+  };
+  const Monitor monitor(options_);
+  EXPECT_TRUE(Soon([&] { return Fails("workers"); }));
+  EXPECT_FALSE(readiness_.ready());
+  EXPECT_THAT(readiness_.Json(), HasSubstr("cannot execute npuc-worker"));
+  can_start = true;
+  EXPECT_TRUE(Soon([&] { return Holds("workers") && readiness_.ready(); }));
 }
 
 TEST_F(MonitorTest, ACanaryThatFailsIsToldWithItsReason) {

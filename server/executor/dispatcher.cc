@@ -8,12 +8,18 @@ namespace {
 
 constexpr std::chrono::milliseconds kTimerPeriod(200);  // how late a deadline may be noticed
 constexpr std::chrono::seconds kStoreErrorPause(1);
+constexpr std::chrono::milliseconds kNoWorkersPause(100);
 
 }  // namespace
 
 Dispatcher::Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log,
-                       std::function<void()> beat)
-    : jobs_(jobs), run_(std::move(run)), log_(log), beat_(std::move(beat)), active_slots_(slots) {
+                       std::function<absl::Status()> await_workers, std::function<void()> beat)
+    : jobs_(jobs),
+      run_(std::move(run)),
+      log_(log),
+      await_workers_(std::move(await_workers)),
+      beat_(std::move(beat)),
+      active_slots_(slots) {
   for (int i = 0; i < slots; ++i) threads_.emplace_back([this] { SlotLoop(); });
   threads_.emplace_back([this] { TimerLoop(); });
 }
@@ -36,8 +42,17 @@ bool Dispatcher::Stop(absl::Duration patience) {
   return changed_.wait_for(lock, absl::ToChronoMilliseconds(patience), idle);
 }
 
+// False: it stops.
+bool Dispatcher::AwaitWorkers() {
+  while (await_workers_ && !await_workers_().ok()) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (changed_.wait_for(lock, kNoWorkersPause, [this] { return stopping_; })) return false;
+  }
+  return true;
+}
+
 void Dispatcher::SlotLoop() {
-  while (true) {
+  while (AwaitWorkers()) {
     auto claim = jobs_->WaitAndClaim();
     if (!claim.ok()) {
       log_->Error("no job can be started", {{"error", claim.status().message()}});

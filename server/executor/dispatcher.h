@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
@@ -20,8 +21,11 @@ class Dispatcher {
   using RunFunction = std::function<void(JobService::Claim)>;
 
   // `jobs` and `log` must outlive this. Starts at once.
-  // `beat`, where given, is called every 200 ms by the timer, for who watches it.
+  // await_workers, where given: asked before a job is claimed, waits for a moment where it must; an
+  // error: no worker can be started, and jobs stay in the queue.
+  // beat, where given: called every 200 ms by the timer, for who watches it.
   Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log,
+             std::function<absl::Status()> await_workers = nullptr,
              std::function<void()> beat = nullptr);
   // Stops and waits for what runs.
   ~Dispatcher();
@@ -32,12 +36,14 @@ class Dispatcher {
   bool Stop(absl::Duration patience);
 
  private:
+  bool AwaitWorkers();
   void SlotLoop();
   void TimerLoop();
 
   JobService* const jobs_;
   const RunFunction run_;
   const Logger* const log_;
+  const std::function<absl::Status()> await_workers_;
   const std::function<void()> beat_;
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -32,7 +32,9 @@ constexpr char kLogArtifact[] = "compile.log";
 // A crash is the compiler's bug; a lost run goes on by itself, but something ended it.
 LogLevel LevelOf(WorkerOutcome::Kind kind) {
   if (kind == WorkerOutcome::Kind::kCrashed) return LogLevel::kError;
-  return kind == WorkerOutcome::Kind::kLost ? LogLevel::kWarning : LogLevel::kInfo;
+  const bool is_lost =
+      kind == WorkerOutcome::Kind::kLost || kind == WorkerOutcome::Kind::kInterrupted;
+  return is_lost ? LogLevel::kWarning : LogLevel::kInfo;
 }
 
 // Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
@@ -350,21 +352,21 @@ bool JobRunner::FailForDamagedInput(Attempt& attempt) {
 }
 
 void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) {
-  if (draining_.load()) {
-    GiveBack(attempt, LossKind::kHandBack, "the daemon is stopping");
-    return;
+  const bool is_stopping = draining_.load();
+  if (!is_stopping && FailForDamagedInput(attempt)) return;
+  const std::string why = is_stopping ? "the daemon is stopping"
+                                      : "no worker could be started; the server's log says why";
+  if (!is_stopping) {
+    log_->Warning("no worker could be started",
+                  {{"job", attempt.job->id}, {"error", status.message()}});
   }
-  if (FailForDamagedInput(attempt)) return;
-  const std::string why = "no worker could be started; the server's log says why";
-  log_->Error("no worker could be started",
-              {{"job", attempt.job->id}, {"error", status.message()}});
-  if (!absl::IsUnavailable(status) && !absl::IsResourceExhausted(status)) {
+  if (!is_stopping && !IsHostTrouble(status)) {
     Fail(attempt, FailureKind::kInternal, why);
-    return;
+  } else if (attempt.claim.has_value()) {
+    attempt.claim.reset();  // the job has been in its place all the time
+  } else {
+    GiveBack(attempt, LossKind::kHandBack, why);
   }
-  // The host's trouble and not the job's: it is not counted, and the job's deadline bounds it.
-  absl::SleepFor(options_.retry_delay);
-  GiveBack(attempt, LossKind::kHandBack, why);
 }
 
 void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
@@ -407,6 +409,9 @@ void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
       return;
     case WorkerOutcome::Kind::kLost:
       GiveBack(attempt, LossKind::kWorker, outcome.text);
+      return;
+    case WorkerOutcome::Kind::kInterrupted:
+      GiveBack(attempt, LossKind::kHandBack, outcome.text);
       return;
   }
   if (result.failure_kind == FailureKind::kInternal) KeepBundle(attempt, result);

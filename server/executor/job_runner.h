@@ -33,7 +33,7 @@ struct JobRunnerOptions {
   std::optional<int64_t> model_info_time_seconds = std::nullopt;
   absl::Duration event_linger = absl::Milliseconds(20);
   // How long to wait before a result that the job store or, its disk being full, the cache refused
-  // is written again, and after a worker could not be started.
+  // is written again.
   absl::Duration retry_delay = absl::Seconds(1);
   Watchdog* watchdog = nullptr;  // sees a pump that does not get its events stored; may be null
   // As JobServiceOptions::pause.
@@ -59,7 +59,8 @@ class JobRunner {
             WorkerRunner* workers, const Logger* log);
 
   // Blocks until the job has ended, or its lease was lost or given back. Never fails: what goes
-  // wrong is the job's result.
+  // wrong is the job's result. What the host does to a run (no worker could be started, the warm
+  // parent died) does not count against the job: it goes back to its place.
   void Run(JobService::Claim claim);
 
   // Stops the worker of a run that is of no use any more; for JobService's abandon listener. Quick.

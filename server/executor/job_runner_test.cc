@@ -438,8 +438,58 @@ TEST_F(JobRunnerTest, AHostWithoutWorkersCostsNoJob) {
   });
   const std::string id = Submit();
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  // The job was in its place all the time.
+  EXPECT_EQ(Story(id), "QUEUED RUNNING model.h compile.log SUCCEEDED ");
+  EXPECT_EQ(JobOf(id).attempts, 1);
   EXPECT_EQ(JobOf(id).worker_losses, 0);
+}
+
+TEST_F(JobRunnerTest, TheDeathsOfTheWarmParentDoNotCount) {
+  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+    WorkerOutcome outcome = SucceedWith({{"model.h", "header"}});
+    if (workers_.runs() >= 10) return outcome;
+    // What this try made is no part of the next one's result.
+    events.OnArtifact(outcome.artifacts[0]);
+    events.OnCompiled({});
+    outcome.kind = WorkerOutcome::Kind::kInterrupted;
+    outcome.text = "the warm parent died";
+    return outcome;
+  });
+  const std::string id = Submit();
+  RunAll();
+  const Job job = JobOf(id);
+  EXPECT_EQ(job.state, JobState::kSucceeded) << job.reason;
+  EXPECT_EQ(job.artifacts.size(), 2u);
+  EXPECT_EQ(job.attempts, 10);
+  EXPECT_EQ(job.worker_losses, 0);
+}
+
+TEST_F(JobRunnerTest, NothingIsClaimedWhileNoWorkerCanBeStarted) {
+  workers_.Set([](const WorkerJob&, WorkerEvents&) {
+    return SucceedWith({{"model.h", "header"}});
+  });
+  const std::string id = Submit();
+  std::mutex mutex;
+  std::condition_variable changed;
+  int asked = 0;
+  bool ready = false;
+  Dispatcher dispatcher(
+      2, jobs_.get(), [&](JobService::Claim claim) { runner_->Run(std::move(claim)); }, &log_,
+      [&] {
+        const std::lock_guard<std::mutex> lock(mutex);
+        ++asked;
+        changed.notify_all();
+        return ready ? absl::OkStatus() : absl::UnavailableError("no worker can be started");
+      });
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    changed.wait(lock, [&] { return asked >= 4; });  // each slot has asked again
+    EXPECT_EQ(jobs_->GetCounts().queued, 1);
+    EXPECT_EQ(workers_.runs(), 0);
+    ready = true;
+  }
+  while (JobOf(id).state != JobState::kSucceeded) std::this_thread::yield();
+  EXPECT_TRUE(dispatcher.Stop(absl::Seconds(20)));
 }
 
 TEST_F(JobRunnerTest, AResultThatCannotBeStoredIsStoredLater) {

@@ -65,9 +65,9 @@ struct JobResult {
 
 // Why a lease ended without a result.
 enum class LossKind : uint8_t {
-  kWorker,    // the worker died
+  kWorker,    // the worker died, perhaps by the job's doing
   kDaemon,    // the daemon died, found at recovery
-  kHandBack,  // the daemon stops in order; not counted
+  kHandBack,  // the daemon stops in order, or the host kept the job from running; not counted
 };
 
 struct RetryLimits {

@@ -156,7 +156,8 @@ absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job, bool in_memory) {
   }
   if (in_memory) return channels;
   if (mkdir(job.job_folder.c_str(), 0700) != 0) {
-    return ErrnoStatus(errno, "cannot make folder", job.job_folder);
+    absl::Status status = ErrnoStatus(errno, "cannot make folder", job.job_folder);
+    return absl::IsAlreadyExists(status) ? status : absl::UnavailableError(status.message());
   }
   ASSIGN_OR_RETURN(channels.out, OpenFile(job.job_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   return channels;
@@ -394,12 +395,8 @@ void RunReport::Classify(const RunEnd& end, KillReason killed, absl::string_view
                           " plain files exceeded"));
   } else if (killed == KillReason::kProtocol) {
     SetCrash(detail);
-  } else if (not_set_up_.has_value()) {
-    outcome_.kind = WorkerOutcome::Kind::kLost;
-    outcome_.code = absl::StatusCode::kUnavailable;
-    outcome_.text = absl::StrCat("the worker's sandbox could not be set up: ", *not_set_up_);
   } else if (end.parent_died) {
-    outcome_.kind = WorkerOutcome::Kind::kLost;
+    outcome_.kind = WorkerOutcome::Kind::kInterrupted;
     outcome_.code = absl::StatusCode::kUnavailable;
     outcome_.text = "the workers' warm parent died and the worker with it";
     if (!detail.empty()) absl::StrAppend(&outcome_.text, ": ", detail);

@@ -76,6 +76,8 @@ class RunReport {
 
   bool has_begun() const { return begun_; }
   bool has_result() const { return result_seen_; }
+  // Why the walls around the worker could not be built; nullopt where they stand.
+  const std::optional<std::string>& not_set_up() const { return not_set_up_; }
   // Set once the keeper has told that the worker has ended and that nobody else is left.
   const std::optional<RunEnd>& end_by_keeper() const { return end_by_keeper_; }
   // Copies artifacts that were told of while the compile goes on, and tells of them.

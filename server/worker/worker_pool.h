@@ -105,13 +105,16 @@ struct WorkerOutcome {
     kCancelled,
     kLimit,    // memory, CPU, wall clock or output; `limit` says which
     kCrashed,  // ended by a signal or an exit code, or broke the protocol: a bug of the compiler
-    kLost,     // killed from outside, or the warm parent died: nothing is known against the job
+    // Killed from outside, or could not do its work. It may have been the job's doing (memory that
+    // the kernel took back), so a job gets a few more tries and no more.
+    kLost,
+    kInterrupted,  // the warm parent died, and the run with it: no fault of the job
   };
   Kind kind = Kind::kLost;
   enum class Limit { kNone, kMemory, kCpu, kWall, kOutput };
   Limit limit = Limit::kNone;
-  // True for kLost only: running it again may well end otherwise.
-  bool retryable() const { return kind == Kind::kLost; }
+  // Running it again may well end otherwise.
+  bool retryable() const { return kind == Kind::kLost || kind == Kind::kInterrupted; }
   // One sentence for a person, lower case: "worker crashed: signal 11 (SIGSEGV) in stage 'lower'".
   // kFailed: the compile's status message. kSucceeded: empty.
   std::string text;
@@ -130,11 +133,12 @@ struct WorkerOutcome {
   uint64_t peak_memory_bytes = 0;  // resident
 };
 
-// "succeeded", "failed", "cancelled", "limit", "crashed", "lost".
+// "succeeded", "failed", "cancelled", "limit", "crashed", "lost", "interrupted".
 absl::string_view WorkerOutcomeKindName(WorkerOutcome::Kind kind);
 
 struct WorkerPoolOptions {
-  // The warm parent: this program is executed with these arguments once, and forks for each run.
+  // The warm parent: this program is executed with these arguments, and forks for each run. It is
+  // opened once (WarmParent); what is installed over it later is for the next daemon.
   std::string program;  // absolute path of npuc-worker
   std::vector<std::string> arguments;
   // Of the daemon's compiler, which the program's must be, since results are stored under it.
@@ -142,8 +146,8 @@ struct WorkerPoolOptions {
   std::string build_id = {};
   // Called with each warm parent as it is started; an error refuses the start. Null: nothing.
   std::function<absl::Status(pid_t parent)> adopt = nullptr;
-  // Told of a warm parent that ended though nobody told it to, and how: "signal 9 (SIGKILL)". The
-  // next run starts another one. On a thread of the pool, which waits. Null: nobody.
+  // Told of a warm parent that ended though nobody told it to, and how: "signal 9 (SIGKILL)".
+  // Another one is then started. On a thread of the pool, which waits. Null: nobody.
   std::function<void(absl::string_view how)> on_parent_lost = nullptr;
   size_t max_runs = 256;  // at once; a bound, the caller's slots are fewer
   // How many processes wait, within their walls, each for one run to come: what a run needs before
@@ -157,6 +161,12 @@ struct WorkerPoolOptions {
   SandboxMode sandbox = SandboxMode::kRequire;
   std::function<absl::Time()> now;  // for wall limits and times; null: the monotonic clock
 };
+
+// Of WorkerPool::Run's status: the host kept the run from its start, and nothing is known against
+// the job.
+inline bool IsHostTrouble(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
+}
 
 // Runs compiles in processes of their own, forked from a warm parent that has the compiler loaded.
 // Each run: shut in by what sandbox.h lists, no capabilities, no new privileges, rlimits, umask
@@ -180,12 +190,19 @@ class WorkerPool {
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  // Compiles; blocks until the run has ended and is cleaned up. A status only where no run was
-  // made: INVALID_ARGUMENT (bad id, too many inputs, an input that is no regular file), NOT_FOUND
-  // (an input's path), ALREADY_EXISTS (run id under way, or out folder there), RESOURCE_EXHAUSTED
-  // (max_runs, no descriptors, no processes), UNAVAILABLE (shut down, or the warm parent cannot be
-  // started now; retry), INTERNAL. Restarts the warm parent where it has died.
+  // Compiles, once; blocks until the run has ended and is cleaned up. A status only where no
+  // compile was begun. The job's or the caller's fault: INVALID_ARGUMENT (bad id, too many inputs,
+  // an input that is no regular file), NOT_FOUND (an input's path), ALREADY_EXISTS (run id under
+  // way, or out folder there), INTERNAL. The host's (IsHostTrouble): RESOURCE_EXHAUSTED (max_runs,
+  // no descriptors, no processes), UNAVAILABLE (shut down, no warm parent can be started, walls
+  // cannot be built).
   absl::StatusOr<WorkerOutcome> Run(const WorkerJob& job, WorkerEvents& events);
+
+  // Waits at most `patience` until a run may be begun. An error: why none may; does not wait where
+  // the host is in trouble.
+  absl::Status AwaitReady(absl::Duration patience);
+  // Why no run can be begun, and what to do; OK also while a warm parent that died is replaced.
+  absl::Status Health() const;
 
   // Kills a run's processes; its Run returns kCancelled, or how it ended where it was faster.
   // False: no such run under way.

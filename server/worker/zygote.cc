@@ -346,6 +346,9 @@ int Zygote::Run() {
 }  // namespace
 
 int RunZygote(const WorkerFunctions& functions, const ZygoteOptions& options) {
+  close(kZygoteProgramFd);
+  // The kernel has named the process by the descriptor.
+  prctl(PR_SET_NAME, program_invocation_short_name, 0, 0, 0);
   OfferToOomKiller(kZygoteOomScore);
   return Zygote(functions, options).Run();
 }

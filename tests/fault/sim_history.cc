@@ -157,7 +157,8 @@ void SimHistory::CheckEnd(const Job& job, const JobFacts& facts) {
       return;
     case JobState::kSucceeded:
       if (job.artifacts.size() != 1) {
-        Break(absl::StrCat("job ", job.id, " succeeded without its artifact"));
+        Break(absl::StrCat("job ", job.id, " succeeded with ", job.artifacts.size(),
+                           " artifacts where one was made"));
       } else {
         CheckResultName(job.id, job.artifacts[0].sha256, facts.request.key);
       }
@@ -220,11 +221,23 @@ void SimHistory::CheckStory(const Job& job, const std::vector<JobEvent>& events)
   }
 }
 
+// A loss counts where a worker died, and not where its host did. Any run for the same result may
+// have been the job's.
+void SimHistory::CheckLosses(const Job& job, const JobFacts& facts) {
+  const auto died = std::count_if(runs_.begin(), runs_.end(), [&](const RunFacts& run) {
+    return run.key == facts.request.key && run.worker_died;
+  });
+  if (job.worker_losses <= died) return;
+  Break(absl::StrCat("the host's deaths do not count: job ", job.id, " has ", job.worker_losses,
+                     " losses, and ", died, " workers died"));
+}
+
 void SimHistory::Final(const Job& job, const std::vector<JobEvent>& events) {
   Shown(job);
   const auto facts = jobs_.find(job.id);
   if (facts == jobs_.end()) return;
   CheckEnd(job, facts->second);
+  CheckLosses(job, facts->second);
   CheckStory(job, events);
   if (job.worker_losses > limits_.max_worker_losses ||
       job.daemon_losses > limits_.max_daemon_losses) {

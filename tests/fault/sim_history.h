@@ -57,6 +57,8 @@ class SimHistory {
   void RunOver(const Lease& lease);
   // The end of a run was reported, and how the service took it is not known.
   void RunMayBeOver(int run) { runs_.at(static_cast<size_t>(run)).may_be_over = true; }
+  // The worker of a run died or hung, perhaps by its job's doing.
+  void WorkerDied(int run) { runs_.at(static_cast<size_t>(run)).worker_died = true; }
   void AllRunsOver();
   // Leases that were not renewed since `steady` are over.
   void RunsUnheardSince(absl::Time steady);
@@ -100,6 +102,7 @@ class SimHistory {
     bool shared = false;
     bool alive = true;
     bool may_be_over = false;
+    bool worker_died = false;
     absl::Time heard;
   };
   struct ReportFacts {
@@ -111,6 +114,7 @@ class SimHistory {
 
   void CheckEnd(const Job& job, const JobFacts& facts);
   void CheckResultName(const std::string& job_id, const std::string& name, int key);
+  void CheckLosses(const Job& job, const JobFacts& facts);
   void CheckStory(const Job& job, const std::vector<JobEvent>& events);
 
   const RetryLimits limits_;

@@ -8,11 +8,12 @@ namespace npuc {
 
 const char* PlantName(Plant plant) {
   static constexpr const char* kNames[kPlants] = {
-      "none",          "lost-synced-write", "event-gap",       "event-repeat",
-      "end-twice",     "forget-request-id", "early-prune",     "ignore-fence",
-      "cancel-flight", "drop-from-queue",   "no-bounds",       "no-single-flight",
-      "mix-results",   "unbounded-retries", "no-lease-expiry", "expire-early",
-      "no-weights",    "one-queue",         "cut-log",         "damage-is-death"};
+      "none",           "lost-synced-write", "event-gap",       "event-repeat",
+      "end-twice",      "forget-request-id", "early-prune",     "ignore-fence",
+      "cancel-flight",  "drop-from-queue",   "no-bounds",       "no-single-flight",
+      "mix-results",    "unbounded-retries", "no-lease-expiry", "expire-early",
+      "no-weights",     "one-queue",         "cut-log",         "damage-is-death",
+      "fail-unstarted", "count-host-deaths", "mix-tries"};
   return kNames[static_cast<size_t>(plant)];
 }
 

@@ -57,8 +57,11 @@ enum class Plant : uint8_t {
   kOneQueue,           // the scheduler does not look at tenants
   kCutLog,             // a restart finds the store's log cut, and says nothing
   kDamageIsDeath,      // the executor takes a damaged input for the death of a worker
+  kFailUnstarted,      // the executor fails a job for which no worker could be started
+  kCountHostDeaths,    // the death of the warm parent counts against the job
+  kMixTries,           // a run is tried again within its lease, and keeps what the first try made
 };
-inline constexpr int kPlants = 20;
+inline constexpr int kPlants = 23;
 const char* PlantName(Plant plant);
 
 // The store of a simulated daemon. What a synced write left survives a crash; a write that failed

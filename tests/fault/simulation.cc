@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -111,6 +112,7 @@ class World {
   void Send(const SimHistory::Request& request);
   void CheckBounds(const SimHistory::Request& request);
   void StartOne();
+  void Unstarted(JobService::Claim claim);
   void LeaseOne(JobService::Claim claim);
   void Work(bool may_misbehave);
   void FinishRun(const Held& held);
@@ -360,9 +362,7 @@ void World::StartOne() {
     JobService::Claim claim = std::move(claims_.front());
     claims_.pop_front();
     if (random_.Percent(95)) return LeaseOne(std::move(claim));
-    ++requeues_;
-    Trace("the claim on ", claim.job()->id, " is dropped");
-    return;
+    return Unstarted(std::move(claim));
   }
   if (static_cast<int>(held_.size() + claims_.size()) >= slots_) return;
   auto claim = service_->TryClaim();
@@ -375,6 +375,17 @@ void World::StartOne() {
   if (random_.Percent(50)) return LeaseOne(**std::move(claim));
   Trace("claim on ", (*claim)->job()->id);
   claims_.push_back(**std::move(claim));
+}
+
+// No worker can be started: the job stays in its place.
+void World::Unstarted(JobService::Claim claim) {
+  ++requeues_;
+  Trace("no worker can be started for ", claim.job()->id);
+  if (options_.plant != Plant::kFailUnstarted) return;
+  const auto leased = claim.Lease();
+  if (!leased.ok() || !leased->has_value()) return;
+  const JobResult result{.failure_kind = FailureKind::kInternal, .reason = "no worker"};
+  service_->Finish((*leased)->lease, {}, result).IgnoreError();
 }
 
 void World::LeaseOne(JobService::Claim claim) {
@@ -414,7 +425,11 @@ void World::Work(bool may_misbehave) {
     return;
   }
   if (dice < 12 || (dice < 15 && options_.plant == Plant::kUnboundedRetries)) {
-    const LossKind kind = dice < 10 ? LossKind::kWorker : LossKind::kHandBack;
+    const bool host_died = dice >= 10 && dice < 12;
+    if (!host_died) history_.WorkerDied(held.run);
+    const LossKind kind = host_died && options_.plant != Plant::kCountHostDeaths
+                              ? LossKind::kHandBack
+                              : LossKind::kWorker;
     const absl::Status status = service_->Lose(held.lease, kind, "it died", {LogEvent{"x"}});
     Trace("run ", held.run, " is lost: ", status.ToString());
     ++requeues_;
@@ -462,6 +477,9 @@ void World::FinishRun(const Held& held) {
   } else {
     result.succeeded = true;
     result.artifacts = {{"m.h", 1, name}};
+    if (options_.plant == Plant::kMixTries && random_.Percent(10)) {
+      result.artifacts.push_back(result.artifacts[0]);
+    }
     cached_[static_cast<size_t>(held.key)] = true;
   }
   Lease lease = held.lease;
@@ -521,8 +539,17 @@ void World::CancelOne() {
 
 void World::Tick() {
   const absl::Time begin = Steady();
+  std::vector<Held> current;
+  for (const std::vector<Held>& runs : {held_, strays_}) {
+    std::copy_if(runs.begin(), runs.end(), std::back_inserter(current),
+                 [&](const Held& held) { return service_->IsCurrent(held.lease); });
+  }
   const absl::Status status = service_->Tick();
   Trace("tick: ", status.ToString());
+  // A lease that was taken back counts as a worker's death.
+  for (const Held& held : current) {
+    if (!service_->IsCurrent(held.lease)) history_.WorkerDied(held.run);
+  }
   if (status.ok()) history_.RunsUnheardSince(begin - kLeaseTtl);
   ++requeues_;
 }
