@@ -9,8 +9,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Values of a weight that its histogram counts, evenly spaced ones: a picture needs no more.
-constexpr int64_t kHistogramValues = 2048;
 constexpr int kReportBins = 32;
 
 }  // namespace
@@ -168,23 +166,15 @@ void WriteMemoryMap(absl::Span<const Buffer> buffers, size_t command_count,
 }
 
 Histogram ReportHistogram(const Tensor& tensor) {
-  const int64_t count = tensor.element_count();
-  const int64_t step = std::max<int64_t>(1, (count + kHistogramValues - 1) / kHistogramValues);
-  std::vector<float> values;
-  values.reserve(kHistogramValues);
-  if (tensor.dtype() == DType::kFloat32) {
-    const absl::Span<const float> all = tensor.as<float>();
-    for (int64_t i = 0; i < count; i += step) values.push_back(all[i]);
-  } else {
-    for (int64_t i = 0; i < count; i += step) values.push_back(static_cast<float>(tensor.at(i)));
-  }
-  return MakeHistogram(values, kReportBins);
+  if (tensor.dtype() == DType::kFloat32) return MakeHistogram(tensor.as<float>(), kReportBins);
+  return MakeHistogram(tensor.ToFloats(), kReportBins);
 }
 
 void WriteHistogram(const Histogram& histogram, JsonWriter& out) {
   out.BeginObject();
-  out.Members("low", histogram.low, "high", histogram.high, "values",
-              histogram.total + histogram.not_finite, "counts", histogram.counts);
+  out.Members("low", histogram.low, "high", histogram.high, "min", histogram.min, "max",
+              histogram.max, "values", histogram.total + histogram.not_finite, "counts",
+              histogram.counts);
   out.EndObject();
 }
 

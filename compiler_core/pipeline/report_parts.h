@@ -75,7 +75,8 @@ void WriteMemoryMap(absl::Span<const Buffer> buffers, size_t command_count,
                     absl::Span<const LiveRange> ranges, absl::Span<const size_t> shown,
                     JsonWriter& out, ListWriter& lists);
 
-// Of evenly spaced values of a weight; and as {low, high, values, counts}.
+// Of all values of a weight; and as {low, high, min, max, values, counts}: the bins' edges, the
+// least and the greatest value.
 Histogram ReportHistogram(const Tensor& tensor);
 void WriteHistogram(const Histogram& histogram, JsonWriter& out);
 

@@ -1,5 +1,6 @@
 """`npuc -s`: a picture of each weight's values, whose data must be NumPy's histogram of the model
-file's weights. That the pictures show the data is tools/histogram_picture_test.cc's to test.
+file's weights, and so must be the histograms of report.json. That the pictures show the data is
+tools/histogram_picture_test.cc's to test.
 """
 
 import json
@@ -43,6 +44,22 @@ def check_weight(entry, values):
         harness.check(abs(entry[key] - wanted) < 1e-9, f"{name}: {key} {entry[key]}, not {wanted}")
 
 
+def check_report(folder, weights):
+    """The histograms of report.json, which the page draws: of all values, too."""
+    with open(os.path.join(folder, "report.json"), encoding="utf-8") as f:
+        entries = json.load(f)["weights"]
+    harness.check(any(weights[e["name"]].size > 2048 for e in entries), "no weight is large")
+    for entry in entries:
+        name, values, found = entry["name"], weights[entry["name"]], entry["histogram"]
+        counts, edges = np.histogram(values.astype(np.float64), bins=len(found["counts"]))
+        harness.check(found["counts"] == counts.tolist(), f"report: {name}: {found['counts']}")
+        harness.check((found["low"], found["high"]) == (edges[0], edges[-1]),
+                      f"report: {name}: bins from {found['low']} to {found['high']}")
+        harness.check((found["min"], found["max"]) == (values.min(), values.max()) and
+                      found["values"] == values.size,
+                      f"report: {name}: {found['values']} values, {found['min']}..{found['max']}")
+
+
 def main(arguments):
     with open(MODEL, "rb") as f:
         weights = {n.name: n.tensor() for n in graphdef.read_graph(f.read()) if n.op == "Const"}
@@ -61,6 +78,7 @@ def main(arguments):
             size = jpeg_size(entry["path"])
             harness.check(size is not None and min(size) >= 400,
                           f"{entry['path']} is no legible JPEG file: {size}")
+        check_report(folder, weights)
         # Without -s the same artifacts and no folder.
         plain = os.path.join(folder, "plain")
         harness.npuc(CONFIG, "-o", plain)

@@ -366,7 +366,7 @@
       if (histogram) {
         const most = Math.max(1, ...histogram.counts);
         const bars = svg('svg', { viewBox: '0 0 200 64', width: '100%', role: 'img', 'aria-label':
-          `values of ${weight.name} from ${number(histogram.low)} to ${number(histogram.high)}` });
+          `values of ${weight.name} from ${number(histogram.min)} to ${number(histogram.max)}` });
         const step = 200 / histogram.counts.length;
         histogram.counts.forEach((count, i) => {
           const height = 50 * count / most;
@@ -374,14 +374,14 @@
         });
         bars.append(svg('text', { x: 0, y: 62 }, number(histogram.low)),
                     svg('text', { x: 200, y: 62, 'text-anchor': 'end' }, number(histogram.high)));
-        card.append(bars);
+        card.append(bars, el('div', { class: 'soft' },
+          `values ${number(histogram.min)} to ${number(histogram.max)}`));
       }
       card.append(el('div', { class: 'soft' }, `largest error ${number(weight.max_abs_error)}, ` +
         `zeros ${percent(weight.sparsity)}`));
       box.append(card);
     }
-    section('weights', 'Weights', el('p', { class: 'soft' },
-      'Histograms count at most 2,048 evenly spaced values of a weight.'), box);
+    section('weights', 'Weights', box);
   }
 
   function transposes() {
