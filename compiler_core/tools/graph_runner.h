@@ -18,6 +18,7 @@ class GraphRunner : public FrameRunner {
 
   const std::vector<PortTensor>& inputs() const override { return inputs_; }
   const std::vector<PortTensor>& outputs() const override { return outputs_; }
+  DType StatedType(size_t i) const override { return graph_.type(graph_.inputs()[i]).dtype; }
   absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) override;
 
  private:

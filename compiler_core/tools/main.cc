@@ -90,16 +90,24 @@ void DeclareCompile(CLI::App& app, Options& options) {
 
 // One file for each --input: the word behind it may be the artifact.
 void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
-  command->add_option("--input", inputs, "A NumPy file, once for each input")
+  command
+      ->add_option("--input", inputs,
+                   "A NumPy file, once for each input: float32, float64 or float16; integers where "
+                   "the input has that type; uint16 as the bits of an fp16 input alone")
       ->type_name("NAME=FILE.npy")
       ->allow_extra_args(false);
+}
+
+constexpr char kJsonOption[] = "--json";
+
+void DeclareJson(CLI::App& app, Options& options) {
+  app.add_flag(kJsonOption, options.compile.json, "Machine-readable output on standard output");
 }
 
 // A command of `app`, whose own footer it would have otherwise.
 CLI::App* AddCommand(CLI::App& app, const char* name, const char* what, const char* example) {
   CLI::App* command = app.add_subcommand(name, what);
-  command->footer(absl::StrCat("example: ", example, "\n--json and exit codes: npuc --help"));
-  command->fallthrough();
+  command->footer(absl::StrCat("example: ", example, "\nexit codes: npuc --help"));
   return command;
 }
 
@@ -110,7 +118,7 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
       ->type_name("FILE")
       ->required();
   DeclareInputs(run, options.run.inputs);
-  run->add_option("--output-dir", options.run.output_dir, "Folder for NAME.npy of each output")
+  run->add_option("-o,--output-dir", options.run.output_dir, "Folder for NAME.npy of each output")
       ->type_name("DIR");
   run->add_flag("--raw", options.run.raw,
                 "Integer artifacts: stored values in and out, in place of float32");
@@ -118,6 +126,7 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
       ->type_name("N");
   run->add_option("--profile", options.run.profile_path, "Write counts for each command as JSON")
       ->type_name("FILE");
+  DeclareJson(*run, options);
   return run;
 }
 
@@ -130,13 +139,14 @@ CLI::App* DeclareReference(CLI::App& app, Options& options) {
       ->required();
   DeclareInputs(reference, options.reference.inputs);
   reference
-      ->add_option("--output-dir", options.reference.output_dir,
+      ->add_option("-o,--output-dir", options.reference.output_dir,
                    "Folder for NAME.npy of each output")
       ->type_name("DIR")
       ->required();
   reference->add_flag("--quantized", options.reference.quantized,
                       "Integer cores: the fake-quantized forward pass, with the layers that QUANT "
                       "leaves in float, and each layer's likeness to float");
+  DeclareJson(*reference, options);
   return reference;
 }
 
@@ -167,6 +177,7 @@ CLI::App* DeclareEvaluate(CLI::App& app, Options& options) {
       ->add_option("--output", options.evaluate.output,
                    "The output that labels judge (default: the first that is no state)")
       ->type_name("NAME");
+  DeclareJson(*evaluate, options);
   return evaluate;
 }
 
@@ -191,20 +202,49 @@ std::pair<CLI::App*, CLI::App*> DeclareIr(CLI::App& app, Options& options) {
       ->required();
   check->add_option("--bin", options.ir_check.bin_path, "Its constants (default: beside NAME.txt)")
       ->type_name("NAME.bin");
+  DeclareJson(*write, options);
+  DeclareJson(*check, options);
   return {write, check};
 }
 
 CLI::App* DeclareReport(CLI::App& app, Options& options) {
   CLI::App* report = AddCommand(
       app, "report", "Write the page of a header or model file: sizes, commands, estimated cycles",
-      "npuc report out/model.h -o model.html");
+      "npuc report out/model.h -o pages");
   report->add_option("artifact", options.report.artifact, "C header or .npuc file")
       ->type_name("FILE")
       ->required();
-  report->add_option("-o,--output", options.report.output, "The page")
-      ->type_name("FILE.html")
+  report
+      ->add_option("-o,--output-dir", options.report.output_dir,
+                   "Folder for the page, which is named after the artifact: model.html of model.h")
+      ->type_name("DIR")
       ->required();
+  DeclareJson(*report, options);
   return report;
+}
+
+CLI::App* DeclareDisassemble(CLI::App& app, Options& options) {
+  CLI::App* dis =
+      AddCommand(app, "dis", "Disassemble a header or model file", "npuc dis out/model.h");
+  dis->add_option("artifact", options.disassemble, "C header or .npuc file")
+      ->type_name("FILE")
+      ->required();
+  DeclareJson(*dis, options);
+  return dis;
+}
+
+// What stands before a command and belongs to a compile: "" where nothing does.
+std::string OptionBeforeCommand(const CLI::App& app) {
+  if (app.get_subcommands().empty()) return "";
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->count() == 0 || option->check_name(kJsonOption)) continue;
+    const std::string name =
+        option->get_positional() ? option->results().front() : option->get_name();
+    return absl::StrCat("npuc: ", name, " belongs to a compile and not to npuc ",
+                        app.get_subcommands().front()->get_name(),
+                        ", whose options follow its name\n");
+  }
+  return "";
 }
 
 // `npuc dsi model.h`, where CLI11 takes the word for the config and complains of the file. Empty:
@@ -280,21 +320,18 @@ int Main(int argc, char** argv) {
       "  npuc run out/model.h --input x=x.npy --output-dir y\n"
       "  npuc reference model.yaml --input x=x.npy --output-dir y_float\n"
       "  npuc dis out/model.h\n"
-      "  npuc report out/model.h -o model.html\n"
+      "  npuc report out/model.h -o pages\n"
       "exit codes: 0 done; 1 the model, config or artifact was refused; 2 wrong usage");
   Options options;
   DeclareCompile(app, options);
-  app.add_flag("--json", options.compile.json, "Machine-readable output on standard output");
+  DeclareJson(app, options);
+  app.require_subcommand(0, 1);
   CLI::App* run = DeclareRun(app, options);
   CLI::App* reference = DeclareReference(app, options);
   CLI::App* evaluate = DeclareEvaluate(app, options);
   const auto [ir_write, ir_check] = DeclareIr(app, options);
   CLI::App* report = DeclareReport(app, options);
-  CLI::App* dis =
-      AddCommand(app, "dis", "Disassemble a header or model file", "npuc dis out/model.h");
-  dis->add_option("artifact", options.disassemble, "C header or .npuc file")
-      ->type_name("FILE")
-      ->required();
+  CLI::App* dis = DeclareDisassemble(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -302,6 +339,11 @@ int Main(int argc, char** argv) {
     const std::string unknown = is_extra ? UnknownCommand(app) : "";
     std::fputs(unknown.c_str(), stderr);
     return !unknown.empty() || app.exit(error) != 0 ? kWrongUsage : 0;
+  }
+  const std::string misplaced = OptionBeforeCommand(app);
+  if (!misplaced.empty()) {
+    std::fputs(misplaced.c_str(), stderr);
+    return kWrongUsage;
   }
   const bool json = options.compile.json;
   if (run->parsed()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -60,12 +61,17 @@ Json ArtifactReport(const CompiledModel& model, const Simulator& simulator,
   return report;
 }
 
+std::string PagePath(const ReportCommandArgs& args) {
+  const std::string stem = std::filesystem::path(args.artifact).stem().string();
+  return (std::filesystem::path(args.output_dir) / absl::StrCat(stem, ".html")).string();
+}
+
 absl::Status WriteReport(const ReportCommandArgs& args, Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(args.artifact, diagnostics));
   ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                    Simulator::Load(model, args.artifact, diagnostics));
   const Json report = ArtifactReport(model, *simulator, args.artifact);
-  return WriteFileAtomically(args.output, ReportPage(absl::StrCat(DumpJson(report), "\n")));
+  return WriteFileAtomically(PagePath(args), ReportPage(absl::StrCat(DumpJson(report), "\n")));
 }
 
 }  // namespace
@@ -74,9 +80,9 @@ int RunReportCommand(const ReportCommandArgs& args) {
   Diagnostics diagnostics;
   const int code = Finish(WriteReport(args, diagnostics), diagnostics);
   if (args.json) {
-    PrintReport({{"ok", code == 0}, {"path", args.output}}, code == 0, diagnostics);
+    PrintReport({{"ok", code == 0}, {"path", PagePath(args)}}, code == 0, diagnostics);
   } else if (code == 0) {
-    std::printf("%s\n", args.output.c_str());
+    std::printf("%s\n", PagePath(args).c_str());
   }
   return code;
 }

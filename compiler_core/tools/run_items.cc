@@ -31,21 +31,28 @@ T Load(const std::string& bytes, int64_t index) {
   return value;
 }
 
-// The array's elements as fp16 or float32. float64 goes by way of float32, as numpy's astype twice
-// would.
-absl::StatusOr<std::string> Converted(const NpyArray& array, DType to) {
-  const bool half_bits = array.dtype == DType::kFloat16 || array.dtype == DType::kUint16;
-  if (!half_bits && array.dtype != DType::kFloat32 && array.dtype != DType::kFloat64) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "is ", NameOf(array.dtype), "; float32, float64, float16 or uint16 (fp16 bits) is needed"));
+// The array's elements as fp16 or float32, for an input that the model states as `stated`. float64
+// goes by way of float32, as numpy's astype twice would.
+absl::StatusOr<std::string> Converted(const NpyArray& array, DType stated, DType to) {
+  const bool is_float = array.dtype == DType::kFloat16 || array.dtype == DType::kFloat32 ||
+                        array.dtype == DType::kFloat64;
+  const bool is_bits = array.dtype == DType::kUint16 && stated == DType::kFloat16;
+  const bool is_stated = IsInteger(stated) && array.dtype == stated;
+  if (!is_float && !is_bits && !is_stated) {
+    const std::string also = stated == DType::kFloat16 ? ", or uint16 (fp16 bits)"
+                             : IsInteger(stated)       ? absl::StrCat(", or ", NameOf(stated))
+                                                       : "";
+    return absl::InvalidArgumentError(
+        absl::StrCat("is ", NameOf(array.dtype), ", and the model's is ", NameOf(stated),
+                     "; float32, float64 or float16", also, " is needed"));
   }
-  if (to == DType::kFloat16 && half_bits) return array.bytes;
+  if (to == DType::kFloat16 && is_bits) return array.bytes;
   if (to == array.dtype) return array.bytes;
   const int64_t size = SizeOf(to);
   std::string out(static_cast<size_t>(size * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
-    const float value = half_bits ? HalfToFloat(Load<uint16_t>(array.bytes, i))
-                                  : static_cast<float>(ValueAt(array, i));
+    const float value = is_bits ? HalfToFloat(Load<uint16_t>(array.bytes, i))
+                                : static_cast<float>(ValueAt(array, i));
     const uint16_t half = FloatToHalf(value);
     const void* element = to == DType::kFloat16 ? static_cast<const void*>(&half) : &value;
     std::memcpy(out.data() + size * i, element, static_cast<size_t>(size));
@@ -173,9 +180,9 @@ class ItemRunner {
                                  ShapeToString(ports[i].shape)),
                     "stack items in the first dimension");
     }
-    absl::StatusOr<std::string> elements = ports[i].scale > 0
-                                               ? Quantized(input.array, ports[i], raw_)
-                                               : Converted(input.array, ports[i].dtype);
+    absl::StatusOr<std::string> elements =
+        ports[i].scale > 0 ? Quantized(input.array, ports[i], raw_)
+                           : Converted(input.array, model_.StatedType(i), ports[i].dtype);
     if (!elements.ok()) return Report(input.name, std::string(elements.status().message()));
     bound.elements = *std::move(elements);
     if (IsState(i) && bound.items != 1) {

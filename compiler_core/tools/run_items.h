@@ -21,6 +21,9 @@ class FrameRunner {
   virtual ~FrameRunner() = default;
   virtual const std::vector<PortTensor>& inputs() const = 0;
   virtual const std::vector<PortTensor>& outputs() const = 0;
+  // The type that the model states for input i, which says what an array's integers are. A runner
+  // may hold the values in another.
+  virtual DType StatedType(size_t i) const { return inputs()[i].dtype; }
   virtual absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) = 0;
 };
 
@@ -53,15 +56,16 @@ struct RunItemsResult {
   std::vector<NamedArray> outputs;  // in the model's order; items stacked in the first dimension
 };
 
-// Inputs are matched by name ('/' and ':' may stand as '_'); float32, float64, float16, or uint16
-// (fp16 bit patterns), converted to the port's type. An array [m*t,...] for a tensor [t,...] is m
-// items; one item serves all. An array of one dimension more, [m,t,...], is m items too. State
-// inputs may be left out: they start at zero, and are fed back from item to item; one that is given
-// is the first item's. `max_items` 0: all there are. Above the number of items: where every input
-// is one item, it is repeated that often; else no effect. All problems become diagnostics.
-// Of integer ports (those with a scale): an array of the port's own type holds stored values; a
-// float one is quantized by the port's parameters (to nearest, ties to even, clamped). Outputs are
-// dequantized to float32. raw: stored values alone, in and out.
+// Inputs are matched by name ('/' and ':' may stand as '_'); float32, float64 or float16, converted
+// to the port's type. An input that the model states as integers takes integers of that type as
+// numbers, one that it states as float16 takes uint16 as bit patterns. An array [m*t,...] for a
+// tensor [t,...] is m items; one item serves all. An array of one dimension more, [m,t,...], is m
+// items too. State inputs may be left out: they start at zero, and are fed back from item to item;
+// one that is given is the first item's. `max_items` 0: all there are. Above the number of items:
+// where every input is one item, it is repeated that often; else no effect. All problems become
+// diagnostics. Of integer ports (those with a scale): an array of the port's own type holds stored
+// values; a float one is quantized by the port's parameters (to nearest, ties to even, clamped).
+// Outputs are dequantized to float32. raw: stored values alone, in and out.
 absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
                                         int64_t max_items, Diagnostics& diagnostics,
                                         bool raw = false);

@@ -109,12 +109,56 @@ TEST_F(RunItemsTest, ReportsEveryProblemAtOnce) {
   EXPECT_FALSE(Run({{"nonsense", Floats({1}, {0})}, {"s", integers}}).ok());
   EXPECT_THAT(Problems(),
               HasSubstr("input 'nonsense' is none of the model's: net/x [1,2], s [1,2]"));
-  EXPECT_THAT(Problems(), HasSubstr("input 's' is i32; float32, float64"));
+  EXPECT_THAT(Problems(), HasSubstr("input 's' is i32, and the model's is f16; float32"));
   EXPECT_THAT(Problems(), HasSubstr("input 'net/x' [1,2] is not given; add --input net/x="));
   EXPECT_FALSE(Run({{"net/x", Floats({2, 3}, {0, 0, 0, 0, 0, 0})}}).ok());
   EXPECT_THAT(Problems(), HasSubstr("has shape [2,3]; the tensor is [1,2]"));
   EXPECT_FALSE(Run({{"net/x", Floats({1, 2}, {0, 0})}, {"s", Floats({2, 2}, {0, 0, 0, 0})}}).ok());
   EXPECT_THAT(Problems(), HasSubstr("is a state and has 2 items"));
+}
+
+// y = x in float32, whatever type the model states for x.
+class CopyRunner : public FrameRunner {
+ public:
+  explicit CopyRunner(DType stated) : stated_(stated) {}
+  const std::vector<PortTensor>& inputs() const override { return x_; }
+  const std::vector<PortTensor>& outputs() const override { return y_; }
+  DType StatedType(size_t i) const override { return stated_; }
+  absl::Status Run(absl::Span<const uint8_t> input, std::vector<uint8_t>& output) override {
+    output.assign(input.begin(), input.end());
+    return absl::OkStatus();
+  }
+
+ private:
+  const DType stated_;
+  const std::vector<PortTensor> x_ = {{"x", {1, 2}, DType::kFloat32, 0, -1}};
+  const std::vector<PortTensor> y_ = {{"y", {1, 2}, DType::kFloat32, 0, -1}};
+};
+
+// What the inputs become; a text of the problems where there are any.
+std::pair<std::vector<float>, std::string> Copied(DType stated, const NpyArray& array) {
+  CopyRunner runner(stated);
+  Diagnostics diagnostics;
+  const auto result = RunItems(runner, {{"x", array}}, 0, diagnostics);
+  std::string problems;
+  for (const Diagnostic& d : diagnostics.list()) absl::StrAppend(&problems, d.ToString(), "\n");
+  return {result.ok() ? FloatsOf(result->outputs[0].array) : std::vector<float>(), problems};
+}
+
+TEST(StatedTypes, DecideWhatIntegersOfAFileAre) {
+  NpyArray array;
+  array.dtype = DType::kUint16;
+  array.shape = {1, 2};
+  array.bytes = std::string("\x00\x3c\x00\xc0", 4);  // 15360 and 49152; 1 and -2 as bits
+  EXPECT_THAT(Copied(DType::kUint16, array).first, ElementsAre(15360, 49152));
+  EXPECT_THAT(Copied(DType::kFloat16, array).first, ElementsAre(1, -2));
+  EXPECT_THAT(Copied(DType::kFloat32, array).second,
+              HasSubstr("is u16, and the model's is f32; float32, float64 or float16 is needed"));
+  EXPECT_THAT(Copied(DType::kInt16, array).second, HasSubstr("or float16, or i16 is needed"));
+  array.dtype = DType::kInt16;
+  EXPECT_THAT(Copied(DType::kInt16, array).first, ElementsAre(15360, -16384));
+  EXPECT_THAT(Copied(DType::kFloat16, array).second, HasSubstr("or uint16 (fp16 bits) is needed"));
+  EXPECT_THAT(Copied(DType::kUint16, Floats({1, 2}, {3, 70000})).first, ElementsAre(3, 70000));
 }
 
 TEST(ArrayValues, AreReadInTheirOwnType) {

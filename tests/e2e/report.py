@@ -231,9 +231,9 @@ def main(arguments):
         harness.check(told >= len(errors), f"errors of few outputs are told: {errors}")
         harness.figure(f"report: errors of {told} outputs of {len(errors)} nets are those of npuc "
                        "run against npuc reference")
-        page = os.path.join(folder, "artifact.html")
-        harness.npuc("report", os.path.join(folder, "sample", "kws_fc.h"), "-o", page)
-        with open(page, encoding="utf-8") as f:
+        pages = os.path.join(folder, "pages")
+        harness.npuc("report", os.path.join(folder, "sample", "kws_fc.h"), "-o", pages)
+        with open(os.path.join(pages, "kws_fc.html"), encoding="utf-8") as f:
             artifact = page_json(f.read())
         with open(os.path.join(folder, "sample", "report.json"), encoding="utf-8") as f:
             wanted = json.load(f)["per_frame"]
