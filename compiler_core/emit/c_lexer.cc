@@ -1,6 +1,7 @@
 #include "compiler_core/emit/c_lexer.h"
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/byte_text.h"
 
@@ -31,7 +32,7 @@ void CLexer::SkipSpace() {
         if (text_[at_] == '\n') ++line_;
         ++at_;
       }
-      if (c == '#') TakeMacro(text_.substr(start + 1, at_ - start - 1), first_line);
+      if (c == '#') TakeDirective(text_.substr(start + 1, at_ - start - 1), first_line);
     } else if (c == '/' && next == '*') {
       const size_t end = text_.find("*/", at_ + 2);
       const size_t stop = end == absl::string_view::npos ? text_.size() : end + 2;
@@ -44,8 +45,26 @@ void CLexer::SkipSpace() {
   }
 }
 
-void CLexer::TakeMacro(absl::string_view directive, int line) {
+void CLexer::TakeDirective(absl::string_view directive, int line) {
   directive = absl::StripAsciiWhitespace(directive);
+  const auto set_last = [this](bool is_off) {
+    off_count_ += (is_off ? 1 : 0) - (conditions_.back() ? 1 : 0);
+    conditions_.back() = is_off;
+  };
+  if (absl::StartsWith(directive, "if")) {  // #ifdef and #ifndef, too
+    conditions_.push_back(false);
+    set_last(absl::StripAsciiWhitespace(directive.substr(2)) == "0");
+  } else if (absl::StartsWith(directive, "el") && !conditions_.empty()) {
+    set_last(false);
+  } else if (absl::StartsWith(directive, "endif") && !conditions_.empty()) {
+    set_last(false);
+    conditions_.pop_back();
+  } else {
+    TakeMacro(directive, line);
+  }
+}
+
+void CLexer::TakeMacro(absl::string_view directive, int line) {
   if (!absl::ConsumePrefix(&directive, "define") || macros_.size() >= kMaxMacros) return;
   directive = absl::StripLeadingAsciiWhitespace(directive);
   size_t end = 0;
@@ -59,6 +78,7 @@ CLexer::Token CLexer::Next() {
   SkipSpace();
   Token token;
   token.line = line_;
+  token.is_off = off_count_ > 0;
   if (at_ >= text_.size()) return token;
   const size_t start = at_;
   const char c = text_[at_++];

@@ -10,7 +10,8 @@
 namespace npuc {
 
 // Splits C declarations into tokens, without the preprocessor: comments and # lines are skipped,
-// but what #define lines say is kept.
+// but what #define lines say is kept. Tokens between `#if 0` and its #else or #endif are given, and
+// marked; of other conditions all branches count.
 // Never fails: a byte that starts no token is a punctuator of its own.
 class CLexer {
  public:
@@ -19,6 +20,7 @@ class CLexer {
     Kind kind = Kind::kEnd;
     absl::string_view text;  // a string's without its quotes, escapes as written
     int line = 1;            // 1-based
+    bool is_off = false;     // within `#if 0`
     bool is(char c) const { return kind == Kind::kPunctuator && text.size() == 1 && text[0] == c; }
     bool is(absl::string_view word) const { return kind == Kind::kWord && text == word; }
   };
@@ -54,11 +56,14 @@ class CLexer {
   // False: a byte is none.
   bool ReadUsualBytes(std::vector<uint8_t>& bytes);
   void SkipSpace();
+  void TakeDirective(absl::string_view directive, int line);
   void TakeMacro(absl::string_view directive, int line);
   absl::string_view text_;
   size_t at_ = 0;
   int line_ = 1;
   std::vector<Macro> macros_;
+  std::vector<bool> conditions_;  // the open ones; true: within a branch that `#if 0` turns off
+  int64_t off_count_ = 0;         // of those
 };
 
 }  // namespace npuc

@@ -1,5 +1,6 @@
 #include "compiler_core/emit/header_reader.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -10,8 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "compiler_core/base/status.h"
 #include "compiler_core/emit/c_lexer.h"
 
 namespace npuc {
@@ -21,11 +24,11 @@ using Token = CLexer::Token;
 
 // A declaration's tokens before its initialiser; more than this is no declaration of ours.
 constexpr size_t kMaxHeadTokens = 64;
-constexpr size_t kMaxMembers = 4096;
+constexpr size_t kMaxMembers = 2 * kMaxPorts;  // of in_out
 // The one fixed-point core that this compiler writes headers for.
 constexpr char kFixedPointCore[] = "APUS";
-// Of a NAME_Q: 2^-Q stays far from the ends of a double.
-constexpr int kLargestQ = 96;
+
+constexpr absl::string_view kFlashSuffix = "_xip";
 
 constexpr absl::string_view kArrayNames[] = {"cmd_content", "weight_content", "ops_content",
                                              "data_content", "cache_content"};
@@ -45,20 +48,31 @@ struct Member {
   int line = 0;
 };
 
+// Where a part stands. Within `#if 0` it counts where no live one has its name.
+struct Place {
+  int line = 0;
+  bool is_off = false;
+};
+
 struct ParsedStruct {
   std::vector<Member> members;
-  int line = 0;
+  Place place;
 };
 
 struct ParsedArray {
   std::vector<uint8_t> bytes;
   int64_t declared_size = 0;
-  int line = 0;
+  Place place;
 };
 
 struct ParsedConstant {
   int64_t value = 0;
-  int line = 0;
+  Place place;
+};
+
+struct ParsedText {
+  std::string value;
+  Place place;
 };
 
 class Reader {
@@ -166,7 +180,7 @@ class Reader {
 
   void TakeArray(const std::vector<Token>& head, size_t name, std::vector<uint8_t> bytes) {
     ParsedArray array;
-    array.line = head[name].line;
+    array.place = {head[name].line, head[name].is_off};
     array.declared_size = -1;
     if (name + 3 < head.size() && head[name + 2].kind == Token::Kind::kNumber &&
         head[name + 3].is(']')) {
@@ -174,16 +188,16 @@ class Reader {
     } else if (name + 2 < head.size() && head[name + 2].is(']')) {
       array.declared_size = static_cast<int64_t>(bytes.size());
     }
-    if (array.declared_size < 0 || array.declared_size > kMaxHeaderBytes) {
-      Report(DiagnosticKind::kHeaderSyntax, array.line,
+    if (array.declared_size < 0 || array.declared_size > kMaxArtifactBytes) {
+      Report(DiagnosticKind::kHeaderSyntax, array.place.line,
              absl::StrCat("the size of array ", Printable(head[name].text), " is no number up to ",
-                          kMaxHeaderBytes));
+                          kMaxArtifactBytes));
       return;
     }
     array.bytes = std::move(bytes);
     for (const absl::string_view suffix : kArrayNames) {
       if (!absl::EndsWith(head[name].text, suffix)) continue;
-      if (!arrays_.emplace(suffix, std::move(array)).second) {
+      if (!Keep(arrays_, std::string(suffix), std::move(array))) {
         Report(DiagnosticKind::kHeaderSyntax, head[name].line,
                absl::StrCat("a second ", suffix, " array: ", Printable(head[name].text)));
       }
@@ -196,14 +210,27 @@ class Reader {
     for (const Token& token : head) {
       if (token.kind != Token::Kind::kWord) continue;
       const std::string name(token.text);
+      const Place place{token.line, token.is_off};
       if (value.kind == Token::Kind::kNumber && (name == "total_size" || name == "npu_size")) {
-        sizes_[name] = {CLexer::NumberValue(value.text), token.line};
+        Keep(sizes_, name, {CLexer::NumberValue(value.text), place});
       } else if (value.kind == Token::Kind::kString &&
                  (name == "version" || name == "pb_md5" || name == "npu_unit" ||
                   name == "npu_core" || name == "model_info")) {
-        strings_[name] = CLexer::StringValue(value.text);
+        Keep(strings_, name, {CLexer::StringValue(value.text), place});
       }
     }
+  }
+
+  // Adds a part, where a live one takes the place of one within `#if 0`. False, with the first one
+  // kept, where there is a live one already.
+  template <typename Part>
+  static bool Keep(std::map<std::string, Part>& parts, const std::string& name, Part part) {
+    const auto found = parts.find(name);
+    if (found == parts.end()) return parts.emplace(name, std::move(part)).second;
+    const bool is_off = part.place.is_off;
+    const bool was_off = found->second.place.is_off;
+    if (was_off && !is_off) found->second = std::move(part);
+    return was_off || is_off;
   }
 
   // Skips tokens behind an opening (depth 1) or at top level (0) up to `stop` at depth 0.
@@ -236,11 +263,13 @@ class Reader {
       const bool linkage = !head.empty() && head.front().is("extern");
       return linkage ? true : SkipTo('}', 1);
     }
+    // Of a net that runs from flash the vendor's programs call them input_xip and so on.
+    if (absl::EndsWith(name, kFlashSuffix)) name.resize(name.size() - kFlashSuffix.size());
     ParsedStruct parsed;
-    parsed.line = head.front().line;
+    parsed.place = {head.front().line, head.front().is_off};
     if (!ReadMembers(name, parsed)) return false;
     if (name == "input" || name == "output" || name == "in_out") {
-      if (!structs_.emplace(name, std::move(parsed)).second) {
+      if (!Keep(structs_, name, std::move(parsed))) {
         Report(DiagnosticKind::kHeaderSyntax, head.front().line,
                absl::StrCat("a second struct ", name));
       }
@@ -331,17 +360,40 @@ class Reader {
       return model;
     }
     SettleFamily(model);
-    model.version = strings_["version"];
-    model.model_md5 = strings_["pb_md5"];
-    model.npu_unit = strings_["npu_unit"];
-    model.model_info = strings_["model_info"];
+    model.version = strings_["version"].value;
+    model.model_md5 = strings_["pb_md5"].value;
+    model.npu_unit = strings_["npu_unit"].value;
+    model.model_info = strings_["model_info"].value;
     AssembleArrays(model);
     AssemblePorts(model);
     if (!diagnostics_.has_errors()) {
       CheckSize("npu_size", model.npu_size(), "cmd + weight + ops + data");
       CheckSize("total_size", model.total_size(), "npu_size + struct input + struct output");
+      WarnOfSkippedParts();
     }
     return model;
+  }
+
+  // Parts that were taken from within `#if 0`, as one warning.
+  void WarnOfSkippedParts() {
+    std::vector<std::string> names;
+    int line = 0;
+    const auto collect = [&](absl::string_view what, const auto& parts) {
+      for (const auto& [name, part] : parts) {
+        if (!part.place.is_off) continue;
+        names.push_back(absl::StrCat(what, name));
+        line = line == 0 ? part.place.line : std::min(line, part.place.line);
+      }
+    };
+    collect("struct ", structs_);
+    collect("", arrays_);
+    collect("", sizes_);
+    collect("", strings_);
+    if (names.empty()) return;
+    Report(DiagnosticKind::kHeaderUnusualForm, line,
+           absl::StrCat(absl::StrJoin(names, ", "),
+                        " stand within #if 0, which the C compiler skips; they are read here"),
+           "");
   }
 
   // A config, a picture, an empty file: one problem, in place of all that a header has.
@@ -358,23 +410,23 @@ class Reader {
     const auto cache = arrays_.find("cache_content");
     if (cache != arrays_.end() && family_ != Family::kFixedPoint) {
       family_ = Family::kFixedPoint;
-      family_line_ = cache->second.line;
+      family_line_ = cache->second.place.line;
     }
     model.core = "GRUS";
     if (family_ == Family::kFixedPoint) {
       model.core = kFixedPointCore;
-      if (!absl::StartsWith(strings_["version"], "npuc ")) {
+      if (!absl::StartsWith(strings_["version"].value, "npuc ")) {
         Report(DiagnosticKind::kHeaderUnsupportedFamily, family_line_,
                absl::StrCat("npu_data_t is signed: this header is for a fixed-point core, and its "
                             "version '",
-                            Printable(strings_["version"]),
+                            Printable(strings_["version"].value),
                             "' is not npuc's; what its commands "
                             "mean is not published"),
                "name a header that npuc wrote, or one for GRUS");
       }
-    } else if (!strings_["npu_core"].empty()) {
+    } else if (!strings_["npu_core"].value.empty()) {
       family_ = Family::kInteger;
-      model.core = strings_["npu_core"];
+      model.core = strings_["npu_core"].value;
     }
     if (family_ != Family::kGrus) model.command_set = CommandSet::kInteger;
     for (auto& [name, parsed] : structs_) {
@@ -471,7 +523,7 @@ class Reader {
       const bool data = name == "data_content";
       const int64_t values = static_cast<int64_t>(array.bytes.size());
       if (values != array.declared_size && (!data || values != 0)) {
-        Report(DiagnosticKind::kHeaderSizeMismatch, array.line,
+        Report(DiagnosticKind::kHeaderSizeMismatch, array.place.line,
                absl::StrCat(name, " is declared with ", array.declared_size, " bytes, but has ",
                             values, " values"));
       }
@@ -485,8 +537,10 @@ class Reader {
   void CheckSize(const std::string& name, int64_t computed, absl::string_view what) {
     const auto it = sizes_.find(name);
     if (it == sizes_.end() || it->second.value == computed) return;
-    Report(DiagnosticKind::kHeaderSizeMismatch, it->second.line,
-           absl::StrCat(name, " is ", it->second.value, ", but ", what, " is ", computed));
+    Report(DiagnosticKind::kHeaderUnusualForm, it->second.place.line,
+           absl::StrCat(name, " is ", it->second.value, ", but ", what, " is ", computed,
+                        ", which counts"),
+           "");
   }
 
   std::vector<PortTensor> Ports(const ParsedStruct& parsed) {
@@ -548,7 +602,7 @@ class Reader {
     };
     for (const PortTensor& port : model.inputs) {
       if (take(port)) continue;
-      Report(DiagnosticKind::kHeaderMemberInvalid, in_out->second.line,
+      Report(DiagnosticKind::kHeaderMemberInvalid, in_out->second.place.line,
              absl::StrCat("struct in_out lacks input ", Printable(port.name)));
     }
     for (size_t i = 0; i < model.outputs.size(); ++i) state[i] = !take(model.outputs[i]);
@@ -599,7 +653,7 @@ class Reader {
         next = at + 1;
         continue;
       }
-      Report(DiagnosticKind::kHeaderStateUnpaired, structs_["output"].line,
+      Report(DiagnosticKind::kHeaderStateUnpaired, structs_["output"].place.line,
              absl::StrCat("output ", Printable(output.name), " ",
                           TypeToString({output.dtype, output.shape}),
                           " is not in struct in_out, so it is a state, but no input left has its "
@@ -617,7 +671,7 @@ class Reader {
   std::map<std::string, ParsedStruct> structs_;
   std::map<std::string, ParsedArray> arrays_;
   std::map<std::string, ParsedConstant> sizes_;
-  std::map<std::string, std::string> strings_;
+  std::map<std::string, ParsedText> strings_;
   std::map<absl::string_view, const CLexer::Macro*> macros_;
 };
 
@@ -625,10 +679,10 @@ class Reader {
 
 absl::StatusOr<CompiledModel> ReadCHeader(absl::string_view text, absl::string_view file_name,
                                           Diagnostics& diagnostics) {
-  if (static_cast<int64_t>(text.size()) > kMaxHeaderBytes) {
+  if (static_cast<int64_t>(text.size()) > kMaxArtifactBytes) {
     diagnostics.Add({.kind = DiagnosticKind::kHeaderSyntax,
                      .message = absl::StrCat("a header of ", text.size(), " bytes; at most ",
-                                             kMaxHeaderBytes, " are read"),
+                                             kMaxArtifactBytes, " are read"),
                      .file = std::string(file_name),
                      .fix = kFixOfNoArtifact});
     return diagnostics.ToStatus();
@@ -637,6 +691,7 @@ absl::StatusOr<CompiledModel> ReadCHeader(absl::string_view text, absl::string_v
   CompiledModel model = reader.Run();
   diagnostics.Append(reader.diagnostics());
   if (reader.diagnostics().has_errors()) return reader.diagnostics().ToStatus();
+  RETURN_IF_ERROR(CheckArtifactLimits(model, file_name, diagnostics));
   return model;
 }
 
