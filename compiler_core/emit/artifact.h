@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/cmd/command.h"
 
 namespace npuc {
@@ -39,6 +42,17 @@ struct CompiledModel {
   // npu_size + both structs (true of every published header).
   int64_t total_size() const;
 };
+
+// Limits of an artifact, the same where one is written and where one is read. Those of its commands
+// are in ir/cmd/command.h.
+inline constexpr size_t kMaxPorts = 4096;                       // inputs, and outputs
+inline constexpr int64_t kMaxArtifactBytes = int64_t{1} << 30;  // a header's text, a model file
+inline constexpr int kLargestQ = 96;  // of a fixed-point port: 2^-Q stays far from a double's ends
+
+// Whether a model whose commands are not encoded yet keeps the limits, its slots' size among them;
+// each that it breaks becomes a diagnostic of `model_name`.
+absl::Status CheckArtifactLimits(const CompiledModel& model, absl::string_view model_name,
+                                 Diagnostics& diagnostics);
 
 // Fixes of diagnostics: of an artifact that is not as a compile wrote it; of a file that is none.
 inline constexpr char kFixOfDamage[] = "compile the model again, or copy the whole file again";

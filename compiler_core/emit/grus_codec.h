@@ -15,10 +15,11 @@ namespace npuc {
 
 // Link word behind the last command: signal completion.
 inline constexpr uint32_t kEndLink = 0x70000000u;
-// Bytes that an address can reach within its slot.
-inline constexpr int64_t kSlotSpanBytes = int64_t{1} << 28;
-// Longest stream that is decoded.
-inline constexpr int64_t kMaxCommandBytes = int64_t{1} << 25;
+// The longest command, with its link; and the longest stream that is decoded: that of the longest
+// program.
+inline constexpr int64_t kLongestCommandBytes = 64;
+inline constexpr int64_t kMaxCommandBytes =
+    static_cast<int64_t>(kMaxCommands) * kLongestCommandBytes;
 
 // The stream of `program`. Errors: INTERNAL where a buffer has no offset, a field does not fit its
 // bits, an operand is at ops+0 (its encoding, zero, means "none"), or the last command is not a

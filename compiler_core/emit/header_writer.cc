@@ -284,6 +284,14 @@ absl::StatusOr<CHeaderText> CHeaderText::Make(const CompiledModel& model,
     absl::StrAppend(&tail, "unsigned char cache_content[0] __attribute__ ((aligned(4)));\n");
   }
   text.Add(std::move(tail), {});
+  if (static_cast<int64_t>(text.size_bytes_) > kMaxArtifactBytes) {
+    found.Add({.kind = DiagnosticKind::kProgramTooLarge,
+               .message = absl::StrCat("the header has ", text.size_bytes_, " bytes; at most ",
+                                       kMaxArtifactBytes, " are read"),
+               .fix = "compile a smaller model"});
+    diagnostics.Append(found);
+    return found.ToStatus();
+  }
   return text;
 }
 

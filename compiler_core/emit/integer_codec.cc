@@ -13,7 +13,6 @@ namespace npuc::integer {
 namespace {
 
 constexpr int64_t kWordBytes = 4;
-constexpr int64_t kOffsetLimit = int64_t{1} << 28;
 constexpr std::array<DType, 4> kTypes = {DType::kInt8, DType::kUint8, DType::kInt16,
                                          DType::kUint16};
 constexpr uint32_t kLastBit = 1u << 8;
@@ -37,7 +36,7 @@ struct Encoder {
     if (!operand.present()) return words.push_back(0);
     const Buffer& buffer = buffers[operand.buffer.value()];
     const int64_t offset = buffer.offset_bytes + operand.offset_bytes;
-    if (buffer.offset_bytes < 0 || offset < 0 || offset >= kOffsetLimit ||
+    if (buffer.offset_bytes < 0 || offset < 0 || offset >= kSlotSpanBytes ||
         !IsUsedSlot(buffer.slot)) {
       Fail(name, absl::StrCat("is at ", offset, " of slot ", npuc::NameOf(buffer.slot)));
     }
@@ -85,7 +84,7 @@ struct Decoder {
     const uint32_t word = Take();
     if (word == 0) return;
     if (!IsUsedSlot(static_cast<Slot>(word >> 28))) return Fail(name, word);
-    operand = {BufferId(static_cast<int32_t>(word >> 28)), word & (kOffsetLimit - 1)};
+    operand = {BufferId(static_cast<int32_t>(word >> 28)), word & (kSlotSpanBytes - 1)};
   }
   void Type(absl::string_view name, DType& type) {
     const uint32_t word = Take();

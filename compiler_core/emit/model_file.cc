@@ -26,7 +26,6 @@ constexpr uint32_t kIntegerVersion = 2;
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kAlignment = 16;
 constexpr size_t kUsualRest = 4096;  // all but the contents is shorter, mostly
-constexpr size_t kMaxPorts = 4096;
 // A port's type tag is its place here, counted from 1.
 constexpr std::array<DType, 6> kPortTypes = {DType::kFloat16, DType::kFloat32, DType::kInt8,
                                              DType::kUint8,   DType::kInt16,   DType::kUint16};
@@ -191,9 +190,7 @@ absl::Status TakeMetadata(absl::string_view bytes, CompiledModel& model) {
   RETURN_IF_ERROR(TakePorts(cursor, model.command_set, model.inputs));
   RETURN_IF_ERROR(TakePorts(cursor, model.command_set, model.outputs));
   if (!cursor.ok() || !cursor.at_end()) return Invalid("the metadata section has a wrong length");
-  if (data_bytes > uint64_t{kMaxHeaderBytes}) {
-    return Invalid(absl::StrCat("data of ", data_bytes, " bytes; at most ", kMaxHeaderBytes));
-  }
+  if (data_bytes > static_cast<uint64_t>(INT64_MAX)) return Invalid("data of a negative size");
   model.data_bytes = static_cast<int64_t>(data_bytes);
   return CheckStates(model);
 }
@@ -305,6 +302,7 @@ absl::StatusOr<CompiledModel> ReadModelFile(absl::string_view bytes, absl::strin
     diagnostics.Append(found);
     return found.ToStatus();
   }
+  RETURN_IF_ERROR(CheckArtifactLimits(*model, file_name, diagnostics));
   return model;
 }
 

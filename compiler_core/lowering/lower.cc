@@ -16,7 +16,6 @@ namespace npuc {
 namespace {
 
 constexpr int64_t kHalfBytes = 2;
-constexpr size_t kMaxCommands = 1 << 20;
 
 // Lowers one graph, node by node; see LowerContext for what the operators see of it.
 class Lowerer : public LowerContext {

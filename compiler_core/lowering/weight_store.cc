@@ -125,6 +125,17 @@ std::optional<float> BeyondRange(absl::Span<const float> values) {
   return *found;
 }
 
+// How many values other than 0 are nearer to 0 than to any other fp16. A tie goes to 0, which is
+// even.
+int64_t UnderflowsOf(absl::Span<const float> values) {
+  constexpr float kLargestLost = 0x1p-25f;
+  int64_t count = 0;
+  for (const float value : values) {
+    count += value != 0.0f && std::fabs(value) <= kLargestLost ? 1 : 0;
+  }
+  return count;
+}
+
 float ClampToHalf(float value) { return std::clamp(value, -kLargestHalf, kLargestHalf); }
 
 // A constant's values, clamped to fp16's range; behind them those of `bias`, if any.
@@ -273,9 +284,21 @@ void WeightStore::WarnOutOfRange(std::optional<float> beyond, const std::string&
                      .fix = "scale the weights, or use a smaller masking constant"});
 }
 
+void WeightStore::WarnUnderflow(int64_t underflows, size_t count, const std::string& node) {
+  if (underflows == 0 || !underflow_warned_.insert(node).second) return;
+  diagnostics_->Add({.kind = DiagnosticKind::kConstantBelowFp16,
+                     .message = absl::StrCat(underflows, " of ", count,
+                                             " values of the constant are too small for fp16, "
+                                             "whose smallest is 5.96e-08; they are stored as 0"),
+                     .file = options_->model_name,
+                     .node = node,
+                     .fix = "scale the weights up and what follows down, or set them to 0"});
+}
+
 Operand WeightStore::Constant(absl::Span<const float> values, const std::string& node) {
   const std::optional<float> beyond = BeyondRange(values);
   WarnOutOfRange(beyond, node);
+  WarnUnderflow(UnderflowsOf(values), values.size(), node);
   std::vector<float> clamped;
   if (beyond.has_value()) {
     clamped.resize(values.size());
@@ -327,6 +350,7 @@ void WeightStore::StoreAndMeasure(absl::Span<const float> values, size_t weight_
     stored.codes = EncodeWeights(stored.book, values);
   } else {
     stored.halves = FloatsToHalves(values);
+    coded.underflows = UnderflowsOf(values);
   }
   const StoringErrors errors = ErrorsOf(values.first(weight_count), stored.book, stored.codes);
   coded.max_abs_error = errors.max_abs;
@@ -360,6 +384,11 @@ const WeightStore::CodedWeight& WeightStore::CodedOf(const Graph& graph, ValueId
   if (inserted) coded = Code(graph, value, bias, is_convolution);
   const std::string& name = graph.def(value).source.name;
   WarnOutOfRange(coded.beyond, name);
+  if (coded.underflows > 0) {
+    const int64_t biases = bias.valid() ? graph.type(bias).element_count() : 0;
+    WarnUnderflow(coded.underflows, static_cast<size_t>(graph.type(value).element_count() + biases),
+                  name);
+  }
   if (bias.valid()) WarnOutOfRange(coded.bias_beyond, graph.def(bias).source.name);
   if (coded.is_refused) {
     diagnostics_->Add(

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -27,7 +28,8 @@ class WeightStore {
   // all threads: most of the work of placing them later.
   void CodeAll(const Graph& graph, HelperThreads& helpers);
 
-  // fp16 constants; values beyond fp16 become +-65504 with a warning that names `node`.
+  // fp16 constants; values beyond fp16 become +-65504, and those below it
+  // 0, with a warning that names `node`.
   Operand Constant(absl::Span<const float> values, const std::string& node);
 
   // A [k,n] part of a weight, ready for one fully connected command.
@@ -89,6 +91,7 @@ class WeightStore {
     double min = 0, max = 0;                   // the range in force
     bool is_refused = false;                   // asked to be compressed, and has no code book
     std::optional<float> beyond, bias_beyond;  // a value out of fp16's range, if there is one
+    int64_t underflows = 0;                    // values, the bias's too, that fp16 makes 0
     double sparsity = 0, max_abs_error = 0, rms_error = 0;
   };
   // bias: not valid where there is none. is_convolution: whose default choice holds.
@@ -101,6 +104,8 @@ class WeightStore {
   WeightRecord& RecordOf(const Graph& graph, ValueId value, const std::string& user,
                          const CodedWeight& coded);
   void WarnOutOfRange(std::optional<float> beyond, const std::string& node);
+  // Once a node.
+  void WarnUnderflow(int64_t underflows, size_t count, const std::string& node);
   void CutColumns(const StoredWeight& whole, const Extents& extents, int64_t first, int64_t columns,
                   WeightRecord& record, std::vector<ConvolutionPart>& parts);
   void CutIntoParts(const StoredWeight& weight, const Extents& extents, WeightRecord& record,
@@ -111,6 +116,7 @@ class WeightStore {
   const CoreLimits* limits_;
   Diagnostics* diagnostics_;
   std::map<std::string, Operand> constants_;  // by bytes
+  std::set<std::string> underflow_warned_;    // nodes
   std::map<std::pair<ValueId, bool>, std::vector<Part>> matrices_;
   // By weight, bias, taps, first column and columns.
   std::map<std::tuple<ValueId, ValueId, int64_t, int64_t, int64_t>, std::vector<ConvolutionPart>>

@@ -23,6 +23,7 @@
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/compile_integer.h"
+#include "compiler_core/pipeline/file_limits.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/layer_errors.h"
 #include "compiler_core/pipeline/listings.h"
@@ -31,6 +32,7 @@
 #include "compiler_core/pipeline/states.h"
 #include "compiler_core/pipeline/weight_choices.h"
 #include "compiler_core/pipeline/weight_histograms.h"
+#include "compiler_core/quant/opt_template.h"
 #include "compiler_core/report/page.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -152,7 +154,8 @@ absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
 
 // Takes the program's weights, which may be most of its bytes.
 absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const CoreSpec& core,
-                                       const std::string& model_md5, Program& program) {
+                                       const std::string& model_md5, Program& program,
+                                       Diagnostics& diagnostics) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
   model.model_md5 = model_md5;
@@ -161,9 +164,10 @@ absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const Core
   model.core = std::string(core.name);
   model.inputs = program.inputs;
   model.outputs = program.outputs;
-  ASSIGN_OR_RETURN(model.cmd_content, EncodeCommands(program));
   model.weight_content = std::move(program.weights);
   model.data_bytes = program.data_bytes;
+  RETURN_IF_ERROR(CheckArtifactLimits(model, request.options.model_name, diagnostics));
+  ASSIGN_OR_RETURN(model.cmd_content, EncodeCommands(program));
   return model;
 }
 
@@ -451,7 +455,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
   absl::Status plan_check;
   HelperThreads::Task plan_checked = helpers.Start([&] { plan_check = CheckMemoryPlan(program); });
-  STEP(CompiledModel model, "emit", 0.85, Assemble(request, *core, md5.PlaceHolder(), program));
+  STEP(CompiledModel model, "emit", 0.85,
+       Assemble(request, *core, md5.PlaceHolder(), program, diagnostics));
   EmittedFiles files(model, md5, options, helpers, observer);
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
@@ -472,6 +477,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
   files.NameModel();
   Reports reports = MakeReports(facts, observer);
+  RETURN_IF_ERROR(CheckFileSize(reports.weights.name, reports.weights.bytes.size(),
+                                kMaxTemplateBytes, options.model_name, diagnostics));
   RETURN_IF_ERROR(AddArtifacts(std::move(reports), files, stages, diagnostics, result.artifacts));
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   LogEnd(facts, stages);

@@ -11,9 +11,12 @@
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/passes/passes.h"
+#include "compiler_core/pipeline/file_limits.h"
 #include "compiler_core/pipeline/integer_metrics.h"
 #include "compiler_core/pipeline/integer_model.h"
 #include "compiler_core/pipeline/integer_report.h"
+#include "compiler_core/quant/opt_template.h"
+#include "compiler_core/quant/statistics.h"
 #include "compiler_core/report/page.h"
 
 namespace npuc {
@@ -59,7 +62,8 @@ void MarkStates(const std::vector<int>& state_inputs, integer::Program& program)
 
 absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, const CoreSpec& core,
                                               const std::string& model_md5,
-                                              const integer::Program& program) {
+                                              const integer::Program& program,
+                                              Diagnostics& diagnostics) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
   model.model_md5 = model_md5;
@@ -68,9 +72,10 @@ absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, con
   model.command_set = CommandSet::kInteger;
   model.inputs = program.inputs;
   model.outputs = program.outputs;
-  ASSIGN_OR_RETURN(model.cmd_content, integer::EncodeCommands(program));
   model.weight_content = program.weights;
   model.data_bytes = program.data_bytes;
+  RETURN_IF_ERROR(CheckArtifactLimits(model, request.options.model_name, diagnostics));
+  ASSIGN_OR_RETURN(model.cmd_content, integer::EncodeCommands(program));
   return model;
 }
 
@@ -92,11 +97,16 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
        PlanMemory(program, core.integer->buffer_alignment_bytes));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
-  STEP(const CompiledModel model, "emit", 0.85, AssembleInteger(request, core, md5.Hex(), program));
+  STEP(const CompiledModel model, "emit", 0.85,
+       AssembleInteger(request, core, md5.Hex(), program, diagnostics));
 
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
   result.artifacts.push_back({options.output_file, std::move(header)});
+  RETURN_IF_ERROR(CheckFileSize("opt_template.json", quantized.opt_template.size(),
+                                kMaxTemplateBytes, options.model_name, diagnostics));
+  RETURN_IF_ERROR(CheckFileSize("statistics.json", quantized.statistics.size(), kMaxStatisticsBytes,
+                                options.model_name, diagnostics));
   if (quantized.quantized_here) {
     result.artifacts.push_back({"opt_template.json", quantized.opt_template});
   }

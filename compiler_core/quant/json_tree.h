@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/quant/opt_template.h"
 
 namespace npuc {
 
@@ -42,7 +43,7 @@ struct JsonError {
 };
 
 struct JsonLimits {
-  size_t bytes = 4 << 20;
+  size_t bytes = kMaxTemplateBytes;
   int depth = 16;
   int64_t nodes = 1 << 20;
 };

@@ -323,7 +323,7 @@ TEST(OptTemplateErrorsCoverage, EveryKindHasACase) {
 
 TEST(OptTemplateLimitsTest, TooManyBytes) {
   EXPECT_THAT(DiagnosticsOf(std::string(kMaxTemplateBytes + 1, ' ')),
-              ElementsAre(HasSubstr("has 4194305 bytes, over 4194304")));
+              ElementsAre(HasSubstr("has 16777217 bytes, over 16777216")));
 }
 
 TEST(OptTemplateLimitsTest, ManyFaultyLayersAreAnsweredInBoundedTime) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
@@ -23,7 +25,7 @@ using Memory = std::array<std::vector<uint8_t>, kSlotCount>;
 // A command and its constants, read once.
 struct Step {
   Body body;
-  ConvolveConstants convolve;
+  std::shared_ptr<const ConvolveConstants> convolve = {};  // of all commands with the same ones
   std::vector<Factor> factors;
 };
 
@@ -45,7 +47,7 @@ struct Runner {
   const Step& step;
 
   void operator()(const Convolve& c) const {
-    integer::Run(c, step.convolve, engine.At(c.a), engine.At(c.result.d));
+    integer::Run(c, *step.convolve, engine.At(c.a), engine.At(c.result.d));
   }
   void operator()(const Pool& c) const {
     integer::Run(c, step.factors, engine.At(c.a), engine.At(c.result.d));
@@ -156,15 +158,15 @@ class Loader {
                     absl::StrCat(where, "a frame takes ", work_, " steps so far; at most ",
                                  limits_.max_work, " are simulated"));
     }
+    Step step;
     if (const auto* c = std::get_if<Convolve>(&body)) {
-      weight_values_ += c->out_c + WeightCount(*c);
-      if (weight_values_ > limits_.max_weight_values) {
+      step.convolve = ConstantsOf(*c);
+      if (step.convolve == nullptr) {
         return Report(DiagnosticKind::kSimulationTooLarge,
                       absl::StrCat(where, "the weights hold more than ", limits_.max_weight_values,
                                    " values"));
       }
     }
-    Step step;
     if (!ReadStep(body, step)) {
       return Report(DiagnosticKind::kCommandNotRunnable,
                     absl::StrCat(where, "a factor's multiplier is negative or its shift outside ",
@@ -188,11 +190,28 @@ class Loader {
         return false;
       }
     }
-    if (const auto* c = std::get_if<Convolve>(&body)) {
-      step.convolve =
-          ReadConstants(*c, engine_->At(c->weights), engine_->At(c->bias), engine_->At(c->factors));
-    }
     return true;
+  }
+
+  // What ReadConstants reads, by where it lies and what it is; null where that is too much.
+  std::shared_ptr<const ConvolveConstants> ConstantsOf(const Convolve& c) {
+    const ConvolveKey key = {c.weights.offset_bytes,
+                             c.bias.offset_bytes,
+                             c.factors.offset_bytes,
+                             c.factor_count,
+                             c.out_c,
+                             WeightCount(c),
+                             static_cast<int64_t>(c.weight_type),
+                             AccumulatorBytes(c),
+                             c.pad_value};
+    const auto known = convolves_.find(key);
+    if (known != convolves_.end()) return known->second;
+    weight_values_ += c.out_c + WeightCount(c);
+    if (weight_values_ > limits_.max_weight_values) return nullptr;
+    auto constants = std::make_shared<const ConvolveConstants>(
+        ReadConstants(c, engine_->At(c.weights), engine_->At(c.bias), engine_->At(c.factors)));
+    convolves_.emplace(key, constants);
+    return constants;
   }
 
   void Describe(int64_t offset, const Body& body) {
@@ -211,11 +230,14 @@ class Loader {
     engine_->infos.push_back(std::move(info));
   }
 
+  using ConvolveKey = std::array<int64_t, 9>;
+
   const CompiledModel& model_;
   const std::string file_name_;
   const Simulator::Limits& limits_;
   Diagnostics found_;
   std::unique_ptr<Engine> engine_;
+  std::map<ConvolveKey, std::shared_ptr<const ConvolveConstants>> convolves_;
   std::vector<Buffer> buffers_;  // one a slot, as decoded operands name them
   int64_t work_ = 0;
   int64_t weight_values_ = 0;

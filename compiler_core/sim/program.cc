@@ -1,8 +1,11 @@
 #include "compiler_core/sim/program.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
@@ -187,7 +190,7 @@ class Loader {
     }
     if (const auto* fc = std::get_if<FullyConnectedCommand>(&command.body)) {
       const Weights weights = {1, fc->k, fc->n, false, fc->codes, fc->mask, fc->min, fc->step};
-      ASSIGN_OR_RETURN(PanelMatrix matrix, TakeMatrix(weights));
+      ASSIGN_OR_RETURN(auto matrix, MatrixOf(weights));
       return MatrixStep{fc->a, fc->d, std::nullopt, std::move(matrix)};
     }
     const RawCommand& raw = std::get<RawCommand>(command.body);
@@ -201,12 +204,12 @@ class Loader {
                                raw.mask,
                                form.min,
                                form.step};
-      ASSIGN_OR_RETURN(PanelMatrix matrix, TakeMatrix(weights));
+      ASSIGN_OR_RETURN(auto matrix, MatrixOf(weights));
       return MatrixStep{raw.a, raw.d, form, std::move(matrix)};
     }
     if (raw.opcode == 0x42) {
       ASSIGN_OR_RETURN(DepthwiseForm form, ParseDepthwise(raw));
-      ASSIGN_OR_RETURN(std::vector<float> values, TakeDepthwise(form, raw.weights));
+      ASSIGN_OR_RETURN(auto values, DepthwiseOf(form, raw.weights));
       return DepthwiseStep{raw.a, raw.d, form, std::move(values)};
     }
     ASSIGN_OR_RETURN(TransposeForm form, ParseTranspose(raw));
@@ -244,7 +247,49 @@ class Loader {
     Operand mask;  // absent: plain fp16
     uint16_t min;
     uint16_t step;
+
+    std::array<int64_t, 10> Key() const {
+      return {positions,
+              k,
+              n,
+              bias ? 1 : 0,
+              codes.buffer.value(),
+              codes.offset_bytes,
+              mask.buffer.value(),
+              mask.offset_bytes,
+              min,
+              step};
+    }
   };
+
+  // The matrix, which further commands with the same weights share.
+  absl::StatusOr<std::shared_ptr<const PanelMatrix>> MatrixOf(const Weights& weights) {
+    const auto known = matrices_.find(weights.Key());
+    if (known != matrices_.end()) {
+      stored_weight_bytes_ = known->second.stored_bytes;
+      return known->second.values;
+    }
+    ASSIGN_OR_RETURN(PanelMatrix matrix, TakeMatrix(weights));
+    auto shared = std::make_shared<const PanelMatrix>(std::move(matrix));
+    matrices_.emplace(weights.Key(), Shared<PanelMatrix>{shared, stored_weight_bytes_});
+    return shared;
+  }
+
+  absl::StatusOr<std::shared_ptr<const std::vector<float>>> DepthwiseOf(const DepthwiseForm& form,
+                                                                        const Operand& weights) {
+    const std::array<int64_t, 3> key = {weights.buffer.value(), weights.offset_bytes,
+                                        DepthwiseCount(form)};
+    const auto known = depthwise_.find(key);
+    if (known != depthwise_.end()) return known->second;
+    ASSIGN_OR_RETURN(std::vector<float> values, TakeDepthwise(form, weights));
+    return depthwise_.emplace(key, std::make_shared<const std::vector<float>>(std::move(values)))
+        .first->second;
+  }
+
+  static int64_t DepthwiseCount(const DepthwiseForm& form) {
+    const int64_t taps = int64_t{1} * form.kernel_h * form.kernel_w + (form.bias ? 1 : 0);
+    return taps * form.channels * form.multiplier;
+  }
 
   absl::StatusOr<PanelMatrix> TakeMatrix(const Weights& w) {
     PanelMatrix matrix;
@@ -304,8 +349,7 @@ class Loader {
 
   absl::StatusOr<std::vector<float>> TakeDepthwise(const DepthwiseForm& form,
                                                    const Operand& operand) {
-    const int64_t taps = int64_t{1} * form.kernel_h * form.kernel_w + (form.bias ? 1 : 0);
-    const int64_t count = taps * form.channels * form.multiplier;
+    const int64_t count = DepthwiseCount(form);
     RETURN_IF_ERROR(Reserve(count));
     ASSIGN_OR_RETURN(absl::Span<const uint8_t> bytes, WeightBytes(operand, 2 * count, "weights"));
     std::vector<float> values(static_cast<size_t>(count));
@@ -335,11 +379,19 @@ class Loader {
     return &state_->tables.emplace(key, std::move(table)).first->second;
   }
 
+  template <typename T>
+  struct Shared {
+    std::shared_ptr<const T> values;
+    int64_t stored_bytes = 0;
+  };
+
   const CompiledModel& model_;
   std::string file_name_;
   Simulator::Limits limits_;
   Diagnostics diagnostics_;
   std::unique_ptr<SimulatorState> state_;
+  std::map<std::array<int64_t, 10>, Shared<PanelMatrix>> matrices_;
+  std::map<std::array<int64_t, 3>, std::shared_ptr<const std::vector<float>>> depthwise_;
   std::array<int64_t, kSlotCount> slot_bytes_ = {};
   int64_t weight_values_ = 0;
   int64_t work_ = 0;

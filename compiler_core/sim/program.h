@@ -22,7 +22,8 @@
 
 namespace npuc {
 
-// A model made ready to run: operands checked, weights decompressed. The simulator's own header.
+// A model made ready to run: operands checked, weights decompressed, once for all commands that
+// read the same ones. The simulator's own header.
 
 // A slot's memory in fp16 elements; every operand is on an even offset.
 using SlotMemory = std::vector<uint16_t>;
@@ -34,12 +35,12 @@ struct VectorStep {
 struct MatrixStep {
   Operand a, d;
   std::optional<ConvolutionForm> form;  // absent: fully connected
-  PanelMatrix weights;
+  std::shared_ptr<const PanelMatrix> weights;
 };
 struct DepthwiseStep {
   Operand a, d;
   DepthwiseForm form;
-  std::vector<float> weights;
+  std::shared_ptr<const std::vector<float>> weights;
 };
 struct TransposeStep {
   Operand a, d;

@@ -25,13 +25,13 @@ struct Runner {
   }
   void operator()(const MatrixStep& step) const {
     if (step.form.has_value()) {
-      RunConvolution(*step.form, step.weights, state.At(step.a), state.At(step.d));
+      RunConvolution(*step.form, *step.weights, state.At(step.a), state.At(step.d));
     } else {
-      RunFullyConnected(step.weights, state.At(step.a), state.At(step.d));
+      RunFullyConnected(*step.weights, state.At(step.a), state.At(step.d));
     }
   }
   void operator()(const DepthwiseStep& step) const {
-    RunDepthwise(step.form, step.weights, state.At(step.a), state.At(step.d));
+    RunDepthwise(step.form, *step.weights, state.At(step.a), state.At(step.d));
   }
   void operator()(const TransposeStep& step) const {
     RunTranspose(step.form, state.At(step.a), state.At(step.d));

@@ -27,9 +27,9 @@ class FrameEngine;  // engine.h, the simulator's own
 class Simulator {
  public:
   struct Limits {
-    int64_t max_work = int64_t{1} << 36;           // elements and multiply-adds of a frame
-    int64_t max_weight_values = int64_t{1} << 26;  // decompressed weights, 4 bytes each
-    int64_t max_memory_bytes = int64_t{1} << 28;   // of data, input and output together
+    int64_t max_work = int64_t{1} << 36;            // elements and multiply-adds of a frame
+    int64_t max_weight_values = int64_t{1} << 26;   // decompressed weights, 4 bytes each
+    int64_t max_memory_bytes = 3 * kSlotSpanBytes;  // of data, input and output together
   };
 
   // What a command is and costs; for profiles.

@@ -30,6 +30,10 @@ enum class Slot : uint8_t {
   kImmediate = 8,
 };
 inline constexpr int kSlotCount = 9;
+// Bytes that an address can reach within its slot.
+inline constexpr int64_t kSlotSpanBytes = int64_t{1} << 28;
+// Commands of one program.
+inline constexpr size_t kMaxCommands = size_t{1} << 20;
 
 using BufferId = StrongInt<struct BufferIdTag>;
 

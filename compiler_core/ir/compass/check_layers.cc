@@ -197,11 +197,14 @@ class TypeChecker {
   void CheckFullyConnected() {
     const int64_t outputs = Number("num_output");
     const Shape& bottom = layer_.bottoms[0];
-    if (bottom.size() != 2) {
-      return Report("layer_bottom_shape", absl::StrCat(PrintShape(bottom), " is no [n,features]"));
+    if (bottom.size() < 2) {
+      return Report("layer_bottom_shape",
+                    absl::StrCat(PrintShape(bottom), " is no [...,features]"));
     }
-    ExpectTop(Shape{bottom[0], outputs});
-    ExpectConstant("weights", {outputs, bottom[1]});
+    Shape top = bottom;
+    top.back() = outputs;
+    ExpectTop(top);
+    ExpectConstant("weights", {outputs, bottom.back()});
     ExpectConstant("biases", {outputs});
     CheckFactors(outputs);
   }

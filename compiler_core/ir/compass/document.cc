@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -172,7 +173,8 @@ std::optional<int64_t> ParseInt(absl::string_view text) {
   constexpr size_t kMaxDigits = 18;
   int64_t value = 0;
   // SimpleAtoi skips spaces and takes a plus, which the form does not have.
-  if (text.empty() || text.size() > kMaxDigits + 1 ||
+  const size_t digits = text.size() - (absl::StartsWith(text, "-") ? 1 : 0);
+  if (digits == 0 || digits > kMaxDigits ||
       text.find_first_not_of("-0123456789") != absl::string_view::npos ||
       !absl::SimpleAtoi(text, &value)) {
     return std::nullopt;

@@ -15,7 +15,8 @@ namespace npuc::integer {
 //   Place(name, operand)           Type(name, dtype)            Choice(name, enum, count)
 //   Number(name, value, lo, hi)    Walk(name, extents, lo, hi)
 
-inline constexpr int32_t kMaxNumber = (1 << 28) - 1;  // of elements, sides and strides
+// Of elements, sides and strides: as many as a tensor may have.
+inline constexpr int32_t kMaxNumber = static_cast<int32_t>(kMaxElements);
 
 template <typename V, typename R>
 void VisitResult(V& v, R& result) {

@@ -172,10 +172,15 @@ void CheckOverlap(const std::vector<Access>& accesses, Problems& problems) {
 
 }  // namespace
 
-std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const Body& body) {
+std::vector<std::string> FieldProblems(const Body& body) {
   Problems problems;
   RangeCheck ranges{problems};
   VisitFields(ranges, body);
+  return problems;
+}
+
+std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const Body& body) {
+  Problems problems = FieldProblems(body);
   if (!problems.empty()) return problems;  // the checks below count on ranges
   std::visit([&problems](const auto& command) { Checker{problems}(command); }, body);
   if (!problems.empty()) return problems;

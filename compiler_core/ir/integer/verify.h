@@ -16,6 +16,9 @@ namespace npuc::integer {
 // types that the command takes. A command without problems runs without touching anything else.
 std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const Body& body);
 
+// The fields that are out of their ranges, of a command that is too large for the core.
+std::vector<std::string> FieldProblems(const Body& body);
+
 // INTERNAL naming each faulty command (at most 20) of a program that the compiler made.
 absl::Status VerifyProgram(const Program& program);
 
