@@ -286,6 +286,10 @@ std::optional<Clamp> ClampOf(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
+bool ReadsConstantsAlone(const Layer& layer) {
+  return layer.inputs.empty() && layer.type != "Input";
+}
+
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node) {
   if (node.op == "MatMul") {
     return graph.ConstantOf(node.inputs[1]) == nullptr ? "MatMul" : "FullyConnected";

@@ -38,6 +38,10 @@ struct Clamp {
 };
 std::optional<Clamp> ClampOf(const Graph& graph, const Node& node);
 
+// Whether a layer reads constants alone. Front ends and passes compute such nodes; what is left was
+// too large for that, and no integer core has commands for it.
+bool ReadsConstantsAlone(const Layer& layer);
+
 // Compass's name of the layer type that an operator becomes: "Convolution", "Eltwise" ...; the
 // operator's own name where Compass has none.
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node);

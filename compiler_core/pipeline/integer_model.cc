@@ -1,6 +1,7 @@
 #include "compiler_core/pipeline/integer_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/pipeline/states.h"
 #include "compiler_core/quant/kept/kept_scales.h"
+#include "compiler_core/quant/params.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -33,7 +35,7 @@ class Maker {
         kept->plan.values.begin(), kept->plan.values.end(),
         [&](const auto& value) { return kept->graph.ConstantOf(value.first) == nullptr; });
     if (!computes_integers) return QuantizeFloat(kept->graph, {});
-    if (IsFixedPointCore() ||
+    if ((IsFixedPointCore() && !HasFixedPointForm(*kept)) ||
         (request_.options.quant.has_value() && request_.options.quant->force_float_ir)) {
       return QuantizeFloat(kept->graph, RangesOf(*kept));
     }
@@ -48,6 +50,22 @@ class Maker {
   bool IsFixedPointCore() const {
     const CoreSpec* core = FindCore(request_.options.core);
     return core != nullptr && IsFixedPoint(*core);
+  }
+
+  // Whether the model's own integers are a fixed-point core's: 16 bits with a power of two as
+  // scale, as IR files that were written for one have them.
+  static bool HasFixedPointForm(const KeptScales& kept) {
+    return std::all_of(kept.plan.values.begin(), kept.plan.values.end(), [&](const auto& value) {
+      const QuantParams& params = value.second;
+      const bool is_constant = kept.graph.ConstantOf(value.first) != nullptr;
+      const bool is_power = std::all_of(params.scale.begin(), params.scale.end(), [](double scale) {
+        int exponent = 0;
+        return std::frexp(scale, &exponent) == 0.5;
+      });
+      const bool is_centred = std::all_of(params.zero_point.begin(), params.zero_point.end(),
+                                          [](int64_t zero) { return zero == 0; });
+      return is_power && is_centred && (is_constant || params.dtype == DType::kInt16);
+    });
   }
 
   absl::Status Refuse(const absl::Status& status) {
@@ -152,6 +170,24 @@ class Maker {
   std::vector<int> states_;
 };
 
+// Parameters for constants that are model outputs and that nothing quantizes. They have 16 bits: a
+// constant costs no computation.
+void QuantizeConstantOutputs(bool is_fixed_point, IntegerModel& model) {
+  constexpr int kBits = 16;
+  for (const GraphOutput& output : model.graph.outputs()) {
+    const Tensor* values = model.graph.ConstantOf(output.value);
+    if (values == nullptr || model.plan.values.contains(output.value)) continue;
+    ValueRange range;  // holds 0
+    for (const float value : values->ToFloats()) {
+      range.min = std::min(range.min, double{value});
+      range.max = std::max(range.max, double{value});
+    }
+    QuantParams params = ActivationParams(QuantMethod::kPerTensorSymmetricFull, kBits, range, true);
+    if (is_fixed_point) RoundScalesUp(params);
+    model.plan.values.emplace(output.value, std::move(params));
+  }
+}
+
 }  // namespace
 
 PassOptions IntegerPassOptions() {
@@ -163,7 +199,10 @@ PassOptions IntegerPassOptions() {
 
 absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,
                                               Diagnostics& diagnostics) {
-  return Maker(request, diagnostics).Make(graph);
+  ASSIGN_OR_RETURN(IntegerModel model, Maker(request, diagnostics).Make(graph));
+  const CoreSpec* core = FindCore(request.options.core);
+  QuantizeConstantOutputs(core != nullptr && IsFixedPoint(*core), model);
+  return model;
 }
 
 }  // namespace npuc

@@ -20,6 +20,10 @@ ValueRef ConstantValue(Tensor tensor, NodeSource source) {
   return value;
 }
 
+bool IsKnown(const ValueRef& value) {
+  return value->constant.has_value() || value->stored.has_value();
+}
+
 std::vector<ValueRef> ResultValues(const GraphBuilder& builder, absl::Span<const ValueId> ids,
                                    const NodeSource& source) {
   std::vector<ValueRef> values;
@@ -109,14 +113,7 @@ absl::Status NodeEmitter::ExpectInputs(int lo, int hi) {
 }
 
 absl::StatusOr<Tensor> NodeEmitter::Constant(int i, absl::string_view what) {
-  if (input(i)->stored.has_value()) {
-    const StoredIntegers& stored = *input(i)->stored;
-    FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
-    ASSIGN_OR_RETURN(std::vector<Tensor> floats,
-                     FoldOperator("Dequantize", {stored.integers}, DequantizeAttrs(stored.params),
-                                  source_, limits));
-    return std::move(floats[0]);
-  }
+  if (input(i)->stored.has_value()) return FloatsOf(*input(i)->stored);
   if (IsConstant(i)) return *input(i)->constant;
   return Fail(
       DiagnosticKind::kOperandNotConstant,
@@ -269,28 +266,55 @@ absl::StatusOr<Shape> NodeEmitter::SqueezedShape(const std::vector<int64_t>& axe
   return squeezed;
 }
 
-// Computes an operator on constants, within the limits on memory and work.
-absl::StatusOr<std::vector<ValueRef>> NodeEmitter::Fold(absl::string_view op,
-                                                        absl::Span<const ValueRef> operands,
-                                                        AttrMap attrs) {
-  std::vector<Tensor> tensors;
-  for (const ValueRef& operand : operands) tensors.push_back(*operand->constant);
+absl::StatusOr<std::vector<Tensor>> NodeEmitter::FoldTensors(const Node& node,
+                                                             const std::vector<Tensor>& operands) {
   FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
   absl::StatusOr<std::vector<Tensor>> values =
-      FoldOperator(op, tensors, std::move(attrs), source_, limits);
+      FoldOperator(node.op, operands, node.attrs, node.source, limits);
   if (absl::IsResourceExhausted(values.status())) {
     return Fail(DiagnosticKind::kModelLimitExceeded, std::string(values.status().message()),
                 "export the model with its constants folded");
   }
-  RETURN_IF_ERROR(values.status());
   state_->fold_work_left = limits.work;
+  return values;
+}
+
+absl::StatusOr<Tensor> NodeEmitter::FloatsOf(const StoredIntegers& stored) {
+  const Node dequantize{"Dequantize", {}, {}, DequantizeAttrs(stored.params), source_};
+  ASSIGN_OR_RETURN(std::vector<Tensor> floats, FoldTensors(dequantize, {stored.integers}));
+  return std::move(floats[0]);
+}
+
+absl::StatusOr<std::vector<ValueRef>> NodeEmitter::Fold(absl::string_view op,
+                                                        absl::Span<const ValueRef> operands,
+                                                        AttrMap attrs) {
+  Node node{std::string(op), {}, {}, std::move(attrs), source_};
+  std::vector<const StoredIntegers*> stored;
+  for (const ValueRef& operand : operands) {
+    if (operand->stored.has_value()) stored.push_back(&*operand->stored);
+  }
+  std::optional<StoredMove> move;
+  if (!operands.empty() && stored.size() == operands.size()) move = MoveStored(node, stored);
+  std::vector<Tensor> tensors;
+  for (const ValueRef& operand : operands) {
+    if (!operand->stored.has_value()) {
+      tensors.push_back(*operand->constant);
+    } else if (move.has_value()) {
+      tensors.push_back(operand->stored->integers);
+    } else {
+      ASSIGN_OR_RETURN(tensors.emplace_back(), FloatsOf(*operand->stored));
+    }
+  }
+  if (move.has_value()) node.attrs = std::move(move->attrs);
+  ASSIGN_OR_RETURN(std::vector<Tensor> values, FoldTensors(node, tensors));
   std::vector<ValueRef> refs;
-  for (Tensor& value : *values) {
+  for (size_t i = 0; i < values.size(); ++i) {
     // Whatever moves a weight's values only keeps its name.
     const bool moves = op == "Reshape" || op == "Transpose";
-    state_->constant_bytes_left -= op == "Reshape" ? 0 : value.type().size_bytes();
-    refs.push_back(MakeConstant(std::move(value)));
-    if (moves) refs.back()->source = operands[0]->source;
+    const NodeSource& source = moves ? operands[0]->source : source_;
+    state_->constant_bytes_left -= op == "Reshape" ? 0 : values[i].type().size_bytes();
+    refs.push_back(move.has_value() ? MakeStored({std::move(values[i]), move->params[i]}, source)
+                                    : ConstantValue(std::move(values[i]), source));
   }
   return refs;
 }
@@ -301,8 +325,7 @@ absl::StatusOr<std::vector<ValueRef>> NodeEmitter::EmitAll(absl::string_view op,
   const OpDef* def = FindOp(op);
   NPUC_CHECK(def != nullptr);
   absl::StatusOr<std::vector<ValueRef>> result;
-  if (def->folds && std::all_of(operands.begin(), operands.end(),
-                                [](const ValueRef& v) { return v->constant.has_value(); })) {
+  if (def->folds && std::all_of(operands.begin(), operands.end(), &IsKnown)) {
     result = Fold(op, operands, std::move(attrs));
   } else {
     if (state_->builder.graph().node_count() >= kMaxGraphNodes) {
@@ -361,36 +384,8 @@ absl::Status NodeEmitter::EmitOutput(absl::string_view op, absl::Span<const Valu
   return SetOutput(Emit(op, operands, std::move(attrs)));
 }
 
-ValueRef NodeEmitter::MovedStored(absl::string_view op, const ValueRef& value,
-                                  const std::vector<int64_t>& to) {
-  if (!value->stored.has_value() || value->id.valid()) return nullptr;
-  QuantParams params = value->stored->params;
-  const Shape& from = value->type.shape;
-  if (op == "Transpose" && params.axis >= 0) {
-    params.axis = static_cast<int>(std::find(to.begin(), to.end(), params.axis) - to.begin());
-  } else if (params.axis >= 0) {
-    // The dimension of as many entries that has as many elements behind it.
-    const size_t axis = static_cast<size_t>(params.axis);
-    const int64_t inner = ElementCount(absl::MakeConstSpan(from).subspan(axis + 1));
-    size_t at = 0;
-    while (at < to.size() && (to[at] != from[axis] ||
-                              ElementCount(absl::MakeConstSpan(to).subspan(at + 1)) != inner)) {
-      ++at;
-    }
-    if (at == to.size()) return nullptr;
-    params.axis = static_cast<int>(at);
-  }
-  FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
-  absl::StatusOr<std::vector<Tensor>> moved = FoldOperator(
-      op, {value->stored->integers}, {{op == "Transpose" ? "perm" : "shape", to}}, source_, limits);
-  if (!moved.ok()) return nullptr;
-  state_->fold_work_left = limits.work;
-  return MakeStored({std::move(moved->front()), std::move(params)}, value->source);
-}
-
 absl::StatusOr<ValueRef> NodeEmitter::Reshaped(const ValueRef& value, Shape shape) {
   if (value->type.shape == shape) return value;
-  if (ValueRef moved = MovedStored("Reshape", value, shape)) return moved;
   return Emit("Reshape", {value}, {{"shape", std::move(shape)}});
 }
 
@@ -398,7 +393,6 @@ absl::StatusOr<ValueRef> NodeEmitter::Transposed(const ValueRef& value, std::vec
   if (std::is_sorted(perm.begin(), perm.end()) && perm.size() == value->type.shape.size()) {
     return value;
   }
-  if (ValueRef moved = MovedStored("Transpose", value, perm)) return moved;
   return Emit("Transpose", {value}, {{"perm", std::move(perm)}});
 }
 

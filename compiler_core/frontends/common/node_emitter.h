@@ -12,17 +12,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/stored_integers.h"
 #include "compiler_core/ir/graph/graph.h"
-#include "compiler_core/ir/graph/quantization.h"
 #include "compiler_core/ops/graph_builder.h"
 
 namespace npuc::frontend {
-
-// The integers of a constant that stands for floats, as the file holds them.
-struct StoredIntegers {
-  Tensor integers;
-  QuantParams params;
-};
 
 // What an importer knows of one tensor: its type, and either its value (then it may have no node in
 // our graph yet) or the node output that computes it. A constant of stored integers is neither: it
@@ -44,6 +38,8 @@ struct ImportValue {
 using ValueRef = std::shared_ptr<ImportValue>;  // null: an optional operand that is left out
 
 ValueRef ConstantValue(Tensor tensor, NodeSource source);
+// Whether the value is known now, as itself or as stored integers.
+bool IsKnown(const ValueRef& value);
 // The results of a node of our graph.
 std::vector<ValueRef> ResultValues(const GraphBuilder& builder, absl::Span<const ValueId> ids,
                                    const NodeSource& source);
@@ -138,8 +134,9 @@ class NodeEmitter {
   // without every one that is 1.
   absl::StatusOr<Shape> SqueezedShape(const std::vector<int64_t>& axes, bool all);
 
-  // Applies an operator of the IR to values: computed at once where all are constants, else a new
-  // node of the graph. Reports what the operator says where it does not fit.
+  // Applies an operator of the IR to values: computed at once where all are known, else a new node
+  // of the graph. Stored integers that are only moved stay stored integers; anything else computes
+  // with the floats that they stand for. Reports what the operator says where it does not fit.
   absl::StatusOr<std::vector<ValueRef>> EmitAll(absl::string_view op,
                                                 absl::Span<const ValueRef> operands, AttrMap attrs);
   absl::StatusOr<ValueRef> Emit(absl::string_view op, absl::Span<const ValueRef> operands,
@@ -185,10 +182,13 @@ class NodeEmitter {
   virtual NodeSource SourceFor(absl::string_view op) const { return source_; }
 
  private:
-  // Reshapes or transposes stored integers; null where their parameters do not follow.
-  ValueRef MovedStored(absl::string_view op, const ValueRef& value, const std::vector<int64_t>& to);
+  // The floats that stored integers stand for.
+  absl::StatusOr<Tensor> FloatsOf(const StoredIntegers& stored);
+  // An operator computed on known values, within the limits on memory and work.
   absl::StatusOr<std::vector<ValueRef>> Fold(absl::string_view op,
                                              absl::Span<const ValueRef> operands, AttrMap attrs);
+  absl::StatusOr<std::vector<Tensor>> FoldTensors(const Node& node,
+                                                  const std::vector<Tensor>& operands);
   ImportState* state_;
   NodeSource source_;
   std::vector<ValueRef> inputs_;

@@ -33,7 +33,7 @@ class NodeImporter : public frontend::NodeEmitter {
     return file_->tensor(op_->outputs[static_cast<size_t>(i)]);
   }
   // Whether the operand's value is known now, as itself or as stored integers.
-  bool IsKnown(int i) const { return IsConstant(i) || input(i)->stored.has_value(); }
+  bool IsKnown(int i) const { return frontend::IsKnown(input(i)); }
 
   // The options table of an operator that cannot do without, or a report that it is missing.
   template <typename T>

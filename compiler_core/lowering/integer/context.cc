@@ -57,7 +57,8 @@ absl::StatusOr<QuantParams> IntegerContext::ActivationParams(ValueId value) cons
 
 absl::StatusOr<Tensor> IntegerContext::Integers(ValueId constant, const QuantParams& params) const {
   const Tensor* given = FindIntegers(constant);
-  if (given != nullptr) return *given;
+  const QuantParams* own = FindParams(constant);
+  if (given != nullptr && (own == nullptr || SameParams(*own, params))) return *given;
   const Tensor* values = graph_.ConstantOf(constant);
   if (values == nullptr) return absl::UnimplementedError("an operand that must be constant is not");
   const Shape& shape = values->shape();

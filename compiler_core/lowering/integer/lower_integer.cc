@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/verify.h"
 #include "compiler_core/lowering/integer/context.h"
+#include "compiler_core/ops/layers.h"
 
 namespace npuc {
 namespace {
-
-constexpr size_t kMaxCommands = 1 << 20;
 
 // Only a model that brings its own scales can lack one.
 constexpr absl::string_view kQuantizeAnew =
@@ -149,6 +149,10 @@ class IntegerLowerer {
   void LowerLayer(const Layer& layer, const LayerQuant& settings) {
     const Node& root = graph_.node(layer.root);
     if (root.op == "Placeholder") return;
+    if (ReadsConstantsAlone(layer)) {
+      return Refuse(root, "the layer reads constants alone, and is too large to be computed here",
+                    "export the model with its constants folded");
+    }
     context_.Begin(layer, settings);
     const auto* const found =
         std::find_if(kLowerings.begin(), kLowerings.end(),
@@ -165,8 +169,10 @@ class IntegerLowerer {
     bool has_scales = true;
     for (const ValueId output : layer.outputs) has_scales = HasScale(output) && has_scales;
     if (!has_scales) return;
+    const size_t before = program_.commands.size();
     const absl::Status status = is_function ? LowerActivation(context_) : found->lower(context_);
     if (!status.ok()) Refuse(root, status.message(), "change the operator or its quantization");
+    CheckFields(root, before);
     if (program_.commands.size() > kMaxCommands) {
       found_.Add({.kind = DiagnosticKind::kProgramTooLarge,
                   .message = absl::StrCat("the model needs more than ", kMaxCommands, " commands"),
@@ -174,25 +180,45 @@ class IntegerLowerer {
     }
   }
 
-  // Outputs whose values lie elsewhere: inputs, reshapes, a value that is output twice.
+  // What is too large for the fields of a command, of those from `first` on.
+  void CheckFields(const Node& root, size_t first) {
+    for (size_t i = first; i < program_.commands.size(); ++i) {
+      const integer::Body& body = program_.commands[i].body;
+      const std::vector<std::string> problems = integer::FieldProblems(body);
+      if (problems.empty()) continue;
+      return Refuse(root,
+                    absl::StrCat("the operator is too large for command ", integer::NameOf(body),
+                                 ": ", problems.front()),
+                    "compute it in parts");
+    }
+  }
+
+  // Outputs whose values lie elsewhere: inputs, constants, reshapes, a value that is output twice.
   absl::Status CopyOutputs() {
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
       const ValueId value = graph_.outputs()[i].value;
       const Operand wanted = {BufferId(1), program_.outputs[i].offset_bytes};
-      ASSIGN_OR_RETURN(const Operand place, context_.Input(value));
-      if (place == wanted) continue;
       ASSIGN_OR_RETURN(const QuantParams params, context_.ActivationParams(value));
       Layer output;
       output.name = graph_.outputs()[i].name;
       output.type = "Output";
       const LayerQuant settings;
       context_.Begin(output, settings);
+      ASSIGN_OR_RETURN(const Operand place, PlaceOf(value, params));
+      if (place == wanted) continue;
       const int64_t count = graph_.type(value).element_count();
       if (count == 0) continue;
       ASSIGN_OR_RETURN(const StridedWalk walk, MakeWalk({count}, {{1}, {1}}));
       EmitMove(context_, place, params, context_.ResultFor(params, wanted), params, walk);
     }
     return absl::OkStatus();
+  }
+
+  // Where a model output's integers lie; a constant's are placed now.
+  absl::StatusOr<Operand> PlaceOf(ValueId value, const QuantParams& params) {
+    if (graph_.ConstantOf(value) == nullptr) return context_.Input(value);
+    ASSIGN_OR_RETURN(const Tensor stored, context_.Integers(value, params));
+    return context_.Constant({stored.bytes().begin(), stored.bytes().end()});
   }
 
   const Graph& graph_;
