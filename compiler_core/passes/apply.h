@@ -10,6 +10,8 @@ namespace npuc {
 // these, moving the graph along. The graph must have passed VerifyGraph.
 Graph ApplyConstantFold(Graph graph, FoldBudget& budget);
 Graph ApplyDeadCode(Graph graph);
+// keeps_input_quantizers: a Quantize of a graph input stays, since it says how the input is stored.
+Graph DropUnused(Graph graph, bool keeps_input_quantizers);
 Graph ApplyRemoveIdentity(Graph graph);
 Graph ApplyCse(Graph graph);
 Graph ApplyCanonicalize(Graph graph);

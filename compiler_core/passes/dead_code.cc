@@ -7,10 +7,14 @@
 
 namespace npuc {
 
-Graph ApplyDeadCode(Graph graph) {
+Graph DropUnused(Graph graph, bool keeps_input_quantizers) {
   std::vector<bool> live(graph.node_count(), false);
   for (const GraphOutput& output : graph.outputs()) {
     live[graph.value(output.value).def.value()] = true;
+  }
+  for (int i = 0; keeps_input_quantizers && i < graph.node_count(); ++i) {
+    const Node& node = graph.nodes()[i];
+    if (node.op == "Quantize" && graph.def(node.inputs[0]).op == "Placeholder") live[i] = true;
   }
   // Users come after what they use, so one walk from the end reaches everything.
   for (int i = graph.node_count() - 1; i >= 0; --i) {
@@ -27,5 +31,7 @@ Graph ApplyDeadCode(Graph graph) {
   }
   return rewriter.Finish();
 }
+
+Graph ApplyDeadCode(Graph graph) { return DropUnused(std::move(graph), true); }
 
 }  // namespace npuc

@@ -17,7 +17,8 @@ namespace npuc {
 // is only reshaped or transposed keeps the weight's name.
 absl::StatusOr<Graph> ConstantFold(const Graph& graph, FoldBudget budget = {});
 
-// Drops nodes that no output needs. Graph inputs stay.
+// Drops nodes that no output needs. Graph inputs stay, and a Quantize of one, which says how the
+// input is stored.
 absl::StatusOr<Graph> DeadCode(const Graph& graph);
 
 // Drops nodes whose result is their operand: Identity, Reshape to the same shape, Transpose that

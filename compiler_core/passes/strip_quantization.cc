@@ -46,7 +46,7 @@ Graph ApplyStripQuantization(Graph graph) {
       rewriter.Append(std::move(node));
     }
   }
-  return ApplyDeadCode(rewriter.Finish());
+  return DropUnused(rewriter.Finish(), false);
 }
 
 }  // namespace npuc

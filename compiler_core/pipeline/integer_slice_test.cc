@@ -284,5 +284,65 @@ TEST(IntegerSlice, RefusesWithTheNode) {
   EXPECT_EQ(missing.error_count(), 2);  // the input and the output
 }
 
+// Front ends and passes compute such layers, where they are not too large for that.
+TEST(IntegerSlice, RefusesALayerOfConstantsAlone) {
+  Graph graph;
+  GraphBuilder builder(&graph, /*fold=*/false);
+  std::mt19937 random(7);
+  const ValueId x = graph.AddInput("x", {DType::kFloat32, {2, 3}});
+  const ValueId c = graph.AddConst(RandomTensor({2, 3}, 1, random), {"c", "Const"});
+  const ValueId moved = builder.AddOne("Relu", {c}, {}, {"moved", "Relu"}).value();
+  graph.AddOutput({"y", builder.AddOne("Add", {x, moved}, {}, {"sum", "Add"}).value()});
+  const QuantPlan plan = PlanByExtrema(graph, {RandomTensor({2, 3}, 1, random)}, 8, false);
+  Diagnostics diagnostics;
+  EXPECT_FALSE(LowerInteger(graph, plan, "m.pb", diagnostics).ok());
+  ASSERT_EQ(diagnostics.list().size(), 1);
+  EXPECT_THAT(diagnostics.list()[0].ToString(),
+              HasSubstr("node 'moved' (Relu): the layer reads constants alone"));
+}
+
+TEST(IntegerSlice, RefusesWhatIsTooLargeForACommand) {
+  Net net(1);
+  const ValueId x = net.Input({1, 1, 70000, 1});
+  const Graph graph = net.Take(net.Add("MaxPool", {x},
+                                       {{"kernel", std::vector<int64_t>{1, 70000}},
+                                        {"strides", std::vector<int64_t>{1, 1}},
+                                        {"pads", std::vector<int64_t>{0, 0, 0, 0}}}));
+  std::mt19937 random(7);
+  const QuantPlan plan =
+      PlanByExtrema(graph, {RandomTensor({1, 1, 70000, 1}, 1, random)}, 8, false);
+  Diagnostics diagnostics;
+  EXPECT_FALSE(LowerInteger(graph, plan, "m.pb", diagnostics).ok());
+  ASSERT_EQ(diagnostics.list().size(), 1);
+  EXPECT_THAT(diagnostics.list()[0].ToString(),
+              HasSubstr("(MaxPool): the operator is too large for command pool: kernel_w 70000"));
+}
+
+// A constant of another scale than the result's: each element is moved by what it stands for.
+TEST(IntegerSlice, ConcatenatesAConstantOfItsOwnScale) {
+  Net net(3);
+  const ValueId x = net.Input({1, 4});
+  const ValueId c = net.Weight({1, 4}, 1);
+  const Graph graph = net.Take(net.Add("Concat", {x, c}, {{"axis", int64_t{1}}}));
+  std::mt19937 random(7);
+  const Tensor input = RandomTensor({1, 4}, 1, random);
+  QuantPlan plan = PlanByExtrema(graph, {input}, 8, false);
+  const Tensor* constant = graph.ConstantOf(c);
+  plan.values[c] = {DType::kInt8, -128, 127, -1, {0.25}, {3}};
+  std::vector<uint8_t> stored;
+  std::vector<float> real;
+  for (int64_t i = 0; i < 4; ++i) {
+    const int64_t q = RoundHalfEven(constant->at(i) / 0.25) + 3;
+    stored.push_back(static_cast<uint8_t>(q));
+    real.push_back(static_cast<float>(q - 3) * 0.25f);
+  }
+  plan.constants.emplace(c, Tensor({DType::kInt8, {1, 4}}, std::move(stored)));
+  const CompiledModel model = Compiled(graph, plan);
+  const std::vector<double> found = Simulated(model, input);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_NEAR(found[i + 4], real[i], 0.13 + model.outputs[0].scale) << i;
+  }
+}
+
 }  // namespace
 }  // namespace npuc

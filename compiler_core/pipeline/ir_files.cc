@@ -4,9 +4,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/node_emitter.h"
 #include "compiler_core/ir/compass/check.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/passes/passes.h"
+#include "compiler_core/pipeline/file_limits.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/integer_model.h"
 #include "compiler_core/quant/kept/kept_scales.h"
@@ -41,6 +43,11 @@ absl::StatusOr<IrFiles> MakeIrFiles(const CompileRequest& request, bool as_float
     files = WriteIr(model.graph, model.plan, options.model_name, diagnostics);
   }
   RETURN_IF_ERROR(files.status());
+  RETURN_IF_ERROR(CheckFileSize("the IR's text", compass::PrintDocument(files->document).size(),
+                                compass::kMaxTextBytes, options.model_name, diagnostics));
+  RETURN_IF_ERROR(CheckFileSize("the IR's .bin", files->bin.size(),
+                                static_cast<size_t>(frontend::kMaxConstantBytes),
+                                options.model_name, diagnostics));
   Diagnostics ours;
   const absl::Status sound = compass::CheckDocument(
       files->document, static_cast<int64_t>(files->bin.size()), options.model_name, ours);

@@ -72,6 +72,9 @@ class Writer {
       output_names_[output.value] = Unique(output.name);
     }
     for (const Layer& layer : plan_.layers) WriteLayer(layer);
+    for (const GraphOutput& output : graph_.outputs()) {
+      if (graph_.ConstantOf(output.value) != nullptr) WriteConstant(output.value, output.name);
+    }
     Block head;
     head.Set("model_name", Sound(model_name_));
     head.Set("layer_number", absl::StrCat(files_.document.layers.size()));
@@ -115,7 +118,9 @@ class Writer {
 
   const QuantParams* ParamsOf(ValueId id) const {
     const auto found = plan_.values.find(id);
-    return found == plan_.values.end() ? nullptr : &found->second;
+    if (found != plan_.values.end()) return &found->second;
+    const auto borrowed = borrowed_.find(id);
+    return borrowed == borrowed_.end() ? nullptr : &borrowed->second;
   }
 
   std::string TypeOf(ValueId id) const {
@@ -180,8 +185,10 @@ class Writer {
   void WriteLayer(const Layer& layer) {
     const Node& root = graph_.node(layer.root);
     const std::string name = Unique(layer.name);
-    std::vector<ValueId> bottoms = layer.inputs;
-    if (layer.type == "Eltwise" && layer.weight.valid()) bottoms = ConstantOperand(layer, root);
+    if (ReadsConstantsAlone(layer)) {
+      return Refuse(layer, "the layer reads constants alone, and is too large to be computed here");
+    }
+    const std::vector<ValueId> bottoms = BottomsOf(layer, root);
     Block block =
         Common(name, layer.type == "Identity" ? "Reshape" : layer.type, bottoms, layer.outputs);
     absl::Status status = AddOwn(layer, root, block);
@@ -210,14 +217,39 @@ class Writer {
     set("bias_effective_bits", settings.bias_effective_bits, usual.bias_effective_bits);
   }
 
-  // A constant operand is a layer of its own; the bottoms in operand order.
-  std::vector<ValueId> ConstantOperand(const Layer& layer, const Node& root) {
-    const std::string name = Unique(absl::StrCat(layer.name, "_constant"));
-    Block block = Common(name, "Constant", {}, {layer.weight});
-    const Tensor values = Stored(layer.weight);
+  // What a layer reads, in operand order. Of an element-wise one and of a concatenation constants
+  // are layers of their own.
+  std::vector<ValueId> BottomsOf(const Layer& layer, const Node& root) {
+    if (layer.type != "Eltwise" && layer.type != "Concat") return layer.inputs;
+    for (const ValueId input : root.inputs) {
+      if (graph_.ConstantOf(input) == nullptr) continue;
+      // Integers that have no parameters take those of what they become a part of.
+      const QuantParams* result = ParamsOf(layer.outputs[0]);
+      if (result != nullptr && ParamsOf(input) == nullptr) borrowed_.emplace(input, *result);
+      WriteConstant(input, absl::StrCat(layer.name, "_constant"));
+    }
+    return root.inputs;
+  }
+
+  // A constant as a layer; nothing where it is one already.
+  void WriteConstant(ValueId constant, absl::string_view wanted_name) {
+    if (names_.contains(constant)) return;
+    const QuantParams* params = ParamsOf(constant);
+    if (params != nullptr && params->scale.size() != 1) {
+      found_.Add({.kind = DiagnosticKind::kNotLowerable,
+                  .message = "Compass's IR files: a constant layer with a scale for each channel",
+                  .file = model_name_,
+                  .node = graph_.def(constant).source.name,
+                  .op = "Const",
+                  .fix = "quantize the constant with one scale"});
+      return;
+    }
+    const auto output = output_names_.find(constant);
+    const std::string name = output == output_names_.end() ? Unique(wanted_name) : output->second;
+    Block block = Common(name, "Constant", {}, {constant});
+    const Tensor values = Stored(constant);
     AddConstant(block, "weights", values.dtype(), values.shape(), BytesOfTensor(values));
     files_.document.layers.push_back(std::move(block));
-    return {root.inputs[0], root.inputs[1]};
   }
 
   static std::string BytesOfTensor(const Tensor& tensor) {
@@ -319,9 +351,6 @@ class Writer {
       block.Set("axis", absl::StrCat(axis));
     } else if (type == "Concat") {
       ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(root, "axis", rank, 0));
-      if (layer.inputs.size() != root.inputs.size()) {
-        return absl::UnimplementedError("a concatenation with a constant");
-      }
       block.Set("axis", absl::StrCat(axis));
     } else if (type == "Transpose") {
       ASSIGN_OR_RETURN(const std::vector<int64_t> perm, IntsAttr(root, "perm"));
@@ -519,6 +548,7 @@ class Writer {
   std::map<ValueId, std::string> names_;
   std::map<ValueId, std::string> output_names_;  // of the graph's outputs
   std::set<std::string> taken_;
+  std::map<ValueId, QuantParams> borrowed_;  // of constants without parameters of their own
 };
 
 }  // namespace
