@@ -118,13 +118,13 @@ std::string CanonicalOptions(const CompileOptions& options) {
                fp16_outputs, input_ncx_to_nxc, fuse_bn, fuse_biasadd, compress, conv2d_compress,
                exclude_compress_ops, exclude_conv2d_compress_ops, weight_min_max,
                weight_cache_size_bytes, model_info, memory_plan, quant, save_histograms,
-               layer_error_frames] = options;
+               layer_error_frames, strict_ops] = options;
   CanonicalWriter writer;
   writer.PutAll(std::string(kFormat), core, npu_unit, framework, model_name, output_type,
                 output_file, inputs, outputs, fp16_outputs, input_ncx_to_nxc, fuse_bn, fuse_biasadd,
                 compress, conv2d_compress, exclude_compress_ops, exclude_conv2d_compress_ops,
                 weight_min_max, weight_cache_size_bytes, model_info, memory_plan, quant,
-                save_histograms, layer_error_frames);
+                save_histograms, layer_error_frames, strict_ops);
   return writer.Take();
 }
 

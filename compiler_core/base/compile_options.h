@@ -54,6 +54,7 @@ struct CompileOptions {
   std::optional<QuantOptions> quant;  // QUANT, of the integer cores
   bool save_histograms = false;       // -s
   int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256
+  bool strict_ops = false;  // STRICT_OPS: the vendor's list of operators, without rewrites
 };
 
 // The bytes that stand for these options in a cache key: every field, in a fixed order, with

@@ -13,7 +13,7 @@ using Change = std::function<void(CompileOptions&)>;
 
 // One change per field. The structured binding in FieldCount stops compiling when the struct
 // grows, and the count then asks for a change here.
-constexpr int kFieldCount = 23;
+constexpr int kFieldCount = 24;
 
 std::vector<Change> OneChangePerField() {
   return {
@@ -44,6 +44,7 @@ std::vector<Change> OneChangePerField() {
       [](CompileOptions& o) { o.quant.emplace(); },
       [](CompileOptions& o) { o.save_histograms = true; },
       [](CompileOptions& o) { o.layer_error_frames = 1; },
+      [](CompileOptions& o) { o.strict_ops = true; },
   };
 }
 
@@ -101,8 +102,8 @@ CompileOptions Base() {
 int FieldCount() {
   const CompileOptions options;
   [[maybe_unused]] const auto& [f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12, f13, f14, f15,
-                                f16, f17, f18, f19, f20, f21, f22, f23] = options;
-  return 23;
+                                f16, f17, f18, f19, f20, f21, f22, f23, f24] = options;
+  return 24;
 }
 
 TEST(CanonicalOptionsTest, EveryFieldChangesTheBytes) {

@@ -134,23 +134,29 @@ class Checker {
  public:
   // The core's documents list the operators of some frameworks. Those of others are judged as the
   // operators that they became here, by TensorFlow's list.
-  Checker(const Graph& graph, const CoreSpec& core, Framework framework,
-          const std::string& model_name)
+  Checker(const Graph& graph, const CoreSpec& core, const CompileOptions& options)
       : graph_(graph),
         core_(core),
-        is_listed_(!OpsOf(core, framework).empty()),
-        framework_(is_listed_ ? framework : Framework::kTensorFlow),
-        model_name_(model_name),
-        cuts_(graph, framework) {}
+        options_(options),
+        is_listed_(!OpsOf(core, options.framework).empty()),
+        framework_(is_listed_ ? options.framework : Framework::kTensorFlow),
+        cuts_(graph, options.framework) {}
 
   void Check(const Node& node, Diagnostics& diagnostics) const {
     if (node.source.op.empty() || node.op == "Placeholder" || node.op == "Const") return;
-    const absl::string_view op = is_listed_ ? absl::string_view(node.source.op) : ListedAs(node.op);
+    const absl::string_view op = ListedName(node);
     const OpSupport* support = FindOp(core_, framework_, op);
+    std::string becomes(support != nullptr && support->is_rewrite ? support->note : "");
     if (support == nullptr) {
-      AddNotAccepted(node, op, diagnostics);
+      // What the list lacks is judged as the operator that it became.
+      support = FindOp(core_, Framework::kTensorFlow, ListedAs(node.op));
+      if (support != nullptr) becomes = std::string(support->op);
+    }
+    if (support == nullptr || (!becomes.empty() && options_.strict_ops)) {
+      AddNotAccepted(node, op, becomes, diagnostics);
       return;
     }
+    if (!becomes.empty()) AddRewritten(node, op, becomes, diagnostics);
     if (support->rules.empty()) return;
     const FactMap facts = FactsOf(graph_, node);
     for (const SupportRule& rule : support->rules) {
@@ -160,13 +166,43 @@ class Checker {
   }
 
  private:
-  void AddNotAccepted(const Node& node, absl::string_view op, Diagnostics& diagnostics) const {
+  // Nodes that a TensorFlow rule rewrote have the IR's names, too.
+  absl::string_view ListedName(const Node& node) const {
+    const absl::string_view op = is_listed_ ? node.source.op : node.op;
+    return framework_ == Framework::kTensorFlow ? ListedAs(op) : op;
+  }
+
+  void AddRewritten(const Node& node, absl::string_view op, const std::string& becomes,
+                    Diagnostics& diagnostics) const {
+    diagnostics.Add(
+        {.kind = DiagnosticKind::kOperatorRewritten,
+         .message = absl::StrCat("the vendor does not list ", Printable(op), " for ", core_.name,
+                                 "; it becomes: ", becomes),
+         .file = options_.model_name,
+         .node = node.source.name,
+         .op = node.source.op,
+         .fix = "report.json has its commands and cycles; STRICT_OPS: true refuses it"});
+  }
+
+  // becomes: empty where nothing that the core takes is known for the operator.
+  void AddNotAccepted(const Node& node, absl::string_view op, const std::string& becomes,
+                      Diagnostics& diagnostics) const {
+    if (!becomes.empty()) {
+      diagnostics.Add({.kind = DiagnosticKind::kOperatorNotAccepted,
+                       .message = absl::StrCat("the vendor does not list ", Printable(op), " for ",
+                                               core_.name, ", and STRICT_OPS is true"),
+                       .file = options_.model_name,
+                       .node = node.source.name,
+                       .op = node.source.op,
+                       .fix = absl::StrCat("remove STRICT_OPS, and it becomes: ", becomes)});
+      return;
+    }
     const std::string nearest = NearestMatch(op, ListedNames(core_, framework_));
     diagnostics.Add(
         {.kind = DiagnosticKind::kOperatorNotAccepted,
          .message = absl::StrCat("operator ", Printable(op), " is not accepted by ", core_.name,
                                  "/", FrameworkName(framework_)),
-         .file = model_name_,
+         .file = options_.model_name,
          .node = node.source.name,
          .op = node.source.op,
          .fix = absl::StrCat(nearest.empty() ? "" : absl::StrCat("use ", nearest, ", or "),
@@ -188,7 +224,7 @@ class Checker {
     }
     diagnostics.Add({.kind = kind,
                      .message = absl::StrCat(Describe(rule), "; ", found),
-                     .file = model_name_,
+                     .file = options_.model_name,
                      .node = node.source.name,
                      .op = node.source.op,
                      .limit_source = absl::StrCat(rule.id, ", ", rule.source),
@@ -197,9 +233,9 @@ class Checker {
 
   const Graph& graph_;
   const CoreSpec& core_;
+  const CompileOptions& options_;
   const bool is_listed_;
   const Framework framework_;
-  const std::string& model_name_;
   const GraphCuts cuts_;
 };
 
@@ -249,9 +285,9 @@ bool RuleHolds(const SupportRule& rule, const FactMap& facts, std::string* found
   return true;
 }
 
-void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
-                  const std::string& model_name, HelperThreads& helpers, Diagnostics& diagnostics) {
-  const Checker checker(graph, core, framework, model_name);
+void CheckSupport(const Graph& graph, const CoreSpec& core, const CompileOptions& options,
+                  HelperThreads& helpers, Diagnostics& diagnostics) {
+  const Checker checker(graph, core, options);
   const size_t count = graph.nodes().size();
   std::vector<Diagnostics> found((count + kNodesAtOnce - 1) / kNodesAtOnce);
   helpers.ForEach(found.size(), [&](size_t i) {

@@ -15,9 +15,10 @@ namespace npuc {
 // Holds every node of a legalised graph against the core's operator list: nodes that came from the
 // model (source.op set) must be listed for `framework` and keep every rule; nodes made by rewriting
 // are free. Reports all offences, each with the rule, what was found, and the rule's place in the
-// core's data file.
-void CheckSupport(const Graph& graph, const CoreSpec& core, Framework framework,
-                  const std::string& model_name, HelperThreads& helpers, Diagnostics& diagnostics);
+// core's data file. Operators that this compiler rewrites into listed ones get a note, or with
+// options.strict_ops are refused. Reads framework, model_name and strict_ops of the options.
+void CheckSupport(const Graph& graph, const CoreSpec& core, const CompileOptions& options,
+                  HelperThreads& helpers, Diagnostics& diagnostics);
 
 // The facts of a node that rules may speak of: the operator's own and the general ones
 // (input_N_is_const, inputs_A_B_same_shape, rank, static_shape ...).

@@ -146,7 +146,7 @@ absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
                                Diagnostics& diagnostics) {
   absl::Status verified;
   HelperThreads::Task is_verified = helpers.Start([&] { verified = VerifyGraph(graph); });
-  CheckSupport(graph, core, options.framework, options.model_name, helpers, diagnostics);
+  CheckSupport(graph, core, options, helpers, diagnostics);
   is_verified.Wait();
   RETURN_IF_ERROR(verified);
   return diagnostics.ToStatus();

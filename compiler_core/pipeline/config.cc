@@ -153,6 +153,7 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
   if (TextOr(all, "MEMORY_PLAN", "") == "in_place") {
     options.memory_plan = CompileOptions::MemoryPlan::kInPlace;
   }
+  options.strict_ops = FlagOf(all, "STRICT_OPS");
   if (const ConfigSetting* frames = all.Find("LAYER_ERROR_FRAMES")) {
     options.layer_error_frames = frames->number;
   }

@@ -89,6 +89,9 @@ constexpr ConfigKey kKeys[] = {
      "GRUS", "", "4",
      "compares what each layer gives in the simulator with float32 over so many frames of noise in "
      "[-1, 1), for the report's error columns; 0: not at all"},
+    {"STRICT_OPS", T::kBool, S::kSupported, "", "false", "", "", 0, 0, "GRUS", "", "true",
+     "refuse operators that the vendor's list lacks, also those that this compiler rewrites into "
+     "listed ones"},
     {"QUANT", T::kMapping, S::kSupported, "", "", "", "", 0, 0, kIntegerCores, "",
      "{calibration_data: samples.npy}",
      "how a float model is quantized, with Compass's keys; they are listed below"},

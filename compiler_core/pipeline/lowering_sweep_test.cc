@@ -142,7 +142,9 @@ void CheckThenCompare(const NodeSpec& spec, const NodeGraph& built, bool in_plac
   ASSERT_TRUE(graph.ok()) << graph.status();
   Diagnostics diagnostics;
   HelperThreads helpers(2);
-  CheckSupport(*graph, *FindCore("GRUS"), Framework::kTensorFlow, "test.pb", helpers, diagnostics);
+  CompileOptions options;
+  options.model_name = "test.pb";
+  CheckSupport(*graph, *FindCore("GRUS"), options, helpers, diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     if (diagnostic.kind == DiagnosticKind::kOperatorNotAccepted) continue;
     EXPECT_THAT(diagnostic.limit_source, testing::HasSubstr("GRUS/TF/" + spec.framework_op))

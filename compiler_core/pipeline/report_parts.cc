@@ -103,6 +103,7 @@ Json ConfigJson(const CompileOptions& options) {
     config["MEMORY_PLAN"] = "in_place";
   }
   if (options.quant.has_value()) config["QUANT"] = QuantJson(*options.quant);
+  flag("STRICT_OPS", options.strict_ops);
   if (options.layer_error_frames > 0) config["LAYER_ERROR_FRAMES"] = options.layer_error_frames;
   return config;
 }

@@ -84,6 +84,9 @@ struct OpSupport {
   absl::Span<const SupportRule> rules;
   absl::string_view note;
   absl::string_view source;  // the document that lists it
+  // The vendor's documents do not list it: this compiler rewrites it into operators that they list.
+  // `note` says into which.
+  bool is_rewrite = false;
 };
 
 struct OpList {

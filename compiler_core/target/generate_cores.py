@@ -193,6 +193,10 @@ def write_op_lists(writer, core, path):
         if framework not in FRAMEWORKS:
             raise Fault(f"{path}:{section[LINE]}: framework {framework!r} is not one of "
                         f"{', '.join(FRAMEWORKS)}")
+        unknown = set(section) - {"framework", "source", "rewrites", "ops", LINE}
+        if unknown:
+            raise Fault(f"{path}:{section[LINE]}: unknown keys {sorted(unknown)}")
+        is_rewrite = section.get("rewrites", False)
         ops = frameworks.setdefault(framework, {})
         for op, value in section["ops"].items():
             if op == LINE:
@@ -204,10 +208,13 @@ def write_op_lists(writer, core, path):
             unknown = set(value) - {"rules", "torch", "note", LINE}
             if unknown:
                 raise Fault(f"{path}:{value[LINE]}: unknown keys {sorted(unknown)}")
+            if is_rewrite and not value.get("note"):
+                raise Fault(f"{path}:{value[LINE]}: {op} needs a note: what it is rewritten into")
             rules = write_rules(writer, f"{core['name']}/{framework}/{op}",
                                 value.get("rules", []), path, ids)
             ops[op] = (f"{{{literal(op)}, {writer.strings(value.get('torch', []))}, {rules}, "
-                       f"{literal(value.get('note', ''))}, {literal(section['source'])}}}")
+                       f"{literal(value.get('note', ''))}, {literal(section['source'])}, "
+                       f"{'true' if is_rewrite else 'false'}}}")
     lists = []
     for framework, ops in frameworks.items():
         array = writer.array("OpSupport", [ops[op] for op in sorted(ops)])

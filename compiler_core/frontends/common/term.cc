@@ -40,6 +40,29 @@ Term Pow(const Term& x, double exponent) { return Binary("Pow", x, NumberLike(x,
 Term Min(const Term& a, double b) { return Binary("Minimum", a, NumberLike(a, b)); }
 Term Max(const Term& a, double b) { return Binary("Maximum", a, NumberLike(a, b)); }
 
+namespace {
+
+bool IsNumber(const ValueRef& value, double number) {
+  return value != nullptr && value->constant.has_value() && value->type.element_count() == 1 &&
+         value->constant->at(0) == number;
+}
+
+}  // namespace
+
+Term Clip(const Term& x, const ValueRef& low, const ValueRef& high) {
+  if (!x.value.ok()) return x;
+  const bool is_relu = IsNumber(low, 0) && IsFloat((*x.value)->type.dtype);
+  if (is_relu && IsNumber(high, 6)) return Apply("Relu6", x);
+  Term result = x;
+  if (is_relu) {
+    result = Relu(x);
+  } else if (low != nullptr) {
+    result = Binary("Maximum", result, Term(*x.node, low));
+  }
+  if (high != nullptr) result = Binary("Minimum", result, Term(*x.node, high));
+  return result;
+}
+
 Term Softplus(const Term& x) {
   const Term rest = Log(Exp(-Apply("Abs", x)) + 1.0);
   return Relu(x) + rest;

@@ -45,6 +45,8 @@ Term Sigmoid(const Term& x);
 Term Pow(const Term& x, double exponent);
 Term Min(const Term& a, double b);
 Term Max(const Term& a, double b);
+// max(low, min(x, high)); a bound that is null is left out. Bounds of 0 and 6 are Relu and Relu6.
+Term Clip(const Term& x, const ValueRef& low, const ValueRef& high);
 // log(1 + e^x), without overflow.
 Term Softplus(const Term& x);
 // x where it is positive, else slope * x.

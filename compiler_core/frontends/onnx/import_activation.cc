@@ -63,34 +63,15 @@ absl::Status ImportSelu(NodeImporter& node) {
 
 absl::Status ImportClip(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 3));
-  const Term x(node, node.input(0));
-  Term low(node, ValueRef());
-  Term high(node, ValueRef());
-  if (node.has(1)) low = Term(node, node.input(1));
-  if (node.has(2)) high = Term(node, node.input(2));
+  ValueRef low = node.has(1) ? node.input(1) : nullptr;
+  ValueRef high = node.has(2) ? node.input(2) : nullptr;
   for (const bool is_low : {true, false}) {
     const absl::string_view name = is_low ? "min" : "max";
     if (!node.node().HasAttr(name)) continue;
     ASSIGN_OR_RETURN(const double bound, node.FloatOr(name, 0));
-    (is_low ? low : high) = Term(node, node.Scalar(bound, node.type(0).dtype));
+    (is_low ? low : high) = node.Scalar(bound, node.type(0).dtype);
   }
-  const auto is_number = [](const Term& term, double number) {
-    const ValueRef& value = *term.value;
-    return value != nullptr && value->constant.has_value() && value->type.element_count() == 1 &&
-           value->constant->at(0) == number;
-  };
-  const bool is_relu = is_number(low, 0) && IsFloat(node.type(0).dtype);
-  if (is_relu && is_number(high, 6)) return node.SetOutput(Apply("Relu6", x).value);
-  ValueRef result = node.input(0);
-  if (is_relu) {
-    ASSIGN_OR_RETURN(result, Relu(x).value);
-  } else if (*low.value != nullptr) {
-    ASSIGN_OR_RETURN(result, node.Emit("Maximum", {result, *low.value}));
-  }
-  if (*high.value != nullptr) {
-    ASSIGN_OR_RETURN(result, node.Emit("Minimum", {result, *high.value}));
-  }
-  return node.SetOutput(std::move(result));
+  return node.SetOutput(frontend::Clip(Term(node, node.input(0)), low, high).value);
 }
 
 // max(0, min(1, x)) by the function that the cores have.

@@ -1,4 +1,5 @@
 // Operators that move data without computing: reshapes, transposes, concatenation, splits, padding.
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -6,6 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/tensorflow/import_dilation.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
@@ -225,7 +227,17 @@ absl::Status ImportPad(NodeImporter& node) {
 }
 
 absl::Status ImportMirrorPad(NodeImporter& node) {
-  return node.FailMode("padding with mirrored values", "pad with constants (tf.pad's default)");
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const std::string mode, node.StringOr("mode", ""));
+  if (mode != "REFLECT" && mode != "SYMMETRIC") {
+    return node.Fail(DiagnosticKind::kBadAttribute,
+                     absl::StrCat("attribute 'mode' is '", Printable(mode),
+                                  "'; it must be REFLECT or SYMMETRIC"),
+                     "export the model again");
+  }
+  ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, ReadPaddings(node, 1, node.rank(0)));
+  node.SetRewritten();
+  return node.SetOutput(frontend::MirrorPadded(node, node.input(0), paddings, mode == "SYMMETRIC"));
 }
 
 absl::Status ImportBroadcastTo(NodeImporter& node) {

@@ -26,8 +26,8 @@ int WireTypeOf(const NodeView& node) {
 }  // namespace
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),   ElementwiseRules(), LinearRules(),     ConvRules(),
-          PoolRules(),    ShapeRules(),       SliceRules(),      ReduceRules(),
+  return {BasicRules(),   ElementwiseRules(), ActivationRules(), LinearRules(), ConvRules(),
+          PoolRules(),    ImageRules(),       ShapeRules(),      SliceRules(),  ReduceRules(),
           ControlRules(), DilationRules(),    TensorArrayRules()};
 }
 

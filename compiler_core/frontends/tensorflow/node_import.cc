@@ -22,7 +22,7 @@ ValueRef DeadValue() {
 
 NodeSource NodeImporter::SourceFor(absl::string_view op) const {
   if (!is_rewritten_) return source();
-  return {source().name, op == "Concat" ? "ConcatV2" : std::string(op)};
+  return {source().name, std::string(op)};
 }
 
 absl::StatusOr<bool> NodeImporter::IsNhwc() {

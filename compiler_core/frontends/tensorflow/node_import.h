@@ -90,6 +90,8 @@ struct ImportRule {
 // The rules of each family, in import_<family>.cc.
 absl::Span<const ImportRule> BasicRules();
 absl::Span<const ImportRule> ElementwiseRules();
+absl::Span<const ImportRule> ActivationRules();
+absl::Span<const ImportRule> ImageRules();
 absl::Span<const ImportRule> LinearRules();
 absl::Span<const ImportRule> ConvRules();
 absl::Span<const ImportRule> PoolRules();

@@ -7,6 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
@@ -175,33 +176,16 @@ absl::Status ImportBroadcastTo(NodeImporter& node) {
   return node.SetOutput(frontend::BroadcastTo(node, node.input(0), shape));
 }
 
-// Takes [N,H,W,C] apart into blocks and puts their elements into the channels, or back.
-absl::Status ImportBlocks(NodeImporter& node) {
+absl::Status ImportSpaceToDepth(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  const bool to_depth = node.op() == "SPACE_TO_DEPTH";
-  const auto* space = node.raw().options_as_SpaceToDepthOptions();
-  const auto* depth = node.raw().options_as_DepthToSpaceOptions();
-  int64_t b = 0;
-  if (to_depth && space != nullptr) b = space->block_size();
-  if (!to_depth && depth != nullptr) b = depth->block_size();
-  if (b < 1 || b > kMaxOperandsPerOperator || node.rank(0) != 4) {
-    return absl::InvalidArgumentError(absl::StrCat("block size ", b, ", rank ", node.rank(0)));
-  }
-  const Shape& s = node.shape(0);
-  if (to_depth ? s[1] % b != 0 || s[2] % b != 0 : s[3] % (b * b) != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("shape ", ShapeToString(s), " has no blocks of ", b));
-  }
-  ValueRef x;
-  if (to_depth) {
-    ASSIGN_OR_RETURN(x, node.Reshaped(node.input(0), {s[0], s[1] / b, b, s[2] / b, b, s[3]}));
-    ASSIGN_OR_RETURN(x, node.Transposed(x, {0, 1, 3, 2, 4, 5}));
-    return node.SetOutput(node.Reshaped(x, {s[0], s[1] / b, s[2] / b, b * b * s[3]}));
-  }
-  const int64_t channels = s[3] / (b * b);
-  ASSIGN_OR_RETURN(x, node.Reshaped(node.input(0), {s[0], s[1], s[2], b, b, channels}));
-  ASSIGN_OR_RETURN(x, node.Transposed(x, {0, 1, 3, 2, 4, 5}));
-  return node.SetOutput(node.Reshaped(x, {s[0], s[1] * b, s[2] * b, channels}));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_SpaceToDepthOptions()));
+  return node.SetOutput(frontend::SpaceToDepth(node, node.input(0), o->block_size()));
+}
+
+absl::Status ImportDepthToSpace(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_DepthToSpaceOptions()));
+  return node.SetOutput(frontend::DepthToSpace(node, node.input(0), o->block_size()));
 }
 
 absl::Status ImportShapeOf(NodeImporter& node) {
@@ -224,14 +208,14 @@ absl::Status ImportFill(NodeImporter& node) {
 constexpr ImportRule kRules[] = {
     {"BROADCAST_TO", ImportBroadcastTo},
     {"CONCATENATION", ImportConcatenation},
-    {"DEPTH_TO_SPACE", ImportBlocks},
+    {"DEPTH_TO_SPACE", ImportDepthToSpace},
     {"EXPAND_DIMS", ImportExpandDims},
     {"FILL", ImportFill},
     {"PACK", ImportPack},
     {"RANGE", frontend::ImportRange},
     {"RESHAPE", ImportReshape},
     {"SHAPE", ImportShapeOf},
-    {"SPACE_TO_DEPTH", ImportBlocks},
+    {"SPACE_TO_DEPTH", ImportSpaceToDepth},
     {"SQUEEZE", ImportSqueeze},
     {"TILE", ImportTile},
     {"TRANSPOSE", ImportTranspose},

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -44,22 +45,8 @@ absl::Status ImportMirrorPad(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const auto* options, node.Required(node.raw().options_as_MirrorPadOptions()));
   ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, Paddings(node));
-  const int64_t skip = options->mode() == 0 ? 1 : 0;
-  ValueRef x = node.input(0);
-  for (int64_t axis = 0; axis < node.rank(0); ++axis) {
-    const size_t at = static_cast<size_t>(axis);
-    const int64_t size = node.shape(0)[at];
-    if (std::max(paddings[2 * at], paddings[2 * at + 1]) > size - skip) {
-      return absl::InvalidArgumentError("a mirror image larger than what is mirrored");
-    }
-    std::vector<int64_t> indices;
-    for (int64_t i = paddings[2 * at]; i > 0; --i) indices.push_back(i - 1 + skip);
-    for (int64_t i = 0; i < size; ++i) indices.push_back(i);
-    for (int64_t i = 0; i < paddings[2 * at + 1]; ++i) indices.push_back(size - 1 - skip - i);
-    if (static_cast<int64_t>(indices.size()) == size) continue;
-    ASSIGN_OR_RETURN(x, frontend::GatherAxis(node, x, axis, indices));
-  }
-  return node.SetOutput(std::move(x));
+  return node.SetOutput(
+      frontend::MirrorPadded(node, node.input(0), paddings, options->mode() != 0));
 }
 
 absl::Status SetParts(NodeImporter& node, int operand, int64_t axis,

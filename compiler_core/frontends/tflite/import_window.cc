@@ -5,8 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/resize.h"
-#include "compiler_core/frontends/common/spread.h"
+#include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -110,44 +109,24 @@ absl::Status ImportDepthwise(NodeImporter& node) {
                 2, o->activation());
 }
 
-// A convolution with the mirrored kernel over the spread image. Operands: result shape, weight
-// [O,H,W,I], image, bias.
+// Operands: the result's shape, weight [O,H,W,I], image, bias.
 absl::Status ImportTransposeConv(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 4));
   ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_TransposeConvOptions()));
   ASSIGN_OR_RETURN(const std::vector<int64_t> result, node.ConstantInts(0, "result's shape"));
-  const std::array<int64_t, 2> stride = {o->stride_h(), o->stride_w()};
-  if (node.rank(1) != 4 || node.rank(2) != 4 || result.size() != 4 || stride[0] < 1 ||
-      stride[1] < 1 || std::max(stride[0], stride[1]) > 64) {
-    return absl::InvalidArgumentError("operands are not of rank 4, or a stride is not in 1..64");
+  if (node.rank(1) != 4 || node.rank(2) != 4 || result.size() != 4) {
+    return absl::InvalidArgumentError("operands are not of rank 4");
   }
-  ValueRef x = node.input(2);
-  ASSIGN_OR_RETURN(ValueRef weight, node.Transposed(node.input(1), {1, 2, 3, 0}));
-  std::vector<int64_t> paddings(8, 0);
-  for (size_t i = 0; i < 2; ++i) {
-    const int64_t axis = static_cast<int64_t>(i) + 1;
-    const int64_t kernel = node.shape(1)[i + 1];
-    const int64_t size = node.shape(2)[i + 1];
-    if (kernel < 1 || kernel > kMaxStep || size < 1 || result[i + 1] < 1 ||
-        result[i + 1] > kMaxElements) {
-      return absl::InvalidArgumentError("an empty image, kernel or result");
-    }
-    // What the forward convolution of that padding would have padded.
-    const int64_t total =
-        o->padding() == fb::Padding_SAME
-            ? std::max<int64_t>((size - 1) * stride[i] + kernel - result[i + 1], 0)
-            : 0;
-    const int64_t before = kernel - 1 - total / 2;
-    ASSIGN_OR_RETURN(x, frontend::Spread(node, std::move(x), axis, stride[i]));
-    paddings[2 * (i + 1)] = before;
-    paddings[2 * (i + 1) + 1] = result[i + 1] + kernel - 1 - before - ((size - 1) * stride[i] + 1);
-    ASSIGN_OR_RETURN(weight, node.Sliced(weight, static_cast<int64_t>(i), kernel - 1, kernel, -1));
+  frontend::TransposedConv conv{.stride = {o->stride_h(), o->stride_w()},
+                                .result = {result[1], result[2]}};
+  for (size_t i = 0; i < 2 && o->padding() == fb::Padding_SAME; ++i) {
+    const int64_t covered =
+        (node.shape(2)[i + 1] - 1) * conv.stride[i] + node.shape(1)[i + 1] - conv.result[i];
+    conv.pads_before[i] = std::max<int64_t>(covered, 0) / 2;
   }
-  ASSIGN_OR_RETURN(x, node.Padded(x, std::move(paddings), 0));
-  return Finish(
-      node,
-      node.Emit("Conv2D", {x, weight}, {{"strides", Shape{1, 1}}, {"pads", Shape{0, 0, 0, 0}}}), 3,
-      o->activation());
+  ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(1), {1, 2, 3, 0}));
+  return Finish(node, frontend::ConvolvedTransposed(node, node.input(2), weight, conv), 3,
+                o->activation());
 }
 
 absl::Status ImportPool(NodeImporter& node) {
@@ -180,22 +159,11 @@ absl::Status ImportResize(NodeImporter& node) {
   if (node.rank(0) != 4 || sizes.size() != 2) {
     return absl::InvalidArgumentError("resizing takes an image of rank 4 and two sizes");
   }
-  frontend::ResizeMode mode;
-  mode.mode = is_linear ? "linear" : "nearest";
-  mode.coordinates = corners ? "align_corners" : "asymmetric";
-  if (centers && !corners) mode.coordinates = is_linear ? "half_pixel" : "tf_half_pixel_for_nn";
-  mode.nearest = corners ? "round_prefer_ceil" : "floor";
-  ValueRef x = node.input(0);
-  for (size_t i = 0; i < 2; ++i) {
-    frontend::ResizeAxis axis{.in = node.shape(0)[i + 1], .out = sizes[i]};
-    if (axis.in < 1 || axis.out < 1 || axis.out > kMaxElements) {
-      return absl::InvalidArgumentError(absl::StrCat("a size of ", axis.out));
-    }
-    if (axis.in == axis.out) continue;
-    axis.scale = static_cast<double>(axis.out) / static_cast<double>(axis.in);
-    ASSIGN_OR_RETURN(x, frontend::ResizeAlong(node, std::move(x), i + 1, mode, axis));
-  }
-  return node.SetOutput(std::move(x));
+  return node.SetOutput(frontend::ResizedImage(node, node.input(0),
+                                               {.is_linear = is_linear,
+                                                .align_corners = corners,
+                                                .half_pixel_centers = centers,
+                                                .size = {sizes[0], sizes[1]}}));
 }
 
 constexpr ImportRule kRules[] = {

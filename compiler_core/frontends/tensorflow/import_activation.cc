@@ -1,0 +1,92 @@
+// Activation functions and clips that the IR has no operator for: formulas of operators that it
+// has.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/term.h"
+#include "compiler_core/frontends/tensorflow/node_import.h"
+
+namespace npuc::tf {
+namespace {
+
+using frontend::Apply;
+using frontend::Exp;
+using frontend::Log;
+using frontend::Term;
+
+absl::StatusOr<Term> Operand(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  node.SetRewritten();
+  return Term(node, node.input(0));
+}
+
+absl::Status ImportClip(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  for (int i = 1; i < 3; ++i) {
+    const absl::StatusOr<Shape> joint = BroadcastShape(node.shape(0), node.shape(i));
+    if (joint.ok() && *joint == node.shape(0)) continue;
+    return absl::InvalidArgumentError(absl::StrCat("bound ", i, " is ", TypeToString(node.type(i)),
+                                                   "; it must be a scalar or fit ",
+                                                   TypeToString(node.type(0))));
+  }
+  node.SetRewritten();
+  const Term x(node, node.input(0));
+  return node.SetOutput(frontend::Clip(x, node.input(1), node.input(2)).value);
+}
+
+absl::Status ImportElu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(frontend::Elu(x, 1, 1).value);
+}
+
+absl::Status ImportLeakyRelu(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 0.2));
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(frontend::LeakyRelu(x, alpha).value);
+}
+
+absl::Status ImportSoftplus(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(frontend::Softplus(x).value);
+}
+
+absl::Status ImportSoftsign(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  const Term denominator = Apply("Abs", x) + 1.0;
+  return node.SetOutput((x / denominator).value);
+}
+
+absl::Status ImportExpm1(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput((Exp(x) - 1.0).value);
+}
+
+absl::Status ImportLog1p(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(Log(x + 1.0).value);
+}
+
+absl::Status ImportDivNoNan(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const Tensor divisor, node.Constant(1, "divisor"));
+  for (int64_t i = 0; i < divisor.element_count(); ++i) {
+    if (divisor.at(i) != 0) continue;
+    return node.FailMode("a divisor of 0, whose quotients are defined as 0",
+                         "rebuild the model with Mul by a mask");
+  }
+  node.SetRewritten();
+  return node.EmitOutput("Div", {node.input(0), node.input(1)});
+}
+
+constexpr ImportRule kRules[] = {
+    {"ClipByValue", ImportClip},  {"DivNoNan", ImportDivNoNan},   {"Elu", ImportElu},
+    {"Expm1", ImportExpm1},       {"LeakyRelu", ImportLeakyRelu}, {"Log1p", ImportLog1p},
+    {"Softplus", ImportSoftplus}, {"Softsign", ImportSoftsign},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> ActivationRules() { return kRules; }
+
+}  // namespace npuc::tf
