@@ -106,22 +106,20 @@ absl::Status ImportDynamicQuantizeLinear(NodeImporter& node) {
   return node.SetOutputs({std::move(integers), *scale.value, std::move(zero_point)});
 }
 
-// The operator's float form on other operands, under this node's name and attributes.
-absl::StatusOr<ValueRef> AsFloats(NodeImporter& node, absl::string_view op,
-                                  std::vector<ValueRef> operands) {
-  for (const absl::Span<const ImportRule> family : {ConvRules(), LinearRules()}) {
-    for (const ImportRule& rule : family) {
-      if (rule.op != op) continue;
-      NodeImporter inner = node.WithInputs(std::move(operands));
-      const absl::Status status = rule.import(inner);
-      if (!status.ok()) {
-        if (inner.has_reported()) return node.AlreadyReported(status);
-        return status;
-      }
-      return inner.outputs()[0];
-    }
+// Operand `at`, i32 integers that are added to sums of products: their scale is that of the operand
+// (operand x_scale_at) times the weight's, one or one for each result.
+absl::StatusOr<ValueRef> SumsBias(NodeImporter& node, int at, int x_scale_at, int w_scale_at) {
+  ASSIGN_OR_RETURN(QuantParams params,
+                   ReadParams(node, w_scale_at, kNoOperand, DType::kInt32, node.shape(at),
+                              std::max<int64_t>(node.rank(at) - 1, 0)));
+  ASSIGN_OR_RETURN(const double x_scale, node.ConstantFloat(x_scale_at, "scale"));
+  for (double& scale : params.scale) scale *= x_scale;
+  ASSIGN_OR_RETURN(Tensor integers, node.Constant(at, "bias"));
+  if (integers.dtype() != DType::kInt32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the bias is ", TypeToString(integers.type()), "; it must be i32"));
   }
-  return absl::InternalError(absl::StrCat("no rule for ", op));
+  return node.MakeStored({std::move(integers), std::move(params)}, node.input(at)->source);
 }
 
 // Operands: x, its scale and zero point, w and its, y's, bias (of scale x's times w's).
@@ -131,19 +129,10 @@ absl::Status ImportQLinearConv(NodeImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef w, Dequantized(node, 3, 4, 5, 0));
   std::vector<ValueRef> operands = {x, w};
   if (node.has(8)) {
-    ASSIGN_OR_RETURN(QuantParams bias,
-                     ReadParams(node, 4, kNoOperand, DType::kInt32, node.shape(8), 0));
-    ASSIGN_OR_RETURN(const double x_scale, node.ConstantFloat(1, "scale"));
-    for (double& scale : bias.scale) scale *= x_scale;
-    ASSIGN_OR_RETURN(Tensor integers, node.Constant(8, "bias"));
-    if (integers.dtype() != DType::kInt32) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the bias is ", TypeToString(integers.type()), "; it must be i32"));
-    }
-    operands.push_back(
-        node.MakeStored({std::move(integers), std::move(bias)}, node.input(8)->source));
+    ASSIGN_OR_RETURN(ValueRef bias, SumsBias(node, 8, 1, 4));
+    operands.push_back(std::move(bias));
   }
-  ASSIGN_OR_RETURN(const ValueRef y, AsFloats(node, "Conv", std::move(operands)));
+  ASSIGN_OR_RETURN(const ValueRef y, RunRule(node, "Conv", std::move(operands)));
   const DType dtype = node.has(7) ? node.type(7).dtype : DType::kUint8;
   ASSIGN_OR_RETURN(const QuantParams params, ReadParams(node, 6, 7, dtype, y->type.shape, 1));
   return node.SetOutput(node.Quantized(y, params));
@@ -155,7 +144,7 @@ absl::Status ImportQLinearMatMul(NodeImporter& node) {
                    Dequantized(node, 0, 1, 2, std::max<int64_t>(node.rank(0) - 2, 0)));
   ASSIGN_OR_RETURN(const ValueRef b,
                    Dequantized(node, 3, 4, 5, std::max<int64_t>(node.rank(3) - 1, 0)));
-  ASSIGN_OR_RETURN(const ValueRef y, AsFloats(node, "MatMul", {a, b}));
+  ASSIGN_OR_RETURN(const ValueRef y, RunRule(node, "MatMul", {a, b}));
   ASSIGN_OR_RETURN(
       const QuantParams params,
       ReadParams(node, 6, 7, node.type(7).dtype, y->type.shape,
@@ -187,7 +176,7 @@ absl::Status ImportMatMulInteger(NodeImporter& node) {
                    Centred(node, 0, 2, DType::kInt32, std::max<int64_t>(node.rank(0) - 2, 0)));
   ASSIGN_OR_RETURN(const ValueRef b,
                    Centred(node, 1, 3, DType::kInt32, std::max<int64_t>(node.rank(1) - 1, 0)));
-  return node.SetOutput(AsFloats(node, "MatMul", {a, b}));
+  return node.SetOutput(RunRule(node, "MatMul", {a, b}));
 }
 
 // In doubles, which hold every sum of products of bytes exactly.
@@ -195,8 +184,95 @@ absl::Status ImportConvInteger(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 4));
   ASSIGN_OR_RETURN(const ValueRef x, Centred(node, 0, 2, DType::kFloat64, 1));
   ASSIGN_OR_RETURN(const ValueRef w, Centred(node, 1, 3, DType::kFloat64, 0));
-  ASSIGN_OR_RETURN(const ValueRef y, AsFloats(node, "Conv", {x, w}));
+  ASSIGN_OR_RETURN(const ValueRef y, RunRule(node, "Conv", {x, w}));
   return node.SetOutput(node.Emit("Cast", {y}, {{"dtype", std::string("i32")}}));
+}
+
+// The operands of com.microsoft's quantized operators come in threes: value, scale, zero point. The
+// result has the scale at `scale_at`, the zero point behind it, and the type of that.
+absl::Status SetQuantized(NodeImporter& node, absl::StatusOr<ValueRef> y, int scale_at,
+                          DType fallback) {
+  RETURN_IF_ERROR(y.status());
+  const int zero_at = scale_at + 1;
+  const DType dtype = node.has(zero_at) ? node.type(zero_at).dtype : fallback;
+  ASSIGN_OR_RETURN(const QuantParams params,
+                   ReadParams(node, scale_at, zero_at, dtype, (*y)->type.shape, 0));
+  return node.SetOutput(node.Quantized(*y, params));
+}
+
+// QLinearAdd and QLinearMul. Operands: a and its scale and zero point, b and its, the result's.
+absl::Status ImportQLinearBinary(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(7, 8));
+  ASSIGN_OR_RETURN(const ValueRef a, Dequantized(node, 0, 1, 2, 0));
+  ASSIGN_OR_RETURN(const ValueRef b, Dequantized(node, 3, 4, 5, 0));
+  const absl::string_view op = node.op() == "QLinearAdd" ? "Add" : "Mul";
+  return SetQuantized(node, node.Emit(op, {a, b}), 6, node.type(0).dtype);
+}
+
+// QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax. Operands: x and its, the result's.
+absl::Status ImportQLinearFunction(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(4, 5));
+  ASSIGN_OR_RETURN(const ValueRef x, Dequantized(node, 0, 1, 2, 0));
+  const absl::string_view op = node.op().substr(absl::string_view("QLinear").size());
+  return SetQuantized(node, RunRule(node, op, {x}), 3, node.type(0).dtype);
+}
+
+// QLinearGlobalAveragePool and QLinearAveragePool.
+absl::Status ImportQLinearPool(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(4, 5));
+  ASSIGN_OR_RETURN(const bool channels_last, node.BoolOr("channels_last", false));
+  ASSIGN_OR_RETURN(ValueRef x, Dequantized(node, 0, 1, 2, 0));
+  const int64_t rank = node.rank(0);
+  std::vector<int64_t> first;  // to channels first, and back
+  std::vector<int64_t> last;
+  if (channels_last && rank > 2) {
+    first = {0, rank - 1};
+    last = {0};
+    for (int64_t i = 1; i < rank - 1; ++i) first.push_back(i);
+    for (int64_t i = 2; i < rank; ++i) last.push_back(i);
+    last.push_back(1);
+    ASSIGN_OR_RETURN(x, node.Transposed(x, first));
+  }
+  ASSIGN_OR_RETURN(ValueRef y,
+                   RunRule(node, node.op().substr(absl::string_view("QLinear").size()), {x}));
+  if (!last.empty()) {
+    ASSIGN_OR_RETURN(y, node.Transposed(y, last));
+  }
+  return SetQuantized(node, std::move(y), 3, node.type(0).dtype);
+}
+
+// Operands: the result's scale and zero point, then each part with its own.
+absl::Status ImportQLinearConcat(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(5, kMaxInputsPerNode));
+  ASSIGN_OR_RETURN(int64_t axis, node.RequiredInt("axis"));
+  if ((node.input_count() - 2) % 3 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(node.input_count(), " operands are not two and threes of them"));
+  }
+  std::vector<ValueRef> parts;
+  for (int i = 2; i < node.input_count(); i += 3) {
+    RETURN_IF_ERROR(node.has(i) ? absl::OkStatus() : node.ExpectInputs(i + 1, kMaxInputsPerNode));
+    ASSIGN_OR_RETURN(parts.emplace_back(), Dequantized(node, i, i + 1, i + 2, 0));
+  }
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, static_cast<int64_t>(parts[0]->type.shape.size())));
+  return SetQuantized(node, node.Joined(parts, axis), 0, node.type(2).dtype);
+}
+
+// Operands: a and its, b and its, c (of scale a's times b's), the result's, which may be left out:
+// the result is then float.
+absl::Status ImportQGemm(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(6, 9));
+  ASSIGN_OR_RETURN(const bool swaps, node.BoolOr("transB", false));
+  ASSIGN_OR_RETURN(const ValueRef a, Dequantized(node, 0, 1, 2, 0));
+  ASSIGN_OR_RETURN(const ValueRef b, Dequantized(node, 3, 4, 5, swaps ? 0 : 1));
+  std::vector<ValueRef> operands = {a, b};
+  if (node.has(6)) {
+    ASSIGN_OR_RETURN(ValueRef bias, SumsBias(node, 6, 1, 4));
+    operands.push_back(std::move(bias));
+  }
+  ASSIGN_OR_RETURN(ValueRef y, RunRule(node, "Gemm", std::move(operands)));
+  if (!node.has(7)) return node.SetOutput(std::move(y));
+  return SetQuantized(node, std::move(y), 7, node.type(0).dtype);
 }
 
 constexpr ImportRule kRules[] = {
@@ -207,6 +283,17 @@ constexpr ImportRule kRules[] = {
     {"QLinearConv", ImportQLinearConv},
     {"QLinearMatMul", ImportQLinearMatMul},
     {"QuantizeLinear", ImportQuantizeLinear},
+    {"com.microsoft.DequantizeLinear", ImportDequantizeLinear},
+    {"com.microsoft.QGemm", ImportQGemm},
+    {"com.microsoft.QLinearAdd", ImportQLinearBinary},
+    {"com.microsoft.QLinearAveragePool", ImportQLinearPool},
+    {"com.microsoft.QLinearConcat", ImportQLinearConcat},
+    {"com.microsoft.QLinearGlobalAveragePool", ImportQLinearPool},
+    {"com.microsoft.QLinearLeakyRelu", ImportQLinearFunction},
+    {"com.microsoft.QLinearMul", ImportQLinearBinary},
+    {"com.microsoft.QLinearSigmoid", ImportQLinearFunction},
+    {"com.microsoft.QLinearSoftmax", ImportQLinearFunction},
+    {"com.microsoft.QuantizeLinear", ImportQuantizeLinear},
 };
 
 }  // namespace

@@ -9,9 +9,9 @@
 namespace npuc::onnx {
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),   ConvRules(),
-          PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),   ReduceRules(),
-          ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules()};
+  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),    ConvRules(),
+          PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),    ReduceRules(),
+          ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules(), MicrosoftRules()};
 }
 
 Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
@@ -209,10 +209,10 @@ ValueRef Importer::ValueOf(absl::string_view name, int consumer) {
 
 void Importer::ReportNoRule(int index) {
   const NodeView& node = file_.node(index);
-  std::string message =
-      node.domain().empty()
-          ? std::string("the operator is not supported")
-          : absl::StrCat("operators of domain '", Printable(node.domain()), "' are not supported");
+  std::string message = node.domain().empty()
+                            ? std::string("the operator is not supported")
+                            : absl::StrCat("the operator of domain '", Printable(node.domain()),
+                                           "' is not supported");
   if (node.HasGraphs()) absl::StrAppend(&message, ", nor are the graphs inside of it");
   if (node.domain().empty()) absl::StrAppend(&message, rules_.NearestText(node.op()));
   AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
@@ -244,8 +244,10 @@ const frontend::CutAdvice& Importer::Advice() {
 
 void Importer::ImportNode(int index) {
   const NodeView& node = file_.node(index);
-  const ImportRule* const rule = rules_.Find(node.op());
-  if (rule == nullptr || !node.domain().empty()) {
+  const ImportRule* const rule = node.domain().empty()
+                                     ? rules_.Find(node.op())
+                                     : rules_.Find(absl::StrCat(node.domain(), ".", node.op()));
+  if (rule == nullptr) {
     ReportNoRule(index);
     return;
   }

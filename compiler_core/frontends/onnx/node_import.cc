@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc::onnx {
@@ -15,6 +16,21 @@ absl::StatusOr<std::optional<std::vector<int64_t>>> NodeImporter::IntsAt(int i,
   if (!node().HasAttr(name)) return std::optional<std::vector<int64_t>>();
   ASSIGN_OR_RETURN(std::vector<int64_t> values, RequiredInts(name));
   return std::optional(std::move(values));
+}
+
+absl::StatusOr<ValueRef> RunRule(NodeImporter& node, absl::string_view op,
+                                 std::vector<ValueRef> operands) {
+  for (const absl::Span<const ImportRule> family :
+       {ActivationRules(), ConvRules(), LinearRules(), PoolRules(), ReduceRules()}) {
+    for (const ImportRule& rule : family) {
+      if (rule.op != op) continue;
+      NodeImporter inner = node.WithInputs(std::move(operands));
+      const absl::Status status = rule.import(inner);
+      if (status.ok()) return inner.outputs()[0];
+      return inner.has_reported() ? node.AlreadyReported(status) : status;
+    }
+  }
+  return absl::InternalError(absl::StrCat("no rule for ", op));
 }
 
 }  // namespace npuc::onnx

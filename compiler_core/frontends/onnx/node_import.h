@@ -57,7 +57,13 @@ struct ImportRule {
   absl::Status (*import)(NodeImporter& node);
 };
 
-// The rules of each family, in import_<family>.cc.
+// Runs the rule of one of ONNX's own operators of convolutions, products, pooling and activations
+// on other operands, under this node's name and attributes. Returns its first result.
+absl::StatusOr<ValueRef> RunRule(NodeImporter& node, absl::string_view op,
+                                 std::vector<ValueRef> operands);
+
+// The rules of each family, in import_<family>.cc. Operators of another domain than ONNX's own are
+// named DOMAIN.NAME.
 absl::Span<const ImportRule> BasicRules();
 absl::Span<const ImportRule> ElementwiseRules();
 absl::Span<const ImportRule> ActivationRules();
@@ -72,6 +78,7 @@ absl::Span<const ImportRule> ResizeRules();
 absl::Span<const ImportRule> RecurrentRules();
 absl::Span<const ImportRule> LossRules();
 absl::Span<const ImportRule> QuantizedRules();
+absl::Span<const ImportRule> MicrosoftRules();
 
 }  // namespace npuc::onnx
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
