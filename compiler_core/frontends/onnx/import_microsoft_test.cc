@@ -1,0 +1,119 @@
+// Operators of domain com.microsoft, each beside the same model in ONNX's own operators.
+#include <string>
+#include <vector>
+
+#include "compiler_core/frontends/onnx/test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "npuc/fe/onnx/model.pb.h"
+
+namespace npuc::onnx {
+namespace {
+
+using ::testing::FloatNear;
+using ::testing::HasSubstr;
+using ::testing::Pointwise;
+
+// The model with its last node in com.microsoft's domain.
+std::string InMicrosoft(ModelBuilder& b) {
+  auto& nodes = *b.proto().mutable_graph()->mutable_node();
+  nodes.Mutable(nodes.size() - 1)->set_domain("com.microsoft");
+  return b.Bytes();
+}
+
+std::vector<float> ValuesOf(const std::string& bytes, const std::vector<std::vector<float>>& x) {
+  const std::vector<Tensor> outputs = Evaluate(bytes, x);
+  return outputs.empty() ? std::vector<float>() : outputs[0].ToFloats();
+}
+
+TEST(ImportMicrosoft, FusedConvAddsAndActivates) {
+  const auto begin = [](ModelBuilder& b) {
+    b.Input("x", {1, 1, 2, 2}).Input("z", {1, 1, 2, 2}).Output("y");
+    b.Floats("w", {1, 1, 1, 1}, {-2}).Floats("b", {1}, {1});
+  };
+  ModelBuilder fused;
+  begin(fused);
+  fused.Node("FusedConv", {"x", "w", "b", "z"}, {"y"}).String("activation", "Relu");
+  ModelBuilder plain;
+  begin(plain);
+  plain.Node("Conv", {"x", "w", "b"}, {"c"}).Node("Add", {"c", "z"}, {"s"});
+  plain.Node("Relu", {"s"}, {"y"});
+  const std::vector<std::vector<float>> x = {{1, -1, 2, 0.5f}, {3, 1, -1, -1}};
+  const std::vector<float> expected = ValuesOf(plain.Bytes(), x);
+  ASSERT_EQ(expected.size(), 4u);
+  EXPECT_EQ(ValuesOf(InMicrosoft(fused), x), expected);
+}
+
+TEST(ImportMicrosoft, ActivationsHaveTheirParameters) {
+  const auto with = [](const std::string& activation) {
+    ModelBuilder b;
+    b.Input("x", {1, 1, 1, 3}).Output("y").Floats("w", {1, 1, 1, 1}, {1});
+    b.Node("FusedConv", {"x", "w"}, {"y"}).String("activation", activation);
+    auto* params = b.proto().mutable_graph()->mutable_node(0)->add_attribute();
+    params->set_name("activation_params");
+    params->add_floats(activation == "Clip" ? -1.0f : 0.25f);
+    params->add_floats(activation == "Clip" ? 2.0f : 0.5f);
+    return ValuesOf(InMicrosoft(b), {{-4, 1, 4}});
+  };
+  EXPECT_THAT(with("LeakyRelu"), Pointwise(FloatNear(1e-6f), {-1.0f, 1.0f, 4.0f}));
+  EXPECT_THAT(with("Clip"), Pointwise(FloatNear(1e-6f), {-1.0f, 1.0f, 2.0f}));
+  EXPECT_THAT(with("HardSigmoid"), Pointwise(FloatNear(1e-6f), {0.0f, 0.75f, 1.0f}));
+}
+
+TEST(ImportMicrosoft, SkipLayerNormalizationIsAnAddAndANormalisation) {
+  const auto begin = [](ModelBuilder& b) {
+    b.Input("x", {1, 2, 3}).Input("skip", {1, 2, 3}).Output("y");
+    b.Floats("gamma", {3}, {1, 2, 3}).Floats("beta", {3}, {0.5f, 0, -1});
+  };
+  ModelBuilder fused;
+  begin(fused);
+  fused.Node("SkipLayerNormalization", {"x", "skip", "gamma", "beta"}, {"y"});
+  fused.Float("epsilon", 1e-5f);
+  ModelBuilder plain;
+  begin(plain);
+  plain.Node("Add", {"x", "skip"}, {"s"});
+  plain.Node("LayerNormalization", {"s", "gamma", "beta"}, {"y"}).Float("epsilon", 1e-5f);
+  const std::vector<std::vector<float>> x = {{1, 2, 4, -1, 0, 3}, {0, 1, 0, 2, 2, 2}};
+  const std::vector<float> expected = ValuesOf(plain.Bytes(), x);
+  ASSERT_EQ(expected.size(), 6u);
+  EXPECT_THAT(ValuesOf(InMicrosoft(fused), x), Pointwise(FloatNear(1e-5f), expected));
+}
+
+TEST(ImportMicrosoft, QLinearAddRoundsToTheResultsScale) {
+  ModelBuilder b;
+  b.Input("x", {3}).Output("y").Floats("s", {}, {0.5f}).Floats("t", {}, {2});
+  b.Node("QuantizeLinear", {"x", "s"}, {"q"})
+      .Node("QLinearAdd", {"q", "s", "", "q", "s", "", "t"}, {"sum"});
+  ASSERT_FALSE(InMicrosoft(b).empty());
+  b.Node("DequantizeLinear", {"sum", "t"}, {"y"});
+  // 0.5 * {2, 6, 255} twice, in steps of 2: 1, 3 and 127.5, which rounds to even.
+  EXPECT_THAT(ValuesOf(b.Bytes(), {{1, 3, 1000}}),
+              Pointwise(FloatNear(1e-6f), {2.0f, 6.0f, 256.0f}));
+}
+
+TEST(ImportMicrosoft, WhatIsNotPlainIsRefusedByName) {
+  ModelBuilder masked;
+  masked.Input("x", {1, 2, 4})
+      .Input("m", {1, 2})
+      .Output("y")
+      .Floats("w", {4, 12}, std::vector<float>(48, 1));
+  masked.Node("Attention", {"x", "w", "", "m"}, {"y"}).Int("num_heads", 2);
+  EXPECT_THAT(RunImport(InMicrosoft(masked)).Text(), HasSubstr("an attention mask"));
+  ModelBuilder unknown;
+  unknown.Input("x", {1}).Output("y").Node("Inverse", {"x"}, {"y"});
+  EXPECT_THAT(RunImport(InMicrosoft(unknown)).Text(),
+              HasSubstr("the operator of domain 'com.microsoft' is not supported"));
+}
+
+TEST(ImportMicrosoft, AttentionOfEqualRowsGivesTheirValue) {
+  // Every row of x is the same, so each attends to equal values: the result is the value's row.
+  ModelBuilder b;
+  b.Input("x", {1, 2, 2}).Output("y");
+  b.Floats("w", {2, 6}, {1, 0, 0, 1, 3, 0, 0, 1, 1, 0, 0, 5});
+  b.Node("Attention", {"x", "w"}, {"y"}).Int("num_heads", 2);
+  EXPECT_THAT(ValuesOf(InMicrosoft(b), {{1, 2, 1, 2}}),
+              Pointwise(FloatNear(1e-5f), {3.0f, 10.0f, 3.0f, 10.0f}));
+}
+
+}  // namespace
+}  // namespace npuc::onnx
