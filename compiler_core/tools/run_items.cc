@@ -229,6 +229,7 @@ class ItemRunner {
       result.outputs.push_back(std::move(output));
     }
     std::vector<uint8_t> frame(static_cast<size_t>(BytesOf(model_.inputs())), 0);
+    BeginStates(frame);
     std::vector<uint8_t> output;
     for (int64_t item = 0; item < items; ++item) {
       FillInputs(item, frame);
@@ -246,6 +247,18 @@ class ItemRunner {
       if (port.scale > 0 && !raw_) Dequantize(port, result.outputs[i].array);
     }
     return result;
+  }
+
+  // States begin with 0: the zero point, where the port has integers.
+  void BeginStates(std::vector<uint8_t>& frame) const {
+    for (const PortTensor& output : model_.outputs()) {
+      if (output.state_input < 0) continue;
+      const PortTensor& input = model_.inputs()[static_cast<size_t>(output.state_input)];
+      if (input.scale <= 0 || input.zero_point == 0) continue;
+      for (int64_t i = 0; i < ElementCount(input.shape); ++i) {
+        StoreInteger(input.dtype, input.zero_point, frame.data() + input.offset_bytes, i);
+      }
+    }
   }
 
   void FeedBack(const std::vector<uint8_t>& output, std::vector<uint8_t>& frame) const {

@@ -1,6 +1,7 @@
 #include "compiler_core/frontends/tflite/importer.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
              "convert the model with static shapes, or cut the model around this operator with "
              "INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
+      variables_(file, &state_),
       is_needed_(file.operators().size(), false),
       is_wanted_(file.tensors().size(), false) {}
 
@@ -109,16 +111,23 @@ void Importer::MarkNeeded() {
   for (const Output& output : outputs_) {
     is_wanted_[static_cast<size_t>(output.tensor)] = true;
   }
-  for (size_t k = file_.operators().size(); k-- > 0;) {
-    const OperatorView& op = file_.operators()[k];
-    bool is_needed = false;
-    for (const int result : op.outputs) {
-      is_needed |= is_wanted_[static_cast<size_t>(result)] && !cuts_.contains(result);
-    }
-    is_needed_[k] = is_needed;
-    if (!is_needed) continue;
-    for (const int operand : op.inputs) {
-      if (operand >= 0) is_wanted_[static_cast<size_t>(operand)] = true;
+  // A variable that is read wants what it is assigned, which may read further ones.
+  std::set<int> read;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (size_t k = file_.operators().size(); k-- > 0;) {
+      const OperatorView& op = file_.operators()[k];
+      bool is_needed = read.contains(variables_.AssignedBy(op));
+      for (const int result : op.outputs) {
+        is_needed |= is_wanted_[static_cast<size_t>(result)] && !cuts_.contains(result);
+      }
+      is_needed_[k] = is_needed;
+      if (!is_needed) continue;
+      const int variable = variables_.ReadBy(op);
+      if (variable >= 0) grows |= read.insert(variable).second;
+      for (const int operand : op.inputs) {
+        if (operand >= 0) is_wanted_[static_cast<size_t>(operand)] = true;
+      }
     }
   }
   for (auto& [tensor, is_used] : cuts_) is_used = is_wanted_[static_cast<size_t>(tensor)];
@@ -168,12 +177,6 @@ ValueRef Importer::ValueOf(int index, const OperatorView& consumer) {
 }
 
 void Importer::ReportNoRule(const OperatorView& op) {
-  if (op.op == "READ_VARIABLE" || op.op == "VAR_HANDLE") {
-    return AddError(DiagnosticKind::kUnsupportedOperator, &op,
-                    "the model keeps a state in a variable; a compiled model keeps nothing between "
-                    "frames",
-                    "convert the model with its states as inputs and outputs");
-  }
   AddError(DiagnosticKind::kUnsupportedOperator, &op,
            absl::StrCat("the operator is not supported", rules_.NearestText(op.op)),
            Advice().FixFor(file_.tensor(op.outputs[0]).name, "convert the model without it"));
@@ -193,7 +196,8 @@ const frontend::CutAdvice& Importer::Advice() {
   };
   for (const OperatorView& op : file_.operators()) {
     if (!is_needed_[static_cast<size_t>(op.index)]) continue;
-    const bool is_supported = op.builtin_code != kCustomOperator && rules_.Find(op.op) != nullptr;
+    const bool is_supported = op.builtin_code != kCustomOperator &&
+                              (rules_.Find(op.op) != nullptr || Variables::IsAbout(op));
     advice_->AddNode(op.op, is_supported, names(op.inputs), names(op.outputs));
   }
   for (const Output& output : outputs_) advice_->AddOutput(file_.tensor(output.tensor).name);
@@ -232,7 +236,19 @@ absl::Status Importer::TakeResults(const OperatorView& op, NodeImporter& node) {
   return absl::OkStatus();
 }
 
+void Importer::ImportVariable(const OperatorView& op) {
+  if (op.op == "READ_VARIABLE") {
+    const ValueRef value = variables_.Read(op);
+    for (const int result : op.outputs) values_.emplace(result, value);
+  }
+  if (op.op == "ASSIGN_VARIABLE") {
+    const bool has_value = variables_.AssignedBy(op) >= 0;
+    variables_.Assign(op, has_value ? ValueOf(op.inputs[1], op) : nullptr);
+  }
+}
+
 void Importer::ImportOperator(const OperatorView& op) {
+  if (op.builtin_code != kCustomOperator && Variables::IsAbout(op)) return ImportVariable(op);
   const ImportRule* const rule = rules_.Find(op.op);
   if (rule == nullptr || op.builtin_code == kCustomOperator) {
     ReportNoRule(op);
@@ -264,6 +280,7 @@ void Importer::ImportOperator(const OperatorView& op) {
 }
 
 void Importer::AddOutputs() {
+  variables_.AddOutputs();
   for (const Output& output : outputs_) {
     const std::vector<int>& inputs = file_.inputs();
     if (cuts_.contains(output.tensor) ||

@@ -14,6 +14,7 @@
 #include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 #include "compiler_core/frontends/tflite/node_import.h"
+#include "compiler_core/frontends/tflite/variables.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc::tflite {
@@ -47,6 +48,7 @@ class Importer {
   // Marks what the outputs need, back to front.
   void MarkNeeded();
   void ImportOperator(const OperatorView& op);
+  void ImportVariable(const OperatorView& op);
   void ReportNoRule(const OperatorView& op);
   // How the model can be cut, found where it is first asked for.
   const frontend::CutAdvice& Advice();
@@ -63,6 +65,7 @@ class Importer {
   const CompileOptions& options_;
   ImportState state_;
   frontend::Endpoints endpoints_;
+  Variables variables_;
   const frontend::RuleTable<ImportRule> rules_ = AllRules();
   std::map<int, ValueRef> values_;  // by tensor; null: it failed
   std::map<int, bool> cuts_;        // INPUT_OPS by tensor: whether an output depends on it

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -72,6 +73,8 @@ class ModelFile::Reader {
   void Run(const fb::Model& root);
 
  private:
+  // False, and reported: the subgraph is larger than one may be.
+  bool Fits(const fb::SubGraph& graph);
   void Add(DiagnosticKind kind, std::string node, std::string message, std::string fix = kFix) {
     diagnostics_->Add({.kind = kind,
                        .message = std::move(message),
@@ -79,12 +82,15 @@ class ModelFile::Reader {
                        .node = std::move(node),
                        .fix = std::move(fix)});
   }
-  void ReadTensor(const fb::Model& root, const fb::TensorInfo& raw);
+  TensorView ReadTensor(const fb::Model& root, const fb::TensorInfo& raw, size_t number);
   absl::Status ReadShape(const fb::TensorInfo& raw, TensorView& tensor);
   absl::Status ReadData(const fb::Model& root, const fb::TensorInfo& raw, TensorView& tensor);
   absl::Status ReadQuantization(const fb::TensorInfo& raw, TensorView& tensor);
-  void ReadOperator(const fb::Model& root, const fb::Operator& raw);
-  std::vector<int> ReadIndices(const flatbuffers::Vector<int32_t>* raw, int lowest,
+  OperatorView ReadOperator(const fb::Model& root, const fb::Operator& raw, size_t number,
+                            size_t tensors);
+  void ReadInitialValues(const fb::Model& root);
+  // Of `tensors` tensors.
+  std::vector<int> ReadIndices(const flatbuffers::Vector<int32_t>* raw, int lowest, size_t tensors,
                                absl::string_view what, const std::string& node);
 
   ModelFile* model_;
@@ -189,10 +195,11 @@ absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, Tens
   return absl::OkStatus();
 }
 
-void ModelFile::Reader::ReadTensor(const fb::Model& root, const fb::TensorInfo& raw) {
+TensorView ModelFile::Reader::ReadTensor(const fb::Model& root, const fb::TensorInfo& raw,
+                                         size_t number) {
   TensorView tensor;
   tensor.name = TextOf(raw.name());
-  if (tensor.name.empty()) tensor.name = absl::StrCat("tensor_", model_->tensors_.size());
+  if (tensor.name.empty()) tensor.name = absl::StrCat("tensor_", number);
   tensor.element_type = raw.type();
   tensor.type.dtype = DTypeFromWire(raw.type());
   tensor.is_variable = raw.is_variable();
@@ -203,17 +210,17 @@ void ModelFile::Reader::ReadTensor(const fb::Model& root, const fb::TensorInfo& 
   if (status.ok()) status = ReadQuantization(raw, tensor);
   if (!status.ok()) {
     Add(DiagnosticKind::kBadTensor, tensor.name,
-        absl::StrCat("tensor ", model_->tensors_.size(), " '", Printable(tensor.name),
-                     "': ", status.message()));
+        absl::StrCat("tensor ", number, " '", Printable(tensor.name), "': ", status.message()));
   }
-  model_->tensors_.push_back(std::move(tensor));
+  return tensor;
 }
 
 std::vector<int> ModelFile::Reader::ReadIndices(const flatbuffers::Vector<int32_t>* raw, int lowest,
-                                                absl::string_view what, const std::string& node) {
+                                                size_t tensors, absl::string_view what,
+                                                const std::string& node) {
   std::vector<int> indices;
   if (raw == nullptr) return indices;
-  const int count = static_cast<int>(model_->tensors_.size());
+  const int count = static_cast<int>(tensors);
   if (raw->size() > kMaxOperandsPerOperator) {
     Add(DiagnosticKind::kModelLimitExceeded, node,
         absl::StrCat(raw->size(), " ", what, "; at most ", kMaxOperandsPerOperator, " are allowed"),
@@ -231,9 +238,10 @@ std::vector<int> ModelFile::Reader::ReadIndices(const flatbuffers::Vector<int32_
   return indices;
 }
 
-void ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Operator& raw) {
+OperatorView ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Operator& raw,
+                                             size_t number, size_t tensors) {
   OperatorView op;
-  op.index = static_cast<int>(model_->operators_.size());
+  op.index = static_cast<int>(number);
   op.raw = &raw;
   const std::string node = absl::StrCat("operator ", op.index);
   const auto* codes = root.operator_codes();
@@ -248,10 +256,45 @@ void ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Operator& 
                                                : BuiltinName(op.builtin_code);
     if (op.op.empty()) op.op = "CUSTOM";
   }
-  op.inputs = ReadIndices(raw.inputs(), -1, "its operands", node);
-  op.outputs = ReadIndices(raw.outputs(), 0, "its results", node);
-  // One without results, such as CALL_ONCE, changes variables alone; what reads those is refused.
-  model_->operators_.push_back(std::move(op));
+  op.inputs = ReadIndices(raw.inputs(), -1, tensors, "its operands", node);
+  op.outputs = ReadIndices(raw.outputs(), 0, tensors, "its results", node);
+  const fb::VarHandleOptions* handle = raw.options_as_VarHandleOptions();
+  if (handle != nullptr) op.variable = TextOf(handle->shared_name());
+  return op;
+}
+
+// Reads the subgraph that CALL_ONCE runs, as far as it assigns constants to variables.
+void ModelFile::Reader::ReadInitialValues(const fb::Model& root) {
+  std::set<int> seen;
+  for (const OperatorView& call : model_->operators_) {
+    const fb::CallOnceOptions* options = call.raw->options_as_CallOnceOptions();
+    if (options == nullptr || !seen.insert(options->init_subgraph_index()).second) continue;
+    const int index = options->init_subgraph_index();
+    if (index < 1 || index >= static_cast<int>(root.subgraphs()->size())) {
+      Add(DiagnosticKind::kMalformedNode, absl::StrCat("operator ", call.index),
+          absl::StrCat("it calls subgraph ", index, " of ", root.subgraphs()->size()));
+      return;
+    }
+    const fb::SubGraph& graph = *root.subgraphs()->Get(static_cast<uint32_t>(index));
+    if (!Fits(graph)) return;
+    std::vector<TensorView> tensors;
+    std::map<int, std::string> handles;
+    if (graph.tensors() != nullptr) {
+      for (const fb::TensorInfo* raw : *graph.tensors()) {
+        tensors.push_back(ReadTensor(root, *raw, tensors.size()));
+      }
+    }
+    if (graph.operators() == nullptr) return;
+    size_t number = 0;
+    for (const fb::Operator* raw : *graph.operators()) {
+      const OperatorView op = ReadOperator(root, *raw, number++, tensors.size());
+      if (op.op == "VAR_HANDLE" && op.outputs.size() == 1) handles[op.outputs[0]] = op.variable;
+      if (op.op != "ASSIGN_VARIABLE" || op.inputs.size() != 2 || op.inputs[1] < 0) continue;
+      const auto handle = handles.find(op.inputs[0]);
+      if (handle == handles.end()) continue;
+      model_->initial_values_[handle->second] = tensors[static_cast<size_t>(op.inputs[1])];
+    }
+  }
 }
 
 void ModelFile::Reader::Run(const fb::Model& root) {
@@ -265,23 +308,31 @@ void ModelFile::Reader::Run(const fb::Model& root) {
     return;
   }
   const fb::SubGraph& graph = *root.subgraphs()->Get(0);
+  if (!Fits(graph)) return;
   const size_t tensors = graph.tensors() == nullptr ? 0 : graph.tensors()->size();
   const size_t operators = graph.operators() == nullptr ? 0 : graph.operators()->size();
-  if (tensors > kMaxTensors || operators > kMaxOperators) {
-    Add(DiagnosticKind::kModelLimitExceeded, "",
-        absl::StrCat("the model has ", tensors, " tensors and ", operators, " operators; at most ",
-                     kMaxTensors, " and ", kMaxOperators, " are allowed"),
-        "compile a smaller model");
-    return;
-  }
   for (size_t i = 0; i < tensors; ++i) {
-    ReadTensor(root, *graph.tensors()->Get(static_cast<uint32_t>(i)));
+    model_->tensors_.push_back(
+        ReadTensor(root, *graph.tensors()->Get(static_cast<uint32_t>(i)), i));
   }
   for (size_t i = 0; i < operators; ++i) {
-    ReadOperator(root, *graph.operators()->Get(static_cast<uint32_t>(i)));
+    model_->operators_.push_back(
+        ReadOperator(root, *graph.operators()->Get(static_cast<uint32_t>(i)), i, tensors));
   }
-  model_->inputs_ = ReadIndices(graph.inputs(), 0, "the model's inputs", "");
-  model_->outputs_ = ReadIndices(graph.outputs(), 0, "the model's outputs", "");
+  model_->inputs_ = ReadIndices(graph.inputs(), 0, tensors, "the model's inputs", "");
+  model_->outputs_ = ReadIndices(graph.outputs(), 0, tensors, "the model's outputs", "");
+  ReadInitialValues(root);
+}
+
+bool ModelFile::Reader::Fits(const fb::SubGraph& graph) {
+  const size_t tensors = graph.tensors() == nullptr ? 0 : graph.tensors()->size();
+  const size_t operators = graph.operators() == nullptr ? 0 : graph.operators()->size();
+  if (tensors <= kMaxTensors && operators <= kMaxOperators) return true;
+  Add(DiagnosticKind::kModelLimitExceeded, "",
+      absl::StrCat("the model has ", tensors, " tensors and ", operators, " operators; at most ",
+                   kMaxTensors, " and ", kMaxOperators, " are allowed"),
+      "compile a smaller model");
+  return false;
 }
 
 namespace {
@@ -327,6 +378,11 @@ std::unique_ptr<ModelFile> ModelFile::Parse(absl::string_view bytes, absl::strin
   diagnostics.Append(found);
   if (found.has_errors()) return nullptr;
   return model;
+}
+
+const TensorView* ModelFile::FindInitialValue(absl::string_view variable) const {
+  const auto it = initial_values_.find(std::string(variable));
+  return it == initial_values_.end() ? nullptr : &it->second;
 }
 
 int ModelFile::FindTensor(absl::string_view name) const {

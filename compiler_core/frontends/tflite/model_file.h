@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_TFLITE_MODEL_FILE_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -62,6 +63,7 @@ struct OperatorView {
   std::vector<int> inputs;  // -1: left out
   std::vector<int> outputs;
   const fe::tflite::Operator* raw = nullptr;
+  std::string variable;  // VAR_HANDLE: the variable's shared name
 };
 
 // A parsed model: the first subgraph, all indices checked. Owns what its views point to. Immutable,
@@ -79,6 +81,8 @@ class ModelFile {
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& outputs() const { return outputs_; }
   int FindTensor(absl::string_view name) const;  // the first of that name, or -1
+  // What CALL_ONCE assigns to a variable before the first frame; null: nothing known.
+  const TensorView* FindInitialValue(absl::string_view variable) const;
 
  private:
   class Reader;
@@ -88,6 +92,7 @@ class ModelFile {
   std::vector<OperatorView> operators_;
   std::vector<int> inputs_;
   std::vector<int> outputs_;
+  std::map<std::string, TensorView> initial_values_;  // by variable
 };
 
 }  // namespace npuc::tflite
