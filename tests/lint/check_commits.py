@@ -12,7 +12,6 @@ import subprocess
 import sys
 
 SUBJECT_COLUMNS = 72
-BODY_COLUMNS = 100
 # The last commit before the rule.
 BEGIN = "333aac56e3b427edd21b32ca10309539e922143b"
 
@@ -53,8 +52,6 @@ def problems_of(message):
         problems.append("no blank line behind the subject")
     elif not any(line.strip() for line in lines[1:]):
         problems.append("no body: say why, and what was left out or rejected")
-    if any(len(line) > BODY_COLUMNS and " " in line.strip() for line in lines[1:]):
-        problems.append(f"a line of the body has more than {BODY_COLUMNS} columns")
     return problems
 
 
