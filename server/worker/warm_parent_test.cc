@@ -95,6 +95,19 @@ TEST_F(WarmParentTest, AnUpgradeChangesNothingForThePool) {
   EXPECT_EQ(pool_->GetStats().parent_restarts, 2u);
 }
 
+TEST_F(WarmParentTest, RunsGoOnBetweenItsDeaths) {
+  for (int death = 1; death <= 5; ++death) {
+    KillParent();
+    while (pool_->GetStats().parent_pid == 0) std::this_thread::yield();
+    EXPECT_TRUE(pool_->AwaitReady(absl::ZeroDuration()).ok()) << death;
+    const auto outcome = Run();
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_EQ(outcome->kind, WorkerOutcome::Kind::kSucceeded) << outcome->text;
+  }
+  // But they are told.
+  EXPECT_THAT(std::string(pool_->Health().message()), HasSubstr("died 5 times in a row"));
+}
+
 TEST_F(WarmParentTest, NoWorkerCanBeStartedUntilTheProgramIsExecutable) {
   fs::permissions(program_, fs::perms::owner_read);
   KillParent();

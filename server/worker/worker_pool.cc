@@ -67,6 +67,7 @@ struct WorkerPool::Impl {
                                                                 RunChannels& channels);
   absl::StatusOr<WorkerOutcome> RunOnce(const WorkerJob& job, WorkerEvents& events, ActiveRun& run);
   void NoteTrouble(const absl::Status& why);
+  absl::Status CurrentTrouble() const;
 };
 
 // --- What the warm parent tells ------------------------------------------------------------------
@@ -215,6 +216,11 @@ void WorkerPool::Impl::NoteTrouble(const absl::Status& why) {
   trouble_end = MonotonicNow() + kTroublePause;
 }
 
+absl::Status WorkerPool::Impl::CurrentTrouble() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return MonotonicNow() < trouble_end ? trouble : absl::OkStatus();
+}
+
 // --- The interface -------------------------------------------------------------------------------
 
 absl::string_view WorkerOutcomeKindName(WorkerOutcome::Kind kind) {
@@ -264,14 +270,14 @@ absl::StatusOr<WorkerOutcome> WorkerPool::Run(const WorkerJob& job, WorkerEvents
 }
 
 absl::Status WorkerPool::AwaitReady(absl::Duration patience) {
-  RETURN_IF_ERROR(Health());
+  // Not parent->Health(): while warm parents die again and again, runs go on between their deaths.
+  RETURN_IF_ERROR(impl_->CurrentTrouble());
   return impl_->parent->Await(patience).status();
 }
 
 absl::Status WorkerPool::Health() const {
   RETURN_IF_ERROR(impl_->parent->Health());
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
-  return MonotonicNow() < impl_->trouble_end ? impl_->trouble : absl::OkStatus();
+  return impl_->CurrentTrouble();
 }
 
 bool WorkerPool::Cancel(absl::string_view run_id) {
