@@ -33,7 +33,6 @@ build_packages=(
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
-  libjemalloc-dev              # npuc's allocator
   libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures
   libssl-dev                   # MD5 and SHA-256; TLS of the HTTP port
   libseccomp-dev               # the system calls that a worker may make
