@@ -24,7 +24,7 @@ import guide_nets
 import harness
 
 CORES = ("GRUS", "X2_1204", "APUS")
-# What every config here has already.
+# Keys that every config here has already.
 GIVEN = {"CORENAME", "FRAMEWORK", "MODEL_FILE", "OUTPUT_FILE", "INPUT_OPS", "OUTPUT_OPS", "QUANT",
          "PB_FILE"}
 # A value that is not the default; {DATA} and the like are files of the folder.
@@ -64,7 +64,7 @@ QUANT_BESIDE = {"calibration_batch_size": {"running_statistic_momentum": "0.5"},
                 "histc_bins": {"calibration_strategy_for_activation": "KLD"},
                 "label": {"data": "{DATA}"}, "metric": {"data": "{DATA}", "label": "{LABEL}"},
                 "metric_batch_size": {"data": "{DATA}", "label": "{LABEL}"}}
-# What to change in a core's template so that giving it back has an effect.
+# A change of a core's template, so that giving it back has an effect.
 TEMPLATE_EDITS = {"GRUS": ('"q_bits_weight": 16', '"q_bits_weight": 8'),
                   "X2_1204": ('"q_bits_weight": 8', '"q_bits_weight": 6'),
                   "APUS": ('"lut_items_in_bits": 12', '"lut_items_in_bits": 14')}

@@ -41,11 +41,12 @@ KNOWN_FINDINGS = [
     ("18.7 constants alone",
      r"(exit -11|of two activations|NPUC1900|NPUC1610).* constant-alone"),
     ("18.7 transposed convolution", r"(exit -11|NPUC1400).* TRANSPOSE_CONV"),
+    ("18.7 LSTM", r"exit -11.* LSTM"),
     ("18.9 transposes between Quantize and Dequantize", r"refused: NPUC1400 Conv: tensor"),
     ("18.11 unread input", r"refused: NPUC1400 Placeholder: tensor"),
     ("18.11 operators that are taken apart",
      r"refused: NPUC1400 (LEAKY_RELU|LeakyRelu|HARD_SWISH|HardSigmoid|RESIZE_NEAREST_NEIGHBOR|"
-     r"Resize): tensor"),
+     r"Resize|PRELU|PRelu|Clip|RELU_N1_TO_1|RESIZE_BILINEAR|LSTM|Add): (tensor|its weight)"),
     ("18.10 IR whose output is an input", r"would both be member"),
     ("constant of another scale in a Concat", r"WRONG: .* constant-concat"),
     ("a value stored with two scales", r"WRONG: .* two-scales")]

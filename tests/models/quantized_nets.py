@@ -480,17 +480,73 @@ class Builder:
         data = rules.move(x.data, x.scale, out, activation)
         return self.result(activation, [x], data, out, value)
 
-    def make_leaky(self):
-        """Functions that npuc takes apart: judged within a step, read by nothing."""
+    def make_taken_apart(self):
+        """Functions that npuc makes of several layers: judged within a step, read by nothing."""
         x = self.operand()
         if x is None:
             return None
-        kind = self.pick(("LEAKY_RELU", "HARD_SWISH"))
-        v = x.real()
-        value = np.where(v < 0, v * 0.25, v) if kind == "LEAKY_RELU" else \
-            v * np.clip(v + 3, 0, 6) / 6
+        kinds = ["LEAKY_RELU", "HARD_SWISH", "PRELU"]
+        kind = self.pick(kinds + (["RELU_N1_TO_1"] if self.is_tflite else ["CLIP", "HARD_SIGMOID"]))
+        v, inputs, attrs = x.real(), [x], {}
+        if kind == "LEAKY_RELU":
+            value = np.where(v < 0, v * 0.25, v)
+        elif kind == "PRELU":
+            if not self.is_tflite and len(x.shape) != 4:
+                return None
+            inputs.append(self.constant(x.shape[-1:] if self.is_tflite else [x.shape[1], 1, 1]))
+            value = np.where(v < 0, v * inputs[1].real(), v)
+        elif kind == "CLIP":
+            attrs = {"low": float(np.float32(v.min() * self.rng.random())),
+                     "high": float(np.float32(v.max()))}
+            value = np.clip(v, attrs["low"], max(attrs["low"], attrs["high"]))
+        elif kind == "RELU_N1_TO_1":
+            value = np.clip(v, -1, 1)
+        elif kind == "HARD_SIGMOID":
+            value = np.clip(v * 0.25 + 0.5, 0, 1)
+        else:
+            value = v * np.clip(v + 3, 0, 6) / 6
         out = self.new_scale(float(value.min()), float(value.max()))
-        return self.result(kind, [x], rules.ideal(value, out), out, value, loose=True)
+        return self.result(kind, inputs, rules.ideal(value, out), out, value, loose=True, **attrs)
+
+    def make_resize_linear(self):
+        """Between neighbours, by a whole factor; judged within a step."""
+        x = self.image()
+        if x is None:
+            return None
+        value, factor = self.nhwc(x.real()), [self.number(1, 3), self.number(1, 3)]
+        size = [value.shape[1 + i] * factor[i] for i in (0, 1)]
+        if value.size * math.prod(factor) > LARGEST_ELEMENTS:
+            return None
+        for axis in (1, 2):
+            place = np.arange(size[axis - 1]) / factor[axis - 1]
+            low = np.floor(place).astype(int)
+            high = np.minimum(low + 1, value.shape[axis] - 1)
+            part = (place - low).reshape([-1 if i == axis else 1 for i in range(4)])
+            value = value.take(low, axis) * (1 - part) + value.take(high, axis) * part
+        value = self.back(value)
+        out = self.moved_scale(x, value, False)
+        return self.result("RESIZE_LINEAR", [x], rules.ideal(value, out), out, value, loose=True,
+                           size=size, factor=factor)
+
+    def make_lstm(self):
+        """An ONNX LSTM of floats between integers, from a state of zeros."""
+        x = self.operand(lambda t: len(t.shape) == 3 and t.data.size < 200)
+        if x is None or self.is_tflite:
+            return None
+        hidden, width = self.number(1, 4), x.shape[2]
+        weights = [self.constant([1, 4 * hidden, n]) for n in (width, hidden)]
+        w, r = (c.real()[0] for c in weights)
+        h = np.zeros((x.shape[1], hidden))
+        c, rows = h, []
+        for frame in x.real():
+            i, o, f, g = np.split(frame @ w.T + h @ r.T, 4, axis=1)
+            c = rules.FUNCTIONS["LOGISTIC"](f) * c + rules.FUNCTIONS["LOGISTIC"](i) * np.tanh(g)
+            h = rules.FUNCTIONS["LOGISTIC"](o) * np.tanh(c)
+            rows.append(h)
+        value = np.stack(rows)[:, None]
+        out = self.new_scale(float(value.min()), float(value.max()))
+        return self.result("LSTM", [x, *weights], rules.ideal(value, out), out, value, loose=True,
+                           hidden=hidden)
 
     def make_requantize(self):
         x = self.operand()
@@ -613,6 +669,6 @@ class Builder:
 
 MOVES = ("RESHAPE", "TRANSPOSE", "SLICE", "PAD", "CONCAT", "RESIZE", "SPACE_TO_DEPTH")
 KINDS = (["conv"] * 4 + ["depthwise"] * 2 + ["dense"] * 4 + ["pool"] * 3 + ["mean"] * 2 +
-         ["resize", "transpose_conv"] + ["binary"] * 4 + ["function"] * 2 + ["softmax", "relu",
-         "leaky", "requantize"] + ["reshape"] * 3 + ["transpose", "slice", "split", "pad",
-         "concat", "concat", "depth_to_space"])
+         ["resize", "resize_linear", "transpose_conv"] + ["binary"] * 4 + ["function"] * 2 +
+         ["softmax", "relu", "taken_apart", "requantize", "lstm"] + ["reshape"] * 3 +
+         ["transpose", "slice", "split", "pad", "concat", "concat", "depth_to_space"])

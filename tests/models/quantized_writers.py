@@ -19,14 +19,16 @@ OPTIONS = {"CONV": "Conv2DOptions", "DEPTHWISE": "DepthwiseConv2DOptions",
            "DENSE": "FullyConnectedOptions", "TRANSPOSE_CONV": "TransposeConvOptions",
            "MAX_POOL": "Pool2DOptions", "MEAN_POOL": "Pool2DOptions",
            "REDUCE_MEAN": "ReducerOptions", "REDUCE_MAX": "ReducerOptions",
-           "REDUCE_SUM": "ReducerOptions", "RESIZE": "ResizeNearestOptions", "ADD": "AddOptions",
+           "REDUCE_SUM": "ReducerOptions", "RESIZE": "ResizeNearestOptions",
+           "RESIZE_LINEAR": "ResizeBilinearOptions", "ADD": "AddOptions",
            "SUB": "SubOptions", "MUL": "MulOptions", "SOFTMAX": "SoftmaxOptions",
            "LEAKY_RELU": "LeakyReluOptions", "SLICE": "StridedSliceOptions",
            "SPLIT": "SplitOptions", "CONCAT": "ConcatenationOptions",
            "SPACE_TO_DEPTH": "SpaceToDepthOptions"}
 CODES = {"CONV": "CONV_2D", "DEPTHWISE": "DEPTHWISE_CONV_2D", "DENSE": "FULLY_CONNECTED",
          "MAX_POOL": "MAX_POOL_2D", "MEAN_POOL": "AVERAGE_POOL_2D", "REDUCE_MEAN": "MEAN",
-         "REDUCE_SUM": "SUM", "RESIZE": "RESIZE_NEAREST_NEIGHBOR", "CONCAT": "CONCATENATION"}
+         "REDUCE_SUM": "SUM", "RESIZE": "RESIZE_NEAREST_NEIGHBOR",
+         "RESIZE_LINEAR": "RESIZE_BILINEAR", "CONCAT": "CONCATENATION"}
 
 
 # ---- TFLite ----
@@ -94,7 +96,7 @@ class TfliteWriter:
         elif kind == "TRANSPOSE_CONV":
             shape = [op.inputs[0].shape[0], *a["size"], op.inputs[1].shape[0]]
             inputs = [self.integers(shape), inputs[1], inputs[0], *inputs[2:]]
-        elif kind == "RESIZE":
+        elif kind in ("RESIZE", "RESIZE_LINEAR"):
             inputs.append(self.integers(a["size"]))
         elif kind == "RESHAPE":
             inputs.append(self.integers(a["shape"]))
@@ -281,6 +283,24 @@ class OnnxWriter:
         scales = self.constant(np.array([1, 1, *op.attrs["factor"]], np.float32))
         self.node("Resize", [*x, "", scales], y, mode="nearest", nearest_mode="floor",
                   coordinate_transformation_mode="asymmetric")
+
+    def emit_resize_linear(self, op, x, y):
+        scales = self.constant(np.array([1, 1, *op.attrs["factor"]], np.float32))
+        self.node("Resize", [*x, "", scales], y, mode="linear",
+                  coordinate_transformation_mode="asymmetric")
+
+    def emit_lstm(self, op, x, y):
+        self.node("LSTM", x, y, hidden_size=op.attrs["hidden"])
+
+    def emit_prelu(self, op, x, y):
+        self.node("PRelu", x, y)
+
+    def emit_clip(self, op, x, y):
+        self.node("Clip", [*x, *(self.constant(np.float32(op.attrs[k])) for k in ("low", "high"))],
+                  y)
+
+    def emit_hard_sigmoid(self, op, x, y):
+        self.node("HardSigmoid", x, y, alpha=0.25, beta=0.5)
 
     def emit_softmax(self, op, x, y):
         self.node("Softmax", x, y, axis=-1)
