@@ -17,7 +17,7 @@
                                         same_bytes [OTHER], threads [NAME...], cfg, bundles,
                                         full_disk, wild [-v] [--update] [NAME...],
                                         random_quantized [--count N] [SEED...],
-                                        config_keys [-v], command_line, constants
+                                        config_keys [-v], overflow, command_line, constants
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -36,7 +36,8 @@ SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "dashboard", "tflite", "int8_models", "qdq", "advice", "apus", "evaluate",
           "compass_ir", "compass_compile", "fake_quant",
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
-          "full_disk", "wild", "random_quantized", "config_keys", "command_line", "constants")
+          "full_disk", "wild", "random_quantized", "config_keys", "overflow",
+          "command_line", "constants")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 
