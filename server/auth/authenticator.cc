@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/yaml_tree.h"
+#include "server/jobs/service_error.h"
 
 namespace npuc {
 namespace {
@@ -47,22 +48,45 @@ absl::StatusOr<std::shared_ptr<const TenantDirectory>> ParseText(const std::stri
 }  // namespace
 
 std::unique_ptr<Authenticator> Authenticator::Everybody() {
-  auto authenticator =
-      std::unique_ptr<Authenticator>(new Authenticator("", [] { return absl::InfinitePast(); }));
+  auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(
+      "", [] { return absl::InfinitePast(); }, nullptr));
   authenticator->directory_ = std::make_shared<const TenantDirectory>();
   return authenticator;
 }
 
 absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::FromFile(const std::string& path,
-                                                                       Now now) {
-  auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(path, std::move(now)));
+                                                                       Now now, const Logger* log) {
+  auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(path, std::move(now), log));
   RETURN_IF_ERROR(authenticator->Reload().status());
   return authenticator;
 }
 
 absl::StatusOr<Caller> Authenticator::Authenticate(const Credentials& credentials) const {
+  if (credentials.has_two_tokens) {
+    return ServiceError(absl::StatusCode::kUnauthenticated,
+                        "the call has more than one authorization header; send one",
+                        {.reason = "AMBIGUOUS_IDENTITY"});
+  }
   if (path_.empty()) return Caller{kLocalIdentity, kLocalTenant, Rights::All()};
-  return directory()->Authenticate(credentials, now_());
+  absl::StatusOr<Caller> caller = directory()->Authenticate(credentials, now_());
+  if (caller.ok() || credentials.token.empty()) return caller;
+  return OnWrongToken(credentials, caller.status());
+}
+
+absl::Status Authenticator::OnWrongToken(const Credentials& credentials,
+                                         const absl::Status& status) const {
+  const AttemptBrake::Verdict verdict = brake_.OnWrongToken(credentials.peer, now_());
+  if (verdict.tell.has_value() && log_ != nullptr) {
+    log_->Warning("a client sends tokens that are wrong or expired",
+                  {{"peer", credentials.peer},
+                   {"error", status.message()},
+                   {"times", absl::StrCat(*verdict.tell)}});
+  }
+  if (!verdict.wait.has_value()) return status;
+  return ServiceError(absl::StatusCode::kResourceExhausted,
+                      "too many wrong tokens came from this address; correct the token and try "
+                      "again later",
+                      {.reason = "TOO_MANY_ATTEMPTS", .retry_delay = *verdict.wait});
 }
 
 absl::StatusOr<bool> Authenticator::Reload() {

@@ -9,8 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/auth/attempt_brake.h"
 #include "server/auth/caller.h"
 #include "server/auth/tenants.h"
+#include "server/log/log.h"
 
 namespace npuc {
 
@@ -23,9 +25,12 @@ class Authenticator {
   static std::unique_ptr<Authenticator> Everybody();
   // By the file, which Reload reads again. Errors: NOT_FOUND and the like for a file that cannot be
   // read, INVALID_ARGUMENT with every problem of its text.
-  static absl::StatusOr<std::unique_ptr<Authenticator>> FromFile(const std::string& path, Now now);
+  // `log`, which must outlive this, has wrong tokens, rarely; may be null.
+  static absl::StatusOr<std::unique_ptr<Authenticator>> FromFile(const std::string& path, Now now,
+                                                                 const Logger* log = nullptr);
 
-  // UNAUTHENTICATED, or who it is.
+  // UNAUTHENTICATED, or who it is. RESOURCE_EXHAUSTED (TOO_MANY_ATTEMPTS): a wrong token, after
+  // many others from the same address.
   absl::StatusOr<Caller> Authenticate(const Credentials& credentials) const;
 
   // Reads the file again; true where it has changed and holds from now on, for calls that begin
@@ -36,10 +41,14 @@ class Authenticator {
   std::shared_ptr<const TenantDirectory> directory() const;
 
  private:
-  Authenticator(std::string path, Now now) : path_(std::move(path)), now_(std::move(now)) {}
+  Authenticator(std::string path, Now now, const Logger* log)
+      : path_(std::move(path)), now_(std::move(now)), log_(log) {}
+  absl::Status OnWrongToken(const Credentials& credentials, const absl::Status& status) const;
 
   const std::string path_;  // empty: everybody
   const Now now_;
+  const Logger* const log_;
+  mutable AttemptBrake brake_;
   mutable std::mutex mutex_;
   std::string text_;                                  // guarded by mutex_
   std::shared_ptr<const TenantDirectory> directory_;  // guarded by mutex_

@@ -49,7 +49,10 @@ struct Credentials {
   // Of "authorization: Bearer TOKEN"; empty where there was none.
   std::string token;
   // Names in the verified client certificate: URIs and DNS names first, then the common name.
-  std::vector<std::string> certificate_names;
+  std::vector<std::string> certificate_names = {};
+  // The call has a second authorization header: which one counts is nobody's guess.
+  bool has_two_tokens = false;
+  std::string peer = {};  // the client's address
 };
 
 }  // namespace npuc

@@ -1,11 +1,13 @@
 #include "server/rpc/identity.h"
 
+#include <iterator>
 #include <string>
 
 #include "compiler_core/base/status.h"
 #include "grpc/grpc_security_constants.h"
 #include "grpcpp/security/auth_context.h"
 #include "server/api/methods.h"
+#include "server/auth/client_address.h"
 
 namespace npuc {
 namespace {
@@ -19,10 +21,12 @@ absl::string_view ToView(const grpc::string_ref& text) { return {text.data(), te
 Credentials CredentialsOf(const grpc::ServerContextBase& context) {
   Credentials credentials;
   const auto& metadata = context.client_metadata();
-  const auto header = metadata.find(kAuthorization);
-  if (header != metadata.end()) {
+  const auto [header, end] = metadata.equal_range(kAuthorization);
+  if (header != end) {
     credentials.token = TokenOfHeader(ToView(header->second));
+    credentials.has_two_tokens = std::next(header) != end;
   }
+  credentials.peer = AddressOfGrpcPeer(context.peer());
   const auto peer = context.auth_context();
   if (peer == nullptr || !peer->IsPeerAuthenticated()) return credentials;
   for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
