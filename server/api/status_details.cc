@@ -1,7 +1,9 @@
 #include "server/api/status_details.h"
 
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
@@ -14,6 +16,28 @@ void Pack(const google::protobuf::Message& message, rpc::Status* status) {
   google::protobuf::Any* any = status->add_details();
   any->set_type_url("type.googleapis.com/google.rpc." + message.GetDescriptor()->name());
   message.SerializeToString(any->mutable_value());
+}
+
+// Room for a detail's type and lengths, and for the violation that says how many are left out.
+constexpr size_t kBytesBesideViolations = 160;
+
+// Adds violations to `message` while it stays within `room`, and packs it.
+template <typename Violation, typename Add>
+void PackViolations(const std::vector<Violation>& violations, size_t room,
+                    const google::protobuf::Message* message, rpc::Status* status, Add add) {
+  if (violations.empty()) return;
+  for (size_t i = 0; i < violations.size(); ++i) {
+    const size_t left = violations.size() - i;
+    const size_t next = violations[i].description.size() + kBytesBesideViolations;
+    if (left > 1 && message->ByteSizeLong() + next > room) {
+      Violation rest = violations[i];
+      rest.description = absl::StrCat("and ", left, " more");
+      add(rest);
+      break;
+    }
+    add(violations[i]);
+  }
+  Pack(*message, status);
 }
 
 std::string DefaultReason(absl::StatusCode code) {
@@ -31,7 +55,7 @@ std::string DefaultReason(absl::StatusCode code) {
 
 }  // namespace
 
-rpc::Status ToStatusProto(const absl::Status& status) {
+rpc::Status ToStatusProto(const absl::Status& status, size_t max_bytes) {
   ErrorDetails details = ErrorDetailsOf(status).value_or(ErrorDetails{});
   if (details.reason.empty()) details.reason = DefaultReason(status.code());
   rpc::Status out;
@@ -49,34 +73,28 @@ rpc::Status ToStatusProto(const absl::Status& status) {
     retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(milliseconds % 1000 * 1'000'000));
     Pack(retry, &out);
   }
-  if (!details.field_violations.empty()) {
-    rpc::BadRequest bad;
-    for (const auto& violation : details.field_violations) {
-      auto* entry = bad.add_field_violations();
-      entry->set_field(violation.field);
-      entry->set_description(violation.description);
-    }
-    Pack(bad, &out);
-  }
-  if (!details.quota_violations.empty()) {
-    rpc::QuotaFailure failure;
-    for (const auto& violation : details.quota_violations) {
-      auto* entry = failure.add_violations();
-      entry->set_subject(violation.subject);
-      entry->set_description(violation.description);
-    }
-    Pack(failure, &out);
-  }
-  if (!details.precondition_violations.empty()) {
-    rpc::PreconditionFailure failure;
-    for (const auto& violation : details.precondition_violations) {
-      auto* entry = failure.add_violations();
-      entry->set_type(violation.type);
-      entry->set_subject(violation.subject);
-      entry->set_description(violation.description);
-    }
-    Pack(failure, &out);
-  }
+  const size_t used = out.ByteSizeLong();
+  const size_t room = max_bytes > used ? max_bytes - used : 0;
+  rpc::BadRequest bad;
+  PackViolations(details.field_violations, room, &bad, &out, [&](const auto& violation) {
+    auto* entry = bad.add_field_violations();
+    entry->set_field(violation.field);
+    entry->set_description(violation.description);
+  });
+  rpc::QuotaFailure quota;
+  PackViolations(details.quota_violations, room, &quota, &out, [&](const auto& violation) {
+    auto* entry = quota.add_violations();
+    entry->set_subject(violation.subject);
+    entry->set_description(violation.description);
+  });
+  rpc::PreconditionFailure precondition;
+  PackViolations(details.precondition_violations, room, &precondition, &out,
+                 [&](const auto& violation) {
+                   auto* entry = precondition.add_violations();
+                   entry->set_type(violation.type);
+                   entry->set_subject(violation.subject);
+                   entry->set_description(violation.description);
+                 });
   return out;
 }
 

@@ -127,6 +127,19 @@ TEST_F(LimitsTest, FieldsOfOtherCalls) {
   }
 }
 
+// Compressed, a message may be a thousand times as large as it looks.
+TEST_F(LimitsTest, CompressedMessagesAreRefused) {
+  v1::CreateCompileJobRequest request = Request();
+  request.mutable_spec()->set_config_text(std::string(100'000, 'a'));
+  for (const auto algorithm : {GRPC_COMPRESS_GZIP, GRPC_COMPRESS_DEFLATE}) {
+    grpc::ClientContext context;
+    context.set_compression_algorithm(algorithm);
+    v1::CreateCompileJobResponse response;
+    EXPECT_EQ(compile_->CreateCompileJob(&context, request, &response).error_code(),
+              grpc::StatusCode::UNIMPLEMENTED);
+  }
+}
+
 TEST_F(LimitsTest, AMessageOrMetadataTooLargeDoesNotReachTheService) {
   v1::CreateCompileJobRequest request = Request();
   request.mutable_spec()->set_config_text(std::string(5 << 20, 'a'));

@@ -144,6 +144,11 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   if (impl->options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+  // gRPC would inflate a message before it looks at its size, and before a call is asked who calls.
+  // A call whose messages are compressed ends with UNIMPLEMENTED, its message is not inflated.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   // What a client has sent and a daemon that dies has not stored is sent again. Left alone, gRPC
   // opens the window as far as the line is fast, up to megabytes; so it is one message and 64 KiB.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
