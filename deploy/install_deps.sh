@@ -21,7 +21,8 @@ build_packages=(
   protobuf-compiler
   libgrpc++-dev                # the service
   protobuf-compiler-grpc
-  libcpp-httplib-dev           # the HTTP port; its headers need Brotli's and zlib's
+  libboost1.74-dev             # the HTTP ports: Beast and Asio, headers alone
+  libcpp-httplib-dev           # the tests' HTTP client; its headers need Brotli's and zlib's
   libbrotli-dev
   prometheus-cpp-dev           # metrics; the core library alone
   zlib1g-dev

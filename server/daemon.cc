@@ -53,7 +53,9 @@
 #include "server/observe/prometheus_metrics.h"
 #include "server/observe/readiness.h"
 #include "server/observe/readiness_log.h"
+#include "server/observe/reminder.h"
 #include "server/observe/watchdog.h"
+#include "server/rpc/certificate_end.h"
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
 #include "server/startup.h"
@@ -213,6 +215,7 @@ class Daemon {
   std::atomic<bool> stopping_ = false;
   std::mutex follow_mutex_;  // one thread at a time acts on readiness
   bool told_ready_ = false;  // guarded by follow_mutex_
+  Reminder certificate_;     // when to look at its end; guarded by follow_mutex_
   std::unique_ptr<Authenticator> authenticator_;
   std::string tenants_error_;  // what was last said of the file
   std::mt19937_64 random_{std::random_device{}()};
@@ -277,8 +280,8 @@ absl::Status Daemon::ReadTenants() {
     authenticator_ = Authenticator::Everybody();
     return absl::OkStatus();
   }
-  ASSIGN_OR_RETURN(authenticator_,
-                   Authenticator::FromFile(flags_.tenants, [] { return absl::Now(); }));
+  ASSIGN_OR_RETURN(authenticator_, Authenticator::FromFile(
+                                       flags_.tenants, [] { return absl::Now(); }, log_));
   return absl::OkStatus();
 }
 
@@ -396,8 +399,7 @@ absl::Status Daemon::OpenStores() {
     return cgroup_ ? cgroup_->Add(parent) : absl::OkStatus();
   };
   pool_options.on_parent_lost = [this](absl::string_view how) {
-    log_->Warning("the workers' warm parent was lost; another one is started",
-                  {{"how", how}});
+    log_->Warning("the workers' warm parent was lost; another one is started", {{"how", how}});
   };
   ASSIGN_OR_RETURN(pool_, WorkerPool::Start(pool_options));
   TellSandbox();
@@ -512,6 +514,10 @@ void Daemon::Sample(Metrics& metrics) {
   }
   set(Metric::kSlots, flags_.workers);
   set(Metric::kResidentBytes, ResidentBytes());
+  if (!flags_.tls_cert.empty()) {
+    const absl::StatusOr<absl::Time> end = CertificateEnd(flags_.tls_cert);
+    if (end.ok()) set(Metric::kTlsCertificateExpiry, absl::ToUnixSeconds(*end));
+  }
   if (lifecycle_.phase() == Lifecycle::Phase::kStarting) return;  // the rest is being made
   for (const auto& [tenant, counts] : queue_->Counts()) {
     metrics.Set(Metric::kJobs, {tenant, "queued"}, static_cast<double>(counts.queued));
@@ -549,10 +555,10 @@ absl::Status Daemon::StartHttp() {
   const auto metrics = [this] {
     return HttpPage{.content_type = "text/plain; version=0.0.4", .body = metrics_.Text()};
   };
-  ASSIGN_OR_RETURN(http_,
-                   OfFlag("--http", HealthEndpoint::Start(flags_.http, {{"/healthz", alive},
-                                                                        {"/readyz", ready},
-                                                                        {"/metrics", metrics}})));
+  ASSIGN_OR_RETURN(
+      http_, OfFlag("--http", HealthEndpoint::Start(flags_.http, {{"/healthz", {alive}},
+                                                                  {"/readyz", {ready}},
+                                                                  {"/metrics", {metrics, true}}})));
   return absl::OkStatus();
 }
 
@@ -670,6 +676,9 @@ void Daemon::StartMonitor() {
 // Serves from where it is ready for the first time; later, health alone follows.
 void Daemon::FollowReadiness() {
   const std::lock_guard<std::mutex> lock(follow_mutex_);
+  if (!flags_.tls_cert.empty() && certificate_.IsDue(SteadyNow())) {
+    TellCertificateEnd(flags_.tls_cert, absl::Now(), *log_);
+  }
   const bool ready = readiness_.ready();
   if (ready && lifecycle_.phase() == Lifecycle::Phase::kStarting) {
     lifecycle_.Enter(Lifecycle::Phase::kServing);

@@ -40,6 +40,7 @@ ByteRange ParseByteRange(absl::string_view header, uint64_t size) {
 }
 
 bool EtagMatches(absl::string_view header, absl::string_view etag) {
+  absl::ConsumePrefix(&etag, "W/");
   for (absl::string_view part : absl::StrSplit(header, ',')) {
     part = absl::StripAsciiWhitespace(part);
     absl::ConsumePrefix(&part, "W/");

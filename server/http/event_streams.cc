@@ -1,6 +1,5 @@
 #include "server/http/event_streams.h"
 
-#include <chrono>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,8 +11,6 @@
 namespace npuc {
 namespace {
 
-// How long Next waits at most: queue positions change, and clients go, without a poke.
-constexpr std::chrono::milliseconds kPatience{1000};
 constexpr size_t kPieceBytes = 64 << 10;
 
 void AppendEvent(const v1::JobEvent& event, std::string* out) {
@@ -33,32 +30,31 @@ EventStream::EventStream(EventStreams* streams, const ApiDependencies* deps, con
       last_sent_(absl::Now()) {}
 
 EventStream::~EventStream() {
-  // First those who may poke, then the stream.
+  // First what may wake it, then the stream.
   subscription_.Reset();
   streams_->Remove(this);
 }
 
-EventStream::Piece EventStream::Fail(const absl::Status& status) {
+HttpStream::Piece EventStream::Fail(const absl::Status& status) {
   LogFault(*deps_->log, "WatchCompileJob", status);
   return {absl::StrCat("event: error\ndata: ", ToHttpError(status).body, "\n\n"), true};
 }
 
-EventStream::Piece EventStream::Take() {
+HttpStream::Piece EventStream::Take() {
   Piece piece;
-  while (!batch_.empty() && piece.text.size() < kPieceBytes) {
-    AppendEvent(batch_.front(), &piece.text);
+  while (!batch_.empty() && piece.bytes.size() < kPieceBytes) {
+    AppendEvent(batch_.front(), &piece.bytes);
     batch_.pop_front();
   }
   last_sent_ = absl::Now();
   return piece;
 }
 
-EventStream::Piece EventStream::Next() {
+absl::StatusOr<HttpStream::Piece> EventStream::Next() {
   if (!batch_.empty()) return Take();
   bool closing = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    poked_ = false;
     closing = closing_;
   }
   if (!ended_) {
@@ -67,13 +63,21 @@ EventStream::Piece EventStream::Next() {
     ended_ = !*more;
   }
   if (!batch_.empty()) return Take();
-  if (ended_) return {"event: end\ndata: {}\n\n", true};
+  if (ended_) return Piece{"event: end\ndata: {}\n\n", true};
   // What is left is in the store; the client comes back for it.
   if (closing) return Fail(Lifecycle::Draining());
   if (absl::Now() >= reattach_at_) return Fail(watch_.Reattach(batch_));
-  std::unique_lock<std::mutex> lock(mutex_);
-  wake_.wait_for(lock, kPatience, [this] { return poked_ || closing_; });
-  return {};
+  return Piece{};
+}
+
+void EventStream::SetWake(std::function<void()> wake) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  wake_ = std::move(wake);
+}
+
+void EventStream::Wake() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (wake_) wake_();
 }
 
 absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const Caller& caller,
@@ -83,11 +87,7 @@ absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const Caller& ca
       std::unique_ptr<EventStream>(new EventStream(this, deps_, caller, job_id, from_seq));
   RETURN_IF_ERROR(Add(stream.get()));
   EventStream* const raw = stream.get();
-  stream->subscription_ = deps_->jobs->hub().Subscribe(job_id, [raw] {
-    const std::lock_guard<std::mutex> lock(raw->mutex_);
-    raw->poked_ = true;
-    raw->wake_.notify_one();
-  });
+  stream->subscription_ = deps_->jobs->hub().Subscribe(job_id, [raw] { raw->Wake(); });
   ASSIGN_OR_RETURN(const bool more, stream->watch_.Next(stream->last_sent_, &stream->batch_));
   stream->ended_ = !more;
   return stream;
@@ -115,9 +115,11 @@ void EventStreams::EndAll() {
   const std::lock_guard<std::mutex> lock(mutex_);
   ended_ = true;
   for (EventStream* const stream : streams_) {
-    const std::lock_guard<std::mutex> stream_lock(stream->mutex_);
-    stream->closing_ = true;
-    stream->wake_.notify_one();
+    {
+      const std::lock_guard<std::mutex> stream_lock(stream->mutex_);
+      stream->closing_ = true;
+    }
+    stream->Wake();
   }
 }
 

@@ -1,13 +1,13 @@
 #ifndef NPUC_SERVER_HTTP_EVENT_STREAMS_H_
 #define NPUC_SERVER_HTTP_EVENT_STREAMS_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -17,34 +17,32 @@
 #include "server/api/dependencies.h"
 #include "server/api/job_watch.h"
 #include "server/auth/caller.h"
+#include "server/http/http_message.h"
 #include "server/jobs/change_hub.h"
 
 namespace npuc {
 
-// Each open event stream keeps a thread, so their number is bounded, in all and of each identity;
-// with 64 connections at once, 16 are left for other requests.
-inline constexpr size_t kMaxEventStreams = 48;
-inline constexpr size_t kMaxEventStreamsOfOne = 16;
+// Each open event stream keeps a connection (HttpLimits::connections); what is left is for other
+// requests.
+inline constexpr size_t kMaxEventStreams = 256;
+inline constexpr size_t kMaxEventStreamsOfOne = 64;
 
 class EventStreams;
 
 // One watch of a job as text/event-stream. Each kept event has its number as the id; a client that
 // comes back with Last-Event-ID misses and repeats nothing. The last event is "end" (the job has
-// ended) or "error" (a google.rpc.Status). Used by one thread.
-class EventStream {
+// ended) or "error" (a google.rpc.Status).
+class EventStream : public HttpStream {
  public:
   // Takes itself off the count.
-  ~EventStream();
+  ~EventStream() override;
   EventStream(const EventStream&) = delete;
   EventStream& operator=(const EventStream&) = delete;
 
-  // The next piece of text, after a wait where there is nothing to tell; empty: nothing yet, look
-  // whether the client is still there and call again. `last`: it was the end.
-  struct Piece {
-    std::string text;
-    bool last = false;
-  };
-  Piece Next();
+  // The next piece of text. Never an error: errors are events.
+  absl::StatusOr<Piece> Next() override;
+  std::optional<uint64_t> size() const override { return std::nullopt; }
+  void SetWake(std::function<void()> wake) override;
 
  private:
   friend class EventStreams;
@@ -62,10 +60,11 @@ class EventStream {
   absl::Time last_sent_;
   absl::Time reattach_at_ = absl::InfiniteFuture();
 
+  void Wake();
+
   std::mutex mutex_;
-  std::condition_variable wake_;
-  bool poked_ = false;    // guarded by mutex_
-  bool closing_ = false;  // guarded by mutex_
+  std::function<void()> wake_;  // guarded by mutex_
+  bool closing_ = false;        // guarded by mutex_
   ChangeHub::Subscription subscription_;
 };
 

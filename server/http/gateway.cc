@@ -1,7 +1,5 @@
 #include "server/http/gateway.h"
 
-#include <exception>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -9,18 +7,20 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
-#include "server/http/bind.h"
 #include "server/http/byte_range.h"
+#include "server/http/compress.h"
 #include "server/http/event_streams.h"
-#include "server/http/limited_server.h"
+#include "server/http/http_message.h"
 #include "server/http/routes.h"
 #include "server/http/static_files.h"
+#include "server/http/tls_context.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
 namespace {
 
 constexpr size_t kMaxPathBytes = 1024;
+constexpr size_t kMinGzipBytes = 1024;
 constexpr char kPagePolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -47,16 +47,16 @@ absl::Status Refused(absl::string_view what) {
 
 // Requests that a page of another site makes a browser send: they would come with the client's
 // certificate, or with none needed under --insecure.
-absl::Status CheckOrigin(const httplib::Request& request, bool loopback_only) {
-  const std::string host = request.get_header_value("Host");
+absl::Status CheckOrigin(const HttpRequest& request, bool loopback_only) {
+  const std::string& host = request.Header("Host");
   const absl::string_view name = HostOf(host);
   if (loopback_only && name != "localhost" && name != "127.0.0.1" && name != "::1") {
     return Refused(absl::StrCat("Host is '", Printable(host, 64),
                                 "'; without TLS this server answers to localhost, 127.0.0.1 and "
                                 "[::1] alone"));
   }
-  const std::string site = request.get_header_value("Sec-Fetch-Site");
-  const std::string origin = request.get_header_value("Origin");
+  const std::string& site = request.Header("Sec-Fetch-Site");
+  const std::string& origin = request.Header("Origin");
   const bool own = origin.empty() || absl::EndsWith(origin, absl::StrCat("://", host));
   if (!own ||
       (absl::StartsWith(request.path, "/v1/") && (site == "cross-site" || site == "same-site"))) {
@@ -65,121 +65,119 @@ absl::Status CheckOrigin(const httplib::Request& request, bool loopback_only) {
   return absl::OkStatus();
 }
 
-void AddSecurityHeaders(bool tls, httplib::Response& response) {
-  for (const auto& [name, value] : kHeaders) response.set_header(name, value);
-  if (!response.has_header("Content-Security-Policy")) {
-    response.set_header("Content-Security-Policy", kDataPolicy);
+// Answers what the server refuses by itself, and a path that is too long.
+HttpResponse Refusal(int http_status, const std::string& why) {
+  struct Known {
+    int http_status;
+    absl::StatusCode code;
+    const char* reason;
+  };
+  static constexpr Known kKnown[] = {
+      {413, absl::StatusCode::kInvalidArgument, "BODY_TOO_LARGE"},
+      {414, absl::StatusCode::kInvalidArgument, "PATH_TOO_LONG"},
+      {500, absl::StatusCode::kInternal, "INTERNAL"},
+      {503, absl::StatusCode::kUnavailable, "SERVER_BUSY"},
+  };
+  absl::StatusCode code = absl::StatusCode::kInvalidArgument;
+  ErrorDetails details{.reason = "INVALID_HTTP"};
+  for (const Known& known : kKnown) {
+    if (known.http_status != http_status) continue;
+    code = known.code;
+    details.reason = known.reason;
   }
-  if (!response.has_header("Cache-Control")) response.set_header("Cache-Control", "no-store");
-  if (tls) response.set_header("Strict-Transport-Security", "max-age=31536000");
+  if (http_status == 503) details.retry_delay = absl::Seconds(1);
+  HttpResponse response = ErrorResponse(ServiceError(code, why, details));
+  response.status = http_status;
+  return response;
 }
 
-// What the library refuses by itself comes without a body.
-absl::Status RefusalOf(int http_status) {
-  switch (http_status) {
-    case 413:
-      return ServiceError(absl::StatusCode::kInvalidArgument, "the body has over 4194304 bytes",
-                          {.reason = "BODY_TOO_LARGE"});
-    case 414:
-      return ServiceError(absl::StatusCode::kInvalidArgument, "the path is too long",
-                          {.reason = "PATH_TOO_LONG"});
-    case 416:
-      return ServiceError(absl::StatusCode::kOutOfRange, "the Range header is malformed",
-                          {.reason = "INVALID_RANGE"});
-    default:
-      return ServiceError(absl::StatusCode::kInvalidArgument, "the request is not valid HTTP",
-                          {.reason = "INVALID_HTTP"});
-  }
-}
-
-void SendFile(const StaticFiles::File& file, const httplib::Request& request,
-              httplib::Response& response) {
-  response.set_header("ETag", file.etag);
-  response.set_header("Content-Security-Policy", kPagePolicy);
-  response.set_header("Cache-Control",
-                      file.named_by_content ? "public, max-age=31536000, immutable" : "no-cache");
-  if (EtagMatches(request.get_header_value("If-None-Match"), file.etag)) {
+HttpResponse SendFile(const StaticFiles::File& file, const HttpRequest& request) {
+  HttpResponse response;
+  response.AddHeader("ETag", file.etag);
+  response.AddHeader("Content-Security-Policy", kPagePolicy);
+  response.AddHeader("Cache-Control",
+                     file.named_by_content ? "public, max-age=31536000, immutable" : "no-cache");
+  if (EtagMatches(request.Header("If-None-Match"), file.etag)) {
     response.status = 304;
-    return;
+  } else if (!file.gzip.empty() && AcceptsGzip(request.Header("Accept-Encoding"))) {
+    response.SetBody(file.gzip, file.type);
+    response.AddHeader("Content-Encoding", "gzip");
+  } else {
+    response.SetBody(file.bytes, file.type);
   }
-  response.set_content(file.bytes, file.type);
+  if (!file.gzip.empty()) response.AddHeader("Vary", "Accept-Encoding");
+  return response;
+}
+
+// Compresses what was made for this request, if the client takes gzip.
+void Compress(const HttpRequest& request, HttpResponse& response) {
+  if (response.body.size() < kMinGzipBytes || response.HasHeader("Vary")) return;
+  response.AddHeader("Vary", "Accept-Encoding");
+  if (!AcceptsGzip(request.Header("Accept-Encoding"))) return;
+  response.body = Gzip(response.body, kQuickGzip);
+  response.AddHeader("Content-Encoding", "gzip");
 }
 
 }  // namespace
 
 struct Gateway::Impl {
-  Impl(const GatewayOptions& options, ApiDependencies dependencies, std::unique_ptr<TlsContext> tls)
+  Impl(const GatewayOptions& options, ApiDependencies dependencies)
       : deps(std::move(dependencies)),
         loopback_only(options.loopback_only),
+        uses_tls(!options.tls.certificate.empty()),
         streams(&deps, options.heartbeat, options.max_stream_age),
-        files(StaticFiles::Read(options.dashboard_dir)),
-        server(HttpLimits{}, std::move(tls)) {}
+        files(StaticFiles::Read(options.dashboard_dir)) {}
 
-  void SetHandlers() {
-    // Requests without a body end here; those with one come back when it was read.
-    server.set_pre_routing_handler(
-        [this](const httplib::Request& request, httplib::Response& response) {
-          const bool has_body =
-              request.method != "GET" && request.method != "HEAD" && request.method != "OPTIONS";
-          if (!Admit(request, response)) return httplib::Server::HandlerResponse::Handled;
-          if (has_body) return httplib::Server::HandlerResponse::Unhandled;
-          Handle(request, response);
-          return httplib::Server::HandlerResponse::Handled;
-        });
-    const httplib::Server::Handler handle = [this](const httplib::Request& request,
-                                                   httplib::Response& response) {
-      Handle(request, response);
+  HttpAdmission Admit(const HttpRequest& head) const {
+    HttpAdmission admission = AdmitUnfinished(head);
+    if (admission.answer.has_value()) AddSecurityHeaders(*admission.answer);
+    if (admission.handle == nullptr) return admission;
+    admission.handle = [this, handle = std::move(admission.handle)](const HttpRequest& request) {
+      HttpResponse response = handle(request);
+      Compress(request, response);
+      AddSecurityHeaders(response);
+      return response;
     };
-    server.Post("/.*", handle).Patch("/.*", handle).Put("/.*", handle).Delete("/.*", handle);
-    server.set_error_handler([](const httplib::Request&, httplib::Response& response) {
-      if (response.body.empty()) {
-        const int http_status = response.status;
-        SetError(RefusalOf(http_status), response);
-        response.status = http_status;
-      }
-    });
-    server.set_exception_handler([this](const httplib::Request& request,
-                                        httplib::Response& response, const std::exception_ptr&) {
-      const absl::Status status = absl::InternalError("an exception in a handler");
-      deps.log->Error("call failed", {{"method", request.method}, {"error", status.message()}});
-      SetError(status, response);
-    });
-    server.set_post_routing_handler(
-        [this](const httplib::Request& request, httplib::Response& response) {
-          AddSecurityHeaders(server.uses_tls(), response);
-          if (LimitedServer::ClosesAfter(request, response))
-            response.set_header("Connection", "close");
-        });
+    return admission;
   }
 
-  // False: it is answered.
-  bool Admit(const httplib::Request& request, httplib::Response& response) const {
-    if (request.path.size() > kMaxPathBytes) {
-      SetError(RefusalOf(414), response);
-      response.status = 414;
-      return false;
+  HttpAdmission AdmitUnfinished(const HttpRequest& head) const {
+    if (head.path.size() > kMaxPathBytes) {
+      return {.answer = Refusal(414, absl::StrCat("the path has over ", kMaxPathBytes, " bytes"))};
     }
-    const absl::Status status = CheckOrigin(request, loopback_only);
-    if (!status.ok()) SetError(status, response);
-    return status.ok();
+    if (const absl::Status origin = CheckOrigin(head, loopback_only); !origin.ok()) {
+      return {.answer = ErrorResponse(origin)};
+    }
+    const StaticFiles::File* const file = files.Find(head.path);
+    if (file != nullptr && (head.method == "GET" || head.method == "HEAD")) {
+      return {.answer = SendFile(*file, head)};
+    }
+    return AdmitApi(context, head);
   }
 
-  void Handle(const httplib::Request& request, httplib::Response& response) {
-    const StaticFiles::File* const file = files.Find(request.path);
-    if (file != nullptr && (request.method == "GET" || request.method == "HEAD")) {
-      SendFile(*file, request, response);
-    } else {
-      HandleApi({&deps, &streams}, request, response);
+  void AddSecurityHeaders(HttpResponse& response) const {
+    for (const auto& [name, value] : kHeaders) response.AddHeader(name, value);
+    if (!response.HasHeader("Content-Security-Policy")) {
+      response.AddHeader("Content-Security-Policy", kDataPolicy);
     }
+    if (!response.HasHeader("Cache-Control")) response.AddHeader("Cache-Control", "no-store");
+    if (uses_tls) response.AddHeader("Strict-Transport-Security", "max-age=31536000");
+  }
+
+  HttpResponse Refuse(int status, const std::string& why) const {
+    if (status == 500) deps.log->Error("an exception in a handler", {{"error", why}});
+    HttpResponse response = Refusal(status, why);
+    AddSecurityHeaders(response);
+    return response;
   }
 
   const ApiDependencies deps;
   const bool loopback_only;
+  const bool uses_tls;
   EventStreams streams;
+  const RouteContext context{&deps, &streams};
   const StaticFiles files;
-  LimitedServer server;
-  int port = -1;
-  std::thread thread;
+  std::unique_ptr<HttpServer> server;  // ends before what it calls
 };
 
 Gateway::Gateway(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -190,23 +188,23 @@ absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(const GatewayOptions& op
   if (!options.tls.certificate.empty()) {
     ASSIGN_OR_RETURN(tls, TlsContext::Make(options.tls));
   }
-  auto impl = std::make_unique<Impl>(options, std::move(dependencies), std::move(tls));
-  impl->SetHandlers();
-  ASSIGN_OR_RETURN(impl->port, Bind(impl->server, options.listen));
-  impl->server.RaiseBacklog();
-  impl->thread = std::thread([server = &impl->server] { server->listen_after_bind(); });
+  auto impl = std::make_unique<Impl>(options, std::move(dependencies));
+  Impl* const raw = impl.get();
+  ASSIGN_OR_RETURN(
+      impl->server,
+      HttpServer::Start(
+          {.listen = options.listen,
+           .limits = options.limits,
+           .admit = [raw](const HttpRequest& head) { return raw->Admit(head); },
+           .refuse = [raw](int status,
+                           const std::string& why) { return raw->Refuse(status, why); }},
+          std::move(tls)));
   return std::unique_ptr<Gateway>(new Gateway(std::move(impl)));
 }
 
-Gateway::~Gateway() {
-  EndStreams();
-  // stop() does nothing before the loop runs; wait for that, else join would wait for ever.
-  while (!impl_->server.is_running()) std::this_thread::yield();
-  impl_->server.stop();
-  impl_->thread.join();
-}
+Gateway::~Gateway() { EndStreams(); }
 
-int Gateway::port() const { return impl_->port; }
+int Gateway::port() const { return impl_->server->port(); }
 
 void Gateway::EndStreams() { impl_->streams.EndAll(); }
 

@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/api/dependencies.h"
+#include "server/http/http_server.h"
 
 namespace npuc {
 
@@ -20,10 +21,11 @@ struct GatewayOptions {
   bool loopback_only = true;
   absl::Duration heartbeat = absl::Seconds(10);    // of silent event streams
   absl::Duration max_stream_age = absl::Hours(1);  // watchers are asked to come back by then
+  HttpLimits limits = {};
 };
 
 // The HTTP/JSON side of the service (proto/HTTP.md) and the dashboard. It calls what gRPC calls
-// (server/api). No type of cpp-httplib shows here. Thread-safe.
+// (server/api). Thread-safe.
 class Gateway {
  public:
   // Listens at once. UNAVAILABLE: the address cannot be had. INVALID_ARGUMENT: the TLS files are no

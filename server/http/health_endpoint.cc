@@ -1,58 +1,77 @@
 #include "server/http/health_endpoint.h"
 
-#include <httplib.h>
-
-#include <thread>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "server/http/bind.h"
+#include "server/http/http_server.h"
+#include "server/http/tls_context.h"
 
 namespace npuc {
 namespace {
 
-constexpr size_t kThreads = 2;
-constexpr size_t kMaxBodyBytes = 4096;
-constexpr time_t kTimeoutSeconds = 5;
+// The clients are probes and scrapers of this machine.
+constexpr HttpLimits kLimits{.connections = 64,
+                             .connections_of_address = 64,
+                             .bodies_bytes = 0,
+                             .threads = 2,
+                             .head = std::chrono::milliseconds(5000)};
+
+HttpResponse TextResponse(int status, const std::string& text) {
+  HttpResponse response{.status = status};
+  response.SetBody(text, "text/plain");
+  return response;
+}
+
+HttpResponse MakePage(const std::function<HttpPage()>& make) {
+  HttpPage page = make();
+  HttpResponse response{.status = page.status};
+  response.SetBody(std::move(page.body), page.content_type);
+  return response;
+}
+
+HttpAdmission Admit(const HealthEndpoint::Pages& pages, const HttpRequest& head) {
+  const auto found = pages.find(head.path);
+  if (found == pages.end()) return {.answer = TextResponse(404, "no such page\n")};
+  if (head.method != "GET" && head.method != "HEAD") {
+    HttpResponse response = TextResponse(405, "GET alone is possible here\n");
+    response.AddHeader("Allow", "GET");
+    return {.answer = std::move(response)};
+  }
+  const HealthEndpoint::Source& source = found->second;
+  if (!source.may_wait) return {.answer = MakePage(source.make)};
+  return {.handle = [&source](const HttpRequest&) { return MakePage(source.make); }};
+}
 
 }  // namespace
 
 struct HealthEndpoint::Impl {
-  httplib::Server server;
-  int port = -1;
-  std::thread thread;
+  explicit Impl(Pages all) : pages(std::move(all)) {}
+
+  const Pages pages;
+  std::unique_ptr<HttpServer> server;
 };
 
 HealthEndpoint::HealthEndpoint(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HealthEndpoint::~HealthEndpoint() = default;
 
 absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(const std::string& address,
                                                                       const Pages& pages) {
-  auto impl = std::make_unique<Impl>();
-  impl->server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  impl->server.set_payload_max_length(kMaxBodyBytes);
-  impl->server.set_read_timeout(kTimeoutSeconds);
-  impl->server.set_write_timeout(kTimeoutSeconds);
-  // Not the library's default, which lets a second server share the port.
-  impl->server.set_socket_options([](int) {});
-  for (const auto& [path, make] : pages) {
-    impl->server.Get(path, [make = make](const httplib::Request&, httplib::Response& response) {
-      const HttpPage page = make();
-      response.status = page.status;
-      response.set_content(page.body, page.content_type.c_str());
-    });
-  }
-  ASSIGN_OR_RETURN(impl->port, Bind(impl->server, address));
-  impl->thread = std::thread([server = &impl->server] { server->listen_after_bind(); });
+  auto impl = std::make_unique<Impl>(pages);
+  ASSIGN_OR_RETURN(
+      impl->server,
+      HttpServer::Start(
+          {.listen = address,
+           .limits = kLimits,
+           .admit = [&all = impl->pages](const HttpRequest& head) { return Admit(all, head); },
+           .refuse =
+               [](int status, const std::string& why) {
+                 return TextResponse(status, absl::StrCat(why, "\n"));
+               }},
+          nullptr));
   return std::unique_ptr<HealthEndpoint>(new HealthEndpoint(std::move(impl)));
 }
 
-HealthEndpoint::~HealthEndpoint() {
-  // stop() does nothing before the loop runs; wait for that, else join would wait for ever.
-  while (!impl_->server.is_running()) std::this_thread::yield();
-  impl_->server.stop();
-  impl_->thread.join();
-}
-
-int HealthEndpoint::port() const { return impl_->port; }
+int HealthEndpoint::port() const { return impl_->server->port(); }
 
 }  // namespace npuc

@@ -10,19 +10,24 @@
 
 namespace npuc {
 
-// What a GET is answered with.
+// The answer to a GET.
 struct HttpPage {
   int status = 200;
   std::string content_type = "text/plain";
   std::string body = {};
 };
 
-// The HTTP port: pages by path, made anew for each GET. cpp-httplib stays in the .cc. Thread-safe.
+// The HTTP port: pages by path, made anew for each GET. Thread-safe.
 class HealthEndpoint {
  public:
-  using Pages = std::map<std::string, std::function<HttpPage()>>;
-  // HOST:PORT; port 0 picks one. UNAVAILABLE: the address cannot be had. The pages' functions are
-  // called on the endpoint's threads and must not block.
+  struct Source {
+    std::function<HttpPage()> make;
+    // True if `make` may wait, as for a lock. Others are called on the one thread that has all of
+    // the port's connections, and nothing that waits keeps them from answering.
+    bool may_wait = false;
+  };
+  using Pages = std::map<std::string, Source>;
+  // HOST:PORT; port 0 picks one. UNAVAILABLE: the address cannot be had.
   static absl::StatusOr<std::unique_ptr<HealthEndpoint>> Start(const std::string& address,
                                                                const Pages& pages);
   ~HealthEndpoint();

@@ -18,7 +18,6 @@
 #include "server/api/methods.h"
 #include "server/http/byte_range.h"
 #include "server/http/json.h"
-#include "server/http/tls_context.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
@@ -26,32 +25,35 @@ namespace {
 
 constexpr char kJson[] = "application/json";
 constexpr char kBytes[] = "application/octet-stream";
+constexpr size_t kMaxBodyBytes = 4 << 20;  // gRPC's bound for a request
 
-// One request on its way; `parts` are what stood for the stars of the route's pattern.
+// One admitted request; `parts` are what stood for the stars of the route's pattern.
 struct Exchange {
   const RouteContext& context;
-  const httplib::Request& request;
-  httplib::Response& response;
-  std::vector<std::string> parts = {};
+  const HttpRequest& request;
+  const Caller& caller;
+  const std::vector<std::string>& parts;
 
   const ApiDependencies& deps() const { return *context.deps; }
 };
 
-absl::StatusOr<Caller> CallerOf(const Exchange& exchange, std::optional<Right> right) {
+absl::StatusOr<Caller> CallerOf(const RouteContext& context, const HttpRequest& head,
+                                std::optional<Right> right) {
   Credentials credentials;
-  if (exchange.request.has_header("Authorization")) {
-    credentials.token = TokenOfHeader(exchange.request.get_header_value("Authorization"));
-  }
-  credentials.certificate_names = TlsContext::NamesOfPeer(exchange.request.ssl);
-  ASSIGN_OR_RETURN(Caller caller, exchange.deps().authenticator->Authenticate(credentials));
+  const size_t tokens = head.CountHeader("Authorization");
+  if (tokens > 0) credentials.token = TokenOfHeader(head.Header("Authorization"));
+  credentials.has_two_tokens = tokens > 1;
+  credentials.certificate_names = head.certificate_names;
+  credentials.peer = head.peer;
+  ASSIGN_OR_RETURN(Caller caller, context.deps->authenticator->Authenticate(credentials));
   if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
-  caller.trace_id = TraceIdOf(exchange.request.get_header_value("traceparent"));
+  caller.trace_id = TraceIdOf(head.Header("traceparent"));
   return caller;
 }
 
 // A page of another site cannot send this type without asking, which is never allowed.
-absl::Status CheckType(const httplib::Request& request, absl::string_view type) {
-  const std::string given = request.get_header_value("Content-Type");
+absl::Status CheckType(const HttpRequest& head, absl::string_view type) {
+  const std::string& given = head.Header("Content-Type");
   const absl::string_view bare = absl::StripAsciiWhitespace(
       absl::string_view(given).substr(0, std::min(given.find(';'), given.size())));
   if (absl::EqualsIgnoreCase(bare, type)) return absl::OkStatus();
@@ -61,57 +63,63 @@ absl::Status CheckType(const httplib::Request& request, absl::string_view type) 
       {.reason = "WRONG_CONTENT_TYPE"});
 }
 
-// Runs a method: `fill` makes the request once the caller is known to have the right.
+HttpResponse JsonResponse(const google::protobuf::Message& message) {
+  HttpResponse response;
+  response.SetBody(ToJson(message), kJson);
+  return response;
+}
+
+// Runs a method on the request that `fill` makes.
 template <typename Request, typename Response, typename Fill>
 absl::Status Run(const Exchange& exchange, const Method<Request, Response>& method, Fill fill,
                  Response* answer) {
-  ASSIGN_OR_RETURN(const Caller caller, CallerOf(exchange, method.right));
   Request request;
   RETURN_IF_ERROR(fill(&request));
-  const absl::Status status = method.run(exchange.deps(), caller, request, answer);
+  const absl::Status status = method.run(exchange.deps(), exchange.caller, request, answer);
   LogFault(*exchange.deps().log, method.name, status);
   return status;
 }
 
 template <typename Request, typename Response, typename Fill>
-absl::Status Answer(const Exchange& exchange, const Method<Request, Response>& method, Fill fill) {
+absl::StatusOr<HttpResponse> Answer(const Exchange& exchange,
+                                    const Method<Request, Response>& method, Fill fill) {
   Response answer;
   RETURN_IF_ERROR(Run(exchange, method, fill, &answer));
-  exchange.response.set_content(ToJson(answer), kJson);
-  return absl::OkStatus();
+  return JsonResponse(answer);
 }
 
 // The message is the body, or the query.
 template <typename Request, typename Response>
-absl::Status AnswerBody(const Exchange& exchange, const Method<Request, Response>& method) {
-  return Answer(exchange, method, [&](Request* request) {
-    RETURN_IF_ERROR(CheckType(exchange.request, kJson));
-    return FromJson(exchange.request.body, request);
-  });
+absl::StatusOr<HttpResponse> AnswerBody(const Exchange& exchange,
+                                        const Method<Request, Response>& method) {
+  return Answer(exchange, method,
+                [&](Request* request) { return FromJson(exchange.request.body, request); });
 }
 template <typename Request, typename Response>
-absl::Status AnswerQuery(const Exchange& exchange, const Method<Request, Response>& method) {
+absl::StatusOr<HttpResponse> AnswerQuery(const Exchange& exchange,
+                                         const Method<Request, Response>& method) {
   return Answer(exchange, method,
                 [&](Request* request) { return FromQuery(exchange.request.params, request); });
 }
 
-absl::Status CreateJob(Exchange& exchange) { return AnswerBody(exchange, kCreateCompileJob); }
-absl::Status ListJobs(Exchange& exchange) { return AnswerQuery(exchange, kListCompileJobs); }
-absl::Status FindMissing(Exchange& exchange) { return AnswerBody(exchange, kFindMissingBlobs); }
-absl::Status GetServer(Exchange& exchange) { return AnswerQuery(exchange, kGetServerInfo); }
-absl::Status ListOps(Exchange& exchange) { return AnswerQuery(exchange, kListOperators); }
+using Answered = absl::StatusOr<HttpResponse>;
 
-absl::Status GetJob(Exchange& exchange) {
+Answered CreateJob(const Exchange& exchange) { return AnswerBody(exchange, kCreateCompileJob); }
+Answered ListJobs(const Exchange& exchange) { return AnswerQuery(exchange, kListCompileJobs); }
+Answered FindMissing(const Exchange& exchange) { return AnswerBody(exchange, kFindMissingBlobs); }
+Answered GetServer(const Exchange& exchange) { return AnswerQuery(exchange, kGetServerInfo); }
+Answered ListOps(const Exchange& exchange) { return AnswerQuery(exchange, kListOperators); }
+
+Answered GetJob(const Exchange& exchange) {
   return Answer(exchange, kGetCompileJob, [&](v1::GetCompileJobRequest* request) {
     request->set_job_id(exchange.parts[0]);
     return FromQuery(exchange.request.params, request);
   });
 }
 
-absl::Status CancelJob(Exchange& exchange) {
+Answered CancelJob(const Exchange& exchange) {
   return Answer(exchange, kCancelCompileJob,
                 [&](v1::CancelCompileJobRequest* request) -> absl::Status {
-                  RETURN_IF_ERROR(CheckType(exchange.request, kJson));
                   RETURN_IF_ERROR(FromJson(exchange.request.body, request));
                   request->set_job_id(exchange.parts[0]);
                   return absl::OkStatus();
@@ -119,7 +127,7 @@ absl::Status CancelJob(Exchange& exchange) {
 }
 
 // The cores alone, of what GetServerInfo tells.
-absl::Status ListCores(Exchange& exchange) {
+Answered ListCores(const Exchange& exchange) {
   v1::GetServerInfoResponse all;
   RETURN_IF_ERROR(Run(
       exchange, kGetServerInfo,
@@ -129,15 +137,14 @@ absl::Status ListCores(Exchange& exchange) {
       &all));
   v1::GetServerInfoResponse cores;
   *cores.mutable_cores() = all.cores();
-  exchange.response.set_content(ToJson(cores), kJson);
-  return absl::OkStatus();
+  return JsonResponse(cores);
 }
 
 // Whether the daemon takes work, and if not, why; 200 either way, since the question is answered.
-absl::Status GetHealth(Exchange& exchange) {
-  RETURN_IF_ERROR(CallerOf(exchange, std::nullopt).status());
-  exchange.response.set_content(exchange.context.deps->readiness->Json(), kJson);
-  return absl::OkStatus();
+Answered GetHealth(const Exchange& exchange) {
+  HttpResponse response;
+  response.SetBody(exchange.deps().readiness->Json(), kJson);
+  return response;
 }
 
 // A blob's digest is its path and `sizeBytes`; an upload has `offset` besides.
@@ -164,15 +171,14 @@ absl::Status FillBlob(const Exchange& exchange, bool has_offset, Request* reques
   return check.ToStatus();
 }
 
-absl::Status QueryBlob(Exchange& exchange) {
+Answered QueryBlob(const Exchange& exchange) {
   return Answer(exchange, kQueryUpload, [&](v1::QueryUploadRequest* request) {
     return FillBlob(exchange, false, request);
   });
 }
 
-absl::Status UploadBlob(Exchange& exchange) {
+Answered UploadBlob(const Exchange& exchange) {
   return Answer(exchange, kUploadChunk, [&](v1::UploadBlobRequest* request) -> absl::Status {
-    RETURN_IF_ERROR(CheckType(exchange.request, kBytes));
     RETURN_IF_ERROR(FillBlob(exchange, true, request));
     request->set_data(exchange.request.body);
     return absl::OkStatus();
@@ -183,8 +189,8 @@ absl::Status UploadBlob(Exchange& exchange) {
 absl::StatusOr<int64_t> FirstEvent(const Exchange& exchange) {
   v1::WatchCompileJobRequest request;
   RETURN_IF_ERROR(FromQuery(exchange.request.params, &request));
-  if (!exchange.request.has_header("Last-Event-ID")) return request.from_seq();
-  const std::string text = exchange.request.get_header_value("Last-Event-ID");
+  if (exchange.request.CountHeader("Last-Event-ID") == 0) return request.from_seq();
+  const std::string& text = exchange.request.Header("Last-Event-ID");
   int64_t last = 0;
   if (absl::SimpleAtoi(text, &last) && last >= 0 && last < INT64_MAX) return last + 1;
   FieldChecker check;
@@ -192,103 +198,113 @@ absl::StatusOr<int64_t> FirstEvent(const Exchange& exchange) {
   return check.ToStatus();
 }
 
-absl::Status WatchJob(Exchange& exchange) {
-  ASSIGN_OR_RETURN(const Caller caller, CallerOf(exchange, Right::kRead));
+Answered WatchJob(const Exchange& exchange) {
   ASSIGN_OR_RETURN(const int64_t from_seq, FirstEvent(exchange));
-  ASSIGN_OR_RETURN(std::shared_ptr<EventStream> stream,
-                   exchange.context.streams->Open(caller, exchange.parts[0], from_seq));
-  exchange.response.set_chunked_content_provider(
-      "text/event-stream", [stream = std::move(stream)](size_t, httplib::DataSink& sink) {
-        const EventStream::Piece piece = stream->Next();
-        if (!piece.text.empty() && !sink.write(piece.text.data(), piece.text.size())) return false;
-        if (piece.last) sink.done();
-        return sink.is_writable();
-      });
-  return absl::OkStatus();
+  HttpResponse response;
+  ASSIGN_OR_RETURN(response.stream,
+                   exchange.context.streams->Open(exchange.caller, exchange.parts[0], from_seq));
+  response.AddHeader("Content-Type", "text/event-stream");
+  return response;
 }
 
-// Sends [begin, begin + length) of an artifact, chunk by chunk.
-void SendBytes(std::shared_ptr<ArtifactReader> reader, uint64_t begin, uint64_t length,
-               httplib::Response& response) {
-  response.set_content_provider(
-      length, kBytes,
-      [reader = std::move(reader), begin](size_t at, size_t left, httplib::DataSink& sink) {
-        // A failure in the middle shows as a connection that ends too early.
-        const absl::StatusOr<std::string> bytes = Downloads::Read(*reader, begin + at);
-        if (!bytes.ok() || bytes->empty()) return false;
-        return sink.write(bytes->data(), std::min(bytes->size(), left));
-      });
-}
+// [begin, begin + length) of an artifact, chunk by chunk.
+class ArtifactStream : public HttpStream {
+ public:
+  ArtifactStream(std::unique_ptr<ArtifactReader> reader, uint64_t begin, uint64_t length)
+      : reader_(std::move(reader)), length_(length), at_(begin), end_(begin + length) {}
 
-absl::Status GetArtifact(Exchange& exchange) {
-  ASSIGN_OR_RETURN(const Caller caller, CallerOf(exchange, Right::kRead));
+  absl::StatusOr<Piece> Next() override {
+    Piece piece;
+    ASSIGN_OR_RETURN(piece.bytes, Downloads::Read(*reader_, at_));
+    if (piece.bytes.empty()) return absl::DataLossError("the artifact ends before its size");
+    if (piece.bytes.size() > end_ - at_) piece.bytes.resize(end_ - at_);
+    at_ += piece.bytes.size();
+    piece.last = at_ == end_;
+    return piece;
+  }
+  std::optional<uint64_t> size() const override { return length_; }
+  void SetWake(std::function<void()> /*wake*/) override {}
+
+ private:
+  const std::unique_ptr<ArtifactReader> reader_;
+  const uint64_t length_;
+  uint64_t at_;
+  const uint64_t end_;
+};
+
+Answered GetArtifact(const Exchange& exchange) {
   v1::DownloadArtifactRequest request;
   RETURN_IF_ERROR(FromQuery(exchange.request.params, &request));
   request.set_job_id(exchange.parts[0]);
   request.set_artifact_name(exchange.parts[1]);
-  auto opened = OpenArtifact(exchange.deps(), caller, request);
+  auto opened = OpenArtifact(exchange.deps(), exchange.caller, request);
   LogFault(*exchange.deps().log, "DownloadArtifact", opened.status());
-  RETURN_IF_ERROR(opened.status());
-  std::shared_ptr<ArtifactReader> reader = *std::move(opened);
-  httplib::Response& response = exchange.response;
+  ASSIGN_OR_RETURN(std::unique_ptr<ArtifactReader> reader, std::move(opened));
   const std::string etag = absl::StrCat("\"", reader->info().sha256, "\"");
   const uint64_t size = reader->info().size_bytes;
-  response.set_header("ETag", etag);
-  response.set_header("Accept-Ranges", "bytes");
-  // The same for ever, but whether a caller may see it is asked each time.
-  response.set_header("Cache-Control", "private, no-cache");
-  response.set_header("Content-Disposition", absl::StrCat("attachment; filename*=UTF-8''",
-                                                          PercentEncoded(request.artifact_name())));
-  if (EtagMatches(exchange.request.get_header_value("If-None-Match"), etag)) {
-    response.status = 304;
-    return absl::OkStatus();
-  }
   const auto offset = static_cast<uint64_t>(request.offset());
-  const std::string if_range = exchange.request.get_header_value("If-Range");
-  const std::string wanted = exchange.request.get_header_value("Range");
-  const auto range = if_range.empty() || if_range == etag ? ParseByteRange(wanted, size)
-                                                          : ByteRange{.kind = ByteRange::kWhole};
-  if (range.kind == ByteRange::kUnsatisfiable) {
-    SetError(ServiceError(absl::StatusCode::kOutOfRange,
-                          absl::StrCat("the range is past the artifact's end, which is ", size),
-                          {.reason = "OFFSET_PAST_END"}),
-             response);
+  const std::string& if_range = exchange.request.Header("If-Range");
+  const auto range = if_range.empty() || if_range == etag
+                         ? ParseByteRange(exchange.request.Header("Range"), size)
+                         : ByteRange{.kind = ByteRange::kWhole};
+  HttpResponse response;
+  if (EtagMatches(exchange.request.Header("If-None-Match"), etag)) {
+    response.status = 304;
+  } else if (range.kind == ByteRange::kUnsatisfiable) {
+    response = ErrorResponse(
+        ServiceError(absl::StatusCode::kOutOfRange,
+                     absl::StrCat("the range is past the artifact's end, which is ", size),
+                     {.reason = "OFFSET_PAST_END"}));
     response.status = 416;
-    response.set_header("Content-Range", absl::StrCat("bytes */", size));
+    response.AddHeader("Content-Range", absl::StrCat("bytes */", size));
   } else if (range.kind == ByteRange::kPart) {
     response.status = 206;
-    response.set_header("Content-Range", absl::StrCat("bytes ", range.begin, "-",
-                                                      range.begin + range.length - 1, "/", size));
-    SendBytes(std::move(reader), range.begin, range.length, response);
-  } else if (size == offset) {
-    response.set_content("", kBytes);
+    response.AddHeader("Content-Range", absl::StrCat("bytes ", range.begin, "-",
+                                                     range.begin + range.length - 1, "/", size));
+    response.AddHeader("Content-Type", kBytes);
+    response.stream =
+        std::make_unique<ArtifactStream>(std::move(reader), range.begin, range.length);
   } else {
-    SendBytes(std::move(reader), offset, size - offset, response);
+    response.AddHeader("Content-Type", kBytes);
+    if (size > offset) {
+      response.stream = std::make_unique<ArtifactStream>(std::move(reader), offset, size - offset);
+    }
   }
-  return absl::OkStatus();
+  response.AddHeader("ETag", etag);
+  response.AddHeader("Accept-Ranges", "bytes");
+  // The same for ever, but whether a caller may see it is asked each time.
+  response.AddHeader("Cache-Control", "private, no-cache");
+  response.AddHeader("Content-Disposition", absl::StrCat("attachment; filename*=UTF-8''",
+                                                         PercentEncoded(request.artifact_name())));
+  return response;
 }
 
 struct Route {
   absl::string_view method;
-  absl::string_view pattern;  // '*': one segment, or what is before ':' in it
-  absl::Status (*run)(Exchange& exchange);
+  absl::string_view pattern;    // '*': one segment, or what is before ':' in it
+  std::optional<Right> right;   // nullopt: any identity
+  absl::string_view body_type;  // empty: no body
+  Answered (*run)(const Exchange& exchange);
 };
 
-constexpr Route kRoutes[] = {
-    {"POST", "jobs", CreateJob},
-    {"GET", "jobs", ListJobs},
-    {"GET", "jobs/*", GetJob},
-    {"POST", "jobs/*:cancel", CancelJob},
-    {"GET", "jobs/*/events", WatchJob},
-    {"GET", "jobs/*/artifacts/*", GetArtifact},
-    {"POST", "blobs:findMissing", FindMissing},
-    {"GET", "blobs/*", QueryBlob},
-    {"PATCH", "blobs/*", UploadBlob},
-    {"GET", "server", GetServer},
-    {"GET", "health", GetHealth},
-    {"GET", "cores", ListCores},
-    {"GET", "ops", ListOps},
-};
+const std::vector<Route>& Routes() {
+  static const auto* const kRoutes = new std::vector<Route>{
+      {"POST", "jobs", kCreateCompileJob.right, kJson, CreateJob},
+      {"GET", "jobs", kListCompileJobs.right, "", ListJobs},
+      {"GET", "jobs/*", kGetCompileJob.right, "", GetJob},
+      {"POST", "jobs/*:cancel", kCancelCompileJob.right, kJson, CancelJob},
+      {"GET", "jobs/*/events", Right::kRead, "", WatchJob},
+      {"GET", "jobs/*/artifacts/*", Right::kRead, "", GetArtifact},
+      {"POST", "blobs:findMissing", kFindMissingBlobs.right, kJson, FindMissing},
+      {"GET", "blobs/*", kQueryUpload.right, "", QueryBlob},
+      {"PATCH", "blobs/*", kUploadChunk.right, kBytes, UploadBlob},
+      {"GET", "server", kGetServerInfo.right, "", GetServer},
+      {"GET", "health", std::nullopt, "", GetHealth},
+      {"GET", "cores", kGetServerInfo.right, "", ListCores},
+      {"GET", "ops", kListOperators.right, "", ListOps},
+  };
+  return *kRoutes;
+}
 
 bool MatchSegment(absl::string_view pattern, absl::string_view text,
                   std::vector<std::string>& parts) {
@@ -311,49 +327,85 @@ bool Match(absl::string_view pattern, const std::vector<std::string>& segments,
   return true;
 }
 
-absl::Status NoSuchPath(const httplib::Request& request) {
-  return ServiceError(absl::StatusCode::kNotFound,
-                      absl::StrCat("nothing is at ", Printable(request.path, 128),
-                                   "; /openapi.json lists the paths"),
-                      {.reason = "NO_SUCH_PATH"});
+absl::Status NoSuchPath(const HttpRequest& head) {
+  return ServiceError(
+      absl::StatusCode::kNotFound,
+      absl::StrCat("nothing is at ", Printable(head.path, 128), "; /openapi.json lists the paths"),
+      {.reason = "NO_SUCH_PATH"});
+}
+
+HttpResponse WrongMethod(const HttpRequest& head, const std::vector<absl::string_view>& allowed) {
+  HttpResponse response =
+      ErrorResponse(ServiceError(absl::StatusCode::kUnimplemented,
+                                 absl::StrCat(Printable(head.method, 16), " is not possible here"),
+                                 {.reason = "WRONG_METHOD"}));
+  response.status = 405;
+  response.AddHeader("Allow", absl::StrJoin(allowed, ", "));
+  return response;
+}
+
+// A compressed body may inflate to a thousand times its size.
+std::optional<HttpResponse> RefuseEncoding(const HttpRequest& head) {
+  const std::string& encoding = head.Header("Content-Encoding");
+  if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return std::nullopt;
+  HttpResponse response =
+      ErrorResponse(ServiceError(absl::StatusCode::kInvalidArgument,
+                                 absl::StrCat("the body's Content-Encoding is '",
+                                              Printable(encoding, 64), "'; send it uncompressed"),
+                                 {.reason = "WRONG_CONTENT_ENCODING"}));
+  response.status = 415;
+  return response;
+}
+
+HttpAdmission AdmitRoute(const RouteContext& context, const Route& route,
+                         std::vector<std::string> parts, const HttpRequest& head) {
+  absl::StatusOr<Caller> caller = CallerOf(context, head, route.right);
+  if (!caller.ok()) {
+    HttpResponse refused = ErrorResponse(caller.status());
+    // A client that guesses tokens has to connect for each.
+    refused.close = caller.status().code() == absl::StatusCode::kResourceExhausted;
+    return {.answer = std::move(refused)};
+  }
+  if (!route.body_type.empty()) {
+    if (const absl::Status type = CheckType(head, route.body_type); !type.ok()) {
+      return {.answer = ErrorResponse(type)};
+    }
+    if (auto refused = RefuseEncoding(head)) return {.answer = *std::move(refused)};
+  }
+  return {.max_body_bytes = route.body_type.empty() ? 0 : kMaxBodyBytes,
+          .handle = [&context, run = route.run, caller = *std::move(caller),
+                     parts = std::move(parts)](const HttpRequest& request) {
+            Answered answered = run({context, request, caller, parts});
+            return answered.ok() ? *std::move(answered) : ErrorResponse(answered.status());
+          }};
 }
 
 }  // namespace
 
-void SetError(const absl::Status& status, httplib::Response& response) {
+HttpResponse ErrorResponse(const absl::Status& status) {
   const HttpError error = ToHttpError(status);
+  HttpResponse response;
   response.status = error.http_status;
-  response.set_content(error.body, kJson);
-  if (!error.retry_after.empty()) response.set_header("Retry-After", error.retry_after);
-  if (error.http_status == 401) response.set_header("WWW-Authenticate", "Bearer");
+  response.SetBody(error.body, kJson);
+  if (!error.retry_after.empty()) response.AddHeader("Retry-After", error.retry_after);
+  if (error.http_status == 401) response.AddHeader("WWW-Authenticate", "Bearer");
+  return response;
 }
 
-void HandleApi(const RouteContext& context, const httplib::Request& request,
-               httplib::Response& response) {
+HttpAdmission AdmitApi(const RouteContext& context, const HttpRequest& head) {
   const std::vector<std::string> segments =
-      absl::StrSplit(absl::StripPrefix(request.path, "/v1/"), '/');
-  absl::string_view method = request.method;
+      absl::StrSplit(absl::StripPrefix(head.path, "/v1/"), '/');
+  absl::string_view method = head.method;
   if (method == "HEAD") method = "GET";
-  Exchange exchange{context, request, response};
+  std::vector<std::string> parts;
   std::vector<absl::string_view> allowed;
-  for (const Route& route : kRoutes) {
-    if (!Match(route.pattern, segments, exchange.parts)) continue;
+  for (const Route& route : Routes()) {
+    if (!Match(route.pattern, segments, parts)) continue;
+    if (route.method == method) return AdmitRoute(context, route, std::move(parts), head);
     allowed.push_back(route.method);
-    if (route.method != method) continue;
-    const absl::Status status = route.run(exchange);
-    if (!status.ok()) SetError(status, response);
-    return;
   }
-  if (allowed.empty()) {
-    SetError(NoSuchPath(request), response);
-    return;
-  }
-  SetError(ServiceError(absl::StatusCode::kUnimplemented,
-                        absl::StrCat(Printable(request.method, 16), " is not possible here"),
-                        {.reason = "WRONG_METHOD"}),
-           response);
-  response.status = 405;
-  response.set_header("Allow", absl::StrJoin(allowed, ", "));
+  if (allowed.empty()) return {.answer = ErrorResponse(NoSuchPath(head))};
+  return {.answer = WrongMethod(head, allowed)};
 }
 
 }  // namespace npuc

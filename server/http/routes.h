@@ -1,10 +1,11 @@
 #ifndef NPUC_SERVER_HTTP_ROUTES_H_
 #define NPUC_SERVER_HTTP_ROUTES_H_
 
-#include <httplib.h>
-
+#include "absl/status/status.h"
 #include "server/api/dependencies.h"
 #include "server/http/event_streams.h"
+#include "server/http/http_message.h"
+#include "server/http/http_server.h"
 
 namespace npuc {
 
@@ -14,12 +15,13 @@ struct RouteContext {
   EventStreams* streams;
 };
 
-// Answers one request below /v1/, errors included.
-void HandleApi(const RouteContext& context, const httplib::Request& request,
-               httplib::Response& response);
+// Decides by the head of a request below /v1/: path, method, identity, right, and the type of the
+// body, in this order, so that nobody without an identity has a body read. `context` must outlive
+// the request.
+HttpAdmission AdmitApi(const RouteContext& context, const HttpRequest& head);
 
-// Puts an error into a response.
-void SetError(const absl::Status& status, httplib::Response& response);
+// An error as an answer.
+HttpResponse ErrorResponse(const absl::Status& status);
 
 }  // namespace npuc
 

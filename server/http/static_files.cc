@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
+#include "server/http/compress.h"
 
 namespace npuc {
 namespace {
@@ -31,12 +32,15 @@ constexpr char kNotBuilt[] =
 
 StaticFiles::File Make(std::string bytes, absl::string_view name) {
   StaticFiles::File file;
-  file.etag = absl::StrCat("\"", Sha256Hex(bytes), "\"");
+  // Weak, since it also names the compressed bytes.
+  file.etag = absl::StrCat("W/\"", Sha256Hex(bytes), "\"");
   file.bytes = std::move(bytes);
   file.type = "application/octet-stream";
   for (const auto& [ending, type] : kTypes) {
     if (absl::EndsWith(name, ending)) file.type = std::string(type);
   }
+  if (IsCompressible(file.type)) file.gzip = Gzip(file.bytes, kBestGzip);
+  if (file.gzip.size() >= file.bytes.size()) file.gzip.clear();
   // Vite puts a hash of the content into the names of what it bundles.
   file.named_by_content = absl::StartsWith(name, "/assets/");
   return file;

@@ -14,6 +14,7 @@ class StaticFiles {
  public:
   struct File {
     std::string bytes;
+    std::string gzip;  // the same, compressed; empty where that is not smaller
     std::string type;  // its media type
     std::string etag;
     bool named_by_content = false;  // it never changes under its name

@@ -21,6 +21,7 @@
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
+#include "server/http/event_streams.h"
 #include "server/http/gateway.h"
 #include "server/rpc/rpc_test_util.h"
 
@@ -308,7 +309,11 @@ TEST_F(HttpTest, ArtifactsAreWhatGrpcHas) {
     const auto rest = client_->Get(absl::StrCat(path, "model.h?offset=", offset));
     EXPECT_EQ(rest->body, big_.substr(static_cast<size_t>(offset)));
   }
-  EXPECT_EQ(client_->Get(path + "model.h", {{"If-None-Match", etag}})->status, 304);
+  // cpp-httplib does not know that 304 has no body: on a connection of its own, which ends with it.
+  EXPECT_EQ(httplib::Client("127.0.0.1", gateway_->port())
+                .Get(path + "model.h", {{"If-None-Match", etag}})
+                ->status,
+            304);
   EXPECT_EQ(client_->Get(path + "model.h", {{"If-None-Match", "\"other\""}})->status, 200);
   const auto head = client_->Head(path + "model.h");
   EXPECT_EQ(head->get_header_value("Content-Length"), "750000");
@@ -477,14 +482,14 @@ TEST_F(HttpOldStreamTest, StreamsHaveAGreatestAge) {
 TEST_F(HttpTest, TooManyStreamsOfOneAreRefusedAndOthersStillServed) {
   const std::string id = Submit();
   std::vector<std::thread> watchers;
-  for (int i = 0; i < 16; ++i) {
+  for (size_t i = 0; i < kMaxEventStreamsOfOne; ++i) {
     watchers.emplace_back([&] {
       httplib::Client client("127.0.0.1", gateway_->port());
       client.Get(absl::StrCat("/v1/jobs/", id, "/events"),
                  [](const char*, size_t) { return true; });
     });
   }
-  while (jobs_.hub().subscription_count() < 16) std::this_thread::yield();
+  while (jobs_.hub().subscription_count() < kMaxEventStreamsOfOne) std::this_thread::yield();
   const auto refused = client_->Get(absl::StrCat("/v1/jobs/", id, "/events"));
   EXPECT_EQ(refused->status, 429);
   EXPECT_EQ(refused->get_header_value("Retry-After"), "1");
@@ -550,13 +555,13 @@ TEST_F(HttpTest, BadRequestsAreTyped) {
   for (int i = 0; i < 4000; ++i) many.emplace(absl::StrCat("X-", i), "v");
   httplib::Client greedy("127.0.0.1", gateway_->port());
   const auto refused = greedy.Get("/v1/server", many);
-  EXPECT_TRUE(!refused || refused->status == 400);
+  EXPECT_TRUE(!refused || refused->status == 431);
   result = client_->Get("/" + std::string(2000, 'p'));
   EXPECT_EQ(result->status, 414);
   EXPECT_EQ(reason(result), "PATH_TOO_LONG");
-  result = client_->Get("/v1/server", {{"Range", "bytes=x"}});
-  EXPECT_EQ(result->status, 416);
-  EXPECT_EQ(reason(result), "INVALID_RANGE");
+  result = client_->Post("/v1/jobs", {{"Content-Encoding", "gzip"}}, "{}", "application/json");
+  EXPECT_EQ(result->status, 415);
+  EXPECT_EQ(reason(result), "WRONG_CONTENT_ENCODING");
 }
 
 TEST_F(HttpTest, PagesOfOtherSitesAreRefused) {
@@ -614,6 +619,56 @@ TEST_F(HttpTokensTest, IdentitiesAreThoseOfGrpc) {
                client_->Post("/v1/jobs", headers, "{}", "application/json"));
   }
   EXPECT_EQ(client_->Get("/v1/jobs")->get_header_value("WWW-Authenticate"), "Bearer");
+}
+
+// Which of two counts would be a guess; both refuse, though the first is right.
+TEST_F(HttpTokensTest, TwoTokensAreRefused) {
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer " + Token("reader"));
+  context.AddMetadata("authorization", "Bearer " + Token("other"));
+  v1::ListCompileJobsResponse jobs;
+  const grpc::Status status = compile_->ListCompileJobs(&context, {}, &jobs);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(npuc::ReasonOf(status), "AMBIGUOUS_IDENTITY");
+  ExpectSameError(status, client_->Get("/v1/jobs", {{"Authorization", "Bearer " + Token("reader")},
+                                                    {"Authorization", "Bearer x"}}));
+}
+
+// No byte of a body is asked for, or waited for, before the identity is known.
+TEST_F(HttpTokensTest, TheIdentityComesBeforeTheBody) {
+  const std::string head =
+      "POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+      "Content-Length: 4000000\r\n";
+  EXPECT_THAT(Raw(gateway_->port(), head + "\r\n"), HasSubstr("401 Unauthorized"));
+  EXPECT_THAT(Raw(gateway_->port(), head + "Content-Encoding: gzip\r\n\r\n"),
+              HasSubstr("401 Unauthorized"));
+}
+
+TEST_F(HttpTokensTest, ManyWrongTokensAreToldToComeLaterAndRightOnesAreServed) {
+  const httplib::Headers wrong = {{"Authorization", "Bearer " + Token("guess")}};
+  int later = 0;
+  for (int i = 0; i < 60; ++i) {
+    const auto result = client_->Get("/v1/jobs", wrong);
+    ASSERT_TRUE(result);
+    if (result->status != 429) continue;
+    ++later;
+    EXPECT_EQ(ReasonOf(result), "TOO_MANY_ATTEMPTS");
+    EXPECT_TRUE(result->has_header("Retry-After"));
+    EXPECT_EQ(result->get_header_value("Connection"), "close");
+  }
+  EXPECT_GE(later, 30);
+  EXPECT_EQ(client_->Get("/v1/jobs", {{"Authorization", "Bearer " + Token("reader")}})->status,
+            200);
+}
+
+TEST_F(HttpTest, AListIsCompressedCheaplyAndCachesAreTold) {
+  const auto plain = client_->Get("/v1/ops", {{"Accept-Encoding", "identity"}});
+  EXPECT_EQ(plain->get_header_value("Vary"), "Accept-Encoding");
+  EXPECT_FALSE(plain->has_header("Content-Encoding"));
+  const auto packed = client_->Get("/v1/ops", {{"Accept-Encoding", "gzip, br"}});
+  EXPECT_EQ(packed->get_header_value("Vary"), "Accept-Encoding");
+  EXPECT_EQ(packed->get_header_value("Content-Encoding"), "gzip");
+  EXPECT_EQ(packed->body, plain->body);  // the client inflates
 }
 
 }  // namespace
