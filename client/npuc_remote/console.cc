@@ -1,8 +1,11 @@
 #include "client/npuc_remote/console.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "client/lib/service_error.h"
 #include "client/npuc_remote/output.h"
+#include "compiler_core/base/diagnostic.h"
 
 namespace npuc::remote {
 namespace {
@@ -22,12 +25,22 @@ absl::string_view Verdict(const absl::Status& status, bool answered) {
   }
 }
 
+std::string Shown(absl::string_view text) {
+  std::vector<std::string> lines;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    lines.push_back(Printable(line, std::string::npos));
+  }
+  return absl::StrJoin(lines, "\n");
+}
+
 }  // namespace
 
+void Console::Out(absl::string_view line) { progress_.Print(out_, Shown(line)); }
+
 void Console::Err(Tone tone, absl::string_view line) {
-  if (!colours_ || tone == Tone::kPlain) return Err(line);
+  if (!colours_ || tone == Tone::kPlain) return progress_.Print(err_, Shown(line));
   const char* const code = tone == Tone::kGood ? "32" : tone == Tone::kWarning ? "33" : "31";
-  Err(absl::StrCat("\x1b[", code, "m", line, "\x1b[0m"));
+  progress_.Print(err_, absl::StrCat("\x1b[", code, "m", Shown(line), "\x1b[0m"));
 }
 
 void Console::Err(const DiagnosticLine& line) {

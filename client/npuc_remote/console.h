@@ -32,10 +32,12 @@ class Console {
   ProgressLine& progress() { return progress_; }
   bool IsInterrupted() const { return is_interrupted_ && is_interrupted_(); }
 
-  void Out(absl::string_view line) { progress_.Print(out_, line); }
-  void Err(absl::string_view line) { progress_.Print(err_, line); }
-  // The same in a colour: green for what went well, yellow for warnings, red for errors.
   enum class Tone { kPlain, kGood, kWarning, kBad };
+  // Whatever a server or a file put into a line: characters that steer a terminal or turn text
+  // around are shown as escapes. Line ends stay.
+  void Out(absl::string_view line);
+  void Err(absl::string_view line) { Err(Tone::kPlain, line); }
+  // The same in a colour: green for what went well, yellow for warnings, red for errors.
   void Err(Tone tone, absl::string_view line);
   // A line of diagnostics on standard error, in its severity's colour.
   void Err(const DiagnosticLine& line);

@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string Dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
 }
 
 std::string WithoutPrefix(absl::string_view name, absl::string_view prefix) {

@@ -40,7 +40,7 @@ std::vector<DiagnosticLine> LinesOf(const List& diagnostics) {
 v1::Diagnostic ToWire(const Diagnostic& diagnostic);
 
 // Machine-readable output: one object, no line end. The fields are those of shared names in the
-// README; everything that a server may have made up is valid UTF-8 in the end.
+// README; everything that a server may have made up is ASCII in the end.
 std::string JobJson(const v1::CompileJob& job);
 std::string EventJson(absl::string_view job_id, const v1::JobEvent& event);
 std::string ErrorJson(const absl::Status& status, const std::vector<v1::Diagnostic>& diagnostics);

@@ -1,12 +1,18 @@
 #include "client/npuc_remote/progress.h"
 
+#include <utility>
+
+#include "compiler_core/base/diagnostic.h"
+
 namespace npuc::remote {
 
 void ProgressLine::Show(absl::string_view phase, absl::string_view detail) {
-  const bool new_phase = phase != phase_;
-  if (!new_phase && detail == detail_) return;
-  phase_ = std::string(phase);
-  detail_ = std::string(detail);
+  std::string shown_phase = Printable(phase);
+  std::string shown_detail = Printable(detail);
+  const bool new_phase = shown_phase != phase_;
+  if (!new_phase && shown_detail == detail_) return;
+  phase_ = std::move(shown_phase);
+  detail_ = std::move(shown_detail);
   if (is_terminal_) {
     Draw();
   } else if (new_phase) {

@@ -417,5 +417,25 @@ TEST_F(RemoteTest, ManPageAndCompletionKnowEveryOption) {
   EXPECT_EQ(Run({"completion", "csh"}), kWrongUsage);
 }
 
+// U+202E turns text around, ESC steers a terminal, U+009B does so without an ESC.
+TEST(ConsoleTest, WhatSteersATerminalIsShownAsEscapes) {
+  std::ostringstream out, err;
+  {
+    Console console(out, err, /*err_is_terminal=*/true, nullptr, /*colours=*/true);
+    console.Out("a\xe2\x80\xaetxt.exe\x1b[2J");
+    console.Err("two\nlines\xc2\x9b 1m");
+    console.Err(Console::Tone::kBad, "\x1b]0;title\x07");
+    console.progress().Show("\x1b[1m", "\xe2\x80\xae");
+    console.Fail(absl::InternalError("\xe2\x80\xae!"), /*json=*/true);
+  }
+  EXPECT_THAT(out.str(), HasSubstr("a\\u202etxt.exe\\x1b[2J\n"));
+  EXPECT_THAT(err.str(), HasSubstr("two\nlines\\u009b 1m\n"));
+  EXPECT_THAT(err.str(), HasSubstr("\x1b[31m\\x1b]0;title\\x07\x1b[0m\n"));
+  EXPECT_THAT(err.str(), HasSubstr("\\x1b[1m  \\u202e"));
+  EXPECT_THAT(out.str() + err.str(), Not(HasSubstr("\xe2\x80\xae")));
+  const std::string object = out.str().substr(out.str().find('{'));
+  EXPECT_EQ(Json::parse(object)["error"]["message"], "\xe2\x80\xae!");
+}
+
 }  // namespace
 }  // namespace npuc::remote

@@ -157,6 +157,14 @@ TEST(Utf8, TheFirstInvalidByteIsFoundAtEachPlace) {
 TEST(Printable, EscapesControlAndBrokenUtf8AndCuts) {
   EXPECT_EQ(Printable("a\x01\xff\xc3\xa9"), "a\\x01\\xff\xc3\xa9");
   EXPECT_EQ(Printable(std::string(500, 'a'), 10), "aaaaaaaaaa...");
+  // U+202E turns what follows around; U+009B begins a terminal's command; U+200B is not seen.
+  EXPECT_EQ(Printable("a\xe2\x80\xae"
+                      "b\xc2\x9b"
+                      "c\xe2\x80\x8b"
+                      "d\xf3\xa0\x80\x81"),
+            "a\\u202eb\\u009bc\\u200bd\\ue0001");
+  EXPECT_EQ(Printable("\xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x98\x80"),
+            "\xe4\xb8\xad\xe6\x96\x87 \xf0\x9f\x98\x80");
 }
 
 }  // namespace

@@ -105,6 +105,32 @@ std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_v
   return std::string(best);
 }
 
+namespace {
+
+// The code point of one valid UTF-8 sequence.
+uint32_t CodePointOf(absl::string_view sequence) {
+  const auto first = static_cast<unsigned char>(sequence[0]);
+  uint32_t code_point = sequence.size() == 1 ? first : first & (0x7f >> sequence.size());
+  for (const char c : sequence.substr(1)) {
+    code_point = code_point << 6 | (static_cast<unsigned char>(c) & 0x3f);
+  }
+  return code_point;
+}
+
+// Characters that one does not see and that change how others are shown: controls beyond ASCII,
+// marks that turn the direction of text, spaces of no width, line ends, tags.
+bool IsHiddenControl(uint32_t code_point) {
+  constexpr std::pair<uint32_t, uint32_t> kRanges[] = {
+      {0x80, 0x9f},     {0x61c, 0x61c},   {0x180e, 0x180e}, {0x200b, 0x200f},   {0x2028, 0x202e},
+      {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f},
+  };
+  return std::any_of(std::begin(kRanges), std::end(kRanges), [&](const auto& range) {
+    return code_point >= range.first && code_point <= range.second;
+  });
+}
+
+}  // namespace
+
 std::string Printable(absl::string_view text, size_t max_bytes) {
   // Nearly every name, and names are written by the thousand.
   const bool is_plain =
@@ -124,7 +150,12 @@ std::string Printable(absl::string_view text, size_t max_bytes) {
       ++i;
       continue;
     }
-    out.append(text.data() + i, length);
+    const uint32_t code_point = CodePointOf(text.substr(i, length));
+    if (IsHiddenControl(code_point)) {
+      absl::StrAppendFormat(&out, "\\u%04x", code_point);
+    } else {
+      out.append(text.data() + i, length);
+    }
     i += length;
   }
   return out;
