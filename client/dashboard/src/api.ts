@@ -156,11 +156,26 @@ export interface Watcher {
   connected: (up: boolean) => void;
 }
 
+/** Resolves once somebody can see this tab. */
+const whenSeen = () => new Promise<void>((seen) => {
+  const look = () => {
+    if (document.hidden) return;
+    document.removeEventListener("visibilitychange", look);
+    seen();
+  };
+  document.addEventListener("visibilitychange", look);
+  look();
+});
+
 /** Follows a job's events, across lost connections and restarts of the server: none is lost or told
- *  twice. Returns what stops it. */
+ *  twice. A hidden tab gives its connection back and goes on where it was once it is seen: a browser
+ *  has six for all its tabs. Returns what stops it. */
 export function watchJob(id: string, watcher: Watcher): () => void {
-  const abort = new AbortController();
+  let stopped = false;
+  let abort = new AbortController();
   let last = 0;
+  const hide = () => { if (document.hidden) abort.abort(); };
+  document.addEventListener("visibilitychange", hide);
   const take = (block: string): boolean => {
     const fields = new Map(block.split("\n").map((line): [string, string] => {
       const colon = line.indexOf(": ");
@@ -190,13 +205,17 @@ export function watchJob(id: string, watcher: Watcher): () => void {
     }
   };
   const loop = async () => {
-    for (let wait = 250; !abort.signal.aborted; wait = Math.min(wait * 2, 5000)) {
+    for (let wait = 250; !stopped; wait = Math.min(wait * 2, 5000)) {
+      await whenSeen();
+      if (stopped) return;
+      abort = new AbortController();
       try {
         const before = last;
         if (await once()) { watcher.end(); return; }
         if (last > before) wait = 250;
       } catch (error) {
-        if (abort.signal.aborted) return;
+        if (stopped) return;
+        if (abort.signal.aborted) { wait = 250; continue; }
         const final = error instanceof ApiError && error.status < 500 && error.status !== 429;
         if (final) { watcher.end(error as ApiError); return; }
       }
@@ -204,6 +223,6 @@ export function watchJob(id: string, watcher: Watcher): () => void {
       await new Promise((done) => setTimeout(done, wait));
     }
   };
-  void loop();
-  return () => abort.abort();
+  void loop().finally(() => document.removeEventListener("visibilitychange", hide));
+  return () => { stopped = true; abort.abort(); };
 }

@@ -5,18 +5,21 @@ import { nameOf, whyOf } from "./jobs_text";
 import type { View } from "./view";
 
 interface Line { kind: "same" | "add" | "cut"; text: string }
-/** Longest lines that are compared; headers with more are compared by their first ones. */
+/** So many lines of each are compared, behind those at the start and end that are the same. */
 const MAX_LINES = 3000;
+const MAX_CHARACTERS = 500;
 const CONTEXT = 2;
 
-/** What turns a into b, line by line (longest common subsequence, after equal ends are taken off). */
-export function diff(a: string[], b: string[]): Line[] {
+/** What turns a into b, line by line (longest common subsequence, after equal ends are taken off), and
+ *  how many lines in the middle of each were too many to compare. */
+export function diff(a: string[], b: string[]): { lines: Line[]; left: [number, number] } {
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
-  const x = a.slice(start, a.length - end);
-  const y = b.slice(start, b.length - end);
+  const x = a.slice(start, Math.min(a.length - end, start + MAX_LINES));
+  const y = b.slice(start, Math.min(b.length - end, start + MAX_LINES));
+  const left: [number, number] = [a.length - end - start - x.length, b.length - end - start - y.length];
   const width = y.length + 1;
   const common = new Uint16Array((x.length + 1) * width);
   for (let i = x.length - 1; i >= 0; i--) {
@@ -33,11 +36,13 @@ export function diff(a: string[], b: string[]): Line[] {
     else if (j >= y.length || (i < x.length && common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) out.push({ kind: "cut", text: x[i++]! });
     else out.push({ kind: "add", text: y[j++]! });
   }
-  return out.concat(a.slice(a.length - end).map((text) => ({ kind: "same", text })));
+  // What is behind lines that were not compared has no place in this list.
+  const tail = left[0] || left[1] ? [] : a.slice(a.length - end);
+  return { lines: out.concat(tail.map((text) => ({ kind: "same", text }))), left };
 }
 
 function showDiff(a: string, b: string): HTMLElement {
-  const lines = diff(a.split("\n").slice(0, MAX_LINES), b.split("\n").slice(0, MAX_LINES));
+  const { lines, left } = diff(a.split("\n"), b.split("\n"));
   const near = new Set<number>();
   lines.forEach((line, i) => { if (line.kind !== "same") for (let k = i - CONTEXT; k <= i + CONTEXT; k++) near.add(k); });
   if (near.size === 0) return h("p", { class: "soft" }, "No difference.");
@@ -46,8 +51,13 @@ function showDiff(a: string, b: string): HTMLElement {
     if (!near.has(i)) return;
     if (!near.has(i - 1)) box.append(h("span", { class: "soft" }, `line ${i + 1}`));
     const mark = line.kind === "add" ? "+ " : line.kind === "cut" ? "- " : "  ";
-    box.append(h("span", { class: line.kind }, mark + line.text.slice(0, 500)));
+    const more = line.text.length - MAX_CHARACTERS;
+    box.append(h("span", { class: line.kind }, mark + line.text.slice(0, MAX_CHARACTERS) + (more > 0 ? ` ... and ${more} more characters` : "")));
   });
+  if (left[0] || left[1]) {
+    box.prepend(h("strong", { class: "left-out" }, `Too many lines differ to show all: behind the ones below, ${left[0].toLocaleString("en-US")} lines of ` +
+      `the first and ${left[1].toLocaleString("en-US")} of the second are not compared. Download both to see them.`));
+  }
   return box;
 }
 

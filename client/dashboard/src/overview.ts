@@ -1,7 +1,7 @@
 // The overview: what waits and runs, over time; how much came from the cache; who takes how much.
 import { getHealth, getServer, hasEnded, listJobs, stateOf, type Health, type Job, type ServerInfo } from "./api";
 import { bars, lines, shares, swatch, type Share } from "./charts";
-import { badge, duration, h, ms, replace } from "./dom";
+import { badge, dateTime, duration, h, ms, replace } from "./dom";
 import { nameOf, tookText } from "./jobs_text";
 import type { View } from "./view";
 
@@ -18,21 +18,24 @@ function countOver(jobs: Job[], from: number, to: number, begin: (j: Job) => num
   });
 }
 
-function loadCharts(jobs: Job[], workers: number): HTMLElement {
+/** `since`: jobs submitted earlier are not among `jobs`; 0 where all are. */
+function loadCharts(jobs: Job[], info: ServerInfo, since: number): HTMLElement {
   const to = Date.now();
   const oldest = Math.min(...jobs.map((job) => ms(job.createTime)), to - 5 * 60_000);
-  const from = Math.max(oldest, to - 60 * 60_000);
+  const from = Math.max(oldest, to - 60 * 60_000, since);
   const started = (job: Job) => (job.cacheHit ? ms(job.createTime) : ms(job.startTime ?? job.endTime));
   const waiting = countOver(jobs, from, to, (j) => ms(j.createTime), started);
   const ran = jobs.filter((job) => job.startTime);
   const running = countOver(ran, from, to, (j) => ms(j.startTime), (j) => ms(j.endTime));
   return h("section", { class: "card w6" }, h("h2", {}, "Queue and slots"),
     lines([{ values: running, label: "running" }, { values: waiting, label: "waiting", second: true }], from, to,
-      `running now ${running.at(-1)} of ${workers}, waiting now ${waiting.at(-1)}, at most ${Math.max(...waiting)}`),
-    h("p", { class: "soft" }, `solid: running, of ${workers} slots; dashed: waiting`));
+      `running now ${info.runningJobs ?? 0} of ${info.workers ?? 0}, waiting now ${info.queuedJobs ?? 0}`),
+    h("p", { class: "soft" }, `solid: running, of ${info.workers ?? 0} slots; dashed: waiting${ofThose(since)}`));
 }
 
-function rateChart(jobs: Job[]): HTMLElement {
+const ofThose = (since: number) => (since ? `; of jobs submitted since ${dateTime(new Date(since).toISOString())} alone` : "");
+
+function rateChart(jobs: Job[], since: number): HTMLElement {
   const to = Math.ceil(Date.now() / 60_000) * 60_000;
   const from = to - 30 * 60_000;
   const counts = new Array<number>(30).fill(0);
@@ -42,10 +45,10 @@ function rateChart(jobs: Job[]): HTMLElement {
   }
   return h("section", { class: "card w6" }, h("h2", {}, "Jobs ended a minute"),
     bars(counts, from, to, `${counts.reduce((a, b) => a + b, 0)} jobs ended in the last 30 minutes`),
-    h("p", { class: "soft" }, "the last 30 minutes"));
+    h("p", { class: "soft" }, `the last 30 minutes${ofThose(since)}`));
 }
 
-function tenantShares(jobs: Job[]): HTMLElement {
+function tenantShares(jobs: Job[], since: number): HTMLElement {
   const used = new Map<string, number>();
   for (const job of jobs) {
     const name = job.tenant || "this tenant";
@@ -57,7 +60,8 @@ function tenantShares(jobs: Job[]): HTMLElement {
   const text = parts.map((p) => `${p.name} ${Math.round((100 * p.value) / sum)} %`).join(", ") || "no job ran yet";
   return h("section", { class: "card w6" }, h("h2", {}, "Compile time by tenant"), shares(parts, text),
     h("ul", { class: "legend" }, ...parts.slice(0, 8).map((part, i) =>
-      h("li", {}, swatch(i), `${part.name}: ${duration(part.value)}, ${Math.round((100 * part.value) / sum)} %`))));
+      h("li", {}, swatch(i), `${part.name}: ${duration(part.value)}, ${Math.round((100 * part.value) / sum)} %`))),
+    since ? h("p", { class: "soft" }, ofThose(since).slice(2)) : null);
 }
 
 const CONDITIONS: Record<string, string> = {
@@ -84,7 +88,8 @@ function recent(jobs: Job[]): HTMLElement {
 const figure = (name: string, value: string, note: string) =>
   h("section", { class: "card w3" }, h("h2", {}, name), h("div", { class: "big" }, value), h("div", { class: "soft" }, note));
 
-function figures(info: ServerInfo, jobs: Job[]): HTMLElement[] {
+function figures(info: ServerInfo, jobs: Job[], since: number): HTMLElement[] {
+  const among = since ? ` of the newest ${jobs.length.toLocaleString("en-US")}` : "";
   const done = jobs.filter((job) => job.succeeded);
   const hits = done.filter((job) => job.cacheHit).length;
   const failed = jobs.filter((job) => job.failed).length;
@@ -92,18 +97,22 @@ function figures(info: ServerInfo, jobs: Job[]): HTMLElement[] {
   return [
     figure("Waiting", info.queuedJobs ?? "0", `of at most ${Number(info.maxQueuedJobs ?? 0).toLocaleString()}`),
     figure("Running", `${info.runningJobs ?? 0} / ${info.workers ?? 0}`, "slots in use"),
-    figure("Cache hits", done.length ? `${Math.round((100 * hits) / done.length)} %` : "-", `${hits} of ${done.length} that succeeded`),
-    figure("Last minute", String(lastMinute), `jobs ended; ${failed} of the last ${jobs.length} failed`),
+    figure("Cache hits", done.length ? `${Math.round((100 * hits) / done.length)} %` : "-", `${hits} of ${done.length} that succeeded${among}`),
+    figure("Last minute", String(lastMinute), `jobs ended${among}; ${failed} of the last ${jobs.length} failed`),
   ];
 }
 
 export function overview(root: HTMLElement): View {
   const grid = h("div", { class: "grid" });
-  root.append(h("div", { class: "head" }, h("h1", {}, "Overview")), grid);
+  const scope = h("p", { class: "notice", id: "scope", hidden: true });
+  root.append(h("div", { class: "head" }, h("h1", {}, "Overview")), scope, grid);
   const refresh = async () => {
     const [info, health, page] = await Promise.all([getServer(), getHealth(), listJobs([], RECENT_JOBS)]);
     const jobs = page.jobs;
-    const parts = [...figures(info, jobs), loadCharts(jobs, info.workers ?? 0), rateChart(jobs), h("div", { class: "column w6" }, tenantShares(jobs), healthCard(health)), recent(jobs)];
+    const since = page.next && jobs.length ? ms(jobs.at(-1)!.createTime) : 0;
+    scope.hidden = !since;
+    scope.textContent = `Counted are the newest ${jobs.length.toLocaleString("en-US")} jobs; those submitted before ${dateTime(jobs.at(-1)?.createTime)} are left out. Waiting and Running count all.`;
+    const parts = [...figures(info, jobs, since), loadCharts(jobs, info, since), rateChart(jobs, since), h("div", { class: "column w6" }, tenantShares(jobs, since), healthCard(health)), recent(jobs)];
     // Each in a place of its own: what did not change keeps its focus.
     while (grid.childElementCount < parts.length) grid.append(h("div", { class: "slot" }));
     parts.forEach((part, i) => replace(grid.children[i]!, part));

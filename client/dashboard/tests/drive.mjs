@@ -263,6 +263,74 @@ async function compareTwo(page, first) {
   return second;
 }
 
+/** More lines than are compared: those at the end show, and what is left out is said. */
+async function compareLong(page, first, second) {
+  const lines = (from, to) => Array.from({ length: to - from }, (_, i) => `  0x${(from + i).toString(16)},`);
+  const common = lines(0, 5000);
+  const show = async (a, b) => {
+    await page.route(`**/v1/jobs/${first}/artifacts/*.h`, (route) => route.fulfill({ body: a.join("\n") }));
+    await page.route(`**/v1/jobs/${second}/artifacts/*.h`, (route) => route.fulfill({ body: b.join("\n") }));
+    await page.goto(url("#/"));
+    await page.goto(url(`#/compare/${first}/${second}`));
+    const box = page.locator("section", { hasText: "Header" }).last();
+    await box.locator(".diff").waitFor();
+    const text = await box.innerText();
+    await page.unroute(`**/v1/jobs/${first}/artifacts/*.h`);
+    await page.unroute(`**/v1/jobs/${second}/artifacts/*.h`);
+    return text;
+  };
+  const late = await show([...common, "  old,", ...lines(0, 9)], [...common, "  new,", ...lines(0, 9)]);
+  check(/-\s+old,/.test(late), `a difference in line 5,001 does not show: ${late.slice(0, 300)}`);
+  check(!late.includes("not compared"), "all was compared");
+  const much = await show(lines(0, 4000), lines(100_000, 107_000));
+  check(much.includes("1,000 lines of the first and 4,000 of the second are not compared"), `what is left out is not said: ${much.slice(0, 300)}`);
+  say("compare: differences behind 3,000 equal lines show; what is left out is said");
+}
+
+/** The list goes on behind what the overview counts: it says so. */
+async function overviewOfMany(page) {
+  const list = "**/v1/jobs?pageSize=1000";
+  await page.goto(url("#/"));
+  await page.locator("main section", { hasText: "Newest jobs" }).waitFor();
+  check(await page.locator("#scope").isHidden(), "the overview leaves nothing out, and says so");
+  await page.route(list, async (route) => {
+    const response = await route.fetch();
+    await route.fulfill({ response, json: { ...(await response.json()), nextPageToken: "more" } });
+  });
+  await page.locator("#scope", { hasText: "are left out" }).waitFor();
+  await page.getByText("of jobs submitted since").first().waitFor();
+  await page.unroute(list);
+  await page.locator("#scope").waitFor({ state: "hidden" });
+  say("overview: says which jobs it counts");
+}
+
+/** A browser has six connections to a server: hidden tabs give theirs back, and lose nothing. */
+async function manyTabs(page) {
+  server.hold();
+  const id = server.json("compile", BIG, "--detach", "--no-cache").at(-1).job;
+  const see = (tab, hidden) => tab.evaluate((now) => {
+    Object.defineProperty(document, "hidden", { configurable: true, get: () => now });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  const tabs = [];
+  for (let i = 0; i < 8; i++) {
+    const tab = await page.context().newPage();
+    listen(tab);
+    tab.setDefaultTimeout(10_000);
+    await tab.goto(url(`#/job/${id}`));
+    await stateIs(tab, "queued");
+    if (i < 7) await see(tab, true);
+    tabs.push(tab);
+  }
+  server.release();
+  await stateIs(tabs.at(-1), "succeeded");
+  await see(tabs[0], false);
+  await stateIs(tabs[0], "succeeded");
+  await checkLog(tabs[0], id, "a tab that was hidden");
+  for (const tab of tabs) await tab.close();
+  say("eight tabs of one running job: none freezes");
+}
+
 async function axe(page, name) {
   // By the debugger's channel: the page's own policy refuses foreign scripts, as it should.
   await page.evaluate(AXE);
@@ -316,6 +384,9 @@ async function main() {
     await reloadMidStream(page);
     await restartUnderIt(page);
     const second = await compareTwo(page, done);
+    await compareLong(page, done, second);
+    await overviewOfMany(page);
+    await manyTabs(page);
     await unhealthy(page);
     await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, failed: `#/job/${failed}`,
       compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit" });
