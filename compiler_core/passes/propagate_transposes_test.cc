@@ -92,7 +92,8 @@ TEST(PropagateTransposes, NoTransposeStandsBetweenQuantizeAndDequantize) {
   const absl::StatusOr<Graph> moved = PropagateTransposes(graph);
   ASSERT_TRUE(moved.ok()) << moved.status();
   for (const Node& node : moved->nodes()) {
-    if (node.op == "Dequantize") EXPECT_EQ(moved->def(node.inputs[0]).op, "Quantize");
+    if (node.op != "Dequantize") continue;
+    EXPECT_EQ(moved->def(node.inputs[0]).op, "Quantize");
   }
 }
 
