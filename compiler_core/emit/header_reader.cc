@@ -390,10 +390,10 @@ class Reader {
     collect("", sizes_);
     collect("", strings_);
     if (names.empty()) return;
-    Report(DiagnosticKind::kHeaderUnusualForm, line,
-           absl::StrCat(absl::StrJoin(names, ", "),
-                        " stand within #if 0, which the C compiler skips; they are read here"),
-           "");
+    Report(
+        DiagnosticKind::kHeaderUnusualForm, line,
+        absl::StrCat("read although the C compiler skips it (#if 0): ", absl::StrJoin(names, ", ")),
+        "");
   }
 
   // A config, a picture, an empty file: one problem, in place of all that a header has.

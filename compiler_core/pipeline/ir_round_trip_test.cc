@@ -304,8 +304,8 @@ QuantPlan PlanOf(const Graph& graph, uint32_t seed) {
     for (const float x : graph.ConstantOf(layer.weight)->ToFloats()) {
       most = std::max(most, std::fabs(double{x}));
     }
-    plan.values[layer.weight] =
-        WeightParams(QuantMethod::kPerTensorSymmetricRestricted, wide ? 16 : 8, {{most}}, -1);
+    plan.values[layer.weight] = WeightParams(QuantMethod::kPerTensorSymmetricRestricted,
+                                             wide ? 16 : 8, std::vector<double>{most}, -1);
   }
   return plan;
 }
@@ -362,6 +362,23 @@ TEST(IrRoundTrip, FloatNetsCompileToTheSameBytes) {
     compared += direct.commands.empty() ? 0 : 1;
   }
   EXPECT_GE(compared, kLeastCompared);
+}
+
+TEST(IrRoundTrip, OutputsThatShareAValueKeepTheirNames) {
+  Graph graph;
+  GraphBuilder builder(&graph, /*fold=*/false);
+  const ValueId x = graph.AddInput("x", {DType::kFloat32, {2, 3}});
+  const ValueId y = builder.AddOne("Relu", {x}, {}, {"y", "Relu"}).value();
+  graph.AddOutput({"same", x});
+  graph.AddOutput({"first", y});
+  graph.AddOutput({"second", y});
+  Diagnostics refused;
+  const std::optional<Graph> read = ThroughIr(graph, PlanOf(graph, 1), refused);
+  ASSERT_TRUE(read.has_value());
+  std::vector<std::string> names;
+  for (const GraphOutput& output : read->outputs()) names.push_back(output.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"same", "first", "second"}));
+  EXPECT_EQ(read->def(read->inputs()[0]).source.name, "x");
 }
 
 }  // namespace

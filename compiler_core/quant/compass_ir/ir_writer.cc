@@ -66,22 +66,26 @@ class Writer {
       : graph_(graph), plan_(plan), model_name_(std::move(model_name)) {}
 
   IrFiles Run() {
+    std::vector<std::string> outputs;
     for (const GraphOutput& output : graph_.outputs()) {
+      outputs.push_back(Unique(output.name));
       if (graph_.def(output.value).op == "Placeholder") continue;
-      if (output_names_.contains(output.value)) continue;
-      output_names_[output.value] = Unique(output.name);
+      output_names_.emplace(output.value, outputs.back());
     }
     for (const Layer& layer : plan_.layers) WriteLayer(layer);
     for (const GraphOutput& output : graph_.outputs()) {
       if (graph_.ConstantOf(output.value) != nullptr) WriteConstant(output.value, output.name);
     }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      if (NameOfValue(graph_.outputs()[i].value) != outputs[i]) {
+        WriteCopy(graph_.outputs()[i].value, outputs[i]);
+      }
+    }
     Block head;
     head.Set("model_name", Sound(model_name_));
     head.Set("layer_number", absl::StrCat(files_.document.layers.size()));
     std::vector<std::string> inputs;
-    std::vector<std::string> outputs;
     for (const ValueId id : graph_.inputs()) inputs.push_back(NameOfValue(id));
-    for (const GraphOutput& output : graph_.outputs()) outputs.push_back(NameOfValue(output.value));
     head.Set("input_tensors", List(inputs));
     head.Set("output_tensors", List(outputs));
     files_.document.head = std::move(head);
@@ -249,6 +253,16 @@ class Writer {
     Block block = Common(name, "Constant", {}, {constant});
     const Tensor values = Stored(constant);
     AddConstant(block, "weights", values.dtype(), values.shape(), BytesOfTensor(values));
+    files_.document.layers.push_back(std::move(block));
+  }
+
+  // A value under a second name: of an output that is an input, or that is output twice.
+  void WriteCopy(ValueId value, const std::string& name) {
+    const std::string own = NameOfValue(value);
+    output_names_[value] = name;
+    Block block = Common(name, "Reshape", {value}, {value});
+    names_[value] = own;
+    block.Set("shape", PrintShape(graph_.type(value).shape));
     files_.document.layers.push_back(std::move(block));
   }
 
