@@ -178,7 +178,10 @@ absl::Status LowerConcat(IntegerContext& context) {
     const Shape& part = graph.type(input).shape;
     if (graph.ConstantOf(input) != nullptr) {
       ends.from = ends.to;
-      ASSIGN_OR_RETURN(const Tensor stored, context.Integers(input, ends.to));
+      if (context.FindParams(input) != nullptr) {  // the model's own integers, at their own scale
+        ASSIGN_OR_RETURN(ends.from, context.ActivationParams(input));
+      }
+      ASSIGN_OR_RETURN(const Tensor stored, context.Integers(input, ends.from));
       ends.a = context.Constant({stored.bytes().begin(), stored.bytes().end()});
     } else {
       ASSIGN_OR_RETURN(ends.from, context.ActivationParams(input));

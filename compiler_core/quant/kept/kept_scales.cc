@@ -21,6 +21,8 @@ namespace npuc {
 namespace {
 
 constexpr int kTfliteMultiplierBits = 31;
+// Operators that are computed once more for one value's second scale.
+constexpr size_t kMaxComputedAgain = 64;
 
 bool SameIntegers(const QuantParams& a, const QuantParams& b) {
   return a.dtype == b.dtype && a.scale == b.scale && a.zero_point == b.zero_point &&
@@ -169,17 +171,71 @@ class Keeper {
 
   absl::Status TakeQuantize(const Node& node) {
     ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(node.outputs[0])));
-    ValueId value = New(node.inputs[0]);
-    const auto found = params_.find(value);
-    if (found != params_.end() && !SameIntegers(found->second, params)) {
-      value = kept_.graph.AddValue("Identity", {value}, {}, kept_.graph.type(value), node.source);
-    }
+    ASSIGN_OR_RETURN(const ValueId value, ValueStoredAs(node, params));
     params_.emplace(value, params);
     ASSIGN_OR_RETURN(const std::optional<LayerQuant> settings, LayerQuantOf(node));
     if (settings.has_value()) stated_.emplace(value, *settings);
     Set(node.outputs[0], value);
     integers_.emplace(node.outputs[0], params);
     return absl::OkStatus();
+  }
+
+  // The value that a Quantize stores. Integers, and inputs, which come as integers, go from one
+  // scale to the other. What an operator computed is computed again for each scale: made from the
+  // first's integers, the second would saturate where the first does.
+  absl::StatusOr<ValueId> ValueStoredAs(const Node& quantize, const QuantParams& params) {
+    const ValueId value = New(quantize.inputs[0]);
+    const auto found = params_.find(value);
+    if (found == params_.end() || SameIntegers(found->second, params)) return value;
+    const std::string& def = graph_.def(quantize.inputs[0]).op;
+    if (def == "Dequantize" || def == "Placeholder" || kept_.graph.ConstantOf(value) != nullptr) {
+      return kept_.graph.AddValue("Identity", {value}, {}, kept_.graph.type(value),
+                                  quantize.source);
+    }
+    for (const ValueId copy : copies_[value]) {
+      if (SameIntegers(params_.at(copy), params)) return copy;
+    }
+    ASSIGN_OR_RETURN(const ValueId copy, ComputedAgain(value));
+    copies_[value].push_back(copy);
+    return copy;
+  }
+
+  // The operators that give `value`, back to what is stored, once more.
+  absl::StatusOr<ValueId> ComputedAgain(ValueId value) {
+    std::set<NodeId> needed;  // operands lie before what reads them
+    std::vector<ValueId> open = {value};
+    while (!open.empty()) {
+      const NodeId id = kept_.graph.value(open.back()).def;
+      open.pop_back();
+      const Node& node = kept_.graph.node(id);
+      if (!needed.insert(id).second) continue;
+      if (needed.size() > kMaxComputedAgain) {
+        return absl::UnimplementedError(
+            absl::StrCat("node '", Printable(node.source.name), "' and ", kMaxComputedAgain,
+                         " more have no scale before a value that is stored with two"));
+      }
+      for (const ValueId input : node.inputs) {
+        const std::string& op = kept_.graph.def(input).op;
+        if (!params_.contains(input) && op != "Const" && op != "Placeholder") open.push_back(input);
+      }
+    }
+    std::map<ValueId, ValueId> again;
+    for (const NodeId id : needed) {
+      const Node node = kept_.graph.node(id);  // by value: the graph grows
+      std::vector<ValueId> inputs;
+      for (const ValueId input : node.inputs) {
+        const auto copy = again.find(input);
+        inputs.push_back(copy == again.end() ? input : copy->second);
+      }
+      std::vector<TensorType> types;
+      for (const ValueId output : node.outputs) types.push_back(kept_.graph.type(output));
+      const NodeId copy = kept_.graph.AddNode(node.op, std::move(inputs), node.attrs,
+                                              std::move(types), node.source);
+      for (size_t i = 0; i < node.outputs.size(); ++i) {
+        again[node.outputs[i]] = kept_.graph.node(copy).outputs[i];
+      }
+    }
+    return again.at(value);
   }
 
   absl::Status TakeDequantize(const Node& node) {
@@ -310,6 +366,7 @@ class Keeper {
   const Graph& graph_;
   std::vector<ValueId> value_;  // in the new graph, by old id
   std::map<ValueId, QuantParams> params_;
+  std::map<ValueId, std::vector<ValueId>> copies_;  // of values that are stored with more scales
   std::set<ValueId> stored_inputs_;          // old inputs of integers that a Dequantize reads
   std::map<ValueId, QuantParams> integers_;  // of old values that are integers, but constants
   std::map<ValueId, LayerQuant> stated_;     // settings, by the layer's result
