@@ -353,14 +353,15 @@ bool JobRunner::FailForDamagedInput(Attempt& attempt) {
 
 void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) {
   const bool is_stopping = draining_.load();
-  if (!is_stopping && FailForDamagedInput(attempt)) return;
+  const bool by_host = IsHostTrouble(status);
+  if (!is_stopping && !by_host && FailForDamagedInput(attempt)) return;
   const std::string why = is_stopping ? "the daemon is stopping"
                                       : "no worker could be started; the server's log says why";
   if (!is_stopping) {
     log_->Warning("no worker could be started",
                   {{"job", attempt.job->id}, {"error", status.message()}});
   }
-  if (!is_stopping && !IsHostTrouble(status)) {
+  if (!is_stopping && !by_host) {
     Fail(attempt, FailureKind::kInternal, why);
   } else if (attempt.claim.has_value()) {
     attempt.claim.reset();  // the job has been in its place all the time
