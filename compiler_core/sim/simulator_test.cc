@@ -125,6 +125,30 @@ TEST(Simulator, RefusesWhatHasNoDefinedMeaning) {
   EXPECT_THAT(Refusal(garbage), HasSubstr("unknown opcode 0x77"));
 }
 
+// An unrolled layer reads the same weights in every command.
+TEST(Simulator, CountsWeightsOnceForAllCommandsThatReadThem) {
+  const auto product = [](int64_t codes) {
+    FullyConnectedCommand fc;
+    fc.a = At(Slot::kInput, 0);
+    fc.codes = At(Slot::kWeight, codes);
+    fc.d = At(Slot::kData, 0);
+    fc.n = fc.k = 2;
+    return Command{fc, true, false, "", {}};
+  };
+  const Command last = {ToFloat(At(Slot::kData, 0), 2), true, false, "", {}};
+  Simulator::Limits limits;
+  limits.max_weight_values = 64;  // one matrix of 2 x 2, whose columns are stored by 32
+  const std::vector<uint8_t> weights(16, 0);
+  const CompiledModel same = Model({product(0), product(0), product(0), last}, 2, 2, weights, 4);
+  Diagnostics diagnostics;
+  const auto simulator = Simulator::Load(same, "m.h", diagnostics, limits);
+  ASSERT_TRUE(simulator.ok()) << simulator.status();
+  EXPECT_EQ((*simulator)->commands()[0].load.read_bytes,
+            (*simulator)->commands()[2].load.read_bytes);
+  const CompiledModel other = Model({product(0), product(8), last}, 2, 2, weights, 4);
+  EXPECT_THAT(Refusal(other, limits), HasSubstr("more than 64 values"));
+}
+
 TEST(Simulator, BoundsWorkAndMemory) {
   Simulator::Limits limits;
   limits.max_work = 5;
