@@ -266,6 +266,46 @@ TEST(IntegerSlice, AQuantizedModelKeepsItsScales) {
   }
 }
 
+// Weights of u8 about zero points that leave -128..127: the least and the greatest u8 there is.
+constexpr absl::string_view kNineBitWeights = R"(graph "m" {
+  %x = Placeholder() : f32[1,2,2,2] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "u8", scale = [0.02], zero_point = [120]} : u8[1,2,2,2] @"qx"
+  %dx = Dequantize(%qx) {axis = -1, scale = [0.02], zero_point = [120]} : f32[1,2,2,2] @"dx"
+  %wi = Const() {value = u8[1,1,2,3] "00ff20e07f99"} : u8[1,1,2,3] @"w"
+  %w = Dequantize(%wi) {axis = -1, scale = [0.01], zero_point = [241]} : f32[1,1,2,3] @"dw"
+  %bi = Const() {value = i32[3] "10270000f0d8ffff00000000"} : i32[3] @"b"
+  %b = Dequantize(%bi) {axis = -1, scale = [0.0002], zero_point = [0]} : f32[3] @"db"
+  %c = Conv2D(%dx, %w, %b) {strides = [1, 1], pads = [0, 0, 0, 0]} : f32[1,2,2,3] @"conv"
+  %qc = Quantize(%c) {axis = -1, dtype = "u8", scale = [0.1], zero_point = [130]} : u8[1,2,2,3] @"qc"
+  %dc = Dequantize(%qc) {axis = -1, scale = [0.1], zero_point = [130]} : f32[1,2,2,3] @"dc"
+  return %dc @"y"
+})";
+
+TEST(IntegerSlice, AWeightOfNineBitsKeepsItsValues) {
+  const absl::StatusOr<Graph> graph = ParseGraph(kNineBitWeights);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  ASSERT_EQ(kept->notes.size(), 1);
+  EXPECT_THAT(kept->notes[0], HasSubstr("layer 'conv' less its zero point needs more than 8 bits"));
+  const ValueId weight = kept->plan.layers[1].weight;
+  EXPECT_EQ(kept->plan.values.at(weight).dtype, DType::kInt16);
+  EXPECT_THAT(kept->plan.values.at(weight).scale, testing::ElementsAre(0.01));
+  const Tensor& stored = kept->plan.constants.at(weight);
+  std::vector<int64_t> values;
+  for (int64_t i = 0; i < stored.element_count(); ++i) values.push_back(stored.int_at(i));
+  EXPECT_THAT(values, testing::ElementsAre(-241, 14, -209, -17, -114, -88));
+  const CompiledModel model = Compiled(kept->graph, kept->plan);
+  std::mt19937 random(7);
+  for (int i = 0; i < 20; ++i) {
+    const Tensor input = RandomTensor({1, 2, 2, 2}, 1, random);
+    const std::vector<float> expected =
+        RunReference(*graph, std::vector<Tensor>{input})->front().ToFloats();
+    const std::vector<double> found = Simulated(model, input);
+    for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], expected[k], 0.1001) << k;
+  }
+}
+
 TEST(IntegerSlice, RefusesWithTheNode) {
   Net net(1);
   const ValueId x = net.Input({2, 3});

@@ -4,7 +4,7 @@ Written apart from npuc and reading the .tflite file by itself, so that equal bi
 Sources: TensorFlow Lite's 8-bit quantization specification, and the arithmetic of its reference
 kernels (MultiplyByQuantizedMultiplier with two roundings, gemmlowp's fixed-point softmax).
 
-Usage: int8_emulation.py MODEL.tflite INPUT.npy OUTPUT.npy   (stored int8 values in and out)
+Usage: int8_emulation.py MODEL.tflite INPUT.npy OUTPUT.npy   (stored values in and out)
 """
 
 import math
@@ -165,7 +165,7 @@ def convolution(x, w, bias, geometry, depthwise):
     if depthwise:  # w [1,kh,kw,C*M]
         multiplier = w.shape[3] // x.shape[3]
         taps = np.repeat(taps, multiplier, axis=5)
-        sums = np.einsum("nhwijc,ijc->nhwc", taps, w[0].astype(np.int64))
+        sums = np.einsum("nhwijc,ijc->nhwc", taps, w[0])
     else:  # w [O,kh,kw,C]
         n, h, v = taps.shape[:3]
         flat = taps.reshape(n * h * v, -1).astype(np.float64)  # sums below 2^53 are exact
@@ -203,6 +203,7 @@ def reciprocal(x):
 
 
 def softmax(x, source, out, beta):
+    lowest = np.iinfo(out.dtype).min
     real = min(beta * float(source.scale) * 2**26, 2.0**31 - 1)
     multiplier, left = quantize_multiplier(real)
     diff_min = -int(math.floor(31.0 * 2.0**26 / 2.0**left))
@@ -210,12 +211,12 @@ def softmax(x, source, out, beta):
     exps = exp_on_negative(high_mul(wrap32(diff << left), multiplier))
     kept = diff >= diff_min
     sums = np.where(kept, divide_by_pot(exps, 12), 0).sum(axis=-1)
-    result = np.full(x.shape, -128, np.int64)
+    result = np.full(x.shape, lowest, np.int64)
     for row in np.ndindex(sums.shape):
         share, over = reciprocal(sums[row])
-        value = divide_by_pot(high_mul(share, exps[row]), over + 31 - 8) - 128
-        result[row] = np.where(kept[row], np.clip(value, -128, 127), -128)
-    return result.astype(np.int8)
+        value = divide_by_pot(high_mul(share, exps[row]), over + 31 - 8) + lowest
+        result[row] = np.where(kept[row], np.clip(value, lowest, np.iinfo(out.dtype).max), lowest)
+    return result.astype(out.dtype)
 
 
 class Model:
@@ -262,13 +263,15 @@ class Model:
         return self.weighted(kind, operands, types, out, options)
 
     def weighted(self, kind, operands, types, out, options):
-        x, w = operands[:2]
         source, weight = types[:2]
+        x, w = operands[0], operands[1].astype(np.int64) - weight.zeros[0]  # 9 bits of a uint8 one
+        if np.any(weight.zeros != weight.zeros[0]):
+            raise NotImplementedError("a weight of several zero points")
         bias = operands[2].astype(np.int64) if len(operands) > 2 and operands[2] is not None else 0
         shifted = x.astype(np.int64) - source.zero
         w = w.astype(np.int64) - weight.zero  # 0 but for uint8
         if kind == "FULLY_CONNECTED":
-            sums = shifted.reshape(len(x), -1) @ w.astype(np.int64).T + bias
+            sums = shifted.reshape(len(x), -1) @ w.T + bias
             real = [float(np.float32(source.scale * weight.scale)) / float(out.scale)]
             if len(weight.scales) > 1:
                 real = [float(source.scale) * float(s) / float(out.scale) for s in weight.scales]

@@ -220,14 +220,14 @@ absl::Status LowerWeighted(IntegerContext& context) {
   c.weight_type = kernel.dtype;
   c.pad_value = static_cast<int32_t>(input.zero_point[0]);
   RETURN_IF_ERROR(SetGeometry(context, kernel, c));
-  const bool wide = integer::AccumulatorBytes(c) == 8;
   ASSIGN_OR_RETURN(const std::vector<int64_t> biases, TakeBiases(context, input, kernel));
   ASSIGN_OR_RETURN(const std::vector<Factor> factors,
-                   TakeFactors(context, input, kernel, output, wide, c.rounding));
+                   TakeFactors(context, input, kernel, output, SizeOf(c.a_type) == 2, c.rounding));
   c.factor_count = static_cast<int32_t>(factors.size());
   c.weights = context.Constant(kernel.dtype == DType::kInt8 ? BytesOf<int8_t>(kernel.values)
                                                             : BytesOf<int16_t>(kernel.values));
-  c.bias = context.Constant(wide ? BytesOf<int64_t>(biases) : BytesOf<int32_t>(biases));
+  const bool wide_sums = integer::AccumulatorBytes(c) == 8;
+  c.bias = context.Constant(wide_sums ? BytesOf<int64_t>(biases) : BytesOf<int32_t>(biases));
   c.factors = context.Factors(factors);
   c.result = context.ResultFor(output, context.Output(layer.outputs[0], output));
   context.Emit(c);

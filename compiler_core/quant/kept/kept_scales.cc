@@ -1,8 +1,8 @@
 #include "compiler_core/quant/kept/kept_scales.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
@@ -64,6 +63,27 @@ int AxisAfterReshape(int axis, const Shape& from, const Shape& to) {
     behind *= size;
   }
   return -1;
+}
+
+template <typename T>
+bool Fit(const std::vector<int64_t>& values) {
+  return std::all_of(values.begin(), values.end(),
+                     [](int64_t value) { return value == static_cast<T>(value); });
+}
+
+// The same numbers with zero point 0, and `params` of that. They must Fit T.
+template <typename T>
+Tensor StoreAs(const std::vector<int64_t>& values, const Shape& shape, QuantParams& params) {
+  params.dtype = sizeof(T) == 1 ? DType::kInt8 : DType::kInt16;
+  params.qmin = std::numeric_limits<T>::min();
+  params.qmax = std::numeric_limits<T>::max();
+  std::fill(params.zero_point.begin(), params.zero_point.end(), 0);
+  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    const T value = static_cast<T>(values[i]);
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+  return Tensor({params.dtype, shape}, std::move(bytes));
 }
 
 class Keeper {
@@ -315,6 +335,7 @@ class Keeper {
     }
   }
 
+  // The weight of a convolution or a matrix product, less its zero point.
   void MakeSymmetric(const Layer& layer) {
     const std::string& op = kept_.graph.node(layer.root).op;
     const bool weighted = op == "Conv2D" || op == "DepthwiseConv2D" || op == "MatMul";
@@ -326,41 +347,20 @@ class Keeper {
     const bool symmetric = std::all_of(params.zero_point.begin(), params.zero_point.end(),
                                        [](int64_t zero) { return zero == 0; });
     if (symmetric && (params.dtype == DType::kInt8 || params.dtype == DType::kInt16)) return;
-    stored->second = Symmetric(layer.name, stored->second, params);
-  }
-
-  // The same weight as i8 with zero point 0, and `params` of that.
-  Tensor Symmetric(const std::string& name, const Tensor& stored, QuantParams& params) {
-    const Channels channels(params, stored.shape());
-    std::vector<int64_t> values(static_cast<size_t>(stored.element_count()));
-    std::vector<int64_t> largest(params.scale.size(), 1);
-    bool fits = true;
-    for (int64_t i = 0; i < stored.element_count(); ++i) {
-      const size_t c = channels.Of(i);
-      const int64_t value = stored.int_at(i) - params.zero_point[c];
-      values[static_cast<size_t>(i)] = value;
-      largest[c] = std::max(largest[c], std::abs(value));
-      fits = fits && value >= INT8_MIN && value <= INT8_MAX;
+    const Channels channels(params, stored->second.shape());
+    std::vector<int64_t> values(static_cast<size_t>(stored->second.element_count()));
+    for (int64_t i = 0; i < stored->second.element_count(); ++i) {
+      values[static_cast<size_t>(i)] = stored->second.int_at(i) - params.zero_point[channels.Of(i)];
     }
-    if (!fits) {
-      for (int64_t i = 0; i < stored.element_count(); ++i) {
-        const double most = static_cast<double>(largest[channels.Of(i)]);
-        int64_t& value = values[static_cast<size_t>(i)];
-        value = RoundHalfEven(static_cast<double>(value) * INT8_MAX / most);
-      }
-      for (size_t c = 0; c < largest.size(); ++c) {
-        params.scale[c] *= static_cast<double>(largest[c]) / INT8_MAX;
-      }
-      kept_.notes.push_back(absl::StrCat("the weight of layer '", Printable(name),
-                                         "' is asymmetric; requantized symmetric"));
+    if (Fit<int8_t>(values)) {
+      stored->second = StoreAs<int8_t>(values, stored->second.shape(), params);
+    } else if (Fit<int16_t>(values)) {
+      stored->second = StoreAs<int16_t>(values, stored->second.shape(), params);
+      kept_.notes.push_back(absl::StrCat("the weight of layer '", Printable(layer.name),
+                                         "' less its zero point needs more than 8 bits; it is "
+                                         "stored in 16"));
     }
-    params.dtype = DType::kInt8;
-    params.qmin = INT8_MIN;
-    params.qmax = INT8_MAX;
-    std::fill(params.zero_point.begin(), params.zero_point.end(), 0);
-    std::vector<uint8_t> bytes(values.size());
-    for (size_t i = 0; i < values.size(); ++i) bytes[i] = static_cast<uint8_t>(values[i]);
-    return Tensor({DType::kInt8, stored.shape()}, std::move(bytes));
+    // What needs more than 16 bits stays as it is; lowering refuses it.
   }
 
   const Graph& graph_;
