@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/fixed_point.h"
 
 namespace npuc {
 namespace {
@@ -44,7 +45,8 @@ bool IsElementwise(absl::string_view op) {
 }
 
 bool TakesActivation(absl::string_view op) {
-  return IsWeighted(op) || IsOneOf(op, {"Add", "Sub", "Mul", "AvgPool", "MaxPool"});
+  return IsWeighted(op) ||
+         IsOneOf(op, {"Add", "Sub", "Mul", "Maximum", "Minimum", "AvgPool", "MaxPool"});
 }
 
 // Operators that compute each element from the elements in the same place, by a function that their
@@ -139,9 +141,6 @@ class Grouper {
     if (!clamp.has_value()) return false;
     Layer* layer = LayerBefore(clamp->operand);
     if (layer == nullptr || !TakesActivation(graph_.node(layer->root).op)) return false;
-    const bool is_first = !ClampOf(graph_, graph_.node(layer->nodes.back())).has_value();
-    const bool is_relu = IsOneOf(node.op, {"Relu", "Relu6"});
-    if (borders_.empty() && !(is_relu && is_first)) return false;
     Join(id, node, *layer);
     return true;
   }
@@ -288,6 +287,32 @@ std::optional<Clamp> ClampOf(const Graph& graph, const Node& node) {
 
 bool ReadsConstantsAlone(const Layer& layer) {
   return layer.inputs.empty() && layer.type != "Input";
+}
+
+ClampRange ClampsOf(const Graph& graph, const Layer& layer) {
+  // The layer's last nodes, as far back as they are clamps, one after the other.
+  auto first = layer.nodes.end();
+  while (first != layer.nodes.begin() && ClampOf(graph, graph.node(*(first - 1))).has_value()) {
+    --first;
+  }
+  ClampRange range;
+  for (auto id = first; id != layer.nodes.end(); ++id) {
+    const Clamp clamp = *ClampOf(graph, graph.node(*id));
+    range = {std::clamp(range.low, clamp.low, clamp.high),
+             std::clamp(range.high, clamp.low, clamp.high)};
+  }
+  return range;
+}
+
+StoredRange StoredClamps(const ClampRange& clamps, const QuantParams& params,
+                         const LayerQuant& settings) {
+  const auto stored = [&](double x) {
+    constexpr double kLarge = 1e12;  // the zero point can be added
+    const double scaled = std::clamp(x / params.scale[0], -kLarge, kLarge);
+    const int64_t rounded = FollowsTflite(settings) ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
+    return std::clamp(rounded + params.zero_point[0], params.qmin, params.qmax);
+  };
+  return {stored(clamps.low), stored(clamps.high)};
 }
 
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node) {

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_OPS_LAYERS_H_
 #define NPUC_COMPILER_CORE_OPS_LAYERS_H_
 
+#include <cmath>
 #include <optional>
 #include <set>
 #include <vector>
@@ -15,11 +16,10 @@ namespace npuc {
 // parameters for. Every node but Const is in exactly one layer:
 //   Placeholder                                                            an Input layer each
 //   Conv2D, DepthwiseConv2D, MatMul of a constant weight, then an Add of a constant bias (one
-//   number a result channel), then Relu or Relu6                           one layer
-//   Add, Sub, Mul, AvgPool, MaxPool, then Relu or Relu6                    one layer
+//   number a result channel), then clamps                                  one layer
+//   Add, Sub, Mul, Maximum, Minimum, AvgPool, MaxPool, then clamps         one layer
 //   anything else                                                          a layer of its own
-// Where `borders` are given, two forms more:
-//   any of the above that takes an activation, then any clamps (ClampOf)   one layer
+// Where `borders` are given, one form more:
 //   element-wise operators between one border and the next, whose other operands are single numbers
 //   without integers (HardSwish as sums and products): one Activation layer, its root the last node
 // A node joins the layer before it only where nothing else uses the value between and that value is
@@ -41,6 +41,27 @@ std::optional<Clamp> ClampOf(const Graph& graph, const Node& node);
 // Whether a layer reads constants alone. Front ends and passes compute such nodes; what is left was
 // too large for that, and no integer core has commands for it.
 bool ReadsConstantsAlone(const Layer& layer);
+
+// What the clamps behind a layer's root leave: each number becomes the nearest one within.
+struct ClampRange {
+  double low = -HUGE_VAL;
+  double high = HUGE_VAL;
+  bool operator==(const ClampRange&) const = default;
+};
+ClampRange ClampsOf(const Graph& graph, const Layer& layer);
+inline constexpr ClampRange kReluRange = {0, HUGE_VAL};
+inline constexpr ClampRange kRelu6Range = {0, 6};
+
+// Whether a layer has TFLite's arithmetic, with its factors and roundings.
+inline bool FollowsTflite(const LayerQuant& settings) { return settings.multiplier_bits == 31; }
+
+// The integers of a layer result that its clamps leave.
+struct StoredRange {
+  int64_t min = 0;
+  int64_t max = 0;
+};
+StoredRange StoredClamps(const ClampRange& clamps, const QuantParams& params,
+                         const LayerQuant& settings);
 
 // Compass's name of the layer type that an operator becomes: "Convolution", "Eltwise" ...; the
 // operator's own name where Compass has none.

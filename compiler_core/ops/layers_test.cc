@@ -107,6 +107,30 @@ TEST(GroupLayers, FunctionsBetweenBordersAreOneLayer) {
   EXPECT_THAT(layers[2].nodes, ElementsAre(NodeId(6), NodeId(7), NodeId(8)));
 }
 
+// A convolution clamped to [0.5, 2] by limits on either side, and one whose limit is a tensor.
+TEST(GroupLayers, LimitsOfOneNumberAreClamps) {
+  const Graph graph = Parse(R"(graph "g" {
+  %0 = Placeholder() : f32[1,4,4,2] @"x"
+  %1 = Const() {value = f32[1,1,2,3] splat "0000803f"} : f32[1,1,2,3] @"w"
+  %2 = Conv2D(%0, %1) {strides = [1, 1], pads = [0, 0, 0, 0]} : f32[1,4,4,3] @"a"
+  %3 = Const() {value = f32[1] splat "0000003f"} : f32[1] @"half"
+  %4 = Maximum(%2, %3) : f32[1,4,4,3] @"low"
+  %5 = Const() {value = f32[] splat "00000040"} : f32[] @"two"
+  %6 = Minimum(%5, %4) : f32[1,4,4,3] @"high"
+  %7 = Conv2D(%0, %1) {strides = [1, 1], pads = [0, 0, 0, 0]} : f32[1,4,4,3] @"b"
+  %8 = Const() {value = f32[3] splat "0000003f"} : f32[3] @"halves"
+  %9 = Maximum(%7, %8) : f32[1,4,4,3] @"rows"
+  return %6 @"y", %9 @"z"
+})");
+  const std::vector<Layer> layers = GroupLayers(graph);
+  EXPECT_THAT(Told(layers),
+              ElementsAre("x: Input(; -1; -1) -> 0", "a: Convolution(0; 1; -1) -> 6",
+                          "b: Convolution(0; 1; -1) -> 7", "rows: Eltwise(7; 8; -1) -> 9"));
+  EXPECT_EQ(ClampsOf(graph, layers[1]), (ClampRange{0.5, 2}));
+  EXPECT_EQ(ClampsOf(graph, layers[2]), ClampRange());
+  EXPECT_EQ(ClampsOf(graph, layers[3]), ClampRange());
+}
+
 TEST(GroupLayers, AnEmptyGraphHasNone) { EXPECT_THAT(GroupLayers(Graph()), IsEmpty()); }
 
 }  // namespace

@@ -20,7 +20,6 @@ Graph ApplyRewriteSoftmax(Graph graph);
 Graph ApplyRewriteBatchNorm(Graph graph);
 Graph ApplyFuseBatchNorm(Graph graph);
 Graph ApplyFuseBias(Graph graph);
-Graph ApplyStripQuantization(Graph graph);
 
 }  // namespace npuc
 

@@ -52,10 +52,6 @@ absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph) {
 
 absl::StatusOr<Graph> FuseBias(const Graph& graph) { return Checked(graph, &ApplyFuseBias); }
 
-absl::StatusOr<Graph> StripQuantization(const Graph& graph) {
-  return Checked(graph, &ApplyStripQuantization);
-}
-
 absl::StatusOr<Graph> RunPasses(Graph graph, const PassOptions& options) {
   FoldBudget budget = options.fold_budget;
   Graph current = ApplyDeadCode(std::move(graph));  // first: what nobody needs costs no folding

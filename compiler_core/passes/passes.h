@@ -62,11 +62,6 @@ absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph);
 // its name. Drops nodes that no output needs.
 absl::StatusOr<Graph> FuseBias(const Graph& graph);
 
-// A quantized graph (ops/quantize.h) as a float one: pairs of Quantize and Dequantize go, integer
-// constants behind a Dequantize become floats. A pair whose two sides have unlike parameters, and
-// integers that something else computes with, stay. Drops nodes that no output needs.
-absl::StatusOr<Graph> StripQuantization(const Graph& graph);
-
 struct PassOptions {
   bool fuse_batch_norm = false;  // FUSE_BN
   bool fuse_bias = false;        // FUSE_BIASADD

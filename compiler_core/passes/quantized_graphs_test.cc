@@ -28,21 +28,7 @@ constexpr absl::string_view kQuantized = R"(graph "m" {
 }
 )";
 
-constexpr absl::string_view kStripped = R"(graph "m" {
-  %0 = Placeholder() : f32[1,1,1,2] @"x"
-  %1 = Const() {value = f32[1,1,2,2] "0000003f0000803e0000c03f0000403f"} : f32[1,1,2,2] @"w" ("Const")
-  %2 = Conv2D(%0, %1) {pads = [0, 0, 0, 0], strides = [1, 1]} : f32[1,1,1,2] @"y" ("CONV_2D")
-  return %2 @"y"
-}
-)";
-
-TEST(StripQuantization, PairsGoAndConstantsBecomeFloats) {
-  const absl::StatusOr<Graph> stripped = StripQuantization(Parsed(kQuantized));
-  ASSERT_TRUE(stripped.ok()) << stripped.status();
-  EXPECT_EQ(PrintGraph(*stripped), kStripped);
-}
-
-TEST(StripQuantization, OtherPassesLeaveStoredIntegersAlone) {
+TEST(RunPasses, LeavesStoredIntegersAlone) {
   const absl::StatusOr<Graph> passed = RunPasses(Parsed(kQuantized));
   ASSERT_TRUE(passed.ok()) << passed.status();
   const std::string text = PrintGraph(*passed);
@@ -52,18 +38,6 @@ TEST(StripQuantization, OtherPassesLeaveStoredIntegersAlone) {
   const auto after = RunReference(*passed, input);
   ASSERT_TRUE(before.ok() && after.ok());
   EXPECT_EQ((*before)[0], (*after)[0]);
-}
-
-TEST(StripQuantization, PairOfUnlikeParametersStays) {
-  const Graph graph = Parsed(R"(graph "m" {
-  %x = Placeholder() : f32[2] @"x"
-  %q = Quantize(%x) {dtype = "i8", scale = [0.5], zero_point = [-3]} : i8[2] @"q"
-  %f = Dequantize(%q) {scale = [0.25], zero_point = [-3]} : f32[2] @"f"
-  return %f @"f"
-})");
-  const absl::StatusOr<Graph> stripped = StripQuantization(graph);
-  ASSERT_TRUE(stripped.ok()) << stripped.status();
-  EXPECT_EQ(PrintGraph(*stripped), PrintGraph(graph));
 }
 
 TEST(RemoveIdentity, QuantizingWhatWasJustDequantizedGivesTheIntegers) {

@@ -1,6 +1,8 @@
 #include "compiler_core/pipeline/ir_files.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
@@ -11,18 +13,53 @@
 #include "compiler_core/pipeline/file_limits.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/integer_model.h"
-#include "compiler_core/quant/kept/kept_scales.h"
+#include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
 namespace {
 
+// A layer of one node, a clamp.
+Layer ClampLayer(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const ValueId operand = ClampOf(graph, node)->operand;
+  Layer layer;
+  layer.name = node.source.name;
+  layer.type = std::string(LayerTypeOf(graph, node));
+  layer.nodes = {id};
+  layer.root = id;
+  layer.inputs = {operand};
+  for (const ValueId input : node.inputs) {
+    if (input != operand) layer.weight = input;
+  }
+  layer.outputs = node.outputs;
+  return layer;
+}
+
+// A float layer of the IR has RELU and RELU6 alone: other clamps become layers of their own.
+std::vector<Layer> SplitClamps(const Graph& graph, std::vector<Layer> layers) {
+  std::vector<Layer> split;
+  for (Layer& layer : layers) {
+    const ClampRange clamps = ClampsOf(graph, layer);
+    const std::vector<NodeId> nodes = layer.nodes;
+    size_t kept = nodes.size();
+    if (clamps != ClampRange() && clamps != kReluRange && clamps != kRelu6Range) {
+      while (kept > 1 && ClampOf(graph, graph.node(nodes[kept - 1])).has_value()) --kept;
+    }
+    layer.nodes.resize(kept);
+    layer.outputs = graph.node(layer.nodes.back()).outputs;
+    split.push_back(std::move(layer));
+    for (size_t i = kept; i < nodes.size(); ++i) split.push_back(ClampLayer(graph, nodes[i]));
+  }
+  return split;
+}
+
 absl::StatusOr<IrFiles> WriteFloat(const Graph& graph, const std::string& model_name,
                                    Diagnostics& diagnostics) {
-  ASSIGN_OR_RETURN(const KeptScales kept, KeepScales(graph));
+  ASSIGN_OR_RETURN(const FloatForm form, MakeFloatForm(graph));
   QuantPlan plan;
-  plan.layers = GroupLayers(kept.graph);
-  ASSIGN_OR_RETURN(IrFiles files, WriteIr(kept.graph, plan, model_name, diagnostics));
+  plan.layers = SplitClamps(form.graph, GroupLayers(form.graph));
+  ASSIGN_OR_RETURN(IrFiles files, WriteIr(form.graph, plan, model_name, diagnostics));
   files.document.head.Set("precision", "float32");
   return files;
 }

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "compiler_core/ops/layers.h"
+
 namespace npuc {
 namespace {
 
@@ -93,9 +95,8 @@ class Equalizer {
     if (!IsOwn(layer.weight) || layer.outputs.size() != 1) return;
     const ValueId between = layer.outputs[0];
     if (uses_[between.value()] != 1) return;
-    for (const NodeId id : layer.nodes) {
-      if (graph_.node(id).op == "Relu6") return;  // does not scale
-    }
+    const ClampRange clamps = ClampsOf(graph_, layer);
+    if (clamps != ClampRange() && clamps != kReluRange) return;  // does not scale
     const auto next = std::find_if(layers_.begin(), layers_.end(), [&](const Layer& other) {
       return std::find(other.inputs.begin(), other.inputs.end(), between) != other.inputs.end();
     });

@@ -87,30 +87,9 @@ integer::Result IntegerContext::ResultFor(const QuantParams& params, Operand d) 
   result.d = d;
   result.type = params.dtype;
   result.zero = static_cast<int32_t>(params.zero_point[0]);
-  int64_t low = params.qmin;
-  int64_t high = params.qmax;
-  const auto stored = [&](double x) {
-    const double scaled = x / params.scale[0];
-    constexpr int64_t kLarge = int64_t{1} << 40;
-    const int64_t rounded = exact() ? RoundHalfAway(scaled) : RoundHalfEven(scaled);
-    return std::clamp(std::clamp(rounded, -kLarge, kLarge) + params.zero_point[0], params.qmin,
-                      params.qmax);
-  };
-  // The layer's last nodes, as far back as they are clamps, one after the other.
-  std::vector<Clamp> clamps;
-  for (auto id = layer_->nodes.rbegin(); id != layer_->nodes.rend(); ++id) {
-    const std::optional<Clamp> clamp = ClampOf(graph_, graph_.node(*id));
-    if (!clamp.has_value()) break;
-    clamps.push_back(*clamp);
-  }
-  for (auto clamp = clamps.rbegin(); clamp != clamps.rend(); ++clamp) {
-    const int64_t lowest = std::isinf(clamp->low) ? params.qmin : stored(clamp->low);
-    const int64_t highest = std::isinf(clamp->high) ? params.qmax : stored(clamp->high);
-    low = std::clamp(low, lowest, highest);
-    high = std::clamp(high, lowest, highest);
-  }
-  result.min = static_cast<int32_t>(low);
-  result.max = static_cast<int32_t>(high);
+  const StoredRange range = StoredClamps(ClampsOf(graph_, *layer_), params, *settings_);
+  result.min = static_cast<int32_t>(range.min);
+  result.max = static_cast<int32_t>(range.max);
   return result;
 }
 

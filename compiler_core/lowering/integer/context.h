@@ -13,6 +13,7 @@
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/quantization.h"
 #include "compiler_core/ir/integer/command.h"
+#include "compiler_core/ops/layers.h"
 
 namespace npuc {
 
@@ -30,7 +31,7 @@ class IntegerContext {
   const LayerQuant& settings() const { return *settings_; }
   const Node& root() const { return graph_.node(layer_->root); }
   // Whether the layer follows TFLite's arithmetic.
-  bool exact() const { return settings_->multiplier_bits == 31; }
+  bool exact() const { return FollowsTflite(*settings_); }
 
   // A value's parameters: one scale, a type of 8 or 16 bits.
   absl::StatusOr<QuantParams> ActivationParams(ValueId value) const;

@@ -14,7 +14,8 @@ namespace {
 // q [...] integer -> [...] float: (q - zero_point) * scale, computed in double and rounded once.
 // Attributes: ops/quantize.h.
 struct Dequantize {
-  // The integers of a model stay as they are stored; StripQuantization turns them into floats.
+  // The integers of a model stay as they are stored; quant/kept/float_form.h turns them into
+  // floats.
   static constexpr bool kFolds = false;
 
   static absl::StatusOr<TensorType> ResultOf(const Node& node, const Shape& shape) {

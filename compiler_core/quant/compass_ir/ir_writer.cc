@@ -72,6 +72,7 @@ class Writer {
       if (graph_.def(output.value).op == "Placeholder") continue;
       output_names_.emplace(output.value, outputs.back());
     }
+    for (const Layer& layer : plan_.layers) NarrowRange(layer);
     for (const Layer& layer : plan_.layers) WriteLayer(layer);
     for (const GraphOutput& output : graph_.outputs()) {
       if (graph_.ConstantOf(output.value) != nullptr) WriteConstant(output.value, output.name);
@@ -166,7 +167,10 @@ class Writer {
     for (const ValueId id : tops) {
       const QuantParams* params = ParamsOf(id);
       if (params == nullptr || params->scale.size() != 1) return block;
-      ranges.push_back(absl::StrCat("[", params->qmin, ",", params->qmax, "]"));
+      const auto narrowed = ranges_.find(id);
+      ranges.push_back(narrowed != ranges_.end()
+                           ? narrowed->second
+                           : absl::StrCat("[", params->qmin, ",", params->qmax, "]"));
       // So many digits that the reciprocal of what is read is the scale again, to the bit.
       scales.push_back(absl::StrFormat("%.18g", 1 / static_cast<long double>(params->scale[0])));
       zeros.push_back(absl::StrCat(-params->zero_point[0]));
@@ -382,16 +386,15 @@ class Writer {
     return absl::OkStatus();
   }
 
-  // Of a function of several operators, and of clamps by other bounds than RELU's and RELU6's.
+  // Of a function of several operators, and of clamps of a float layer by other bounds than RELU's
+  // and RELU6's; those of integers are in the range.
   bool HasMethods(const Layer& layer) const {
     if (layer.type == "Activation") {
       return layer.nodes.size() == 1 && MethodOf(graph_.node(layer.root).op) != "MAX" &&
              MethodOf(graph_.node(layer.root).op) != "MIN";
     }
-    const size_t clamps = static_cast<size_t>(
-        std::count_if(layer.nodes.begin(), layer.nodes.end(),
-                      [this](NodeId id) { return ClampOf(graph_, graph_.node(id)).has_value(); }));
-    return layer.nodes.size() == 1 || clamps == 0 || (clamps == 1 && ActivationOf(layer) != "NONE");
+    return layer.nodes.size() == 1 || ParamsOf(layer.outputs[0]) != nullptr ||
+           ClampsOf(graph_, layer) == ClampRange() || ActivationOf(layer) != "NONE";
   }
 
   void AddActivation(const Layer& layer, Block& block) {
@@ -400,8 +403,16 @@ class Writer {
   }
 
   std::string ActivationOf(const Layer& layer) const {
-    const std::string& last = graph_.node(layer.nodes.back()).op;
-    return last == "Relu" ? "RELU" : last == "Relu6" ? "RELU6" : "NONE";
+    const ClampRange clamps = ClampsOf(graph_, layer);
+    return clamps == kReluRange ? "RELU" : clamps == kRelu6Range ? "RELU6" : "NONE";
+  }
+
+  // Clamps that no with_activation names narrow the range of a layer result's integers.
+  void NarrowRange(const Layer& layer) {
+    const QuantParams* params = layer.outputs.size() == 1 ? ParamsOf(layer.outputs[0]) : nullptr;
+    if (params == nullptr || params->scale.size() != 1 || ActivationOf(layer) != "NONE") return;
+    const StoredRange range = StoredClamps(ClampsOf(graph_, layer), *params, SettingsOf(layer));
+    ranges_[layer.outputs[0]] = absl::StrCat("[", range.min, ",", range.max, "]");
   }
 
   static void AddWindow(const WindowGeometry& w, Block& block) {
@@ -560,6 +571,7 @@ class Writer {
   IrFiles files_;
   Diagnostics found_;
   std::map<ValueId, std::string> names_;
+  std::map<ValueId, std::string> ranges_;        // of integers, where clamps narrow them
   std::map<ValueId, std::string> output_names_;  // of the graph's outputs
   std::set<std::string> taken_;
   std::map<ValueId, QuantParams> borrowed_;  // of constants without parameters of their own

@@ -320,6 +320,12 @@ absl::StatusOr<Kernel> FastKernel(const OpView& view) {
   if (op == "Square") return Unary(count, [](float x) { return x * x; });
   if (op == "Add") return Binary(view, [](float a, float b) { return a + b; });
   if (op == "Sub") return Binary(view, [](float a, float b) { return a - b; });
+  if (op == "Maximum") {
+    return Binary(view, [](float a, float b) { return std::isnan(a) || a > b ? a : b; });
+  }
+  if (op == "Minimum") {
+    return Binary(view, [](float a, float b) { return std::isnan(a) || a < b ? a : b; });
+  }
   if (op == "Mul") return Binary(view, [](float a, float b) { return a * b; });
   return None();
 }

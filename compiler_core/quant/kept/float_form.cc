@@ -1,0 +1,274 @@
+#include "compiler_core/quant/kept/float_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/ops/quantize.h"
+#include "compiler_core/quant/params.h"
+
+namespace npuc {
+namespace {
+
+// An interval that holds every element of a value.
+struct Bounds {
+  double low = -HUGE_VAL;
+  double high = HUGE_VAL;
+};
+
+Bounds Union(Bounds a, Bounds b) { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
+
+Bounds Clamped(Bounds x, double low, double high) {
+  return {std::clamp(x.low, low, high), std::clamp(x.high, low, high)};
+}
+
+Bounds BoundsOfConstant(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kFloat32 || tensor.element_count() == 0) return {};
+  const absl::Span<const float> values = tensor.as<float>();
+  Bounds bounds{values[0], values[0]};
+  for (const float value : values) {
+    if (std::isnan(value)) return {};
+    bounds = Union(bounds, {value, value});
+  }
+  return bounds;
+}
+
+// What an operator makes of operands within `inputs`; the whole line where nothing is known.
+Bounds BoundsOfResult(const Node& node, absl::Span<const Bounds> inputs) {
+  const std::string& op = node.op;
+  Bounds all;
+  if (!inputs.empty()) all = inputs[0];
+  for (const Bounds& input : inputs) all = Union(all, input);
+  if (KeepsParameters(op) || op == "Concat" || op == "AvgPool" || op == "ReduceMax" ||
+      op == "ReduceMean") {
+    return all;
+  }
+  if (op == "Pad") {
+    const double filled = FloatAttrOr(node, "value", 0);
+    return Union(all, {filled, filled});
+  }
+  if (op == "Relu") return Clamped(all, 0, HUGE_VAL);
+  if (op == "Relu6") return Clamped(all, 0, 6);
+  if (op == "Sigmoid" || op == "Softmax") return {0, 1};
+  if (op == "Tanh") return {-1, 1};
+  if (op == "Maximum" && inputs.size() == 2) {
+    return {std::max(inputs[0].low, inputs[1].low), std::max(inputs[0].high, inputs[1].high)};
+  }
+  if (op == "Minimum" && inputs.size() == 2) {
+    return {std::min(inputs[0].low, inputs[1].low), std::min(inputs[0].high, inputs[1].high)};
+  }
+  return {};
+}
+
+class Former {
+ public:
+  explicit Former(const Graph& graph)
+      : graph_(graph), value_(static_cast<size_t>(graph.value_count())) {}
+
+  absl::StatusOr<FloatForm> Run() {
+    form_.graph.set_name(graph_.name());
+    RETURN_IF_ERROR(FindStoredInputs());
+    for (const Node& node : graph_.nodes()) RETURN_IF_ERROR(Take(node));
+    for (const GraphOutput& output : graph_.outputs()) {
+      form_.graph.AddOutput({output.name, New(output.value), output.fp16});
+    }
+    return std::move(form_);
+  }
+
+ private:
+  ValueId New(ValueId old) const { return value_[static_cast<size_t>(old.value())]; }
+  void Set(ValueId old, ValueId now) { value_[static_cast<size_t>(old.value())] = now; }
+  const Tensor* Constant(ValueId now) const { return form_.graph.ConstantOf(now); }
+
+  // Inputs of integers, which their first Dequantize explains.
+  absl::Status FindStoredInputs() {
+    for (const Node& node : graph_.nodes()) {
+      if (node.op != "Dequantize" || graph_.def(node.inputs[0]).op != "Placeholder") continue;
+      ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(node.inputs[0])));
+      integers_.emplace(node.inputs[0], params);
+    }
+    return absl::OkStatus();
+  }
+
+  static Bounds BoundsOfIntegers(const QuantParams& params) {
+    Bounds bounds{HUGE_VAL, -HUGE_VAL};
+    for (size_t c = 0; c < params.scale.size(); ++c) {
+      const auto real = [&](int64_t q) {
+        return static_cast<double>(q - params.zero_point[c]) * params.scale[c];
+      };
+      bounds = Union(bounds, {real(params.qmin), real(params.qmax)});
+    }
+    return bounds;
+  }
+
+  // Nothing takes integers but moves, which leave them as they are.
+  absl::Status TakeIntegers(const Node& node) {
+    const auto first = integers_.find(node.inputs[0]);
+    const bool moves = (KeepsParameters(node.op) || node.op == "Concat") &&
+                       std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+                         const auto other = integers_.find(input);
+                         return other != integers_.end() && first != integers_.end() &&
+                                other->second == first->second;
+                       });
+    if (!moves) {
+      return absl::UnimplementedError(absl::StrCat("node '", Printable(node.source.name), "' (",
+                                                   node.op, ") computes with integers"));
+    }
+    const QuantParams params = first->second;
+    for (const ValueId output : node.outputs) integers_.emplace(output, params);
+    return absl::OkStatus();
+  }
+
+  absl::Status Take(const Node& node) {
+    if (node.op == "Quantize") return TakeQuantize(node);
+    if (node.op == "Dequantize") return TakeDequantize(node);
+    const bool reads_integers =
+        std::any_of(node.inputs.begin(), node.inputs.end(),
+                    [&](ValueId input) { return integers_.contains(input); });
+    if (reads_integers) RETURN_IF_ERROR(TakeIntegers(node));
+    if (TakeMovedConstant(node)) return absl::OkStatus();
+    std::vector<ValueId> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(New(input));
+    std::vector<TensorType> types;
+    for (const ValueId output : node.outputs) {
+      const TensorType& type = graph_.type(output);
+      types.push_back({integers_.contains(output) ? DType::kFloat32 : type.dtype, type.shape});
+    }
+    if (node.op == "Placeholder") {
+      Set(node.outputs[0], form_.graph.AddInput(node.source.name, types[0]));
+      const auto stored = integers_.find(node.outputs[0]);
+      bounds_.push_back(stored == integers_.end() ? Bounds() : BoundsOfIntegers(stored->second));
+      return absl::OkStatus();
+    }
+    Add(node.op, inputs, node.attrs, types, node.source, node.outputs);
+    return absl::OkStatus();
+  }
+
+  // Adds a node, with what is known of its results; `outputs`: the old values that they are.
+  NodeId Add(const std::string& op, const std::vector<ValueId>& inputs, const AttrMap& attrs,
+             const std::vector<TensorType>& types, const NodeSource& source,
+             absl::Span<const ValueId> outputs) {
+    const NodeId id = form_.graph.AddNode(op, inputs, attrs, types, source);
+    const Node& node = form_.graph.node(id);
+    std::vector<Bounds> operands;
+    for (const ValueId input : node.inputs) operands.push_back(BoundsOf(input));
+    bounds_.resize(static_cast<size_t>(form_.graph.value_count()),
+                   op == "Const" ? BoundsOfConstant(*Constant(node.outputs[0]))
+                                 : BoundsOfResult(node, operands));
+    for (size_t i = 0; i < outputs.size(); ++i) Set(outputs[i], node.outputs[i]);
+    return id;
+  }
+
+  const Bounds& BoundsOf(ValueId now) const { return bounds_[static_cast<size_t>(now.value())]; }
+
+  ValueId AddConstant(Tensor value, const NodeSource& source) {
+    const Bounds bounds = BoundsOfConstant(value);
+    const ValueId id = form_.graph.AddConst(std::move(value), source);
+    bounds_.resize(static_cast<size_t>(form_.graph.value_count()), bounds);
+    return id;
+  }
+
+  // A constant through a node that only moves it, so that a weight stays one; false where there is
+  // none.
+  bool TakeMovedConstant(const Node& node) {
+    if (node.op != "Reshape" && node.op != "Transpose") return false;
+    const ValueId operand = New(node.inputs[0]);
+    const Tensor* constant = Constant(operand);
+    if (constant == nullptr) return false;
+    absl::StatusOr<std::vector<Tensor>> moved =
+        FindOp(node.op)->reference(node, std::vector<Tensor>{*constant});
+    if (!moved.ok()) return false;
+    const NodeSource source = form_.graph.def(operand).source;  // the weight keeps its name
+    Set(node.outputs[0], AddConstant(std::move((*moved)[0]), source));
+    return true;
+  }
+
+  absl::Status TakeQuantize(const Node& node) {
+    ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(node.outputs[0])));
+    const ValueId operand = New(node.inputs[0]);
+    std::vector<float> lows;
+    std::vector<float> highs;
+    for (size_t c = 0; c < params.scale.size(); ++c) {
+      const auto real = [&](int64_t q) {
+        return static_cast<float>(static_cast<double>(q - params.zero_point[c]) * params.scale[c]);
+      };
+      lows.push_back(real(params.qmin));
+      highs.push_back(real(params.qmax));
+    }
+    ValueId value = Clamp("Maximum", operand, lows, params, node.source);
+    value = Clamp("Minimum", value, highs, params, node.source);
+    Set(node.outputs[0], value);
+    integers_.emplace(node.outputs[0], params);
+    if (params.axis >= 0 || Constant(value) != nullptr) return absl::OkStatus();
+    const ValueRange range{lows[0], highs[0]};
+    form_.ranges[value] = range;
+    form_.ranges.emplace(operand, range);
+    return absl::OkStatus();
+  }
+
+  // `value` behind a Maximum or a Minimum of `limits`: one, or one for each index of params.axis.
+  ValueId Clamp(const char* op, ValueId value, const std::vector<float>& limits,
+                const QuantParams& params, const NodeSource& source) {
+    const bool is_low = op == absl::string_view("Maximum");
+    const Bounds& known = BoundsOf(value);
+    const bool is_inside = std::all_of(limits.begin(), limits.end(), [&](float limit) {
+      return is_low ? known.low >= limit : known.high <= limit;
+    });
+    if (is_inside) return value;
+    const TensorType type = form_.graph.type(value);
+    Shape shape(type.shape.empty() ? 0 : 1, 1);
+    if (params.axis >= 0) {
+      shape.assign(type.shape.size() - static_cast<size_t>(params.axis), 1);
+      shape[0] = static_cast<int64_t>(limits.size());
+    }
+    const Tensor limit_values = Tensor::FromFloats(shape, limits);
+    if (Constant(value) != nullptr) {
+      const auto clamped = FindOp(op)->reference(
+          Node{.op = op}, std::vector<Tensor>{*Constant(value), limit_values});
+      if (clamped.ok()) return AddConstant((*clamped)[0], form_.graph.def(value).source);
+    }
+    const ValueId limit = AddConstant(limit_values, source);
+    return form_.graph.node(Add(op, {value, limit}, {}, {type}, source, {})).outputs[0];
+  }
+
+  absl::Status TakeDequantize(const Node& node) {
+    const ValueId integers = node.inputs[0];
+    ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(integers)));
+    const auto written = integers_.find(integers);
+    if (written != integers_.end() && written->second.axis == params.axis &&
+        written->second.scale == params.scale && written->second.zero_point == params.zero_point) {
+      Set(node.outputs[0], New(integers));
+      return absl::OkStatus();
+    }
+    const Tensor* stored = graph_.ConstantOf(integers);
+    if (stored == nullptr) {
+      return absl::UnimplementedError(
+          absl::StrCat("node '", Printable(node.source.name),
+                       "' reads integers as others than they were written"));
+    }
+    const NodeSource& source = graph_.def(integers).source;
+    Set(node.outputs[0], AddConstant(DequantizeTensor(params, *stored), source));
+    return absl::OkStatus();
+  }
+
+  const Graph& graph_;
+  std::vector<ValueId> value_;               // in the new graph, by old id
+  std::vector<Bounds> bounds_;               // by new id
+  std::map<ValueId, QuantParams> integers_;  // old values that are integers of activations
+  FloatForm form_;
+};
+
+}  // namespace
+
+absl::StatusOr<FloatForm> MakeFloatForm(const Graph& graph) { return Former(graph).Run(); }
+
+}  // namespace npuc

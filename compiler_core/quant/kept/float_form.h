@@ -1,0 +1,30 @@
+#ifndef NPUC_COMPILER_CORE_QUANT_KEPT_FLOAT_FORM_H_
+#define NPUC_COMPILER_CORE_QUANT_KEPT_FLOAT_FORM_H_
+
+#include <map>
+
+#include "absl/status/statusor.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/quant/ranges.h"
+
+namespace npuc {
+
+// A quantized model that computes in float.
+struct FloatForm {
+  Graph graph;
+  // What the integers of each value could stand for; of values of `graph`.
+  std::map<ValueId, ValueRange> ranges;
+};
+
+// Takes a graph in QDQ form (ops/quantize.h) back to float. Rounding goes; saturation stays, since
+// a model may have its ReLU there and nowhere else: each Quantize becomes a Maximum and a Minimum
+// of the least and the greatest number that its integers stand for. One of them is left out where
+// the operand provably lies on the bound's inner side. Integer constants become float ones, also behind
+// reshapes and transposes.
+// Errors: UNIMPLEMENTED where an operator computes with the integers; those of the operators'
+// references.
+absl::StatusOr<FloatForm> MakeFloatForm(const Graph& graph);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_QUANT_KEPT_FLOAT_FORM_H_

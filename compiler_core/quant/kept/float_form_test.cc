@@ -1,0 +1,166 @@
+#include "compiler_core/quant/kept/float_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "compiler_core/ir/graph/text.h"
+#include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+Graph Parsed(absl::string_view text) {
+  absl::StatusOr<Graph> graph = ParseGraph(text);
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return graph.ok() ? *std::move(graph) : Graph();
+}
+
+FloatForm Formed(const Graph& graph) {
+  absl::StatusOr<FloatForm> form = MakeFloatForm(graph);
+  EXPECT_TRUE(form.ok()) << form.status();
+  if (!form.ok()) return {};
+  EXPECT_TRUE(VerifyGraph(form->graph).ok()) << VerifyGraph(form->graph);
+  return *std::move(form);
+}
+
+int Count(const Graph& graph, absl::string_view op) {
+  return static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                                        [&](const Node& node) { return node.op == op; }));
+}
+
+std::vector<float> Answers(const Graph& graph, const Tensor& input) {
+  const auto results = RunReference(graph, std::vector<Tensor>{input});
+  EXPECT_TRUE(results.ok()) << results.status();
+  return results.ok() ? results->front().ToFloats() : std::vector<float>();
+}
+
+// The ReLU6 of the convolution is nowhere but in the range of its result, 0 to 6.
+constexpr absl::string_view kHiddenRelu6 = R"(graph "m" {
+  %x = Placeholder() : f32[1,2,2,1] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.125], zero_point = [0]} : i8[1,2,2,1] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.125], zero_point = [0]} : f32[1,2,2,1] @"x"
+  %w = Const() {value = i8[1,1,1,2] "40c0"} : i8[1,1,1,2] @"w"
+  %fw = Dequantize(%w) {axis = 3, scale = [0.0625, 0.03125], zero_point = [0, 0]} : f32[1,1,1,2] @"w"
+  %c = Conv2D(%fx, %fw) {strides = [1, 1], pads = [0, 0, 0, 0]} : f32[1,2,2,2] @"c"
+  %qc = Quantize(%c) {axis = -1, dtype = "u8", scale = [0.0234375], zero_point = [0]} : u8[1,2,2,2] @"c"
+  %fc = Dequantize(%qc) {axis = -1, scale = [0.0234375], zero_point = [0]} : f32[1,2,2,2] @"c"
+  %p = MaxPool(%fc) {kernel = [2, 2], strides = [2, 2], pads = [0, 0, 0, 0]} : f32[1,1,1,2] @"p"
+  %qp = Quantize(%p) {axis = -1, dtype = "u8", scale = [0.0234375], zero_point = [0]} : u8[1,1,1,2] @"p"
+  %fp = Dequantize(%qp) {axis = -1, scale = [0.0234375], zero_point = [0]} : f32[1,1,1,2] @"p"
+  return %fp @"y", %fc @"c"
+}
+)";
+
+TEST(FloatForm, KeepsTheSaturationOfEachQuantize) {
+  const Graph graph = Parsed(kHiddenRelu6);
+  const FloatForm form = Formed(graph);
+  EXPECT_EQ(Count(form.graph, "Quantize") + Count(form.graph, "Dequantize"), 0);
+  // Beyond the input's range, beyond the result's at both ends, and inside.
+  const Tensor input = Tensor::FromFloats({1, 2, 2, 1}, {-40, -1, 0.5, 40});
+  const auto wanted = *RunReference(graph, std::vector<Tensor>{input});
+  const auto found = *RunReference(form.graph, std::vector<Tensor>{input});
+  ASSERT_EQ(wanted.size(), found.size());
+  for (size_t k = 0; k < wanted.size(); ++k) {
+    for (int64_t i = 0; i < wanted[k].element_count(); ++i) {
+      EXPECT_NEAR(found[k].at(i), wanted[k].at(i), 0.0234375 / 2) << k << " " << i;
+    }
+  }
+}
+
+TEST(FloatForm, LeavesOutWhatCannotBind) {
+  const FloatForm form = Formed(Parsed(kHiddenRelu6));
+  // Two at the input, two behind the convolution, none behind the pool of what lies inside.
+  EXPECT_EQ(Count(form.graph, "Maximum"), 2);
+  EXPECT_EQ(Count(form.graph, "Minimum"), 2);
+}
+
+TEST(FloatForm, ClampsAreOfTheLayerBeforeThem) {
+  const FloatForm form = Formed(Parsed(kHiddenRelu6));
+  std::vector<std::string> types;
+  for (const Layer& layer : GroupLayers(form.graph)) {
+    types.push_back(layer.type);
+    if (layer.type != "Convolution") continue;
+    EXPECT_EQ(ClampsOf(form.graph, layer).low, 0);
+    EXPECT_EQ(ClampsOf(form.graph, layer).high, 255 * 0.0234375);
+    EXPECT_EQ(form.ranges.at(layer.outputs[0]), (ValueRange{0, 255 * 0.0234375}));
+  }
+  EXPECT_THAT(types, ElementsAre("Input", "Eltwise", "Convolution", "Pooling"));
+}
+
+// What is read in float beside its integers is not saturated.
+TEST(FloatForm, AFloatBranchGoesRoundTheClamp) {
+  const Graph graph = Parsed(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %q = Quantize(%x) {dtype = "i8", scale = [0.5], zero_point = [-128]} : i8[2] @"q"
+  %f = Dequantize(%q) {scale = [0.5], zero_point = [-128]} : f32[2] @"f"
+  %y = Sub(%x, %f) : f32[2] @"y"
+  return %y @"y"
+})");
+  const Tensor input = Tensor::FromFloats({2}, {-3, 200});
+  EXPECT_EQ(Answers(Formed(graph).graph, input), Answers(graph, input));
+}
+
+TEST(FloatForm, ARangeThatHoldsAllOfAFunctionNeedsNoClamp) {
+  const FloatForm form = Formed(Parsed(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %s = Tanh(%x) : f32[2] @"s"
+  %q = Quantize(%s) {dtype = "i8", scale = [0.0078125], zero_point = [0]} : i8[2] @"q"
+  %f = Dequantize(%q) {scale = [0.0078125], zero_point = [0]} : f32[2] @"f"
+  return %f @"y"
+})"));
+  // -128 is -1; 127 is less than 1.
+  EXPECT_EQ(Count(form.graph, "Maximum"), 0);
+  EXPECT_EQ(Count(form.graph, "Minimum"), 1);
+}
+
+TEST(FloatForm, ScalesOfAnAxisGiveLimitsOfAnAxis) {
+  const Graph graph = Parsed(R"(graph "m" {
+  %x = Placeholder() : f32[2,3] @"x"
+  %q = Quantize(%x) {axis = 0, dtype = "u8", scale = [0.5, 0.25], zero_point = [0, 128]} : u8[2,3] @"q"
+  %f = Dequantize(%q) {axis = 0, scale = [0.5, 0.25], zero_point = [0, 128]} : f32[2,3] @"f"
+  return %f @"y"
+})");
+  const Tensor input = Tensor::FromFloats({2, 3}, {-1, 1, 200, -40, 0.25, 40});
+  EXPECT_EQ(Answers(Formed(graph).graph, input), Answers(graph, input));
+}
+
+// Inputs and outputs of integers have floats in their places, and what only moves goes on.
+TEST(FloatForm, IntegersAtTheEndsBecomeFloats) {
+  const FloatForm form = Formed(Parsed(R"(graph "m" {
+  %x = Placeholder() : i8[2] @"x"
+  %r = Reshape(%x) {shape = [1, 2]} : i8[1,2] @"r"
+  %f = Dequantize(%r) {scale = [0.5], zero_point = [0]} : f32[1,2] @"f"
+  %d = Dequantize(%x) {scale = [0.5], zero_point = [0]} : f32[2] @"d"
+  %s = Relu(%f) : f32[1,2] @"s"
+  %q = Quantize(%s) {dtype = "i8", scale = [0.25], zero_point = [0]} : i8[1,2] @"q"
+  return %q @"y", %d @"d"
+})"));
+  EXPECT_EQ(form.graph.type(form.graph.inputs()[0]).dtype, DType::kFloat32);
+  // The input cannot leave its range; the Relu's result can leave that of the output.
+  EXPECT_EQ(Count(form.graph, "Maximum"), 0);
+  EXPECT_EQ(Count(form.graph, "Minimum"), 1);
+  EXPECT_THAT(Answers(form.graph, Tensor::FromFloats({2}, {-3, 60})), ElementsAre(0, 31.75));
+}
+
+TEST(FloatForm, RefusesArithmeticOfIntegers) {
+  const absl::StatusOr<FloatForm> form = MakeFloatForm(Parsed(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %q = Quantize(%x) {dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2] @"q"
+  %r = Add(%q, %q) : i8[2] @"r"
+  return %r @"y"
+})"));
+  ASSERT_FALSE(form.ok());
+  EXPECT_THAT(std::string(form.status().message()),
+              HasSubstr("node 'r' (Add) computes with integers"));
+}
+
+}  // namespace
+}  // namespace npuc
