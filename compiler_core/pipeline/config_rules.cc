@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler_core/base/artifact_name.h"
+#include "compiler_core/pipeline/quant_rules.h"
 
 namespace npuc {
 namespace {
@@ -82,6 +83,15 @@ void CheckStatus(const ConfigSetting& setting, ConfigReporter& reporter) {
                      " is not supported yet by this version, which takes ", Words(key.supported)),
         "use one of these");
   }
+}
+
+// A core without units has nothing that NPU_UNIT could choose.
+void CheckUnits(const ConfigSettings& all, ConfigReporter& reporter) {
+  const ConfigSetting* setting = all.Find("NPU_UNIT");
+  if (setting == nullptr || all.core == nullptr || !all.core->npu_units.empty()) return;
+  reporter.Add(DiagnosticKind::kConfigNoEffect, setting->key_place,
+               absl::StrCat("NPU_UNIT changes nothing: core ", all.core->name, " has no units"),
+               "remove the line");
 }
 
 // NPU_UNIT and OUTPUT_TYPE take only what the core has.
@@ -261,40 +271,19 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
 void CheckIntegerCore(const ConfigSettings& all, ConfigReporter& reporter) {
   if (all.core == nullptr || all.core->integer == nullptr) return;
   for (const absl::string_view key :
-       {"COMPRESS", "CONV2D_COMPRESS", "EXCLUDE_COMPRESS_OPS", "FUSE_BN", "MAX_CACHE_SIZE",
-        "MEMORY_PLAN", "SPLIT_CMD", "USE_DATA_CACHE", "WEIGHT_CACHE_SIZE", "WEIGHT_MIN_MAX"}) {
+       {"COMPRESS", "CONV2D_COMPRESS", "EXCLUDE_COMPRESS_OPS", "FP16_OUT_OPS", "FUSE_BN",
+        "MAX_CACHE_SIZE", "MEMORY_PLAN", "SPLIT_CMD", "USE_DATA_CACHE", "WEIGHT_CACHE_SIZE",
+        "WEIGHT_MIN_MAX"}) {
     const ConfigSetting* setting = all.Find(key);
-    if (setting == nullptr || (setting->key->type == ConfigType::kBool && !setting->flag)) continue;
+    if (setting == nullptr || (setting->key->type == ConfigType::kBool && !setting->flag) ||
+        (setting->key->type == ConfigType::kNames && setting->names.empty())) {
+      continue;
+    }
     reporter.Add(
         DiagnosticKind::kConfigNoEffect, setting->key_place,
         absl::StrCat(key, " changes nothing: core ", all.core->name, " computes in integers"),
         "remove the line");
   }
-}
-
-// What a fixed-point core settles by itself: 16 bits, and the least Q that holds every value.
-void CheckFixedPointQuant(const ConfigSettings& all, ConfigReporter& reporter) {
-  if (all.core == nullptr || !IsFixedPoint(*all.core) || !all.quant.has_value()) return;
-  const QuantOptions& options = all.quant->options;
-  const QuantOptions usual;
-  const auto check = [&](absl::string_view key, bool same) {
-    if (same) return;
-    reporter.Add(DiagnosticKind::kConfigNoEffect, all.Find("QUANT")->key_place,
-                 absl::StrCat(key, " in QUANT changes nothing: core ", all.core->name,
-                              " has 16 bits and a power of two as scale that holds every value"),
-                 "remove the line");
-  };
-  const auto wide = [](int bits, int usual_bits) { return bits == usual_bits || bits == 16; };
-  check("weight_bits", wide(options.weight_bits, usual.weight_bits));
-  check("activation_bits", wide(options.activation_bits, usual.activation_bits));
-  check("bias_bits", options.bias_bits == usual.bias_bits);
-  check("quantize_method_for_weight", options.weight_method == usual.weight_method);
-  check("quantize_method_for_activation", options.activation_method == usual.activation_method);
-  check("calibration_strategy_for_weight", options.weight_strategy == usual.weight_strategy);
-  check("calibration_strategy_for_activation",
-        options.activation_strategy == usual.activation_strategy ||
-            options.activation_strategy.kind == QuantStrategy::Kind::kExtrema);
-  check("mixed_precision_auto_search", options.mixed_precision_batches < 1);
 }
 
 }  // namespace
@@ -321,8 +310,9 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckFp16Outputs(settings, reporter);
   CheckNotEmpty(settings, reporter);
   CheckNoEffect(settings, reporter);
+  CheckUnits(settings, reporter);
   CheckIntegerCore(settings, reporter);
-  CheckFixedPointQuant(settings, reporter);
+  CheckQuantEffect(settings, reporter);
 }
 
 }  // namespace npuc

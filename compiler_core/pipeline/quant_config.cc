@@ -237,11 +237,7 @@ const std::vector<QuantKey>& Keys() {
       {"metric", "a list of cosine, mse, sqnr, topk:N, auc, wer:N", "cosine, mse, sqnr",
        Shape::kNames, &MetricName, kMetricWords},
       {"metric_batch_size", "1 to 65536; items are run one by one, so all give the same", "1",
-       Shape::kScalar,
-       [](V v) {
-         int ignored = 0;
-         return Integer(v, 1, 65536, ignored);
-       }},
+       Shape::kScalar, [](V v) { return Integer(v, 1, 65536, v.config.metric_batch_size); }},
       {"without_batch_dim", "", "", Shape::kLater, nullptr},
       {"dump_dir", "", "", Shape::kLater, nullptr},
       {"featuremap_tiling_param", "", "", Shape::kLater, nullptr},

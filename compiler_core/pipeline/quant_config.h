@@ -21,6 +21,7 @@ struct QuantFile {
 struct QuantConfig {
   QuantOptions options;
   std::vector<QuantFile> files;
+  int64_t metric_batch_size = 1;  // changes nothing
 };
 
 inline constexpr char kCalibrationRole[] = "QUANT.calibration_data";

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 
+#include "compiler_core/base/table_bits.h"
+
 namespace npuc {
 
 LayerSettings FixedPointSettings(LayerSettings settings) {
-  constexpr int kLeastTableBits = 12;  // fewer would cost more than the rounding to 16 bits
   settings.activation_method = QuantMethod::kPerTensorSymmetricFull;
   settings.weight_method = QuantMethod::kPerTensorSymmetricFull;
   settings.activation_bits = settings.weight_bits = 16;
   settings.bias_bits = 48;
   settings.activation_strategy = settings.weight_strategy = {QuantStrategy::Kind::kExtrema, 0};
   settings.force_dtype_int = true;
-  settings.lut_bits = std::max(settings.lut_bits, kLeastTableBits);
+  settings.lut_bits = std::max(settings.lut_bits, kLeastFixedPointTableBits);
   // What is no power of two, the share of a mean's window: 15 bits would be off by half a step.
   settings.multiplier_bits = 30;
   return settings;

@@ -1,222 +1,270 @@
-"""Every config key on a float core, an integer core and the fixed-point core: none is taken in
-silence.
+"""Each config key on each kind of core: an effect, a word or a refusal, and never silence.
 
-    config_keys [-v]
+    run_e2e.py config_keys [KEY...]
 
-A small net (that of conv_keys, with a sigmoid, a concatenation and a softmax behind it) is compiled
-once as it is and once for each key with another value than the default. The key must have an effect
-(a file of the output differs beside what repeats the config), or npuc must speak of it (an error,
-warning or note that names it, or the log), or its help says that it changes nothing. A key or QUANT
-key that `npuc --config-help` lists and VALUES does not is a failure, so a new key comes with its
-row here.
+The keys are those that `npuc --config-help` prints, QUANT's among them; a key without a row here
+fails. Each row sets its key to a value that is not the default, some beside other keys that the row
+and the compile which it is compared with both have. Then the compile must either give another
+program (or, of the keys in REPORTED, another report), or say something that names the key, or be
+refused by a diagnostic that names it.
 """
 
-import hashlib
 import json
 import os
 import re
-import sys
+import subprocess
 
 import numpy as np
 
-import conv_keys
 import guide_nets
 import harness
 
 CORES = ("GRUS", "X2_1204", "APUS")
-# Keys that every config here has already.
-GIVEN = {"CORENAME", "FRAMEWORK", "MODEL_FILE", "OUTPUT_FILE", "INPUT_OPS", "OUTPUT_OPS", "QUANT",
-         "PB_FILE"}
-# A value that is not the default; {DATA} and the like are files of the folder.
-VALUES = {
-    "NPU_UNIT": "NPU64", "PROTOTXT": "a.prototxt", "MODEL_BIN": "a.bin", "OUTPUT_TYPE": "json",
-    "INPUT_NCX_TO_NXC": "[0]", "FP16_OUT_OPS": "[out]", "FUSE_BN": "true", "FUSE_BIASADD": "true",
-    "COMPRESS": "true", "CONV2D_COMPRESS": "true", "EXCLUDE_COMPRESS_OPS": "[fc/kernel]",
-    "EXCLUDE_CONV2D_COMPRESS_OPS": "[conv1/kernel]",
-    "WEIGHT_MIN_MAX": "{fc/kernel: [-0.1, 0.1]}", "WEIGHT_CACHE_SIZE": "10240",
-    "MODEL_INFO": "words", "OPT_CONFIG": "{TEMPLATE}", "MEMORY_PLAN": "in_place",
-    "LAYER_ERROR_FRAMES": "2", "MAX_CACHE_SIZE": "65536", "USE_DATA_CACHE": "true",
-    "SPLIT_CMD": "true", "COMPRESS_QUANT_BITS": "4", "COMPRESS_TYPE": "GAUSSIAN",
-    "INPUT_DATA": "input.npy", "SPACE_OPTIMIZATION": "true", "MEAN_SHRINK_OPS": "[mean]",
-    "FLOAT16": "true", "FLOAT16_EXP_BITS": "4"}
-QUANT_VALUES = {
-    "weight_bits": "4", "bias_bits": "16", "activation_bits": "12", "lut_items_in_bits": "6",
-    "quantize_method_for_weight": "per_channel_symmetric_restricted_range",
-    "quantize_method_for_activation": "per_tensor_asymmetric",
-    "calibration_strategy_for_activation": "KLD", "calibration_strategy_for_weight": "2std",
-    "calibration_data": "{OTHER}", "calibration_batch_size": "4", "dataset": "imagenet",
-    "running_statistic_momentum": "0.2", "histc_bins": "64",
-    "trim_infinity_before_statistic": "'(-0.5, 0.5):clip'", "save_statistic_info": "true",
-    "statistic_file": "{STATISTICS}", "opt_config": "{TEMPLATE}", "bias_effective_bits": "6",
-    "unify_scales_for_concat": "true", "unify_scales_for_concat_max_depth": "3",
-    "mixed_precision_auto_search": "'2,0.00001,L'", "global_calibration": "[equalization]",
-    "fake_quant_scopes_for_debug": "[fc]", "fake_quant_operators_for_debug": "[FullyConnected]",
-    "force_float_ir": "true", "with_winograd": "true", "cast_dtypes_for_lib": "true",
-    "dump": "true", "data": "{DATA}", "label": "{LABEL}", "metric": "[mse]",
-    "metric_batch_size": "3", "without_batch_dim": "true", "dump_dir": "d",
-    "featuremap_tiling_param": "x", "featuremap_splits_item_x": "2",
-    "featuremap_splits_item_y": "2", "featuremap_splits_overlap_rate": "2"}
-# Keys that act only beside another one.
-BESIDE = {"EXCLUDE_COMPRESS_OPS": "COMPRESS: true\n",
-          "WEIGHT_MIN_MAX": "COMPRESS: true\n",
-          "EXCLUDE_CONV2D_COMPRESS_OPS": "CONV2D_COMPRESS: true\n"}
-QUANT_BESIDE = {"calibration_batch_size": {"running_statistic_momentum": "0.5"},
-                "histc_bins": {"calibration_strategy_for_activation": "KLD"},
-                "label": {"data": "{DATA}"}, "metric": {"data": "{DATA}", "label": "{LABEL}"},
-                "metric_batch_size": {"data": "{DATA}", "label": "{LABEL}"}}
-# A change of a core's template, so that giving it back has an effect.
-TEMPLATE_EDITS = {"GRUS": ('"q_bits_weight": 16', '"q_bits_weight": 8'),
-                  "X2_1204": ('"q_bits_weight": 8', '"q_bits_weight": 6'),
-                  "APUS": ('"lut_items_in_bits": 12', '"lut_items_in_bits": 14')}
-# Defects that are known and not cured yet: the line of the issue by (core, key). Empty where none.
-KNOWN_SILENT = {
-    (core, key): "18.12" for core in ("X2_1204", "APUS")
-    for key in ("NPU_UNIT", "FP16_OUT_OPS", "unify_scales_for_concat_max_depth")} | {
-    ("APUS", key): "18.12" for key in ("lut_items_in_bits", "calibration_batch_size")}
+SEED = 3
+# Their effect is in report.json alone.
+REPORTED = {"LAYER_ERROR_FRAMES", "WEIGHT_CACHE_SIZE", "data", "label", "metric"}
+# What a refusal says in place of the key's name.
+REFUSALS = {"fake_quant_scopes_for_debug": "stays in float",
+            "fake_quant_operators_for_debug": "stays in float"}
+
+# key: (value, other keys) ...
+CONFIG_ROWS = {
+    "CORENAME": [("LEO", {})],
+    "NPU_UNIT": [("NPU16", {})],
+    "FRAMEWORK": [("CAFFE", {})],
+    "MODEL_FILE": [("other.pb", {})],
+    "PB_FILE": [("other.pb", {})],
+    "PROTOTXT": [("net.prototxt", {})],
+    "MODEL_BIN": [("net.bin", {})],
+    "OUTPUT_TYPE": [("raw", {})],
+    "OUTPUT_FILE": [("other.h", {})],
+    "INPUT_OPS": [({"x": [2, 10, 10, 3]}, {})],
+    "OUTPUT_OPS": [(["middle"], {})],
+    "INPUT_NCX_TO_NXC": [([0], {})],
+    "FP16_OUT_OPS": [(["y"], {})],
+    "FUSE_BN": [(True, {})],
+    "FUSE_BIASADD": [(True, {})],
+    "COMPRESS": [(True, {})],
+    "CONV2D_COMPRESS": [(True, {})],
+    "EXCLUDE_COMPRESS_OPS": [(["fc/kernel"], {}), (["fc/kernel"], {"COMPRESS": True})],
+    "EXCLUDE_CONV2D_COMPRESS_OPS": [(["conv1/kernel"], {}),
+                                    (["conv1/kernel"], {"CONV2D_COMPRESS": True})],
+    "WEIGHT_MIN_MAX": [({"fc/kernel": [-0.1, 0.1]}, {}),
+                       ({"fc/kernel": [-0.1, 0.1]}, {"COMPRESS": True})],
+    "WEIGHT_CACHE_SIZE": [(10240, {})],
+    "MODEL_INFO": [("kws-v1", {})],
+    "OPT_CONFIG": [("edited.json", {})],
+    "MEMORY_PLAN": [("in_place", {})],
+    "LAYER_ERROR_FRAMES": [(2, {})],
+    "QUANT": [({"calibration_data": "other.npy"}, {})],
+    "MAX_CACHE_SIZE": [(65536, {})],
+    "USE_DATA_CACHE": [(True, {})],
+    "SPLIT_CMD": [(True, {})],
+    "COMPRESS_QUANT_BITS": [(6, {})],
+    "COMPRESS_TYPE": [("GAUSSIAN", {})],
+    "INPUT_DATA": [("x.npy", {})],
+    "SPACE_OPTIMIZATION": [(True, {})],
+    "MEAN_SHRINK_OPS": [(["mean"], {})],
+    "FLOAT16": [(True, {})],
+    "FLOAT16_EXP_BITS": [(6, {})],
+}
+DATA = {"data": "x.npy"}
+STATISTICS = {"calibration_data": None, "statistic_file": "statistics.json"}
+QUANT_ROWS = {
+    "weight_bits": [(4, {}), (12, {})],
+    "bias_bits": [(16, {})],
+    "activation_bits": [(12, {})],
+    "lut_items_in_bits": [(5, {}), (5, {"activation_bits": 16}), (14, {"activation_bits": 16})],
+    "quantize_method_for_weight": [("per_channel_symmetric_full_range", {})],
+    "quantize_method_for_activation": [("per_tensor_asymmetric", {})],
+    "calibration_strategy_for_activation": [("KLD", {}), ("3std", {}), ("auto", {})],
+    "calibration_strategy_for_weight": [("3std", {}), ("KLD", {})],
+    "calibration_data": [("other.npy", {})],
+    "calibration_batch_size": [(4, {}), (4, {"calibration_strategy_for_activation": "extrema"})],
+    "dataset": [("imagenet", {})],
+    "running_statistic_momentum": [(0.5, {}),
+                                   (0.5, {"calibration_strategy_for_activation": "extrema"})],
+    "histc_bins": [(64, {}), (64, {"calibration_strategy_for_activation": "KLD"}),
+                   (64, {"save_statistic_info": True})],
+    "trim_infinity_before_statistic": [("(-1, 1):clip", {}), ("(-1, 1):clip", STATISTICS)],
+    "save_statistic_info": [(True, {})],
+    "statistic_file": [("other.json", STATISTICS), ("statistics.json", {})],
+    "opt_config": [("edited.json", {})],
+    "bias_effective_bits": [(4, {}), (40, {})],
+    "unify_scales_for_concat": [(True, {})],
+    "unify_scales_for_concat_max_depth": [(1, {}), (1, {"unify_scales_for_concat": True})],
+    "mixed_precision_auto_search": [("1,0.,L", {}), ("1,0.,L", STATISTICS)],
+    "global_calibration": [(["equalization"], {}), (["adaround"], {}), (["bias_correction"], {}),
+                           (["adaround"], STATISTICS)],
+    "fake_quant_scopes_for_debug": [(["fc"], {})],
+    "fake_quant_operators_for_debug": [(["FullyConnected"], {})],
+    "force_float_ir": [(True, {})],
+    "with_winograd": [(True, {})],
+    "cast_dtypes_for_lib": [(True, {})],
+    "dump": [(True, {})],
+    "data": [("x.npy", {})],
+    "label": [("labels.npy", {**DATA, "metric": ["cosine"]}), ("labels.npy", {})],
+    "metric": [(["cosine"], DATA), (["cosine"], {})],
+    "metric_batch_size": [(4, DATA)],
+    "without_batch_dim": [(True, {})],
+    "dump_dir": [("d", {})],
+    "featuremap_tiling_param": [("1", {})],
+    "featuremap_splits_item_x": [(2, {})],
+    "featuremap_splits_item_y": [(2, {})],
+    "featuremap_splits_overlap_rate": [(0.5, {})],
+}
 
 
-def net(folder):
-    g = conv_keys.Net().graph
-    g.op("Sigmoid", "s", "y")
-    g.concat("both", ["y", "s"], 1)
-    g.op("Softmax", "out", "both")
-    with open(os.path.join(folder, "net.pb"), "wb") as f:
-        f.write(g.serialize())
-    random = np.random.RandomState(5)
-    for name, count in (("samples", 12), ("other", 5), ("data", 6)):
-        np.save(os.path.join(folder, name + ".npy"),
-                (random.randn(count, 10, 10, 3) * (2 if name == "other" else 1)).astype(np.float32))
-    np.save(os.path.join(folder, "label.npy"), random.randint(0, 20, 6).astype(np.int64))
+def net(seed):
+    """Two convolutions, one with a batch norm; nested concatenations of unlike ranges; dense."""
+    g = guide_nets.Writer(seed)
+    window = {"strides": [1, 1, 1, 1], "padding": b"VALID", "data_format": b"NHWC"}
+    g.placeholder("x", [1, 10, 10, 3])
+    g.weight("conv1/kernel", 3, 3, 3, 8)
+    g.weight("conv1/b", 8, scale=0.5)
+    g.op("Conv2D", "conv1", "x", "conv1/kernel", **window)
+    g.op("BiasAdd", "conv1/bias", "conv1", "conv1/b")
+    for part in ("gamma", "beta", "mean"):
+        g.weight(f"bn/{part}", 8, scale=0.5)
+    g.const("bn/variance", np.linspace(0.5, 1.5, 8).astype(np.float32))
+    g.node("FusedBatchNormV3", "bn", ["conv1/bias", *(f"bn/{p}" for p in
+                                                      ("gamma", "beta", "mean", "variance"))],
+           {"T": guide_nets.FLOAT, "U": guide_nets.FLOAT, "epsilon": 0.001, "is_training": False,
+            "data_format": b"NHWC"})
+    g.op("Relu", "relu1", "bn")
+    g.weight("conv2/kernel", 1, 1, 8, 8)
+    g.weight("conv2/b", 8, scale=0.5)
+    g.op("Conv2D", "conv2", "relu1", "conv2/kernel", **window)
+    g.op("BiasAdd", "conv2/bias", "conv2", "conv2/b")
+    g.op("Sigmoid", "gate", "conv2/bias")
+    g.op("Mul", "middle", "conv2/bias", "gate")
+    g.concat("inner", ["middle", "gate"], 3)
+    g.concat("outer", ["inner", "relu1"], 3)
+    g.reshape("flat", "outer", [-1, 8 * 8 * 24])
+    g.weight("fc/kernel", 8 * 8 * 24, 4)
+    g.weight("fc/b", 4, scale=9)
+    g.op("MatMul", "fc", "flat", "fc/kernel", transpose_a=False, transpose_b=False)
+    g.op("BiasAdd", "y", "fc", "fc/b")
+    return g
 
 
-def config(folder, core, more="", quant=None):
-    text = (f"CORENAME: {core}\nFRAMEWORK: TF\nMODEL_FILE: net.pb\nOUTPUT_FILE: net.h\n"
-            "INPUT_OPS: {x: [1, 10, 10, 3]}\nOUTPUT_OPS: [out]\n" + more)
-    if core != "GRUS":
-        keys = {"calibration_data": "samples.npy", **(quant or {})}
-        text += "QUANT:\n" + "".join(f"  {k}: {v}\n" for k, v in keys.items())
-    elif quant:
-        text += "QUANT:\n" + "".join(f"  {k}: {v}\n" for k, v in quant.items())
-    path = os.path.join(folder, "net.yaml")
-    for name, file in FILES.items():
-        text = text.replace(name, os.path.join(folder, file))
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text)
-    return path
+class Bench:
+    """A folder with the model, its data and what earlier compiles of it wrote; one core."""
+
+    def __init__(self, folder, core):
+        self.folder, self.core = folder, core
+        for name, seed in (("net.pb", SEED), ("other.pb", SEED + 1)):
+            with open(self.path(name), "wb") as f:
+                f.write(net(seed).serialize())
+        random = np.random.RandomState(SEED)
+        np.save(self.path("x.npy"), random.randn(12, 10, 10, 3).astype(np.float32))
+        np.save(self.path("other.npy"), 3 * random.randn(12, 10, 10, 3).astype(np.float32))
+        np.save(self.path("labels.npy"), np.arange(12) % 4)
+        self.seen = {}
+        if core != "GRUS":
+            for data, name in (("x.npy", "statistics.json"), ("other.npy", "other.json")):
+                files = self.compile({}, {"calibration_data": data, "save_statistic_info": True})[2]
+                with open(self.path(name), "wb") as f:
+                    f.write(files["statistics.json"])
+        self.edit_template(self.compile({}, {})[2]["opt_template.json"])
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def edit_template(self, text):
+        template = json.loads(text)
+        if self.core == "GRUS":
+            template["fc/kernel"]["q_bits_weight"] = 8
+        else:
+            template["fc"]["bias_effective_bits"] = 6
+        with open(self.path("edited.json"), "w", encoding="utf-8") as f:
+            json.dump(template, f)
+
+    def compile(self, keys, quant):
+        """(exit code, what was said, artifacts by name); keys and quant over the usual ones."""
+        config = {"CORENAME": self.core, "FRAMEWORK": "TF", "MODEL_FILE": "net.pb",
+                  "OUTPUT_FILE": "net.h", "INPUT_OPS": {"x": [1, 10, 10, 3]}, "OUTPUT_OPS": ["y"]}
+        if self.core != "GRUS":
+            mapping = {"calibration_data": "x.npy", **quant}
+            config["QUANT"] = {k: v for k, v in mapping.items() if v is not None}
+        config.update(keys)
+        text = json.dumps(config, sort_keys=True)  # JSON is YAML
+        if text not in self.seen:
+            self.seen[text] = self.run(text)
+        return self.seen[text]
+
+    def run(self, text):
+        with open(self.path("config.yaml"), "w", encoding="utf-8") as f:
+            f.write(text)
+        out = self.path("out")
+        subprocess.run(["rm", "-rf", out], check=True)
+        done = subprocess.run([harness.program("npuc"), self.path("config.yaml"), "-o", out],
+                              capture_output=True, text=True, timeout=120, check=False)
+        harness.check(done.returncode in (0, 1), f"exit code {done.returncode}: {text}")
+        files = {}
+        for name in os.listdir(out) if os.path.isdir(out) else []:
+            with open(os.path.join(out, name), "rb") as f:
+                files[name] = f.read()
+        return done.returncode, done.stdout + done.stderr, files
 
 
-FILES = {"{TEMPLATE}": "template.json", "{STATISTICS}": "statistics.json", "{OTHER}": "other.npy",
-         "{DATA}": "data.npy", "{LABEL}": "label.npy"}
+def told(key, artifacts):
+    """What an effect of the key would change."""
+    def is_program(name):
+        return name.endswith(".h") or name == "statistics.json"
+    # A header says when it was made.
+    chosen = {name: re.sub(rb"\(\d{14}\)", b"", data) for name, data in artifacts.items()
+              if is_program(name)}
+    if key in REPORTED:
+        report = json.loads(artifacts["report.json"])
+        report.pop("diagnostics", None)
+        report.pop("config", None)
+        chosen["report"] = json.dumps(report, sort_keys=True)
+    return chosen
 
 
-def without_config(name, data):
-    """A file's content but for the report's copy of the config and of what was said."""
-    if name == "report.json":
-        report = json.loads(data)
-        report.pop("diagnostics")
-        report.pop("config")
-        return json.dumps(report)
-    return data.decode("utf-8", "replace")
-
-
-def outputs(folder, path):
-    """(exit code, what was said, digest of each file)."""
-    out = os.path.join(folder, "out")
-    done = harness.npuc(path, "-o", out, expect=None)
-    said, files = done.stdout + done.stderr, {}
-    for name in sorted(os.listdir(out)) if os.path.isdir(out) else []:
-        with open(os.path.join(out, name), "rb") as f:
-            data = f.read()
-        os.remove(os.path.join(out, name))
-        if name == "compile.log":
-            said += data.decode("utf-8", "replace")
-        elif name != "report.html":
-            files[name] = hashlib.md5(without_config(name, data).encode()).hexdigest()
-    harness.check(done.returncode in (0, 1), f"{path}: exit {done.returncode}: {said[-500:]}")
-    harness.check("NPUC19" not in said, f"{path}: {said[-500:]}")
-    return done.returncode, said, files
+def outcome(bench, key, keys, quant, usual):
+    code, said, files = bench.compile(keys, quant)
+    is_named = re.search(rf"\b{re.escape(key)}\b", said) or REFUSALS.get(key, "\0") in said
+    if code != 0:
+        harness.check(is_named, f"{bench.core}, {key}: refused without its name: {said}")
+        return "refused"
+    if is_named:
+        return "word"
+    harness.check(usual[0] == 0, f"{bench.core}, {key}: what it is compared with fails: {usual[1]}")
+    harness.check(told(key, files) != told(key, usual[2]),
+                  f"{bench.core}, {key}: silent. Set to another value than the default, it changes "
+                  f"nothing and nothing is said. {keys} {quant}")
+    return "effect"
 
 
 def listed_keys():
-    """({key: help} of a config, of QUANT)."""
     text = harness.npuc("--config-help").stdout
-    head, rest = text.split("Keys of its QUANT mapping:")
-    keys = {m[1]: m[0] for m in re.finditer(r"^([A-Z][A-Z0-9_]+): .*\n(?: .*\n)*", head, re.M)}
-    quant = {m[1]: m[0] for m in re.finditer(r"^  ([a-z_]+): .*$",
-                                             rest.split("\nKeys of a .cfg")[0], re.M)}
-    return keys, quant
+    own, _, quant = text.partition("QUANT mapping")
+    keys = re.findall(r"^([A-Z][A-Z0-9_]+): ", own, re.M)
+    return keys, re.findall(r"^ +([a-z_]+): ", quant.split("aipubuild")[0], re.M)
 
 
-def verdict(key, base, changed, help_text):
-    code, said, files = changed
-    if code == 1:
-        return "refused" if key.lower() in said.lower() or "NPUC" in said else "silent"
-    if files != base[2]:
-        return "effect"
-    if key.lower() in said.lower():
-        return "word"
-    if key == "force_float_ir":
-        return "documented"  # of a quantized model, which this one is not
-    if re.search(r"changes? nothing|cach\w* nothing|no splitting|all give the same|"
-                 r"command stream is the same", help_text):
-        return "documented"
-    return "silent"
-
-
-def prepare(folder, core):
-    """The plain compile, and the files that a compile leaves for keys that take one."""
-    quant = {"save_statistic_info": "true"} if core != "GRUS" else None
-    first = os.path.join(folder, "first")
-    harness.npuc(config(folder, core, quant=quant), "-o", first)
-    for name, kept in (("opt_template.json", "template.json"),
-                       ("statistics.json", "statistics.json")):
-        if os.path.exists(os.path.join(first, name)):
-            os.replace(os.path.join(first, name), os.path.join(folder, kept))
-    path = os.path.join(folder, "template.json")
-    with open(path, encoding="utf-8") as f:
-        text = json.dumps(json.load(f))
-    was, now = TEMPLATE_EDITS[core]
-    harness.check(was in text, f"{core}: its template has no {was}")
-    text = text.replace(was, now)
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(text)
-
-
-def check_core(core, keys, quant_keys, verbose):
-    silent, counts = [], {}
+def check_core(core, wanted):
+    counts = {"effect": 0, "word": 0, "refused": 0}
     with harness.scratch() as folder:
-        net(folder)
-        prepare(folder, core)
-        jobs = [(key, f"{BESIDE.get(key, '')}{key}: {VALUES[key]}\n", {}, BESIDE.get(key, ""), {})
-                for key in keys if key in VALUES]
-        if core != "GRUS":
-            jobs += [(key, "", {**QUANT_BESIDE.get(key, {}), key: QUANT_VALUES[key]}, "",
-                      QUANT_BESIDE.get(key, {})) for key in quant_keys]
-        for key, more, quant, beside, quant_beside in jobs:
-            base = outputs(folder, config(folder, core, beside, quant_beside))
-            changed = outputs(folder, config(folder, core, more, quant))
-            found = verdict(key, base, changed, keys.get(key) or quant_keys[key])
-            counts[found] = counts.get(found, 0) + 1
-            if verbose:
-                print(f"{core} {key}: {found}", flush=True)
-            if found == "silent" and (core, key) not in KNOWN_SILENT:
-                silent.append(f"{core}: {key}")
-    return silent, counts
+        bench = Bench(folder, core)
+        for key, rows in CONFIG_ROWS.items():
+            for value, beside in rows if wanted(key) else []:
+                usual = bench.compile(beside, {})
+                counts[outcome(bench, key, {**beside, key: value}, {}, usual)] += 1
+        for key, rows in QUANT_ROWS.items() if core != "GRUS" else []:
+            for value, beside in rows if wanted(key) else []:
+                usual = bench.compile({}, beside)
+                counts[outcome(bench, key, {}, {**beside, key: value}, usual)] += 1
+    harness.figure(f"config_keys, {core}: " + ", ".join(f"{n} {w}" for w, n in counts.items()))
 
 
 def main(arguments):
-    keys, quant_keys = listed_keys()
-    missing = [k for k in keys if k not in VALUES and k not in GIVEN]
-    missing += [k for k in quant_keys if k not in QUANT_VALUES]
-    harness.check(not missing, f"keys without a value in VALUES or QUANT_VALUES: {missing}")
-    silent = []
+    keys, quant = listed_keys()
+    harness.check(len(keys) > 20 and len(quant) > 20, f"keys of --config-help: {keys} {quant}")
+    for listed, rows in ((keys, CONFIG_ROWS), (quant, QUANT_ROWS)):
+        harness.check(set(listed) == set(rows),
+                      f"keys without a row, or rows without a key: {set(listed) ^ set(rows)}")
     for core in CORES:
-        found, counts = check_core(core, keys, quant_keys, "-v" in arguments)
-        silent += found
-        harness.figure(f"config keys on {core}: " + ", ".join(f"{n} {v}" for v, n in
-                                                              sorted(counts.items())))
-    harness.check(not silent, "taken in silence: " + ", ".join(silent))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+        check_core(core, lambda key: not arguments or key in arguments)

@@ -1,0 +1,12 @@
+#ifndef NPUC_COMPILER_CORE_BASE_TABLE_BITS_H_
+#define NPUC_COMPILER_CORE_BASE_TABLE_BITS_H_
+
+namespace npuc {
+
+// A fixed-point core's tables have at least 2^12 entries: fewer would cost more than the rounding
+// to 16 bits. lut_items_in_bits asks for more.
+inline constexpr int kLeastFixedPointTableBits = 12;
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_BASE_TABLE_BITS_H_

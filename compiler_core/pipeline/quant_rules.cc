@@ -1,0 +1,147 @@
+#include "compiler_core/pipeline/quant_rules.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/table_bits.h"
+
+namespace npuc {
+namespace {
+
+using Kind = QuantStrategy::Kind;
+
+class QuantRules {
+ public:
+  QuantRules(const ConfigSettings& all, ConfigReporter& reporter)
+      : reporter_(reporter),
+        core_(*all.core),
+        config_(*all.quant),
+        options_(all.quant->options),
+        place_(all.Find("QUANT")->key_place),
+        has_template_(all.present.contains("OPT_CONFIG") || HasFile(kTemplateRole)) {}
+
+  void Check() {
+    if (IsFixedPoint(core_)) CheckFixedPoint();
+    CheckTables();
+    CheckStatistics();
+    CheckMeasured();
+    Note("unify_scales_for_concat_max_depth",
+         options_.unify_scales_for_concat ||
+             options_.unify_scales_for_concat_max_depth == usual_.unify_scales_for_concat_max_depth,
+         "unify_scales_for_concat is not true", "set unify_scales_for_concat: true, or");
+    Note("bias_effective_bits",
+         options_.bias_effective_bits == usual_.bias_effective_bits ||
+             options_.bias_effective_bits < options_.bias_bits,
+         absl::StrCat("bias_bits is ", options_.bias_bits));
+    Note("metric_batch_size", config_.metric_batch_size == 1, "items are run one by one");
+  }
+
+ private:
+  void Note(absl::string_view key, bool has_effect, absl::string_view why,
+            absl::string_view instead = "") {
+    if (has_effect) return;
+    reporter_.Add(DiagnosticKind::kConfigNoEffect, place_,
+                  absl::StrCat(key, " in QUANT changes nothing: ", why),
+                  absl::StrCat(instead, instead.empty() ? "" : " ", "remove the line"));
+  }
+
+  bool HasFile(absl::string_view role) const {
+    return std::any_of(config_.files.begin(), config_.files.end(),
+                       [&](const QuantFile& file) { return file.role == role; });
+  }
+
+  // What a fixed-point core settles by itself: 16 bits, and the least Q that holds every value.
+  void CheckFixedPoint() {
+    const auto check = [&](absl::string_view key, bool same) {
+      Note(key, same,
+           absl::StrCat("core ", core_.name,
+                        " has 16 bits and a power of two as scale that holds every value"));
+    };
+    const auto wide = [](int bits, int usual_bits) { return bits == usual_bits || bits == 16; };
+    check("weight_bits", wide(options_.weight_bits, usual_.weight_bits));
+    check("activation_bits", wide(options_.activation_bits, usual_.activation_bits));
+    check("bias_bits", options_.bias_bits == usual_.bias_bits);
+    check("quantize_method_for_weight", options_.weight_method == usual_.weight_method);
+    check("quantize_method_for_activation", options_.activation_method == usual_.activation_method);
+    check("calibration_strategy_for_weight", options_.weight_strategy == usual_.weight_strategy);
+    check("calibration_strategy_for_activation",
+          options_.activation_strategy == usual_.activation_strategy ||
+              options_.activation_strategy.kind == Kind::kExtrema);
+    check("mixed_precision_auto_search", options_.mixed_precision_batches < 1);
+    check("force_float_ir", !options_.force_float_ir);
+  }
+
+  void CheckTables() {
+    if (options_.lut_items_in_bits == usual_.lut_items_in_bits || has_template_) return;
+    if (IsFixedPoint(core_)) {
+      Note("lut_items_in_bits", options_.lut_items_in_bits > kLeastFixedPointTableBits,
+           absl::StrCat("core ", core_.name, " has tables of 2^", kLeastFixedPointTableBits,
+                        " entries or more"));
+      return;
+    }
+    Note("lut_items_in_bits", options_.activation_bits > 8 || options_.mixed_precision_batches > 0,
+         "a table of 8-bit values has 256 entries", "set activation_bits above 8, or");
+  }
+
+  // Statistics that no strategy of the config reads, and that nobody asked to see.
+  void CheckStatistics() {
+    if (options_.save_statistic_info || has_template_) return;
+    const Kind kind = IsFixedPoint(core_) ? Kind::kExtrema : options_.activation_strategy.kind;
+    const auto is = [kind](std::initializer_list<Kind> kinds) {
+      return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+    };
+    const bool from_file = HasFile(kStatisticsRole);
+    const bool reads_running = !from_file && is({Kind::kMean, Kind::kStd, Kind::kAciqLaplace,
+                                                 Kind::kAciqGauss, Kind::kAuto});
+    const bool reads_histogram =
+        (!from_file && is({Kind::kKld, Kind::kPercentile, Kind::kAciqLaplace, Kind::kAuto})) ||
+        (!IsFixedPoint(core_) && options_.weight_strategy.kind == Kind::kKld);
+    const std::string why = from_file
+                                ? "the statistics come from statistic_file"
+                                : "no calibration strategy of the config reads what it is about";
+    Note("running_statistic_momentum",
+         reads_running || options_.running_statistic_momentum == usual_.running_statistic_momentum,
+         why);
+    Note("calibration_batch_size",
+         reads_running || options_.calibration_batch_size == usual_.calibration_batch_size, why);
+    Note("histc_bins", reads_histogram || options_.histc_bins == usual_.histc_bins, why);
+    Note("trim_infinity_before_statistic", !from_file || !options_.trim_infinity.has_value(), why);
+  }
+
+  // What measures on calibration_data needs it.
+  void CheckMeasured() {
+    if (!HasFile(kStatisticsRole)) return;
+    const std::string why =
+        "it measures on calibration_data, and statistic_file stands in its place";
+    Note("mixed_precision_auto_search", options_.mixed_precision_batches < 1 || IsFixedPoint(core_),
+         why);
+    const std::vector<GlobalCalibration>& global = options_.global_calibration;
+    Note("global_calibration",
+         global.empty() || std::find(global.begin(), global.end(),
+                                     GlobalCalibration::kEqualization) != global.end(),
+         why);
+  }
+
+  ConfigReporter& reporter_;
+  const CoreSpec& core_;
+  const QuantConfig& config_;
+  const QuantOptions& options_;
+  const QuantOptions usual_;
+  const ConfigPlace place_;
+  const bool has_template_;
+};
+
+}  // namespace
+
+void CheckQuantEffect(const ConfigSettings& settings, ConfigReporter& reporter) {
+  if (settings.core == nullptr || settings.core->integer == nullptr ||
+      !settings.quant.has_value()) {
+    return;
+  }
+  QuantRules(settings, reporter).Check();
+}
+
+}  // namespace npuc
