@@ -168,7 +168,10 @@ class Measurement {
             DiagnosticKind::kMetricUnsuited,
             absl::InvalidArgumentError(absl::StrCat("metric ", NameOf(metric), " of output '",
                                                     Printable(port.name), "': ", status.message())),
-            "choose a metric that suits the output and the labels");
+            absl::IsOutOfRange(status)
+                ? "leave the items out, or end the model before the operator "
+                  "that makes such values"
+                : "choose a metric that suits the output and the labels");
       }
       result_.figures.push_back({NameOf(metric), port.name, *of_float, *of_quantized});
     }

@@ -1,6 +1,7 @@
 #include "compiler_core/tools/run_items.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -71,7 +72,16 @@ absl::StatusOr<std::string> Quantized(const NpyArray& array, const PortTensor& p
   }
   std::string out(static_cast<size_t>(SizeOf(port.dtype) * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
-    StoreInteger(port.dtype, StoredValue(port, ValueAt(array, i)), out.data(), i);
+    const double value = ValueAt(array, i);
+    if (!std::isfinite(value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("holds ",
+                       std::isnan(value) ? "NaN"
+                       : value > 0       ? "inf"
+                                         : "-inf",
+                       " at element ", i, "; an input of integers takes finite numbers"));
+    }
+    StoreInteger(port.dtype, StoredValue(port, value), out.data(), i);
   }
   return out;
 }

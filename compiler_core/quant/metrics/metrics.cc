@@ -53,6 +53,22 @@ double Likeness(const QualityMetric& metric, const Scores& scores) {
   }
 }
 
+// Infinities have an order, so that metrics with labels take them.
+absl::Status CheckFinite(const QualityMetric& metric, const Scores& scores,
+                         absl::Span<const float> values, absl::string_view whose) {
+  int64_t count = 0;
+  size_t first = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (NeedsLabels(metric) ? !std::isnan(values[i]) : std::isfinite(values[i])) continue;
+    if (count++ == 0) first = i;
+  }
+  if (count == 0) return absl::OkStatus();
+  const int64_t elements = static_cast<int64_t>(values.size()) / scores.items;
+  return absl::OutOfRangeError(
+      absl::StrCat(NameOf(metric), ": ", count, " of ", values.size(), " values of ", whose,
+                   " are not finite, the first in item ", static_cast<int64_t>(first) / elements));
+}
+
 absl::Status CheckLabels(const QualityMetric& metric, const Scores& scores, const Labels& labels) {
   if (labels.shape.empty() || labels.shape[0] != scores.items) {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(metric), ": ",
@@ -97,10 +113,6 @@ absl::StatusOr<double> Auc(const QualityMetric& metric, const Scores& scores,
     if (labels.values[i] != 0 && labels.values[i] != 1) {
       return absl::InvalidArgumentError(absl::StrCat(NameOf(metric), ": label ", labels.values[i],
                                                      " of item ", i, " is neither 0 nor 1"));
-    }
-    if (std::isnan(scores.values[i])) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(NameOf(metric), ": the score of item ", i, " is not a number"));
     }
     rows.emplace_back(scores.values[i], labels.values[i]);
   }
@@ -207,6 +219,8 @@ absl::StatusOr<double> Measure(const QualityMetric& metric, const Scores& scores
         absl::StrCat(NameOf(metric), ": ", scores.values.size(), " values beside ",
                      scores.wanted.size(), " of the float model for ", scores.items, " items"));
   }
+  RETURN_IF_ERROR(CheckFinite(metric, scores, scores.values, "the output"));
+  RETURN_IF_ERROR(CheckFinite(metric, scores, scores.wanted, "the float model's output"));
   if (!NeedsLabels(metric)) return Likeness(metric, scores);
   RETURN_IF_ERROR(CheckLabels(metric, scores, labels));
   if (metric.kind == QualityMetric::Kind::kTopK) return TopK(metric, scores, labels);

@@ -49,7 +49,8 @@ struct Labels {
 };
 
 // The figure; sqnr without a difference is infinity. INVALID_ARGUMENT where shapes or labels do not
-// suit the metric, with what would.
+// suit the metric, with what would; OUT_OF_RANGE where the values are not finite (of a metric with
+// labels: not numbers), which has no figure.
 absl::StatusOr<double> Measure(const QualityMetric& metric, const Scores& scores,
                                const Labels& labels);
 

@@ -1,6 +1,7 @@
 #include "compiler_core/quant/metrics/metrics.h"
 
 #include <cmath>
+#include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -33,6 +34,32 @@ TEST(MetricsTest, LikenessToTheFloatModel) {
   EXPECT_TRUE(std::isinf(*Of("sqnr", {4}, wanted, wanted, {})));
   EXPECT_EQ(*Of("cosine", {2}, {0, 0}, {0, 0}, {}), 1);
   EXPECT_EQ(*Of("cosine", {2}, {0, 0}, {1, 0}, {}), 0);
+}
+
+// An sqnr of infinity, a label that no score beats: neither is said of what is no number.
+TEST(MetricsTest, GivesNoFigureOfWhatIsNotFinite) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const char* metric : {"cosine", "mse", "sqnr"}) {
+    for (const float bad : {nan, infinity, -infinity}) {
+      const auto got = Of(metric, {2}, {1, 2, 3, bad}, {1, 2, 3, 4}, {});
+      ASSERT_FALSE(got.ok()) << metric << " " << bad;
+      EXPECT_THAT(std::string(got.status().message()),
+                  HasSubstr("1 of 4 values of the output are not finite, the first in item 1"));
+      const auto wanted = Of(metric, {2}, {1, 2, 3, 4}, {bad, 2, 3, 4}, {});
+      ASSERT_FALSE(wanted.ok()) << metric << " " << bad;
+      EXPECT_THAT(std::string(wanted.status().message()),
+                  HasSubstr("1 of 4 values of the float model's output are not finite"));
+    }
+  }
+  for (const char* metric : {"topk", "auc", "wer"}) {
+    const bool is_auc = metric == std::string("auc");
+    const std::vector<int64_t> shape =
+        is_auc ? std::vector<int64_t>{1} : std::vector<int64_t>{1, 2};
+    const Labels labels = is_auc ? Labels{{2}, {0, 1}} : Labels{{1, 1}, {0}};
+    EXPECT_FALSE(Of(metric, shape, {nan, 1}, {}, labels).ok()) << metric;
+    EXPECT_TRUE(Of(metric, shape, {-infinity, 1}, {}, labels).ok()) << metric;
+  }
 }
 
 // The example of scikit-learn's top_k_accuracy_score: 0.75 for k = 2.
