@@ -11,7 +11,9 @@
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/pipeline/states.h"
+#include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"
+#include "compiler_core/quant/own_biases.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -34,10 +36,12 @@ class Maker {
     const bool computes_integers = std::any_of(
         kept->plan.values.begin(), kept->plan.values.end(),
         [&](const auto& value) { return kept->graph.ConstantOf(value.first) == nullptr; });
-    if (!computes_integers) return QuantizeFloat(kept->graph, {});
-    if ((IsFixedPointCore() && !HasFixedPointForm(*kept)) ||
+    if (!computes_integers) NoteFloatModel();
+    if (!computes_integers || (IsFixedPointCore() && !HasFixedPointForm(*kept)) ||
         (request_.options.quant.has_value() && request_.options.quant->force_float_ir)) {
-      return QuantizeFloat(kept->graph, RangesOf(*kept));
+      const absl::StatusOr<FloatForm> form = MakeFloatForm(graph);
+      if (!form.ok()) return Refuse(form.status());
+      return QuantizeFloat(form->graph, form->ranges);
     }
     NoteUnusedSettings();
     return IntegerModel{.graph = std::move(kept->graph),
@@ -76,6 +80,18 @@ class Maker {
     return diagnostics_.ToStatus();
   }
 
+  // What is about quantized models, of one in float.
+  void NoteFloatModel() {
+    if (!request_.options.quant.has_value() || !request_.options.quant->force_float_ir ||
+        IsFixedPointCore()) {
+      return;
+    }
+    diagnostics_.Add({.kind = DiagnosticKind::kConfigNoEffect,
+                      .message = "force_float_ir in QUANT changes nothing: the model is in float",
+                      .file = request_.options.model_name,
+                      .fix = "remove the line"});
+  }
+
   // What says how to quantize, of a model that is quantized.
   void NoteUnusedSettings() {
     const auto note = [&](absl::string_view what) {
@@ -93,20 +109,6 @@ class Maker {
       if (rest != QuantOptions()) return note("QUANT");
     }
     if (request_.side_inputs.contains(kTemplateRole)) note(kTemplateRole);
-  }
-
-  // A quantized model's own ranges, for the strategy in_ir.
-  static std::map<ValueId, ValueRange> RangesOf(const KeptScales& kept) {
-    std::map<ValueId, ValueRange> ranges;
-    for (const auto& [id, value_params] : kept.plan.values) {
-      const QuantParams& params = value_params;  // a lambda cannot take a binding
-      if (kept.graph.ConstantOf(id) != nullptr || params.axis >= 0) continue;
-      const auto real = [&](int64_t q) {
-        return static_cast<double>(q - params.zero_point[0]) * params.scale[0];
-      };
-      ranges[id] = {real(params.qmin), real(params.qmax)};
-    }
-    return ranges;
   }
 
   const CompileRequest::SideInput* Find(const std::string& role) const {
@@ -135,15 +137,18 @@ class Maker {
   }
 
   absl::StatusOr<IntegerModel> QuantizeFloat(const Graph& graph,
-                                             std::map<ValueId, ValueRange> in_ir) {
+                                             const std::map<ValueId, ValueRange>& ranges) {
+    const OwnBiases own = GiveOwnBiases(graph);
     QuantizeInput input;
-    input.graph = &graph;
-    input.layers = GroupLayers(graph);
+    input.graph = &own.graph;
+    input.layers = GroupLayers(own.graph);
     input.options = request_.options.quant.value_or(QuantOptions());
     input.model_name = request_.options.model_name;
     input.fixed_point = IsFixedPointCore();
     input.state_inputs = states_;
-    input.in_ir = std::move(in_ir);
+    for (const auto& [id, range] : ranges) {
+      input.in_ir[own.value[static_cast<size_t>(id.value())]] = range;
+    }
     input.calibration = CalibrationFiles(input.options);
     std::string statistics;
     ASSIGN_OR_RETURN(input.statistics_name, ReadText(kStatisticsRole, statistics));

@@ -60,6 +60,13 @@ class Search {
     if (layers_.empty()) return absl::OkStatus();
     RETURN_IF_ERROR(TrySingles());
     const std::vector<LayerSettings> best_single = state_.settings;
+    if (RefineWork() > kMostRefineWork) {
+      log_.push_back(absl::StrFormat(
+          "calibration auto: error %.3e at the outputs by the best single strategy (%s) for all "
+          "tensors; to choose tensor by tensor would take about %.1e products, the limit is %.1e",
+          best_.all, name_of_best_, RefineWork(), kMostRefineWork));
+      return absl::OkStatus();
+    }
     RETURN_IF_ERROR(Refine());
     ASSIGN_OR_RETURN(const Measured refined, Measure());
     // The search's own samples say that any choice made by them is good; the others may not.
@@ -73,6 +80,14 @@ class Search {
   }
 
  private:
+  // Some minutes: beyond that each tensor has the best single strategy.
+  static constexpr double kMostRefineWork = 0x1p37;
+  // Each layer tries every strategy on each sample from where it stands: half a run in the mean.
+  double RefineWork() const {
+    return WorkOf(*state_.graph) * static_cast<double>(layers_.size() * candidates_.size()) *
+           static_cast<double>(evaluator_.size()) / 2;
+  }
+
   struct Measured {
     double check = std::numeric_limits<double>::infinity();
     double all = std::numeric_limits<double>::infinity();  // with the samples of the search

@@ -12,6 +12,11 @@ void OutputError::Add(absl::Span<const float> wanted, absl::Span<const float> go
   for (size_t i = 0; i < wanted.size(); ++i) {
     const double a = wanted[i];
     const double b = got[i];
+    if (!std::isfinite(a)) continue;
+    if (!std::isfinite(b)) {
+      error = HUGE_VAL;
+      continue;
+    }
     error += (a - b) * (a - b);
     energy += a * a;
     dot += a * b;
@@ -27,6 +32,7 @@ void OutputError::Add(const OutputError& other) {
 }
 
 double OutputError::cosine() const {
+  if (error == HUGE_VAL) return 0;
   if (energy == 0 || energy_quantized == 0) return energy == energy_quantized ? 1 : 0;
   return dot / std::sqrt(energy * energy_quantized);
 }
@@ -45,13 +51,12 @@ double SumOf(absl::Span<const OutputError> errors) {
   return sum;
 }
 
-namespace {
-
-// About the products of one run.
 double WorkOf(const Graph& graph) {
+  constexpr double kWorkOfNode = 4096;  // its parameters are chosen again for each run
   double work = 1;
   for (const Node& node : graph.nodes()) {
-    if (node.outputs.empty()) continue;
+    if (node.outputs.empty() || node.op == "Const") continue;
+    work += kWorkOfNode;
     const auto results = static_cast<double>(graph.type(node.outputs[0]).element_count());
     const Tensor* weight = node.inputs.size() > 1 ? graph.ConstantOf(node.inputs[1]) : nullptr;
     if (weight == nullptr || weight->shape().size() < 2 || results == 0) continue;
@@ -61,9 +66,7 @@ double WorkOf(const Graph& graph) {
   return work;
 }
 
-}  // namespace
-
-SampleSplit SplitSamples(const Graph& graph, int64_t samples) {
+SampleSplit SplitSamples(const Graph& graph, int64_t samples, int64_t arena_bytes) {
   constexpr int64_t kFewest = 8;
   constexpr double kSearchWork = 1 << 26;  // products of one try
   constexpr int64_t kLeastSearch = 32;
@@ -74,8 +77,17 @@ SampleSplit SplitSamples(const Graph& graph, int64_t samples) {
     split.check = split.search;
     return split;
   }
-  const auto affordable = static_cast<int64_t>(std::min(kSearchWork / WorkOf(graph), 1e6));
-  const int64_t search = std::min(samples / 2, std::clamp(affordable, kLeastSearch, kMostSearch));
+  const double work = WorkOf(graph);
+  const auto affordable = static_cast<int64_t>(std::min(kSearchWork / work, 1e6));
+  // Each of eight strategies runs on a sample of the search and seven to check; then each layer
+  // tries them on the sample's rest, half a run in the mean.
+  const double runs = 64 + 4 * static_cast<double>(graph.node_count());
+  const auto timely = static_cast<int64_t>(std::min(kMostSearchWork / (work * runs), 1e6));
+  const int64_t held = kMostArenaBytes / std::max<int64_t>(arena_bytes, 1);
+  const int64_t search =
+      std::min(samples / 2,
+               std::max(std::min({std::clamp(affordable, kLeastSearch, kMostSearch), timely, held}),
+                        kFewest));
   const int64_t taken = std::min(samples, 8 * search);
   for (int64_t i = 0; i < taken; ++i) {
     const bool searched = (i + 1) * search / taken != i * search / taken;
@@ -88,21 +100,22 @@ absl::StatusOr<Evaluator> Evaluator::Create(const FloatExecutor& executor, const
                                             absl::Span<const int64_t> samples) {
   Evaluator evaluator;
   evaluator.executor_ = &executor;
+  evaluator.set_ = &set;
+  evaluator.samples_.assign(samples.begin(), samples.end());
   evaluator.scratch_ = executor.MakeArena();
   evaluator.energies_.assign(executor.graph().outputs().size(), 0.0);
-  for (const int64_t sample : samples) {
-    std::vector<std::vector<float>> inputs;
-    RETURN_IF_ERROR(set.Read(sample, inputs));
+  for (int64_t i = 0; i < evaluator.size(); ++i) {
     FloatExecutor::Arena& arena = evaluator.scratch_;
-    for (size_t k = 0; k < inputs.size(); ++k) executor.SetInput(arena, k, inputs[k]);
+    RETURN_IF_ERROR(evaluator.Load(arena, i));
     RETURN_IF_ERROR(executor.RunAll(arena, nullptr));
     std::vector<std::vector<float>> outputs;
     for (const GraphOutput& output : executor.graph().outputs()) {
       const absl::Span<const float> value = executor.ValueOf(arena, output.value);
-      for (const float x : value) evaluator.energies_[outputs.size()] += static_cast<double>(x) * x;
+      for (const float x : value) {
+        if (std::isfinite(x)) evaluator.energies_[outputs.size()] += static_cast<double>(x) * x;
+      }
       outputs.emplace_back(value.begin(), value.end());
     }
-    evaluator.inputs_.push_back(std::move(inputs));
     evaluator.outputs_.push_back(std::move(outputs));
   }
   return evaluator;
@@ -113,30 +126,40 @@ void Evaluator::Restart() {
   loaded_ = false;
 }
 
-void Evaluator::Load(FloatExecutor::Arena& arena, int64_t sample) const {
-  for (size_t k = 0; k < inputs_[sample].size(); ++k) {
-    executor_->SetInput(arena, k, inputs_[sample][k]);
+int64_t Evaluator::most_bytes() const {
+  int64_t bytes = size() * executor_->arena_bytes();
+  for (const GraphOutput& output : executor_->graph().outputs()) {
+    bytes += size() * executor_->graph().type(output.value).size_bytes();
   }
+  return bytes;
 }
 
-void Evaluator::LoadAll() {
-  if (loaded_) return;
-  arenas_.resize(inputs_.size());
+absl::Status Evaluator::Load(FloatExecutor::Arena& arena, int64_t sample) const {
+  std::vector<std::vector<float>> inputs;
+  RETURN_IF_ERROR(set_->Read(samples_[sample], inputs));
+  for (size_t k = 0; k < inputs.size(); ++k) executor_->SetInput(arena, k, inputs[k]);
+  return absl::OkStatus();
+}
+
+absl::Status Evaluator::LoadAll() {
+  if (loaded_) return absl::OkStatus();
+  arenas_.resize(samples_.size());
   for (int64_t i = 0; i < size(); ++i) {
     if (arenas_[i].values.empty()) arenas_[i] = executor_->MakeArena();
-    Load(arenas_[i], i);
+    RETURN_IF_ERROR(Load(arenas_[i], i));
   }
   loaded_ = true;
+  return absl::OkStatus();
 }
 
-FloatExecutor::Arena& Evaluator::arena(int64_t sample) {
-  LoadAll();
-  return arenas_[sample];
+absl::StatusOr<FloatExecutor::Arena*> Evaluator::ArenaOf(int64_t sample) {
+  RETURN_IF_ERROR(LoadAll());
+  return &arenas_[sample];
 }
 
 absl::Status Evaluator::Advance(const FloatExecutor& executor, const FakeQuants& quants, int last) {
   if (last <= step_) return absl::OkStatus();
-  LoadAll();
+  RETURN_IF_ERROR(LoadAll());
   const FloatExecutor::Hook hook = HookOf(quants);
   for (FloatExecutor::Arena& arena : arenas_) {
     RETURN_IF_ERROR(executor.Run(arena, step_, last, hook));
@@ -150,7 +173,7 @@ absl::Status Evaluator::RunFrom(const FloatExecutor& executor, const FakeQuants&
   if (loaded_) {
     scratch_.values = arenas_[sample].values;
   } else {
-    Load(scratch_, sample);
+    RETURN_IF_ERROR(Load(scratch_, sample));
   }
   return executor.Run(scratch_, step_, executor.graph().node_count(), HookOf(quants));
 }
@@ -159,7 +182,7 @@ absl::StatusOr<std::vector<OutputError>> Evaluator::Finish(const FloatExecutor& 
                                                            const FakeQuants& quants) {
   const std::vector<GraphOutput>& outputs = executor.graph().outputs();
   std::vector<OutputError> errors(outputs.size());
-  sample_errors_.assign(inputs_.size(), 0.0);
+  sample_errors_.assign(samples_.size(), 0.0);
   for (int64_t i = 0; i < size(); ++i) {
     RETURN_IF_ERROR(RunFrom(executor, quants, i));
     for (size_t k = 0; k < outputs.size(); ++k) {

@@ -13,7 +13,8 @@ namespace npuc {
 // What happens to each value of a graph in a quantized run, by value id.
 using FakeQuants = std::vector<FakeQuant>;
 
-// How far quantized outputs are from float ones, summed over samples.
+// How far quantized outputs are from float ones, summed over samples. Elements that are not finite
+// in float are not judged; one that is finite in float and not quantized is infinitely far.
 struct OutputError {
   double error = 0;   // sum of squared differences
   double energy = 0;  // sum of squared float values
@@ -38,15 +39,23 @@ struct SampleSplit {
   std::vector<int64_t> search;
   std::vector<int64_t> check;
 };
-// A small net is searched on more samples, up to 256; one of over 2 million products on 32. To
-// check there are up to seven times as many.
-SampleSplit SplitSamples(const Graph& graph, int64_t samples);
+// A small net is searched on more samples, up to 256; one of over 2 million products on 32; on
+// fewer, but 8, where an arena (of arena_bytes) each would take over kMostArenaBytes, or where a
+// search through all strategies and layers would take over kMostSearchWork products. To check there
+// are up to seven times as many.
+SampleSplit SplitSamples(const Graph& graph, int64_t samples, int64_t arena_bytes);
+inline constexpr int64_t kMostArenaBytes = int64_t{1} << 28;
+inline constexpr double kMostSearchWork = 0x1p35;
 
-// A fixed set of samples with their float outputs, and quantized runs over them from any step on.
-// Memory: inputs and outputs of each sample; from the first Advance on an arena each.
+// About the time of a run of `graph`, in products of a convolution: its own, and some for each
+// node.
+double WorkOf(const Graph& graph);
+
+// A fixed set of samples, and quantized runs over them from any step on. Samples are read when they
+// are run. Memory: the float outputs of each sample; from the first Advance on an arena each.
 class Evaluator {
  public:
-  // `executor` must outlive this.
+  // `executor` and `set` must outlive this.
   static absl::StatusOr<Evaluator> Create(const FloatExecutor& executor, const SampleSet& set,
                                           absl::Span<const int64_t> samples);
 
@@ -63,16 +72,19 @@ class Evaluator {
                                                    const FakeQuants& quants);
   // Of the last Finish or Outputs: the error of each sample over the energy of all, outputs summed.
   const std::vector<double>& sample_errors() const { return sample_errors_; }
-  int64_t size() const { return static_cast<int64_t>(inputs_.size()); }
+  int64_t size() const { return static_cast<int64_t>(samples_.size()); }
   // Of a sample, before step 0 after Restart.
-  FloatExecutor::Arena& arena(int64_t sample);
+  absl::StatusOr<FloatExecutor::Arena*> ArenaOf(int64_t sample);
+  // With an arena for each sample.
+  int64_t most_bytes() const;
 
  private:
   absl::Status RunFrom(const FloatExecutor& executor, const FakeQuants& quants, int64_t sample);
-  void Load(FloatExecutor::Arena& arena, int64_t sample) const;
-  void LoadAll();
+  absl::Status Load(FloatExecutor::Arena& arena, int64_t sample) const;
+  absl::Status LoadAll();
 
-  std::vector<std::vector<std::vector<float>>> inputs_;   // by sample, graph input
+  const SampleSet* set_ = nullptr;
+  std::vector<int64_t> samples_;                          // indices in set_
   std::vector<std::vector<std::vector<float>>> outputs_;  // by sample, graph output
   std::vector<double> energies_;                          // by graph output
   std::vector<double> sample_errors_;

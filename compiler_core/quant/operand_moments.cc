@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/window.h"
 #include "compiler_core/quant/executor/gemm.h"
@@ -291,7 +294,15 @@ absl::StatusOr<OperandMoments> MeasureMoments(const QuantState& state, int layer
       taker.TakePatches(y, x);
     }
   }
-  return sum.Take(BiasTakesShift(state, layer));
+  OperandMoments moments = sum.Take(BiasTakesShift(state, layer));
+  for (const std::vector<double>* part : {&moments.own, &moments.cross}) {
+    if (std::all_of(part->begin(), part->end(), [](double x) { return std::isfinite(x); }))
+      continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("layer '", Printable(state.layers[layer].name),
+                     "': adaround needs the products of its operands, and they are not finite"));
+  }
+  return moments;
 }
 
 }  // namespace npuc

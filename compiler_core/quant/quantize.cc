@@ -1,6 +1,8 @@
 #include "compiler_core/quant/quantize.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,29 +29,68 @@ class Quantizer {
     RETURN_IF_ERROR(GatherStatistics());
     // From here: settings and statistics of every layer. Weights come first, since activations are
     // judged with them in place.
-    for (int i = 0; i < layer_count(); ++i) {
-      RETURN_IF_ERROR(QuantizeWeight(state_, i, samples()));
-    }
-    if (samples() != nullptr) {
-      const SampleSplit split = SplitSamples(*state_.graph, samples_->size());
-      ASSIGN_OR_RETURN(Evaluator search,
-                       Evaluator::Create(*state_.executor, *samples_, split.search));
-      ASSIGN_OR_RETURN(Evaluator check,
-                       Evaluator::Create(*state_.executor, *samples_, split.check));
-      evaluators_ = {std::move(search), std::move(check), split.search == split.check};
+    RETURN_IF_ERROR(QuantizeWeights());
+    if (samples() != nullptr && NeedsEvaluators()) {
+      RETURN_IF_ERROR(MakeEvaluators());
       RETURN_IF_ERROR(ChooseStrategies(state_, *evaluators_, result_.log));
     }
     RETURN_IF_ERROR(SettleParams());
     if (evaluators_.has_value()) {
       RETURN_IF_ERROR(SearchMixedPrecision(state_, *evaluators_, *samples_, result_.log));
       RETURN_IF_ERROR(CorrectBiases(state_, evaluators_->search));
-      RETURN_IF_ERROR(MeasureFidelity());
+      evaluators_.reset();
     }
+    if (samples() != nullptr) RETURN_IF_ERROR(MeasureFidelity());
     ReportBiases(state_, input_.model_name, result_.log, diagnostics_);
     return Assemble();
   }
 
  private:
+  // A weight that several layers read in one way, as the steps of a loop do, is quantized once.
+  absl::Status QuantizeWeights() {
+    std::map<ValueId, const LayerSettings*> done;
+    for (int i = 0; i < layer_count(); ++i) {
+      const LayerSettings& settings = state_.settings[i];
+      const auto [found, is_new] = done.emplace(state_.layers[i].weight, &settings);
+      if (!is_new && SameWeights(*found->second, settings)) continue;
+      found->second = &settings;
+      RETURN_IF_ERROR(QuantizeWeight(state_, i, samples()));
+    }
+    return absl::OkStatus();
+  }
+
+  static bool SameWeights(const LayerSettings& a, const LayerSettings& b) {
+    return a.weight_method == b.weight_method && a.weight_bits == b.weight_bits &&
+           a.weight_strategy == b.weight_strategy && a.histc_bins == b.histc_bins &&
+           a.in_float == b.in_float;
+  }
+
+  // Whether a step compares quantized runs.
+  bool NeedsEvaluators() const {
+    const std::vector<GlobalCalibration>& global = input_.options.global_calibration;
+    return input_.options.mixed_precision_batches > 0 ||
+           std::find(global.begin(), global.end(), GlobalCalibration::kBiasCorrection) !=
+               global.end() ||
+           std::any_of(state_.settings.begin(), state_.settings.end(), [](const LayerSettings& s) {
+             return s.activation_strategy.kind == QuantStrategy::Kind::kAuto;
+           });
+  }
+
+  absl::Status MakeEvaluators() {
+    const SampleSplit split =
+        SplitSamples(*state_.graph, samples_->size(), state_.executor->arena_bytes());
+    ASSIGN_OR_RETURN(Evaluator search,
+                     Evaluator::Create(*state_.executor, *samples_, split.search));
+    ASSIGN_OR_RETURN(Evaluator check, Evaluator::Create(*state_.executor, *samples_, split.check));
+    evaluators_ = {std::move(search), std::move(check), split.search == split.check};
+    result_.log.push_back(absl::StrFormat(
+        "calibration compares runs over %d samples to search and %d to check; it holds %d MiB for "
+        "them",
+        split.search.size(), split.check.size(),
+        (evaluators_->search.most_bytes() + evaluators_->check.most_bytes()) >> 20));
+    return absl::OkStatus();
+  }
+
   int layer_count() const { return static_cast<int>(state_.layers.size()); }
   const SampleSet* samples() const { return samples_.has_value() ? &*samples_ : nullptr; }
 
@@ -66,12 +107,23 @@ class Quantizer {
     state_.layers = input_.layers;
     state_.in_ir = input_.in_ir;
     state_.fixed_point = input_.fixed_point;
+    CheckConstants();
+    RETURN_IF_ERROR(diagnostics_.ToStatus());
     result_.graph = *input_.graph;
     const std::vector<GlobalCalibration>& global = input_.options.global_calibration;
     if (std::find(global.begin(), global.end(), GlobalCalibration::kEqualization) != global.end()) {
       int pairs = 0;
       result_.graph = EqualizeWeights(*input_.graph, state_.layers, pairs);
       result_.log.push_back(absl::StrCat("weight equalization: ", pairs, " pairs of layers"));
+      if (pairs == 0) {
+        diagnostics_.Add({.kind = DiagnosticKind::kConfigNoEffect,
+                          .message =
+                              "equalization of global_calibration in QUANT changes nothing: "
+                              "no layer with weights feeds another one alone, through a Relu "
+                              "at most",
+                          .file = input_.model_name,
+                          .fix = "remove the word"});
+      }
     }
     state_.graph = &result_.graph;
     const int values = state_.graph->value_count();
@@ -94,6 +146,28 @@ class Quantizer {
     state_.executor = *std::move(executor);
     state_.quantized = state_.executor;
     return absl::OkStatus();
+  }
+
+  // Weights and biases must be finite: a scale is made of them.
+  void CheckConstants() {
+    for (const Layer& layer : state_.layers) {
+      for (const ValueId id : {layer.weight, layer.bias}) {
+        const Tensor* constant = id.valid() ? input_.graph->ConstantOf(id) : nullptr;
+        if (constant == nullptr || constant->dtype() != DType::kFloat32) continue;
+        const absl::Span<const float> values = constant->as<float>();
+        const auto* const first =
+            std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+        if (first == values.end()) continue;
+        diagnostics_.Add(
+            {.kind = DiagnosticKind::kNotQuantizable,
+             .message = absl::StrCat("the ", id == layer.weight ? "weight" : "bias", " of layer '",
+                                     Printable(layer.name), "' is not finite at element ",
+                                     first - values.begin()),
+             .file = input_.model_name,
+             .node = layer.name,
+             .fix = "replace the value in the model"});
+      }
+    }
   }
 
   // What the fake-quant options name must be there.
@@ -160,10 +234,11 @@ class Quantizer {
   absl::Status GatherStatistics() {
     const std::map<ValueId, std::string> names = NamesOfValues(state_);
     if (samples() != nullptr) {
-      const absl::Status status = Calibrate(state_, *samples_);
-      if (!status.ok()) {
-        return Refuse(DiagnosticKind::kCalibrationData, status, "mend the data");
+      const absl::StatusOr<std::optional<NotFinite>> result = Calibrate(state_, *samples_);
+      if (!result.ok()) {
+        return Refuse(DiagnosticKind::kCalibrationData, result.status(), "mend the data");
       }
+      if (result->has_value()) return RefuseNotFinite(**result);
     } else if (!input_.statistics_name.empty()) {
       RETURN_IF_ERROR(LoadStatistics(names));
     } else {
@@ -178,6 +253,26 @@ class Quantizer {
       result_.statistics = WriteStatistics(all);
     }
     return CheckStrategies();
+  }
+
+  absl::Status RefuseNotFinite(const NotFinite& found) {
+    const Layer& layer = state_.layers[found.layer];
+    const Node& root = state_.root(found.layer);
+    const std::string value = std::isnan(found.value) ? "NaN" : found.value > 0 ? "inf" : "-inf";
+    diagnostics_.Add(
+        {.kind = DiagnosticKind::kCalibrationData,
+         .message = absl::StrCat("sample ", found.sample, " of calibration_data makes the layer '",
+                                 Printable(layer.name), "' give ", value,
+                                 ", which no integer can stand for"),
+         .file = input_.model_name,
+         .node = layer.name,
+         .op = root.source.op.empty() ? root.op : root.source.op,
+         .fix = std::isnan(found.value)
+                    ? "leave the sample out, or keep the operand within what the operator is "
+                      "defined for, by a Maximum in front of it say"
+                    : "leave the sample out, or limit the operand in the model; or set "
+                      "trim_infinity_before_statistic, '(-65504, 65504):clip' say"});
+    return diagnostics_.ToStatus();
   }
 
   absl::Status LoadStatistics(const std::map<ValueId, std::string>& names) {

@@ -18,7 +18,7 @@ namespace npuc {
 
 // What a quantizing run reads. Views: all must outlive the call.
 struct QuantizeInput {
-  const Graph* graph = nullptr;  // float, behind the passes
+  const Graph* graph = nullptr;  // float, behind the passes; each layer has its own bias
   std::vector<Layer> layers;     // GroupLayers(*graph, ...)
   QuantOptions options;
   std::string model_name;                    // for diagnostics

@@ -5,7 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/op.h"
+#include "compiler_core/quant/data/npy.h"
 #include "compiler_core/quant/operand_moments.h"
 #include "compiler_core/quant/test_nets_test_util.h"
 #include "gmock/gmock.h"
@@ -219,10 +221,21 @@ TEST_F(QuantizeTest, SixteenBitsHoldDataBeyondTheCalibrations) {
   EXPECT_NEAR(input_scale() * 65535, 2 * range_8, 1e-6 * range_8);
 }
 
+TEST(SplitSamplesTest, ArenasStayWithinTheirBound) {
+  const Graph graph = MakeKeywordNet({}, 1);
+  const int64_t most = static_cast<int64_t>(SplitSamples(graph, 100000, 1 << 10).search.size());
+  EXPECT_GE(most, 32);
+  for (const int64_t arena_bytes : {int64_t{1} << 23, int64_t{1} << 25, int64_t{1} << 30}) {
+    const int64_t search =
+        static_cast<int64_t>(SplitSamples(graph, 100000, arena_bytes).search.size());
+    EXPECT_EQ(search, std::clamp<int64_t>(kMostArenaBytes / arena_bytes, 8, most)) << arena_bytes;
+  }
+}
+
 TEST(SplitSamplesTest, NoSampleIsInBothSets) {
   const Graph graph = MakeKeywordNet({}, 1);
   for (const int64_t count : {8, 9, 60, 128, 10000}) {
-    const SampleSplit split = SplitSamples(graph, count);
+    const SampleSplit split = SplitSamples(graph, count, 1 << 16);
     std::vector<int64_t> all = split.search;
     all.insert(all.end(), split.check.begin(), split.check.end());
     std::sort(all.begin(), all.end());
@@ -233,7 +246,7 @@ TEST(SplitSamplesTest, NoSampleIsInBothSets) {
     EXPECT_GE(split.check.size(), split.search.size()) << count;
     EXPECT_GT(all.back(), count * 3 / 4) << "spread over the set";
   }
-  EXPECT_EQ(SplitSamples(graph, 7).search, SplitSamples(graph, 7).check);
+  EXPECT_EQ(SplitSamples(graph, 7, 1 << 16).search, SplitSamples(graph, 7, 1 << 16).check);
 }
 
 TEST_F(QuantizeTest, EqualizedGraphsComputeTheSame) {
@@ -334,6 +347,86 @@ TEST_F(QuantizeTest, SameInputSameResult) {
   EXPECT_EQ(a.opt_template, b.opt_template);
   EXPECT_EQ(a.plan.values, b.plan.values);
   EXPECT_EQ(a.plan.constants, b.plan.constants);
+}
+
+// y = op(x), then a dense layer that reads y; sample 1 of 2 makes y what it must not be.
+QuantizeInput InputOfFunction(const std::string& op, const std::string& samples, Graph& graph) {
+  graph = *ParseGraph(absl::StrCat(R"(graph "m" {
+  %0 = Placeholder() : f32[1,4] @"x"
+  %1 = )",
+                                   op, R"((%0) : f32[1,4] @"culprit"
+  %2 = Const() {value = f32[4,3] splat "0000003f"} : f32[4,3] @"w"
+  %3 = Const() {value = f32[3] splat "0000003f"} : f32[3] @"b"
+  %4 = MatMul(%1, %2) : f32[1,3] @"fc"
+  %5 = Add(%4, %3) : f32[1,3] @"fc_bias"
+  return %5 @"y"
+})"));
+  return InputOf(graph, samples);
+}
+
+std::string TwoSamples(float bad) {
+  const std::vector<float> values = {1, 2, 3, 4, 1, bad, 3, 4};
+  NpyArray array;
+  array.shape = {2, 4};
+  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  return WriteNpy(array).value();
+}
+
+// Whatever takes statistics of a value that is not finite: one diagnostic with layer and sample.
+TEST(QuantizeNotFinite, NamesTheLayerAndTheSample) {
+  using G = GlobalCalibration;
+  std::vector<QuantOptions> ways(6);
+  ways[1].activation_strategy = {QuantStrategy::Kind::kAuto, 0};
+  ways[2].activation_strategy = {QuantStrategy::Kind::kKld, 0};
+  ways[3].activation_strategy = {QuantStrategy::Kind::kPercentile, 0.999};
+  ways[4].global_calibration = {G::kEqualization, G::kAdaround, G::kBiasCorrection};
+  ways[5].mixed_precision_batches = 1;
+  struct Case {
+    const char* op;
+    float operand;
+    const char* value;
+  };
+  for (const Case& one : {Case{"Log", 0, "-inf"}, Case{"Sqrt", -1, "NaN"},
+                          Case{"Reciprocal", 0, "inf"}, Case{"Exp", 500, "inf"}}) {
+    Graph graph;
+    const std::string samples = TwoSamples(one.operand);
+    QuantizeInput input = InputOfFunction(one.op, samples, graph);
+    for (const bool fixed_point : {false, true}) {
+      for (const QuantOptions& options : ways) {
+        input.options = options;
+        input.fixed_point = fixed_point;
+        EXPECT_THAT(Problem(input),
+                    HasSubstr(absl::StrCat("sample 1 of calibration_data makes the layer 'culprit' "
+                                           "give ",
+                                           one.value)))
+            << one.op;
+      }
+    }
+  }
+}
+
+// Trimmed infinities are counted as what they are trimmed to, and nothing behind sees the others.
+TEST(QuantizeNotFinite, TrimmedInfinitiesAreTaken) {
+  Graph graph;
+  const std::string samples = TwoSamples(0);
+  QuantizeInput input = InputOfFunction("Log", samples, graph);
+  input.options.trim_infinity = TrimInfinity{-50, 50, false};
+  input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
+  const QuantizeResult result = Quantized(input);
+  ASSERT_EQ(result.outputs.size(), 1);
+  EXPECT_TRUE(std::isfinite(result.outputs[0].cosine()));
+}
+
+TEST(QuantizeNotFinite, AWeightIsRefusedByItsLayer) {
+  Graph graph = *ParseGraph(R"(graph "m" {
+  %0 = Placeholder() : f32[1,4] @"x"
+  %1 = Const() {value = f32[4,3] splat "0000807f"} : f32[4,3] @"w"
+  %2 = MatMul(%0, %1) : f32[1,3] @"fc"
+  return %2 @"y"
+})");
+  const std::string samples = TwoSamples(1);
+  EXPECT_THAT(Problem(InputOf(graph, samples)),
+              HasSubstr("the weight of layer 'fc' is not finite at element 0"));
 }
 
 bool IsPowerOfTwo(double x) {

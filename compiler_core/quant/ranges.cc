@@ -209,4 +209,9 @@ std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorSta
   return ValueRange{std::min(range.min, 0.0), std::max(range.max, 0.0)};
 }
 
+bool ReadsHistogram(const QuantStrategy& strategy) {
+  return strategy.kind == Kind::kKld || strategy.kind == Kind::kPercentile ||
+         strategy.kind == Kind::kAciqLaplace || strategy.kind == Kind::kAuto;
+}
+
 }  // namespace npuc

@@ -30,9 +30,13 @@ struct ValueRange {
 //                  that kind. Source: Banner et al., Post training 4-bit quantization, 2019,
 //                  section 3, solved for any number of bits
 //   in_ir          `in_ir`; nullopt where the model gives none
+// KLD, Npercentile and aciq_laplace read the histogram.
 // bits: 2..16. Auto has no range of its own (CHECKed).
 std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorStatistics& statistics,
                                   int bits, const std::optional<ValueRange>& in_ir);
+
+// Whether RangeOf may need the histogram for it; auto tries every strategy.
+bool ReadsHistogram(const QuantStrategy& strategy);
 
 }  // namespace npuc
 

@@ -1,6 +1,7 @@
 #include "compiler_core/quant/state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 
@@ -121,7 +122,7 @@ FakeQuants QuantsOf(const QuantState& state, const std::map<ValueId, QuantParams
   return quants;
 }
 
-absl::Status Calibrate(QuantState& state, const SampleSet& samples) {
+absl::StatusOr<std::optional<NotFinite>> Calibrate(QuantState& state, const SampleSet& samples) {
   std::vector<int> collector_of(state.graph->value_count(), -1);
   std::vector<StatisticsCollector> collectors;
   std::vector<ValueId> ids;
@@ -130,27 +131,37 @@ absl::Status Calibrate(QuantState& state, const SampleSet& samples) {
     for (const ValueId id : state.layers[i].outputs) {
       if (state.SourceOf(id) != id) continue;
       collector_of[id.value()] = static_cast<int>(collectors.size());
-      collectors.emplace_back(settings.histc_bins, settings.momentum, settings.trim);
+      const bool counts =
+          state.options->save_statistic_info || ReadsHistogram(settings.activation_strategy);
+      collectors.emplace_back(counts ? settings.histc_bins : 0, settings.momentum, settings.trim);
       ids.push_back(id);
     }
   }
   const FloatExecutor& executor = *state.executor;
   FloatExecutor::Arena arena = executor.MakeArena();
+  std::optional<NotFinite> not_finite;
   const FloatExecutor::Hook hook = [&](ValueId id, absl::Span<float> value) {
     const int collector = collector_of[id.value()];
-    if (collector >= 0) collectors[collector].Add(value);
+    if (collector < 0 || not_finite.has_value() || collectors[collector].Add(value)) return;
+    const auto* const first =
+        std::find_if(value.begin(), value.end(), [](float x) { return !std::isfinite(x); });
+    not_finite = NotFinite{state.producer[id.value()], 0, *first};
   };
   std::vector<std::vector<float>> inputs;
   for (int64_t i = 0; i < samples.size(); ++i) {
     RETURN_IF_ERROR(samples.Read(i, inputs));
     for (size_t k = 0; k < inputs.size(); ++k) executor.SetInput(arena, k, inputs[k]);
     RETURN_IF_ERROR(executor.RunAll(arena, hook));
+    if (not_finite.has_value()) {
+      not_finite->sample = i;
+      return not_finite;
+    }
     const bool last = i + 1 == samples.size();
     if (!last && (i + 1) % state.options->calibration_batch_size != 0) continue;
     for (StatisticsCollector& collector : collectors) collector.EndBatch();
   }
-  for (size_t i = 0; i < ids.size(); ++i) state.statistics[ids[i]] = collectors[i].statistics();
-  return absl::OkStatus();
+  for (size_t i = 0; i < ids.size(); ++i) state.statistics[ids[i]] = collectors[i].Take();
+  return std::nullopt;
 }
 
 std::map<ValueId, std::string> NamesOfValues(const QuantState& state) {

@@ -61,8 +61,15 @@ absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const Quan
 QuantParams ParamsForRange(const QuantState& state, ValueId id, ValueRange range);
 FakeQuants QuantsOf(const QuantState& state, const std::map<ValueId, QuantParams>& values);
 
-// Runs the float model over all samples and fills state.statistics.
-absl::Status Calibrate(QuantState& state, const SampleSet& samples);
+// A layer's result that is not finite, so that no integers can stand for it.
+struct NotFinite {
+  int layer = 0;
+  int64_t sample = 0;
+  float value = 0;  // the first such element
+};
+// Runs the float model over all samples and fills state.statistics; or stops at the first sample
+// that makes a result which is not finite, and returns the first layer that it comes from.
+absl::StatusOr<std::optional<NotFinite>> Calibrate(QuantState& state, const SampleSet& samples);
 // The names that statistics files have for values: a layer's name, ":k" behind it for output k > 0.
 std::map<ValueId, std::string> NamesOfValues(const QuantState& state);
 

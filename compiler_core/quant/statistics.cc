@@ -147,8 +147,8 @@ bool StreamHistogram::Restore(int exponent, int64_t first, std::vector<uint64_t>
   return true;
 }
 
-void StatisticsCollector::Add(absl::Span<const float> values) {
-  if (values.empty()) return;
+bool StatisticsCollector::Add(absl::Span<const float> values) {
+  if (values.empty()) return true;
   if (trim_.has_value()) {
     trimmed_.assign(values.begin(), values.end());
     const auto low = static_cast<float>(trim_->min);
@@ -168,12 +168,15 @@ void StatisticsCollector::Add(absl::Span<const float> values) {
     values = trimmed_;
   }
   const Sums sums = SumUp(values);
-  statistics_.histogram.Add(values, sums.min, sums.max);
+  // A double holds the sum of any floats there can be, so it tells of each one.
+  if (!std::isfinite(sums.sum)) return false;
+  if (counts_) statistics_.histogram.Add(values, sums.min, sums.max);
   min_ = count_ == 0 ? sums.min : std::min<double>(min_, sums.min);
   max_ = count_ == 0 ? sums.max : std::max<double>(max_, sums.max);
   count_ += static_cast<int64_t>(values.size());
   sum_ += sums.sum;
   squares_ += sums.squares;
+  return true;
 }
 
 void StatisticsCollector::EndBatch() {

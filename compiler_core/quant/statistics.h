@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -20,7 +21,7 @@ namespace npuc {
 class StreamHistogram {
  public:
   explicit StreamHistogram(int64_t bins = 2048) : capacity_(2 * bins) {}
-  // [min, max] are the values' own.
+  // [min, max] are the values' own; all are finite.
   void Add(absl::Span<const float> values, float min, float max);
 
   bool empty() const { return counts_.empty(); }
@@ -57,19 +58,23 @@ struct TensorStatistics {
   StreamHistogram histogram;
 };
 
-// Gathers TensorStatistics of one tensor. Values of a sample come by Add; EndBatch closes a batch.
+// Gathers TensorStatistics of one tensor; bins 0: without a histogram. Values of a sample come by
+// Add; EndBatch closes a batch. Add takes nothing and returns false where a value is not finite, as
+// trim_infinity leaves it: no range can hold it.
 class StatisticsCollector {
  public:
   StatisticsCollector(int64_t bins, double momentum, std::optional<TrimInfinity> trim)
-      : momentum_(momentum), trim_(trim) {
+      : momentum_(momentum), counts_(bins > 0), trim_(trim) {
     statistics_.histogram = StreamHistogram(bins);
   }
-  void Add(absl::Span<const float> values);
+  [[nodiscard]] bool Add(absl::Span<const float> values);
   void EndBatch();
   const TensorStatistics& statistics() const { return statistics_; }
+  TensorStatistics Take() { return std::move(statistics_); }
 
  private:
   double momentum_;
+  bool counts_;
   std::optional<TrimInfinity> trim_;
   TensorStatistics statistics_;
   std::vector<float> trimmed_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "compiler_core/quant/ranges.h"
@@ -50,10 +51,10 @@ TEST(StreamHistogramTest, DependsOnTheValuesAlone) {
 
 TEST(StatisticsTest, RunningValuesOverBatches) {
   StatisticsCollector collector(256, 0.9, std::nullopt);
-  collector.Add(std::vector<float>{-1, 0, 1});
-  collector.Add(std::vector<float>{2, 3});
+  ASSERT_TRUE(collector.Add(std::vector<float>{-1, 0, 1}));
+  ASSERT_TRUE(collector.Add(std::vector<float>{2, 3}));
   collector.EndBatch();
-  collector.Add(std::vector<float>{10, 20});
+  ASSERT_TRUE(collector.Add(std::vector<float>{10, 20}));
   collector.EndBatch();
   const TensorStatistics& s = collector.statistics();
   EXPECT_EQ(s.extrema_min, -1);
@@ -66,20 +67,53 @@ TEST(StatisticsTest, RunningValuesOverBatches) {
 
 TEST(StatisticsTest, TrimsBeforeItCounts) {
   StatisticsCollector clip(256, 0.9, TrimInfinity{-10, 10, false});
-  clip.Add(std::vector<float>{-1e30f, 2, 3, 1e30f});
+  ASSERT_TRUE(clip.Add(std::vector<float>{-1e30f, 2, 3, 1e30f}));
   clip.EndBatch();
   EXPECT_EQ(clip.statistics().extrema_min, -10);
   EXPECT_EQ(clip.statistics().extrema_max, 10);
   StatisticsCollector second(256, 0.9, TrimInfinity{-10, 10, true});
-  second.Add(std::vector<float>{-1e30f, 2, 3, 1e30f});
+  ASSERT_TRUE(second.Add(std::vector<float>{-1e30f, 2, 3, 1e30f}));
   second.EndBatch();
   EXPECT_EQ(second.statistics().extrema_min, 2);
   EXPECT_EQ(second.statistics().extrema_max, 3);
 }
 
+// At each place of the loop's lanes and of its rest.
+TEST(StatisticsTest, TakesNothingThatIsNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float bad : {infinity, -infinity, nan}) {
+    for (size_t place = 0; place < 19; ++place) {
+      StatisticsCollector collector(256, 0.9, std::nullopt);
+      std::vector<float> values(19, 1);
+      ASSERT_TRUE(collector.Add(values));
+      values[place] = bad;
+      EXPECT_FALSE(collector.Add(values));
+      values[place] = -bad;
+      EXPECT_FALSE(collector.Add(values));
+      collector.EndBatch();
+      EXPECT_EQ(collector.statistics().extrema_max, 1);
+      EXPECT_EQ(collector.statistics().histogram.total(), 19);
+    }
+  }
+  // Trimming takes an infinity and leaves what is no number.
+  StatisticsCollector trimmed(256, 0.9, TrimInfinity{-10, 10, false});
+  EXPECT_TRUE(trimmed.Add(std::vector<float>{infinity, 1, -infinity}));
+  EXPECT_FALSE(trimmed.Add(std::vector<float>{nan, 1}));
+}
+
+TEST(StatisticsTest, CountsTheGreatestFloatsThereAre) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  StatisticsCollector collector(256, 0.9, std::nullopt);
+  ASSERT_TRUE(collector.Add(std::vector<float>{-kMost, kMost, 0, 1e-45F}));
+  ASSERT_TRUE(collector.Add(std::vector<float>{1e-45F, -1e-45F}));
+  collector.EndBatch();
+  EXPECT_EQ(collector.statistics().histogram.total(), 6);
+}
+
 TensorStatistics StatisticsOf(const std::vector<float>& values) {
   StatisticsCollector collector(2048, 0.9, std::nullopt);
-  collector.Add(values);
+  EXPECT_TRUE(collector.Add(values));
   collector.EndBatch();
   return collector.statistics();
 }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/layers.h"
 #include "compiler_core/quant/adaround.h"
 #include "compiler_core/quant/state.h"
 
@@ -19,7 +20,7 @@ double MagnitudeOf(const QuantStrategy& strategy, int bits, int64_t bins,
   for (const float value : values) greatest = std::max(greatest, std::fabs(value));
   if (strategy.kind == QuantStrategy::Kind::kExtrema || values.empty()) return greatest;
   StatisticsCollector collector(bins, 0, std::nullopt);
-  collector.Add(values);
+  NPUC_CHECK(collector.Add(values));  // Quantize() has refused weights that are not finite
   collector.EndBatch();
   const std::optional<ValueRange> range =
       RangeOf(strategy, collector.statistics(), bits, std::nullopt);
@@ -239,7 +240,7 @@ absl::Status CorrectBiases(QuantState& state, Evaluator& evaluator) {
     ValueId sums;
     for (const NodeId id : layer.nodes) {
       const Node& node = state.graph->node(id);
-      if (node.op != "Relu" && node.op != "Relu6") sums = node.outputs[0];
+      if (!ClampOf(*state.graph, node).has_value()) sums = node.outputs[0];
     }
     return sums;
   };
@@ -269,10 +270,14 @@ absl::Status CorrectBiases(QuantState& state, Evaluator& evaluator) {
         apply(id, value);
       };
       for (int64_t s = 0; s < evaluator.size(); ++s) {
-        RETURN_IF_ERROR(executor.Run(evaluator.arena(s), 0, stop, hook));
+        ASSIGN_OR_RETURN(FloatExecutor::Arena* const arena, evaluator.ArenaOf(s));
+        RETURN_IF_ERROR(executor.Run(*arena, 0, stop, hook));
       }
     }
-    for (double& mean : shift) mean /= static_cast<double>(std::max<int64_t>(rows, 1));
+    for (double& mean : shift) {
+      mean /= static_cast<double>(std::max<int64_t>(rows, 1));
+      if (!std::isfinite(mean)) mean = 0;  // trimmed infinities say nothing about the bias
+    }
     RETURN_IF_ERROR(ShiftBias(state, layer.bias, shift));
     RETURN_IF_ERROR(QuantizeBias(state, static_cast<int>(i)));
   }

@@ -17,7 +17,8 @@
                                         same_bytes [OTHER], threads [NAME...], cfg, bundles,
                                         full_disk, wild [-v] [--update] [NAME...],
                                         random_quantized [--count N] [SEED...],
-                                        config_keys [-v], overflow, command_line, constants
+                                        config_keys [KEY...], overflow, command_line,
+                                        constants, not_finite, saturation, calibration_cost
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -37,7 +38,7 @@ SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "compass_ir", "compass_compile", "fake_quant",
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
-          "command_line", "constants")
+          "command_line", "constants", "not_finite", "saturation", "calibration_cost")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

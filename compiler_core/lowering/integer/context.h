@@ -35,8 +35,8 @@ class IntegerContext {
 
   // A value's parameters: one scale, a type of 8 or 16 bits.
   absl::StatusOr<QuantParams> ActivationParams(ValueId value) const;
-  // A constant as integers of these parameters: the plan's own where it has them, else the float one
-  // rounded.
+  // A constant as integers of these parameters: the plan's own where it has them, else the float
+  // one rounded.
   absl::StatusOr<Tensor> Integers(ValueId constant, const QuantParams& params) const;
   const QuantParams* FindParams(ValueId value) const;
   const Tensor* FindIntegers(ValueId constant) const;

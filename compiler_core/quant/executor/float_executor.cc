@@ -1,10 +1,14 @@
 #include "compiler_core/quant/executor/float_executor.h"
 
 #include <algorithm>
+#include <bit>
 #include <map>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
@@ -66,7 +70,10 @@ absl::StatusOr<FloatExecutor> FloatExecutor::Create(const Graph& graph) {
   RETURN_IF_ERROR(executor.CheckTypes());
   RETURN_IF_ERROR(executor.PlanArena());
   executor.kernels_.resize(graph.node_count());
-  for (int i = 0; i < graph.node_count(); ++i) RETURN_IF_ERROR(executor.MakeKernelOf(i));
+  executor.FindTwins();
+  for (int i = 0; i < graph.node_count(); ++i) {
+    if (executor.twin_[i] == i) RETURN_IF_ERROR(executor.MakeKernelOf(i));
+  }
   return executor;
 }
 
@@ -119,6 +126,56 @@ absl::Status FloatExecutor::PlanArena() {
   return absl::OkStatus();
 }
 
+void FloatExecutor::FindTwins() {
+  std::map<std::string, int> first;
+  readers_.resize(graph_->value_count());
+  for (int i = 0; i < graph_->node_count(); ++i) {
+    twin_.push_back(first.emplace(KernelKey(i), i).first->second);
+    if (twin_[i] != i) continue;
+    for (const ValueId id : graph_->nodes()[i].inputs) {
+      std::vector<int>& readers = readers_[id.value()];
+      const bool is_constant = constants_[id.value()].dtype() != DType::kInvalid;
+      if (is_constant && (readers.empty() || readers.back() != i)) readers.push_back(i);
+    }
+  }
+}
+
+// Whatever a kernel is made of: operator, attributes, types, constants by their ids.
+std::string FloatExecutor::KernelKey(int i) const {
+  const Node& node = graph_->nodes()[i];
+  std::string key = node.op;
+  const auto add_type = [&](ValueId id) {
+    const TensorType& type = graph_->type(id);
+    absl::StrAppend(&key, " ", static_cast<int>(type.dtype), ":", absl::StrJoin(type.shape, ","));
+  };
+  for (const ValueId id : node.inputs) {
+    add_type(id);
+    if (constants_[id.value()].dtype() != DType::kInvalid) absl::StrAppend(&key, "#", id.value());
+  }
+  absl::StrAppend(&key, " ->");
+  for (const ValueId id : node.outputs) add_type(id);
+  for (const auto& [name, attr] : node.attrs) {
+    absl::StrAppend(&key, "\n", name, " ", attr.index(), " ");
+    std::visit(
+        [&](const auto& value) {
+          using T = std::decay_t<decltype(value)>;
+          if constexpr (std::is_same_v<T, Tensor>) {
+            absl::StrAppend(&key, "node ", i);  // not compared: the node has no twin
+          } else if constexpr (std::is_same_v<T, double>) {
+            absl::StrAppend(&key, std::bit_cast<uint64_t>(value));
+          } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+            for (const double x : value) absl::StrAppend(&key, std::bit_cast<uint64_t>(x), ",");
+          } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+            absl::StrAppend(&key, absl::StrJoin(value, ","));
+          } else {
+            absl::StrAppend(&key, value);
+          }
+        },
+        attr);
+  }
+  return key;
+}
+
 absl::Status FloatExecutor::MakeKernelOf(int i) {
   const Node& node = graph_->nodes()[i];
   if (node.op == "Const" || node.op == "Placeholder") return absl::OkStatus();
@@ -146,12 +203,14 @@ FloatExecutor::Arena FloatExecutor::MakeArena() const {
 absl::Status FloatExecutor::SetConstant(ValueId id, const Tensor& value) {
   NPUC_CHECK(value.type() == constants_[id.value()].type());
   constants_[id.value()] = value;
-  for (int i = 0; i < graph_->node_count(); ++i) {
-    const std::vector<ValueId>& inputs = graph_->nodes()[i].inputs;
-    if (std::find(inputs.begin(), inputs.end(), id) == inputs.end()) continue;
-    RETURN_IF_ERROR(MakeKernelOf(i));
-  }
+  for (const int i : readers_[id.value()]) RETURN_IF_ERROR(MakeKernelOf(i));
   return absl::OkStatus();
+}
+
+int FloatExecutor::kernel_count() const {
+  return static_cast<int>(std::count_if(kernels_.begin(), kernels_.end(), [](const Kernel& kernel) {
+    return kernel.run != nullptr;
+  }));
 }
 
 void FloatExecutor::SetInput(Arena& arena, size_t k, absl::Span<const float> value) const {
@@ -176,14 +235,15 @@ absl::Status FloatExecutor::Run(Arena& arena, int first, int last, const Hook& h
   for (int i = first; i < last; ++i) {
     const Node& node = graph_->nodes()[i];
     if (node.op == "Const") continue;
-    if (kernels_[i].run != nullptr) {
+    const Kernel& kernel = kernels_[twin_[i]];
+    if (kernel.run != nullptr) {
       inputs.clear();
       outputs.clear();
       for (const ValueId id : node.inputs) inputs.push_back(Pointer(arena, id));
       for (const ValueId id : node.outputs) {
         outputs.push_back(arena.values.data() + offsets_[id.value()]);
       }
-      const absl::Status status = kernels_[i].run({inputs, outputs, arena.scratch.data()});
+      const absl::Status status = kernel.run({inputs, outputs, arena.scratch.data()});
       if (!status.ok()) {
         return absl::Status(status.code(), absl::StrCat("node '", Printable(node.source.name),
                                                         "' (", node.op, "): ", status.message()));

@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_QUANT_EXECUTOR_FLOAT_EXECUTOR_H_
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -18,6 +19,9 @@ namespace npuc {
 //
 // A step is a node, so a run may stop before a node and go on later, or from a copy of the arena:
 // that is how many ways to quantize one value are compared without running what precedes it again.
+//
+// Nodes that differ in their activations alone, the steps of an unrolled loop say, share a kernel
+// and so one packed weight.
 //
 // Thread-safe once made: any number of runs on arenas of their own. The graph must outlive it.
 class FloatExecutor {
@@ -51,19 +55,25 @@ class FloatExecutor {
   // A value that is live where the run stopped; graph outputs are at the end.
   absl::Span<const float> ValueOf(const Arena& arena, ValueId id) const;
 
+  // How many kernels its nodes share.
+  int kernel_count() const;
   int64_t arena_bytes() const { return (arena_elements_ + scratch_elements_) * 4; }
 
  private:
   explicit FloatExecutor(const Graph* graph) : graph_(graph) {}
   absl::Status CheckTypes() const;
   absl::Status PlanArena();
+  void FindTwins();
+  std::string KernelKey(int node) const;
   absl::Status MakeKernelOf(int node);
   const float* Pointer(const Arena& arena, ValueId id) const;
 
   const Graph* graph_;
   std::vector<Tensor> constants_;  // by value id; an empty tensor where none
-  std::vector<Kernel> kernels_;    // by node; empty for Const and Placeholder
-  std::vector<int64_t> offsets_;   // by value id; -1 for constants and what is never read
+  std::vector<Kernel> kernels_;    // by node; empty for Const, Placeholder and those with a twin
+  std::vector<int> twin_;          // by node: the first node of the same kernel, itself often
+  std::vector<std::vector<int>> readers_;  // by value id of a constant: the kernels that read it
+  std::vector<int64_t> offsets_;           // by value id; -1 for constants and what is never read
   int64_t arena_elements_ = 0;
   int64_t scratch_elements_ = 0;
 };

@@ -223,6 +223,46 @@ TEST(FloatExecutorTest, AHookChangesValuesAndAConstantCanBeReplaced) {
                   .ok());
 }
 
+// A loop unrolled: each step multiplies by the same weight. What differs in an attribute or in a
+// constant has a kernel of its own.
+TEST(FloatExecutorTest, StepsOfALoopShareAKernel) {
+  std::mt19937 rng(6);
+  Graph graph;
+  GraphBuilder builder(&graph);
+  const ValueId x = graph.AddInput("x", {DType::kFloat32, {5, 20}});
+  const ValueId w = graph.AddConst(RandomTensor(rng, {20, 20}), {"w", ""});
+  const ValueId v = graph.AddConst(RandomTensor(rng, {20, 20}), {"v", ""});
+  ValueId y = x;
+  for (int step = 0; step < 2; ++step) {
+    y = builder.AddOne("MatMul", {y, w}, {}, {"m", ""}).value();
+    y = builder.AddOne("Tanh", {y}, {}, {"t", ""}).value();
+  }
+  y = builder.AddOne("MatMul", {y, w}, {{"transpose_b", true}}, {"transposed", ""}).value();
+  y = builder.AddOne("MatMul", {y, v}, {}, {"other", ""}).value();
+  graph.AddOutput({"y", y});
+  const std::vector<Tensor> input = {RandomTensor(rng, {5, 20})};
+  ExpectAsReference(graph, input);
+  FloatExecutor executor = FloatExecutor::Create(graph).value();
+  EXPECT_EQ(executor.kernel_count(), 4);
+  FloatExecutor copy = executor;
+  ASSERT_TRUE(copy.SetConstant(w, Tensor::Zeros(graph.type(w))).ok());
+  for (const bool is_zero : {true, false}) {
+    const FloatExecutor& run = is_zero ? copy : executor;
+    FloatExecutor::Arena arena = run.MakeArena();
+    run.SetInput(arena, 0, input[0].as<float>());
+    int products = 0;
+    ASSERT_TRUE(run.RunAll(arena,
+                           [&](ValueId id, absl::Span<float> value) {
+                             if (graph.def(id).op != "MatMul") return;
+                             ++products;
+                             EXPECT_EQ(std::count(value.begin(), value.end(), 0.0f) == 100,
+                                       is_zero);
+                           })
+                    .ok());
+    EXPECT_EQ(products, 4);
+  }
+}
+
 TEST(FloatExecutorTest, OtherTypesAtRunTimeAreRefused) {
   Graph graph;
   const ValueId x = graph.AddInput("x", {DType::kInt32, {4}});

@@ -19,10 +19,9 @@ struct FloatForm {
 // Takes a graph in QDQ form (ops/quantize.h) back to float. Rounding goes; saturation stays, since
 // a model may have its ReLU there and nowhere else: each Quantize becomes a Maximum and a Minimum
 // of the least and the greatest number that its integers stand for. One of them is left out where
-// the operand provably lies on the bound's inner side. Integer constants become float ones, also behind
-// reshapes and transposes.
-// Errors: UNIMPLEMENTED where an operator computes with the integers; those of the operators'
-// references.
+// the operand provably lies on the bound's inner side. Integer constants become float ones, also
+// behind reshapes and transposes. Errors: UNIMPLEMENTED where an operator computes with the
+// integers; those of the operators' references.
 absl::StatusOr<FloatForm> MakeFloatForm(const Graph& graph);
 
 }  // namespace npuc
