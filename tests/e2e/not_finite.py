@@ -67,7 +67,8 @@ class Case:
             said = harness.npuc("run", self.path("out/net.h"), "--input", f"x={self.path('x.npy')}",
                                 "--output-dir", self.path("sim"), expect=1)
             wanted = f"input 'x' holds {name} at element 6; an input of integers takes finite"
-            harness.check(wanted in said.stdout + said.stderr, f"{core}: {said.stdout}{said.stderr}")
+            text = said.stdout + said.stderr
+            harness.check(wanted in text, f"{core}: {text}")
 
     def check_evaluate(self):
         config = self.config("GRUS", "")
