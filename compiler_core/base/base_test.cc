@@ -135,6 +135,10 @@ TEST(NearestMatch, SuggestsOnlyWhatIsNear) {
   EXPECT_EQ(NearestMatch("compress", keys), "COMPRESS");
   EXPECT_EQ(NearestMatch("OUTPUTS_OPS", keys), "OUTPUT_OPS");
   EXPECT_EQ(NearestMatch("XYZZY", keys), "");
+  // Names of one letter that differ have nothing in common.
+  EXPECT_EQ(NearestMatch("z", {"x", "y"}), "");
+  EXPECT_EQ(NearestMatch("X", {"x", "y"}), "x");
+  EXPECT_EQ(NearestMatch("x2", {"y", "x1"}), "x1");
 }
 
 TEST(Utf8, TheFirstInvalidByteIsFoundAtEachPlace) {

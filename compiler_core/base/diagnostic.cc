@@ -97,7 +97,8 @@ std::string NearestMatch(absl::string_view word, absl::Span<const absl::string_v
     // The distance is at least the difference in length.
     if (longer > kMaxLength || static_cast<int>(longer - shorter) > limit) continue;
     const int d = distance(word, candidate);
-    if (d <= limit && (best_distance < 0 || d < best_distance)) {
+    // Where every letter differs, as between two names of one letter, nothing is alike.
+    if (d <= limit && d < static_cast<int>(longer) && (best_distance < 0 || d < best_distance)) {
       best = candidate;
       best_distance = d;
     }

@@ -39,11 +39,36 @@
 namespace npuc {
 namespace {
 
+// One line for a model that keeps integers between its nodes, however many these are.
+void ReportQuantized(const Node& first, int count, const CoreSpec& core,
+                     const std::string& model_name, Diagnostics& diagnostics) {
+  std::string integer_cores;
+  for (const CoreSpec* other : AllCores()) {
+    if (other->integer == nullptr || IsFixedPoint(*other)) continue;
+    absl::StrAppend(&integer_cores, integer_cores.empty() ? "" : ", ", other->name);
+  }
+  diagnostics.Add({.kind = DiagnosticKind::kNotFp16Data,
+                   .message = absl::StrCat(
+                       "the model is quantized, ", count, count == 1 ? " value is" : " values are",
+                       " integers at run time; ", core.name, " computes in fp16"),
+                   .file = model_name,
+                   .node = first.source.name,
+                   .op = first.source.op.empty() ? first.op : first.source.op,
+                   .fix = absl::StrCat("set CORENAME to an integer core, which keeps its scales (",
+                                       integer_cores, "), or give the float model")});
+}
+
 // The core computes in fp16: integer or boolean data may steer shapes, but not flow at run time.
-absl::Status CheckDataTypes(const Graph& graph, const std::string& model_name,
+absl::Status CheckDataTypes(const Graph& graph, const CoreSpec& core, const std::string& model_name,
                             Diagnostics& diagnostics) {
+  const Node* first_quantized = nullptr;
+  int quantized = 0;
   for (const Node& node : graph.nodes()) {
     if (node.op == "Const") continue;
+    if (node.op == "Quantize") {
+      if (quantized++ == 0) first_quantized = &node;
+      continue;
+    }
     for (const ValueId output : node.outputs) {
       const DType dtype = graph.type(output).dtype;
       if (IsFloat(dtype)) continue;
@@ -56,6 +81,7 @@ absl::Status CheckDataTypes(const Graph& graph, const std::string& model_name,
                        .fix = "feed the value as a float input, or make it a constant"});
     }
   }
+  if (quantized > 0) ReportQuantized(*first_quantized, quantized, core, model_name, diagnostics);
   return diagnostics.ToStatus();
 }
 
@@ -439,7 +465,7 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   }
   STEP(Graph graph, "passes", 0.25, RunPasses(std::move(imported), PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
-  CHECK_STEP("types", 0.40, CheckDataTypes(graph, options.model_name, diagnostics));
+  CHECK_STEP("types", 0.40, CheckDataTypes(graph, *core, options.model_name, diagnostics));
   CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, helpers, diagnostics));
   STEP(LowerOptions lower_options, "weights", 0.45,
        ChooseWeights(request, WeightNames(graph), diagnostics));

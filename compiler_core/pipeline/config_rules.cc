@@ -26,9 +26,11 @@ void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
                                      ListHolds(key.required_for, FrameworkName(*all.framework)))) {
       continue;
     }
+    const bool is_counted = key.name == "INPUT_OPS" && all.framework == Framework::kTorchScript;
     reporter.Add(DiagnosticKind::kConfigMissingKey, {},
                  absl::StrCat(key.name, " is missing: ", key.meaning),
-                 absl::StrCat("add a line like ", key.name, ": ", key.example));
+                 absl::StrCat("add a line like ", key.name, ": ",
+                              is_counted ? "{0: [1, 64]}" : key.example));
   }
   if (all.core != nullptr && all.core->npu_units.size() > 1 && all.present.count("NPU_UNIT") == 0) {
     reporter.Add(DiagnosticKind::kConfigMissingKey, {},

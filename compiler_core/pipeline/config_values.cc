@@ -13,6 +13,7 @@
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/graph/types.h"
+#include "compiler_core/target/chips.h"
 
 namespace npuc {
 namespace {
@@ -136,6 +137,13 @@ bool ReadInteger(const Reading& reading, const ConfigNode& node, absl::string_vi
 bool ReadChoice(const Reading& reading, const ConfigNode& node, ConfigSetting& setting) {
   if (!ReadLine(reading, node, ConfigTypeName(ConfigType::kChoice), setting.text)) return false;
   if (ListHolds(reading.key.choices, setting.text)) return true;
+  const CoreSpec* of_chip = reading.key.name == "CORENAME" ? FindCoreOfChip(setting.text) : nullptr;
+  if (of_chip != nullptr) {
+    return reading.NotAllowed(node,
+                              absl::StrCat("CORENAME ", Printable(setting.text),
+                                           " is a chip; its core is ", of_chip->name),
+                              absl::StrCat("write CORENAME: ", of_chip->name));
+  }
   const std::vector<absl::string_view> choices = absl::StrSplit(reading.key.choices, '|');
   return reading.NotAllowed(
       node,

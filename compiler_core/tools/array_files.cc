@@ -4,9 +4,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/quant/data/npy.h"
@@ -86,36 +90,101 @@ void AddFileProblem(const absl::Status& status, Diagnostics& diagnostics) {
       {.kind = DiagnosticKind::kFileUnreadable, .message = std::string(status.message())});
 }
 
-std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs,
-                                   Diagnostics& diagnostics) {
-  std::vector<NamedArray> arrays;
-  for (const std::string& input : inputs) {
-    const size_t equals = input.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      diagnostics.Add({.kind = DiagnosticKind::kRunInputInvalid,
-                       .message = absl::StrCat("'", Printable(input), "' is no NAME=FILE.npy")});
-      continue;
-    }
-    const std::string path = input.substr(equals + 1);
-    const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxNpyBytes);
-    if (!bytes.ok()) {
-      AddFileProblem(bytes.status(), diagnostics);
-      continue;
-    }
-    absl::StatusOr<NpyArray> array = ReadNpy(*bytes);
-    if (!array.ok()) {
-      diagnostics.Add({.kind = DiagnosticKind::kRunInputInvalid,
-                       .message = std::string(array.status().message()),
-                       .file = path});
-      continue;
-    }
-    arrays.push_back({input.substr(0, equals), *std::move(array)});
+namespace {
+
+// The seed of "random" and "random:SEED"; nullopt: it is neither.
+std::optional<uint32_t> RandomSeed(absl::string_view input) {
+  if (input == "random") return 1;
+  uint32_t seed = 0;
+  if (!absl::ConsumePrefix(&input, "random:") || !absl::SimpleAtoi(input, &seed)) {
+    return std::nullopt;
   }
-  return arrays;
+  return seed;
+}
+
+// Reads the arguments of --input one by one.
+class InputLoader {
+ public:
+  InputLoader(const FrameRunner& model, Diagnostics& diagnostics)
+      : inputs_(InputsToGive(model)), diagnostics_(diagnostics) {}
+
+  std::vector<NamedArray> Load(const std::vector<std::string>& inputs) {
+    std::optional<uint32_t> seed;
+    for (const std::string& input : inputs) {
+      if (RandomSeed(input).has_value()) {
+        seed = RandomSeed(input);
+      } else {
+        LoadOne(input);
+      }
+    }
+    if (seed.has_value()) FillWithRandom(*seed);
+    return std::move(arrays_);
+  }
+
+ private:
+  void Refuse(std::string message, std::string fix) {
+    diagnostics_.Add({.kind = DiagnosticKind::kRunInputInvalid,
+                      .message = std::move(message),
+                      .fix = std::move(fix)});
+  }
+
+  void LoadOne(const std::string& input) {
+    const size_t equals = input.find('=');
+    if (equals == 0) {
+      return Refuse(absl::StrCat("'", Printable(input), "' is no NAME=FILE.npy"), "");
+    }
+    if (equals != std::string::npos)
+      return ReadArray(input.substr(0, equals), input.substr(equals + 1));
+    if (inputs_.size() == 1) return ReadArray(inputs_[0]->name, input);
+    Refuse(absl::StrCat("'", Printable(input), "' is no NAME=FILE.npy, and the model has ",
+                        inputs_.size(), " inputs"),
+           absl::StrCat("write NAME=", Printable(input), " with NAME one of ",
+                        absl::StrJoin(inputs_, ", ", [](std::string* out, const PortTensor* port) {
+                          absl::StrAppend(out, Printable(port->name));
+                        })));
+  }
+
+  void ReadArray(const std::string& name, const std::string& path) {
+    const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxNpyBytes);
+    if (!bytes.ok()) return AddFileProblem(bytes.status(), diagnostics_);
+    absl::StatusOr<NpyArray> array = ReadNpy(*bytes);
+    if (array.ok()) {
+      arrays_.push_back({name, *std::move(array)});
+      return;
+    }
+    diagnostics_.Add({.kind = DiagnosticKind::kRunInputInvalid,
+                      .message = std::string(array.status().message()),
+                      .file = path});
+  }
+
+  void FillWithRandom(uint32_t seed) {
+    for (const PortTensor* port : inputs_) {
+      const auto is_it = [&](const NamedArray& array) { return array.name == port->name; };
+      if (std::any_of(arrays_.begin(), arrays_.end(), is_it)) continue;
+      std::fprintf(stderr, "input '%s': random values, seed %u\n", Printable(port->name).c_str(),
+                   seed);
+      arrays_.push_back({port->name, RandomInput(*port, seed)});
+    }
+  }
+
+  const std::vector<const PortTensor*> inputs_;
+  Diagnostics& diagnostics_;
+  std::vector<NamedArray> arrays_;
+};
+
+}  // namespace
+
+std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs, const FrameRunner& model,
+                                   Diagnostics& diagnostics) {
+  return InputLoader(model, diagnostics).Load(inputs);
 }
 
 int Finish(const absl::Status& status, const Diagnostics& diagnostics) {
-  PrintDiagnostics(diagnostics);
+  Diagnostics shown;  // notes are the compile's
+  for (const Diagnostic& diagnostic : diagnostics.list()) {
+    if (diagnostic.severity() != Severity::kNote) shown.Add(diagnostic);
+  }
+  PrintDiagnostics(diagnostics.dropped_count() > 0 ? diagnostics : shown);
   if (!status.ok() && !diagnostics.has_errors()) {
     std::fprintf(stderr, "npuc: %s\n", std::string(status.message()).c_str());
   }

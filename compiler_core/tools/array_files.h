@@ -13,8 +13,10 @@ namespace npuc {
 
 // What `npuc run` and `npuc reference` share: arrays from and to .npy files, and their ending.
 
-// Every "NAME=FILE.npy"; all problems become diagnostics.
-std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs,
+// Every "NAME=FILE.npy"; "FILE.npy" where the model has one input, states aside; "random" or
+// "random:SEED" for all inputs that are not given: one item of RandomInput, which is printed to
+// standard error. All problems become diagnostics.
+std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs, const FrameRunner& model,
                                    Diagnostics& diagnostics);
 
 // Writes DIR/NAME.npy for each output ('/' and ':' in NAME as '_'), or nothing where output_dir is
@@ -24,7 +26,8 @@ absl::Status WriteOutputs(const std::string& output_dir, bool print, const RunIt
 
 void AddFileProblem(const absl::Status& status, Diagnostics& diagnostics);
 
-// Prints what went wrong, once. The process's exit code: 0 done, 1 refused.
+// Prints what went wrong, once, without notes: those are for who compiles. The process's exit code:
+// 0 done, 1 refused.
 int Finish(const absl::Status& status, const Diagnostics& diagnostics);
 
 }  // namespace npuc

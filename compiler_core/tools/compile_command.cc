@@ -16,6 +16,7 @@
 #include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
+#include "compiler_core/pipeline/summary.h"
 #include "compiler_core/target/core_spec.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
@@ -263,6 +264,9 @@ int RunCompileCommand(const CompileCommand& command) {
               command.save_histograms ? HistogramsJson(result->histograms, *pictures) : nullptr);
   } else {
     PrintPaths(*written, result->histograms, *pictures);
+    if (!command.quantize) {
+      std::fputs(SummaryText(SummaryOf(*result), writer.PathOf("report.html")).c_str(), stdout);
+    }
   }
   if (command.leave != nullptr) command.leave(kDone);
   return kDone;

@@ -59,7 +59,7 @@ class Evaluation {
 
  private:
   absl::Status Compare(FrameRunner& reference, FrameRunner& judged) {
-    const std::vector<NamedArray> inputs = LoadInputs(command_.inputs, diagnostics_);
+    const std::vector<NamedArray> inputs = LoadInputs(command_.inputs, judged, diagnostics_);
     RETURN_IF_ERROR(PairOutputs(reference, judged));
     ASSIGN_OR_RETURN(float_, RunItems(reference, inputs, 0, diagnostics_));
     ASSIGN_OR_RETURN(quantized_, RunItems(judged, inputs, 0, diagnostics_));

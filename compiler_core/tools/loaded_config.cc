@@ -1,8 +1,11 @@
 #include "compiler_core/tools/loaded_config.h"
 
+#include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/sniff.h"
 
 namespace npuc {
 namespace {
@@ -14,6 +17,23 @@ void AddUnreadable(const absl::Status& status, const std::string& file, int line
                    .file = file,
                    .line = line,
                    .fix = fix});
+}
+
+// Reports a model in the place of a config; false: the file is none.
+bool ReportModel(const std::string& path, Diagnostics& diagnostics) {
+  if (path == "-") return false;
+  const absl::StatusOr<FileBytes> bytes = ReadFileBytes(path, kMaxModelBytes);
+  if (!bytes.ok()) return false;
+  const std::optional<Framework> framework = SniffFramework(bytes->view());
+  if (!framework.has_value()) return false;
+  const std::string shown = Printable(path);
+  diagnostics.Add({.kind = DiagnosticKind::kConfigUnreadable,
+                   .message = absl::StrCat("the file is a model (", FormatName(*framework),
+                                           "), and a config is needed, which names it"),
+                   .file = path,
+                   .fix = absl::StrCat("look at it by npuc inspect ", shown,
+                                       ", and have a config written by npuc init ", shown)});
+  return true;
 }
 
 }  // namespace
@@ -30,6 +50,9 @@ absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& di
                                         const HelpersFor& helpers_for) {
   const std::string shown = path == "-" ? "standard input" : path;
   absl::StatusOr<std::string> text = ReadFile(path, kMaxConfigBytes);
+  const bool may_be_model =
+      absl::IsResourceExhausted(text.status()) || (text.ok() && SniffFramework(*text).has_value());
+  if (may_be_model && ReportModel(path, diagnostics)) return diagnostics.ToStatus();
   if (!text.ok()) {
     AddUnreadable(text.status(), "", 0, "name a YAML config file", diagnostics);
     return diagnostics.ToStatus();

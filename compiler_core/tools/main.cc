@@ -20,7 +20,9 @@
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/compile_command.h"
 #include "compiler_core/tools/evaluate_command.h"
+#include "compiler_core/tools/explain_command.h"
 #include "compiler_core/tools/info_commands.h"
+#include "compiler_core/tools/inspect_command.h"
 #include "compiler_core/tools/ir_command.h"
 #include "compiler_core/tools/reference_command.h"
 #include "compiler_core/tools/report_command.h"
@@ -54,6 +56,10 @@ struct Options {
   IrCheckCommand ir_check;
   ReportCommandArgs report;
   std::string disassemble;
+  InspectCommand inspect;
+  InitCommand init;
+  std::string explain;
+  std::vector<std::string> help;
 };
 
 void DeclareCompile(CLI::App& app, Options& options) {
@@ -96,8 +102,10 @@ void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
   command
       ->add_option("--input", inputs,
                    "A NumPy file, once for each input: float32, float64 or float16; integers where "
-                   "the input has that type; uint16 as the bits of an fp16 input alone")
-      ->type_name("NAME=FILE.npy")
+                   "the input has that type; uint16 as the bits of an fp16 input alone. NAME= may "
+                   "be left out where there is one input; random (or random:SEED) for those that "
+                   "are not given")
+      ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
 }
 
@@ -250,6 +258,95 @@ std::string OptionBeforeCommand(const CLI::App& app) {
   return "";
 }
 
+void DeclareShapes(CLI::App* command, std::vector<std::string>& shapes) {
+  command
+      ->add_option("--input-shape", shapes,
+                   "An input's shape, where the model does not state it; once for each input")
+      ->type_name("[NAME=]1,40,98")
+      ->allow_extra_args(false);
+}
+
+CLI::App* DeclareInspect(CLI::App& app, Options& options) {
+  CLI::App* inspect =
+      AddCommand(app, "inspect", "Tell what a model file holds, and which cores take it",
+                 "npuc inspect model.tflite");
+  inspect
+      ->add_option("model", options.inspect.model_path,
+                   "TensorFlow GraphDef, TorchScript archive, ONNX, TFLite or Compass IR")
+      ->type_name("MODEL")
+      ->required();
+  DeclareShapes(inspect, options.inspect.shapes);
+  DeclareJson(*inspect, options);
+  return inspect;
+}
+
+CLI::App* DeclareInit(CLI::App& app, Options& options) {
+  CLI::App* init = AddCommand(app, "init", "Write a config that compiles a model",
+                              "npuc init model.tflite && npuc model.yaml -o out");
+  init->add_option("model", options.init.model_path, "The model")->type_name("MODEL")->required();
+  init->add_option("-c,--core", options.init.core,
+                   "Core or chip (default: the first core that takes the model)")
+      ->type_name("CORE");
+  init->add_option("-o,--output", options.init.config_path,
+                   "The config (default: the model's name with .yaml; '-': standard output)")
+      ->type_name("FILE.yaml");
+  DeclareShapes(init, options.init.shapes);
+  init->add_flag("--force", options.init.force, "Overwrite the config");
+  DeclareJson(*init, options);
+  return init;
+}
+
+// The commands for the first minute with a model.
+struct FirstCommands {
+  CLI::App* inspect;
+  CLI::App* init;
+  CLI::App* explain;
+  CLI::App* help;
+};
+
+FirstCommands DeclareFirst(CLI::App& app, Options& options) {
+  FirstCommands first{DeclareInspect(app, options), DeclareInit(app, options), nullptr, nullptr};
+  first.explain =
+      AddCommand(app, "explain", "Tell what a diagnostic's id means", "npuc explain NPUC1404");
+  first.explain->add_option("id", options.explain, "At the end of a diagnostic's line")
+      ->type_name("NPUCnnnn")
+      ->required();
+  DeclareJson(*first.explain, options);
+  first.help = app.add_subcommand("help", "Show this help, or a command's");
+  first.help->add_option("command", options.help, "The command")->type_name("COMMAND");
+  return first;
+}
+
+// `npuc help`, `npuc help run`, `npuc help ir write`. The process's exit code.
+int PrintHelp(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  for (const std::string& word : words) {
+    std::vector<std::string> names;
+    const CLI::App* next = nullptr;
+    for (const CLI::App* sub : command->get_subcommands({})) {
+      names.push_back(sub->get_name());
+      if (sub->get_name() == word) next = sub;
+    }
+    if (next == nullptr) {
+      std::fputs(NoSuchCommand("npuc", word, names).c_str(), stderr);
+      return kWrongUsage;
+    }
+    command = next;
+  }
+  std::fputs(command->help().c_str(), stdout);
+  return 0;
+}
+
+int PrintExplanation(const std::string& id, bool json) {
+  const absl::StatusOr<std::string> text = ExplainDiagnostic(id, json);
+  if (!text.ok()) {
+    std::fprintf(stderr, "npuc: %s\n", std::string(text.status().message()).c_str());
+    return kWrongUsage;
+  }
+  std::fputs(text->c_str(), stdout);
+  return 0;
+}
+
 // `npuc dsi model.h`, where CLI11 takes the word for the config and complains of the file. Empty:
 // it was something else.
 std::string UnknownCommand(const CLI::App& app) {
@@ -318,6 +415,8 @@ int Main(int argc, char** argv) {
       "npuc");
   app.footer(
       "examples:\n"
+      "  npuc inspect model.onnx           what the model is, and which cores take it\n"
+      "  npuc init model.onnx              a config for it, model.yaml\n"
       "  npuc model.yaml -o out             compile; the header and the other artifacts go to "
       "out/\n"
       "  npuc run out/model.h --input x=x.npy --output-dir y\n"
@@ -335,6 +434,7 @@ int Main(int argc, char** argv) {
   const auto [ir_write, ir_check] = DeclareIr(app, options);
   CLI::App* report = DeclareReport(app, options);
   CLI::App* dis = DeclareDisassemble(app, options);
+  const FirstCommands first = DeclareFirst(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -349,6 +449,11 @@ int Main(int argc, char** argv) {
     return kWrongUsage;
   }
   const bool json = options.compile.json;
+  if (first.help->parsed()) return PrintHelp(app, options.help);
+  if (first.explain->parsed()) return PrintExplanation(options.explain, json);
+  options.inspect.json = options.init.json = json;
+  if (first.inspect->parsed()) return RunInspectCommand(options.inspect);
+  if (first.init->parsed()) return RunInitCommand(options.init);
   if (run->parsed()) {
     options.run.json = json;
     return RunArtifactCommand(options.run);

@@ -65,7 +65,7 @@ absl::Status Run(const ReferenceCommand& command, Json& report, Diagnostics& dia
     ASSIGN_OR_RETURN(graph, QuantizedGraph(command, loaded, std::move(graph), report, diagnostics));
   }
   GraphRunner runner(std::move(graph), options);
-  const std::vector<NamedArray> inputs = LoadInputs(command.inputs, diagnostics);
+  const std::vector<NamedArray> inputs = LoadInputs(command.inputs, runner, diagnostics);
   RETURN_IF_ERROR(diagnostics.ToStatus());
   ASSIGN_OR_RETURN(const RunItemsResult result, RunItems(runner, inputs, 0, diagnostics));
   report["items"] = result.items;

@@ -46,7 +46,7 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
                                 "artifact has none"});
   }
   SimulatorRunner runner(*simulator);
-  const std::vector<NamedArray> inputs = LoadInputs(args.inputs, diagnostics);
+  const std::vector<NamedArray> inputs = LoadInputs(args.inputs, runner, diagnostics);
   if (diagnostics.has_errors()) return diagnostics.ToStatus();
   ASSIGN_OR_RETURN(const RunItemsResult result,
                    RunItems(runner, inputs, args.frames, diagnostics, args.raw));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -320,6 +321,37 @@ std::vector<float> FloatsOf(const NpyArray& array) {
     values[i] = static_cast<float>(ValueAt(array, static_cast<int64_t>(i)));
   }
   return values;
+}
+
+std::vector<const PortTensor*> InputsToGive(const FrameRunner& model) {
+  std::vector<const PortTensor*> inputs;
+  for (size_t i = 0; i < model.inputs().size(); ++i) {
+    const bool is_state = std::any_of(
+        model.outputs().begin(), model.outputs().end(),
+        [i](const PortTensor& port) { return port.state_input == static_cast<int>(i); });
+    if (!is_state) inputs.push_back(&model.inputs()[i]);
+  }
+  return inputs;
+}
+
+NpyArray RandomInput(const PortTensor& port, uint32_t seed) {
+  std::mt19937 random(seed);  // the standard defines its numbers
+  NpyArray array;
+  array.shape = port.shape;
+  const int64_t count = array.element_count();
+  if (port.scale > 0) {
+    array.dtype = port.dtype;
+    array.bytes.resize(static_cast<size_t>(count * SizeOf(port.dtype)));
+    // All patterns of bits of a type are stored values.
+    for (char& byte : array.bytes) byte = static_cast<char>(random() >> 24);
+    return array;
+  }
+  array.dtype = DType::kFloat32;
+  for (int64_t i = 0; i < count; ++i) {
+    const float value = static_cast<float>(random() >> 8) / 8388608.0F - 1.0F;
+    array.bytes.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  return array;
 }
 
 absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,

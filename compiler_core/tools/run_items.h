@@ -51,6 +51,12 @@ double ValueAt(const NpyArray& array, int64_t i);
 // All of them, in its order.
 std::vector<float> FloatsOf(const NpyArray& array);
 
+// The inputs that a caller gives: all but those that an output feeds back.
+std::vector<const PortTensor*> InputsToGive(const FrameRunner& model);
+// One item: floats evenly spread over [-1, 1), or stored integers over their type. The same for a
+// seed on every machine, whatever the input's name.
+NpyArray RandomInput(const PortTensor& port, uint32_t seed);
+
 struct RunItemsResult {
   int64_t items = 0;
   std::vector<NamedArray> outputs;  // in the model's order; items stacked in the first dimension

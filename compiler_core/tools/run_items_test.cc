@@ -1,5 +1,7 @@
 #include "compiler_core/tools/run_items.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "compiler_core/emit/grus_codec.h"
 #include "gmock/gmock.h"
@@ -159,6 +161,30 @@ TEST(StatedTypes, DecideWhatIntegersOfAFileAre) {
   EXPECT_THAT(Copied(DType::kInt16, array).first, ElementsAre(15360, -16384));
   EXPECT_THAT(Copied(DType::kFloat16, array).second, HasSubstr("or uint16 (fp16 bits) is needed"));
   EXPECT_THAT(Copied(DType::kUint16, Floats({1, 2}, {3, 70000})).first, ElementsAre(3, 70000));
+}
+
+TEST_F(RunItemsTest, StatesNeedNotBeGiven) {
+  const SimulatorRunner runner(*simulator_);
+  const std::vector<const PortTensor*> inputs = InputsToGive(runner);
+  ASSERT_EQ(inputs.size(), 1u);
+  EXPECT_EQ(inputs[0]->name, "net/x");
+}
+
+TEST(RandomInputTest, FollowsTheSeedAndThePort) {
+  const PortTensor real{"x", {2, 50}, DType::kFloat16, 0, -1};
+  const NpyArray array = RandomInput(real, 1);
+  EXPECT_THAT(array.shape, ElementsAre(2, 50));
+  EXPECT_EQ(array.bytes, RandomInput(real, 1).bytes);
+  EXPECT_NE(array.bytes, RandomInput(real, 2).bytes);
+  const std::vector<float> values = FloatsOf(array);
+  EXPECT_GE(*std::min_element(values.begin(), values.end()), -1);
+  EXPECT_LT(*std::max_element(values.begin(), values.end()), 1);
+  EXPECT_LT(*std::min_element(values.begin(), values.end()), -0.5);
+  EXPECT_GT(*std::max_element(values.begin(), values.end()), 0.5);
+  PortTensor stored{"x", {100}, DType::kInt8, 0, -1};
+  stored.scale = 0.5;
+  EXPECT_EQ(RandomInput(stored, 1).dtype, DType::kInt8);
+  EXPECT_EQ(RandomInput(stored, 1).bytes.size(), 100u);
 }
 
 TEST(ArrayValues, AreReadInTheirOwnType) {

@@ -17,8 +17,13 @@
                                         same_bytes [OTHER], threads [NAME...], cfg, bundles,
                                         full_disk, wild [-v] [--update] [NAME...],
                                         random_quantized [--count N] [SEED...],
+<<<<<<< HEAD
                                         config_keys [KEY...], overflow, command_line,
                                         constants, not_finite, saturation, calibration_cost
+=======
+                                        config_keys [-v], command_line, constants,
+                                        first_minute [NAME...]
+>>>>>>> a9b07a2 (Say what a model file is, and write a config for it)
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -31,7 +36,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness  # noqa: E402
 
-SUITES = ("tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
+SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames", "models",
           "example_nets", "sample", "histograms", "conv_keys", "torch", "service", "service_e2e",
           "tenants", "onnx_backend", "report", "farm", "client_library", "uploads", "http_api",
           "dashboard", "tflite", "int8_models", "qdq", "advice", "apus", "evaluate",

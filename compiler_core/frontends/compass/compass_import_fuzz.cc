@@ -12,6 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const size_t end = all.find('\0');
   const npuc::ViewSource bin(end == absl::string_view::npos ? absl::string_view()
                                                             : all.substr(end + 1));
+  npuc::Diagnostics outlined;
+  (void)npuc::OutlineCompass(all.substr(0, end), "fuzz.txt", outlined);
   npuc::Diagnostics diagnostics;
   npuc::CompileOptions options;
   options.model_name = "fuzz.txt";

@@ -9,6 +9,7 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -24,6 +25,11 @@ absl::StatusOr<Graph> ImportCompass(absl::string_view text, const ByteSource& bi
 
 // The layer types that ImportCompass has a rule for, sorted.
 std::vector<std::string> ImportedCompassLayers();
+
+// Reads what the file states of itself; no operator is imported. Errors go to `diagnostics`, `file`
+// names the model there. Thread-safe.
+absl::StatusOr<ModelOutline> OutlineCompass(absl::string_view text, absl::string_view file,
+                                            Diagnostics& diagnostics);
 
 }  // namespace npuc
 

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -25,6 +26,11 @@ absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOpt
 // The ONNX operator types that ImportOnnx has a rule for, sorted. Whether a rule succeeds also
 // depends on the node.
 std::vector<std::string> ImportedOnnxOps();
+
+// Reads what the file states of itself; no operator is imported. Errors go to `diagnostics`, `file`
+// names the model there. Thread-safe.
+absl::StatusOr<ModelOutline> OutlineOnnx(absl::string_view model_bytes, absl::string_view file,
+                                         Diagnostics& diagnostics);
 
 }  // namespace npuc
 

@@ -12,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   npuc::Diagnostics diagnostics;
   npuc::CompileOptions options;
   options.model_name = "fuzz.onnx";
+  (void)npuc::OutlineOnnx(bytes, options.model_name, diagnostics);
   const absl::StatusOr<npuc::Graph> graph = npuc::ImportOnnx(bytes, options, diagnostics);
   if (!graph.ok() && absl::IsInternal(graph.status())) __builtin_trap();
   return 0;

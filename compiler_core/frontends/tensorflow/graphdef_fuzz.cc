@@ -2,7 +2,7 @@
 // is an output and every Placeholder an input.
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
@@ -14,25 +14,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   npuc::Diagnostics diagnostics;
   npuc::CompileOptions options;
   options.model_name = "fuzz.pb";
-  const absl::StatusOr<npuc::TensorFlowOutline> outline =
+  const absl::StatusOr<npuc::ModelOutline> outline =
       npuc::OutlineTensorFlow(bytes, options.model_name, diagnostics);
   if (!outline.ok()) return 0;
-  for (const auto& placeholder : outline->placeholders) {
+  for (const npuc::ModelOutline::Port& input : outline->inputs) {
     // The fuzzer chooses the input's shape by the Placeholder's own; unknown dimensions become 2.
-    std::vector<int64_t> shape;
-    int64_t dim = -1;
-    for (char c : placeholder.shape) {
-      if (c == '?') dim = 2;
-      if (c >= '0' && c <= '9' && dim < 100000) dim = (dim < 0 ? 0 : dim * 10) + (c - '0');
-      if ((c == ',' || c == ']') && dim >= 0) {
-        shape.push_back(dim);
-        dim = -1;
-      }
-    }
-    options.inputs.push_back({placeholder.name, shape});
+    std::vector<int64_t> shape = input.dims.value_or(std::vector<int64_t>());
+    for (int64_t& dim : shape) dim = dim < 0 ? 2 : dim;
+    options.inputs.push_back({input.key, shape});
   }
-  options.outputs = outline->outputs;
-  if (options.outputs.size() > 64) options.outputs.resize(64);
+  for (const npuc::ModelOutline::Port& output : outline->outputs) {
+    if (options.outputs.size() < 64) options.outputs.push_back(output.key);
+  }
   const absl::StatusOr<npuc::Graph> graph = npuc::ImportTensorFlow(bytes, options, diagnostics);
   if (!graph.ok() && absl::IsInternal(graph.status())) __builtin_trap();
   return 0;

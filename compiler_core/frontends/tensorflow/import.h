@@ -1,7 +1,6 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORT_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_IMPORT_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -22,21 +22,11 @@ namespace npuc {
 absl::StatusOr<Graph> ImportTensorFlow(absl::string_view model_bytes, const CompileOptions& options,
                                        Diagnostics& diagnostics);
 
-// What a GraphDef holds, for messages and for people who write a config.
-struct TensorFlowOutline {
-  struct Input {
-    std::string name;
-    std::string dtype;  // "DT_FLOAT"
-    std::string shape;  // "[?,784]"
-  };
-  std::vector<Input> placeholders;   // in the file's order
-  std::vector<std::string> outputs;  // nodes that no other node uses, constants aside
-  std::map<std::string, int> op_counts;
-};
-// Errors go to `diagnostics` as in ImportTensorFlow. Thread-safe.
-absl::StatusOr<TensorFlowOutline> OutlineTensorFlow(absl::string_view model_bytes,
-                                                    absl::string_view file,
-                                                    Diagnostics& diagnostics);
+// Reads what the file states of itself; no operator is imported. Inputs are its Placeholders, their
+// unknown dimensions filled in where a weight behind them tells; outputs the nodes behind an input
+// that no other node reads. Errors go to `diagnostics`, `file` names the model there. Thread-safe.
+absl::StatusOr<ModelOutline> OutlineTensorFlow(absl::string_view model_bytes,
+                                               absl::string_view file, Diagnostics& diagnostics);
 
 // The TensorFlow operator types that ImportTensorFlow has a rule for, sorted. Whether a rule
 // succeeds also depends on the node and on the operators of the IR.

@@ -44,15 +44,6 @@ absl::Status ImportConst(NodeImporter& node) {
   return node.SetConstant(*std::move(tensor));
 }
 
-absl::Status ImportPlaceholder(NodeImporter& node) {
-  const absl::StatusOr<PartialShape> shape = node.node().ShapeOf("shape");
-  const std::string known = shape.ok() && !shape->dims.empty() ? ToString(*shape) : "[...]";
-  return node.Fail(DiagnosticKind::kUndeclaredPlaceholder,
-                   "the outputs need this input, and INPUT_OPS does not declare it",
-                   absl::StrCat("add '", Printable(node.source().name), ": ", known,
-                                "' to INPUT_OPS with the shape at inference time"));
-}
-
 absl::Status ImportIdentityN(NodeImporter& node) {
   std::vector<ValueRef> values;
   for (int i = 0; i < node.input_count(); ++i) values.push_back(node.input(i));
@@ -186,7 +177,6 @@ constexpr ImportRule kRules[] = {
     {"IdentityN", ImportIdentityN},
     {"NoOp", ImportNoOp},
     {"OnesLike", ImportOnesLike},
-    {"Placeholder", ImportPlaceholder},
     {"PlaceholderWithDefault", frontend::ImportIdentity},
     {"PreventGradient", frontend::ImportIdentity},
     {"Range", frontend::ImportRange},

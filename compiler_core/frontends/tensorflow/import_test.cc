@@ -230,12 +230,14 @@ TEST(OutlineTest, ListsInputsOutputsAndOps) {
   Diagnostics diagnostics;
   const auto outline = OutlineTensorFlow(Dense().Bytes(), "m.pb", diagnostics);
   ASSERT_TRUE(outline.ok());
-  ASSERT_EQ(outline->placeholders.size(), 1u);
-  EXPECT_EQ(outline->placeholders[0].name, "x");
-  EXPECT_EQ(outline->placeholders[0].dtype, "DT_FLOAT");
-  EXPECT_EQ(outline->placeholders[0].shape, "[?,2]");
-  EXPECT_THAT(outline->outputs, ElementsAre("y"));
-  EXPECT_EQ(outline->op_counts.at("Const"), 2);
+  ASSERT_EQ(outline->inputs.size(), 1u);
+  EXPECT_EQ(outline->inputs[0].key, "x");
+  EXPECT_EQ(outline->inputs[0].type, "float32");
+  EXPECT_EQ(OutlineShape(outline->inputs[0].dims), "[?,2]");
+  ASSERT_EQ(outline->outputs.size(), 1u);
+  EXPECT_EQ(outline->outputs[0].key, "y");
+  EXPECT_EQ(outline->operators.count("Const"), 0u);
+  EXPECT_GT(outline->weights, 0);
   EXPECT_FALSE(OutlineTensorFlow("junk", "m.pb", diagnostics).ok());
 }
 

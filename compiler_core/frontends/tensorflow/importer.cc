@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/suggest.h"
+#include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/tensorflow/outline.h"
 
 namespace npuc::tf {
 namespace {
@@ -352,6 +354,16 @@ const frontend::CutAdvice& Importer::Advice() {
   return *advice_;
 }
 
+void Importer::ReportUndeclared(int placeholder) {
+  std::optional<std::vector<int64_t>> shape;
+  if (shapes_to_propose_-- > 0) shape = LikelyShape(file_, placeholder);
+  if (shape.has_value() && shape->empty()) shape.reset();
+  AddError(DiagnosticKind::kUndeclaredPlaceholder, placeholder,
+           "the outputs need this input, and INPUT_OPS does not declare it",
+           absl::StrCat("add '", Printable(file_.node(placeholder).name()), ": ",
+                        ShapeToWrite(shape), "' to INPUT_OPS with the shape at inference time"));
+}
+
 // A TensorArray is no tensor: only the operators on it, and those that pass values on, take it.
 bool Importer::CheckHandles(int index, absl::Span<const ValueRef> inputs) {
   const NodeView& node = file_.node(index);
@@ -373,6 +385,10 @@ void Importer::ImportNode(const Task& task) {
   const NodeView& node = file_.node(index);
   if (state.has_failed) return;
   state.has_failed = true;  // until it is known not to
+  if (node.op() == "Placeholder") {
+    ReportUndeclared(index);
+    return;
+  }
   const ImportRule* const rule = rules_.Find(node.op());
   if (rule == nullptr) {
     ReportNoRule(index);

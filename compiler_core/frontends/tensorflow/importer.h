@@ -111,6 +111,8 @@ class Importer {
   // How the model can be cut, found where it is first asked for.
   const frontend::CutAdvice& Advice();
   std::string NameOf(const Edge& edge) const;
+  // A Placeholder that the outputs need, and INPUT_OPS leaves out.
+  void ReportUndeclared(int placeholder);
   bool ChargeConstants(NodeImporter& node, int64_t charged);
   bool CheckHandles(int node, absl::Span<const ValueRef> inputs);
   // The value of an operand; null where its producer failed (then it has been reported).
@@ -159,6 +161,7 @@ class Importer {
   absl::flat_hash_map<std::pair<int, int>, int> run_by_key_;  // frame, outer context
   int64_t unrolled_left_ = kMaxUnrolledNodes;
   std::optional<frontend::CutAdvice> advice_;
+  int shapes_to_propose_ = 16;  // each is a look at all nodes
 };
 
 }  // namespace npuc::tf

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -24,6 +25,11 @@ absl::StatusOr<Graph> ImportTfLite(absl::string_view model_bytes, const CompileO
 // The TFLite operators that ImportTfLite has a rule for, sorted. Whether a rule succeeds also
 // depends on the node.
 std::vector<std::string> ImportedTfLiteOps();
+
+// Reads what the file states of itself; no operator is imported. Errors go to `diagnostics`, `file`
+// names the model there. Thread-safe.
+absl::StatusOr<ModelOutline> OutlineTfLite(absl::string_view model_bytes, absl::string_view file,
+                                           Diagnostics& diagnostics);
 
 }  // namespace npuc
 

@@ -12,6 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   npuc::Diagnostics diagnostics;
   npuc::CompileOptions options;
   options.model_name = "fuzz.tflite";
+  (void)npuc::OutlineTfLite(bytes, options.model_name, diagnostics);
   const absl::StatusOr<npuc::Graph> graph = npuc::ImportTfLite(bytes, options, diagnostics);
   if (!graph.ok() && absl::IsInternal(graph.status())) __builtin_trap();
   return 0;

@@ -15,6 +15,7 @@
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/executor.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/parameter_type.h"
 
 namespace npuc {
 namespace pt {
@@ -34,16 +35,6 @@ bool IsCKeyword(absl::string_view name) {
       "public", "bool",   "namespace", "using",    "virtual", "friend",   "catch",    "throw",
   };
   return std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
-}
-
-// The type that a parameter is annotated with, as far as it matters here: "Tensor", "List" ...
-absl::string_view TypeName(const Expr* type) {
-  if (type == nullptr) return "Tensor";
-  if (type->kind == ExprKind::kSubscript && type->children[0]->text == "Optional") {
-    return TypeName(type->children[1].get());
-  }
-  if (type->kind == ExprKind::kSubscript) return type->children[0]->text;
-  return type->text;
 }
 
 // One import: resolves inputs, runs forward, flattens its result. Used once.
@@ -160,12 +151,12 @@ class TorchImporter {
   }
 
   void ReportUndeclared(const Parameter& parameter, size_t index) {
-    const absl::string_view type = TypeName(parameter.type.get());
+    const absl::string_view type = TypeNameOf(parameter);
     const std::string what = absl::StrCat("input ", index, ", '", Printable(parameter.name), "', ");
     if (type == "Tensor") {
       AddError(DiagnosticKind::kTorchInputNotTensor,
                absl::StrCat(what, "has no default and is not in INPUT_OPS"),
-               absl::StrCat("add a line like ", index, ": [1, 16] with its shape"));
+               absl::StrCat("add it with its shape, as in INPUT_OPS: {", index, ": [1, 16]}"));
     } else {
       ReportType(what, type);
     }
@@ -186,7 +177,7 @@ class TorchImporter {
   }
 
   bool AddInput(const Parameter& parameter, size_t index, const InputDecl& input) {
-    const absl::string_view type = TypeName(parameter.type.get());
+    const absl::string_view type = TypeNameOf(parameter);
     const std::string what = absl::StrCat("input ", index, ", '", Printable(parameter.name), "', ");
     if (type != "Tensor" && type != "Optional") {
       ReportType(what, type);

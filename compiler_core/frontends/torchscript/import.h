@@ -10,6 +10,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/helper_threads.h"
+#include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
@@ -37,6 +38,11 @@ absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
 
 // The functions of torch that are imported, sorted, without torch's private ones.
 std::vector<std::string> ImportedTorchOps();
+
+// Reads what the file states of itself; no operator is imported. Errors go to `diagnostics`, `file`
+// names the model there. Thread-safe.
+absl::StatusOr<ModelOutline> OutlineTorchScript(absl::string_view model_bytes,
+                                                absl::string_view file, Diagnostics& diagnostics);
 
 }  // namespace npuc
 

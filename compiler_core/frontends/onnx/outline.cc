@@ -1,0 +1,97 @@
+#include <memory>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/sniff.h"
+#include "compiler_core/frontends/onnx/import.h"
+#include "compiler_core/frontends/onnx/model_file.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/wire_format_lite.h"
+#include "npuc/fe/onnx/model.pb.h"
+
+namespace npuc {
+namespace {
+
+ModelOutline::Port PortOf(const onnx::TensorInfo& info) {
+  ModelOutline::Port port{.key = info.name, .name = info.name, .dims = info.dims};
+  if (!info.is_tensor) {
+    port.type = "no tensor";
+  } else if (info.data_type != 0) {
+    const DType dtype = onnx::DTypeFromWire(info.data_type);
+    port.type =
+        dtype == DType::kInvalid ? onnx::DataTypeName(info.data_type) : OutlineTypeName(dtype);
+  }
+  return port;
+}
+
+// ModelProto's producer_name and producer_version, which the importer has no use for.
+std::string ProducerOf(absl::string_view bytes, int64_t opset) {
+  std::string name;
+  std::string version;
+  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                            static_cast<int>(bytes.size()));
+  using Wire = google::protobuf::internal::WireFormatLite;
+  while (const uint32_t tag = in.ReadTag()) {
+    const int field = Wire::GetTagFieldNumber(tag);
+    const bool is_text = Wire::GetTagWireType(tag) == Wire::WIRETYPE_LENGTH_DELIMITED;
+    bool is_read = false;
+    if (is_text && (field == 2 || field == 3)) {
+      is_read = Wire::ReadBytes(&in, field == 2 ? &name : &version);
+    } else {
+      is_read = Wire::SkipField(&in, tag);
+    }
+    if (!is_read) break;
+  }
+  std::string producer = Printable(name);
+  if (!version.empty()) absl::StrAppend(&producer, " ", Printable(version));
+  return absl::StrCat(producer, producer.empty() ? "" : ", ", "operator set ", opset);
+}
+
+void CountTensor(const fe::onnx::TensorProto& tensor, ModelOutline& outline) {
+  CountWeight({tensor.dims().data(), static_cast<size_t>(tensor.dims().size())},
+              SizeOf(onnx::DTypeFromWire(tensor.data_type())), outline);
+}
+
+void CountOperators(const onnx::ModelFile& file, ModelOutline& outline) {
+  absl::flat_hash_set<absl::string_view> counted;
+  for (int i = 0; i < file.node_count(); ++i) {
+    const onnx::NodeView& node = file.node(i);
+    for (int k = 0; k < node.input_count(); ++k) {
+      const auto* weight = file.FindInitializer(node.input(k));
+      if (weight == nullptr || !counted.insert(node.input(k)).second) continue;
+      CountTensor(*weight, outline);
+    }
+    if (node.op() == "Constant") {
+      const auto value = node.TensorOf("value");
+      if (value.ok()) CountTensor(**value, outline);
+      continue;
+    }
+    ++outline.operators[node.domain().empty()
+                            ? std::string(node.op())
+                            : absl::StrCat(Printable(node.domain()), ".", Printable(node.op()))];
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<ModelOutline> OutlineOnnx(absl::string_view model_bytes, absl::string_view file,
+                                         Diagnostics& diagnostics) {
+  Diagnostics found;
+  const std::unique_ptr<onnx::ModelFile> model = onnx::ModelFile::Parse(model_bytes, file, found);
+  diagnostics.Append(found);
+  RETURN_IF_ERROR(found.ToStatus());
+  ModelOutline outline{.framework = Framework::kOnnx,
+                       .format = std::string(FormatName(Framework::kOnnx)),
+                       .producer = ProducerOf(model_bytes, model->opset())};
+  for (const onnx::TensorInfo& input : model->inputs()) {
+    if (model->FindInitializer(input.name) == nullptr) outline.inputs.push_back(PortOf(input));
+  }
+  for (const onnx::TensorInfo& output : model->outputs()) {
+    outline.outputs.push_back(PortOf(output));
+  }
+  CountOperators(*model, outline);
+  return outline;
+}
+
+}  // namespace npuc

@@ -1,0 +1,290 @@
+#include "compiler_core/pipeline/starter_config.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/suggest.h"
+#include "compiler_core/base/utf8.h"
+#include "compiler_core/target/core_spec.h"
+
+namespace npuc {
+namespace {
+
+using Port = ModelOutline::Port;
+
+// True for what a config can name: NAME or NAME:K (config_values.cc) in one line of UTF-8.
+bool IsWritable(absl::string_view name) {
+  constexpr size_t kMaxBytes = 1000;
+  if (name.empty() || name.size() > kMaxBytes || FirstInvalidUtf8(name) != absl::string_view::npos)
+    return false;
+  if (std::any_of(name.begin(), name.end(), [](char c) { return absl::ascii_iscntrl(c); })) {
+    return false;
+  }
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, ':');
+  uint32_t number = 0;
+  return !parts[0].empty() &&
+         (parts.size() == 1 ||
+          (parts.size() == 2 && absl::SimpleAtoi(parts[1], &number) && number < 1024));
+}
+
+// NAME is NAME:0: a config lists neither twice.
+bool AreWritable(const std::vector<Port>& ports) {
+  std::set<std::string> seen;
+  return std::all_of(ports.begin(), ports.end(), [&](const Port& port) {
+    return IsWritable(port.key) &&
+           seen.insert(std::string(absl::StripSuffix(port.key, ":0"))).second;
+  });
+}
+
+// A YAML scalar, quoted unless it is plainly a name or a path.
+std::string Scalar(absl::string_view text) {
+  const bool is_plain = !text.empty() && (absl::ascii_isalpha(text[0]) || text[0] == '_') &&
+                        std::all_of(text.begin(), text.end(), [](char c) {
+                          return absl::ascii_isalnum(c) || absl::StrContains("_/.-", c);
+                        });
+  if (is_plain) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (absl::ascii_iscntrl(c)) {
+      absl::StrAppend(&quoted, "\\x", absl::Hex(static_cast<uint8_t>(c), absl::kZeroPad2));
+      continue;
+    }
+    if (c == '"' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+bool IsKnown(const Port& port) {
+  return port.dims.has_value() &&
+         std::all_of(port.dims->begin(), port.dims->end(), [](int64_t dim) { return dim >= 0; });
+}
+
+std::string DimsOf(const Port& port) {
+  if (!port.dims.has_value()) return absl::StrCat("[", kFillIn, "]");
+  return absl::StrCat("[",
+                      absl::StrJoin(*port.dims, ", ",
+                                    [](std::string* out, int64_t dim) {
+                                      absl::StrAppend(
+                                          out, dim < 0 ? std::string(kFillIn) : absl::StrCat(dim));
+                                    }),
+                      "]");
+}
+
+// Writes the lines, one function a group of keys.
+class Writer {
+ public:
+  Writer(const ModelOutline& outline, const StarterChoices& choices)
+      : outline_(outline), choices_(choices) {}
+
+  StarterConfig Write() {
+    Line(absl::StrCat("# For ", outline_.format, " model ", Printable(choices_.model_path),
+                      outline_.producer.empty() ? "" : absl::StrCat(" (", outline_.producer, ")"),
+                      ", written by npuc init."));
+    Line(absl::StrCat("# Compile it: npuc ", Printable(choices_.config_path),
+                      " -o out        All keys: npuc --config-help"));
+    for (const std::string& note : outline_.notes) Line(absl::StrCat("# Note: ", note, "."));
+    WriteTarget();
+    WriteInputs();
+    WriteOutputs();
+    WriteQuant();
+    WriteFurtherKeys();
+    return std::move(config_);
+  }
+
+ private:
+  void Line(absl::string_view text) { absl::StrAppend(&config_.text, text, "\n"); }
+  void Key(absl::string_view key, absl::string_view value) {
+    Line(absl::StrCat(key, ": ", Scalar(value)));
+  }
+
+  void WriteTarget() {
+    const CoreSpec* core = FindCore(choices_.core);
+    Key("CORENAME", choices_.core);
+    if (core != nullptr && core->npu_units.size() > 1) Key("NPU_UNIT", core->npu_units[0]);
+    Key("FRAMEWORK", FrameworkName(outline_.framework));
+    Key("MODEL_FILE", choices_.model_path);
+    Key("OUTPUT_FILE", choices_.output_path);
+  }
+
+  // An input of another type than a tensor is the model's to settle: a compile says so.
+  bool IsWanted(const Port& port) const {
+    const bool is_tensor = outline_.framework != Framework::kTorchScript || port.type.empty();
+    return is_tensor && !(port.may_be_left_out && !IsKnown(port));
+  }
+
+  void WriteInputs() {
+    Line("");
+    if (outline_.inputs.empty()) return Line("# The model states no input.");
+    if (!AreWritable(outline_.inputs)) {
+      Line("# The inputs are those that the model states: a config cannot write their names.");
+      return;
+    }
+    Line("# Every input with its shape for one call.");
+    Line("INPUT_OPS:");
+    for (const Port& port : outline_.inputs) {
+      if (!IsWanted(port)) {
+        Line(absl::StrCat("  # ", Printable(port.key), ": '", Printable(port.name), "', ",
+                          port.type.empty() ? "left out: it has a default value" : port.type));
+        continue;
+      }
+      std::string line = absl::StrCat("  ", KeyOf(port), ": ", DimsOf(port));
+      std::vector<std::string> remarks;
+      if (port.name != port.key) remarks.push_back(Printable(port.name));
+      if (!port.type.empty()) remarks.push_back(port.type);
+      if (!IsKnown(port)) {
+        remarks.push_back(
+            absl::StrCat("write numbers for ", kFillIn, ": the model does not state them"));
+        config_.open.push_back(absl::StrCat("the shape of input '", Printable(port.name), "', ",
+                                            OutlineShape(port.dims)));
+      }
+      if (!remarks.empty()) absl::StrAppend(&line, "  # ", absl::StrJoin(remarks, ", "));
+      Line(line);
+    }
+  }
+
+  std::string KeyOf(const Port& port) const {
+    return outline_.framework == Framework::kTorchScript ? port.key : Scalar(port.key);
+  }
+
+  void WriteOutputs() {
+    if (outline_.framework == Framework::kTorchScript) {
+      return Line("# The outputs are what forward returns, counted from 0.");
+    }
+    if (outline_.outputs.empty() && outline_.framework == Framework::kTensorFlow) {
+      config_.open.emplace_back("the outputs: no node of the model ends it");
+      return Line(absl::StrCat("OUTPUT_OPS: [", kFillIn, "]"));
+    }
+    if (!AreWritable(outline_.outputs)) {
+      return Line("# The outputs are those that the model states.");
+    }
+    Line(absl::StrCat("OUTPUT_OPS: [",
+                      absl::StrJoin(outline_.outputs, ", ",
+                                    [](std::string* out, const Port& port) {
+                                      absl::StrAppend(out, Scalar(port.key));
+                                    }),
+                      "]"));
+  }
+
+  void WriteQuant() {
+    if (!choices_.needs_calibration) return;
+    const size_t count = outline_.inputs.size();
+    Line("");
+    Line(
+        absl::StrCat("# ", choices_.core,
+                     " computes in integers, so the model is quantized by samples of its inputs."));
+    Line("# Only you have them: some hundred, stacked in the first dimension of a NumPy file,");
+    Line("# prepared as in training. Take away the '# ' of these lines and name the file:");
+    Line("# QUANT:");
+    if (count == 1) {
+      Line(absl::StrCat("#   calibration_data: samples.npy   # ", SampleShape(outline_.inputs[0])));
+    } else {
+      Line("#   calibration_data:");
+      for (size_t i = 0; i < count; ++i) {
+        const Port& port = outline_.inputs[i];
+        Line(absl::StrCat("#     ", Scalar(port.name), ": samples_", i, ".npy   # ",
+                          SampleShape(port)));
+      }
+    }
+    Line("#   quantize_method_for_weight: per_channel_symmetric_restricted_range");
+    Line("#   quantize_method_for_activation: per_tensor_asymmetric");
+    Line("#   calibration_strategy_for_activation: extrema");
+  }
+
+  static std::string SampleShape(const Port& port) {
+    if (!port.dims.has_value() || port.dims->empty()) return "float32";
+    Port samples = port;
+    std::string rest = DimsOf(samples);
+    const size_t first = rest.find(',');
+    return absl::StrCat("float32 [N", first == std::string::npos ? "]" : rest.substr(first));
+  }
+
+  void WriteFurtherKeys() {
+    const CoreSpec* core = FindCore(choices_.core);
+    Line("");
+    Line("# Worth knowing:");
+    if (core != nullptr && core->limits != nullptr) {
+      Line("# COMPRESS: true           # 8-bit weights of fully connected layers");
+      Line("# CONV2D_COMPRESS: true    # 8-bit weights of convolutions");
+      Line("# FUSE_BN: true            # batch normalisation into the convolution before it");
+    }
+    Line("# FP16_OUT_OPS: [...]      # outputs that are states, fed back as they are");
+    Line("# MEMORY_PLAN: in_place    # less data memory");
+  }
+
+  const ModelOutline& outline_;
+  const StarterChoices& choices_;
+  StarterConfig config_;
+};
+
+}  // namespace
+
+absl::StatusOr<StatedShape> ParseStatedShape(absl::string_view text) {
+  StatedShape shape;
+  const size_t equals = text.rfind('=');
+  absl::string_view dims = text;
+  if (equals != absl::string_view::npos) {
+    shape.name = std::string(text.substr(0, equals));
+    dims = text.substr(equals + 1);
+  }
+  for (const absl::string_view part : absl::StrSplit(absl::StripAsciiWhitespace(dims), ',')) {
+    int64_t dim = 0;
+    if (!absl::SimpleAtoi(part, &dim) || dim < 1 || shape.dims.size() == kMaxRank) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--input-shape '", Printable(text), "' is no shape; write it like 1,40,98 or ",
+          "NAME=1,40,98, with at most ", kMaxRank, " numbers above 0"));
+    }
+    shape.dims.push_back(dim);
+  }
+  return shape;
+}
+
+absl::Status SettleShapes(absl::Span<const StatedShape> stated, ModelOutline& outline) {
+  size_t next = 0;
+  for (const StatedShape& shape : stated) {
+    auto port = outline.inputs.begin();
+    if (shape.name.empty()) {
+      if (next == outline.inputs.size()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--input-shape is given more often than the model has inputs, ",
+                         outline.inputs.size()));
+      }
+      port += static_cast<std::ptrdiff_t>(next++);
+    } else {
+      port = std::find_if(port, outline.inputs.end(), [&](const Port& input) {
+        return input.key == shape.name || input.name == shape.name;
+      });
+    }
+    if (port == outline.inputs.end()) {
+      std::vector<absl::string_view> names;
+      for (const Port& input : outline.inputs) names.push_back(input.name);
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--input-shape names '", Printable(shape.name), "', which is no input of the model; ",
+          DidYouMean(shape.name, names, absl::StrJoin(names, ", "))));
+    }
+    port->dims = shape.dims;
+  }
+  for (Port& port : outline.inputs) {
+    if (!port.dims.has_value() || !OnlyBatchIsUnknown(*port.dims)) continue;
+    port.dims->front() = 1;
+    outline.notes.push_back(absl::StrCat("the first dimension of input '", Printable(port.name),
+                                         "' is open; it is taken as 1, one item a call"));
+  }
+  return absl::OkStatus();
+}
+
+StarterConfig WriteStarterConfig(const ModelOutline& outline, const StarterChoices& choices) {
+  return Writer(outline, choices).Write();
+}
+
+}  // namespace npuc

@@ -1,0 +1,147 @@
+#include "compiler_core/pipeline/starter_config.h"
+
+#include "compiler_core/pipeline/config.h"
+#include "compiler_core/pipeline/inspect.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+ModelOutline Onnx(std::vector<ModelOutline::Port> inputs, std::vector<ModelOutline::Port> outputs) {
+  return {.framework = Framework::kOnnx,
+          .format = "ONNX",
+          .inputs = std::move(inputs),
+          .outputs = std::move(outputs)};
+}
+
+StarterChoices Choices() {
+  return {.core = "GRUS",
+          .model_path = "nets/my net.onnx",
+          .output_path = "net.h",
+          .config_path = "net.yaml"};
+}
+
+ParsedConfig Parsed(const StarterConfig& config) {
+  Diagnostics diagnostics;
+  absl::StatusOr<ParsedConfig> parsed = ParseConfig(config.text, "net.yaml", diagnostics);
+  EXPECT_TRUE(parsed.ok()) << parsed.status() << "\n" << config.text;
+  return parsed.ok() ? *std::move(parsed) : ParsedConfig();
+}
+
+TEST(StatedShapeTest, ReadsNamesAndNumbers) {
+  const absl::StatusOr<StatedShape> named = ParseStatedShape("a=b=1,40");
+  ASSERT_TRUE(named.ok());
+  EXPECT_EQ(named->name, "a=b");
+  EXPECT_THAT(named->dims, ElementsAre(1, 40));
+  EXPECT_THAT(ParseStatedShape("7")->dims, ElementsAre(7));
+  for (const char* wrong : {"", "1,", "0", "-1", "1,x", "x=", "1,1,1,1,1,1,1,1,1"}) {
+    EXPECT_FALSE(ParseStatedShape(wrong).ok()) << wrong;
+  }
+}
+
+TEST(SettleShapesTest, TakesOneItemAndWhatIsStated) {
+  ModelOutline outline = Onnx({{"x", "x", "float32", {{-1, 40}}},
+                               {"s", "s", "float32", std::nullopt},
+                               {"t", "t", "float32", {{-1, -1}}}},
+                              {});
+  ASSERT_TRUE(SettleShapes({{"s", {2, 3}}}, outline).ok());
+  EXPECT_THAT(*outline.inputs[0].dims, ElementsAre(1, 40));
+  EXPECT_THAT(*outline.inputs[1].dims, ElementsAre(2, 3));
+  EXPECT_THAT(*outline.inputs[2].dims, ElementsAre(-1, -1));
+  EXPECT_THAT(outline.notes, ElementsAre(HasSubstr("'x'")));
+  EXPECT_THAT(std::string(SettleShapes({{"q", {2}}}, outline).message()),
+              HasSubstr("no input of the model"));
+  const std::vector<StatedShape> four(4, {"", {1}});
+  EXPECT_THAT(std::string(SettleShapes(four, outline).message()), HasSubstr("more often"));
+}
+
+TEST(StarterConfigTest, ParsesToWhatTheModelStates) {
+  const StarterConfig config = WriteStarterConfig(
+      Onnx({{"a:0", "a:0", "float32", {{1, 4}}}, {"b \"c\"", "b", "float32", {{1}}}},
+           {{"yes", "yes"}, {"out/y", "out/y"}}),
+      Choices());
+  EXPECT_THAT(config.open, IsEmpty());
+  const ParsedConfig parsed = Parsed(config);
+  ASSERT_EQ(parsed.options.inputs.size(), 2u);
+  EXPECT_EQ(parsed.options.inputs[0].name, "a:0");
+  EXPECT_THAT(parsed.options.inputs[0].shape, ElementsAre(1, 4));
+  EXPECT_EQ(parsed.options.inputs[1].name, "b \"c\"");
+  EXPECT_THAT(parsed.options.outputs, ElementsAre("yes", "out/y"));
+  EXPECT_EQ(parsed.files[0].path, "nets/my net.onnx");
+  EXPECT_EQ(parsed.options.framework, Framework::kOnnx);
+}
+
+TEST(StarterConfigTest, LeavesOutNamesThatAConfigCannotWrite) {
+  const std::string not_utf8 = "\xff";
+  for (const std::string& name : {std::string("a:b"), std::string("a\nb"), not_utf8}) {
+    const StarterConfig config =
+        WriteStarterConfig(Onnx({{name, name, "float32", {{1, 4}}}}, {{name, name}}), Choices());
+    const ParsedConfig parsed = Parsed(config);
+    EXPECT_THAT(parsed.options.inputs, IsEmpty());
+    EXPECT_THAT(parsed.options.outputs, IsEmpty());
+  }
+  // NAME is NAME:0 to a config.
+  const StarterConfig twice = WriteStarterConfig(
+      Onnx({{"x", "x", "float32", {{1}}}, {"x:0", "x:0", "float32", {{1}}}}, {}), Choices());
+  EXPECT_THAT(Parsed(twice).options.inputs, IsEmpty());
+}
+
+TEST(StarterConfigTest, MarksWhatOnlyTheUserKnows) {
+  ModelOutline torch{.framework = Framework::kTorchScript,
+                     .format = "TorchScript",
+                     .inputs = {{"0", "x"}, {"1", "rate", "int", std::nullopt, true}}};
+  const StarterConfig config = WriteStarterConfig(torch, Choices());
+  EXPECT_THAT(config.open, ElementsAre(HasSubstr("input 'x'")));
+  EXPECT_THAT(config.text, HasSubstr("  0: [FILL_IN]  # x, write numbers"));
+  Diagnostics diagnostics;
+  EXPECT_FALSE(ParseConfig(config.text, "net.yaml", diagnostics).ok());
+  EXPECT_THAT(diagnostics.ToStatus().message(), HasSubstr("FILL_IN"));
+  torch.inputs[0].dims = {{1, 16}};
+  EXPECT_EQ(Parsed(WriteStarterConfig(torch, Choices())).options.inputs.size(), 1u);
+}
+
+TEST(StarterConfigTest, HasATemplateOfCalibrationData) {
+  StarterChoices choices = Choices();
+  choices.core = "X2_1204";
+  choices.needs_calibration = true;
+  const StarterConfig config =
+      WriteStarterConfig(Onnx({{"x", "x", "float32", {{1, 4}}}}, {{"y", "y"}}), choices);
+  EXPECT_THAT(config.text, HasSubstr("#   calibration_data: samples.npy   # float32 [N, 4]"));
+  EXPECT_FALSE(Parsed(config).options.quant.has_value());
+  std::string with;  // as a user would complete it
+  for (const absl::string_view line : {"# QUANT:", "#   calibration_data: samples.npy"}) {
+    EXPECT_THAT(config.text, HasSubstr(std::string(line)));
+    with += std::string(line.substr(2)) + "\n";
+  }
+  EXPECT_TRUE(Parsed({config.text + with, {}}).options.quant.has_value());
+}
+
+TEST(StarterConfigTest, EveryFamilyCanBeNamed) {
+  const ModelOutline outline = Onnx({{"x", "x", "float32", {{1, 4}}}}, {{"y", "y"}});
+  for (const CoreFamily& family : CoreFamilies()) {
+    for (const std::string& core : family.cores) {
+      StarterChoices choices = Choices();
+      choices.core = core;
+      EXPECT_EQ(Parsed(WriteStarterConfig(outline, choices)).options.core, core);
+    }
+  }
+}
+
+TEST(InspectTest, RefusesWhatIsNoModel) {
+  for (const absl::string_view bytes :
+       {absl::string_view(""), absl::string_view("CORENAME: GRUS\n"),
+        absl::string_view("\x89HDF\r\n"), absl::string_view("\x0a\xff\x01", 3)}) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(InspectModel({.model_bytes = bytes, .model_name = "m"}, diagnostics).ok());
+    EXPECT_TRUE(diagnostics.has_errors());
+  }
+}
+
+}  // namespace
+}  // namespace npuc
