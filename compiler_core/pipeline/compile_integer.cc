@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/integer_codec.h"
@@ -15,6 +16,7 @@
 #include "compiler_core/pipeline/integer_metrics.h"
 #include "compiler_core/pipeline/integer_model.h"
 #include "compiler_core/pipeline/integer_report.h"
+#include "compiler_core/pipeline/summary.h"
 #include "compiler_core/quant/opt_template.h"
 #include "compiler_core/quant/statistics.h"
 #include "compiler_core/report/page.h"
@@ -79,6 +81,22 @@ absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, con
   return model;
 }
 
+void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name,
+                      Diagnostics& diagnostics) {
+  for (const MetricFigure& figure : metrics.figures) {
+    if (figure.metric != "sqnr" || !(figure.quantized < kPoorSqnrDb)) continue;
+    diagnostics.Add(
+        {.kind = DiagnosticKind::kPoorlyQuantized,
+         .message = absl::StrFormat("output '%s' is %.1f dB above its quantization noise; below "
+                                    "%.0f dB results often differ",
+                                    Printable(figure.output), figure.quantized, kPoorSqnrDb),
+         .file = model_name,
+         .fix = "in QUANT set quantize_method_for_weight: per_channel_symmetric_restricted_range, "
+                "quantize_method_for_activation: per_tensor_asymmetric and "
+                "calibration_strategy_for_activation: extrema, or activation_bits: 16"});
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, const CoreSpec& core,
@@ -117,6 +135,7 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
   STEP(const ModelMetrics metrics, "measure", 0.95,
        MeasureMetrics(
            request, quantized, model, [&] { return observer.IsCancelled(); }, diagnostics));
+  WarnAboutQuality(metrics, options.model_name, diagnostics);
   std::string report =
       IntegerReportJson({core, quantized, program, model, memory, diagnostics, options, metrics});
   std::string page = ReportPage(report);

@@ -36,7 +36,8 @@ struct StarterChoices {
 };
 struct StarterConfig {
   std::string text;
-  // The facts that only the user can know, each marked in the text: "the shape of input 'x', of which ..."
+  // The facts that only the user can know, each marked in the text: "the shape of input 'x', of
+  // which ..."
   std::vector<std::string> open;
 };
 // The config that compiles the model where `open` is empty and nothing is to be calibrated. Pure.

@@ -50,13 +50,25 @@ TEST(OnnxImportTest, CutsAtAnyTensor) {
 
 TEST(OnnxImportTest, UnknownDimensionsNeedInputOps) {
   ModelBuilder b;
-  b.Input("x", {-1, 2}).Output("y").Node("Relu", {"x"}, {"y"});
+  b.Input("x", {2, -1}).Output("y").Node("Relu", {"x"}, {"y"});
   EXPECT_EQ(RunImport(b.Bytes()).CountOf(DiagnosticKind::kOnnxDynamicInput), 1);
   CompileOptions options;
-  options.inputs = {{"x", {3, 2}}};
+  options.inputs = {{"x", {2, 3}}};
   EXPECT_TRUE(RunImport(b.Bytes(), options).graph.ok());
-  options.inputs = {{"x", {3, 4}}};
+  options.inputs = {{"x", {4, 3}}};
   EXPECT_EQ(RunImport(b.Bytes(), options).CountOf(DiagnosticKind::kInputShapeConflict), 1);
+}
+
+TEST(OnnxImportTest, AnOpenFirstDimensionAloneIsOneItem) {
+  ModelBuilder one;
+  one.Input("x", {-1, 2, 3}).Output("y").Node("Relu", {"x"}, {"y"});
+  const ImportResult result = RunImport(one.Bytes());
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kInputOfOneItem), 1);
+  EXPECT_EQ(result.graph->type(result.graph->inputs()[0]).shape, Shape({1, 2, 3}));
+  ModelBuilder two;
+  two.Input("x", {-1, 2, -1}).Output("y").Node("Relu", {"x"}, {"y"});
+  EXPECT_THAT(RunImport(two.Bytes()).Text(), HasSubstr("add 'x: [?, 2, ?]' to INPUT_OPS"));
 }
 
 TEST(OnnxImportTest, ReportsAllProblemsAtOnce) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
 
 namespace npuc::onnx {
@@ -63,16 +64,23 @@ bool Importer::InputType(const std::string& name, const TensorInfo* info, const 
     endpoints_.ReportConflict({name, *declared}, ToString(*info->dims));
     return false;
   }
+  Shape one_item;
+  if (declared == nullptr && is_known && OnlyBatchIsUnknown(*info->dims)) {
+    one_item = *info->dims;
+    one_item[0] = 1;
+    declared = &one_item;
+    NoteOneItem(name, *info->dims);
+  }
   if (declared == nullptr) {
     if (!is_known ||
         std::any_of(info->dims->begin(), info->dims->end(), [](int64_t dim) { return dim < 0; })) {
-      AddError(DiagnosticKind::kOnnxDynamicInput, -1,
-               absl::StrCat("input '", shown, "' is ",
-                            is_known ? ToString(*info->dims) : "of unknown shape",
-                            "; every dimension must be known"),
-               absl::StrCat("add '", shown,
-                            ": [...]' to INPUT_OPS with the shape at inference "
-                            "time"));
+      AddError(
+          DiagnosticKind::kOnnxDynamicInput, -1,
+          absl::StrCat("input '", shown, "' is ",
+                       is_known ? ToString(*info->dims) : "of unknown shape",
+                       "; every dimension must be known"),
+          absl::StrCat("add '", shown, ": ", ShapeToWrite(is_known ? info->dims : std::nullopt),
+                       "' to INPUT_OPS with the shape at inference time"));
       return false;
     }
     declared = &*info->dims;
@@ -80,6 +88,15 @@ bool Importer::InputType(const std::string& name, const TensorInfo* info, const 
   if (!endpoints_.CheckShapeOf(name, *declared)) return false;
   type->shape = *declared;
   return true;
+}
+
+void Importer::NoteOneItem(const std::string& name, const std::vector<int64_t>& stated) {
+  state_.diagnostics->Add(
+      {.kind = DiagnosticKind::kInputOfOneItem,
+       .message = absl::StrCat("input '", Printable(name), "' is ", ToString(stated),
+                               "; it is taken as one item, ", ShapeToWrite(stated)),
+       .file = state_.file,
+       .fix = "for another number declare it in INPUT_OPS"});
 }
 
 void Importer::AddInput(const std::string& name, const TensorInfo* info, const Shape* declared) {

@@ -42,6 +42,7 @@ class Importer {
   std::string Suggestion(absl::string_view name, absl::string_view otherwise) const;
   // Makes a graph input of a tensor; `info` is what the file states of it, or null.
   void AddInput(const std::string& name, const TensorInfo* info, const Shape* declared);
+  void NoteOneItem(const std::string& name, const std::vector<int64_t>& stated);
   bool InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
                  TensorType* type);
   // Appends to order_ every node that the tensor needs, producers first.

@@ -1,4 +1,4 @@
-"""Inputs whose dimensions nobody states."""
+"""Inputs whose dimensions nobody states: an open first one is one item, others must be stated."""
 
 import recipes  # noqa: F401  (finds the models folder)
 from onnxmodel import model, node
@@ -6,5 +6,5 @@ from onnxmodel import model, node
 
 def files():
     return {"model.onnx": model([node("Add", ["x", "state"], ["y"])],
-                                [("x", ["batch", 4]), ("state", ["batch", 4])],
+                                [("x", ["batch", 4]), ("state", ["batch", "width"])],
                                 [("y", ["batch", 4])])}
