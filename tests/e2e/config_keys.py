@@ -56,6 +56,7 @@ CONFIG_ROWS = {
     "OPT_CONFIG": [("edited.json", {})],
     "MEMORY_PLAN": [("in_place", {})],
     "LAYER_ERROR_FRAMES": [(2, {})],
+    "STRICT_OPS": [(True, {})],
     "QUANT": [({"calibration_data": "other.npy"}, {})],
     "MAX_CACHE_SIZE": [(65536, {})],
     "USE_DATA_CACHE": [(True, {})],
@@ -116,7 +117,8 @@ QUANT_ROWS = {
 
 
 def net(seed):
-    """Two convolutions, one with a batch norm; nested concatenations of unlike ranges; dense."""
+    """Two convolutions, one with a batch norm; nested concatenations of unlike ranges; dense. The
+    vendor lists no Maximum for GRUS."""
     g = guide_nets.Writer(seed)
     window = {"strides": [1, 1, 1, 1], "padding": b"VALID", "data_format": b"NHWC"}
     g.placeholder("x", [1, 10, 10, 3])
@@ -138,7 +140,8 @@ def net(seed):
     g.op("BiasAdd", "conv2/bias", "conv2", "conv2/b")
     g.op("Sigmoid", "gate", "conv2/bias")
     g.op("Mul", "middle", "conv2/bias", "gate")
-    g.concat("inner", ["middle", "gate"], 3)
+    g.op("Maximum", "most", "middle", "gate")
+    g.concat("inner", ["most", "gate"], 3)
     g.concat("outer", ["inner", "relu1"], 3)
     g.reshape("flat", "outer", [-1, 8 * 8 * 24])
     g.weight("fc/kernel", 8 * 8 * 24, 4)
