@@ -24,6 +24,7 @@
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/compile_integer.h"
 #include "compiler_core/pipeline/file_limits.h"
+#include "compiler_core/pipeline/float_model.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/layer_errors.h"
 #include "compiler_core/pipeline/listings.h"
@@ -428,8 +429,11 @@ Reports MakeReports(const CompileFacts& facts, CompileObserver& observer) {
 }
 
 // All but the log, in their order.
-absl::Status AddArtifacts(Reports reports, EmittedFiles& files, Stages& stages,
-                          Diagnostics& diagnostics, std::vector<Artifact>& artifacts) {
+absl::Status AddArtifacts(const std::string& model_name, Reports reports, EmittedFiles& files,
+                          Stages& stages, Diagnostics& diagnostics,
+                          std::vector<Artifact>& artifacts) {
+  RETURN_IF_ERROR(CheckFileSize(reports.weights.name, reports.weights.bytes.size(),
+                                kMaxTemplateBytes, model_name, diagnostics));
   absl::StatusOr<Artifact> header = files.TakeHeader(diagnostics);
   Artifact model_file = files.TakeModelFile();
   RETURN_IF_ERROR(stages.End(header.status()));
@@ -463,7 +467,9 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   if (core->integer != nullptr) {
     return CompileInteger(request, *core, imported, md5, stages, observer, diagnostics);
   }
-  STEP(Graph graph, "passes", 0.25, RunPasses(std::move(imported), PassOptionsOf(options)));
+  STEP(Graph floats, "floats", 0.22, FloatModel(std::move(imported), *core, options, diagnostics));
+  // From here: no integers of a quantized model.
+  STEP(Graph graph, "passes", 0.25, RunPasses(std::move(floats), PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, *core, options.model_name, diagnostics));
   CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, helpers, diagnostics));
@@ -502,10 +508,8 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   }
   RETURN_IF_ERROR(stages.Begin("header", 0.90));
   files.NameModel();
-  Reports reports = MakeReports(facts, observer);
-  RETURN_IF_ERROR(CheckFileSize(reports.weights.name, reports.weights.bytes.size(),
-                                kMaxTemplateBytes, options.model_name, diagnostics));
-  RETURN_IF_ERROR(AddArtifacts(std::move(reports), files, stages, diagnostics, result.artifacts));
+  RETURN_IF_ERROR(AddArtifacts(options.model_name, MakeReports(facts, observer), files, stages,
+                               diagnostics, result.artifacts));
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   LogEnd(facts, stages);
   result.artifacts.push_back({"compile.log", std::move(stages.log())});

@@ -1,0 +1,67 @@
+#include "compiler_core/pipeline/float_model.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/quant/kept/float_form.h"
+
+namespace npuc {
+namespace {
+
+constexpr char kIntegerCore[] = "X2_1204";
+
+// How many values of a model are stored as integers, and whether all of them are constants.
+struct Integers {
+  int values = 0;
+  int constants = 0;
+};
+
+Integers IntegersOf(const Graph& graph) {
+  Integers integers;
+  for (const Node& node : graph.nodes()) {
+    if (node.op == "Quantize") ++integers.values;
+    if (node.op == "Dequantize" && graph.ConstantOf(node.inputs[0]) != nullptr) {
+      ++integers.constants;
+    }
+  }
+  return integers;
+}
+
+std::string MessageOf(const Integers& integers, const CoreSpec& core) {
+  if (integers.values == 0) {
+    return absl::StrCat(integers.constants, " constants are stored as integers; ", core.name,
+                        " computes with the numbers that they stand for");
+  }
+  return absl::StrCat("the model is quantized (", integers.values, " values, ", integers.constants,
+                      " constants); ", core.name,
+                      " computes in fp16: the scales are folded, and each value is held to the "
+                      "range of its integers");
+}
+
+}  // namespace
+
+absl::StatusOr<Graph> FloatModel(Graph imported, const CoreSpec& core,
+                                 const CompileOptions& options, Diagnostics& diagnostics) {
+  const Integers integers = IntegersOf(imported);
+  if (integers.values == 0 && integers.constants == 0) return imported;
+  absl::StatusOr<FloatForm> form = MakeFloatForm(imported);
+  if (!form.ok()) {
+    diagnostics.Add({.kind = DiagnosticKind::kNotLowerable,
+                     .message = std::string(form.status().message()),
+                     .file = options.model_name,
+                     .fix = absl::StrCat("give the float model, or set CORENAME to an integer core "
+                                         "such as ",
+                                         kIntegerCore)});
+    return diagnostics.ToStatus();
+  }
+  diagnostics.Add({.kind = DiagnosticKind::kQuantizedInFloat,
+                   .message = MessageOf(integers, core),
+                   .file = options.model_name,
+                   .fix = absl::StrCat("nothing need be done; CORENAME: ", kIntegerCore,
+                                       " computes with the integers themselves")});
+  return std::move(form->graph);
+}
+
+}  // namespace npuc
