@@ -290,11 +290,15 @@ bool ReadsConstantsAlone(const Layer& layer) {
 }
 
 ClampRange ClampsOf(const Graph& graph, const Layer& layer) {
+  // A Maximum that is the layer's root is its operation; a Relu that is has no other.
+  const auto is_clamp = [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return ClampOf(graph, node).has_value() &&
+           (id != layer.root || IsOneOf(node.op, {"Relu", "Relu6"}));
+  };
   // The layer's last nodes, as far back as they are clamps, one after the other.
   auto first = layer.nodes.end();
-  while (first != layer.nodes.begin() && ClampOf(graph, graph.node(*(first - 1))).has_value()) {
-    --first;
-  }
+  while (first != layer.nodes.begin() && is_clamp(*(first - 1))) --first;
   ClampRange range;
   for (auto id = first; id != layer.nodes.end(); ++id) {
     const Clamp clamp = *ClampOf(graph, graph.node(*id));

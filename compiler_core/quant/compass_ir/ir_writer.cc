@@ -386,15 +386,20 @@ class Writer {
     return absl::OkStatus();
   }
 
-  // Of a function of several operators, and of clamps of a float layer by other bounds than RELU's
-  // and RELU6's; those of integers are in the range.
+  // Not so of a function of several operators, nor of clamps by other bounds than RELU's and
+  // RELU6's that the range of the integers cannot say.
   bool HasMethods(const Layer& layer) const {
     if (layer.type == "Activation") {
       return layer.nodes.size() == 1 && MethodOf(graph_.node(layer.root).op) != "MAX" &&
              MethodOf(graph_.node(layer.root).op) != "MIN";
     }
-    return layer.nodes.size() == 1 || ParamsOf(layer.outputs[0]) != nullptr ||
-           ClampsOf(graph_, layer) == ClampRange() || ActivationOf(layer) != "NONE";
+    if (ClampsOf(graph_, layer) == ClampRange() || ActivationOf(layer) != "NONE") return true;
+    const QuantParams* params = ParamsOf(layer.outputs[0]);
+    if (params == nullptr || params->scale.size() != 1) return false;
+    // A range of the IR holds two integers at least, and the zero point.
+    const StoredRange range = StoredClamps(ClampsOf(graph_, layer), *params, SettingsOf(layer));
+    return range.min < range.max && range.min <= params->zero_point[0] &&
+           params->zero_point[0] <= range.max;
   }
 
   void AddActivation(const Layer& layer, Block& block) {
