@@ -41,7 +41,7 @@ Variables::Variables(const ModelFile& file, ImportState* state) : file_(file), s
                       "compile a smaller model");
       return;
     }
-    if (is_new) variables_.push_back({.name = name});
+    if (is_new) variables_.emplace_back().name = name;
     by_handle_[op.outputs[0]] = it->second;
   }
 }

@@ -232,8 +232,10 @@ class Former {
     }
     const Tensor limit_values = Tensor::FromFloats(shape, limits);
     if (Constant(value) != nullptr) {
-      const auto clamped = FindOp(op)->reference(
-          Node{.op = op}, std::vector<Tensor>{*Constant(value), limit_values});
+      Node clamp;
+      clamp.op = op;
+      const auto clamped =
+          FindOp(op)->reference(clamp, std::vector<Tensor>{*Constant(value), limit_values});
       if (clamped.ok()) return AddConstant((*clamped)[0], form_.graph.def(value).source);
     }
     const ValueId limit = AddConstant(limit_values, source);
