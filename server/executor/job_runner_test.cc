@@ -455,7 +455,7 @@ TEST_F(JobRunnerTest, TheDeathsOfTheWarmParentDoNotCount) {
     outcome.text = "the warm parent died";
     return outcome;
   });
-  const std::string id = Submit();
+  const std::string id = Submit("config", /*no_cache=*/true);
   RunAll();
   const Job job = JobOf(id);
   EXPECT_EQ(job.state, JobState::kSucceeded) << job.reason;
