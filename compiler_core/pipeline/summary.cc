@@ -15,9 +15,11 @@ using Json = nlohmann::json;
 
 // "12,345"
 std::string Grouped(int64_t number) {
-  std::string text = absl::StrCat(number);
-  for (auto i = static_cast<int64_t>(text.size()) - 3; i > 0; i -= 3) {
-    text.insert(static_cast<size_t>(i), ",");
+  const std::string digits = absl::StrCat(number);
+  std::string text;
+  for (size_t i = 0; i < digits.size(); ++i) {
+    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
+    text += digits[i];
   }
   return text;
 }
