@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace npuc::frontend {
@@ -15,14 +16,14 @@ std::vector<std::string> AdviceFor(const std::vector<std::string>& ops) {
   advice.AddInput("x");
   std::string last = "x";
   for (size_t i = 0; i < ops.size(); ++i) {
-    const std::string result = "t" + std::to_string(i);
+    const std::string result = absl::StrCat("t", i);
     advice.AddNode(ops[i], ops[i] != "?", {last, "weight"}, {result});
     last = result;
   }
   advice.AddOutput(last);
   std::vector<std::string> fixes;
   for (size_t i = 0; i < ops.size(); ++i) {
-    if (ops[i] == "?") fixes.push_back(advice.FixFor("t" + std::to_string(i), "rebuild"));
+    if (ops[i] == "?") fixes.push_back(advice.FixFor(absl::StrCat("t", i), "rebuild"));
   }
   return fixes;
 }
