@@ -61,8 +61,8 @@ TEST(PropagateTransposes, CancelsAcrossQuantizers) {
     %b = Relu(%a) : f32[1,2,4,5] @"relu"
     %q = Quantize(%b) {dtype = "u8", scale = [0.5], zero_point = [3]} : u8[1,2,4,5] @"q"
     %d = Dequantize(%q) {scale = [0.5], zero_point = [3]} : f32[1,2,4,5] @"d"
-    %r = Quantize(%d) {axis = 1, dtype = "i8", scale = [0.5, 1], zero_point = [3, 4]} : i8[1,2,4,5] @"r"
-    %e = Dequantize(%r) {axis = 1, scale = [0.5, 1], zero_point = [3, 4]} : f32[1,2,4,5] @"e"
+    %r = Quantize(%d) {axis = 1, dtype = "i8", scale = [0.5, 0.25], zero_point = [3, 4]} : i8[1,2,4,5] @"r"
+    %e = Dequantize(%r) {axis = 1, scale = [0.5, 0.25], zero_point = [3, 4]} : f32[1,2,4,5] @"e"
     %t = Transpose(%e) {perm = [0, 2, 3, 1]} : f32[1,4,5,2] @"to_nhwc"
     %p = MaxPool(%t) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [2, 2]} : f32[1,2,2,2] @"pool"
     return %p @"out")",
@@ -71,8 +71,8 @@ TEST(PropagateTransposes, CancelsAcrossQuantizers) {
     %1 = Relu(%0) : f32[1,4,5,2] @"relu"
     %2 = Quantize(%1) {dtype = "u8", scale = [0.5], zero_point = [3]} : u8[1,4,5,2] @"q"
     %3 = Dequantize(%2) {scale = [0.5], zero_point = [3]} : f32[1,4,5,2] @"d"
-    %4 = Quantize(%3) {axis = 3, dtype = "i8", scale = [0.5, 1], zero_point = [3, 4]} : i8[1,4,5,2] @"r"
-    %5 = Dequantize(%4) {axis = 3, scale = [0.5, 1], zero_point = [3, 4]} : f32[1,4,5,2] @"e"
+    %4 = Quantize(%3) {axis = 3, dtype = "i8", scale = [0.5, 0.25], zero_point = [3, 4]} : i8[1,4,5,2] @"r"
+    %5 = Dequantize(%4) {axis = 3, scale = [0.5, 0.25], zero_point = [3, 4]} : f32[1,4,5,2] @"e"
     %6 = MaxPool(%5) {kernel = [2, 2], pads = [0, 0, 0, 0], strides = [2, 2]} : f32[1,2,2,2] @"pool"
     return %6 @"out")");
 }

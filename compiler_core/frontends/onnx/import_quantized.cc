@@ -1,6 +1,7 @@
 // Quantized operators: values pass through Quantize and Dequantize (ops/quantize.h), integer
 // products are computed as they are.
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <utility>
 
@@ -188,6 +189,14 @@ absl::Status ImportConvInteger(NodeImporter& node) {
   return node.SetOutput(node.Emit("Cast", {y}, {{"dtype", std::string("i32")}}));
 }
 
+// Operands `needed` must be there, of at most `most`; zero points may be left out.
+absl::Status ExpectThese(NodeImporter& node, std::initializer_list<int> needed, int most) {
+  for (const int i : needed) {
+    if (!node.has(i)) return node.ExpectInputs(i + 1, most);
+  }
+  return node.ExpectInputs(0, most);
+}
+
 // The operands of com.microsoft's quantized operators come in threes: value, scale, zero point. The
 // result has the scale at `scale_at`, the zero point behind it, and the type of that.
 absl::Status SetQuantized(NodeImporter& node, absl::StatusOr<ValueRef> y, int scale_at,
@@ -202,7 +211,7 @@ absl::Status SetQuantized(NodeImporter& node, absl::StatusOr<ValueRef> y, int sc
 
 // QLinearAdd and QLinearMul. Operands: a and its scale and zero point, b and its, the result's.
 absl::Status ImportQLinearBinary(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(7, 8));
+  RETURN_IF_ERROR(ExpectThese(node, {0, 1, 3, 4, 6}, 8));
   ASSIGN_OR_RETURN(const ValueRef a, Dequantized(node, 0, 1, 2, 0));
   ASSIGN_OR_RETURN(const ValueRef b, Dequantized(node, 3, 4, 5, 0));
   const absl::string_view op = node.op() == "QLinearAdd" ? "Add" : "Mul";
@@ -211,7 +220,7 @@ absl::Status ImportQLinearBinary(NodeImporter& node) {
 
 // QLinearSigmoid, QLinearLeakyRelu, QLinearSoftmax. Operands: x and its, the result's.
 absl::Status ImportQLinearFunction(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(4, 5));
+  RETURN_IF_ERROR(ExpectThese(node, {0, 1, 3}, 5));
   ASSIGN_OR_RETURN(const ValueRef x, Dequantized(node, 0, 1, 2, 0));
   const absl::string_view op = node.op().substr(absl::string_view("QLinear").size());
   return SetQuantized(node, RunRule(node, op, {x}), 3, node.type(0).dtype);
@@ -219,7 +228,7 @@ absl::Status ImportQLinearFunction(NodeImporter& node) {
 
 // QLinearGlobalAveragePool and QLinearAveragePool.
 absl::Status ImportQLinearPool(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(4, 5));
+  RETURN_IF_ERROR(ExpectThese(node, {0, 1, 3}, 5));
   ASSIGN_OR_RETURN(const bool channels_last, node.BoolOr("channels_last", false));
   ASSIGN_OR_RETURN(ValueRef x, Dequantized(node, 0, 1, 2, 0));
   const int64_t rank = node.rank(0);
@@ -243,7 +252,7 @@ absl::Status ImportQLinearPool(NodeImporter& node) {
 
 // Operands: the result's scale and zero point, then each part with its own.
 absl::Status ImportQLinearConcat(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(5, kMaxInputsPerNode));
+  RETURN_IF_ERROR(ExpectThese(node, {0, 2, 3}, kMaxInputsPerNode));
   ASSIGN_OR_RETURN(int64_t axis, node.RequiredInt("axis"));
   if ((node.input_count() - 2) % 3 != 0) {
     return absl::InvalidArgumentError(
@@ -251,7 +260,7 @@ absl::Status ImportQLinearConcat(NodeImporter& node) {
   }
   std::vector<ValueRef> parts;
   for (int i = 2; i < node.input_count(); i += 3) {
-    RETURN_IF_ERROR(node.has(i) ? absl::OkStatus() : node.ExpectInputs(i + 1, kMaxInputsPerNode));
+    RETURN_IF_ERROR(ExpectThese(node, {i, i + 1}, kMaxInputsPerNode));
     ASSIGN_OR_RETURN(parts.emplace_back(), Dequantized(node, i, i + 1, i + 2, 0));
   }
   ASSIGN_OR_RETURN(axis, node.Axis(axis, static_cast<int64_t>(parts[0]->type.shape.size())));
@@ -261,7 +270,7 @@ absl::Status ImportQLinearConcat(NodeImporter& node) {
 // Operands: a and its, b and its, c (of scale a's times b's), the result's, which may be left out:
 // the result is then float.
 absl::Status ImportQGemm(NodeImporter& node) {
-  RETURN_IF_ERROR(node.ExpectInputs(6, 9));
+  RETURN_IF_ERROR(ExpectThese(node, {0, 1, 3, 4}, 9));
   ASSIGN_OR_RETURN(const bool swaps, node.BoolOr("transB", false));
   ASSIGN_OR_RETURN(const ValueRef a, Dequantized(node, 0, 1, 2, 0));
   ASSIGN_OR_RETURN(const ValueRef b, Dequantized(node, 3, 4, 5, swaps ? 0 : 1));
