@@ -120,9 +120,12 @@ std::string VerdictLines(const CoreVerdict& verdict) {
   std::string text = absl::StrCat("  ", cores, ": ", NameOf(verdict.kind));
   switch (verdict.kind) {
     case Kind::kCompiles:
-      absl::StrAppend(
-          &text, verdict.warnings == 0 ? "" : absl::StrCat(" with ", verdict.warnings, " warnings"),
-          "; ", MemoryText(verdict.summary), "\n");
+      absl::StrAppend(&text,
+                      verdict.warnings == 0
+                          ? ""
+                          : absl::StrCat(" with ", verdict.warnings,
+                                         verdict.warnings == 1 ? " warning" : " warnings"),
+                      "; ", MemoryText(verdict.summary), "\n");
       break;
     case Kind::kNeedsCalibration:
       absl::StrAppend(&text, "; the model is in float, the core computes in integers\n");

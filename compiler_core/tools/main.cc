@@ -320,6 +320,7 @@ FirstCommands DeclareFirst(CLI::App& app, Options& options) {
 // `npuc help`, `npuc help run`, `npuc help ir write`. The process's exit code.
 int PrintHelp(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* command = &app;
+  std::string parents;  // of `command`, for its usage line
   for (const std::string& word : words) {
     std::vector<std::string> names;
     const CLI::App* next = nullptr;
@@ -331,9 +332,10 @@ int PrintHelp(const CLI::App& app, const std::vector<std::string>& words) {
       std::fputs(NoSuchCommand("npuc", word, names).c_str(), stderr);
       return kWrongUsage;
     }
+    absl::StrAppend(&parents, parents.empty() ? "" : " ", command->get_name());
     command = next;
   }
-  std::fputs(command->help().c_str(), stdout);
+  std::fputs(command->help(parents).c_str(), stdout);
   return 0;
 }
 

@@ -156,7 +156,7 @@ def check_torch(folder):
                   set(verdicts(report).values()) == {"needs shapes"}, report)
     with tarfile.open(os.path.join(ORACLE, "recorded", "net_separable_1d.tar.xz")) as tar:
         text = tar.extractfile("net_separable_1d/scripted.yaml").read().decode()
-    shape = re.search(r"INPUT_OPS: \{0: \[([\d, ]+)\]", text).group(1).replace(" ", "")
+    shape = re.search(r"INPUT_OPS:\s+0: \[([\d, ]+)\]", text).group(1).replace(" ", "")
     config = os.path.join(folder, "net.yaml")
     said = init(model, config, "--input-shape", shape)
     harness.check(said["ok"] and not said["open"], said)
@@ -188,7 +188,7 @@ def check_words(folder):
                                                           "--force").stdout, "the next command")
     result = harness.npuc("init", model, "-o", "-", "-c", "GX8002")
     harness.check("CORENAME: GRUS" in result.stdout, result.stdout)
-    harness.check("npuc run" in harness.npuc("help", "run").stdout, "npuc help run")
+    harness.check("Usage: npuc run " in harness.npuc("help", "run").stdout, "npuc help run")
     harness.check("no command" in harness.npuc("help", "nothing", expect=2).stderr, "npuc help")
     harness.check("NotFp16Data" in harness.npuc("explain", "NPUC1404").stdout, "npuc explain")
     harness.npuc("explain", "NPUC0", expect=2)
