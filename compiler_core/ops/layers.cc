@@ -290,11 +290,11 @@ bool ReadsConstantsAlone(const Layer& layer) {
 }
 
 ClampRange ClampsOf(const Graph& graph, const Layer& layer) {
-  // A Maximum that is the layer's root is its operation; a Relu that is has no other.
+  // A Maximum that is an Eltwise layer's root is its operation; a clamp that stands alone is an
+  // Activation and has no other.
   const auto is_clamp = [&](NodeId id) {
-    const Node& node = graph.node(id);
-    return ClampOf(graph, node).has_value() &&
-           (id != layer.root || IsOneOf(node.op, {"Relu", "Relu6"}));
+    return ClampOf(graph, graph.node(id)).has_value() &&
+           (id != layer.root || layer.type == "Activation");
   };
   // The layer's last nodes, as far back as they are clamps, one after the other.
   auto first = layer.nodes.end();

@@ -131,6 +131,25 @@ TEST(GroupLayers, LimitsOfOneNumberAreClamps) {
   EXPECT_EQ(ClampsOf(graph, layers[3]), ClampRange());
 }
 
+// Behind a border a Maximum of one number without integers is a layer of its own, and its clamp.
+TEST(GroupLayers, AClampThatStandsAloneIsCounted) {
+  const Graph graph = Parse(R"(graph "g" {
+  %0 = Placeholder() : f32[1,4] @"x"
+  %1 = Const() {value = f32[] splat "0000003f"} : f32[] @"half"
+  %2 = Maximum(%0, %1) : f32[1,4] @"low"
+  return %2 @"y"
+})");
+  const std::vector<Layer> kept = GroupLayers(graph, {ValueId(0), ValueId(2)});
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[1].type, "Activation");
+  EXPECT_EQ(ClampsOf(graph, kept[1]).low, 0.5);
+  // With integers of its own the number is the operand of an element-wise layer.
+  const std::vector<Layer> eltwise = GroupLayers(graph, {ValueId(0), ValueId(1), ValueId(2)});
+  ASSERT_EQ(eltwise.size(), 2u);
+  EXPECT_EQ(eltwise[1].type, "Eltwise");
+  EXPECT_EQ(ClampsOf(graph, eltwise[1]), ClampRange());
+}
+
 TEST(GroupLayers, AnEmptyGraphHasNone) { EXPECT_THAT(GroupLayers(Graph()), IsEmpty()); }
 
 }  // namespace
