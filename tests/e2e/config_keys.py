@@ -79,7 +79,7 @@ QUANT_ROWS = {
     "quantize_method_for_weight": [("per_channel_symmetric_full_range", {})],
     "quantize_method_for_activation": [("per_tensor_asymmetric", {})],
     "calibration_strategy_for_activation": [("KLD", {}), ("3std", {}), ("auto", {})],
-    "calibration_strategy_for_weight": [("3std", {}), ("KLD", {})],
+    "calibration_strategy_for_weight": [("3std", {})],
     "calibration_data": [("other.npy", {})],
     "calibration_batch_size": [(4, {}), (4, {"calibration_strategy_for_activation": "extrema"})],
     "dataset": [("imagenet", {})],

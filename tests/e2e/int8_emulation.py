@@ -269,7 +269,6 @@ class Model:
             raise NotImplementedError("a weight of several zero points")
         bias = operands[2].astype(np.int64) if len(operands) > 2 and operands[2] is not None else 0
         shifted = x.astype(np.int64) - source.zero
-        w = w.astype(np.int64) - weight.zero  # 0 but for uint8
         if kind == "FULLY_CONNECTED":
             sums = shifted.reshape(len(x), -1) @ w.T + bias
             real = [float(np.float32(source.scale * weight.scale)) / float(out.scale)]

@@ -20,8 +20,9 @@ MODEL = "tfls_mnv1_025_u8"
 QUANT = {"APUS": "{calibration_data: x.npy}",
          "X2_1204": "{calibration_data: x.npy, force_float_ir: true, activation_bits: 16, "
                     "weight_bits: 16, calibration_strategy_for_activation: extrema}"}
-# Of a softmax's result: 16 bits through 28 layers.
-LARGEST_ERROR = 0.002
+# Of a softmax's result. Rounding every weight and every result to 16 bits with a power of two as
+# scale, in this forward pass, moves it by 0.0023; results alone by 0.00014.
+LARGEST_ERROR = 0.003
 
 
 def model_file():
