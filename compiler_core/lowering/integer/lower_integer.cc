@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -127,11 +128,11 @@ class IntegerLowerer {
     for (const GraphOutput& output : graph_.outputs()) check(output.value);
   }
 
-  // Reports a value without parameters, once, at the node that gives it.
+  // Reports values without parameters, once for each node of the model that gives some.
   bool HasScale(ValueId value) {
     if (context_.FindParams(value) != nullptr) return true;
     const Node& def = graph_.def(value);
-    if (!without_scale_.insert(value).second) return false;
+    if (!without_scale_.insert(def.source.name).second) return false;
     const bool is_inside =
         std::any_of(graph_.nodes().begin(), graph_.nodes().end(), [&](const Node& user) {
           return user.source.name == def.source.name &&
@@ -227,7 +228,7 @@ class IntegerLowerer {
   Diagnostics found_;
   integer::Program program_;
   IntegerContext context_;
-  std::set<ValueId> without_scale_;
+  std::set<std::string> without_scale_;  // names of nodes
 };
 
 }  // namespace
