@@ -165,7 +165,7 @@ class Writer {
       config_.open.emplace_back("the outputs: no node of the model ends it");
       return Line(absl::StrCat("OUTPUT_OPS: [", kFillIn, "]"));
     }
-    if (!AreWritable(outline_.outputs)) {
+    if (outline_.outputs.empty() || !AreWritable(outline_.outputs)) {
       return Line("# The outputs are those that the model states.");
     }
     Line(absl::StrCat("OUTPUT_OPS: [",

@@ -102,7 +102,7 @@ TEST(ImportTest, NamesEveryProblemAtOnce) {
   EXPECT_THAT(text, HasSubstr("test.pb: node 'a' (Softmaxx): the operator is not supported; "
                               "output 'd' needs it; the nearest supported one is Softmax"));
   EXPECT_THAT(text, HasSubstr("node 'hidden' (Placeholder): the outputs need this input, and "
-                              "INPUT_OPS does not declare it; add 'hidden: [?,3]' to INPUT_OPS"));
+                              "INPUT_OPS does not declare it; add 'hidden: [1, 3]' to INPUT_OPS"));
   EXPECT_THAT(text, HasSubstr("input 0 of the node names 'gone', which is no node of the model"));
   EXPECT_THAT(text, HasSubstr("[1,2]"));  // of MatMul
   EXPECT_THAT(text, HasSubstr("OUTPUT_OPS names 'yy', which is no node of the model"));
