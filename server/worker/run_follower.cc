@@ -91,9 +91,12 @@ absl::StatusOr<WorkerOutcome> RunFollower::Follow() {
   }
   Drain();
   report_.OnEndOfBytes();
-  if (reason_ == KillReason::kNone && report_.not_set_up().has_value()) {
+  // A warm parent that dies while it hands the run over may leave a worker that never gets it.
+  if (reason_ == KillReason::kNone && !end.parent_died && !report_.has_begun()) {
     return absl::UnavailableError(
-        absl::StrCat("the worker's sandbox could not be set up: ", *report_.not_set_up()));
+        report_.not_set_up().has_value()
+            ? absl::StrCat("the worker's sandbox could not be set up: ", *report_.not_set_up())
+            : "the worker ended before it had begun");
   }
   WorkerOutcome outcome = report_.Finish(end, reason_, detail_, channels_);
   outcome.wall_time = options_.now() - begin_;

@@ -61,7 +61,7 @@ class RunFollower {
               std::function<bool()> let_go);
 
   // A status only where no compile was begun: RESOURCE_EXHAUSTED (it could not be forked),
-  // UNAVAILABLE (its walls could not be built).
+  // UNAVAILABLE (its walls could not be built, or the worker ended before).
   absl::StatusOr<WorkerOutcome> Follow();
 
  private:

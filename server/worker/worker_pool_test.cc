@@ -641,6 +641,31 @@ TEST_F(WorkerPoolTest, ARunTakesASpareAndAnotherIsMade) {
   ExpectHealthy();
 }
 
+TEST_F(WorkerPoolTest, AWorkerThatEndsBeforeItHasBegunIsNoFaultOfTheJob) {
+  spares_ = 1;
+  StartPool();
+  if (!pool_->sandbox().Has(Mechanism::kPidNamespace) ||
+      !pool_->sandbox().Has(Mechanism::kOutputFolder)) {
+    GTEST_SKIP() << "this host has no spares";
+  }
+  ExpectHealthy();
+  AwaitLeft();
+  const int parent = pool_->GetStats().parent_pid;
+  std::vector<pid_t> waiting = AwaitBelow(parent, 2);
+  const pid_t worker = ProcessesBelow(waiting[0]).empty() ? waiting[0] : waiting[1];
+  kill(worker, SIGSTOP);
+  const WorkerJob job = Job("ok");
+  std::thread killer([&] {
+    AwaitPid(job.run_id);
+    kill(worker, SIGKILL);
+  });
+  Recorder events;
+  const auto outcome = pool_->Run(job, events);
+  killer.join();
+  EXPECT_TRUE(IsHostTrouble(outcome.status())) << outcome.status();
+  ExpectHealthy();
+}
+
 TEST_F(WorkerPoolTest, ParallelRunsDoNotDisturbEachOther) {
   const std::vector<std::string> acts = {"ok", "segv", "hang", "ok"};
   std::vector<std::thread> threads;
