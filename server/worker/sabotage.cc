@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
@@ -36,7 +37,7 @@ Saboteur::Saboteur(CompileObserver& inner, absl::string_view output_file) : inne
       absl::StrSplit(absl::StripSuffix(output_file, ".h"), "_at_");
   if (words.size() != 2) return;
   act_ = words[0];
-  stage_ = words[1];
+  stage_ = absl::StrReplaceAll(words[1], {{"-", " "}});
 }
 
 void Saboteur::OnStage(absl::string_view stage, double fraction) {

@@ -9,8 +9,9 @@
 namespace npuc {
 
 // Makes a compile fail, for tests: passes all on to `inner`, and where output_file is
-// "ACT_at_STAGE.h", does ACT when the compile enters STAGE. Acts: segv, abort, exit (with 9),
-// throw, fork, hang, memory (takes all that there is). Any other output_file does nothing.
+// "ACT_at_STAGE.h", with - for the blanks of STAGE, does ACT when the compile enters STAGE. Acts:
+// segv, abort, exit (with 9), throw, fork, hang, memory (takes all that there is). Any other
+// output_file does nothing.
 class Saboteur : public CompileObserver {
  public:
   Saboteur(CompileObserver& inner, absl::string_view output_file);

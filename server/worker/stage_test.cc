@@ -116,7 +116,7 @@ TEST_F(StageTest, EveryStageMayFailInEveryWay) {
     SCOPED_TRACE(stage);
     const auto run = [&](absl::string_view act) {
       Stages seen(&hours_, act == "hang" ? stage : "");
-      return Run(absl::StrCat(act, "_at_", stage, ".h"), seen);
+      return Run(absl::StrCat(act, "_at_", absl::StrReplaceAll(stage, {{" ", "-"}}), ".h"), seen);
     };
     for (const auto& [act, signal] : {std::pair("segv", SIGSEGV), std::pair("abort", SIGABRT)}) {
       const WorkerOutcome outcome = run(act);

@@ -111,7 +111,7 @@ def run_command(bundle, command, path):
 
 def check_failure(folder, daemon, name, text, fault):
     act, stage, code = fault
-    output = f"{act}_at_{stage}.h"
+    output = f"{act}_at_{stage.replace(' ', '-')}.h"  # an artifact's name has no blanks
     config = os.path.join(folder, name)
     with open(config, "w", encoding="utf-8") as f:
         f.write(text.format(output=output))
