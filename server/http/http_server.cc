@@ -22,7 +22,8 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using Error = boost::system::error_code;
 
-constexpr int kBacklog = 512;
+// Connections that wait to be accepted; one more loses its SYN and comes back a second later.
+constexpr int kBacklog = 4096;
 // Out of descriptors: accepting again at once would only spin.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr char kNoPlace[] =
