@@ -106,7 +106,7 @@ async function alikeNotes(page) {
   const folder = process.env.NPUC_NOTED;
   await submit(page, [join(folder, "scripted.yaml"), join(folder, "scripted.pt")]);
   await stateIs(page, "succeeded");
-  const notes = page.locator(".diagnostic.note");
+  const notes = page.locator(".diagnostic.note", { hasText: "padding must be VALID" });
   await notes.first().waitFor();
   check(await notes.count() === 1, `${await notes.count()} notes`);
   await notes.getByText("3 more such nodes").click();
@@ -307,7 +307,8 @@ async function overviewOfMany(page) {
 /** A browser has six connections to a server: hidden tabs give theirs back, and lose nothing. */
 async function manyTabs(page) {
   server.hold();
-  const id = server.json("compile", BIG, "--detach", "--no-cache").at(-1).job;
+  // The first has the one slot; the second waits, so that its stream stays open.
+  const [, id] = [1, 2].map(() => server.json("compile", BIG, "--detach", "--no-cache").at(-1).job);
   const see = (tab, hidden) => tab.evaluate((now) => {
     Object.defineProperty(document, "hidden", { configurable: true, get: () => now });
     document.dispatchEvent(new Event("visibilitychange"));
