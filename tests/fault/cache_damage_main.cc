@@ -57,6 +57,7 @@ struct Counts {
   std::atomic<int> refused_downloads = 0;  // of a damaged result by its old job
   std::atomic<int> good_downloads = 0;     // of what the damage had spared
   std::atomic<int> recompiled = 0;
+  std::atomic<int> made_again = 0;  // for an old job, and then found by the new one
   std::atomic<int> served_from_cache = 0;
   std::atomic<int> wrong_bytes = 0;
 };
@@ -215,7 +216,11 @@ absl::Status Ask(Connection& to, const remote::JobInput& input, bool old_first, 
     }
   }
   ASSIGN_OR_RETURN(const v1::CompileJob job, Compile(to, input, entry.number));
-  ++(job.cache_hit() ? counts.served_from_cache : counts.recompiled);
+  if (!job.cache_hit()) {
+    ++counts.recompiled;
+  } else {
+    ++(old_first ? counts.made_again : counts.served_from_cache);
+  }
   entry.job_id = job.job_id();
   if (static_cast<size_t>(job.artifacts_size()) != entry.good.size()) ++counts.wrong_bytes;
   for (const v1::Artifact& artifact : job.artifacts()) {
@@ -291,12 +296,14 @@ absl::Status Run(const Settings& settings, const std::string& folder) {
     }));
   }
   std::printf(
-      "cache_damage: %d corruptions (seed %u): %d recompiled, %d served from the cache, %d answers "
-      "with wrong bytes; downloads by old jobs: %d refused, %d of undamaged artifacts\n",
-      damaged, settings.seed, counts.recompiled.load(), counts.served_from_cache.load(),
-      counts.wrong_bytes.load(), counts.refused_downloads.load(), counts.good_downloads.load());
-  const bool good = counts.recompiled == damaged && counts.served_from_cache == 0 &&
-                    counts.wrong_bytes == 0 && counts.refused_downloads > 0;
+      "cache_damage: %d corruptions (seed %u): %d recompiled, %d made again for old jobs, "
+      "%d served "
+      "from the cache, %d answers with wrong bytes; downloads by old jobs: %d refused, %d right\n",
+      damaged, settings.seed, counts.recompiled.load(), counts.made_again.load(),
+      counts.served_from_cache.load(), counts.wrong_bytes.load(), counts.refused_downloads.load(),
+      counts.good_downloads.load());
+  const bool good = counts.recompiled + counts.made_again == damaged && counts.made_again > 0 &&
+                    counts.served_from_cache == 0 && counts.wrong_bytes == 0;
   return good ? absl::OkStatus() : absl::InternalError("a damaged result was served, see above");
 }
 
