@@ -42,7 +42,7 @@ struct Settings {
   int workers = 4;
   int clients = 8;
   uint64_t seed = 0;
-  double mean_seconds = 0.1;  // from a job's end to the next kill
+  double mean_seconds = 0.7;  // from a job's end to the next kill
   std::string keep;
 };
 
@@ -196,11 +196,9 @@ absl::Status Chaos::Run() {
   RETURN_IF_ERROR(Start("quiet", variants));
   RETURN_IF_ERROR(CompileQuietly(daemon_->address(), variants));
   RETURN_IF_ERROR(Start("loud", variants));
-  ServiceLoad load({.address = daemon_->address(),
-                    .clients = settings_.clients,
-                    .only_retryable = true,
-                    .seed = settings_.seed},
-                   &variants);
+  ServiceLoad load(
+      {.address = daemon_->address(), .clients = settings_.clients, .seed = settings_.seed},
+      &variants);
   load.Start();
   const absl::Time begin = absl::Now();
   for (int i = 0; i < settings_.kills; ++i) {
