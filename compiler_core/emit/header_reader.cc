@@ -393,7 +393,7 @@ class Reader {
     Report(
         DiagnosticKind::kHeaderUnusualForm, line,
         absl::StrCat("read although the C compiler skips it (#if 0): ", absl::StrJoin(names, ", ")),
-        "");
+        "take the lines of #if 0 away if the firmware is to have it too");
   }
 
   // A config, a picture, an empty file: one problem, in place of all that a header has.
@@ -540,7 +540,7 @@ class Reader {
     Report(DiagnosticKind::kHeaderUnusualForm, it->second.place.line,
            absl::StrCat(name, " is ", it->second.value, ", but ", what, " is ", computed,
                         ", which counts"),
-           "");
+           absl::StrCat("write ", computed, ", or compile the model again"));
   }
 
   std::vector<PortTensor> Ports(const ParsedStruct& parsed) {

@@ -334,8 +334,8 @@ TEST(HeaderReader, TakesStructsOfANetThatRunsFromFlash) {
 TEST(HeaderReader, ASizeThatDisagreesIsAWarning) {
   EXPECT_EQ(Warnings(absl::StrReplaceAll(kSmallHeader, {{"npu_size = 53", "npu_size = 101"}}),
                      SmallModel()),
-            "m.h:3: warning: npu_size is 101, but cmd + weight + ops + data is 53, which counts "
-            "[NPUC1513]\n");
+            "m.h:3: warning: npu_size is 101, but cmd + weight + ops + data is 53, which counts; "
+            "write 53, or compile the model again [NPUC1513]\n");
 }
 
 TEST(HeaderReader, PartsWithinIfZeroCountWhereNoLiveOneDoes) {
@@ -345,7 +345,8 @@ TEST(HeaderReader, PartsWithinIfZeroCountWhereNoLiveOneDoes) {
   EXPECT_EQ(
       Warnings(off, SmallModel()),
       "m.h:2: warning: read although the C compiler skips it (#if 0): struct input, npu_size, "
-      "total_size, model_info, npu_unit, pb_md5, version [NPUC1513]\n");
+      "total_size, model_info, npu_unit, pb_md5, version; take the lines of #if 0 away if the "
+      "firmware is to have it too [NPUC1513]\n");
   // Before or behind the live ones; #else and other conditions leave what follows alone.
   const std::string other = "struct input { float x; };\nconst unsigned int npu_size = 7;\n";
   const std::string both =

@@ -546,9 +546,10 @@ void World::Tick() {
   }
   const absl::Status status = service_->Tick();
   Trace("tick: ", status.ToString());
-  // A lease that was taken back counts as a worker's death.
+  // A lease that was taken back counts as a worker's death. Where a write failed, the log may hold
+  // the death although the service does not know it yet: a restart brings it.
   for (const Held& held : current) {
-    if (!service_->IsCurrent(held.lease)) history_.WorkerDied(held.run);
+    if (!status.ok() || !service_->IsCurrent(held.lease)) history_.WorkerDied(held.run);
   }
   if (status.ok()) history_.RunsUnheardSince(begin - kLeaseTtl);
   ++requeues_;
