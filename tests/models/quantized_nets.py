@@ -42,7 +42,8 @@ class Tensor:
         self.scales = [scale.scale] if scales is None else scales  # a weight's along `axis`
         self.zeros = [scale.zero] if zeros is None else zeros
         self.axis = axis
-        self.loose = False  # within a step, not to the bit
+        self.loose = False  # not to the bit; nothing reads it
+        self.allowed = 0    # steps that an answer may be off
 
     @property
     def shape(self):
@@ -151,8 +152,16 @@ class Builder:
         """Adds the operator with its one result."""
         tensor = Tensor(self.name(kind), data, scale, all(i.constant for i in inputs))
         self.judge(kind, tensor, real_value)
-        tensor.loose = loose or (tensor.constant and kind not in MOVES)
+        # Constants alone are computed when the file is read, in floats, and rounded once.
+        moved_as_it_is = kind in MOVES and all(i.scale == scale for i in inputs)
+        tensor.loose = loose or (tensor.constant and not moved_as_it_is)
         tensor.constant = False  # its integers are no part of the file
+        if tensor.loose:
+            tensor.allowed = 1
+        if tensor.loose and scale.dtype == "int16":
+            # A table has 257 entries with straight lines between: off by at most a quarter of the
+            # distance of two entries where the function has an edge.
+            tensor.allowed += math.ceil(64 * float(inputs[0].scale.scale) / float(scale.scale))
         self.ops.append(Op(kind, inputs, [tensor], **attrs))
         self.tensors.append(tensor)
         return tensor
@@ -667,6 +676,7 @@ class Builder:
         return self.moved("SPACE_TO_DEPTH", x, data)
 
 
+BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
 MOVES = ("RESHAPE", "TRANSPOSE", "SLICE", "PAD", "CONCAT", "RESIZE", "SPACE_TO_DEPTH")
 KINDS = (["conv"] * 4 + ["depthwise"] * 2 + ["dense"] * 4 + ["pool"] * 3 + ["mean"] * 2 +
          ["resize", "resize_linear", "transpose_conv"] + ["binary"] * 4 + ["function"] * 2 +
