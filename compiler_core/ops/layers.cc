@@ -183,14 +183,30 @@ class Grouper {
     return function;
   }
 
+  // Whether a function is an operator that has a kind of layer, with clamps behind it. Not where a
+  // number beside the operator has no integers.
+  bool HasOwnCommand(const Function& function) const {
+    const Node& first = graph_.node(function.nodes.front());
+    if (HasPlainNumber(first)) return false;
+    if (function.nodes.size() == 1) return true;
+    if (!TakesActivation(first.op)) return false;
+    ValueId result = first.outputs[0];
+    for (size_t i = 1; i < function.nodes.size(); ++i) {
+      const Node& node = graph_.node(function.nodes[i]);
+      const std::optional<Clamp> clamp = ClampOf(graph_, node);
+      if (!clamp.has_value() || clamp->operand != result) return false;
+      result = node.outputs[0];
+    }
+    return true;
+  }
+
   void FindFunctions() {
     for (const ValueId border : borders_) {
       const NodeId end = graph_.value(border).def;
       if (IsConstant(border) || !IsPointwise(graph_.node(end).op)) continue;
       std::optional<Function> function = FunctionBefore(end);
       if (!function.has_value()) continue;
-      // One operator is its own kind of layer, but where its other operand has no integers.
-      if (function->nodes.size() == 1 && !HasPlainNumber(graph_.node(end))) continue;
+      if (HasOwnCommand(*function)) continue;
       inside_function_.insert(function->nodes.begin(), function->nodes.end() - 1);
       functions_.emplace(end, *std::move(function));
     }

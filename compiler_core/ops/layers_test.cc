@@ -131,6 +131,20 @@ TEST(GroupLayers, LimitsOfOneNumberAreClamps) {
   EXPECT_EQ(ClampsOf(graph, layers[3]), ClampRange());
 }
 
+// x + x is a sum with a command of its own, and its clamp joins it: a table of 16-bit values would
+// be less exact.
+TEST(GroupLayers, ASumOfOneValueIsNoFunction) {
+  const std::vector<Layer> layers = GroupLayers(Parse(R"(graph "g" {
+  %0 = Placeholder() : f32[1,4] @"x"
+  %1 = Add(%0, %0) : f32[1,4] @"twice"
+  %2 = Relu6(%1) : f32[1,4] @"twice"
+  return %2 @"y"
+})"),
+                                                {ValueId(0), ValueId(2)});
+  EXPECT_THAT(Told(layers),
+              ElementsAre("x: Input(; -1; -1) -> 0", "twice: Eltwise(0,0; -1; -1) -> 2"));
+}
+
 // Behind a border a Maximum of one number without integers is a layer of its own, and its clamp.
 TEST(GroupLayers, AClampThatStandsAloneIsCounted) {
   const Graph graph = Parse(R"(graph "g" {

@@ -103,6 +103,11 @@ absl::StatusOr<StridedWalk> MakeWalk(const Shape& extents, const std::vector<Sha
 void EmitMove(IntegerContext& context, Operand a, const QuantParams& from, integer::Result result,
               const QuantParams& to, const StridedWalk& walk);
 
+// A copy of the layer's operand, of `shape` and these parameters, with its dimensions in the order
+// `perm`.
+absl::StatusOr<Operand> PermutedInput(IntegerContext& context, const QuantParams& params,
+                                      const Shape& shape, absl::Span<const int64_t> perm);
+
 // Whether stored integers mean the same.
 bool SameParams(const QuantParams& a, const QuantParams& b);
 

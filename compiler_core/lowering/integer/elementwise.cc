@@ -136,7 +136,11 @@ std::vector<float> PointsOf(const QuantParams& from, int index_bits) {
 }
 
 int IndexBits(const IntegerContext& context, const QuantParams& from) {
-  return SizeOf(from.dtype) == 1 ? 8 : std::clamp(context.settings().lut_bits, 4, 16);
+  if (SizeOf(from.dtype) == 1) return 8;
+  // A function of several operators may bend anywhere: Relu6 inside of HardSwish.
+  constexpr int kBitsOfBentFunction = 12;
+  const int least = context.layer().nodes.size() > 1 ? kBitsOfBentFunction : kMinLutBits;
+  return std::clamp(context.settings().lut_bits, least, kMaxLutBits);
 }
 
 }  // namespace
@@ -238,15 +242,21 @@ absl::Status LowerSoftmaxRows(IntegerContext& context) {
   const int64_t rank = static_cast<int64_t>(shape.size());
   ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(context.root(), "axis", rank, rank - 1));
   const int64_t length = shape[static_cast<size_t>(axis)];
-  for (int64_t d = axis + 1; d < rank; ++d) {
-    if (shape[static_cast<size_t>(d)] != 1) {
-      return absl::UnimplementedError("a softmax along another dimension than the last");
-    }
-  }
   ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));
   ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(layer.outputs[0]));
+  std::vector<int64_t> rows_last;  // the dimensions, that of the rows last
+  int64_t inner = 1;
+  for (int64_t d = 0; d < rank; ++d) {
+    if (d != axis) rows_last.push_back(d);
+    if (d > axis) inner *= shape[static_cast<size_t>(d)];
+  }
+  rows_last.push_back(axis);
   integer::Softmax c;
-  ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
+  if (inner == 1) {
+    ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
+  } else {
+    ASSIGN_OR_RETURN(c.a, PermutedInput(context, from, shape, rows_last));
+  }
   c.a_type = from.dtype;
   c.length = Number(length);
   c.rows = Number(ElementCount(shape) / length);
@@ -262,8 +272,24 @@ absl::Status LowerSoftmaxRows(IntegerContext& context) {
         MakeFactor(std::ldexp(1.0, -24) / to.scale[0], context.settings().multiplier_bits);
     c.factors = context.Factors({factor});
   }
-  c.result = context.ResultFor(to, context.Output(layer.outputs[0], to));
+  const integer::Result result = context.ResultFor(to, context.Output(layer.outputs[0], to));
+  c.result = result;
+  if (inner == 1) {
+    context.Emit(c);
+    return absl::OkStatus();
+  }
+  c.result.d = context.Temporary(ElementCount(shape) * SizeOf(to.dtype));
   context.Emit(c);
+  const Shape strides = RowMajorStrides(shape);
+  Shape extents;
+  Shape d_strides;
+  for (const int64_t d : rows_last) {
+    extents.push_back(shape[static_cast<size_t>(d)]);
+    d_strides.push_back(strides[static_cast<size_t>(d)]);
+  }
+  ASSIGN_OR_RETURN(const StridedWalk walk,
+                   MakeWalk(extents, {RowMajorStrides(extents), d_strides}));
+  EmitMove(context, c.result.d, to, result, to, walk);
   return absl::OkStatus();
 }
 

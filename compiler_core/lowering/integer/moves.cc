@@ -109,6 +109,25 @@ void EmitMove(IntegerContext& context, Operand a, const QuantParams& from, integ
   context.Emit(move);
 }
 
+absl::StatusOr<Operand> PermutedInput(IntegerContext& context, const QuantParams& params,
+                                      const Shape& shape, absl::Span<const int64_t> perm) {
+  ASSIGN_OR_RETURN(const Operand a, context.Input(context.layer().inputs[0]));
+  const Shape strides = RowMajorStrides(shape);
+  Shape extents;
+  Shape a_strides;
+  for (const int64_t d : perm) {
+    extents.push_back(shape[static_cast<size_t>(d)]);
+    a_strides.push_back(strides[static_cast<size_t>(d)]);
+  }
+  ASSIGN_OR_RETURN(const StridedWalk walk,
+                   MakeWalk(extents, {a_strides, RowMajorStrides(extents)}));
+  const integer::Result copy = {context.Temporary(ElementCount(shape) * SizeOf(params.dtype)),
+                                params.dtype, Number(params.zero_point[0]), Number(params.qmin),
+                                Number(params.qmax)};
+  EmitMove(context, a, params, copy, params, walk);
+  return copy.d;
+}
+
 absl::Status LowerReshape(IntegerContext& context) {
   const Layer& layer = context.layer();
   ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));

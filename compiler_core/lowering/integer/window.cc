@@ -1,5 +1,6 @@
 #include "compiler_core/ops/window.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -42,12 +43,11 @@ void SetScaled(IntegerContext& context, const QuantParams& from, const QuantPara
 
 enum class Over { kMax, kMean, kSum };
 
-// Emits the pool of the layer's operand into its result.
+// Emits the pool of c.a, which has the parameters of the layer's operand, into the layer's result.
 absl::Status EmitPool(IntegerContext& context, Over over, integer::Pool c) {
   const Layer& layer = context.layer();
   ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));
   ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(layer.outputs[0]));
-  ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
   c.a_type = from.dtype;
   const Operand d = context.Output(layer.outputs[0], to);
   c.result = context.ResultFor(to, d);
@@ -79,6 +79,7 @@ absl::Status LowerPool(IntegerContext& context) {
   const Shape& in = context.graph().type(root.inputs[0]).shape;
   ASSIGN_OR_RETURN(const WindowGeometry window, MakePoolWindow(root, in));
   integer::Pool c;
+  ASSIGN_OR_RETURN(c.a, context.Input(context.layer().inputs[0]));
   c.n = Number(in[0]);
   c.in_h = Number(in[1]);
   c.in_w = Number(in[2]);
@@ -96,19 +97,29 @@ absl::Status LowerReduction(IntegerContext& context) {
   const Shape& in = context.graph().type(root.inputs[0]).shape;
   ASSIGN_OR_RETURN(const std::vector<int64_t> axes, IntsAttr(root, "axes"));
   if (axes.empty()) return LowerReshape(context);
-  for (size_t i = 1; i < axes.size(); ++i) {
-    if (axes[i] != axes[i - 1] + 1) {
-      return absl::UnimplementedError("a reduction over dimensions that are not neighbours");
-    }
-  }
+  const ValueId operand = context.layer().inputs[0];
+  integer::Pool c;
   int64_t outer = 1;
   int64_t middle = 1;
   int64_t inner = 1;
-  for (int64_t d = 0; d < static_cast<int64_t>(in.size()); ++d) {
-    (d < axes.front() ? outer : d > axes.back() ? inner : middle) *= in[static_cast<size_t>(d)];
+  if (axes.back() - axes.front() == static_cast<int64_t>(axes.size()) - 1) {
+    for (int64_t d = 0; d < static_cast<int64_t>(in.size()); ++d) {
+      (d < axes.front() ? outer : d > axes.back() ? inner : middle) *= in[static_cast<size_t>(d)];
+    }
+    ASSIGN_OR_RETURN(c.a, context.Input(operand));
+  } else {  // dimensions that are not neighbours: those that go are moved behind the others
+    std::vector<int64_t> perm;
+    for (int64_t d = 0; d < static_cast<int64_t>(in.size()); ++d) {
+      if (std::find(axes.begin(), axes.end(), d) != axes.end()) continue;
+      perm.push_back(d);
+      outer *= in[static_cast<size_t>(d)];
+    }
+    perm.insert(perm.end(), axes.begin(), axes.end());
+    for (const int64_t axis : axes) middle *= in[static_cast<size_t>(axis)];
+    ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(operand));
+    ASSIGN_OR_RETURN(c.a, PermutedInput(context, from, in, perm));
   }
   if (middle > 65535) return absl::UnimplementedError("a reduction of more than 65535 elements");
-  integer::Pool c;
   c.n = Number(outer);
   c.in_h = c.window.kernel_h = Number(middle);
   c.c = Number(inner);

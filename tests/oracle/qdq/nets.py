@@ -326,6 +326,20 @@ def function_nets():
     yield one("conv_transpose", lambda n, x: n.op(
         "Relu", [n.op("ConvTranspose", [x, n.weight(n.uniform(3, 4, 3, 3), axis=1)], stored=False,
                       strides=[2, 2])]))
+    # Between convolutions, which run channels last, these dimensions are not the last, and no
+    # neighbours.
+    for name, kind, attrs in (("softmax_rows", "Softmax", {"axis": -1}),
+                              ("mean_apart", "ReduceMean", {"axes": [1, 3], "keepdims": 1})):
+        net = Net(name, "int8", steps=3)
+        y = net.op(kind, [net.conv(net.input(1, 3, 6, 5), (4, 3, 3, 3))], **attrs)
+        net.output(net.conv(y, (2, 4 if kind == "Softmax" else 1, 1, 1)))
+        yield net
+    # One value twice, and a clamp: 16 bits of a sum, not a table.
+    net = Net("twice_int16", "int16")
+    x = net.input(1, 3, 5, 4)
+    y = net.op("Add", [x, x], stored=False)
+    net.output(net.op("Clip", [y, net.const(-0.7), net.const(1.1)]))
+    yield net
     net = one("unread_input", lambda n, x: n.op("Relu", [n.conv(x, (2, 3, 1, 1), stored=False)]))
     net.input(2, 3, name="spare", read=False)
     yield net
