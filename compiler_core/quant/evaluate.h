@@ -45,7 +45,7 @@ struct SampleSplit {
 // are up to seven times as many.
 SampleSplit SplitSamples(const Graph& graph, int64_t samples, int64_t arena_bytes);
 inline constexpr int64_t kMostArenaBytes = int64_t{1} << 28;
-inline constexpr double kMostSearchWork = 0x1p35;
+inline constexpr double kMostSearchWork = 0x1p37;
 
 // About the time of a run of `graph`, in products of a convolution: its own, and some for each
 // node.

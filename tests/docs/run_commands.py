@@ -45,6 +45,7 @@ PAGES = {
     "deploy/OPERATIONS.md": make_certificates,
     "proto/HTTP.md": None,
     "tests/fuzz/README.md": None,
+    "tests/oracle/qdq/README.md": None,
     "tests/oracle/tflite/README.md": None,
 }
 

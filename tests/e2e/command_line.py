@@ -29,9 +29,12 @@ def help_of(*command):
 
 
 def commands_of():
-    """Every command by its words: those with commands of their own by both."""
+    """Every command by its words: those with commands of their own by both. `help` is what this
+    test reads; it takes any words and has nothing to say as JSON."""
     section = help_of().split("Subcommands:")[1].split("\n\n")[0]
     for name in names_of(r"^  (\w+)", section):
+        if name == "help":
+            continue
         inner = help_of(name).split("Subcommands:")
         if len(inner) == 1:
             yield (name,)
@@ -54,11 +57,13 @@ def options_of(text):
 def sound_arguments(folder, command):
     """Arguments of a command that does what it is for, but for its folder."""
     header, config = os.path.join(folder, "kws_fc.h"), os.path.join(harness.SAMPLE, "config.yaml")
+    model = os.path.join(harness.SAMPLE, "kws_fc.pb")
     x = f"Feats={os.path.join(folder, 'x.npy')}"
     return {"run": [header, "--input", x], "reference": [config, "--input", x],
             "evaluate": [config, header, "--input", x], "ir write": [config, "--float"],
             "ir check": [os.path.join(folder, "ir", "kws_fc.txt")], "report": [header],
-            "dis": [header]}[" ".join(command)]
+            "dis": [header], "inspect": [model], "init": [model],
+            "explain": ["NPUC1404"]}[" ".join(command)]
 
 
 def wrong(arguments, word):
@@ -74,7 +79,12 @@ def check_command(folder, command):
     arguments = sound_arguments(folder, command)
     out = os.path.join(folder, "out of " + name)
     whole = [*command, *arguments]
-    if name in WRITES:
+    if name == "init":
+        config = os.path.join(folder, "kws.yaml")
+        harness.npuc(*whole, "-o", config)
+        harness.check(os.path.getsize(config) > 0, "init wrote nothing")
+        whole += ["-o", config]
+    elif name in WRITES:
         harness.npuc(*whole, "-o", out)
         harness.check(len(os.listdir(out)) == WRITES[name], f"{name} wrote {os.listdir(out)}")
         whole += ["-o", out]
