@@ -26,17 +26,18 @@ struct MonitorOptions {
   const Logger* log = nullptr;
   std::string data_dir;
   uint64_t disk_reserve_bytes = 0;
-  uint64_t memory_limit_bytes = 0;             // 0: none
+  uint64_t memory_limit_bytes = 0;              // 0: none
   std::function<absl::Status()> worker_health;  // whether workers can be started; quick
   std::function<absl::Status()> probe_stores;   // may block
-  std::function<absl::Status()> run_canary;    // may block; UNAVAILABLE: nothing was found out
+  std::function<absl::Status()> run_canary;     // may block; UNAVAILABLE: nothing was found out
   absl::Duration canary_period = absl::Minutes(5);
   std::function<void(bool over)> on_memory;  // whether the daemon is over its memory limit
   std::function<void()> on_look;             // after each look, when readiness may have changed
 };
 
 // Keeps readiness up to date by two threads: one that waits for nothing, and looks at the watchdog,
-// the workers and the memory; one that tries the store, the disk and a compile, and is watched by the first.
+// the workers and the memory; one that tries the store, the disk and a compile, and is watched by
+// the first.
 class Monitor {
  public:
   explicit Monitor(MonitorOptions options);
