@@ -27,13 +27,16 @@ void SimHistory::Accepted(const Request& request, const Job& job, bool already_e
   }
   if (job.create_time > newest_clock_) Break(absl::StrCat("job ", job.id, " is from the future"));
   // An answer that comes long after the first, failed try is about a job of that time.
-  jobs_.emplace(job.id, JobFacts{request, std::min(clock, job.create_time)});
+  const auto refused = first_refused_.find({request.tenant, request.id});
+  jobs_.emplace(job.id, JobFacts{request, std::min(clock, job.create_time),
+                                 refused == first_refused_.end() ? steady_ : refused->second});
   Shown(job);
 }
 
 void SimHistory::Refused(const Request& request, absl::string_view reason) {
   if (request.id.empty()) return;
   const std::pair name(request.tenant, request.id);
+  first_refused_.emplace(name, steady_);
   if (reason != "REQUEST_ID_REUSED") {
     refused_[name].insert(request.sha256);
     return;
@@ -180,7 +183,8 @@ void SimHistory::CheckEnd(const Job& job, const JobFacts& facts) {
       }
       return;
     case JobState::kExpired:
-      if (newest_clock_ < job.deadline) {
+      // A jump of the clock counts at a restart alone.
+      if (newest_clock_ < job.deadline && steady_ - facts.sent_steady < job.spec.timeout) {
         Break(absl::StrCat("job ", job.id, " is EXPIRED before its deadline"));
       }
       return;

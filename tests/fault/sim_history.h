@@ -43,8 +43,11 @@ class SimHistory {
   void NotFound(const std::string& id, absl::Time clock);
   // Somebody asked for the end of a job, whether that was answered or not.
   void CancelAsked(const std::string& id) { cancels_.insert(id); }
-  // Moves the newest time that the daemon's clock has shown.
-  void SawClock(absl::Time clock) { newest_clock_ = std::max(newest_clock_, clock); }
+  // Moves the newest time that the daemon's clock has shown, and the time that has really passed.
+  void SawClock(absl::Time clock, absl::Time steady) {
+    newest_clock_ = std::max(newest_clock_, clock);
+    steady_ = std::max(steady_, steady);
+  }
 
   // A run began. Returns its number.
   int RunBegan(const Lease& lease, int key, bool shared, absl::Time steady);
@@ -91,6 +94,7 @@ class SimHistory {
   struct JobFacts {
     Request request;
     absl::Time accepted_clock;
+    absl::Time sent_steady;  // when it was first sent
   };
   const std::map<std::string, JobFacts>& jobs() const { return jobs_; }
   bool MayBeForgotten(const std::string& id, absl::Time clock) const;
@@ -124,12 +128,14 @@ class SimHistory {
   std::map<std::pair<std::string, std::string>, std::string> owners_;  // tenant, request id -> job
   // Contents that were sent under a request id, and not accepted for all that is known.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> refused_;
+  std::map<std::pair<std::string, std::string>, absl::Time> first_refused_;  // steady, by both
   std::map<std::string, std::pair<uint64_t, JobState>> shown_;  // newest revision and state
   std::set<std::string> cancels_;
   std::set<std::string> damaged_;  // jobs
   std::vector<RunFacts> runs_;
   std::map<std::string, ReportFacts> reports_;
   absl::Time newest_clock_ = absl::InfinitePast();
+  absl::Time steady_ = absl::InfinitePast();
 };
 
 }  // namespace npuc

@@ -88,7 +88,7 @@ class World {
   absl::Time Clock() const { return kEpoch + elapsed_ + skew_; }
   void Advance(absl::Duration by) {
     elapsed_ += by;
-    history_.SawClock(Clock());
+    history_.SawClock(Clock(), Steady());
   }
 
   template <typename... Parts>
@@ -225,7 +225,7 @@ void World::Restart(absl::string_view why) {
   store_.Restart();
   Advance(absl::Milliseconds(random_.Between(1, 5000)));
   if (random_.Percent(10)) skew_ += absl::Seconds(random_.Between(-3600, 3600));
-  history_.SawClock(Clock());
+  history_.SawClock(Clock(), Steady());
   Start();
   Trace("restarted");
 }
@@ -583,7 +583,7 @@ void World::PassTime() {
     Advance(absl::Seconds(random_.Between(5, 90)));
   } else if (dice < 80) {
     skew_ += absl::Seconds(random_.Between(-600, 600));
-    history_.SawClock(Clock());
+    history_.SawClock(Clock(), Steady());
     Trace("the clock jumps");
   } else if (dice < 97) {
     Advance(absl::Minutes(random_.Between(5, 120)));
