@@ -101,6 +101,12 @@ class WriteGroups {
     return is_led_;
   }
 
+  // Writes that are under way or wait.
+  size_t Unfinished() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return queue_.size();
+  }
+
  private:
   using WritePtr = std::shared_ptr<Write>;
 

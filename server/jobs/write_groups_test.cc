@@ -139,6 +139,7 @@ TEST(WriteGroupsTest, WhoWouldLeaveTooMuchBehindWaits) {
     EXPECT_TRUE(told);
     EXPECT_EQ(teller, std::this_thread::get_id());
   });
+  while (groups.Unfinished() < 3) std::this_thread::yield();
   disk.LetGo();
   first.join();
   third.join();
