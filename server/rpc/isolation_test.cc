@@ -1,8 +1,10 @@
 // Who may do what, for every rpc: no identity, an unknown one, an expired one, another tenant's,
 // one of the tenant without the right, one with it, and an admin of another tenant.
+#include <atomic>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "compiler_core/base/digest.h"
 #include "gmock/gmock.h"
@@ -37,8 +39,9 @@ std::unique_ptr<Authenticator> TwoTenants() {
                       << identity("stranger", "[submit, read, cancel]")
                       << identity("admin", "admin");
   // A minute goes by from call to call, so that wrong tokens are never too many.
-  return *Authenticator::FromFile(
-      path, [now = absl::Now()]() mutable { return now += absl::Minutes(1); });
+  const auto calls = std::make_shared<std::atomic<int>>(0);
+  return *Authenticator::FromFile(path,
+                                  [calls] { return absl::Now() + ++*calls * absl::Minutes(1); });
 }
 
 class IsolationTest : public RpcTest {
