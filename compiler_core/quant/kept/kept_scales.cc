@@ -92,6 +92,7 @@ class Keeper {
 
   absl::StatusOr<KeptScales> Run() {
     kept_.graph.set_name(graph_.name());
+    FindReadAsFloat();
     for (const Node& node : graph_.nodes()) {
       if (node.op != "Dequantize" || graph_.def(node.inputs[0]).op != "Placeholder") continue;
       stored_inputs_.insert(node.inputs[0]);
@@ -200,15 +201,28 @@ class Keeper {
     return absl::OkStatus();
   }
 
+  // What something but a Quantize reads, and outputs.
+  void FindReadAsFloat() {
+    for (const Node& node : graph_.nodes()) {
+      if (node.op != "Quantize") read_as_float_.insert(node.inputs.begin(), node.inputs.end());
+    }
+    for (const GraphOutput& output : graph_.outputs()) read_as_float_.insert(output.value);
+  }
+
   // The value that a Quantize stores. Integers, and inputs, which come as integers, go from one
-  // scale to the other. What an operator computed is computed again for each scale: made from the
-  // first's integers, the second would saturate where the first does.
+  // scale to the other. What an operator computed is computed again for each scale, and once more
+  // for those that read it as a float: made from the first's integers, it would saturate where the
+  // first does.
   absl::StatusOr<ValueId> ValueStoredAs(const Node& quantize, const QuantParams& params) {
     const ValueId value = New(quantize.inputs[0]);
-    const auto found = params_.find(value);
-    if (found == params_.end() || SameIntegers(found->second, params)) return value;
     const std::string& def = graph_.def(quantize.inputs[0]).op;
-    if (def == "Dequantize" || def == "Placeholder" || kept_.graph.ConstantOf(value) != nullptr) {
+    const bool is_stored =
+        def == "Dequantize" || def == "Placeholder" || kept_.graph.ConstantOf(value) != nullptr;
+    const auto found = params_.find(value);
+    if (found != params_.end() && SameIntegers(found->second, params)) return value;
+    const bool is_shared = !is_stored && read_as_float_.contains(quantize.inputs[0]);
+    if (found == params_.end() && !is_shared) return value;
+    if (is_stored) {
       return kept_.graph.AddValue("Identity", {value}, {}, kept_.graph.type(value),
                                   quantize.source);
     }
@@ -366,6 +380,7 @@ class Keeper {
   const Graph& graph_;
   std::vector<ValueId> value_;  // in the new graph, by old id
   std::map<ValueId, QuantParams> params_;
+  std::set<ValueId> read_as_float_;                 // of graph_
   std::map<ValueId, std::vector<ValueId>> copies_;  // of values that are stored with more scales
   std::set<ValueId> stored_inputs_;          // old inputs of integers that a Dequantize reads
   std::map<ValueId, QuantParams> integers_;  // of old values that are integers, but constants
