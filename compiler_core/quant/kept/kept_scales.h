@@ -20,7 +20,8 @@ struct KeptScales {
 // Takes a graph in QDQ form (ops/quantize.h) apart: the parameters of each Quantize become those of
 // its operand, integer constants behind a Dequantize become float constants beside their integers
 // (through reshapes and transposes, too), and a value that is quantized a second time with other
-// parameters becomes an Identity of its own. Values between take the parameters that
+// parameters, or read as a float beside its Quantize, is computed once more (inputs and what is
+// stored already: an Identity). Values between take the parameters that
 // spread_params.h finds. Integers may be inputs and outputs, and move without a Dequantize; the new
 // graph has floats in their places. An input that nothing reads has 8 bits. Weights keep their
 // scales and their values: the integers of an asymmetric one, less its zero point, are stored as i8
