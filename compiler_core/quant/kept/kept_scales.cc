@@ -201,7 +201,7 @@ class Keeper {
     return absl::OkStatus();
   }
 
-  // What something but a Quantize reads, and outputs.
+  // Marks what something but a Quantize reads, and outputs.
   void FindReadAsFloat() {
     for (const Node& node : graph_.nodes()) {
       if (node.op != "Quantize") read_as_float_.insert(node.inputs.begin(), node.inputs.end());
