@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -75,8 +74,9 @@ bool Fit(const std::vector<int64_t>& values) {
 template <typename T>
 Tensor StoreAs(const std::vector<int64_t>& values, const Shape& shape, QuantParams& params) {
   params.dtype = sizeof(T) == 1 ? DType::kInt8 : DType::kInt16;
-  params.qmin = std::numeric_limits<T>::min();
-  params.qmax = std::numeric_limits<T>::max();
+  constexpr int64_t kHalf = int64_t{1} << (8 * sizeof(T) - 1);
+  params.qmin = -kHalf;
+  params.qmax = kHalf - 1;
   std::fill(params.zero_point.begin(), params.zero_point.end(), 0);
   std::vector<uint8_t> bytes(values.size() * sizeof(T));
   for (size_t i = 0; i < values.size(); ++i) {
