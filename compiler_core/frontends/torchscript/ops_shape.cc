@@ -102,17 +102,18 @@ absl::StatusOr<ScriptValue> ImportViewAs(OpCall& call) {
   return MakeReshape(call, other->type.shape, "Reshape");
 }
 
+// Argument 1 as a shape: numbers, or a tensor that has it.
+absl::StatusOr<Shape> WantedShape(OpCall& call) {
+  if (!call.IsTensor(1)) return call.Ints(1);
+  ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
+  return other->type.shape;
+}
+
 // The elements in their own order under another shape. Of more or fewer the memory's contents would
 // count.
 absl::StatusOr<ScriptValue> ImportResize(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  Shape shape;
-  if (call.IsTensor(1)) {
-    ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
-    shape = other->type.shape;
-  } else {
-    ASSIGN_OR_RETURN(shape, call.Ints(1));
-  }
+  ASSIGN_OR_RETURN(const Shape shape, WantedShape(call));
   RETURN_IF_ERROR(CheckShape(shape));
   if (ElementCount(shape) != x->type.element_count() || !call.arg(0).tensor->is_contiguous) {
     return call.FailMode(absl::StrCat("a resize of ", TypeToString(x->type), " to ",
@@ -255,13 +256,7 @@ absl::StatusOr<ScriptValue> ImportMovedim(OpCall& call) {
 // -1 keeps a dimension.
 absl::StatusOr<ScriptValue> ImportExpand(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  Shape shape;
-  if (call.IsTensor(1)) {
-    ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
-    shape = other->type.shape;
-  } else {
-    ASSIGN_OR_RETURN(shape, call.Ints(1));
-  }
+  ASSIGN_OR_RETURN(Shape shape, WantedShape(call));
   const Shape& from = x->type.shape;
   for (size_t i = 0; i < shape.size() && i < from.size(); ++i) {
     int64_t& size = shape[shape.size() - 1 - i];

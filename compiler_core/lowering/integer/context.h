@@ -103,6 +103,9 @@ absl::StatusOr<StridedWalk> MakeWalk(const Shape& extents, const std::vector<Sha
 void EmitMove(IntegerContext& context, Operand a, const QuantParams& from, integer::Result result,
               const QuantParams& to, const StridedWalk& walk);
 
+// One number for each dimension, extents or strides, in the order `perm` of the dimensions.
+Shape Permuted(const Shape& numbers, absl::Span<const int64_t> perm);
+
 // A copy of the layer's operand, of `shape` and these parameters, with its dimensions in the order
 // `perm`.
 absl::StatusOr<Operand> PermutedInput(IntegerContext& context, const QuantParams& params,

@@ -280,15 +280,10 @@ absl::Status LowerSoftmaxRows(IntegerContext& context) {
   }
   c.result.d = context.Temporary(ElementCount(shape) * SizeOf(to.dtype));
   context.Emit(c);
-  const Shape strides = RowMajorStrides(shape);
-  Shape extents;
-  Shape d_strides;
-  for (const int64_t d : rows_last) {
-    extents.push_back(shape[static_cast<size_t>(d)]);
-    d_strides.push_back(strides[static_cast<size_t>(d)]);
-  }
-  ASSIGN_OR_RETURN(const StridedWalk walk,
-                   MakeWalk(extents, {RowMajorStrides(extents), d_strides}));
+  const Shape extents = Permuted(shape, rows_last);
+  ASSIGN_OR_RETURN(
+      const StridedWalk walk,
+      MakeWalk(extents, {RowMajorStrides(extents), Permuted(RowMajorStrides(shape), rows_last)}));
   EmitMove(context, c.result.d, to, result, to, walk);
   return absl::OkStatus();
 }

@@ -109,18 +109,19 @@ void EmitMove(IntegerContext& context, Operand a, const QuantParams& from, integ
   context.Emit(move);
 }
 
+Shape Permuted(const Shape& numbers, absl::Span<const int64_t> perm) {
+  Shape permuted;
+  for (const int64_t d : perm) permuted.push_back(numbers[static_cast<size_t>(d)]);
+  return permuted;
+}
+
 absl::StatusOr<Operand> PermutedInput(IntegerContext& context, const QuantParams& params,
                                       const Shape& shape, absl::Span<const int64_t> perm) {
   ASSIGN_OR_RETURN(const Operand a, context.Input(context.layer().inputs[0]));
-  const Shape strides = RowMajorStrides(shape);
-  Shape extents;
-  Shape a_strides;
-  for (const int64_t d : perm) {
-    extents.push_back(shape[static_cast<size_t>(d)]);
-    a_strides.push_back(strides[static_cast<size_t>(d)]);
-  }
-  ASSIGN_OR_RETURN(const StridedWalk walk,
-                   MakeWalk(extents, {a_strides, RowMajorStrides(extents)}));
+  const Shape extents = Permuted(shape, perm);
+  ASSIGN_OR_RETURN(
+      const StridedWalk walk,
+      MakeWalk(extents, {Permuted(RowMajorStrides(shape), perm), RowMajorStrides(extents)}));
   const integer::Result copy = {context.Temporary(ElementCount(shape) * SizeOf(params.dtype)),
                                 params.dtype, Number(params.zero_point[0]), Number(params.qmin),
                                 Number(params.qmax)};
@@ -145,11 +146,9 @@ absl::Status LowerTranspose(IntegerContext& context) {
   const Shape& in = context.graph().type(root.inputs[0]).shape;
   const Shape& out = context.graph().type(root.outputs[0]).shape;
   ASSIGN_OR_RETURN(const std::vector<int64_t> perm, IntsAttr(root, "perm"));
-  const Shape strides = RowMajorStrides(in);
-  Shape a_strides;
-  for (const int64_t d : perm) a_strides.push_back(strides[static_cast<size_t>(d)]);
   ASSIGN_OR_RETURN(const Ends ends, EndsOf(context));
-  return MoveBlock(context, ends, 0, out, a_strides, 0, RowMajorStrides(out));
+  return MoveBlock(context, ends, 0, out, Permuted(RowMajorStrides(in), perm), 0,
+                   RowMajorStrides(out));
 }
 
 absl::Status LowerSlice(IntegerContext& context) {
