@@ -16,22 +16,6 @@ using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
-struct Result {
-  Shape shape;
-  std::vector<float> values;
-};
-Result Compute(const GraphDefBuilder& b, const Shape& shape, const std::vector<float>& x) {
-  const std::vector<Tensor> outputs = Evaluate(b.Bytes(), Options({{"x", shape}}, {"y"}), {x});
-  if (outputs.empty()) return {};
-  return {outputs[0].shape(), outputs[0].ToFloats()};
-}
-
-std::string ErrorOf(const GraphDefBuilder& b, const Shape& shape) {
-  const ImportResult result = RunImport(b.Bytes(), Options({{"x", shape}}, {"y"}));
-  EXPECT_FALSE(result.graph.ok());
-  return result.Text();
-}
-
 int Count(const GraphDefBuilder& b, const Shape& shape, absl::string_view op) {
   const ImportResult result = RunImport(b.Bytes(), Options({{"x", shape}}, {"y"}));
   EXPECT_TRUE(result.graph.ok()) << result.Text();
@@ -93,13 +77,13 @@ TEST(ImportActivationTest, DivNoNanTakesDivisorsThatAreKnownNotToBeZero) {
 TEST(ImportImageTest, BlocksInBothLayouts) {
   GraphDefBuilder nhwc;
   nhwc.Placeholder("x", {1, 1, 1, 4}).Node("y", "DepthToSpace", {"x"}).Int("block_size", 2);
-  const Result spread = Compute(nhwc, {1, 1, 1, 4}, {1, 2, 3, 4});
+  const Computed spread = Compute(nhwc, {1, 1, 1, 4}, {1, 2, 3, 4});
   EXPECT_EQ(spread.shape, (Shape{1, 2, 2, 1}));
   EXPECT_THAT(spread.values, ElementsAre(1, 2, 3, 4));
   GraphDefBuilder nchw;
   nchw.Placeholder("x", {1, 1, 2, 2}).Node("y", "SpaceToDepth", {"x"}).Int("block_size", 2);
   nchw.String("data_format", "NCHW");
-  const Result gathered = Compute(nchw, {1, 1, 2, 2}, {1, 2, 3, 4});
+  const Computed gathered = Compute(nchw, {1, 1, 2, 2}, {1, 2, 3, 4});
   EXPECT_EQ(gathered.shape, (Shape{1, 4, 1, 1}));
   EXPECT_THAT(gathered.values, ElementsAre(1, 2, 3, 4));
   GraphDefBuilder bad;
@@ -124,7 +108,7 @@ TEST(ImportImageTest, ResizesByEachMode) {
     b.Placeholder("x", {1, 1, 2, 1}).Int32s("size", {2}, {1, 4});
     b.Node("y", c.op, {"x", "size"}).Bool("align_corners", c.align_corners);
     b.Bool("half_pixel_centers", c.half_pixel_centers);
-    const Result result = Compute(b, {1, 1, 2, 1}, {0, 4});
+    const Computed result = Compute(b, {1, 1, 2, 1}, {0, 4});
     EXPECT_EQ(result.shape, (Shape{1, 1, 4, 1}));
     EXPECT_THAT(result.values, ::testing::Pointwise(FloatNear(1e-5f), c.expected)) << c.op;
   }
@@ -138,7 +122,7 @@ TEST(ImportImageTest, TransposedConvolutionOfNchwAndDilations) {
   b.Floats("k", {1, 2, 1, 1}, {10, 1});
   b.Node("y", "Conv2DBackpropInput", {"size", "k", "x"}).Ints("strides", {1, 1, 1, 2});
   b.String("padding", "VALID").String("data_format", "NCHW");
-  const Result nchw = Compute(b, {1, 1, 1, 2}, {1, 2});
+  const Computed nchw = Compute(b, {1, 1, 1, 2}, {1, 2});
   EXPECT_EQ(nchw.shape, (Shape{1, 1, 1, 4}));
   EXPECT_THAT(nchw.values, ElementsAre(10, 1, 20, 2));
   GraphDefBuilder dilated;

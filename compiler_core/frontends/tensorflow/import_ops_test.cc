@@ -17,24 +17,6 @@ using ::testing::FloatNear;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-// Node "y" of the graph for input "x", and its shape.
-struct Result {
-  Shape shape;
-  std::vector<float> values;
-};
-Result Compute(const GraphDefBuilder& b, const Shape& shape, const std::vector<float>& x,
-               const std::string& output = "y") {
-  const std::vector<Tensor> outputs = Evaluate(b.Bytes(), Options({{"x", shape}}, {output}), {x});
-  if (outputs.empty()) return {};
-  return {outputs[0].shape(), outputs[0].ToFloats()};
-}
-
-std::string ErrorOf(const GraphDefBuilder& b, const Shape& shape) {
-  const ImportResult result = RunImport(b.Bytes(), Options({{"x", shape}}, {"y"}));
-  EXPECT_FALSE(result.graph.ok());
-  return result.Text();
-}
-
 TEST(ImportOpsTest, ElementwiseOperatorsHaveTheirMeaning) {
   const std::vector<std::pair<std::string, float>> unary = {
       {"Abs", 0.5f},           {"Exp", 0.60653066f},     {"Neg", 0.5f},
@@ -96,8 +78,8 @@ TEST(ImportOpsTest, NchwConvolutionEqualsNhwc) {
   for (int i = 0; i < 9; ++i) {
     for (int c = 0; c < 2; ++c) in_nhwc[i * 2 + c] = in_nchw[c * 9 + i] = static_cast<float>(i - c);
   }
-  const Result a = Compute(nhwc, {1, 3, 3, 2}, in_nhwc);
-  const Result b = Compute(nchw, {1, 2, 3, 3}, in_nchw);
+  const Computed a = Compute(nhwc, {1, 3, 3, 2}, in_nhwc);
+  const Computed b = Compute(nchw, {1, 2, 3, 3}, in_nchw);
   EXPECT_EQ(a.shape, (Shape{1, 2, 3, 1}));
   EXPECT_EQ(b.shape, (Shape{1, 1, 2, 3}));
   EXPECT_EQ(a.values, b.values);
@@ -162,11 +144,11 @@ TEST(ImportOpsTest, DilatedConvolutionIsOneNode) {
   ASSERT_TRUE(result.graph.ok()) << result.Text();
   EXPECT_EQ(result.graph->node_count(), 3);  // input, weight, convolution
   EXPECT_EQ(result.graph->def(result.graph->outputs()[0].value).source.name, "conv");
-  const Result r = Compute(b, {1, 5, 5, 1}, x);
+  const Computed r = Compute(b, {1, 5, 5, 1}, x);
   EXPECT_EQ(r.shape, (Shape{1, 3, 3, 1}));
   EXPECT_EQ(r.values[0], 0 + 10 * 2 + 100 * 10 + 1000 * 12);
   // Asked for from outside, the convolution in the middle is computed as written.
-  const Result middle = Compute(b, {1, 5, 5, 1}, x, "conv");
+  const Computed middle = Compute(b, {1, 5, 5, 1}, x, "conv");
   EXPECT_EQ(middle.shape, (Shape{4, 2, 2, 1}));
   EXPECT_EQ(middle.values[0], r.values[0]);
 }
@@ -243,7 +225,7 @@ TEST(ImportOpsTest, StridedSliceMasks) {
     for (const auto& [name, mask] : masks) b.Int(name, mask);
     return Compute(b, {2, 3}, {1, 2, 3, 4, 5, 6});
   };
-  Result r = slice({0, 1}, {2, 3}, {1, 1}, {});
+  Computed r = slice({0, 1}, {2, 3}, {1, 1}, {});
   EXPECT_EQ(r.shape, (Shape{2, 2}));
   EXPECT_THAT(r.values, ElementsAre(2, 3, 5, 6));
   r = slice({1, 0}, {2, 0}, {1, -1}, {{"begin_mask", 2}, {"end_mask", 2}, {"shrink_axis_mask", 1}});
@@ -289,7 +271,7 @@ TEST(ImportOpsTest, Reductions) {
     GraphDefBuilder b;
     b.Placeholder("x", {2, 3}).Int32s("axes", {1}, {-1}).Node("y", op, {"x", "axes"});
     b.Bool("keep_dims", true);
-    const Result r = Compute(b, {2, 3}, {1, 2, 3, 4, 5, 6});
+    const Computed r = Compute(b, {2, 3}, {1, 2, 3, 4, 5, 6});
     EXPECT_EQ(r.shape, (Shape{2, 1})) << op;
     EXPECT_EQ(r.values, expected) << op;
   }

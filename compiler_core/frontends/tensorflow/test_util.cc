@@ -143,4 +143,17 @@ std::vector<Tensor> Evaluate(absl::string_view bytes, const CompileOptions& opti
   return outputs.ok() ? *std::move(outputs) : std::vector<Tensor>();
 }
 
+Computed Compute(const GraphDefBuilder& b, const Shape& shape, const std::vector<float>& x,
+                 const std::string& output) {
+  const std::vector<Tensor> outputs = Evaluate(b.Bytes(), Options({{"x", shape}}, {output}), {x});
+  if (outputs.empty()) return {};
+  return {outputs[0].shape(), outputs[0].ToFloats()};
+}
+
+std::string ErrorOf(const GraphDefBuilder& b, const Shape& shape) {
+  const ImportResult result = RunImport(b.Bytes(), Options({{"x", shape}}, {"y"}));
+  EXPECT_FALSE(result.graph.ok());
+  return result.Text();
+}
+
 }  // namespace npuc::tf

@@ -77,6 +77,18 @@ ImportResult RunImport(absl::string_view bytes, const CompileOptions& options);
 std::vector<Tensor> Evaluate(absl::string_view bytes, const CompileOptions& options,
                              const std::vector<std::vector<float>>& inputs);
 
+// Node `output` of the graph for input "x" of `shape`, and its shape; empty where Evaluate is.
+struct Computed {
+  Shape shape;
+  std::vector<float> values;
+};
+Computed Compute(const GraphDefBuilder& b, const Shape& shape, const std::vector<float>& x,
+                 const std::string& output = "y");
+
+// What the import of node "y" for input "x" of `shape` reports; an expectation failure where it
+// succeeds.
+std::string ErrorOf(const GraphDefBuilder& b, const Shape& shape);
+
 }  // namespace npuc::tf
 
 #endif  // NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_TEST_UTIL_H_
