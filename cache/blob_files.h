@@ -32,7 +32,7 @@ struct UploadFile {
   std::string path;
   uint64_t size_bytes = 0;
 };
-// The same for uploads.
+// All uploads below a folder, by the same rule.
 absl::StatusOr<std::vector<UploadFile>> FindUploadFiles(const std::string& folder);
 
 // The name of an upload's file.

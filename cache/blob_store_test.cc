@@ -393,7 +393,7 @@ TEST_F(BlobStoreTest, AScopesLimitIsMadeRoomInByItsOwnBlobs) {
   EXPECT_EQ(store_->ScopeBytes("a"), 4000u);
   EXPECT_EQ(store_->FindMissing("a", digests).value().size(), 2u);
   EXPECT_TRUE(store_->FindMissing("b", {DigestOf(other)}).value().empty());
-  // What is there already is no question of room.
+  // A blob that is there already needs no room.
   limit = 1;
   EXPECT_TRUE(store_->BeginUpload("a", digests[0])->complete);
 }

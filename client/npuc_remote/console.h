@@ -37,7 +37,7 @@ class Console {
   // around are shown as escapes. Line ends stay.
   void Out(absl::string_view line);
   void Err(absl::string_view line) { Err(Tone::kPlain, line); }
-  // The same in a colour: green for what went well, yellow for warnings, red for errors.
+  // Writes the line in a colour: green for a success, yellow for a warning, red for an error.
   void Err(Tone tone, absl::string_view line);
   // A line of diagnostics on standard error, in its severity's colour.
   void Err(const DiagnosticLine& line);

@@ -263,7 +263,7 @@ class Reader {
       const bool linkage = !head.empty() && head.front().is("extern");
       return linkage ? true : SkipTo('}', 1);
     }
-    // Of a net that runs from flash the vendor's programs call them input_xip and so on.
+    // The vendor's programs call the structs of a net that runs from flash input_xip and so on.
     if (absl::EndsWith(name, kFlashSuffix)) name.resize(name.size() - kFlashSuffix.size());
     ParsedStruct parsed;
     parsed.place = {head.front().line, head.front().is_off};

@@ -36,7 +36,7 @@ export function diff(a: string[], b: string[]): { lines: Line[]; left: [number, 
     else if (j >= y.length || (i < x.length && common[(i + 1) * width + j]! >= common[i * width + j + 1]!)) out.push({ kind: "cut", text: x[i++]! });
     else out.push({ kind: "add", text: y[j++]! });
   }
-  // What is behind lines that were not compared has no place in this list.
+  // This list leaves out lines behind those that were not compared.
   const tail = left[0] || left[1] ? [] : a.slice(a.length - end);
   return { lines: out.concat(tail.map((text) => ({ kind: "same", text }))), left };
 }

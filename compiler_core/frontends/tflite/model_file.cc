@@ -89,7 +89,7 @@ class ModelFile::Reader {
   OperatorView ReadOperator(const fb::Model& root, const fb::Operator& raw, size_t number,
                             size_t tensors);
   void ReadInitialValues(const fb::Model& root);
-  // Of `tensors` tensors.
+  // A list of tensor numbers, each in lowest..tensors - 1.
   std::vector<int> ReadIndices(const flatbuffers::Vector<int32_t>* raw, int lowest, size_t tensors,
                                absl::string_view what, const std::string& node);
 
@@ -160,7 +160,7 @@ absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, Tens
   const size_t count = q->scale()->size();
   if (count > 1) {
     const int64_t rank = static_cast<int64_t>(tensor.type.shape.size());
-    // Of a list there is one dimension alone: converters write that of the weight beside a bias.
+    // A list has one dimension. Converters write the weight's dimension beside a bias, too.
     params.axis = rank == 1 ? 0 : q->quantized_dimension();
     if (params.axis < 0 || params.axis >= rank ||
         static_cast<int64_t>(count) != tensor.type.shape[static_cast<size_t>(params.axis)]) {

@@ -46,7 +46,7 @@ class NodeImporter : public frontend::NodeEmitter {
   // kernels ignore.
   absl::StatusOr<ValueRef> Activated(ValueRef value, int activation);
   absl::Status SetActivated(absl::StatusOr<ValueRef> value, int activation);
-  // The same of a recurrent operator, whose kernels compute TANH.
+  // Applies the fused activation of a recurrent operator. Its kernels compute TANH.
   absl::StatusOr<ValueRef> ActivatedState(ValueRef value, int activation);
 
  private:
