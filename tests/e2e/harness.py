@@ -75,6 +75,18 @@ def npuc(*arguments, **options):
     return run(program("npuc"), *arguments, **options)
 
 
+def attempt(*arguments, timeout):
+    """(exit code or "hang", what npuc said) of a command that may fail in any way."""
+    try:
+        done = subprocess.run([program("npuc"), *arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, timeout=timeout, check=False,
+                              universal_newlines=True, errors="replace",
+                              env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
+    except subprocess.TimeoutExpired:
+        return "hang", ""
+    return done.returncode, done.stderr.strip()
+
+
 def compile_header(config, folder, name):
     """Compiles a config and returns the path of its C header, of which every rule is checked: the
     suites compile by this, so a wrong header fails whichever net shows it."""

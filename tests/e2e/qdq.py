@@ -11,14 +11,13 @@ has at most one at each input and output, since transposes cancel across its qua
 
 import collections
 import concurrent.futures
-import io
 import json
 import os
-import tarfile
 
 import numpy as np
 
 import harness
+import recorded_nets
 
 RECORDED = os.path.join(harness.ROOT, "tests", "oracle", "qdq", "recorded", "nets.tar.xz")
 CORE = "X2_1204"
@@ -26,22 +25,6 @@ LEAST_EQUAL = 0.95
 LEAST_EQUAL_OF_16_BITS = 0.9
 # Three parts of a Concat at the end move one by one: no more elements than the whole.
 MORE_TRANSPOSES = {"net_branches": 1}
-
-
-def read():
-    cases = {}
-    with tarfile.open(RECORDED) as tar:
-        for member in tar.getmembers():
-            case, file = member.name.split("/")
-            cases.setdefault(case, {})[file] = tar.extractfile(member).read()
-    return cases
-
-
-def arrays(files, kind):
-    found = []
-    while f"{kind}_{len(found)}.npy" in files:
-        found.append(np.load(io.BytesIO(files[f"{kind}_{len(found)}.npy"])))
-    return found
 
 
 def simulate(files, facts, folder):
@@ -53,7 +36,7 @@ def simulate(files, facts, folder):
         f.write(f"CORENAME: {CORE}\nFRAMEWORK: ONNX\nMODEL_FILE: model.onnx\nOUTPUT_FILE: m.h\n")
     listing = harness.npuc(config, "-o", folder, "-v").stdout
     arguments = []
-    for k, (name, array) in enumerate(zip(facts["inputs"], arrays(files, "input"))):
+    for k, (name, array) in enumerate(zip(facts["inputs"], recorded_nets.arrays(files, "input"))):
         path = os.path.join(folder, f"input_{k}.npy")
         if name in facts["unread"]:
             array = np.zeros(array.shape, np.int8)
@@ -71,7 +54,7 @@ def run_case(name, files):
     try:
         with harness.scratch() as folder:
             got, listing = simulate(files, facts, folder)
-        for output, want in zip(facts["outputs"], arrays(files, "output")):
+        for output, want in zip(facts["outputs"], recorded_nets.arrays(files, "output")):
             off = np.abs(got[output].reshape(want.shape).astype(int) - want.astype(int))
             steps.update(off.ravel().tolist())
         transposes = listing.count(" Transpose\n")
@@ -90,7 +73,7 @@ def run_case(name, files):
 def main(arguments):
     verbose = "-v" in arguments
     names = [a for a in arguments if a != "-v"]
-    cases = {n: f for n, f in read().items()
+    cases = {n: f for n, f in recorded_nets.read(RECORDED).items()
              if not names or any(n.startswith(prefix) for prefix in names)}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda item: run_case(*item), sorted(cases.items())))

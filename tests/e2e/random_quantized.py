@@ -17,7 +17,6 @@ import concurrent.futures
 import os
 import re
 import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -116,14 +115,7 @@ def write_inputs(builder, model, folder):
 
 def npuc(*arguments):
     """(exit code or "hang", what was said)."""
-    try:
-        done = subprocess.run([harness.program("npuc"), *arguments], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS, check=False,
-                              universal_newlines=True, errors="replace",
-                              env={**os.environ, "SOURCE_DATE_EPOCH": harness.EPOCH})
-    except subprocess.TimeoutExpired:
-        return "hang", ""
-    return done.returncode, done.stderr.strip()
+    return harness.attempt(*arguments, timeout=TIMEOUT_SECONDS)
 
 
 def refusal_of(said):

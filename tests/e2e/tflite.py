@@ -12,14 +12,13 @@ kws01, which is the dataset's own measure, must be within one sample of TensorFl
 import collections
 import concurrent.futures
 import functools
-import io
 import json
 import os
-import tarfile
 
 import numpy as np
 
 import harness
+import recorded_nets
 import tflitemodel
 
 RECORDED = os.path.join(harness.ROOT, "tests", "oracle", "tflite", "recorded")
@@ -27,22 +26,6 @@ FLOAT_TOLERANCE = 1e-5
 # TensorFlow Lite's accuracy on the 700 of kws01, by tests/oracle/tflite/record.py's interpreter.
 KEYWORDS_RIGHT = 628
 WHOLE_NETS = ("net_",)
-
-
-def read(name):
-    cases = {}
-    with tarfile.open(os.path.join(RECORDED, name)) as tar:
-        for member in tar.getmembers():
-            case, file = member.name.split("/")
-            cases.setdefault(case, {})[file] = tar.extractfile(member).read()
-    return cases
-
-
-def arrays(files, kind):
-    found = []
-    while f"{kind}_{len(found)}.npy" in files:
-        found.append(np.load(io.BytesIO(files[f"{kind}_{len(found)}.npy"])))
-    return found
 
 
 def reference(model, inputs, outputs, folder, cut=False):
@@ -111,17 +94,17 @@ def run_case(name, files):
             with open(model, "wb") as f:
                 f.write(files["model.tflite"])
             inputs = {n: flat_items(real(a, facts["quant"][n]), facts["shapes"][n])
-                      for n, a in zip(facts["inputs"], arrays(files, "input"))}
+                      for n, a in zip(facts["inputs"], recorded_nets.arrays(files, "input"))}
             got = reference(model, inputs, facts["outputs"], folder)
-            for output, want in zip(facts["outputs"], arrays(files, "output")):
+            for output, want in zip(facts["outputs"], recorded_nets.arrays(files, "output")):
                 compare(result, got[output], want, facts["quant"][output])
     except (harness.Failure, OSError, KeyError, ValueError) as error:
         result.failed, result.detail = True, str(error)[-1500:]
     return result
 
 
-def recorded_nets(names, verbose):
-    cases = {n: f for n, f in read("nets.tar.xz").items()
+def check_recorded(names, verbose):
+    cases = {n: f for n, f in recorded_nets.read(os.path.join(RECORDED, "nets.tar.xz")).items()
              if not names or any(n.startswith(prefix) for prefix in names)}
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         results = list(pool.map(lambda item: run_case(*item), sorted(cases.items())))
@@ -156,7 +139,7 @@ def compare_layers(facts, files, model, inputs):
     more). So one layer's steps do not add up with another's."""
     values = {n: real(a[:1], q).reshape(facts["shapes"][n])
               for n, (a, q) in inputs.items()}
-    traced = arrays(files, "output")[len(facts["outputs"]):]
+    traced = recorded_nets.arrays(files, "output")[len(facts["outputs"]):]
     counts = [0, 0, 0]
     for (name, operands), want in zip(facts["layers"], traced):
         quant = quant_of(model, name)
@@ -173,24 +156,25 @@ def compare_layers(facts, files, model, inputs):
     harness.check(counts[2] == 0, f"{counts[2]} results are more than one step off")
 
 
-def published_nets(verbose):
+def check_published(verbose):
     failed = 0
-    for name, files in sorted(read("published.tar.xz").items()):
+    published = recorded_nets.read(os.path.join(RECORDED, "published.tar.xz"))
+    for name, files in sorted(published.items()):
         facts = json.loads(files["case.json"])
         model = harness.shared("models", "tflite", facts["model"])
         quant = {n: quant_of(model, n) for n in facts["inputs"] + facts["outputs"]}
         result = Result("net_" + name)
         try:
             with harness.scratch() as folder:
+                given = dict(zip(facts["inputs"], recorded_nets.arrays(files, "input")))
                 inputs = {n: flat_items(real(a, quant[n]), facts["shapes"][n])
-                          for n, a in zip(facts["inputs"], arrays(files, "input"))}
+                          for n, a in given.items()}
                 got = reference(model, inputs, facts["outputs"], folder)
-                for output, want in zip(facts["outputs"], arrays(files, "output")):
+                for output, want in zip(facts["outputs"], recorded_nets.arrays(files, "output")):
                     compare(result, got[output], want, quant[output])
             if facts["layers"]:
                 compare_layers(facts, files, model,
-                               {n: (a, quant[n]) for n, a in zip(facts["inputs"],
-                                                                 arrays(files, "input"))})
+                               {n: (a, quant[n]) for n, a in given.items()})
         except (harness.Failure, OSError, KeyError, ValueError) as error:
             result.detail = str(error)[-1500:]
             failed += 1
@@ -218,8 +202,8 @@ def keyword_accuracy():
 def main(arguments):
     verbose = "-v" in arguments
     names = [a for a in arguments if a != "-v"]
-    failed = recorded_nets(names, verbose)
+    failed = check_recorded(names, verbose)
     if not names:
-        failed += published_nets(verbose)
+        failed += check_published(verbose)
         keyword_accuracy()
     harness.check(failed == 0, f"{failed} nets differ from TensorFlow Lite")

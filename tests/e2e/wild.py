@@ -18,7 +18,6 @@ import csv
 import json
 import os
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -135,14 +134,7 @@ def calibration_files(model, folder):
 
 def npuc(*arguments):
     """(exit code or "hang", what was said)."""
-    try:
-        done = subprocess.run([harness.program("npuc"), *arguments], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=TIMEOUT_SECONDS, check=False,
-                              universal_newlines=True, errors="replace",
-                              env={**os.environ, "SOURCE_DATE_EPOCH": harness.EPOCH})
-    except subprocess.TimeoutExpired:
-        return "hang", ""
-    return done.returncode, done.stderr
+    return harness.attempt(*arguments, timeout=TIMEOUT_SECONDS)
 
 
 def refusals(said):

@@ -26,6 +26,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "models"))
 sys.path.insert(0, HERE)
 import nets  # noqa: E402
+import recorded_nets  # noqa: E402
 import tflitemodel  # noqa: E402
 
 RECORDED = os.path.join(HERE, "recorded", "nets.tar.xz")
@@ -197,33 +198,18 @@ def write(path, cases):
             print(f"{name}: {', '.join(facts['ops'])}")
 
 
-def read(path):
-    cases = {}
-    with tarfile.open(path) as tar:
-        for member in tar.getmembers():
-            name, file = member.name.split("/")
-            cases.setdefault(name, {})[file] = tar.extractfile(member).read()
-    return cases
-
-
-def load(files, kind):
-    found = []
-    while f"{kind}_{len(found)}.npy" in files:
-        found.append(np.load(io.BytesIO(files[f"{kind}_{len(found)}.npy"])))
-    return found
-
-
 def check(tflite, shared):
     wrong = 0
-    cases = read(PUBLISHED if shared else RECORDED)
+    cases = recorded_nets.read(PUBLISHED if shared else RECORDED)
     for name, files in cases.items():
         if shared:
             facts = json.loads(files["case.json"])
             path = os.path.join(shared, "models", "tflite", facts["model"])
             with open(path, "rb") as f:
                 files["model.tflite"] = tflitemodel.float_weights(path) or f.read()
-        _, outputs = tflite.run(files["model.tflite"], load(files, "input"))
-        same = all(np.array_equal(a, b) for a, b in zip(outputs, load(files, "output")))
+        _, outputs = tflite.run(files["model.tflite"], recorded_nets.arrays(files, "input"))
+        same = all(np.array_equal(a, b)
+                   for a, b in zip(outputs, recorded_nets.arrays(files, "output")))
         wrong += not same
         if not same:
             print(f"{name}: differs from what is recorded")
