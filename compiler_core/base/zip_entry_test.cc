@@ -39,8 +39,9 @@ class ZipEntryTest : public ::testing::Test {
     return record;
   }
   absl::StatusOr<std::string> Read(const ZipRecord& record, const std::string& data) {
+    const std::string archive = "PK " + data;  // a stored entry's content is a view into it
     std::string inflated;
-    const auto content = ReadZipEntry("PK " + data, record, inflated);
+    const auto content = ReadZipEntry(archive, record, inflated);
     if (!content.ok()) return content.status();
     return std::string(*content);
   }

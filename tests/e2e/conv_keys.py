@@ -8,7 +8,6 @@ import re
 
 import numpy as np
 
-import graphdef
 import guide_nets
 import harness
 

@@ -58,6 +58,28 @@ def figure(text):
             f.write(f"FIGURE: {text}\n")
 
 
+def keep_sums(command):
+    """Where NPUC_CORPUS names a file, appends a line for each artifact of a compile: suite, config,
+    artifact, SHA-256. Two such files of two builds, sorted, are equal where both write the same
+    bytes; a refactoring shows this of all suites (tests/e2e/README.md)."""
+    if "NPUC_CORPUS" not in os.environ or "-o" not in command[:-1]:
+        return
+    config, folder = command[1], command[command.index("-o") + 1]
+    if not config.endswith((".yaml", ".cfg")) or not os.path.isdir(folder):
+        return
+    suite = os.path.basename(sys.argv[1] if len(sys.argv) > 1 else sys.argv[0])
+    config = re.sub(r".*/npuc-e2e-[^/]*/", "", os.path.abspath(config))
+    lines = []
+    for name in sorted(set(os.listdir(folder)) - {"compile.log"}):
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            with open(path, "rb") as f:
+                content = hashlib.sha256(f.read()).hexdigest()
+            lines.append(f"{suite} {config} {name} {content}\n")
+    with open(os.environ["NPUC_CORPUS"], "a", encoding="utf-8") as f:
+        f.write("".join(lines))
+
+
 def run(*command, expect=0, env=None, timeout=TIMEOUT_SECONDS):
     """Runs a program; `expect` is the exit code demanded, None for any. Returns the process."""
     result = subprocess.run([str(c) for c in command], stdout=subprocess.PIPE,
@@ -68,6 +90,8 @@ def run(*command, expect=0, env=None, timeout=TIMEOUT_SECONDS):
         check(result.returncode == expect,
               f"{' '.join(str(c) for c in command)}: exit {result.returncode}, not {expect}\n"
               f"{result.stdout[-2000:]}{result.stderr[-4000:]}")
+    if result.returncode == 0:
+        keep_sums([str(c) for c in command])
     return result
 
 
@@ -84,6 +108,8 @@ def attempt(*arguments, timeout):
                               env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH})
     except subprocess.TimeoutExpired:
         return "hang", ""
+    if done.returncode == 0:
+        keep_sums(["npuc", *[str(a) for a in arguments]])
     return done.returncode, done.stderr.strip()
 
 

@@ -16,6 +16,7 @@ import guide_nets
 import onnx_backend
 import onnxmodel
 import quantizing
+import recorded_nets
 import tflite
 import torch_nets
 
@@ -69,7 +70,7 @@ def onnx_configs(folder):
 
 
 def tflite_configs(folder):
-    nets = tflite.read("nets.tar.xz")
+    nets = recorded_nets.read(os.path.join(tflite.RECORDED, "nets.tar.xz"))
     for name in TFLITE_NETS:
         inside = os.path.join(folder, f"tflite_{name}")
         write(inside, {"model.tflite": nets[name]["model.tflite"],
