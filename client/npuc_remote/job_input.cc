@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 
 namespace npuc::remote {
 namespace {

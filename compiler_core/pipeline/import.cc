@@ -1,12 +1,12 @@
 #include "compiler_core/pipeline/import.h"
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/config/config.h"
 #include "compiler_core/frontends/compass/import.h"
 #include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/frontends/tensorflow/import.h"
 #include "compiler_core/frontends/tflite/import.h"
 #include "compiler_core/frontends/torchscript/import.h"
-#include "compiler_core/pipeline/config.h"
 
 namespace npuc {
 

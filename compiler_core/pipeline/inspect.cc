@@ -10,6 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/config/config.h"
+#include "compiler_core/config/quant_config.h"
 #include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/compass/import.h"
 #include "compiler_core/frontends/onnx/import.h"
@@ -17,9 +19,7 @@
 #include "compiler_core/frontends/tflite/import.h"
 #include "compiler_core/frontends/torchscript/import.h"
 #include "compiler_core/ir/graph/graph.h"
-#include "compiler_core/pipeline/config.h"
 #include "compiler_core/pipeline/import.h"
-#include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/quant/data/npy.h"
 #include "compiler_core/target/core_spec.h"
 

@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/config/starter_config.h"
 #include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/starter_config.h"
 #include "compiler_core/pipeline/summary.h"
 
 namespace npuc {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/pipeline/quant_config.h"
+#include "compiler_core/config/quant_config.h"
 #include "compiler_core/quant/data/npy.h"
 #include "compiler_core/quant/data/sample_set.h"
 #include "compiler_core/quant/executor/float_executor.h"

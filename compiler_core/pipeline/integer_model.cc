@@ -8,8 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/config/quant_config.h"
 #include "compiler_core/ops/layers.h"
-#include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/pipeline/states.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"

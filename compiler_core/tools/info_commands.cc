@@ -7,10 +7,10 @@
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/suggest.h"
-#include "compiler_core/pipeline/cfg_config.h"
-#include "compiler_core/pipeline/config_keys.h"
+#include "compiler_core/config/cfg_config.h"
+#include "compiler_core/config/config_keys.h"
+#include "compiler_core/config/quant_config.h"
 #include "compiler_core/pipeline/import.h"
-#include "compiler_core/pipeline/quant_config.h"
 #include "compiler_core/target/core_spec.h"
 #include "nlohmann/json.hpp"
 

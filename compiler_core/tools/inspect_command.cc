@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/loaded_config.h"

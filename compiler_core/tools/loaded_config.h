@@ -6,8 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/config.h"
 #include "compiler_core/tools/files.h"
 
 namespace npuc {

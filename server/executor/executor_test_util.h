@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 #include "server/executor/ports.h"
 
 namespace npuc {

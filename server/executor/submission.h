@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 #include "server/executor/input_holds.h"
 #include "server/executor/ports.h"
 #include "server/jobs/job_service.h"

@@ -21,7 +21,7 @@
 #include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 #include "server/worker/packet.h"
 
 namespace npuc {

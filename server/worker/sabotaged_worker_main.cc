@@ -1,6 +1,6 @@
 // A warm parent with the real compiler, which fails where the config says so (sabotage.h).
+#include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/config.h"
 #include "server/worker/sabotage.h"
 #include "server/worker/zygote.h"
 

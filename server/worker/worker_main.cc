@@ -4,8 +4,8 @@
 
 #include <cstdio>
 
+#include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/config.h"
 #include "server/worker/zygote.h"
 
 namespace {

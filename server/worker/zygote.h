@@ -7,8 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/config.h"
 
 namespace npuc {
 

@@ -26,8 +26,8 @@
 #include "client/lib/local_file.h"
 #include "client/npuc_remote/job_input.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/config.h"
 #include "npuc/v1/compile.grpc.pb.h"
 #include "tests/bench/child.h"
 

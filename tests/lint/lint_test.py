@@ -163,7 +163,7 @@ class LayersTest(unittest.TestCase):
                 ("server/scheduler/a.cc", "npuc/v1/compile.pb.h"),
                 ("cache/store.h", "rocksdb/db.h"),
                 ("server/jobs/store.cc", "rocksdb/db.h"),
-                ("compiler_core/pipeline/config.h", "yaml-cpp/yaml.h"),
+                ("compiler_core/config/config.h", "yaml-cpp/yaml.h"),
                 ("compiler_core/base/a.cc", "gtest/gtest.h")]:
             self.assertEqual(len(layer_messages(path, include)), 1, (path, include))
         for path, include in [

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/config_rules.h"
+#include "compiler_core/config/config_rules.h"
 
 #include <algorithm>
 #include <set>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler_core/base/artifact_name.h"
-#include "compiler_core/pipeline/quant_rules.h"
+#include "compiler_core/config/quant_rules.h"
 
 namespace npuc {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_H_
-#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_H_
+#ifndef NPUC_COMPILER_CORE_CONFIG_CONFIG_H_
+#define NPUC_COMPILER_CORE_CONFIG_CONFIG_H_
 
 #include <string>
 #include <vector>
@@ -41,4 +41,4 @@ absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_vi
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_H_
+#endif  // NPUC_COMPILER_CORE_CONFIG_CONFIG_H_

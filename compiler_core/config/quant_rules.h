@@ -1,7 +1,7 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_QUANT_RULES_H_
-#define NPUC_COMPILER_CORE_PIPELINE_QUANT_RULES_H_
+#ifndef NPUC_COMPILER_CORE_CONFIG_QUANT_RULES_H_
+#define NPUC_COMPILER_CORE_CONFIG_QUANT_RULES_H_
 
-#include "compiler_core/pipeline/config_rules.h"
+#include "compiler_core/config/config_rules.h"
 
 namespace npuc {
 
@@ -11,4 +11,4 @@ void CheckQuantEffect(const ConfigSettings& settings, ConfigReporter& reporter);
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_QUANT_RULES_H_
+#endif  // NPUC_COMPILER_CORE_CONFIG_QUANT_RULES_H_

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/quant_rules.h"
+#include "compiler_core/config/quant_rules.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_KEYS_H_
-#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_KEYS_H_
+#ifndef NPUC_COMPILER_CORE_CONFIG_CONFIG_KEYS_H_
+#define NPUC_COMPILER_CORE_CONFIG_CONFIG_KEYS_H_
 
 #include <cstdint>
 #include <string>
@@ -62,4 +62,4 @@ std::string ConfigHelp();
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_KEYS_H_
+#endif  // NPUC_COMPILER_CORE_CONFIG_CONFIG_KEYS_H_

@@ -1,11 +1,11 @@
-#include "compiler_core/pipeline/cfg_config.h"
+#include "compiler_core/config/cfg_config.h"
 
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/compile_options.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/cfg_config.h"
+#include "compiler_core/config/cfg_config.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/trim_text.h"
-#include "compiler_core/pipeline/quant_config.h"
+#include "compiler_core/config/quant_config.h"
 
 namespace npuc {
 namespace {

@@ -1,13 +1,13 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_RULES_H_
-#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_RULES_H_
+#ifndef NPUC_COMPILER_CORE_CONFIG_CONFIG_RULES_H_
+#define NPUC_COMPILER_CORE_CONFIG_CONFIG_RULES_H_
 
 #include <map>
 #include <optional>
 
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
-#include "compiler_core/pipeline/config_values.h"
-#include "compiler_core/pipeline/quant_config.h"
+#include "compiler_core/config/config_values.h"
+#include "compiler_core/config/quant_config.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -37,4 +37,4 @@ absl::string_view FileNameOf(absl::string_view path);
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_RULES_H_
+#endif  // NPUC_COMPILER_CORE_CONFIG_CONFIG_RULES_H_

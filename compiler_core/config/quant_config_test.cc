@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/quant_config.h"
+#include "compiler_core/config/quant_config.h"
 
 #include <string>
 #include <vector>

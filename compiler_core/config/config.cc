@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,11 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/yaml_tree.h"
-#include "compiler_core/pipeline/cfg_config.h"
-#include "compiler_core/pipeline/config_keys.h"
-#include "compiler_core/pipeline/config_rules.h"
-#include "compiler_core/pipeline/config_values.h"
-#include "compiler_core/pipeline/quant_config.h"
+#include "compiler_core/config/cfg_config.h"
+#include "compiler_core/config/config_keys.h"
+#include "compiler_core/config/config_rules.h"
+#include "compiler_core/config/config_values.h"
+#include "compiler_core/config/quant_config.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/starter_config.h"
+#include "compiler_core/config/starter_config.h"
 
 #include <algorithm>
 #include <set>

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_QUANT_CONFIG_H_
-#define NPUC_COMPILER_CORE_PIPELINE_QUANT_CONFIG_H_
+#ifndef NPUC_COMPILER_CORE_CONFIG_QUANT_CONFIG_H_
+#define NPUC_COMPILER_CORE_CONFIG_QUANT_CONFIG_H_
 
 #include <string>
 #include <vector>
@@ -7,7 +7,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/base/quant_options.h"
 #include "compiler_core/base/yaml_tree.h"
-#include "compiler_core/pipeline/config_values.h"
+#include "compiler_core/config/config_values.h"
 
 namespace npuc {
 
@@ -47,4 +47,4 @@ std::string QuantConfigHelp();
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_QUANT_CONFIG_H_
+#endif  // NPUC_COMPILER_CORE_CONFIG_QUANT_CONFIG_H_

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/config_values.h"
+#include "compiler_core/config/config_values.h"
 
 #include <cmath>
 #include <optional>

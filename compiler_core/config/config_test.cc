@@ -1,10 +1,10 @@
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 
 #include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "compiler_core/pipeline/config_keys.h"
+#include "compiler_core/config/config_keys.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

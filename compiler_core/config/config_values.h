@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_CONFIG_VALUES_H_
-#define NPUC_COMPILER_CORE_PIPELINE_CONFIG_VALUES_H_
+#ifndef NPUC_COMPILER_CORE_CONFIG_CONFIG_VALUES_H_
+#define NPUC_COMPILER_CORE_CONFIG_CONFIG_VALUES_H_
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/yaml_tree.h"
-#include "compiler_core/pipeline/config_keys.h"
+#include "compiler_core/config/config_keys.h"
 
 namespace npuc {
 
@@ -83,4 +83,4 @@ std::string CanonicalTensorName(absl::string_view name);
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_CONFIG_VALUES_H_
+#endif  // NPUC_COMPILER_CORE_CONFIG_CONFIG_VALUES_H_

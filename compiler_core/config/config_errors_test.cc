@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/yaml_tree.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

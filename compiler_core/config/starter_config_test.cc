@@ -1,7 +1,6 @@
-#include "compiler_core/pipeline/starter_config.h"
+#include "compiler_core/config/starter_config.h"
 
-#include "compiler_core/pipeline/config.h"
-#include "compiler_core/pipeline/inspect.h"
+#include "compiler_core/config/config.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -120,27 +119,6 @@ TEST(StarterConfigTest, HasATemplateOfCalibrationData) {
     with += std::string(line.substr(2)) + "\n";
   }
   EXPECT_TRUE(Parsed({config.text + with, {}}).options.quant.has_value());
-}
-
-TEST(StarterConfigTest, EveryFamilyCanBeNamed) {
-  const ModelOutline outline = Onnx({{"x", "x", "float32", {{1, 4}}}}, {{"y", "y"}});
-  for (const CoreFamily& family : CoreFamilies()) {
-    for (const std::string& core : family.cores) {
-      StarterChoices choices = Choices();
-      choices.core = core;
-      EXPECT_EQ(Parsed(WriteStarterConfig(outline, choices)).options.core, core);
-    }
-  }
-}
-
-TEST(InspectTest, RefusesWhatIsNoModel) {
-  for (const absl::string_view bytes :
-       {absl::string_view(""), absl::string_view("CORENAME: GRUS\n"),
-        absl::string_view("\x89HDF\r\n"), absl::string_view("\x0a\xff\x01", 3)}) {
-    Diagnostics diagnostics;
-    EXPECT_FALSE(InspectModel({.model_bytes = bytes, .model_name = "m"}, diagnostics).ok());
-    EXPECT_TRUE(diagnostics.has_errors());
-  }
 }
 
 }  // namespace

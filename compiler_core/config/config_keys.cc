@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/config_keys.h"
+#include "compiler_core/config/config_keys.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"

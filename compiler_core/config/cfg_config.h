@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_CFG_CONFIG_H_
-#define NPUC_COMPILER_CORE_PIPELINE_CFG_CONFIG_H_
+#ifndef NPUC_COMPILER_CORE_CONFIG_CFG_CONFIG_H_
+#define NPUC_COMPILER_CORE_CONFIG_CFG_CONFIG_H_
 
 #include <optional>
 #include <string>
@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/yaml_tree.h"
-#include "compiler_core/pipeline/config_values.h"
+#include "compiler_core/config/config_values.h"
 
 namespace npuc {
 
@@ -31,4 +31,4 @@ std::string CfgConfigHelp();
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_CFG_CONFIG_H_
+#endif  // NPUC_COMPILER_CORE_CONFIG_CFG_CONFIG_H_

@@ -4,7 +4,7 @@
 
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/pipeline/config.h"
+#include "compiler_core/config/config.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view text(reinterpret_cast<const char*>(data), size);
