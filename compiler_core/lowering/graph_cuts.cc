@@ -8,8 +8,8 @@ namespace {
 
 // Whether a node computes more than the form of its operand.
 bool Computes(const Node& node) {
-  constexpr absl::string_view kOthers[] = {"Const",    "Dequantize", "Identity", "Placeholder",
-                                           "Quantize", "Reshape",    "Transpose"};
+  constexpr Op kOthers[] = {Op::kConst,    Op::kDequantize, Op::kIdentity, Op::kPlaceholder,
+                            Op::kQuantize, Op::kReshape,    Op::kTranspose};
   return std::find(std::begin(kOthers), std::end(kOthers), node.op) == std::end(kOthers);
 }
 

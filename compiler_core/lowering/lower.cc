@@ -270,12 +270,12 @@ class Lowerer : public LowerContext {
   void LowerNode(const Node& node) {
     node_ = &node;
     waits_ = true;
-    if (node.op == "Placeholder" || node.op == "Const") return;
-    const OpDef* def = FindOp(node.op);
+    if (node.op == Op::kPlaceholder || node.op == Op::kConst) return;
+    const OpDef& def = DefOf(node.op);
     absl::Status status;
-    if (def == nullptr || def->lower == nullptr) {
-      status = absl::UnimplementedError(
-          absl::StrCat("operator ", node.op, " has no commands on core ", std::string(core_.name)));
+    if (def.lower == nullptr) {
+      status = absl::UnimplementedError(absl::StrCat(
+          "operator ", NameOf(node.op), " has no commands on core ", std::string(core_.name)));
     } else if (!PoisonedOperand(node)) {
       std::vector<TensorType> types;
       std::vector<const Tensor*> constants;
@@ -284,7 +284,7 @@ class Lowerer : public LowerContext {
         constants.push_back(graph_.ConstantOf(input));
       }
       const OpView view{node, types, constants};
-      status = def->lower(view, *this);
+      status = def.lower(view, *this);
       for (const ValueId input : node.inputs) --remaining_uses_[input.value()];
     }
     if (!status.ok()) Refuse(node, status);
@@ -295,7 +295,7 @@ class Lowerer : public LowerContext {
                        .message = std::string(status.message()),
                        .file = options_.model_name,
                        .node = node.source.name,
-                       .op = node.source.op.empty() ? node.op : node.source.op,
+                       .op = node.source.op.empty() ? std::string(NameOf(node.op)) : node.source.op,
                        .fix = "replace the operator, or leave it out of the model"};
     if (status.code() == absl::StatusCode::kInternal) {
       refusal.kind = DiagnosticKind::kInternalError;
@@ -356,12 +356,12 @@ class Lowerer : public LowerContext {
 std::vector<WeightName> WeightNames(const Graph& graph) {
   std::vector<WeightName> names;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "MatMul" && node.op != "Conv2D") continue;
+    if (node.op != Op::kMatMul && node.op != Op::kConv2D) continue;
     if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
     const std::string& name = graph.def(node.inputs[1]).source.name;
     const bool known = std::any_of(names.begin(), names.end(),
                                    [&](const WeightName& weight) { return weight.name == name; });
-    if (!known) names.push_back({name, node.op == "Conv2D"});
+    if (!known) names.push_back({name, node.op == Op::kConv2D});
   }
   return names;
 }

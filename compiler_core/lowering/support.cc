@@ -83,19 +83,19 @@ bool PairHolds(const SupportRule& rule, const FactMap& facts, std::string* found
 }
 
 // The name under which TensorFlow's list holds an operator of the IR.
-absl::string_view ListedAs(absl::string_view op) {
-  constexpr std::pair<absl::string_view, absl::string_view> kNames[] = {
-      {"BatchNorm", "FusedBatchNorm"},
-      {"Concat", "ConcatV2"},
-      {"DepthwiseConv2D", "DepthwiseConv2dNative"},
-      {"ReduceMax", "Max"},
-      {"ReduceMean", "Mean"},
-      {"ReduceSum", "Sum"},
+absl::string_view ListedAs(Op op) {
+  constexpr std::pair<Op, absl::string_view> kNames[] = {
+      {Op::kBatchNorm, "FusedBatchNorm"},
+      {Op::kConcat, "ConcatV2"},
+      {Op::kDepthwiseConv2D, "DepthwiseConv2dNative"},
+      {Op::kReduceMax, "Max"},
+      {Op::kReduceMean, "Mean"},
+      {Op::kReduceSum, "Sum"},
   };
   for (const auto& [ir, listed] : kNames) {
     if (ir == op) return listed;
   }
-  return op;
+  return NameOf(op);
 }
 
 std::vector<absl::string_view> ListedNames(const CoreSpec& core, Framework framework) {
@@ -143,7 +143,7 @@ class Checker {
         cuts_(graph, options.framework) {}
 
   void Check(const Node& node, Diagnostics& diagnostics) const {
-    if (node.source.op.empty() || node.op == "Placeholder" || node.op == "Const") return;
+    if (node.source.op.empty() || node.op == Op::kPlaceholder || node.op == Op::kConst) return;
     const absl::string_view op = ListedName(node);
     const OpSupport* support = FindOp(core_, framework_, op);
     std::string becomes(support != nullptr && support->is_rewrite ? support->note : "");
@@ -168,8 +168,10 @@ class Checker {
  private:
   // Nodes that a TensorFlow rule rewrote have the IR's names, too.
   absl::string_view ListedName(const Node& node) const {
-    const absl::string_view op = is_listed_ ? node.source.op : node.op;
-    return framework_ == Framework::kTensorFlow ? ListedAs(op) : op;
+    if (!is_listed_) return ListedAs(node.op);
+    if (framework_ != Framework::kTensorFlow) return node.source.op;
+    const std::optional<Op> op = OpNamed(node.source.op);
+    return op.has_value() ? ListedAs(*op) : node.source.op;
   }
 
   void AddRewritten(const Node& node, absl::string_view op, const std::string& becomes,

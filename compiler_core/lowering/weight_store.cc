@@ -362,8 +362,8 @@ void WeightStore::CodeAll(const Graph& graph, HelperThreads& helpers) {
   if (helpers.threads() == 1) return;  // each where it is used, while the caches know it
   std::vector<std::pair<const CodedKey, CodedWeight>*> wanted;
   for (const Node& node : graph.nodes()) {
-    const bool is_convolution = node.op == "Conv2D";
-    if (!is_convolution && node.op != "MatMul") continue;
+    const bool is_convolution = node.op == Op::kConv2D;
+    if (!is_convolution && node.op != Op::kMatMul) continue;
     if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
     const bool has_bias = is_convolution && node.inputs.size() > 2;
     if (has_bias && graph.ConstantOf(node.inputs[2]) == nullptr) continue;

@@ -4,19 +4,18 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
 
-absl::StatusOr<std::vector<ValueId>> GraphBuilder::Add(absl::string_view op,
-                                                       std::vector<ValueId> inputs, AttrMap attrs,
-                                                       const NodeSource& source) {
-  Node node{std::string(op), std::move(inputs), {}, std::move(attrs), source};
+absl::StatusOr<std::vector<ValueId>> GraphBuilder::Add(Op op, std::vector<ValueId> inputs,
+                                                       AttrMap attrs, const NodeSource& source) {
+  Node node{op, std::move(inputs), {}, std::move(attrs), source};
   ASSIGN_OR_RETURN(std::vector<TensorType> types, InferNode(*graph_, node));
   if (fold_) {
     // An Identity of a constant is that constant, under the name that users know it by.
-    if (node.op == "Identity" && graph_->ConstantOf(node.inputs[0]) != nullptr) return node.inputs;
+    if (node.op == Op::kIdentity && graph_->ConstantOf(node.inputs[0]) != nullptr)
+      return node.inputs;
     std::optional<std::vector<Tensor>> folded = FoldNode(*graph_, node, types, budget_);
     if (folded.has_value()) {
       std::vector<ValueId> results;
@@ -28,18 +27,18 @@ absl::StatusOr<std::vector<ValueId>> GraphBuilder::Add(absl::string_view op,
       return results;
     }
   }
-  const NodeId id = graph_->AddNode(std::move(node.op), std::move(node.inputs),
-                                    std::move(node.attrs), std::move(types), source);
+  const NodeId id = graph_->AddNode(node.op, std::move(node.inputs), std::move(node.attrs),
+                                    std::move(types), source);
   return graph_->node(id).outputs;
 }
 
-absl::StatusOr<ValueId> GraphBuilder::AddOne(absl::string_view op, std::vector<ValueId> inputs,
-                                             AttrMap attrs, const NodeSource& source) {
+absl::StatusOr<ValueId> GraphBuilder::AddOne(Op op, std::vector<ValueId> inputs, AttrMap attrs,
+                                             const NodeSource& source) {
   ASSIGN_OR_RETURN(const std::vector<ValueId> results,
                    Add(op, std::move(inputs), std::move(attrs), source));
   if (results.size() != 1) {
     return absl::InvalidArgumentError(
-        absl::StrCat(Printable(op), " gives ", results.size(), " results where one is wanted"));
+        absl::StrCat(NameOf(op), " gives ", results.size(), " results where one is wanted"));
   }
   return results[0];
 }

@@ -25,12 +25,11 @@ class GraphBuilder {
   const TensorType& type(ValueId id) const { return graph_->type(id); }
   const Tensor* constant(ValueId id) const { return graph_->ConstantOf(id); }
 
-  // Adds a node; its outputs. Errors are the operator's InferShapes errors, INVALID_ARGUMENT;
-  // INTERNAL for an op that is not in the registry.
-  absl::StatusOr<std::vector<ValueId>> Add(absl::string_view op, std::vector<ValueId> inputs,
-                                           AttrMap attrs, const NodeSource& source);
+  // Adds a node; its outputs. Errors are the operator's InferShapes errors, INVALID_ARGUMENT.
+  absl::StatusOr<std::vector<ValueId>> Add(Op op, std::vector<ValueId> inputs, AttrMap attrs,
+                                           const NodeSource& source);
   // The same for operators with one output.
-  absl::StatusOr<ValueId> AddOne(absl::string_view op, std::vector<ValueId> inputs, AttrMap attrs,
+  absl::StatusOr<ValueId> AddOne(Op op, std::vector<ValueId> inputs, AttrMap attrs,
                                  const NodeSource& source);
   ValueId Const(Tensor value, const NodeSource& source);
 

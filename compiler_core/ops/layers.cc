@@ -16,45 +16,45 @@
 namespace npuc {
 namespace {
 
-using Names = std::pair<absl::string_view, absl::string_view>;
+using Names = std::pair<Op, absl::string_view>;
 
 // Operators whose layer type has another name than they have.
 constexpr std::array kTypeNames = {
-    Names{"Placeholder", "Input"},  Names{"Conv2D", "Convolution"},
-    Names{"AvgPool", "Pooling"},    Names{"DepthwiseConv2D", "DepthwiseConv"},
-    Names{"MaxPool", "Pooling"},    Names{"Add", "Eltwise"},
-    Names{"Sub", "Eltwise"},        Names{"Mul", "Eltwise"},
-    Names{"Maximum", "Eltwise"},    Names{"Minimum", "Eltwise"},
-    Names{"Relu", "Activation"},    Names{"Relu6", "Activation"},
-    Names{"Sigmoid", "Activation"}, Names{"Tanh", "Activation"},
-    Names{"Selu", "Activation"},    Names{"ReduceMean", "Reduce"},
-    Names{"ReduceSum", "Reduce"},   Names{"ReduceMax", "Reduce"},
-    Names{"Neg", "Negative"},
+    Names{Op::kPlaceholder, "Input"},  Names{Op::kConv2D, "Convolution"},
+    Names{Op::kAvgPool, "Pooling"},    Names{Op::kDepthwiseConv2D, "DepthwiseConv"},
+    Names{Op::kMaxPool, "Pooling"},    Names{Op::kAdd, "Eltwise"},
+    Names{Op::kSub, "Eltwise"},        Names{Op::kMul, "Eltwise"},
+    Names{Op::kMaximum, "Eltwise"},    Names{Op::kMinimum, "Eltwise"},
+    Names{Op::kRelu, "Activation"},    Names{Op::kRelu6, "Activation"},
+    Names{Op::kSigmoid, "Activation"}, Names{Op::kTanh, "Activation"},
+    Names{Op::kSelu, "Activation"},    Names{Op::kReduceMean, "Reduce"},
+    Names{Op::kReduceSum, "Reduce"},   Names{Op::kReduceMax, "Reduce"},
+    Names{Op::kNeg, "Negative"},
 };
 
-bool IsOneOf(absl::string_view op, std::initializer_list<absl::string_view> ops) {
+bool IsOneOf(Op op, std::initializer_list<Op> ops) {
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-bool IsWeighted(absl::string_view op) {
-  return IsOneOf(op, {"Conv2D", "DepthwiseConv2D", "MatMul"});
+bool IsWeighted(Op op) { return IsOneOf(op, {Op::kConv2D, Op::kDepthwiseConv2D, Op::kMatMul}); }
+
+bool IsElementwise(Op op) {
+  return IsOneOf(op, {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kMaximum, Op::kMinimum,
+                      Op::kSquaredDifference});
 }
 
-bool IsElementwise(absl::string_view op) {
-  return IsOneOf(op, {"Add", "Sub", "Mul", "Div", "Maximum", "Minimum", "SquaredDifference"});
-}
-
-bool TakesActivation(absl::string_view op) {
-  return IsWeighted(op) ||
-         IsOneOf(op, {"Add", "Sub", "Mul", "Maximum", "Minimum", "AvgPool", "MaxPool"});
+bool TakesActivation(Op op) {
+  return IsWeighted(op) || IsOneOf(op, {Op::kAdd, Op::kSub, Op::kMul, Op::kMaximum, Op::kMinimum,
+                                        Op::kAvgPool, Op::kMaxPool});
 }
 
 // Operators that compute each element from the elements in the same place, by a function that their
 // references know.
-bool IsPointwise(absl::string_view op) {
+bool IsPointwise(Op op) {
   return IsElementwise(op) ||
-         IsOneOf(op, {"Abs", "Exp", "Log", "Neg", "Pow", "Reciprocal", "Relu", "Relu6", "Round",
-                      "Rsqrt", "Selu", "Sigmoid", "Sqrt", "Square", "Tanh"});
+         IsOneOf(op, {Op::kAbs, Op::kExp, Op::kLog, Op::kNeg, Op::kPow, Op::kReciprocal, Op::kRelu,
+                      Op::kRelu6, Op::kRound, Op::kRsqrt, Op::kSelu, Op::kSigmoid, Op::kSqrt,
+                      Op::kSquare, Op::kTanh});
 }
 
 // Real nets have some twenty nodes in the largest function, Gelu.
@@ -76,7 +76,7 @@ class Grouper {
     for (int i = 0; i < graph_.node_count(); ++i) {
       const NodeId id(i);
       const Node& node = graph_.node(id);
-      if (node.op == "Const" || inside_function_.contains(id)) continue;
+      if (node.op == Op::kConst || inside_function_.contains(id)) continue;
       const auto function = functions_.find(id);
       if (function != functions_.end()) {
         StartFunction(function->second);
@@ -120,7 +120,7 @@ class Grouper {
   }
 
   bool JoinAsBias(NodeId id, const Node& node) {
-    if (node.op != "Add") return false;
+    if (node.op != Op::kAdd) return false;
     for (const int sums : {0, 1}) {
       const ValueId bias = node.inputs[1 - sums];
       if (!IsBias(bias, graph_.type(node.inputs[sums]))) continue;
@@ -285,9 +285,9 @@ std::vector<Layer> GroupLayers(const Graph& graph, const std::set<ValueId>& bord
 
 std::optional<Clamp> ClampOf(const Graph& graph, const Node& node) {
   constexpr double kNone = std::numeric_limits<double>::infinity();
-  if (node.op == "Relu") return Clamp{node.inputs[0], 0, kNone};
-  if (node.op == "Relu6") return Clamp{node.inputs[0], 0, 6};
-  if (node.op != "Maximum" && node.op != "Minimum") return std::nullopt;
+  if (node.op == Op::kRelu) return Clamp{node.inputs[0], 0, kNone};
+  if (node.op == Op::kRelu6) return Clamp{node.inputs[0], 0, 6};
+  if (node.op != Op::kMaximum && node.op != Op::kMinimum) return std::nullopt;
   for (const size_t i : {0, 1}) {
     const ValueId operand = node.inputs[i];
     const Tensor* bound = graph.ConstantOf(node.inputs[1 - i]);
@@ -295,7 +295,7 @@ std::optional<Clamp> ClampOf(const Graph& graph, const Node& node) {
         graph.type(operand) != graph.type(node.outputs[0]) || std::isnan(bound->at(0))) {
       continue;
     }
-    if (node.op == "Maximum") return Clamp{operand, bound->at(0), kNone};
+    if (node.op == Op::kMaximum) return Clamp{operand, bound->at(0), kNone};
     return Clamp{operand, -kNone, bound->at(0)};
   }
   return std::nullopt;
@@ -336,17 +336,18 @@ StoredRange StoredClamps(const ClampRange& clamps, const QuantParams& params,
 }
 
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node) {
-  if (node.op == "MatMul") {
+  if (node.op == Op::kMatMul) {
     return graph.ConstantOf(node.inputs[1]) == nullptr ? "MatMul" : "FullyConnected";
   }
   const auto* const found =
       std::find_if(kTypeNames.begin(), kTypeNames.end(),
                    [&](const Names& names) { return names.first == node.op; });
-  return found == kTypeNames.end() ? absl::string_view(node.op) : found->second;
+  return found == kTypeNames.end() ? NameOf(node.op) : found->second;
 }
 
-bool KeepsParameters(absl::string_view op) {
-  return IsOneOf(op, {"Reshape", "Transpose", "Slice", "Split", "Identity", "MaxPool"});
+bool KeepsParameters(Op op) {
+  return IsOneOf(
+      op, {Op::kReshape, Op::kTranspose, Op::kSlice, Op::kSplit, Op::kIdentity, Op::kMaxPool});
 }
 
 }  // namespace npuc

@@ -69,7 +69,7 @@ absl::string_view LayerTypeOf(const Graph& graph, const Node& node);
 
 // Whether an operator's results are some of its operand's stored integers, so that they keep the
 // operand's parameters: Reshape, Transpose, Slice, Split, Identity, MaxPool.
-bool KeepsParameters(absl::string_view op);
+bool KeepsParameters(Op op);
 
 }  // namespace npuc
 

@@ -42,7 +42,7 @@ using FactMap = std::map<std::string, Fact, std::less<>>;
 // One operator of the IR. Operators follow TensorFlow's semantics in NHWC; front ends map their
 // framework's operators onto them. All functions are pure and thread-safe.
 struct OpDef {
-  absl::string_view name;
+  Op op;
   // Operand types and attributes -> output types. INVALID_ARGUMENT says what does not fit.
   absl::StatusOr<std::vector<TensorType>> (*infer)(const OpView& view);
   // Adds the properties that core rules may ask for. The node has passed infer.
@@ -75,8 +75,8 @@ concept LowerableOperator = Operator<T> && requires(const OpView& view, LowerCon
 };
 
 template <Operator T>
-constexpr OpDef MakeOpDef(absl::string_view name) {
-  OpDef def{name, &T::InferShapes, &T::Facts, &T::Reference, nullptr, nullptr};
+constexpr OpDef MakeOpDef(Op op) {
+  OpDef def{op, &T::InferShapes, &T::Facts, &T::Reference, nullptr, nullptr};
   if constexpr (LowerableOperator<T>) def.lower = &T::Lower;
   if constexpr (requires { &T::Work; }) def.work = &T::Work;
   if constexpr (requires { T::kFolds; }) def.folds = T::kFolds;
@@ -84,18 +84,17 @@ constexpr OpDef MakeOpDef(absl::string_view name) {
 }
 
 // In ops/<name>/<name>.cc, at namespace scope: NPUC_DEFINE_OP(Softmax) after `struct Softmax`.
-#define NPUC_DEFINE_OP(name)                                              \
-  const ::npuc::OpDef& Get##name##OpDef() {                               \
-    static constexpr ::npuc::OpDef kDef = ::npuc::MakeOpDef<name>(#name); \
-    return kDef;                                                          \
+#define NPUC_DEFINE_OP(name)                                                            \
+  const ::npuc::OpDef& Get##name##OpDef() {                                             \
+    static constexpr ::npuc::OpDef kDef = ::npuc::MakeOpDef<name>(::npuc::Op::k##name); \
+    return kDef;                                                                        \
   }
 
-// The operator of that canonical name, or null. op_list.inc is the list.
-const OpDef* FindOp(absl::string_view name);
+const OpDef& DefOf(Op op);
 absl::Span<const OpDef* const> AllOps();  // in op_list.inc's order
 
 // Calls def.infer on a node given its graph, and checks the results' shapes against the limits of
-// ir/graph/types.h. INTERNAL where the operator is unknown.
+// ir/graph/types.h.
 absl::StatusOr<std::vector<TensorType>> InferNode(const Graph& graph, const Node& node);
 // Attributes whose names begin so carry facts (a bool or an integer) that only the front end knew,
 // such as fact_scale_h of an upsampling that became copies; operators ignore them.
@@ -103,7 +102,7 @@ inline constexpr absl::string_view kFactPrefix = "fact_";
 // Adds "rank" (of operand 0), what the operator's own facts are, and the front end's.
 void CollectFacts(const Graph& graph, const Node& node, FactMap& facts);
 
-// Runs every operator's rules over the graph: known operators, inferred types equal the recorded
+// Runs every operator's rules over the graph: inferred types equal the recorded
 // ones, VerifyStructure. INTERNAL names the node.
 absl::Status VerifyGraph(const Graph& graph);
 

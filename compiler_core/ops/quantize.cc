@@ -85,7 +85,7 @@ int64_t HighestOf(DType dtype) { return RangeOf(dtype).second; }
 absl::StatusOr<QuantParams> QuantParamsOf(const Node& node, const TensorType& integers) {
   if (!IsInteger(integers.dtype)) {
     return absl::InvalidArgumentError(
-        absl::StrCat(node.op, " has ", NameOf(integers.dtype), " where integers belong"));
+        absl::StrCat(NameOf(node.op), " has ", NameOf(integers.dtype), " where integers belong"));
   }
   QuantParams params;
   params.dtype = integers.dtype;

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -15,25 +12,15 @@ namespace npuc {
 
 // A listed operator without its folder is a link error that names it.
 #define NPUC_OP(name) const OpDef& Get##name##OpDef();
-#include "compiler_core/ops/op_list.inc"
+#include "compiler_core/ir/graph/op_list.inc"
 #undef NPUC_OP
 
 namespace {
 
-constexpr absl::string_view kNames[] = {
-#define NPUC_OP(name) #name,
-#include "compiler_core/ops/op_list.inc"
-#undef NPUC_OP
-};
-static_assert(std::is_sorted(std::begin(kNames), std::end(kNames)),
-              "op_list.inc must be alphabetical: FindOp searches it by halves");
-
-using OpTable = std::array<const OpDef*, std::size(kNames)>;
-
-const OpTable& Table() {
-  static const OpTable kTable = {
+absl::Span<const OpDef* const> Table() {
+  static const OpDef* const kTable[] = {
 #define NPUC_OP(name) &Get##name##OpDef(),
-#include "compiler_core/ops/op_list.inc"
+#include "compiler_core/ir/graph/op_list.inc"
 #undef NPUC_OP
   };
   return kTable;
@@ -58,12 +45,8 @@ struct NodeView {
   std::vector<TensorType> outputs;
 };
 
-absl::Status UnknownOp(const Node& node) {
-  return absl::InternalError(absl::StrCat("operator '", Printable(node.op), "' is not in the IR"));
-}
-
 std::string DescribeNode(int index, const Node& node) {
-  return absl::StrCat("node ", index, " '", Printable(node.source.name), "' (", Printable(node.op),
+  return absl::StrCat("node ", index, " '", Printable(node.source.name), "' (", NameOf(node.op),
                       ")");
 }
 
@@ -102,32 +85,24 @@ absl::Status OpView::CheckInputCount(int lo, int hi) const {
   if (count >= lo && count <= hi) return absl::OkStatus();
   const std::string allowed = lo == hi ? absl::StrCat(lo) : absl::StrCat(lo, " to ", hi);
   return absl::InvalidArgumentError(
-      absl::StrCat(node.op, " has ", count, " operands; it takes ", allowed));
+      absl::StrCat(NameOf(node.op), " has ", count, " operands; it takes ", allowed));
 }
 
 absl::Span<const OpDef* const> AllOps() { return Table(); }
 
-const OpDef* FindOp(absl::string_view name) {
-  const auto it = std::lower_bound(std::begin(kNames), std::end(kNames), name);
-  if (it == std::end(kNames) || *it != name) return nullptr;
-  return Table()[it - std::begin(kNames)];
-}
+const OpDef& DefOf(Op op) { return *Table()[static_cast<size_t>(op)]; }
 
 absl::StatusOr<std::vector<TensorType>> InferNode(const Graph& graph, const Node& node) {
-  const OpDef* def = FindOp(node.op);
-  if (def == nullptr) return UnknownOp(node);
   const NodeView view(graph, node);
-  ASSIGN_OR_RETURN(std::vector<TensorType> types, def->infer(view.view()));
+  ASSIGN_OR_RETURN(std::vector<TensorType> types, DefOf(node.op).infer(view.view()));
   for (const TensorType& type : types) RETURN_IF_ERROR(CheckShape(type.shape));
   return types;
 }
 
 void CollectFacts(const Graph& graph, const Node& node, FactMap& facts) {
-  const OpDef* def = FindOp(node.op);
-  NPUC_CHECK(def != nullptr);
   const NodeView view(graph, node);
   if (!view.inputs.empty()) facts["rank"] = static_cast<int64_t>(view.inputs[0].shape.size());
-  def->facts(view.view(), facts);
+  DefOf(node.op).facts(view.view(), facts);
   // What a front end knew of the framework's operator and the node alone does not show.
   for (const auto& [name, attr] : node.attrs) {
     if (!absl::StartsWith(name, kFactPrefix)) continue;
@@ -160,23 +135,24 @@ absl::Status VerifyGraph(const Graph& graph) {
 std::optional<std::vector<Tensor>> FoldNode(const Graph& graph, const Node& node,
                                             absl::Span<const TensorType> outputs,
                                             FoldBudget& budget) {
-  const OpDef* def = FindOp(node.op);
-  if (def == nullptr || !def->folds || node.inputs.empty()) return std::nullopt;
+  const OpDef& def = DefOf(node.op);
+  if (!def.folds || node.inputs.empty()) return std::nullopt;
   for (const ValueId input : node.inputs) {
     if (graph.ConstantOf(input) == nullptr) return std::nullopt;
   }
   const NodeView view(graph, node);
-  if (!TakeBudget(WorkOf(*def, view.view(), outputs), outputs, budget)) return std::nullopt;
+  if (!TakeBudget(WorkOf(def, view.view(), outputs), outputs, budget)) return std::nullopt;
   std::vector<Tensor> operands;
   operands.reserve(view.constants.size());
   for (const Tensor* constant : view.constants) operands.push_back(*constant);
-  absl::StatusOr<std::vector<Tensor>> results = def->reference(node, operands);
+  absl::StatusOr<std::vector<Tensor>> results = def.reference(node, operands);
   if (!results.ok()) return std::nullopt;
   return *std::move(results);
 }
 
 const NodeSource& FoldedSource(const Graph& graph, const Node& node) {
-  const bool moves = node.op == "Identity" || node.op == "Reshape" || node.op == "Transpose";
+  const bool moves =
+      node.op == Op::kIdentity || node.op == Op::kReshape || node.op == Op::kTranspose;
   if (!moves || node.inputs.size() != 1) return node.source;
   const NodeSource& operand = graph.def(node.inputs[0]).source;
   return operand.name.empty() ? node.source : operand;
@@ -201,16 +177,14 @@ absl::StatusOr<std::vector<Tensor>> RunReference(const Graph& graph,
   }
   for (int i = 0; i < graph.node_count(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (node.op == "Placeholder") continue;
-    const OpDef* def = FindOp(node.op);
-    if (def == nullptr) return UnknownOp(node);
+    if (node.op == Op::kPlaceholder) continue;
     std::vector<Tensor> operands;
     for (const ValueId input : node.inputs) operands.push_back(values[input.value()]);
     // A value's bytes go when its last use has them.
     for (const ValueId input : node.inputs) {
       if (--uses_left[input.value()] == 0) values[input.value()] = Tensor();
     }
-    absl::StatusOr<std::vector<Tensor>> results = def->reference(node, operands);
+    absl::StatusOr<std::vector<Tensor>> results = DefOf(node.op).reference(node, operands);
     if (!results.ok()) {
       return absl::Status(results.status().code(),
                           absl::StrCat(DescribeNode(i, node), ": ", results.status().message()));

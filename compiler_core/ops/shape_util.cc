@@ -94,14 +94,14 @@ absl::Status CheckSameDType(const OpView& view) {
 absl::Status CheckFloat(const OpView& view) {
   if (IsFloat(view.inputs[0].dtype)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("operand of type ", NameOf(view.inputs[0].dtype),
-                                                 "; ", view.node.op, " takes floats"));
+                                                 "; ", NameOf(view.node.op), " takes floats"));
 }
 
 absl::Status CheckNumeric(const OpView& view) {
   const DType dtype = view.inputs[0].dtype;
   if (IsFloat(dtype) || IsInteger(dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("operand of type ", NameOf(dtype), "; ", view.node.op, " takes numbers"));
+  return absl::InvalidArgumentError(absl::StrCat("operand of type ", NameOf(dtype), "; ",
+                                                 NameOf(view.node.op), " takes numbers"));
 }
 
 }  // namespace npuc

@@ -71,9 +71,9 @@ class OperatorSweep : public ::testing::TestWithParam<const OpDef*> {};
 TEST_P(OperatorSweep, MatchesNumpy) {
   const OpDef& def = *GetParam();
   // These two have no operands to compute from; op_test.cc covers them.
-  if (def.name == "Placeholder" || def.name == "Const") return;
-  const std::vector<GoldenCase> cases = LoadGolden(def.name);
-  ASSERT_FALSE(cases.empty()) << "no golden case for " << def.name;
+  if (def.op == Op::kPlaceholder || def.op == Op::kConst) return;
+  const std::vector<GoldenCase> cases = LoadGolden(NameOf(def.op));
+  ASSERT_FALSE(cases.empty()) << "no golden case for " << def.op;
   for (const GoldenCase& golden : cases) {
     SCOPED_TRACE(golden.name);
     EXPECT_TRUE(VerifyGraph(golden.graph).ok()) << VerifyGraph(golden.graph);
@@ -133,9 +133,9 @@ TEST_P(OperatorSweep, InferredTypesAreThoseOfTheReference) {
   int ran = 0;
   int refused = 0;
   uint32_t first_seed = 0;
-  for (const GoldenCase& golden : LoadGolden(def.name)) {
+  for (const GoldenCase& golden : LoadGolden(NameOf(def.op))) {
     const auto found = std::find_if(golden.graph.nodes().begin(), golden.graph.nodes().end(),
-                                    [&](const Node& node) { return node.op == def.name; });
+                                    [&](const Node& node) { return node.op == def.op; });
     ASSERT_NE(found, golden.graph.nodes().end());
     first_seed += kSeedsPerCase;  // every case has its own mutations
     for (uint32_t seed = 0; seed < kSeedsPerCase; ++seed) {
@@ -176,14 +176,14 @@ TEST_P(OperatorSweep, InferredTypesAreThoseOfTheReference) {
       ++ran;
     }
   }
-  if (def.name == "Placeholder" || def.name == "Const") return;
+  if (def.op == Op::kPlaceholder || def.op == Op::kConst) return;
   EXPECT_GT(ran, 5);
-  EXPECT_TRUE(refused > 0 || def.name == "Identity" || def.name == "Cast");
+  EXPECT_TRUE(refused > 0 || def.op == Op::kIdentity || def.op == Op::kCast);
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, OperatorSweep,
                          ::testing::ValuesIn(AllOps().begin(), AllOps().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& info) { return std::string(NameOf(info.param->op)); });
 
 }  // namespace
 }  // namespace npuc

@@ -67,13 +67,13 @@ struct Product {
 
 std::optional<Product> MatchProduct(const Graph& graph, ValueId value) {
   const Node& node = graph.def(value);
-  if (node.op != "Conv2D" && node.op != "DepthwiseConv2D" && node.op != "MatMul") {
+  if (node.op != Op::kConv2D && node.op != Op::kDepthwiseConv2D && node.op != Op::kMatMul) {
     return std::nullopt;
   }
   const Tensor* weight = graph.ConstantOf(node.inputs[1]);
   // A bias that is already the product's own would have to be scaled, too.
   if (weight == nullptr || node.inputs.size() != 2) return std::nullopt;
-  const bool by_rows = node.op == "MatMul" && BoolAttrOr(node, "transpose_b", false);
+  const bool by_rows = node.op == Op::kMatMul && BoolAttrOr(node, "transpose_b", false);
   return Product{graph.value(value).def, weight, by_rows ? weight->shape().back() : 1};
 }
 
@@ -111,7 +111,7 @@ std::optional<ValueId> FuseInto(Graph& graph, const UseTracker& uses, const Node
   ValueId product_value = node.inputs[0];
   std::vector<double> offset = affine->offset;
   NodeSource offset_source = DerivedSource(node.source, "offset");
-  if (graph.def(product_value).op == "Add") {
+  if (graph.def(product_value).op == Op::kAdd) {
     const Node& add = graph.def(product_value);
     const Tensor* bias = graph.ConstantOf(add.inputs[1]);
     if (bias == nullptr || !IsChannelVector(*bias, channels)) return std::nullopt;
@@ -133,20 +133,20 @@ std::optional<ValueId> FuseInto(Graph& graph, const UseTracker& uses, const Node
   const ValueId result =
       graph.AddValue(scaled.op, scaled.inputs, scaled.attrs, type, scaled.source);
   const ValueId added = graph.AddConst(Rounded(type.dtype, {channels}, offset), offset_source);
-  return graph.AddValue("Add", {result, added}, {}, type, node.source);
+  return graph.AddValue(Op::kAdd, {result, added}, {}, type, node.source);
 }
 
 }  // namespace
 
 Graph ApplyFuseBatchNorm(Graph graph) {
-  if (!HasOp(graph, {"BatchNorm"})) return graph;
+  if (!HasOp(graph, {Op::kBatchNorm})) return graph;
   UseTracker uses(graph);
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);
     const std::vector<ValueId> old_outputs = node.outputs;
     std::optional<ValueId> fused;
-    if (node.op == "BatchNorm") {
+    if (node.op == Op::kBatchNorm) {
       fused = FuseInto(rewriter.graph(), uses, node, rewriter.type(old_outputs[0]));
     }
     if (fused.has_value()) {
@@ -160,13 +160,13 @@ Graph ApplyFuseBatchNorm(Graph graph) {
 }
 
 Graph ApplyRewriteBatchNorm(Graph graph) {
-  if (!HasOp(graph, {"BatchNorm"})) return graph;
+  if (!HasOp(graph, {Op::kBatchNorm})) return graph;
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);
     Graph& out = rewriter.graph();
     std::optional<Affine> affine;
-    if (node.op == "BatchNorm") affine = AffineOf(out, node);
+    if (node.op == Op::kBatchNorm) affine = AffineOf(out, node);
     if (!affine.has_value()) {
       rewriter.Append(std::move(node));
       continue;
@@ -177,10 +177,10 @@ Graph ApplyRewriteBatchNorm(Graph graph) {
                           DerivedSource(node.source, suffix));
     };
     const ValueId factor = constant(affine->factor, "scale");
-    const ValueId scaled =
-        out.AddValue("Mul", {node.inputs[0], factor}, {}, type, DerivedSource(node.source, "mul"));
+    const ValueId scaled = out.AddValue(Op::kMul, {node.inputs[0], factor}, {}, type,
+                                        DerivedSource(node.source, "mul"));
     const ValueId offset = constant(affine->offset, "offset");
-    rewriter.Replace(node, out.AddValue("Add", {scaled, offset}, {}, type, node.source));
+    rewriter.Replace(node, out.AddValue(Op::kAdd, {scaled, offset}, {}, type, node.source));
   }
   return rewriter.Finish();
 }

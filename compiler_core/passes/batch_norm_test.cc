@@ -25,37 +25,37 @@ struct Net {
   Tensor input;
 };
 
-Net MakeNet(absl::string_view op, bool transpose_b, bool bias, bool reuse) {
+Net MakeNet(Op op, bool transpose_b, bool bias, bool reuse) {
   std::mt19937 random(7);
   Net net;
   GraphBuilder builder(&net.graph);
-  const bool conv = op != "MatMul";
-  const int64_t channels = op == "DepthwiseConv2D" ? 6 : 4;
+  const bool conv = op != Op::kMatMul;
+  const int64_t channels = op == Op::kDepthwiseConv2D ? 6 : 4;
   net.input = RandomTensor(random, conv ? Shape{1, 4, 4, 3} : Shape{2, 5}, -1, 1);
   const ValueId x = net.graph.AddInput("x", net.input.type());
   Shape weight_shape = transpose_b ? Shape{4, 5} : Shape{5, 4};
   AttrMap attrs = {{"transpose_b", transpose_b}};
   if (conv) {
-    weight_shape = op == "Conv2D" ? Shape{2, 2, 3, 4} : Shape{2, 2, 3, 2};
+    weight_shape = op == Op::kConv2D ? Shape{2, 2, 3, 4} : Shape{2, 2, 3, 2};
     attrs = {{"strides", Shape{1, 1}}, {"pads", Shape{0, 0, 0, 0}}};
   }
   const ValueId w = builder.Const(RandomTensor(random, weight_shape, -1, 1), {"w", "Const"});
-  ValueId y = *builder.AddOne(op, {x, w}, attrs, {"product", std::string(op)});
+  ValueId y = *builder.AddOne(op, {x, w}, attrs, {"product", std::string(NameOf(op))});
   if (reuse) net.graph.AddOutput({"product", y});
   if (bias) {
     const ValueId b = builder.Const(RandomTensor(random, {channels}, -1, 1), {"b", "Const"});
-    y = *builder.AddOne("Add", {y, b}, {}, {"bias", "BiasAdd"});
+    y = *builder.AddOne(Op::kAdd, {y, b}, {}, {"bias", "BiasAdd"});
   }
   std::vector<ValueId> operands = {y};
   for (const float lo : {0.5f, -1.0f, -1.0f, 0.1f}) {
     operands.push_back(builder.Const(RandomTensor(random, {channels}, lo, 1.5f), {}));
   }
-  y = *builder.AddOne("BatchNorm", operands, {{"epsilon", 1e-3}}, {"bn", "FusedBatchNorm"});
+  y = *builder.AddOne(Op::kBatchNorm, operands, {{"epsilon", 1e-3}}, {"bn", "FusedBatchNorm"});
   net.graph.AddOutput({"bn", y});
   return net;
 }
 
-int CountOf(const Graph& graph, absl::string_view op) {
+int CountOf(const Graph& graph, Op op) {
   int count = 0;
   for (const Node& node : graph.nodes()) count += node.op == op ? 1 : 0;
   return count;
@@ -75,14 +75,17 @@ void ExpectSameValues(const Net& net, const Graph& result) {
 
 TEST(FuseBatchNorm, GoesIntoEveryProduct) {
   for (const bool bias : {false, true}) {
-    for (const auto& [op, transpose_b] : std::vector<std::pair<std::string, bool>>{
-             {"MatMul", false}, {"MatMul", true}, {"Conv2D", false}, {"DepthwiseConv2D", false}}) {
-      SCOPED_TRACE(op);
+    for (const auto& [op, transpose_b] :
+         std::vector<std::pair<Op, bool>>{{Op::kMatMul, false},
+                                          {Op::kMatMul, true},
+                                          {Op::kConv2D, false},
+                                          {Op::kDepthwiseConv2D, false}}) {
+      SCOPED_TRACE(NameOf(op));
       const Net net = MakeNet(op, transpose_b, bias, /*reuse=*/false);
       const Graph fused = *DeadCode(*FuseBatchNorm(net.graph));
-      EXPECT_EQ(CountOf(fused, "BatchNorm"), 0);
-      EXPECT_EQ(CountOf(fused, "Add"), 1);
-      EXPECT_EQ(CountOf(fused, "Mul"), 0);
+      EXPECT_EQ(CountOf(fused, Op::kBatchNorm), 0);
+      EXPECT_EQ(CountOf(fused, Op::kAdd), 1);
+      EXPECT_EQ(CountOf(fused, Op::kMul), 0);
       EXPECT_EQ(CountOf(fused, op), 1);
       const Node& add = fused.nodes().back();
       EXPECT_EQ(add.source.name, "bn");
@@ -96,12 +99,12 @@ TEST(FuseBatchNorm, GoesIntoEveryProduct) {
 }
 
 TEST(FuseBatchNorm, LeavesAProductThatOthersUse) {
-  const Net net = MakeNet("Conv2D", false, /*bias=*/true, /*reuse=*/true);
-  EXPECT_EQ(CountOf(*FuseBatchNorm(net.graph), "BatchNorm"), 1);
+  const Net net = MakeNet(Op::kConv2D, false, /*bias=*/true, /*reuse=*/true);
+  EXPECT_EQ(CountOf(*FuseBatchNorm(net.graph), Op::kBatchNorm), 1);
   // The rewrite then makes it a Mul and an Add.
   const Graph result = *RunPasses(net.graph, {.fuse_batch_norm = true});
-  EXPECT_EQ(CountOf(result, "BatchNorm"), 0);
-  EXPECT_EQ(CountOf(result, "Mul"), 1);
+  EXPECT_EQ(CountOf(result, Op::kBatchNorm), 0);
+  EXPECT_EQ(CountOf(result, Op::kMul), 1);
   ExpectSameValues(net, result);
 }
 
@@ -133,9 +136,9 @@ TEST(RewriteBatchNorm, LeavesWhatHasNoFiniteFactor) {
   GraphBuilder builder(&graph);
   const ValueId x = graph.AddInput("x", {DType::kFloat32, {1}});
   const ValueId zero = builder.Const(Tensor::FromFloats({1}, {0}), {});
-  graph.AddOutput({"y", *builder.AddOne("BatchNorm", {x, zero, zero, zero, zero},
+  graph.AddOutput({"y", *builder.AddOne(Op::kBatchNorm, {x, zero, zero, zero, zero},
                                         {{"epsilon", 0.0}}, {"bn", ""})});
-  EXPECT_EQ(CountOf(*RewriteBatchNorm(graph), "BatchNorm"), 1);
+  EXPECT_EQ(CountOf(*RewriteBatchNorm(graph), Op::kBatchNorm), 1);
 }
 
 }  // namespace

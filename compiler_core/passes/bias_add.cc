@@ -10,9 +10,9 @@ namespace {
 // The convolution that an Add of a constant, one number a result channel, follows; nullptr where it
 // is none, or has a bias.
 const Node* MatchBiasedConvolution(const Graph& graph, const Node& add, const TensorType& type) {
-  if (add.op != "Add" || graph.type(add.inputs[0]) != type) return nullptr;
+  if (add.op != Op::kAdd || graph.type(add.inputs[0]) != type) return nullptr;
   const Node& product = graph.def(add.inputs[0]);
-  if (product.op != "Conv2D" && product.op != "DepthwiseConv2D") return nullptr;
+  if (product.op != Op::kConv2D && product.op != Op::kDepthwiseConv2D) return nullptr;
   const Tensor* bias = graph.ConstantOf(add.inputs[1]);
   const bool fits = product.inputs.size() == 2 && graph.ConstantOf(product.inputs[1]) != nullptr &&
                     bias != nullptr && bias->shape() == Shape{type.shape.back()};
@@ -27,7 +27,7 @@ Graph ApplyFuseBias(Graph graph) {
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     // Asked before the node is taken: afterwards its operands are the new graph's.
     const Node& old = rewriter.old().node(NodeId(i));
-    const bool used_once = old.op == "Add" && uses[old.inputs[0].value()] == 1;
+    const bool used_once = old.op == Op::kAdd && uses[old.inputs[0].value()] == 1;
     Node node = rewriter.Take(i);
     Graph& out = rewriter.graph();
     const Node* product = nullptr;

@@ -12,7 +12,7 @@ namespace npuc {
 namespace {
 
 struct NetOptions {
-  std::string op = "Conv2D";
+  Op op = Op::kConv2D;
   Shape bias = {2};
   bool sums_are_an_output = false;
   bool two_biases = false;
@@ -26,26 +26,26 @@ Graph MakeNet(const NetOptions& options = {}) {
   const ValueId w = builder.Const(Tensor::FromFloats({1, 1, 1, 2}, {2, 3}), {"w", "Const"});
   ValueId y =
       *builder.AddOne(options.op, {x, w}, {{"strides", Shape{1, 1}}, {"pads", Shape{0, 0, 0, 0}}},
-                      {"conv", options.op});
+                      {"conv", std::string(NameOf(options.op))});
   if (options.sums_are_an_output) graph.AddOutput({"sums", y});
   std::vector<float> values(static_cast<size_t>(ElementCount(options.bias)));
   for (size_t i = 0; i < values.size(); ++i) values[i] = 5.0f + 2.0f * static_cast<float>(i);
   const ValueId b = builder.Const(Tensor::FromFloats(options.bias, values), {"b", "Const"});
   for (int i = 0; i < (options.two_biases ? 2 : 1); ++i) {
-    y = *builder.AddOne("Add", {y, b}, {}, {"bias", "BiasAdd"});
+    y = *builder.AddOne(Op::kAdd, {y, b}, {}, {"bias", "BiasAdd"});
   }
   graph.AddOutput({"y", y});
   return graph;
 }
 
-int CountOf(const Graph& graph, absl::string_view op) {
+int CountOf(const Graph& graph, Op op) {
   int count = 0;
   for (const Node& node : graph.nodes()) count += node.op == op ? 1 : 0;
   return count;
 }
 
 TEST(FuseBias, AddOfOneNumberAChannelBecomesTheConvolutionsThirdOperand) {
-  for (const std::string op : {"Conv2D", "DepthwiseConv2D"}) {
+  for (const Op op : {Op::kConv2D, Op::kDepthwiseConv2D}) {
     const Graph graph = MakeNet({.op = op});
     const absl::StatusOr<Graph> fused = FuseBias(graph);
     ASSERT_TRUE(fused.ok()) << fused.status();
@@ -79,14 +79,14 @@ TEST(FuseBias, LeavesWhatIsNoBias) {
   for (const NetOptions& options : cases) {
     const absl::StatusOr<Graph> after = FuseBias(MakeNet(options));
     ASSERT_TRUE(after.ok()) << after.status();
-    EXPECT_EQ(CountOf(*after, "Add"), 1) << PrintGraph(*after);
+    EXPECT_EQ(CountOf(*after, Op::kAdd), 1) << PrintGraph(*after);
   }
 }
 
 TEST(FuseBias, ASecondBiasStaysAnAdd) {
   const absl::StatusOr<Graph> fused = FuseBias(MakeNet({.two_biases = true}));
   ASSERT_TRUE(fused.ok()) << fused.status();
-  EXPECT_EQ(CountOf(*fused, "Add"), 1);
+  EXPECT_EQ(CountOf(*fused, Op::kAdd), 1);
   const Node& add = fused->def(fused->outputs()[0].value);
   EXPECT_EQ(fused->def(add.inputs[0]).inputs.size(), 3u);
 }
@@ -95,7 +95,7 @@ TEST(FuseBias, RunPassesDoesItOnlyWhereAsked) {
   for (const bool fuse : {false, true}) {
     const absl::StatusOr<Graph> after = RunPasses(MakeNet(), {.fuse_bias = fuse});
     ASSERT_TRUE(after.ok()) << after.status();
-    EXPECT_EQ(CountOf(*after, "Add"), fuse ? 0 : 1);
+    EXPECT_EQ(CountOf(*after, Op::kAdd), fuse ? 0 : 1);
     const absl::StatusOr<Graph> again = RunPasses(*after, {.fuse_bias = fuse});
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_TRUE(SameGraph(*after, *again));

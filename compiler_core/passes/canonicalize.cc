@@ -20,12 +20,10 @@ struct Rule {
   const TensorType& result;  // of the node's first result
   Node& node;
 
-  // A view compares lengths first; a std::string its bytes, which costs a call for every operator
-  // that a rule asks for.
-  absl::string_view op() const { return node.op; }
+  Op op() const { return node.op; }
   const Node& operand(int i) const { return graph.def(node.inputs[i]); }
-  bool OperandIs(int i, std::initializer_list<absl::string_view> ops) const {
-    const absl::string_view op = operand(i).op;
+  bool OperandIs(int i, std::initializer_list<Op> ops) const {
+    const Op op = operand(i).op;
     return std::find(ops.begin(), ops.end(), op) != ops.end();
   }
 };
@@ -49,9 +47,9 @@ std::optional<double> SplatOf(const Tensor* tensor) {
 
 // A constant goes second where the order does not matter.
 void ConstantSecond(const Rule& rule) {
-  const absl::string_view op = rule.op();
-  if (op != "Add" && op != "Mul" && op != "Maximum" && op != "Minimum" &&
-      op != "SquaredDifference") {
+  const Op op = rule.op();
+  if (op != Op::kAdd && op != Op::kMul && op != Op::kMaximum && op != Op::kMinimum &&
+      op != Op::kSquaredDifference) {
     return;
   }
   std::vector<ValueId>& inputs = rule.node.inputs;
@@ -67,16 +65,16 @@ std::optional<ValueId> NeutralOperand(const Rule& rule) {
   if (node.inputs.size() != 2 || rule.graph.type(node.inputs[0]) != rule.result) {
     return std::nullopt;
   }
-  const absl::string_view op = rule.op();
-  const bool sum = op == "Add" || op == "Sub";
-  const bool product = op == "Mul" || op == "Div" || op == "Pow";
+  const Op op = rule.op();
+  const bool sum = op == Op::kAdd || op == Op::kSub;
+  const bool product = op == Op::kMul || op == Op::kDiv || op == Op::kPow;
   if (!sum && !product) return std::nullopt;
   const std::optional<double> splat = SplatOf(rule.graph.ConstantOf(node.inputs[1]));
   if (!splat.has_value()) return std::nullopt;
   if (*splat == (sum ? 0.0 : 1.0)) return node.inputs[0];
-  const bool square = op == "Pow" && *splat == 2.0;
-  if (square || (op == "Pow" && *splat == -1.0 && IsFloat(rule.result.dtype))) {
-    node.op = square ? "Square" : "Reciprocal";
+  const bool square = op == Op::kPow && *splat == 2.0;
+  if (square || (op == Op::kPow && *splat == -1.0 && IsFloat(rule.result.dtype))) {
+    node.op = square ? Op::kSquare : Op::kReciprocal;
     node.inputs.pop_back();
   }
   return std::nullopt;
@@ -87,23 +85,25 @@ std::optional<ValueId> ComposedUnary(const Rule& rule) {
   Node& node = rule.node;
   if (node.inputs.size() != 1) return std::nullopt;
   const bool floats = IsFloat(rule.result.dtype);
-  if (rule.op() == "Relu") {
-    if (rule.OperandIs(0, {"Relu", "Relu6"})) return node.inputs[0];
+  if (rule.op() == Op::kRelu) {
+    if (rule.OperandIs(0, {Op::kRelu, Op::kRelu6})) return node.inputs[0];
     // Never below zero; an integer's square or absolute value may wrap to below.
-    if (floats && rule.OperandIs(0, {"Abs", "Square", "Exp", "Sigmoid", "Sqrt", "Softmax"})) {
+    if (floats && rule.OperandIs(0, {Op::kAbs, Op::kSquare, Op::kExp, Op::kSigmoid, Op::kSqrt,
+                                     Op::kSoftmax})) {
       return node.inputs[0];
     }
-  } else if (rule.op() == "Relu6") {
-    if (rule.OperandIs(0, {"Relu6", "Sigmoid"})) return node.inputs[0];
-    if (rule.OperandIs(0, {"Relu"})) node.inputs = rule.operand(0).inputs;
-  } else if (rule.op() == "Neg") {
-    if (rule.OperandIs(0, {"Neg"})) return rule.operand(0).inputs[0];
-  } else if (rule.op() == "Abs") {
-    if (rule.OperandIs(0, {"Neg"})) node.inputs = rule.operand(0).inputs;
-    if (rule.OperandIs(0, {"Abs"})) return node.inputs[0];
-    if (floats && rule.OperandIs(0, {"Exp", "Sigmoid", "Square", "Relu6"})) return node.inputs[0];
-  } else if (rule.op() == "Square") {
-    if (rule.OperandIs(0, {"Neg", "Abs"})) node.inputs = rule.operand(0).inputs;
+  } else if (rule.op() == Op::kRelu6) {
+    if (rule.OperandIs(0, {Op::kRelu6, Op::kSigmoid})) return node.inputs[0];
+    if (rule.OperandIs(0, {Op::kRelu})) node.inputs = rule.operand(0).inputs;
+  } else if (rule.op() == Op::kNeg) {
+    if (rule.OperandIs(0, {Op::kNeg})) return rule.operand(0).inputs[0];
+  } else if (rule.op() == Op::kAbs) {
+    if (rule.OperandIs(0, {Op::kNeg})) node.inputs = rule.operand(0).inputs;
+    if (rule.OperandIs(0, {Op::kAbs})) return node.inputs[0];
+    if (floats && rule.OperandIs(0, {Op::kExp, Op::kSigmoid, Op::kSquare, Op::kRelu6}))
+      return node.inputs[0];
+  } else if (rule.op() == Op::kSquare) {
+    if (rule.OperandIs(0, {Op::kNeg, Op::kAbs})) node.inputs = rule.operand(0).inputs;
   }
   return std::nullopt;
 }
@@ -111,8 +111,8 @@ std::optional<ValueId> ComposedUnary(const Rule& rule) {
 // Axes count from the front, and are written out.
 void PositiveAxis(const Rule& rule) {
   Node& node = rule.node;
-  const bool softmax = rule.op() == "Softmax" || rule.op() == "LogSoftmax";
-  if (!softmax && rule.op() != "Concat" && rule.op() != "Split") return;
+  const bool softmax = rule.op() == Op::kSoftmax || rule.op() == Op::kLogSoftmax;
+  if (!softmax && rule.op() != Op::kConcat && rule.op() != Op::kSplit) return;
   const int64_t rank = static_cast<int64_t>(rule.graph.type(node.inputs[0]).shape.size());
   const absl::StatusOr<int64_t> axis = AxisAttr(node, "axis", rank, -1);
   NPUC_CHECK(axis.ok());  // the node has passed VerifyGraph
@@ -121,7 +121,7 @@ void PositiveAxis(const Rule& rule) {
 
 // A slice of one element or none has stride 1, one of none begins at 0.
 void UnitStrides(const Rule& rule) {
-  if (rule.op() != "Slice") return;
+  if (rule.op() != Op::kSlice) return;
   const std::vector<int64_t>& size = *Ints(rule.node, "size");
   for (size_t i = 0; i < size.size(); ++i) {
     if (size[i] <= 1) (*Ints(rule.node, "strides"))[i] = 1;
@@ -130,16 +130,16 @@ void UnitStrides(const Rule& rule) {
 }
 
 void BecomeReshape(const Rule& rule) {
-  rule.node.op = "Reshape";
+  rule.node.op = Op::kReshape;
   rule.node.attrs = {{"shape", rule.result.shape}};
 }
 
 // Two transposes are one; one that moves only dimensions of 1 is a Reshape.
 void MergedTranspose(const Rule& rule) {
   Node& node = rule.node;
-  if (rule.op() != "Transpose") return;
+  if (rule.op() != Op::kTranspose) return;
   std::vector<int64_t>& perm = *Ints(node, "perm");
-  if (rule.OperandIs(0, {"Transpose"})) {
+  if (rule.OperandIs(0, {Op::kTranspose})) {
     const Node& inner = rule.operand(0);
     const auto& inner_perm = std::get<std::vector<int64_t>>(inner.attrs.find("perm")->second);
     for (int64_t& axis : perm) axis = inner_perm[axis];
@@ -155,8 +155,8 @@ void MergedTranspose(const Rule& rule) {
 
 // A reduction over dimensions of 1 changes nothing but the shape.
 void ReductionOfOne(const Rule& rule) {
-  const absl::string_view op = rule.op();
-  if (op != "ReduceSum" && op != "ReduceMean" && op != "ReduceMax") return;
+  const Op op = rule.op();
+  if (op != Op::kReduceSum && op != Op::kReduceMean && op != Op::kReduceMax) return;
   const Shape& shape = rule.graph.type(rule.node.inputs[0]).shape;
   const std::vector<int64_t>& axes = *Ints(rule.node, "axes");
   const bool one =
@@ -173,12 +173,12 @@ bool SwapsLastTwo(const std::vector<int64_t>& perm) {
 // A product of a transposed matrix says so by its flag.
 void TransposedFactor(const Rule& rule) {
   Node& node = rule.node;
-  if (rule.op() != "MatMul") return;
+  if (rule.op() != Op::kMatMul) return;
   for (int i = 0; i < 2; ++i) {
     const Node& factor = rule.operand(i);
     const absl::string_view flag = i == 0 ? "transpose_a" : "transpose_b";
     bool transposed = BoolAttrOr(node, flag, false);
-    if (factor.op == "Transpose" &&
+    if (factor.op == Op::kTranspose &&
         SwapsLastTwo(std::get<std::vector<int64_t>>(factor.attrs.find("perm")->second))) {
       node.inputs[i] = factor.inputs[0];
       transposed = !transposed;
@@ -190,10 +190,10 @@ void TransposedFactor(const Rule& rule) {
 // Pads of pads with one value are one.
 void MergedPad(const Rule& rule) {
   Node& node = rule.node;
-  if (rule.op() != "Pad") return;
+  if (rule.op() != Op::kPad) return;
   node.attrs.try_emplace("value", 0.0);
   const Node& inner = rule.operand(0);
-  if (inner.op != "Pad") return;
+  if (inner.op != Op::kPad) return;
   const double value = FloatAttrOr(node, "value", 0.0);
   const double inner_value = FloatAttrOr(inner, "value", 0.0);
   if (value != inner_value || std::signbit(value) != std::signbit(inner_value)) return;

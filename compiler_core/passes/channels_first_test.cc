@@ -23,10 +23,10 @@ class NetBuilder {
   ValueId Input(Shape shape) {
     return graph_.AddInput("input", {DType::kFloat32, std::move(shape)});
   }
-  ValueId Add(absl::string_view op, std::vector<ValueId> inputs, AttrMap attrs = {}) {
-    const absl::StatusOr<ValueId> value =
-        builder_.AddOne(op, std::move(inputs), std::move(attrs),
-                        {absl::StrCat(op, "_", graph_.node_count()), std::string(op)});
+  ValueId Add(Op op, std::vector<ValueId> inputs, AttrMap attrs = {}) {
+    const absl::StatusOr<ValueId> value = builder_.AddOne(
+        op, std::move(inputs), std::move(attrs),
+        {absl::StrCat(NameOf(op), "_", graph_.node_count()), std::string(NameOf(op))});
     EXPECT_TRUE(value.ok()) << op << ": " << value.status();
     return value.ok() ? *value : ValueId(0);
   }
@@ -37,10 +37,10 @@ class NetBuilder {
                            {absl::StrCat("w", graph_.node_count()), "Const"});
   }
   ValueId Transpose(ValueId x, std::vector<int64_t> perm) {
-    return Add("Transpose", {x}, {{"perm", std::move(perm)}});
+    return Add(Op::kTranspose, {x}, {{"perm", std::move(perm)}});
   }
   ValueId Reshape(ValueId x, Shape shape) {
-    return Add("Reshape", {x}, {{"shape", std::move(shape)}});
+    return Add(Op::kReshape, {x}, {{"shape", std::move(shape)}});
   }
   const Shape& shape(ValueId x) { return graph_.type(x).shape; }
 
@@ -48,26 +48,27 @@ class NetBuilder {
   ValueId Conv(ValueId x, int64_t out, int64_t half_h, int64_t half_w) {
     const ValueId weight = Weight({2 * half_h + 1, 2 * half_w + 1, shape(x)[1], out});
     const ValueId nhwc = Transpose(x, {0, 2, 3, 1});
-    const ValueId y = Add("Conv2D", {nhwc, weight},
+    const ValueId y = Add(Op::kConv2D, {nhwc, weight},
                           {{"strides", std::vector<int64_t>{1, 1}},
                            {"pads", std::vector<int64_t>{half_h, half_h, half_w, half_w}}});
-    return Add("Add", {Transpose(y, {0, 3, 1, 2}), Weight({out, 1, 1})});
+    return Add(Op::kAdd, {Transpose(y, {0, 3, 1, 2}), Weight({out, 1, 1})});
   }
   ValueId Pool(ValueId x) {
-    const ValueId y = Add("MaxPool", {Transpose(x, {0, 2, 3, 1})},
+    const ValueId y = Add(Op::kMaxPool, {Transpose(x, {0, 2, 3, 1})},
                           {{"kernel", std::vector<int64_t>{2, 2}},
                            {"strides", std::vector<int64_t>{2, 2}},
                            {"pads", std::vector<int64_t>{0, 0, 0, 0}}});
     return Transpose(y, {0, 3, 1, 2});
   }
-  ValueId Relu(ValueId x) { return Add("Relu", {x}); }
+  ValueId Relu(ValueId x) { return Add(Op::kRelu, {x}); }
   // Torch's linear: a weight [out,in] transposed.
   ValueId Linear(ValueId x, int64_t out) {
-    const ValueId y = Add("MatMul", {x, Weight({out, shape(x).back()})}, {{"transpose_b", true}});
-    return Add("Add", {y, Weight({out})});
+    const ValueId y =
+        Add(Op::kMatMul, {x, Weight({out, shape(x).back()})}, {{"transpose_b", true}});
+    return Add(Op::kAdd, {y, Weight({out})});
   }
   ValueId Mean(ValueId x, std::vector<int64_t> axes) {
-    return Add("ReduceMean", {x}, {{"axes", std::move(axes)}, {"keep_dims", false}});
+    return Add(Op::kReduceMean, {x}, {{"axes", std::move(axes)}, {"keep_dims", false}});
   }
   Graph Finish(ValueId output) {
     graph_.AddOutput({"output", output});
@@ -108,7 +109,7 @@ TEST(ChannelsFirst, AResidualNetTransposesItsInputAlone) {
   ValueId x = net.Relu(net.Conv(net.Input({1, 3, 8, 8}), 4, 1, 1));
   for (int block = 0; block < 3; ++block) {
     const ValueId y = net.Conv(net.Relu(net.Conv(x, 4, 1, 1)), 4, 1, 1);
-    x = net.Relu(net.Add("Add", {x, y}));
+    x = net.Relu(net.Add(Op::kAdd, {x, y}));
   }
   ExpectTransposes(net.Finish(net.Linear(net.Mean(net.Pool(x), {2, 3}), 5)), 16, 1);
 }
@@ -117,10 +118,10 @@ TEST(ChannelsFirst, AnHourglassTransposesInputAndOutput) {
   NetBuilder net;
   const ValueId skip = net.Relu(net.Conv(net.Input({1, 2, 8, 8}), 4, 1, 1));
   ValueId x = net.Relu(net.Conv(net.Pool(skip), 6, 1, 1));
-  x = net.Add("Pad", {x},
+  x = net.Add(Op::kPad, {x},
               {{"paddings", std::vector<int64_t>{0, 0, 0, 0, 2, 2, 2, 2}}, {"value", 0.0}});
-  x = net.Add("Concat", {x, skip}, {{"axis", int64_t{1}}});
-  x = net.Add("Sigmoid", {net.Conv(x, 3, 1, 1)});
+  x = net.Add(Op::kConcat, {x, skip}, {{"axis", int64_t{1}}});
+  x = net.Add(Op::kSigmoid, {net.Conv(x, 3, 1, 1)});
   ExpectTransposes(net.Finish(x), 8, 2);
 }
 
@@ -128,8 +129,8 @@ TEST(ChannelsFirst, SqueezeAndExciteFollows) {
   NetBuilder net;
   const ValueId x = net.Relu(net.Conv(net.Input({1, 3, 6, 6}), 8, 1, 1));
   const ValueId gate =
-      net.Add("Sigmoid", {net.Linear(net.Relu(net.Linear(net.Mean(x, {2, 3}), 2)), 8)});
-  const ValueId scaled = net.Add("Mul", {x, net.Reshape(gate, {1, 8, 1, 1})});
+      net.Add(Op::kSigmoid, {net.Linear(net.Relu(net.Linear(net.Mean(x, {2, 3}), 2)), 8)});
+  const ValueId scaled = net.Add(Op::kMul, {x, net.Reshape(gate, {1, 8, 1, 1})});
   ExpectTransposes(net.Finish(net.Linear(net.Mean(net.Conv(scaled, 4, 0, 0), {2, 3}), 3)), 4, 1);
 }
 
@@ -147,7 +148,7 @@ TEST(ChannelsFirst, AOneDimensionalNet) {
   for (int layer = 0; layer < 3; ++layer) {
     // As a front end writes conv1d: the value has rank 3 between the layers.
     const ValueId y = net.Reshape(net.Conv(x, 10, 0, 1), {1, 10, 20});
-    const ValueId sum = net.Add("Add", {net.Relu(y), net.Reshape(x, {1, 10, 20})});
+    const ValueId sum = net.Add(Op::kAdd, {net.Relu(y), net.Reshape(x, {1, 10, 20})});
     x = net.Reshape(sum, {1, 10, 1, 20});
   }
   const ValueId mean = net.Mean(net.Reshape(x, {1, 10, 20}), {2});

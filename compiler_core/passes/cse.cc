@@ -60,7 +60,7 @@ struct AttrAppender {
 std::string KeyOf(const Rewriter& rewriter, const Node& node) {
   std::string key;
   key.reserve(128);
-  AppendBytes(node.op.data(), node.op.size(), key);
+  key.push_back(static_cast<char>(node.op));
   AppendBytes(node.inputs.data(), node.inputs.size() * sizeof(ValueId), key);
   for (const ValueId output : node.outputs) AppendType(rewriter.type(output), key);
   for (const auto& [name, value] : node.attrs) {
@@ -135,8 +135,8 @@ bool MayHaveEquals(const Graph& graph) {
   seen.reserve(graph.node_count());
   absl::flat_hash_map<uint64_t, const Tensor*> first_of_kind;  // null: seen, as all others are
   for (const Node& node : graph.nodes()) {
-    if (node.op == "Placeholder") continue;
-    if (node.op != "Const") {
+    if (node.op == Op::kPlaceholder) continue;
+    if (node.op != Op::kConst) {
       if (!seen.insert(HashOfNode(graph, node)).second) return true;
       continue;
     }
@@ -161,11 +161,11 @@ Graph ApplyCse(Graph graph) {
   computed.reserve(rewriter.old().node_count());
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);
-    if (node.op == "Placeholder") {
+    if (node.op == Op::kPlaceholder) {
       rewriter.Append(std::move(node));
       continue;
     }
-    if (node.op == "Const") {
+    if (node.op == Op::kConst) {
       const ValueId next(rewriter.graph().value_count());
       const ValueId same =
           constants.FindOrAdd(std::get<Tensor>(node.attrs.find("value")->second), next);

@@ -14,7 +14,8 @@ Graph DropUnused(Graph graph, bool keeps_input_quantizers) {
   }
   for (int i = 0; keeps_input_quantizers && i < graph.node_count(); ++i) {
     const Node& node = graph.nodes()[i];
-    if (node.op == "Quantize" && graph.def(node.inputs[0]).op == "Placeholder") live[i] = true;
+    if (node.op == Op::kQuantize && graph.def(node.inputs[0]).op == Op::kPlaceholder)
+      live[i] = true;
   }
   // Users come after what they use, so one walk from the end reaches everything.
   for (int i = graph.node_count() - 1; i >= 0; --i) {

@@ -11,17 +11,17 @@
 namespace npuc {
 namespace {
 
-constexpr absl::string_view kElementwise[] = {"Abs",        "Exp",  "Identity", "Log",   "Neg",
-                                              "Reciprocal", "Relu", "Relu6",    "Rsqrt", "Selu",
-                                              "Sigmoid",    "Sqrt", "Square",   "Tanh"};
-constexpr absl::string_view kBroadcast[] = {"Add", "Div", "Maximum", "Minimum",
-                                            "Mul", "Pow", "Sub",     "SquaredDifference"};
-constexpr absl::string_view kReductions[] = {"ReduceMax", "ReduceMean", "ReduceSum"};
+constexpr Op kElementwise[] = {Op::kAbs,        Op::kExp,  Op::kIdentity, Op::kLog,   Op::kNeg,
+                               Op::kReciprocal, Op::kRelu, Op::kRelu6,    Op::kRsqrt, Op::kSelu,
+                               Op::kSigmoid,    Op::kSqrt, Op::kSquare,   Op::kTanh};
+constexpr Op kBroadcast[] = {Op::kAdd, Op::kDiv, Op::kMaximum, Op::kMinimum,
+                             Op::kMul, Op::kPow, Op::kSub,     Op::kSquaredDifference};
+constexpr Op kReductions[] = {Op::kReduceMax, Op::kReduceMean, Op::kReduceSum};
 // Their scales and zero points may run along a dimension.
-constexpr absl::string_view kConversions[] = {"Dequantize", "Quantize"};
+constexpr Op kConversions[] = {Op::kDequantize, Op::kQuantize};
 
 template <size_t N>
-bool IsOneOf(absl::string_view op, const absl::string_view (&names)[N]) {
+bool IsOneOf(Op op, const Op (&names)[N]) {
   return std::find(std::begin(names), std::end(names), op) != std::end(names);
 }
 
@@ -66,8 +66,8 @@ bool TakesWhole(const Node& node, const Shape& shape, size_t d) {
 // The dimension that a node counts along; -1 where it treats all of them alike.
 int64_t AxisCounted(const Node& node, size_t rank) {
   if (IsOneOf(node.op, kConversions)) return IntAttrOr(node, "axis", -1);
-  if (node.op == "Concat" || node.op == "Split" || node.op == "Softmax" ||
-      node.op == "LogSoftmax") {
+  if (node.op == Op::kConcat || node.op == Op::kSplit || node.op == Op::kSoftmax ||
+      node.op == Op::kLogSoftmax) {
     return AxisOf(node, rank);
   }
   return -1;
@@ -88,7 +88,7 @@ std::optional<Frame> FrameOf(const LayoutNode& n) {
     frame.largest = result;
     for (Shape& shape : frame.shapes) shape = LeftPadded(shape, n.shape(result).size());
   }
-  if (node.op == "Concat" || node.op == "Pad") frame.largest = result;
+  if (node.op == Op::kConcat || node.op == Op::kPad) frame.largest = result;
   const Shape& box = frame.shapes[frame.largest];
   frame.whole.assign(box.size(), false);
   if (IsOneOf(node.op, kBroadcast)) return frame;
@@ -97,11 +97,11 @@ std::optional<Frame> FrameOf(const LayoutNode& n) {
     for (const int64_t axis : Ints(node, "axes")) frame.shapes[result][axis] = 1;
     return frame;
   }
-  if (node.op == "Pad") {
+  if (node.op == Op::kPad) {
     for (size_t d = 0; d < box.size(); ++d) frame.whole[d] = box[d] != frame.shapes[0][d];
     return frame;
   }
-  if (node.op == "Slice") {
+  if (node.op == Op::kSlice) {
     for (size_t d = 0; d < box.size(); ++d) frame.whole[d] = !TakesWhole(node, box, d);
     return frame;
   }
@@ -292,14 +292,14 @@ class FrameWriter {
       }
       attrs["axes"] = std::move(axes);
       attrs["keep_dims"] = false;
-    } else if (node.op == "Pad") {
+    } else if (node.op == Op::kPad) {
       std::vector<int64_t> paddings;
       for (const StoredDimension& stored : stored_) {
         paddings.push_back(Ints(node, "paddings")[2 * stored.dimension]);
         paddings.push_back(Ints(node, "paddings")[2 * stored.dimension + 1]);
       }
       attrs["paddings"] = std::move(paddings);
-    } else if (node.op == "Slice") {
+    } else if (node.op == Op::kSlice) {
       std::vector<int64_t> begin, size, strides;
       for (const StoredDimension& stored : stored_) {
         const bool whole = frame_.whole[stored.dimension];
@@ -338,8 +338,8 @@ std::vector<ValueId> EmitReshape(const LayoutNode& n, const NodeLayouts& layouts
                                  LayoutEmitter& emitter) {
   const Shape shape = *StorageShape(*layouts[1], n.shape(1));
   return {emitter.graph().AddValue(
-      "Reshape", {emitter.Operand(0, *StorageShape(*layouts[0], n.shape(0)))}, {{"shape", shape}},
-      {n.graph.type(n.value(0)).dtype, shape}, n.node.source)};
+      Op::kReshape, {emitter.Operand(0, *StorageShape(*layouts[0], n.shape(0)))},
+      {{"shape", shape}}, {n.graph.type(n.value(0)).dtype, shape}, n.node.source)};
 }
 
 // ---- batch normalisation: the channels stay last ------------------------------------------------
@@ -367,7 +367,7 @@ std::vector<ValueId> EmitBatchNorm(const LayoutNode& n, const NodeLayouts& layou
   for (size_t i = 1; i < n.node.inputs.size(); ++i) {
     inputs.push_back(emitter.Operand(i, n.shape(i)));
   }
-  return {emitter.graph().AddValue("BatchNorm", std::move(inputs), n.node.attrs,
+  return {emitter.graph().AddValue(Op::kBatchNorm, std::move(inputs), n.node.attrs,
                                    {n.graph.type(n.value(0)).dtype, shape}, n.node.source)};
 }
 
@@ -385,7 +385,7 @@ struct Product {
 };
 
 std::optional<Product> ProductOf(const LayoutNode& n) {
-  if (n.node.op != "MatMul" || n.graph.ConstantOf(n.node.inputs[1]) == nullptr ||
+  if (n.node.op != Op::kMatMul || n.graph.ConstantOf(n.node.inputs[1]) == nullptr ||
       n.shape(1).size() != 2) {
     return std::nullopt;
   }
@@ -497,23 +497,23 @@ std::vector<ValueId> EmitProduct(const LayoutNode& n, const NodeLayouts& layouts
   shape.back() = product->columns;
   AttrMap attrs = n.node.attrs;
   attrs["transpose_a"] = false;
-  return {emitter.graph().AddValue("MatMul", {a, emitter.PermutedWeight(1)}, std::move(attrs),
+  return {emitter.graph().AddValue(Op::kMatMul, {a, emitter.PermutedWeight(1)}, std::move(attrs),
                                    {n.graph.type(n.value(2)).dtype, shape}, n.node.source)};
 }
 
 }  // namespace
 
 bool CompleteLayouts(const LayoutNode& n, NodeLayouts& layouts) {
-  const std::string& op = n.node.op;
+  const Op op = n.node.op;
   for (size_t i = 0; i < n.value_count(); ++i) {
     if (ElementCount(n.shape(i)) == 0) return false;
   }
   bool complete = false;
-  if (IsElementwise(n.node) || op == "Reshape") {
+  if (IsElementwise(n.node) || op == Op::kReshape) {
     complete = CompleteSame(layouts);
-  } else if (op == "BatchNorm") {
+  } else if (op == Op::kBatchNorm) {
     complete = CompleteBatchNorm(n, layouts);
-  } else if (op == "MatMul") {
+  } else if (op == Op::kMatMul) {
     complete = CompleteProduct(n, layouts);
   } else {
     complete = CompleteFrame(n, layouts);
@@ -526,15 +526,15 @@ bool CompleteLayouts(const LayoutNode& n, NodeLayouts& layouts) {
 
 std::vector<ValueId> EmitRelaid(const LayoutNode& n, const NodeLayouts& layouts,
                                 LayoutEmitter& emitter) {
-  if (n.node.op == "Reshape") return EmitReshape(n, layouts, emitter);
-  if (n.node.op == "BatchNorm") return EmitBatchNorm(n, layouts, emitter);
-  if (n.node.op == "MatMul") return EmitProduct(n, layouts, emitter);
+  if (n.node.op == Op::kReshape) return EmitReshape(n, layouts, emitter);
+  if (n.node.op == Op::kBatchNorm) return EmitBatchNorm(n, layouts, emitter);
+  if (n.node.op == Op::kMatMul) return EmitProduct(n, layouts, emitter);
   if (IsElementwise(n.node)) return EmitElementwise(n, layouts, emitter);
   return FrameWriter(n, layouts).Write(emitter);
 }
 
 int64_t HiddenTransposeElements(const Graph& graph, const Node& node) {
-  if (node.op != "MatMul" || !BoolAttrOr(node, "transpose_a", false)) return 0;
+  if (node.op != Op::kMatMul || !BoolAttrOr(node, "transpose_a", false)) return 0;
   const Shape& shape = graph.type(node.inputs[0]).shape;
   if (graph.ConstantOf(node.inputs[0]) != nullptr) return 0;
   const bool vector = shape[shape.size() - 1] == 1 || shape[shape.size() - 2] == 1;

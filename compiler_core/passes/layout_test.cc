@@ -47,8 +47,8 @@ TEST(Layout, ConversionsDoWhatTransposesDo) {
   std::iota(numbers.begin(), numbers.end(), 0);
   const Tensor x = Tensor::FromInts(shape, numbers);
   const auto transpose = [](const Tensor& tensor, const std::vector<int64_t>& perm) {
-    const Node node{"Transpose", {}, {}, {{"perm", perm}}, {}};
-    return (*FindOp("Transpose")->reference(node, {tensor}))[0];
+    const Node node{Op::kTranspose, {}, {}, {{"perm", perm}}, {}};
+    return (*DefOf(Op::kTranspose).reference(node, {tensor}))[0];
   };
   std::vector<int64_t> a = {0, 1, 2, 3};
   do {

@@ -39,7 +39,7 @@ void Expect(Pass pass, absl::string_view before, absl::string_view after) {
 
 TEST(Passes, RefuseAGraphThatDoesNotVerify) {
   Graph bad;
-  bad.AddOutput({"n", bad.AddValue("NoSuchOp", {}, {}, {DType::kFloat32, {}}, {"n", ""}), true});
+  bad.AddOutput({"n", bad.AddValue(Op::kRelu, {}, {}, {DType::kFloat32, {}}, {"n", ""}), true});
   for (const Pass pass :
        {&Fold, &DeadCode, &RemoveIdentity, &Cse, &Canonicalize, &PropagateTransposes,
         &RewriteSoftmax, &RewriteBatchNorm, &FuseBatchNorm, &All}) {
@@ -109,12 +109,12 @@ TEST(ConstantFold, KeepsToItsBudget) {
     %c = Neg(%b) : i8[100]
     return %c @"c")");
   const Graph small = *ConstantFold(graph, {.elements_per_value = 99});
-  EXPECT_EQ(small.node(NodeId(1)).op, "Neg");
+  EXPECT_EQ(small.node(NodeId(1)).op, Op::kNeg);
   const Graph once = *ConstantFold(graph, {.elements = 150});
-  EXPECT_EQ(once.node(NodeId(1)).op, "Const");
-  EXPECT_EQ(once.node(NodeId(2)).op, "Neg");
+  EXPECT_EQ(once.node(NodeId(1)).op, Op::kConst);
+  EXPECT_EQ(once.node(NodeId(2)).op, Op::kNeg);
   const Graph work = *ConstantFold(graph, {.work = 100});
-  EXPECT_EQ(work.node(NodeId(1)).op, "Neg");
+  EXPECT_EQ(work.node(NodeId(1)).op, Op::kNeg);
 }
 
 TEST(RemoveIdentity, DropsNodesThatDoNothing) {
@@ -365,18 +365,19 @@ Graph RandomGraph(uint32_t seed) {
   for (int i = 0; i < 30; ++i) {
     const ValueId a = values[below(static_cast<int>(values.size()))];
     const ValueId b = values[below(static_cast<int>(values.size()))];
-    const char* const unary[] = {"Relu", "Relu6", "Neg", "Abs", "Sigmoid", "Tanh", "Identity"};
-    const char* const binary[] = {"Add", "Sub", "Mul", "Maximum", "MatMul", "Minimum"};
+    const Op unary[] = {Op::kRelu,    Op::kRelu6, Op::kNeg,     Op::kAbs,
+                        Op::kSigmoid, Op::kTanh,  Op::kIdentity};
+    const Op binary[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kMaximum, Op::kMatMul, Op::kMinimum};
     const std::string name = absl::StrCat("n", i);
     switch (below(6)) {
       case 0:
-        values.push_back(graph.AddValue("Transpose", {a}, swap, type, {name, ""}));
+        values.push_back(graph.AddValue(Op::kTranspose, {a}, swap, type, {name, ""}));
         break;
       case 1:
-        values.push_back(graph.AddValue("Slice", {a}, flip, type, {name, ""}));
+        values.push_back(graph.AddValue(Op::kSlice, {a}, flip, type, {name, ""}));
         break;
       case 2:
-        values.push_back(graph.AddValue("Softmax", {a}, {}, type, {name, ""}));
+        values.push_back(graph.AddValue(Op::kSoftmax, {a}, {}, type, {name, ""}));
         break;
       case 3:
         values.push_back(graph.AddValue(unary[below(7)], {a}, {}, type, {name, ""}));
@@ -422,7 +423,7 @@ TEST(RunPasses, TenThousandNodesAndLargeConstants) {
   Graph graph;
   ValueId value = graph.AddInput("x", type);
   for (int i = 0; i < 10000; ++i) {
-    value = graph.AddValue(i % 2 == 0 ? "Tanh" : "Exp", {value}, {}, type,
+    value = graph.AddValue(i % 2 == 0 ? Op::kTanh : Op::kExp, {value}, {}, type,
                            {absl::StrCat("layer/with/a/longer/name", i), "Op"});
   }
   graph.AddOutput({"y", value});

@@ -49,7 +49,7 @@ Load TransposeLoad(const Graph& graph) {
   Load load;
   for (const Node& node : graph.nodes()) {
     load.elements += HiddenTransposeElements(graph, node);
-    if (node.op != "Transpose") continue;
+    if (node.op != Op::kTranspose) continue;
     const Shape& shape = graph.type(node.inputs[0]).shape;
     const int64_t count = ElementCount(shape);
     const std::optional<Layout> layout =
@@ -91,7 +91,7 @@ struct Indexed {
   Layout natural(ValueId value) const { return NaturalLayout(ElementCount(shape(value))); }
   LayoutNode layout_node(int i) const {
     const Node& n = node(i);
-    const bool sole = n.op == "MatMul" && use_counts[n.inputs[1].value()] == 1;
+    const bool sole = n.op == Op::kMatMul && use_counts[n.inputs[1].value()] == 1;
     return {graph, n, sole};
   }
 
@@ -129,7 +129,7 @@ class RegionGrower {
  private:
   void Try(int index, std::vector<ValueId>& queue) {
     const Node& node = graph_.node(index);
-    if (node.op == "Transpose" || node.op == "Placeholder" || node.op == "Const" ||
+    if (node.op == Op::kTranspose || node.op == Op::kPlaceholder || node.op == Op::kConst ||
         region_.nodes.contains(index) || region_.nodes.size() >= kMaxRegionNodes || --visits_ < 0) {
       return;
     }
@@ -206,7 +206,7 @@ class RegionCut {
   void AddValue(ValueId value, const Layout& layout) {
     const int64_t elements = ElementCount(graph_.shape(value));
     // A Quantize and the Dequantize of its integers stay side by side.
-    const bool is_movable = graph_.node(graph_.producer(value)).op != "Quantize";
+    const bool is_movable = graph_.node(graph_.producer(value)).op != Op::kQuantize;
     const int64_t there =
         is_movable ? ConversionCost(graph_.natural(value), layout) : MinCut::kInfinite;
     const int64_t back =
@@ -218,7 +218,7 @@ class RegionCut {
       const auto it = region_.nodes.find(user);
       if (it != region_.nodes.end()) {
         users.push_back(CutNode(it->second));
-      } else if (graph_.node(user).op == "Transpose") {
+      } else if (graph_.node(user).op == Op::kTranspose) {
         transposes.push_back(user);
       } else {
         wanted_natural = true;
@@ -237,7 +237,7 @@ class RegionCut {
     }
     if (users.empty()) return;
     const Node& def = graph_.node(producer);
-    if (def.op != "Transpose") {
+    if (def.op != Op::kTranspose) {
       cut_.AddEdge(AnyRelaid(users), MinCut::kSink, there);
       return;
     }
@@ -273,9 +273,9 @@ Tensor Permuted(const Tensor& tensor, const Layout& layout) {
       ConversionOf(NaturalLayout(tensor.element_count()), layout);
   NPUC_CHECK(conversion.has_value());
   if (!conversion->moves()) return tensor;
-  const Node node{"Transpose", {}, {}, {{"perm", conversion->perm}}, {}};
+  const Node node{Op::kTranspose, {}, {}, {{"perm", conversion->perm}}, {}};
   absl::StatusOr<std::vector<Tensor>> result =
-      FindOp("Transpose")->reference(node, {tensor.WithShape(conversion->shape)});
+      DefOf(Op::kTranspose).reference(node, {tensor.WithShape(conversion->shape)});
   NPUC_CHECK(result.ok());
   return std::move((*result)[0]);
 }
@@ -296,9 +296,9 @@ class Relayer {
       const Node& node = old_.node(i);
       if (relaid_[i]) {
         Relay(i);
-      } else if (node.op != "Transpose") {
+      } else if (node.op != Op::kTranspose) {
         Copy(node);
-      } else if (old_.graph.def(node.inputs[0]).op == "Transpose") {
+      } else if (old_.graph.def(node.inputs[0]).op == Op::kTranspose) {
         Natural(node.inputs[0]);  // so that transposes of transposes do not wait for each other
       }
     }
@@ -376,7 +376,7 @@ class Relayer {
 
   ValueId Reshaped(ValueId value, const Shape& shape, const NodeSource& source) {
     if (graph_.type(value).shape == shape) return value;
-    return graph_.AddValue("Reshape", {value}, {{"shape", shape}},
+    return graph_.AddValue(Op::kReshape, {value}, {{"shape", shape}},
                            {graph_.type(value).dtype, shape}, DerivedSource(source, "reshape"));
   }
 
@@ -385,7 +385,7 @@ class Relayer {
     ValueId& result = natural_[value.value()];
     if (result.valid()) return result;
     const Node& def = old_.graph.def(value);
-    if (def.op != "Transpose") {
+    if (def.op != Op::kTranspose) {
       const Layout& layout = *RegionLayout(value);
       return result = Convert(stored_[value.value()], layout, old_.natural(value),
                               old_.shape(value), DerivedSource(def.source, "transpose"));
@@ -396,7 +396,7 @@ class Relayer {
                               old_.shape(value), def.source);
     }
     const ValueId operand = Natural(x);
-    return result = graph_.AddValue("Transpose", {operand}, def.attrs, old_.graph.type(value),
+    return result = graph_.AddValue(Op::kTranspose, {operand}, def.attrs, old_.graph.type(value),
                                     def.source);
   }
 
@@ -418,7 +418,7 @@ class Relayer {
     if (result.valid()) return result;
     const Node& def = old_.graph.def(value);
     const Shape shape = *StorageShape(*layout, old_.shape(value));
-    if (def.op != "Transpose") {
+    if (def.op != Op::kTranspose) {
       const ValueId natural = Natural(value);
       return result = Convert(natural, old_.natural(value), *layout, shape,
                               DerivedSource(def.source, "transpose"));
@@ -445,13 +445,13 @@ class Relayer {
     // By the dimensions that are there, where they are those of the conversion or finer ones.
     const Shape current = graph_.type(value).shape;
     if (const auto perm = DirectPermutation(current, shape, *conversion)) {
-      return graph_.AddValue("Transpose", {value}, {{"perm", *perm}},
+      return graph_.AddValue(Op::kTranspose, {value}, {{"perm", *perm}},
                              {graph_.type(value).dtype, shape}, source);
     }
     const ValueId flat = Reshaped(value, conversion->shape, source);
     Shape moved;
     for (const int64_t axis : conversion->perm) moved.push_back(conversion->shape[axis]);
-    const ValueId result = graph_.AddValue("Transpose", {flat}, {{"perm", conversion->perm}},
+    const ValueId result = graph_.AddValue(Op::kTranspose, {flat}, {{"perm", conversion->perm}},
                                            {graph_.type(value).dtype, std::move(moved)}, source);
     return Reshaped(result, shape, source);
   }
@@ -513,7 +513,7 @@ std::vector<Seed> SeedsOf(const Indexed& graph, const Node& node) {
   const auto add = [&](ValueId value, const std::optional<Layout>& layout) {
     if (layout.has_value() && !layout->natural()) seeds.push_back({value, *layout});
   };
-  if (node.op == "Transpose") {
+  if (node.op == Op::kTranspose) {
     const ValueId x = node.inputs[0];
     const ValueId y = node.outputs[0];
     add(y, ThroughTranspose(graph.natural(x), graph.shape(x), PermOf(node)));
@@ -537,7 +537,7 @@ class Sweep {
  public:
   Sweep(const Indexed& graph, int64_t& visits) : graph_(graph), visits_(visits) {
     for (const Node& node : graph.graph.nodes()) {
-      if (node.op != "Transpose" && node.op != "MatMul") continue;
+      if (node.op != Op::kTranspose && node.op != Op::kMatMul) continue;
       for (const Seed& seed : SeedsOf(graph, node)) Try(seed);
     }
   }

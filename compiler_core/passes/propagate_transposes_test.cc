@@ -92,8 +92,8 @@ TEST(PropagateTransposes, NoTransposeStandsBetweenQuantizeAndDequantize) {
   const absl::StatusOr<Graph> moved = PropagateTransposes(graph);
   ASSERT_TRUE(moved.ok()) << moved.status();
   for (const Node& node : moved->nodes()) {
-    if (node.op != "Dequantize") continue;
-    EXPECT_EQ(moved->def(node.inputs[0]).op, "Quantize");
+    if (node.op != Op::kDequantize) continue;
+    EXPECT_EQ(moved->def(node.inputs[0]).op, Op::kQuantize);
   }
 }
 
@@ -393,8 +393,8 @@ TEST(RemainingTransposes, SayWhyTheyStay) {
 int64_t TransposedElements(const Graph& graph) {
   int64_t elements = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.op == "Transpose") elements += graph.type(node.inputs[0]).element_count();
-    if (node.op == "MatMul" && BoolAttrOr(node, "transpose_a", false)) {
+    if (node.op == Op::kTranspose) elements += graph.type(node.inputs[0]).element_count();
+    if (node.op == Op::kMatMul && BoolAttrOr(node, "transpose_a", false)) {
       elements += graph.type(node.inputs[0]).element_count();
     }
   }

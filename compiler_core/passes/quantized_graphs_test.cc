@@ -54,7 +54,7 @@ TEST(RemoveIdentity, QuantizingWhatWasJustDequantizedGivesTheIntegers) {
   const absl::StatusOr<Graph> removed = RemoveIdentity(graph);
   ASSERT_TRUE(removed.ok()) << removed.status();
   int quantizers = 0;
-  for (const Node& node : removed->nodes()) quantizers += node.op == "Quantize" ? 1 : 0;
+  for (const Node& node : removed->nodes()) quantizers += node.op == Op::kQuantize ? 1 : 0;
   EXPECT_EQ(quantizers, 2) << PrintGraph(*removed);
 }
 

@@ -41,8 +41,7 @@ class RandomGraph {
     return graph_.AddConst(Tensor::FromFloats(std::move(shape), values), {"c", "Const"});
   }
 
-  void Add(absl::string_view op, std::vector<ValueId> inputs, AttrMap attrs,
-           const std::string& name) {
+  void Add(Op op, std::vector<ValueId> inputs, AttrMap attrs, const std::string& name) {
     const auto results = builder_.Add(op, std::move(inputs), std::move(attrs), {name, ""});
     if (!results.ok()) return;  // shapes that do not fit
     for (const ValueId value : *results) {
@@ -67,7 +66,7 @@ class RandomGraph {
     std::vector<int64_t> inverse(rank);
     for (size_t i = 0; i < rank; ++i) inverse[perm[i]] = static_cast<int64_t>(i);
     perms_[rank].push_back(inverse);
-    Add("Transpose", {x}, {{"perm", std::move(perm)}}, name);
+    Add(Op::kTranspose, {x}, {{"perm", std::move(perm)}}, name);
   }
 
   void AddReshape(const std::string& name) {
@@ -83,7 +82,7 @@ class RandomGraph {
       to[at] /= 2;
       to.insert(to.begin() + static_cast<std::ptrdiff_t>(at) + Below(2), 2);
     }
-    if (to.size() <= 5) Add("Reshape", {x}, {{"shape", std::move(to)}}, name);
+    if (to.size() <= 5) Add(Op::kReshape, {x}, {{"shape", std::move(to)}}, name);
   }
 
   void AddBinary(const std::string& name) {
@@ -95,7 +94,7 @@ class RandomGraph {
       part.erase(part.begin(), part.begin() + static_cast<std::ptrdiff_t>(Below(part.size())));
       b = RandomConst(std::move(part));
     }
-    const char* const ops[] = {"Add", "Sub", "Mul", "Maximum"};
+    const Op ops[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kMaximum};
     const bool swap = Below(2) == 0;
     Add(ops[Below(4)], {swap ? b : a, swap ? a : b}, {}, name);
   }
@@ -108,7 +107,7 @@ class RandomGraph {
       std::vector<int64_t> paddings(2 * rank, 0);
       paddings[2 * at] = static_cast<int64_t>(Below(3));
       paddings[2 * at + 1] = static_cast<int64_t>(Below(2));
-      Add("Pad", {x}, {{"paddings", std::move(paddings)}, {"value", 0.5}}, name);
+      Add(Op::kPad, {x}, {{"paddings", std::move(paddings)}, {"value", 0.5}}, name);
       return;
     }
     std::vector<int64_t> begin(rank, 0), size = shape(x), strides(rank, 1);
@@ -116,17 +115,17 @@ class RandomGraph {
     begin[at] = static_cast<int64_t>(Below(dim));
     strides[at] = Below(3) == 0 ? -1 : 1;
     size[at] = strides[at] < 0 ? begin[at] + 1 : dim - begin[at];
-    Add("Slice", {x}, {{"begin", begin}, {"size", size}, {"strides", strides}}, name);
+    Add(Op::kSlice, {x}, {{"begin", begin}, {"size", size}, {"strides", strides}}, name);
   }
 
   void AddReduceOrSoftmax(const std::string& name) {
     const ValueId x = Recent();
     const int64_t axis = static_cast<int64_t>(Below(shape(x).size()));
     if (Below(3) == 0) {
-      Add("Softmax", {x}, {{"axis", axis}}, name);
+      Add(Op::kSoftmax, {x}, {{"axis", axis}}, name);
       return;
     }
-    const char* const ops[] = {"ReduceSum", "ReduceMean", "ReduceMax"};
+    const Op ops[] = {Op::kReduceSum, Op::kReduceMean, Op::kReduceMax};
     if (shape(x).size() == 1) return;
     Add(ops[Below(3)], {x}, {{"axes", std::vector<int64_t>{axis}}, {"keep_dims", Below(2) == 0}},
         name);
@@ -140,11 +139,12 @@ class RandomGraph {
     const int64_t inner = shape(x)[shape(x).size() - (transpose_a ? 2 : 1)];
     const int64_t columns = 1 + static_cast<int64_t>(Below(6));
     const ValueId weight = RandomConst(transpose_b ? Shape{columns, inner} : Shape{inner, columns});
-    Add("MatMul", {x, weight}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}}, name);
+    Add(Op::kMatMul, {x, weight}, {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}},
+        name);
   }
 
   void AddNode(const std::string& name) {
-    const char* const unary[] = {"Relu", "Tanh", "Neg", "Identity"};
+    const Op unary[] = {Op::kRelu, Op::kTanh, Op::kNeg, Op::kIdentity};
     switch (Below(12)) {
       case 0:
       case 1:
@@ -164,13 +164,13 @@ class RandomGraph {
       case 9: {
         const ValueId a = Recent();
         const int64_t axis = static_cast<int64_t>(Below(shape(a).size()));
-        return Add("Concat", {a, Recent()}, {{"axis", axis}}, name);
+        return Add(Op::kConcat, {a, Recent()}, {{"axis", axis}}, name);
       }
       case 10: {
         const ValueId a = Recent();
         const size_t axis = Below(shape(a).size());
         const int64_t dim = shape(a)[axis];
-        return Add("Split", {a},
+        return Add(Op::kSplit, {a},
                    {{"axis", static_cast<int64_t>(axis)},
                     {"sizes", std::vector<int64_t>{dim / 2, dim - dim / 2}}},
                    name);

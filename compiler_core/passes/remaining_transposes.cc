@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMaxUsersNamed = 3;
 
 std::string NameOf(const Node& node) {
-  return absl::StrCat(node.op, " '", Printable(node.source.name), "'");
+  return absl::StrCat(NameOf(node.op), " '", Printable(node.source.name), "'");
 }
 
 // Whether the node can compute where one of its values is stored by the layout.
@@ -27,15 +27,15 @@ bool Follows(const Graph& graph, const Node& node, ValueId value, const Layout& 
   for (size_t i = 0; i < layouts.size(); ++i) {
     if (n.value(i) == value) layouts[i] = layout;
   }
-  return node.op != "Transpose" && CompleteLayouts(n, layouts);
+  return node.op != Op::kTranspose && CompleteLayouts(n, layouts);
 }
 
 std::string OperandReason(const Graph& graph, ValueId x, const std::optional<Layout>& layout) {
   const Node& def = graph.def(x);
-  if (def.op == "Placeholder") {
+  if (def.op == Op::kPlaceholder) {
     return absl::StrCat("input '", Printable(def.source.name), "' comes in this order");
   }
-  if (def.op == "Const") {
+  if (def.op == Op::kConst) {
     return absl::StrCat("constant '", Printable(def.source.name), "' is too large to fold");
   }
   if (layout.has_value() && Follows(graph, def, x, *layout)) {
@@ -70,7 +70,7 @@ std::vector<RemainingTranspose> RemainingTransposes(const Graph& graph) {
   std::vector<RemainingTranspose> found;
   for (const Node& node : graph.nodes()) {
     const bool hidden = HiddenTransposeElements(graph, node) > 0;
-    if (node.op != "Transpose" && !hidden) continue;
+    if (node.op != Op::kTranspose && !hidden) continue;
     const ValueId x = node.inputs[0];
     RemainingTranspose entry{node.source.name, graph.type(x).shape, {}, ""};
     const Layout natural = NaturalLayout(ElementCount(entry.shape));

@@ -32,18 +32,18 @@ bool IsIdentity(const Graph& graph, const Node& node, const TensorType& result) 
   if (node.inputs.size() != 1) return false;
   const TensorType& operand = graph.type(node.inputs[0]);
   if (operand != result) return false;
-  if (node.op == "Identity" || node.op == "Reshape" || node.op == "Concat") return true;
-  if (node.op == "Split") return Ints(node, "sizes").size() == 1;
-  if (node.op == "Transpose") {
+  if (node.op == Op::kIdentity || node.op == Op::kReshape || node.op == Op::kConcat) return true;
+  if (node.op == Op::kSplit) return Ints(node, "sizes").size() == 1;
+  if (node.op == Op::kTranspose) {
     const std::vector<int64_t>& perm = Ints(node, "perm");
     return std::is_sorted(perm.begin(), perm.end());
   }
-  if (node.op == "Slice") return IsWholeSlice(node, operand);
-  if (node.op == "Pad") return All(Ints(node, "paddings"), 0);
-  if (node.op == "ReduceSum" || node.op == "ReduceMean" || node.op == "ReduceMax") {
+  if (node.op == Op::kSlice) return IsWholeSlice(node, operand);
+  if (node.op == Op::kPad) return All(Ints(node, "paddings"), 0);
+  if (node.op == Op::kReduceSum || node.op == Op::kReduceMean || node.op == Op::kReduceMax) {
     return Ints(node, "axes").empty();
   }
-  if (node.op == "MaxPool" || node.op == "AvgPool") {
+  if (node.op == Op::kMaxPool || node.op == Op::kAvgPool) {
     return All(Ints(node, "kernel"), 1) && All(Ints(node, "strides"), 1);
   }
   return false;
@@ -52,9 +52,9 @@ bool IsIdentity(const Graph& graph, const Node& node, const TensorType& result) 
 // The integers (of at most 16 bits: the way to f32 and back is exact) that a Quantize restores;
 // invalid where it is none.
 ValueId RestoredIntegers(const Graph& graph, const Node& node, const TensorType& result) {
-  if (node.op != "Quantize" || SizeOf(result.dtype) > 2) return ValueId();
+  if (node.op != Op::kQuantize || SizeOf(result.dtype) > 2) return ValueId();
   const Node& dequantize = graph.def(node.inputs[0]);
-  if (dequantize.op != "Dequantize" || graph.type(node.inputs[0]).dtype != DType::kFloat32 ||
+  if (dequantize.op != Op::kDequantize || graph.type(node.inputs[0]).dtype != DType::kFloat32 ||
       graph.type(dequantize.inputs[0]) != result || node.attrs.contains("qmin") ||
       node.attrs.contains("qmax")) {
     return ValueId();
@@ -64,7 +64,7 @@ ValueId RestoredIntegers(const Graph& graph, const Node& node, const TensorType&
 
 // Whether the pass has anything to do at a node; the first such node shows before any is changed.
 bool IsRemovable(const Graph& graph, const Node& node) {
-  if (node.op == "Reshape" && graph.def(node.inputs[0]).op == "Reshape") return true;
+  if (node.op == Op::kReshape && graph.def(node.inputs[0]).op == Op::kReshape) return true;
   const TensorType& result = graph.type(node.outputs[0]);
   return RestoredIntegers(graph, node, result).valid() ||
          (node.outputs.size() == 1 && IsIdentity(graph, node, result));
@@ -79,9 +79,9 @@ Graph ApplyRemoveIdentity(Graph graph) {
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);
-    if (node.op == "Reshape") {
+    if (node.op == Op::kReshape) {
       const Node& operand = rewriter.graph().def(node.inputs[0]);
-      if (operand.op == "Reshape") node.inputs = operand.inputs;
+      if (operand.op == Op::kReshape) node.inputs = operand.inputs;
     }
     const TensorType& result = rewriter.type(node.outputs[0]);
     const ValueId integers = RestoredIntegers(rewriter.graph(), node, result);

@@ -19,24 +19,24 @@ ValueId Expand(Graph& graph, const Node& node, const TensorType& type, bool log)
   const AttrMap reduction = {{"axes", std::vector<int64_t>{*axis}}, {"keep_dims", true}};
   const auto source = [&](absl::string_view suffix) { return DerivedSource(node.source, suffix); };
   const ValueId x = node.inputs[0];
-  const ValueId max = graph.AddValue("ReduceMax", {x}, reduction, reduced, source("max"));
-  const ValueId shifted = graph.AddValue("Sub", {x, max}, {}, type, source("sub"));
-  const ValueId exp = graph.AddValue("Exp", {shifted}, {}, type, source("exp"));
-  const ValueId sum = graph.AddValue("ReduceSum", {exp}, reduction, reduced, source("sum"));
-  if (!log) return graph.AddValue("Div", {exp, sum}, {}, type, node.source);
-  const ValueId log_sum = graph.AddValue("Log", {sum}, {}, reduced, source("log"));
-  return graph.AddValue("Sub", {shifted, log_sum}, {}, type, node.source);
+  const ValueId max = graph.AddValue(Op::kReduceMax, {x}, reduction, reduced, source("max"));
+  const ValueId shifted = graph.AddValue(Op::kSub, {x, max}, {}, type, source("sub"));
+  const ValueId exp = graph.AddValue(Op::kExp, {shifted}, {}, type, source("exp"));
+  const ValueId sum = graph.AddValue(Op::kReduceSum, {exp}, reduction, reduced, source("sum"));
+  if (!log) return graph.AddValue(Op::kDiv, {exp, sum}, {}, type, node.source);
+  const ValueId log_sum = graph.AddValue(Op::kLog, {sum}, {}, reduced, source("log"));
+  return graph.AddValue(Op::kSub, {shifted, log_sum}, {}, type, node.source);
 }
 
 }  // namespace
 
 Graph ApplyRewriteSoftmax(Graph graph) {
-  if (!HasOp(graph, {"Softmax", "LogSoftmax"})) return graph;
+  if (!HasOp(graph, {Op::kSoftmax, Op::kLogSoftmax})) return graph;
   Rewriter rewriter(std::move(graph));
   for (int i = 0; i < rewriter.old().node_count(); ++i) {
     Node node = rewriter.Take(i);
-    const bool log = node.op == "LogSoftmax";
-    if (!log && node.op != "Softmax") {
+    const bool log = node.op == Op::kLogSoftmax;
+    if (!log && node.op != Op::kSoftmax) {
       rewriter.Append(std::move(node));
       continue;
     }

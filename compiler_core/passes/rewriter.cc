@@ -31,8 +31,8 @@ void Rewriter::Append(Node node) {
   std::vector<TensorType> types;
   types.reserve(node.outputs.size());
   for (const ValueId output : node.outputs) types.push_back(old_.TakeType(output));
-  const NodeId id = graph_.AddNode(std::move(node.op), std::move(node.inputs),
-                                   std::move(node.attrs), std::move(types), std::move(node.source));
+  const NodeId id = graph_.AddNode(node.op, std::move(node.inputs), std::move(node.attrs),
+                                   std::move(types), std::move(node.source));
   const std::vector<ValueId>& outputs = graph_.node(id).outputs;
   for (size_t i = 0; i < outputs.size(); ++i) Set(node.outputs[i], outputs[i]);
 }
@@ -54,7 +54,7 @@ Graph Rewriter::Finish() {
   return std::move(graph_);
 }
 
-bool HasOp(const Graph& graph, std::initializer_list<absl::string_view> ops) {
+bool HasOp(const Graph& graph, std::initializer_list<Op> ops) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(), [&](const Node& node) {
     return std::find(ops.begin(), ops.end(), node.op) != ops.end();
   });

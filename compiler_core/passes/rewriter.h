@@ -45,7 +45,7 @@ class Rewriter {
 };
 
 // Whether a node of the graph is of one of the operators. A pass without it has nothing to do.
-bool HasOp(const Graph& graph, std::initializer_list<absl::string_view> ops);
+bool HasOp(const Graph& graph, std::initializer_list<Op> ops);
 
 // Whether both graphs have the same nodes, types and outputs. Linear; constants that share their
 // bytes are not read.

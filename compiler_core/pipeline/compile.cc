@@ -54,7 +54,7 @@ void ReportQuantized(const Node& first, int count, const CoreSpec& core,
                        " integers at run time; ", core.name, " computes in fp16"),
                    .file = model_name,
                    .node = first.source.name,
-                   .op = first.source.op.empty() ? first.op : first.source.op,
+                   .op = first.source.op.empty() ? std::string(NameOf(first.op)) : first.source.op,
                    .fix = absl::StrCat("set CORENAME to an integer core, which keeps its scales (",
                                        integer_cores, "), or give the float model")});
 }
@@ -65,8 +65,8 @@ absl::Status CheckDataTypes(const Graph& graph, const CoreSpec& core, const std:
   const Node* first_quantized = nullptr;
   int quantized = 0;
   for (const Node& node : graph.nodes()) {
-    if (node.op == "Const") continue;
-    if (node.op == "Quantize") {
+    if (node.op == Op::kConst) continue;
+    if (node.op == Op::kQuantize) {
       if (quantized++ == 0) first_quantized = &node;
       continue;
     }
@@ -78,7 +78,7 @@ absl::Status CheckDataTypes(const Graph& graph, const CoreSpec& core, const std:
                                                " values at run time; the core computes in fp16"),
                        .file = model_name,
                        .node = node.source.name,
-                       .op = node.source.op.empty() ? node.op : node.source.op,
+                       .op = node.source.op.empty() ? std::string(NameOf(node.op)) : node.source.op,
                        .fix = "feed the value as a float input, or make it a constant"});
     }
   }

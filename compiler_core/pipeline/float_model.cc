@@ -21,8 +21,8 @@ struct Integers {
 Integers IntegersOf(const Graph& graph) {
   Integers integers;
   for (const Node& node : graph.nodes()) {
-    if (node.op == "Quantize") ++integers.values;
-    if (node.op == "Dequantize" && graph.ConstantOf(node.inputs[0]) != nullptr) {
+    if (node.op == Op::kQuantize) ++integers.values;
+    if (node.op == Op::kDequantize && graph.ConstantOf(node.inputs[0]) != nullptr) {
       ++integers.constants;
     }
   }

@@ -196,9 +196,9 @@ class Inspector {
     const Shape& data = graph.type(node.inputs[0]).shape;
     const Shape& weight = graph.type(node.inputs[1]).shape;
     const int64_t results = graph.type(node.outputs[0]).element_count();
-    if (node.op == "Conv2D") return results * weight[0] * weight[1] * weight[2];
-    if (node.op == "DepthwiseConv2D") return results * weight[0] * weight[1];
-    if (node.op != "MatMul") return 0;
+    if (node.op == Op::kConv2D) return results * weight[0] * weight[1] * weight[2];
+    if (node.op == Op::kDepthwiseConv2D) return results * weight[0] * weight[1];
+    if (node.op != Op::kMatMul) return 0;
     return results * data[data.size() - (BoolAttrOr(node, "transpose_a", false) ? 2 : 1)];
   }
 

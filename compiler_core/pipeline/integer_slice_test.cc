@@ -46,19 +46,19 @@ class Net {
   ValueId Weight(const Shape& shape, double spread) {
     return builder_.Const(RandomTensor(shape, spread, random_), {Name(), "Const"});
   }
-  ValueId Add(absl::string_view op, std::vector<ValueId> inputs, AttrMap attrs = {}) {
+  ValueId Add(Op op, std::vector<ValueId> inputs, AttrMap attrs = {}) {
     absl::StatusOr<ValueId> value =
-        builder_.AddOne(op, std::move(inputs), std::move(attrs), {Name(), std::string(op)});
+        builder_.AddOne(op, std::move(inputs), std::move(attrs), {Name(), std::string(NameOf(op))});
     EXPECT_TRUE(value.ok()) << value.status();
     return *value;
   }
-  ValueId Conv(absl::string_view op, ValueId x, const Shape& weight, int64_t stride) {
+  ValueId Conv(Op op, ValueId x, const Shape& weight, int64_t stride) {
     const double taps = static_cast<double>(weight[0] * weight[1] * weight[2]);
     const AttrMap attrs = {{"strides", std::vector<int64_t>{stride, stride}},
                            {"pads", std::vector<int64_t>{1, 0, 0, 1}}};
     const ValueId sums = Add(op, {x, Weight(weight, 1.0 / std::sqrt(taps))}, attrs);
-    const ValueId biased = Add("Add", {sums, Weight({graph_.type(sums).shape.back()}, 0.3)});
-    return Add("Relu", {biased});
+    const ValueId biased = Add(Op::kAdd, {sums, Weight({graph_.type(sums).shape.back()}, 0.3)});
+    return Add(Op::kRelu, {biased});
   }
   Graph Take(ValueId output) {
     graph_.AddOutput({"y", output});
@@ -78,20 +78,20 @@ class Net {
 Graph SmallNet(int seed) {
   Net net(seed);
   const ValueId x = net.Input({1, 9, 8, 3});
-  const ValueId a = net.Conv("Conv2D", x, {3, 3, 3, 8}, 2);
-  const ValueId b = net.Conv("DepthwiseConv2D", a, {2, 2, 8, 1}, 1);
-  const ValueId c = net.Conv("Conv2D", b, {2, 2, 8, 8}, 1);
-  const ValueId d = net.Add("Relu6", {net.Add("Add", {a, c})});
-  const ValueId e = net.Add("Sigmoid", {d});
-  const ValueId f = net.Add("Concat", {net.Add("Mul", {d, e}), e}, {{"axis", int64_t{3}}});
-  const ValueId pooled = net.Add("AvgPool", {f},
+  const ValueId a = net.Conv(Op::kConv2D, x, {3, 3, 3, 8}, 2);
+  const ValueId b = net.Conv(Op::kDepthwiseConv2D, a, {2, 2, 8, 1}, 1);
+  const ValueId c = net.Conv(Op::kConv2D, b, {2, 2, 8, 8}, 1);
+  const ValueId d = net.Add(Op::kRelu6, {net.Add(Op::kAdd, {a, c})});
+  const ValueId e = net.Add(Op::kSigmoid, {d});
+  const ValueId f = net.Add(Op::kConcat, {net.Add(Op::kMul, {d, e}), e}, {{"axis", int64_t{3}}});
+  const ValueId pooled = net.Add(Op::kAvgPool, {f},
                                  {{"kernel", std::vector<int64_t>{2, 2}},
                                   {"strides", std::vector<int64_t>{2, 2}},
                                   {"pads", std::vector<int64_t>{0, 0, 0, 0}}});
   const Shape shape = {1, 2 * 2 * 16};
-  const ValueId flat = net.Add("Reshape", {pooled}, {{"shape", std::vector<int64_t>{1, 64}}});
-  const ValueId fc = net.Add("MatMul", {flat, net.Weight({shape[1], 5}, 0.4)});
-  return net.Take(net.Add("Softmax", {fc}));
+  const ValueId flat = net.Add(Op::kReshape, {pooled}, {{"shape", std::vector<int64_t>{1, 64}}});
+  const ValueId fc = net.Add(Op::kMatMul, {flat, net.Weight({shape[1], 5}, 0.4)});
+  return net.Take(net.Add(Op::kSoftmax, {fc}));
 }
 
 // Every value's parameters from its extrema over the inputs.
@@ -309,7 +309,7 @@ TEST(IntegerSlice, AWeightOfNineBitsKeepsItsValues) {
 TEST(IntegerSlice, RefusesWithTheNode) {
   Net net(1);
   const ValueId x = net.Input({2, 3});
-  const Graph graph = net.Take(net.Add("LogSoftmax", {x}));
+  const Graph graph = net.Take(net.Add(Op::kLogSoftmax, {x}));
   std::mt19937 random(7);
   const QuantPlan plan = PlanByExtrema(graph, {RandomTensor({2, 3}, 1, random)}, 8, false);
   Diagnostics diagnostics;
@@ -331,8 +331,8 @@ TEST(IntegerSlice, RefusesALayerOfConstantsAlone) {
   std::mt19937 random(7);
   const ValueId x = graph.AddInput("x", {DType::kFloat32, {2, 3}});
   const ValueId c = graph.AddConst(RandomTensor({2, 3}, 1, random), {"c", "Const"});
-  const ValueId moved = builder.AddOne("Relu", {c}, {}, {"moved", "Relu"}).value();
-  graph.AddOutput({"y", builder.AddOne("Add", {x, moved}, {}, {"sum", "Add"}).value()});
+  const ValueId moved = builder.AddOne(Op::kRelu, {c}, {}, {"moved", "Relu"}).value();
+  graph.AddOutput({"y", builder.AddOne(Op::kAdd, {x, moved}, {}, {"sum", "Add"}).value()});
   const QuantPlan plan = PlanByExtrema(graph, {RandomTensor({2, 3}, 1, random)}, 8, false);
   Diagnostics diagnostics;
   EXPECT_FALSE(LowerInteger(graph, plan, "m.pb", diagnostics).ok());
@@ -344,7 +344,7 @@ TEST(IntegerSlice, RefusesALayerOfConstantsAlone) {
 TEST(IntegerSlice, RefusesWhatIsTooLargeForACommand) {
   Net net(1);
   const ValueId x = net.Input({1, 1, 70000, 1});
-  const Graph graph = net.Take(net.Add("MaxPool", {x},
+  const Graph graph = net.Take(net.Add(Op::kMaxPool, {x},
                                        {{"kernel", std::vector<int64_t>{1, 70000}},
                                         {"strides", std::vector<int64_t>{1, 1}},
                                         {"pads", std::vector<int64_t>{0, 0, 0, 0}}}));
@@ -363,7 +363,7 @@ TEST(IntegerSlice, ConcatenatesAConstantOfItsOwnScale) {
   Net net(3);
   const ValueId x = net.Input({1, 4});
   const ValueId c = net.Weight({1, 4}, 1);
-  const Graph graph = net.Take(net.Add("Concat", {x, c}, {{"axis", int64_t{1}}}));
+  const Graph graph = net.Take(net.Add(Op::kConcat, {x, c}, {{"axis", int64_t{1}}}));
   std::mt19937 random(7);
   const Tensor input = RandomTensor({1, 4}, 1, random);
   QuantPlan plan = PlanByExtrema(graph, {input}, 8, false);

@@ -64,9 +64,10 @@ class NetMaker {
   }
 
   // The result, or `operand` where the shapes do not fit.
-  ValueId Add(absl::string_view op, const std::vector<ValueId>& inputs, AttrMap attrs,
-              const std::string& name, ValueId operand) {
-    const auto results = builder_.Add(op, inputs, std::move(attrs), {name, std::string(op)});
+  ValueId Add(Op op, const std::vector<ValueId>& inputs, AttrMap attrs, const std::string& name,
+              ValueId operand) {
+    const auto results =
+        builder_.Add(op, inputs, std::move(attrs), {name, std::string(NameOf(op))});
     if (!results.ok() || graph_.type((*results)[0]).element_count() == 0) return operand;
     return (*results)[0];
   }
@@ -76,9 +77,9 @@ class NetMaker {
   }
 
   ValueId Activated(ValueId x, const std::string& name) {
-    const char* const ops[] = {"Relu", "Relu6", "Tanh", "Sigmoid", ""};
-    const std::string op = ops[Below(5)];
-    return op.empty() ? x : Add(op, {x}, {}, name + "/act", x);
+    const std::optional<Op> ops[] = {Op::kRelu, Op::kRelu6, Op::kTanh, Op::kSigmoid, std::nullopt};
+    const std::optional<Op> op = ops[Below(5)];
+    return !op.has_value() ? x : Add(*op, {x}, {}, name + "/act", x);
   }
 
   void AddWeighted(const std::string& name) {
@@ -92,20 +93,20 @@ class NetMaker {
       const Shape weight = depthwise ? Shape{k, k, s[3], 1} : Shape{k, k, s[3], channels};
       const AttrMap attrs = {{"strides", Shape{1 + static_cast<int64_t>(Below(2)), 1}},
                              {"pads", Shape{0, k - 1, 0, 0}}};
-      sums =
-          Add(depthwise ? "DepthwiseConv2D" : "Conv2D", {x, Constant(weight, 0.3)}, attrs, name, x);
+      sums = Add(depthwise ? Op::kDepthwiseConv2D : Op::kConv2D, {x, Constant(weight, 0.3)}, attrs,
+                 name, x);
     } else if (s.size() >= 2) {
       const bool transposed = Below(2) == 0;
       const Shape weight = transposed ? Shape{channels, s.back()} : Shape{s.back(), channels};
-      sums = Add("MatMul", {x, Constant(weight, 0.3)}, {{"transpose_b", transposed}}, name, x);
+      sums = Add(Op::kMatMul, {x, Constant(weight, 0.3)}, {{"transpose_b", transposed}}, name, x);
     }
     if (sums == x) return;
     if (Below(3) != 0) {
-      sums = Add("Add", {sums, Constant({shape(sums).back()}, 0.3)}, {}, name + "/bias", sums);
+      sums = Add(Op::kAdd, {sums, Constant({shape(sums).back()}, 0.3)}, {}, name + "/bias", sums);
     }
     const size_t activation = Below(3);
     if (activation > 0)
-      sums = Add(activation == 1 ? "Relu" : "Relu6", {sums}, {}, name + "/r", sums);
+      sums = Add(activation == 1 ? Op::kRelu : Op::kRelu6, {sums}, {}, name + "/r", sums);
     Push(sums);
   }
 
@@ -117,7 +118,7 @@ class NetMaker {
       for (int64_t& dim : part) dim = Below(3) == 0 ? 1 : dim;
       b = Constant(std::move(part), 1);
     }
-    const char* const ops[] = {"Add", "Sub", "Mul", "Maximum", "Minimum"};
+    const Op ops[] = {Op::kAdd, Op::kSub, Op::kMul, Op::kMaximum, Op::kMinimum};
     Push(Activated(Add(ops[Below(5)], {a, b}, {}, name, a), name));
   }
 
@@ -130,16 +131,16 @@ class NetMaker {
     switch (Below(3)) {
       case 0:
         std::shuffle(perm.begin(), perm.end(), random_);
-        return Push(Add("Transpose", {x}, {{"perm", std::move(perm)}}, name, x));
+        return Push(Add(Op::kTranspose, {x}, {{"perm", std::move(perm)}}, name, x));
       case 1: {
         const int64_t axis = static_cast<int64_t>(Below(rank));
         const ValueId b = Below(2) == 0 ? Constant(s, 1) : Recent();
-        return Push(Add("Concat", {x, b}, {{"axis", axis}}, name, x));
+        return Push(Add(Op::kConcat, {x, b}, {{"axis", axis}}, name, x));
       }
       default: {
         Shape to = {1, ElementCount(s)};
         if (Below(2) == 0) to = {s[0], 1, ElementCount(s) / s[0]};
-        return Push(Add("Reshape", {x}, {{"shape", std::move(to)}}, name, x));
+        return Push(Add(Op::kReshape, {x}, {{"shape", std::move(to)}}, name, x));
       }
     }
   }
@@ -150,14 +151,14 @@ class NetMaker {
     if (s.size() == 4 && Below(2) == 0) {
       const Shape kernel = {1 + static_cast<int64_t>(Below(2)), 2};
       return Push(
-          Activated(Add(Below(2) == 0 ? "MaxPool" : "AvgPool", {x},
+          Activated(Add(Below(2) == 0 ? Op::kMaxPool : Op::kAvgPool, {x},
                         {{"kernel", kernel}, {"strides", kernel}, {"pads", Shape(4, 0)}}, name, x),
                     name));
     }
     const int64_t axis = static_cast<int64_t>(Below(s.size()));
-    if (Below(2) == 0) return Push(Add("Softmax", {x}, {{"axis", axis}}, name, x));
+    if (Below(2) == 0) return Push(Add(Op::kSoftmax, {x}, {{"axis", axis}}, name, x));
     if (s.size() < 3) return;
-    const char* const ops[] = {"ReduceMean", "ReduceSum", "ReduceMax"};
+    const Op ops[] = {Op::kReduceMean, Op::kReduceSum, Op::kReduceMax};
     Push(Add(ops[Below(3)], {x}, {{"axes", Shape{axis}}, {"keep_dims", Below(2) == 0}}, name, x));
   }
 
@@ -178,7 +179,7 @@ class NetMaker {
         return Push(Activated(Recent(), name));
       default: {
         const ValueId x = Recent();
-        if (Below(3) == 0) Push(Add("Exp", {x}, {}, name, x));
+        if (Below(3) == 0) Push(Add(Op::kExp, {x}, {}, name, x));
       }
     }
   }
@@ -247,7 +248,7 @@ bool IsInLayerOrder(const Graph& graph, const std::vector<Layer>& layers) {
     for (int i = layer.nodes.front().value(); i < layer.nodes.back().value(); ++i) {
       const bool is_own =
           std::find(layer.nodes.begin(), layer.nodes.end(), NodeId(i)) != layer.nodes.end();
-      if (!is_own && graph.node(NodeId(i)).op != "Const") return false;
+      if (!is_own && graph.node(NodeId(i)).op != Op::kConst) return false;
     }
   }
   return true;
@@ -381,7 +382,7 @@ TEST(IrRoundTrip, OutputsThatShareAValueKeepTheirNames) {
   Graph graph;
   GraphBuilder builder(&graph, /*fold=*/false);
   const ValueId x = graph.AddInput("x", {DType::kFloat32, {2, 3}});
-  const ValueId y = builder.AddOne("Relu", {x}, {}, {"y", "Relu"}).value();
+  const ValueId y = builder.AddOne(Op::kRelu, {x}, {}, {"y", "Relu"}).value();
   graph.AddOutput({"same", x});
   graph.AddOutput({"first", y});
   graph.AddOutput({"second", y});

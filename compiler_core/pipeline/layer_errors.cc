@@ -135,7 +135,7 @@ class Comparison {
     probes_.resize(static_cast<size_t>(graph_.value_count()));
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const Node& node = graph_.nodes()[i];
-      if (node.op == "Const" || node.op == "Placeholder") continue;
+      if (node.op == Op::kConst || node.op == Op::kPlaceholder) continue;
       sums_[i].emplace();
       for (const ValueId id : node.outputs) {
         probes_[id.value()] = Probe{static_cast<int>(i), probed_.outputs().size()};

@@ -81,12 +81,12 @@ std::string ListOps(const CompileFacts& facts) {
   std::string out =
       absl::StrFormat("%-40s %-18s %-20s %s\n", "node", "operator", "output", "commands");
   for (const Node& node : facts.graph.nodes()) {
-    if (node.op == "Const") continue;
+    if (node.op == Op::kConst) continue;
     const std::string type =
         node.outputs.empty() ? "" : ShapeToString(facts.graph.type(node.outputs[0]).shape);
     const auto it = commands.find(node.source.name);
-    absl::StrAppendFormat(&out, "%-40s %-18s %-20s %d\n", Printable(node.source.name), node.op,
-                          type, it == commands.end() ? 0 : it->second);
+    absl::StrAppendFormat(&out, "%-40s %-18s %-20s %d\n", Printable(node.source.name),
+                          NameOf(node.op), type, it == commands.end() ? 0 : it->second);
   }
   return out;
 }
@@ -134,7 +134,7 @@ std::vector<TransposeRecord> TransposesOf(const CompileFacts& facts) {
                        std::move(remaining.perm), std::move(remaining.reason)});
   }
   for (const Node& node : facts.graph.nodes()) {
-    if (!told.contains(node.source.name)) operators[node.source.name] = node.op;
+    if (!told.contains(node.source.name)) operators[node.source.name] = NameOf(node.op);
   }
   for (const Command& command : facts.program.commands) {
     const auto* raw = std::get_if<RawCommand>(&command.body);

@@ -24,30 +24,29 @@ namespace {
 constexpr double kHalfUlp = 0x1p-11;  // relative error of one rounding to fp16
 
 // Roundings that may add up in one result, each relative to the sum of its terms' sizes.
-double RoundingsOf(const std::string& op) {
-  if (op == "Selu") return 8;  // its constants are fp16 in the command
-  if (op == "MatMul" || op == "Conv2D" || op == "DepthwiseConv2D") return 4;
-  if (op == "ReduceSum" || op == "ReduceMean" || op == "AvgPool") return 5;
-  if (op == "SquaredDifference" || op == "BatchNorm") return 4;
-  if (op == "Softmax" || op == "LogSoftmax") return 12;
+double RoundingsOf(Op op) {
+  if (op == Op::kSelu) return 8;  // its constants are fp16 in the command
+  if (op == Op::kMatMul || op == Op::kConv2D || op == Op::kDepthwiseConv2D) return 4;
+  if (op == Op::kReduceSum || op == Op::kReduceMean || op == Op::kAvgPool) return 5;
+  if (op == Op::kSquaredDifference || op == Op::kBatchNorm) return 4;
+  if (op == Op::kSoftmax || op == Op::kLogSoftmax) return 12;
   return 1.01;
 }
 
 // Whether errors are relative to the sums of the terms' sizes, which may cancel.
-bool SumsTerms(const std::string& op) {
-  return op == "MatMul" || op == "Conv2D" || op == "DepthwiseConv2D" || op == "ReduceSum" ||
-         op == "ReduceMean" || op == "AvgPool";
+bool SumsTerms(Op op) {
+  return op == Op::kMatMul || op == Op::kConv2D || op == Op::kDepthwiseConv2D ||
+         op == Op::kReduceSum || op == Op::kReduceMean || op == Op::kAvgPool;
 }
 
 // Errors of a result near zero, where roundings before it are not.
-double FloorOf(const std::string& op) {
-  if (op == "Selu" || op == "LogSoftmax" || op == "BatchNorm") return 8 * kHalfUlp;
-  if (op == "SquaredDifference") return 0x1p-16;
+double FloorOf(Op op) {
+  if (op == Op::kSelu || op == Op::kLogSoftmax || op == Op::kBatchNorm) return 8 * kHalfUlp;
+  if (op == Op::kSquaredDifference) return 0x1p-16;
   return 0x1p-24;
 }
 
-void ExpectNear(const std::vector<float>& got, const Tensor& want, const Tensor& size,
-                const std::string& op) {
+void ExpectNear(const std::vector<float>& got, const Tensor& want, const Tensor& size, Op op) {
   ASSERT_EQ(static_cast<int64_t>(got.size()), want.element_count());
   const double roundings = RoundingsOf(op);
   int64_t wrong = 0;
@@ -87,7 +86,7 @@ TEST(LowerReduce, MeansOfLargeValuesDoNotOverflow) {
       {{2, 5000, 3}, {1}}, {{2, 3, 3000}, {0, 2}}, {{1, 9000}, {1}}, {{5000, 1}, {0}}};
   for (const auto& [shape, axes] : cases) {
     NodeSpec spec;
-    spec.op = "ReduceMean";
+    spec.op = Op::kReduceMean;
     spec.framework_op = "Mean";
     spec.attrs["axes"] = axes;
     std::vector<float> values(static_cast<size_t>(ElementCount(shape)));
@@ -103,7 +102,7 @@ TEST(LowerReduce, MeansOfLargeValuesDoNotOverflow) {
 
 uint32_t SeedOf(const OpDef& def, uint32_t round) {
   uint32_t seed = 2166136261u + round;
-  for (const char letter : def.name) seed = (seed ^ static_cast<uint8_t>(letter)) * 16777619u;
+  for (const char letter : NameOf(def.op)) seed = (seed ^ static_cast<uint8_t>(letter)) * 16777619u;
   return seed;
 }
 
@@ -111,7 +110,7 @@ int64_t ElementsOf(uint32_t round) {
   return round % 16 == 7 ? 300000 : (round % 2 == 0 ? 500 : 20000);
 }
 
-bool HasOperands(const OpDef& def) { return def.name != "Placeholder" && def.name != "Const"; }
+bool HasOperands(const OpDef& def) { return def.op != Op::kPlaceholder && def.op != Op::kConst; }
 
 class LoweringSweep : public ::testing::TestWithParam<const OpDef*> {};
 
@@ -122,7 +121,7 @@ TEST_P(LoweringSweep, SimulatesAsTheReference) {
   int ran = 0;
   for (uint32_t round = 0; round < kRounds && !HasFailure(); ++round) {
     std::mt19937 rng(SeedOf(def, round));
-    const NodeSpec spec = RandomNode(def.name, rng, ElementsOf(round));
+    const NodeSpec spec = RandomNode(def.op, rng, ElementsOf(round));
     SCOPED_TRACE(spec.ToString());
     const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
     if (!built.ok()) continue;  // shapes that the operator refuses
@@ -163,7 +162,7 @@ TEST_P(LoweringSweep, WhatPassesTheChecksLowersAndWhatDoesNotNamesItsRule) {
   constexpr uint32_t kRounds = 40;
   for (uint32_t round = 0; round < kRounds && !HasFailure(); ++round) {
     std::mt19937 rng(SeedOf(def, 1000 + round));
-    const NodeSpec spec = RandomNode(def.name, rng, ElementsOf(round));
+    const NodeSpec spec = RandomNode(def.op, rng, ElementsOf(round));
     SCOPED_TRACE(spec.ToString());
     const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
     if (built.ok()) CheckThenCompare(spec, *built, round % 2 == 0);
@@ -172,34 +171,34 @@ TEST_P(LoweringSweep, WhatPassesTheChecksLowersAndWhatDoesNotNamesItsRule) {
 
 INSTANTIATE_TEST_SUITE_P(AllOps, LoweringSweep,
                          ::testing::ValuesIn(AllOps().begin(), AllOps().end()),
-                         [](const auto& info) { return std::string(info.param->name); });
+                         [](const auto& info) { return std::string(NameOf(info.param->op)); });
 
 // TensorFlow's operators by the IR's operator that the front end makes of them.
-const std::multimap<std::string, std::string>& FrameworkOps() {
-  static const std::multimap<std::string, std::string> kOps = {
-      {"Add", "Add"},
-      {"Add", "AddV2"},
-      {"Add", "AddN"},
-      {"Add", "BiasAdd"},
-      {"BatchNorm", "FusedBatchNorm"},
-      {"BatchNorm", "FusedBatchNormV2"},
-      {"BatchNorm", "FusedBatchNormV3"},
-      {"Concat", "Concat"},
-      {"Concat", "ConcatV2"},
-      {"Concat", "Pack"},
-      {"DepthwiseConv2D", "DepthwiseConv2dNative"},
-      {"Div", "Div"},
-      {"Div", "RealDiv"},
-      {"MatMul", "MatMul"},
-      {"MatMul", "BatchMatMulV2"},
-      {"ReduceMax", "Max"},
-      {"ReduceMean", "Mean"},
-      {"ReduceSum", "Sum"},
-      {"Reshape", "Reshape"},
-      {"Reshape", "ExpandDims"},
-      {"Reshape", "Squeeze"},
-      {"Slice", "Slice"},
-      {"Slice", "StridedSlice"},
+const std::multimap<Op, std::string>& FrameworkOps() {
+  static const std::multimap<Op, std::string> kOps = {
+      {Op::kAdd, "Add"},
+      {Op::kAdd, "AddV2"},
+      {Op::kAdd, "AddN"},
+      {Op::kAdd, "BiasAdd"},
+      {Op::kBatchNorm, "FusedBatchNorm"},
+      {Op::kBatchNorm, "FusedBatchNormV2"},
+      {Op::kBatchNorm, "FusedBatchNormV3"},
+      {Op::kConcat, "Concat"},
+      {Op::kConcat, "ConcatV2"},
+      {Op::kConcat, "Pack"},
+      {Op::kDepthwiseConv2D, "DepthwiseConv2dNative"},
+      {Op::kDiv, "Div"},
+      {Op::kDiv, "RealDiv"},
+      {Op::kMatMul, "MatMul"},
+      {Op::kMatMul, "BatchMatMulV2"},
+      {Op::kReduceMax, "Max"},
+      {Op::kReduceMean, "Mean"},
+      {Op::kReduceSum, "Sum"},
+      {Op::kReshape, "Reshape"},
+      {Op::kReshape, "ExpandDims"},
+      {Op::kReshape, "Squeeze"},
+      {Op::kSlice, "Slice"},
+      {Op::kSlice, "StridedSlice"},
   };
   return kOps;
 }
@@ -225,17 +224,15 @@ TEST(RestrictionEdges, EveryOperatorOfTheListPassesOrNamesItsRule) {
   for (const OpSupport& support : GrusTensorFlowOps().ops) {
     const std::string name(support.op);
     if (ImportOnlyOps().count(name) > 0) continue;
-    std::string op;  // of the IR
+    std::optional<Op> op = OpNamed(name);
     for (const auto& [ir, framework_op] : FrameworkOps()) {
       if (framework_op == name) op = ir;
     }
-    if (op.empty()) op = name;
-    const OpDef* def = FindOp(op);
-    ASSERT_NE(def, nullptr) << name << " has no operator of the IR";
+    ASSERT_TRUE(op.has_value()) << name << " has no operator of the IR";
     int ran = 0;
     for (uint32_t round = 0; round < 12 && !HasFailure(); ++round) {
-      std::mt19937 rng(SeedOf(*def, 2000 + round));
-      NodeSpec spec = RandomNode(op, rng, 2000);
+      std::mt19937 rng(SeedOf(DefOf(*op), 2000 + round));
+      NodeSpec spec = RandomNode(*op, rng, 2000);
       spec.framework_op = name;
       SCOPED_TRACE(spec.ToString());
       const absl::StatusOr<NodeGraph> built = BuildNodeGraph(spec);
@@ -251,11 +248,11 @@ TEST(RestrictionEdges, EveryOperatorOfTheListPassesOrNamesItsRule) {
 class EdgeNodes {
  public:
   std::vector<NodeSpec> Make() {
-    Convolutions("Conv2D", "Conv2D", 1);
-    Convolutions("Conv2D", "Conv2D", 2);
-    Convolutions("DepthwiseConv2D", "DepthwiseConv2dNative", 3);
-    Pools("AvgPool");
-    Pools("MaxPool");
+    Convolutions(Op::kConv2D, "Conv2D", 1);
+    Convolutions(Op::kConv2D, "Conv2D", 2);
+    Convolutions(Op::kDepthwiseConv2D, "DepthwiseConv2dNative", 3);
+    Pools(Op::kAvgPool);
+    Pools(Op::kMaxPool);
     for (const char* name : {"MatMul", "BatchMatMulV2"}) {
       // Blocks of 32: 32 x 63 blocks are the most, 32 x 64 too many; 2017 rounds up to 2048.
       for (const auto& [k, n] : {std::pair<int64_t, int64_t>{1024, 63},
@@ -264,17 +261,17 @@ class EdgeNodes {
                                  {2016, 32},
                                  {2017, 32},
                                  {1, 1}}) {
-        Add("MatMul", name, {{1, k}, {k, n}}, {false, true}, {});
+        Add(Op::kMatMul, name, {{1, k}, {k, n}}, {false, true}, {});
       }
     }
-    Add("Pow", "Pow", {{4}, {4}}, {false, true}, {}, 0.5f);
-    Add("Pow", "Pow", {{4}, {4}}, {false, false}, {}, 0.5f);
-    Add("Pow", "Pow", {{4}, {4}}, {true, true}, {}, 0.5f);
-    Add("Pow", "Pow", {{4}, {4}}, {true, true}, {}, -2.0f);
-    Add("SquaredDifference", "SquaredDifference", {{2, 3}, {2, 3}}, {false, false}, {});
-    Add("SquaredDifference", "SquaredDifference", {{2, 3}, {3}}, {false, false}, {});
+    Add(Op::kPow, "Pow", {{4}, {4}}, {false, true}, {}, 0.5f);
+    Add(Op::kPow, "Pow", {{4}, {4}}, {false, false}, {}, 0.5f);
+    Add(Op::kPow, "Pow", {{4}, {4}}, {true, true}, {}, 0.5f);
+    Add(Op::kPow, "Pow", {{4}, {4}}, {true, true}, {}, -2.0f);
+    Add(Op::kSquaredDifference, "SquaredDifference", {{2, 3}, {2, 3}}, {false, false}, {});
+    Add(Op::kSquaredDifference, "SquaredDifference", {{2, 3}, {3}}, {false, false}, {});
     const auto permuted = [&](std::vector<int64_t> perm) {
-      Add("Transpose", "Transpose", {{2, 3, 4, 5}}, {false}, {{"perm", std::move(perm)}});
+      Add(Op::kTranspose, "Transpose", {{2, 3, 4, 5}}, {false}, {{"perm", std::move(perm)}});
     };
     permuted({2, 3, 0, 1});
     permuted({0, 1, 2, 3});
@@ -284,7 +281,7 @@ class EdgeNodes {
   }
 
  private:
-  void Add(const std::string& op, const std::string& framework_op, const std::vector<Shape>& shapes,
+  void Add(Op op, const std::string& framework_op, const std::vector<Shape>& shapes,
            std::vector<bool> is_constant, AttrMap attrs, float first = 0.25f) {
     NodeSpec spec;
     spec.op = op;
@@ -301,7 +298,7 @@ class EdgeNodes {
     specs_.push_back(std::move(spec));
   }
 
-  void Convolutions(const std::string& op, const std::string& framework_op, int64_t channels) {
+  void Convolutions(Op op, const std::string& framework_op, int64_t channels) {
     const auto add = [&](int64_t kh, int64_t kw, int64_t sh, int64_t sw, bool same, bool constant) {
       const std::vector<int64_t> pads =
           same ? std::vector<int64_t>{(kh - 1) / 2, kh / 2, (kw - 1) / 2, kw / 2}
@@ -323,9 +320,9 @@ class EdgeNodes {
     add(3, 3, 1, 1, false, false);
   }
 
-  void Pools(const std::string& op) {
+  void Pools(Op op) {
     const auto add = [&](int64_t h, int64_t w, int64_t sh, int64_t sw) {
-      Add(op, op, {{1, 2 * h, 2 * w, 3}}, {false},
+      Add(op, std::string(NameOf(op)), {{1, 2 * h, 2 * w, 3}}, {false},
           {{"kernel", std::vector<int64_t>{h, w}},
            {"strides", std::vector<int64_t>{sh, sw}},
            {"pads", std::vector<int64_t>{0, 0, 0, 0}}});

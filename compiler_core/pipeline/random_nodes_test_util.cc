@@ -36,21 +36,21 @@ class NodeMaker {
  public:
   NodeMaker(std::mt19937& rng, int64_t max_elements) : rng_(rng), max_elements_(max_elements) {}
 
-  NodeSpec Make(absl::string_view op) {
-    spec_.op = std::string(op);
+  NodeSpec Make(Op op) {
+    spec_.op = op;
     spec_.framework_op = FrameworkOp(op);
-    static const std::map<std::string, void (NodeMaker::*)(), std::less<>> kMakers = {
-        {"AvgPool", &NodeMaker::Pool},        {"MaxPool", &NodeMaker::Pool},
-        {"BatchNorm", &NodeMaker::BatchNorm}, {"Concat", &NodeMaker::Concat},
-        {"Conv2D", &NodeMaker::Convolution},  {"DepthwiseConv2D", &NodeMaker::Convolution},
-        {"MatMul", &NodeMaker::MatMul},       {"Pad", &NodeMaker::Pad},
-        {"ReduceMax", &NodeMaker::Reduce},    {"ReduceMean", &NodeMaker::Reduce},
-        {"ReduceSum", &NodeMaker::Reduce},    {"Reshape", &NodeMaker::Reshape},
-        {"Slice", &NodeMaker::Slice},         {"Split", &NodeMaker::Split},
-        {"Transpose", &NodeMaker::Transpose},
+    static const std::map<Op, void (NodeMaker::*)()> kMakers = {
+        {Op::kAvgPool, &NodeMaker::Pool},        {Op::kMaxPool, &NodeMaker::Pool},
+        {Op::kBatchNorm, &NodeMaker::BatchNorm}, {Op::kConcat, &NodeMaker::Concat},
+        {Op::kConv2D, &NodeMaker::Convolution},  {Op::kDepthwiseConv2D, &NodeMaker::Convolution},
+        {Op::kMatMul, &NodeMaker::MatMul},       {Op::kPad, &NodeMaker::Pad},
+        {Op::kReduceMax, &NodeMaker::Reduce},    {Op::kReduceMean, &NodeMaker::Reduce},
+        {Op::kReduceSum, &NodeMaker::Reduce},    {Op::kReshape, &NodeMaker::Reshape},
+        {Op::kSlice, &NodeMaker::Slice},         {Op::kSplit, &NodeMaker::Split},
+        {Op::kTranspose, &NodeMaker::Transpose},
     };
-    static const std::set<std::string, std::less<>> kBinary = {
-        "Add", "Div", "Maximum", "Minimum", "Mul", "Pow", "SquaredDifference", "Sub"};
+    static const std::set<Op> kBinary = {Op::kAdd, Op::kDiv, Op::kMaximum,           Op::kMinimum,
+                                         Op::kMul, Op::kPow, Op::kSquaredDifference, Op::kSub};
     const auto it = kMakers.find(spec_.op);
     if (it != kMakers.end()) {
       (this->*it->second)();
@@ -110,24 +110,24 @@ class NodeMaker {
     spec_.is_constant.push_back(constant);
   }
 
-  std::string FrameworkOp(absl::string_view op) {
-    static const std::map<std::string, std::string, std::less<>> kNames = {
-        {"Add", "AddV2"},         {"BatchNorm", "FusedBatchNormV3"},
-        {"Concat", "ConcatV2"},   {"DepthwiseConv2D", "DepthwiseConv2dNative"},
-        {"Div", "RealDiv"},       {"ReduceMax", "Max"},
-        {"ReduceMean", "Mean"},   {"ReduceSum", "Sum"},
-        {"Slice", "StridedSlice"}};
-    const auto it = kNames.find(std::string(op));
-    return it == kNames.end() ? std::string(op) : it->second;
+  std::string FrameworkOp(Op op) {
+    static const std::map<Op, std::string> kNames = {
+        {Op::kAdd, "AddV2"},         {Op::kBatchNorm, "FusedBatchNormV3"},
+        {Op::kConcat, "ConcatV2"},   {Op::kDepthwiseConv2D, "DepthwiseConv2dNative"},
+        {Op::kDiv, "RealDiv"},       {Op::kReduceMax, "Max"},
+        {Op::kReduceMean, "Mean"},   {Op::kReduceSum, "Sum"},
+        {Op::kSlice, "StridedSlice"}};
+    const auto it = kNames.find(op);
+    return it == kNames.end() ? std::string(NameOf(op)) : it->second;
   }
 
   void Unary() {
     Range range{-3, 3};
-    if (spec_.op == "Log" || spec_.op == "Sqrt" || spec_.op == "Rsqrt") range = {0.05f, 4};
-    if (spec_.op == "Relu6") range = {-3, 9};
-    const bool divides = spec_.op == "Reciprocal";
+    if (spec_.op == Op::kLog || spec_.op == Op::kSqrt || spec_.op == Op::kRsqrt) range = {0.05f, 4};
+    if (spec_.op == Op::kRelu6) range = {-3, 9};
+    const bool divides = spec_.op == Op::kReciprocal;
     if (divides) range = {0.2f, 4};
-    const bool softmax = spec_.op == "Softmax" || spec_.op == "LogSoftmax";
+    const bool softmax = spec_.op == Op::kSoftmax || spec_.op == Op::kLogSoftmax;
     AddOperand(RandomShape(softmax ? 1 : 0, 5), range, false, divides);
   }
 
@@ -135,7 +135,7 @@ class NodeMaker {
   void Binary() {
     const Shape full = RandomShape(0, 5);
     std::vector<Shape> shapes = {full, full};
-    const bool broadcasts = spec_.op != "SquaredDifference" && !OneIn(4);
+    const bool broadcasts = spec_.op != Op::kSquaredDifference && !OneIn(4);
     if (broadcasts) {
       for (size_t i = 0; i < full.size(); ++i) {
         const int64_t which = Below(4);
@@ -146,9 +146,9 @@ class NodeMaker {
       if (OneIn(5)) shapes[static_cast<size_t>(Below(2))] = {};
     }
     const int64_t constant = Below(3);
-    const bool pow = spec_.op == "Pow";
+    const bool pow = spec_.op == Op::kPow;
     AddOperand(shapes[0], pow ? Range{0.2f, 3} : Range{-3, 3}, constant == 0 && !pow);
-    const bool divides = spec_.op == "Div";
+    const bool divides = spec_.op == Op::kDiv;
     AddOperand(shapes[1], divides ? Range{0.25f, 4} : Range{-2, 2}, constant == 1 || pow, divides);
   }
 
@@ -194,7 +194,7 @@ class NodeMaker {
   }
 
   void Convolution() {
-    const bool depthwise = spec_.op == "DepthwiseConv2D";
+    const bool depthwise = spec_.op == Op::kDepthwiseConv2D;
     const int64_t channels = OneIn(4) ? 1 : Within(1, 40);
     const int64_t outputs = depthwise ? Within(1, OneIn(2) ? 1 : 3) : Within(1, 70);
     const int64_t kernel_h = Within(1, OneIn(8) ? 17 : 5);
@@ -241,7 +241,7 @@ class NodeMaker {
       if (OneIn(2)) axes.push_back(static_cast<int64_t>(i));
     }
     // A mean of large values must not overflow although their sum would.
-    const bool large = spec_.op == "ReduceMean" && OneIn(2);
+    const bool large = spec_.op == Op::kReduceMean && OneIn(2);
     AddOperand(shape, large ? Range{20, 60} : Range{-2, 2}, false);
     spec_.attrs["axes"] = std::move(axes);
     spec_.attrs["keep_dims"] = OneIn(2);
@@ -337,8 +337,8 @@ std::vector<uint8_t> InputBytes(absl::Span<const Tensor> inputs) {
 
 std::string NodeSpec::ToString() const {
   const absl::StatusOr<NodeGraph> built = BuildNodeGraph(*this);
-  if (!built.ok()) return absl::StrCat(op, ": ", std::string(built.status().message()));
-  std::string text = op;
+  if (!built.ok()) return absl::StrCat(NameOf(op), ": ", std::string(built.status().message()));
+  std::string text(NameOf(op));
   for (size_t i = 0; i < operands.size(); ++i) {
     absl::StrAppend(&text, " ", ShapeToString(operands[i].shape()), is_constant[i] ? "const" : "");
   }
@@ -378,7 +378,7 @@ absl::StatusOr<NodeGraph> BuildNodeGraph(const NodeSpec& spec, bool absolute) {
   return built;
 }
 
-NodeSpec RandomNode(absl::string_view op, std::mt19937& rng, int64_t max_elements) {
+NodeSpec RandomNode(Op op, std::mt19937& rng, int64_t max_elements) {
   return NodeMaker(rng, max_elements).Make(op);
 }
 

@@ -15,7 +15,7 @@ namespace npuc {
 
 // One node with its operands, for tests that run every operator through the compiler.
 struct NodeSpec {
-  std::string op;            // of the IR
+  Op op = {};                // of the IR
   std::string framework_op;  // the TensorFlow operator that it could come from
   AttrMap attrs;
   std::vector<Tensor> operands;  // f32, every value one of fp16
@@ -35,7 +35,7 @@ absl::StatusOr<NodeGraph> BuildNodeGraph(const NodeSpec& spec, bool absolute = f
 // A random node of operator `op` with legal shapes and attributes; extents cluster around the
 // widths of the command fields. At most `max_elements` an operand. Values suit the operator: no
 // division by zero, no logarithm of a negative number, no overflow of fp16.
-NodeSpec RandomNode(absl::string_view op, std::mt19937& rng, int64_t max_elements);
+NodeSpec RandomNode(Op op, std::mt19937& rng, int64_t max_elements);
 
 // The graph lowered, planned, checked, encoded and run by the simulator: one vector per output.
 absl::StatusOr<std::vector<std::vector<float>>> Simulate(const Graph& graph,

@@ -67,7 +67,7 @@ void WriteNodes(const CompileFacts& facts, JsonWriter& out, ListWriter& lists) {
     out.Member("node", Printable(use.name));
     const LayerError* error = nullptr;
     if (const auto it = roots.find(use.name); it != roots.end()) {
-      out.Member("operator", it->second->op);
+      out.Member("operator", NameOf(it->second->op));
       const size_t at = static_cast<size_t>(it->second - facts.graph.nodes().data());
       if (at < facts.layer_errors.size() && facts.layer_errors[at].has_value()) {
         error = &*facts.layer_errors[at];
@@ -142,7 +142,7 @@ void WriteHead(const CompileFacts& facts, JsonWriter& out) {
 std::map<ValueId, Histogram> OperandHistograms(const Graph& graph) {
   std::map<ValueId, Histogram> histograms;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "MatMul" && node.op != "Conv2D") continue;
+    if (node.op != Op::kMatMul && node.op != Op::kConv2D) continue;
     const Tensor* tensor = graph.ConstantOf(node.inputs[1]);
     if (tensor == nullptr || histograms.size() == kMaxReportEntries) continue;
     const auto [it, inserted] = histograms.try_emplace(node.inputs[1]);

@@ -111,7 +111,7 @@ Json ConfigJson(const CompileOptions& options) {
 std::vector<const Node*> NodesOfReport(const Graph& graph) {
   std::vector<const Node*> nodes;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "Const") nodes.push_back(&node);
+    if (node.op != Op::kConst) nodes.push_back(&node);
   }
   return nodes;
 }
@@ -127,7 +127,7 @@ void WriteGraph(const Graph& graph, absl::Span<const Node* const> nodes, JsonWri
   }
   lists.Write("graph", nodes.size(), [&](size_t i) {
     const Node& node = *nodes[i];
-    out.Members("name", Printable(node.source.name), "operator", node.op);
+    out.Members("name", Printable(node.source.name), "operator", NameOf(node.op));
     out.Key("from");
     out.BeginArray();
     for (const ValueId input : node.inputs) {

@@ -60,11 +60,11 @@ class Equalizer {
   bool ResultWalk(const Layer& layer, WeightWalk& walk) const {
     const Node& root = graph_.node(layer.root);
     const Shape& shape = graph_.type(layer.weight).shape;
-    if (root.op == "Conv2D") {
+    if (root.op == Op::kConv2D) {
       walk = {shape[3], 1};
-    } else if (root.op == "DepthwiseConv2D" && shape[3] == 1) {
+    } else if (root.op == Op::kDepthwiseConv2D && shape[3] == 1) {
       walk = {shape[2], 1};
-    } else if (root.op == "MatMul" && shape.size() == 2) {
+    } else if (root.op == Op::kMatMul && shape.size() == 2) {
       walk = BoolAttrOr(root, "transpose_b", false) ? WeightWalk{shape[0], shape[1]}
                                                     : WeightWalk{shape[1], 1};
     } else {
@@ -77,11 +77,11 @@ class Equalizer {
     const Node& root = graph_.node(layer.root);
     const Shape& shape = graph_.type(layer.weight).shape;
     const Shape& operand = graph_.type(root.inputs[0]).shape;
-    if (root.op == "Conv2D" && shape[2] == operand[3]) {
+    if (root.op == Op::kConv2D && shape[2] == operand[3]) {
       walk = {shape[2], shape[3]};
-    } else if (root.op == "DepthwiseConv2D" && shape[3] == 1) {
+    } else if (root.op == Op::kDepthwiseConv2D && shape[3] == 1) {
       walk = {shape[2], 1};
-    } else if (root.op == "MatMul" && shape.size() == 2 &&
+    } else if (root.op == Op::kMatMul && shape.size() == 2 &&
                !BoolAttrOr(root, "transpose_a", false)) {
       walk = BoolAttrOr(root, "transpose_b", false) ? WeightWalk{shape[1], 1}
                                                     : WeightWalk{shape[0], shape[1]};
@@ -155,8 +155,8 @@ class Equalizer {
     for (const Node& node : graph_.nodes()) {
       std::vector<TensorType> types;
       for (const ValueId id : node.outputs) types.push_back(graph_.type(id));
-      const auto changed = node.op == "Const" ? values_.find(node.outputs[0]) : values_.end();
-      if (node.op == "Placeholder") {
+      const auto changed = node.op == Op::kConst ? values_.find(node.outputs[0]) : values_.end();
+      if (node.op == Op::kPlaceholder) {
         out.AddInput(node.source.name, types[0]);
       } else if (changed != values_.end()) {
         out.AddConst(Tensor::FromFloats(types[0].shape, changed->second), node.source);

@@ -55,7 +55,7 @@ double WorkOf(const Graph& graph) {
   constexpr double kWorkOfNode = 4096;  // its parameters are chosen again for each run
   double work = 1;
   for (const Node& node : graph.nodes()) {
-    if (node.outputs.empty() || node.op == "Const") continue;
+    if (node.outputs.empty() || node.op == Op::kConst) continue;
     work += kWorkOfNode;
     const auto results = static_cast<double>(graph.type(node.outputs[0]).element_count());
     const Tensor* weight = node.inputs.size() > 1 ? graph.ConstantOf(node.inputs[1]) : nullptr;

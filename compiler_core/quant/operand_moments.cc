@@ -229,10 +229,10 @@ bool BiasTakesShift(const QuantState& state, int layer) {
 ChannelLayout LayoutOf(const QuantState& state, int layer) {
   const Node& root = state.root(layer);
   const Shape& shape = state.graph->type(state.layers[layer].weight).shape;
-  if (root.op == "Conv2D") {
+  if (root.op == Op::kConv2D) {
     return {shape[3], shape[0] * shape[1] * shape[2], shape[3], 1};
   }
-  if (root.op == "DepthwiseConv2D") return {shape[2], shape[0] * shape[1], shape[2], 1};
+  if (root.op == Op::kDepthwiseConv2D) return {shape[2], shape[0] * shape[1], shape[2], 1};
   const bool transposed = BoolAttrOr(root, "transpose_b", false);
   return transposed ? ChannelLayout{shape[0], shape[1], 1, shape[1]}
                     : ChannelLayout{shape[1], shape[0], shape[1], 1};
@@ -244,13 +244,14 @@ bool HasMoments(const QuantState& state, int layer) {
   const Node& root = state.root(layer);
   const Shape& input = state.graph->type(root.inputs[0]).shape;
   const Shape& weight = state.graph->type(l.weight).shape;
-  if (root.op == "Conv2D" && weight[2] != input[3]) return false;
-  if (root.op == "DepthwiseConv2D" && weight[3] != 1) return false;
-  if (root.op == "MatMul" && (weight.size() != 2 || root.inputs[0] != l.inputs[0] ||
-                              BoolAttrOr(root, "transpose_a", false))) {
+  if (root.op == Op::kConv2D && weight[2] != input[3]) return false;
+  if (root.op == Op::kDepthwiseConv2D && weight[3] != 1) return false;
+  if (root.op == Op::kMatMul && (weight.size() != 2 || root.inputs[0] != l.inputs[0] ||
+                                 BoolAttrOr(root, "transpose_a", false))) {
     return false;
   }
-  const bool known = root.op == "Conv2D" || root.op == "DepthwiseConv2D" || root.op == "MatMul";
+  const bool known =
+      root.op == Op::kConv2D || root.op == Op::kDepthwiseConv2D || root.op == Op::kMatMul;
   return known && LayoutOf(state, layer).inner <= kMaxInner;
 }
 
@@ -259,13 +260,13 @@ absl::StatusOr<OperandMoments> MeasureMoments(const QuantState& state, int layer
   const Node& root = state.root(layer);
   const ValueId operand = root.inputs[0];
   const Shape& shape = state.graph->type(operand).shape;
-  const bool depthwise = root.op == "DepthwiseConv2D";
+  const bool depthwise = root.op == Op::kDepthwiseConv2D;
   const ChannelLayout layout = LayoutOf(state, layer);
   MomentSum sum(layout.inner, depthwise ? layout.channels : 1);
   const int64_t count = std::min(kMomentSamples, samples.size());
   std::optional<WindowGeometry> window;
   int64_t rows = ElementCount(shape) / std::max<int64_t>(layout.inner, 1);
-  const bool matrix = root.op == "MatMul";
+  const bool matrix = root.op == Op::kMatMul;
   if (!matrix) {
     ASSIGN_OR_RETURN(window, MakeConvWindow(root, shape, state.graph->type(root.inputs[1]).shape));
     rows = shape[0] * window->output[0] * window->output[1];

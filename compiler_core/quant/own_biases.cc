@@ -30,7 +30,7 @@ OwnBiases GiveOwnBiases(const Graph& graph) {
     const Node& node = graph.node(NodeId(i));
     std::vector<TensorType> types;
     for (const ValueId output : node.outputs) types.push_back(graph.type(output));
-    if (node.op == "Placeholder") {
+    if (node.op == Op::kPlaceholder) {
       own.value[static_cast<size_t>(node.outputs[0].value())] =
           own.graph.AddInput(node.source.name, types[0]);
       continue;

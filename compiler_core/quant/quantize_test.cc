@@ -350,11 +350,11 @@ TEST_F(QuantizeTest, SameInputSameResult) {
 }
 
 // y = op(x), then a dense layer that reads y; sample 1 of 2 makes y what it must not be.
-QuantizeInput InputOfFunction(const std::string& op, const std::string& samples, Graph& graph) {
+QuantizeInput InputOfFunction(Op op, const std::string& samples, Graph& graph) {
   graph = *ParseGraph(absl::StrCat(R"(graph "m" {
   %0 = Placeholder() : f32[1,4] @"x"
   %1 = )",
-                                   op, R"((%0) : f32[1,4] @"culprit"
+                                   NameOf(op), R"((%0) : f32[1,4] @"culprit"
   %2 = Const() {value = f32[4,3] splat "0000003f"} : f32[4,3] @"w"
   %3 = Const() {value = f32[3] splat "0000003f"} : f32[3] @"b"
   %4 = MatMul(%1, %2) : f32[1,3] @"fc"
@@ -382,12 +382,12 @@ TEST(QuantizeNotFinite, NamesTheLayerAndTheSample) {
   ways[4].global_calibration = {G::kEqualization, G::kAdaround, G::kBiasCorrection};
   ways[5].mixed_precision_batches = 1;
   struct Case {
-    const char* op;
+    Op op;
     float operand;
     const char* value;
   };
-  for (const Case& one : {Case{"Log", 0, "-inf"}, Case{"Sqrt", -1, "NaN"},
-                          Case{"Reciprocal", 0, "inf"}, Case{"Exp", 500, "inf"}}) {
+  for (const Case& one : {Case{Op::kLog, 0, "-inf"}, Case{Op::kSqrt, -1, "NaN"},
+                          Case{Op::kReciprocal, 0, "inf"}, Case{Op::kExp, 500, "inf"}}) {
     Graph graph;
     const std::string samples = TwoSamples(one.operand);
     QuantizeInput input = InputOfFunction(one.op, samples, graph);
@@ -409,7 +409,7 @@ TEST(QuantizeNotFinite, NamesTheLayerAndTheSample) {
 TEST(QuantizeNotFinite, TrimmedInfinitiesAreTaken) {
   Graph graph;
   const std::string samples = TwoSamples(0);
-  QuantizeInput input = InputOfFunction("Log", samples, graph);
+  QuantizeInput input = InputOfFunction(Op::kLog, samples, graph);
   input.options.trim_infinity = TrimInfinity{-50, 50, false};
   input.options.activation_strategy = {QuantStrategy::Kind::kExtrema, 0};
   const QuantizeResult result = Quantized(input);

@@ -27,7 +27,7 @@ void ConcatSources(const QuantState& state, int layer, int64_t depth, std::set<V
     const ValueId source = state.SourceOf(input);
     const int from = state.producer[source.value()];
     if (!sources.insert(source).second || depth <= 1 || from < 0) continue;
-    if (state.root(from).op == "Concat") ConcatSources(state, from, depth - 1, sources);
+    if (state.root(from).op == Op::kConcat) ConcatSources(state, from, depth - 1, sources);
   }
 }
 
@@ -87,7 +87,7 @@ absl::StatusOr<std::map<ValueId, QuantParams>> ChooseActivationParams(const Quan
   }
   if (state.options->unify_scales_for_concat) {
     for (size_t i = 0; i < state.layers.size(); ++i) {
-      if (state.root(static_cast<int>(i)).op != "Concat") continue;
+      if (state.root(static_cast<int>(i)).op != Op::kConcat) continue;
       std::set<ValueId> sources = {state.layers[i].outputs[0]};
       ConcatSources(state, static_cast<int>(i), state.options->unify_scales_for_concat_max_depth,
                     sources);

@@ -46,29 +46,30 @@ class Builder {
 
   Graph Build() {
     ValueId x = graph_.AddInput("input", {DType::kFloat32, {1, net_.height, net_.width, 1}});
-    x = Layer("Conv2D", x, {4, 3, 1, net_.channels}, {2, 2}, "conv");
+    x = Layer(Op::kConv2D, x, {4, 3, 1, net_.channels}, {2, 2}, "conv");
     for (int i = 0; i < net_.blocks; ++i) {
-      x = Layer("DepthwiseConv2D", x, {3, 3, net_.channels, 1}, {1, 1}, absl::StrCat("dw", i));
-      x = Layer("Conv2D", x, {1, 1, net_.channels, net_.channels}, {1, 1}, absl::StrCat("pw", i));
+      x = Layer(Op::kDepthwiseConv2D, x, {3, 3, net_.channels, 1}, {1, 1}, absl::StrCat("dw", i));
+      x = Layer(Op::kConv2D, x, {1, 1, net_.channels, net_.channels}, {1, 1},
+                absl::StrCat("pw", i));
     }
     const Shape shape = graph_.type(x).shape;
-    x = Node("AvgPool", {x},
+    x = Node(Op::kAvgPool, {x},
              {{"kernel", std::vector<int64_t>{shape[1], shape[2]}},
               {"strides", std::vector<int64_t>{1, 1}},
               {"pads", std::vector<int64_t>{0, 0, 0, 0}}},
              "pool");
-    x = Node("Reshape", {x}, {{"shape", std::vector<int64_t>{1, net_.channels}}}, "flat");
-    x = Node("MatMul", {x, Weight({net_.channels, net_.classes}, net_.channels / 8.0, "dense/w")},
-             {}, "dense");
-    x = Node("Add", {x, Bias(net_.classes, "dense/b")}, {}, "dense/add");
-    if (net_.softmax) x = Node("Softmax", {x}, {}, "softmax");
+    x = Node(Op::kReshape, {x}, {{"shape", std::vector<int64_t>{1, net_.channels}}}, "flat");
+    x = Node(Op::kMatMul,
+             {x, Weight({net_.channels, net_.classes}, net_.channels / 8.0, "dense/w")}, {},
+             "dense");
+    x = Node(Op::kAdd, {x, Bias(net_.classes, "dense/b")}, {}, "dense/add");
+    if (net_.softmax) x = Node(Op::kSoftmax, {x}, {}, "softmax");
     graph_.AddOutput({"result", x});
     return std::move(graph_);
   }
 
  private:
-  ValueId Node(absl::string_view op, std::vector<ValueId> inputs, AttrMap attrs,
-               const std::string& name) {
+  ValueId Node(Op op, std::vector<ValueId> inputs, AttrMap attrs, const std::string& name) {
     return builder_.AddOne(op, std::move(inputs), std::move(attrs), {name, ""}).value();
   }
   // The factor of a result channel: what its weights have more, those that read it have less.
@@ -100,9 +101,9 @@ class Builder {
     }
     return graph_.AddConst(Tensor::FromFloats({count}, values), {name, ""});
   }
-  ValueId Layer(absl::string_view op, ValueId x, const Shape& weight, std::vector<int64_t> strides,
+  ValueId Layer(Op op, ValueId x, const Shape& weight, std::vector<int64_t> strides,
                 const std::string& name) {
-    const bool depthwise = op == "DepthwiseConv2D";
+    const bool depthwise = op == Op::kDepthwiseConv2D;
     const auto fan_in = static_cast<double>(weight[0] * weight[1] * (depthwise ? 1 : weight[2]));
     const int64_t pad = weight[0] > 1 ? 1 : 0;
     x = Node(op, {x, Weight(weight, fan_in, name + "/w")},
@@ -110,8 +111,9 @@ class Builder {
               {"pads", std::vector<int64_t>{pad, pad, pad, pad}},
               {"dilations", std::vector<int64_t>{1, 1}}},
              name);
-    x = Node("Add", {x, Bias(depthwise ? weight[2] : weight[3], name + "/b")}, {}, name + "/add");
-    return Node("Relu", {x}, {}, name + "/relu");
+    x = Node(Op::kAdd, {x, Bias(depthwise ? weight[2] : weight[3], name + "/b")}, {},
+             name + "/add");
+    return Node(Op::kRelu, {x}, {}, name + "/relu");
   }
 
   KeywordNet net_;

@@ -25,11 +25,11 @@ TEST(EvaluatorTest, RefusesDivisionByZero) {
 TEST(FoldTest, KeepsTheLimits) {
   const Tensor x = Tensor::FromFloats({4}, {1, 2, 3, 4});
   FoldLimits limits{.bytes = 16, .work_each = 8, .work = 12};
-  const auto sum = FoldOperator("Neg", {x}, {}, {}, limits);
+  const auto sum = FoldOperator(Op::kNeg, {x}, {}, {}, limits);
   ASSERT_TRUE(sum.ok()) << sum.status();
   EXPECT_EQ((*sum)[0].ToFloats(), (std::vector<float>{-1, -2, -3, -4}));
   EXPECT_EQ(limits.work, 4);
-  EXPECT_TRUE(absl::IsResourceExhausted(FoldOperator("Neg", {x}, {}, {}, limits).status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(FoldOperator(Op::kNeg, {x}, {}, {}, limits).status()));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "compiler_core/frontends/common/fold.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,13 +9,12 @@
 
 namespace npuc {
 
-absl::StatusOr<std::vector<Tensor>> FoldOperator(absl::string_view op,
-                                                 absl::Span<const Tensor> operands, AttrMap attrs,
-                                                 const NodeSource& source, FoldLimits& limits) {
-  const OpDef* def = FindOp(op);
-  NPUC_CHECK(def != nullptr);
+absl::StatusOr<std::vector<Tensor>> FoldOperator(Op op, absl::Span<const Tensor> operands,
+                                                 AttrMap attrs, const NodeSource& source,
+                                                 FoldLimits& limits) {
+  const OpDef& def = DefOf(op);
   Node node;
-  node.op = std::string(op);
+  node.op = op;
   node.attrs = std::move(attrs);
   node.source = source;
   std::vector<TensorType> types;
@@ -27,15 +25,14 @@ absl::StatusOr<std::vector<Tensor>> FoldOperator(absl::string_view op,
     constants.push_back(&operand);
     elements += operand.element_count();
   }
-  ASSIGN_OR_RETURN(const std::vector<TensorType> results, def->infer({node, types, constants}));
+  ASSIGN_OR_RETURN(const std::vector<TensorType> results, def.infer({node, types, constants}));
   int64_t bytes = 0;
   for (const TensorType& result : results) {
     RETURN_IF_ERROR(CheckShape(result.shape));
     bytes += result.size_bytes();
     elements += result.element_count();
   }
-  const int64_t work =
-      def->work == nullptr ? elements : def->work({node, types, constants}, results);
+  const int64_t work = def.work == nullptr ? elements : def.work({node, types, constants}, results);
   const int64_t work_left = std::min(limits.work_each, limits.work);
   if (bytes > limits.bytes || work > work_left) {
     return absl::ResourceExhaustedError(
@@ -43,7 +40,7 @@ absl::StatusOr<std::vector<Tensor>> FoldOperator(absl::string_view op,
                      " steps; allowed are ", limits.bytes, " and ", work_left));
   }
   limits.work -= work;
-  return def->reference(node, operands);
+  return def.reference(node, operands);
 }
 
 }  // namespace npuc

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/ir/graph/graph.h"
 
@@ -18,11 +17,11 @@ struct FoldLimits {
   int64_t work = 0;       // of all together; FoldOperator takes from it
 };
 
-// Computes an operator of the registry (CHECKed) on constants by its reference function.
+// Computes an operator on constants by its reference function.
 // RESOURCE_EXHAUSTED says what it would take; other errors are the operator's own.
-absl::StatusOr<std::vector<Tensor>> FoldOperator(absl::string_view op,
-                                                 absl::Span<const Tensor> operands, AttrMap attrs,
-                                                 const NodeSource& source, FoldLimits& limits);
+absl::StatusOr<std::vector<Tensor>> FoldOperator(Op op, absl::Span<const Tensor> operands,
+                                                 AttrMap attrs, const NodeSource& source,
+                                                 FoldLimits& limits);
 
 }  // namespace npuc
 

@@ -229,7 +229,7 @@ absl::StatusOr<ValueId> NodeEmitter::Place(ImportValue& value) {
   if (value.stored.has_value()) {
     const ValueId integers = state_->builder.Const(value.stored->integers, value.source);
     ASSIGN_OR_RETURN(value.id,
-                     state_->builder.AddOne("Dequantize", {integers},
+                     state_->builder.AddOne(Op::kDequantize, {integers},
                                             DequantizeAttrs(value.stored->params), value.source));
     return value.id;
   }
@@ -280,15 +280,14 @@ absl::StatusOr<std::vector<Tensor>> NodeEmitter::FoldTensors(const Node& node,
 }
 
 absl::StatusOr<Tensor> NodeEmitter::FloatsOf(const StoredIntegers& stored) {
-  const Node dequantize{"Dequantize", {}, {}, DequantizeAttrs(stored.params), source_};
+  const Node dequantize{Op::kDequantize, {}, {}, DequantizeAttrs(stored.params), source_};
   ASSIGN_OR_RETURN(std::vector<Tensor> floats, FoldTensors(dequantize, {stored.integers}));
   return std::move(floats[0]);
 }
 
-absl::StatusOr<std::vector<ValueRef>> NodeEmitter::Fold(absl::string_view op,
-                                                        absl::Span<const ValueRef> operands,
+absl::StatusOr<std::vector<ValueRef>> NodeEmitter::Fold(Op op, absl::Span<const ValueRef> operands,
                                                         AttrMap attrs) {
-  Node node{std::string(op), {}, {}, std::move(attrs), source_};
+  Node node{op, {}, {}, std::move(attrs), source_};
   std::vector<const StoredIntegers*> stored;
   for (const ValueRef& operand : operands) {
     if (operand->stored.has_value()) stored.push_back(&*operand->stored);
@@ -310,23 +309,23 @@ absl::StatusOr<std::vector<ValueRef>> NodeEmitter::Fold(absl::string_view op,
   std::vector<ValueRef> refs;
   for (size_t i = 0; i < values.size(); ++i) {
     // Whatever moves a weight's values only keeps its name.
-    const bool moves = op == "Reshape" || op == "Transpose";
+    const bool moves = op == Op::kReshape || op == Op::kTranspose;
     const NodeSource& source = moves ? operands[0]->source : source_;
-    state_->constant_bytes_left -= op == "Reshape" ? 0 : values[i].type().size_bytes();
+    state_->constant_bytes_left -= op == Op::kReshape ? 0 : values[i].type().size_bytes();
     refs.push_back(move.has_value() ? MakeStored({std::move(values[i]), move->params[i]}, source)
                                     : ConstantValue(std::move(values[i]), source));
   }
   return refs;
 }
 
-absl::StatusOr<std::vector<ValueRef>> NodeEmitter::EmitAll(absl::string_view op,
+absl::StatusOr<std::vector<ValueRef>> NodeEmitter::EmitAll(absl::string_view name,
                                                            absl::Span<const ValueRef> operands,
                                                            AttrMap attrs) {
-  const OpDef* def = FindOp(op);
-  NPUC_CHECK(def != nullptr);
+  const std::optional<Op> op = OpNamed(name);
+  NPUC_CHECK(op.has_value());
   absl::StatusOr<std::vector<ValueRef>> result;
-  if (def->folds && std::all_of(operands.begin(), operands.end(), &IsKnown)) {
-    result = Fold(op, operands, std::move(attrs));
+  if (DefOf(*op).folds && std::all_of(operands.begin(), operands.end(), &IsKnown)) {
+    result = Fold(*op, operands, std::move(attrs));
   } else {
     if (state_->builder.graph().node_count() >= kMaxGraphNodes) {
       return Fail(DiagnosticKind::kModelLimitExceeded,
@@ -338,7 +337,7 @@ absl::StatusOr<std::vector<ValueRef>> NodeEmitter::EmitAll(absl::string_view op,
       ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand));
     }
     absl::StatusOr<std::vector<ValueId>> outputs =
-        state_->builder.Add(op, std::move(ids), std::move(attrs), SourceFor(op));
+        state_->builder.Add(*op, std::move(ids), std::move(attrs), SourceFor(name));
     if (outputs.ok()) {
       result = ResultValues(state_->builder, *outputs, source_);
     } else {

@@ -185,8 +185,8 @@ class NodeEmitter {
   // The floats that stored integers stand for.
   absl::StatusOr<Tensor> FloatsOf(const StoredIntegers& stored);
   // An operator computed on known values, within the limits on memory and work.
-  absl::StatusOr<std::vector<ValueRef>> Fold(absl::string_view op,
-                                             absl::Span<const ValueRef> operands, AttrMap attrs);
+  absl::StatusOr<std::vector<ValueRef>> Fold(Op op, absl::Span<const ValueRef> operands,
+                                             AttrMap attrs);
   absl::StatusOr<std::vector<Tensor>> FoldTensors(const Node& node,
                                                   const std::vector<Tensor>& operands);
   ImportState* state_;

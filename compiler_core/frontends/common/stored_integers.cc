@@ -51,25 +51,24 @@ using Results = std::optional<std::vector<QuantParams>>;
 // One operand whose scales run along a dimension.
 Results MoveChannels(const Node& node, const StoredIntegers& operand,
                      absl::Span<const TensorType> results) {
-  const std::string& op = node.op;
   QuantParams params = operand.params;
   const size_t axis = static_cast<size_t>(params.axis);
-  if (op == "Identity") return {{params}};
-  if (op == "Reshape") {
+  if (node.op == Op::kIdentity) return {{params}};
+  if (node.op == Op::kReshape) {
     params.axis = AxisAfterReshape(params.axis, operand.integers.shape(), results[0].shape);
     if (params.axis < 0) return std::nullopt;
     return {{params}};
   }
-  if (op == "Transpose") {
+  if (node.op == Op::kTranspose) {
     const std::vector<int64_t> perm = IntsOf(node, "perm");
     params.axis = static_cast<int>(std::find(perm.begin(), perm.end(), params.axis) - perm.begin());
     return {{params}};
   }
-  if (op == "Slice") {
+  if (node.op == Op::kSlice) {
     return {{SomeChannels(params, IntsOf(node, "begin")[axis], results[0].shape[axis],
                           IntsOf(node, "strides")[axis])}};
   }
-  if (op == "Pad") {
+  if (node.op == Op::kPad) {
     if (results[0].shape[axis] != operand.integers.shape()[axis]) return std::nullopt;
     return {{params}};
   }
@@ -119,8 +118,8 @@ bool FillsWithZeroPoint(const QuantParams& params, AttrMap& attrs) {
 
 std::optional<StoredMove> MoveStored(const Node& node,
                                      absl::Span<const StoredIntegers* const> operands) {
-  constexpr absl::string_view kMoves[] = {"Reshape", "Transpose", "Slice",   "Split",
-                                          "Concat",  "Pad",       "Identity"};
+  constexpr Op kMoves[] = {Op::kReshape, Op::kTranspose, Op::kSlice,   Op::kSplit,
+                           Op::kConcat,  Op::kPad,       Op::kIdentity};
   if (std::find(std::begin(kMoves), std::end(kMoves), node.op) == std::end(kMoves)) {
     return std::nullopt;
   }
@@ -130,14 +129,14 @@ std::optional<StoredMove> MoveStored(const Node& node,
     types.push_back(operand->integers.type());
     constants.push_back(&operand->integers);
   }
-  const auto results = FindOp(node.op)->infer({node, types, constants});
+  const auto results = DefOf(node.op).infer({node, types, constants});
   if (!results.ok()) return std::nullopt;
   StoredMove move;
   move.attrs = node.attrs;
   const StoredIntegers& first = *operands[0];
-  if (node.op == "Pad" && !FillsWithZeroPoint(first.params, move.attrs)) return std::nullopt;
+  if (node.op == Op::kPad && !FillsWithZeroPoint(first.params, move.attrs)) return std::nullopt;
   Results params;
-  if (node.op == "Concat") {
+  if (node.op == Op::kConcat) {
     params = JoinParams(node, operands);
   } else if (first.params.axis < 0) {
     params = std::vector<QuantParams>(results->size(), first.params);

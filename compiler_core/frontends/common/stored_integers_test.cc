@@ -27,11 +27,11 @@ StoredIntegers Stored(Shape shape, int axis, int64_t zero = 5) {
   return stored;
 }
 
-Node NodeOf(std::string op, AttrMap attrs) { return {std::move(op), {}, {}, std::move(attrs), {}}; }
+Node NodeOf(Op op, AttrMap attrs) { return {op, {}, {}, std::move(attrs), {}}; }
 
 std::vector<float> RealOf(const StoredIntegers& stored) {
-  const Node dequantize = NodeOf("Dequantize", DequantizeAttrs(stored.params));
-  return FindOp("Dequantize")->reference(dequantize, {{stored.integers}}).value()[0].ToFloats();
+  const Node dequantize = NodeOf(Op::kDequantize, DequantizeAttrs(stored.params));
+  return DefOf(Op::kDequantize).reference(dequantize, {{stored.integers}}).value()[0].ToFloats();
 }
 
 // The moved integers stand for what the operator gives of the floats.
@@ -46,9 +46,9 @@ void ExpectMoves(const Node& node, const std::vector<StoredIntegers>& operands) 
   }
   const std::optional<StoredMove> move = MoveStored(node, stored);
   ASSERT_TRUE(move.has_value()) << node.op;
-  const OpDef* def = FindOp(node.op);
-  const auto moved = def->reference(NodeOf(node.op, move->attrs), integers);
-  const auto wanted = def->reference(node, floats);
+  const OpDef& def = DefOf(node.op);
+  const auto moved = def.reference(NodeOf(node.op, move->attrs), integers);
+  const auto wanted = def.reference(node, floats);
   ASSERT_TRUE(moved.ok() && wanted.ok()) << moved.status() << wanted.status();
   ASSERT_EQ(move->params.size(), wanted->size());
   for (size_t i = 0; i < wanted->size(); ++i) {
@@ -58,19 +58,19 @@ void ExpectMoves(const Node& node, const std::vector<StoredIntegers>& operands) 
 
 TEST(MoveStored, GivesTheSameNumbersAsTheOperatorOnFloats) {
   using Ints = std::vector<int64_t>;
-  const Node pad = NodeOf("Pad", {{"paddings", Ints{1, 0, 0, 2, 0, 0}}, {"value", 0.0}});
+  const Node pad = NodeOf(Op::kPad, {{"paddings", Ints{1, 0, 0, 2, 0, 0}}, {"value", 0.0}});
   const Node slice = NodeOf(
-      "Slice", {{"begin", Ints{1, 2, 0}}, {"size", Ints{1, 2, 4}}, {"strides", Ints{1, -1, 1}}});
+      Op::kSlice, {{"begin", Ints{1, 2, 0}}, {"size", Ints{1, 2, 4}}, {"strides", Ints{1, -1, 1}}});
   for (const int axis : {-1, 0, 1, 2}) {
     const StoredIntegers stored = Stored({2, 3, 4}, axis);
-    ExpectMoves(NodeOf("Identity", {}), {stored});
-    ExpectMoves(NodeOf("Transpose", {{"perm", Ints{2, 0, 1}}}), {stored});
+    ExpectMoves(NodeOf(Op::kIdentity, {}), {stored});
+    ExpectMoves(NodeOf(Op::kTranspose, {{"perm", Ints{2, 0, 1}}}), {stored});
     ExpectMoves(slice, {stored});
-    ExpectMoves(NodeOf("Reshape", {{"shape", Ints{2, 3, 1, 4}}}), {stored});
+    ExpectMoves(NodeOf(Op::kReshape, {{"shape", Ints{2, 3, 1, 4}}}), {stored});
     for (int64_t at = -3; at < 3; ++at) {
       const int64_t dim = stored.integers.shape()[static_cast<size_t>(at < 0 ? at + 3 : at)];
-      ExpectMoves(NodeOf("Split", {{"axis", at}, {"sizes", Ints{1, dim - 1}}}), {stored});
-      ExpectMoves(NodeOf("Concat", {{"axis", at}}), {stored, stored});
+      ExpectMoves(NodeOf(Op::kSplit, {{"axis", at}, {"sizes", Ints{1, dim - 1}}}), {stored});
+      ExpectMoves(NodeOf(Op::kConcat, {{"axis", at}}), {stored, stored});
     }
     if (axis < 0 || axis == 2) ExpectMoves(pad, {stored});
   }
@@ -83,16 +83,16 @@ TEST(MoveStored, RefusesWhatNoParametersDescribe) {
   const auto moves = [](const Node& node, std::vector<const StoredIntegers*> operands) {
     return MoveStored(node, operands).has_value();
   };
-  EXPECT_FALSE(moves(NodeOf("Concat", {{"axis", int64_t{0}}}), {&one, &other}));
-  EXPECT_FALSE(moves(NodeOf("Concat", {{"axis", int64_t{1}}}), {&one, &channels}));
-  EXPECT_FALSE(moves(NodeOf("Reshape", {{"shape", std::vector<int64_t>{6}}}), {&channels}));
-  EXPECT_FALSE(moves(NodeOf("Relu", {}), {&one}));
+  EXPECT_FALSE(moves(NodeOf(Op::kConcat, {{"axis", int64_t{0}}}), {&one, &other}));
+  EXPECT_FALSE(moves(NodeOf(Op::kConcat, {{"axis", int64_t{1}}}), {&one, &channels}));
+  EXPECT_FALSE(moves(NodeOf(Op::kReshape, {{"shape", std::vector<int64_t>{6}}}), {&channels}));
+  EXPECT_FALSE(moves(NodeOf(Op::kRelu, {}), {&one}));
   const AttrMap around = {{"paddings", std::vector<int64_t>{1, 0, 0, 0}}, {"value", 0.0}};
-  EXPECT_TRUE(moves(NodeOf("Pad", around), {&one}));
-  EXPECT_FALSE(moves(NodeOf("Pad", around), {&channels}));
+  EXPECT_TRUE(moves(NodeOf(Op::kPad, around), {&one}));
+  EXPECT_FALSE(moves(NodeOf(Op::kPad, around), {&channels}));
   const AttrMap half = {{"paddings", std::vector<int64_t>{1, 0, 0, 0}}, {"value", 0.5}};
-  EXPECT_FALSE(moves(NodeOf("Pad", half), {&one}));
-  EXPECT_FALSE(moves(NodeOf("Transpose", {{"perm", std::vector<int64_t>{0}}}), {&one}));
+  EXPECT_FALSE(moves(NodeOf(Op::kPad, half), {&one}));
+  EXPECT_FALSE(moves(NodeOf(Op::kTranspose, {{"perm", std::vector<int64_t>{0}}}), {&one}));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ std::string Changed(absl::string_view from, absl::string_view to) {
 // The settings that the Quantize of a value named `name` states.
 LayerQuant SettingsOf(const Graph& graph, absl::string_view name) {
   for (const Node& node : graph.nodes()) {
-    if (node.op != "Quantize" || node.source.name != name) continue;
+    if (node.op != Op::kQuantize || node.source.name != name) continue;
     const auto settings = LayerQuantOf(node);
     EXPECT_TRUE(settings.ok() && settings->has_value());
     return **settings;
@@ -92,16 +92,16 @@ TEST(CompassImportTest, AQuantizedIrBecomesQdqWithItsOwnNumbers) {
   const Imported imported = Import(kQuantized, Bin());
   ASSERT_TRUE(imported.graph.ok()) << imported.problems;
   const Graph& graph = *imported.graph;
-  std::vector<std::string> ops;
+  std::vector<Op> ops;
   for (const Node& node : graph.nodes()) {
-    if (node.op != "Const") ops.push_back(node.op);
+    if (node.op != Op::kConst) ops.push_back(node.op);
   }
-  EXPECT_THAT(ops, ElementsAre("Placeholder", "Quantize", "Dequantize", "Dequantize", "MatMul",
-                               "Dequantize", "Add", "Relu", "Quantize", "Dequantize", "Softmax",
-                               "Quantize", "Dequantize"));
+  EXPECT_THAT(ops, ElementsAre(Op::kPlaceholder, Op::kQuantize, Op::kDequantize, Op::kDequantize,
+                               Op::kMatMul, Op::kDequantize, Op::kAdd, Op::kRelu, Op::kQuantize,
+                               Op::kDequantize, Op::kSoftmax, Op::kQuantize, Op::kDequantize));
   EXPECT_EQ(graph.outputs()[0].name, "y");
   const Node& input = graph.def(graph.def(graph.def(graph.outputs()[0].value).inputs[0]).inputs[0]);
-  EXPECT_EQ(input.op, "Softmax");
+  EXPECT_EQ(input.op, Op::kSoftmax);
   const LayerQuant settings = SettingsOf(graph, "f");
   EXPECT_EQ(settings.lut_bits, 9);
   EXPECT_THAT(settings.factors, ElementsAre(Factor{16384, 16}, Factor{16385, 17}));

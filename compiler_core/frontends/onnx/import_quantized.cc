@@ -49,7 +49,7 @@ absl::StatusOr<QuantParams> ReadParams(NodeImporter& node, int scale_at, int zer
     }
   }
   Node probe;  // the operator's own rules, for a message that names what is wrong
-  probe.op = "Quantize";
+  probe.op = Op::kQuantize;
   probe.attrs = QuantizeAttrs(params);
   RETURN_IF_ERROR(QuantParamsOf(probe, {dtype, shape}).status());
   return params;

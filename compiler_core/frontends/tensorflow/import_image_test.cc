@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
-int Count(const GraphDefBuilder& b, const Shape& shape, absl::string_view op) {
+int Count(const GraphDefBuilder& b, const Shape& shape, Op op) {
   const ImportResult result = RunImport(b.Bytes(), Options({{"x", shape}}, {"y"}));
   EXPECT_TRUE(result.graph.ok()) << result.Text();
   int count = 0;
@@ -55,9 +55,9 @@ TEST(ImportActivationTest, ClipsBecomeTheFunctionsThatTheCoreHas) {
     return b;
   };
   EXPECT_THAT(Compute(clip(-1, 2), {3}, {-3, 1, 5}).values, ElementsAre(-1, 1, 2));
-  EXPECT_EQ(Count(clip(0, 6), {3}, "Relu6"), 1);
-  EXPECT_EQ(Count(clip(0, 6), {3}, "Maximum"), 0);
-  EXPECT_EQ(Count(clip(0, 1), {3}, "Relu"), 1);
+  EXPECT_EQ(Count(clip(0, 6), {3}, Op::kRelu6), 1);
+  EXPECT_EQ(Count(clip(0, 6), {3}, Op::kMaximum), 0);
+  EXPECT_EQ(Count(clip(0, 1), {3}, Op::kRelu), 1);
   GraphDefBuilder wide;
   wide.Placeholder("x", {1}).Floats("low", {2}, {0, 0}).Floats("high", {}, {1});
   wide.Node("y", "ClipByValue", {"x", "low", "high"});

@@ -249,7 +249,7 @@ void Importer::AddGraphInputs(ValueId value, std::vector<std::string>* names) co
     if (seen[static_cast<size_t>(id.value())]) continue;
     seen[static_cast<size_t>(id.value())] = true;
     const Node& node = graph_->def(id);
-    if (node.op == "Placeholder") names->push_back(node.source.name);
+    if (node.op == Op::kPlaceholder) names->push_back(node.source.name);
     open.insert(open.end(), node.inputs.begin(), node.inputs.end());
   }
 }

@@ -205,8 +205,8 @@ fb::ModelT ActivatingModel(const Activating& activating, fb::Activation activati
 
 // Each activation has its operators in the graph, or is refused: none is dropped.
 TEST(TfLiteImport, EachFusedActivationHasAnEffectOrIsRefused) {
-  const std::vector<std::vector<std::string>> operators = {
-      {}, {"Relu"}, {"Maximum", "Minimum"}, {"Relu6"}, {"Tanh"}};
+  const std::vector<std::vector<Op>> operators = {
+      {}, {Op::kRelu}, {Op::kMaximum, Op::kMinimum}, {Op::kRelu6}, {Op::kTanh}};
   for (const Activating& activating : ActivatingOperators()) {
     for (int activation = 0; activation <= 6; ++activation) {
       SCOPED_TRACE(std::string(activating.name) + ", activation " + std::to_string(activation));
@@ -220,9 +220,9 @@ TEST(TfLiteImport, EachFusedActivationHasAnEffectOrIsRefused) {
         EXPECT_THAT(std::string(graph.status().message()), HasSubstr("fused activation"));
         continue;
       }
-      std::vector<std::string> found;
+      std::vector<Op> found;
       for (const Node& node : graph->nodes()) found.push_back(node.op);
-      for (const std::string& op : operators[static_cast<size_t>(activation)]) {
+      for (const Op op : operators[static_cast<size_t>(activation)]) {
         EXPECT_THAT(found, testing::Contains(op));
       }
     }

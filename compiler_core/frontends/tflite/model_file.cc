@@ -188,7 +188,7 @@ absl::Status ModelFile::Reader::ReadQuantization(const fb::TensorInfo& raw, Tens
     return absl::OkStatus();
   }
   Node probe;
-  probe.op = "Quantize";
+  probe.op = Op::kQuantize;
   probe.attrs = QuantizeAttrs(params);
   RETURN_IF_ERROR(QuantParamsOf(probe, tensor.type).status());
   tensor.quant = std::move(params);

@@ -294,7 +294,7 @@ class TorchImporter {
       if (!id.ok()) continue;
       // An output that is an input, or an output already, gets a copy of its own.
       if (!seen.insert(*id).second) {
-        id = state_.builder.AddOne("Identity", {*id}, {}, {name, ""});
+        id = state_.builder.AddOne(Op::kIdentity, {*id}, {}, {name, ""});
         if (!id.ok()) continue;
       }
       graph_->AddOutput({name, *id, fp16.count(i) > 0});

@@ -228,7 +228,7 @@ TEST(TorchImportTest, WeightsKeepTheirNames) {
   EXPECT_THAT(result.Run(), ElementsAre(-3.5, -5.75));  // w is stored column by column
   bool found = false;
   for (const Node& node : result.graph->nodes()) {
-    if (node.op == "Const") found |= node.source.name == "w";
+    if (node.op == Op::kConst) found |= node.source.name == "w";
   }
   EXPECT_TRUE(found);
 }

@@ -28,8 +28,8 @@ absl::string_view RowOf(absl::string_view op) {
   return op;
 }
 
-bool MovesOnly(absl::string_view op) {
-  return op == "Reshape" || op == "Transpose" || op == "Slice" || op == "Split";
+bool MovesOnly(Op op) {
+  return op == Op::kReshape || op == Op::kTranspose || op == Op::kSlice || op == Op::kSplit;
 }
 
 bool AllConstant(absl::Span<const ValueRef> operands) {
@@ -334,8 +334,7 @@ absl::StatusOr<ValueId> OpCall::Place(const ValueRef& value) {
 }
 
 // Computes an operator on constants, within the limits on memory and work.
-absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(absl::string_view op,
-                                                   absl::Span<const ValueRef> operands,
+absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(Op op, absl::Span<const ValueRef> operands,
                                                    AttrMap attrs) {
   const DType first = operands.empty() ? DType::kFloat32 : operands[0]->type.dtype;
   const bool mixed = std::any_of(operands.begin(), operands.end(), [&](const ValueRef& v) {
@@ -366,10 +365,12 @@ absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(absl::string_view op,
   return refs;
 }
 
-absl::StatusOr<std::vector<ValueRef>> OpCall::EmitAll(absl::string_view op,
+absl::StatusOr<std::vector<ValueRef>> OpCall::EmitAll(absl::string_view name,
                                                       absl::Span<const ValueRef> operands,
                                                       AttrMap attrs, absl::string_view row) {
-  if (AllConstant(operands)) return Fold(op, operands, std::move(attrs));
+  const std::optional<Op> op = OpNamed(name);
+  NPUC_CHECK(op.has_value());
+  if (AllConstant(operands)) return Fold(*op, operands, std::move(attrs));
   state_->edges_left -= static_cast<int64_t>(operands.size());
   if (state_->builder.graph().node_count() >= kMaxNodes || state_->edges_left < 0) {
     state_->is_exhausted = true;
@@ -383,10 +384,10 @@ absl::StatusOr<std::vector<ValueRef>> OpCall::EmitAll(absl::string_view op,
     ASSIGN_OR_RETURN(ids.emplace_back(), Place(operand));
   }
   NodeSource source = source_;
-  if (row.empty()) row = row_.empty() ? RowOf(op) : row_;
+  if (row.empty()) row = row_.empty() ? RowOf(name) : row_;
   source.op = row == kNoRow ? "" : std::string(row);
   ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
-                   state_->builder.Add(op, std::move(ids), std::move(attrs), source));
+                   state_->builder.Add(*op, std::move(ids), std::move(attrs), source));
   return frontend::ResultValues(state_->builder, outputs, source_);
 }
 

@@ -184,8 +184,8 @@ class OpCall {
  private:
   // Reports a write to what the module keeps.
   absl::Status CheckNoAttribute(const TensorCell& cell);
-  absl::StatusOr<std::vector<ValueRef>> Fold(absl::string_view op,
-                                             absl::Span<const ValueRef> operands, AttrMap attrs);
+  absl::StatusOr<std::vector<ValueRef>> Fold(Op op, absl::Span<const ValueRef> operands,
+                                             AttrMap attrs);
   absl::Status ExpectKind(int i, absl::string_view wanted);
 
   ImportState* state_;

@@ -48,7 +48,7 @@ bool IsIdentifier(absl::string_view text) {
 absl::Status NodeError(const Graph& graph, int index, absl::string_view what) {
   const Node& node = graph.nodes()[index];
   return absl::InternalError(absl::StrCat("node ", index, " '", Printable(node.source.name), "' (",
-                                          Printable(node.op), "): ", what));
+                                          NameOf(node.op), "): ", what));
 }
 
 absl::Status VerifyTensor(const Tensor& tensor, bool* bool_bytes_ok) {
@@ -82,7 +82,6 @@ absl::Status VerifyAttrs(const Graph& graph, int index) {
 
 absl::Status VerifyNode(const Graph& graph, int index, int first_value) {
   const Node& node = graph.nodes()[index];
-  if (!IsIdentifier(node.op)) return NodeError(graph, index, "bad operator name");
   for (const ValueId input : node.inputs) {
     if (!input.valid() || input.value() >= first_value) {
       return NodeError(graph, index,
@@ -107,7 +106,7 @@ absl::Status VerifyNode(const Graph& graph, int index, int first_value) {
       return NodeError(graph, index, absl::StrCat("output ", i, ": ", status.message()));
     }
   }
-  if (node.op == "Const") {
+  if (node.op == Op::kConst) {
     const Tensor* tensor = graph.ConstantOf(node.outputs[0]);
     if (tensor == nullptr || node.outputs.size() != 1 ||
         tensor->type() != graph.type(node.outputs[0])) {
@@ -119,31 +118,31 @@ absl::Status VerifyNode(const Graph& graph, int index, int first_value) {
 
 }  // namespace
 
-NodeId Graph::AddNode(std::string op, std::vector<ValueId> inputs, AttrMap attrs,
+NodeId Graph::AddNode(Op op, std::vector<ValueId> inputs, AttrMap attrs,
                       std::vector<TensorType> output_types, NodeSource source) {
   for (const ValueId input : inputs) {
     NPUC_CHECK(input.valid() && input.value() < value_count());
   }
   const NodeId id(node_count());
-  Node node{std::move(op), std::move(inputs), {}, std::move(attrs), std::move(source)};
+  Node node{op, std::move(inputs), {}, std::move(attrs), std::move(source)};
   node.outputs.reserve(output_types.size());
   for (size_t i = 0; i < output_types.size(); ++i) {
     node.outputs.push_back(ValueId(value_count()));
     values_.push_back({id, static_cast<int>(i), std::move(output_types[i])});
   }
-  if (node.op == "Placeholder") {
+  if (node.op == Op::kPlaceholder) {
     inputs_.insert(inputs_.end(), node.outputs.begin(), node.outputs.end());
   }
   nodes_.push_back(std::move(node));
   return id;
 }
 
-ValueId Graph::AddValue(std::string op, std::vector<ValueId> inputs, AttrMap attrs, TensorType type,
+ValueId Graph::AddValue(Op op, std::vector<ValueId> inputs, AttrMap attrs, TensorType type,
                         NodeSource source) {
   std::vector<TensorType> types;
   types.push_back(std::move(type));
-  const NodeId id = AddNode(std::move(op), std::move(inputs), std::move(attrs), std::move(types),
-                            std::move(source));
+  const NodeId id =
+      AddNode(op, std::move(inputs), std::move(attrs), std::move(types), std::move(source));
   return node(id).outputs[0];
 }
 
@@ -151,11 +150,11 @@ ValueId Graph::AddConst(Tensor value, NodeSource source) {
   TensorType type = value.type();
   AttrMap attrs;
   attrs.emplace("value", std::move(value));
-  return AddValue("Const", {}, std::move(attrs), std::move(type), std::move(source));
+  return AddValue(Op::kConst, {}, std::move(attrs), std::move(type), std::move(source));
 }
 
 ValueId Graph::AddInput(std::string name, TensorType type) {
-  return AddValue("Placeholder", {}, {}, std::move(type), {std::move(name), "Placeholder"});
+  return AddValue(Op::kPlaceholder, {}, {}, std::move(type), {std::move(name), "Placeholder"});
 }
 
 void Graph::AddOutput(GraphOutput output) {
@@ -176,7 +175,7 @@ void Graph::Reserve(int node_count, int value_count) {
 Node Graph::TakeNode(NodeId id) {
   NPUC_CHECK(id.valid() && id.value() < node_count());
   Node& node = nodes_[id.value()];
-  return {std::move(node.op), std::move(node.inputs), node.outputs, std::move(node.attrs),
+  return {node.op, std::move(node.inputs), node.outputs, std::move(node.attrs),
           std::move(node.source)};
 }
 
@@ -202,8 +201,7 @@ const Value& Graph::value(ValueId id) const {
 
 const Tensor* Graph::ConstantOf(ValueId id) const {
   const Node& producer = def(id);
-  // Asked for very often: a view compares lengths before bytes.
-  if (absl::string_view(producer.op) != "Const") return nullptr;
+  if (producer.op != Op::kConst) return nullptr;
   const auto it = producer.attrs.find("value");
   return it == producer.attrs.end() ? nullptr : std::get_if<Tensor>(&it->second);
 }

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler_core/ir/graph/op_kind.h"
 #include "compiler_core/ir/graph/types.h"
 
 namespace npuc {
@@ -27,7 +28,7 @@ struct NodeSource {
 };
 
 struct Node {
-  std::string op;  // canonical operator: a name of ops/op_list.inc
+  Op op = {};
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   AttrMap attrs;
@@ -53,10 +54,10 @@ struct GraphOutput {
 class Graph {
  public:
   // Appends a node; its output values get the given types. Operand ids must exist (CHECKed).
-  NodeId AddNode(std::string op, std::vector<ValueId> inputs, AttrMap attrs,
+  NodeId AddNode(Op op, std::vector<ValueId> inputs, AttrMap attrs,
                  std::vector<TensorType> output_types, NodeSource source);
   // The single output of a new node.
-  ValueId AddValue(std::string op, std::vector<ValueId> inputs, AttrMap attrs, TensorType type,
+  ValueId AddValue(Op op, std::vector<ValueId> inputs, AttrMap attrs, TensorType type,
                    NodeSource source);
   ValueId AddConst(Tensor value, NodeSource source);
   // A model input; Placeholder nodes in order of addition are the graph's inputs.

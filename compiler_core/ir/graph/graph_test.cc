@@ -15,7 +15,7 @@ TEST(Graph, RecordsInputsUsesAndConstants) {
   Graph graph;
   const ValueId x = graph.AddInput("x", kType);
   const ValueId c = graph.AddConst(Tensor::FromFloats({2}, {1, 2}), {"c", "Const"});
-  const ValueId y = graph.AddValue("Add", {x, c}, {}, kType, {"y", "AddV2"});
+  const ValueId y = graph.AddValue(Op::kAdd, {x, c}, {}, kType, {"y", "AddV2"});
   graph.AddOutput({"y", y});
   graph.AddOutput({"again", y, true});
   EXPECT_THAT(graph.inputs(), ElementsAre(x));
@@ -28,22 +28,23 @@ TEST(Graph, RecordsInputsUsesAndConstants) {
 }
 
 TEST(VerifyStructure, NamesTheNodeAndTheFault) {
-  const auto fault = [](AttrMap attrs, std::vector<TensorType> types, std::string op) {
+  const auto fault = [](AttrMap attrs, std::vector<TensorType> types, Op op) {
     Graph graph;
-    graph.AddNode(std::move(op), {}, std::move(attrs), std::move(types), {"n\n", ""});
+    graph.AddNode(op, {}, std::move(attrs), std::move(types), {"n\n", ""});
     const absl::Status status = VerifyStructure(graph);
     EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
     return std::string(status.message());
   };
-  EXPECT_THAT(fault({}, {kType}, "Const"), HasSubstr("node 0 'n\\x0a' (Const): Const must carry"));
-  EXPECT_THAT(fault({{"value", Tensor::ScalarFloat(1)}}, {kType}, "Const"), HasSubstr("own type"));
-  EXPECT_THAT(fault({}, {}, "Relu"), HasSubstr("needs an output"));
-  EXPECT_THAT(fault({}, {TensorType{}}, "Relu"), HasSubstr("no element type"));
-  EXPECT_THAT(fault({}, {{DType::kInt8, {-2}}}, "Relu"), HasSubstr("negative"));
-  EXPECT_THAT(fault({}, {kType}, "a b"), HasSubstr("operator name"));
-  EXPECT_THAT(fault({{"a-b", true}}, {kType}, "Relu"), HasSubstr("attribute name"));
-  EXPECT_THAT(fault({{"v", Tensor()}}, {kType}, "Relu"), HasSubstr("without a type"));
-  EXPECT_THAT(fault({{"v", Tensor({DType::kBool, {1}}, {2})}}, {kType}, "Relu"),
+  EXPECT_THAT(fault({}, {kType}, Op::kConst),
+              HasSubstr("node 0 'n\\x0a' (Const): Const must carry"));
+  EXPECT_THAT(fault({{"value", Tensor::ScalarFloat(1)}}, {kType}, Op::kConst),
+              HasSubstr("own type"));
+  EXPECT_THAT(fault({}, {}, Op::kRelu), HasSubstr("needs an output"));
+  EXPECT_THAT(fault({}, {TensorType{}}, Op::kRelu), HasSubstr("no element type"));
+  EXPECT_THAT(fault({}, {{DType::kInt8, {-2}}}, Op::kRelu), HasSubstr("negative"));
+  EXPECT_THAT(fault({{"a-b", true}}, {kType}, Op::kRelu), HasSubstr("attribute name"));
+  EXPECT_THAT(fault({{"v", Tensor()}}, {kType}, Op::kRelu), HasSubstr("without a type"));
+  EXPECT_THAT(fault({{"v", Tensor({DType::kBool, {1}}, {2})}}, {kType}, Op::kRelu),
               HasSubstr("bool not 0 or 1"));
 }
 

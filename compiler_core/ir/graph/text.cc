@@ -88,8 +88,8 @@ void AppendNode(const Graph& graph, const Node& node, const PrintOptions& option
   const auto append_id = [](std::string* text, ValueId id) {
     absl::StrAppend(text, "%", id.value());
   };
-  absl::StrAppend(&out, "  ", absl::StrJoin(node.outputs, ", ", append_id), " = ", node.op, "(",
-                  absl::StrJoin(node.inputs, ", ", append_id), ")");
+  absl::StrAppend(&out, "  ", absl::StrJoin(node.outputs, ", ", append_id), " = ", NameOf(node.op),
+                  "(", absl::StrJoin(node.inputs, ", ", append_id), ")");
   if (!node.attrs.empty()) {
     absl::string_view separator = " {";
     for (const auto& [name, value] : node.attrs) {
@@ -105,7 +105,7 @@ void AppendNode(const Graph& graph, const Node& node, const PrintOptions& option
                   }));
   // A Placeholder's operator type says nothing; it is left out where it is the usual one.
   const bool print_op =
-      !node.source.op.empty() && !(node.op == "Placeholder" && node.source.op == "Placeholder");
+      !node.source.op.empty() && !(node.op == Op::kPlaceholder && node.source.op == "Placeholder");
   if (!node.source.name.empty() || print_op) {
     out += " @";
     AppendQuoted(node.source.name, out);
@@ -343,18 +343,20 @@ absl::Status Parser::ParseNode() {
   RETURN_IF_ERROR(cursor_.Expect('='));
   cursor_.Skip();
   const TextCursor before = cursor_;
-  ASSIGN_OR_RETURN(const absl::string_view op, cursor_.Name("an operator"));
+  ASSIGN_OR_RETURN(const absl::string_view name, cursor_.Name("an operator"));
+  const std::optional<Op> op = OpNamed(name);
+  if (!op.has_value()) return before.Error(absl::StrCat("no operator is named '", name, "'"));
   ASSIGN_OR_RETURN(std::vector<ValueId> inputs, ParseOperands());
   ASSIGN_OR_RETURN(AttrMap attrs, ParseAttrs());
   ASSIGN_OR_RETURN(std::vector<TensorType> types, ParseTypes(names.size()));
   NodeSource source;
   RETURN_IF_ERROR(ParseSource(source));
-  if (op == "Placeholder" && source.op.empty()) source.op = "Placeholder";
+  if (op == Op::kPlaceholder && source.op.empty()) source.op = "Placeholder";
   if (graph_.node_count() >= kMaxNodes) {
     return before.Error(absl::StrCat("more than ", kMaxNodes, " nodes"));
   }
-  const NodeId id = graph_.AddNode(std::string(op), std::move(inputs), std::move(attrs),
-                                   std::move(types), std::move(source));
+  const NodeId id =
+      graph_.AddNode(*op, std::move(inputs), std::move(attrs), std::move(types), std::move(source));
   for (size_t i = 0; i < names.size(); ++i) values_[names[i]] = graph_.node(id).outputs[i];
   return absl::OkStatus();
 }

@@ -17,7 +17,7 @@ constexpr absl::string_view kEverything =
   %0 = Placeholder() : f32[1,784] @"input_x"
   %1 = Const() {value = f32[2] "0000803f00000040"} : f32[2] @"w" ("Const")
   %2, %3 = Split(%0) {axis = 1, sizes = [392, 392]} : f32[1,392], f32[1,392] @"s" ("Split")
-  %4 = Odd(%2, %3) {a = true, b = -7, c = 1.5, d = 1e+300, e = -inf, f = nan, g = "t\x0a", h = [], i = [1.0, 2.5], j = i8[3] splat "ff", k = bool[2] "0001", l = f16[] "003c"} : i64[0,3] @"" ("Op")
+  %4 = MatMul(%2, %3) {a = true, b = -7, c = 1.5, d = 1e+300, e = -inf, f = nan, g = "t\x0a", h = [], i = [1.0, 2.5], j = i8[3] splat "ff", k = bool[2] "0001", l = f16[] "003c"} : i64[0,3] @"" ("Op")
   return %2 @"out", %3 @"state" fp16, %4 @"k"
 }
 )";
@@ -60,7 +60,7 @@ TEST(GraphText, LongConstantsCanBeElidedAndThenDoNotParse) {
 TEST(GraphText, FloatsPrintShortestAndExact) {
   for (const double value : {0.1, -0.0, 1.0 / 3, 5e-324, 1e22, 123456789.0}) {
     Graph graph;
-    graph.AddValue("Op", {}, {{"v", value}}, {DType::kFloat32, {}}, {});
+    graph.AddValue(Op::kAbs, {}, {{"v", value}}, {DType::kFloat32, {}}, {});
     const absl::StatusOr<Graph> again = ParseGraph(PrintGraph(graph));
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(*FloatAttr(again->node(NodeId(0)), "v"), value);
@@ -80,35 +80,37 @@ TEST(GraphText, MalformedTextNamesLineAndColumn) {
       {"graph \"m\" {\n", "line 2, column 1: expected 'return', found the end"},
       {"graph \"m\" {\n  %0 = Relu(%1) : f32[2]\n",
        "line 2, column 14: value %1 is not defined before its use"},
-      {"graph \"m\" {\n  %0, %0 = Op() : f32[2]\n", "line 2, column 8: value %0 is defined twice"},
-      {"graph \"m\" {\n  %0 = Op(%0) : f32[2]\n",
-       "line 2, column 12: value %0 is not defined before its use"},
-      {"graph \"m\" {\n  %0 = Op() : f99[2]\n",
-       "line 2, column 15: expected an element type such as f32, found 'f'"},
-      {"graph \"m\" {\n  %0 = Op() : f32[-2]\n",
-       "line 2, column 15: shape [-2] has a negative dimension"},
-      {"graph \"m\" {\n  %0 = Op() : f32[268435457]\n",
-       "line 2, column 15: shape [268435457] exceeds the limit of 268435456 elements"},
-      {"graph \"m\" {\n  %0 = Op() : f32[1,1,1,1,1,1,1,1,1]\n",
-       "line 2, column 15: rank 9 exceeds the limit of 8"},
-      {"graph \"m\" {\n  %0 = Op() : f32[2], f32[2]\n", "line 2, column 13: 2 types for 1 values"},
-      {"graph \"m\" {\n  %0 = Op() {a = 1, a = 2} : f32[2]\n",
-       "line 2, column 21: attribute 'a' is given twice"},
-      {"graph \"m\" {\n  %0 = Op() {a = [1, 2.0]} : f32[2]\n",
-       "line 2, column 18: a list of both integers and floats"},
-      {"graph \"m\" {\n  %0 = Op() {a = 99999999999999999999} : f32[2]\n",
-       "line 2, column 18: expected a number in range, found '9'"},
-      {"graph \"m\" {\n  %0 = Op() {a = f32[2] \"00\"} : f32[2]\n",
-       "line 2, column 18: tensor has 1 bytes; its type has 8"},
-      {"graph \"m\" {\n  %0 = Op() {a = i8[2] \"0g00\"} : f32[2]\n",
-       "line 2, column 18: tensor bytes are not pairs of hex digits"},
-      {"graph \"m\" {\n  %0 = Op() {a = \"\\q\"} : f32[2]\n",
-       "line 2, column 18: a string with an escape other than \\\", \\\\ and \\xNN"},
+      {"graph \"m\" {\n  %0 = Absent() : f32[2]\n",
+       "line 2, column 8: no operator is named 'Absent'"},
+      {"graph \"m\" {\n  %0, %0 = Abs() : f32[2]\n", "line 2, column 8: value %0 is defined twice"},
+      {"graph \"m\" {\n  %0 = Abs(%0) : f32[2]\n",
+       "line 2, column 13: value %0 is not defined before its use"},
+      {"graph \"m\" {\n  %0 = Abs() : f99[2]\n",
+       "line 2, column 16: expected an element type such as f32, found 'f'"},
+      {"graph \"m\" {\n  %0 = Abs() : f32[-2]\n",
+       "line 2, column 16: shape [-2] has a negative dimension"},
+      {"graph \"m\" {\n  %0 = Abs() : f32[268435457]\n",
+       "line 2, column 16: shape [268435457] exceeds the limit of 268435456 elements"},
+      {"graph \"m\" {\n  %0 = Abs() : f32[1,1,1,1,1,1,1,1,1]\n",
+       "line 2, column 16: rank 9 exceeds the limit of 8"},
+      {"graph \"m\" {\n  %0 = Abs() : f32[2], f32[2]\n", "line 2, column 14: 2 types for 1 values"},
+      {"graph \"m\" {\n  %0 = Abs() {a = 1, a = 2} : f32[2]\n",
+       "line 2, column 22: attribute 'a' is given twice"},
+      {"graph \"m\" {\n  %0 = Abs() {a = [1, 2.0]} : f32[2]\n",
+       "line 2, column 19: a list of both integers and floats"},
+      {"graph \"m\" {\n  %0 = Abs() {a = 99999999999999999999} : f32[2]\n",
+       "line 2, column 19: expected a number in range, found '9'"},
+      {"graph \"m\" {\n  %0 = Abs() {a = f32[2] \"00\"} : f32[2]\n",
+       "line 2, column 19: tensor has 1 bytes; its type has 8"},
+      {"graph \"m\" {\n  %0 = Abs() {a = i8[2] \"0g00\"} : f32[2]\n",
+       "line 2, column 19: tensor bytes are not pairs of hex digits"},
+      {"graph \"m\" {\n  %0 = Abs() {a = \"\\q\"} : f32[2]\n",
+       "line 2, column 19: a string with an escape other than \\\", \\\\ and \\xNN"},
       {"graph \"m\" {\n return\n} x", "line 3, column 3: expected the end of the text, found 'x'"},
       {"graph \"m\" {\n  %0 = Const() : f32[2]\n return }",
        "node 0 '' (Const): Const must carry one tensor 'value' of its own type"},
-      {"graph \"m\" {\n  %0 = Op() {a = bool[1] \"02\"} : f32[2]\n return }",
-       "node 0 '' (Op): attribute 'a': bool not 0 or 1"},
+      {"graph \"m\" {\n  %0 = Abs() {a = bool[1] \"02\"} : f32[2]\n return }",
+       "node 0 '' (Abs): attribute 'a': bool not 0 or 1"},
   };
   for (const Malformed& malformed : cases) {
     const absl::Status status = ParseGraph(malformed.text).status();

@@ -19,11 +19,11 @@ namespace {
 
 int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
 
-integer::Combine::Kind KindOf(const std::string& op) {
-  if (op == "Sub") return integer::Combine::Kind::kSub;
-  if (op == "Mul") return integer::Combine::Kind::kMul;
-  if (op == "Maximum") return integer::Combine::Kind::kMax;
-  return op == "Minimum" ? integer::Combine::Kind::kMin : integer::Combine::Kind::kAdd;
+integer::Combine::Kind KindOf(Op op) {
+  if (op == Op::kSub) return integer::Combine::Kind::kSub;
+  if (op == Op::kMul) return integer::Combine::Kind::kMul;
+  if (op == Op::kMaximum) return integer::Combine::Kind::kMax;
+  return op == Op::kMinimum ? integer::Combine::Kind::kMin : integer::Combine::Kind::kAdd;
 }
 
 // One operand: an activation, or a constant laid with the weights.
@@ -81,12 +81,10 @@ absl::Status Evaluate(const Graph& graph, const Node& node, std::map<ValueId, Te
       inputs.push_back(constant->WithShape({}));
     } else {
       return absl::UnimplementedError(
-          absl::StrCat(node.op, " with a constant that is not one number"));
+          absl::StrCat(NameOf(node.op), " with a constant that is not one number"));
     }
   }
-  const OpDef* def = FindOp(node.op);
-  if (def == nullptr) return absl::UnimplementedError("an operator that is not known");
-  ASSIGN_OR_RETURN(std::vector<Tensor> results, def->reference(node, inputs));
+  ASSIGN_OR_RETURN(std::vector<Tensor> results, DefOf(node.op).reference(node, inputs));
   values.insert_or_assign(node.outputs[0], std::move(results[0]));
   return absl::OkStatus();
 }
@@ -187,7 +185,7 @@ absl::Status LowerActivation(IntegerContext& context) {
 absl::Status LowerFunction(IntegerContext& context) {
   const Layer& layer = context.layer();
   if (layer.inputs.size() != 1) {
-    return absl::UnimplementedError(absl::StrCat(context.root().op, " of two activations"));
+    return absl::UnimplementedError(absl::StrCat(NameOf(context.root().op), " of two activations"));
   }
   ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));
   ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(layer.outputs[0]));

@@ -22,43 +22,43 @@ constexpr absl::string_view kQuantizeAnew =
     "calibration_data in QUANT";
 
 struct Lowering {
-  absl::string_view op;
+  Op op;
   absl::Status (*lower)(IntegerContext& context);
 };
 
 // The operators that the integer cores compute, beside the functions of Activation layers.
 constexpr std::array kLowerings = {
-    Lowering{"Abs", &LowerFunction},
-    Lowering{"Add", &LowerCombine},
-    Lowering{"AvgPool", &LowerPool},
-    Lowering{"Concat", &LowerConcat},
-    Lowering{"Conv2D", &LowerWeighted},
-    Lowering{"DepthwiseConv2D", &LowerWeighted},
-    Lowering{"Div", &LowerFunction},
-    Lowering{"Exp", &LowerFunction},
-    Lowering{"Identity", &LowerReshape},
-    Lowering{"Log", &LowerFunction},
-    Lowering{"MatMul", &LowerWeighted},
-    Lowering{"MaxPool", &LowerPool},
-    Lowering{"Maximum", &LowerCombine},
-    Lowering{"Minimum", &LowerCombine},
-    Lowering{"Mul", &LowerCombine},
-    Lowering{"Neg", &LowerFunction},
-    Lowering{"Pad", &LowerPad},
-    Lowering{"Pow", &LowerFunction},
-    Lowering{"Reciprocal", &LowerFunction},
-    Lowering{"ReduceMax", &LowerReduction},
-    Lowering{"ReduceMean", &LowerReduction},
-    Lowering{"ReduceSum", &LowerReduction},
-    Lowering{"Reshape", &LowerReshape},
-    Lowering{"Rsqrt", &LowerFunction},
-    Lowering{"Slice", &LowerSlice},
-    Lowering{"Softmax", &LowerSoftmaxRows},
-    Lowering{"Split", &LowerSplit},
-    Lowering{"Sqrt", &LowerFunction},
-    Lowering{"Square", &LowerFunction},
-    Lowering{"Sub", &LowerCombine},
-    Lowering{"Transpose", &LowerTranspose},
+    Lowering{Op::kAbs, &LowerFunction},
+    Lowering{Op::kAdd, &LowerCombine},
+    Lowering{Op::kAvgPool, &LowerPool},
+    Lowering{Op::kConcat, &LowerConcat},
+    Lowering{Op::kConv2D, &LowerWeighted},
+    Lowering{Op::kDepthwiseConv2D, &LowerWeighted},
+    Lowering{Op::kDiv, &LowerFunction},
+    Lowering{Op::kExp, &LowerFunction},
+    Lowering{Op::kIdentity, &LowerReshape},
+    Lowering{Op::kLog, &LowerFunction},
+    Lowering{Op::kMatMul, &LowerWeighted},
+    Lowering{Op::kMaxPool, &LowerPool},
+    Lowering{Op::kMaximum, &LowerCombine},
+    Lowering{Op::kMinimum, &LowerCombine},
+    Lowering{Op::kMul, &LowerCombine},
+    Lowering{Op::kNeg, &LowerFunction},
+    Lowering{Op::kPad, &LowerPad},
+    Lowering{Op::kPow, &LowerFunction},
+    Lowering{Op::kReciprocal, &LowerFunction},
+    Lowering{Op::kReduceMax, &LowerReduction},
+    Lowering{Op::kReduceMean, &LowerReduction},
+    Lowering{Op::kReduceSum, &LowerReduction},
+    Lowering{Op::kReshape, &LowerReshape},
+    Lowering{Op::kRsqrt, &LowerFunction},
+    Lowering{Op::kSlice, &LowerSlice},
+    Lowering{Op::kSoftmax, &LowerSoftmaxRows},
+    Lowering{Op::kSplit, &LowerSplit},
+    Lowering{Op::kSqrt, &LowerFunction},
+    Lowering{Op::kSquare, &LowerFunction},
+    Lowering{Op::kSub, &LowerCombine},
+    Lowering{Op::kTranspose, &LowerTranspose},
 };
 
 class IntegerLowerer {
@@ -96,7 +96,7 @@ class IntegerLowerer {
                 .message = std::string(reason),
                 .file = model_name_,
                 .node = node.source.name,
-                .op = node.source.op.empty() ? node.op : node.source.op,
+                .op = node.source.op.empty() ? std::string(NameOf(node.op)) : node.source.op,
                 .fix = std::string(fix)});
   }
 
@@ -110,7 +110,7 @@ class IntegerLowerer {
                   .message = "the layer stays in float; the integer cores have no float arithmetic",
                   .file = model_name_,
                   .node = layer.name,
-                  .op = root.source.op.empty() ? root.op : root.source.op,
+                  .op = root.source.op.empty() ? std::string(NameOf(root.op)) : root.source.op,
                   .fix =
                       "measure it with npuc reference or npuc evaluate --quantized, and quantize "
                       "the layer to compile"});
@@ -141,15 +141,15 @@ class IntegerLowerer {
     Refuse(def,
            is_inside ? "the operator becomes several here, and the model has no scales for the "
                        "values between them"
-           : def.op == "Placeholder" ? "the model does not quantize the input"
-                                     : "the model does not quantize the node's result",
+           : def.op == Op::kPlaceholder ? "the model does not quantize the input"
+                                        : "the model does not quantize the node's result",
            kQuantizeAnew);
     return false;
   }
 
   void LowerLayer(const Layer& layer, const LayerQuant& settings) {
     const Node& root = graph_.node(layer.root);
-    if (root.op == "Placeholder") return;
+    if (root.op == Op::kPlaceholder) return;
     if (ReadsConstantsAlone(layer)) {
       return Refuse(root, "the layer reads constants alone, and is too large to be computed here",
                     "export the model with its constants folded");
@@ -160,7 +160,7 @@ class IntegerLowerer {
                      [&root](const Lowering& lowering) { return lowering.op == root.op; });
     const bool is_function = layer.type == "Activation";
     if (found == kLowerings.end() && !is_function) {
-      return Refuse(root, absl::StrCat("the integer cores have no command for ", root.op),
+      return Refuse(root, absl::StrCat("the integer cores have no command for ", NameOf(root.op)),
                     "replace the operator, or end the model before it");
     }
     if (std::any_of(layer.inputs.begin(), layer.inputs.end(),

@@ -36,7 +36,7 @@ struct Layout {
 };
 
 absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, Kernel& kernel) {
-  if (root.op == "MatMul") {
+  if (root.op == Op::kMatMul) {
     if (weight.size() != 2) return absl::UnimplementedError("a constant stack of matrices");
     if (BoolAttrOr(root, "transpose_a", false)) {
       return absl::UnimplementedError("a matrix product of a transposed activation");
@@ -48,7 +48,7 @@ absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, Kernel& k
     return transposed ? Layout{kernel.group, 0, 1} : Layout{1, 0, kernel.out};
   }
   kernel.taps = weight[0] * weight[1];
-  if (root.op == "DepthwiseConv2D") {
+  if (root.op == Op::kDepthwiseConv2D) {
     kernel.group = 1;
     kernel.out = weight[2] * weight[3];
     return Layout{1, kernel.out, 0};
@@ -66,7 +66,7 @@ absl::Status SpreadScales(const Node& root, const Shape& weight, const QuantPara
     kernel.scales = params.scale;
     return absl::OkStatus();
   }
-  if (root.op != "DepthwiseConv2D" || params.axis < 2 || count != weight[params.axis]) {
+  if (root.op != Op::kDepthwiseConv2D || params.axis < 2 || count != weight[params.axis]) {
     return absl::UnimplementedError(absl::StrCat(count, " weight scales along axis ", params.axis,
                                                  " for ", kernel.out, " result channels"));
   }
@@ -170,7 +170,7 @@ absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const Q
   }
   for (const double scale : kernel.scales) {
     double product = input.scale[0] * scale;
-    if (context.exact() && context.root().op == "MatMul" && kernel.scales.size() == 1) {
+    if (context.exact() && context.root().op == Op::kMatMul && kernel.scales.size() == 1) {
       // TFLite multiplies these two as floats, for matrix products alone.
       product = static_cast<float>(input.scale[0]) * static_cast<float>(scale);
     }
@@ -186,7 +186,7 @@ absl::Status SetGeometry(IntegerContext& context, const Kernel& kernel, integer:
   const Shape& in = context.graph().type(root.inputs[0]).shape;
   const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
   c.out_c = number(kernel.out);
-  if (root.op == "MatMul") {
+  if (root.op == Op::kMatMul) {
     c.in_c = number(kernel.group);
     c.in_h = c.out_h = number(ElementCount(in) / kernel.group);
     return absl::OkStatus();

@@ -89,7 +89,7 @@ absl::Status LowerPool(IntegerContext& context) {
   c.window = {Number(window.kernel[0]),     Number(window.kernel[1]),    Number(window.stride[0]),
               Number(window.stride[1]),     Number(window.dilation[0]),  Number(window.dilation[1]),
               Number(window.pad_before[0]), Number(window.pad_before[1])};
-  return EmitPool(context, root.op == "MaxPool" ? Over::kMax : Over::kMean, c);
+  return EmitPool(context, root.op == Op::kMaxPool ? Over::kMax : Over::kMean, c);
 }
 
 absl::Status LowerReduction(IntegerContext& context) {
@@ -123,9 +123,9 @@ absl::Status LowerReduction(IntegerContext& context) {
   c.n = Number(outer);
   c.in_h = c.window.kernel_h = Number(middle);
   c.c = Number(inner);
-  const Over over = root.op == "ReduceMax"   ? Over::kMax
-                    : root.op == "ReduceSum" ? Over::kSum
-                                             : Over::kMean;
+  const Over over = root.op == Op::kReduceMax   ? Over::kMax
+                    : root.op == Op::kReduceSum ? Over::kSum
+                                                : Over::kMean;
   return EmitPool(context, over, c);
 }
 

@@ -28,16 +28,16 @@ namespace {
 using compass::Block;
 using compass::PrintShape;
 
-using Names = std::pair<absl::string_view, absl::string_view>;
+using Names = std::pair<Op, absl::string_view>;
 // `method` by operator.
 constexpr std::array kMethods = {
-    Names{"AvgPool", "AVG"},     Names{"MaxPool", "MAX"},   Names{"Add", "ADD"},
-    Names{"Sub", "SUB"},         Names{"Mul", "MUL"},       Names{"Maximum", "MAX"},
-    Names{"Minimum", "MIN"},     Names{"Relu", "RELU"},     Names{"Relu6", "RELU6"},
-    Names{"Sigmoid", "SIGMOID"}, Names{"Tanh", "TANH"},     Names{"Selu", "SELU"},
-    Names{"ReduceMean", "MEAN"}, Names{"ReduceSum", "SUM"}, Names{"ReduceMax", "MAX"}};
+    Names{Op::kAvgPool, "AVG"},     Names{Op::kMaxPool, "MAX"},   Names{Op::kAdd, "ADD"},
+    Names{Op::kSub, "SUB"},         Names{Op::kMul, "MUL"},       Names{Op::kMaximum, "MAX"},
+    Names{Op::kMinimum, "MIN"},     Names{Op::kRelu, "RELU"},     Names{Op::kRelu6, "RELU6"},
+    Names{Op::kSigmoid, "SIGMOID"}, Names{Op::kTanh, "TANH"},     Names{Op::kSelu, "SELU"},
+    Names{Op::kReduceMean, "MEAN"}, Names{Op::kReduceSum, "SUM"}, Names{Op::kReduceMax, "MAX"}};
 
-absl::string_view MethodOf(absl::string_view op) {
+absl::string_view MethodOf(Op op) {
   for (const auto& [name, method] : kMethods) {
     if (name == op) return method;
   }
@@ -69,7 +69,7 @@ class Writer {
     std::vector<std::string> outputs;
     for (const GraphOutput& output : graph_.outputs()) {
       outputs.push_back(Unique(output.name));
-      if (graph_.def(output.value).op == "Placeholder") continue;
+      if (graph_.def(output.value).op == Op::kPlaceholder) continue;
       output_names_.emplace(output.value, outputs.back());
     }
     for (const Layer& layer : plan_.layers) NarrowRange(layer);
@@ -117,7 +117,7 @@ class Writer {
                 .message = absl::StrCat("Compass's IR files: ", reason),
                 .file = model_name_,
                 .node = layer.name,
-                .op = root.source.op.empty() ? root.op : root.source.op,
+                .op = root.source.op.empty() ? std::string(NameOf(root.op)) : root.source.op,
                 .fix = "end the model before it"});
   }
 
@@ -337,10 +337,8 @@ class Writer {
       const int64_t stored = lowest + i * places.step - from.zero_point[0];
       points.push_back(static_cast<float>(static_cast<double>(stored) * from.scale[0]));
     }
-    const OpDef* def = FindOp(root.op);
-    if (def == nullptr) return absl::UnimplementedError("a function that is not known");
     ASSIGN_OR_RETURN(const std::vector<Tensor> results,
-                     def->reference(root, {Tensor::FromFloats({places.count}, points)}));
+                     DefOf(root.op).reference(root, {Tensor::FromFloats({places.count}, points)}));
     return BytesOfTensor(QuantizeTensor(to, results[0].ToFloats(), {places.count}));
   }
 
@@ -380,7 +378,7 @@ class Writer {
     } else if (type == "Activation" || type == "Eltwise") {
       block.Set("method", std::string(MethodOf(root.op)));
     } else {
-      return absl::UnimplementedError(absl::StrCat("no layer type is known for ", root.op));
+      return absl::UnimplementedError(absl::StrCat("no layer type is known for ", NameOf(root.op)));
     }
     AddActivation(layer, block);
     return absl::OkStatus();
@@ -441,12 +439,12 @@ class Writer {
     int64_t outputs = 0;
   };
   Order OrderOf(const Node& root, const Shape& w) const {
-    if (root.op == "MatMul") {
+    if (root.op == Op::kMatMul) {
       const bool transposed = BoolAttrOr(root, "transpose_b", false);
       if (transposed) return {{w[0], w[1]}, {w[1], 1}, w[0]};
       return {{w[1], w[0]}, {1, w[1]}, w[1]};
     }
-    if (root.op == "DepthwiseConv2D") {
+    if (root.op == Op::kDepthwiseConv2D) {
       const int64_t channels = w[2] * w[3];
       return {{channels, w[0], w[1], 1}, {1, w[1] * channels, channels, 0}, channels};
     }
@@ -472,7 +470,7 @@ class Writer {
 
   absl::Status AddWeighted(const Layer& layer, const Node& root, Block& block) {
     if (!layer.weight.valid()) return absl::UnimplementedError("weights computed at run time");
-    if (root.op == "MatMul" && BoolAttrOr(root, "transpose_a", false)) {
+    if (root.op == Op::kMatMul && BoolAttrOr(root, "transpose_a", false)) {
       return absl::UnimplementedError("a matrix product of a transposed activation");
     }
     const Shape& shape = graph_.type(layer.weight).shape;
@@ -481,11 +479,11 @@ class Writer {
     const Tensor weight = Stored(layer.weight);
     AddConstant(block, "weights", weight.dtype(), order.shape, Reordered(weight, order));
     AddScales(layer, order, block);
-    if (root.op != "MatMul") {
+    if (root.op != Op::kMatMul) {
       const Shape& bottom = graph_.type(root.inputs[0]).shape;
       ASSIGN_OR_RETURN(const WindowGeometry window, MakeConvWindow(root, bottom, shape));
       AddWindow(window, block);
-      const bool depthwise = root.op == "DepthwiseConv2D";
+      const bool depthwise = root.op == Op::kDepthwiseConv2D;
       block.Set("group", absl::StrCat(depthwise ? shape[2] : bottom[3] / shape[2]));
       if (depthwise) block.Set("multiplier", absl::StrCat(shape[3]));
     }

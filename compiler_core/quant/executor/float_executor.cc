@@ -79,7 +79,7 @@ absl::StatusOr<FloatExecutor> FloatExecutor::Create(const Graph& graph) {
 
 absl::Status FloatExecutor::CheckTypes() const {
   for (const Node& node : graph_->nodes()) {
-    if (node.op == "Const") continue;
+    if (node.op == Op::kConst) continue;
     for (const ValueId id : node.outputs) {
       if (graph_->type(id).dtype == DType::kFloat32) continue;
       return absl::UnimplementedError(absl::StrCat("node '", Printable(node.source.name),
@@ -111,7 +111,7 @@ absl::Status FloatExecutor::PlanArena() {
   }
   for (int i = 0; i < node_count; ++i) {
     const Node& node = graph_->nodes()[i];
-    if (node.op != "Const" && node.op != "Placeholder") {
+    if (node.op != Op::kConst && node.op != Op::kPlaceholder) {
       for (const ValueId id : node.outputs) offsets_[id.value()] = room.Take(size_of(id));
     }
     if (room.end() > kMaxArenaElements) {
@@ -143,7 +143,7 @@ void FloatExecutor::FindTwins() {
 // Whatever a kernel is made of: operator, attributes, types, constants by their ids.
 std::string FloatExecutor::KernelKey(int i) const {
   const Node& node = graph_->nodes()[i];
-  std::string key = node.op;
+  std::string key(NameOf(node.op));
   const auto add_type = [&](ValueId id) {
     const TensorType& type = graph_->type(id);
     absl::StrAppend(&key, " ", static_cast<int>(type.dtype), ":", absl::StrJoin(type.shape, ","));
@@ -178,10 +178,7 @@ std::string FloatExecutor::KernelKey(int i) const {
 
 absl::Status FloatExecutor::MakeKernelOf(int i) {
   const Node& node = graph_->nodes()[i];
-  if (node.op == "Const" || node.op == "Placeholder") return absl::OkStatus();
-  if (FindOp(node.op) == nullptr) {
-    return absl::InternalError(absl::StrCat("operator '", Printable(node.op), "' is unknown"));
-  }
+  if (node.op == Op::kConst || node.op == Op::kPlaceholder) return absl::OkStatus();
   std::vector<TensorType> inputs;
   std::vector<TensorType> outputs;
   std::vector<const Tensor*> constants;
@@ -234,7 +231,7 @@ absl::Status FloatExecutor::Run(Arena& arena, int first, int last, const Hook& h
   std::vector<float*> outputs;
   for (int i = first; i < last; ++i) {
     const Node& node = graph_->nodes()[i];
-    if (node.op == "Const") continue;
+    if (node.op == Op::kConst) continue;
     const Kernel& kernel = kernels_[twin_[i]];
     if (kernel.run != nullptr) {
       inputs.clear();
@@ -245,8 +242,9 @@ absl::Status FloatExecutor::Run(Arena& arena, int first, int last, const Hook& h
       }
       const absl::Status status = kernel.run({inputs, outputs, arena.scratch.data()});
       if (!status.ok()) {
-        return absl::Status(status.code(), absl::StrCat("node '", Printable(node.source.name),
-                                                        "' (", node.op, "): ", status.message()));
+        return absl::Status(status.code(),
+                            absl::StrCat("node '", Printable(node.source.name), "' (",
+                                         NameOf(node.op), "): ", status.message()));
       }
     }
     if (hook == nullptr) continue;

@@ -56,7 +56,7 @@ Graph WithInputs(const Graph& graph, std::vector<Tensor>& inputs, bool every_ope
   Graph out;
   std::vector<ValueId> ids(graph.value_count());
   for (const Node& node : graph.nodes()) {
-    if (node.op == "Const") {
+    if (node.op == Op::kConst) {
       const Tensor* value = graph.ConstantOf(node.outputs[0]);
       const bool turned = value->dtype() == DType::kFloat32 && (every_operand || inputs.empty());
       if (turned) inputs.push_back(*value);
@@ -84,8 +84,8 @@ TEST(FloatExecutorTest, EveryOperatorAsItsReference) {
   int run = 0;
   for (const OpDef* def : AllOps()) {
     const std::filesystem::path folder = std::filesystem::path(root == nullptr ? "." : root) /
-                                         "compiler_core/ops" / absl::AsciiStrToLower(def->name) /
-                                         "golden";
+                                         "compiler_core/ops" /
+                                         absl::AsciiStrToLower(NameOf(def->op)) / "golden";
     if (!std::filesystem::exists(folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
       SCOPED_TRACE(entry.path().string());
@@ -138,7 +138,7 @@ TEST(FloatExecutorTest, Convolutions) {
     const int64_t out = c.depthwise ? c.weight[2] * c.weight[3] : c.weight[3];
     if (c.bias) operands.push_back(graph.AddConst(RandomTensor(rng, {out}), {"b", ""}));
     const absl::StatusOr<ValueId> y = builder.AddOne(
-        c.depthwise ? "DepthwiseConv2D" : "Conv2D", operands,
+        c.depthwise ? Op::kDepthwiseConv2D : Op::kConv2D, operands,
         {{"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}}, {"conv", ""});
     ASSERT_TRUE(y.ok()) << y.status();
     graph.AddOutput({"y", *y});
@@ -156,10 +156,10 @@ Graph Chain() {
   for (int i = 0; i < 4; ++i) {
     const ValueId w = graph.AddConst(RandomTensor(rng, {20, 20}), {"w", ""});
     const ValueId b = graph.AddConst(RandomTensor(rng, {20}), {"b", ""});
-    y = builder.AddOne("MatMul", {y, w}, {{"transpose_b", i % 2 == 1}}, {"m", ""}).value();
-    y = builder.AddOne("Add", {y, b}, {}, {"a", ""}).value();
-    y = builder.AddOne("Relu", {y}, {}, {"r", ""}).value();
-    y = builder.AddOne("Sub", {y, x}, {}, {"s", ""}).value();
+    y = builder.AddOne(Op::kMatMul, {y, w}, {{"transpose_b", i % 2 == 1}}, {"m", ""}).value();
+    y = builder.AddOne(Op::kAdd, {y, b}, {}, {"a", ""}).value();
+    y = builder.AddOne(Op::kRelu, {y}, {}, {"r", ""}).value();
+    y = builder.AddOne(Op::kSub, {y, x}, {}, {"s", ""}).value();
   }
   graph.AddOutput({"y", y});
   return graph;
@@ -211,7 +211,7 @@ TEST(FloatExecutorTest, AHookChangesValuesAndAConstantCanBeReplaced) {
   EXPECT_EQ(seen, 17);
   EXPECT_THAT(executor.ValueOf(arena, graph.outputs()[0].value), ::testing::Each(0.0f));
   const Node& first = graph.def(graph.nodes()[3].outputs[0]);  // x, w, b, MatMul
-  ASSERT_EQ(first.op, "MatMul");
+  ASSERT_EQ(first.op, Op::kMatMul);
   ASSERT_TRUE(
       executor.SetConstant(first.inputs[1], Tensor::Zeros(graph.type(first.inputs[1]))).ok());
   ASSERT_TRUE(executor
@@ -234,11 +234,11 @@ TEST(FloatExecutorTest, StepsOfALoopShareAKernel) {
   const ValueId v = graph.AddConst(RandomTensor(rng, {20, 20}), {"v", ""});
   ValueId y = x;
   for (int step = 0; step < 2; ++step) {
-    y = builder.AddOne("MatMul", {y, w}, {}, {"m", ""}).value();
-    y = builder.AddOne("Tanh", {y}, {}, {"t", ""}).value();
+    y = builder.AddOne(Op::kMatMul, {y, w}, {}, {"m", ""}).value();
+    y = builder.AddOne(Op::kTanh, {y}, {}, {"t", ""}).value();
   }
-  y = builder.AddOne("MatMul", {y, w}, {{"transpose_b", true}}, {"transposed", ""}).value();
-  y = builder.AddOne("MatMul", {y, v}, {}, {"other", ""}).value();
+  y = builder.AddOne(Op::kMatMul, {y, w}, {{"transpose_b", true}}, {"transposed", ""}).value();
+  y = builder.AddOne(Op::kMatMul, {y, v}, {}, {"other", ""}).value();
   graph.AddOutput({"y", y});
   const std::vector<Tensor> input = {RandomTensor(rng, {5, 20})};
   ExpectAsReference(graph, input);
@@ -253,7 +253,7 @@ TEST(FloatExecutorTest, StepsOfALoopShareAKernel) {
     int products = 0;
     ASSERT_TRUE(run.RunAll(arena,
                            [&](ValueId id, absl::Span<float> value) {
-                             if (graph.def(id).op != "MatMul") return;
+                             if (graph.def(id).op != Op::kMatMul) return;
                              ++products;
                              EXPECT_EQ(std::count(value.begin(), value.end(), 0.0f) == 100,
                                        is_zero);

@@ -137,7 +137,7 @@ absl::StatusOr<Kernel> MakeConvolution(const OpView& view) {
   const std::vector<float> weight = view.constants[1]->ToFloats();
   const std::vector<float> bias = has_bias ? view.constants[2]->ToFloats() : std::vector<float>();
   const int64_t images = shape[0];
-  if (view.node.op == "DepthwiseConv2D" && weight_shape[3] == 1) {
+  if (view.node.op == Op::kDepthwiseConv2D && weight_shape[3] == 1) {
     auto rows = std::make_shared<DepthwiseRows>();
     rows->tap_offsets = image.TapOffsets();
     rows->channels = shape[3];
@@ -155,7 +155,7 @@ absl::StatusOr<Kernel> MakeConvolution(const OpView& view) {
                   },
                   image.elements()};
   }
-  if (view.node.op == "DepthwiseConv2D") {
+  if (view.node.op == Op::kDepthwiseConv2D) {
     weight_shape = {weight_shape[0], weight_shape[1], 1, weight_shape[2] * weight_shape[3]};
   }
   const int64_t group_count = shape[3] / weight_shape[2];
@@ -306,35 +306,35 @@ Kernel Copy(int64_t count) {
 }
 
 absl::StatusOr<Kernel> FastKernel(const OpView& view) {
-  const absl::string_view op = view.node.op;
+  const Op op = view.node.op;
   if (view.outputs.size() != 1 || view.outputs[0].element_count() == 0) return None();
   const int64_t count = view.outputs[0].element_count();
-  if (op == "Conv2D" || op == "DepthwiseConv2D") return MakeConvolution(view);
-  if (op == "MatMul") return MakeMatMul(view);
-  if (op == "MaxPool") return MakePool<true>(view);
-  if (op == "AvgPool") return MakePool<false>(view);
-  if (op == "Identity" || op == "Reshape") return Copy(count);
-  if (op == "Relu") return Unary(count, [](float x) { return x < 0 ? 0.0f : x; });
-  if (op == "Relu6") return Unary(count, [](float x) { return x < 0 ? 0.0f : (x > 6 ? 6.0f : x); });
-  if (op == "Neg") return Unary(count, [](float x) { return -x; });
-  if (op == "Square") return Unary(count, [](float x) { return x * x; });
-  if (op == "Add") return Binary(view, [](float a, float b) { return a + b; });
-  if (op == "Sub") return Binary(view, [](float a, float b) { return a - b; });
-  if (op == "Maximum") {
+  if (op == Op::kConv2D || op == Op::kDepthwiseConv2D) return MakeConvolution(view);
+  if (op == Op::kMatMul) return MakeMatMul(view);
+  if (op == Op::kMaxPool) return MakePool<true>(view);
+  if (op == Op::kAvgPool) return MakePool<false>(view);
+  if (op == Op::kIdentity || op == Op::kReshape) return Copy(count);
+  if (op == Op::kRelu) return Unary(count, [](float x) { return x < 0 ? 0.0f : x; });
+  if (op == Op::kRelu6)
+    return Unary(count, [](float x) { return x < 0 ? 0.0f : (x > 6 ? 6.0f : x); });
+  if (op == Op::kNeg) return Unary(count, [](float x) { return -x; });
+  if (op == Op::kSquare) return Unary(count, [](float x) { return x * x; });
+  if (op == Op::kAdd) return Binary(view, [](float a, float b) { return a + b; });
+  if (op == Op::kSub) return Binary(view, [](float a, float b) { return a - b; });
+  if (op == Op::kMaximum) {
     return Binary(view, [](float a, float b) { return std::isnan(a) || a > b ? a : b; });
   }
-  if (op == "Minimum") {
+  if (op == Op::kMinimum) {
     return Binary(view, [](float a, float b) { return std::isnan(a) || a < b ? a : b; });
   }
-  if (op == "Mul") return Binary(view, [](float a, float b) { return a * b; });
+  if (op == Op::kMul) return Binary(view, [](float a, float b) { return a * b; });
   return None();
 }
 
 }  // namespace
 
 Kernel MakeReferenceKernel(const OpView& view) {
-  const OpDef* def = FindOp(view.node.op);
-  NPUC_CHECK(def != nullptr);
+  const OpDef* def = &DefOf(view.node.op);
   const Node* node = &view.node;
   std::vector<TensorType> inputs(view.inputs.begin(), view.inputs.end());
   std::vector<Tensor> constants;

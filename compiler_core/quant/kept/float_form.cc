@@ -44,26 +44,26 @@ Bounds BoundsOfConstant(const Tensor& tensor) {
 
 // What an operator makes of operands within `inputs`; the whole line where nothing is known.
 Bounds BoundsOfResult(const Node& node, absl::Span<const Bounds> inputs) {
-  const std::string& op = node.op;
+  const Op op = node.op;
   Bounds all;
   if (!inputs.empty()) all = inputs[0];
   for (const Bounds& input : inputs) all = Union(all, input);
-  if (KeepsParameters(op) || op == "Concat" || op == "AvgPool" || op == "ReduceMax" ||
-      op == "ReduceMean") {
+  if (KeepsParameters(op) || op == Op::kConcat || op == Op::kAvgPool || op == Op::kReduceMax ||
+      op == Op::kReduceMean) {
     return all;
   }
-  if (op == "Pad") {
+  if (op == Op::kPad) {
     const double filled = FloatAttrOr(node, "value", 0);
     return Union(all, {filled, filled});
   }
-  if (op == "Relu") return Clamped(all, 0, HUGE_VAL);
-  if (op == "Relu6") return Clamped(all, 0, 6);
-  if (op == "Sigmoid" || op == "Softmax") return {0, 1};
-  if (op == "Tanh") return {-1, 1};
-  if (op == "Maximum" && inputs.size() == 2) {
+  if (op == Op::kRelu) return Clamped(all, 0, HUGE_VAL);
+  if (op == Op::kRelu6) return Clamped(all, 0, 6);
+  if (op == Op::kSigmoid || op == Op::kSoftmax) return {0, 1};
+  if (op == Op::kTanh) return {-1, 1};
+  if (op == Op::kMaximum && inputs.size() == 2) {
     return {std::max(inputs[0].low, inputs[1].low), std::max(inputs[0].high, inputs[1].high)};
   }
-  if (op == "Minimum" && inputs.size() == 2) {
+  if (op == Op::kMinimum && inputs.size() == 2) {
     return {std::min(inputs[0].low, inputs[1].low), std::min(inputs[0].high, inputs[1].high)};
   }
   return {};
@@ -92,7 +92,7 @@ class Former {
   // Inputs of integers, which their first Dequantize explains.
   absl::Status FindStoredInputs() {
     for (const Node& node : graph_.nodes()) {
-      if (node.op != "Dequantize" || graph_.def(node.inputs[0]).op != "Placeholder") continue;
+      if (node.op != Op::kDequantize || graph_.def(node.inputs[0]).op != Op::kPlaceholder) continue;
       ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(node.inputs[0])));
       integers_.emplace(node.inputs[0], params);
     }
@@ -113,7 +113,7 @@ class Former {
   // Nothing takes integers but moves, which leave them as they are.
   absl::Status TakeIntegers(const Node& node) {
     const auto first = integers_.find(node.inputs[0]);
-    const bool moves = (KeepsParameters(node.op) || node.op == "Concat") &&
+    const bool moves = (KeepsParameters(node.op) || node.op == Op::kConcat) &&
                        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
                          const auto other = integers_.find(input);
                          return other != integers_.end() && first != integers_.end() &&
@@ -121,7 +121,7 @@ class Former {
                        });
     if (!moves) {
       return absl::UnimplementedError(absl::StrCat("node '", Printable(node.source.name), "' (",
-                                                   node.op, ") computes with integers"));
+                                                   NameOf(node.op), ") computes with integers"));
     }
     const QuantParams params = first->second;
     for (const ValueId output : node.outputs) integers_.emplace(output, params);
@@ -129,8 +129,8 @@ class Former {
   }
 
   absl::Status Take(const Node& node) {
-    if (node.op == "Quantize") return TakeQuantize(node);
-    if (node.op == "Dequantize") return TakeDequantize(node);
+    if (node.op == Op::kQuantize) return TakeQuantize(node);
+    if (node.op == Op::kDequantize) return TakeDequantize(node);
     const bool reads_integers =
         std::any_of(node.inputs.begin(), node.inputs.end(),
                     [&](ValueId input) { return integers_.contains(input); });
@@ -143,7 +143,7 @@ class Former {
       const TensorType& type = graph_.type(output);
       types.push_back({integers_.contains(output) ? DType::kFloat32 : type.dtype, type.shape});
     }
-    if (node.op == "Placeholder") {
+    if (node.op == Op::kPlaceholder) {
       Set(node.outputs[0], form_.graph.AddInput(node.source.name, types[0]));
       const auto stored = integers_.find(node.outputs[0]);
       bounds_.push_back(stored == integers_.end() ? Bounds() : BoundsOfIntegers(stored->second));
@@ -154,7 +154,7 @@ class Former {
   }
 
   // Adds a node, with what is known of its results; `outputs`: the old values that they are.
-  NodeId Add(const std::string& op, const std::vector<ValueId>& inputs, const AttrMap& attrs,
+  NodeId Add(Op op, const std::vector<ValueId>& inputs, const AttrMap& attrs,
              const std::vector<TensorType>& types, const NodeSource& source,
              absl::Span<const ValueId> outputs) {
     const NodeId id = form_.graph.AddNode(op, inputs, attrs, types, source);
@@ -162,8 +162,8 @@ class Former {
     std::vector<Bounds> operands;
     for (const ValueId input : node.inputs) operands.push_back(BoundsOf(input));
     bounds_.resize(static_cast<size_t>(form_.graph.value_count()),
-                   op == "Const" ? BoundsOfConstant(*Constant(node.outputs[0]))
-                                 : BoundsOfResult(node, operands));
+                   op == Op::kConst ? BoundsOfConstant(*Constant(node.outputs[0]))
+                                    : BoundsOfResult(node, operands));
     for (size_t i = 0; i < outputs.size(); ++i) Set(outputs[i], node.outputs[i]);
     return id;
   }
@@ -180,12 +180,12 @@ class Former {
   // A constant through a node that only moves it, so that a weight stays one; false where there is
   // none.
   bool TakeMovedConstant(const Node& node) {
-    if (node.op != "Reshape" && node.op != "Transpose") return false;
+    if (node.op != Op::kReshape && node.op != Op::kTranspose) return false;
     const ValueId operand = New(node.inputs[0]);
     const Tensor* constant = Constant(operand);
     if (constant == nullptr) return false;
     absl::StatusOr<std::vector<Tensor>> moved =
-        FindOp(node.op)->reference(node, std::vector<Tensor>{*constant});
+        DefOf(node.op).reference(node, std::vector<Tensor>{*constant});
     if (!moved.ok()) return false;
     const NodeSource source = form_.graph.def(operand).source;  // the weight keeps its name
     Set(node.outputs[0], AddConstant(std::move((*moved)[0]), source));
@@ -204,8 +204,8 @@ class Former {
       lows.push_back(real(params.qmin));
       highs.push_back(real(params.qmax));
     }
-    ValueId value = Clamp("Maximum", operand, lows, params, node.source);
-    value = Clamp("Minimum", value, highs, params, node.source);
+    ValueId value = Clamp(Op::kMaximum, operand, lows, params, node.source);
+    value = Clamp(Op::kMinimum, value, highs, params, node.source);
     Set(node.outputs[0], value);
     integers_.emplace(node.outputs[0], params);
     if (params.axis >= 0 || Constant(value) != nullptr) return absl::OkStatus();
@@ -216,9 +216,9 @@ class Former {
   }
 
   // `value` behind a Maximum or a Minimum of `limits`: one, or one for each index of params.axis.
-  ValueId Clamp(const char* op, ValueId value, const std::vector<float>& limits,
-                const QuantParams& params, const NodeSource& source) {
-    const bool is_low = op == absl::string_view("Maximum");
+  ValueId Clamp(Op op, ValueId value, const std::vector<float>& limits, const QuantParams& params,
+                const NodeSource& source) {
+    const bool is_low = op == Op::kMaximum;
     const Bounds& known = BoundsOf(value);
     const bool is_inside = std::all_of(limits.begin(), limits.end(), [&](float limit) {
       return is_low ? known.low >= limit : known.high <= limit;
@@ -235,7 +235,7 @@ class Former {
       Node clamp;
       clamp.op = op;
       const auto clamped =
-          FindOp(op)->reference(clamp, std::vector<Tensor>{*Constant(value), limit_values});
+          DefOf(op).reference(clamp, std::vector<Tensor>{*Constant(value), limit_values});
       if (clamped.ok()) return AddConstant((*clamped)[0], form_.graph.def(value).source);
     }
     const ValueId limit = AddConstant(limit_values, source);

@@ -31,7 +31,7 @@ FloatForm Formed(const Graph& graph) {
   return *std::move(form);
 }
 
-int Count(const Graph& graph, absl::string_view op) {
+int Count(const Graph& graph, Op op) {
   return static_cast<int>(std::count_if(graph.nodes().begin(), graph.nodes().end(),
                                         [&](const Node& node) { return node.op == op; }));
 }
@@ -62,7 +62,7 @@ constexpr absl::string_view kHiddenRelu6 = R"(graph "m" {
 TEST(FloatForm, KeepsTheSaturationOfEachQuantize) {
   const Graph graph = Parsed(kHiddenRelu6);
   const FloatForm form = Formed(graph);
-  EXPECT_EQ(Count(form.graph, "Quantize") + Count(form.graph, "Dequantize"), 0);
+  EXPECT_EQ(Count(form.graph, Op::kQuantize) + Count(form.graph, Op::kDequantize), 0);
   // Beyond the input's range, beyond the result's at both ends, and inside.
   const Tensor input = Tensor::FromFloats({1, 2, 2, 1}, {-40, -1, 0.5, 40});
   const auto wanted = *RunReference(graph, std::vector<Tensor>{input});
@@ -78,8 +78,8 @@ TEST(FloatForm, KeepsTheSaturationOfEachQuantize) {
 TEST(FloatForm, LeavesOutWhatCannotBind) {
   const FloatForm form = Formed(Parsed(kHiddenRelu6));
   // Two at the input, two behind the convolution, none behind the pool of what lies inside.
-  EXPECT_EQ(Count(form.graph, "Maximum"), 2);
-  EXPECT_EQ(Count(form.graph, "Minimum"), 2);
+  EXPECT_EQ(Count(form.graph, Op::kMaximum), 2);
+  EXPECT_EQ(Count(form.graph, Op::kMinimum), 2);
 }
 
 TEST(FloatForm, ClampsAreOfTheLayerBeforeThem) {
@@ -117,8 +117,8 @@ TEST(FloatForm, ARangeThatHoldsAllOfAFunctionNeedsNoClamp) {
   return %f @"y"
 })"));
   // -128 is -1; 127 is less than 1.
-  EXPECT_EQ(Count(form.graph, "Maximum"), 0);
-  EXPECT_EQ(Count(form.graph, "Minimum"), 1);
+  EXPECT_EQ(Count(form.graph, Op::kMaximum), 0);
+  EXPECT_EQ(Count(form.graph, Op::kMinimum), 1);
 }
 
 TEST(FloatForm, ScalesOfAnAxisGiveLimitsOfAnAxis) {
@@ -145,8 +145,8 @@ TEST(FloatForm, IntegersAtTheEndsBecomeFloats) {
 })"));
   EXPECT_EQ(form.graph.type(form.graph.inputs()[0]).dtype, DType::kFloat32);
   // The input cannot leave its range; the Relu's result can leave that of the output.
-  EXPECT_EQ(Count(form.graph, "Maximum"), 0);
-  EXPECT_EQ(Count(form.graph, "Minimum"), 1);
+  EXPECT_EQ(Count(form.graph, Op::kMaximum), 0);
+  EXPECT_EQ(Count(form.graph, Op::kMinimum), 1);
   EXPECT_THAT(Answers(form.graph, Tensor::FromFloats({2}, {-3, 60})), ElementsAre(0, 31.75));
 }
 

@@ -94,7 +94,7 @@ class Keeper {
     kept_.graph.set_name(graph_.name());
     FindReadAsFloat();
     for (const Node& node : graph_.nodes()) {
-      if (node.op != "Dequantize" || graph_.def(node.inputs[0]).op != "Placeholder") continue;
+      if (node.op != Op::kDequantize || graph_.def(node.inputs[0]).op != Op::kPlaceholder) continue;
       stored_inputs_.insert(node.inputs[0]);
     }
     for (int i = 0; i < graph_.node_count(); ++i) RETURN_IF_ERROR(Take(graph_.node(NodeId(i))));
@@ -124,11 +124,11 @@ class Keeper {
   void Set(ValueId old, ValueId now) { value_[static_cast<size_t>(old.value())] = now; }
 
   absl::Status Take(const Node& node) {
-    if (node.op == "Quantize") return TakeQuantize(node);
-    if (node.op == "Dequantize") return TakeDequantize(node);
+    if (node.op == Op::kQuantize) return TakeQuantize(node);
+    if (node.op == Op::kDequantize) return TakeDequantize(node);
     if (!node.inputs.empty() && integers_.contains(node.inputs[0])) return TakeIntegers(node);
     for (const ValueId input : node.inputs) RETURN_IF_ERROR(CheckFloat(input, node));
-    if ((node.op == "Reshape" || node.op == "Transpose") && TakeMovedConstant(node)) {
+    if ((node.op == Op::kReshape || node.op == Op::kTranspose) && TakeMovedConstant(node)) {
       return absl::OkStatus();
     }
     std::vector<ValueId> inputs;
@@ -136,7 +136,7 @@ class Keeper {
     std::vector<TensorType> types;
     for (const ValueId output : node.outputs) types.push_back(graph_.type(output));
     NodeId id;
-    if (node.op == "Placeholder") {
+    if (node.op == Op::kPlaceholder) {
       const DType dtype =
           stored_inputs_.contains(node.outputs[0]) ? DType::kFloat32 : types[0].dtype;
       id = kept_.graph.value(kept_.graph.AddInput(node.source.name, {dtype, types[0].shape})).def;
@@ -159,7 +159,7 @@ class Keeper {
 
   absl::Status ComputesWithIntegers(ValueId value, const Node& user) const {
     return absl::UnimplementedError(
-        absl::StrCat("node '", Printable(user.source.name), "' (", user.op,
+        absl::StrCat("node '", Printable(user.source.name), "' (", NameOf(user.op),
                      ") computes with the integers of '", Printable(graph_.def(value).source.name),
                      "'; only a model whose integers go through Dequantize can keep its scales"));
   }
@@ -167,7 +167,7 @@ class Keeper {
   // A node that moves integers without a Dequantize.
   absl::Status TakeIntegers(const Node& node) {
     const QuantParams params = integers_.at(node.inputs[0]);
-    const bool moves = (KeepsParameters(node.op) || node.op == "Concat") && params.axis < 0 &&
+    const bool moves = (KeepsParameters(node.op) || node.op == Op::kConcat) && params.axis < 0 &&
                        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
                          const auto found = integers_.find(input);
                          return found != integers_.end() && SameIntegers(found->second, params);
@@ -204,7 +204,7 @@ class Keeper {
   // Marks what something but a Quantize reads, and outputs.
   void FindReadAsFloat() {
     for (const Node& node : graph_.nodes()) {
-      if (node.op != "Quantize") read_as_float_.insert(node.inputs.begin(), node.inputs.end());
+      if (node.op != Op::kQuantize) read_as_float_.insert(node.inputs.begin(), node.inputs.end());
     }
     for (const GraphOutput& output : graph_.outputs()) read_as_float_.insert(output.value);
   }
@@ -215,15 +215,15 @@ class Keeper {
   // first does.
   absl::StatusOr<ValueId> ValueStoredAs(const Node& quantize, const QuantParams& params) {
     const ValueId value = New(quantize.inputs[0]);
-    const std::string& def = graph_.def(quantize.inputs[0]).op;
-    const bool is_stored =
-        def == "Dequantize" || def == "Placeholder" || kept_.graph.ConstantOf(value) != nullptr;
+    const Op def = graph_.def(quantize.inputs[0]).op;
+    const bool is_stored = def == Op::kDequantize || def == Op::kPlaceholder ||
+                           kept_.graph.ConstantOf(value) != nullptr;
     const auto found = params_.find(value);
     if (found != params_.end() && SameIntegers(found->second, params)) return value;
     const bool is_shared = !is_stored && read_as_float_.contains(quantize.inputs[0]);
     if (found == params_.end() && !is_shared) return value;
     if (is_stored) {
-      return kept_.graph.AddValue("Identity", {value}, {}, kept_.graph.type(value),
+      return kept_.graph.AddValue(Op::kIdentity, {value}, {}, kept_.graph.type(value),
                                   quantize.source);
     }
     for (const ValueId copy : copies_[value]) {
@@ -249,8 +249,9 @@ class Keeper {
                          " more have no scale before a value that is stored with two"));
       }
       for (const ValueId input : node.inputs) {
-        const std::string& op = kept_.graph.def(input).op;
-        if (!params_.contains(input) && op != "Const" && op != "Placeholder") open.push_back(input);
+        const Op op = kept_.graph.def(input).op;
+        if (!params_.contains(input) && op != Op::kConst && op != Op::kPlaceholder)
+          open.push_back(input);
       }
     }
     std::map<ValueId, ValueId> again;
@@ -276,12 +277,12 @@ class Keeper {
     const ValueId integers = node.inputs[0];
     ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(integers)));
     const Node& def = graph_.def(integers);
-    if (def.op == "Const") {
+    if (def.op == Op::kConst) {
       const Tensor& stored = *graph_.ConstantOf(integers);
       AddConstant(node.outputs[0], stored, params, def.source);
       return absl::OkStatus();
     }
-    if (def.op == "Placeholder") {  // an input of integers, which its first Dequantize explains
+    if (def.op == Op::kPlaceholder) {  // an input of integers, which its first Dequantize explains
       integers_.emplace(integers, params);
       params_.emplace(New(integers), params);
     }
@@ -309,11 +310,10 @@ class Keeper {
     const ValueId operand = New(node.inputs[0]);
     const auto stored = kept_.plan.constants.find(operand);
     if (stored == kept_.plan.constants.end()) return false;
-    const OpDef* def = FindOp(node.op);
-    const auto moved = def->reference(node, std::vector<Tensor>{stored->second});
+    const auto moved = DefOf(node.op).reference(node, std::vector<Tensor>{stored->second});
     if (!moved.ok()) return false;
     QuantParams params = params_.at(operand);
-    if (params.axis >= 0 && node.op == "Transpose") {
+    if (params.axis >= 0 && node.op == Op::kTranspose) {
       const auto perm = IntsAttr(node, "perm");
       if (!perm.ok()) return false;
       params.axis =
@@ -351,8 +351,8 @@ class Keeper {
 
   // The weight of a convolution or a matrix product, less its zero point.
   void MakeSymmetric(const Layer& layer) {
-    const std::string& op = kept_.graph.node(layer.root).op;
-    const bool weighted = op == "Conv2D" || op == "DepthwiseConv2D" || op == "MatMul";
+    const Op op = kept_.graph.node(layer.root).op;
+    const bool weighted = op == Op::kConv2D || op == Op::kDepthwiseConv2D || op == Op::kMatMul;
     if (!layer.weight.valid() || !weighted) return;
     const auto found = kept_.plan.values.find(layer.weight);
     const auto stored = kept_.plan.constants.find(layer.weight);

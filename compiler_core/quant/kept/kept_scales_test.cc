@@ -32,7 +32,7 @@ TEST(KeepScales, AFloatReaderDoesNotReadSaturatedIntegers) {
   EXPECT_EQ(kept->plan.values.at(stored).scale[0], 0.125);
   int found = 0;
   for (const Node& node : kept->graph.nodes()) {
-    if (node.op != "Relu") continue;
+    if (node.op != Op::kRelu) continue;
     ++found;
     EXPECT_NE(node.inputs[0], stored);
     const auto params = kept->plan.values.find(node.inputs[0]);

@@ -35,16 +35,15 @@ class Former {
     return found == plan_.values.end() ? nullptr : &found->second;
   }
 
-  ValueId Add(const char* op, ValueId operand, AttrMap attrs, DType dtype,
-              const NodeSource& source) {
+  ValueId Add(Op op, ValueId operand, AttrMap attrs, DType dtype, const NodeSource& source) {
     return out_.AddValue(op, {operand}, std::move(attrs), {dtype, out_.type(operand).shape},
                          source);
   }
 
   void Take(const Node& node) {
-    if (node.op == "Const") return TakeConstant(node);
+    if (node.op == Op::kConst) return TakeConstant(node);
     std::vector<ValueId> results;
-    if (node.op == "Placeholder") {
+    if (node.op == Op::kPlaceholder) {
       results = {out_.AddInput(node.source.name, graph_.type(node.outputs[0]))};
     } else {
       std::vector<ValueId> inputs;
@@ -67,8 +66,8 @@ class Former {
     AttrMap attrs = QuantizeAttrs(params);
     const auto settings = settings_.find(old);
     if (settings != settings_.end()) AddLayerQuantAttrs(*settings->second, attrs);
-    const ValueId integers = Add("Quantize", value, std::move(attrs), params.dtype, source);
-    return Add("Dequantize", integers, DequantizeAttrs(params), DType::kFloat32, source);
+    const ValueId integers = Add(Op::kQuantize, value, std::move(attrs), params.dtype, source);
+    return Add(Op::kDequantize, integers, DequantizeAttrs(params), DType::kFloat32, source);
   }
 
   void TakeConstant(const Node& node) {
@@ -85,7 +84,7 @@ class Former {
         given != plan_.constants.end() ? given->second
                                        : QuantizeTensor(*params, real.ToFloats(), real.shape()),
         node.source);
-    now = Add("Dequantize", integers, DequantizeAttrs(*params), DType::kFloat32, node.source);
+    now = Add(Op::kDequantize, integers, DequantizeAttrs(*params), DType::kFloat32, node.source);
   }
 
   const Graph& graph_;

@@ -18,8 +18,8 @@ namespace {
 
 // The operands whose stored integers a node's results are, cut to a range or beside others.
 std::vector<ValueId> MovedOperands(const Graph& graph, const Node& node) {
-  if (KeepsParameters(node.op) || node.op == "Pad") return {node.inputs[0]};
-  if (node.op == "Concat") return node.inputs;
+  if (KeepsParameters(node.op) || node.op == Op::kPad) return {node.inputs[0]};
+  if (node.op == Op::kConcat) return node.inputs;
   const std::optional<Clamp> clamp = ClampOf(graph, node);
   if (clamp.has_value()) return {clamp->operand};
   return {};
@@ -36,9 +36,9 @@ QuantParams SixteenBits(double scale) {
 // Whether a node computes with 16 bits as exactly as they are. A function of them is a table with
 // few entries: where it stands inside of an operator (a gate of an LSTM), errors would add up.
 bool TakesSixteenBits(const Node& node) {
-  constexpr absl::string_view kOps[] = {"Abs",       "Add",        "AvgPool", "Concat", "MatMul",
-                                        "Maximum",   "Minimum",    "Mul",     "Neg",    "Pad",
-                                        "ReduceMax", "ReduceMean", "Relu",    "Relu6",  "Sub"};
+  constexpr Op kOps[] = {Op::kAbs,       Op::kAdd,        Op::kAvgPool, Op::kConcat, Op::kMatMul,
+                         Op::kMaximum,   Op::kMinimum,    Op::kMul,     Op::kNeg,    Op::kPad,
+                         Op::kReduceMax, Op::kReduceMean, Op::kRelu,    Op::kRelu6,  Op::kSub};
   return KeepsParameters(node.op) ||
          std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
 }
@@ -154,8 +154,8 @@ class Spreader {
   // Whether every result of the node is one of the stored integers by `params`.
   bool Keeps(const Node& node, const QuantParams& params) const {
     if (KeepsParameters(node.op)) return true;
-    if (node.op == "Pad") return Holds(params, FloatAttrOr(node, "value", 0.0));
-    if (node.op == "Concat") {
+    if (node.op == Op::kPad) return Holds(params, FloatAttrOr(node, "value", 0.0));
+    if (node.op == Op::kConcat) {
       return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
         const Tensor* constant = graph_.ConstantOf(input);
         if (constant == nullptr) return *Find(input) == params;
@@ -219,34 +219,34 @@ class Spreader {
   std::optional<Range> RangeOfResult(const Node& node,
                                      const std::map<ValueId, Range>& known) const {
     const Range x = RangeOf(node.inputs[0], known);
-    if (KeepsParameters(node.op) || node.op == "AvgPool" || node.op == "ReduceMean" ||
-        node.op == "ReduceMax") {
+    if (KeepsParameters(node.op) || node.op == Op::kAvgPool || node.op == Op::kReduceMean ||
+        node.op == Op::kReduceMax) {
       return x;
     }
-    if (node.op == "Pad") {
+    if (node.op == Op::kPad) {
       const double value = FloatAttrOr(node, "value", 0.0);
       return Union(x, {value, value});
     }
-    if (node.op == "Neg") return Range{-x.high, -x.low};
-    if (node.op == "Abs") return Range{0, x.largest()};
+    if (node.op == Op::kNeg) return Range{-x.high, -x.low};
+    if (node.op == Op::kAbs) return Range{0, x.largest()};
     if (const std::optional<Clamp> clamp = ClampOf(graph_, node); clamp.has_value()) {
       const Range operand = RangeOf(clamp->operand, known);
       return Range{std::clamp(operand.low, clamp->low, clamp->high),
                    std::clamp(operand.high, clamp->low, clamp->high)};
     }
-    if (node.op == "MatMul") return RangeOfProduct(node, x);
-    if (node.op == "Concat") {
+    if (node.op == Op::kMatMul) return RangeOfProduct(node, x);
+    if (node.op == Op::kConcat) {
       Range all = x;
       for (const ValueId input : node.inputs) all = Union(all, RangeOf(input, known));
       return all;
     }
     if (node.inputs.size() != 2) return std::nullopt;
     const Range y = RangeOf(node.inputs[1], known);
-    if (node.op == "Add") return Range{x.low + y.low, x.high + y.high};
-    if (node.op == "Sub") return Range{x.low - y.high, x.high - y.low};
-    if (node.op == "Mul") return Product(x, y);
-    if (node.op == "Maximum") return Range{std::max(x.low, y.low), std::max(x.high, y.high)};
-    if (node.op == "Minimum") return Range{std::min(x.low, y.low), std::min(x.high, y.high)};
+    if (node.op == Op::kAdd) return Range{x.low + y.low, x.high + y.high};
+    if (node.op == Op::kSub) return Range{x.low - y.high, x.high - y.low};
+    if (node.op == Op::kMul) return Product(x, y);
+    if (node.op == Op::kMaximum) return Range{std::max(x.low, y.low), std::max(x.high, y.high)};
+    if (node.op == Op::kMinimum) return Range{std::min(x.low, y.low), std::min(x.high, y.high)};
     return std::nullopt;
   }
 
