@@ -140,7 +140,6 @@ struct ArtifactCache::Impl {
   void Unindex(const std::string& key);
   void Touch(const std::string& key);
   std::shared_ptr<const CachedResult> Remembered(const std::string& key);
-  Recalled Recall(const std::string& key);
   uint64_t VersionOf(const std::string& key, bool* checked) const;
   void NoteChecked(const std::string& key, uint64_t version, const CachedResult& found);
   void Pin(const std::string& key);
@@ -347,26 +346,6 @@ std::shared_ptr<const CachedResult> ArtifactCache::Impl::Remembered(const std::s
   }
   if (found != nullptr) Touch(key);
   return found;
-}
-
-ArtifactCache::Recalled ArtifactCache::Impl::Recall(const std::string& key) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto it = index.find(key);
-  if (it == index.end()) {
-    ++stats.misses;
-    return {.known = true};
-  }
-  Entry& entry = it->second;
-  const absl::Time now = options.now();
-  // Where the time of use is to be stored again, Lookup does it.
-  if (entry.found == nullptr || now - entry.checked >= options.recheck ||
-      now - entry.touched >= kTouchInterval) {
-    return {};
-  }
-  by_use.splice(by_use.end(), by_use, entry.use);
-  entry.used = now;
-  ++stats.hits;
-  return {.known = true, .result = entry.found};
 }
 
 void ArtifactCache::Impl::Pin(const std::string& key) {
@@ -627,10 +606,6 @@ absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey
   if (status.ok()) return std::optional<CachedResult>(std::move(result));
   if (absl::IsDataLoss(status) || absl::IsNotFound(status)) return std::optional<CachedResult>();
   return status;
-}
-
-ArtifactCache::Recalled ArtifactCache::Recall(const CacheKey& key) {
-  return impl_->Recall(key.ToString());
 }
 
 absl::StatusOr<std::vector<ArtifactInfo>> ArtifactCache::Store(

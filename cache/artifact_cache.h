@@ -106,13 +106,6 @@ class ArtifactCache {
   absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key,
                                                      Check check = Check::kFull);
 
-  // What Lookup would find, as far as that is known without the disk; counted as Lookup counts.
-  struct Recalled {
-    bool known = false;                                    // else Lookup must say
-    std::shared_ptr<const CachedResult> result = nullptr;  // null: a miss
-  };
-  Recalled Recall(const CacheKey& key);
-
   // Stores a result as ONE atomic write, over whatever the key had. Returns the manifest, digests
   // computed here. INVALID_ARGUMENT: bad or repeated name, too many artifacts. RESOURCE_EXHAUSTED:
   // over max_entry_bytes, max_bytes or kMaxMetadataBytes. `confirm` (may be null) is asked when all

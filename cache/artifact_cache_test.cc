@@ -417,31 +417,6 @@ TEST_F(ArtifactCacheTest, AFullCheckIsGoodForAWhileAndAReadIsCheckedAlways) {
   EXPECT_EQ(cache_->GetStats().damaged, 1u);  // since the opening in WriteFiles
 }
 
-TEST_F(ArtifactCacheTest, RecallTellsWhatWasCheckedNotLongAgo) {
-  EXPECT_TRUE(cache_->Recall(KeyOf(1)).known);
-  EXPECT_EQ(cache_->Recall(KeyOf(1)).result, nullptr);
-  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", "text"}}, "metadata").ok());
-  EXPECT_FALSE(cache_->Recall(KeyOf(1)).known);  // nobody has checked what was stored
-  ASSERT_TRUE(Find(KeyOf(1)).has_value());
-  now_ += absl::Seconds(59);
-  const auto recalled = cache_->Recall(KeyOf(1));
-  ASSERT_TRUE(recalled.known);
-  ASSERT_NE(recalled.result, nullptr);
-  EXPECT_EQ(recalled.result->metadata, "metadata");
-  EXPECT_EQ(recalled.result->artifacts[0].sha256, Sha256Hex("text"));
-  EXPECT_EQ(cache_->GetStats().hits, 2u);
-  EXPECT_EQ(cache_->GetStats().misses, 2u);
-  now_ += absl::Seconds(1);
-  EXPECT_FALSE(cache_->Recall(KeyOf(1)).known);
-  ASSERT_TRUE(Find(KeyOf(1)).has_value());
-  EXPECT_TRUE(cache_->Recall(KeyOf(1)).known);
-  ASSERT_TRUE(cache_->Store(KeyOf(1), {{"a.h", "other"}}, "").ok());
-  EXPECT_FALSE(cache_->Recall(KeyOf(1)).known);
-  ASSERT_TRUE(cache_->Remove(KeyOf(1)).ok());
-  EXPECT_TRUE(cache_->Recall(KeyOf(1)).known);
-  EXPECT_EQ(cache_->Recall(KeyOf(1)).result, nullptr);
-}
-
 TEST_F(ArtifactCacheTest, ReadersAndWritersOfOneKey) {
   options_.max_bytes = 2000000;
   Reopen();

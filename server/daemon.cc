@@ -468,8 +468,6 @@ void Daemon::MakeJobs(const std::string& work_dir, std::optional<int64_t> epoch)
   submission_ = std::make_unique<Submission>(
       SubmissionOptions{
           .parse_config = parse_config,
-          .recall_config = [this](absl::string_view text,
-                                  absl::string_view name) { return configs_.Recall(text, name); },
           .compiler_build_id = build_id,
           .default_timeout = kDefaultTimeout,
           .max_job_bytes = [this](absl::string_view name) { return QuotaOf(name).job_bytes; },

@@ -53,40 +53,16 @@ absl::Status AnswerCreate(const ApiDependencies& deps, const Caller& caller,
   return absl::OkStatus();
 }
 
-absl::Status Create(const ApiDependencies& deps, const Caller& caller,
-                    const v1::CreateCompileJobRequest& request,
-                    v1::CreateCompileJobResponse* response) {
-  ASSIGN_OR_RETURN(const SubmitRequest submit, ReadCreate(deps, caller, request));
-  return AnswerCreate(deps, caller, deps.submission->Submit(submit), response);
-}
-
-bool StartCreate(const ApiDependencies& deps, const Caller& caller,
+void StartCreate(const ApiDependencies& deps, const Caller& caller,
                  const v1::CreateCompileJobRequest& request, v1::CreateCompileJobResponse* response,
-                 const JobService::Later& later, bool may_wait,
-                 absl::AnyInvocable<void(absl::Status)>&& done) {
-  // Where nobody writes, a thread that may wait must be woken for the write, and begins sooner with
-  // the whole.
-  if (!may_wait && !deps.jobs->LeavesWrite(caller.tenant)) return false;
+                 absl::AnyInvocable<void(absl::Status)> done) {
   const absl::StatusOr<SubmitRequest> submit = ReadCreate(deps, caller, request);
-  if (!submit.ok()) {
-    done(submit.status());
-    return true;
-  }
-  std::optional<Submission::Prepared> prepared;
-  if (!may_wait) {
-    prepared = deps.submission->PrepareByMemory(*submit);
-    if (!prepared.has_value()) return false;
-  }
-  auto answer = [&deps, caller, response, done = std::move(done)](
-                    const absl::StatusOr<JobService::Submitted>& submitted) mutable {
-    done(AnswerCreate(deps, caller, submitted, response));
-  };
-  if (prepared.has_value()) {
-    deps.submission->SubmitPrepared(*std::move(prepared), later, may_wait, std::move(answer));
-  } else {
-    deps.submission->SubmitThen(*submit, later, std::move(answer));
-  }
-  return true;
+  if (!submit.ok()) return done(submit.status());
+  deps.submission->Submit(*submit,
+                          [&deps, caller, response, done = std::move(done)](
+                              const absl::StatusOr<JobService::Submitted>& submitted) mutable {
+                            done(AnswerCreate(deps, caller, submitted, response));
+                          });
 }
 
 absl::Status Get(const ApiDependencies& deps, const Caller& caller,
@@ -240,7 +216,7 @@ absl::Status Operators(const ApiDependencies& deps, const Caller& caller,
 }  // namespace
 
 const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob = {
-    "CreateCompileJob", Right::kSubmit, Create, StartCreate};
+    "CreateCompileJob", Right::kSubmit, /*run=*/nullptr, StartCreate};
 const Method<v1::GetCompileJobRequest, v1::GetCompileJobResponse> kGetCompileJob = {
     "GetCompileJob", Right::kRead, Get};
 const Method<v1::ListCompileJobsRequest, v1::ListCompileJobsResponse> kListCompileJobs = {

@@ -1,9 +1,11 @@
 #ifndef NPUC_SERVER_API_METHODS_H_
 #define NPUC_SERVER_API_METHODS_H_
 
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
@@ -25,16 +27,27 @@ struct Method {
   const char* name;
   // What the caller must have; nullopt: any identity.
   std::optional<Right> right;
-  absl::Status (*run)(const ApiDependencies& deps, const Caller& caller, const Request& request,
-                      Response* response);
-  // The same without waiting for the store to write, where that is worth it; else null. Without
-  // may_wait it returns false, and has done nothing, where it would have to wait otherwise. `done`
-  // is called once, on any thread, and must not wait; request and response must live until then.
-  // `later` runs what may wait on another thread.
+  // One of the two. `start` does not wait for the store's write: `done` is called once, on any
+  // thread, and must not wait; request and response must live until then.
   using Done = absl::AnyInvocable<void(absl::Status)>;
-  bool (*start)(const ApiDependencies& deps, const Caller& caller, const Request& request,
-                Response* response, const JobService::Later& later, bool may_wait,
-                Done&& done) = nullptr;
+  absl::Status (*run)(const ApiDependencies& deps, const Caller& caller, const Request& request,
+                      Response* response) = nullptr;
+  void (*start)(const ApiDependencies& deps, const Caller& caller, const Request& request,
+                Response* response, Done done) = nullptr;
+
+  void Start(const ApiDependencies& deps, const Caller& caller, const Request& request,
+             Response* response, Done done) const {
+    if (start != nullptr) return start(deps, caller, request, response, std::move(done));
+    done(run(deps, caller, request, response));
+  }
+  absl::Status RunAndWait(const ApiDependencies& deps, const Caller& caller, const Request& request,
+                          Response* response) const {
+    std::promise<absl::Status> answer;
+    std::future<absl::Status> answered = answer.get_future();
+    Start(deps, caller, request, response,
+          [&answer](absl::Status status) { answer.set_value(std::move(status)); });
+    return answered.get();
+  }
 };
 
 extern const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob;

@@ -48,7 +48,6 @@ class ArtifactCacheResults : public ResultCache {
   absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key) override {
     return cache_->Lookup(key);
   }
-  ArtifactCache::Recalled Recall(const CacheKey& key) override { return cache_->Recall(key); }
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
                                                   absl::string_view metadata,

@@ -60,13 +60,13 @@ absl::Status Canary::Upload() {
 }
 
 absl::StatusOr<std::string> Canary::Submit() {
-  const auto submitted = submission_->Submit({.tenant = kTenant,
-                                              .config_text = kConfig,
-                                              .config_name = "canary.yaml",
-                                              .model = model_,
-                                              .priority = kPriority,
-                                              .timeout = options_.patience,
-                                              .no_cache = true});
+  const auto submitted = submission_->SubmitAndWait({.tenant = kTenant,
+                                                     .config_text = kConfig,
+                                                     .config_name = "canary.yaml",
+                                                     .model = model_,
+                                                     .priority = kPriority,
+                                                     .timeout = options_.patience,
+                                                     .no_cache = true});
   if (submitted.ok()) return submitted->job->id;
   if (absl::IsResourceExhausted(submitted.status())) {
     return absl::UnavailableError(submitted.status().message());

@@ -24,9 +24,6 @@ class ConfigMemo {
   absl::StatusOr<ParsedConfig> Parse(absl::string_view text, absl::string_view name,
                                      Diagnostics& diagnostics);
 
-  // As Parse, where that is remembered; else null.
-  std::shared_ptr<const ParsedConfig> Recall(absl::string_view text, absl::string_view name);
-
   size_t bytes() const;
 
  private:
@@ -35,6 +32,8 @@ class ConfigMemo {
     std::shared_ptr<const ParsedConfig> config;
     std::list<const Key*>::iterator use;
   };
+  // What is remembered; null: nothing.
+  std::shared_ptr<const ParsedConfig> Recall(absl::string_view text, absl::string_view name);
   static size_t BytesOf(const Key& key) { return key.first.size() + key.second.size(); }
 
   const ConfigParser parse_;

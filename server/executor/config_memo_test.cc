@@ -33,17 +33,6 @@ TEST_F(ConfigMemoTest, AGoodConfigIsReadOnce) {
   EXPECT_EQ(parses_, 3);
 }
 
-TEST_F(ConfigMemoTest, RecallKnowsWhatWasRead) {
-  EXPECT_EQ(memo_.Recall("one", "c.yaml"), nullptr);
-  ASSERT_TRUE(Parse("one").ok());
-  EXPECT_FALSE(Parse("bad").ok());
-  ASSERT_NE(memo_.Recall("one", "c.yaml"), nullptr);
-  EXPECT_EQ(memo_.Recall("one", "c.yaml")->options.model_info, "one");
-  EXPECT_EQ(memo_.Recall("one", "other.yaml"), nullptr);
-  EXPECT_EQ(memo_.Recall("bad", "c.yaml"), nullptr);
-  EXPECT_EQ(parses_, 2);
-}
-
 TEST_F(ConfigMemoTest, ABadConfigTellsItsProblemsEachTime) {
   for (int i = 1; i <= 2; ++i) {
     EXPECT_FALSE(Parse("bad").ok());

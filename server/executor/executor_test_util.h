@@ -143,18 +143,6 @@ class FakeCache : public ResultCache {
     if (found == entries_.end()) return std::nullopt;
     return found->second.result;
   }
-  // Knows of misses, and of hits once they are told to be known.
-  ArtifactCache::Recalled Recall(const CacheKey& key) override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = entries_.find(key.ToString());
-    if (found == entries_.end()) return {.known = true};
-    if (!recalls_) return {};
-    return {.known = true, .result = std::make_shared<const CachedResult>(found->second.result)};
-  }
-  void SetRecalls() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    recalls_ = true;
-  }
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
                                                   absl::string_view metadata,
@@ -216,7 +204,6 @@ class FakeCache : public ResultCache {
   };
   std::mutex mutex_;
   std::map<std::string, Entry> entries_;  // guarded by mutex_
-  bool recalls_ = false;                  // guarded by mutex_
   bool too_small_ = false;                // guarded by mutex_
   int full_for_ = 0;                      // guarded by mutex_
   int stores_ = 0;                        // guarded by mutex_

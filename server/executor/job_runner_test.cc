@@ -63,7 +63,7 @@ class JobRunnerTest : public ::testing::Test {
     request.config_name = "config.yaml";
     request.model = inputs_.Put("model bytes");
     request.no_cache = no_cache;
-    const auto submitted = submission_->Submit(request);
+    const auto submitted = submission_->SubmitAndWait(request);
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->job->id;
   }

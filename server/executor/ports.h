@@ -50,7 +50,6 @@ class ResultCache {
  public:
   virtual ~ResultCache() = default;
   virtual absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key) = 0;
-  virtual ArtifactCache::Recalled Recall(const CacheKey& key) = 0;
   virtual absl::StatusOr<std::vector<ArtifactInfo>> Store(
       const CacheKey& key, absl::Span<const ArtifactView> artifacts, absl::string_view metadata,
       const ArtifactCache::Confirm& confirm) = 0;

@@ -1,6 +1,7 @@
 #include "server/executor/submission.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <set>
 
@@ -236,9 +237,10 @@ void Submission::TakeResult(const CachedResult& result, NewJob& job) {
                               .diagnostics = *std::move(diagnostics)};
 }
 
-// All but the look for a result.
-absl::StatusOr<Submission::Prepared> Submission::PrepareJob(const SubmitRequest& request,
-                                                            const ParsedConfig& config) {
+absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& request) {
+  RETURN_IF_ERROR(CheckFields(request));
+  RETURN_IF_ERROR(CheckQuota(request));
+  ASSIGN_OR_RETURN(const ParsedConfig config, ReadConfig(request));
   RETURN_IF_ERROR(CheckRoles(request, config));
   Prepared prepared;
   NewJob& job = prepared.job;
@@ -257,39 +259,14 @@ absl::StatusOr<Submission::Prepared> Submission::PrepareJob(const SubmitRequest&
   job.output_file = config.options.output_file;
   const std::string scope =
       options_.result_scope == nullptr ? job.tenant : options_.result_scope(job.tenant);
-  ASSIGN_OR_RETURN(CacheKey key,
+  ASSIGN_OR_RETURN(const CacheKey key,
                    ResultKey(scope, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
-  prepared.key = std::move(key);
-  return prepared;
-}
-
-absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& request) {
-  RETURN_IF_ERROR(CheckFields(request));
-  RETURN_IF_ERROR(CheckQuota(request));
-  ASSIGN_OR_RETURN(const ParsedConfig config, ReadConfig(request));
-  ASSIGN_OR_RETURN(Prepared prepared, PrepareJob(request, config));
   if (request.no_cache) return prepared;
   // A cache that cannot be read costs a compile, not a job.
-  const auto result = cache_->Lookup(*prepared.key);
-  if (result.ok() && result->has_value()) TakeResult(**result, prepared.job);
+  const auto result = cache_->Lookup(key);
+  if (result.ok() && result->has_value()) TakeResult(**result, job);
   return prepared;
-}
-
-std::optional<Submission::Prepared> Submission::PrepareByMemory(const SubmitRequest& request) {
-  if (options_.recall_config == nullptr || !CheckFields(request).ok() ||
-      !CheckQuota(request).ok()) {
-    return std::nullopt;
-  }
-  const auto config = options_.recall_config(request.config_text, request.config_name);
-  if (config == nullptr) return std::nullopt;
-  absl::StatusOr<Prepared> prepared = PrepareJob(request, *config);
-  if (!prepared.ok()) return std::nullopt;
-  if (request.no_cache) return *std::move(prepared);
-  const ArtifactCache::Recalled recalled = cache_->Recall(*prepared->key);
-  if (!recalled.known) return std::nullopt;
-  if (recalled.result != nullptr) TakeResult(*recalled.result, prepared->job);
-  return *std::move(prepared);
 }
 
 // A repeat is answered although its blobs may be gone by now, or what is allowed have changed.
@@ -311,31 +288,26 @@ void Submission::HoldInputs(const Job& job, InputHolds::Holds holds) {
   if (!now.ok() || IsTerminal((*now)->state)) holds_->Remove(job.id);
 }
 
-absl::StatusOr<JobService::Submitted> Submission::Submit(const SubmitRequest& request) {
-  absl::StatusOr<Prepared> prepared = Prepare(request);
-  if (!prepared.ok()) return AnswerUnprepared(request, prepared.status());
-  ASSIGN_OR_RETURN(JobService::Submitted submitted, jobs_->Submit(std::move(prepared->job)));
-  if (!submitted.already_existed) HoldInputs(*submitted.job, std::move(prepared->holds));
-  return submitted;
-}
-
-void Submission::SubmitPrepared(Prepared prepared, const JobService::Later& later, bool may_wait,
-                                JobService::Done done) {
-  jobs_->SubmitThen(std::move(prepared.job), later, may_wait,
-                    [this, holds = std::move(prepared.holds), done = std::move(done)](
-                        absl::StatusOr<JobService::Submitted> submitted) mutable {
-                      if (submitted.ok() && !submitted->already_existed) {
-                        HoldInputs(*submitted->job, std::move(holds));
-                      }
-                      done(std::move(submitted));
-                    });
-}
-
-void Submission::SubmitThen(const SubmitRequest& request, const JobService::Later& later,
-                            JobService::Done done) {
+void Submission::Submit(const SubmitRequest& request, JobService::Done done) {
   absl::StatusOr<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) return done(AnswerUnprepared(request, prepared.status()));
-  SubmitPrepared(*std::move(prepared), later, /*may_wait=*/true, std::move(done));
+  jobs_->Submit(std::move(prepared->job),
+                [this, holds = std::move(prepared->holds),
+                 done = std::move(done)](absl::StatusOr<JobService::Submitted> submitted) mutable {
+                  if (submitted.ok() && !submitted->already_existed) {
+                    HoldInputs(*submitted->job, std::move(holds));
+                  }
+                  done(std::move(submitted));
+                });
+}
+
+absl::StatusOr<JobService::Submitted> Submission::SubmitAndWait(const SubmitRequest& request) {
+  std::promise<absl::StatusOr<JobService::Submitted>> answer;
+  std::future<absl::StatusOr<JobService::Submitted>> answered = answer.get_future();
+  Submit(request, [&answer](absl::StatusOr<JobService::Submitted> submitted) {
+    answer.set_value(std::move(submitted));
+  });
+  return answered.get();
 }
 
 }  // namespace npuc

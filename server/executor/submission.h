@@ -58,9 +58,6 @@ using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(
 
 struct SubmissionOptions {
   ConfigParser parse_config;  // ParseConfig of compiler_core/pipeline
-  // What parse_config is known to give, else null; null: nothing is known.
-  std::function<std::shared_ptr<const ParsedConfig>(absl::string_view text, absl::string_view name)>
-      recall_config = nullptr;
   std::string compiler_build_id = {};
   absl::Duration default_timeout = absl::Hours(1);
   // The bytes that the model and side inputs of one job of a tenant may have in all; null, or
@@ -83,26 +80,18 @@ class Submission {
   // Errors: INVALID_ARGUMENT (INVALID_FIELD or INVALID_CONFIG, every problem named),
   // FAILED_PRECONDITION (BLOB_MISSING, every blob named), RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), and
   // those of JobService::Submit.
-  absl::StatusOr<JobService::Submitted> Submit(const SubmitRequest& request);
-  // The same without waiting for the store's write, as JobService::SubmitThen.
-  void SubmitThen(const SubmitRequest& request, const JobService::Later& later,
-                  JobService::Done done);
+  // `done` is called as JobService::Submit does.
+  void Submit(const SubmitRequest& request, JobService::Done done);
+  // The same, and waits.
+  absl::StatusOr<JobService::Submitted> SubmitAndWait(const SubmitRequest& request);
+
+ private:
   // What is submitted, and the blobs that it needs.
   struct Prepared {
     NewJob job;
     InputHolds::Holds holds;
-    std::optional<CacheKey> key;
   };
-  // What SubmitThen does before it writes, by what is in memory and without waiting for more than
-  // short locks; nullopt where that does not do, and for what is refused.
-  std::optional<Prepared> PrepareByMemory(const SubmitRequest& request);
-  // Goes on from there.
-  void SubmitPrepared(Prepared prepared, const JobService::Later& later, bool may_wait,
-                      JobService::Done done);
-
- private:
   absl::StatusOr<Prepared> Prepare(const SubmitRequest& request);
-  absl::StatusOr<Prepared> PrepareJob(const SubmitRequest& request, const ParsedConfig& config);
   absl::StatusOr<JobService::Submitted> AnswerUnprepared(const SubmitRequest& request,
                                                          const absl::Status& why);
   void HoldInputs(const Job& job, InputHolds::Holds holds);

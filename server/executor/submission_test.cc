@@ -42,7 +42,7 @@ class SubmissionTest : public ::testing::Test {
 
   // The reason of a refused request, and its violations.
   ErrorDetails Refusal(const SubmitRequest& request) {
-    const auto submitted = submission_.Submit(request);
+    const auto submitted = submission_.SubmitAndWait(request);
     EXPECT_FALSE(submitted.ok());
     return ErrorDetailsOf(submitted.status()).value_or(ErrorDetails{});
   }
@@ -58,7 +58,7 @@ class SubmissionTest : public ::testing::Test {
 };
 
 TEST_F(SubmissionTest, AcceptsAndHoldsTheInputsUntilTheJobEnds) {
-  const auto submitted = submission_.Submit(Request());
+  const auto submitted = submission_.SubmitAndWait(Request());
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   const Job& job = *submitted->job;
   EXPECT_EQ(job.state, JobState::kQueued);
@@ -104,7 +104,7 @@ TEST_F(SubmissionTest, AJobOverItsTenantsBytesIsRefused) {
                      &jobs_, &inputs_, &cache_, &holds_);
   SubmitRequest request = Request();
   ASSERT_GT(request.model.size_bytes, 10u);
-  const auto refused = bounded.Submit(request);
+  const auto refused = bounded.SubmitAndWait(request);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   const auto details = ErrorDetailsOf(refused.status());
   EXPECT_EQ(details->reason, "QUOTA_EXCEEDED");
@@ -112,7 +112,7 @@ TEST_F(SubmissionTest, AJobOverItsTenantsBytesIsRefused) {
   ASSERT_THAT(details->quota_violations, SizeIs(1));
   EXPECT_EQ(details->quota_violations[0].subject, "job_bytes");
   request.side_inputs = {{.role = "OPT_CONFIG", .digest = {"", ~uint64_t{0}}}};
-  EXPECT_EQ(ErrorDetailsOf(bounded.Submit(request).status())->reason, "INVALID_FIELD");
+  EXPECT_EQ(ErrorDetailsOf(bounded.SubmitAndWait(request).status())->reason, "INVALID_FIELD");
 }
 
 TEST_F(SubmissionTest, EveryProblemOfTheConfigIsNamed) {
@@ -135,7 +135,7 @@ TEST_F(SubmissionTest, FilesOfTheConfigAndSideInputsMustMatch) {
   request.side_inputs = {{"OPT_CONFIG", "t", side}, {"OPT_CONFIG", "t", side}};
   EXPECT_THAT(Refusal(request).field_violations[0].description, HasSubstr("twice"));
   request.side_inputs = {{"OPT_CONFIG", "dir/t.json", side}};
-  const auto submitted = submission_.Submit(request);
+  const auto submitted = submission_.SubmitAndWait(request);
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   EXPECT_EQ(submitted->job->spec.inputs[1].name, "t.json");
 }
@@ -154,7 +154,7 @@ TEST_F(SubmissionTest, EveryMissingBlobIsNamed) {
 }
 
 TEST_F(SubmissionTest, ARepeatIsAnsweredAlthoughTheBlobIsGone) {
-  const auto first = submission_.Submit(Request());
+  const auto first = submission_.SubmitAndWait(Request());
   inputs_.Forget(first->job->model().sha256);
   SubmitRequest repeat;
   repeat.tenant = "default";
@@ -162,7 +162,7 @@ TEST_F(SubmissionTest, ARepeatIsAnsweredAlthoughTheBlobIsGone) {
   repeat.config_text = "config";
   repeat.config_name = "config.yaml";
   repeat.model = {first->job->model().sha256, first->job->model().size_bytes};
-  const auto second = submission_.Submit(repeat);
+  const auto second = submission_.SubmitAndWait(repeat);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(second->already_existed);
   EXPECT_EQ(second->job->id, first->job->id);
@@ -172,14 +172,14 @@ TEST_F(SubmissionTest, ARepeatIsAnsweredAlthoughTheBlobIsGone) {
 
 TEST_F(SubmissionTest, ACachedResultEndsTheJobAtOnceUnlessRefused) {
   SubmitRequest request = Request();
-  const auto first = submission_.Submit(request);
+  const auto first = submission_.SubmitAndWait(request);
   const auto key = CacheKey::Parse(first->job->cache_key);
   ASSERT_TRUE(key.ok());
   const JobDiagnostic warning = {.id = "NPUC1", .message = "careful"};
   ASSERT_TRUE(
       cache_.Store(*key, {{"model.h", "header"}}, EncodeResultMetadata({warning}), nullptr).ok());
   request.request_id = "r2";
-  const auto hit = submission_.Submit(request);
+  const auto hit = submission_.SubmitAndWait(request);
   ASSERT_TRUE(hit.ok());
   EXPECT_EQ(hit->job->state, JobState::kSucceeded);
   EXPECT_TRUE(hit->job->cache_hit);
@@ -187,60 +187,10 @@ TEST_F(SubmissionTest, ACachedResultEndsTheJobAtOnceUnlessRefused) {
   EXPECT_EQ(hit->job->diagnostics, std::vector<JobDiagnostic>{warning});
   request.request_id = "r3";
   request.no_cache = true;
-  EXPECT_EQ(submission_.Submit(request)->job->state, JobState::kQueued);
+  EXPECT_EQ(submission_.SubmitAndWait(request)->job->state, JobState::kQueued);
 }
 
 // What memory does not hold, or would refuse, is left to Submit, and nothing is kept.
-TEST_F(SubmissionTest, WhatIsInMemoryIsPreparedWithoutWaiting) {
-  bool is_known = false;
-  const auto recall = [&](absl::string_view text,
-                          absl::string_view name) -> std::shared_ptr<const ParsedConfig> {
-    if (!is_known) return nullptr;
-    Diagnostics diagnostics;
-    auto config = FakeParseConfig(text, name, diagnostics);
-    return config.ok() ? std::make_shared<const ParsedConfig>(*std::move(config)) : nullptr;
-  };
-  Submission submission(
-      {.parse_config = FakeParseConfig, .recall_config = recall, .compiler_build_id = "build-1"},
-      &jobs_, &inputs_, &cache_, &holds_);
-  SubmitRequest request = Request();
-  EXPECT_FALSE(submission_.PrepareByMemory(request).has_value());
-  EXPECT_FALSE(submission.PrepareByMemory(request).has_value());
-  is_known = true;
-  SubmitRequest bad = request;
-  bad.priority = 101;
-  EXPECT_FALSE(submission.PrepareByMemory(bad).has_value());
-  bad = request;
-  bad.model.size_bytes += 1;
-  EXPECT_FALSE(submission.PrepareByMemory(bad).has_value());
-  EXPECT_EQ(inputs_.held(), 0);
-
-  const auto submit = [&](const SubmitRequest& wanted) {
-    std::optional<Submission::Prepared> prepared = submission.PrepareByMemory(wanted);
-    if (!prepared.has_value()) return std::shared_ptr<const Job>();
-    absl::StatusOr<JobService::Submitted> answer;
-    submission.SubmitPrepared(
-        *std::move(prepared), [](const std::function<void()>& task) { task(); }, /*may_wait=*/false,
-        [&](absl::StatusOr<JobService::Submitted> submitted) { answer = std::move(submitted); });
-    EXPECT_TRUE(answer.ok()) << answer.status();
-    return answer->job;
-  };
-  const auto waiting = submit(request);
-  EXPECT_EQ(waiting->state, JobState::kQueued);
-  EXPECT_EQ(inputs_.held(), 1);
-  EXPECT_EQ(submit(request)->id, waiting->id);  // a repeat
-  ASSERT_TRUE(
-      cache_.Store(*CacheKey::Parse(waiting->cache_key), {{"model.h", "header"}}, "", nullptr)
-          .ok());
-  request.request_id = "r2";
-  EXPECT_EQ(submit(request), nullptr);  // its result is not in memory
-  cache_.SetRecalls();
-  EXPECT_TRUE(submit(request)->cache_hit);
-  request.request_id = "r3";
-  request.no_cache = true;
-  EXPECT_EQ(submit(request)->state, JobState::kQueued);
-}
-
 TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
   Submission shared({.parse_config = FakeParseConfig,
                      .compiler_build_id = "build-1",
@@ -254,7 +204,7 @@ TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
     SubmitRequest request = Request();
     request.tenant = tenant;
     request.model = inputs_.Put("model bytes", tenant);
-    const auto submitted = shared.Submit(request);
+    const auto submitted = shared.SubmitAndWait(request);
     ASSERT_TRUE(submitted.ok()) << submitted.status();
     keys[tenant] = submitted->job->cache_key;
   }
@@ -264,12 +214,12 @@ TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
   SubmitRequest again = Request();
   again.request_id = "again";
   again.tenant = "b";
-  EXPECT_TRUE(shared.Submit(again)->job->cache_hit);
+  EXPECT_TRUE(shared.SubmitAndWait(again)->job->cache_hit);
   again.tenant = "own";
-  EXPECT_FALSE(shared.Submit(again)->job->cache_hit);
+  EXPECT_FALSE(shared.SubmitAndWait(again)->job->cache_hit);
   // The model must still be the tenant's own: what others uploaded is not there for it.
   again.tenant = "c";
-  EXPECT_EQ(ErrorDetailsOf(shared.Submit(again).status())->reason, "BLOB_MISSING");
+  EXPECT_EQ(ErrorDetailsOf(shared.SubmitAndWait(again).status())->reason, "BLOB_MISSING");
 }
 
 TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
@@ -283,14 +233,14 @@ TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
   for (const size_t at : {19, 45, 59, 83, 109, 123}) b[at] = static_cast<char>(b[at] ^ 0x80);
   SubmitRequest request = Request();
   request.model = inputs_.Put(a);
-  const auto first = submission_.Submit(request);
+  const auto first = submission_.SubmitAndWait(request);
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(
       cache_.Store(*CacheKey::Parse(first->job->cache_key), {{"model.h", "of a"}}, "", nullptr)
           .ok());
   request.request_id = "r2";
   request.model = inputs_.Put(b);
-  const auto second = submission_.Submit(request);
+  const auto second = submission_.SubmitAndWait(request);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(first->job->model().md5, second->job->model().md5);
   EXPECT_NE(first->job->model().sha256, second->job->model().sha256);
@@ -301,14 +251,14 @@ TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
           .ok());
   EXPECT_EQ(cache_.size(), 2u);
   request.request_id = "r3";
-  EXPECT_EQ(submission_.Submit(request)->job->artifacts[0].sha256, Sha256Hex("of b"));
+  EXPECT_EQ(submission_.SubmitAndWait(request)->job->artifacts[0].sha256, Sha256Hex("of b"));
 }
 
 TEST_F(SubmissionTest, WhateverChangesTheOutputChangesTheKey) {
   std::set<std::string> keys;
   SubmitRequest request = Request();
   request.request_id = "";
-  const auto key = [&] { return submission_.Submit(request)->job->cache_key; };
+  const auto key = [&] { return submission_.SubmitAndWait(request)->job->cache_key; };
   keys.insert(key());
   request.priority = 5;
   request.labels = {{"a", "b"}};

@@ -146,9 +146,9 @@ TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   NewJob request;
   request.spec.inputs = {{.role = "MODEL_FILE", .sha256 = "s", .md5 = "m"}};
   request.cache_key = key.ToString();
-  const auto waiting = jobs.Submit(request)->job;
+  const auto waiting = jobs.SubmitAndWait(request)->job;
   request.cached = NewJob::Cached{.artifacts = {{"model.h", 6, infos[0].sha256}}};
-  const auto done = jobs.Submit(request)->job;
+  const auto done = jobs.SubmitAndWait(request)->job;
 
   EXPECT_EQ(ReasonOf(downloads.Open(*waiting, "model.h", 0).status()), "JOB_NOT_SUCCEEDED");
   EXPECT_EQ(ReasonOf(downloads.Open(*done, "other.h", 0).status()), "ARTIFACT_NOT_FOUND");

@@ -75,7 +75,7 @@ absl::Status Run(const Exchange& exchange, const Method<Request, Response>& meth
                  Response* answer) {
   Request request;
   RETURN_IF_ERROR(fill(&request));
-  const absl::Status status = method.run(exchange.deps(), exchange.caller, request, answer);
+  const absl::Status status = method.RunAndWait(exchange.deps(), exchange.caller, request, answer);
   LogFault(*exchange.deps().log, method.name, status);
   return status;
 }

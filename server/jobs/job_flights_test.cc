@@ -20,9 +20,10 @@ using ::testing::HasSubstr;
 // A store whose writes are there though it says that they failed.
 class DoubtfulStore : public MemoryJobStore {
  public:
-  absl::Status Apply(const JobChange& change) override {
-    RETURN_IF_ERROR(MemoryJobStore::Apply(change));
-    return say_failed ? absl::InternalError("not synced") : absl::OkStatus();
+  void Apply(std::shared_ptr<const JobChange> change, Done done) override {
+    absl::Status status = ApplyNow(*change);
+    if (status.ok() && say_failed) status = absl::InternalError("not synced");
+    done(std::move(status));
   }
   std::atomic<bool> say_failed = false;
 };
@@ -54,7 +55,7 @@ class JobFlightsTest : public ::testing::Test {
   }
 
   std::string Submit(NewJob request) {
-    const auto submitted = service_.Submit(std::move(request));
+    const auto submitted = service_.SubmitAndWait(std::move(request));
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->job->id;
   }
@@ -263,7 +264,7 @@ TEST_F(JobFlightsTest, TenThousandConcurrentSendsOfOneRequestIdAreOneJob) {
       for (int i = 0; i < 10000 / kThreads; ++i) {
         NewJob request = Request("key");
         request.request_id = "one";
-        const auto submitted = service_.Submit(std::move(request));
+        const auto submitted = service_.SubmitAndWait(std::move(request));
         ASSERT_TRUE(submitted.ok()) << submitted.status();
         if (!submitted->already_existed) ++made;
         ids[static_cast<size_t>(t)].insert(submitted->job->id);

@@ -40,8 +40,6 @@ class JobQueue {
   // tenant's are. Each success is followed by one Push or one Release.
   virtual absl::Status Reserve(absl::string_view tenant) = 0;
   virtual void Release(absl::string_view tenant) = 0;
-  // Whether Reserve would succeed.
-  virtual bool HasRoom(absl::string_view tenant) const = 0;
 
   // Puts a job in order. `reserved`: it uses a place of Reserve; else it is a job that had been
   // accepted before (recovered, or come back), which no bound refuses. A job that is in order

@@ -1,6 +1,7 @@
 #include "server/jobs/job_service.h"
 
 #include <algorithm>
+#include <future>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
@@ -124,7 +125,7 @@ absl::Status JobService::RecoverJob(const LiveJob& job,
     ASSIGN_OR_RETURN(JobChange change,
                      LoseLease(stored, stored.fence, LossKind::kDaemon, "the daemon was restarted",
                                options_.retry, {}, options_.now()));
-    RETURN_IF_ERROR(store_->Apply(change));
+    RETURN_IF_ERROR(store_->ApplyAndWait(change));
     if (IsTerminal(change.job.state)) return absl::OkStatus();
     entry->Set(std::make_shared<const Job>(std::move(change.job)));
   }
@@ -184,102 +185,95 @@ absl::StatusOr<JobService::JobPtr> JobService::FindSubmitted(absl::string_view t
 
 // RESOURCE_EXHAUSTED: no room in the queue.
 absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
-  NewEntry submit{.entry = std::make_shared<Entry>(),
-                  .changing = {},
-                  .change = {},
-                  .waits = !request.cached.has_value()};
+  NewEntry submit{
+      .entry = std::make_shared<Entry>(), .change = {}, .waits = !request.cached.has_value()};
   const std::string tenant = request.tenant;
   if (submit.waits) RETURN_IF_ERROR(queue_->Reserve(tenant));
   const absl::Time now = options_.now();
   auto [id, order] = NextIdAndOrder(now);
   submit.change = std::make_shared<JobChange>(CreateJob(std::move(request), id, order, now));
 
-  // The entry is there before the job is stored, so that who learns of the job from the store finds
-  // it, and waits for this write.
-  submit.changing = std::unique_lock<HandOverLock>(submit.entry->change);
+  // The entry is there before the job is stored, so that a caller that learns of the job from the
+  // store finds it, and waits for this write.
   if (AddLive(submit.entry, ToLiveJob(submit.change->job))) return submit;
   if (submit.waits) queue_->Release(tenant);
   return absl::InternalError(absl::StrCat("job id ", id, " was made twice"));
 }
 
-// After the write.
+// After the write, on the store's thread. From here on the job can be changed, or is forgotten.
 absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(NewEntry submit,
                                                          const absl::Status& written) {
   const std::string id = submit.change->job.id;
-  const std::string tenant = submit.change->job.tenant;
-  JobPtr job;
-  if (written.ok()) {
-    job = std::make_shared<const Job>(std::move(submit.change->job));
-    submit.entry->Set(job);
-  } else if (!absl::IsAlreadyExists(written)) {
-    submit.entry->uncertain = true;
-  }
   {
     std::lock_guard<std::mutex> lock(mutex_);
     if (written.ok() && submit.waits) {
-      // Still under the job's lock: a cancel of the new job comes after it is in the queue.
+      // Before the entry is opened: a cancel of the new job comes after it is in the queue.
       EnqueueLocked(live_.at(id), /*reserved=*/true);
     } else {
       ForgetLocked(id);
-      if (submit.waits) queue_->Release(tenant);
+      if (submit.waits) queue_->Release(submit.change->job.tenant);
       if (!written.ok() && !IsDefinite(written) && unsure_.size() < kMaxUnsure) unsure_.insert(id);
     }
   }
-  submit.changing.unlock();
-  RETURN_IF_ERROR(written);
+  if (!written.ok()) {
+    submit.entry->Set(Entry::Content::kUnknown);
+    return written;
+  }
+  const auto job = std::make_shared<const Job>(std::move(submit.change->job));
+  submit.entry->Set(job);
   hub_.Notify(id);
   // Its result was there already.
   if (IsTerminal(job->state) && end_listener_) end_listener_(*job);
   return job;
 }
 
-// There was no room (`why`), or the store found the request id taken: the earlier job is the
-// answer.
-absl::StatusOr<JobService::Submitted> JobService::AnswerRefused(const SubmitKey& key,
-                                                                const absl::Status& why) {
-  ASSIGN_OR_RETURN(JobPtr earlier, FindSubmitted(key.tenant, key.request_id, key.request_sha256));
-  if (earlier != nullptr) return Submitted{std::move(earlier), true};
-  if (!absl::IsAlreadyExists(why)) return why;
-  return absl::InternalError("a request id is taken by no job");
+// The store found the request id taken since FindSubmitted had looked: the answer is the job that
+// has it. That one's write was before this one, and is settled before it, so nothing here waits for
+// the store's thread.
+absl::StatusOr<JobService::Submitted> JobService::AnswerTaken(const Job& refused) const {
+  const absl::Status unsure =
+      ServiceError(absl::StatusCode::kUnavailable,
+                   absl::StrCat("the job of request id '", Printable(refused.request_id, 64),
+                                "' changes at this moment; send the request again"),
+                   {.reason = "STORE_FAILED", .retry_delay = absl::Seconds(1)});
+  ASSIGN_OR_RETURN(const std::optional<std::string> owner,
+                   store_->FindRequest(refused.tenant, refused.request_id));
+  if (!owner.has_value()) return unsure;
+  if (const std::shared_ptr<Entry> entry = FindEntry(*owner)) entry->Await();
+  if (IsUnsure(*owner)) return unsure;
+  const absl::StatusOr<JobPtr> job = Get(*owner);
+  if (absl::IsNotFound(job.status())) return unsure;
+  RETURN_IF_ERROR(job.status());
+  if ((*job)->request_sha256 != refused.request_sha256) return RequestIdReused(**job);
+  return Submitted{*job, true};
 }
 
-absl::StatusOr<JobService::Submitted> JobService::Submit(NewJob request) {
-  const SubmitKey key = {request.tenant, request.request_id, request.request_sha256};
-  // Whether the request id is taken, the store decides as it writes; to look before costs every new
-  // job a read. A full queue must not hide an earlier job, though.
+void JobService::Submit(NewJob request, Done done) {
+  // A look for a repeat comes first: a full queue must not hide an earlier job.
+  const absl::StatusOr<JobPtr> earlier =
+      FindSubmitted(request.tenant, request.request_id, request.request_sha256);
+  if (!earlier.ok()) return done(earlier.status());
+  if (*earlier != nullptr) return done(Submitted{*earlier, true});
   absl::StatusOr<NewEntry> submit = BeginSubmit(std::move(request));
-  if (!submit.ok()) return AnswerRefused(key, submit.status());
-  const absl::Status written = store_->Apply(*submit->change);
-  absl::StatusOr<JobPtr> job = EndSubmit(*std::move(submit), written);
-  if (job.ok()) return Submitted{*std::move(job), false};
-  if (absl::IsAlreadyExists(written)) return AnswerRefused(key, written);
-  return job.status();
-}
-
-void JobService::SubmitThen(NewJob request, const Later& later, bool may_wait, Done done) {
-  SubmitKey key = {request.tenant, request.request_id, request.request_sha256};
-  absl::StatusOr<NewEntry> submit = BeginSubmit(std::move(request));
-  // The look for an earlier job reads the store, and may wait for a write of that job.
-  const auto answer_refused = [this, later](SubmitKey refused, absl::Status why, Done told) {
-    later([this, refused = std::move(refused), why = std::move(why),
-           shared = std::make_shared<Done>(std::move(told))] {
-      (*shared)(AnswerRefused(refused, why));
-    });
-  };
-  if (!submit.ok()) {
-    if (!store_->MayHaveRequest(key.tenant, key.request_id)) return done(submit.status());
-    if (may_wait) return done(AnswerRefused(key, submit.status()));
-    return answer_refused(std::move(key), submit.status(), std::move(done));
-  }
+  if (!submit.ok()) return done(submit.status());
   const std::shared_ptr<const JobChange> change = submit->change;
-  store_->ApplyThen(change, may_wait ? Later() : later,
-                    [this, answer_refused, key = std::move(key), submit = *std::move(submit),
-                     done = std::move(done)](absl::Status written) mutable {
-                      absl::StatusOr<JobPtr> job = EndSubmit(std::move(submit), written);
-                      if (job.ok()) return done(Submitted{*std::move(job), false});
-                      if (!absl::IsAlreadyExists(written)) return done(job.status());
-                      answer_refused(std::move(key), std::move(written), std::move(done));
-                    });
+  store_->Apply(change, [this, submit = *std::move(submit),
+                         done = std::move(done)](const absl::Status& written) mutable {
+    const std::shared_ptr<const JobChange> made = submit.change;
+    absl::StatusOr<JobPtr> job = EndSubmit(std::move(submit), written);
+    if (job.ok()) return done(Submitted{*std::move(job), false});
+    if (absl::IsAlreadyExists(written)) return done(AnswerTaken(made->job));
+    done(job.status());
+  });
+}
+
+absl::StatusOr<JobService::Submitted> JobService::SubmitAndWait(NewJob request) {
+  std::promise<absl::StatusOr<Submitted>> answer;
+  std::future<absl::StatusOr<Submitted>> answered = answer.get_future();
+  Submit(std::move(request), [&answer](absl::StatusOr<Submitted> submitted) {
+    answer.set_value(std::move(submitted));
+  });
+  return answered.get();
 }
 
 // Finds out whether a job is there whose first write failed. Where it is, it is made certain and
@@ -287,7 +281,7 @@ void JobService::SubmitThen(NewJob request, const Later& later, bool may_wait, D
 absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id) {
   const std::string id(job_id);
   auto entry = std::make_shared<Entry>();
-  std::unique_lock<HandOverLock> changing(entry->change);
+  std::unique_lock<std::mutex> changing(entry->change);
   const absl::StatusOr<Job> stored = store_->Read(id);
   if (absl::IsNotFound(stored.status())) {
     std::lock_guard<std::mutex> lock(mutex_);
@@ -305,6 +299,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id)
     if (!job.ok()) ForgetLocked(id);
     if (job.ok() && !IsTerminal((*job)->state)) RequeueLocked(id);
   }
+  if (!job.ok()) entry->Set(Entry::Content::kUnknown);
   changing.unlock();
   if (job.ok()) hub_.Notify(id);
   return job;
@@ -325,19 +320,19 @@ absl::Status JobService::ResolveUnsure() {
 }
 
 absl::StatusOr<JobService::JobPtr> JobService::Store(Entry& entry, JobChange change) {
-  const absl::Status status = store_->Apply(change);
+  const auto shared = std::make_shared<JobChange>(std::move(change));
+  const absl::Status status = store_->ApplyAndWait(shared);
   if (!status.ok()) {
     if (!absl::IsAlreadyExists(status)) entry.uncertain = true;
     return status;
   }
-  auto job = std::make_shared<const Job>(std::move(change.job));
+  auto job = std::make_shared<const Job>(std::move(shared->job));
   entry.Set(job);
   return job;
 }
 
 absl::StatusOr<JobService::JobPtr> JobService::Load(Entry& entry, absl::string_view job_id) {
   if (JobPtr job = entry.Get()) return job;
-  if (entry.content_now() == Entry::Content::kUnstored) return JobNotFound(job_id);
   ASSIGN_OR_RETURN(Job stored, store_->Read(job_id));
   auto job = std::make_shared<const Job>(std::move(stored));
   entry.Set(job);
@@ -372,7 +367,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Refresh(Entry& entry, absl::strin
   } else {
     change = TouchJob(stored);
   }
-  RETURN_IF_ERROR(store_->Apply(change));
+  RETURN_IF_ERROR(store_->ApplyAndWait(change));
   auto job = std::make_shared<const Job>(std::move(change.job));
   entry.uncertain = false;
   entry.Set(job);
@@ -390,7 +385,6 @@ void JobService::Settle(const Job* before, const Job& after) {
 
 absl::StatusOr<JobService::JobPtr> JobService::TransitLocked(Entry& entry, absl::string_view job_id,
                                                              const Step& step) {
-  if (entry.content_now() == Entry::Content::kUnstored) return JobNotFound(job_id);
   for (int tries = 0; tries < kMaxTries; ++tries) {
     ASSIGN_OR_RETURN(const JobPtr before,
                      entry.uncertain ? Refresh(entry, job_id) : Load(entry, job_id));
@@ -425,7 +419,8 @@ absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id,
                                                        JobPtr* now) {
   const std::shared_ptr<Entry> entry = FindEntry(job_id);
   if (entry == nullptr) return StepEnded(job_id, step, now);
-  std::unique_lock<HandOverLock> changing(entry->change);
+  if (!entry->Await()) return JobNotFound(job_id);
+  std::unique_lock<std::mutex> changing(entry->change);
   const JobPtr before = entry->Get();
   absl::StatusOr<JobPtr> result = TransitLocked(*entry, job_id, step);
   const JobPtr after = entry->Get();
@@ -482,7 +477,7 @@ absl::Status JobService::Tick() {
 absl::StatusOr<JobService::JobPtr> JobService::Get(absl::string_view job_id) const {
   if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
     if (JobPtr job = entry->Get()) return job;
-    if (entry->content_now() == Entry::Content::kUnstored) return JobNotFound(job_id);
+    if (!entry->is_stored()) return JobNotFound(job_id);
   }
   ASSIGN_OR_RETURN(Job job, store_->Read(job_id));
   return std::make_shared<const Job>(std::move(job));
@@ -495,7 +490,7 @@ absl::StatusOr<JobPage> JobService::List(const JobListQuery& query) const {
     const std::shared_ptr<Entry> entry = FindEntry(job.id);
     if (entry == nullptr) return false;
     const JobPtr certain = entry->Get();
-    if (certain == nullptr) return entry->content_now() == Entry::Content::kUnstored;
+    if (certain == nullptr) return !entry->is_stored();
     if (certain->revision == job.revision) return false;
     job = *certain;
     job.diagnostics.clear();
@@ -511,7 +506,7 @@ absl::StatusOr<std::vector<JobEvent>> JobService::ReadEvents(absl::string_view j
   if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
     if (const JobPtr job = entry->Get()) {
       last_certain = job->last_seq;
-    } else if (entry->content_now() == Entry::Content::kUnstored) {
+    } else if (!entry->is_stored()) {
       last_certain = 0;
     }
   }

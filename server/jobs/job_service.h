@@ -19,7 +19,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/jobs/change_hub.h"
-#include "server/jobs/hand_over_lock.h"
 #include "server/jobs/job_queue.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/transitions.h"
@@ -90,26 +89,21 @@ class JobService {
   // places. Once, before anything else. `visit` (may be null) sees each job that waits.
   absl::Status Recover(const std::function<void(const LiveJob&)>& visit);
 
-  // Accepts a job; it is stored durably when this returns. A repeated request id gives the job of
+  // Accepts a job: `done` gets it once it is stored durably. A repeated request id gives the job of
   // the first call. ALREADY_EXISTS (REQUEST_ID_REUSED): the same id with another request.
-  // RESOURCE_EXHAUSTED (QUEUE_FULL, QUOTA_EXCEEDED).
+  // RESOURCE_EXHAUSTED (QUEUE_FULL, QUOTA_EXCEEDED). UNAVAILABLE: the id's first job may not be
+  // told of yet.
+  //
+  // The call may wait for the store's reads, and for an earlier Submit with the same id. `done` is
+  // called once, by the rules of JobStore::Apply.
   struct Submitted {
     std::shared_ptr<const Job> job;
     bool already_existed = false;
   };
-  absl::StatusOr<Submitted> Submit(NewJob request);
-
-  // The same without waiting for the write, as far as the store can. `done` is called once, by the
-  // rules of JobStore::ApplyThen; what may wait after the write is done by `later`, which runs it
-  // on another thread. Where this call may not wait, it waits for nothing but short locks.
   using Done = absl::AnyInvocable<void(absl::StatusOr<Submitted>)>;
-  using Later = JobStore::Later;
-  // Whether SubmitThen has no write to wait for: another thread writes at this moment and would
-  // take it along, or there is no room for a job of the tenant.
-  bool LeavesWrite(absl::string_view tenant) const {
-    return store_->IsWriting() || !queue_->HasRoom(tenant);
-  }
-  void SubmitThen(NewJob request, const Later& later, bool may_wait, Done done);
+  void Submit(NewJob request, Done done);
+  // The same, and waits.
+  absl::StatusOr<Submitted> SubmitAndWait(NewJob request);
 
   // The job of an earlier Submit with this tenant, id and request; nullptr where there is none.
   // Errors as Submit has them.
@@ -176,11 +170,14 @@ class JobService {
   using JobPtr = std::shared_ptr<const Job>;
 
   struct Entry {
-    HandOverLock change;     // held over a transition and its store write
+    std::mutex change;       // held over a transition and its store write
     bool uncertain = false;  // a write failed: the store may be ahead of `job`; guarded by change
-    enum class Content : uint8_t { kUnstored, kUnread, kRead };
+    // kComes: its first write is under way. kUnknown: that has failed. kUnread: only the store has
+    // it. kRead: `job` has it.
+    enum class Content : uint8_t { kComes, kUnknown, kUnread, kRead };
     mutable std::mutex read;  // guards what follows
-    Content content = Content::kUnstored;
+    mutable std::condition_variable came;
+    Content content = Content::kComes;
     JobPtr job = nullptr;  // where kRead
 
     JobPtr Get() const {
@@ -191,7 +188,20 @@ class JobService {
       std::lock_guard<std::mutex> lock(read);
       job = std::move(value);
       content = Content::kRead;
+      came.notify_all();
     }
+    void Set(Content value) {
+      std::lock_guard<std::mutex> lock(read);
+      content = value;
+      came.notify_all();
+    }
+    // Waits for the first write. False: there is no such job.
+    bool Await() const {
+      std::unique_lock<std::mutex> lock(read);
+      came.wait(lock, [this] { return content != Content::kComes; });
+      return content != Content::kUnknown;
+    }
+    bool is_stored() const { return content_now() >= Content::kUnread; }
     Content content_now() const {
       std::lock_guard<std::mutex> lock(read);
       return content;
@@ -220,17 +230,9 @@ class JobService {
     absl::Time due;   // steady: when its deadline is, as the clock was when the job came
   };
 
-  // What tells submits apart.
-  struct SubmitKey {
-    std::string tenant;
-    std::string request_id;
-    std::string request_sha256;
-  };
-
-  // A job that is being submitted: known, and locked until it is stored or not.
+  // A job that is being submitted: known, but nobody can change it before it is stored.
   struct NewEntry {
     std::shared_ptr<Entry> entry;
-    std::unique_lock<HandOverLock> changing;
     std::shared_ptr<JobChange> change;
     bool waits = false;  // it has a place in the queue
   };
@@ -261,7 +263,7 @@ class JobService {
   absl::Status RecoverJob(const LiveJob& job, const std::function<void(const LiveJob&)>& visit);
   absl::StatusOr<NewEntry> BeginSubmit(NewJob request);
   absl::StatusOr<JobPtr> EndSubmit(NewEntry submit, const absl::Status& written);
-  absl::StatusOr<Submitted> AnswerRefused(const SubmitKey& key, const absl::Status& why);
+  absl::StatusOr<Submitted> AnswerTaken(const Job& refused) const;
   bool IsUnsure(absl::string_view job_id) const;
   absl::StatusOr<JobPtr> Resolve(absl::string_view job_id);
   absl::Status ResolveUnsure();

@@ -32,10 +32,6 @@ class TestQueue : public JobQueue {
     std::lock_guard<std::mutex> lock(mutex_);
     --reserved_;
   }
-  bool HasRoom(absl::string_view) const override {
-    std::lock_guard<std::mutex> lock(mutex_);
-    return static_cast<int64_t>(jobs_.size()) + reserved_ < max_jobs_;
-  }
   void Push(QueuedJob job, bool reserved) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (reserved) --reserved_;
@@ -125,7 +121,7 @@ class JobServiceTest : public ::testing::Test {
   }
 
   std::string Submit(int32_t priority = 0) {
-    const auto submitted = service_->Submit(Request("", priority));
+    const auto submitted = service_->SubmitAndWait(Request("", priority));
     EXPECT_TRUE(submitted.ok()) << submitted.status();
     return submitted->job->id;
   }
@@ -155,10 +151,11 @@ class JobServiceTest : public ::testing::Test {
   std::set<std::string> ended_;  // guarded by ended_mutex_
 };
 
-// Keeps what is not waited for until it is told to write.
+// Keeps new jobs until it is told to write.
 class LaterStore : public MemoryJobStore {
  public:
-  void ApplyThen(std::shared_ptr<const JobChange> change, const Later&, Done done) override {
+  void Apply(std::shared_ptr<const JobChange> change, Done done) override {
+    if (change->job.revision > 1) return MemoryJobStore::Apply(std::move(change), std::move(done));
     std::lock_guard<std::mutex> lock(mutex_);
     kept_.emplace_back(std::move(change), std::move(done));
   }
@@ -168,7 +165,7 @@ class LaterStore : public MemoryJobStore {
       std::lock_guard<std::mutex> lock(mutex_);
       kept.swap(kept_);
     }
-    for (auto& [change, done] : kept) done(Apply(*change));
+    for (auto& [change, done] : kept) done(ApplyNow(*change));
   }
 
  private:
@@ -176,9 +173,9 @@ class LaterStore : public MemoryJobStore {
   std::vector<std::pair<std::shared_ptr<const JobChange>, Done>> kept_;  // guarded by mutex_
 };
 
-class SubmitThenTest : public JobServiceTest {
+class SubmitTest : public JobServiceTest {
  protected:
-  SubmitThenTest() {
+  SubmitTest() {
     service_ = std::make_unique<JobService>(
         JobServiceOptions{.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
                           .random = [this] { return ++random_; },
@@ -188,24 +185,16 @@ class SubmitThenTest : public JobServiceTest {
   }
 
   void Begin(NewJob request) {
-    service_->SubmitThen(
-        std::move(request),
-        [this](std::function<void()> task) {
-          ++left_for_later_;
-          std::thread(std::move(task)).join();
-        },
-        /*may_wait=*/false,
-        [this](absl::StatusOr<JobService::Submitted> submitted) {
-          answers_.push_back(std::move(submitted));
-        });
+    service_->Submit(std::move(request), [this](absl::StatusOr<JobService::Submitted> submitted) {
+      answers_.push_back(std::move(submitted));
+    });
   }
 
   LaterStore later_store_;
-  int left_for_later_ = 0;
   std::vector<absl::StatusOr<JobService::Submitted>> answers_;
 };
 
-TEST_F(SubmitThenTest, NobodySeesTheJobBeforeItIsStored) {
+TEST_F(SubmitTest, NobodySeesTheJobBeforeItIsStored) {
   Begin(Request("r1"));
   EXPECT_TRUE(answers_.empty());
   EXPECT_EQ(service_->GetCounts().queued, 0);
@@ -220,7 +209,7 @@ TEST_F(SubmitThenTest, NobodySeesTheJobBeforeItIsStored) {
   EXPECT_EQ((*service_->TryLease())->job->id, id);
 }
 
-TEST_F(SubmitThenTest, ARepeatMeanwhileGetsTheSameJob) {
+TEST_F(SubmitTest, ARepeatMeanwhileGetsTheSameJob) {
   Begin(Request("r1"));
   Begin(Request("r1"));
   NewJob other = Request("r1");
@@ -235,7 +224,7 @@ TEST_F(SubmitThenTest, ARepeatMeanwhileGetsTheSameJob) {
   EXPECT_EQ(service_->GetCounts().queued, 1);
 }
 
-TEST_F(SubmitThenTest, AFailedWriteGivesThePlaceBack) {
+TEST_F(SubmitTest, AFailedWriteGivesThePlaceBack) {
   Begin(Request("r1"));
   later_store_.FailNextApplies(1);
   later_store_.Write();
@@ -244,20 +233,16 @@ TEST_F(SubmitThenTest, AFailedWriteGivesThePlaceBack) {
   for (int i = 0; i < 100; ++i) Begin(Request(absl::StrCat("again-", i)));
   later_store_.Write();
   EXPECT_TRUE(answers_.back().ok()) << answers_.back().status();
-  // The queue's bound holds, and a repeat is answered though there is no room. Only the latter
-  // takes more than a look into memory.
-  EXPECT_TRUE(service_->LeavesWrite(""));
+  // The queue's bound holds, and a repeat is answered though there is no room.
   Begin(Request("too-many"));
-  EXPECT_EQ(left_for_later_, 0);
   Begin(Request("again-7"));
-  EXPECT_EQ(left_for_later_, 1);
   ASSERT_EQ(answers_.size(), 103u);
   EXPECT_EQ(answers_[101].status().code(), absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(answers_[102].ok());
   EXPECT_TRUE(answers_[102]->already_existed);
 }
 
-TEST_F(SubmitThenTest, WhoKnowsTheIdWaitsForTheWrite) {
+TEST_F(SubmitTest, WhoKnowsTheIdWaitsForTheWrite) {
   Begin(Request("r1"));
   // The first random numbers are known, and so is the id.
   const std::string id = MakeJobId(absl::FromUnixSeconds(now_seconds_), random_ - 1, random_);
@@ -289,16 +274,16 @@ TEST_F(JobServiceTest, AJobFromSubmitToSuccess) {
 }
 
 TEST_F(JobServiceTest, RequestIdsAreIdempotent) {
-  const auto first = *service_->Submit(Request("r1"));
+  const auto first = *service_->SubmitAndWait(Request("r1"));
   EXPECT_FALSE(first.already_existed);
-  const auto second = *service_->Submit(Request("r1"));
+  const auto second = *service_->SubmitAndWait(Request("r1"));
   EXPECT_TRUE(second.already_existed);
   EXPECT_EQ(second.job->id, first.job->id);
   Restart(100);
-  EXPECT_EQ((*service_->Submit(Request("r1"))).job->id, first.job->id);
+  EXPECT_EQ((*service_->SubmitAndWait(Request("r1"))).job->id, first.job->id);
   NewJob other = Request("r1");
   other.request_sha256 = "different";
-  const auto reused = service_->Submit(std::move(other));
+  const auto reused = service_->SubmitAndWait(std::move(other));
   EXPECT_EQ(reused.status().code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(ErrorDetailsOf(reused.status())->metadata.at("job_id"), first.job->id);
   EXPECT_EQ(service_->GetCounts().queued, 1);
@@ -312,7 +297,7 @@ TEST_F(JobServiceTest, ConcurrentSendsOfOneRequestIdMakeOneJob) {
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&] {
       for (int j = 0; j < 50; ++j) {
-        const auto submitted = service_->Submit(Request("same"));
+        const auto submitted = service_->SubmitAndWait(Request("same"));
         ASSERT_TRUE(submitted.ok()) << submitted.status();
         if (!submitted->already_existed) ++created;
         std::lock_guard<std::mutex> lock(mutex);
@@ -329,19 +314,19 @@ TEST_F(JobServiceTest, ConcurrentSendsOfOneRequestIdMakeOneJob) {
 TEST_F(JobServiceTest, QueueFullLeavesNothingBehind) {
   Restart(/*max_jobs=*/1);
   const std::string id = Submit();
-  const auto refused = service_->Submit(Request("r2"));
+  const auto refused = service_->SubmitAndWait(Request("r2"));
   EXPECT_EQ(ErrorDetailsOf(refused.status())->reason, "QUEUE_FULL");
   EXPECT_EQ(*store_.FindRequest("", "r2"), std::nullopt);
   ASSERT_TRUE(service_->Cancel(id, "").ok());
-  EXPECT_TRUE(service_->Submit(Request("r2")).ok());
+  EXPECT_TRUE(service_->SubmitAndWait(Request("r2")).ok());
 }
 
 TEST_F(JobServiceTest, AFailedWriteAcceptsNothing) {
   Restart(/*max_jobs=*/1);
   store_.FailNextApplies(1);
-  EXPECT_FALSE(service_->Submit(Request("r1")).ok());
+  EXPECT_FALSE(service_->SubmitAndWait(Request("r1")).ok());
   EXPECT_FALSE((*service_->TryLease()).has_value());
-  EXPECT_TRUE(service_->Submit(Request("r1")).ok());  // its place was given back
+  EXPECT_TRUE(service_->SubmitAndWait(Request("r1")).ok());  // its place was given back
   store_.FailNextApplies(1);
   EXPECT_FALSE(service_->TryLease().ok());
   const auto leased = *service_->TryLease();
@@ -446,7 +431,7 @@ TEST_F(JobServiceTest, AJumpOfTheWallClockEndsNoJobAndKeepsNone) {
                         .retry = {}},
                        &store, &queue);
     ASSERT_TRUE(service.Recover(nullptr).ok());
-    const std::string id = service.Submit(Request())->job->id;
+    const std::string id = service.SubmitAndWait(Request())->job->id;
     now_seconds_ += jump;
     steady += absl::Minutes(10) - absl::Seconds(1);
     ASSERT_TRUE(service.ExpireDue().ok());
@@ -503,7 +488,7 @@ TEST_F(JobServiceTest, WatchersAreToldUntilTheyUnsubscribe) {
 TEST_F(JobServiceTest, CachedJobsNeverWait) {
   NewJob request = Request("r");
   request.cached = NewJob::Cached{.artifacts = {{"model.h", 3, "x"}}};
-  const auto submitted = *service_->Submit(std::move(request));
+  const auto submitted = *service_->SubmitAndWait(std::move(request));
   EXPECT_EQ(submitted.job->state, JobState::kSucceeded);
   EXPECT_EQ(service_->GetCounts().queued, 0);
   EXPECT_EQ((*service_->Cancel(submitted.job->id, ""))->state, JobState::kSucceeded);

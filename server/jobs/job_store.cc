@@ -1,6 +1,7 @@
 #include "server/jobs/job_store.h"
 
 #include <algorithm>
+#include <future>
 
 #include "absl/strings/str_cat.h"
 
@@ -27,11 +28,11 @@ absl::Status CheckChange(const JobChange& change, const Job* stored) {
   return absl::OkStatus();
 }
 
-void JobStore::ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done) {
-  if (!later) return done(Apply(*change));
-  later([this, change = std::move(change), shared = std::make_shared<Done>(std::move(done))] {
-    (*shared)(Apply(*change));
-  });
+absl::Status JobStore::ApplyAndWait(std::shared_ptr<const JobChange> change) {
+  std::promise<absl::Status> answer;
+  std::future<absl::Status> answered = answer.get_future();
+  Apply(std::move(change), [&answer](absl::Status status) { answer.set_value(std::move(status)); });
+  return answered.get();
 }
 
 bool Matches(const JobListQuery& query, const Job& job) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
@@ -50,23 +51,23 @@ class JobStore {
  public:
   virtual ~JobStore() = default;
 
-  // Makes one change, wholly or not at all, and returns OK once it survives a crash of the machine.
-  // job.revision must be one more than the stored one (1: the job must not be there yet), and the
-  // events' numbers must follow the stored last_seq up to job.last_seq; else ABORTED, nothing
-  // changed. ALREADY_EXISTS: revision 1 and the tenant's request id is taken by another job.
-  // Concurrent calls share one synced write.
-  virtual absl::Status Apply(const JobChange& change) = 0;
-
-  // The same without waiting for the write, as far as the store can: `done` gets what Apply would
-  // return, once, on this thread before the call returns or on another one that writes. It must not
-  // wait for a write, nor for who may hold a lock over one. `later`, where given, runs on another
-  // thread what waits for the disk; else this call may.
+  // Makes one change, wholly or not at all, and calls `done` with OK once it survives a crash of
+  // the machine. job.revision must be one more than the stored one (1: the job must not be there
+  // yet), and the events' numbers must follow the stored last_seq up to job.last_seq; else ABORTED,
+  // nothing changed. ALREADY_EXISTS: revision 1 and the tenant's request id is taken by another
+  // job. Calls that come while a write is under way share the next one.
+  //
+  // `done` is called once, on this thread before the call returns or on the store's own. It must
+  // wait neither for another write nor for a lock that somebody holds over one. Of two changes with
+  // one request id, that of the one that is written comes first. The change must stay as it is
+  // until then.
   using Done = absl::AnyInvocable<void(absl::Status)>;
-  using Later = std::function<void(std::function<void()>)>;
-  virtual void ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done);
-
-  // Whether ApplyThen would leave its change to a thread that writes at this moment.
-  virtual bool IsWriting() const { return false; }
+  virtual void Apply(std::shared_ptr<const JobChange> change, Done done) = 0;
+  // The same, and waits. Not to be called by a `done`.
+  absl::Status ApplyAndWait(std::shared_ptr<const JobChange> change);
+  absl::Status ApplyAndWait(JobChange change) {
+    return ApplyAndWait(std::make_shared<const JobChange>(std::move(change)));
+  }
 
   // NOT_FOUND.
   virtual absl::StatusOr<Job> Read(absl::string_view job_id) const = 0;
@@ -75,9 +76,6 @@ class JobStore {
   // The job that a tenant's request id made; nullopt where there is none.
   virtual absl::StatusOr<std::optional<std::string>> FindRequest(
       absl::string_view tenant, absl::string_view request_id) const = 0;
-  // False where FindRequest would certainly find none. Waits for no disk, so true may mean no more
-  // than that only the disk can tell.
-  virtual bool MayHaveRequest(absl::string_view, absl::string_view) const { return true; }
   // Looks at a bounded number of records, so a page may be shorter than limit and still have a
   // next one.
   virtual absl::StatusOr<JobPage> List(const JobListQuery& query) const = 0;

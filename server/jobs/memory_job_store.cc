@@ -7,7 +7,7 @@
 
 namespace npuc {
 
-absl::Status MemoryJobStore::Apply(const JobChange& change) {
+absl::Status MemoryJobStore::ApplyNow(const JobChange& change) {
   std::lock_guard<std::mutex> lock(mutex_);
   if (failures_ > 0) {
     --failures_;
@@ -56,11 +56,6 @@ absl::StatusOr<std::optional<std::string>> MemoryJobStore::FindRequest(
   const auto found = requests_.find(Request(tenant, request_id));
   if (found == requests_.end()) return std::nullopt;
   return found->second;
-}
-
-bool MemoryJobStore::MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return requests_.count(Request(tenant, request_id)) > 0;
 }
 
 absl::StatusOr<JobPage> MemoryJobStore::List(const JobListQuery& query) const {

@@ -17,18 +17,21 @@ namespace npuc {
 // survive encoding is found here too.
 class MemoryJobStore : public JobStore {
  public:
-  absl::Status Apply(const JobChange& change) override;
+  void Apply(std::shared_ptr<const JobChange> change, Done done) override {
+    done(ApplyNow(*change));
+  }
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
       absl::string_view tenant, absl::string_view request_id) const override;
-  bool MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const override;
   absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
   absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
                                                    size_t max_count,
                                                    size_t max_bytes) const override;
   absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
   absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
+
+  absl::Status ApplyNow(const JobChange& change);
 
   // A copy: what a crash leaves.
   std::unique_ptr<MemoryJobStore> Clone() const;

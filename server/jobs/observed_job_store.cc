@@ -6,12 +6,6 @@ namespace {
 // Longer than any disk that is worth writing to takes for one operation.
 constexpr absl::Duration kPatience = absl::Seconds(15);
 
-const absl::Status& StatusOf(const absl::Status& status) { return status; }
-template <typename T>
-const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
-  return result.status();
-}
-
 // What the store answers where nothing is wrong with it.
 bool IsAnswer(const absl::Status& status) {
   return status.ok() || absl::IsNotFound(status) || absl::IsAborted(status) ||
@@ -31,25 +25,19 @@ auto ObservedJobStore::Observe(absl::string_view operation, Call call) const {
   const absl::Time begin = now_();
   const Watchdog::Scope scope = watchdog_->Enter("job store", kPatience);
   auto result = call();
-  Count(operation, begin, StatusOf(result));
+  Count(operation, begin, result.status());
   return result;
 }
 
-absl::Status ObservedJobStore::Apply(const JobChange& change) {
-  return Observe("apply", [&] { return inner_->Apply(change); });
-}
-
-void ObservedJobStore::ApplyThen(std::shared_ptr<const JobChange> change, const Later& later,
-                                 Done done) {
+void ObservedJobStore::Apply(std::shared_ptr<const JobChange> change, Done done) {
   const absl::Time begin = now_();
-  inner_->ApplyThen(
-      std::move(change), later,
-      [this, begin, done = std::move(done),
-       scope = watchdog_->Enter("job store", kPatience)](absl::Status status) mutable {
-        scope = Watchdog::Scope();  // `done` is no work of the store's
-        Count("apply", begin, status);
-        done(std::move(status));
-      });
+  inner_->Apply(std::move(change),
+                [this, begin, done = std::move(done),
+                 scope = watchdog_->Enter("job store", kPatience)](absl::Status status) mutable {
+                  scope = Watchdog::Scope();  // `done` is no work of the store's
+                  Count("apply", begin, status);
+                  done(std::move(status));
+                });
 }
 
 absl::StatusOr<Job> ObservedJobStore::Read(absl::string_view job_id) const {

@@ -22,12 +22,7 @@ class ObservedJobStore : public JobStore {
                    std::function<absl::Time()> steady_now)
       : inner_(inner), metrics_(metrics), watchdog_(watchdog), now_(std::move(steady_now)) {}
 
-  absl::Status Apply(const JobChange& change) override;
-  void ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done) override;
-  bool IsWriting() const override { return inner_->IsWriting(); }
-  bool MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const override {
-    return inner_->MayHaveRequest(tenant, request_id);
-  }
+  void Apply(std::shared_ptr<const JobChange> change, Done done) override;
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(

@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <unordered_set>
 
 #include "absl/strings/match.h"
@@ -22,9 +23,9 @@
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
+#include "server/jobs/committer.h"
 #include "server/jobs/field_codec.h"
 #include "server/jobs/service_error.h"
-#include "server/jobs/write_groups.h"
 
 namespace npuc {
 namespace {
@@ -186,7 +187,7 @@ EncodedChange Encode(std::shared_ptr<const JobChange> change) {
   return encoded;
 }
 
-using Groups = WriteGroups<EncodedChange>;
+using Changes = Committer<EncodedChange>;
 
 }  // namespace
 
@@ -222,10 +223,8 @@ struct RocksDbJobStore::Impl {
   std::mutex write_mutex;  // one write at a time, so that `synced` knows what each has synced
   bool sync_changes = true;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
-  // Between the check of a change and its write nothing comes: there is one leader.
-  Groups groups{[this](Groups::Group group) { return Commit(group); }};
-
   ~Impl() {
+    changes.reset();  // writes what is left
     if (db == nullptr) return;
     for (rocksdb::ColumnFamilyHandle* family : families) {
       if (family != nullptr) db->DestroyColumnFamilyHandle(family);
@@ -246,12 +245,16 @@ struct RocksDbJobStore::Impl {
   absl::Status CheckLogs(const std::string& path) const;
   absl::Status CheckFormat();
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync, absl::string_view what);
-  size_t Commit(Groups::Group group);
+  size_t Commit(Changes::Group group);
   absl::Status Add(const EncodedChange& encoded, rocksdb::WriteBatch& batch) const;
   std::unique_ptr<rocksdb::Iterator> Iterate(Family family) const {
     return std::unique_ptr<rocksdb::Iterator>(
         db->NewIterator(rocksdb::ReadOptions(), families[family]));
   }
+
+  // Between the check of a change and its write nothing comes: one thread does both.
+  std::optional<Changes> changes{std::in_place,
+                                 [this](Changes::Group group) { return Commit(group); }};
 };
 
 absl::Status RocksDbJobStore::Impl::CheckFormat() {
@@ -368,37 +371,29 @@ absl::Status RocksDbJobStore::Impl::Add(const EncodedChange& encoded,
 
 // One write of the first changes of a group: up to one for a job or request id that an earlier one
 // is for, too, which must see that one stored.
-size_t RocksDbJobStore::Impl::Commit(Groups::Group group) {
+size_t RocksDbJobStore::Impl::Commit(Changes::Group group) {
   rocksdb::WriteBatch batch;
   std::unordered_set<std::string> names;
   size_t count = 0;
   for (; count < group.size() && batch.GetDataSize() < kMaxGroupBytes; ++count) {
-    const EncodedChange& encoded = group[count]->payload;
+    const EncodedChange& encoded = group[count].payload;
     if (group.size() > 1) {
       const bool is_new = names.insert(absl::StrCat("j", encoded.change->job.id)).second &&
                           (encoded.request_key.empty() ||
                            names.insert(absl::StrCat("r", encoded.request_key)).second);
       if (!is_new) break;
     }
-    group[count]->status = Add(encoded, batch);
+    group[count].status = Add(encoded, batch);
   }
   if (batch.Count() == 0) return count;
   const absl::Status written = Write(batch, sync_changes, "write");
-  for (size_t i = 0; i < count; ++i) group[i]->status.Update(written);
+  for (size_t i = 0; i < count; ++i) group[i].status.Update(written);
   return count;
 }
 
-absl::Status RocksDbJobStore::Apply(const JobChange& change) {
-  // The caller's change outlives the call: a pointer that owns nothing.
-  return impl_->groups.Put(Encode({std::shared_ptr<const JobChange>(), &change}));
+void RocksDbJobStore::Apply(std::shared_ptr<const JobChange> change, Done done) {
+  impl_->changes->Put(Encode(std::move(change)), std::move(done));
 }
-
-void RocksDbJobStore::ApplyThen(std::shared_ptr<const JobChange> change, const Later& later,
-                                Done done) {
-  impl_->groups.PutThen(Encode(std::move(change)), later, std::move(done));
-}
-
-bool RocksDbJobStore::IsWriting() const { return impl_->groups.IsWriting(); }
 
 absl::StatusOr<Job> RocksDbJobStore::Read(absl::string_view job_id) const {
   ASSIGN_OR_RETURN(const std::optional<std::string> record, impl_->Get(kJobs, job_id));
@@ -415,12 +410,6 @@ absl::StatusOr<std::string> RocksDbJobStore::ReadConfig(absl::string_view job_id
 absl::StatusOr<std::optional<std::string>> RocksDbJobStore::FindRequest(
     absl::string_view tenant, absl::string_view request_id) const {
   return impl_->Get(kRequests, RequestKey(tenant, request_id));
-}
-
-bool RocksDbJobStore::MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const {
-  std::string unused;
-  return impl_->db->KeyMayExist(rocksdb::ReadOptions(), impl_->families[kRequests],
-                                RequestKey(tenant, request_id), &unused);
 }
 
 absl::StatusOr<JobPage> RocksDbJobStore::List(const JobListQuery& query) const {

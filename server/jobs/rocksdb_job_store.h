@@ -25,7 +25,7 @@ namespace npuc {
 // So a start reads what has not ended, in one sweep, and nothing of what has.
 //
 // Changes that come while a write is under way become one WriteBatch, written with sync = true by
-// one of their threads (write_groups.h). Log recovery is kTolerateCorruptedTailRecords: a torn
+// the store's thread (committer.h). Log recovery is kTolerateCorruptedTailRecords: a torn
 // record at the log's very end is a write that was never answered and is dropped; damage anywhere
 // else refuses to open, since skipping it would lose accepted jobs in silence. So do logs that are
 // missing or cut: the manifest knows the older ones, and the file `synced_sequence` how far the
@@ -42,14 +42,11 @@ class RocksDbJobStore : public JobStore {
                                                                bool sync_changes = true);
   ~RocksDbJobStore() override;
 
-  absl::Status Apply(const JobChange& change) override;
-  void ApplyThen(std::shared_ptr<const JobChange> change, const Later& later, Done done) override;
-  bool IsWriting() const override;
+  void Apply(std::shared_ptr<const JobChange> change, Done done) override;
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
       absl::string_view tenant, absl::string_view request_id) const override;
-  bool MayHaveRequest(absl::string_view tenant, absl::string_view request_id) const override;
   absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
   absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
                                                    size_t max_count,

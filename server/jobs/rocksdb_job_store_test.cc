@@ -54,13 +54,13 @@ NewJob Request(std::string request_id) {
         const std::string id = absl::StrCat("j", 100 + round, "-", t, "-", 100000 + i);
         const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
         JobChange change = CreateJob(Request("req-" + id), id, 1, now);
-        if (!(*store)->Apply(change).ok()) _exit(4);
+        if (!(*store)->ApplyAndWait(change).ok()) _exit(4);
         const std::string line = id + "\n";
         if (write(report_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
           _exit(5);
         }
         change = *LeaseJob(change.job, now);
-        if (!(*store)->Apply(change).ok()) _exit(6);
+        if (!(*store)->ApplyAndWait(change).ok()) _exit(6);
       }
     });
   }
@@ -179,7 +179,7 @@ TEST_F(RocksDbJobStoreTest, ADamagedRecordOfEventsIsDataLoss) {
   {
     auto store = RocksDbJobStore::Open(path_);
     ASSERT_TRUE(store.ok());
-    ASSERT_TRUE((*store)->Apply(made).ok());
+    ASSERT_TRUE((*store)->ApplyAndWait(made).ok());
     EXPECT_EQ(*(*store)->ReadEvents("j1", 1, 100, 1 << 20), made.events);
   }
   for (const std::string& bytes : {std::string("\x7a\x7f"), EncodeEvent(made.events.front())}) {
@@ -202,7 +202,7 @@ TEST_F(RocksDbJobStoreTest, ALogThatIsMissingCutOrDamagedIsRefused) {
     ASSERT_TRUE(store.ok());
     for (int i = 0; i < kJobs; ++i) {
       const absl::Time now = absl::FromUnixSeconds(1'700'000'000);
-      ASSERT_TRUE((*store)->Apply(CreateJob(Request(""), id_of(i), 1, now)).ok());
+      ASSERT_TRUE((*store)->ApplyAndWait(CreateJob(Request(""), id_of(i), 1, now)).ok());
     }
   }
   const std::string saved = path_ + "-saved";
@@ -265,10 +265,11 @@ TEST_F(RocksDbJobStoreTest, WritesOfManyThreadsShareSyncs) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < kJobs; ++i) {
-        ASSERT_TRUE((*store)
-                        ->Apply(CreateJob(Request(""), absl::StrCat("j", 100 + t, "-", 100 + i), 1,
-                                          absl::FromUnixSeconds(1'700'000'000)))
-                        .ok());
+        ASSERT_TRUE(
+            (*store)
+                ->ApplyAndWait(CreateJob(Request(""), absl::StrCat("j", 100 + t, "-", 100 + i), 1,
+                                         absl::FromUnixSeconds(1'700'000'000)))
+                .ok());
       }
     });
   }
@@ -286,7 +287,9 @@ TEST_F(RocksDbJobStoreTest, ATornTailIsDroppedAndDamageBeforeItIsRefused) {
     ASSERT_TRUE(store.ok());
     for (int i = synced ? 0 : 10; i < (synced ? 10 : 20); ++i) {
       ASSERT_TRUE(
-          (*store)->Apply(CreateJob(Request(""), absl::StrCat("j", 100 + i), 1, absl::Now())).ok());
+          (*store)
+              ->ApplyAndWait(CreateJob(Request(""), absl::StrCat("j", 100 + i), 1, absl::Now()))
+              .ok());
     }
   }
   std::filesystem::path log;

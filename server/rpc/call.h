@@ -22,7 +22,7 @@ inline grpc::Status EndCall(const Logger& log, const char* method, const absl::S
   return ToGrpcStatus(status);
 }
 
-// Runs a unary method on the pool, as far as it may wait. Request and response live until the
+// Runs a unary method on the pool. Request and response live until the
 // reactor is finished. Who lacks the right does not get that far.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPool& pool,
@@ -38,17 +38,9 @@ grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPoo
   const auto finish = [reactor, &deps, &method](const absl::Status& status) {
     reactor->Finish(EndCall(*deps.log, method.name, status));
   };
-  const auto later = [&pool](std::function<void()> task) { pool.Post(std::move(task)); };
-  // A call for which what is in memory will do spares the way to another thread, but does not pass
-  // others that wait.
-  if (method.start != nullptr && !pool.HasWaiting() &&
-      method.start(deps, *caller, *request, response, later, /*may_wait=*/false, finish)) {
-    return reactor;
-  }
-  const bool posted = pool.TryPost(
-      [finish, later, &deps, &method, request, response, caller = *std::move(caller)]() {
-        if (method.start == nullptr) return finish(method.run(deps, caller, *request, response));
-        method.start(deps, caller, *request, response, later, /*may_wait=*/true, finish);
+  const bool posted =
+      pool.TryPost([finish, &deps, &method, request, response, caller = *std::move(caller)] {
+        method.Start(deps, caller, *request, response, finish);
       });
   if (!posted) reactor->Finish(ToGrpcStatus(ServerBusy()));
   return reactor;

@@ -31,9 +31,9 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
                                    Response* response) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     const auto caller = CallerOf(*context, *deps_.authenticator, method.right);
-    reactor->Finish(
-        EndCall(*deps_.log, method.name,
-                caller.ok() ? method.run(deps_, *caller, request, response) : caller.status()));
+    reactor->Finish(EndCall(
+        *deps_.log, method.name,
+        caller.ok() ? method.RunAndWait(deps_, *caller, request, response) : caller.status()));
     return reactor;
   }
 

@@ -35,11 +35,6 @@ void WorkPool::Post(std::function<void()> task) {
   wake_.notify_one();
 }
 
-bool WorkPool::HasWaiting() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return !tasks_.empty();
-}
-
 void WorkPool::Loop() {
   while (true) {
     std::function<void()> task;

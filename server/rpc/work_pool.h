@@ -26,14 +26,12 @@ class WorkPool {
   bool TryPost(std::function<void()> task);
   // For continuations of calls that were let in, of which there are few for each call.
   void Post(std::function<void()> task);
-  // Whether tasks wait for a thread.
-  bool HasWaiting() const;
 
  private:
   void Loop();
 
   const size_t max_waiting_;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::function<void()>> tasks_;  // guarded by mutex_
   bool stopping_ = false;                    // guarded by mutex_

@@ -189,14 +189,6 @@ absl::Status FairQueue::Reserve(absl::string_view tenant_name) {
   return status;
 }
 
-bool FairQueue::HasRoom(absl::string_view tenant_name) const {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
-  Tenant& tenant = impl_->TenantOf(tenant_name);
-  const bool has_room = impl_->HasRoom(tenant);
-  impl_->Update(tenant);
-  return has_room;
-}
-
 void FairQueue::Release(absl::string_view tenant_name) {
   std::lock_guard<std::mutex> lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(tenant_name);

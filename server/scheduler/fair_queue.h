@@ -49,7 +49,6 @@ class FairQueue : public JobQueue {
 
   absl::Status Reserve(absl::string_view tenant) override;
   void Release(absl::string_view tenant) override;
-  bool HasRoom(absl::string_view tenant) const override;
   void Push(QueuedJob job, bool reserved) override;
   std::optional<QueuedJob> Pop() override;
   bool Take(absl::string_view id) override;

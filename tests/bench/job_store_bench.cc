@@ -92,7 +92,7 @@ absl::Status Fill(const Arguments& arguments) {
            i += kWriters) {
         NewJob request = Request(i);
         if (i >= arguments.open) request.cached = NewJob::Cached{};
-        results[static_cast<size_t>(t)] = (*store)->Apply(
+        results[static_cast<size_t>(t)] = (*store)->ApplyAndWait(
             CreateJob(std::move(request), MakeJobId(now, 0, static_cast<uint64_t>(i)),
                       static_cast<uint64_t>(i) + 1, now));
       }

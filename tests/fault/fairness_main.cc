@@ -50,7 +50,7 @@ class World {
     job.cache_key = absl::StrCat(tenant, "/", ++number_);
     job.spec.inputs = {{.role = "MODEL_FILE"}};
     job.spec.timeout = absl::Hours(24 * 7);
-    const auto submitted = jobs_.Submit(std::move(job));
+    const auto submitted = jobs_.SubmitAndWait(std::move(job));
     return submitted.ok() ? submitted->job->id : "";
   }
 

@@ -43,7 +43,7 @@ int RunJobs() {
         job.request_id = absl::StrCat(i, "-", n);
         job.spec.inputs = {{.role = "MODEL_FILE"}};
         job.spec.timeout = absl::Hours(1);
-        if (jobs.Submit(std::move(job)).ok()) ++accepted;
+        if (jobs.SubmitAndWait(std::move(job)).ok()) ++accepted;
       }
     });
   }

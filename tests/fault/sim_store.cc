@@ -30,7 +30,7 @@ void SimStore::Restart() {
     base_ = std::move(synced_);
   } else if (hidden_.has_value() && random_.Percent(50)) {
     // A write that was refused as not the next one would have been refused before, too.
-    base_->Apply(*hidden_).IgnoreError();
+    base_->ApplyNow(*hidden_).IgnoreError();
   }
   if (cut_ != nullptr) base_ = std::move(cut_);
   synced_.reset();
@@ -42,12 +42,12 @@ absl::Status SimStore::Write(const JobChange& change) {
   if (plant_ == Plant::kForgetRequestId && change.job.revision == 1) {
     JobChange without = change;
     without.job.request_id.clear();
-    return base_->Apply(without);
+    return base_->ApplyNow(without);
   }
-  return base_->Apply(change);
+  return base_->ApplyNow(change);
 }
 
-absl::Status SimStore::Apply(const JobChange& change) {
+absl::Status SimStore::ApplyNow(const JobChange& change) {
   RETURN_IF_ERROR(Dead());
   if (random_.Percent(faults_.slow)) wait_();
   if (random_.Percent(faults_.nested)) between_(change.job.revision == 1);

@@ -95,7 +95,9 @@ class SimStore : public JobStore {
   // What a new daemon finds.
   void Restart();
 
-  absl::Status Apply(const JobChange& change) override;
+  void Apply(std::shared_ptr<const JobChange> change, Done done) override {
+    done(ApplyNow(*change));
+  }
   absl::StatusOr<Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
@@ -108,6 +110,7 @@ class SimStore : public JobStore {
   absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
 
  private:
+  absl::Status ApplyNow(const JobChange& change);
   absl::Status Dead() const;
   absl::Status Write(const JobChange& change);
   void KeepForCrash();

@@ -316,7 +316,7 @@ void World::Send(const SimHistory::Request& request) {
   if (!request.no_cache && cached_[static_cast<size_t>(request.key)] && random_.Percent(80)) {
     job.cached = NewJob::Cached{.artifacts = {{"m.h", 1, SimHistory::CachedName(request.key)}}};
   }
-  const auto submitted = service_->Submit(std::move(job));
+  const auto submitted = service_->SubmitAndWait(std::move(job));
   if (submitted.ok()) {
     const Job& accepted = *submitted->job;
     Trace("submit by ", request.tenant, " of result ", request.key,
