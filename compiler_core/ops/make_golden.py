@@ -4,19 +4,26 @@ numpy computes for it, so that the reference kernels are checked against code th
 with them. Run by hand after an operator is added; the files are committed.
 
     make_golden.py [OPERATOR...]   writes those of the operators named, as op_list.inc has them; all
-                                   without a name. All draw from one row of random numbers, so that
-                                   cases between others change those behind them.
+                                   without a name. Each table's row, and each function without a
+                                   table, draws from random numbers of its own, so that a new
+                                   operator changes no other's cases.
 """
 import pathlib
 import sys
+import zlib
 import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16",
          "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32"}
-rng = np.random.default_rng(20240607)
+rng = np.random.default_rng()  # draw_for sets it
 only = set(sys.argv[1:])
 written = set()
+
+
+def draw_for(name):
+    global rng
+    rng = np.random.default_rng(zlib.crc32(name.encode()))
 
 
 def type_text(a):
@@ -86,6 +93,7 @@ def unary():
         "Selu": (lambda x: np.where(x > 0, selu_s * x, selu_s * selu_a * np.expm1(x)), False),
     }
     for op, (fn, ints) in table.items():
+        draw_for(op)
         for case, x in {"f32": f32(2, 7, lo=-9, hi=9), "f16": f32(9).astype(np.float16),
                         "f64": f32(3, 1).astype(np.float64), "special": special,
                         "scalar": f32(lo=0.5), "empty": f32(0, 3)}.items():
@@ -95,6 +103,7 @@ def unary():
                 x = rng.integers(-9, 10, (2, 5)).astype(dt)
                 x[0, 0] = np.iinfo(dt).min
                 emit(op, np.dtype(dt).name, [x], {}, [fn(x)])
+    draw_for("Identity")
     x = f32(2, 3)
     emit("Identity", "f32", [x], {}, [x])
 
@@ -111,6 +120,7 @@ def binary():
               "column": ((3, 1), (1, 5)), "inner": ((2, 1, 3), (2, 4, 1)),
               "empty": ((0, 3), (1, 3))}
     for op, fn in table.items():
+        draw_for(op)
         lo = 0.1 if op == "Pow" else -3.0
         for case, (sa, sb) in shapes.items():
             a, b = f32(*sa, lo=lo), f32(*sb, lo=lo)
@@ -148,6 +158,7 @@ def matmul():
 def reduce():
     table = {"ReduceSum": np.sum, "ReduceMean": np.mean, "ReduceMax": np.max}
     for op, fn in table.items():
+        draw_for(op)
         for axes in ([], [0], [1], [2], [0, 2], [0, 1, 2]):
             for keep in (False, True):
                 x = f32(2, 3, 4)
@@ -156,6 +167,7 @@ def reduce():
                      [narrow(fn(wide(x), axis=tuple(axes), keepdims=keep), x)])
         x = f32(2, 6).astype(np.float16)
         emit(op, "f16", [x], {"axes": [1]}, [narrow(fn(wide(x), axis=1), x)])
+    draw_for("reduce")
     x = rng.integers(-9, 10, (3, 4)).astype(np.int32)
     emit("ReduceSum", "int32", [x], {"axes": [1]}, [x.sum(1).astype(np.int32)])
     emit("ReduceMax", "int32", [x], {"axes": [0]}, [x.max(0)])
@@ -355,6 +367,7 @@ if __name__ == "__main__":
     with np.errstate(all="ignore"):
         for record in (unary, binary, matmul, reduce, softmax, layout, conv, batch_norm,
                        quantize, rounding):
+            draw_for(record.__name__)
             record()
     if only - written:
         sys.exit(f"no cases of {', '.join(sorted(only - written))}")
