@@ -12,7 +12,6 @@ namespace npuc {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 
 const CoreSpec& Grus() { return *FindCore("GRUS"); }
 
@@ -57,19 +56,23 @@ TEST(CoreSpecTest, GrusNumbers) {
   EXPECT_EQ(FindCore("APUS")->limits, nullptr);
 }
 
-TEST(CoreSpecTest, ListsHaveEveryPublishedOperator) {
+// Rows of a list that the vendor published; this compiler adds rewrites to them as it learns more.
+int PublishedRows(absl::string_view core, Framework framework) {
   int published = 0;
-  for (const OpSupport& op : OpsOf(Grus(), Framework::kTensorFlow)) {
+  for (const OpSupport& op : OpsOf(*FindCore(core), framework)) {
     EXPECT_EQ(op.is_rewrite, absl::StartsWith(op.source, "this compiler")) << op.op;
     EXPECT_TRUE(!op.is_rewrite || !op.note.empty()) << op.op << ": the note says what it becomes";
     published += op.is_rewrite ? 0 : 1;
   }
-  EXPECT_EQ(published, 50);
-  // Forty-one of the list, the guide's GRU, and what this compiler rewrites.
-  EXPECT_EQ(OpsOf(Grus(), Framework::kTorchScript).size(), 41u + 1u + 7u);
-  EXPECT_THAT(OpsOf(Grus(), Framework::kOnnx), IsEmpty());
-  EXPECT_EQ(OpsOf(*FindCore("LEO"), Framework::kTensorFlow).size(), 52u + 24u);
-  EXPECT_THAT(OpsOf(*FindCore("LEO"), Framework::kTorchScript), IsEmpty());
+  return published;
+}
+
+TEST(CoreSpecTest, ListsHaveEveryPublishedOperator) {
+  EXPECT_EQ(PublishedRows("GRUS", Framework::kTensorFlow), 50);
+  EXPECT_EQ(PublishedRows("GRUS", Framework::kTorchScript), 42);  // the list's, and the guide's GRU
+  EXPECT_EQ(PublishedRows("GRUS", Framework::kOnnx), 0);
+  EXPECT_EQ(PublishedRows("LEO", Framework::kTensorFlow), 76);
+  EXPECT_EQ(PublishedRows("LEO", Framework::kTorchScript), 0);
 }
 
 TEST(CoreSpecTest, ApusTakesTheListsOfGrus) {
