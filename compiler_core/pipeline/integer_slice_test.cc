@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/ir/graph/text.h"
@@ -18,6 +19,7 @@
 #include "compiler_core/ops/graph_builder.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
+#include "compiler_core/pipeline/integer_runs_test_util.h"
 #include "compiler_core/quant/kept/kept_scales.h"
 #include "compiler_core/sim/simulator.h"
 #include "gmock/gmock.h"
@@ -66,7 +68,7 @@ class Net {
   }
 
  private:
-  std::string Name() { return "n" + std::to_string(count_++); }
+  std::string Name() { return absl::StrCat("n", count_++); }
 
   std::mt19937 random_;
   Graph graph_;
@@ -94,102 +96,16 @@ Graph SmallNet(int seed) {
   return net.Take(net.Add(Op::kSoftmax, {fc}));
 }
 
-// Every value's parameters from its extrema over the inputs.
-QuantPlan PlanByExtrema(const Graph& graph, const std::vector<Tensor>& inputs, int bits,
-                        bool symmetric) {
-  QuantPlan plan;
-  plan.layers = GroupLayers(graph);
-  LayerQuant settings;
-  settings.lut_bits = bits == 8 ? 8 : 12;
-  plan.settings.assign(plan.layers.size(), settings);
-  const DType dtype = bits == 8 ? DType::kInt8 : DType::kInt16;
-  const double top = std::ldexp(1.0, bits - 1) - 1;
-  for (const Layer& layer : plan.layers) {
-    for (const ValueId output : layer.outputs) {
-      Graph part = graph;
-      part.AddOutput({"part", output});
-      double low = 0;
-      double high = 1e-6;
-      for (const Tensor& input : inputs) {
-        const Tensor values = RunReference(part, std::vector<Tensor>{input})->back();
-        for (const float value : values.ToFloats()) {
-          low = std::min(low, double{value});
-          high = std::max(high, double{value});
-        }
-      }
-      QuantParams params;
-      params.dtype = dtype;
-      params.qmin = static_cast<int64_t>(-top - 1);
-      params.qmax = static_cast<int64_t>(top);
-      if (symmetric) {
-        params.scale = {std::max(-low, high) / top};
-        params.zero_point = {0};
-      } else {
-        params.scale = {(high - low) / (2 * top + 1)};
-        params.zero_point = {params.qmin - RoundHalfEven(low / params.scale[0])};
-      }
-      plan.values[output] = params;
-    }
-    if (!layer.weight.valid()) continue;
-    double largest = 0;
-    for (const float w : graph.ConstantOf(layer.weight)->ToFloats()) {
-      largest = std::max(largest, std::abs(double{w}));
-    }
-    plan.values[layer.weight] = {
-        dtype, static_cast<int64_t>(-top), static_cast<int64_t>(top), -1, {largest / top}, {0}};
-  }
-  return plan;
-}
-
 CompiledModel Compiled(const Graph& graph, const QuantPlan& plan) {
-  Diagnostics diagnostics;
-  absl::StatusOr<integer::Program> program = LowerInteger(graph, plan, "m", diagnostics);
-  EXPECT_TRUE(program.ok()) << program.status();
-  EXPECT_TRUE(PlanMemory(*program, 16).ok());
-  EXPECT_TRUE(CheckMemoryPlan(*program).ok()) << CheckMemoryPlan(*program);
-  CompiledModel model;
-  model.core = "X2_1204";
-  model.command_set = CommandSet::kInteger;
-  model.inputs = program->inputs;
-  model.outputs = program->outputs;
-  model.cmd_content = *integer::EncodeCommands(*program);
-  model.weight_content = program->weights;
-  model.data_bytes = program->data_bytes;
-  // Through the file and back, as a user's artifact goes.
-  return *ReadArtifact(WriteModelFile(model), "m.npuc", diagnostics);
-}
-
-// Stored integers of a port that lies alone in its struct.
-std::vector<uint8_t> StoredBytes(const PortTensor& port, const Tensor& values) {
-  const size_t size = static_cast<size_t>(SizeOf(port.dtype));
-  std::vector<uint8_t> bytes(static_cast<size_t>(values.element_count()) * size);
-  for (int64_t i = 0; i < values.element_count(); ++i) {
-    const int64_t stored =
-        std::clamp(RoundHalfEven(values.at(i) / port.scale) + port.zero_point,
-                   integer::LowestValue(port.dtype), integer::HighestValue(port.dtype));
-    std::memcpy(bytes.data() + static_cast<size_t>(i) * size, &stored, size);
-  }
-  return bytes;
-}
-
-std::vector<double> RealValues(const PortTensor& port, const std::vector<uint8_t>& bytes) {
-  std::vector<double> values;
-  for (size_t i = 0; i < bytes.size(); i += static_cast<size_t>(SizeOf(port.dtype))) {
-    int64_t stored = static_cast<int8_t>(bytes[i]);
-    if (port.dtype == DType::kUint8) stored = bytes[i];
-    if (port.dtype == DType::kInt16) stored = static_cast<int16_t>(bytes[i] | bytes[i + 1] << 8);
-    values.push_back(static_cast<double>(stored - port.zero_point) * port.scale);
-  }
-  return values;
+  absl::StatusOr<CompiledModel> model = CompileIntegers(graph, plan);
+  EXPECT_TRUE(model.ok()) << model.status();
+  return *std::move(model);
 }
 
 std::vector<double> Simulated(const CompiledModel& model, const Tensor& input) {
-  Diagnostics diagnostics;
-  auto simulator = Simulator::Load(model, "m.npuc", diagnostics);
-  EXPECT_TRUE(simulator.ok()) << simulator.status();
-  std::vector<uint8_t> output;
-  EXPECT_TRUE((*simulator)->Run(StoredBytes(model.inputs[0], input), output).ok());
-  return RealValues(model.outputs[0], output);
+  const auto results = SimulateIntegers(model, std::vector<Tensor>{input});
+  EXPECT_TRUE(results.ok()) << results.status();
+  return (*results)[0];
 }
 
 double Cosine(const std::vector<double>& x, const std::vector<float>& y) {
@@ -210,9 +126,11 @@ TEST(IntegerSlice, AgreesWithFloat) {
     std::mt19937 random(static_cast<uint32_t>(seed + 100));
     std::vector<Tensor> inputs;
     for (int i = 0; i < 4; ++i) inputs.push_back(RandomTensor({1, 9, 8, 3}, 1, random));
+    std::vector<std::vector<Tensor>> samples;
+    for (const Tensor& input : inputs) samples.push_back({input});
     for (const bool symmetric : {false, true}) {
       for (const auto& [bits, least] : {std::pair(8, 0.995), std::pair(16, 0.99999)}) {
-        const CompiledModel model = Compiled(graph, PlanByExtrema(graph, inputs, bits, symmetric));
+        const CompiledModel model = Compiled(graph, PlanByExtrema(graph, samples, bits, symmetric));
         for (const Tensor& input : inputs) {
           const std::vector<float> expected =
               RunReference(graph, std::vector<Tensor>{input})->front().ToFloats();
@@ -311,7 +229,7 @@ TEST(IntegerSlice, RefusesWithTheNode) {
   const ValueId x = net.Input({2, 3});
   const Graph graph = net.Take(net.Add(Op::kLogSoftmax, {x}));
   std::mt19937 random(7);
-  const QuantPlan plan = PlanByExtrema(graph, {RandomTensor({2, 3}, 1, random)}, 8, false);
+  const QuantPlan plan = PlanByExtrema(graph, {{RandomTensor({2, 3}, 1, random)}}, 8, false);
   Diagnostics diagnostics;
   EXPECT_FALSE(LowerInteger(graph, plan, "m.pb", diagnostics).ok());
   ASSERT_EQ(diagnostics.list().size(), 1);
@@ -333,7 +251,7 @@ TEST(IntegerSlice, RefusesALayerOfConstantsAlone) {
   const ValueId c = graph.AddConst(RandomTensor({2, 3}, 1, random), {"c", "Const"});
   const ValueId moved = builder.AddOne(Op::kRelu, {c}, {}, {"moved", "Relu"}).value();
   graph.AddOutput({"y", builder.AddOne(Op::kAdd, {x, moved}, {}, {"sum", "Add"}).value()});
-  const QuantPlan plan = PlanByExtrema(graph, {RandomTensor({2, 3}, 1, random)}, 8, false);
+  const QuantPlan plan = PlanByExtrema(graph, {{RandomTensor({2, 3}, 1, random)}}, 8, false);
   Diagnostics diagnostics;
   EXPECT_FALSE(LowerInteger(graph, plan, "m.pb", diagnostics).ok());
   ASSERT_EQ(diagnostics.list().size(), 1);
@@ -350,7 +268,7 @@ TEST(IntegerSlice, RefusesWhatIsTooLargeForACommand) {
                                         {"pads", std::vector<int64_t>{0, 0, 0, 0}}}));
   std::mt19937 random(7);
   const QuantPlan plan =
-      PlanByExtrema(graph, {RandomTensor({1, 1, 70000, 1}, 1, random)}, 8, false);
+      PlanByExtrema(graph, {{RandomTensor({1, 1, 70000, 1}, 1, random)}}, 8, false);
   Diagnostics diagnostics;
   EXPECT_FALSE(LowerInteger(graph, plan, "m.pb", diagnostics).ok());
   ASSERT_EQ(diagnostics.list().size(), 1);
@@ -366,7 +284,7 @@ TEST(IntegerSlice, ConcatenatesAConstantOfItsOwnScale) {
   const Graph graph = net.Take(net.Add(Op::kConcat, {x, c}, {{"axis", int64_t{1}}}));
   std::mt19937 random(7);
   const Tensor input = RandomTensor({1, 4}, 1, random);
-  QuantPlan plan = PlanByExtrema(graph, {input}, 8, false);
+  QuantPlan plan = PlanByExtrema(graph, {{input}}, 8, false);
   const Tensor* constant = graph.ConstantOf(c);
   plan.values[c] = {DType::kInt8, -128, 127, -1, {0.25}, {3}};
   std::vector<uint8_t> stored;
