@@ -82,22 +82,6 @@ bool PairHolds(const SupportRule& rule, const FactMap& facts, std::string* found
   return holds;
 }
 
-// The name under which TensorFlow's list holds an operator of the IR.
-absl::string_view ListedAs(Op op) {
-  constexpr std::pair<Op, absl::string_view> kNames[] = {
-      {Op::kBatchNorm, "FusedBatchNorm"},
-      {Op::kConcat, "ConcatV2"},
-      {Op::kDepthwiseConv2D, "DepthwiseConv2dNative"},
-      {Op::kReduceMax, "Max"},
-      {Op::kReduceMean, "Mean"},
-      {Op::kReduceSum, "Sum"},
-  };
-  for (const auto& [ir, listed] : kNames) {
-    if (ir == op) return listed;
-  }
-  return NameOf(op);
-}
-
 std::vector<absl::string_view> ListedNames(const CoreSpec& core, Framework framework) {
   std::vector<absl::string_view> names;
   for (const OpSupport& support : OpsOf(core, framework)) names.push_back(support.op);
@@ -242,6 +226,11 @@ class Checker {
 };
 
 }  // namespace
+
+absl::string_view ListedAs(Op op) {
+  const absl::string_view name = TraitsOf(op).listed_as;
+  return name.empty() ? NameOf(op) : name;
+}
 
 FactMap FactsOf(const Graph& graph, const Node& node) {
   FactMap facts;

@@ -24,6 +24,9 @@ void CheckSupport(const Graph& graph, const CoreSpec& core, const CompileOptions
 // (input_N_is_const, inputs_A_B_same_shape, rank, static_shape ...).
 FactMap FactsOf(const Graph& graph, const Node& node);
 
+// TensorFlow's name of an operator, by which a list judges it (OpTraits::listed_as).
+absl::string_view ListedAs(Op op);
+
 // Whether `rule` holds for `facts`; a fact that is not known at compile time keeps a rule. On false
 // `found` says what was there instead.
 bool RuleHolds(const SupportRule& rule, const FactMap& facts, std::string* found);

@@ -29,6 +29,8 @@ absl::StatusOr<std::vector<Tensor>> RunBinary(const Tensor& a, const Tensor& b, 
 
 template <typename T>
 struct UnaryOp {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kElementwise, .integer = IntegerRule::kFunction, .is_pointwise = true};
   static constexpr UnaryIntFn IntFn() {
     if constexpr (requires { &T::EvalInt; }) return &T::EvalInt;
     return nullptr;
@@ -45,6 +47,8 @@ struct UnaryOp {
 
 template <typename T>
 struct BinaryOp {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kBroadcast, .integer = IntegerRule::kFunction, .is_pointwise = true};
   static constexpr BinaryIntFn IntFn() {
     if constexpr (requires { &T::EvalInt; }) return &T::EvalInt;
     return nullptr;

@@ -1,7 +1,6 @@
 #include "compiler_core/ops/layers.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
@@ -12,49 +11,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/fixed_point.h"
+#include "compiler_core/ops/op.h"
 
 namespace npuc {
 namespace {
 
-using Names = std::pair<Op, absl::string_view>;
+IntegerRule RuleOf(Op op) { return TraitsOf(op).integer; }
 
-// Operators whose layer type has another name than they have.
-constexpr std::array kTypeNames = {
-    Names{Op::kPlaceholder, "Input"},  Names{Op::kConv2D, "Convolution"},
-    Names{Op::kAvgPool, "Pooling"},    Names{Op::kDepthwiseConv2D, "DepthwiseConv"},
-    Names{Op::kMaxPool, "Pooling"},    Names{Op::kAdd, "Eltwise"},
-    Names{Op::kSub, "Eltwise"},        Names{Op::kMul, "Eltwise"},
-    Names{Op::kMaximum, "Eltwise"},    Names{Op::kMinimum, "Eltwise"},
-    Names{Op::kRelu, "Activation"},    Names{Op::kRelu6, "Activation"},
-    Names{Op::kSigmoid, "Activation"}, Names{Op::kTanh, "Activation"},
-    Names{Op::kSelu, "Activation"},    Names{Op::kReduceMean, "Reduce"},
-    Names{Op::kReduceSum, "Reduce"},   Names{Op::kReduceMax, "Reduce"},
-    Names{Op::kNeg, "Negative"},
-};
+bool IsWeighted(Op op) { return RuleOf(op) == IntegerRule::kWeighted; }
 
-bool IsOneOf(Op op, std::initializer_list<Op> ops) {
-  return std::find(ops.begin(), ops.end(), op) != ops.end();
-}
-
-bool IsWeighted(Op op) { return IsOneOf(op, {Op::kConv2D, Op::kDepthwiseConv2D, Op::kMatMul}); }
-
-bool IsElementwise(Op op) {
-  return IsOneOf(op, {Op::kAdd, Op::kSub, Op::kMul, Op::kDiv, Op::kMaximum, Op::kMinimum,
-                      Op::kSquaredDifference});
+// A power takes one: its exponent is a setting of the function.
+bool TakesTwoTensors(Op op) {
+  return TraitsOf(op).layout == LayoutRule::kBroadcast && op != Op::kPow;
 }
 
 bool TakesActivation(Op op) {
-  return IsWeighted(op) || IsOneOf(op, {Op::kAdd, Op::kSub, Op::kMul, Op::kMaximum, Op::kMinimum,
-                                        Op::kAvgPool, Op::kMaxPool});
-}
-
-// Operators that compute each element from the elements in the same place, by a function that their
-// references know.
-bool IsPointwise(Op op) {
-  return IsElementwise(op) ||
-         IsOneOf(op, {Op::kAbs, Op::kExp, Op::kLog, Op::kNeg, Op::kPow, Op::kReciprocal, Op::kRelu,
-                      Op::kRelu6, Op::kRound, Op::kRsqrt, Op::kSelu, Op::kSigmoid, Op::kSqrt,
-                      Op::kSquare, Op::kTanh});
+  return IsWeighted(op) || RuleOf(op) == IntegerRule::kCombine || RuleOf(op) == IntegerRule::kPool;
 }
 
 // Real nets have some twenty nodes in the largest function, Gelu.
@@ -169,7 +141,7 @@ class Grouper {
           continue;
         }
         const NodeId def = graph_.value(input).def;
-        if (!IsPointwise(graph_.node(def).op)) return std::nullopt;
+        if (!TraitsOf(graph_.node(def).op).is_pointwise) return std::nullopt;
         ++reads[input];
         if (seen.insert(def).second) queue.push_back(def);
         if (queue.size() > kMaxFunctionNodes) return std::nullopt;
@@ -203,7 +175,7 @@ class Grouper {
   void FindFunctions() {
     for (const ValueId border : borders_) {
       const NodeId end = graph_.value(border).def;
-      if (IsConstant(border) || !IsPointwise(graph_.node(end).op)) continue;
+      if (IsConstant(border) || !TraitsOf(graph_.node(end).op).is_pointwise) continue;
       std::optional<Function> function = FunctionBefore(end);
       if (!function.has_value()) continue;
       if (HasOwnCommand(*function)) continue;
@@ -246,7 +218,7 @@ class Grouper {
         layer.inputs.push_back(input);
       } else if (IsWeighted(node.op) && i == 2) {
         layer.bias = input;
-      } else if ((IsWeighted(node.op) && i == 1) || IsElementwise(node.op)) {
+      } else if ((IsWeighted(node.op) && i == 1) || TakesTwoTensors(node.op)) {
         layer.weight = input;
       }
     }
@@ -336,18 +308,10 @@ StoredRange StoredClamps(const ClampRange& clamps, const QuantParams& params,
 }
 
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node) {
-  if (node.op == Op::kMatMul) {
-    return graph.ConstantOf(node.inputs[1]) == nullptr ? "MatMul" : "FullyConnected";
-  }
-  const auto* const found =
-      std::find_if(kTypeNames.begin(), kTypeNames.end(),
-                   [&](const Names& names) { return names.first == node.op; });
-  return found == kTypeNames.end() ? NameOf(node.op) : found->second;
-}
-
-bool KeepsParameters(Op op) {
-  return IsOneOf(
-      op, {Op::kReshape, Op::kTranspose, Op::kSlice, Op::kSplit, Op::kIdentity, Op::kMaxPool});
+  const bool multiplies_results =
+      node.op == Op::kMatMul && graph.ConstantOf(node.inputs[1]) == nullptr;
+  const absl::string_view type = TraitsOf(node.op).layer_type;
+  return type.empty() || multiplies_results ? NameOf(node.op) : type;
 }
 
 }  // namespace npuc

@@ -67,10 +67,6 @@ StoredRange StoredClamps(const ClampRange& clamps, const QuantParams& params,
 // operator's own name where Compass has none.
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node);
 
-// Whether an operator's results are some of its operand's stored integers, so that they keep the
-// operand's parameters: Reshape, Transpose, Slice, Split, Identity, MaxPool.
-bool KeepsParameters(Op op);
-
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_OPS_LAYERS_H_

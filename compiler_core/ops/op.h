@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/types.h"
+#include "compiler_core/ops/op_traits.h"
 
 namespace npuc {
 
@@ -43,6 +44,7 @@ using FactMap = std::map<std::string, Fact, std::less<>>;
 // framework's operators onto them. All functions are pure and thread-safe.
 struct OpDef {
   Op op;
+  OpTraits traits;
   // Operand types and attributes -> output types. INVALID_ARGUMENT says what does not fit.
   absl::StatusOr<std::vector<TensorType>> (*infer)(const OpView& view);
   // Adds the properties that core rules may ask for. The node has passed infer.
@@ -65,6 +67,7 @@ struct OpDef {
 template <typename T>
 concept Operator = requires(const OpView& view, const Node& node, FactMap& facts,
                             absl::Span<const Tensor> inputs, LowerContext& context) {
+  { T::kTraits } -> std::convertible_to<OpTraits>;
   { T::InferShapes(view) } -> std::same_as<absl::StatusOr<std::vector<TensorType>>>;
   { T::Facts(view, facts) } -> std::same_as<void>;
   { T::Reference(node, inputs) } -> std::same_as<absl::StatusOr<std::vector<Tensor>>>;
@@ -76,7 +79,7 @@ concept LowerableOperator = Operator<T> && requires(const OpView& view, LowerCon
 
 template <Operator T>
 constexpr OpDef MakeOpDef(Op op) {
-  OpDef def{op, &T::InferShapes, &T::Facts, &T::Reference, nullptr, nullptr};
+  OpDef def{op, T::kTraits, &T::InferShapes, &T::Facts, &T::Reference, nullptr, nullptr};
   if constexpr (LowerableOperator<T>) def.lower = &T::Lower;
   if constexpr (requires { &T::Work; }) def.work = &T::Work;
   if constexpr (requires { T::kFolds; }) def.folds = T::kFolds;
@@ -91,6 +94,7 @@ constexpr OpDef MakeOpDef(Op op) {
   }
 
 const OpDef& DefOf(Op op);
+inline const OpTraits& TraitsOf(Op op) { return DefOf(op).traits; }
 absl::Span<const OpDef* const> AllOps();  // in op_list.inc's order
 
 // Calls def.infer on a node given its graph, and checks the results' shapes against the limits of

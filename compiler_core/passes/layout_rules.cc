@@ -6,24 +6,13 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/op.h"
 #include "compiler_core/ops/shape_util.h"
 
 namespace npuc {
 namespace {
 
-constexpr Op kElementwise[] = {Op::kAbs,        Op::kExp,  Op::kIdentity, Op::kLog,   Op::kNeg,
-                               Op::kReciprocal, Op::kRelu, Op::kRelu6,    Op::kRsqrt, Op::kSelu,
-                               Op::kSigmoid,    Op::kSqrt, Op::kSquare,   Op::kTanh};
-constexpr Op kBroadcast[] = {Op::kAdd, Op::kDiv, Op::kMaximum, Op::kMinimum,
-                             Op::kMul, Op::kPow, Op::kSub,     Op::kSquaredDifference};
-constexpr Op kReductions[] = {Op::kReduceMax, Op::kReduceMean, Op::kReduceSum};
-// Their scales and zero points may run along a dimension.
-constexpr Op kConversions[] = {Op::kDequantize, Op::kQuantize};
-
-template <size_t N>
-bool IsOneOf(Op op, const Op (&names)[N]) {
-  return std::find(std::begin(names), std::end(names), op) != std::end(names);
-}
+LayoutRule RuleOf(const Node& node) { return TraitsOf(node.op).layout; }
 
 const std::vector<int64_t>& Ints(const Node& node, absl::string_view name) {
   return std::get<std::vector<int64_t>>(node.attrs.find(name)->second);  // VerifyGraph saw it
@@ -63,20 +52,26 @@ bool TakesWhole(const Node& node, const Shape& shape, size_t d) {
   return Ints(node, "size")[d] == shape[d] && (Ints(node, "strides")[d] == 1 || shape[d] == 1);
 }
 
-// The dimension that a node counts along; -1 where it treats all of them alike.
-int64_t AxisCounted(const Node& node, size_t rank) {
-  if (IsOneOf(node.op, kConversions)) return IntAttrOr(node, "axis", -1);
-  if (node.op == Op::kConcat || node.op == Op::kSplit || node.op == Op::kSoftmax ||
-      node.op == Op::kLogSoftmax) {
-    return AxisOf(node, rank);
-  }
-  return -1;
-}
-
 // Whether the node computes each element from the operand's element in the same place.
 bool IsElementwise(const Node& node) {
-  if (IsOneOf(node.op, kConversions)) return IntAttrOr(node, "axis", -1) < 0;
-  return IsOneOf(node.op, kElementwise);
+  if (RuleOf(node) == LayoutRule::kConversion) return IntAttrOr(node, "axis", -1) < 0;
+  return RuleOf(node) == LayoutRule::kElementwise;
+}
+
+// The dimension that a node counts along; -1 where it treats all of them alike.
+int64_t AxisCounted(const Node& node, size_t rank) {
+  if (RuleOf(node) == LayoutRule::kConversion) return IntAttrOr(node, "axis", -1);
+  const bool counts = RuleOf(node) == LayoutRule::kAxis || RuleOf(node) == LayoutRule::kJoin;
+  return counts ? AxisOf(node, rank) : -1;
+}
+
+// The frame of a node that counts along one dimension; none where there is nothing to count.
+std::optional<Frame> AlongAxis(Frame frame, int64_t axis) {
+  const Shape& box = frame.shapes[frame.largest];
+  if (axis < 0 || box[axis] == 1) return std::nullopt;
+  frame.whole.assign(box.size(), false);
+  frame.whole[axis] = true;
+  return frame;
 }
 
 std::optional<Frame> FrameOf(const LayoutNode& n) {
@@ -84,31 +79,39 @@ std::optional<Frame> FrameOf(const LayoutNode& n) {
   Frame frame;
   const size_t result = node.inputs.size();
   for (size_t i = 0; i < n.value_count(); ++i) frame.shapes.push_back(n.shape(i));
-  if (IsOneOf(node.op, kBroadcast)) {
-    frame.largest = result;
-    for (Shape& shape : frame.shapes) shape = LeftPadded(shape, n.shape(result).size());
-  }
-  if (node.op == Op::kConcat || node.op == Op::kPad) frame.largest = result;
-  const Shape& box = frame.shapes[frame.largest];
+  const Shape box = n.shape(RuleOf(node) == LayoutRule::kPad ? result : 0);
   frame.whole.assign(box.size(), false);
-  if (IsOneOf(node.op, kBroadcast)) return frame;
-  if (IsOneOf(node.op, kReductions)) {
-    frame.shapes[result] = box;
-    for (const int64_t axis : Ints(node, "axes")) frame.shapes[result][axis] = 1;
-    return frame;
+  switch (RuleOf(node)) {
+    case LayoutRule::kBroadcast:
+      frame.largest = result;
+      for (Shape& shape : frame.shapes) shape = LeftPadded(shape, n.shape(result).size());
+      frame.whole.assign(n.shape(result).size(), false);
+      return frame;
+    case LayoutRule::kReduction:
+      frame.shapes[result] = box;
+      for (const int64_t axis : Ints(node, "axes")) frame.shapes[result][axis] = 1;
+      return frame;
+    case LayoutRule::kPad:
+      frame.largest = result;
+      for (size_t d = 0; d < box.size(); ++d) frame.whole[d] = box[d] != frame.shapes[0][d];
+      return frame;
+    case LayoutRule::kSlice:
+      for (size_t d = 0; d < box.size(); ++d) frame.whole[d] = !TakesWhole(node, box, d);
+      return frame;
+    case LayoutRule::kJoin:
+      frame.largest = result;
+      return AlongAxis(std::move(frame), AxisCounted(node, box.size()));
+    case LayoutRule::kConversion:
+    case LayoutRule::kAxis:
+      return AlongAxis(std::move(frame), AxisCounted(node, box.size()));
+    case LayoutRule::kFixed:
+    case LayoutRule::kElementwise:
+    case LayoutRule::kReshape:
+    case LayoutRule::kBatchNorm:
+    case LayoutRule::kProduct:
+      return std::nullopt;
   }
-  if (node.op == Op::kPad) {
-    for (size_t d = 0; d < box.size(); ++d) frame.whole[d] = box[d] != frame.shapes[0][d];
-    return frame;
-  }
-  if (node.op == Op::kSlice) {
-    for (size_t d = 0; d < box.size(); ++d) frame.whole[d] = !TakesWhole(node, box, d);
-    return frame;
-  }
-  const int64_t axis = AxisCounted(node, box.size());
-  if (axis < 0 || box[axis] == 1) return std::nullopt;  // nothing to count along
-  frame.whole[axis] = true;
-  return frame;
+  return std::nullopt;
 }
 
 // Factors of the frame's layout, refined to its shape, with the dimensions that they belong to.
@@ -253,7 +256,7 @@ class FrameWriter {
   Shape OperandShape(size_t value) const {
     Shape shape = ShapeOf(value);
     // Broadcasting adds leading dimensions by itself.
-    if (IsOneOf(n_.node.op, kBroadcast)) {
+    if (RuleOf(n_.node) == LayoutRule::kBroadcast) {
       const auto wide = std::find_if(shape.begin(), shape.end(), [](int64_t d) { return d != 1; });
       const auto spare =
           static_cast<std::ptrdiff_t>(shape.size()) -
@@ -264,7 +267,7 @@ class FrameWriter {
   }
 
   bool IsReduced(const StoredDimension& stored) const {
-    if (!IsOneOf(n_.node.op, kReductions)) return false;
+    if (RuleOf(n_.node) != LayoutRule::kReduction) return false;
     const std::vector<int64_t>& axes = Ints(n_.node, "axes");
     return std::find(axes.begin(), axes.end(), stored.dimension) != axes.end();
   }
@@ -285,7 +288,7 @@ class FrameWriter {
       for (size_t j = 0; j < stored_.size(); ++j) {
         if (stored_[j].dimension == axis) attrs["axis"] = static_cast<int64_t>(j);
       }
-    } else if (IsOneOf(node.op, kReductions)) {
+    } else if (RuleOf(node) == LayoutRule::kReduction) {
       std::vector<int64_t> axes;
       for (size_t j = 0; j < stored_.size(); ++j) {
         if (IsReduced(stored_[j])) axes.push_back(static_cast<int64_t>(j));

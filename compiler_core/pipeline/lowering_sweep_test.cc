@@ -23,35 +23,12 @@ namespace {
 
 constexpr double kHalfUlp = 0x1p-11;  // relative error of one rounding to fp16
 
-// Roundings that may add up in one result, each relative to the sum of its terms' sizes.
-double RoundingsOf(Op op) {
-  if (op == Op::kSelu) return 8;  // its constants are fp16 in the command
-  if (op == Op::kMatMul || op == Op::kConv2D || op == Op::kDepthwiseConv2D) return 4;
-  if (op == Op::kReduceSum || op == Op::kReduceMean || op == Op::kAvgPool) return 5;
-  if (op == Op::kSquaredDifference || op == Op::kBatchNorm) return 4;
-  if (op == Op::kSoftmax || op == Op::kLogSoftmax) return 12;
-  return 1.01;
-}
-
-// Whether errors are relative to the sums of the terms' sizes, which may cancel.
-bool SumsTerms(Op op) {
-  return op == Op::kMatMul || op == Op::kConv2D || op == Op::kDepthwiseConv2D ||
-         op == Op::kReduceSum || op == Op::kReduceMean || op == Op::kAvgPool;
-}
-
-// Errors of a result near zero, where roundings before it are not.
-double FloorOf(Op op) {
-  if (op == Op::kSelu || op == Op::kLogSoftmax || op == Op::kBatchNorm) return 8 * kHalfUlp;
-  if (op == Op::kSquaredDifference) return 0x1p-16;
-  return 0x1p-24;
-}
-
 void ExpectNear(const std::vector<float>& got, const Tensor& want, const Tensor& size, Op op) {
   ASSERT_EQ(static_cast<int64_t>(got.size()), want.element_count());
-  const double roundings = RoundingsOf(op);
+  const Fp16Error& error = TraitsOf(op).fp16_error;
   int64_t wrong = 0;
   for (int64_t i = 0; i < want.element_count() && wrong < 3; ++i) {
-    const double allowed = roundings * kHalfUlp * std::fabs(size.at(i)) + FloorOf(op);
+    const double allowed = error.roundings * kHalfUlp * std::fabs(size.at(i)) + error.floor;
     if (std::fabs(got[i] - want.at(i)) <= allowed) continue;
     if (std::isnan(got[i]) && std::isnan(want.at(i))) continue;  // a power of a negative number
     ADD_FAILURE() << "element " << i << " is " << got[i] << ", expected " << want.at(i) << " +- "
@@ -69,7 +46,8 @@ void CompareWithReference(const NodeSpec& spec, const Graph& graph,
   ASSERT_TRUE(plain.ok()) << plain.status();
   const auto want = RunReference(plain->graph, plain->inputs);
   ASSERT_TRUE(want.ok()) << want.status();
-  const absl::StatusOr<NodeGraph> absolute = BuildNodeGraph(spec, SumsTerms(spec.op));
+  const absl::StatusOr<NodeGraph> absolute =
+      BuildNodeGraph(spec, TraitsOf(spec.op).fp16_error.of_terms);
   ASSERT_TRUE(absolute.ok()) << absolute.status();
   const auto sizes = RunReference(absolute->graph, absolute->inputs);
   ASSERT_TRUE(sizes.ok()) << sizes.status();
@@ -241,6 +219,15 @@ TEST(RestrictionEdges, EveryOperatorOfTheListPassesOrNamesItsRule) {
       ++ran;
     }
     EXPECT_GE(ran, 6) << name;
+  }
+}
+
+// An operator without a name of the list would be refused on GRUS, whatever its commands compute.
+TEST(RestrictionEdges, EveryOperatorThatLowersIsJudgedByARow) {
+  for (const OpDef* def : AllOps()) {
+    if (def->lower == nullptr || !HasOperands(*def)) continue;
+    EXPECT_NE(FindOp(*FindCore("GRUS"), Framework::kTensorFlow, ListedAs(def->op)), nullptr)
+        << def->op << ": its traits need listed_as, or the core's data file a row";
   }
 }
 

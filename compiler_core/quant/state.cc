@@ -9,6 +9,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
 
 namespace npuc {
 namespace {
@@ -37,7 +38,7 @@ ValueId QuantState::SourceOf(ValueId id) const {
   while (true) {
     const int layer = producer[id.value()];
     if (layer < 0 || layers[layer].nodes.size() != 1 || layers[layer].inputs.size() != 1 ||
-        !KeepsParameters(root(layer).op)) {
+        !TraitsOf(root(layer).op).keeps_parameters) {
       return id;
     }
     id = layers[layer].inputs[0];  // layers are in order: this ends

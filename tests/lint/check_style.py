@@ -18,6 +18,7 @@ MAX_FUNCTION_LINES = 70
 MAX_FILE_LINES = 800
 MAX_LINE_COLUMNS = 100
 RATCHET = "tests/lint/ratchet.json"
+OPERATORS = "compiler_core/ir/graph/op_list.inc"
 
 # rule, where it holds, where it does not, pattern in code (strings and comments blanked), message.
 BANNED = [
@@ -71,6 +72,23 @@ def check_banned(path, text, problems):
                     continue
             problems.append(Problem(rule, path, line_of(code, match.start()),
                                     f"'{match.group(0).strip()}' {message}"))
+
+
+# Texts name operators in the front ends and in the text form of graphs; elsewhere they are an enum.
+_NAMES_OPERATORS = re.compile(r"compiler_core/(?:frontends/|ir/graph/text\.cc$)")
+_OPERATOR_AS_TEXT = re.compile(
+    r'(?:\b(?:op|op_name|name)(?:\(\))?|\bNameOf\([^()]*\))\s*[!=]=\s*"([A-Z]\w*)"'
+    r'|"([A-Z]\w*)"\s*[!=]=\s*[\w.>()-]*\b(?:op|NameOf)\b')
+
+
+def check_operator_texts(path, text, operators, problems):
+    if not path.startswith("compiler_core/") or _NAMES_OPERATORS.match(path):
+        return
+    for match in _OPERATOR_AS_TEXT.finditer(text):
+        line = text[text.rfind("\n", 0, match.start()) + 1:match.start()]
+        if (match.group(1) or match.group(2)) in operators and "//" not in line:
+            problems.append(Problem("operator-text", path, line_of(text, match.start()),
+                                    f"'{match.group(0)}' compares an operator's name; compare Op"))
 
 
 _SCOPE = re.compile(r"^\s*(?:inline\s+)?namespace\b|^\s*extern\s*$")
@@ -177,11 +195,14 @@ def check_text(path, text, problems):
                 problems.append(Problem("non-ascii", path, number, "not ASCII outside a string"))
 
 
-def check_orphans(root, files, problems):
-    """Every source is in a CMakeLists.txt of its folder or of one above it."""
+def check_orphans(root, files, operators, problems):
+    """Every source is in a CMakeLists.txt of its folder or of one above it; that of an operator is
+    in the list of operators."""
+    of_operators = {f"compiler_core/ops/{o}/{o}.cc" for o in map(str.lower, operators)}
     listings = {os.path.dirname(f): read(root, f) for f in files if f.endswith("CMakeLists.txt")}
     for path in files:
-        if not path.endswith((".cc", ".proto")) or NOT_COMPILED.match(path):
+        if (not path.endswith((".cc", ".proto")) or NOT_COMPILED.match(path)
+                or path in of_operators):
             continue
         folder = os.path.dirname(path)
         while True:
@@ -212,6 +233,9 @@ def check_readmes(files, problems):
 def check(root):
     problems = []
     files = project_files(root)
+    operators = set()
+    if OPERATORS in files:
+        operators.update(re.findall(r"^NPUC_OP\((\w+)\)", read(root, OPERATORS), flags=re.M))
     for path in files:
         if not path.endswith(TEXT_SUFFIXES):
             continue
@@ -220,9 +244,10 @@ def check(root):
         check_lengths(path, text, problems)
         if is_cpp(path):
             check_banned(path, text, problems)
+            check_operator_texts(path, text, operators, problems)
         if path.endswith(".h"):
             check_guard(path, text, problems)
-    check_orphans(root, files, problems)
+    check_orphans(root, files, operators, problems)
     check_readmes(set(files), problems)
     return problems
 

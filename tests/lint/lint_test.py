@@ -211,6 +211,19 @@ class StyleTest(unittest.TestCase):
             void G() { int64_t run_time(3); stage.time(0); }
             """)), [])
 
+    def test_operators_are_not_compared_as_texts(self):
+        def rules(code, path="compiler_core/x/a.cc"):
+            return style_rules({**LISTED, check_style.OPERATORS: "NPUC_OP(Relu)\n", path: code})
+        for code in ['if (node.op == "Relu") F();\n', 'if (rule.op() != "Relu") F();\n',
+                     'bool b = def.name=="Relu";\n', 'if (NameOf(node.op) == "Relu") F();\n',
+                     'if ("Relu" == node.op) F();\n']:
+            self.assertEqual(rules(code), ["operator-text"], code)
+        for code in ['if (node.op == Op::kRelu) F();\n', 'if (layer.type == "Relu") F();\n',
+                     'if (key.name == "QUANT") F();\n', '// node.op == "Relu" was a text once.\n']:
+            self.assertEqual(rules(code), [], code)
+        self.assertNotIn("operator-text", rules('if (node.op() == "Relu") F();\n',
+                                                "compiler_core/frontends/x/a.cc"))
+
     def test_lengths(self):
         body = "  x();\n"
         self.assertEqual(self.rules("void F() {\n" + body * 68 + "}\n"), [])

@@ -1,7 +1,6 @@
 #include "compiler_core/lowering/integer/lower_integer.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 #include "compiler_core/ir/integer/verify.h"
 #include "compiler_core/lowering/integer/context.h"
 #include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
 
 namespace npuc {
 namespace {
@@ -21,45 +21,41 @@ constexpr absl::string_view kQuantizeAnew =
     "let the exporter quantize it, too, or quantize the model anew by force_float_ir: true and "
     "calibration_data in QUANT";
 
-struct Lowering {
-  Op op;
-  absl::Status (*lower)(IntegerContext& context);
-};
-
-// The operators that the integer cores compute, beside the functions of Activation layers.
-constexpr std::array kLowerings = {
-    Lowering{Op::kAbs, &LowerFunction},
-    Lowering{Op::kAdd, &LowerCombine},
-    Lowering{Op::kAvgPool, &LowerPool},
-    Lowering{Op::kConcat, &LowerConcat},
-    Lowering{Op::kConv2D, &LowerWeighted},
-    Lowering{Op::kDepthwiseConv2D, &LowerWeighted},
-    Lowering{Op::kDiv, &LowerFunction},
-    Lowering{Op::kExp, &LowerFunction},
-    Lowering{Op::kIdentity, &LowerReshape},
-    Lowering{Op::kLog, &LowerFunction},
-    Lowering{Op::kMatMul, &LowerWeighted},
-    Lowering{Op::kMaxPool, &LowerPool},
-    Lowering{Op::kMaximum, &LowerCombine},
-    Lowering{Op::kMinimum, &LowerCombine},
-    Lowering{Op::kMul, &LowerCombine},
-    Lowering{Op::kNeg, &LowerFunction},
-    Lowering{Op::kPad, &LowerPad},
-    Lowering{Op::kPow, &LowerFunction},
-    Lowering{Op::kReciprocal, &LowerFunction},
-    Lowering{Op::kReduceMax, &LowerReduction},
-    Lowering{Op::kReduceMean, &LowerReduction},
-    Lowering{Op::kReduceSum, &LowerReduction},
-    Lowering{Op::kReshape, &LowerReshape},
-    Lowering{Op::kRsqrt, &LowerFunction},
-    Lowering{Op::kSlice, &LowerSlice},
-    Lowering{Op::kSoftmax, &LowerSoftmaxRows},
-    Lowering{Op::kSplit, &LowerSplit},
-    Lowering{Op::kSqrt, &LowerFunction},
-    Lowering{Op::kSquare, &LowerFunction},
-    Lowering{Op::kSub, &LowerCombine},
-    Lowering{Op::kTranspose, &LowerTranspose},
-};
+// The function that lowers layers of a rule; null where there is none.
+using LowerFn = absl::Status (*)(IntegerContext& context);
+LowerFn LoweringOf(IntegerRule rule) {
+  switch (rule) {
+    case IntegerRule::kNone:
+      return nullptr;
+    case IntegerRule::kFunction:
+      return &LowerFunction;
+    case IntegerRule::kActivation:
+      return &LowerActivation;
+    case IntegerRule::kCombine:
+      return &LowerCombine;
+    case IntegerRule::kWeighted:
+      return &LowerWeighted;
+    case IntegerRule::kPool:
+      return &LowerPool;
+    case IntegerRule::kConcat:
+      return &LowerConcat;
+    case IntegerRule::kPad:
+      return &LowerPad;
+    case IntegerRule::kReduction:
+      return &LowerReduction;
+    case IntegerRule::kReshape:
+      return &LowerReshape;
+    case IntegerRule::kSlice:
+      return &LowerSlice;
+    case IntegerRule::kSoftmax:
+      return &LowerSoftmaxRows;
+    case IntegerRule::kSplit:
+      return &LowerSplit;
+    case IntegerRule::kTranspose:
+      return &LowerTranspose;
+  }
+  return nullptr;
+}
 
 class IntegerLowerer {
  public:
@@ -155,11 +151,11 @@ class IntegerLowerer {
                     "export the model with its constants folded");
     }
     context_.Begin(layer, settings);
-    const auto* const found =
-        std::find_if(kLowerings.begin(), kLowerings.end(),
-                     [&root](const Lowering& lowering) { return lowering.op == root.op; });
+    // A function of several nodes is an Activation layer, whatever its last node is.
     const bool is_function = layer.type == "Activation";
-    if (found == kLowerings.end() && !is_function) {
+    const LowerFn lower =
+        LoweringOf(is_function ? IntegerRule::kActivation : TraitsOf(root.op).integer);
+    if (lower == nullptr) {
       return Refuse(root, absl::StrCat("the integer cores have no command for ", NameOf(root.op)),
                     "replace the operator, or end the model before it");
     }
@@ -171,7 +167,7 @@ class IntegerLowerer {
     for (const ValueId output : layer.outputs) has_scales = HasScale(output) && has_scales;
     if (!has_scales) return;
     const size_t before = program_.commands.size();
-    const absl::Status status = is_function ? LowerActivation(context_) : found->lower(context_);
+    const absl::Status status = lower(context_);
     if (!status.ok()) Refuse(root, status.message(), "change the operator or its quantization");
     CheckFields(root, before);
     if (program_.commands.size() > kMaxCommands) {

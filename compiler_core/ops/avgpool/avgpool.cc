@@ -6,6 +6,12 @@ namespace {
 
 // The mean of each window's elements. Padding does not count, as in TensorFlow.
 struct AvgPool {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kFixed,
+                                       .integer = IntegerRule::kPool,
+                                       .layer_type = "Pooling",
+                                       .method = "AVG",
+                                       .fp16_error = {.roundings = 5, .of_terms = true}};
+
   static absl::StatusOr<std::vector<TensorType>> InferShapes(const OpView& view) {
     return InferPool(view, /*integers=*/false);
   }

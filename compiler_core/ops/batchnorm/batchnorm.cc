@@ -12,6 +12,11 @@ namespace {
 // x [..., C], scale, offset, mean, variance [C] -> (x - mean) * scale / sqrt(variance + epsilon) +
 // offset. Attribute epsilon, >= 0.
 struct BatchNorm {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kBatchNorm,
+                                       .integer = IntegerRule::kNone,
+                                       .listed_as = "FusedBatchNorm",
+                                       .fp16_error = {.roundings = 4, .floor = 0x1p-8}};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(5, 5));
     RETURN_IF_ERROR(CheckFloat(view));

@@ -11,6 +11,8 @@ namespace {
 // x [...] -> [...] of attribute dtype ("i32"), as CastTensor does: floats to integers towards zero,
 // clamped; integers to integers wrap; to bool != 0.
 struct Cast {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kFixed, .integer = IntegerRule::kNone};
+
   static absl::StatusOr<DType> ResultOf(const Node& node) {
     ASSIGN_OR_RETURN(const std::string name, StringAttr(node, "dtype"));
     const DType dtype = DTypeFromName(name);

@@ -13,6 +13,9 @@ constexpr int kMaxOperands = 1 << 16;
 
 // Joins one or more operands along attribute axis.
 struct Concat {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kJoin, .integer = IntegerRule::kConcat, .listed_as = "ConcatV2"};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, kMaxOperands));
     RETURN_IF_ERROR(CheckSameDType(view));

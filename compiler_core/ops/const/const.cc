@@ -15,6 +15,8 @@ absl::StatusOr<Tensor> ValueOf(const Node& node) {
 
 // Attribute value: the tensor.
 struct Const {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kFixed, .integer = IntegerRule::kNone};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(0, 0));
     ASSIGN_OR_RETURN(const Tensor value, ValueOf(view.node));

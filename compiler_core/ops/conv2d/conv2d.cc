@@ -98,6 +98,11 @@ absl::Status LowerDynamic(LowerContext& context, Operand image, Operand d,
 // Attributes strides, pads, dilations; perhaps a bias [o]. Channels are convolved in c / weight_c
 // groups.
 struct Conv2D {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kFixed,
+                                       .integer = IntegerRule::kWeighted,
+                                       .layer_type = "Convolution",
+                                       .fp16_error = {.roundings = 4, .of_terms = true}};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(CheckConvOperands(view));
     const Shape& input = view.inputs[0].shape;

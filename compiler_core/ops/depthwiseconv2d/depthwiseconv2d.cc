@@ -79,6 +79,12 @@ absl::Status LowerTapByTap(LowerContext& context, Operand image, Operand d,
 // x [n,h,w,c], weight [kh,kw,c,m] -> [n,oh,ow,c*m]. Attributes strides, pads, dilations; perhaps a
 // bias [c*m].
 struct DepthwiseConv2D {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kFixed,
+                                       .integer = IntegerRule::kWeighted,
+                                       .layer_type = "DepthwiseConv",
+                                       .listed_as = "DepthwiseConv2dNative",
+                                       .fp16_error = {.roundings = 4, .of_terms = true}};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(CheckConvOperands(view));
     const Shape& input = view.inputs[0].shape;

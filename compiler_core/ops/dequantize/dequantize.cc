@@ -14,6 +14,9 @@ namespace {
 // q [...] integer -> [...] float: (q - zero_point) * scale, computed in double and rounded once.
 // Attributes: ops/quantize.h.
 struct Dequantize {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kConversion,
+                                       .integer = IntegerRule::kNone};
+
   // The integers of a model stay as they are stored; quant/kept/float_form.h turns them into
   // floats.
   static constexpr bool kFolds = false;

@@ -6,6 +6,10 @@ namespace npuc {
 namespace {
 
 struct Identity {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kElementwise,
+                                       .integer = IntegerRule::kReshape,
+                                       .keeps_parameters = true};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, 1));
     return Types{view.inputs[0]};

@@ -3,7 +3,11 @@
 namespace npuc {
 namespace {
 
-struct LogSoftmax : SoftmaxOp</*kLog=*/true> {};
+struct LogSoftmax : SoftmaxOp</*kLog=*/true> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kAxis,
+                                       .integer = IntegerRule::kNone,
+                                       .fp16_error = {.roundings = 12, .floor = 0x1p-8}};
+};
 
 }  // namespace
 

@@ -91,6 +91,11 @@ absl::StatusOr<Operand> TransposedMatrices(LowerContext& context, Operand from,
 // a [..., m, k] times b [..., k, n] -> [..., m, n]; attributes transpose_a, transpose_b (false)
 // swap an operand's last two dimensions; leading dimensions broadcast, as in BatchMatMulV2.
 struct MatMul {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kProduct,
+                                       .integer = IntegerRule::kWeighted,
+                                       .layer_type = "FullyConnected",
+                                       .fp16_error = {.roundings = 4, .of_terms = true}};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(2, 2));
     RETURN_IF_ERROR(CheckNumeric(view));

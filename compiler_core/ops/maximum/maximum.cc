@@ -8,6 +8,12 @@ namespace {
 
 // NaN in either operand gives NaN, as in numpy.
 struct Maximum : BinaryOp<Maximum> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kBroadcast,
+                                       .integer = IntegerRule::kCombine,
+                                       .layer_type = "Eltwise",
+                                       .method = "MAX",
+                                       .is_pointwise = true};
+
   static double Eval(double a, double b) { return std::isnan(a) || a > b ? a : b; }
   static std::optional<int64_t> EvalInt(int64_t a, int64_t b) { return a > b ? a : b; }
   static absl::Status Lower(const OpView& view, LowerContext& context) {

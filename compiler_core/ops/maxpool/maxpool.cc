@@ -6,6 +6,12 @@ namespace {
 
 // The greatest element of each window; NaN where one is NaN. Padding does not count.
 struct MaxPool {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kFixed,
+                                       .integer = IntegerRule::kPool,
+                                       .layer_type = "Pooling",
+                                       .method = "MAX",
+                                       .keeps_parameters = true};
+
   static absl::StatusOr<std::vector<TensorType>> InferShapes(const OpView& view) {
     return InferPool(view, /*integers=*/true);
   }

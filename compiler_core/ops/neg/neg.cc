@@ -6,6 +6,11 @@ namespace npuc {
 namespace {
 
 struct Neg : UnaryOp<Neg> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kElementwise,
+                                       .integer = IntegerRule::kFunction,
+                                       .layer_type = "Negative",
+                                       .is_pointwise = true};
+
   static double Eval(double x) { return -x; }
   static int64_t EvalInt(int64_t x) { return WrapMul(x, -1); }
   static absl::Status Lower(const OpView& view, LowerContext& context) {

@@ -17,6 +17,8 @@ absl::StatusOr<std::vector<int64_t>> PaddingsAttr(const Node& node, size_t rank)
 // Attribute paddings: before and after, dimension by dimension; attribute value (0.0): what fills
 // them, converted to the element type.
 struct Pad {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kPad, .integer = IntegerRule::kPad};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, 1));
     RETURN_IF_ERROR(CheckNumeric(view));

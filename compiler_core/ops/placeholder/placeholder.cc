@@ -6,6 +6,9 @@ namespace {
 
 // A model input: its type is what Graph::AddInput was told.
 struct Placeholder {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kFixed, .integer = IntegerRule::kNone, .layer_type = "Input"};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(0, 0));
     if (view.outputs.size() != 1) {

@@ -16,6 +16,9 @@ namespace {
 // x [...] float -> [...] of `dtype`: clamp(round_half_even(x / scale) + zero_point, qmin, qmax),
 // computed in double; NaN gives the zero point. Attributes: ops/quantize.h.
 struct Quantize {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kConversion,
+                                       .integer = IntegerRule::kNone};
+
   static absl::StatusOr<TensorType> ResultOf(const Node& node, const Shape& shape) {
     ASSIGN_OR_RETURN(const std::string name, StringAttr(node, "dtype"));
     const DType dtype = DTypeFromName(name);

@@ -3,7 +3,13 @@
 namespace npuc {
 namespace {
 
-struct ReduceMax : ReduceOp<Reduction::kMax> {};
+struct ReduceMax : ReduceOp<Reduction::kMax> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kReduction,
+                                       .integer = IntegerRule::kReduction,
+                                       .layer_type = "Reduce",
+                                       .method = "MAX",
+                                       .listed_as = "Max"};
+};
 
 }  // namespace
 

@@ -5,6 +5,12 @@ namespace npuc {
 namespace {
 
 struct Relu : UnaryOp<Relu> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kElementwise,
+                                       .integer = IntegerRule::kActivation,
+                                       .layer_type = "Activation",
+                                       .method = "RELU",
+                                       .is_pointwise = true};
+
   static double Eval(double x) { return x < 0 ? 0.0 : x; }
   static int64_t EvalInt(int64_t x) { return x < 0 ? 0 : x; }
   static absl::Status Lower(const OpView& view, LowerContext& context) {

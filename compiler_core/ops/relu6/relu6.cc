@@ -7,6 +7,12 @@ namespace npuc {
 namespace {
 
 struct Relu6 : UnaryOp<Relu6> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kElementwise,
+                                       .integer = IntegerRule::kActivation,
+                                       .layer_type = "Activation",
+                                       .method = "RELU6",
+                                       .is_pointwise = true};
+
   static double Eval(double x) { return x < 0 ? 0.0 : (x > 6 ? 6.0 : x); }
   static int64_t EvalInt(int64_t x) { return x < 0 ? 0 : (x > 6 ? 6 : x); }
   static absl::Status Lower(const OpView& view, LowerContext& context) {

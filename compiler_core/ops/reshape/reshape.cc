@@ -8,6 +8,9 @@ namespace {
 
 // Attribute shape: the new shape in full, without -1. Row-major order stays.
 struct Reshape {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kReshape, .integer = IntegerRule::kReshape, .keeps_parameters = true};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, 1));
     ASSIGN_OR_RETURN(Shape shape, IntsAttr(view.node, "shape"));

@@ -8,6 +8,13 @@ namespace {
 
 // Source: Klambauer et al., Self-Normalizing Neural Networks, 2017, equation 2.
 struct Selu : UnaryOp<Selu> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kElementwise,
+                                       .integer = IntegerRule::kActivation,
+                                       .layer_type = "Activation",
+                                       .method = "SELU",
+                                       .is_pointwise = true,
+                                       .fp16_error = {.roundings = 8, .floor = 0x1p-8}};
+
   static double Eval(double x) {
     constexpr double kScale = 1.0507009873554804934;
     constexpr double kAlpha = 1.6732632423543772848;

@@ -7,6 +7,12 @@ namespace npuc {
 namespace {
 
 struct Sigmoid : UnaryOp<Sigmoid> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kElementwise,
+                                       .integer = IntegerRule::kActivation,
+                                       .layer_type = "Activation",
+                                       .method = "SIGMOID",
+                                       .is_pointwise = true};
+
   static double Eval(double x) { return 1.0 / (1.0 + std::exp(-x)); }
   static absl::Status Lower(const OpView& view, LowerContext& context) {
     return LowerActivation(view, context, Activation::kSigmoid);

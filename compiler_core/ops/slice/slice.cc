@@ -12,6 +12,9 @@ namespace {
 // Attributes begin, size, strides, one item a dimension: result index j is operand index
 // begin + j * stride, for j below size. Strides may be negative, never 0.
 struct Slice {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kSlice, .integer = IntegerRule::kSlice, .keeps_parameters = true};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, 1));
     const TensorType& input = view.inputs[0];

@@ -3,7 +3,11 @@
 namespace npuc {
 namespace {
 
-struct Softmax : SoftmaxOp</*kLog=*/false> {};
+struct Softmax : SoftmaxOp</*kLog=*/false> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kAxis,
+                                       .integer = IntegerRule::kSoftmax,
+                                       .fp16_error = {.roundings = 12}};
+};
 
 }  // namespace
 

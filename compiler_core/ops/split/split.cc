@@ -13,6 +13,9 @@ constexpr size_t kMaxResults = size_t{1} << 16;
 
 // Cuts the operand along attribute axis into parts of attribute sizes, which add up to it.
 struct Split {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kAxis, .integer = IntegerRule::kSplit, .keeps_parameters = true};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, 1));
     const TensorType& input = view.inputs[0];

@@ -8,6 +8,11 @@ namespace npuc {
 namespace {
 
 struct SquaredDifference : BinaryOp<SquaredDifference> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kBroadcast,
+                                       .integer = IntegerRule::kNone,
+                                       .is_pointwise = true,
+                                       .fp16_error = {.roundings = 4, .floor = 0x1p-16}};
+
   static double Eval(double a, double b) { return (a - b) * (a - b); }
   static std::optional<int64_t> EvalInt(int64_t a, int64_t b) {
     const int64_t d = WrapAdd(a, WrapMul(b, -1));

@@ -6,6 +6,12 @@ namespace npuc {
 namespace {
 
 struct Sub : BinaryOp<Sub> {
+  static constexpr OpTraits kTraits = {.layout = LayoutRule::kBroadcast,
+                                       .integer = IntegerRule::kCombine,
+                                       .layer_type = "Eltwise",
+                                       .method = "SUB",
+                                       .is_pointwise = true};
+
   static double Eval(double a, double b) { return a - b; }
   static std::optional<int64_t> EvalInt(int64_t a, int64_t b) { return WrapAdd(a, WrapMul(b, -1)); }
   static absl::Status Lower(const OpView& view, LowerContext& context) {

@@ -43,6 +43,9 @@ bool IsMatrixTranspose(const Shape& shape, const std::vector<int64_t>& perm) {
 
 // Attribute perm: result dimension i is operand dimension perm[i].
 struct Transpose {
+  static constexpr OpTraits kTraits = {
+      .layout = LayoutRule::kFixed, .integer = IntegerRule::kTranspose, .keeps_parameters = true};
+
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, 1));
     const Shape& shape = view.inputs[0].shape;

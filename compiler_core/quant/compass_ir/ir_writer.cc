@@ -28,22 +28,6 @@ namespace {
 using compass::Block;
 using compass::PrintShape;
 
-using Names = std::pair<Op, absl::string_view>;
-// `method` by operator.
-constexpr std::array kMethods = {
-    Names{Op::kAvgPool, "AVG"},     Names{Op::kMaxPool, "MAX"},   Names{Op::kAdd, "ADD"},
-    Names{Op::kSub, "SUB"},         Names{Op::kMul, "MUL"},       Names{Op::kMaximum, "MAX"},
-    Names{Op::kMinimum, "MIN"},     Names{Op::kRelu, "RELU"},     Names{Op::kRelu6, "RELU6"},
-    Names{Op::kSigmoid, "SIGMOID"}, Names{Op::kTanh, "TANH"},     Names{Op::kSelu, "SELU"},
-    Names{Op::kReduceMean, "MEAN"}, Names{Op::kReduceSum, "SUM"}, Names{Op::kReduceMax, "MAX"}};
-
-absl::string_view MethodOf(Op op) {
-  for (const auto& [name, method] : kMethods) {
-    if (name == op) return method;
-  }
-  return "";
-}
-
 // A name that can stand in a list of the text.
 std::string Sound(absl::string_view name) {
   std::string out;
@@ -359,7 +343,7 @@ class Writer {
       AddWindow(window, block);
       block.Set("ceil_mode", "false");
       block.Set("count_include_pad", "false");
-      block.Set("method", std::string(MethodOf(root.op)));
+      block.Set("method", std::string(TraitsOf(root.op).method));
     } else if (type == "Reshape" || type == "Identity") {
       block.Set("shape", PrintShape(graph_.type(root.outputs[0]).shape));
     } else if (type == "Softmax") {
@@ -374,9 +358,9 @@ class Writer {
     } else if (type == "Reduce") {
       ASSIGN_OR_RETURN(const std::vector<int64_t> axes, IntsAttr(root, "axes"));
       block.Set("axis", PrintShape(axes));
-      block.Set("method", std::string(MethodOf(root.op)));
+      block.Set("method", std::string(TraitsOf(root.op).method));
     } else if (type == "Activation" || type == "Eltwise") {
-      block.Set("method", std::string(MethodOf(root.op)));
+      block.Set("method", std::string(TraitsOf(root.op).method));
     } else {
       return absl::UnimplementedError(absl::StrCat("no layer type is known for ", NameOf(root.op)));
     }
@@ -388,8 +372,8 @@ class Writer {
   // RELU6's that the range of the integers cannot say.
   bool HasMethods(const Layer& layer) const {
     if (layer.type == "Activation") {
-      return layer.nodes.size() == 1 && MethodOf(graph_.node(layer.root).op) != "MAX" &&
-             MethodOf(graph_.node(layer.root).op) != "MIN";
+      return layer.nodes.size() == 1 && TraitsOf(graph_.node(layer.root).op).method != "MAX" &&
+             TraitsOf(graph_.node(layer.root).op).method != "MIN";
     }
     if (ClampsOf(graph_, layer) == ClampRange() || ActivationOf(layer) != "NONE") return true;
     const QuantParams* params = ParamsOf(layer.outputs[0]);

@@ -48,8 +48,8 @@ Bounds BoundsOfResult(const Node& node, absl::Span<const Bounds> inputs) {
   Bounds all;
   if (!inputs.empty()) all = inputs[0];
   for (const Bounds& input : inputs) all = Union(all, input);
-  if (KeepsParameters(op) || op == Op::kConcat || op == Op::kAvgPool || op == Op::kReduceMax ||
-      op == Op::kReduceMean) {
+  if (TraitsOf(op).keeps_parameters || op == Op::kConcat || op == Op::kAvgPool ||
+      op == Op::kReduceMax || op == Op::kReduceMean) {
     return all;
   }
   if (op == Op::kPad) {
@@ -113,7 +113,7 @@ class Former {
   // Nothing takes integers but moves, which leave them as they are.
   absl::Status TakeIntegers(const Node& node) {
     const auto first = integers_.find(node.inputs[0]);
-    const bool moves = (KeepsParameters(node.op) || node.op == Op::kConcat) &&
+    const bool moves = (TraitsOf(node.op).keeps_parameters || node.op == Op::kConcat) &&
                        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
                          const auto other = integers_.find(input);
                          return other != integers_.end() && first != integers_.end() &&

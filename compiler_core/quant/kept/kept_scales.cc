@@ -167,7 +167,8 @@ class Keeper {
   // A node that moves integers without a Dequantize.
   absl::Status TakeIntegers(const Node& node) {
     const QuantParams params = integers_.at(node.inputs[0]);
-    const bool moves = (KeepsParameters(node.op) || node.op == Op::kConcat) && params.axis < 0 &&
+    const bool moves = (TraitsOf(node.op).keeps_parameters || node.op == Op::kConcat) &&
+                       params.axis < 0 &&
                        std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
                          const auto found = integers_.find(input);
                          return found != integers_.end() && SameIntegers(found->second, params);

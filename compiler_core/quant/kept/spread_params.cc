@@ -18,7 +18,7 @@ namespace {
 
 // The operands whose stored integers a node's results are, cut to a range or beside others.
 std::vector<ValueId> MovedOperands(const Graph& graph, const Node& node) {
-  if (KeepsParameters(node.op) || node.op == Op::kPad) return {node.inputs[0]};
+  if (TraitsOf(node.op).keeps_parameters || node.op == Op::kPad) return {node.inputs[0]};
   if (node.op == Op::kConcat) return node.inputs;
   const std::optional<Clamp> clamp = ClampOf(graph, node);
   if (clamp.has_value()) return {clamp->operand};
@@ -39,7 +39,7 @@ bool TakesSixteenBits(const Node& node) {
   constexpr Op kOps[] = {Op::kAbs,       Op::kAdd,        Op::kAvgPool, Op::kConcat, Op::kMatMul,
                          Op::kMaximum,   Op::kMinimum,    Op::kMul,     Op::kNeg,    Op::kPad,
                          Op::kReduceMax, Op::kReduceMean, Op::kRelu,    Op::kRelu6,  Op::kSub};
-  return KeepsParameters(node.op) ||
+  return TraitsOf(node.op).keeps_parameters ||
          std::find(std::begin(kOps), std::end(kOps), node.op) != std::end(kOps);
 }
 
@@ -153,7 +153,7 @@ class Spreader {
 
   // Whether every result of the node is one of the stored integers by `params`.
   bool Keeps(const Node& node, const QuantParams& params) const {
-    if (KeepsParameters(node.op)) return true;
+    if (TraitsOf(node.op).keeps_parameters) return true;
     if (node.op == Op::kPad) return Holds(params, FloatAttrOr(node, "value", 0.0));
     if (node.op == Op::kConcat) {
       return std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
@@ -219,8 +219,8 @@ class Spreader {
   std::optional<Range> RangeOfResult(const Node& node,
                                      const std::map<ValueId, Range>& known) const {
     const Range x = RangeOf(node.inputs[0], known);
-    if (KeepsParameters(node.op) || node.op == Op::kAvgPool || node.op == Op::kReduceMean ||
-        node.op == Op::kReduceMax) {
+    if (TraitsOf(node.op).keeps_parameters || node.op == Op::kAvgPool ||
+        node.op == Op::kReduceMean || node.op == Op::kReduceMax) {
       return x;
     }
     if (node.op == Op::kPad) {

@@ -14,7 +14,7 @@ namespace npuc {
 // channels-last convolutions between transposes, formulas for one operator. These functions give
 // such tensors the parameters that make the stored results those of the model.
 
-// Backwards: an operand that only moves (KeepsParameters, Concat, Pad) or is cut to a range
+// Backwards: an operand that only moves (keeps_parameters, Concat, Pad) or is cut to a range
 // (ClampOf), and that nothing else reads, gets the parameters of the result. That is exact:
 // rounding and saturation commute with moves and clamps.
 void SpreadBackwards(const Graph& graph, std::map<ValueId, QuantParams>& params);
