@@ -28,9 +28,10 @@ absl::string_view EvaluatorName(absl::string_view onnx_op) {
   return onnx_op;
 }
 
+template <Op kOp>
 absl::Status ImportUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  return node.EmitOutput(node.op(), {node.input(0)});
+  return node.EmitOutput(NameOf(kOp), {node.input(0)});
 }
 
 // The second operand. Before operator set 7 it was stretched only where attribute 'broadcast' said
@@ -45,10 +46,11 @@ absl::StatusOr<ValueRef> SecondOperand(NodeImporter& node) {
   return node.Reshaped(node.input(1), std::move(shape));
 }
 
+template <Op kOp>
 absl::Status ImportBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const ValueRef b, SecondOperand(node));
-  return node.EmitOutput(node.op(), {node.input(0), b});
+  return node.EmitOutput(NameOf(kOp), {node.input(0), b});
 }
 
 // The exponent may be of another type than the base, whose type the result has.
@@ -139,10 +141,10 @@ absl::Status ImportBitShift(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"Abs", ImportUnary},
+    {"Abs", ImportUnary<Op::kAbs>},
     {"Acos", ImportEvaluatedUnary},
     {"Acosh", ImportEvaluatedUnary},
-    {"Add", ImportBinary},
+    {"Add", ImportBinary<Op::kAdd>},
     {"And", ImportEvaluatedBinary},
     {"Asin", ImportEvaluatedUnary},
     {"Asinh", ImportEvaluatedUnary},
@@ -156,10 +158,10 @@ constexpr ImportRule kRules[] = {
     {"Ceil", ImportEvaluatedUnary},
     {"Cos", ImportEvaluatedUnary},
     {"Cosh", ImportEvaluatedUnary},
-    {"Div", ImportBinary},
+    {"Div", ImportBinary<Op::kDiv>},
     {"Equal", ImportEvaluatedBinary},
     {"Erf", ImportEvaluatedUnary},
-    {"Exp", ImportUnary},
+    {"Exp", ImportUnary<Op::kExp>},
     {"Floor", ImportEvaluatedUnary},
     {"Greater", ImportEvaluatedBinary},
     {"GreaterOrEqual", ImportEvaluatedBinary},
@@ -167,23 +169,23 @@ constexpr ImportRule kRules[] = {
     {"IsNaN", ImportEvaluatedUnary},
     {"Less", ImportEvaluatedBinary},
     {"LessOrEqual", ImportEvaluatedBinary},
-    {"Log", ImportUnary},
+    {"Log", ImportUnary<Op::kLog>},
     {"Max", ImportMax},
     {"Mean", ImportMean},
     {"Min", ImportMin},
     {"Mod", ImportMod},
-    {"Mul", ImportBinary},
-    {"Neg", ImportUnary},
+    {"Mul", ImportBinary<Op::kMul>},
+    {"Neg", ImportUnary<Op::kNeg>},
     {"Not", ImportEvaluatedUnary},
     {"Or", ImportEvaluatedBinary},
     {"Pow", ImportPow},
-    {"Reciprocal", ImportUnary},
-    {"Round", ImportUnary},
+    {"Reciprocal", ImportUnary<Op::kReciprocal>},
+    {"Round", ImportUnary<Op::kRound>},
     {"Sign", ImportEvaluatedUnary},
     {"Sin", ImportEvaluatedUnary},
     {"Sinh", ImportEvaluatedUnary},
-    {"Sqrt", ImportUnary},
-    {"Sub", ImportBinary},
+    {"Sqrt", ImportUnary<Op::kSqrt>},
+    {"Sub", ImportBinary<Op::kSub>},
     {"Sum", ImportSum},
     {"Tan", ImportEvaluatedUnary},
     {"Xor", ImportEvaluatedBinary},

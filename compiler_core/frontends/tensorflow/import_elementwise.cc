@@ -10,28 +10,16 @@
 namespace npuc::tf {
 namespace {
 
-// TensorFlow operators under the IR's names.
-struct Renamed {
-  absl::string_view tf_op;
-  absl::string_view op;
-};
-constexpr Renamed kRenamed[] = {{"AddV2", "Add"}, {"RealDiv", "Div"}, {"Inv", "Reciprocal"}};
-
-absl::string_view IrName(absl::string_view tf_op) {
-  for (const Renamed& renamed : kRenamed) {
-    if (renamed.tf_op == tf_op) return renamed.op;
-  }
-  return tf_op;
-}
-
+template <Op kOp>
 absl::Status ImportUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  return node.EmitOutput(IrName(node.node().op()), {node.input(0)});
+  return node.EmitOutput(NameOf(kOp), {node.input(0)});
 }
 
+template <Op kOp>
 absl::Status ImportBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
-  return node.EmitOutput(IrName(node.node().op()), {node.input(0), node.input(1)});
+  return node.EmitOutput(NameOf(kOp), {node.input(0), node.input(1)});
 }
 
 // Left to right, as TensorFlow's kernel adds.
@@ -63,51 +51,51 @@ absl::Status ImportEvaluatedBinary(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"Abs", ImportUnary},
+    {"Abs", ImportUnary<Op::kAbs>},
     {"AccumulateNV2", ImportAddN},
-    {"Add", ImportBinary},
+    {"Add", ImportBinary<Op::kAdd>},
     {"AddN", ImportAddN},
-    {"AddV2", ImportBinary},
+    {"AddV2", ImportBinary<Op::kAdd>},
     {"Ceil", ImportEvaluatedUnary},
-    {"Div", ImportBinary},
+    {"Div", ImportBinary<Op::kDiv>},
     {"Equal", ImportEvaluatedBinary},
-    {"Exp", ImportUnary},
+    {"Exp", ImportUnary<Op::kExp>},
     {"Floor", ImportEvaluatedUnary},
     {"FloorDiv", ImportEvaluatedBinary},
     {"FloorMod", ImportEvaluatedBinary},
     {"Greater", ImportEvaluatedBinary},
     {"GreaterEqual", ImportEvaluatedBinary},
-    {"Inv", ImportUnary},
+    {"Inv", ImportUnary<Op::kReciprocal>},
     {"IsFinite", ImportEvaluatedUnary},
     {"IsInf", ImportEvaluatedUnary},
     {"IsNan", ImportEvaluatedUnary},
     {"Less", ImportEvaluatedBinary},
     {"LessEqual", ImportEvaluatedBinary},
-    {"Log", ImportUnary},
+    {"Log", ImportUnary<Op::kLog>},
     {"LogicalAnd", ImportEvaluatedBinary},
     {"LogicalNot", ImportEvaluatedUnary},
     {"LogicalOr", ImportEvaluatedBinary},
-    {"Maximum", ImportBinary},
-    {"Minimum", ImportBinary},
-    {"Mul", ImportBinary},
-    {"Neg", ImportUnary},
+    {"Maximum", ImportBinary<Op::kMaximum>},
+    {"Minimum", ImportBinary<Op::kMinimum>},
+    {"Mul", ImportBinary<Op::kMul>},
+    {"Neg", ImportUnary<Op::kNeg>},
     {"NotEqual", ImportEvaluatedBinary},
-    {"Pow", ImportBinary},
-    {"RealDiv", ImportBinary},
-    {"Reciprocal", ImportUnary},
-    {"Relu", ImportUnary},
-    {"Relu6", ImportUnary},
+    {"Pow", ImportBinary<Op::kPow>},
+    {"RealDiv", ImportBinary<Op::kDiv>},
+    {"Reciprocal", ImportUnary<Op::kReciprocal>},
+    {"Relu", ImportUnary<Op::kRelu>},
+    {"Relu6", ImportUnary<Op::kRelu6>},
     {"Rint", ImportEvaluatedUnary},
     {"Round", ImportEvaluatedUnary},
-    {"Rsqrt", ImportUnary},
-    {"Selu", ImportUnary},
-    {"Sigmoid", ImportUnary},
+    {"Rsqrt", ImportUnary<Op::kRsqrt>},
+    {"Selu", ImportUnary<Op::kSelu>},
+    {"Sigmoid", ImportUnary<Op::kSigmoid>},
     {"Sign", ImportEvaluatedUnary},
-    {"Sqrt", ImportUnary},
-    {"Square", ImportUnary},
-    {"SquaredDifference", ImportBinary},
-    {"Sub", ImportBinary},
-    {"Tanh", ImportUnary},
+    {"Sqrt", ImportUnary<Op::kSqrt>},
+    {"Square", ImportUnary<Op::kSquare>},
+    {"SquaredDifference", ImportBinary<Op::kSquaredDifference>},
+    {"Sub", ImportBinary<Op::kSub>},
+    {"Tanh", ImportUnary<Op::kTanh>},
     {"TruncateDiv", ImportEvaluatedBinary},
     {"TruncateMod", ImportEvaluatedBinary},
 };

@@ -12,19 +12,15 @@
 namespace npuc::tflite {
 namespace {
 
-// TFLite operators under the IR's or the evaluator's names.
+// TFLite operators under the evaluator's names.
 struct Renamed {
   absl::string_view tflite_op;
   absl::string_view op;
 };
 constexpr Renamed kRenamed[] = {
-    {"ABS", "Abs"},
-    {"ADD", "Add"},
     {"CEIL", "Ceil"},
     {"COS", "Cos"},
-    {"DIV", "Div"},
     {"EQUAL", "Equal"},
-    {"EXP", "Exp"},
     {"FLOOR", "Floor"},
     {"FLOOR_DIV", "FloorDiv"},
     {"FLOOR_MOD", "FloorMod"},
@@ -32,39 +28,24 @@ constexpr Renamed kRenamed[] = {
     {"GREATER_EQUAL", "GreaterEqual"},
     {"LESS", "Less"},
     {"LESS_EQUAL", "LessEqual"},
-    {"LOG", "Log"},
     {"LOGICAL_AND", "LogicalAnd"},
     {"LOGICAL_NOT", "LogicalNot"},
     {"LOGICAL_OR", "LogicalOr"},
-    {"LOGISTIC", "Sigmoid"},
-    {"MAXIMUM", "Maximum"},
-    {"MINIMUM", "Minimum"},
-    {"MUL", "Mul"},
-    {"NEG", "Neg"},
     {"NOT_EQUAL", "NotEqual"},
-    {"POW", "Pow"},
-    {"RELU", "Relu"},
-    {"RELU6", "Relu6"},
-    {"ROUND", "Round"},
-    {"RSQRT", "Rsqrt"},
     {"SIN", "Sin"},
-    {"SQRT", "Sqrt"},
-    {"SQUARE", "Square"},
-    {"SQUARED_DIFFERENCE", "SquaredDifference"},
-    {"SUB", "Sub"},
-    {"TANH", "Tanh"},
 };
 
-absl::string_view NameOfOp(const NodeImporter& node) {
+absl::string_view EvaluatorName(const NodeImporter& node) {
   for (const Renamed& renamed : kRenamed) {
     if (renamed.tflite_op == node.op()) return renamed.op;
   }
   return node.op();
 }
 
+template <Op kOp>
 absl::Status ImportUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
-  return node.EmitOutput(NameOfOp(node), {node.input(0)});
+  return node.EmitOutput(NameOf(kOp), {node.input(0)});
 }
 
 // The activation of an options table; none where the table is left out, as TFLite takes it.
@@ -80,23 +61,24 @@ int FusedActivation(const NodeImporter& node) {
        ActivationOf(raw.options_as_MulOptions()), ActivationOf(raw.options_as_DivOptions())});
 }
 
+template <Op kOp>
 absl::Status ImportBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
-  return node.SetActivated(node.Emit(NameOfOp(node), {node.input(0), node.input(1)}),
+  return node.SetActivated(node.Emit(NameOf(kOp), {node.input(0), node.input(1)}),
                            FusedActivation(node));
 }
 
 absl::Status ImportEvaluatedUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
-  return node.SetConstant(EvaluateUnary(NameOfOp(node), x));
+  return node.SetConstant(EvaluateUnary(EvaluatorName(node), x));
 }
 
 absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
-  return node.SetConstant(EvaluateBinary(NameOfOp(node), a, b));
+  return node.SetConstant(EvaluateBinary(EvaluatorName(node), a, b));
 }
 
 absl::Status ImportAddN(NodeImporter& node) {
@@ -192,17 +174,17 @@ absl::Status ImportCast(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"ABS", ImportUnary},
-    {"ADD", ImportBinary},
+    {"ABS", ImportUnary<Op::kAbs>},
+    {"ADD", ImportBinary<Op::kAdd>},
     {"ADD_N", ImportAddN},
     {"CAST", ImportCast},
     {"CEIL", ImportEvaluatedUnary},
     {"COS", ImportEvaluatedUnary},
     {"DEQUANTIZE", ImportDequantize},
-    {"DIV", ImportBinary},
+    {"DIV", ImportBinary<Op::kDiv>},
     {"ELU", ImportElu},
     {"EQUAL", ImportEvaluatedBinary},
-    {"EXP", ImportUnary},
+    {"EXP", ImportUnary<Op::kExp>},
     {"FLOOR", ImportEvaluatedUnary},
     {"FLOOR_DIV", ImportEvaluatedBinary},
     {"FLOOR_MOD", ImportEvaluatedBinary},
@@ -213,31 +195,31 @@ constexpr ImportRule kRules[] = {
     {"LEAKY_RELU", ImportLeakyRelu},
     {"LESS", ImportEvaluatedBinary},
     {"LESS_EQUAL", ImportEvaluatedBinary},
-    {"LOG", ImportUnary},
+    {"LOG", ImportUnary<Op::kLog>},
     {"LOGICAL_AND", ImportEvaluatedBinary},
     {"LOGICAL_NOT", ImportEvaluatedUnary},
     {"LOGICAL_OR", ImportEvaluatedBinary},
-    {"LOGISTIC", ImportUnary},
-    {"MAXIMUM", ImportBinary},
-    {"MINIMUM", ImportBinary},
-    {"MUL", ImportBinary},
-    {"NEG", ImportUnary},
+    {"LOGISTIC", ImportUnary<Op::kSigmoid>},
+    {"MAXIMUM", ImportBinary<Op::kMaximum>},
+    {"MINIMUM", ImportBinary<Op::kMinimum>},
+    {"MUL", ImportBinary<Op::kMul>},
+    {"NEG", ImportUnary<Op::kNeg>},
     {"NOT_EQUAL", ImportEvaluatedBinary},
-    {"POW", ImportBinary},
+    {"POW", ImportBinary<Op::kPow>},
     {"PRELU", ImportPrelu},
     {"QUANTIZE", ImportQuantize},
-    {"RELU", ImportUnary},
-    {"RELU6", ImportUnary},
+    {"RELU", ImportUnary<Op::kRelu>},
+    {"RELU6", ImportUnary<Op::kRelu6>},
     {"RELU_0_TO_1", ImportRelu01},
     {"RELU_N1_TO_1", ImportReluN1},
-    {"ROUND", ImportUnary},
-    {"RSQRT", ImportUnary},
+    {"ROUND", ImportUnary<Op::kRound>},
+    {"RSQRT", ImportUnary<Op::kRsqrt>},
     {"SIN", ImportEvaluatedUnary},
-    {"SQRT", ImportUnary},
-    {"SQUARE", ImportUnary},
-    {"SQUARED_DIFFERENCE", ImportBinary},
-    {"SUB", ImportBinary},
-    {"TANH", ImportUnary},
+    {"SQRT", ImportUnary<Op::kSqrt>},
+    {"SQUARE", ImportUnary<Op::kSquare>},
+    {"SQUARED_DIFFERENCE", ImportBinary<Op::kSquaredDifference>},
+    {"SUB", ImportBinary<Op::kSub>},
+    {"TANH", ImportUnary<Op::kTanh>},
 };
 
 }  // namespace
