@@ -19,6 +19,7 @@
 #include "compiler_core/ops/graph_builder.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
+#include "compiler_core/ops/quantize.h"
 #include "compiler_core/pipeline/integer_runs_test_util.h"
 #include "compiler_core/quant/kept/kept_scales.h"
 #include "compiler_core/sim/simulator.h"
@@ -221,6 +222,85 @@ TEST(IntegerSlice, AWeightOfNineBitsKeepsItsValues) {
         RunReference(*graph, std::vector<Tensor>{input})->front().ToFloats();
     const std::vector<double> found = Simulated(model, input);
     for (size_t k = 0; k < found.size(); ++k) EXPECT_NEAR(found[k], expected[k], 0.1001) << k;
+  }
+}
+
+struct SumCase {
+  absl::string_view op;
+  DType dtype;
+  double a, b, result;  // scales
+};
+
+// Numbers of `dtype` and a constant next to each of them, op, and a result of its own scale.
+Graph SumGraph(const SumCase& c, const std::vector<int64_t>& constants) {
+  const auto params = [&](double scale) {
+    return QuantParams{.dtype = c.dtype,
+                       .qmin = integer::LowestValue(c.dtype),
+                       .qmax = integer::HighestValue(c.dtype),
+                       .scale = {scale},
+                       .zero_point = {0}};
+  };
+  const Shape shape = {static_cast<int64_t>(constants.size())};
+  Graph graph;
+  GraphBuilder builder(&graph);
+  const auto stored = [&](ValueId value, const QuantParams& p) {
+    const ValueId q = *builder.AddOne("Quantize", {value}, QuantizeAttrs(p), {"q", "Q"});
+    return *builder.AddOne("Dequantize", {q}, DequantizeAttrs(p), {"d", "D"});
+  };
+  const ValueId x = stored(graph.AddInput("x", TensorType{DType::kFloat32, shape}), params(c.a));
+  std::vector<uint8_t> bytes;
+  for (const int64_t constant : constants) {
+    for (int i = 0; i < SizeOf(c.dtype); ++i) {
+      bytes.push_back(static_cast<uint8_t>(constant >> (8 * i)));
+    }
+  }
+  const ValueId integers = builder.Const(Tensor({c.dtype, shape}, bytes), {"c", "Const"});
+  const ValueId y =
+      *builder.AddOne("Dequantize", {integers}, DequantizeAttrs(params(c.b)), {"dc", "D"});
+  const ValueId sum = *builder.AddOne(c.op, {x, y}, {}, {"sum", std::string(c.op)});
+  graph.AddOutput({"y", stored(sum, params(c.result))});
+  return graph;
+}
+
+TEST(IntegerSlice, SumsAndProductsAreWithinAStepOfTheRealValue) {
+  const std::vector<SumCase> cases = {
+      {"Add", DType::kInt16, 0.0001376337, 0.00010732702, 2.5538253e-05},
+      {"Sub", DType::kInt16, 0.0021837214, 0.0027047438, 3.90904e-08},
+      {"Sub", DType::kInt8, 0.5, 0.25, 1e-8},
+      {"Maximum", DType::kInt16, 0.002, 0.001, 1e-9},
+      {"Mul", DType::kInt16, 0.5, 0.25, 1e-3},
+      {"Mul", DType::kInt8, 0.5, 0.25, 1e-9}};
+  for (const SumCase& c : cases) {
+    const int64_t high = integer::HighestValue(c.dtype);
+    std::vector<int64_t> stored;  // of x
+    std::vector<int64_t> constants;
+    for (int64_t i = 0; i < 200; ++i) {
+      const int64_t a = -high - 1 + (2 * high + 1) * i / 199;
+      stored.push_back(a);
+      // Half of them nearly cancel x.
+      constants.push_back(std::clamp<int64_t>(
+          i % 2 == 0 ? RoundHalfEven(static_cast<double>(a) * c.a / c.b) : -a / 3, -high, high));
+    }
+    std::vector<float> floats;
+    for (const int64_t a : stored)
+      floats.push_back(static_cast<float>(static_cast<double>(a) * c.a));
+    const absl::StatusOr<KeptScales> kept = KeepScales(SumGraph(c, constants));
+    ASSERT_TRUE(kept.ok()) << kept.status();
+    const std::vector<double> found =
+        Simulated(Compiled(kept->graph, kept->plan),
+                  Tensor::FromFloats({static_cast<int64_t>(floats.size())}, floats));
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double a = static_cast<double>(stored[i]) * c.a;
+      const double b = static_cast<double>(constants[i]) * c.b;
+      const double value = c.op == "Add"       ? a + b
+                           : c.op == "Sub"     ? a - b
+                           : c.op == "Maximum" ? std::max(a, b)
+                                               : a * b;
+      const double nearest = std::clamp(std::round(value / c.result),
+                                        -static_cast<double>(high + 1), static_cast<double>(high));
+      EXPECT_NEAR(std::round(found[i] / c.result), nearest, 1.0)
+          << c.op << " " << NameOf(c.dtype) << " of " << a << " and " << b;
+    }
   }
 }
 

@@ -26,6 +26,12 @@ def limits(dtype):
     return np.iinfo(dtype).min, np.iinfo(dtype).max
 
 
+def largest_of(scale):
+    """The largest size of a stored number less its zero point."""
+    low, high = limits(scale.dtype)
+    return max(high - scale.zero, scale.zero - low)
+
+
 def real(stored, scale):
     return (np.asarray(stored, np.float64) - scale.zero) * np.float64(scale.scale)
 
@@ -40,9 +46,28 @@ def ideal(value, out):
         np.int64)
 
 
+def fits_32_bits(factor, largest):
+    return largest << max(tflite.quantize_multiplier(float(factor))[1], 0) < 1 << 31
+
+
+def rescaled(numbers, factor, largest):
+    """numbers of at most `largest` in size times a real factor, as TensorFlow Lite's
+    MultiplyByQuantizedMultiplier has it for 32 bits (QUANTIZE, ADD, SUB, MUL, MEAN and others, of 8
+    bits and of 16). It defines nothing where a number leaves 32 bits: rounded once there."""
+    multiplier, exponent = tflite.quantize_multiplier(float(factor))
+    if fits_32_bits(factor, largest):
+        return tflite.scaled(numbers, [(multiplier, exponent)])
+    shift = 31 - exponent
+    exact = [int(x) * multiplier for x in np.ravel(numbers)]
+    rounded = [(x + (1 << shift >> 1)) >> shift if shift > 0 else x << -shift for x in exact]
+    kept = np.array(np.clip(rounded, -(1 << 62), 1 << 62), np.int64)
+    return kept.reshape(np.shape(numbers))
+
+
 def requantized(sums, factors, wide):
-    """sums times real factors (one, or one for each of the last dimension), rounded as the cores
-    round: twice for 8 bits, once and ties upwards with a multiplier of 15 bits for 16."""
+    """sums of products times real factors (one, or one for each of the last dimension), rounded as
+    the cores round: as `rescaled` for 8 bits, once and ties upwards with a multiplier of 15 bits
+    for 16, which is TensorFlow Lite's MultiplyByQuantizedMultiplier for sums of 64 bits."""
     pairs = [tflite.quantize_multiplier(float(f)) for f in factors]
     if not wide:
         return tflite.scaled(sums, pairs)
@@ -115,19 +140,23 @@ def dense_factors(source, weight_scales, out):
 
 
 def combine(kind, a, b, of_a, of_b, activation, out):
-    wide = is_wide(of_a.dtype, of_b.dtype)
     a, b = a - of_a.zero, b - of_b.zero
     if kind == "MUL":
         factor = float(np.float32(np.float32(of_a.scale * of_b.scale) / out.scale))
-        return stored(requantized(a * b, [factor], wide), activation, out)
-    left = 15 if wide else 20
+        value = rescaled(a * b, factor, largest_of(of_a) * largest_of(of_b))
+        return stored(value, activation, out)
     twice = 2 * max(float(of_a.scale), float(of_b.scale))
-    p = requantized(a << left, [float(of_a.scale) / twice], wide)
-    q = requantized(b << left, [float(of_b.scale) / twice], wide)
+    left = 15 if is_wide(of_a.dtype, of_b.dtype) else 20
+    most = (largest_of(of_a) + largest_of(of_b) << left) // 2 + 1
+    factor = twice / (2.0**left * float(out.scale))
+    if not fits_32_bits(factor, most):  # steps of the result too fine for TensorFlow Lite
+        left, factor = 30, twice / (2.0**30 * float(out.scale))
+        most <<= 30
+    p = rescaled(a << left, float(of_a.scale) / twice, most)
+    q = rescaled(b << left, float(of_b.scale) / twice, most)
     value = {"ADD": np.add, "SUB": np.subtract, "MAXIMUM": np.maximum,
              "MINIMUM": np.minimum}[kind](p, q)
-    factor = twice / (2.0**left * float(out.scale))
-    return stored(requantized(value, [factor], wide), activation, out)
+    return stored(rescaled(value, factor, most), activation, out)
 
 
 IDEAL_COMBINE = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum,
@@ -139,8 +168,7 @@ def move(x, source, out, activation="NONE"):
     if source == out and activation == "NONE":
         return x
     factor = float(source.scale) / float(out.scale)
-    wide = is_wide(source.dtype)
-    return stored(requantized(x - source.zero, [factor], wide), activation, out)
+    return stored(rescaled(x - source.zero, factor, largest_of(source)), activation, out)
 
 
 FUNCTIONS = {
@@ -230,7 +258,7 @@ def pool(kind, x, geometry, source, out, activation="NONE"):
         sums = np.where(inside[None, ..., None], taps, 0).sum(axis=(3, 4))
         return np.clip(mean(sums, counts), low, high)
     sums = (taps - source.zero).sum(axis=(3, 4))
-    return scaled_mean(sums, counts, source, out, activation)
+    return stored(scaled_mean(sums, counts, counts, source, out), activation, out)
 
 
 def mean(sums, counts):
@@ -239,14 +267,16 @@ def mean(sums, counts):
     return np.where(sums > 0, (sums + half) // counts, -((half - sums) // counts))
 
 
-def scaled_mean(sums, counts, source, out, activation="NONE"):
+def scaled_mean(sums, counts, divisors, source, out):
+    """counts: how many numbers each sum has; divisors: by what it is divided."""
     counts = np.broadcast_to(counts, sums.shape)
+    divisors = np.broadcast_to(divisors, sums.shape)
     result = np.zeros(sums.shape, np.int64)
-    for count in np.unique(counts):
-        factor = float(source.scale) / (float(out.scale) * float(count))
-        value = requantized(sums, [factor], is_wide(source.dtype))
-        result = np.where(counts == count, value, result)
-    return stored(result, activation, out)
+    for count, divisor in set(zip(np.ravel(counts).tolist(), np.ravel(divisors).tolist())):
+        factor = float(source.scale) / (float(out.scale) * divisor)
+        value = rescaled(sums, factor, largest_of(source) * count)
+        result = np.where((counts == count) & (divisors == divisor), value, result)
+    return result
 
 
 def reduce(kind, x, axes, source, out):
@@ -257,4 +287,5 @@ def reduce(kind, x, axes, source, out):
     if kind == "MEAN" and source == out:
         return np.clip(mean(x.sum(axis=axes, keepdims=True), count), *limits(out.dtype))
     sums = (x - source.zero).sum(axis=axes, keepdims=True)
-    return scaled_mean(sums, np.array(count if kind == "MEAN" else 1), source, out)
+    divisor = count if kind == "MEAN" else 1
+    return stored(scaled_mean(sums, count, divisor, source, out), "NONE", out)

@@ -101,7 +101,7 @@ struct Combine {
   Operand b;
   DType b_type = DType::kInt8;
   int32_t b_zero = 0;
-  int32_t left = 0;  // 0..20
+  int32_t left = 0;  // 0..30
   Operand factors;   // three records
   Rounding rounding = Rounding::kEven;
   Extents extents = {1, 1, 1, 1, 1, 1};

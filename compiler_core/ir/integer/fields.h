@@ -92,7 +92,7 @@ void VisitCombine(V& v, C& c) {
   v.Place("b", c.b);
   v.Type("b_type", c.b_type);
   v.Number("b_zero", c.b_zero, -32768, 65535);
-  v.Number("left", c.left, 0, 20);
+  v.Number("left", c.left, 0, 30);
   v.Place("factors", c.factors);
   v.Choice("rounding", c.rounding, kRoundings);
   v.Walk("extents", c.extents, 1);

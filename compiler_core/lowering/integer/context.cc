@@ -190,12 +190,31 @@ std::pair<Factor, Rounding> IntegerContext::FactorFor(double value, bool wide) c
   if (!exact()) return {MakeFactor(value, settings_->multiplier_bits), Rounding::kEven};
   Factor factor = MakeFactor(value, 31);
   if (!wide) return {factor, Rounding::kDouble};
-  // TFLite's 16-bit arithmetic keeps 15 bits of the multiplier.
+  // TFLite's arithmetic of 48-bit sums keeps 15 bits of the multiplier.
   constexpr int32_t kRoundsOver = 0x7fff0000;
   factor.multiplier =
       factor.multiplier < kRoundsOver ? (factor.multiplier + (1 << 15)) >> 16 : 0x7fff;
   factor.shift = std::max(factor.shift - 16, 0);
   return {factor, Rounding::kUp};
+}
+
+std::pair<std::vector<Factor>, Rounding> IntegerContext::FactorsFor(
+    absl::Span<const Scaling> scalings) const {
+  std::vector<Factor> factors;
+  bool fits_32_bits = true;
+  for (const auto& [value, largest] : scalings) {
+    const Factor factor = MakeFactor(value, settings_->multiplier_bits);
+    const int left = std::max(0, 31 - factor.shift);
+    fits_32_bits = fits_32_bits && largest <= (INT32_MAX >> left);
+    factors.push_back(factor);
+  }
+  if (!exact()) return {std::move(factors), Rounding::kEven};
+  return {std::move(factors), fits_32_bits ? Rounding::kDouble : Rounding::kUp};
+}
+
+int64_t LargestOf(const QuantParams& params) {
+  return std::max(params.zero_point[0] - integer::LowestValue(params.dtype),
+                  integer::HighestValue(params.dtype) - params.zero_point[0]);
 }
 
 bool SameParams(const QuantParams& a, const QuantParams& b) {

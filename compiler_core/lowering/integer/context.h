@@ -17,6 +17,15 @@
 
 namespace npuc {
 
+// Numbers that are to be multiplied by `value`: none is larger in size than `largest`.
+struct Scaling {
+  double value = 0;
+  int64_t largest = 0;
+};
+
+// The largest size of a stored number less its zero point.
+int64_t LargestOf(const QuantParams& params);
+
 // What the lowering of one layer sees: where values lie, their parameters, where constants go.
 // Folder-internal. Statuses are UNIMPLEMENTED or FAILED_PRECONDITION with a reason for people; the
 // caller adds the node.
@@ -56,9 +65,12 @@ class IntegerContext {
   void Emit(integer::Body body);
   void DeclarePorts();
 
-  // The factor nearest to `value` and the rounding that goes with it, by the layer's settings.
-  // wide: of 16-bit operands, whose sums have 48 bits.
+  // The factor nearest to `value` and the rounding that goes with it, by the layer's settings: of
+  // sums of products. wide: of 16-bit operands, whose sums have 48 bits.
   std::pair<Factor, Rounding> FactorFor(double value, bool wide) const;
+  // Factors that share a rounding, of numbers whose size is known. Where the layer follows TFLite,
+  // that is its arithmetic of 32 bits, or, where a number would leave them, a single rounding.
+  std::pair<std::vector<Factor>, Rounding> FactorsFor(absl::Span<const Scaling> scalings) const;
 
  private:
   void AddPort(const std::string& name, ValueId value, std::vector<PortTensor>& ports,

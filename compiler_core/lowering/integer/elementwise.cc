@@ -44,28 +44,40 @@ absl::StatusOr<Side> TakeSide(IntegerContext& context, ValueId value) {
   return side;
 }
 
-// Factors of the command, by its scales. Source: TFLite's kernels for 8 bits.
+// How the operands and the result of a sum, a difference or the larger of two are scaled, where
+// both operands are shifted left first.
+std::vector<Scaling> SumScalings(const QuantParams& a, const QuantParams& b, const QuantParams& d,
+                                 int left) {
+  const double twice = 2 * std::max(a.scale[0], b.scale[0]);
+  const int64_t largest_a = LargestOf(a) << left;
+  const int64_t largest_b = LargestOf(b) << left;
+  const int64_t largest_sum = (largest_a + largest_b) / 2 + 1;  // each is halved at least
+  return {{a.scale[0] / twice, largest_a},
+          {b.scale[0] / twice, largest_b},
+          {twice / (std::ldexp(1.0, left) * d.scale[0]), largest_sum}};
+}
+
+// Factors of the command, by its scales. Source: TFLite's kernels, which shift operands of 8 bits
+// by 20 and those of 16 bits by 15. A result of much finer steps than theirs needs more.
 void SetFactors(IntegerContext& context, const QuantParams& a, const QuantParams& b,
                 const QuantParams& d, integer::Combine& c) {
-  const bool wide = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1;
-  std::vector<Factor> factors(3);
-  const auto set = [&](size_t i, double value) {
-    // 48-bit arithmetic throughout where operands are wide.
-    std::tie(factors[i], c.rounding) = context.FactorFor(value, wide);
-  };
+  std::vector<Factor> factors;
   if (c.kind == integer::Combine::Kind::kMul) {
     double product = a.scale[0] * b.scale[0] / d.scale[0];
     if (context.exact()) {
       product = static_cast<float>(a.scale[0]) * static_cast<float>(b.scale[0]) /
                 static_cast<float>(d.scale[0]);
     }
-    set(2, product);
+    std::tie(factors, c.rounding) =
+        context.FactorsFor({{}, {}, {product, LargestOf(a) * LargestOf(b)}});
   } else {
-    const double twice = 2 * std::max(a.scale[0], b.scale[0]);
-    c.left = wide ? 15 : 20;
-    set(0, a.scale[0] / twice);
-    set(1, b.scale[0] / twice);
-    set(2, twice / (std::ldexp(1.0, c.left) * d.scale[0]));
+    constexpr int kFineShift = 30;
+    c.left = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1 ? 15 : 20;
+    std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
+    if (c.rounding == Rounding::kUp) {
+      c.left = kFineShift;
+      std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
+    }
   }
   c.factors = context.Factors(factors);
 }

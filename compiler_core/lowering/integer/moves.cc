@@ -101,9 +101,9 @@ void EmitMove(IntegerContext& context, Operand a, const QuantParams& from, integ
   const bool clamps = result.min > from.qmin || result.max < from.qmax;
   if (!SameParams(from, to) || clamps) {
     move.a_zero = Number(from.zero_point[0]);
-    const auto [factor, rounding] =
-        context.FactorFor(from.scale[0] / to.scale[0], SizeOf(from.dtype) > 1);
-    move.factors = context.Factors({factor});
+    const auto [factors, rounding] =
+        context.FactorsFor({{from.scale[0] / to.scale[0], LargestOf(from)}});
+    move.factors = context.Factors(factors);
     move.rounding = rounding;
   }
   context.Emit(move);

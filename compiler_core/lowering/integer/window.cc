@@ -1,6 +1,7 @@
 #include "compiler_core/ops/window.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -28,15 +29,13 @@ void SetScaled(IntegerContext& context, const QuantParams& from, const QuantPara
   c.kind = integer::Pool::Kind::kScaled;
   c.a_zero = Number(from.zero_point[0]);
   const int64_t taps = int64_t{c.window.kernel_h} * c.window.kernel_w;
-  const bool wide = SizeOf(from.dtype) > 1;
-  std::vector<Factor> factors;
-  for (int64_t count = AllFull(c) ? taps : 1; count <= taps; ++count) {
+  std::vector<Scaling> scalings;
+  for (int64_t count = AllFull(c) || !mean ? taps : 1; count <= taps; ++count) {
     const double share = mean ? static_cast<double>(count) : 1.0;
-    const auto [factor, rounding] = context.FactorFor(from.scale[0] / (to.scale[0] * share), wide);
-    factors.push_back(factor);
-    c.rounding = rounding;
-    if (!mean) break;
+    scalings.push_back({from.scale[0] / (to.scale[0] * share), LargestOf(from) * count});
   }
+  std::vector<Factor> factors;
+  std::tie(factors, c.rounding) = context.FactorsFor(scalings);
   c.factor_count = Number(static_cast<int64_t>(factors.size()));
   c.factors = context.Factors(factors);
 }
