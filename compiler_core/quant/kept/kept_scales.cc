@@ -108,7 +108,7 @@ class Keeper {
     StoreUnreadInputs();
     kept_.plan.values = std::move(params_);
     kept_.plan.layers = GroupLayers(kept_.graph, borders);
-    SpreadForwards(kept_.graph, kept_.plan, kept_.notes);
+    SpreadForwards(kept_.graph, also_float_, kept_.plan, kept_.notes);
     for (const Layer& layer : kept_.plan.layers) {
       LayerQuant tflite;
       tflite.multiplier_bits = kTfliteMultiplierBits;
@@ -230,6 +230,7 @@ class Keeper {
     for (const ValueId copy : copies_[value]) {
       if (SameIntegers(params_.at(copy), params)) return copy;
     }
+    if (found == params_.end()) also_float_.insert(value);
     ASSIGN_OR_RETURN(const ValueId copy, ComputedAgain(value));
     copies_[value].push_back(copy);
     return copy;
@@ -383,6 +384,7 @@ class Keeper {
   std::map<ValueId, QuantParams> params_;
   std::set<ValueId> read_as_float_;                 // of graph_
   std::map<ValueId, std::vector<ValueId>> copies_;  // of values that are stored with more scales
+  std::set<ValueId> also_float_;             // of the new graph: computed again for their Quantize
   std::set<ValueId> stored_inputs_;          // old inputs of integers that a Dequantize reads
   std::map<ValueId, QuantParams> integers_;  // of old values that are integers, but constants
   std::map<ValueId, LayerQuant> stated_;     // settings, by the layer's result

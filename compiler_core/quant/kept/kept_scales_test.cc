@@ -1,6 +1,9 @@
 #include "compiler_core/quant/kept/kept_scales.h"
 
+#include <optional>
+
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/ir/graph/text.h"
 #include "gtest/gtest.h"
@@ -39,6 +42,65 @@ TEST(KeepScales, AFloatReaderDoesNotReadSaturatedIntegers) {
     EXPECT_TRUE(params == kept->plan.values.end() || params->second.scale[0] != 0.125);
   }
   EXPECT_EQ(found, 1);
+}
+
+// Parameters that KeepScales finds for the value between the two operators of `inside`, which reads
+// %fx and gives %y.
+std::optional<QuantParams> ParamsBetween(absl::string_view inside, absl::string_view first_op) {
+  const absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(
+      R"(graph "m" {
+  %x = Placeholder() : f32[2,2] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,2] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,2] @"x"
+)",
+      inside,
+      R"(  %qy = Quantize(%y) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[2,2] @"y"
+  %fy = Dequantize(%qy) {axis = -1, scale = [0.5], zero_point = [0]} : f32[2,2] @"y"
+  return %fy @"y"
+})"));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  EXPECT_TRUE(kept.ok()) << kept.status();
+  for (const Node& node : kept->graph.nodes()) {
+    if (node.op != first_op) continue;
+    const auto found = kept->plan.values.find(node.outputs[0]);
+    if (found != kept->plan.values.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+TEST(KeepScales, AValueInsideOfAnOperatorHasSixteenBits) {
+  const std::optional<QuantParams> params = ParamsBetween(
+      R"(  %w = Const() {value = f32[2,2] "0000803f000000400000404000008040"} : f32[2,2] @"op"
+  %a = MatMul(%fx, %w) : f32[2,2] @"op" ("RESIZE")
+  %r = Reshape(%a) {shape = [2, 2]} : f32[2,2] @"op/reshape"
+  %y = MatMul(%r, %w) : f32[2,2] @"op" ("RESIZE")
+)",
+      "MatMul");
+  ASSERT_TRUE(params.has_value());
+  EXPECT_EQ(params->dtype, DType::kInt16);
+}
+
+TEST(KeepScales, AValueBetweenTwoOperatorsOfTheModelHasNoScale) {
+  EXPECT_FALSE(ParamsBetween(R"(  %a = Mul(%fx, %fx) : f32[2,2] @"op" ("MUL")
+  %y = MatMul(%fx, %a) : f32[2,2] @"other" ("MATMUL")
+)",
+                             "Mul")
+                   .has_value());
+}
+
+// As PRelu's negative part is, beside a Neg of the model, once equal nodes are one.
+TEST(KeepScales, AValueThatIsQuantizedForOthersAloneHasSixteenBits) {
+  const std::optional<QuantParams> params =
+      ParamsBetween(R"(  %a = Neg(%fx) : f32[2,2] @"neg" ("Neg")
+  %qa = Quantize(%a) {axis = -1, dtype = "u8", scale = [0.125], zero_point = [0]} : u8[2,2] @"qa"
+  %fa = Dequantize(%qa) {axis = -1, scale = [0.125], zero_point = [0]} : f32[2,2] @"fa"
+  %b = Mul(%a, %fx) : f32[2,2] @"op" ("PRelu")
+  %y = Add(%b, %fa) : f32[2,2] @"op" ("PRelu")
+)",
+                    "Neg");
+  ASSERT_TRUE(params.has_value());
+  EXPECT_EQ(params->dtype, DType::kInt16);
 }
 
 }  // namespace

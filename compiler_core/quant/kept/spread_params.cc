@@ -78,8 +78,13 @@ double PowerOfTwoScale(double largest) {
 
 class Spreader {
  public:
-  Spreader(const Graph& graph, QuantPlan& plan, std::vector<std::string>& notes)
-      : graph_(graph), plan_(plan), notes_(notes), users_(graph.value_count()) {
+  Spreader(const Graph& graph, const std::set<ValueId>& also_float, QuantPlan& plan,
+           std::vector<std::string>& notes)
+      : graph_(graph),
+        also_float_(also_float),
+        plan_(plan),
+        notes_(notes),
+        users_(graph.value_count()) {
     for (const Node& node : graph.nodes()) {
       for (const ValueId input : node.inputs) {
         users_[static_cast<size_t>(input.value())].push_back(&node);
@@ -179,14 +184,39 @@ class Spreader {
     return true;
   }
 
+  // What reads a value, also through the moves that passes add; null: the model's caller.
+  std::vector<const Node*> Readers(ValueId value) const {
+    std::vector<const Node*> readers;
+    if (is_output_.contains(value)) readers.push_back(nullptr);
+    for (const Node* user : users_[static_cast<size_t>(value.value())]) {
+      if (!user->source.op.empty() || !KeepsParameters(user->op) || user->outputs.size() != 1) {
+        readers.push_back(user);
+        continue;
+      }
+      const std::vector<const Node*> behind = Readers(user->outputs[0]);
+      readers.insert(readers.end(), behind.begin(), behind.end());
+    }
+    return readers;
+  }
+
+  // Whether a value lies inside of an operator of the model. Other operators may read it, too,
+  // where they compute the same.
+  bool IsInside(ValueId value) const {
+    const std::string& source = graph_.def(value).source.name;
+    const std::vector<const Node*> readers = Readers(value);
+    const bool all_take_it = std::all_of(readers.begin(), readers.end(), [](const Node* reader) {
+      return reader != nullptr && TakesSixteenBits(*reader);
+    });
+    if (!all_take_it) return false;
+    const bool is_operators_own =
+        !source.empty() && std::any_of(readers.begin(), readers.end(), [&](const Node* reader) {
+          return reader->source.name == source;
+        });
+    return is_operators_own || also_float_.contains(value);
+  }
+
   void SpreadInside(const Layer& layer, ValueId output) {
-    const std::string& source = graph_.def(output).source.name;
-    const auto& users = users_[static_cast<size_t>(output.value())];
-    const bool is_inside = !source.empty() && !is_output_.contains(output) &&
-                           std::all_of(users.begin(), users.end(), [&](const Node* user) {
-                             return user->source.name == source && TakesSixteenBits(*user);
-                           });
-    if (!is_inside) return;
+    if (!IsInside(output)) return;
     std::map<ValueId, Range> known;
     std::optional<Range> range;
     for (const NodeId id : layer.nodes) {
@@ -270,6 +300,7 @@ class Spreader {
   }
 
   const Graph& graph_;
+  const std::set<ValueId>& also_float_;
   QuantPlan& plan_;
   std::vector<std::string>& notes_;
   std::vector<std::vector<const Node*>> users_;  // by value
@@ -295,8 +326,9 @@ void SpreadBackwards(const Graph& graph, std::map<ValueId, QuantParams>& params)
   }
 }
 
-void SpreadForwards(const Graph& graph, QuantPlan& plan, std::vector<std::string>& notes) {
-  Spreader(graph, plan, notes).Run();
+void SpreadForwards(const Graph& graph, const std::set<ValueId>& also_float, QuantPlan& plan,
+                    std::vector<std::string>& notes) {
+  Spreader(graph, also_float, plan, notes).Run();
 }
 
 }  // namespace npuc

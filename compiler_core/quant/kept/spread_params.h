@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_QUANT_KEPT_SPREAD_PARAMS_H_
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,11 +26,13 @@ void SpreadBackwards(const Graph& graph, std::map<ValueId, QuantParams>& params)
 //   power of two as scale;
 // - a result that goes from one node to another of the same operator of the model, where both are
 //   sums and products, gets 16 bits: the operand's scale divided by the largest power of two at
-//   which every value fits that the operator can give;
+//   which every value fits that the operator can give. So does one of `also_float`, which are
+//   values that the model quantizes for some of their readers alone;
 // - a bias of another scale than that of its layer's sums loses its integers: they are made anew
 //   from its real values.
 // `notes`: a line for each weight.
-void SpreadForwards(const Graph& graph, QuantPlan& plan, std::vector<std::string>& notes);
+void SpreadForwards(const Graph& graph, const std::set<ValueId>& also_float, QuantPlan& plan,
+                    std::vector<std::string>& notes);
 
 }  // namespace npuc
 
