@@ -32,10 +32,7 @@ class Maker {
     absl::StatusOr<KeptScales> kept = KeepScales(graph);
     if (!kept.ok()) return Refuse(kept.status());
     states_ = StatesOf(graph, request_.options, diagnostics_);
-    // One whose weights alone are integers computes in float.
-    const bool computes_integers = std::any_of(
-        kept->plan.values.begin(), kept->plan.values.end(),
-        [&](const auto& value) { return kept->graph.ConstantOf(value.first) == nullptr; });
+    const bool computes_integers = ComputesIntegers(*kept);
     if (!computes_integers) NoteFloatModel();
     if (!computes_integers || (IsFixedPointCore() && !HasFixedPointForm(*kept)) ||
         (request_.options.quant.has_value() && request_.options.quant->force_float_ir)) {
@@ -51,6 +48,21 @@ class Maker {
   }
 
  private:
+  // Whether the model brings the integers of what it computes. One whose weights alone are integers
+  // computes in float; one that gives quantized constants alone has nothing to calibrate.
+  static bool ComputesIntegers(const KeptScales& kept) {
+    const std::vector<int> uses = kept.graph.UseCounts();
+    const bool has_integers =
+        std::any_of(kept.plan.values.begin(), kept.plan.values.end(), [&](const auto& value) {
+          return kept.graph.ConstantOf(value.first) == nullptr &&
+                 uses[static_cast<size_t>(value.first.value())] > 0;
+        });
+    const bool computes = std::any_of(
+        kept.graph.nodes().begin(), kept.graph.nodes().end(),
+        [](const Node& node) { return node.op != "Const" && node.op != "Placeholder"; });
+    return has_integers || (!computes && !kept.plan.values.empty());
+  }
+
   bool IsFixedPointCore() const {
     const CoreSpec* core = FindCore(request_.options.core);
     return core != nullptr && IsFixedPoint(*core);

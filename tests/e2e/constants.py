@@ -135,6 +135,14 @@ def recurrent_net(path, kind, states):
     return [3, 1, 4]
 
 
+def alone_net(path, term):
+    """Nothing but a constant, beside an input that nothing reads."""
+    net = Net()
+    net.requantized("x", X_SCALE)
+    net.save(path, [2, 3], net.requantized(TERMS[term](net), 0.04, 2), [[2, 3]])
+    return [2, 3]
+
+
 def output_net(path, term):
     """A constant as a second output, as a term gives it, and as a plain float. Without a term the
     model is in float."""
@@ -154,6 +162,7 @@ NETS = {**{f"term_{term}": (term_net, term) for term in TERMS},
         **{f"transposed_{axis}": (transposed_net, axis) for axis in (None, 0, 1)},
         **{f"{kind.lower()}{'_states' * states}": (recurrent_net, kind, states)
            for kind in ("LSTM", "GRU", "RNN") for states in (False, True)},
+        **{f"alone_{term}": (alone_net, term) for term in ("slice", "add")},
         **{f"output_{term}": (output_net, term) for term in ("twice", "add", "slice", None)}}
 # What a core may refuse: values inside of a recurrent layer that no exporter gives a scale.
 MAY_BE_REFUSED = {"lstm", "gru", "rnn", "lstm_states", "gru_states", "rnn_states",
