@@ -34,15 +34,6 @@ IR_EVERY = 8
 # Refusals that are right: patterns of an id, an operator and a text.
 KNOWN_REFUSALS = [
     r"LSTM.*: the operator becomes several here, and the model has no scales"]
-# Defects that are known and not cured yet: (what is wrong, what an outcome's text holds). The list
-# is empty where nothing is known to be wrong.
-KNOWN_FINDINGS = [
-    ("operator of one activation as a table", r"WRONG: .* one-activation"),
-    ("depthwise weights of ONNX that become float", r"WRONG: .* split-depthwise"),
-    ("constants alone", r"(NPUC1610|WRONG: .* by 1 at most).* constant-alone"),
-    ("axes after our own transposes",
-     r"another dimension than the last|dimensions that are not neighbours"),
-    ("linear resizing along both sides", r"NPUC1400 RESIZE_BILINEAR: the model does not quantize")]
 
 
 def stores_twice(builder):
@@ -60,7 +51,7 @@ def reads_one(operands):
     return operands[0] is operands[1] or any(t.constant and t.data.size == 1 for t in operands)
 
 
-# Traits of a net that a defect asks for.
+# Traits of a net that defects have asked for.
 TRAITS = {
     "constant-concat": lambda b: any(op.kind == "CONCAT" and any(t.constant for t in op.inputs)
                                      for op in b.ops),
@@ -232,11 +223,6 @@ def run_all(seeds, threads):
             yield from outcomes
 
 
-def known_line(text):
-    return next((line for line, pattern in KNOWN_FINDINGS if re.search(pattern, text, re.DOTALL)),
-                None)
-
-
 def main(arguments):
     parser = argparse.ArgumentParser(prog="run_e2e.py random_quantized")
     parser.add_argument("--count", type=int, default=2000)
@@ -252,12 +238,8 @@ def main(arguments):
         outcomes = run_batch(seeds[:1], options.keep)
     else:
         outcomes = run_all(seeds, options.threads)
-    counts, known, refusals = collections.Counter(), collections.Counter(), collections.Counter()
+    counts, refusals = collections.Counter(), collections.Counter()
     for outcome in outcomes:
-        line = known_line(outcome.text) if outcome.verdict == "finding" else None
-        if line is not None:
-            known[line] += 1
-            continue
         counts[outcome.verdict] += 1
         if outcome.verdict == "refused":
             refusals.update(outcome.text.split("; "))
@@ -265,9 +247,8 @@ def main(arguments):
             print(f"seed {outcome.seed}: {outcome.text}", flush=True)
     for reason, count in refusals.most_common() if options.refusals else ():
         print(f"{count:6} {reason}")
-    listed = "".join(f", {n} known ({line})" for line, n in sorted(known.items()))
     harness.figure(f"random quantized nets: {len(seeds)}: {counts['passed']} equal to the bit, "
-                   f"{counts['refused']} refused, {counts['finding']} findings{listed}")
+                   f"{counts['refused']} refused, {counts['finding']} findings")
     harness.check(counts["finding"] == 0, f"{counts['finding']} nets are findings")
     harness.check(counts["passed"] > 0, "no net passed")
 

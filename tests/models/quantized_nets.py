@@ -42,6 +42,7 @@ class Tensor:
         self.scales = [scale.scale] if scales is None else scales  # a weight's along `axis`
         self.zeros = [scale.zero] if zeros is None else zeros
         self.axis = axis
+        self.known = constant  # computed when the file is read
         self.loose = False  # not to the bit; nothing reads it
         self.allowed = 0    # steps that an answer may be off
 
@@ -143,22 +144,20 @@ class Builder:
         if np.dtype(tensor.dtype).itemsize > 1 and kind in COARSE_16_BIT:
             return
         off = np.abs(tensor.data - rules.ideal(real_value, tensor.scale)).max(initial=0)
-        # Three multipliers of 15 bits in a sum of 16-bit values; TFLite's own have 31.
-        allowed = 2 if np.dtype(tensor.dtype).itemsize > 1 and kind in ("ADD", "SUB") else 1
-        if off > allowed:
+        if off > 1:
             raise WrongRule(f"{kind} of seed {self.seed} ({self.form}): off by {off}")
 
     def result(self, kind, inputs, data, scale, real_value, loose=False, **attrs):
         """Adds the operator with its one result."""
-        tensor = Tensor(self.name(kind), data, scale, all(i.constant for i in inputs))
+        tensor = Tensor(self.name(kind), data, scale)
         self.judge(kind, tensor, real_value)
         # Constants alone are computed when the file is read, in floats, and rounded once.
+        tensor.known = all(i.known for i in inputs)
         moved_as_it_is = kind in MOVES and all(i.scale == scale for i in inputs)
-        tensor.loose = loose or (tensor.constant and not moved_as_it_is)
-        tensor.constant = False  # its integers are no part of the file
+        tensor.loose = loose or (tensor.known and not moved_as_it_is)
         if tensor.loose:
             tensor.allowed = 1
-        if tensor.loose and scale.dtype == "int16":
+        if tensor.loose and not tensor.known and scale.dtype == "int16":
             # A table has 257 entries with straight lines between: off by at most a quarter of the
             # distance of two entries where the function has an edge.
             tensor.allowed += math.ceil(64 * float(inputs[0].scale.scale) / float(scale.scale))
@@ -620,6 +619,7 @@ class Builder:
         made = []
         for part in np.split(x.data, 2, axis):
             made.append(Tensor(self.name("split"), part, x.scale))
+            made[-1].known = x.known
         self.ops.append(Op("SPLIT", [x], made, axis=axis))
         self.tensors += made
         return made[0]

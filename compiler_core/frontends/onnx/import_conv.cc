@@ -24,8 +24,11 @@ absl::StatusOr<ValueRef> Convolve2d(NodeImporter& node, const ValueRef& x, Value
                    {"dilations", std::vector<int64_t>{w.dilations[first], w.dilations[second]}}};
   const int64_t channels = x->type.shape[3];
   const Shape shape = weight->type.shape;
+  // Scales for each of C*M results fit no axis of [H,W,C,M] where both are more than one.
+  const bool by_result =
+      shape[3] > channels && weight->stored.has_value() && weight->stored->params.axis >= 0;
   const bool is_depthwise = shape[2] == 1 && channels > 1 && shape[3] % channels == 0;
-  if (!is_depthwise) return node.Emit("Conv2D", {x, weight}, std::move(attrs));
+  if (!is_depthwise || by_result) return node.Emit("Conv2D", {x, weight}, std::move(attrs));
   ASSIGN_OR_RETURN(weight,
                    node.Reshaped(weight, {shape[0], shape[1], channels, shape[3] / channels}));
   return node.Emit("DepthwiseConv2D", {x, weight}, std::move(attrs));
