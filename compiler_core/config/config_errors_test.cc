@@ -413,7 +413,7 @@ const std::vector<Case>& Cases() {
        {"c.yaml:5:13: OUTPUT_OPS is empty; write it like OUTPUT_OPS: [result] [NPUC1007]"}},
       {"BadNames",
        "CORENAME: GRUS\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {\"a:b\": [1], \":0\": "
-       "[1]}\nOUTPUT_OPS: [\"a:0:1\", \"\", \"x\\ny\", [y], \"z:1024\"]\n",
+       "[1], onnx::Flatten_0: [1]}\nOUTPUT_OPS: [\"a:0:1\", \"\", \"x\\ny\", [y], \"z:1024\"]\n",
        {"c.yaml:4:13: the quoted text 'a:b' is not a name: NAME or NAME:K, K in 0..1023; name a "
         "node of the model, or its output K [NPUC1007]",
         "c.yaml:4:25: the quoted text ':0' is not a name: NAME or NAME:K, K in 0..1023; name a "

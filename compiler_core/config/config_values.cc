@@ -111,13 +111,7 @@ bool ReadLine(const Reading& reading, const ConfigNode& node, absl::string_view 
 bool ReadName(const Reading& reading, const ConfigNode& node, ConfigName& out) {
   out.place = PlaceOf(node);
   if (!ReadLine(reading, node, kNames, out.text)) return false;
-  const std::vector<absl::string_view> parts = absl::StrSplit(out.text, ':');
-  const auto is_output_number = [](absl::string_view text) {
-    const std::optional<int64_t> number = ParseYamlInteger(text);
-    return number.has_value() && absl::ascii_isdigit(text[0]) && *number < 1024 &&
-           !absl::StartsWith(text, "0x");
-  };
-  if (parts.size() > 2 || parts[0].empty() || (parts.size() == 2 && !is_output_number(parts[1]))) {
+  if (!IsTensorName(out.text)) {
     return reading.NotAllowed(
         node, absl::StrCat(DescribeNode(node), " is not a name: NAME or NAME:K, K in 0..1023"),
         "name a node of the model, or its output K");
@@ -384,6 +378,16 @@ bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSe
   }
   NPUC_CHECK(false);
   return false;
+}
+
+bool IsTensorName(absl::string_view text) {
+  const std::string name = absl::StrReplaceAll(text, {{"::", "__"}});
+  const std::vector<absl::string_view> parts = absl::StrSplit(name, ':');
+  if (parts.size() > 2 || parts[0].empty()) return false;
+  if (parts.size() == 1) return true;
+  const std::optional<int64_t> number = ParseYamlInteger(parts[1]);
+  return number.has_value() && absl::ascii_isdigit(parts[1][0]) && *number < 1024 &&
+         !absl::StartsWith(parts[1], "0x");
 }
 
 std::string CanonicalTensorName(absl::string_view name) {

@@ -78,6 +78,10 @@ struct ConfigSetting {
 // there is one. Knows nothing of other settings.
 bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSetting& setting);
 
+// Whether a config can name a tensor so: NAME or NAME:K, K in 0..1023. NAME may hold "::", as the
+// names do that PyTorch gives tensors when it writes ONNX files.
+bool IsTensorName(absl::string_view text);
+
 // The part of a tensor name NAME:K that decides whether two name the same tensor: "x:0" is "x".
 std::string CanonicalTensorName(absl::string_view name);
 

@@ -15,6 +15,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/utf8.h"
+#include "compiler_core/config/config_values.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
@@ -22,7 +23,7 @@ namespace {
 
 using Port = ModelOutline::Port;
 
-// True for what a config can name: NAME or NAME:K (config_values.cc) in one line of UTF-8.
+// True for what a config can name, in one line of UTF-8.
 bool IsWritable(absl::string_view name) {
   constexpr size_t kMaxBytes = 1000;
   if (name.empty() || name.size() > kMaxBytes || FirstInvalidUtf8(name) != absl::string_view::npos)
@@ -30,11 +31,7 @@ bool IsWritable(absl::string_view name) {
   if (std::any_of(name.begin(), name.end(), [](char c) { return absl::ascii_iscntrl(c); })) {
     return false;
   }
-  const std::vector<absl::string_view> parts = absl::StrSplit(name, ':');
-  uint32_t number = 0;
-  return !parts[0].empty() &&
-         (parts.size() == 1 ||
-          (parts.size() == 2 && absl::SimpleAtoi(parts[1], &number) && number < 1024));
+  return IsTensorName(name);
 }
 
 // NAME is NAME:0: a config lists neither twice.

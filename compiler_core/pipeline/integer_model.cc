@@ -59,7 +59,7 @@ class Maker {
         });
     const bool computes = std::any_of(
         kept.graph.nodes().begin(), kept.graph.nodes().end(),
-        [](const Node& node) { return node.op != "Const" && node.op != "Placeholder"; });
+        [](const Node& node) { return node.op != Op::kConst && node.op != Op::kPlaceholder; });
     return has_integers || (!computes && !kept.plan.values.empty());
   }
 

@@ -226,7 +226,7 @@ TEST(IntegerSlice, AWeightOfNineBitsKeepsItsValues) {
 }
 
 struct SumCase {
-  absl::string_view op;
+  Op op;
   DType dtype;
   double a, b, result;  // scales
 };
@@ -244,8 +244,8 @@ Graph SumGraph(const SumCase& c, const std::vector<int64_t>& constants) {
   Graph graph;
   GraphBuilder builder(&graph);
   const auto stored = [&](ValueId value, const QuantParams& p) {
-    const ValueId q = *builder.AddOne("Quantize", {value}, QuantizeAttrs(p), {"q", "Q"});
-    return *builder.AddOne("Dequantize", {q}, DequantizeAttrs(p), {"d", "D"});
+    const ValueId q = *builder.AddOne(Op::kQuantize, {value}, QuantizeAttrs(p), {"q", "Q"});
+    return *builder.AddOne(Op::kDequantize, {q}, DequantizeAttrs(p), {"d", "D"});
   };
   const ValueId x = stored(graph.AddInput("x", TensorType{DType::kFloat32, shape}), params(c.a));
   std::vector<uint8_t> bytes;
@@ -256,20 +256,20 @@ Graph SumGraph(const SumCase& c, const std::vector<int64_t>& constants) {
   }
   const ValueId integers = builder.Const(Tensor({c.dtype, shape}, bytes), {"c", "Const"});
   const ValueId y =
-      *builder.AddOne("Dequantize", {integers}, DequantizeAttrs(params(c.b)), {"dc", "D"});
-  const ValueId sum = *builder.AddOne(c.op, {x, y}, {}, {"sum", std::string(c.op)});
+      *builder.AddOne(Op::kDequantize, {integers}, DequantizeAttrs(params(c.b)), {"dc", "D"});
+  const ValueId sum = *builder.AddOne(c.op, {x, y}, {}, {"sum", "Sum"});
   graph.AddOutput({"y", stored(sum, params(c.result))});
   return graph;
 }
 
 TEST(IntegerSlice, SumsAndProductsAreWithinAStepOfTheRealValue) {
   const std::vector<SumCase> cases = {
-      {"Add", DType::kInt16, 0.0001376337, 0.00010732702, 2.5538253e-05},
-      {"Sub", DType::kInt16, 0.0021837214, 0.0027047438, 3.90904e-08},
-      {"Sub", DType::kInt8, 0.5, 0.25, 1e-8},
-      {"Maximum", DType::kInt16, 0.002, 0.001, 1e-9},
-      {"Mul", DType::kInt16, 0.5, 0.25, 1e-3},
-      {"Mul", DType::kInt8, 0.5, 0.25, 1e-9}};
+      {Op::kAdd, DType::kInt16, 0.0001376337, 0.00010732702, 2.5538253e-05},
+      {Op::kSub, DType::kInt16, 0.0021837214, 0.0027047438, 3.90904e-08},
+      {Op::kSub, DType::kInt8, 0.5, 0.25, 1e-8},
+      {Op::kMaximum, DType::kInt16, 0.002, 0.001, 1e-9},
+      {Op::kMul, DType::kInt16, 0.5, 0.25, 1e-3},
+      {Op::kMul, DType::kInt8, 0.5, 0.25, 1e-9}};
   for (const SumCase& c : cases) {
     const int64_t high = integer::HighestValue(c.dtype);
     std::vector<int64_t> stored;  // of x
@@ -292,14 +292,14 @@ TEST(IntegerSlice, SumsAndProductsAreWithinAStepOfTheRealValue) {
     for (size_t i = 0; i < found.size(); ++i) {
       const double a = static_cast<double>(stored[i]) * c.a;
       const double b = static_cast<double>(constants[i]) * c.b;
-      const double value = c.op == "Add"       ? a + b
-                           : c.op == "Sub"     ? a - b
-                           : c.op == "Maximum" ? std::max(a, b)
-                                               : a * b;
+      const double value = c.op == Op::kAdd       ? a + b
+                           : c.op == Op::kSub     ? a - b
+                           : c.op == Op::kMaximum ? std::max(a, b)
+                                                  : a * b;
       const double nearest = std::clamp(std::round(value / c.result),
                                         -static_cast<double>(high + 1), static_cast<double>(high));
       EXPECT_NEAR(std::round(found[i] / c.result), nearest, 1.0)
-          << c.op << " " << NameOf(c.dtype) << " of " << a << " and " << b;
+          << NameOf(c.op) << " " << NameOf(c.dtype) << " of " << a << " and " << b;
     }
   }
 }

@@ -32,11 +32,17 @@ def tensorflow(ops):
     return "TF", "model.pb", graph.serialize()
 
 
-def onnx(ops):
-    nodes = [onnxmodel.node("Mystery" if op == "?" else op, [f"t{i}"], [f"t{i + 1}"],
-                            domain="acme" if op == "?" else "") for i, op in enumerate(ops)]
-    model = onnxmodel.model(nodes, [("t0", SHAPE)], [(f"t{len(ops)}", SHAPE)])
+def onnx(ops, prefix=""):
+    nodes = [onnxmodel.node("Mystery" if op == "?" else op, [f"{prefix}t{i}"],
+                            [f"{prefix}t{i + 1}"], domain="acme" if op == "?" else "")
+             for i, op in enumerate(ops)]
+    model = onnxmodel.model(nodes, [(f"{prefix}t0", SHAPE)], [(f"{prefix}t{len(ops)}", SHAPE)])
     return "ONNX", "model.onnx", model
+
+
+def pytorch_onnx(ops):
+    """With the names that PyTorch's exporter gives to tensors that have none."""
+    return onnx(ops, "onnx::")
 
 
 def tflite(ops):
@@ -47,6 +53,9 @@ def tflite(ops):
                names=[f"t{i + 1}"])
     net.outputs = [f"t{len(ops)}"]
     return "TFLITE", "model.tflite", net.to_bytes()
+
+
+PREFIX = {pytorch_onnx: "onnx::"}
 
 
 def compile_with(model, folder, inputs, outputs, expect):
@@ -61,15 +70,16 @@ def compile_with(model, folder, inputs, outputs, expect):
     return harness.npuc(config, "-o", folder, expect=expect).stderr
 
 
-def check_left(model, ops, inputs, outputs):
+def check_left(model, ops, prefix, inputs, outputs):
     """Compiles what the advice leaves and compares it with the operators between the two."""
     with harness.scratch() as folder:
         compile_with(model, folder, inputs, outputs, 0)
         first, last = (int(re.search(r"t(\d+)", text).group(1)) for text in (inputs, outputs))
         harness.check(first < last, f"nothing is left between {inputs} and {outputs}")
         x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(SHAPE)
-        got = harness.simulate(os.path.join(folder, "m.h"), {f"t{first}": x},
-                               os.path.join(folder, "out"), [f"t{last}"])[f"t{last}"]
+        got = harness.simulate(os.path.join(folder, "m.h"), {f"{prefix}t{first}": x},
+                               os.path.join(folder, "out"), [f"{prefix}t{last}"])
+        got = got[f"{prefix}t{last}"]
         want = x
         for op in ops[first:last]:
             want = COMPUTE[op](want)
@@ -78,25 +88,25 @@ def check_left(model, ops, inputs, outputs):
 
 def check_chain(make, place):
     ops = CHAINS[place]
-    model = make(ops)
-    inputs, outputs = f"{{t0: {SHAPE}}}", f"[t{len(ops)}]"
+    model, prefix = make(ops), PREFIX.get(make, "")
+    inputs, outputs = f"{{{prefix}t0: {SHAPE}}}", f"[{prefix}t{len(ops)}]"
     with harness.scratch() as folder:
         said = compile_with(model, folder, inputs, outputs, 1)
         # The old advice: the unsupported result as input and as output.
-        result = f"t{ops.index('?') + 1}"
+        result = f"{prefix}t{ops.index('?') + 1}"
         alike = compile_with(model, folder, f"{{{result}: {SHAPE}}}", f"[{result}]", 1)
     harness.check("NPUC1123" in alike, f"an output that is an input: {alike}")
     ways = 0
     for key, value in re.findall(r"with (INPUT_OPS|OUTPUT_OPS): (\{.*?\]\}|\[.*?\])", said):
         value = value.replace("[shape]", str(SHAPE))
-        check_left(model, ops, *((value, outputs) if key == "INPUT_OPS" else (inputs, value)))
+        check_left(model, ops, prefix, *((value, outputs) if key == "INPUT_OPS" else (inputs, value)))
         ways += 1
     harness.check(ways == {"middle": 2, "alone": 0}.get(place, 1), f"{place}: {said}")
 
 
 def main(_):
     count = 0
-    for make in (tensorflow, onnx, tflite):
+    for make in (tensorflow, onnx, pytorch_onnx, tflite):
         for place in CHAINS:
             check_chain(make, place)
             count += 1

@@ -46,7 +46,7 @@ TEST(KeepScales, AFloatReaderDoesNotReadSaturatedIntegers) {
 
 // Parameters that KeepScales finds for the value between the two operators of `inside`, which reads
 // %fx and gives %y.
-std::optional<QuantParams> ParamsBetween(absl::string_view inside, absl::string_view first_op) {
+std::optional<QuantParams> ParamsBetween(absl::string_view inside, Op first_op) {
   const absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(
       R"(graph "m" {
   %x = Placeholder() : f32[2,2] @"x"
@@ -76,7 +76,7 @@ TEST(KeepScales, AValueInsideOfAnOperatorHasSixteenBits) {
   %r = Reshape(%a) {shape = [2, 2]} : f32[2,2] @"op/reshape"
   %y = MatMul(%r, %w) : f32[2,2] @"op" ("RESIZE")
 )",
-      "MatMul");
+      Op::kMatMul);
   ASSERT_TRUE(params.has_value());
   EXPECT_EQ(params->dtype, DType::kInt16);
 }
@@ -85,7 +85,7 @@ TEST(KeepScales, AValueBetweenTwoOperatorsOfTheModelHasNoScale) {
   EXPECT_FALSE(ParamsBetween(R"(  %a = Mul(%fx, %fx) : f32[2,2] @"op" ("MUL")
   %y = MatMul(%fx, %a) : f32[2,2] @"other" ("MATMUL")
 )",
-                             "Mul")
+                             Op::kMul)
                    .has_value());
 }
 
@@ -98,7 +98,7 @@ TEST(KeepScales, AValueThatIsQuantizedForOthersAloneHasSixteenBits) {
   %b = Mul(%a, %fx) : f32[2,2] @"op" ("PRelu")
   %y = Add(%b, %fa) : f32[2,2] @"op" ("PRelu")
 )",
-                    "Neg");
+                    Op::kNeg);
   ASSERT_TRUE(params.has_value());
   EXPECT_EQ(params->dtype, DType::kInt16);
 }

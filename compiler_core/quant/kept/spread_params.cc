@@ -189,7 +189,8 @@ class Spreader {
     std::vector<const Node*> readers;
     if (is_output_.contains(value)) readers.push_back(nullptr);
     for (const Node* user : users_[static_cast<size_t>(value.value())]) {
-      if (!user->source.op.empty() || !KeepsParameters(user->op) || user->outputs.size() != 1) {
+      if (!user->source.op.empty() || !TraitsOf(user->op).keeps_parameters ||
+          user->outputs.size() != 1) {
         readers.push_back(user);
         continue;
       }
