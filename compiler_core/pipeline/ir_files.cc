@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/import_state.h"
 #include "compiler_core/ir/compass/check.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/passes/passes.h"

@@ -8,17 +8,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/operand_node.h"
 
 namespace npuc::frontend {
 
 // A node of a format whose attributes have names. View reads them, a function for each kind that
 // the format has; absent ones are NOT_FOUND.
 template <typename View>
-class AttributeNode : public NodeEmitter {
+class AttributeNode : public OperandNode {
  public:
   AttributeNode(ImportState* state, const View* node, std::vector<ValueRef> inputs)
-      : NodeEmitter(state, node->source(), std::move(inputs)), node_(node) {}
+      : OperandNode(state, node->source(), std::move(inputs)), node_(node) {}
 
   const View& node() const { return *node_; }
 

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/compile_options.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/import_state.h"
 
 namespace npuc::frontend {
 

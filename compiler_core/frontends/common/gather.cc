@@ -9,7 +9,7 @@
 
 namespace npuc::frontend {
 
-absl::StatusOr<ValueRef> GatherAxis(NodeEmitter& node, const ValueRef& value, int64_t axis,
+absl::StatusOr<ValueRef> GatherAxis(Emitter& node, const ValueRef& value, int64_t axis,
                                     const std::vector<int64_t>& indices) {
   const int64_t dim = value->type.shape[static_cast<size_t>(axis)];
   if (value->constant.has_value()) {
@@ -41,13 +41,13 @@ absl::StatusOr<ValueRef> GatherAxis(NodeEmitter& node, const ValueRef& value, in
   return node.Joined(runs, axis);
 }
 
-absl::StatusOr<ValueRef> GatherFlat(NodeEmitter& node, const ValueRef& flat,
+absl::StatusOr<ValueRef> GatherFlat(Emitter& node, const ValueRef& flat,
                                     const std::vector<int64_t>& positions, Shape shape) {
   ASSIGN_OR_RETURN(const ValueRef picked, GatherAxis(node, flat, 0, positions));
   return node.Reshaped(picked, std::move(shape));
 }
 
-absl::StatusOr<ValueRef> BroadcastTo(NodeEmitter& node, const ValueRef& value, const Shape& shape) {
+absl::StatusOr<ValueRef> BroadcastTo(Emitter& node, const ValueRef& value, const Shape& shape) {
   if (value->type.shape == shape) return value;
   RETURN_IF_ERROR(CheckShape(shape));
   if (value->constant.has_value()) {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/emitter.h"
 
 namespace npuc::frontend {
 
@@ -12,13 +12,13 @@ inline constexpr size_t kMaxRuns = size_t{1} << 12;
 
 // The elements of a vector at known positions (in range, CHECKed), under a shape of as many
 // elements.
-absl::StatusOr<ValueRef> GatherFlat(NodeEmitter& node, const ValueRef& flat,
+absl::StatusOr<ValueRef> GatherFlat(Emitter& node, const ValueRef& flat,
                                     const std::vector<int64_t>& positions, Shape shape);
 // The slices of one axis at known indices (in range, CHECKed).
-absl::StatusOr<ValueRef> GatherAxis(NodeEmitter& node, const ValueRef& value, int64_t axis,
+absl::StatusOr<ValueRef> GatherAxis(Emitter& node, const ValueRef& value, int64_t axis,
                                     const std::vector<int64_t>& indices);
 // The value repeated along dimensions of 1, and along new leading ones.
-absl::StatusOr<ValueRef> BroadcastTo(NodeEmitter& node, const ValueRef& value, const Shape& shape);
+absl::StatusOr<ValueRef> BroadcastTo(Emitter& node, const ValueRef& value, const Shape& shape);
 
 }  // namespace npuc::frontend
 

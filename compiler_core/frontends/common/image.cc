@@ -8,7 +8,6 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/resize.h"
-#include "compiler_core/frontends/common/spread.h"
 #include "compiler_core/ir/graph/types.h"
 
 namespace npuc::frontend {
@@ -44,7 +43,7 @@ absl::StatusOr<int64_t> Extent(int64_t kernel, int64_t dilation) {
 
 }  // namespace
 
-absl::StatusOr<ValueRef> SpaceToDepth(NodeEmitter& node, const ValueRef& image, int64_t block) {
+absl::StatusOr<ValueRef> SpaceToDepth(Emitter& node, const ValueRef& image, int64_t block) {
   RETURN_IF_ERROR(CheckImage(image));
   const Shape s = image->type.shape;
   const int64_t b = block;
@@ -54,7 +53,7 @@ absl::StatusOr<ValueRef> SpaceToDepth(NodeEmitter& node, const ValueRef& image, 
   return node.Reshaped(x, {s[0], s[1] / b, s[2] / b, b * b * s[3]});
 }
 
-absl::StatusOr<ValueRef> DepthToSpace(NodeEmitter& node, const ValueRef& image, int64_t block) {
+absl::StatusOr<ValueRef> DepthToSpace(Emitter& node, const ValueRef& image, int64_t block) {
   RETURN_IF_ERROR(CheckImage(image));
   const Shape s = image->type.shape;
   const int64_t b = block;
@@ -65,7 +64,25 @@ absl::StatusOr<ValueRef> DepthToSpace(NodeEmitter& node, const ValueRef& image, 
   return node.Reshaped(x, {s[0], s[1] * b, s[2] * b, channels});
 }
 
-absl::StatusOr<ValueRef> ConvolvedTransposed(NodeEmitter& node, ValueRef image, ValueRef weight,
+absl::StatusOr<ValueRef> Spread(Emitter& node, ValueRef x, int64_t axis, int64_t stride) {
+  if (stride == 1) return x;
+  Shape shape = x->type.shape;
+  int64_t rows = 1;
+  for (int64_t i = 0; i <= axis; ++i) rows *= shape[i];
+  const int64_t rest = x->type.element_count() / std::max<int64_t>(rows, 1);
+  const int64_t size = std::max<int64_t>((shape[axis] - 1) * stride + 1, 0);
+  shape[axis] *= stride;
+  RETURN_IF_ERROR(CheckShape(shape));
+  // A row for each element, then as many rows of zeros as lie between two.
+  ASSIGN_OR_RETURN(x, node.Reshaped(x, {rows, 1, rest}));
+  ASSIGN_OR_RETURN(x, node.Emit("Pad", {x},
+                                {{"paddings", std::vector<int64_t>{0, 0, 0, stride - 1, 0, 0}},
+                                 {"value", 0.0}}));
+  ASSIGN_OR_RETURN(x, node.Reshaped(x, std::move(shape)));
+  return node.Sliced(x, axis, 0, size);
+}
+
+absl::StatusOr<ValueRef> ConvolvedTransposed(Emitter& node, ValueRef image, ValueRef weight,
                                              const TransposedConv& conv) {
   RETURN_IF_ERROR(CheckImage(image));
   RETURN_IF_ERROR(CheckImage(weight));
@@ -98,8 +115,7 @@ absl::StatusOr<ValueRef> ConvolvedTransposed(NodeEmitter& node, ValueRef image, 
                     {"pads", Shape{0, 0, 0, 0}}});
 }
 
-absl::StatusOr<ValueRef> ResizedImage(NodeEmitter& node, ValueRef image,
-                                      const ImageResize& resize) {
+absl::StatusOr<ValueRef> ResizedImage(Emitter& node, ValueRef image, const ImageResize& resize) {
   RETURN_IF_ERROR(CheckImage(image));
   ResizeMode mode;
   mode.mode = resize.is_linear ? "linear" : "nearest";
@@ -121,7 +137,7 @@ absl::StatusOr<ValueRef> ResizedImage(NodeEmitter& node, ValueRef image,
   return image;
 }
 
-absl::StatusOr<ValueRef> MirrorPadded(NodeEmitter& node, ValueRef value,
+absl::StatusOr<ValueRef> MirrorPadded(Emitter& node, ValueRef value,
                                       const std::vector<int64_t>& paddings, bool repeats_edge) {
   const Shape shape = value->type.shape;
   for (size_t axis = 0; axis < shape.size(); ++axis) {

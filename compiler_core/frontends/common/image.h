@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/emitter.h"
 
 namespace npuc::frontend {
 
@@ -14,9 +14,13 @@ namespace npuc::frontend {
 // height first. All return INVALID_ARGUMENT where shapes or numbers do not fit.
 
 // [N,H,W,C] -> [N,H/b,W/b,b*b*C]: each block of b x b pixels becomes one pixel.
-absl::StatusOr<ValueRef> SpaceToDepth(NodeEmitter& node, const ValueRef& image, int64_t block);
+absl::StatusOr<ValueRef> SpaceToDepth(Emitter& node, const ValueRef& image, int64_t block);
 // The inverse: [N,H,W,b*b*C] -> [N,b*H,b*W,C].
-absl::StatusOr<ValueRef> DepthToSpace(NodeEmitter& node, const ValueRef& image, int64_t block);
+absl::StatusOr<ValueRef> DepthToSpace(Emitter& node, const ValueRef& image, int64_t block);
+
+// Zeros put between the elements of an axis, as a transposed convolution sees its operand: element
+// i goes to i * stride, and n elements become (n - 1) * stride + 1. stride >= 1.
+absl::StatusOr<ValueRef> Spread(Emitter& node, ValueRef x, int64_t axis, int64_t stride);
 
 // A transposed convolution: what the gradient of a convolution with these numbers is.
 struct TransposedConv {
@@ -27,7 +31,7 @@ struct TransposedConv {
 };
 // image [N,H,W,I], weight [h,w,I,O] of the forward direction -> [N,result,O]: a convolution of the
 // image, spread by the strides, with the kernel turned by half a turn.
-absl::StatusOr<ValueRef> ConvolvedTransposed(NodeEmitter& node, ValueRef image, ValueRef weight,
+absl::StatusOr<ValueRef> ConvolvedTransposed(Emitter& node, ValueRef image, ValueRef weight,
                                              const TransposedConv& conv);
 
 // How TensorFlow and TFLite resize an image.
@@ -37,11 +41,11 @@ struct ImageResize {
   bool half_pixel_centers = false;
   std::array<int64_t, 2> size = {1, 1};
 };
-absl::StatusOr<ValueRef> ResizedImage(NodeEmitter& node, ValueRef image, const ImageResize& resize);
+absl::StatusOr<ValueRef> ResizedImage(Emitter& node, ValueRef image, const ImageResize& resize);
 
 // The value with its axes extended by their own mirror image, without the edge (reflect) or with
 // it (symmetric). paddings: before, after of each axis, none negative.
-absl::StatusOr<ValueRef> MirrorPadded(NodeEmitter& node, ValueRef value,
+absl::StatusOr<ValueRef> MirrorPadded(Emitter& node, ValueRef value,
                                       const std::vector<int64_t>& paddings, bool repeats_edge);
 
 }  // namespace npuc::frontend

@@ -101,8 +101,8 @@ absl::StatusOr<ResizeMatrix> MakeResizeMatrix(const ResizeMode& m, const ResizeA
   return matrix;
 }
 
-absl::StatusOr<ValueRef> ResizeAlong(NodeEmitter& node, ValueRef x, size_t axis,
-                                     const ResizeMode& m, const ResizeAxis& a) {
+absl::StatusOr<ValueRef> ResizeAlong(Emitter& node, ValueRef x, size_t axis, const ResizeMode& m,
+                                     const ResizeAxis& a) {
   if (m.mode == "nearest" && m.coordinates != "tf_crop_and_resize") {
     RETURN_IF_ERROR(CheckSizes(a));
     std::vector<int64_t> indices;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/emitter.h"
 
 namespace npuc::frontend {
 
@@ -42,8 +42,8 @@ struct ResizeMatrix {
 absl::StatusOr<ResizeMatrix> MakeResizeMatrix(const ResizeMode& m, const ResizeAxis& a);
 
 // Resizes one axis of x by the mode. INVALID_ARGUMENT where a dimension is out of bounds.
-absl::StatusOr<ValueRef> ResizeAlong(NodeEmitter& node, ValueRef x, size_t axis,
-                                     const ResizeMode& m, const ResizeAxis& a);
+absl::StatusOr<ValueRef> ResizeAlong(Emitter& node, ValueRef x, size_t axis, const ResizeMode& m,
+                                     const ResizeAxis& a);
 
 }  // namespace npuc::frontend
 

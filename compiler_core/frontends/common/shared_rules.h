@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/term.h"
 
 namespace npuc::frontend {
 
@@ -22,6 +23,13 @@ absl::Status ImportRange(Node& node) {
   ASSIGN_OR_RETURN(const Tensor limit, node.Constant(1, "limit"));
   ASSIGN_OR_RETURN(const Tensor delta, node.Constant(2, "delta"));
   return node.SetConstant(EvaluateRange(start, limit, delta));
+}
+
+// A formula of the one operand.
+template <Term (*formula)(const Term& x), typename Node>
+absl::Status ImportFormula(Node& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return node.SetOutput(formula(Term(node, node.input(0))).value);
 }
 
 }  // namespace npuc::frontend

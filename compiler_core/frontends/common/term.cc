@@ -11,7 +11,7 @@ Term Binary(absl::string_view op, const Term& a, const Term& b) {
 
 Term NumberLike(const Term& x, double number) {
   if (!x.value.ok()) return x;
-  return Term(*x.node, x.node->Scalar(number, (*x.value)->type.dtype));
+  return Term(*x.node, x.node->ScalarLike(*x.value, number));
 }
 
 }  // namespace
@@ -39,50 +39,13 @@ Term Sigmoid(const Term& x) { return Apply("Sigmoid", x); }
 Term Pow(const Term& x, double exponent) { return Binary("Pow", x, NumberLike(x, exponent)); }
 Term Min(const Term& a, double b) { return Binary("Minimum", a, NumberLike(a, b)); }
 Term Max(const Term& a, double b) { return Binary("Maximum", a, NumberLike(a, b)); }
+Term Min(const Term& a, const Term& b) { return Binary("Minimum", a, b); }
+Term Max(const Term& a, const Term& b) { return Binary("Maximum", a, b); }
 
-namespace {
-
-bool IsNumber(const ValueRef& value, double number) {
-  return value != nullptr && value->constant.has_value() && value->type.element_count() == 1 &&
-         value->constant->at(0) == number;
-}
-
-}  // namespace
-
-Term Clip(const Term& x, const ValueRef& low, const ValueRef& high) {
+Term Reduced(absl::string_view op, const Term& x, const std::vector<int64_t>& axes,
+             bool keep_dims) {
   if (!x.value.ok()) return x;
-  const bool is_relu = IsNumber(low, 0) && IsFloat((*x.value)->type.dtype);
-  if (is_relu && IsNumber(high, 6)) return Apply("Relu6", x);
-  Term result = x;
-  if (is_relu) {
-    result = Relu(x);
-  } else if (low != nullptr) {
-    result = Binary("Maximum", result, Term(*x.node, low));
-  }
-  if (high != nullptr) result = Binary("Minimum", result, Term(*x.node, high));
-  return result;
-}
-
-Term Softplus(const Term& x) {
-  const Term rest = Log(Exp(-Apply("Abs", x)) + 1.0);
-  return Relu(x) + rest;
-}
-
-// Of relu(x) and relu(-x) one is 0, so sums of their multiples are exact.
-Term LeakyRelu(const Term& x, double slope) {
-  const Term below = Relu(-x) * slope;
-  return Relu(x) - below;
-}
-
-Term LeakyRelu(const Term& x, const Term& slope) {
-  const Term below = Relu(-x) * slope;
-  return Relu(x) - below;
-}
-
-Term Elu(const Term& x, double scale, double width) {
-  const Term negative = -Relu(-x);
-  const Term curve = (Exp(width == 1 ? negative : negative / width) - 1.0) * scale;
-  return Relu(x) + curve;
+  return Term(*x.node, x.node->Reduced(op, *x.value, axes, keep_dims));
 }
 
 }  // namespace npuc::frontend

@@ -1,23 +1,27 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_TERM_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_COMMON_TERM_H_
 
+#include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/frontends/common/emitter.h"
 
 namespace npuc::frontend {
 
 // A value in a formula: operators emit nodes of the IR. After a failure a term holds its status,
 // and so does every term made of it; the rule ends with SetOutput(term.value). Numbers become
-// scalars of the other operand's type.
+// scalars beside the other operand; a sum with 0 and a product with 1 emit nothing.
 //
 // C++ leaves open which operand is computed first, and so the order of the nodes that both emit. So
 // an operator does not compile where both operands are results: the one to come first needs a name.
 struct Term {
-  NodeEmitter* node;
+  Emitter* node;
   absl::StatusOr<ValueRef> value;
 
-  Term(NodeEmitter& importer, absl::StatusOr<ValueRef> v) : node(&importer), value(std::move(v)) {}
+  Term(Emitter& emitter, absl::StatusOr<ValueRef> v) : node(&emitter), value(std::move(v)) {}
 };
 
 Term operator+(const Term& a, const Term& b);
@@ -45,15 +49,10 @@ Term Sigmoid(const Term& x);
 Term Pow(const Term& x, double exponent);
 Term Min(const Term& a, double b);
 Term Max(const Term& a, double b);
-// max(low, min(x, high)); a bound that is null is left out. Bounds of 0 and 6 are Relu and Relu6.
-Term Clip(const Term& x, const ValueRef& low, const ValueRef& high);
-// log(1 + e^x), without overflow.
-Term Softplus(const Term& x);
-// x where it is positive, else slope * x.
-Term LeakyRelu(const Term& x, double slope);
-Term LeakyRelu(const Term& x, const Term& slope);
-// x where it is positive, else scale * (e^(x / width) - 1).
-Term Elu(const Term& x, double scale, double width);
+Term Min(const Term& a, const Term& b);
+Term Max(const Term& a, const Term& b);
+// A reduction of the IR, by name. Over no axes it is x.
+Term Reduced(absl::string_view op, const Term& x, const std::vector<int64_t>& axes, bool keep_dims);
 
 }  // namespace npuc::frontend
 

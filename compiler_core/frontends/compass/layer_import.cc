@@ -92,7 +92,7 @@ absl::StatusOr<ValueRef> LayerImporter::Finish(ValueRef value) {
   AddLayerQuantAttrs(settings_, attrs);
   // The border has the result's name, which the layer need not have.
   const ValueRef source = value;
-  NodeEmitter border(&state(), {top_.name, layer_.type}, {source});
+  frontend::Emitter border(&state(), {top_.name, layer_.type});
   ASSIGN_OR_RETURN(const ValueRef integers, border.Emit("Quantize", {source}, std::move(attrs)));
   if (integers->constant.has_value()) {
     return MakeStored({*integers->constant, *top_.quant}, {top_.name, layer_.type});

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/byte_source.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/operand_node.h"
 #include "compiler_core/frontends/common/rule_table.h"
 #include "compiler_core/frontends/compass/tensors.h"
 
@@ -21,11 +21,11 @@ using frontend::ValueRef;
 // What the rule of a layer type sees of its layer: attributes and constants of the text, which the
 // checker has found sound, beside what all front ends share. Operands are float here; a result is
 // quantized where the text says so, behind the rule.
-class LayerImporter : public frontend::NodeEmitter {
+class LayerImporter : public frontend::OperandNode {
  public:
   LayerImporter(ImportState* state, const LayerView* layer, const Top* top, const ByteSource* bin,
                 std::vector<ValueRef> inputs, std::vector<const Top*> bottoms)
-      : NodeEmitter(state, {layer->name, layer->type}, std::move(inputs)),
+      : OperandNode(state, {layer->name, layer->type}, std::move(inputs)),
         layer_(*layer),
         top_(*top),
         bin_(*bin),

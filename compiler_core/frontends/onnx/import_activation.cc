@@ -3,10 +3,14 @@
 #include <utility>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
+#include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
 namespace npuc::onnx {
 namespace {
+
+using frontend::ImportFormula;
 
 absl::StatusOr<Term> Operand(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
@@ -74,9 +78,6 @@ absl::Status ImportClip(NodeImporter& node) {
   return node.SetOutput(frontend::Clip(Term(node, node.input(0)), low, high).value);
 }
 
-// max(0, min(1, x)) by the function that the cores have.
-Term HardUnit(const Term& x) { return Apply("Relu6", x * 6.0) * (1.0 / 6); }
-
 absl::Status ImportHardSigmoid(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 0.2));
@@ -84,48 +85,10 @@ absl::Status ImportHardSigmoid(NodeImporter& node) {
   return node.SetOutput(HardUnit(x * alpha + beta).value);
 }
 
-absl::Status ImportHardSwish(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput((x * (Apply("Relu6", x + 3.0) * (1.0 / 6))).value);
-}
-
-absl::Status ImportSoftplus(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput(Softplus(x).value);
-}
-
-absl::Status ImportSoftsign(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput((x / (Apply("Abs", x) + 1.0)).value);
-}
-
-absl::Status ImportMish(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput((x * Tanh(Softplus(x))).value);
-}
-
-// Source: Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26: with t = 1 / (1 + p z)
-// the upper tail of the error function at z >= 0 is a polynomial in t times e^-z^2, off by at most
-// 1.5e-7. gelu(x) is relu(x) - |x| times half that tail at |x| / sqrt 2.
-Term GeluByTail(const Term& x) {
-  constexpr double kP = 0.3275911;
-  constexpr double kA[] = {1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592};
-  const Term size = Apply("Abs", x);
-  const Term z = size * M_SQRT1_2;
-  const Term t = Apply("Reciprocal", z * kP + 1.0);
-  Term sum = t * kA[0];
-  for (int i = 1; i < 5; ++i) sum = (sum + kA[i]) * t;
-  const Term tail = size * (sum * Exp(-(z * z))) * 0.5;
-  return Relu(x) - tail;
-}
-
 absl::Status ImportGelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const std::string approximate, node.StringOr("approximate", "none"));
-  if (approximate != "tanh") return node.SetOutput(GeluByTail(x).value);
-  const Term inner = (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI);
-  const Term gate = Tanh(inner) + 1.0;
-  return node.SetOutput((x * 0.5 * gate).value);
+  return node.SetOutput((approximate == "tanh" ? GeluByProducts(x) : Gelu(x)).value);
 }
 
 constexpr ImportRule kRules[] = {
@@ -134,15 +97,15 @@ constexpr ImportRule kRules[] = {
     {"Elu", ImportElu},
     {"Gelu", ImportGelu},
     {"HardSigmoid", ImportHardSigmoid},
-    {"HardSwish", ImportHardSwish},
+    {"HardSwish", ImportFormula<frontend::HardSwish>},
     {"LeakyRelu", ImportLeakyRelu},
-    {"Mish", ImportMish},
+    {"Mish", ImportFormula<frontend::Mish>},
     {"PRelu", ImportPRelu},
     {"Relu", ImportPlain},
     {"Selu", ImportSelu},
     {"Sigmoid", ImportPlain},
-    {"Softplus", ImportSoftplus},
-    {"Softsign", ImportSoftsign},
+    {"Softplus", ImportFormula<frontend::Softplus>},
+    {"Softsign", ImportFormula<frontend::Softsign>},
     {"Tanh", ImportPlain},
 };
 

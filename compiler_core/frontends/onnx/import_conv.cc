@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/gather.h"
-#include "compiler_core/frontends/common/spread.h"
+#include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/window_attrs.h"
 

@@ -7,14 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
 namespace npuc::onnx {
 namespace {
 
 using frontend::Apply;
-using frontend::Exp;
-using frontend::Tanh;
 
 // The activation that the attributes `activation` and `activation_params` name.
 absl::StatusOr<ValueRef> Activated(NodeImporter& node, ValueRef value) {
@@ -99,9 +98,7 @@ absl::Status ImportFastGelu(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 2));
   ASSIGN_OR_RETURN(ValueRef biased, Biased(node));
   const Term x(node, std::move(biased));
-  const Term inner = (x + x * x * x * 0.044715) * std::sqrt(2 / M_PI);
-  const Term gate = Tanh(inner) + 1.0;
-  return node.SetOutput((x * 0.5 * gate).value);
+  return node.SetOutput(GeluByProducts(x).value);
 }
 
 absl::Status ImportQuickGelu(NodeImporter& node) {
@@ -125,11 +122,8 @@ absl::Status ImportSkipLayerNorm(NodeImporter& node) {
   }
   const std::vector<int64_t> axes = {static_cast<int64_t>(sum->type.shape.size()) - 1};
   Term centred(node, sum);
-  if (!is_simplified) centred = centred - Term(node, node.Reduced("ReduceMean", sum, axes, true));
-  const Term squares = Apply("Square", centred);
-  RETURN_IF_ERROR(squares.value.status());
-  const Term variance(node, node.Reduced("ReduceMean", *squares.value, axes, true));
-  const Term scale = Apply("Rsqrt", variance + epsilon);
+  if (!is_simplified) centred = centred - Reduced("ReduceMean", centred, axes, true);
+  const Term scale = InverseDeviation(centred, axes, epsilon);
   Term y = centred * scale;
   y = y * Term(node, node.input(2));
   if (beta_at >= 0 && node.has(beta_at)) y = y + Term(node, node.input(beta_at));

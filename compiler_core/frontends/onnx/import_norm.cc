@@ -3,16 +3,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/window_attrs.h"
 
 namespace npuc::onnx {
 namespace {
-
-Term Mean(const Term& x, const std::vector<int64_t>& axes) {
-  if (!x.value.ok()) return x;
-  return Term(*x.node, x.node->Reduced("ReduceMean", *x.value, axes, true));
-}
 
 // [C] as [C,1,1...], which broadcasts over the spatial dimensions of [N,C,...].
 absl::StatusOr<ValueRef> PerChannel(NodeImporter& node, const ValueRef& value, int64_t rank) {
@@ -52,15 +48,6 @@ absl::Status ImportBatchNorm(NodeImporter& node) {
   return node.SetOutput(std::move(y));
 }
 
-// (x - mean) / sqrt(variance + epsilon) over the axes.
-Term Normalized(const Term& x, const std::vector<int64_t>& axes, double epsilon, Term* mean,
-                Term* scale) {
-  *mean = Mean(x, axes);
-  const Term centred = x - *mean;
-  *scale = Apply("Rsqrt", Mean(Apply("Square", centred), axes) + epsilon);
-  return centred * *scale;
-}
-
 absl::Status ImportInstanceNorm(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
   ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
@@ -70,9 +57,7 @@ absl::Status ImportInstanceNorm(NodeImporter& node) {
   ASSIGN_OR_RETURN(const ValueRef scale, PerChannel(node, node.input(1), node.rank(0)));
   ASSIGN_OR_RETURN(const ValueRef offset, PerChannel(node, node.input(2), node.rank(0)));
   const Term x(node, node.input(0));
-  Term mean = x;
-  Term factor = x;
-  const Term y = Normalized(x, axes, epsilon, &mean, &factor);
+  const Term y = Normalize(x, axes, epsilon).value;
   const Term shift(node, offset);
   return node.SetOutput((y * Term(node, scale) + shift).value);
 }
@@ -92,9 +77,7 @@ absl::Status ImportGroupNorm(NodeImporter& node) {
           node.input(0),
           {shape[0], groups,
            groups == 0 || shape[0] == 0 ? 0 : node.type(0).element_count() / (shape[0] * groups)}));
-  Term mean(node, x);
-  Term factor = mean;
-  Term y = Normalized(mean, {2}, epsilon, &mean, &factor);
+  Term y = Normalize(Term(node, x), {2}, epsilon).value;
   RETURN_IF_ERROR(y.value.status());
   ASSIGN_OR_RETURN(x, node.Reshaped(*y.value, shape));
   // Before operator set 21 there is one parameter a group.
@@ -123,14 +106,12 @@ absl::Status ImportLayerNorm(NodeImporter& node) {
   ASSIGN_OR_RETURN(const double epsilon, node.FloatOr("epsilon", 1e-5));
   std::vector<int64_t> axes;
   for (int64_t i = axis; i < node.rank(0); ++i) axes.push_back(i);
-  const Term x(node, node.input(0));
-  Term mean = x;
-  Term factor = x;
-  Term y = Normalized(x, axes, epsilon, &mean, &factor);
-  y = y * Term(node, node.input(1));
+  const frontend::Normalized normal = Normalize(Term(node, node.input(0)), axes, epsilon);
+  const Term weight(node, node.input(1));
+  Term y = normal.value * weight;
   if (node.has(2)) y = y + Term(node, node.input(2));
   RETURN_IF_ERROR(y.value.status());
-  return node.SetOutputs({*y.value, *mean.value, *factor.value});
+  return node.SetOutputs({*y.value, *normal.mean.value, *normal.scale.value});
 }
 
 absl::Status ImportMvn(NodeImporter& node) {
@@ -138,8 +119,9 @@ absl::Status ImportMvn(NodeImporter& node) {
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.IntsOr("axes", {0, 2, 3}));
   ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
   const Term x(node, node.input(0));
-  const Term centred = x - Mean(x, axes);
-  const Term deviation = Apply("Sqrt", Mean(Apply("Square", centred), axes)) + 1e-9;
+  const Term centred = x - Reduced("ReduceMean", x, axes, true);
+  const Term deviation =
+      Apply("Sqrt", Reduced("ReduceMean", Apply("Square", centred), axes, true)) + 1e-9;
   return node.SetOutput((centred / deviation).value);
 }
 
@@ -150,10 +132,7 @@ absl::Status ImportLpNorm(NodeImporter& node) {
   ASSIGN_OR_RETURN(const int64_t p, node.IntOr("p", 2));
   if (p != 1 && p != 2) return node.FailMode(absl::StrCat("p is ", p), "use p 1 or 2");
   const Term x(node, node.input(0));
-  const Term powers = Apply(p == 1 ? "Abs" : "Square", x);
-  RETURN_IF_ERROR(powers.value.status());
-  Term norm(node, node.Reduced("ReduceSum", *powers.value, {axis}, true));
-  if (p == 2) norm = Apply("Sqrt", norm);
+  const Term norm = Norm(x, p, {axis}, true);
   return node.SetOutput((x / norm).value);
 }
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
@@ -31,8 +32,7 @@ absl::StatusOr<Reduction> ReadReduction(NodeImporter& node) {
 }
 
 Term Reduce(const Term& x, absl::string_view op, const Reduction& r) {
-  if (!x.value.ok()) return x;
-  return Term(*x.node, x.node->Reduced(op, *x.value, r.axes, r.keep_dims));
+  return Reduced(op, x, r.axes, r.keep_dims);
 }
 
 absl::Status ImportPlain(NodeImporter& node) {
@@ -55,12 +55,11 @@ absl::Status ImportMin(NodeImporter& node) {
 }
 absl::Status ImportL1(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
-  return node.SetOutput(Reduce(Apply("Abs", Term(node, node.input(0))), "ReduceSum", r).value);
+  return node.SetOutput(Norm(Term(node, node.input(0)), 1, r.axes, r.keep_dims).value);
 }
 absl::Status ImportL2(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));
-  const Term squares = Apply("Square", Term(node, node.input(0)));
-  return node.SetOutput(Apply("Sqrt", Reduce(squares, "ReduceSum", r)).value);
+  return node.SetOutput(Norm(Term(node, node.input(0)), 2, r.axes, r.keep_dims).value);
 }
 absl::Status ImportSumSquare(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Reduction r, ReadReduction(node));

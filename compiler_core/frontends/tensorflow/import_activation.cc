@@ -4,22 +4,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
-#include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
 namespace npuc::tf {
 namespace {
 
-using frontend::Apply;
-using frontend::Exp;
-using frontend::Log;
 using frontend::Term;
 
 absl::StatusOr<Term> Operand(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   node.SetRewritten();
   return Term(node, node.input(0));
+}
+
+template <Term (*formula)(const Term& x)>
+absl::Status ImportRewritten(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const Term x, Operand(node));
+  return node.SetOutput(formula(x).value);
 }
 
 absl::Status ImportClip(NodeImporter& node) {
@@ -47,27 +50,6 @@ absl::Status ImportLeakyRelu(NodeImporter& node) {
   return node.SetOutput(frontend::LeakyRelu(x, alpha).value);
 }
 
-absl::Status ImportSoftplus(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput(frontend::Softplus(x).value);
-}
-
-absl::Status ImportSoftsign(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  const Term denominator = Apply("Abs", x) + 1.0;
-  return node.SetOutput((x / denominator).value);
-}
-
-absl::Status ImportExpm1(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput((Exp(x) - 1.0).value);
-}
-
-absl::Status ImportLog1p(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput(Log(x + 1.0).value);
-}
-
 absl::Status ImportDivNoNan(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const Tensor divisor, node.Constant(1, "divisor"));
@@ -81,9 +63,14 @@ absl::Status ImportDivNoNan(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"ClipByValue", ImportClip},  {"DivNoNan", ImportDivNoNan},   {"Elu", ImportElu},
-    {"Expm1", ImportExpm1},       {"LeakyRelu", ImportLeakyRelu}, {"Log1p", ImportLog1p},
-    {"Softplus", ImportSoftplus}, {"Softsign", ImportSoftsign},
+    {"ClipByValue", ImportClip},
+    {"DivNoNan", ImportDivNoNan},
+    {"Elu", ImportElu},
+    {"Expm1", ImportRewritten<frontend::Expm1>},
+    {"LeakyRelu", ImportLeakyRelu},
+    {"Log1p", ImportRewritten<frontend::Log1p>},
+    {"Softplus", ImportRewritten<frontend::Softplus>},
+    {"Softsign", ImportRewritten<frontend::Softsign>},
 };
 
 }  // namespace

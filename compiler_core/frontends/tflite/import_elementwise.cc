@@ -1,11 +1,12 @@
 // Element-wise operators and activation functions; quantizing and dequantizing.
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -106,11 +107,6 @@ absl::Status ImportRelu01(NodeImporter& node) {
   return node.SetOutput(Min(Relu(x), 1).value);
 }
 
-absl::Status ImportHardSwish(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  return node.SetOutput((x * (Apply("Relu6", x + 3.0) * (1.0 / 6))).value);
-}
-
 absl::Status ImportLeakyRelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const auto* options, node.Required(node.raw().options_as_LeakyReluOptions()));
@@ -135,9 +131,7 @@ absl::Status ImportGelu(NodeImporter& node) {
     return node.FailMode("the error function of an exact GELU",
                          "convert the model with approximate GELU (tanh)");
   }
-  const Term inner = (x + Pow(x, 3) * 0.044715) * std::sqrt(2 / M_PI);
-  const Term gate = Tanh(inner) + 1.0;
-  return node.SetOutput((x * 0.5 * gate).value);
+  return node.SetOutput(GeluByPower(x).value);
 }
 
 // Both only change how a value is stored: the operand is float here, and the result is quantized
@@ -191,7 +185,7 @@ constexpr ImportRule kRules[] = {
     {"GELU", ImportGelu},
     {"GREATER", ImportEvaluatedBinary},
     {"GREATER_EQUAL", ImportEvaluatedBinary},
-    {"HARD_SWISH", ImportHardSwish},
+    {"HARD_SWISH", frontend::ImportFormula<frontend::HardSwish>},
     {"LEAKY_RELU", ImportLeakyRelu},
     {"LESS", ImportEvaluatedBinary},
     {"LESS_EQUAL", ImportEvaluatedBinary},

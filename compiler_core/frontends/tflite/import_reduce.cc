@@ -71,8 +71,7 @@ absl::Status ImportL2Normalization(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   if (node.rank(0) < 1) return absl::InvalidArgumentError("a scalar operand");
   const Term x(node, node.input(0));
-  ASSIGN_OR_RETURN(const ValueRef squares, Apply("Square", x).value);
-  const Term sum(node, node.Reduced("ReduceSum", squares, {node.rank(0) - 1}, true));
+  const Term sum = Reduced("ReduceSum", Apply("Square", x), {node.rank(0) - 1}, true);
   const auto* options = node.raw().options_as_L2NormOptions();
   return node.SetActivated((x * Apply("Rsqrt", Max(sum, 1e-6))).value,
                            options == nullptr ? 0 : options->activation());

@@ -61,7 +61,7 @@ void Importer::AddInput(int index, const Shape& shape) {
   value = state_.AddInput(tensor.name,
                           {tensor.quant.has_value() ? DType::kFloat32 : tensor.type.dtype, shape});
   if (!tensor.quant.has_value()) return;
-  frontend::NodeEmitter node(&state_, {tensor.name, "QUANTIZE"}, {});
+  frontend::Emitter node(&state_, {tensor.name, "QUANTIZE"});
   absl::StatusOr<ValueRef> quantized = node.Requantized(value, *tensor.quant);
   value = quantized.ok() ? *std::move(quantized) : nullptr;  // reported where it failed
 }
@@ -144,7 +144,7 @@ ValueRef Importer::ConstantValue(int index) {
   state_.constant_bytes_left -= tensor.type.size_bytes();
   Tensor data(tensor.type, std::vector<uint8_t>(tensor.data.begin(), tensor.data.end()));
   const NodeSource source{tensor.name, "Const"};
-  frontend::NodeEmitter node(&state_, source, {});
+  frontend::Emitter node(&state_, source);
   if (!tensor.quant.has_value()) return node.MakeConstant(std::move(data));
   return node.MakeStored({std::move(data), *tensor.quant}, source);
 }
@@ -228,7 +228,7 @@ absl::Status Importer::TakeResults(const OperatorView& op, NodeImporter& node) {
     RETURN_IF_ERROR(CheckShapeOf(op, node, static_cast<int>(i)));
     const TensorView& tensor = file_.tensor(index);
     if (tensor.quant.has_value() && IsFloat(value->type.dtype)) {
-      frontend::NodeEmitter quantizer(&state_, {tensor.name, op.op}, {});
+      frontend::Emitter quantizer(&state_, {tensor.name, op.op});
       ASSIGN_OR_RETURN(value, quantizer.Requantized(value, *tensor.quant));
     }
     values_[index] = std::move(value);

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/operand_node.h"
 #include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 
@@ -19,11 +19,11 @@ using frontend::ValueRef;
 
 // What the rule of a TFLite operator sees of its node beside what all front ends share. A quantized
 // tensor is a float operand here; results are quantized where the file says so, behind the rule.
-class NodeImporter : public frontend::NodeEmitter {
+class NodeImporter : public frontend::OperandNode {
  public:
   NodeImporter(ImportState* state, const ModelFile* file, const OperatorView* op, NodeSource source,
                std::vector<ValueRef> inputs)
-      : NodeEmitter(state, std::move(source), std::move(inputs)), file_(file), op_(op) {}
+      : OperandNode(state, std::move(source), std::move(inputs)), file_(file), op_(op) {}
 
   absl::string_view op() const { return op_->op; }
   const fe::tflite::Operator& raw() const { return *op_->raw; }

@@ -92,7 +92,7 @@ ValueRef Variables::Read(const OperatorView& op) {
   variable.input = state_.AddInput(
       variable.name, {is_quantized ? DType::kFloat32 : tensor.type.dtype, tensor.type.shape});
   if (is_quantized) {
-    frontend::NodeEmitter node(&state_, {variable.name, "QUANTIZE"}, {});
+    frontend::Emitter node(&state_, {variable.name, "QUANTIZE"});
     absl::StatusOr<ValueRef> quantized = node.Requantized(variable.input, *tensor.quant);
     variable.input = quantized.ok() ? *std::move(quantized) : nullptr;  // reported where it failed
   }

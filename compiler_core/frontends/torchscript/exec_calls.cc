@@ -398,11 +398,8 @@ bool Executor::ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptVal
     value.tensor = target;
   }
   if (status.ok()) return true;
-  if (!call.has_reported()) {
-    call.Fail(DiagnosticKind::kOperandMismatch, std::string(status.message()),
-              "check the shapes in INPUT_OPS against those that the model was trained with")
-        .IgnoreError();
-  }
+  call.ReportMismatch(
+      status, "check the shapes in INPUT_OPS against those that the model was trained with");
   return false;
 }
 

@@ -22,7 +22,7 @@ Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimi
       python_rules_({PythonRules()}) {}
 
 bool Executor::Step(int64_t count, const Expr* where) {
-  if (is_over_ || state_->is_exhausted) return false;
+  if (is_over_ || state_->is_exhausted()) return false;
   if (where != nullptr) last_place_ = where;
   steps_ += count + 1;
   if (steps_ <= limits_.steps) return true;

@@ -46,9 +46,8 @@ class TorchImporter {
         options_(options),
         graph_(graph),
         diagnostics_(diagnostics),
-        state_(graph, diagnostics),
+        state_(graph, diagnostics, options.model_name),
         executor_(archive, &state_) {
-    state_.file = options.model_name;
     state_.core = FindCore(options.core);
   }
 
@@ -192,10 +191,7 @@ class TorchImporter {
       return false;
     }
     const std::string name = NameOf(parameter, index);
-    auto value = std::make_shared<ImportValue>();
-    value->type = {DType::kFloat32, input.shape};
-    value->id = graph_->AddInput(name, value->type);
-    value->source = {name, "Placeholder"};
+    ValueRef value = state_.AddInput(name, {DType::kFloat32, input.shape}, "Placeholder");
     input_ids_.emplace_back(index, value->id);
     const auto& ncx = options_.input_ncx_to_nxc;
     if (std::find(ncx.begin(), ncx.end(), static_cast<int64_t>(index)) != ncx.end()) {
@@ -290,7 +286,7 @@ class TorchImporter {
       OpCall call(&state_, {}, {name, ""});
       const absl::StatusOr<ValueRef> value = call.Read(outputs_[i].tensor);
       if (!value.ok()) continue;
-      absl::StatusOr<ValueId> id = call.Place(*value);
+      absl::StatusOr<ValueId> id = call.Place(**value);
       if (!id.ok()) continue;
       // An output that is an input, or an output already, gets a copy of its own.
       if (!seen.insert(*id).second) {

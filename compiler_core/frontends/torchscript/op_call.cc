@@ -6,10 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/find_nan.h"
-#include "compiler_core/frontends/common/fold.h"
 #include "compiler_core/frontends/torchscript/lexer.h"
-#include "compiler_core/ops/op.h"
 
 namespace npuc::pt {
 namespace {
@@ -30,11 +27,6 @@ absl::string_view RowOf(absl::string_view op) {
 
 bool MovesOnly(Op op) {
   return op == Op::kReshape || op == Op::kTranspose || op == Op::kSlice || op == Op::kSplit;
-}
-
-bool AllConstant(absl::Span<const ValueRef> operands) {
-  return std::all_of(operands.begin(), operands.end(),
-                     [](const ValueRef& v) { return v->constant.has_value(); });
 }
 
 }  // namespace
@@ -119,43 +111,31 @@ bool OpCall::Bind(absl::string_view parameters, std::vector<ScriptValue> positio
   return true;
 }
 
-absl::Status OpCall::Fail(DiagnosticKind kind, std::string message, std::string fix) {
-  has_reported_ = true;
-  absl::Status status(InfoOf(kind).code, message);
-  state_->Report(kind, place_, source_, std::move(message), std::move(fix));
-  return status;
-}
-
-absl::Status OpCall::FailMode(std::string message, std::string fix) {
-  return Fail(DiagnosticKind::kUnsupportedOperatorMode, std::move(message), std::move(fix));
-}
-
-absl::Status OpCall::FailOnce(DiagnosticKind kind, std::string message, std::string fix) {
-  // Taints are told apart by their messages, so that the first one is reported and no other.
-  return Fail(kind, std::move(message), std::move(fix));
+void OpCall::Report(DiagnosticKind kind, const NodeSource& source, std::string message,
+                    std::string fix) {
+  state().Report(kind, place_, source, std::move(message), std::move(fix));
 }
 
 void OpCall::NoteRewritten(absl::string_view row, RuleKind kind, absl::string_view found,
                            std::string how) {
-  if (state_->core == nullptr) return;
-  const OpSupport* support = FindOp(*state_->core, Framework::kTorchScript, row);
+  if (torch_state_->core == nullptr) return;
+  const OpSupport* support = FindOp(*torch_state_->core, Framework::kTorchScript, row);
   if (support == nullptr) return;
   for (const SupportRule& rule : support->rules) {
     if (rule.kind != kind) continue;
-    state_->diagnostics->Add({.kind = DiagnosticKind::kRestrictionRewritten,
-                              .message = absl::StrCat(Describe(rule), "; ", found),
-                              .file = state_->file,
-                              .node = source_.name,
-                              .op = std::string(row),
-                              .limit_source = absl::StrCat(rule.id, ", ", rule.source),
-                              .fix = std::move(how)});
+    torch_state_->diagnostics->Add({.kind = DiagnosticKind::kRestrictionRewritten,
+                                    .message = absl::StrCat(Describe(rule), "; ", found),
+                                    .file = torch_state_->file,
+                                    .node = source().name,
+                                    .op = std::string(row),
+                                    .limit_source = absl::StrCat(rule.id, ", ", rule.source),
+                                    .fix = std::move(how)});
     return;
   }
 }
 
 absl::Status OpCall::Poisoned() {
-  has_reported_ = true;
-  return absl::FailedPreconditionError("an argument was refused");
+  return AlreadyReported(absl::FailedPreconditionError("an argument was refused"));
 }
 
 const ScriptValue& OpCall::arg(int i) const {
@@ -215,7 +195,7 @@ absl::StatusOr<Tensor> OpCall::ConstantArg(int i) {
   return Fail(DiagnosticKind::kOperandNotConstant,
               absl::StrCat("argument '", parameters_[i],
                            "' depends on a model input; it must be known at compile time"),
-              "compute it from shapes and constants, or move it out of the model");
+              state().constant_fix);
 }
 
 absl::StatusOr<int64_t> OpCall::Int(int i) {
@@ -311,154 +291,70 @@ absl::StatusOr<std::vector<int64_t>> OpCall::Axes(std::vector<int64_t> axes, int
   return axes;
 }
 
-ValueRef OpCall::Scalar(double value) {
-  return MakeConstant(Tensor::ScalarFloat(static_cast<float>(value)));
+Tensor OpCall::Placed(const Tensor& constant) const {
+  return constant.dtype() == DType::kFloat32 ? constant : CastTensor(constant, DType::kFloat32);
 }
 
-// Every value of the graph is f32: whatever else a constant is, it is converted here.
-absl::StatusOr<ValueId> OpCall::Place(const ValueRef& value) {
-  if (value->id.valid()) return value->id;
-  NPUC_CHECK(value->constant.has_value());
-  Tensor tensor = *value->constant;
-  if (tensor.dtype() != DType::kFloat32) tensor = CastTensor(tensor, DType::kFloat32);
-  const absl::Span<const float> floats = tensor.as<float>();
-  const auto nan = frontend::FindNan(floats);
-  if (nan != floats.end()) {
-    return Fail(DiagnosticKind::kNanConstant,
-                absl::StrCat("the constant '", Printable(value->source.name), "' holds NaN at ",
-                             "element ", nan - floats.begin(), " of ", floats.size()),
-                "train or export the model again");
-  }
-  value->id = state_->builder.Const(std::move(tensor), value->source);
-  return value->id;
-}
-
-// Computes an operator on constants, within the limits on memory and work.
 absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(Op op, absl::Span<const ValueRef> operands,
                                                    AttrMap attrs) {
+  if (attrs.empty() && (operands.size() == 1 || operands.size() == 2)) {
+    const Tensor* const second = operands.size() == 2 ? &*operands[1]->constant : nullptr;
+    std::optional<Tensor> small = EvaluateSmall(npuc::NameOf(op), *operands[0]->constant, second);
+    if (small.has_value()) return std::vector<ValueRef>{MakeConstant(*std::move(small))};
+  }
   const DType first = operands.empty() ? DType::kFloat32 : operands[0]->type.dtype;
   const bool mixed = std::any_of(operands.begin(), operands.end(), [&](const ValueRef& v) {
     return v->type.dtype != first ||
            ((!IsInteger(first) && first != DType::kFloat32) && !MovesOnly(op));
   });
-  std::vector<Tensor> tensors;
-  for (const ValueRef& operand : operands) {
-    tensors.push_back(mixed ? CastTensor(*operand->constant, DType::kFloat32) : *operand->constant);
+  std::vector<ValueRef> known(operands.begin(), operands.end());
+  if (mixed) {
+    for (ValueRef& value : known) {
+      value = frontend::ConstantValue(Placed(*value->constant), value->source);
+    }
   }
-  FoldLimits limits{state_->constant_bytes_left, kMaxFoldWork, state_->fold_work_left};
-  absl::StatusOr<std::vector<Tensor>> values =
-      FoldOperator(op, tensors, std::move(attrs), source_, limits);
-  if (absl::IsResourceExhausted(values.status())) {
-    return Fail(DiagnosticKind::kModelLimitExceeded, std::string(values.status().message()),
-                "compute it before the model is exported");
+  ASSIGN_OR_RETURN(std::vector<ValueRef> results, Emitter::Fold(op, known, std::move(attrs)));
+  // A weight that is only turned or cut keeps the name that users know.
+  for (const ValueRef& result : results) {
+    if (MovesOnly(op)) result->source = operands[0]->source;
   }
-  const bool is_free = limits.work == state_->fold_work_left;
-  state_->fold_work_left = limits.work;
-  RETURN_IF_ERROR(values.status());
-  std::vector<ValueRef> refs;
-  for (Tensor& value : *values) {
-    state_->constant_bytes_left -= is_free ? 0 : value.type().size_bytes();
-    refs.push_back(MakeConstant(std::move(value)));
-    // A weight that is only turned keeps the name that users know.
-    if (MovesOnly(op)) refs.back()->source = operands[0]->source;
-  }
-  return refs;
+  return results;
 }
 
-absl::StatusOr<std::vector<ValueRef>> OpCall::EmitAll(absl::string_view name,
-                                                      absl::Span<const ValueRef> operands,
-                                                      AttrMap attrs, absl::string_view row) {
-  const std::optional<Op> op = OpNamed(name);
-  NPUC_CHECK(op.has_value());
-  if (AllConstant(operands)) return Fold(*op, operands, std::move(attrs));
-  state_->edges_left -= static_cast<int64_t>(operands.size());
-  if (state_->builder.graph().node_count() >= kMaxNodes || state_->edges_left < 0) {
-    state_->is_exhausted = true;
-    return FailOnce(DiagnosticKind::kModelLimitExceeded,
-                    absl::StrCat("the model becomes more than ", kMaxNodes, " nodes or ", kMaxEdges,
-                                 " operands"),
-                    "shorten the sequences that its loops and recurrent layers run over");
-  }
-  std::vector<ValueId> ids;
-  for (const ValueRef& operand : operands) {
-    ASSIGN_OR_RETURN(ids.emplace_back(), Place(operand));
-  }
-  NodeSource source = source_;
-  if (row.empty()) row = row_.empty() ? RowOf(name) : row_;
-  source.op = row == kNoRow ? "" : std::string(row);
-  ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
-                   state_->builder.Add(*op, std::move(ids), std::move(attrs), source));
-  return frontend::ResultValues(state_->builder, outputs, source_);
+NodeSource OpCall::UnderRow(absl::string_view row) const {
+  return {source().name, row == kNoRow ? "" : std::string(row)};
 }
 
-absl::StatusOr<ValueRef> OpCall::Emit(absl::string_view op, absl::Span<const ValueRef> operands,
-                                      AttrMap attrs, absl::string_view row) {
-  ASSIGN_OR_RETURN(std::vector<ValueRef> values, EmitAll(op, operands, std::move(attrs), row));
-  NPUC_CHECK(values.size() == 1);
-  return std::move(values[0]);
+NodeSource OpCall::SourceFor(absl::string_view op) const {
+  return UnderRow(row_.empty() ? RowOf(op) : row_);
 }
 
-absl::StatusOr<ValueRef> OpCall::Reshaped(const ValueRef& value, Shape shape,
-                                          absl::string_view row) {
+NodeSource OpCall::LayoutSourceFor(absl::string_view /*op*/) const { return UnderRow(kNoRow); }
+
+absl::StatusOr<ValueRef> OpCall::EmitUnder(absl::string_view row, absl::string_view op,
+                                           absl::Span<const ValueRef> operands, AttrMap attrs) {
+  return EmitAs(row.empty() ? SourceFor(op) : UnderRow(row), op, operands, std::move(attrs));
+}
+
+absl::StatusOr<ValueRef> OpCall::ReshapedUnder(absl::string_view row, const ValueRef& value,
+                                               Shape shape) {
   if (value->type.shape == shape) return value;
-  return Emit("Reshape", {value}, {{"shape", std::move(shape)}}, row);
+  return EmitUnder(row, "Reshape", {value}, {{"shape", std::move(shape)}});
 }
 
-absl::StatusOr<ValueRef> OpCall::Transposed(const ValueRef& value, std::vector<int64_t> perm,
-                                            absl::string_view row) {
+absl::StatusOr<ValueRef> OpCall::TransposedUnder(absl::string_view row, const ValueRef& value,
+                                                 std::vector<int64_t> perm) {
   if (std::is_sorted(perm.begin(), perm.end())) return value;
-  return Emit("Transpose", {value}, {{"perm", std::move(perm)}}, row);
+  return EmitUnder(row, "Transpose", {value}, {{"perm", std::move(perm)}});
 }
 
-absl::StatusOr<ValueRef> OpCall::Binary(absl::string_view op, ValueRef a, ValueRef b,
-                                        absl::string_view row) {
-  if (a->constant.has_value() && b->constant.has_value()) {
-    std::optional<Tensor> small = EvaluateSmall(op, *a->constant, &*b->constant);
-    if (small.has_value()) return MakeConstant(*std::move(small));
-  }
-  return Emit(op, {std::move(a), std::move(b)}, {}, row);
-}
-
-absl::StatusOr<ValueRef> OpCall::BinaryScalar(absl::string_view op, const ValueRef& a, double b,
-                                              absl::string_view row) {
-  return Binary(op, a, Scalar(b), row);
-}
-
-absl::StatusOr<ValueRef> OpCall::Unary(absl::string_view op, const ValueRef& a,
-                                       absl::string_view row) {
-  if (a->constant.has_value()) {
-    std::optional<Tensor> small = EvaluateSmall(op, *a->constant, nullptr);
-    if (small.has_value()) return MakeConstant(*std::move(small));
-  }
-  return Emit(op, {a}, {}, row);
-}
-
-absl::StatusOr<ValueRef> OpCall::Sliced(const ValueRef& value, int64_t axis, int64_t begin,
-                                        int64_t size, int64_t step, absl::string_view row) {
-  const Shape& shape = value->type.shape;
-  if (begin == 0 && size == shape[axis] && step == 1) return value;
-  std::vector<int64_t> begins(shape.size(), 0);
-  std::vector<int64_t> sizes = shape;
-  std::vector<int64_t> strides(shape.size(), 1);
-  begins[axis] = begin;
-  sizes[axis] = size;
-  strides[axis] = step;
-  return Emit(
-      "Slice", {value},
-      {{"begin", std::move(begins)}, {"size", std::move(sizes)}, {"strides", std::move(strides)}},
-      row);
-}
-
-absl::StatusOr<ValueRef> OpCall::Joined(absl::Span<const ValueRef> values, int64_t axis,
-                                        absl::string_view row) {
-  if (values.size() == 1) return values[0];
-  return Emit("Concat", values, {{"axis", axis}}, row);
-}
-
-absl::StatusOr<ValueRef> OpCall::Reduced(absl::string_view op, const ValueRef& value,
-                                         std::vector<int64_t> axes, bool keep_dims,
-                                         absl::string_view row) {
-  return Emit(op, {value}, {{"axes", std::move(axes)}, {"keep_dims", keep_dims}}, row);
+absl::StatusOr<ValueRef> OpCall::SlicedUnder(absl::string_view row, const ValueRef& value,
+                                             int64_t axis, int64_t begin, int64_t size,
+                                             int64_t step) {
+  const absl::string_view before = std::exchange(row_, row);
+  absl::StatusOr<ValueRef> part = Sliced(value, axis, begin, size, step);
+  row_ = before;
+  return part;
 }
 
 absl::StatusOr<ValueRef> OpCall::Expanded(const ValueRef& value, const Shape& shape) {
@@ -473,7 +369,7 @@ absl::StatusOr<ValueRef> OpCall::Expanded(const ValueRef& value, const Shape& sh
   RETURN_IF_ERROR(CheckShape(shape));
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (padded[axis] == shape[axis]) continue;
-    if (padded[axis] != 1 || shape[axis] < 1 || shape[axis] > kMaxNodes) {
+    if (padded[axis] != 1 || shape[axis] < 1 || shape[axis] > frontend::kMaxGraphNodes) {
       return absl::InvalidArgumentError(
           absl::StrCat(TypeToString(value->type), " does not expand to ", ShapeToString(shape)));
     }
@@ -504,7 +400,7 @@ absl::Status OpCall::CheckNoAttribute(const TensorCell& cell) {
 absl::Status OpCall::Become(TensorCell* cell, const TensorCell& view) {
   RETURN_IF_ERROR(CheckNoAttribute(*cell));
   TensorCell made = view;
-  TensorCell* const memory = state_->heap.MoveOut(cell);
+  TensorCell* const memory = torch_state_->heap.MoveOut(cell);
   made.version = cell->version + 1;
   if (made.base == cell) made.base = memory;
   if (made.may_share) memory->may_share = true;

@@ -13,20 +13,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/emitter.h"
+#include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/torchscript/script_value.h"
-#include "compiler_core/ops/graph_builder.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc::pt {
 
-// All constants of a model together may take this much, as may any one that is computed.
-inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 28;
-// Multiply-adds or moves that may be spent on computing one constant.
-inline constexpr int64_t kMaxFoldWork = int64_t{1} << 26;
-// Nodes that a model may become, steps of loops and of recurrent layers unrolled.
-inline constexpr int kMaxNodes = 1 << 18;
-// Operands of all nodes together.
-inline constexpr int64_t kMaxEdges = int64_t{1} << 22;
+using frontend::Term;
 
 // Where in the archive's code something happens.
 struct CodePlace {
@@ -37,18 +31,14 @@ struct CodePlace {
 };
 
 // What all calls of one import share.
-struct ImportState {
-  ImportState(Graph* graph, Diagnostics* diagnostics) : builder(graph), diagnostics(diagnostics) {}
+struct ImportState : frontend::ImportState {
+  ImportState(Graph* graph, Diagnostics* diagnostics, std::string file)
+      : frontend::ImportState(graph, diagnostics, std::move(file),
+                              "compute it from shapes and constants, or move it out of the model") {
+  }
 
-  GraphBuilder builder;
-  Diagnostics* diagnostics;
   ScriptHeap heap;
-  std::string file;
   const CoreSpec* core = nullptr;  // may be null
-  int64_t constant_bytes_left = kMaxConstantBytes;
-  int64_t fold_work_left = 2 * kMaxFoldWork;
-  int64_t edges_left = kMaxEdges;
-  bool is_exhausted = false;  // nodes or edges are: the run ends
   std::map<std::string, int> name_counts;
   std::set<std::string> reported;  // what is reported once for the whole model
 
@@ -71,35 +61,28 @@ struct ImportState {
               std::string message, std::string fix);
 };
 
-// One call of an operator of torch: its arguments, bound to the parameters of its schema, and what
-// its rule may do. A rule gives its result, or a status: where the rule has reported a diagnostic
-// of its own, or an argument was poison, the caller hands the status on; else it reports
-// OperandMismatch with it.
-class OpCall {
+// One call of an operator of torch: its arguments, bound to the parameters of its schema, beside
+// what all front ends share. A rule gives its result, or a status; where an argument was poison,
+// that counts as reported.
+class OpCall : public frontend::Emitter {
  public:
   OpCall(ImportState* state, CodePlace place, NodeSource source)
-      : state_(state), place_(place), source_(std::move(source)) {}
+      : Emitter(state, std::move(source)), torch_state_(state), place_(place) {}
 
   // Binds arguments to `parameters`, names separated by spaces. False where they do not fit; that
   // is reported.
   bool Bind(absl::string_view parameters, std::vector<ScriptValue> positional,
             const std::vector<std::pair<absl::string_view, ScriptValue>>& named);
 
-  ImportState& state() { return *state_; }
-  const NodeSource& source() const { return source_; }
+  ImportState& state() { return *torch_state_; }
   absl::string_view name() const { return name_; }  // "add_" of torch.add_
   void set_name(absl::string_view name) { name_ = name; }
   const CodePlace& place() const { return place_; }
 
-  absl::Status Fail(DiagnosticKind kind, std::string message, std::string fix);
-  absl::Status FailMode(std::string message, std::string fix);
-  // One diagnostic for all calls with this message.
-  absl::Status FailOnce(DiagnosticKind kind, std::string message, std::string fix);
   // Notes that a rule of this kind of the core's row is broken and met by a rewrite, for operators
   // of which no node is left that could be held against it.
   void NoteRewritten(absl::string_view row, RuleKind kind, absl::string_view found,
                      std::string how);
-  bool has_reported() const { return has_reported_; }
   // What a poisoned argument gives: already reported where it came from.
   absl::Status Poisoned();
 
@@ -130,46 +113,24 @@ class OpCall {
   // Sorted, unique; all axes for an empty list.
   absl::StatusOr<std::vector<int64_t>> Axes(std::vector<int64_t> axes, int64_t rank);
 
-  // Applies an operator of the IR: computed at once where all operands are constant, else a new
-  // node of the graph, which counts as the row of the core's list for PyTorch that the IR's
-  // operator has, or as `row`; as none where it is kNoRow (moves of data between layouts).
+  // A node counts as the row of the core's list for PyTorch that the IR's operator has; as no row
+  // where it only moves data between layouts (Reshaped, Transposed). These functions name the row,
+  // or kNoRow; where it is "", they are Emit and its kin.
   static constexpr absl::string_view kNoRow = "-";
-  absl::StatusOr<std::vector<ValueRef>> EmitAll(absl::string_view op,
-                                                absl::Span<const ValueRef> operands, AttrMap attrs,
-                                                absl::string_view row = "");
-  absl::StatusOr<ValueRef> Emit(absl::string_view op, absl::Span<const ValueRef> operands,
-                                AttrMap attrs = {}, absl::string_view row = "");
+  absl::StatusOr<ValueRef> EmitUnder(absl::string_view row, absl::string_view op,
+                                     absl::Span<const ValueRef> operands, AttrMap attrs = {});
+  absl::StatusOr<ValueRef> ReshapedUnder(absl::string_view row, const ValueRef& value, Shape shape);
+  absl::StatusOr<ValueRef> TransposedUnder(absl::string_view row, const ValueRef& value,
+                                           std::vector<int64_t> perm);
+  absl::StatusOr<ValueRef> SlicedUnder(absl::string_view row, const ValueRef& value, int64_t axis,
+                                       int64_t begin, int64_t size, int64_t step = 1);
   // From here on every node of this call counts as that row.
   void set_row(absl::string_view row) { row_ = row; }
 
-  ValueRef MakeConstant(Tensor tensor) {
-    return frontend::ConstantValue(std::move(tensor), source_);
-  }
-  ValueRef Scalar(double value);  // f32 without dimensions
-  absl::StatusOr<ValueRef> Reshaped(const ValueRef& value, Shape shape,
-                                    absl::string_view row = kNoRow);
-  absl::StatusOr<ValueRef> Transposed(const ValueRef& value, std::vector<int64_t> perm,
-                                      absl::string_view row = kNoRow);
-  // Element-wise, with numpy broadcasting and torch's rules for types of constants.
-  absl::StatusOr<ValueRef> Binary(absl::string_view op, ValueRef a, ValueRef b,
-                                  absl::string_view row = "");
-  absl::StatusOr<ValueRef> BinaryScalar(absl::string_view op, const ValueRef& a, double b,
-                                        absl::string_view row = "");
-  absl::StatusOr<ValueRef> Unary(absl::string_view op, const ValueRef& a,
-                                 absl::string_view row = "");
-  // Elements [begin, begin + size * step) of one axis.
-  absl::StatusOr<ValueRef> Sliced(const ValueRef& value, int64_t axis, int64_t begin, int64_t size,
-                                  int64_t step = 1, absl::string_view row = "");
-  absl::StatusOr<ValueRef> Joined(absl::Span<const ValueRef> values, int64_t axis,
-                                  absl::string_view row = "");
-  absl::StatusOr<ValueRef> Reduced(absl::string_view op, const ValueRef& value,
-                                   std::vector<int64_t> axes, bool keep_dims,
-                                   absl::string_view row = "");
+  ValueRef ScalarLike(const ValueRef& other, double value) override { return Scalar(value); }
+  bool EmitsLeftFirst() const override { return true; }
   // Repeats dimensions of 1 until the value has this shape.
   absl::StatusOr<ValueRef> Expanded(const ValueRef& value, const Shape& shape);
-
-  // The value's id in the graph; places a constant there first, unless it holds NaN.
-  absl::StatusOr<ValueId> Place(const ValueRef& value);
 
   // The current value of a tensor object, views brought up to date.
   absl::StatusOr<ValueRef> Read(TensorCell* cell);
@@ -179,23 +140,36 @@ class OpCall {
   // its memory see it as before.
   absl::Status Become(TensorCell* cell, const TensorCell& view);
   // A new tensor object; a view of argument `base` where functions are given.
-  ScriptValue Result(ValueRef value) { return state_->heap.Tensor(std::move(value)); }
+  ScriptValue Result(ValueRef value) { return state().heap.Tensor(std::move(value)); }
+  absl::StatusOr<ScriptValue> Result(absl::StatusOr<ValueRef> value) {
+    if (!value.ok()) return value.status();
+    return Result(*std::move(value));
+  }
+
+ protected:
+  NodeSource SourceFor(absl::string_view op) const override;
+  NodeSource LayoutSourceFor(absl::string_view op) const override;
+  // With the line of the archive's code.
+  void Report(DiagnosticKind kind, const NodeSource& source, std::string message,
+              std::string fix) override;
+  // Every value of the graph is f32: whatever else a constant is, it is converted.
+  Tensor Placed(const Tensor& constant) const override;
+  // By torch's rules for constants of several types.
+  absl::StatusOr<std::vector<ValueRef>> Fold(Op op, absl::Span<const ValueRef> operands,
+                                             AttrMap attrs) override;
 
  private:
+  NodeSource UnderRow(absl::string_view row) const;
   // Reports a write to what the module keeps.
   absl::Status CheckNoAttribute(const TensorCell& cell);
-  absl::StatusOr<std::vector<ValueRef>> Fold(Op op, absl::Span<const ValueRef> operands,
-                                             AttrMap attrs);
   absl::Status ExpectKind(int i, absl::string_view wanted);
 
-  ImportState* state_;
+  ImportState* torch_state_;
   CodePlace place_;
-  NodeSource source_;
   absl::string_view name_;
   absl::string_view row_;
   std::vector<absl::string_view> parameters_;
   std::vector<std::optional<ScriptValue>> args_;
-  bool has_reported_ = false;
 };
 
 // The rule of one operator: its name without "torch.", the parameters of its schema (those of the
@@ -206,6 +180,12 @@ struct OpRule {
   absl::string_view parameters;
   OpFunction import;
 };
+
+// The rule of an operator that is a formula of its first argument.
+template <Term (*formula)(const Term& x)>
+absl::StatusOr<ScriptValue> ImportFormula(OpCall& call) {
+  return call.Result(formula(Term(call, call.TensorArg(0))).value);
+}
 
 // Rules on tensors, by family, in ops_<family>.cc.
 absl::Span<const OpRule> ElementwiseRules();

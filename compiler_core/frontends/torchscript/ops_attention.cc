@@ -39,9 +39,9 @@ absl::StatusOr<ValueRef> Projected(OpCall& call, const ValueRef& x, const Attent
                                    int64_t index, int64_t heads) {
   const Shape& s = x->type.shape;
   ASSIGN_OR_RETURN(const ValueRef weight,
-                   call.Sliced(weights.in_weight, 0, index * s[2], s[2], 1, OpCall::kNoRow));
+                   call.SlicedUnder(OpCall::kNoRow, weights.in_weight, 0, index * s[2], s[2]));
   ASSIGN_OR_RETURN(const ValueRef bias,
-                   call.Sliced(weights.in_bias, 0, index * s[2], s[2], 1, OpCall::kNoRow));
+                   call.SlicedUnder(OpCall::kNoRow, weights.in_bias, 0, index * s[2], s[2]));
   ASSIGN_OR_RETURN(ValueRef y, Linear(call, x, weight, bias));
   ASSIGN_OR_RETURN(y, call.Reshaped(y, {s[0], s[1], heads, s[2] / heads}));
   ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 2, 1, 3}));
@@ -66,7 +66,8 @@ absl::StatusOr<Attended> Attend(OpCall& call, const ValueRef& query, const Value
   ASSIGN_OR_RETURN(const ValueRef k, Projected(call, key, weights, 1, heads));
   ASSIGN_OR_RETURN(const ValueRef v, Projected(call, value, weights, 2, heads));
   const int64_t width = s[2] / heads;
-  ASSIGN_OR_RETURN(q, call.BinaryScalar("Mul", q, 1 / std::sqrt(static_cast<double>(width))));
+  ASSIGN_OR_RETURN(q,
+                   call.Emit("Mul", {q, call.Scalar(1 / std::sqrt(static_cast<double>(width)))}));
   Attended attended;
   ASSIGN_OR_RETURN(attended.scores,
                    call.Emit("MatMul", {q, k}, {{"transpose_a", false}, {"transpose_b", true}}));
@@ -133,7 +134,7 @@ absl::StatusOr<ScriptValue> ImportEncoderLayer(OpCall& call) {
     ASSIGN_OR_RETURN(before, norm(x, 0));
   }
   ASSIGN_OR_RETURN(const Attended attended, Attend(call, before, before, before, heads, weights));
-  ASSIGN_OR_RETURN(x, call.Binary("Add", x, attended.result));
+  ASSIGN_OR_RETURN(x, call.Emit("Add", {x, attended.result}));
   if (!norm_first) {
     ASSIGN_OR_RETURN(x, norm(x, 0));
   }
@@ -142,9 +143,9 @@ absl::StatusOr<ScriptValue> ImportEncoderLayer(OpCall& call) {
     ASSIGN_OR_RETURN(before, norm(x, 1));
   }
   ASSIGN_OR_RETURN(ValueRef y, Linear(call, before, layers[4], layers[5]));
-  ASSIGN_OR_RETURN(y, call.Unary("Relu", y));
+  ASSIGN_OR_RETURN(y, call.Emit("Relu", {y}));
   ASSIGN_OR_RETURN(y, Linear(call, y, layers[6], layers[7]));
-  ASSIGN_OR_RETURN(x, call.Binary("Add", x, y));
+  ASSIGN_OR_RETURN(x, call.Emit("Add", {x, y}));
   if (!norm_first) {
     ASSIGN_OR_RETURN(x, norm(x, 1));
   }

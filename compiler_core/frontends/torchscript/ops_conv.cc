@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/spread.h"
+#include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
@@ -97,11 +97,11 @@ absl::StatusOr<ValueRef> Convolve(OpCall& call, const ValueRef& image, const Val
     ASSIGN_OR_RETURN(ValueRef kernel,
                      call.Reshaped(weight, {channels, multiplier, shape[2], shape[3]}));
     ASSIGN_OR_RETURN(kernel, call.Transposed(kernel, {2, 3, 0, 1}));
-    return call.Emit("DepthwiseConv2D", {image, kernel}, std::move(attrs), row);
+    return call.EmitUnder(row, "DepthwiseConv2D", {image, kernel}, std::move(attrs));
   }
   ASSIGN_OR_RETURN(ValueRef kernel, call.Reshaped(weight, shape));
   ASSIGN_OR_RETURN(kernel, call.Transposed(kernel, {2, 3, 1, 0}));
-  return call.Emit("Conv2D", {image, kernel}, std::move(attrs), row);
+  return call.EmitUnder(row, "Conv2D", {image, kernel}, std::move(attrs));
 }
 
 absl::StatusOr<ScriptValue> ConvolveArguments(OpCall& call, int dims, int stride, int padding,
@@ -119,10 +119,9 @@ absl::StatusOr<ScriptValue> ConvolveArguments(OpCall& call, int dims, int stride
   ASSIGN_OR_RETURN(const ValueRef image, ToImage(call, x, dims, layout));
   ASSIGN_OR_RETURN(ValueRef y, Convolve(call, image, weight, geometry));
   if (bias != nullptr) {
-    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
+    ASSIGN_OR_RETURN(y, call.Emit("Add", {y, bias}));
   }
-  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
-  return call.Result(std::move(y));
+  return call.Result(FromImage(call, y, layout));
 }
 
 absl::StatusOr<ScriptValue> ImportConv1d(OpCall& call) {
@@ -139,7 +138,7 @@ absl::StatusOr<ValueRef> TurnedWeight(OpCall& call, const ValueRef& weight, int6
   ValueRef w = weight;
   for (int64_t axis = 2; axis < 4; ++axis) {
     if (s[axis] > 1) {
-      ASSIGN_OR_RETURN(w, call.Sliced(w, axis, s[axis] - 1, s[axis], -1, OpCall::kNoRow));
+      ASSIGN_OR_RETURN(w, call.SlicedUnder(OpCall::kNoRow, w, axis, s[axis] - 1, s[axis], -1));
     }
   }
   ASSIGN_OR_RETURN(w, call.Reshaped(w, {groups, s[0] / groups, s[1], s[2], s[3]}));
@@ -155,11 +154,10 @@ absl::StatusOr<ValueRef> BlockwiseTransposed(OpCall& call, const ValueRef& image
   const Shape i = image->type.shape;
   ASSIGN_OR_RETURN(ValueRef w, call.Transposed(weight, {0, 2, 3, 1}));
   ASSIGN_OR_RETURN(w, call.Reshaped(w, {1, 1, s[0], s[2] * s[3] * s[1]}));
-  ASSIGN_OR_RETURN(ValueRef y, call.Emit("Conv2D", {image, w},
-                                         {{"strides", std::vector<int64_t>{1, 1}},
-                                          {"pads", std::vector<int64_t>{0, 0, 0, 0}},
-                                          {"dilations", std::vector<int64_t>{1, 1}}},
-                                         absl::StrCat("Conv", dims, "d")));
+  ASSIGN_OR_RETURN(ValueRef y, call.EmitUnder(absl::StrCat("Conv", dims, "d"), "Conv2D", {image, w},
+                                              {{"strides", std::vector<int64_t>{1, 1}},
+                                               {"pads", std::vector<int64_t>{0, 0, 0, 0}},
+                                               {"dilations", std::vector<int64_t>{1, 1}}}));
   ASSIGN_OR_RETURN(y, call.Reshaped(y, {i[0], i[1], i[2], s[2], s[3], s[1]}));
   ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 1, 3, 2, 4, 5}));
   return call.Reshaped(y, {i[0], i[1] * s[2], i[2] * s[3], s[1]});
@@ -182,7 +180,7 @@ absl::StatusOr<ValueRef> SpreadTransposed(OpCall& call, ValueRef image, const Va
     const int64_t cut = std::max<int64_t>(-before, 0);
     const int64_t left = image->type.shape[1 + i] - cut - std::max<int64_t>(-after, 0);
     if (left < 1) return absl::InvalidArgumentError("the padding leaves no result");
-    ASSIGN_OR_RETURN(image, call.Sliced(image, 1 + i, cut, left, 1, OpCall::kNoRow));
+    ASSIGN_OR_RETURN(image, call.SlicedUnder(OpCall::kNoRow, image, 1 + i, cut, left));
     before = std::max<int64_t>(before, 0);
     after = std::max<int64_t>(after, 0);
   }
@@ -225,10 +223,9 @@ absl::StatusOr<ScriptValue> TransposedArguments(OpCall& call, int dims, int stri
                                    ? BlockwiseTransposed(call, image, weight, dims)
                                    : SpreadTransposed(call, image, weight, geometry, extra));
   if (bias != nullptr) {
-    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
+    ASSIGN_OR_RETURN(y, call.Emit("Add", {y, bias}));
   }
-  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
-  return call.Result(std::move(y));
+  return call.Result(FromImage(call, y, layout));
 }
 
 absl::StatusOr<ScriptValue> ImportConvTranspose(OpCall& call) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 
 namespace npuc::pt {
@@ -30,7 +31,7 @@ absl::StatusOr<Operands> TwoOperands(OpCall& call) {
 
 absl::StatusOr<ScriptValue> BinaryResult(OpCall& call, absl::string_view op, ValueRef a,
                                          ValueRef b) {
-  ASSIGN_OR_RETURN(ValueRef value, call.Binary(op, std::move(a), std::move(b)));
+  ASSIGN_OR_RETURN(ValueRef value, call.Emit(op, {std::move(a), std::move(b)}));
   return call.Result(std::move(value));
 }
 
@@ -39,7 +40,7 @@ absl::StatusOr<ScriptValue> AddOrSub(OpCall& call, absl::string_view op) {
   ASSIGN_OR_RETURN(Operands operands, TwoOperands(call));
   ASSIGN_OR_RETURN(const double alpha, call.FloatOr(2, 1.0));
   if (alpha != 1.0) {
-    ASSIGN_OR_RETURN(operands.b, call.BinaryScalar("Mul", operands.b, alpha));
+    ASSIGN_OR_RETURN(operands.b, call.Emit("Mul", {operands.b, call.Scalar(alpha)}));
   }
   return BinaryResult(call, op, std::move(operands.a), std::move(operands.b));
 }
@@ -52,7 +53,7 @@ absl::StatusOr<ScriptValue> ImportRsub(OpCall& call) {
   ASSIGN_OR_RETURN(ValueRef other, call.TensorOrNumber(1, self));
   ASSIGN_OR_RETURN(const double alpha, call.FloatOr(2, 1.0));
   if (alpha != 1.0) {
-    ASSIGN_OR_RETURN(self, call.BinaryScalar("Mul", self, alpha));
+    ASSIGN_OR_RETURN(self, call.Emit("Mul", {self, call.Scalar(alpha)}));
   }
   return BinaryResult(call, "Sub", std::move(other), std::move(self));
 }
@@ -71,14 +72,14 @@ absl::StatusOr<ScriptValue> Evaluated(OpCall& call, absl::string_view op, const 
   const bool known = o.a->constant.has_value() && (o.b == nullptr || o.b->constant.has_value());
   const bool compares = call.name().size() == 2;  // eq, ne, lt ...
   if (!known && compares) {
-    return call.FailOnce(DiagnosticKind::kTorchDataDependent,
-                         absl::StrCat("torch.", call.name(),
-                                      " makes a condition of run-time data: the NPU runs one fixed "
-                                      "sequence of commands"),
-                         "compute both sides and mix them, or decide outside of the model");
+    return call.Fail(DiagnosticKind::kTorchDataDependent,
+                     absl::StrCat("torch.", call.name(),
+                                  " makes a condition of run-time data: the NPU runs one fixed "
+                                  "sequence of commands"),
+                     "compute both sides and mix them, or decide outside of the model");
   }
   if (!known) {
-    return call.FailOnce(
+    return call.Fail(
         DiagnosticKind::kUnsupportedOperator,
         absl::StrCat("torch.", call.name(), " of run-time data has no command on the core"),
         "compute it from shapes and constants, or outside of the model");
@@ -96,7 +97,7 @@ absl::StatusOr<ScriptValue> ImportDiv(OpCall& call) {
   ASSIGN_OR_RETURN(const std::string mode, call.StringOr(2, ""));
   if (mode == "floor") return Evaluated(call, "floor_divide", operands);
   if (mode == "trunc") {
-    ASSIGN_OR_RETURN(operands.a, call.Binary("Div", operands.a, operands.b));
+    ASSIGN_OR_RETURN(operands.a, call.Emit("Div", {operands.a, operands.b}));
     operands.b = nullptr;
     return Evaluated(call, "trunc", operands);
   }
@@ -140,7 +141,7 @@ absl::StatusOr<ScriptValue> ImportUnary(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   for (const Unary& unary : kUnary) {
     if (unary.torch != call.name()) continue;
-    ASSIGN_OR_RETURN(ValueRef value, call.Unary(unary.op, x));
+    ASSIGN_OR_RETURN(ValueRef value, call.Emit(unary.op, {x}));
     return call.Result(std::move(value));
   }
   return absl::InternalError("not in the table of unary operators");
@@ -150,20 +151,20 @@ constexpr double kMaxMultipliedPower = 8;
 
 // Whole powers by multiplication, so that negative numbers keep their sign; roots by their units.
 absl::StatusOr<ValueRef> Power(OpCall& call, const ValueRef& x, double exponent) {
-  if (exponent == 0.5) return call.Unary("Sqrt", x);
-  if (exponent == -0.5) return call.Unary("Rsqrt", x);
-  if (exponent == -1) return call.Unary("Reciprocal", x);
+  if (exponent == 0.5) return call.Emit("Sqrt", {x});
+  if (exponent == -0.5) return call.Emit("Rsqrt", {x});
+  if (exponent == -1) return call.Emit("Reciprocal", {x});
   if (exponent == 1) return x;
-  if (exponent == 2) return call.Unary("Square", x);
+  if (exponent == 2) return call.Emit("Square", {x});
   if (exponent < 2 || exponent > kMaxMultipliedPower || exponent != std::floor(exponent)) {
-    return call.BinaryScalar("Pow", x, exponent);
+    return call.Emit("Pow", {x, call.Scalar(exponent)});
   }
   const int times = static_cast<int>(exponent);
   const int half = times / 2;
   ASSIGN_OR_RETURN(ValueRef power, Power(call, x, half));
-  ASSIGN_OR_RETURN(power, call.Unary("Square", power));
+  ASSIGN_OR_RETURN(power, call.Emit("Square", {power}));
   if (times % 2 == 0) return power;
-  return call.Binary("Mul", power, x);
+  return call.Emit("Mul", {power, x});
 }
 
 absl::StatusOr<ScriptValue> ImportPow(OpCall& call) {
@@ -183,9 +184,9 @@ absl::StatusOr<ScriptValue> ImportAddc(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef a, call.TensorArg(1));
   ASSIGN_OR_RETURN(const ValueRef b, call.TensorArg(2));
   ASSIGN_OR_RETURN(const double factor, call.FloatOr(3, 1.0));
-  ASSIGN_OR_RETURN(ValueRef term, call.Binary(call.name() == "addcmul" ? "Mul" : "Div", a, b));
+  ASSIGN_OR_RETURN(ValueRef term, call.Emit(call.name() == "addcmul" ? "Mul" : "Div", {a, b}));
   if (factor != 1.0) {
-    ASSIGN_OR_RETURN(term, call.BinaryScalar("Mul", term, factor));
+    ASSIGN_OR_RETURN(term, call.Emit("Mul", {term, call.Scalar(factor)}));
   }
   return BinaryResult(call, "Add", self, std::move(term));
 }
@@ -195,8 +196,8 @@ absl::StatusOr<ScriptValue> ImportLerp(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef start, call.TensorArg(0));
   ASSIGN_OR_RETURN(const ValueRef end, call.TensorArg(1));
   ASSIGN_OR_RETURN(const ValueRef weight, call.TensorOrNumber(2, start));
-  ASSIGN_OR_RETURN(ValueRef term, call.Binary("Sub", end, start));
-  ASSIGN_OR_RETURN(term, call.Binary("Mul", term, weight));
+  ASSIGN_OR_RETURN(ValueRef term, call.Emit("Sub", {end, start}));
+  ASSIGN_OR_RETURN(term, call.Emit("Mul", {term, weight}));
   return BinaryResult(call, "Add", start, std::move(term));
 }
 
@@ -206,40 +207,20 @@ absl::StatusOr<ScriptValue> ImportExtremum(OpCall& call) {
                       operands.b);
 }
 
-absl::StatusOr<ScriptValue> ImportExpm1(OpCall& call) {
-  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
-  ASSIGN_OR_RETURN(x, call.Unary("Exp", x));
-  ASSIGN_OR_RETURN(x, call.BinaryScalar("Sub", x, 1));
-  return call.Result(std::move(x));
-}
-
-// Logarithms of other bases, and of 1 + x.
-absl::StatusOr<ScriptValue> ImportLogs(OpCall& call) {
-  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
-  if (call.name() == "log1p") {
-    ASSIGN_OR_RETURN(x, call.BinaryScalar("Add", x, 1));
-  }
-  ASSIGN_OR_RETURN(x, call.Unary("Log", x));
-  if (call.name() == "log2") {
-    ASSIGN_OR_RETURN(x, call.BinaryScalar("Mul", x, 1 / std::log(2.0)));
-  }
-  if (call.name() == "log10") {
-    ASSIGN_OR_RETURN(x, call.BinaryScalar("Mul", x, 1 / std::log(10.0)));
-  }
-  return call.Result(std::move(x));
-}
+Term Log2(const Term& x) { return Log(x) * (1 / std::log(2.0)); }
+Term Log10(const Term& x) { return Log(x) * (1 / std::log(10.0)); }
 
 // The bounds as a relu where they are one, else as maxima by pooling.
 absl::StatusOr<ScriptValue> Clamped(OpCall& call, ValueRef x, std::optional<double> low,
                                     std::optional<double> high, absl::string_view row) {
   if (x->constant.has_value() && !IsFloat(x->type.dtype)) row = "";
   if (low == 0.0 && high == 6.0 && !x->constant.has_value()) {
-    ASSIGN_OR_RETURN(x, call.Unary("Relu6", x, row));
+    ASSIGN_OR_RETURN(x, call.EmitUnder(row, "Relu6", {x}));
     return call.Result(std::move(x));
   }
   if (low.has_value() && *low > -std::numeric_limits<double>::infinity()) {
     if (*low == 0.0 && IsFloat(x->type.dtype)) {
-      ASSIGN_OR_RETURN(x, call.Unary("Relu", x, row));
+      ASSIGN_OR_RETURN(x, call.EmitUnder(row, "Relu", {x}));
     } else {
       // Rules compare the bound with a whole number.
       const bool is_listed = row == "HardTanh" && !x->constant.has_value();
@@ -248,11 +229,11 @@ absl::StatusOr<ScriptValue> Clamped(OpCall& call, ValueRef x, std::optional<doub
       if (is_listed && std::fabs(whole) < 1e9) {
         attrs = {{"fact_min_val", static_cast<int64_t>(whole)}};
       }
-      ASSIGN_OR_RETURN(x, call.Emit("Maximum", {x, call.Scalar(*low)}, std::move(attrs), row));
+      ASSIGN_OR_RETURN(x, call.EmitUnder(row, "Maximum", {x, call.Scalar(*low)}, std::move(attrs)));
     }
   }
   if (high.has_value() && *high < std::numeric_limits<double>::infinity()) {
-    ASSIGN_OR_RETURN(x, call.Emit("Minimum", {x, call.Scalar(*high)}, {}, row));
+    ASSIGN_OR_RETURN(x, call.EmitUnder(row, "Minimum", {x, call.Scalar(*high)}));
   }
   return call.Result(std::move(x));
 }
@@ -262,11 +243,11 @@ absl::StatusOr<ScriptValue> ImportClamp(OpCall& call) {
   if (call.IsTensor(1) || call.IsTensor(2)) {
     if (call.IsTensor(1)) {
       ASSIGN_OR_RETURN(const ValueRef low, call.TensorArg(1));
-      ASSIGN_OR_RETURN(x, call.Binary("Maximum", x, low));
+      ASSIGN_OR_RETURN(x, call.Emit("Maximum", {x, low}));
     }
     if (call.IsTensor(2)) {
       ASSIGN_OR_RETURN(const ValueRef high, call.TensorArg(2));
-      ASSIGN_OR_RETURN(x, call.Binary("Minimum", x, high));
+      ASSIGN_OR_RETURN(x, call.Emit("Minimum", {x, high}));
     }
     return call.Result(std::move(x));
   }
@@ -306,7 +287,7 @@ constexpr OpRule kRules[] = {
     {"divide", "self other rounding_mode", ImportDiv},
     {"eq", "self other", ImportEvaluatedBinary},
     {"exp", "self", ImportUnary},
-    {"expm1", "self", ImportExpm1},
+    {"expm1", "self", ImportFormula<frontend::Expm1>},
     {"floor", "self", ImportEvaluatedUnary},
     {"floor_divide", "self other", ImportEvaluatedBinary},
     {"floordiv", "self other", ImportEvaluatedBinary},
@@ -316,9 +297,9 @@ constexpr OpRule kRules[] = {
     {"le", "self other", ImportEvaluatedBinary},
     {"lerp", "self end weight", ImportLerp},
     {"log", "self", ImportUnary},
-    {"log10", "self", ImportLogs},
-    {"log1p", "self", ImportLogs},
-    {"log2", "self", ImportLogs},
+    {"log10", "self", ImportFormula<Log10>},
+    {"log1p", "self", ImportFormula<frontend::Log1p>},
+    {"log2", "self", ImportFormula<Log2>},
     {"lt", "self other", ImportEvaluatedBinary},
     {"maximum", "self other", ImportExtremum},
     {"minimum", "self other", ImportExtremum},

@@ -73,8 +73,7 @@ absl::StatusOr<ValueRef> MatMul(OpCall& call, ValueRef a, ValueRef b) {
 absl::StatusOr<ScriptValue> ImportMatMul(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef a, call.TensorArg(0));
   ASSIGN_OR_RETURN(const ValueRef b, call.TensorArg(1));
-  ASSIGN_OR_RETURN(ValueRef y, MatMul(call, a, b));
-  return call.Result(std::move(y));
+  return call.Result(MatMul(call, a, b));
 }
 
 // beta * self + alpha * a @ b
@@ -86,14 +85,13 @@ absl::StatusOr<ScriptValue> ImportAddmm(OpCall& call) {
   ASSIGN_OR_RETURN(const double alpha, call.FloatOr(4, 1));
   ASSIGN_OR_RETURN(ValueRef y, MatMul(call, a, b));
   if (alpha != 1) {
-    ASSIGN_OR_RETURN(y, call.BinaryScalar("Mul", y, alpha));
+    ASSIGN_OR_RETURN(y, call.Emit("Mul", {y, call.Scalar(alpha)}));
   }
   if (beta == 0) return call.Result(std::move(y));
   if (beta != 1) {
-    ASSIGN_OR_RETURN(self, call.BinaryScalar("Mul", self, beta));
+    ASSIGN_OR_RETURN(self, call.Emit("Mul", {self, call.Scalar(beta)}));
   }
-  ASSIGN_OR_RETURN(y, call.Binary("Add", y, self));
-  return call.Result(std::move(y));
+  return call.Result(call.Emit("Add", {y, self}));
 }
 
 // Every element of one vector times every element of the other.
@@ -103,9 +101,8 @@ absl::StatusOr<ScriptValue> ImportOuter(OpCall& call) {
   if (a->type.shape.size() != 1 || b->type.shape.size() != 1) {
     return absl::InvalidArgumentError("the outer product takes two vectors");
   }
-  ASSIGN_OR_RETURN(a, call.Reshaped(a, {a->type.shape[0], 1}, "UnSqueeze"));
-  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Mul", a, b));
-  return call.Result(std::move(y));
+  ASSIGN_OR_RETURN(a, call.ReshapedUnder("UnSqueeze", a, {a->type.shape[0], 1}));
+  return call.Result(call.Emit("Mul", {a, b}));
 }
 
 constexpr OpRule kRules[] = {
@@ -135,7 +132,7 @@ absl::StatusOr<ValueRef> Linear(OpCall& call, const ValueRef& x, const ValueRef&
   ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {rows, shape.back()}));
   ASSIGN_OR_RETURN(y, Product(call, y, weight, /*transpose_b=*/true));
   if (bias != nullptr) {
-    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
+    ASSIGN_OR_RETURN(y, call.Emit("Add", {y, bias}));
   }
   Shape result(shape.begin(), shape.end() - 1);
   result.push_back(weight->type.shape[0]);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/torchscript/layers.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
@@ -24,9 +25,9 @@ absl::StatusOr<ScriptValue> ImportBatchNorm(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const bool trains, call.BoolOr(5, false));
   if (trains || !call.Has(3) || !call.Has(4)) {
-    return call.FailOnce(DiagnosticKind::kUnsupportedOperatorMode,
-                         "batch_norm runs in training mode: its statistics come from the batch",
-                         "call model.eval() before torch.jit.trace or torch.jit.script");
+    return call.Fail(DiagnosticKind::kUnsupportedOperatorMode,
+                     "batch_norm runs in training mode: its statistics come from the batch",
+                     "call model.eval() before torch.jit.trace or torch.jit.script");
   }
   const size_t rank = x->type.shape.size();
   if (rank < 2) return absl::InvalidArgumentError("the input must have channels");
@@ -37,31 +38,18 @@ absl::StatusOr<ScriptValue> ImportBatchNorm(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef variance, call.TensorArg(4));
   ASSIGN_OR_RETURN(const double epsilon, call.FloatOr(7, 1e-5));
   ASSIGN_OR_RETURN(ValueRef y, ChannelsToLast(call, x));
-  ASSIGN_OR_RETURN(y, call.Emit("BatchNorm", {y, scale, offset, mean, variance},
-                                {{"epsilon", epsilon}}, rank == 4 ? "BatchNorm2d" : "BatchNorm1d"));
-  ASSIGN_OR_RETURN(y, ChannelsFromLast(call, y));
-  return call.Result(std::move(y));
-}
-
-// (x - mean) / sqrt(variance + epsilon) over these axes.
-absl::StatusOr<ValueRef> Normalised(OpCall& call, const ValueRef& x,
-                                    const std::vector<int64_t>& axes, double epsilon) {
-  ASSIGN_OR_RETURN(const ValueRef mean, call.Reduced("ReduceMean", x, axes, true));
-  ASSIGN_OR_RETURN(const ValueRef centred, call.Binary("Sub", x, mean));
-  ASSIGN_OR_RETURN(ValueRef y, call.Unary("Square", centred));
-  ASSIGN_OR_RETURN(y, call.Reduced("ReduceMean", y, axes, true));
-  ASSIGN_OR_RETURN(y, call.BinaryScalar("Add", y, epsilon));
-  ASSIGN_OR_RETURN(y, call.Unary("Rsqrt", y));
-  return call.Binary("Mul", centred, y);
+  ASSIGN_OR_RETURN(y, call.EmitUnder(rank == 4 ? "BatchNorm2d" : "BatchNorm1d", "BatchNorm",
+                                     {y, scale, offset, mean, variance}, {{"epsilon", epsilon}}));
+  return call.Result(ChannelsFromLast(call, y));
 }
 
 absl::StatusOr<ValueRef> Scaled(OpCall& call, ValueRef y, const ValueRef& weight,
                                 const ValueRef& bias) {
   if (weight != nullptr) {
-    ASSIGN_OR_RETURN(y, call.Binary("Mul", y, weight));
+    ASSIGN_OR_RETURN(y, call.Emit("Mul", {y, weight}));
   }
   if (bias != nullptr) {
-    ASSIGN_OR_RETURN(y, call.Binary("Add", y, bias));
+    ASSIGN_OR_RETURN(y, call.Emit("Add", {y, bias}));
   }
   return y;
 }
@@ -87,7 +75,7 @@ absl::StatusOr<ValueRef> GroupNorm(OpCall& call, const ValueRef& x, int64_t grou
   }
   const int64_t rest = x->type.element_count() / (shape[0] * groups);
   ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {shape[0], groups, rest}));
-  ASSIGN_OR_RETURN(y, Normalised(call, y, {2}, epsilon));
+  ASSIGN_OR_RETURN(y, Normalize(Term(call, y), {2}, epsilon).value.value);
   ASSIGN_OR_RETURN(y, call.Reshaped(y, shape));
   Shape channels(shape.size() - 1, 1);
   channels[0] = shape[1];
@@ -104,8 +92,7 @@ absl::StatusOr<ScriptValue> ImportGroupNorm(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef weight, call.OptionalTensor(2));
   ASSIGN_OR_RETURN(const ValueRef bias, call.OptionalTensor(3));
   ASSIGN_OR_RETURN(const double epsilon, call.FloatOr(4, 1e-5));
-  ASSIGN_OR_RETURN(ValueRef y, GroupNorm(call, x, groups, weight, bias, epsilon));
-  return call.Result(std::move(y));
+  return call.Result(GroupNorm(call, x, groups, weight, bias, epsilon));
 }
 
 // input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps
@@ -117,8 +104,7 @@ absl::StatusOr<ScriptValue> ImportInstanceNorm(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef bias, call.OptionalTensor(2));
   ASSIGN_OR_RETURN(const double epsilon, call.FloatOr(7, 1e-5));
   if (x->type.shape.size() < 3) return absl::InvalidArgumentError("the input has no extent");
-  ASSIGN_OR_RETURN(ValueRef y, GroupNorm(call, x, x->type.shape[1], weight, bias, epsilon));
-  return call.Result(std::move(y));
+  return call.Result(GroupNorm(call, x, x->type.shape[1], weight, bias, epsilon));
 }
 
 // What torch.nn.utils.weight_norm computes a weight by: v * g / |v|, the norm over all dimensions
@@ -131,12 +117,9 @@ absl::StatusOr<ScriptValue> ImportWeightNorm(OpCall& call) {
   for (int64_t axis = 0; axis < static_cast<int64_t>(v->type.shape.size()); ++axis) {
     if (axis != dim) axes.push_back(axis);
   }
-  ASSIGN_OR_RETURN(ValueRef norm, call.Unary("Square", v));
-  ASSIGN_OR_RETURN(norm, call.Reduced("ReduceSum", norm, std::move(axes), /*keep_dims=*/true));
-  ASSIGN_OR_RETURN(norm, call.Unary("Sqrt", norm));
-  ASSIGN_OR_RETURN(const ValueRef scale, call.Binary("Div", g, norm));
-  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Mul", v, scale));
-  return call.Result(std::move(y));
+  const Term norm = Norm(Term(call, v), 2, axes, /*keep_dims=*/true);
+  const Term scale = Term(call, g) / norm;
+  return call.Result((Term(call, v) * scale).value);
 }
 
 constexpr OpRule kRules[] = {
@@ -158,7 +141,7 @@ absl::StatusOr<ValueRef> LayerNorm(OpCall& call, const ValueRef& x, int64_t coun
   if (count > rank || count < 1) return absl::InvalidArgumentError("the shape does not fit");
   std::vector<int64_t> axes;
   for (int64_t axis = rank - count; axis < rank; ++axis) axes.push_back(axis);
-  ASSIGN_OR_RETURN(ValueRef y, Normalised(call, x, axes, epsilon));
+  ASSIGN_OR_RETURN(ValueRef y, Normalize(Term(call, x), axes, epsilon).value.value);
   return Scaled(call, std::move(y), weight, bias);
 }
 

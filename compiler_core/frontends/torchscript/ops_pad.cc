@@ -43,8 +43,7 @@ absl::StatusOr<ScriptValue> PadConstant(OpCall& call, const std::vector<int64_t>
     }
   }
   if (!pads) return call.Result(std::move(x));
-  ASSIGN_OR_RETURN(x, call.Emit("Pad", {x}, {{"paddings", std::move(paddings)}, {"value", value}}));
-  return call.Result(std::move(x));
+  return call.Result(call.Emit("Pad", {x}, {{"paddings", std::move(paddings)}, {"value", value}}));
 }
 
 // One axis extended by its own values: mirrored, repeated or in a circle.
@@ -133,7 +132,7 @@ absl::StatusOr<ValueRef> Resample(OpCall& call, const ValueRef& x, int64_t axis,
   const auto join = [&](const std::vector<ValueRef>& parts, int64_t at) {
     AttrMap attrs = facts;
     attrs["axis"] = at;
-    return call.Emit("Concat", parts, std::move(attrs), "UpSample");
+    return call.EmitUnder("UpSample", "Concat", parts, std::move(attrs));
   };
   const Shape shape = x->type.shape;
   const int64_t in = shape[axis];
@@ -156,7 +155,7 @@ absl::StatusOr<ValueRef> Resample(OpCall& call, const ValueRef& x, int64_t axis,
     int64_t run = 1;
     while (i + run < out && sources[i + run] == sources[i] + run) ++run;
     ASSIGN_OR_RETURN(parts.emplace_back(),
-                     call.Sliced(x, axis, sources[i], run, 1, OpCall::kNoRow));
+                     call.SlicedUnder(OpCall::kNoRow, x, axis, sources[i], run));
     i += run;
   }
   return join(parts, axis);
@@ -221,8 +220,7 @@ absl::StatusOr<ScriptValue> ImportUpsample(OpCall& call) {
         NearestSources(before[axis], scaling.size[i], scaling.scale[i]);
     ASSIGN_OR_RETURN(y, Resample(call, y, axis, sources, facts));
   }
-  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
-  return call.Result(std::move(y));
+  return call.Result(FromImage(call, y, layout));
 }
 
 // One axis of an image [N,H,W,C] through the matrix of a linear or cubic interpolation.
@@ -237,7 +235,7 @@ absl::StatusOr<ValueRef> Interpolated(OpCall& call, const ValueRef& x, int64_t a
   ASSIGN_OR_RETURN(ValueRef y, call.Transposed(x, perm));
   Shape shape = y->type.shape;
   ASSIGN_OR_RETURN(y, call.Reshaped(y, {y->type.element_count() / sizes.in, sizes.in}));
-  ASSIGN_OR_RETURN(y, call.Emit("MatMul", {y, factor}, {}, "Linear"));
+  ASSIGN_OR_RETURN(y, call.EmitUnder("Linear", "MatMul", {y, factor}));
   shape.back() = sizes.out;
   ASSIGN_OR_RETURN(y, call.Reshaped(y, std::move(shape)));
   return call.Transposed(y, perm);
@@ -264,8 +262,7 @@ absl::StatusOr<ScriptValue> ImportInterpolation(OpCall& call) {
     if (sizes.in == sizes.out && sizes.scale == 1) continue;
     ASSIGN_OR_RETURN(y, Interpolated(call, y, axis, mode, sizes));
   }
-  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
-  return call.Result(std::move(y));
+  return call.Result(FromImage(call, y, layout));
 }
 
 // [N, C r r, H, W] -> [N, C, H r, W r], and back.
@@ -280,13 +277,14 @@ absl::StatusOr<ScriptValue> ImportPixelShuffle(OpCall& call) {
   }
   ValueRef y;
   if (back) {
-    ASSIGN_OR_RETURN(y, call.Reshaped(x, {s[0], s[1], s[2] / r, r, s[3] / r, r}, "Reshape"));
-    ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 1, 3, 5, 2, 4}, "Permute"));
-    ASSIGN_OR_RETURN(y, call.Reshaped(y, {s[0], s[1] * r * r, s[2] / r, s[3] / r}, "Reshape"));
+    ASSIGN_OR_RETURN(y, call.ReshapedUnder("Reshape", x, {s[0], s[1], s[2] / r, r, s[3] / r, r}));
+    ASSIGN_OR_RETURN(y, call.TransposedUnder("Permute", y, {0, 1, 3, 5, 2, 4}));
+    ASSIGN_OR_RETURN(y, call.ReshapedUnder("Reshape", y, {s[0], s[1] * r * r, s[2] / r, s[3] / r}));
   } else {
-    ASSIGN_OR_RETURN(y, call.Reshaped(x, {s[0], s[1] / (r * r), r, r, s[2], s[3]}, "Reshape"));
-    ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 1, 4, 2, 5, 3}, "Permute"));
-    ASSIGN_OR_RETURN(y, call.Reshaped(y, {s[0], s[1] / (r * r), s[2] * r, s[3] * r}, "Reshape"));
+    ASSIGN_OR_RETURN(y, call.ReshapedUnder("Reshape", x, {s[0], s[1] / (r * r), r, r, s[2], s[3]}));
+    ASSIGN_OR_RETURN(y, call.TransposedUnder("Permute", y, {0, 1, 4, 2, 5, 3}));
+    ASSIGN_OR_RETURN(y,
+                     call.ReshapedUnder("Reshape", y, {s[0], s[1] / (r * r), s[2] * r, s[3] * r}));
   }
   return call.Result(std::move(y));
 }
@@ -301,10 +299,10 @@ absl::StatusOr<ScriptValue> ImportChannelShuffle(OpCall& call) {
         absl::StrCat(groups, " groups of channels of ", TypeToString(x->type)));
   }
   const int64_t rest = x->type.element_count() / std::max<int64_t>(s[0] * s[1], 1);
-  ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, {s[0], groups, s[1] / groups, rest}, "Reshape"));
-  ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 2, 1, 3}, "Permute"));
-  ASSIGN_OR_RETURN(y, call.Reshaped(y, s, "Reshape"));
-  return call.Result(std::move(y));
+  ASSIGN_OR_RETURN(ValueRef y,
+                   call.ReshapedUnder("Reshape", x, {s[0], groups, s[1] / groups, rest}));
+  ASSIGN_OR_RETURN(y, call.TransposedUnder("Permute", y, {0, 2, 1, 3}));
+  return call.Result(call.ReshapedUnder("Reshape", y, s));
 }
 
 constexpr absl::string_view kInterpolation =

@@ -94,8 +94,8 @@ absl::StatusOr<ValueRef> PadImage(OpCall& call, const ValueRef& x, const Window&
     pads |= paddings[3 + 2 * axis] > 0;
   }
   if (!pads) return x;
-  return call.Emit("Pad", {x}, {{"paddings", std::move(paddings)}, {"value", value}},
-                   OpCall::kNoRow);
+  return call.EmitUnder(OpCall::kNoRow, "Pad", {x},
+                        {{"paddings", std::move(paddings)}, {"value", value}});
 }
 
 // A window with gaps: the maximum of one strided slice for each tap.
@@ -117,10 +117,9 @@ absl::StatusOr<ValueRef> DilatedMaximum(OpCall& call, const ValueRef& image, con
     for (int64_t j = 0; j < w.kernel[1]; ++j) {
       ASSIGN_OR_RETURN(ValueRef tap, call.Sliced(rows, 2, j * w.dilation[1], out[1], w.stride[1]));
       if (best != nullptr) {
-        ASSIGN_OR_RETURN(
-            tap, call.Emit("Maximum", {best, tap},
-                           {{"fact_dilation_h", w.dilation[0]}, {"fact_dilation_w", w.dilation[1]}},
-                           "MaxPool2d"));
+        ASSIGN_OR_RETURN(tap, call.EmitUnder("MaxPool2d", "Maximum", {best, tap},
+                                             {{"fact_dilation_h", w.dilation[0]},
+                                              {"fact_dilation_w", w.dilation[1]}}));
       }
       best = std::move(tap);
     }
@@ -149,8 +148,7 @@ absl::StatusOr<ScriptValue> ImportMaxPool(OpCall& call) {
   } else {
     ASSIGN_OR_RETURN(y, call.Emit("MaxPool", {image}, PoolAttrs(w, true)));
   }
-  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
-  return call.Result(std::move(y));
+  return call.Result(FromImage(call, y, layout));
 }
 
 absl::StatusOr<ScriptValue> ImportAvgPool(OpCall& call) {
@@ -171,10 +169,9 @@ absl::StatusOr<ScriptValue> ImportAvgPool(OpCall& call) {
   ASSIGN_OR_RETURN(ValueRef y, call.Emit("AvgPool", {image}, PoolAttrs(w, true)));
   if (divisor != 0) {
     const auto taps = static_cast<double>(w.kernel[0] * w.kernel[1]);
-    ASSIGN_OR_RETURN(y, call.BinaryScalar("Mul", y, taps / static_cast<double>(divisor)));
+    ASSIGN_OR_RETURN(y, call.Emit("Mul", {y, call.Scalar(taps / static_cast<double>(divisor))}));
   }
-  ASSIGN_OR_RETURN(y, FromImage(call, y, layout));
-  return call.Result(std::move(y));
+  return call.Result(FromImage(call, y, layout));
 }
 
 // One axis of an image reduced to `out` bins, as near to equal as they can be.

@@ -27,7 +27,7 @@ absl::StatusOr<ValueRef> Affine(OpCall& call, const ValueRef& x, const ValueRef&
   ASSIGN_OR_RETURN(ValueRef y, call.Emit("MatMul", {x, weight},
                                          {{"transpose_a", false}, {"transpose_b", true}}));
   if (bias == nullptr) return y;
-  return call.Binary("Add", y, bias);
+  return call.Emit("Add", {y, bias});
 }
 
 // r, z, n = gates; h' = n + z (h - n), which is (1 - z) n + z h.
@@ -36,18 +36,18 @@ absl::StatusOr<State> GruStep(OpCall& call, const ValueRef& gi, const ValueRef& 
   const int64_t n = state.h->type.shape[1];
   ASSIGN_OR_RETURN(const ValueRef gi_rz, call.Sliced(gi, 1, 0, 2 * n));
   ASSIGN_OR_RETURN(const ValueRef gh_rz, call.Sliced(gh, 1, 0, 2 * n));
-  ASSIGN_OR_RETURN(ValueRef rz, call.Binary("Add", gi_rz, gh_rz));
-  ASSIGN_OR_RETURN(rz, call.Unary("Sigmoid", rz));
+  ASSIGN_OR_RETURN(ValueRef rz, call.Emit("Add", {gi_rz, gh_rz}));
+  ASSIGN_OR_RETURN(rz, call.Emit("Sigmoid", {rz}));
   ASSIGN_OR_RETURN(const ValueRef r, call.Sliced(rz, 1, 0, n));
   ASSIGN_OR_RETURN(const ValueRef z, call.Sliced(rz, 1, n, n));
   ASSIGN_OR_RETURN(const ValueRef gi_n, call.Sliced(gi, 1, 2 * n, n));
   ASSIGN_OR_RETURN(ValueRef candidate, call.Sliced(gh, 1, 2 * n, n));
-  ASSIGN_OR_RETURN(candidate, call.Binary("Mul", r, candidate));
-  ASSIGN_OR_RETURN(candidate, call.Binary("Add", gi_n, candidate));
-  ASSIGN_OR_RETURN(candidate, call.Unary("Tanh", candidate));
-  ASSIGN_OR_RETURN(ValueRef h, call.Binary("Sub", state.h, candidate));
-  ASSIGN_OR_RETURN(h, call.Binary("Mul", z, h));
-  ASSIGN_OR_RETURN(h, call.Binary("Add", candidate, h));
+  ASSIGN_OR_RETURN(candidate, call.Emit("Mul", {r, candidate}));
+  ASSIGN_OR_RETURN(candidate, call.Emit("Add", {gi_n, candidate}));
+  ASSIGN_OR_RETURN(candidate, call.Emit("Tanh", {candidate}));
+  ASSIGN_OR_RETURN(ValueRef h, call.Emit("Sub", {state.h, candidate}));
+  ASSIGN_OR_RETURN(h, call.Emit("Mul", {z, h}));
+  ASSIGN_OR_RETURN(h, call.Emit("Add", {candidate, h}));
   return State{std::move(h), nullptr};
 }
 
@@ -55,20 +55,20 @@ absl::StatusOr<State> GruStep(OpCall& call, const ValueRef& gi, const ValueRef& 
 absl::StatusOr<State> LstmStep(OpCall& call, const ValueRef& gi, const ValueRef& gh,
                                const State& state, const ValueRef& projection) {
   const int64_t n = state.c->type.shape[1];
-  ASSIGN_OR_RETURN(const ValueRef gates, call.Binary("Add", gi, gh));
+  ASSIGN_OR_RETURN(const ValueRef gates, call.Emit("Add", {gi, gh}));
   ASSIGN_OR_RETURN(ValueRef input_forget, call.Sliced(gates, 1, 0, 2 * n));
-  ASSIGN_OR_RETURN(input_forget, call.Unary("Sigmoid", input_forget));
+  ASSIGN_OR_RETURN(input_forget, call.Emit("Sigmoid", {input_forget}));
   ASSIGN_OR_RETURN(ValueRef candidate, call.Sliced(gates, 1, 2 * n, n));
-  ASSIGN_OR_RETURN(candidate, call.Unary("Tanh", candidate));
+  ASSIGN_OR_RETURN(candidate, call.Emit("Tanh", {candidate}));
   ASSIGN_OR_RETURN(ValueRef output, call.Sliced(gates, 1, 3 * n, n));
-  ASSIGN_OR_RETURN(output, call.Unary("Sigmoid", output));
+  ASSIGN_OR_RETURN(output, call.Emit("Sigmoid", {output}));
   ASSIGN_OR_RETURN(ValueRef input, call.Sliced(input_forget, 1, 0, n));
   ASSIGN_OR_RETURN(ValueRef forget, call.Sliced(input_forget, 1, n, n));
-  ASSIGN_OR_RETURN(forget, call.Binary("Mul", forget, state.c));
-  ASSIGN_OR_RETURN(input, call.Binary("Mul", input, candidate));
-  ASSIGN_OR_RETURN(ValueRef c, call.Binary("Add", forget, input));
-  ASSIGN_OR_RETURN(ValueRef h, call.Unary("Tanh", c));
-  ASSIGN_OR_RETURN(h, call.Binary("Mul", output, h));
+  ASSIGN_OR_RETURN(forget, call.Emit("Mul", {forget, state.c}));
+  ASSIGN_OR_RETURN(input, call.Emit("Mul", {input, candidate}));
+  ASSIGN_OR_RETURN(ValueRef c, call.Emit("Add", {forget, input}));
+  ASSIGN_OR_RETURN(ValueRef h, call.Emit("Tanh", {c}));
+  ASSIGN_OR_RETURN(h, call.Emit("Mul", {output, h}));
   if (projection != nullptr) {
     ASSIGN_OR_RETURN(h, Affine(call, h, projection, nullptr));
   }
@@ -81,8 +81,8 @@ absl::StatusOr<State> Advance(OpCall& call, Cell cell, const ValueRef& gi, const
   ASSIGN_OR_RETURN(const ValueRef gh, Affine(call, state.h, weights.hidden, weights.hidden_bias));
   if (cell == Cell::kGru) return GruStep(call, gi, gh, state);
   if (cell == Cell::kLstm) return LstmStep(call, gi, gh, state, weights.projection);
-  ASSIGN_OR_RETURN(ValueRef h, call.Binary("Add", gi, gh));
-  ASSIGN_OR_RETURN(h, call.Unary(cell == Cell::kTanh ? "Tanh" : "Relu", h));
+  ASSIGN_OR_RETURN(ValueRef h, call.Emit("Add", {gi, gh}));
+  ASSIGN_OR_RETURN(h, call.Emit(cell == Cell::kTanh ? "Tanh" : "Relu", {h}));
   return State{std::move(h), nullptr};
 }
 

@@ -17,9 +17,9 @@ absl::StatusOr<ValueRef> Reduce(OpCall& call, absl::string_view op, const ValueR
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, call.Axes(std::move(dims), RankOf(x)));
   if (op != "min") return call.Reduced(op, x, std::move(axes), keep);
   // min(x) = -max(-x)
-  ASSIGN_OR_RETURN(ValueRef y, call.Unary("Neg", x));
+  ASSIGN_OR_RETURN(ValueRef y, call.Emit("Neg", {x}));
   ASSIGN_OR_RETURN(y, call.Reduced("ReduceMax", y, std::move(axes), keep));
-  return call.Unary("Neg", y);
+  return call.Emit("Neg", {y});
 }
 
 // self [dim] [keepdim]: sum(x), sum(x, [1], True), and mean. sum(x, dtype=..) has no dimension.
@@ -28,17 +28,15 @@ absl::StatusOr<ScriptValue> ImportSumOrMean(OpCall& call) {
   ASSIGN_OR_RETURN(std::vector<int64_t> dims, call.IntsOr(1, {}));
   ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
   const absl::string_view op = call.name() == "mean" ? "ReduceMean" : "ReduceSum";
-  ASSIGN_OR_RETURN(ValueRef y, Reduce(call, op, x, std::move(dims), keep));
-  return call.Result(std::move(y));
+  return call.Result(Reduce(call, op, x, std::move(dims), keep));
 }
 
 absl::StatusOr<ScriptValue> ImportAmax(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(std::vector<int64_t> dims, call.IntsOr(1, {}));
   ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
-  ASSIGN_OR_RETURN(ValueRef y, Reduce(call, call.name() == "amin" ? "min" : "ReduceMax", x,
-                                      std::move(dims), keep));
-  return call.Result(std::move(y));
+  return call.Result(
+      Reduce(call, call.name() == "amin" ? "min" : "ReduceMax", x, std::move(dims), keep));
 }
 
 // max(x), max(x, y) element by element, max(x, dim) with the indices, which are not computed.
@@ -52,7 +50,7 @@ absl::StatusOr<ScriptValue> ImportMaxOrMin(OpCall& call) {
   }
   if (call.IsTensor(1)) {
     ASSIGN_OR_RETURN(const ValueRef other, call.TensorArg(1));
-    ASSIGN_OR_RETURN(ValueRef y, call.Binary(is_min ? "Minimum" : "Maximum", x, other));
+    ASSIGN_OR_RETURN(ValueRef y, call.Emit(is_min ? "Minimum" : "Maximum", {x, other}));
     return call.Result(std::move(y));
   }
   ASSIGN_OR_RETURN(const int64_t dim, call.Int(1));
@@ -84,15 +82,15 @@ absl::StatusOr<ScriptValue> ImportVar(OpCall& call) {
     return absl::InvalidArgumentError("too few elements for a variance");
   }
   ASSIGN_OR_RETURN(const ValueRef mean, call.Reduced("ReduceMean", x, axes, true));
-  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Sub", x, mean));
-  ASSIGN_OR_RETURN(y, call.Unary("Square", y));
+  ASSIGN_OR_RETURN(ValueRef y, call.Emit("Sub", {x, mean}));
+  ASSIGN_OR_RETURN(y, call.Emit("Square", {y}));
   ASSIGN_OR_RETURN(y, call.Reduced("ReduceMean", y, axes, keep));
   if (correction != 0) {
     ASSIGN_OR_RETURN(
-        y, call.BinaryScalar("Mul", y, count / (count - static_cast<double>(correction))));
+        y, call.Emit("Mul", {y, call.Scalar(count / (count - static_cast<double>(correction)))}));
   }
   if (call.name() == "std") {
-    ASSIGN_OR_RETURN(y, call.Unary("Sqrt", y));
+    ASSIGN_OR_RETURN(y, call.Emit("Sqrt", {y}));
   }
   return call.Result(std::move(y));
 }
@@ -107,10 +105,10 @@ absl::StatusOr<ScriptValue> ImportNorm(OpCall& call) {
     return call.FailMode(absl::StrCat("the norm of order ", p, "; known are 1 and 2"),
                          "write it with abs, pow and sum");
   }
-  ASSIGN_OR_RETURN(ValueRef y, call.Unary(p == 1 ? "Abs" : "Square", x));
+  ASSIGN_OR_RETURN(ValueRef y, call.Emit(p == 1 ? "Abs" : "Square", {x}));
   ASSIGN_OR_RETURN(y, Reduce(call, "ReduceSum", y, std::move(dims), keep));
   if (p == 2) {
-    ASSIGN_OR_RETURN(y, call.Unary("Sqrt", y));
+    ASSIGN_OR_RETURN(y, call.Emit("Sqrt", {y}));
   }
   return call.Result(std::move(y));
 }
@@ -121,13 +119,12 @@ absl::StatusOr<ScriptValue> ImportLogSumExp(OpCall& call) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> dims, call.Ints(1));
   ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
   ASSIGN_OR_RETURN(const ValueRef largest, Reduce(call, "ReduceMax", x, dims, /*keep=*/true));
-  ASSIGN_OR_RETURN(ValueRef y, call.Binary("Sub", x, largest));
-  ASSIGN_OR_RETURN(y, call.Unary("Exp", y));
+  ASSIGN_OR_RETURN(ValueRef y, call.Emit("Sub", {x, largest}));
+  ASSIGN_OR_RETURN(y, call.Emit("Exp", {y}));
   ASSIGN_OR_RETURN(y, Reduce(call, "ReduceSum", y, dims, keep));
-  ASSIGN_OR_RETURN(y, call.Unary("Log", y));
+  ASSIGN_OR_RETURN(y, call.Emit("Log", {y}));
   ASSIGN_OR_RETURN(const ValueRef offset, call.Reshaped(largest, y->type.shape));
-  ASSIGN_OR_RETURN(y, call.Binary("Add", y, offset));
-  return call.Result(std::move(y));
+  return call.Result(call.Emit("Add", {y, offset}));
 }
 
 constexpr OpRule kRules[] = {

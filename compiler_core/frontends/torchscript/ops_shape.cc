@@ -278,7 +278,7 @@ absl::StatusOr<ScriptValue> ImportRepeat(OpCall& call) {
   shape.insert(shape.begin(), times.size() - shape.size(), 1);
   ASSIGN_OR_RETURN(ValueRef y, call.Reshaped(x, shape));
   for (size_t axis = 0; axis < times.size(); ++axis) {
-    if (times[axis] < 1 || times[axis] > kMaxNodes) {
+    if (times[axis] < 1 || times[axis] > frontend::kMaxGraphNodes) {
       return absl::InvalidArgumentError(absl::StrCat("repeats ", times[axis], " times"));
     }
     const std::vector<ValueRef> copies(static_cast<size_t>(times[axis]), y);
@@ -291,7 +291,7 @@ absl::StatusOr<ScriptValue> ImportRepeat(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportRepeatInterleave(OpCall& call) {
   ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const int64_t times, call.Int(1));
-  if (times < 1 || times > kMaxNodes) {
+  if (times < 1 || times > frontend::kMaxGraphNodes) {
     return absl::InvalidArgumentError(absl::StrCat("repeats ", times, " times"));
   }
   if (!call.Has(2)) {
@@ -306,8 +306,7 @@ absl::StatusOr<ScriptValue> ImportRepeatInterleave(OpCall& call) {
   split[axis + 1] = times;
   ASSIGN_OR_RETURN(x, call.Expanded(x, split));
   shape[axis] *= times;
-  ASSIGN_OR_RETURN(x, call.Reshaped(x, std::move(shape)));
-  return call.Result(std::move(x));
+  return call.Result(call.Reshaped(x, std::move(shape)));
 }
 
 // What gives the tensor itself: moves between devices, types and memory that the NPU does not have.
@@ -315,10 +314,7 @@ absl::StatusOr<ScriptValue> ImportSame(OpCall& call) {
   RETURN_IF_ERROR(call.TensorArg(0).status());
   return call.arg(0);
 }
-absl::StatusOr<ScriptValue> ImportCopied(OpCall& call) {
-  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
-  return call.Result(std::move(x));
-}
+absl::StatusOr<ScriptValue> ImportCopied(OpCall& call) { return call.Result(call.TensorArg(0)); }
 absl::StatusOr<ScriptValue> ImportContiguous(OpCall& call) {
   RETURN_IF_ERROR(call.TensorArg(0).status());
   if (call.arg(0).tensor->is_contiguous) return call.arg(0);
@@ -342,7 +338,7 @@ absl::StatusOr<ScriptValue> Converted(OpCall& call, int64_t type) {
     return call.Result(call.MakeConstant(CastTensor(*x->constant, wide ? DType::kFloat32 : to)));
   }
   if (IsFloat(to)) return call.arg(0);
-  return call.FailOnce(
+  return call.Fail(
       DiagnosticKind::kUnsupportedOperatorMode,
       absl::StrCat("run-time data is converted to ", NameOf(to), "; the core computes in fp16"),
       "keep the data in float, or convert outside of the model");
@@ -397,8 +393,7 @@ absl::StatusOr<ScriptValue> ImportShapeTensor(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportCopy(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(ValueRef y, call.TensorOrNumber(1, x));
-  ASSIGN_OR_RETURN(y, call.Expanded(y, x->type.shape));
-  return call.Result(std::move(y));
+  return call.Result(call.Expanded(y, x->type.shape));
 }
 
 constexpr OpRule kRules[] = {

@@ -192,8 +192,7 @@ absl::StatusOr<ScriptValue> ImportCat(OpCall& call) {
                values.end());
   if (values.empty()) return absl::InvalidArgumentError("cat of nothing");
   ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, RankOf(values[0])));
-  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, axis));
-  return call.Result(std::move(y));
+  return call.Result(call.Joined(values, axis));
 }
 
 absl::StatusOr<ScriptValue> ImportStack(OpCall& call) {
@@ -205,10 +204,9 @@ absl::StatusOr<ScriptValue> ImportStack(OpCall& call) {
     Shape shape = value->type.shape;
     if (axis > RankOf(value)) return absl::InvalidArgumentError("tensors of unlike ranks");
     shape.insert(shape.begin() + axis, 1);
-    ASSIGN_OR_RETURN(value, call.Reshaped(value, std::move(shape), "UnSqueeze"));
+    ASSIGN_OR_RETURN(value, call.ReshapedUnder("UnSqueeze", value, std::move(shape)));
   }
-  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, axis));
-  return call.Result(std::move(y));
+  return call.Result(call.Joined(values, axis));
 }
 
 // hstack along dimension 1 (0 of vectors), vstack along 0, dstack along 2; what has too few
@@ -227,8 +225,7 @@ absl::StatusOr<ScriptValue> ImportHstack(OpCall& call) {
   const int64_t axis = wanted == 1   ? std::min<int64_t>(RankOf(values[0]) - 1, 1)
                        : wanted == 2 ? 0
                                      : 2;
-  ASSIGN_OR_RETURN(ValueRef y, call.Joined(values, axis));
-  return call.Result(std::move(y));
+  return call.Result(call.Joined(values, axis));
 }
 
 absl::StatusOr<ScriptValue> ImportFlip(OpCall& call) {
@@ -263,8 +260,7 @@ absl::StatusOr<ScriptValue> ImportRoll(OpCall& call) {
     ASSIGN_OR_RETURN(const ValueRef head, call.Sliced(x, axis, 0, size - shift));
     ASSIGN_OR_RETURN(x, call.Joined({tail, head}, axis));
   }
-  ASSIGN_OR_RETURN(x, call.Reshaped(x, shape));
-  return call.Result(std::move(x));
+  return call.Result(call.Reshaped(x, shape));
 }
 
 // Rows by constant indices: runs of neighbours are one slice.
@@ -293,8 +289,7 @@ absl::StatusOr<ScriptValue> ImportIndexSelect(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
   ASSIGN_OR_RETURN(const Tensor indices, call.ConstantArg(2));
-  ASSIGN_OR_RETURN(ValueRef y, Gathered(call, x, axis, indices));
-  return call.Result(std::move(y));
+  return call.Result(Gathered(call, x, axis, indices));
 }
 
 // x[indices]: one constant vector of indices, the other dimensions whole.
@@ -311,9 +306,8 @@ absl::StatusOr<ScriptValue> ImportIndex(OpCall& call) {
     }
     ASSIGN_OR_RETURN(const ValueRef indices, call.Read(items[axis].tensor));
     if (!indices->constant.has_value()) {
-      return call.FailOnce(DiagnosticKind::kOperandNotConstant,
-                           "the indices depend on a model input",
-                           "use indices that are known at compile time");
+      return call.Fail(DiagnosticKind::kOperandNotConstant, "the indices depend on a model input",
+                       "use indices that are known at compile time");
     }
     ASSIGN_OR_RETURN(y, Gathered(call, y, static_cast<int64_t>(axis), *indices->constant));
   }

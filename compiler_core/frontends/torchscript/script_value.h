@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "compiler_core/frontends/common/node_emitter.h"
+#include "compiler_core/frontends/common/import_state.h"
 #include "compiler_core/frontends/torchscript/ast.h"
 #include "compiler_core/ir/graph/graph.h"
 

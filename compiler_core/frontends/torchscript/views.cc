@@ -70,7 +70,7 @@ absl::StatusOr<ScriptValue> MakeReshape(OpCall& call, Shape shape, absl::string_
   const auto view = [attrs, shape, row_name](OpCall& c,
                                              const ValueRef& from) -> absl::StatusOr<ValueRef> {
     if (from->type.shape == shape) return from;
-    return c.Emit("Reshape", {from}, attrs, row_name);
+    return c.EmitUnder(row_name, "Reshape", {from}, attrs);
   };
   const Shape before = base->type.shape;
   const auto write = [before](OpCall& c, const ValueRef&, const ValueRef& updated) {
@@ -91,9 +91,10 @@ absl::StatusOr<ScriptValue> MakePermute(OpCall& call, std::vector<int64_t> perm)
     is_identity &= perm[i] == static_cast<int64_t>(i);
   }
   return MakeView(
-      call, [perm](OpCall& c, const ValueRef& base) { return c.Transposed(base, perm, "Permute"); },
+      call,
+      [perm](OpCall& c, const ValueRef& base) { return c.TransposedUnder("Permute", base, perm); },
       [back](OpCall& c, const ValueRef&, const ValueRef& updated) {
-        return c.Transposed(updated, back, "Permute");
+        return c.TransposedUnder("Permute", updated, back);
       },
       is_identity);
 }
@@ -112,7 +113,8 @@ absl::StatusOr<ScriptValue> MakeSlice(OpCall& call, int64_t axis, int64_t begin,
   return MakeView(
       call,
       [=](OpCall& c, const ValueRef& from) -> absl::StatusOr<ValueRef> {
-        ASSIGN_OR_RETURN(const ValueRef part, c.Sliced(from, axis, begin, size, step, "Slice"));
+        ASSIGN_OR_RETURN(const ValueRef part,
+                         c.SlicedUnder("Slice", from, axis, begin, size, step));
         return c.Reshaped(part, shape);
       },
       [=](OpCall& c, const ValueRef& from, const ValueRef& updated) -> absl::StatusOr<ValueRef> {
@@ -136,7 +138,7 @@ absl::StatusOr<ScriptValue> MakeSliceOf(OpCall& call, int64_t axis, int64_t begi
       call,
       [=](OpCall& c, const ValueRef& from) -> absl::StatusOr<ValueRef> {
         if (from == base) return c.Reshaped(first, shape);
-        ASSIGN_OR_RETURN(const ValueRef again, c.Sliced(from, axis, begin, size, 1, "Slice"));
+        ASSIGN_OR_RETURN(const ValueRef again, c.SlicedUnder("Slice", from, axis, begin, size, 1));
         return c.Reshaped(again, shape);
       },
       [=](OpCall& c, const ValueRef& from, const ValueRef& updated) -> absl::StatusOr<ValueRef> {

@@ -1,0 +1,95 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_IMPORT_STATE_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_COMMON_IMPORT_STATE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/stored_integers.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ops/graph_builder.h"
+
+namespace npuc::frontend {
+
+// What an importer knows of one tensor: its type, and either its value (then it may have no node in
+// our graph yet) or the node output that computes it. A constant of stored integers is neither: it
+// becomes a Dequantize of them once a node uses it, and `constant` stays empty.
+struct ImportValue {
+  // What one front end alone knows of its values; each reads no other's.
+  struct Facts {
+    virtual ~Facts() = default;
+  };
+  TensorType type;
+  std::optional<Tensor> constant;
+  ValueId id = {};         // invalid for a constant that no node of our graph uses yet
+  NodeSource source = {};  // who made it
+  std::optional<StoredIntegers> stored = {};
+  std::shared_ptr<const Facts> facts = {};
+  // Set where the value is not in the graph yet and may never be: computes it, or reports why not.
+  std::function<absl::StatusOr<std::shared_ptr<ImportValue>>()> compute = {};
+};
+using ValueRef = std::shared_ptr<ImportValue>;  // null: an optional operand that is left out
+
+ValueRef ConstantValue(Tensor tensor, NodeSource source);
+// Whether the value is known now, as itself or as stored integers.
+bool IsKnown(const ValueRef& value);
+// The results of a node of our graph.
+std::vector<ValueRef> ResultValues(const GraphBuilder& builder, absl::Span<const ValueId> ids,
+                                   const NodeSource& source);
+// What a graph output is made of: a constant of another type than float as float32 (it is known at
+// compile time, so its type is only a matter of how it is written down), all else as it is.
+ValueRef WrittenAsFloat(ValueRef value);
+
+// All constants of a model together may take this much, as may any one that is computed.
+inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 28;
+// Multiply-adds or moves that may be spent on computing one constant; all together may take twice
+// that. A product of two matrices of 512 x 512 takes as many, and WORKTIME of the slowest reference
+// function; larger constants are weights, which models store and do not compute.
+inline constexpr int64_t kMaxFoldWork = int64_t{1} << 27;
+// Nodes of our graph that one model may become, steps of loops and of recurrent layers unrolled,
+// and operands of all of them together.
+inline constexpr int kMaxGraphNodes = 1 << 18;
+inline constexpr int64_t kMaxGraphOperands = int64_t{1} << 22;
+// Integers in a list that an operand states.
+inline constexpr int64_t kMaxListEntries = 1 << 12;
+
+// What all nodes of one import share.
+struct ImportState {
+  // `constant_fix`: what a diagnostic tells to do where an operand must be known while compiling.
+  ImportState(Graph* graph, Diagnostics* diagnostics, std::string file, std::string constant_fix)
+      : builder(graph),
+        diagnostics(diagnostics),
+        file(std::move(file)),
+        constant_fix(std::move(constant_fix)) {}
+
+  // An error of a node, or of no single one ({}).
+  void AddError(DiagnosticKind kind, NodeSource source, std::string message, std::string fix);
+  ValueRef AddInput(const std::string& name, const TensorType& type, std::string op = "");
+  // Known integers are written as floats; a value that cannot be placed is reported.
+  void AddOutput(std::string name, ValueRef value, bool fp16);
+  // False, and reported at the node that went too far: the model's constants are too large.
+  bool ConstantsFit(NodeSource source);
+  // False: one more node of so many operands goes beyond a limit. All further ones do, too.
+  bool TakeNode(size_t operands);
+  bool is_exhausted() const { return operands_left < 0; }
+
+  GraphBuilder builder;
+  Diagnostics* diagnostics;
+  std::string file;
+  std::string constant_fix;
+  int64_t constant_bytes_left = kMaxConstantBytes;
+  int64_t fold_work_left = 2 * kMaxFoldWork;
+  int64_t operands_left = kMaxGraphOperands;  // negative: nodes or operands are too many
+};
+
+}  // namespace npuc::frontend
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_IMPORT_STATE_H_
