@@ -106,7 +106,7 @@ TEST(TfLiteImport, WrongIndicesAreNamed) {
   EXPECT_THAT(Refusal([](fb::ModelT& m) { m.subgraphs[0]->tensors[1]->buffer = 9; }),
               HasSubstr("buffer 9 of 2"));
   EXPECT_THAT(Refusal([](fb::ModelT& m) { m.subgraphs[0]->outputs = {7}; }),
-              HasSubstr("the model's outputs name tensor 7"));
+              HasSubstr("the graph's outputs name tensor 7"));
 }
 
 // An operator that has a fused activation, its options and the shapes of its operands: the first is
@@ -284,7 +284,9 @@ TEST(TfLiteImport, WrongTensorsAreNamed) {
 
 TEST(TfLiteImport, WhatIsNotSupportedIsRefusedByName) {
   EXPECT_THAT(Refusal([](fb::ModelT& m) { m.operator_codes[0]->builtin_code = 119; }),
-              HasSubstr("'y' (WHILE): the operator is not supported"));
+              HasSubstr("'y' (WHILE): its options are missing"));
+  EXPECT_THAT(Refusal([](fb::ModelT& m) { m.operator_codes[0]->builtin_code = 121; }),
+              HasSubstr("'y' (NON_MAX_SUPPRESSION_V5): the operator is not supported"));
   EXPECT_THAT(Refusal([](fb::ModelT& m) { m.operator_codes[0]->builtin_code = 4000; }),
               HasSubstr("builtin operator 4000"));
   EXPECT_THAT(Refusal([](fb::ModelT& m) {
@@ -298,6 +300,210 @@ TEST(TfLiteImport, WhatIsNotSupportedIsRefusedByName) {
                 m.subgraphs[0]->operators[0]->inputs = {0, 2};
               }),
               HasSubstr("no result of an earlier operator"));
+}
+
+std::unique_ptr<fb::TensorInfoT> Plain(const std::string& name, fb::ElementType type,
+                                       std::vector<int> shape, uint32_t buffer = 0) {
+  auto tensor = std::make_unique<fb::TensorInfoT>();
+  tensor->name = name;
+  tensor->type = type;
+  tensor->shape = std::move(shape);
+  tensor->buffer = buffer;
+  return tensor;
+}
+
+std::unique_ptr<fb::OperatorT> Call(uint32_t code, std::vector<int> inputs,
+                                    std::vector<int> outputs) {
+  auto op = std::make_unique<fb::OperatorT>();
+  op->opcode_index = code;
+  op->inputs = std::move(inputs);
+  op->outputs = std::move(outputs);
+  return op;
+}
+
+// for (i = 0; i < 3; ++i) { list[i] = sum = sum + sum; }, from the sum x; its results are the last
+// sum and the list as a tensor.
+fb::ModelT LoopModel() {
+  constexpr auto kF32 = fb::ElementType_FLOAT32;
+  constexpr auto kI32 = fb::ElementType_INT32;
+  fb::ModelT model;
+  model.version = 3;
+  for (const int code : {119, 58, 0}) {  // WHILE, LESS, ADD
+    model.operator_codes.push_back(std::make_unique<fb::OperatorCodeT>());
+    model.operator_codes.back()->builtin_code = code;
+  }
+  for (const char* name : {"FlexTensorListReserve", "TensorListSetItem", "FlexTensorListStack"}) {
+    model.operator_codes.push_back(std::make_unique<fb::OperatorCodeT>());
+    model.operator_codes.back()->builtin_code = 32;
+    model.operator_codes.back()->custom_code = name;
+  }
+  for (const uint8_t value : {0, 0, 1, 3}) {  // buffer 0 is empty; then int32 0, 1 and 3
+    model.buffers.push_back(std::make_unique<fb::BufferT>());
+    if (model.buffers.size() > 1) model.buffers.back()->data = {value, 0, 0, 0};
+  }
+  for (int i = 0; i < 3; ++i) {
+    auto graph = std::make_unique<fb::SubGraphT>();
+    auto& t = graph->tensors;
+    t.push_back(Plain("i", kI32, {}, i == 0 ? 1 : 0));
+    t.push_back(Plain(i == 0 ? "x" : "sum", kF32, {2}));
+    t.push_back(Plain("list", fb::ElementType_VARIANT, {}));
+    t.push_back(Plain("limit", kI32, {}, i == 2 ? 2 : 3));  // 3; the body's is the step of 1
+    graph->inputs = {0, 1, 2};
+    model.subgraphs.push_back(std::move(graph));
+  }
+  fb::SubGraphT& main = *model.subgraphs[0];
+  main.inputs = {1};
+  main.tensors.push_back(Plain("last_i", kI32, {}));
+  main.tensors.push_back(Plain("last", kF32, {2}));
+  main.tensors.push_back(Plain("filled", fb::ElementType_VARIANT, {}));
+  main.tensors.push_back(Plain("all", kF32, {3, 2}));
+  main.operators.push_back(Call(3, {0, 3}, {2}));
+  main.operators.push_back(Call(0, {0, 1, 2}, {4, 5, 6}));
+  fb::WhileOptionsT loop;
+  loop.cond_subgraph_index = 1;
+  loop.body_subgraph_index = 2;
+  main.operators.back()->options.Set(std::move(loop));
+  main.operators.push_back(Call(5, {6, 0}, {7}));
+  main.outputs = {5, 7};
+  fb::SubGraphT& condition = *model.subgraphs[1];
+  condition.tensors.push_back(Plain("goes_on", fb::ElementType_BOOL, {}));
+  condition.operators.push_back(Call(1, {0, 3}, {4}));
+  condition.outputs = {4};
+  fb::SubGraphT& body = *model.subgraphs[2];
+  body.tensors.push_back(Plain("doubled", kF32, {2}));
+  body.tensors.push_back(Plain("written", fb::ElementType_VARIANT, {}));
+  body.tensors.push_back(Plain("next_i", kI32, {}));
+  body.operators.push_back(Call(2, {1, 1}, {4}));
+  body.operators.push_back(Call(4, {2, 0, 4}, {5}));
+  body.operators.push_back(Call(2, {0, 3}, {6}));
+  for (const size_t add : {0u, 2u}) body.operators[add]->options.Set(fb::AddOptionsT());
+  body.outputs = {6, 4, 5};
+  return model;
+}
+
+std::string LoopRefusal(const std::function<void(fb::ModelT&)>& change) {
+  fb::ModelT model = LoopModel();
+  change(model);
+  Diagnostics diagnostics;
+  const absl::StatusOr<Graph> graph = ImportTfLite(BytesOf(model), Options(), diagnostics);
+  EXPECT_EQ(graph.ok(), !diagnostics.has_errors());
+  EXPECT_FALSE(absl::IsInternal(graph.status())) << graph.status();
+  std::string text;
+  for (const Diagnostic& d : diagnostics.list()) text += d.ToString() + "\n";
+  return text;
+}
+
+TEST(TfLiteLoops, ALoopRunsAsOftenAsItsConditionSays) {
+  Diagnostics diagnostics;
+  const absl::StatusOr<Graph> graph = ImportTfLite(BytesOf(LoopModel()), Options(), diagnostics);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto outputs = RunReference(*graph, {Tensor::FromFloats({2}, {1, -3})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT((*outputs)[0].ToFloats(), testing::ElementsAre(8, -24));
+  EXPECT_THAT((*outputs)[1].ToFloats(), testing::ElementsAre(2, -6, 4, -12, 8, -24));
+}
+
+TEST(TfLiteLoops, WhatCannotBeUnrolledIsRefused) {
+  EXPECT_EQ(LoopRefusal([](fb::ModelT&) {}), "");
+  // A step of 0: the loop never ends.
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) { m.subgraphs[2]->tensors[3]->buffer = 1; }),
+              HasSubstr("the loop takes more than 4096 turns"));
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
+                m.subgraphs[2]->outputs = {6, 4};
+              }),
+              HasSubstr("subgraph 2 takes 3 tensors and gives 2"));
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
+                m.subgraphs[0]->operators[1]->options.AsWhileOptions()->body_subgraph_index = 3;
+              }),
+              HasSubstr("it runs subgraph 3 of 3"));
+  // A body that runs itself.
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
+                m.subgraphs[2]->operators.clear();
+                m.subgraphs[2]->operators.push_back(Call(0, {0, 1, 2}, {6, 4, 5}));
+                fb::WhileOptionsT loop;
+                loop.cond_subgraph_index = 1;
+                loop.body_subgraph_index = 2;
+                m.subgraphs[2]->operators[0]->options.Set(std::move(loop));
+              }),
+              HasSubstr("nested more than 8 deep"));
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
+                m.subgraphs[1]->tensors[3] = Plain("limit", fb::ElementType_FLOAT32, {2}, 0);
+                m.subgraphs[1]->operators[0]->inputs = {1, 1};
+              }),
+              HasSubstr("depends on a model input"));
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) { m.operator_codes[4]->custom_code = "Unknown"; }),
+              HasSubstr("not supported inside of the loop or branch that gives 'last_i'"));
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) { m.subgraphs[0]->outputs = {6}; }),
+              HasSubstr("is a list of tensors"));
+  EXPECT_THAT(LoopRefusal([](fb::ModelT& m) {
+                m.subgraphs[0]->tensors[3]->buffer = 2;  // a list of one element
+              }),
+              HasSubstr("element 1 of a list of 1"));
+}
+
+// [[0,1,0,2], [0,0,0,0]]: rows dense, columns by their indices.
+fb::ModelT SparseModel() {
+  fb::ModelT model = SmallModel();
+  fb::TensorInfoT& c = *model.subgraphs[0]->tensors[1];
+  c.shape = {2, 4};
+  model.subgraphs[0]->tensors[0]->shape = model.subgraphs[0]->tensors[2]->shape = {2, 4};
+  model.buffers[1]->data = {1, 2};
+  c.quantization->zero_point = {0};
+  c.quantization->scale = {1};
+  c.sparsity = std::make_unique<fb::SparsityT>();
+  c.sparsity->traversal_order = {0, 1};
+  c.sparsity->dimensions.push_back(std::make_unique<fb::SparseDimensionT>());
+  c.sparsity->dimensions[0]->dense_size = 2;
+  auto columns = std::make_unique<fb::SparseDimensionT>();
+  columns->kind = fb::DimensionKind_SPARSE_CSR;
+  fb::Uint8ValuesT segments, indices;
+  segments.values = {0, 2, 2};
+  indices.values = {1, 3};
+  columns->segments.Set(std::move(segments));
+  columns->indices.Set(std::move(indices));
+  c.sparsity->dimensions.push_back(std::move(columns));
+  return model;
+}
+
+std::string SparseRefusal(const std::function<void(fb::SparsityT&)>& change) {
+  fb::ModelT model = SparseModel();
+  change(*model.subgraphs[0]->tensors[1]->sparsity);
+  Diagnostics diagnostics;
+  (void)ImportTfLite(BytesOf(model), Options(), diagnostics);
+  return diagnostics.list().empty() ? "" : diagnostics.list()[0].ToString();
+}
+
+TEST(TfLiteSparse, ConstantsAreUnpacked) {
+  Diagnostics diagnostics;
+  const absl::StatusOr<Graph> graph = ImportTfLite(BytesOf(SparseModel()), Options(), diagnostics);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto outputs = RunReference(*graph, {Tensor::FromFloats({2, 4}, {0, 0, 0, 0, 0, 0, 0, 0})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT((*outputs)[0].ToFloats(), testing::ElementsAre(0, 1, 0, 2, 0, 0, 0, 0));
+}
+
+TEST(TfLiteSparse, ListsThatDoNotFitAreRefused) {
+  EXPECT_EQ(SparseRefusal([](fb::SparsityT&) {}), "");
+  EXPECT_THAT(SparseRefusal([](fb::SparsityT& s) {
+                s.traversal_order = {0, 0};
+              }),
+              HasSubstr("order of traversal"));
+  EXPECT_THAT(SparseRefusal([](fb::SparsityT& s) { s.traversal_order = {0}; }),
+              HasSubstr("does not describe each dimension"));
+  EXPECT_THAT(SparseRefusal([](fb::SparsityT& s) { s.dimensions[0]->dense_size = 3; }),
+              HasSubstr("dimension 0 has 3 blocks of 1"));
+  EXPECT_THAT(SparseRefusal([](fb::SparsityT& s) {
+                s.dimensions[1]->indices.AsUint8Values()->values = {1, 4};
+              }),
+              HasSubstr("index 4 of a sparse dimension of 4"));
+  EXPECT_THAT(SparseRefusal([](fb::SparsityT& s) {
+                s.dimensions[1]->segments.AsUint8Values()->values = {0, 2, 1};
+              }),
+              HasSubstr("segments of a sparse dimension"));
+  EXPECT_THAT(SparseRefusal([](fb::SparsityT& s) {
+                s.block_map = {0, 1, 1};
+              }),
+              HasSubstr("does not describe each dimension"));
 }
 
 TEST(TfLiteImport, AnyTruncationIsRefused) {

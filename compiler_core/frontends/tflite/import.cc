@@ -17,6 +17,6 @@ absl::StatusOr<Graph> ImportTfLite(absl::string_view model_bytes, const CompileO
   });
 }
 
-std::vector<std::string> ImportedTfLiteOps() { return tflite::AllRules().Ops(); }
+std::vector<std::string> ImportedTfLiteOps() { return tflite::SubgraphImport::Ops(); }
 
 }  // namespace npuc

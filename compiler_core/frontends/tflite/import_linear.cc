@@ -29,7 +29,7 @@ absl::Status ImportFullyConnected(NodeImporter& node) {
   ValueRef weight = node.input(1);
   const bool is_known = node.IsKnown(1);
   if (is_known) {
-    ASSIGN_OR_RETURN(weight, node.Transposed(weight, {1, 0}));
+    ASSIGN_OR_RETURN(weight, node.TransposedWeight(weight));
   }
   ASSIGN_OR_RETURN(ValueRef y, node.Emit("MatMul", {rows, weight}, {{"transpose_b", !is_known}}));
   if (node.has(2)) {

@@ -14,7 +14,7 @@ constexpr int64_t kMaxSteps = 4096;
 
 // x [rows, in] by a weight [out, in].
 Term Product(NodeImporter& node, const ValueRef& x, int weight) {
-  absl::StatusOr<ValueRef> transposed = node.Transposed(node.input(weight), {1, 0});
+  absl::StatusOr<ValueRef> transposed = node.TransposedWeight(node.input(weight));
   if (!transposed.ok()) return Term(node, transposed.status());
   return Term(node, node.Emit("MatMul", {x, *transposed}));
 }

@@ -205,9 +205,24 @@ absl::Status ImportFill(NodeImporter& node) {
   return node.SetConstant(EvaluateBroadcast(value.WithShape({}), shape));
 }
 
+// The shape that two shapes broadcast to.
+absl::Status ImportBroadcastArgs(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const Shape a, node.ConstantInts(0, "first shape"));
+  ASSIGN_OR_RETURN(const Shape b, node.ConstantInts(1, "second shape"));
+  RETURN_IF_ERROR(CheckShape(a));
+  RETURN_IF_ERROR(CheckShape(b));
+  ASSIGN_OR_RETURN(const Shape joint, BroadcastShape(a, b));
+  return node.SetOutput(node.MakeConstant(
+      IntTensor(node.type(0).dtype, {static_cast<int64_t>(joint.size())}, joint)));
+}
+
 constexpr ImportRule kRules[] = {
+    {"BROADCAST_ARGS", ImportBroadcastArgs},
     {"BROADCAST_TO", ImportBroadcastTo},
     {"CONCATENATION", ImportConcatenation},
+    // Sparse constants are unpacked where they are read.
+    {"DENSIFY", frontend::ImportIdentity},
     {"DEPTH_TO_SPACE", ImportDepthToSpace},
     {"EXPAND_DIMS", ImportExpandDims},
     {"FILL", ImportFill},

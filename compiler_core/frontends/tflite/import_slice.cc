@@ -237,11 +237,30 @@ absl::Status ImportGather(NodeImporter& node) {
   return node.SetOutput(node.Reshaped(picked, std::move(shape)));
 }
 
+// Elements along the named axes from last to first.
+absl::Status ImportReverse(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.ConstantInts(1, "axes"));
+  ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), node.rank(0)));
+  ValueRef x = node.input(0);
+  for (const int64_t axis : axes) {
+    const int64_t dim = node.shape(0)[static_cast<size_t>(axis)];
+    if (dim < 2) continue;
+    ASSIGN_OR_RETURN(x, node.Sliced(x, axis, dim - 1, dim, -1));
+  }
+  return node.SetOutput(std::move(x));
+}
+
 constexpr ImportRule kRules[] = {
-    {"GATHER", ImportGather},  {"MIRROR_PAD", ImportMirrorPad},
-    {"PAD", ImportPad},        {"PADV2", ImportPad},
-    {"SLICE", ImportSlice},    {"SPLIT", ImportSplit},
-    {"SPLIT_V", ImportSplitV}, {"STRIDED_SLICE", ImportStridedSlice},
+    {"GATHER", ImportGather},
+    {"MIRROR_PAD", ImportMirrorPad},
+    {"PAD", ImportPad},
+    {"PADV2", ImportPad},
+    {"REVERSE_V2", ImportReverse},
+    {"SLICE", ImportSlice},
+    {"SPLIT", ImportSplit},
+    {"SPLIT_V", ImportSplitV},
+    {"STRIDED_SLICE", ImportStridedSlice},
 };
 
 }  // namespace

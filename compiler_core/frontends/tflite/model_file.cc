@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/sniff.h"
+#include "compiler_core/frontends/tflite/sparse.h"
 #include "compiler_core/ops/quantize.h"
 #include "flatbuffers/flatbuffers.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
@@ -88,6 +89,9 @@ class ModelFile::Reader {
   absl::Status ReadQuantization(const fb::TensorInfo& raw, TensorView& tensor);
   OperatorView ReadOperator(const fb::Model& root, const fb::Operator& raw, size_t number,
                             size_t tensors);
+  // Reads a graph and those that its operators run, each once.
+  void ReadSubgraphs(const fb::Model& root);
+  SubgraphView ReadSubgraph(const fb::Model& root, const fb::SubGraph& graph);
   void ReadInitialValues(const fb::Model& root);
   // A list of tensor numbers, each in lowest..tensors - 1.
   std::vector<int> ReadIndices(const flatbuffers::Vector<int32_t>* raw, int lowest, size_t tensors,
@@ -96,6 +100,7 @@ class ModelFile::Reader {
   ModelFile* model_;
   std::string file_;
   Diagnostics* diagnostics_;
+  int64_t unpacked_left_ = kMaxUnpackedBytes;
 };
 
 absl::Status ModelFile::Reader::ReadShape(const fb::TensorInfo& raw, TensorView& tensor) {
@@ -135,6 +140,13 @@ absl::Status ModelFile::Reader::ReadData(const fb::Model& root, const fb::Tensor
   const absl::Span<const uint8_t> data(buffer.data()->data(), buffer.data()->size());
   // Of types that the IR lacks nothing is read.
   if (tensor.type.dtype == DType::kInvalid) return absl::OkStatus();
+  if (raw.sparsity() != nullptr) {
+    ASSIGN_OR_RETURN(std::vector<uint8_t> dense,
+                     UnpackSparse(*raw.sparsity(), data, tensor.type, unpacked_left_));
+    unpacked_left_ -= static_cast<int64_t>(dense.size());
+    tensor.data = model_->unpacked_.emplace_back(std::move(dense));
+    return absl::OkStatus();
+  }
   if (static_cast<int64_t>(data.size()) != tensor.type.size_bytes()) {
     return absl::InvalidArgumentError(absl::StrCat("its data has ", data.size(), " bytes; ",
                                                    TypeToString(tensor.type), " takes ",
@@ -203,10 +215,8 @@ TensorView ModelFile::Reader::ReadTensor(const fb::Model& root, const fb::Tensor
   tensor.element_type = raw.type();
   tensor.type.dtype = DTypeFromWire(raw.type());
   tensor.is_variable = raw.is_variable();
-  tensor.is_sparse = raw.sparsity() != nullptr;
   absl::Status status = ReadShape(raw, tensor);
-  // The data of a sparse tensor is packed; a node that uses it is refused.
-  if (status.ok() && !tensor.is_sparse) status = ReadData(root, raw, tensor);
+  if (status.ok()) status = ReadData(root, raw, tensor);
   if (status.ok()) status = ReadQuantization(raw, tensor);
   if (!status.ok()) {
     Add(DiagnosticKind::kBadTensor, tensor.name,
@@ -260,13 +270,58 @@ OperatorView ModelFile::Reader::ReadOperator(const fb::Model& root, const fb::Op
   op.outputs = ReadIndices(raw.outputs(), 0, tensors, "its results", node);
   const fb::VarHandleOptions* handle = raw.options_as_VarHandleOptions();
   if (handle != nullptr) op.variable = TextOf(handle->shared_name());
+  const fb::WhileOptions* loop = raw.options_as_WhileOptions();
+  if (loop != nullptr) op.subgraphs = {loop->cond_subgraph_index(), loop->body_subgraph_index()};
+  const fb::IfOptions* choice = raw.options_as_IfOptions();
+  if (choice != nullptr) {
+    op.subgraphs = {choice->then_subgraph_index(), choice->else_subgraph_index()};
+  }
   return op;
+}
+
+SubgraphView ModelFile::Reader::ReadSubgraph(const fb::Model& root, const fb::SubGraph& graph) {
+  SubgraphView view;
+  const size_t tensors = graph.tensors() == nullptr ? 0 : graph.tensors()->size();
+  const size_t operators = graph.operators() == nullptr ? 0 : graph.operators()->size();
+  for (size_t i = 0; i < tensors; ++i) {
+    view.tensors.push_back(ReadTensor(root, *graph.tensors()->Get(static_cast<uint32_t>(i)), i));
+  }
+  for (size_t i = 0; i < operators; ++i) {
+    view.operators.push_back(
+        ReadOperator(root, *graph.operators()->Get(static_cast<uint32_t>(i)), i, tensors));
+  }
+  view.inputs = ReadIndices(graph.inputs(), 0, tensors, "the graph's inputs", "");
+  view.outputs = ReadIndices(graph.outputs(), 0, tensors, "the graph's outputs", "");
+  return view;
+}
+
+void ModelFile::Reader::ReadSubgraphs(const fb::Model& root) {
+  const int count = static_cast<int>(root.subgraphs()->size());
+  std::set<int> waiting = {0};
+  while (!waiting.empty() && !diagnostics_->has_errors()) {
+    const int number = *waiting.begin();
+    waiting.erase(waiting.begin());
+    const fb::SubGraph& graph = *root.subgraphs()->Get(static_cast<uint32_t>(number));
+    if (!Fits(graph)) return;
+    const SubgraphView& view =
+        model_->subgraphs_.emplace(number, ReadSubgraph(root, graph)).first->second;
+    for (const OperatorView& op : view.operators) {
+      for (const int called : op.subgraphs) {
+        if (called < 1 || called >= count) {
+          Add(DiagnosticKind::kMalformedNode, absl::StrCat("operator ", op.index),
+              absl::StrCat("it runs subgraph ", called, " of ", count));
+          return;
+        }
+        if (!model_->subgraphs_.contains(called)) waiting.insert(called);
+      }
+    }
+  }
 }
 
 // Reads the subgraph that CALL_ONCE runs, as far as it assigns constants to variables.
 void ModelFile::Reader::ReadInitialValues(const fb::Model& root) {
   std::set<int> seen;
-  for (const OperatorView& call : model_->operators_) {
+  for (const OperatorView& call : model_->operators()) {
     const fb::CallOnceOptions* options = call.raw->options_as_CallOnceOptions();
     if (options == nullptr || !seen.insert(options->init_subgraph_index()).second) continue;
     const int index = options->init_subgraph_index();
@@ -277,22 +332,14 @@ void ModelFile::Reader::ReadInitialValues(const fb::Model& root) {
     }
     const fb::SubGraph& graph = *root.subgraphs()->Get(static_cast<uint32_t>(index));
     if (!Fits(graph)) return;
-    std::vector<TensorView> tensors;
+    const SubgraphView view = ReadSubgraph(root, graph);
     std::map<int, std::string> handles;
-    if (graph.tensors() != nullptr) {
-      for (const fb::TensorInfo* raw : *graph.tensors()) {
-        tensors.push_back(ReadTensor(root, *raw, tensors.size()));
-      }
-    }
-    if (graph.operators() == nullptr) return;
-    size_t number = 0;
-    for (const fb::Operator* raw : *graph.operators()) {
-      const OperatorView op = ReadOperator(root, *raw, number++, tensors.size());
+    for (const OperatorView& op : view.operators) {
       if (op.op == "VAR_HANDLE" && op.outputs.size() == 1) handles[op.outputs[0]] = op.variable;
       if (op.op != "ASSIGN_VARIABLE" || op.inputs.size() != 2 || op.inputs[1] < 0) continue;
       const auto handle = handles.find(op.inputs[0]);
       if (handle == handles.end()) continue;
-      model_->initial_values_[handle->second] = tensors[static_cast<size_t>(op.inputs[1])];
+      model_->initial_values_[handle->second] = view.tensor(op.inputs[1]);
     }
   }
 }
@@ -307,21 +354,8 @@ void ModelFile::Reader::Run(const fb::Model& root) {
     Add(DiagnosticKind::kTfLiteDamaged, "", "the model has no subgraph");
     return;
   }
-  const fb::SubGraph& graph = *root.subgraphs()->Get(0);
-  if (!Fits(graph)) return;
-  const size_t tensors = graph.tensors() == nullptr ? 0 : graph.tensors()->size();
-  const size_t operators = graph.operators() == nullptr ? 0 : graph.operators()->size();
-  for (size_t i = 0; i < tensors; ++i) {
-    model_->tensors_.push_back(
-        ReadTensor(root, *graph.tensors()->Get(static_cast<uint32_t>(i)), i));
-  }
-  for (size_t i = 0; i < operators; ++i) {
-    model_->operators_.push_back(
-        ReadOperator(root, *graph.operators()->Get(static_cast<uint32_t>(i)), i, tensors));
-  }
-  model_->inputs_ = ReadIndices(graph.inputs(), 0, tensors, "the model's inputs", "");
-  model_->outputs_ = ReadIndices(graph.outputs(), 0, tensors, "the model's outputs", "");
-  ReadInitialValues(root);
+  ReadSubgraphs(root);
+  if (!diagnostics_->has_errors()) ReadInitialValues(root);
 }
 
 bool ModelFile::Reader::Fits(const fb::SubGraph& graph) {
@@ -386,8 +420,8 @@ const TensorView* ModelFile::FindInitialValue(absl::string_view variable) const 
 }
 
 int ModelFile::FindTensor(absl::string_view name) const {
-  for (size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].name == name) return static_cast<int>(i);
+  for (size_t i = 0; i < tensors().size(); ++i) {
+    if (tensors()[i].name == name) return static_cast<int>(i);
   }
   return -1;
 }

@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_TFLITE_MODEL_FILE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,7 +42,8 @@ std::string ElementTypeName(int element_type);  // "COMPLEX64", or "element type
 // "CONV_2D", or "builtin operator 999" for a number that is not the format's.
 std::string BuiltinName(int builtin_code);
 
-// One tensor of the model. data views the file's copy; empty where the tensor is no constant.
+// One tensor of the model. data views the file's copy, or what was unpacked of a sparse constant;
+// empty where the tensor is no constant.
 struct TensorView {
   std::string name;
   int element_type = 0;
@@ -50,7 +52,6 @@ struct TensorView {
   std::optional<QuantParams> quant;
   absl::Span<const uint8_t> data;
   bool is_variable = false;
-  bool is_sparse = false;
 
   bool is_dynamic() const;  // the stated shape is not binding
 };
@@ -64,10 +65,22 @@ struct OperatorView {
   std::vector<int> outputs;
   const fe::tflite::Operator* raw = nullptr;
   std::string variable;  // VAR_HANDLE: the variable's shared name
+  // The graphs that it runs: condition and body of a WHILE, the two branches of an IF.
+  std::vector<int> subgraphs;
 };
 
-// A parsed model: the first subgraph, all indices checked. Owns what its views point to. Immutable,
-// so thread-safe once made.
+// One graph of the file, all indices checked: the main one, or one that an operator runs.
+struct SubgraphView {
+  std::vector<TensorView> tensors;
+  std::vector<OperatorView> operators;
+  std::vector<int> inputs;
+  std::vector<int> outputs;
+
+  const TensorView& tensor(int i) const { return tensors[static_cast<size_t>(i)]; }
+};
+
+// A parsed model: the first subgraph and those that its operators run. Owns what its views point
+// to. Immutable, so thread-safe once made.
 class ModelFile {
  public:
   // Every problem of the file itself goes to `diagnostics`; null where there was an error. `file`
@@ -75,11 +88,14 @@ class ModelFile {
   static std::unique_ptr<ModelFile> Parse(absl::string_view bytes, absl::string_view file,
                                           Diagnostics& diagnostics);
 
-  const std::vector<TensorView>& tensors() const { return tensors_; }
-  const TensorView& tensor(int i) const { return tensors_[static_cast<size_t>(i)]; }
-  const std::vector<OperatorView>& operators() const { return operators_; }
-  const std::vector<int>& inputs() const { return inputs_; }
-  const std::vector<int>& outputs() const { return outputs_; }
+  const SubgraphView& main() const { return subgraphs_.at(0); }
+  // One of OperatorView::subgraphs.
+  const SubgraphView& subgraph(int number) const { return subgraphs_.at(number); }
+  const std::vector<TensorView>& tensors() const { return main().tensors; }
+  const TensorView& tensor(int i) const { return main().tensor(i); }
+  const std::vector<OperatorView>& operators() const { return main().operators; }
+  const std::vector<int>& inputs() const { return main().inputs; }
+  const std::vector<int>& outputs() const { return main().outputs; }
   int FindTensor(absl::string_view name) const;  // the first of that name, or -1
   // What CALL_ONCE assigns to a variable before the first frame; null: nothing known.
   const TensorView* FindInitialValue(absl::string_view variable) const;
@@ -87,11 +103,9 @@ class ModelFile {
  private:
   class Reader;
 
-  std::vector<uint8_t> bytes_;  // aligned as FlatBuffers wants it
-  std::vector<TensorView> tensors_;
-  std::vector<OperatorView> operators_;
-  std::vector<int> inputs_;
-  std::vector<int> outputs_;
+  std::vector<uint8_t> bytes_;                        // aligned as FlatBuffers wants it
+  std::deque<std::vector<uint8_t>> unpacked_;         // sparse constants, made dense
+  std::map<int, SubgraphView> subgraphs_;             // by number in the file
   std::map<std::string, TensorView> initial_values_;  // by variable
 };
 

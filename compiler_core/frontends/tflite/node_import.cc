@@ -10,6 +10,14 @@ namespace npuc::tflite {
 
 namespace fb = ::npuc::fe::tflite;
 
+absl::StatusOr<ValueRef> NodeImporter::TransposedWeight(const ValueRef& weight) {
+  const auto found = place_.transposed->find(weight);
+  if (found != place_.transposed->end()) return found->second;
+  ASSIGN_OR_RETURN(ValueRef transposed, Transposed(weight, {1, 0}));
+  place_.transposed->emplace(weight, transposed);
+  return transposed;
+}
+
 absl::StatusOr<ValueRef> NodeImporter::Activated(ValueRef value, int activation) {
   const Term x(*this, value);
   switch (activation) {

@@ -1,6 +1,7 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TFLITE_NODE_IMPORT_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TFLITE_NODE_IMPORT_H_
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -17,20 +18,34 @@ using frontend::ImportState;
 using frontend::Term;
 using frontend::ValueRef;
 
+// Weights that products take transposed, by the value that they were made of, which stays alive.
+using TransposedWeights = std::map<ValueRef, ValueRef>;
+
+// Where in the file a node stands; all of it outlives the node.
+struct NodePlace {
+  const SubgraphView* graph;
+  const OperatorView* op;
+  TransposedWeights* transposed;
+};
+
 // What the rule of a TFLite operator sees of its node beside what all front ends share. A quantized
 // tensor is a float operand here; results are quantized where the file says so, behind the rule.
 class NodeImporter : public frontend::OperandNode {
  public:
-  NodeImporter(ImportState* state, const ModelFile* file, const OperatorView* op, NodeSource source,
+  NodeImporter(ImportState* state, const NodePlace& place, NodeSource source,
                std::vector<ValueRef> inputs)
-      : OperandNode(state, std::move(source), std::move(inputs)), file_(file), op_(op) {}
+      : OperandNode(state, std::move(source), std::move(inputs)), place_(place) {}
 
-  absl::string_view op() const { return op_->op; }
-  const fe::tflite::Operator& raw() const { return *op_->raw; }
-  int output_count() const { return static_cast<int>(op_->outputs.size()); }
+  absl::string_view op() const { return place_.op->op; }
+  const fe::tflite::Operator& raw() const { return *place_.op->raw; }
+  int output_count() const { return static_cast<int>(place_.op->outputs.size()); }
   // What the file states of result i.
   const TensorView& output(int i) const {
-    return file_->tensor(op_->outputs[static_cast<size_t>(i)]);
+    return place_.graph->tensor(place_.op->outputs[static_cast<size_t>(i)]);
+  }
+  // What the file states of operand i, which is there.
+  const TensorView& operand(int i) const {
+    return place_.graph->tensor(place_.op->inputs[static_cast<size_t>(i)]);
   }
   // Whether the operand's value is known now, as itself or as stored integers.
   bool IsKnown(int i) const { return frontend::IsKnown(input(i)); }
@@ -42,6 +57,8 @@ class NodeImporter : public frontend::OperandNode {
     return Fail(DiagnosticKind::kBadAttribute, "its options are missing or of another operator",
                 "convert the model again");
   }
+  // A known matrix [out, in] as [in, out]; steps of a loop share the result.
+  absl::StatusOr<ValueRef> TransposedWeight(const ValueRef& weight);
   // Applies a fused activation, by the format's number. Refuses TANH, which TensorFlow Lite's
   // kernels ignore.
   absl::StatusOr<ValueRef> Activated(ValueRef value, int activation);
@@ -50,8 +67,7 @@ class NodeImporter : public frontend::OperandNode {
   absl::StatusOr<ValueRef> ActivatedState(ValueRef value, int activation);
 
  private:
-  const ModelFile* file_;
-  const OperatorView* op_;
+  NodePlace place_;
 };
 
 // The rule for one TFLite operator: sets the importer's outputs.
@@ -68,6 +84,7 @@ absl::Span<const ImportRule> ReduceRules();
 absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> SliceRules();
 absl::Span<const ImportRule> RecurrentRules();
+absl::Span<const ImportRule> TensorListRules();
 
 }  // namespace npuc::tflite
 

@@ -1,0 +1,144 @@
+// Loops and branches: WHILE runs its body's graph as many turns as its condition says, which must
+// be known while compiling; IF runs the branch that its condition chooses.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/tflite/subgraph_import.h"
+
+namespace npuc::tflite {
+
+bool SubgraphImport::CheckCalled(const OperatorView& op) {
+  const bool is_loop = op.op == "WHILE";
+  if (op.subgraphs.size() != 2) {
+    AddError(DiagnosticKind::kBadAttribute, op, "its options are missing or of another operator",
+             "convert the model again");
+    return false;
+  }
+  if (nesting_ + 1 > kMaxNesting) {
+    AddError(DiagnosticKind::kModelLimitExceeded, op,
+             absl::StrCat("loops and branches are nested more than ", kMaxNesting, " deep"),
+             "convert the model with fewer loops inside of one another");
+    return false;
+  }
+  const size_t passed = op.inputs.size() - (is_loop || op.inputs.empty() ? 0 : 1);
+  for (size_t i = 0; i < 2; ++i) {
+    const SubgraphView& graph = shared_.file.subgraph(op.subgraphs[i]);
+    const size_t results = is_loop && i == 0 ? 1 : op.outputs.size();
+    if (graph.inputs.size() == passed && graph.outputs.size() == results &&
+        (!is_loop || op.outputs.size() == passed)) {
+      continue;
+    }
+    AddError(DiagnosticKind::kMalformedNode, op,
+             absl::StrCat("subgraph ", op.subgraphs[i], " takes ", graph.inputs.size(),
+                          " tensors and gives ", graph.outputs.size(), "; the operator passes ",
+                          passed, " and wants ", results),
+             "convert the model again");
+    return false;
+  }
+  return true;
+}
+
+std::vector<ValueRef> SubgraphImport::RunCalled(const OperatorView& op, int number,
+                                                const std::vector<ValueRef>& operands) {
+  const SubgraphView& graph = shared_.file.subgraph(number);
+  const std::string outer = outer_.empty() ? SourceOf(op).name : outer_;
+  const int count = static_cast<int>(graph.operators.size()) + 1;
+  if (shared_.unrolled_left < count) {
+    AddError(DiagnosticKind::kModelLimitExceeded, op,
+             absl::StrCat("the loops of the model unroll to more than ", kMaxUnrolledOperators,
+                          " operators"),
+             "run the loop on fewer turns, or its body once an inference with its state as input "
+             "and output");
+    return {};
+  }
+  shared_.unrolled_left -= count;
+  SubgraphImport import(&shared_, graph, outer, nesting_ + 1);
+  import.CheckShapes(false);
+  for (size_t i = 0; i < operands.size(); ++i) import.Give(graph.inputs[i], operands[i]);
+  import.MarkNeeded(graph.outputs, nullptr);
+  const size_t errors_before = state_.diagnostics->error_count();
+  import.Run(nullptr);
+  std::vector<ValueRef> results;
+  for (const int tensor : graph.outputs) {
+    results.push_back(import.Result(tensor));
+    if (results.back() != nullptr) continue;
+    if (state_.diagnostics->error_count() == errors_before) {
+      AddError(DiagnosticKind::kMissingProducer, op,
+               absl::StrCat("nothing in subgraph ", number, " computes its result '",
+                            Printable(graph.tensor(tensor).name), "'"),
+               "convert the model again");
+    }
+    return {};
+  }
+  return results;
+}
+
+int SubgraphImport::Decided(const OperatorView& op, const ValueRef& condition) {
+  if (!condition->constant.has_value()) {
+    AddError(DiagnosticKind::kOperandNotConstant, op,
+             absl::StrCat("its condition ('", Printable(condition->source.name),
+                          "') depends on a model input; it must be known at compile time"),
+             shared_.cut_advice(outer_.empty() ? SourceOf(op).name : outer_));
+    return -1;
+  }
+  const Tensor& value = *condition->constant;
+  if (value.element_count() != 1) {
+    AddError(
+        DiagnosticKind::kOperandMismatch, op,
+        absl::StrCat("its condition is ", TypeToString(value.type()), "; it must be one value"),
+        "convert the model again");
+    return -1;
+  }
+  return value.at(0) != 0 ? 1 : 0;
+}
+
+void SubgraphImport::ImportWhile(const OperatorView& op, std::vector<ValueRef> values) {
+  for (int turn = 0;; ++turn) {
+    const std::vector<ValueRef> condition = RunCalled(op, op.subgraphs[0], values);
+    if (condition.empty()) return;
+    const int goes_on = Decided(op, condition[0]);
+    if (goes_on < 0) return;
+    if (goes_on == 0) break;
+    if (turn == kMaxTurns) {
+      return AddError(DiagnosticKind::kModelLimitExceeded, op,
+                      absl::StrCat("the loop takes more than ", kMaxTurns, " turns"),
+                      "run the loop on fewer turns, or its body once an inference with its state "
+                      "as input and output");
+    }
+    values = RunCalled(op, op.subgraphs[1], values);
+    if (values.empty()) return;
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = values[i];
+  }
+}
+
+void SubgraphImport::ImportIf(const OperatorView& op, const std::vector<ValueRef>& values) {
+  const int choice = values.empty() ? -1 : Decided(op, values[0]);
+  if (choice < 0) return;
+  const std::vector<ValueRef> results =
+      RunCalled(op, op.subgraphs[choice == 1 ? 0 : 1], {values.begin() + 1, values.end()});
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = results[i];
+  }
+}
+
+void SubgraphImport::ImportControl(const OperatorView& op) {
+  std::vector<ValueRef> values;
+  for (const int operand : op.inputs) {
+    values.push_back(operand < 0 ? nullptr : ValueOf(operand, op));
+  }
+  const bool is_complete =
+      std::all_of(values.begin(), values.end(), [](const ValueRef& v) { return v != nullptr; });
+  if (is_complete && CheckCalled(op)) {
+    if (op.op == "WHILE") {
+      ImportWhile(op, std::move(values));
+    } else {
+      ImportIf(op, values);
+    }
+  }
+  for (const int result : op.outputs) values_.emplace(result, nullptr);
+}
+
+}  // namespace npuc::tflite

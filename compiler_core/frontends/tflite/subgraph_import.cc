@@ -1,0 +1,230 @@
+#include "compiler_core/frontends/tflite/subgraph_import.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::tflite {
+
+frontend::RuleTable<ImportRule> AllRules() {
+  return {ElementwiseRules(), WindowRules(), LinearRules(),   ReduceRules(),
+          ShapeRules(),       SliceRules(),  RecurrentRules()};
+}
+
+frontend::RuleTable<ImportRule> CustomRules() { return {TensorListRules()}; }
+
+namespace {
+
+constexpr absl::string_view kWhile = "WHILE";
+constexpr absl::string_view kIf = "IF";
+
+bool IsControl(const OperatorView& op) { return op.op == kWhile || op.op == kIf; }
+
+}  // namespace
+
+SubgraphImport::SubgraphImport(FileImport* shared, const SubgraphView& graph, std::string outer,
+                               int nesting)
+    : shared_(*shared),
+      state_(shared->state),
+      graph_(graph),
+      outer_(std::move(outer)),
+      nesting_(nesting),
+      is_needed_(graph.operators.size(), false),
+      is_wanted_(graph.tensors.size(), false) {}
+
+NodeSource SubgraphImport::SourceOf(const OperatorView& op) const {
+  return {
+      op.outputs.empty() ? absl::StrCat("operator ", op.index) : graph_.tensor(op.outputs[0]).name,
+      op.op};
+}
+
+void SubgraphImport::AddError(DiagnosticKind kind, const OperatorView& op, std::string message,
+                              std::string fix) {
+  state_.AddError(kind, SourceOf(op), std::move(message), std::move(fix));
+}
+
+void SubgraphImport::Give(int tensor, ValueRef value) {
+  given_.insert(tensor);
+  values_[tensor] = std::move(value);
+}
+
+void SubgraphImport::MarkNeeded(const std::vector<int>& tensors, const Variables* variables) {
+  for (const int tensor : tensors) is_wanted_[static_cast<size_t>(tensor)] = true;
+  // A variable that is read wants what it is assigned, which may read further ones.
+  std::set<int> read;
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (size_t k = graph_.operators.size(); k-- > 0;) {
+      const OperatorView& op = graph_.operators[k];
+      bool is_needed = variables != nullptr && read.contains(variables->AssignedBy(op));
+      for (const int result : op.outputs) {
+        is_needed |= is_wanted_[static_cast<size_t>(result)] && !given_.contains(result);
+      }
+      is_needed_[k] = is_needed;
+      if (!is_needed) continue;
+      const int variable = variables == nullptr ? -1 : variables->ReadBy(op);
+      if (variable >= 0) grows |= read.insert(variable).second;
+      for (const int operand : op.inputs) {
+        if (operand >= 0) is_wanted_[static_cast<size_t>(operand)] = true;
+      }
+    }
+  }
+}
+
+ValueRef SubgraphImport::ConstantValue(int index) {
+  ValueRef& value = shared_.constants[{&graph_, index}];
+  if (value != nullptr) return value;
+  const TensorView& tensor = graph_.tensor(index);
+  state_.constant_bytes_left -= tensor.type.size_bytes();
+  Tensor data(tensor.type, std::vector<uint8_t>(tensor.data.begin(), tensor.data.end()));
+  const NodeSource source{tensor.name, "Const"};
+  frontend::Emitter node(&state_, source);
+  value = tensor.quant.has_value() ? node.MakeStored({std::move(data), *tensor.quant}, source)
+                                   : node.MakeConstant(std::move(data));
+  return value;
+}
+
+ValueRef SubgraphImport::ValueOf(int index, const OperatorView& consumer) {
+  const auto it = values_.find(index);
+  if (it != values_.end()) return it->second;
+  const TensorView& tensor = graph_.tensor(index);
+  ValueRef value;
+  if (tensor.data.empty() && tensor.type.element_count() > 0) {
+    AddError(DiagnosticKind::kMissingProducer, consumer,
+             absl::StrCat("operand '", Printable(tensor.name),
+                          "' is no input, no constant and no result of an earlier operator"),
+             tensor.is_variable ? "export the model with its state as inputs and outputs"
+                                : "convert the model again");
+  } else if (tensor.type.dtype == DType::kInvalid) {
+    AddError(DiagnosticKind::kBadTensor, consumer,
+             absl::StrCat("constant '", Printable(tensor.name), "' has type ",
+                          ElementTypeName(tensor.element_type), ", which npuc does not compute"),
+             "convert the model without it");
+  } else {
+    value = ConstantValue(index);
+  }
+  values_.emplace(index, value);
+  return value;
+}
+
+ValueRef SubgraphImport::Result(int index) {
+  const auto it = values_.find(index);
+  if (it != values_.end()) return it->second;
+  return graph_.tensor(index).data.empty() ? nullptr : ConstantValue(index);
+}
+
+bool SubgraphImport::IsSupported(const FileImport& shared, const OperatorView& op) {
+  if (op.builtin_code == kCustomOperator) return shared.custom_rules.Find(op.op) != nullptr;
+  return shared.rules.Find(op.op) != nullptr || Variables::IsAbout(op) || IsControl(op);
+}
+
+std::vector<std::string> SubgraphImport::Ops() {
+  std::vector<std::string> ops = AllRules().Ops();
+  const std::vector<std::string> custom = CustomRules().Ops();
+  ops.insert(ops.end(), custom.begin(), custom.end());
+  ops.insert(ops.end(), {std::string(kWhile), std::string(kIf)});
+  std::sort(ops.begin(), ops.end());
+  return ops;
+}
+
+void SubgraphImport::ReportNoRule(const OperatorView& op) {
+  const std::string inside =
+      outer_.empty()
+          ? ""
+          : absl::StrCat(" inside of the loop or branch that gives '", Printable(outer_), "'");
+  AddError(DiagnosticKind::kUnsupportedOperator, op,
+           absl::StrCat("the operator is not supported", inside, shared_.rules.NearestText(op.op)),
+           shared_.cut_advice(outer_.empty() ? graph_.tensor(op.outputs[0]).name : outer_));
+}
+
+absl::Status SubgraphImport::CheckShapeOf(const OperatorView& op, NodeImporter& node, int result) {
+  const TensorView& tensor = graph_.tensor(op.outputs[static_cast<size_t>(result)]);
+  const Shape& shape = node.outputs()[static_cast<size_t>(result)]->type.shape;
+  // Without a binding shape in the file there is nothing to compare.
+  if (!checks_shapes_ || tensor.is_dynamic() || tensor.type.shape.empty() ||
+      tensor.type.dtype == DType::kInvalid || shape == tensor.type.shape) {
+    return absl::OkStatus();
+  }
+  return node.Fail(
+      DiagnosticKind::kOperandMismatch,
+      absl::StrCat("result '", Printable(tensor.name), "' has shape ", ShapeToString(shape),
+                   ", but the model states ", ShapeToString(tensor.type.shape)),
+      "convert the model again");
+}
+
+absl::Status SubgraphImport::TakeResults(const OperatorView& op, NodeImporter& node) {
+  const size_t count = std::min(op.outputs.size(), node.outputs().size());
+  for (size_t i = 0; i < count; ++i) {
+    const int index = op.outputs[i];
+    ValueRef value = node.outputs()[i];
+    if (given_.contains(index) || value == nullptr) continue;
+    RETURN_IF_ERROR(CheckShapeOf(op, node, static_cast<int>(i)));
+    const TensorView& tensor = graph_.tensor(index);
+    if (tensor.quant.has_value() && IsFloat(value->type.dtype)) {
+      frontend::Emitter quantizer(&state_, {tensor.name, op.op});
+      ASSIGN_OR_RETURN(value, quantizer.Requantized(value, *tensor.quant));
+    }
+    values_[index] = std::move(value);
+  }
+  return absl::OkStatus();
+}
+
+void SubgraphImport::ImportVariable(const OperatorView& op, Variables& variables) {
+  if (op.op == "READ_VARIABLE") {
+    const ValueRef value = variables.Read(op);
+    for (const int result : op.outputs) values_.emplace(result, value);
+  }
+  if (op.op == "ASSIGN_VARIABLE") {
+    const bool has_value = variables.AssignedBy(op) >= 0;
+    variables.Assign(op, has_value ? ValueOf(op.inputs[1], op) : nullptr);
+  }
+}
+
+void SubgraphImport::ImportOperator(const OperatorView& op) {
+  const bool is_custom = op.builtin_code == kCustomOperator;
+  if (!is_custom && IsControl(op)) return ImportControl(op);
+  const ImportRule* const rule =
+      is_custom ? shared_.custom_rules.Find(op.op) : shared_.rules.Find(op.op);
+  if (rule == nullptr) {
+    ReportNoRule(op);
+    for (const int result : op.outputs) values_.emplace(result, nullptr);
+    return;
+  }
+  std::vector<ValueRef> inputs;
+  bool is_complete = true;
+  for (const int operand : op.inputs) {
+    const bool is_state = operand >= 0 && graph_.tensor(operand).is_variable;
+    inputs.push_back(operand < 0 || is_state ? nullptr : ValueOf(operand, op));
+    is_complete = is_complete && (operand < 0 || is_state || inputs.back() != nullptr);
+  }
+  // Results that stay without a value count as failed.
+  absl::Status status = absl::OkStatus();
+  if (is_complete) {
+    NodeImporter node(&state_, {&graph_, &op, &shared_.transposed}, SourceOf(op),
+                      std::move(inputs));
+    status = rule->import(node);
+    if (status.ok()) status = TakeResults(op, node);
+    if (!status.ok()) {
+      node.ReportMismatch(status,
+                          state_.diagnostics->has_errors()
+                              ? "convert the model again"
+                              : "check the shapes in INPUT_OPS, or convert the model again");
+    }
+  }
+  (void)state_.ConstantsFit(SourceOf(op));
+  for (const int result : op.outputs) values_.emplace(result, nullptr);
+}
+
+void SubgraphImport::Run(Variables* variables) {
+  for (const OperatorView& op : graph_.operators) {
+    if (!IsNeeded(op)) continue;
+    if (variables != nullptr && op.builtin_code != kCustomOperator && Variables::IsAbout(op)) {
+      ImportVariable(op, *variables);
+    } else {
+      ImportOperator(op);
+    }
+  }
+}
+
+}  // namespace npuc::tflite
