@@ -17,13 +17,9 @@
                                         same_bytes [OTHER], threads [NAME...], cfg, bundles,
                                         full_disk, wild [-v] [--update] [NAME...],
                                         random_quantized [--count N] [SEED...],
-<<<<<<< HEAD
                                         config_keys [KEY...], overflow, command_line,
-                                        constants, not_finite, saturation, calibration_cost
-=======
-                                        config_keys [-v], command_line, constants,
-                                        first_minute [NAME...]
->>>>>>> a9b07a2 (Say what a model file is, and write a config for it)
+                                        constants, not_finite, saturation, calibration_cost,
+                                        first_minute [NAME...], published FOLDER [--update]
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -43,7 +39,8 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "compass_ir", "compass_compile", "fake_quant",
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
-          "command_line", "constants", "not_finite", "saturation", "calibration_cost")
+          "command_line", "constants", "not_finite", "saturation", "calibration_cost",
+          "published")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

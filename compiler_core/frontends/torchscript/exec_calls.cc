@@ -48,6 +48,28 @@ bool ChangesForm(absl::string_view op) {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
+// Layers whose weights an archive keeps beside their settings: the operator, and which items of the
+// object's state are its arguments behind the operand.
+struct PackedLayer {
+  absl::string_view name;
+  absl::string_view op;
+  std::vector<size_t> order;
+};
+
+const PackedLayer* FindPackedLayer(absl::string_view name) {
+  static const auto* const kLayers = new std::vector<PackedLayer>{
+      {"conv2d_clamp_run", "conv2d", {0, 1, 2, 3, 4, 5}},
+      // The state has dilations before groups, the operator behind them.
+      {"conv2d_transpose_clamp_run", "conv_transpose2d", {0, 1, 2, 3, 4, 6, 5}},
+      {"linear_clamp_run", "linear", {0, 1}}};
+  for (const PackedLayer& layer : *kLayers) {
+    if (layer.name == name) return &layer;
+  }
+  return nullptr;
+}
+
+bool IsPackedLayer(absl::string_view name) { return FindPackedLayer(name) != nullptr; }
+
 bool IsTensorList(const ScriptValue& value) {
   return value.IsSequence() && !value.list->items.empty() &&
          value.list->items[0].Is(ScriptKind::kTensor);
@@ -91,15 +113,13 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
   bool is_known = true;
   const bool ok = CallBuiltin(expr, path, positional, frame, value, is_known);
   if (is_known) return ok;
-  const bool is_prepacked = absl::StartsWith(path, "ops.prepacked");
-  if (absl::StartsWith(path, "ops.quantized") || is_prepacked) {
+  if (absl::ConsumePrefix(&name, "ops.prepacked.") && IsPackedLayer(name)) {
+    return CallPacked(expr, name, positional, frame, value);
+  }
+  if (absl::StartsWith(path, "ops.quantized")) {
     Report(DiagnosticKind::kTorchQuantized, expr,
-           absl::StrCat("the model calls ", Printable(path), ", an operator of ",
-                        is_prepacked ? "models prepared for mobile CPUs, whose weights are packed"
-                                     : "quantized models"),
-           is_prepacked
-               ? "save the model before torch.utils.mobile_optimizer.optimize_for_mobile"
-               : "export the float model; npuc compresses weights itself with COMPRESS: true");
+           absl::StrCat("the model calls ", Printable(path), ", an operator of quantized models"),
+           "export the float model; npuc compresses weights itself with COMPRESS: true");
   } else if (absl::StartsWith(path, "ops.")) {
     ReportUnknownOperator(expr, path, frame);
     if (!Step(kStepsOfFailure, &expr)) return false;
@@ -110,6 +130,38 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
   }
   value = ScriptValue::Poison();
   return true;
+}
+
+// A layer of a model prepared for mobile CPUs: an operand, and an object that holds the weight, the
+// bias, the operator's settings, and the bounds of its result, each of which may be None.
+bool Executor::CallPacked(const Expr& expr, absl::string_view name,
+                          const std::vector<ScriptValue>& positional, Frame& frame,
+                          ScriptValue& value) {
+  if (HasPoison(positional)) {
+    value = state_->NewPoison({}, TaintsOf(positional));
+    return true;
+  }
+  const PackedLayer& layer = *FindPackedLayer(name);
+  const ScriptValue* packed = nullptr;
+  if (positional.size() == 2 && positional[1].Is(ScriptKind::kObject)) {
+    const auto& attributes = positional[1].object->attributes;
+    const auto state = attributes.find(kPackedState);
+    if (state != attributes.end()) packed = &state->second;
+  }
+  if (packed == nullptr || packed->list->items.size() != layer.order.size() + 2) {
+    Report(DiagnosticKind::kTorchTensorInvalid, expr,
+           absl::StrCat("what ", Printable(name), " is given holds no weights of such a layer"),
+           "save the model again");
+    return false;
+  }
+  const std::vector<ScriptValue>& items = packed->list->items;
+  std::vector<ScriptValue> arguments = {positional[0]};
+  for (const size_t item : layer.order) arguments.push_back(items[item]);
+  if (!CallOperator(expr, layer.op, std::move(arguments), {}, frame, value)) return false;
+  const ScriptValue& lowest = items[items.size() - 2];
+  const ScriptValue& highest = items.back();
+  if (lowest.IsNone() && highest.IsNone()) return true;
+  return CallOperator(expr, "clamp", {value, lowest, highest}, {}, frame, value);
 }
 
 bool Executor::CallBuiltin(const Expr& expr, absl::string_view name,

@@ -245,6 +245,9 @@ ScriptValue Executor::MakeObject(PyId id, const std::string& path) {
       object.attributes[name] = FromArchive(attribute, path_of(name));
     }
   }
+  if (stored.state.valid() && archive_->values.kind(stored.state) == PyKind::kTuple) {
+    object.attributes.emplace(kPackedState, FromArchive(stored.state, path));
+  }
   return value;
 }
 

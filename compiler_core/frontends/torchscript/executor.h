@@ -102,6 +102,8 @@ class Executor {
                    Frame& frame, ScriptValue& value, bool& is_known);
   bool CallClass(const Expr& expr, const ScriptValue& callee, std::vector<ScriptValue> positional,
                  const Named& named, Frame& frame, ScriptValue& value);
+  bool CallPacked(const Expr& expr, absl::string_view name,
+                  const std::vector<ScriptValue>& positional, Frame& frame, ScriptValue& value);
   bool CallOperator(const Expr& expr, absl::string_view name, std::vector<ScriptValue> positional,
                     const Named& named, Frame& frame, ScriptValue& value);
   bool RunRule(const Expr& expr, const OpRule& rule, absl::string_view name,

@@ -47,6 +47,14 @@ absl::StatusOr<ScriptValue> AddOrSub(OpCall& call, absl::string_view op) {
 absl::StatusOr<ScriptValue> ImportAdd(OpCall& call) { return AddOrSub(call, "Add"); }
 absl::StatusOr<ScriptValue> ImportSub(OpCall& call) { return AddOrSub(call, "Sub"); }
 
+// What optimize_for_mobile makes of an addition and a relu behind it.
+absl::StatusOr<ScriptValue> ImportAddRelu(OpCall& call) {
+  ASSIGN_OR_RETURN(const ScriptValue sum, AddOrSub(call, "Add"));
+  ASSIGN_OR_RETURN(const ValueRef value, call.Read(sum.tensor));
+  ASSIGN_OR_RETURN(ValueRef y, call.Emit("Relu", {value}));
+  return call.Result(std::move(y));
+}
+
 // other - alpha * self
 absl::StatusOr<ScriptValue> ImportRsub(OpCall& call) {
   ASSIGN_OR_RETURN(ValueRef self, call.TensorArg(0));
@@ -271,6 +279,7 @@ absl::StatusOr<ScriptValue> ImportHardtanh(OpCall& call) {
 }
 
 constexpr OpRule kRules[] = {
+    {"_add_relu", "self other alpha", ImportAddRelu},
     {"abs", "self", ImportUnary},
     {"absolute", "self", ImportUnary},
     {"add", "self other alpha", ImportAdd},

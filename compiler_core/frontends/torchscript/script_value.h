@@ -141,6 +141,10 @@ struct ScriptFunction {
   ScriptObject* self = nullptr;         // of a bound method
 };
 
+// The attribute of an object whose state the archive keeps as a tuple: a layer with packed weights.
+// No name of Python is like it.
+inline constexpr absl::string_view kPackedState = "(state)";
+
 // An instance of a class of the archive's code: a module, or what a constructor made.
 struct ScriptObject {
   std::string class_name;  // qualified

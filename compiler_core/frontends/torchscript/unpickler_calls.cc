@@ -399,7 +399,8 @@ bool Unpickler::RebuildParameter(absl::Span<const Item> arguments) {
   return PushValue(tensor);
 }
 
-// ("storage", storage type, key, device, number of elements)
+// ("storage", storage type, key, device, number of elements), before PyTorch 1.5 with a None behind
+// them.
 bool Unpickler::PersistentId() {
   Item item;
   if (!Pop(item)) return false;
@@ -408,7 +409,10 @@ bool Unpickler::PersistentId() {
   }
   // A copy: tuples may be made while this runs.
   const std::vector<Item> parts = argument_tuples_[static_cast<size_t>(item.index)];
-  if (parts.size() != 5 || parts[1].tag != Item::kStorageType) {
+  PyId view;
+  const bool has_view = parts.size() == 6 && AsValue(parts[5], "a storage's view", view) &&
+                        values_.kind(view) == PyKind::kNone;
+  if ((parts.size() != 5 && !has_view) || parts[1].tag != Item::kStorageType) {
     return Malformed("a storage is not named by (\"storage\", type, key, device, size)");
   }
   PyId ids[5];
