@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/field_count.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
@@ -61,20 +62,10 @@ class CanonicalWriter {
     PutAll(min, max, second);
   }
   void Put(const QuantOptions& options) {
-    const auto& [weight_bits, bias_bits, activation_bits, lut_items_in_bits, weight_method,
-                 activation_method, activation_strategy, weight_strategy, calibration_batch_size,
-                 calibration_inputs, data_inputs, metrics, running_statistic_momentum, histc_bins,
-                 trim_infinity, save_statistic_info, bias_effective_bits, unify_scales_for_concat,
-                 unify_scales_for_concat_max_depth, mixed_precision_batches,
-                 mixed_precision_threshold, mixed_precision_less_is_better, fake_quant_scopes,
-                 fake_quant_operators, global_calibration, force_float_ir] = options;
-    PutAll(weight_bits, bias_bits, activation_bits, lut_items_in_bits, weight_method,
-           activation_method, activation_strategy, weight_strategy, calibration_batch_size,
-           calibration_inputs, data_inputs, metrics, running_statistic_momentum, histc_bins,
-           trim_infinity, save_statistic_info, bias_effective_bits, unify_scales_for_concat,
-           unify_scales_for_concat_max_depth, mixed_precision_batches, mixed_precision_threshold,
-           mixed_precision_less_is_better, fake_quant_scopes, fake_quant_operators,
-           global_calibration, force_float_ir);
+#define NPUC_QUANT_OPTION(field, ...) Put(options.field);
+#define NPUC_QUANT_OPTION_WITHOUT_KEY(field) Put(options.field);
+#define NPUC_QUANT_KEY(...)
+#include "compiler_core/base/quant_options.inc"
   }
   template <typename... Fields>
   void PutAll(const Fields&... fields) {
@@ -87,7 +78,25 @@ class CanonicalWriter {
 };
 
 // Changes when the order or the meaning of the fields does.
-constexpr char kFormat[] = "npuc-options-2";
+constexpr char kFormat[] = "npuc-options-3";
+
+constexpr size_t kListedOptions = 0
+#define NPUC_OPTION(field, ...) +1
+#define NPUC_OPTION_WITHOUT_KEY(field) +1
+#define NPUC_KEY(...)
+#include "compiler_core/base/compile_options.inc"
+    ;
+static_assert(kListedOptions == FieldCount<CompileOptions>(),
+              "each field of CompileOptions needs a row in compile_options.inc");
+
+constexpr size_t kListedQuantOptions = 0
+#define NPUC_QUANT_OPTION(field, ...) +1
+#define NPUC_QUANT_OPTION_WITHOUT_KEY(field) +1
+#define NPUC_QUANT_KEY(...)
+#include "compiler_core/base/quant_options.inc"
+    ;
+static_assert(kListedQuantOptions == FieldCount<QuantOptions>(),
+              "each field of QuantOptions needs a row in quant_options.inc");
 
 }  // namespace
 
@@ -111,20 +120,12 @@ const char* FrameworkName(Framework framework) {
 }
 
 std::string CanonicalOptions(const CompileOptions& options) {
-  // A structured binding must name every field, so a field added to CompileOptions (or InputDecl,
-  // above) does not compile until it is listed here; compile_options_test then fails until it is
-  // also written below.
-  const auto& [core, npu_unit, framework, model_name, output_type, output_file, inputs, outputs,
-               fp16_outputs, input_ncx_to_nxc, fuse_bn, fuse_biasadd, compress, conv2d_compress,
-               exclude_compress_ops, exclude_conv2d_compress_ops, weight_min_max,
-               weight_cache_size_bytes, model_info, memory_plan, quant, save_histograms,
-               layer_error_frames, strict_ops] = options;
   CanonicalWriter writer;
-  writer.PutAll(std::string(kFormat), core, npu_unit, framework, model_name, output_type,
-                output_file, inputs, outputs, fp16_outputs, input_ncx_to_nxc, fuse_bn, fuse_biasadd,
-                compress, conv2d_compress, exclude_compress_ops, exclude_conv2d_compress_ops,
-                weight_min_max, weight_cache_size_bytes, model_info, memory_plan, quant,
-                save_histograms, layer_error_frames, strict_ops);
+  writer.Put(std::string(kFormat));
+#define NPUC_OPTION(field, ...) writer.Put(options.field);
+#define NPUC_OPTION_WITHOUT_KEY(field) writer.Put(options.field);
+#define NPUC_KEY(...)
+#include "compiler_core/base/compile_options.inc"
   return writer.Take();
 }
 

@@ -8,6 +8,7 @@
 #include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/config/cfg_config.h"
 #include "compiler_core/config/config_keys.h"
+#include "compiler_core/config/config_options.h"
 #include "compiler_core/config/config_rules.h"
 #include "compiler_core/config/config_values.h"
 #include "compiler_core/config/quant_config.h"
@@ -66,24 +67,6 @@ ConfigSettings ReadSettings(const ConfigNode& root, ConfigReporter& reporter) {
   return all;
 }
 
-std::vector<std::string> TextsOf(const ConfigSettings& all, absl::string_view key) {
-  std::vector<std::string> out;
-  if (const ConfigSetting* setting = all.Find(key)) {
-    for (const ConfigName& name : setting->names) out.push_back(name.text);
-  }
-  return out;
-}
-
-std::string TextOr(const ConfigSettings& all, absl::string_view key, absl::string_view fallback) {
-  const ConfigSetting* setting = all.Find(key);
-  return setting == nullptr ? std::string(fallback) : setting->text;
-}
-
-bool FlagOf(const ConfigSettings& all, absl::string_view key) {
-  const ConfigSetting* setting = all.Find(key);
-  return setting != nullptr && setting->flag;
-}
-
 // The .bin of an IR: named, or beside its text.
 ConfigFile ModelBinOf(const ConfigSettings& all, const ParsedConfig& config) {
   if (const ConfigSetting* bin = all.Find("MODEL_BIN")) {
@@ -101,16 +84,19 @@ ConfigFile ModelBinOf(const ConfigSettings& all, const ParsedConfig& config) {
 ParsedConfig MakeConfig(const ConfigSettings& all) {
   ParsedConfig config;
   CompileOptions& options = config.options;
+  SetOptions(all, options);
+  // These depend on more than their own keys.
   options.core = std::string(all.core->name);
-  options.npu_unit =
-      TextOr(all, "NPU_UNIT", all.core->npu_units.empty() ? "" : all.core->npu_units[0]);
-  options.framework = *all.framework;
+  if (options.npu_unit.empty() && !all.core->npu_units.empty()) {
+    options.npu_unit = std::string(all.core->npu_units[0]);
+  }
   for (const auto& [key, role] :
        {std::pair("MODEL_FILE", "MODEL_FILE"), std::pair("PB_FILE", "MODEL_FILE"),
         std::pair("OPT_CONFIG", "OPT_CONFIG")}) {
     const ConfigSetting* setting = all.Find(key);
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
   }
+  options.model_name = std::string(FileNameOf(config.files[0].path));
   if (options.framework == Framework::kCompass) config.files.push_back(ModelBinOf(all, config));
   if (all.quant.has_value()) {
     options.quant = all.quant->options;
@@ -118,45 +104,7 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
       config.files.push_back({file.role, file.path, file.line});
     }
   }
-  options.model_name = std::string(FileNameOf(config.files[0].path));
-  options.output_type = TextOr(all, "OUTPUT_TYPE", FindConfigKey("OUTPUT_TYPE")->default_value);
-  config.output_path = TextOr(all, "OUTPUT_FILE", "");
-  options.output_file = std::string(FileNameOf(config.output_path));
-  if (const ConfigSetting* inputs = all.Find("INPUT_OPS")) {
-    for (const ConfigShape& shape : inputs->shapes) {
-      options.inputs.push_back({shape.name.text, shape.dims});
-    }
-  }
-  options.outputs = TextsOf(all, "OUTPUT_OPS");
-  options.fp16_outputs = TextsOf(all, "FP16_OUT_OPS");
-  if (const ConfigSetting* turned = all.Find("INPUT_NCX_TO_NXC")) {
-    for (const ConfigIndex& index : turned->indices) {
-      options.input_ncx_to_nxc.push_back(index.value);
-    }
-  }
-  options.fuse_bn = FlagOf(all, "FUSE_BN");
-  options.fuse_biasadd = FlagOf(all, "FUSE_BIASADD");
-  options.compress = FlagOf(all, "COMPRESS");
-  options.conv2d_compress = FlagOf(all, "CONV2D_COMPRESS");
-  options.exclude_compress_ops = TextsOf(all, "EXCLUDE_COMPRESS_OPS");
-  options.exclude_conv2d_compress_ops = TextsOf(all, "EXCLUDE_CONV2D_COMPRESS_OPS");
-  const ConfigSetting* cache = all.Find("WEIGHT_CACHE_SIZE");
-  if (cache != nullptr && cache->number > 0) {  // 0 is the default: the same options
-    options.weight_cache_size_bytes = cache->number;
-  }
-  if (const ConfigSetting* ranges = all.Find("WEIGHT_MIN_MAX")) {
-    for (const ConfigRange& range : ranges->ranges) {
-      options.weight_min_max[range.name.text] = {range.min, range.max};
-    }
-  }
-  options.model_info = TextOr(all, "MODEL_INFO", "");
-  if (TextOr(all, "MEMORY_PLAN", "") == "in_place") {
-    options.memory_plan = CompileOptions::MemoryPlan::kInPlace;
-  }
-  options.strict_ops = FlagOf(all, "STRICT_OPS");
-  if (const ConfigSetting* frames = all.Find("LAYER_ERROR_FRAMES")) {
-    options.layer_error_frames = frames->number;
-  }
+  config.output_path = all.Find("OUTPUT_FILE")->text;
   return config;
 }
 

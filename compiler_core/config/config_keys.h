@@ -6,11 +6,13 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler_core/target/family.h"
 
 namespace npuc {
 
 // The keys of a config as data: the parser checks against this table, and help and documentation
-// are printed from it. Immutable; everything here is thread-safe.
+// are printed from it. The rows stand in base/compile_options.inc. Immutable; everything here is
+// thread-safe.
 
 enum class ConfigType : uint8_t {
   kChoice,   // one of `choices`
@@ -30,22 +32,28 @@ enum class ConfigStatus : uint8_t {
   kLater,  // this version refuses the key
 };
 
+// When report.json echoes an option.
+enum class ConfigEcho : uint8_t { kIfSet, kAlways, kNever };
+
 struct ConfigKey {
   absl::string_view name;
-  ConfigType type;
-  ConfigStatus status;
-  absl::string_view required_for;   // frameworks, "TF|PT"; "*": all; empty: optional
-  absl::string_view default_value;  // as it would be written; empty: none
-  absl::string_view choices;        // kChoice: "a|b"
-  absl::string_view supported;      // kChoice: those that this version honours; empty: all
-  int64_t lo;                       // kInteger
-  int64_t hi;
-  absl::string_view cores;       // "GRUS|APUS"; empty: every core
-  absl::string_view frameworks;  // "TF|PT"; empty: every framework
-  absl::string_view example;     // a value as one would write it
-  absl::string_view meaning;     // one sentence without a full stop
+  ConfigType type = ConfigType::kText;
+  ConfigStatus status = ConfigStatus::kSupported;
+  absl::string_view required_for = "";   // frameworks, "TF|PT"; "*": all; empty: optional
+  absl::string_view default_value = "";  // as it would be written; empty: none
+  absl::string_view choices = "";        // kChoice: "a|b"
+  absl::string_view supported = "";      // kChoice: those that this version honours; empty: all
+  int64_t lo = 0;                        // kInteger
+  int64_t hi = 0;
+  FamilySet families = {};            // cores that have the key; empty: every core
+  FamilySet no_effect_on = {};        // cores that take the key and do nothing with it
+  absl::string_view frameworks = "";  // "TF|PT"; empty: every framework
+  ConfigEcho echo = ConfigEcho::kIfSet;
+  absl::string_view example = "";  // a value as one would write it
+  absl::string_view meaning = "";  // one sentence without a full stop
 };
 
+// In the order of base/compile_options.inc.
 absl::Span<const ConfigKey> AllConfigKeys();
 
 // Null where unknown. Case counts.
@@ -56,6 +64,9 @@ absl::string_view ConfigTypeName(ConfigType type);
 
 // Whether `list`, "A|B|C", holds `item`.
 bool ListHolds(absl::string_view list, absl::string_view item);
+
+// The names of the cores of some families, without aliases: "GRUS|LEO"; "" of the empty set.
+std::string CoresOf(const FamilySet& families);
 
 // Every key with its type, default, cores, frameworks and meaning, as text for a terminal.
 std::string ConfigHelp();

@@ -43,10 +43,10 @@ void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
 // Whether the key is the config's core's and framework's.
 bool CheckBelongs(const ConfigSettings& all, const ConfigKey& key, ConfigPlace place,
                   ConfigReporter& reporter) {
-  if (all.core != nullptr && !key.cores.empty() && !ListHolds(key.cores, all.core->name)) {
+  if (all.core != nullptr && !key.families.empty() && !key.families.Holds(FamilyOf(*all.core))) {
     reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
-                 absl::StrCat(key.name, " is a key of core ", Words(key.cores), ", CORENAME is ",
-                              all.core->name),
+                 absl::StrCat(key.name, " is a key of core ", Words(CoresOf(key.families)),
+                              ", CORENAME is ", all.core->name),
                  "remove the line");
     return false;
   }
@@ -233,7 +233,7 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
     const ConfigSetting* setting = all.Find(key);
     return setting != nullptr && setting->flag;
   };
-  if (all.core != nullptr && all.core->integer != nullptr) return;  // CheckIntegerCore has them
+  if (all.core != nullptr && all.core->integer != nullptr) return;  // CheckHasEffect has them
   if (all.present.count("OPT_CONFIG") > 0) return;  // may compress what the flags do not
   const bool compress = on("COMPRESS");
   const bool conv2d_compress = on("CONV2D_COMPRESS");
@@ -269,21 +269,20 @@ void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
   }
 }
 
-// Keys of the fp16 cores' weights, memory and outputs.
-void CheckIntegerCore(const ConfigSettings& all, ConfigReporter& reporter) {
-  if (all.core == nullptr || all.core->integer == nullptr) return;
-  for (const absl::string_view key :
-       {"COMPRESS", "CONV2D_COMPRESS", "EXCLUDE_COMPRESS_OPS", "FP16_OUT_OPS", "FUSE_BN",
-        "MAX_CACHE_SIZE", "MEMORY_PLAN", "SPLIT_CMD", "USE_DATA_CACHE", "WEIGHT_CACHE_SIZE",
-        "WEIGHT_MIN_MAX"}) {
-    const ConfigSetting* setting = all.Find(key);
-    if (setting == nullptr || (setting->key->type == ConfigType::kBool && !setting->flag) ||
-        (setting->key->type == ConfigType::kNames && setting->names.empty())) {
+// Keys that the core takes and does nothing with. On integer cores those are about the fp16 cores'
+// weights, memory and outputs.
+void CheckHasEffect(const ConfigSettings& all, ConfigReporter& reporter) {
+  if (all.core == nullptr) return;
+  for (const ConfigKey& key : AllConfigKeys()) {
+    const ConfigSetting* setting = all.Find(key.name);
+    if (setting == nullptr || !key.no_effect_on.Holds(FamilyOf(*all.core)) ||
+        (key.type == ConfigType::kBool && !setting->flag) ||
+        (key.type == ConfigType::kNames && setting->names.empty())) {
       continue;
     }
     reporter.Add(
         DiagnosticKind::kConfigNoEffect, setting->key_place,
-        absl::StrCat(key, " changes nothing: core ", all.core->name, " computes in integers"),
+        absl::StrCat(key.name, " changes nothing: core ", all.core->name, " computes in integers"),
         "remove the line");
   }
 }
@@ -313,7 +312,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckNotEmpty(settings, reporter);
   CheckNoEffect(settings, reporter);
   CheckUnits(settings, reporter);
-  CheckIntegerCore(settings, reporter);
+  CheckHasEffect(settings, reporter);
   CheckQuantEffect(settings, reporter);
 }
 

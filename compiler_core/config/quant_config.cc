@@ -13,46 +13,45 @@
 #include "absl/strings/str_split.h"
 #include "compiler_core/base/trim_text.h"
 #include "compiler_core/quant/metrics/metrics.h"
+#include "nlohmann/json.hpp"
 
 namespace npuc {
 namespace {
 
 using Kind = ConfigNode::Kind;
-
-// What one value is read with. `text` is a scalar's, as it is written.
-struct Value {
-  const ConfigNode& node;
-  QuantConfig& config;
-  const std::string& text() const { return node.text; }
-};
+using Json = nlohmann::ordered_json;
 
 struct QuantKey {
   absl::string_view name;
-  absl::string_view allowed;  // for messages and help
-  absl::string_view default_value;
-  enum class Shape : uint8_t { kScalar, kNames, kFiles, kLater } shape;
-  // Sets the option; false where the value is none of the allowed ones.
-  bool (*read)(const Value& value);
+  enum class Shape : uint8_t { kScalar, kNames, kFiles, kLater } shape = Shape::kScalar;
+  absl::string_view allowed = "";  // for messages and help
+  absl::string_view default_value = "";
+  bool echo = false;                               // report.json says what the option was
   absl::Span<const absl::string_view> words = {};  // for near misses
+  // For a key without a field of its own. `read` sets options; false where it does not allow the
+  // value. `echo_text` is the text in report.json; "" leaves the key out.
+  bool (*read)(const std::string& text, QuantConfig& config) = nullptr;
+  std::string (*echo_text)(const QuantOptions& options) = nullptr;
 };
 using Shape = QuantKey::Shape;
 
-bool Integer(const Value& value, int64_t low, int64_t high, int64_t& out) {
-  int64_t number = 0;
-  if (!absl::SimpleAtoi(value.text(), &number) || number < low || number > high) return false;
-  out = number;
-  return true;
-}
+// Readers of one value as it is written; false where it is none of the allowed ones.
 
-bool Integer(const Value& value, int low, int high, int& out) {
-  int64_t number = 0;
-  if (!Integer(value, int64_t{low}, int64_t{high}, number)) return false;
-  out = static_cast<int>(number);
-  return true;
-}
+struct Between {
+  constexpr Between(int64_t low, int64_t high) : low(low), high(high) {}
+  template <typename Integer>
+  bool operator()(const std::string& text, Integer& out) const {
+    int64_t number = 0;
+    if (!absl::SimpleAtoi(text, &number) || number < low || number > high) return false;
+    out = static_cast<Integer>(number);
+    return true;
+  }
+  int64_t low;
+  int64_t high;
+};
 
-bool Bool(const Value& value, bool& out) {
-  const std::string lower = absl::AsciiStrToLower(value.text());
+bool Bool(const std::string& text, bool& out) {
+  const std::string lower = absl::AsciiStrToLower(text);
   for (const absl::string_view word : {"true", "yes", "on"}) {
     if (lower == word) return out = true;
   }
@@ -62,54 +61,59 @@ bool Bool(const Value& value, bool& out) {
   return false;
 }
 
-bool OnlyFalse(const Value& value) {
+bool OnlyFalse(const std::string& text, QuantConfig&) {
   bool flag = true;
-  return Bool(value, flag) && !flag;
+  return Bool(text, flag) && !flag;
 }
 
-bool Method(const Value& value, absl::Span<const QuantMethod> allowed, QuantMethod& out) {
-  const std::optional<QuantMethod> method = QuantMethodFromName(value.text());
-  if (!method.has_value() || std::find(allowed.begin(), allowed.end(), *method) == allowed.end()) {
-    return false;
+struct MethodOf {
+  explicit MethodOf(absl::Span<const QuantMethod> allowed) : allowed(allowed) {}
+  bool operator()(const std::string& text, QuantMethod& out) const {
+    const std::optional<QuantMethod> method = QuantMethodFromName(text);
+    if (!method.has_value() ||
+        std::find(allowed.begin(), allowed.end(), *method) == allowed.end()) {
+      return false;
+    }
+    out = *method;
+    return true;
   }
-  out = *method;
-  return true;
-}
+  absl::Span<const QuantMethod> allowed;
+};
 
-bool WeightStrategy(const Value& value) {
+bool WeightStrategy(const std::string& text, QuantStrategy& out) {
   using K = QuantStrategy::Kind;
-  const std::optional<QuantStrategy> strategy = QuantStrategyFromName(value.text());
+  const std::optional<QuantStrategy> strategy = QuantStrategyFromName(text);
   if (!strategy.has_value() ||
       (strategy->kind != K::kExtrema && strategy->kind != K::kStd && strategy->kind != K::kKld)) {
     return false;
   }
-  value.config.options.weight_strategy = *strategy;
+  out = *strategy;
   return true;
 }
 
-bool ActivationStrategy(const Value& value) {
-  const std::optional<QuantStrategy> strategy = QuantStrategyFromName(value.text());
-  if (strategy.has_value()) value.config.options.activation_strategy = *strategy;
+bool ActivationStrategy(const std::string& text, QuantStrategy& out) {
+  const std::optional<QuantStrategy> strategy = QuantStrategyFromName(text);
+  if (strategy.has_value()) out = *strategy;
   return strategy.has_value();
 }
 
-bool Momentum(const Value& value) {
+bool Momentum(const std::string& text, double& out) {
   double number = 0;
-  if (!absl::SimpleAtod(value.text(), &number) || !(number >= 0 && number <= 1)) return false;
-  value.config.options.running_statistic_momentum = number;
+  if (!absl::SimpleAtod(text, &number) || !(number >= 0 && number <= 1)) return false;
+  out = number;
   return true;
 }
 
-bool Trim(const Value& value) {
-  value.config.options.trim_infinity = TrimInfinityFromText(value.text());
-  return value.config.options.trim_infinity.has_value();
+bool Trim(const std::string& text, std::optional<TrimInfinity>& out) {
+  out = TrimInfinityFromText(text);
+  return out.has_value();
 }
 
 // "batches,threshold,L or G".
-bool MixedPrecision(const Value& value) {
-  const std::vector<absl::string_view> parts = absl::StrSplit(value.text(), ',');
+bool MixedPrecision(const std::string& text, QuantConfig& config) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
   if (parts.size() != 3) return false;
-  QuantOptions& options = value.config.options;
+  QuantOptions& options = config.options;
   double threshold = 0;
   int64_t batches = 0;
   const absl::string_view sense = absl::StripAsciiWhitespace(parts[2]);
@@ -124,22 +128,40 @@ bool MixedPrecision(const Value& value) {
   return true;
 }
 
-bool Dataset(const Value& value) {
-  const std::string lower = absl::AsciiStrToLower(value.text());
+std::string MixedPrecisionText(const QuantOptions& options) {
+  if (options.mixed_precision_batches < 1) return "";
+  return absl::StrCat(options.mixed_precision_batches, ",", options.mixed_precision_threshold, ",",
+                      options.mixed_precision_less_is_better ? "L" : "G");
+}
+
+bool Dataset(const std::string& text, QuantConfig&) {
+  const std::string lower = absl::AsciiStrToLower(text);
   return lower == "numpy" || lower == "numpydataset";
 }
 
-constexpr absl::string_view kGlobal[] = {"equalization", "adaround", "bias_correction"};
+// In the order of GlobalCalibration.
+constexpr absl::string_view kGlobalCalibrationNames[] = {"equalization", "adaround",
+                                                         "bias_correction"};
 
-bool Global(const Value& value) {
-  for (size_t i = 0; i < std::size(kGlobal); ++i) {
-    if (value.text() != kGlobal[i]) continue;
+bool Global(const std::string& text, std::vector<GlobalCalibration>& list) {
+  for (size_t i = 0; i < std::size(kGlobalCalibrationNames); ++i) {
+    if (text != kGlobalCalibrationNames[i]) continue;
     const auto what = static_cast<GlobalCalibration>(i);
-    std::vector<GlobalCalibration>& list = value.config.options.global_calibration;
     if (std::find(list.begin(), list.end(), what) == list.end()) list.push_back(what);
     return true;
   }
   return false;
+}
+
+bool Append(const std::string& text, std::vector<std::string>& list) {
+  list.push_back(text);
+  return true;
+}
+
+bool MetricName(const std::string& text, std::vector<std::string>& list) {
+  const absl::StatusOr<QualityMetric> metric = MetricFromName(text);
+  if (metric.ok()) list.push_back(NameOf(*metric));
+  return metric.ok();
 }
 
 constexpr absl::string_view kWeightWords[] = {
@@ -150,102 +172,43 @@ constexpr absl::string_view kActivationWords[] = {"per_tensor_symmetric_restrict
                                                   "per_tensor_asymmetric"};
 constexpr absl::string_view kStrategyWords[] = {
     "mean", "extrema", "3std", "KLD", "in_ir", "percentile", "aciq_laplace", "aciq_gauss", "auto"};
-
 constexpr absl::string_view kMetricWords[] = {"cosine", "mse", "sqnr", "topk", "auc", "wer"};
 
-bool MetricName(const Value& value) {
-  const absl::StatusOr<QualityMetric> metric = MetricFromName(value.text());
-  if (metric.ok()) value.config.options.metrics.push_back(NameOf(*metric));
-  return metric.ok();
+// A row with a field: its reader is `reader` on that field.
+QuantKey With(bool (*read)(const std::string& text, QuantConfig& config), QuantKey key) {
+  key.read = read;
+  return key;
 }
 
+// In the order of base/quant_options.inc.
 const std::vector<QuantKey>& Keys() {
-  using V = const Value&;
-  static const std::vector<QuantKey> kKeys = {
-      {"weight_bits", "4 to 16", "8", Shape::kScalar,
-       [](V v) { return Integer(v, 4, 16, v.config.options.weight_bits); }},
-      {"bias_bits", "16 to 48", "32", Shape::kScalar,
-       [](V v) { return Integer(v, 16, 48, v.config.options.bias_bits); }},
-      {"activation_bits", "8 to 16", "8", Shape::kScalar,
-       [](V v) { return Integer(v, 8, 16, v.config.options.activation_bits); }},
-      {"lut_items_in_bits", "4 to 16", "8", Shape::kScalar,
-       [](V v) { return Integer(v, 4, 16, v.config.options.lut_items_in_bits); }},
-      {"quantize_method_for_weight",
-       "per_tensor_symmetric_restricted_range, per_tensor_symmetric_full_range, "
-       "per_channel_symmetric_restricted_range, per_channel_symmetric_full_range",
-       "per_tensor_symmetric_restricted_range", Shape::kScalar,
-       [](V v) { return Method(v, kWeightMethods, v.config.options.weight_method); }, kWeightWords},
-      {"quantize_method_for_activation",
-       "per_tensor_symmetric_restricted_range, per_tensor_symmetric_full_range, "
-       "per_tensor_asymmetric",
-       "per_tensor_symmetric_full_range", Shape::kScalar,
-       [](V v) { return Method(v, kActivationMethods, v.config.options.activation_method); },
-       kActivationWords},
-      {"calibration_strategy_for_activation",
-       "mean, extrema, Nstd (3std), KLD, in_ir, Npercentile (0.9999percentile), aciq_laplace, "
-       "aciq_gauss, auto (tries them all)",
-       "mean", Shape::kScalar, &ActivationStrategy, kStrategyWords},
-      {"calibration_strategy_for_weight", "extrema, Nstd (3std), KLD", "extrema", Shape::kScalar,
-       &WeightStrategy, kStrategyWords},
-      {"calibration_data", "a .npy or .npz file, or a mapping of inputs to .npy files", "",
-       Shape::kFiles, nullptr},
-      {"calibration_batch_size", "1 to 65536 samples", "1", Shape::kScalar,
-       [](V v) { return Integer(v, 1, 65536, v.config.options.calibration_batch_size); }},
-      {"dataset", "numpy", "numpy", Shape::kScalar, &Dataset},
-      {"running_statistic_momentum", "0 to 1", "0.9", Shape::kScalar, &Momentum},
-      {"histc_bins", "16 to 65536", "2048", Shape::kScalar,
-       [](V v) { return Integer(v, 16, 65536, v.config.options.histc_bins); }},
-      {"trim_infinity_before_statistic", "(min, max):clip or (min, max):second", "", Shape::kScalar,
-       &Trim},
-      {"save_statistic_info", "true or false", "false", Shape::kScalar,
-       [](V v) { return Bool(v, v.config.options.save_statistic_info); }},
-      {"statistic_file", "the statistics.json of an earlier compile", "", Shape::kFiles, nullptr},
-      {"opt_config", "an opt_template.json; the same as OPT_CONFIG", "", Shape::kFiles, nullptr},
-      {"bias_effective_bits", "2 to 48", "32", Shape::kScalar,
-       [](V v) { return Integer(v, 2, 48, v.config.options.bias_effective_bits); }},
-      {"unify_scales_for_concat", "true or false", "false", Shape::kScalar,
-       [](V v) { return Bool(v, v.config.options.unify_scales_for_concat); }},
-      {"unify_scales_for_concat_max_depth", "1 to 1000", "20", Shape::kScalar,
-       [](V v) { return Integer(v, 1, 1000, v.config.options.unify_scales_for_concat_max_depth); }},
-      {"mixed_precision_auto_search", "'batches,threshold,L' or 'batches,threshold,G'", "0,0.,L",
-       Shape::kScalar, &MixedPrecision},
-      {"global_calibration", "a list of equalization, adaround, bias_correction", "", Shape::kNames,
-       &Global, kGlobal},
-      {"fake_quant_scopes_for_debug",
-       "a list of layers that stay in float: for npuc reference and evaluate --quantized", "",
-       Shape::kNames,
-       [](V v) {
-         v.config.options.fake_quant_scopes.push_back(v.text());
-         return true;
-       }},
-      {"fake_quant_operators_for_debug", "a list of layer types that do", "", Shape::kNames,
-       [](V v) {
-         v.config.options.fake_quant_operators.push_back(v.text());
-         return true;
-       }},
-      {"force_float_ir", "true or false: a quantized model is turned back into float first",
-       "false", Shape::kScalar, [](V v) { return Bool(v, v.config.options.force_float_ir); }},
-      {"with_winograd", "false: this compiler has no Winograd form", "false", Shape::kScalar,
-       &OnlyFalse},
-      {"cast_dtypes_for_lib", "false: there is no operator library here", "false", Shape::kScalar,
-       &OnlyFalse},
-      {"dump", "false: npuc run dumps tensors", "false", Shape::kScalar, &OnlyFalse},
-      {"data", "a .npy or .npz file, or a mapping of inputs to .npy files, to measure on", "",
-       Shape::kFiles, nullptr},
-      {"label", "a .npy file of integers, one (of wer: a row) for each item of data", "",
-       Shape::kFiles, nullptr},
-      {"metric", "a list of cosine, mse, sqnr, topk:N, auc, wer:N", "cosine, mse, sqnr",
-       Shape::kNames, &MetricName, kMetricWords},
-      {"metric_batch_size", "1 to 65536; items are run one by one, so all give the same", "1",
-       Shape::kScalar, [](V v) { return Integer(v, 1, 65536, v.config.metric_batch_size); }},
-      {"without_batch_dim", "", "", Shape::kLater, nullptr},
-      {"dump_dir", "", "", Shape::kLater, nullptr},
-      {"featuremap_tiling_param", "", "", Shape::kLater, nullptr},
-      {"featuremap_splits_item_x", "", "", Shape::kLater, nullptr},
-      {"featuremap_splits_item_y", "", "", Shape::kLater, nullptr},
-      {"featuremap_splits_overlap_rate", "", "", Shape::kLater, nullptr},
+  static const auto& keys = *new std::vector<QuantKey>{
+#define NPUC_QUANT_OPTION(field, reader, ...)                                  \
+  With([](const std::string& text,                                             \
+          QuantConfig& config) { return reader(text, config.options.field); }, \
+       {__VA_ARGS__}),
+#define NPUC_QUANT_OPTION_WITHOUT_KEY(field)
+#define NPUC_QUANT_KEY(...) {__VA_ARGS__},
+#include "compiler_core/base/quant_options.inc"
   };
-  return kKeys;
+  return keys;
+}
+
+// The form of a value in report.json.
+Json Shown(int value) { return value; }
+Json Shown(int64_t value) { return value; }
+Json Shown(bool value) { return value; }
+Json Shown(double value) { return value; }
+Json Shown(QuantMethod value) { return NameOf(value); }
+Json Shown(const QuantStrategy& value) { return NameOf(value); }
+Json Shown(const std::vector<std::string>& value) { return value; }
+Json Shown(const std::optional<TrimInfinity>& value) { return TextOf(*value); }
+Json Shown(const std::vector<GlobalCalibration>& value) {
+  Json out = Json::array();
+  for (const GlobalCalibration what : value) {
+    out.push_back(kGlobalCalibrationNames[static_cast<size_t>(what)]);
+  }
+  return out;
 }
 
 const QuantKey* FindQuantKey(absl::string_view name) {
@@ -315,7 +278,7 @@ class Reader {
     if (value.kind != Kind::kScalar || value.text.empty() || value.text.size() > kMostBytes) {
       return WrongType(key, at, value);
     }
-    if (key.read({value, config_})) return;
+    if (key.read(value.text, config_)) return;
     Report(
         DiagnosticKind::kConfigValueNotAllowed, at,
         absl::StrCat("QUANT: ", key.name, " is ", DescribeNode(value), "; allowed: ", key.allowed),
@@ -424,6 +387,26 @@ std::string QuantConfigHelp() {
     if (!key.default_value.empty()) absl::StrAppend(&out, "; default ", key.default_value);
     absl::StrAppend(&out, "\n");
   }
+  return out;
+}
+
+Json QuantJson(const QuantOptions& options) {
+  const QuantOptions usual;
+  Json out = Json::object();
+  const QuantKey* key = Keys().data();
+  const auto echo = [&](const auto& value, const auto& usual_value) {
+    if (key->echo && !(value == usual_value)) out[std::string(key->name)] = Shown(value);
+    ++key;
+  };
+  const auto echo_text = [&] {
+    const std::string text = key->echo_text == nullptr ? "" : key->echo_text(options);
+    if (!text.empty()) out[std::string(key->name)] = text;
+    ++key;
+  };
+#define NPUC_QUANT_OPTION(field, ...) echo(options.field, usual.field);
+#define NPUC_QUANT_OPTION_WITHOUT_KEY(field)
+#define NPUC_QUANT_KEY(...) echo_text();
+#include "compiler_core/base/quant_options.inc"
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "compiler_core/base/quant_options.h"
 #include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/config/config_values.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace npuc {
 
@@ -41,6 +42,9 @@ bool ReadQuantConfig(const ConfigNode& mapping, ConfigReporter& reporter, QuantC
 std::vector<absl::string_view> QuantKeyNames();
 bool IsQuantKey(absl::string_view name);
 bool QuantKeyTakesList(absl::string_view name);
+
+// The options that differ from the defaults, as report.json echoes them.
+nlohmann::ordered_json QuantJson(const QuantOptions& options);
 
 // "weight_bits: 8\n    4..16 ...": the keys for a terminal.
 std::string QuantConfigHelp();

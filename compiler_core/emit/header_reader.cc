@@ -16,6 +16,7 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/c_lexer.h"
+#include "compiler_core/target/family.h"
 
 namespace npuc {
 namespace {
@@ -25,8 +26,6 @@ using Token = CLexer::Token;
 // A declaration's tokens before its initialiser; more than this is no declaration of ours.
 constexpr size_t kMaxHeadTokens = 64;
 constexpr size_t kMaxMembers = 2 * kMaxPorts;  // of in_out
-// The one fixed-point core that this compiler writes headers for.
-constexpr char kFixedPointCore[] = "APUS";
 
 constexpr absl::string_view kFlashSuffix = "_xip";
 
@@ -412,9 +411,10 @@ class Reader {
       family_ = Family::kFixedPoint;
       family_line_ = cache->second.place.line;
     }
-    model.core = "GRUS";
+    // Headers of these two families do not name their core.
+    model.core = std::string(FirstCoreOf(NpuFamily::kFp16).name);
     if (family_ == Family::kFixedPoint) {
-      model.core = kFixedPointCore;
+      model.core = std::string(FirstCoreOf(NpuFamily::kFixedPoint).name);
       if (!absl::StartsWith(strings_["version"].value, "npuc ")) {
         Report(DiagnosticKind::kHeaderUnsupportedFamily, family_line_,
                absl::StrCat("npu_data_t is signed: this header is for a fixed-point core, and its "
@@ -422,7 +422,8 @@ class Reader {
                             Printable(strings_["version"].value),
                             "' is not npuc's; what its commands "
                             "mean is not published"),
-               "name a header that npuc wrote, or one for GRUS");
+               absl::StrCat("name a header that npuc wrote, or one for ",
+                            FirstCoreOf(NpuFamily::kFp16).name));
       }
     } else if (!strings_["npu_core"].value.empty()) {
       family_ = Family::kInteger;

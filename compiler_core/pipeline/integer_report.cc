@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/config/config_options.h"
 #include "compiler_core/ir/cmd/load.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/pipeline/report_parts.h"

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compiler_core/config/config_options.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/pipeline/report_parts.h"
 #include "compiler_core/report/json_parts.h"

@@ -59,8 +59,6 @@ class ListWriter {
 
 nlohmann::ordered_json SizesJson(const CompiledModel& model, const MemoryPlanResult& memory);
 nlohmann::ordered_json MemoryPlanJson(const MemoryPlanResult& memory);
-// The settings that differ from a config's defaults, and those that every config has.
-nlohmann::ordered_json ConfigJson(const CompileOptions& options);
 
 // The nodes that `graph` lists: all but constants.
 std::vector<const Node*> NodesOfReport(const Graph& graph);

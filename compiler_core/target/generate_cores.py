@@ -21,10 +21,13 @@ LIMITS = [
     "conv_side_max", "plane_side_max", "plane_taps_max", "plane_stride_max",
     "node_commands_max",
 ]
+# Family -> the section of limits that it needs.
+FAMILIES = {"unpublished": ("kUnpublished", None), "fp16": ("kFp16", "limits"),
+            "integer": ("kInteger", "integer"), "fixed_point": ("kFixedPoint", "integer")}
 INTEGER = ["cores", "engines", "sram_bytes", "buffer_alignment_bytes"]
 CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
-CORE_KEYS = {"name", "alias", "chips", "npu_units", "output_types", "compute_type",
-             "quant_inference", "note", "limits", "integer", "cycles", "operators", "operators_of"}
+CORE_KEYS = {"name", "alias", "family", "chips", "npu_units", "output_types", "compute_type",
+             "note", "limits", "integer", "cycles", "operators", "operators_of"}
 LINE = "__line__"
 
 
@@ -245,6 +248,19 @@ def write_numbers(writer, core, path, key, kind, fields):
     return f"&{name}"
 
 
+def family_of(core, path):
+    """The enumerator of a core's family, whose limits the core must have, and no others."""
+    family = core.get("family")
+    if family not in FAMILIES:
+        raise Fault(f"{path}: family {family!r} is not one of {', '.join(FAMILIES)}")
+    name, limits = FAMILIES[family]
+    for section in ("limits", "integer"):
+        if (section in core) != (section == limits):
+            raise Fault(f"{path}: a core of family {family} has "
+                        f"{'no ' if section in core else ''}section {section}")
+    return f"NpuFamily::{name}"
+
+
 def load(path):
     with open(path, encoding="utf-8") as stream:
         core = yaml.load(stream, Loader)
@@ -259,8 +275,10 @@ def generate(paths):
     writer = Writer()
     lists = {}
     names = []
+    families = []
     for path in paths:
         shown, core = load(path)
+        family = family_of(core, shown)
         if "operators_of" in core:
             if core["operators_of"] not in lists:
                 raise Fault(f"{shown}: operators_of must name a core of an earlier file")
@@ -273,13 +291,15 @@ def generate(paths):
         fields = [literal(core["name"]), literal(core["alias"]), writer.strings(core["chips"]),
                   writer.strings(core["npu_units"]), writer.strings(core["output_types"]),
                   literal(core["compute_type"]),
-                  "true" if core["quant_inference"] else "false", literal(core["note"]),
+                  "true" if core["family"] == "fixed_point" else "false",  # gxnpuc needs -q
+                  literal(core["note"]),
                   write_numbers(writer, core, shown, "limits", "CoreLimits", LIMITS),
                   write_numbers(writer, core, shown, "integer", "IntegerLimits", INTEGER),
                   write_numbers(writer, core, shown, "cycles", "CycleModel", CYCLES), op_lists]
         name = f"kCore{core['name']}"
         writer.lines.append(f"constexpr CoreSpec {name} = {{{', '.join(fields)}}};")
         names.append(f"&{name}")
+        families.append(family)
     body = "\n".join(writer.lines)
     return f"""// Made by generate_cores.py from cores/*.yaml; do not edit.
 #include "compiler_core/target/core_tables.h"
@@ -293,6 +313,7 @@ namespace {{
 
 const CoreSpec* const kAllCores[] = {{{', '.join(names)}}};
 const size_t kCoreCount = {len(names)};
+const NpuFamily kFamilies[] = {{{', '.join(families)}}};
 
 }}  // namespace npuc::core_tables
 """

@@ -11,7 +11,7 @@
 #include "compiler_core/config/config_keys.h"
 #include "compiler_core/config/quant_config.h"
 #include "compiler_core/pipeline/import.h"
-#include "compiler_core/target/core_spec.h"
+#include "compiler_core/target/family.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {
@@ -26,8 +26,6 @@ std::vector<std::string> Strings(absl::Span<const absl::string_view> views) {
   return std::vector<std::string>(views.begin(), views.end());
 }
 
-bool CompilesFor(const CoreSpec& core) { return core.limits != nullptr || core.integer != nullptr; }
-
 // Those that have a list of operators for the core.
 std::vector<std::string> ListedFrameworks(const CoreSpec& core) {
   std::vector<std::string> names;
@@ -37,7 +35,7 @@ std::vector<std::string> ListedFrameworks(const CoreSpec& core) {
 
 // Those that a config for the core can name: every front end makes the same graph.
 std::vector<std::string> FrameworksOf(const CoreSpec& core) {
-  if (!CompilesFor(core)) return ListedFrameworks(core);
+  if (!IsCompiled(core)) return ListedFrameworks(core);
   return absl::StrSplit(FindConfigKey("FRAMEWORK")->supported, '|');
 }
 
@@ -180,7 +178,7 @@ std::string ListCompatibility(bool json) {
   Json document = Json::array();
   std::string text;
   for (const CoreSpec* spec : AllCores()) {
-    const bool compiles = CompilesFor(*spec);
+    const bool compiles = IsCompiled(*spec);
     document.push_back({{"core", std::string(spec->name)},
                         {"alias", std::string(spec->alias)},
                         {"chips", Strings(spec->chips)},
@@ -219,7 +217,7 @@ std::string ListConfigKeys(bool json) {
                {"supported", key.status == ConfigStatus::kSupported},
                {"supported_choices", split(key.supported)},
                {"required_for", split(key.required_for)},
-               {"cores", split(key.cores)},
+               {"cores", split(CoresOf(key.families))},
                {"frameworks", split(key.frameworks)}};
     if (key.type == ConfigType::kInteger) entry["range"] = {key.lo, key.hi};
     keys.push_back(std::move(entry));

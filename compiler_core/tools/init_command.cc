@@ -7,7 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/target/chips.h"
-#include "compiler_core/target/core_spec.h"
+#include "compiler_core/target/family.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/inspect_command.h"
@@ -30,10 +30,10 @@ struct Written {
 absl::StatusOr<const CoreSpec*> CoreOf(const std::string& name) {
   const CoreSpec* core = FindCore(name);
   if (core == nullptr) core = FindCoreOfChip(name);
-  if (core != nullptr && (core->limits != nullptr || core->integer != nullptr)) return core;
+  if (core != nullptr && IsCompiled(*core)) return core;
   std::vector<absl::string_view> known;
   for (const CoreSpec* spec : AllCores()) {
-    if (spec->limits != nullptr || spec->integer != nullptr) known.push_back(spec->name);
+    if (IsCompiled(*spec)) known.push_back(spec->name);
   }
   return absl::InvalidArgumentError(
       absl::StrCat("no core '", Printable(name), "' to compile for; ",
