@@ -63,16 +63,6 @@ HelperThreads::Task HelperThreads::Start(std::function<void()> work) {
   return {this, std::move(job)};
 }
 
-void HelperThreads::WhenIdle(std::function<void()> work) {
-  if (helper_count_ <= 0) return;
-  StartThreads();
-  {
-    const std::lock_guard lock(mutex_);
-    idle_.push_back(std::move(work));
-  }
-  queued_.notify_one();
-}
-
 void HelperThreads::ForEach(size_t count, const std::function<void(size_t)>& work) {
   std::atomic<size_t> next = 0;
   const auto take = [&] {
@@ -99,26 +89,15 @@ void HelperThreads::Help() {
   if (begin_) begin_();
   while (true) {
     std::shared_ptr<Job> job;
-    std::function<void()> idle;
     {
       std::unique_lock lock(mutex_);
-      queued_.wait(lock, [&] { return is_ending_ || !queue_.empty() || !idle_.empty(); });
-      if (!queue_.empty()) {
-        job = std::move(queue_.front());
-        queue_.pop_front();
-        job->state = Job::State::kRunning;
-      } else if (is_ending_) {
-        return;
-      } else {
-        idle = std::move(idle_.front());
-        idle_.pop_front();
-      }
+      queued_.wait(lock, [&] { return is_ending_ || !queue_.empty(); });
+      if (queue_.empty()) return;
+      job = std::move(queue_.front());
+      queue_.pop_front();
+      job->state = Job::State::kRunning;
     }
-    if (job != nullptr) {
-      Run(*job);
-    } else {
-      idle();
-    }
+    Run(*job);
   }
 }
 

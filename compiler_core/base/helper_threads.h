@@ -13,10 +13,10 @@
 
 namespace npuc {
 
-// Threads that help the calling one for the length of one compile. Work is started where it could
-// begin and waited for where its results are needed; what no helper has begun by then, the waiting
-// thread does itself. So a busy machine costs little, and one thread or many do the same work: what
-// pieces of work give must not depend on their order, which is the caller's to see to.
+// Threads that help the calling one. Work is started where it could begin and waited for where its
+// results are needed; what no helper has begun by then, the waiting thread does itself. So a busy
+// machine costs little, and one thread or many do the same work. The caller sees to it that the
+// results do not depend on the order of the pieces.
 //
 // Owned and used by one thread; work must not start further work. Threads begin with the first
 // work, and where the system gives none, everything runs on the owner's.
@@ -54,10 +54,6 @@ class HelperThreads {
   };
 
   [[nodiscard]] Task Start(std::function<void()> work);
-  // Work that nobody waits for, that gives no result and may never be done: a helper begins it when
-  // it has nothing else to do. Must not throw. What it holds is let go by the end of the helpers at
-  // the latest.
-  void WhenIdle(std::function<void()> work);
   // Calls work(i) for each i below `count`, the owner's thread among those that do. Returns when
   // all are done; throws what one of them threw.
   void ForEach(size_t count, const std::function<void(size_t)>& work);
@@ -75,7 +71,6 @@ class HelperThreads {
   std::condition_variable queued_;
   std::condition_variable done_;
   std::deque<std::shared_ptr<Job>> queue_;  // guarded by mutex_, as the states of jobs are
-  std::deque<std::function<void()>> idle_;  // guarded by mutex_
   bool is_ending_ = false;                  // guarded by mutex_
   std::vector<std::jthread> threads_;
 };

@@ -107,24 +107,6 @@ TEST(HelperThreads, WhatWorkThrowsIsThrownByWait) {
   }
 }
 
-TEST(HelperThreads, IdleWorkIsDoneByHelpersOrNotAtAll) {
-  for (const int threads : kThreadCounts) {
-    const auto held = std::make_shared<int>(0);
-    {
-      HelperThreads helpers(threads);
-      const std::thread::id owner = std::this_thread::get_id();
-      for (int i = 0; i < 20; ++i) {
-        helpers.WhenIdle([held, owner] { EXPECT_NE(std::this_thread::get_id(), owner); });
-      }
-      int value = 0;
-      HelperThreads::Task task = helpers.Start([&] { value = 1; });
-      task.Wait();
-      EXPECT_EQ(value, 1);
-    }
-    EXPECT_EQ(held.use_count(), 1) << threads << " threads";
-  }
-}
-
 TEST(HelperThreads, ManyShortLivesAndTasks) {
   uint64_t sum = 0;
   for (int life = 0; life < 50; ++life) {

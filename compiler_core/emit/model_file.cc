@@ -249,44 +249,30 @@ absl::StatusOr<CompiledModel> Parse(absl::string_view bytes) {
 
 }  // namespace
 
-void WriteModelFile(const CompiledModel& model,
-                    const std::function<void(absl::string_view)>& append) {
+std::string WriteModelFile(const CompiledModel& model) {
   const std::string metadata = Metadata(model);
   const std::array<absl::string_view, kSectionCount> sections = {
       metadata, Chars(model.cmd_content), Chars(model.weight_content), Chars(model.ops_content)};
-  std::string head(kMagic);
-  Put(model.command_set == CommandSet::kGrus ? kGrusVersion : kIntegerVersion, head);
-  Put(static_cast<uint32_t>(kSectionCount), head);
-  uint64_t end = kHeadBytes + kSectionCount * kTableEntryBytes;
-  for (size_t i = 0; i < kSectionCount; ++i) {
-    const uint64_t offset = Aligned(end);
-    Put(static_cast<uint32_t>(i + 1), head);
-    Put(uint32_t{0}, head);
-    Put(offset, head);
-    Put(static_cast<uint64_t>(sections[i].size()), head);
-    end = offset + sections[i].size();
-  }
-  Sha256Stream digest;
-  const auto put = [&](absl::string_view bytes) {
-    digest.Update(bytes);
-    append(bytes);
-  };
-  put(head);
-  uint64_t at = head.size();
-  for (const absl::string_view section : sections) {
-    constexpr std::array<char, kAlignment> kZeros{};
-    put({kZeros.data(), Aligned(at) - at});
-    put(section);
-    at = Aligned(at) + section.size();
-  }
-  append(absl::HexStringToBytes(digest.FinishHex()));
-}
-
-std::string WriteModelFile(const CompiledModel& model) {
   std::string out;
   out.reserve(model.cmd_content.size() + model.weight_content.size() + model.ops_content.size() +
               kUsualRest);
-  WriteModelFile(model, [&](absl::string_view bytes) { out.append(bytes.data(), bytes.size()); });
+  out.append(kMagic.data(), kMagic.size());
+  Put(model.command_set == CommandSet::kGrus ? kGrusVersion : kIntegerVersion, out);
+  Put(static_cast<uint32_t>(kSectionCount), out);
+  uint64_t end = kHeadBytes + kSectionCount * kTableEntryBytes;
+  for (size_t i = 0; i < kSectionCount; ++i) {
+    const uint64_t offset = Aligned(end);
+    Put(static_cast<uint32_t>(i + 1), out);
+    Put(uint32_t{0}, out);
+    Put(offset, out);
+    Put(static_cast<uint64_t>(sections[i].size()), out);
+    end = offset + sections[i].size();
+  }
+  for (const absl::string_view section : sections) {
+    out.append(Aligned(out.size()) - out.size(), '\0');
+    out.append(section.data(), section.size());
+  }
+  out.append(absl::HexStringToBytes(Sha256Hex(out)));
   return out;
 }
 

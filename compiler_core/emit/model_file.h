@@ -1,7 +1,6 @@
 #ifndef NPUC_COMPILER_CORE_EMIT_MODEL_FILE_H_
 #define NPUC_COMPILER_CORE_EMIT_MODEL_FILE_H_
 
-#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -23,10 +22,6 @@ namespace npuc {
 // one after the other.
 // Equal models give equal bytes.
 std::string WriteModelFile(const CompiledModel& model);
-// The same for those who do not want all of it in memory: calls append(bytes) with one piece of the
-// file after the other.
-void WriteModelFile(const CompiledModel& model,
-                    const std::function<void(absl::string_view)>& append);
 
 // Errors (with a diagnostic): INVALID_ARGUMENT where the file is damaged, cut, padded, or of
 // another format version. Memory stays below a small multiple of the file's size.

@@ -44,8 +44,6 @@ class Lowerer : public LowerContext {
 
   absl::StatusOr<LoweredModel> Run() {
     DeclareInputs();
-    if (options_.helpers != nullptr) weights_.CodeAll(graph_, *options_.helpers);
-    if (options_.helpers_free) options_.helpers_free();
     for (const Node& node : graph_.nodes()) LowerNode(node);
     RETURN_IF_ERROR(diagnostics_.ToStatus());
     for (const GraphOutput& output : graph_.outputs()) RETURN_IF_ERROR(EmitOutput(output));

@@ -2,7 +2,6 @@
 #define NPUC_COMPILER_CORE_LOWERING_LOWER_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,7 +9,6 @@
 
 #include "absl/status/statusor.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/target/core_spec.h"
@@ -28,11 +26,8 @@ struct LowerOptions {
   WeightChoice default_choice;                                      // of fully connected weights
   WeightChoice conv_choice;                                         // of convolution weights
   std::map<std::string, WeightChoice, std::less<>> weight_choices;  // by weight node name
-  bool in_place = false;             // CompileOptions::MemoryPlan::kInPlace
-  std::string model_name;            // for diagnostics
-  HelperThreads* helpers = nullptr;  // may be null; changes no output
-  // Called when lowering wants no more of them; may be null.
-  std::function<void()> helpers_free;
+  bool in_place = false;   // CompileOptions::MemoryPlan::kInPlace
+  std::string model_name;  // for diagnostics
 };
 
 // What became of one weight, for the template, the listings and the report.

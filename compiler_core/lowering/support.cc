@@ -110,10 +110,7 @@ void AddGeneralFacts(const Graph& graph, const Node& node, FactMap& facts) {
   facts["static_shape"] = true;  // by construction of the graph
 }
 
-// How many nodes a thread checks before it takes the next ones.
-constexpr size_t kNodesAtOnce = 64;
-
-// Checks nodes against the core's list, any number of them at once.
+// Checks nodes against the core's list.
 class Checker {
  public:
   // The core's documents list the operators of some frameworks. Those of others are judged as the
@@ -277,15 +274,9 @@ bool RuleHolds(const SupportRule& rule, const FactMap& facts, std::string* found
 }
 
 void CheckSupport(const Graph& graph, const CoreSpec& core, const CompileOptions& options,
-                  HelperThreads& helpers, Diagnostics& diagnostics) {
+                  Diagnostics& diagnostics) {
   const Checker checker(graph, core, options);
-  const size_t count = graph.nodes().size();
-  std::vector<Diagnostics> found((count + kNodesAtOnce - 1) / kNodesAtOnce);
-  helpers.ForEach(found.size(), [&](size_t i) {
-    const size_t end = std::min(count, (i + 1) * kNodesAtOnce);
-    for (size_t k = i * kNodesAtOnce; k < end; ++k) checker.Check(graph.nodes()[k], found[i]);
-  });
-  for (const Diagnostics& part : found) diagnostics.Append(part);
+  for (const Node& node : graph.nodes()) checker.Check(node, diagnostics);
 }
 
 }  // namespace npuc

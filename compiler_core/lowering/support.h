@@ -5,7 +5,6 @@
 
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/target/core_spec.h"
@@ -18,7 +17,7 @@ namespace npuc {
 // core's data file. Operators that this compiler rewrites into listed ones get a note, or with
 // options.strict_ops are refused. Reads framework, model_name and strict_ops of the options.
 void CheckSupport(const Graph& graph, const CoreSpec& core, const CompileOptions& options,
-                  HelperThreads& helpers, Diagnostics& diagnostics);
+                  Diagnostics& diagnostics);
 
 // The facts of a node that rules may speak of: the operator's own and the general ones
 // (input_N_is_const, inputs_A_B_same_shape, rank, static_shape ...).

@@ -358,25 +358,6 @@ void WeightStore::StoreAndMeasure(absl::Span<const float> values, size_t weight_
   coded.sparsity = errors.sparsity;
 }
 
-void WeightStore::CodeAll(const Graph& graph, HelperThreads& helpers) {
-  if (helpers.threads() == 1) return;  // each where it is used, while the caches know it
-  std::vector<std::pair<const CodedKey, CodedWeight>*> wanted;
-  for (const Node& node : graph.nodes()) {
-    const bool is_convolution = node.op == Op::kConv2D;
-    if (!is_convolution && node.op != Op::kMatMul) continue;
-    if (graph.ConstantOf(node.inputs[1]) == nullptr) continue;
-    const bool has_bias = is_convolution && node.inputs.size() > 2;
-    if (has_bias && graph.ConstantOf(node.inputs[2]) == nullptr) continue;
-    const auto [it, inserted] =
-        coded_.try_emplace({node.inputs[1], has_bias ? node.inputs[2] : ValueId(), is_convolution});
-    if (inserted) wanted.push_back(&*it);
-  }
-  helpers.ForEach(wanted.size(), [&](size_t i) {
-    const auto& [value, bias, is_convolution] = wanted[i]->first;
-    wanted[i]->second = Code(graph, value, bias, is_convolution);
-  });
-}
-
 const WeightStore::CodedWeight& WeightStore::CodedOf(const Graph& graph, ValueId value,
                                                      ValueId bias, bool is_convolution) {
   const auto [it, inserted] = coded_.try_emplace({value, bias, is_convolution});

@@ -11,7 +11,6 @@
 
 #include "absl/types/span.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/lowering/weights.h"
 
@@ -23,10 +22,6 @@ class WeightStore {
  public:
   WeightStore(Program* program, const LowerOptions* options, const CoreLimits* limits,
               Diagnostics* diagnostics);
-
-  // Brings the weights of the graph's matrix products and convolutions into their stored form, by
-  // all threads: most of the work of placing them later.
-  void CodeAll(const Graph& graph, HelperThreads& helpers);
 
   // fp16 constants; values beyond fp16 become +-65504, and those below it
   // 0, with a warning that names `node`.

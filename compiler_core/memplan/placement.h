@@ -1,7 +1,6 @@
 #ifndef NPUC_COMPILER_CORE_MEMPLAN_PLACEMENT_H_
 #define NPUC_COMPILER_CORE_MEMPLAN_PLACEMENT_H_
 
-#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -34,12 +33,11 @@ using Offsets = std::vector<int64_t>;
 // never time keeps plans the same on every machine.
 struct NodeBudget {
   int64_t nodes = 0;
-  const std::atomic<bool>* is_unwanted = nullptr;  // once true, nobody wants the result any more
   bool Take(int64_t count = 1) {
     nodes -= count;
     return nodes >= 0;
   }
-  bool IsOver() const { return nodes < 0 || (is_unwanted != nullptr && *is_unwanted); }
+  bool IsOver() const { return nodes < 0; }
 };
 
 int64_t ArenaOf(absl::Span<const PlacementItem> items, const Offsets& offsets);

@@ -91,7 +91,7 @@ TEST(Placement, BranchAndBoundEqualsEnumeration) {
   }
 }
 
-TEST(Placement, HelpersChangeNothing) {
+TEST(Placement, SearchFromTheSmallestPlacementOrFromNoneIsTheSame) {
   std::mt19937 random(8);
   for (int round = 0; round < 60; ++round) {
     const int count = 5 + 7 * round;
@@ -99,17 +99,11 @@ TEST(Placement, HelpersChangeNothing) {
     const int64_t max_nodes = 300 << round % 10;  // some searches end for want of nodes
     PlacementResult alone = PlaceGreedily(items);
     SearchPlacement(items, kAlignment, max_nodes, alone);
-    for (const int threads : {2, 5}) {
-      HelperThreads helpers(threads);
-      PlacementResult apart = PlaceGreedily(items, &helpers);
-      SearchPlacement(items, kAlignment, max_nodes, apart, &helpers);
-      for (const PlacementResult& helped : {apart, Place(items, kAlignment, max_nodes, &helpers)}) {
-        EXPECT_EQ(helped.plan.method, alone.plan.method);
-        EXPECT_EQ(helped.plan.search_nodes, alone.plan.search_nodes);
-        EXPECT_EQ(helped.offsets, alone.offsets) << count << " items, " << threads << " threads";
-        EXPECT_EQ(helped.plan.arena_bytes, alone.plan.arena_bytes);
-      }
-    }
+    const PlacementResult both = Place(items, kAlignment, max_nodes);
+    EXPECT_EQ(both.plan.method, alone.plan.method);
+    EXPECT_EQ(both.plan.search_nodes, alone.plan.search_nodes);
+    EXPECT_EQ(both.offsets, alone.offsets) << count << " items";
+    EXPECT_EQ(both.plan.arena_bytes, alone.plan.arena_bytes);
   }
 }
 

@@ -1,8 +1,6 @@
 #include "compiler_core/memplan/plan.h"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -153,92 +151,21 @@ constexpr int kLongShares[] = {16, 12, 32, 8, 0};
 constexpr size_t kMaxSearchedItems = 4096;
 constexpr size_t kMaxExactItems = 512;
 
-// What a beam found, or beams one after the other, and the nodes taken in all.
-struct BeamResult {
-  std::optional<Offsets> found;
-  int64_t nodes = 0;
-};
-
-BeamResult RunBeam(absl::Span<const PlacementItem> items, int64_t capacity, int width, int share,
-                   NodeBudget budget) {
-  const int64_t before = budget.nodes;
-  BeamResult result{PlaceByBeam(items, capacity, width, share, budget)};
-  result.nodes = before - budget.nodes;
-  return result;
-}
-
-// The beams of all shares, until one finds a placement or `max_nodes` were used in all.
-// try_share(i, left) gives what the beam of kLongShares[i] does with `left` nodes.
-template <typename TryShare>
-BeamResult RunBeams(int64_t max_nodes, const TryShare& try_share) {
-  BeamResult all;
-  for (size_t i = 0; i < std::size(kLongShares) && !all.found.has_value(); ++i) {
-    const int64_t left = max_nodes - all.nodes;
-    if (left <= 0) break;
-    BeamResult one = try_share(i, left);
-    all.nodes += one.nodes;
-    all.found = std::move(one.found);
-  }
-  return all;
-}
-
-// The search's first round, beside what may still make it needless. The items must outlive it.
-class FirstRound {
- public:
-  FirstRound(absl::Span<const PlacementItem> items, int64_t max_nodes, HelperThreads& helpers)
-      : items_(items), max_nodes_(max_nodes), helpers_(helpers) {}
-  ~FirstRound() { is_unwanted_ = true; }
-  FirstRound(const FirstRound&) = delete;
-  FirstRound& operator=(const FirstRound&) = delete;
-
-  void Begin(int64_t capacity) {
-    if (helpers_.threads() == 1 || items_.size() > kMaxSearchedItems) return;
-    task_.emplace(helpers_.Start([this, capacity] {
-      round_ = RunBeams(max_nodes_ / 2, [&](size_t i, int64_t left) {
-        if (is_unwanted_) return BeamResult();
-        return RunBeam(items_, capacity, kBeamWidths[0], kLongShares[i], {left, &is_unwanted_});
-      });
-    }));
-  }
-  // Null where it was not begun.
-  BeamResult* Wait() {
-    if (!task_.has_value()) return nullptr;
-    task_->Wait();
-    return &round_;
-  }
-
- private:
-  const absl::Span<const PlacementItem> items_;
-  const int64_t max_nodes_;
-  HelperThreads& helpers_;
-  std::atomic<bool> is_unwanted_ = false;
-  BeamResult round_;
-  std::optional<HelperThreads::Task> task_;  // ends before what it writes does
-};
-
 class Searcher {
  public:
-  // first: the round of the first width, where it was begun before; may be null.
   // fall_back: as Search.
   Searcher(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
-           HelperThreads& helpers, BeamResult* first,
            const std::function<PlacementResult()>& fall_back, PlacementResult& result)
-      : first_(first),
-        fall_back_(fall_back),
+      : fall_back_(fall_back),
         items_(items),
         alignment_(alignment_bytes),
         max_nodes_(max_nodes),
-        helpers_(helpers),
         result_(result) {}
 
   void Run() {
     MemoryPlanResult& plan = result_.plan;
     for (const int width : kBeamWidths) {
-      const bool is_known = first_ != nullptr && width == kBeamWidths[0];
-      if (is_known ? Take(std::move(*first_))
-                   : TryBeams(plan.lower_bound_bytes, width, max_nodes_ / 2)) {
-        return;
-      }
+      if (TryBeams(plan.lower_bound_bytes, width, max_nodes_ / 2)) return;
     }
     PlacementResult begin = fall_back_();
     result_.offsets = std::move(begin.offsets);
@@ -258,35 +185,23 @@ class Searcher {
   }
 
  private:
-  // Takes a placement within `capacity` where a beam finds one before `max_nodes` were used in all.
-  // As many shares as there are threads are tried at once, the later ones in case that they are
-  // needed; what is taken is what one thread would take.
+  // Takes a placement within `capacity` where the beam of one of the shares finds one before
+  // `max_nodes` were used in all.
   bool TryBeams(int64_t capacity, int width, int64_t max_nodes) {
-    const auto run = [&](size_t i, int64_t nodes) {
-      return RunBeam(items_, capacity, width, kLongShares[i], {nodes});
-    };
-    std::array<std::optional<BeamResult>, std::size(kLongShares)> tried;
-    int64_t budget = 0;  // of each of those tried last
-    return Take(RunBeams(max_nodes - result_.plan.search_nodes, [&](size_t i, int64_t left) {
-      if (!tried[i].has_value() && helpers_.threads() > 1) {
-        budget = left;
-        const size_t count = std::min(tried.size() - i, static_cast<size_t>(helpers_.threads()));
-        helpers_.ForEach(count, [&](size_t k) { tried[i + k] = run(i + k, budget); });
-      }
-      // Whether it would have ended for want of nodes is known where it took no more than are left.
-      const bool is_known = tried[i].has_value() && (budget == left || tried[i]->nodes <= left);
-      return is_known ? *std::move(tried[i]) : run(i, left);
-    }));
-  }
-
-  // Counts the nodes, and takes the placement if there is one.
-  bool Take(BeamResult beams) {
-    result_.plan.search_nodes += beams.nodes;
-    if (!beams.found.has_value()) return false;
-    result_.offsets = *std::move(beams.found);
-    result_.plan.arena_bytes = ArenaOf(items_, result_.offsets);
-    result_.plan.method = PlanMethod::kSearchOptimal;  // where it meets the bound
-    return true;
+    MemoryPlanResult& plan = result_.plan;
+    for (const int share : kLongShares) {
+      NodeBudget budget{max_nodes - plan.search_nodes};
+      if (budget.nodes <= 0) return false;
+      const int64_t before = budget.nodes;
+      std::optional<Offsets> found = PlaceByBeam(items_, capacity, width, share, budget);
+      plan.search_nodes += before - budget.nodes;
+      if (!found.has_value()) continue;
+      result_.offsets = *std::move(found);
+      plan.arena_bytes = ArenaOf(items_, result_.offsets);
+      plan.method = PlanMethod::kSearchOptimal;  // where it meets the bound
+      return true;
+    }
+    return false;
   }
 
   // Where the bound is out of the beam's reach: the smallest arena within it.
@@ -299,12 +214,10 @@ class Searcher {
     }
   }
 
-  BeamResult* const first_;
   const std::function<PlacementResult()>& fall_back_;
   const absl::Span<const PlacementItem> items_;
   const int64_t alignment_;
   const int64_t max_nodes_;
-  HelperThreads& helpers_;
   PlacementResult& result_;
 };
 
@@ -403,57 +316,37 @@ namespace {
 // Greedy placement by several orders. The items must outlive it.
 class Greedy {
  public:
-  Greedy(absl::Span<const PlacementItem> items, HelperThreads& helpers)
+  explicit Greedy(absl::Span<const PlacementItem> items)
       : items_(items),
-        helpers_(helpers),
         bound_(LivenessBound(items)),
         neighbours_(items),
         orders_(CandidateOrders(items)) {}
 
   // The smallest placement of all orders.
-  PlacementResult Smallest() {
-    return Place(std::numeric_limits<int64_t>::max(), [] {});
-  }
-  // That of the first order that meets the bound, or one that is of no use with a larger arena;
-  // much less work where none does. missed(bound): called where the first order, the one by time,
-  // does not.
-  PlacementResult MeetBound(const std::function<void(int64_t)>& missed) {
-    return Place(bound_ + 1, [&] { missed(bound_); });
-  }
+  PlacementResult Smallest() { return Place(std::numeric_limits<int64_t>::max()); }
+  // That of the first order that meets the bound, or an arena above it without offsets; much less
+  // work where none does.
+  PlacementResult MeetBound() { return Place(bound_ + 1); }
 
  private:
   // What takes as much as the limit is not placed to its end.
-  PlacementResult Place(int64_t limit_bytes, const std::function<void()>& missed) {
-    std::vector<Offsets> offsets(orders_.size());
-    std::vector<std::atomic<int64_t>> arenas(orders_.size());
-    for (std::atomic<int64_t>& arena : arenas) arena = limit_bytes;
-    const auto place = [&](size_t i) {
-      // Of equal arenas the first one's order wins, so only the orders before count here.
-      int64_t smallest = limit_bytes;
-      for (size_t before = 0; before < i; ++before) {
-        smallest = std::min(smallest, arenas[before].load());
-      }
-      if (smallest == bound_) return;
-      offsets[i].resize(items_.size());
-      arenas[i] = PlaceInOrder(items_, neighbours_, orders_[i], smallest, offsets[i]);
-    };
-    place(0);
-    if (arenas[0] != bound_) {
-      missed();
-      helpers_.ForEach(orders_.size() - 1, [&](size_t i) { place(i + 1); });
-    }
-    const auto best =
-        std::min_element(arenas.begin(), arenas.end(),
-                         [](const auto& a, const auto& b) { return a.load() < b.load(); });
+  PlacementResult Place(int64_t limit_bytes) {
     PlacementResult result;
     result.plan.lower_bound_bytes = bound_;
-    result.plan.arena_bytes = best->load();
-    result.offsets = std::move(offsets[static_cast<size_t>(best - arenas.begin())]);
+    result.plan.arena_bytes = limit_bytes;
+    for (const std::vector<int32_t>& order : orders_) {
+      Offsets offsets(items_.size());
+      const int64_t arena =
+          PlaceInOrder(items_, neighbours_, order, result.plan.arena_bytes, offsets);
+      if (arena >= result.plan.arena_bytes) continue;  // of equal ones the first order's stays
+      result.plan.arena_bytes = arena;
+      result.offsets = std::move(offsets);
+      if (arena == bound_) break;
+    }
     return result;
   }
 
   const absl::Span<const PlacementItem> items_;
-  HelperThreads& helpers_;
   const int64_t bound_;
   const Neighbours neighbours_;
   const std::vector<std::vector<int32_t>> orders_;
@@ -461,7 +354,6 @@ class Greedy {
 
 // fall_back: gives the placement to begin with where no beam meets the bound.
 void Search(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int64_t max_nodes,
-            HelperThreads& helpers, FirstRound* first,
             const std::function<PlacementResult()>& fall_back, PlacementResult& result) {
   if (result.plan.arena_bytes == result.plan.lower_bound_bytes) return;
   if (items.size() > kMaxSearchedItems) {
@@ -469,36 +361,28 @@ void Search(absl::Span<const PlacementItem> items, int64_t alignment_bytes, int6
     result.plan.method = PlanMethod::kTooLarge;
     return;
   }
-  Searcher(items, alignment_bytes, max_nodes, helpers, first != nullptr ? first->Wait() : nullptr,
-           fall_back, result)
-      .Run();
+  Searcher(items, alignment_bytes, max_nodes, fall_back, result).Run();
 }
 
 }  // namespace
 
-PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items, HelperThreads* helpers) {
-  HelperThreads none(1);
-  return Greedy(items, helpers != nullptr ? *helpers : none).Smallest();
+PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items) {
+  return Greedy(items).Smallest();
 }
 
 void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
-                     int64_t max_nodes, PlacementResult& result, HelperThreads* helpers) {
-  HelperThreads none(1);
+                     int64_t max_nodes, PlacementResult& result) {
+  const PlacementResult begin = result;
   Search(
-      items, alignment_bytes, max_nodes, helpers != nullptr ? *helpers : none, nullptr,
-      [&] { return result; }, result);
+      items, alignment_bytes, max_nodes, [&] { return begin; }, result);
 }
 
 PlacementResult Place(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
-                      int64_t max_nodes, HelperThreads* helpers) {
-  HelperThreads none(1);
-  HelperThreads& threads = helpers != nullptr ? *helpers : none;
-  FirstRound first(items, max_nodes, threads);
-  Greedy greedy(items, threads);
-  PlacementResult result = greedy.MeetBound([&](int64_t bound) { first.Begin(bound); });
+                      int64_t max_nodes) {
+  Greedy greedy(items);
+  PlacementResult result = greedy.MeetBound();
   Search(
-      items, alignment_bytes, max_nodes, threads, &first, [&] { return greedy.Smallest(); },
-      result);
+      items, alignment_bytes, max_nodes, [&] { return greedy.Smallest(); }, result);
   return result;
 }
 
@@ -514,11 +398,10 @@ std::vector<LiveRange> LiveRangesOf(const CommandView& view) {
   return ranges;
 }
 
-MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes,
-                            HelperThreads* helpers) {
+MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes) {
   const std::vector<LiveRange> ranges = LiveRangesOf(view);
   const Items items = ItemsOf(view.buffers, ranges, alignment_bytes);
-  const PlacementResult result = Place(items.items, alignment_bytes, kPlacementNodes, helpers);
+  const PlacementResult result = Place(items.items, alignment_bytes, kPlacementNodes);
   for (Buffer& buffer : view.buffers) {
     if (buffer.slot == Slot::kData) buffer.offset_bytes = 0;
   }
@@ -581,11 +464,10 @@ auto WithView(const P& program, std::vector<Buffer>& buffers, const Use& use) {
 }
 
 template <typename P>
-MemoryPlanResult PlanProgram(P& program, int64_t alignment_bytes, HelperThreads* helpers) {
-  const MemoryPlanResult result =
-      WithView(program, program.buffers, [alignment_bytes, helpers](const CommandView& view) {
-        return PlanMemory(view, alignment_bytes, helpers);
-      });
+MemoryPlanResult PlanProgram(P& program, int64_t alignment_bytes) {
+  const MemoryPlanResult result = WithView(
+      program, program.buffers,
+      [alignment_bytes](const CommandView& view) { return PlanMemory(view, alignment_bytes); });
   program.data_bytes = result.arena_bytes;
   return result;
 }
@@ -610,14 +492,12 @@ std::vector<LiveRange> LiveRangesOf(const Program& program) { return RangesOf(pr
 
 std::vector<LiveRange> LiveRangesOf(const integer::Program& program) { return RangesOf(program); }
 
-absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes,
-                                            HelperThreads* helpers) {
-  return PlanProgram(program, alignment_bytes, helpers);
+absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes) {
+  return PlanProgram(program, alignment_bytes);
 }
 
-absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes,
-                                            HelperThreads* helpers) {
-  return PlanProgram(program, alignment_bytes, helpers);
+absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes) {
+  return PlanProgram(program, alignment_bytes);
 }
 
 absl::Status CheckMemoryPlan(const Program& program) { return CheckProgram(program); }

@@ -9,7 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/integer/command.h"
@@ -50,14 +49,11 @@ struct MemoryPlanResult {
 // Gives every kData buffer an offset within data_content, a multiple of `alignment_bytes`, such
 // that buffers alive together never overlap; sets program.data_bytes. Greedy best fit under several
 // orders, the smallest arena wins, the first of equal ones; where that is above the liveness bound,
-// SearchPlacement. Deterministic, with helpers (which may be null) or without. Buffers that no
+// SearchPlacement. Deterministic. Buffers that no
 // command touches get offset 0.
-absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes,
-                                            HelperThreads* helpers = nullptr);
-absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes,
-                                            HelperThreads* helpers = nullptr);
-MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes,
-                            HelperThreads* helpers = nullptr);
+absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_bytes);
+absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes);
+MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes);
 
 // What PlanMemory does, without a program.
 struct PlacementResult {
@@ -65,16 +61,15 @@ struct PlacementResult {
   MemoryPlanResult plan;
 };
 inline constexpr int64_t kPlacementNodes = 200'000;
-PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items,
-                              HelperThreads* helpers = nullptr);
+PlacementResult PlaceGreedily(absl::Span<const PlacementItem> items);
 // Looks for a smaller placement than the one given: beam searches for one that meets the bound,
 // then for ever smaller ones, then branch and bound. Sizes and offsets must be multiples of
 // `alignment_bytes`.
 void SearchPlacement(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
-                     int64_t max_nodes, PlacementResult& result, HelperThreads* helpers = nullptr);
-// Both, one after the other, in part at once where there are helpers.
+                     int64_t max_nodes, PlacementResult& result);
+// Both, one after the other.
 PlacementResult Place(absl::Span<const PlacementItem> items, int64_t alignment_bytes,
-                      int64_t max_nodes, HelperThreads* helpers = nullptr);
+                      int64_t max_nodes);
 
 // Proves a plan by another way than it was made: walks the commands with one owner per byte of
 // data_content, and requires that whatever a command reads of a buffer still belongs to that

@@ -1,7 +1,6 @@
 #include "compiler_core/pipeline/compile.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <ctime>
 #include <map>
@@ -139,13 +138,6 @@ void LogEnd(const CompileFacts& facts, Stages& stages) {
                           ", ", std::string(NameOf(facts.memory.method)), ")"));
 }
 
-// Many small pieces, which idle helpers take apart beside the writing of the files.
-void LetGo(HelperThreads& helpers, Graph graph, LoweredModel lowered, std::vector<NodeUse> uses) {
-  helpers.WhenIdle([graph = std::make_shared<Graph>(std::move(graph)),
-                    lowered = std::make_shared<LoweredModel>(std::move(lowered)),
-                    uses = std::make_shared<std::vector<NodeUse>>(std::move(uses))] {});
-}
-
 // How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
 void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const Program& program,
                      size_t weight_bytes, absl::Span<const NodeUse> uses,
@@ -169,23 +161,18 @@ void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const 
 }
 
 absl::Status CheckSupportStage(const Graph& graph, const CoreSpec& core,
-                               const CompileOptions& options, HelperThreads& helpers,
-                               Diagnostics& diagnostics) {
-  absl::Status verified;
-  HelperThreads::Task is_verified = helpers.Start([&] { verified = VerifyGraph(graph); });
-  CheckSupport(graph, core, options, helpers, diagnostics);
-  is_verified.Wait();
-  RETURN_IF_ERROR(verified);
+                               const CompileOptions& options, Diagnostics& diagnostics) {
+  RETURN_IF_ERROR(VerifyGraph(graph));
+  CheckSupport(graph, core, options, diagnostics);
   return diagnostics.ToStatus();
 }
 
 // Takes the program's weights, which may be most of its bytes.
 absl::StatusOr<CompiledModel> Assemble(const CompileRequest& request, const CoreSpec& core,
-                                       const std::string& model_md5, Program& program,
-                                       Diagnostics& diagnostics) {
+                                       Program& program, Diagnostics& diagnostics) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
-  model.model_md5 = model_md5;
+  model.model_md5 = ModelMd5(request);
   model.npu_unit = request.options.npu_unit;
   model.model_info = ModelInfo(request);
   model.core = std::string(core.name);
@@ -236,222 +223,11 @@ LayerErrors CompareLayers(const Graph& graph, const CoreSpec& core,
   return {};
 }
 
-// An artifact that is made in parts: they go to the observer or, where it takes none, into memory.
-class ArtifactParts {
- public:
-  ArtifactParts(std::string name, CompileObserver& observer)
-      : name_(std::move(name)), observer_(observer), are_taken_(observer.TakesParts()) {}
-
-  // Before the first Put; more than 0.
-  void SetSize(uint64_t size_bytes) {
-    size_bytes_ = left_ = size_bytes;
-    if (!are_taken_) bytes_.resize(size_bytes);
-  }
-  // Thread-safe for parts that do not overlap. With the last one the observer has the artifact.
-  void Put(uint64_t offset, absl::string_view bytes) {
-    if (are_taken_) {
-      observer_.OnArtifactPart(name_, offset, bytes);
-      return;
-    }
-    std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<ptrdiff_t>(offset));
-    if (left_.fetch_sub(bytes.size()) == bytes.size()) observer_.OnArtifact(name_, bytes_);
-  }
-  // Behind the last part of those that come in their order. Not both this and SetSize.
-  void Append(absl::string_view bytes) {
-    constexpr size_t kShort = 4096;  // short ones are told together
-    if (!are_taken_ || bytes.size() < kShort) {
-      bytes_.append(bytes.data(), bytes.size());
-      return;
-    }
-    Flush();
-    Put(size_bytes_, bytes);
-    size_bytes_ += bytes.size();
-  }
-  // Once all parts were put.
-  Artifact Take() {
-    if (are_taken_) {
-      Flush();
-      return {std::move(name_), "", size_bytes_};
-    }
-    if (size_bytes_ == 0) observer_.OnArtifact(name_, bytes_);
-    return {std::move(name_), std::move(bytes_)};
-  }
-
- private:
-  void Flush() {
-    if (bytes_.empty()) return;
-    Put(size_bytes_, bytes_);
-    size_bytes_ += bytes_.size();
-    bytes_.clear();
-  }
-
-  std::string name_;
-  CompileObserver& observer_;
-  const bool are_taken_;
-  uint64_t size_bytes_ = 0;
-  std::atomic<uint64_t> left_ = 0;  // of SetSize's, not put yet
-  std::string bytes_;
-};
-
-// What firmware and tools read, written beside what follows. The arguments must outlive it.
-class EmittedFiles {
- public:
-  // model: with a placeholder for its MD5, which is filled in.
-  EmittedFiles(CompiledModel& model, ModelMd5& md5, const CompileOptions& options,
-               HelperThreads& helpers, CompileObserver& observer)
-      : model_(model),
-        md5_(md5),
-        helpers_(helpers),
-        header_(options.output_file, observer),
-        model_file_(ModelFileName(options), observer),
-        text_(CHeaderText::Make(model, problems_)) {
-    if (text_.ok()) header_.SetSize(text_->size_bytes());
-    if (md5.IsKnown()) {
-      BeginRest();
-    } else if (helpers.threads() > 2) {  // a second one has the MD5 to find
-      BeginBody();
-    }
-  }
-  EmittedFiles(const EmittedFiles&) = delete;
-  EmittedFiles& operator=(const EmittedFiles&) = delete;
-
-  // Sees to it that all is being written, and the model has its MD5; until that is known, what does
-  // not need it is written.
-  void NameModel() {
-    if (model_written_.has_value()) return;
-    std::vector<char> room;
-    while (!md5_.IsKnown() && WritePiece(room)) {
-    }
-    BeginRest();
-  }
-
-  absl::StatusOr<Artifact> TakeHeader(Diagnostics& diagnostics) {
-    WriteBody();
-    if (body_written_.has_value()) body_written_->Wait();
-    diagnostics.Append(problems_);
-    RETURN_IF_ERROR(text_.status());
-    return header_.Take();
-  }
-  Artifact TakeModelFile() {
-    model_written_->Wait();
-    return model_file_.Take();
-  }
-
- private:
-  // Stays in a processor's cache while it is made and written.
-  static constexpr size_t kPieceBytes = 256 << 10;
-
-  // Writes a piece of what needs no MD5; false where none was left.
-  bool WritePiece(std::vector<char>& room) {
-    if (!text_.ok()) return false;
-    const size_t size = text_->size_bytes();
-    const size_t i = next_piece_++;
-    if (i * kPieceBytes >= size) return false;
-    const size_t begin = std::max(i * kPieceBytes, text_->head_bytes());
-    const size_t end = std::min((i + 1) * kPieceBytes, size);
-    if (begin < end) header_.Put(begin, text_->Body(begin, end, room));
-    return true;
-  }
-  // Returns when no piece is left to begin.
-  void WriteBody() {
-    std::vector<char> room;
-    while (WritePiece(room)) {
-    }
-  }
-  void BeginBody() {
-    body_written_.emplace(helpers_.Start([this] { WriteBody(); }));
-  }
-  // Waits for the MD5, and begins to write what names it and what has not begun.
-  void BeginRest() {
-    model_.model_md5 = md5_.Hex();
-    model_written_.emplace(helpers_.Start([this] {
-      WriteModelFile(model_, [this](absl::string_view bytes) { model_file_.Append(bytes); });
-    }));
-    // What is in small pieces comes last, since all threads then end together.
-    if (!body_written_.has_value()) BeginBody();
-    if (text_.ok()) header_.Put(0, text_->Head(model_.model_md5));
-    // No helper will: so the observer has the header while the rest is made.
-    if (helpers_.threads() == 1) WriteBody();
-  }
-
-  CompiledModel& model_;
-  ModelMd5& md5_;
-  HelperThreads& helpers_;
-  ArtifactParts header_;
-  ArtifactParts model_file_;
-  Diagnostics problems_;  // of the header
-  const absl::StatusOr<CHeaderText> text_;
-  std::atomic<size_t> next_piece_ = 0;
-  // Both end before what they write does.
-  std::optional<HelperThreads::Task> body_written_;
-  std::optional<HelperThreads::Task> model_written_;
-};
-
-// Makes the report's histograms beside what needs them not. The arguments must outlive it.
-class HistogramMaker {
- public:
-  HistogramMaker(const Graph& graph, HelperThreads& helpers) : graph_(graph), helpers_(helpers) {}
-  HistogramMaker(const HistogramMaker&) = delete;
-  HistogramMaker& operator=(const HistogramMaker&) = delete;
-  // Again: does nothing.
-  void Begin() {
-    if (is_made_.has_value()) return;
-    is_made_.emplace(helpers_.Start([this] { made_ = OperandHistograms(graph_); }));
-  }
-  // Once, after Begin.
-  std::vector<Histogram> Take(absl::Span<const WeightRecord> weights) {
-    is_made_->Wait();
-    return ReportHistograms(graph_, weights, std::move(made_));
-  }
-
- private:
-  const Graph& graph_;
-  HelperThreads& helpers_;
-  std::map<ValueId, Histogram> made_;
-  std::optional<HelperThreads::Task> is_made_;  // ends before made_ does
-};
-
-// What people read.
-struct Reports {
-  Artifact weights, report, page;
-};
-
-Reports MakeReports(const CompileFacts& facts, CompileObserver& observer) {
-  Reports reports;
-  const auto make = [&](std::string name, std::string bytes) {
-    observer.OnArtifact(name, bytes);
-    return Artifact{std::move(name), std::move(bytes)};
-  };
-  reports.weights = make("opt_template.json", WriteTemplate(facts.weights));
-  reports.report = make("report.json", ReportJson(facts));
-  reports.page = make("report.html", ReportPage(reports.report.bytes));
-  return reports;
-}
-
-// All but the log, in their order.
-absl::Status AddArtifacts(const std::string& model_name, Reports reports, EmittedFiles& files,
-                          Stages& stages, Diagnostics& diagnostics,
-                          std::vector<Artifact>& artifacts) {
-  RETURN_IF_ERROR(CheckFileSize(reports.weights.name, reports.weights.bytes.size(),
-                                kMaxTemplateBytes, model_name, diagnostics));
-  absl::StatusOr<Artifact> header = files.TakeHeader(diagnostics);
-  Artifact model_file = files.TakeModelFile();
-  RETURN_IF_ERROR(stages.End(header.status()));
-  artifacts.push_back(*std::move(header));
-  artifacts.push_back(std::move(reports.weights));
-  artifacts.push_back(std::move(model_file));
-  artifacts.push_back(std::move(reports.report));
-  artifacts.push_back(std::move(reports.page));
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
                                       Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
-  HelperThreads none(1);
-  HelperThreads& helpers = request.helpers != nullptr ? *request.helpers : none;
   Stages stages(observer, diagnostics, options.model_name);
   const CoreSpec* core = FindCore(options.core);
   stages.Log(absl::StrCat(std::string(CompilerVersion()), ", core ", options.core, ", model ",
@@ -459,61 +235,56 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
                           " bytes"));
 
   CHECK_STEP("check", 0.0, CheckRequest(request, core, diagnostics));
-  ModelMd5 md5(request);
-  STEP(Graph imported, "import", 0.05,
-       ImportModel(
-           request, helpers, [&] { md5.Begin(helpers); }, diagnostics));
+  STEP(Graph imported, "import", 0.05, ImportModel(request, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
   if (core->integer != nullptr) {
-    return CompileInteger(request, *core, imported, md5, stages, observer, diagnostics);
+    return CompileInteger(request, *core, imported, stages, observer, diagnostics);
   }
   STEP(Graph floats, "floats", 0.22, FloatModel(std::move(imported), *core, options, diagnostics));
   // From here: no integers of a quantized model.
   STEP(Graph graph, "passes", 0.25, RunPasses(std::move(floats), PassOptionsOf(options)));
   // From here: only operators that lowering knows or refuses by name.
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, *core, options.model_name, diagnostics));
-  CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, helpers, diagnostics));
+  CHECK_STEP("support", 0.42, CheckSupportStage(graph, *core, options, diagnostics));
   STEP(LowerOptions lower_options, "weights", 0.45,
        ChooseWeights(request, WeightNames(graph), diagnostics));
-  lower_options.helpers = &helpers;
-  HistogramMaker histogram_maker(graph, helpers);
-  lower_options.helpers_free = [&] { histogram_maker.Begin(); };
   STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, *core, lower_options, diagnostics));
   Program& program = lowered.program;
   STEP(const MemoryPlanResult memory, "plan", 0.75,
-       PlanMemory(program, core->limits->buffer_alignment_bytes, &helpers));
+       PlanMemory(program, core->limits->buffer_alignment_bytes));
   // From here: addresses are final.
   AssignStates(program, options.output_file, options.framework, diagnostics);
-  RETURN_IF_ERROR(stages.Begin("check plan", 0.80));
-  absl::Status plan_check;
-  HelperThreads::Task plan_checked = helpers.Start([&] { plan_check = CheckMemoryPlan(program); });
-  STEP(CompiledModel model, "emit", 0.85,
-       Assemble(request, *core, md5.PlaceHolder(), program, diagnostics));
-  EmittedFiles files(model, md5, options, helpers, observer);
+  CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
+  STEP(const CompiledModel model, "emit", 0.85, Assemble(request, *core, program, diagnostics));
   WarnAboutMemory(model, *core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
-  std::vector<NodeUse> uses = UseByNode(program, core->cycles);
+  const std::vector<NodeUse> uses = UseByNode(program, core->cycles);
   NoteWeightCache(options, *core, program, model.weight_content.size(), uses, diagnostics);
-  plan_checked.Wait();
-  RETURN_IF_ERROR(stages.End(plan_check));
-
   const LayerErrors layer_errors =
       CompareLayers(graph, *core, lower_options, options, observer, stages);
-  const std::vector<Histogram> histograms = histogram_maker.Take(lowered.weights);
+
+  CompileResult result;
+  STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
+  result.artifacts.push_back({options.output_file, std::move(header)});
+  observer.OnHeader(result.artifacts.back());
+  const std::vector<Histogram> histograms = ReportHistograms(graph, lowered.weights);
   const CompileFacts facts{graph,       program, model,        memory, lowered.weights, histograms,
                            diagnostics, options, core->cycles, uses,   layer_errors};
-  CompileResult result;
+  std::string weights = WriteTemplate(lowered.weights);
+  RETURN_IF_ERROR(CheckFileSize("opt_template.json", weights.size(), kMaxTemplateBytes,
+                                options.model_name, diagnostics));
+  result.artifacts.push_back({"opt_template.json", std::move(weights)});
+  result.artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
+  std::string report = ReportJson(facts);
+  std::string page = ReportPage(report);
+  result.artifacts.push_back({"report.json", std::move(report)});
+  result.artifacts.push_back({"report.html", std::move(page)});
   if (request.wants_listings) {
     result.listings = {ListOps(facts), ListMemory(facts), ListWeights(facts)};
   }
-  RETURN_IF_ERROR(stages.Begin("header", 0.90));
-  files.NameModel();
-  RETURN_IF_ERROR(AddArtifacts(options.model_name, MakeReports(facts, observer), files, stages,
-                               diagnostics, result.artifacts));
   if (options.save_histograms) result.histograms = WeightHistograms(graph, lowered.weights);
   LogEnd(facts, stages);
   result.artifacts.push_back({"compile.log", std::move(stages.log())});
-  LetGo(helpers, std::move(graph), std::move(lowered), std::move(uses));
   observer.OnStage("done", 1.0);
   return result;
 }

@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_PIPELINE_COMPILE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,7 +13,6 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/report/histogram.h"
 
 namespace npuc {
@@ -21,11 +21,9 @@ namespace npuc {
 struct CompileRequest {
   CompileOptions options;
   absl::string_view model_bytes;
-  // Md5Hex(model_bytes), where the caller has it; empty: computed.
-  std::string model_md5;
-  // Threads that the caller lends; null: everything runs on the calling thread. The result is the
-  // same, to the byte and to the order of the diagnostics.
-  HelperThreads* helpers = nullptr;
+  // Returns Md5Hex(model_bytes). Called at most once, when the header is about to be written: a
+  // caller that computes it on another thread waits there. Null: Compile computes it.
+  std::function<std::string()> model_md5;
   // Further files the config names, by role ("OPT_CONFIG"): name for diagnostics, and bytes, which
   // are read in parts where there may be many (calibration data).
   struct SideInput {
@@ -42,8 +40,6 @@ struct CompileRequest {
 struct Artifact {
   std::string name;  // "model.h", "opt_template.json" ...: a base name, unique in a result
   std::string bytes;
-  uint64_t told_bytes = 0;  // where its bytes were told in parts alone: how many
-  uint64_t size_bytes() const { return told_bytes != 0 ? told_bytes : bytes.size(); }
 };
 
 // Text for the terminal that -v, -m and -w ask for.
@@ -60,8 +56,7 @@ struct CompileResult {
   std::vector<WeightHistogram> histograms;
 };
 
-// Watches and steers a running compile. Called on the compiling thread, but for OnArtifact and
-// OnArtifactPart. Must outlive the call.
+// Watches and steers a running compile. Called on the compiling thread. Must outlive the call.
 class CompileObserver {
  public:
   virtual ~CompileObserver() = default;
@@ -69,15 +64,9 @@ class CompileObserver {
   virtual void OnLog(absl::string_view line) {}
   // A stage begins. fraction: share of the whole already done, 0..1, never falling.
   virtual void OnStage(absl::string_view stage, double fraction) {}
-  // The final bytes of an artifact of the result, as soon as they are there; the compile may still
-  // fail. May be called by any helper, by several at once, and for no artifact at all.
-  virtual void OnArtifact(absl::string_view name, absl::string_view bytes) {}
-  // Whether OnArtifactPart keeps the bytes of artifacts that it is told of: the result then has
-  // these without bytes. Always the same.
-  virtual bool TakesParts() { return false; }
-  // As OnArtifact, of bytes somewhere in an artifact, in any order. All of an artifact is told,
-  // each byte once.
-  virtual void OnArtifactPart(absl::string_view name, uint64_t offset, absl::string_view bytes) {}
+  // The header, the result's first artifact, is complete. Reports are still to be made, and the
+  // compile may still fail.
+  virtual void OnHeader(const Artifact& header) {}
   // Asked between and inside stages; true ends the compile with CANCELLED.
   virtual bool IsCancelled() { return false; }
 };

@@ -63,12 +63,11 @@ void MarkStates(const std::vector<int>& state_inputs, integer::Program& program)
 }
 
 absl::StatusOr<CompiledModel> AssembleInteger(const CompileRequest& request, const CoreSpec& core,
-                                              const std::string& model_md5,
                                               const integer::Program& program,
                                               Diagnostics& diagnostics) {
   CompiledModel model;
   model.version = std::string(CompilerVersion());
-  model.model_md5 = model_md5;
+  model.model_md5 = ModelMd5(request);
   model.model_info = ModelInfo(request);
   model.core = std::string(core.name);
   model.command_set = CommandSet::kInteger;
@@ -100,7 +99,7 @@ void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name
 }  // namespace
 
 absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, const CoreSpec& core,
-                                             const Graph& imported, ModelMd5& md5, Stages& stages,
+                                             const Graph& imported, Stages& stages,
                                              CompileObserver& observer, Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   STEP(Graph graph, "passes", 0.25, RunPasses(imported, IntegerPassOptions()));
@@ -116,11 +115,12 @@ absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, cons
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   STEP(const CompiledModel model, "emit", 0.85,
-       AssembleInteger(request, core, md5.Hex(), program, diagnostics));
+       AssembleInteger(request, core, program, diagnostics));
 
   CompileResult result;
   STEP(std::string header, "header", 0.90, WriteCHeader(model, diagnostics));
   result.artifacts.push_back({options.output_file, std::move(header)});
+  observer.OnHeader(result.artifacts.back());
   RETURN_IF_ERROR(CheckFileSize("opt_template.json", quantized.opt_template.size(),
                                 kMaxTemplateBytes, options.model_name, diagnostics));
   RETURN_IF_ERROR(CheckFileSize("statistics.json", quantized.statistics.size(), kMaxStatisticsBytes,

@@ -12,7 +12,7 @@ namespace npuc {
 
 // The stages of Compile() behind the import, for a core of the integer command set.
 absl::StatusOr<CompileResult> CompileInteger(const CompileRequest& request, const CoreSpec& core,
-                                             const Graph& imported, ModelMd5& md5, Stages& stages,
+                                             const Graph& imported, Stages& stages,
                                              CompileObserver& observer, Diagnostics& diagnostics);
 
 }  // namespace npuc

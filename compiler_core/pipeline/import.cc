@@ -11,20 +11,11 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
-  HelperThreads none(1);
-  return ImportModel(
-      request, none, [] {}, diagnostics);
-}
-
-absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& helpers,
-                                  const std::function<void()>& helpers_free,
-                                  Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   const absl::string_view model_bytes = request.model_bytes;
   if (options.framework == Framework::kTorchScript) {
-    return ImportTorchScript(model_bytes, options, helpers, helpers_free, diagnostics);
+    return ImportTorchScript(model_bytes, options, diagnostics);
   }
-  helpers_free();  // the others have none
   if (options.framework == Framework::kTensorFlow) {
     return ImportTensorFlow(model_bytes, options, diagnostics);
   }

@@ -1,26 +1,19 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 #define NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/pipeline/compile.h"
 
 namespace npuc {
 
 // The model's graph by the front end of options.framework: what `npuc reference` runs and what
-// Compile starts from. Problems go to diagnostics. helpers_free is called once of an import that
-// succeeds, as soon as the front end has no work left for the helpers that it will wait for.
-absl::StatusOr<Graph> ImportModel(const CompileRequest& request, HelperThreads& helpers,
-                                  const std::function<void()>& helpers_free,
-                                  Diagnostics& diagnostics);
-// The same on the calling thread alone.
+// Compile starts from. Problems go to diagnostics.
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics);
 
 // The operators of a framework that its front end has a rule for, sorted (of PyTorch the functions

@@ -140,30 +140,12 @@ void WriteHead(const CompileFacts& facts, JsonWriter& out) {
 
 }  // namespace
 
-std::map<ValueId, Histogram> OperandHistograms(const Graph& graph) {
-  std::map<ValueId, Histogram> histograms;
-  for (const Node& node : graph.nodes()) {
-    if (node.op != Op::kMatMul && node.op != Op::kConv2D) continue;
-    const Tensor* tensor = graph.ConstantOf(node.inputs[1]);
-    if (tensor == nullptr || histograms.size() == kMaxReportEntries) continue;
-    const auto [it, inserted] = histograms.try_emplace(node.inputs[1]);
-    if (inserted) it->second = ReportHistogram(*tensor);
-  }
-  return histograms;
-}
-
-std::vector<Histogram> ReportHistograms(const Graph& graph, absl::Span<const WeightRecord> weights,
-                                        std::map<ValueId, Histogram> made) {
+std::vector<Histogram> ReportHistograms(const Graph& graph,
+                                        absl::Span<const WeightRecord> weights) {
   std::vector<Histogram> histograms(std::min(weights.size(), kMaxReportEntries));
   for (size_t i = 0; i < histograms.size(); ++i) {
-    const ValueId value = weights[i].value;
-    const auto found = made.find(value);
-    const Tensor* tensor = graph.ConstantOf(value);
-    if (found != made.end()) {
-      histograms[i] = std::move(found->second);
-    } else if (tensor != nullptr) {
-      histograms[i] = ReportHistogram(*tensor);
-    }
+    const Tensor* tensor = graph.ConstantOf(weights[i].value);
+    if (tensor != nullptr) histograms[i] = ReportHistogram(*tensor);
   }
   return histograms;
 }

@@ -1,7 +1,6 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_REPORT_JSON_H_
 #define NPUC_COMPILER_CORE_PIPELINE_REPORT_JSON_H_
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -10,12 +9,8 @@
 
 namespace npuc {
 
-// Of the constants that lowering will most likely record as weights: those of matrix products and
-// convolutions, as many as report.json shows.
-std::map<ValueId, Histogram> OperandHistograms(const Graph& graph);
-// Of the weights that report.json shows, in their order. made: some of them.
-std::vector<Histogram> ReportHistograms(const Graph& graph, absl::Span<const WeightRecord> weights,
-                                        std::map<ValueId, Histogram> made);
+// Of the weights that report.json shows, in their order.
+std::vector<Histogram> ReportHistograms(const Graph& graph, absl::Span<const WeightRecord> weights);
 
 // report.json: every figure of the listings and of report.html as data; UTF-8, indented by one
 // space, deterministic. README.md lists the sections. Sections that grow with the model without

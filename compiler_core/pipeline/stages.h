@@ -1,8 +1,6 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 #define NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
 
-#include <atomic>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,8 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/digest.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
 
@@ -82,40 +78,8 @@ absl::Status StatusOf(const absl::StatusOr<T>& value) {
 // The text of a header's model_info line.
 std::string ModelInfo(const CompileRequest& request);
 
-// MD5 of the model as hexadecimal digits, computed beside the compile where the caller does not
-// know it. The request and the helpers must outlive it.
-class ModelMd5 {
- public:
-  explicit ModelMd5(const CompileRequest& request) : request_(request), hex_(request.model_md5) {
-    is_known_ = !hex_.empty();
-  }
-  ModelMd5(const ModelMd5&) = delete;
-  ModelMd5& operator=(const ModelMd5&) = delete;
-  // Once, before Hex().
-  void Begin(HelperThreads& helpers) {
-    if (!hex_.empty()) return;
-    task_.emplace(helpers.Start([this] {
-      hex_ = Md5Hex(request_.model_bytes);
-      is_known_ = true;
-    }));
-  }
-  // Whether Hex() need not wait, and what is as long as it, and may stand in its place until then.
-  bool IsKnown() const { return is_known_; }
-  std::string PlaceHolder() const {
-    constexpr size_t kHexDigits = 32;
-    return request_.model_md5.empty() ? std::string(kHexDigits, '0') : request_.model_md5;
-  }
-  const std::string& Hex() {
-    if (task_.has_value()) task_->Wait();
-    return hex_;
-  }
-
- private:
-  const CompileRequest& request_;
-  std::string hex_;
-  std::atomic<bool> is_known_ = false;
-  std::optional<HelperThreads::Task> task_;  // ends before hex_ does
-};
+// The MD5 of the request's model; waits for a caller that computes it.
+std::string ModelMd5(const CompileRequest& request);
 
 // The name of the model file beside the header.
 std::string ModelFileName(const CompileOptions& options);

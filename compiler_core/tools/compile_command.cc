@@ -3,12 +3,9 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -44,77 +41,21 @@ struct Written {
   const Artifact* artifact = nullptr;
 };
 
-// Writes artifacts beside the compile, each as soon as its bytes are there; puts them in place at
-// the end of a compile that succeeds.
-class EarlyWriter : public CompileObserver {
- public:
-  // takes_parts: whether nobody needs the bytes of artifacts later.
-  EarlyWriter(std::string folder, bool takes_parts)
-      : folder_(std::move(folder)), takes_parts_(takes_parts) {}
-
-  void OnArtifact(absl::string_view name, absl::string_view bytes) override {
-    absl::StatusOr<PendingFile> file = PendingFile::Write(PathOf(name), bytes);
-    const std::lock_guard lock(mutex_);
-    files_.emplace(name, std::move(file));
+// Writes the artifacts, several at once. Puts no file in place before all are written, so that a
+// full disk leaves old ones of one compile.
+absl::StatusOr<std::vector<Written>> WriteArtifacts(const std::vector<Artifact>& artifacts,
+                                                    const std::filesystem::path& folder,
+                                                    HelperThreads& helpers) {
+  std::vector<Written> written;
+  for (const Artifact& artifact : artifacts) {
+    written.push_back({(folder / artifact.name).string(), &artifact});
   }
-
-  bool TakesParts() override { return takes_parts_; }
-
-  void OnArtifactPart(absl::string_view name, uint64_t offset, absl::string_view bytes) override {
-    const PendingFile* file = FileOf(name);
-    if (file == nullptr) return;
-    absl::Status written = file->WriteAt(offset, bytes);
-    if (written.ok()) return;
-    const std::lock_guard lock(mutex_);
-    failed_.emplace(name, std::move(written));
-  }
-
-  // The status of an artifact that was told early, whose bytes those are; others are written now.
-  // After the compile.
-  absl::Status Write(const Artifact& artifact) {
-    if (!files_.contains(artifact.name)) OnArtifact(artifact.name, artifact.bytes);
-    const auto failed = failed_.find(artifact.name);
-    return failed != failed_.end() ? failed->second : files_.at(artifact.name).status();
-  }
-
-  // Of one that was written; thread-safe for different artifacts.
-  absl::Status PutInPlace(const Artifact& artifact) {
-    return files_.at(artifact.name)->PutInPlace();
-  }
-
-  std::string PathOf(absl::string_view name) const {
-    return (std::filesystem::path(folder_) / std::string(name)).string();
-  }
-
- private:
-  // The file that an artifact's parts go to; null where it cannot be made.
-  const PendingFile* FileOf(absl::string_view name) {
-    const std::lock_guard lock(mutex_);
-    auto it = files_.find(std::string(name));
-    if (it == files_.end()) it = files_.emplace(name, PendingFile::Create(PathOf(name))).first;
-    return it->second.ok() ? &*it->second : nullptr;
-  }
-
-  const std::string folder_;
-  const bool takes_parts_;
-  std::mutex mutex_;
-  // By name; guarded in the compile.
-  std::map<std::string, absl::StatusOr<PendingFile>> files_;
-  std::map<std::string, absl::Status> failed_;  // of parts that were not written, the first
-};
-
-// Puts no file in place before all are written, so that a full disk leaves old ones of one compile.
-absl::StatusOr<std::vector<Written>> WriteArtifacts(const CompileResult& result,
-                                                    HelperThreads& helpers, EarlyWriter& writer) {
-  const std::vector<Artifact>& artifacts = result.artifacts;
-  std::vector<Written> written(artifacts.size());
-  for (const Artifact& artifact : artifacts) RETURN_IF_ERROR(writer.Write(artifact));
-  std::vector<absl::Status> statuses(artifacts.size());
+  std::vector<std::optional<absl::StatusOr<PendingFile>>> files(artifacts.size());
   helpers.ForEach(artifacts.size(), [&](size_t i) {
-    statuses[i] = writer.PutInPlace(artifacts[i]);
-    written[i] = {writer.PathOf(artifacts[i].name), &artifacts[i]};
+    files[i].emplace(PendingFile::Write(written[i].path, artifacts[i].bytes));
   });
-  for (const absl::Status& status : statuses) RETURN_IF_ERROR(status);
+  for (const auto& file : files) RETURN_IF_ERROR(file->status());
+  for (auto& file : files) RETURN_IF_ERROR((*file)->PutInPlace());
   return written;
 }
 
@@ -146,7 +87,7 @@ void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& 
   for (const Written& file : written) {
     out["artifacts"].push_back({{"name", file.artifact->name},
                                 {"path", file.path},
-                                {"size", file.artifact->size_bytes()},
+                                {"size", file.artifact->bytes.size()},
                                 {"sha256", Sha256Hex(file.artifact->bytes)}});
   }
   if (!histograms.is_null()) out["histograms"] = std::move(histograms);
@@ -172,8 +113,7 @@ int RefuseToWrite(const CompileCommand& command, const absl::Status& status,
 void PrintPaths(const std::vector<Written>& written, const std::vector<WeightHistogram>& histograms,
                 const std::vector<std::string>& pictures) {
   for (const Written& file : written) {
-    std::printf("%s %" PRIu64 " bytes\n", Printable(file.path).c_str(),
-                file.artifact->size_bytes());
+    std::printf("%s %zu bytes\n", Printable(file.path).c_str(), file.artifact->bytes.size());
   }
   for (size_t i = 0; i < pictures.size(); ++i) {
     std::printf("%s histogram of %s\n", Printable(pictures[i]).c_str(),
@@ -226,33 +166,33 @@ int ThreadsFor(const CompileCommand& command, size_t model_bytes) {
 
 int RunCompileCommand(const CompileCommand& command) {
   Diagnostics diagnostics;
-  absl::StatusOr<LoadedConfig> loaded;  // before the threads, which hold views of it to their end
-  std::optional<HelperThreads> threads;
-  const auto helpers_for = [&](size_t model_bytes) -> HelperThreads& {
-    if (!threads.has_value()) threads.emplace(ThreadsFor(command, model_bytes));
-    return *threads;
-  };
-  loaded = LoadConfig(command.config_path, diagnostics, helpers_for);
+  const absl::StatusOr<LoadedConfig> loaded = LoadConfig(command.config_path, diagnostics);
   if (!loaded.ok()) return Refuse(command, diagnostics);
   if (RefusesQuantInference(command, loaded->config.options)) return kRefused;
 
   CompileRequest request = RequestOf(*loaded);
   request.options.save_histograms = command.save_histograms;
-  HelperThreads& helpers = helpers_for(request.model_bytes.size());
-  request.helpers = &helpers;
+  HelperThreads helpers(ThreadsFor(command, request.model_bytes.size()));
+  std::string md5;
+  HelperThreads::Task md5_is_known = helpers.Start([&] { md5 = Md5Hex(request.model_bytes); });
+  request.model_md5 = [&] {
+    md5_is_known.Wait();
+    return md5;
+  };
   request.timestamp_seconds = command.timestamp_seconds;
   request.wants_listings = command.list_ops || command.list_memory || command.list_weights;
   const std::string folder = OutputFolder(command, loaded->config);
-  EarlyWriter writer(folder, /*takes_parts=*/!command.json);
   if (command.quantize) {
     if (!request.options.quant.has_value()) request.options.quant.emplace();
     request.options.quant->save_statistic_info = true;
   }
-  absl::StatusOr<CompileResult> result = Compile(request, writer, diagnostics);
+  CompileObserver nobody;
+  absl::StatusOr<CompileResult> result = Compile(request, nobody, diagnostics);
   if (!result.ok()) return Refuse(command, diagnostics);
   if (command.quantize) KeepQuantizationFiles(*result);
 
-  const absl::StatusOr<std::vector<Written>> written = WriteArtifacts(*result, helpers, writer);
+  const absl::StatusOr<std::vector<Written>> written =
+      WriteArtifacts(result->artifacts, folder, helpers);
   if (!written.ok()) return RefuseToWrite(command, written.status(), diagnostics);
   const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
       result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());
@@ -265,7 +205,8 @@ int RunCompileCommand(const CompileCommand& command) {
   } else {
     PrintPaths(*written, result->histograms, *pictures);
     if (!command.quantize) {
-      std::fputs(SummaryText(SummaryOf(*result), writer.PathOf("report.html")).c_str(), stdout);
+      const std::string report = (std::filesystem::path(folder) / "report.html").string();
+      std::fputs(SummaryText(SummaryOf(*result), report).c_str(), stdout);
     }
   }
   if (command.leave != nullptr) command.leave(kDone);

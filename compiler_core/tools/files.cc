@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/tools/descriptor.h"
 
 namespace npuc {
 namespace {
@@ -43,27 +43,6 @@ absl::Status ReadAt(int fd, int64_t offset, absl::Span<char> to) {
     done += static_cast<size_t>(got);
   }
   return absl::OkStatus();
-}
-
-// Whether all bytes were there to be read, in pieces by all threads; where they were not, and where
-// the file is too small for that, the caller reads it from its begin.
-bool ReadInPieces(int fd, absl::Span<char> to, const HelpersFor& helpers_for) {
-  constexpr size_t kWorthThreads = 1 << 20;
-  if (helpers_for == nullptr || to.size() < kWorthThreads) return false;
-  HelperThreads& helpers = helpers_for(to.size());
-  // Many for each thread, since one of them has to begin first.
-  constexpr size_t kPieceBytes = 256 << 10;
-  const size_t pieces = helpers.threads() > 1 ? to.size() / kPieceBytes : 1;
-  std::atomic<bool> all = pieces > 1;
-  if (all) {
-    helpers.ForEach(pieces, [&](size_t i) {
-      const size_t begin = to.size() * i / pieces;
-      const size_t end = to.size() * (i + 1) / pieces;
-      const auto piece = to.subspan(begin, end - begin);
-      if (!ReadAt(fd, static_cast<int64_t>(begin), piece).ok()) all = false;
-    });
-  }
-  return all;
 }
 
 class FileSource : public ByteSource {
@@ -117,8 +96,7 @@ absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& pa
   return std::make_shared<FileSource>(std::move(file), info.st_size);
 }
 
-absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes,
-                                        const HelpersFor& helpers_for) {
+absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes) {
   const Descriptor file(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return Failed("cannot open", path);
   struct stat info {};
@@ -134,12 +112,6 @@ absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_byt
                     : kChunk;
   auto bytes = std::make_unique_for_overwrite<char[]>(room);
   size_t have = 0;
-  if (S_ISREG(info.st_mode) && ReadInPieces(file.get(), {bytes.get(), room - 1}, helpers_for)) {
-    have = room - 1;
-    if (::lseek(file.get(), static_cast<off_t>(have), SEEK_SET) < 0) {
-      return Failed("cannot read", path);
-    }
-  }
   while (true) {
     if (have == room) {
       room *= 2;
@@ -161,7 +133,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   return std::string(bytes.view());
 }
 
-absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
+absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::string_view bytes) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
@@ -170,48 +142,28 @@ absl::StatusOr<PendingFile> PendingFile::Create(const std::string& path) {
     return Failed("cannot make folder", parent.string());
   }
   std::string temporary = absl::StrCat(path, ".XXXXXX");
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  const Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (file.get() < 0) return Failed("cannot create", path);
-  PendingFile pending(path, std::move(temporary), std::move(file));
+  PendingFile pending(path, std::move(temporary));
   constexpr mode_t kReadableByAll = 0644;
-  if (::fchmod(pending.file_.get(), kReadableByAll) != 0) {
-    return Failed("cannot set the mode of", path);
-  }
-  return pending;
-}
-
-absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::string_view bytes) {
-  ASSIGN_OR_RETURN(PendingFile pending, Create(path));
-  RETURN_IF_ERROR(pending.WriteAt(0, bytes));
-  pending.file_.Close();
-  return pending;
-}
-
-absl::Status PendingFile::WriteAt(uint64_t offset, absl::string_view bytes) const {
+  if (::fchmod(file.get(), kReadableByAll) != 0) return Failed("cannot set the mode of", path);
   while (!bytes.empty()) {
-    const ssize_t written =
-        ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      return Failed("cannot write", path_);
-    }
+    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failed("cannot write", path);
     bytes.remove_prefix(static_cast<size_t>(written));
-    offset += static_cast<uint64_t>(written);
   }
-  return absl::OkStatus();
+  return pending;
 }
 
 PendingFile::PendingFile(PendingFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      temporary_(std::exchange(other.temporary_, {})),
-      file_(std::move(other.file_)) {}
+    : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})) {}
 
 PendingFile::~PendingFile() {
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
 }
 
 absl::Status PendingFile::PutInPlace() {
-  file_.Close();
   RETURN_IF_ERROR(Replace(temporary_, path_));
   temporary_.clear();
   return absl::OkStatus();

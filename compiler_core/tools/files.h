@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,8 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/byte_source.h"
-#include "compiler_core/base/helper_threads.h"
-#include "compiler_core/tools/descriptor.h"
 
 namespace npuc {
 
@@ -33,11 +30,8 @@ class FileBytes {
 };
 
 // The whole file; "-" is standard input. Errors name the path and the system's reason; a file over
-// max_bytes is RESOURCE_EXHAUSTED before it is read. A large plain file is read by all threads of
-// helpers_for(its size), where that is given.
-using HelpersFor = std::function<HelperThreads&(size_t bytes)>;
-absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes,
-                                        const HelpersFor& helpers_for = nullptr);
+// max_bytes is RESOURCE_EXHAUSTED before it is read.
+absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_bytes);
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes);
 
 // The same, read in parts where it is a plain file, which must not change meanwhile.
@@ -50,10 +44,6 @@ class PendingFile {
  public:
   // Makes missing folders.
   static absl::StatusOr<PendingFile> Write(const std::string& path, absl::string_view bytes);
-  // The same for a file that is written in parts.
-  static absl::StatusOr<PendingFile> Create(const std::string& path);
-  // Thread-safe for parts that do not overlap. Only after Create and before PutInPlace.
-  absl::Status WriteAt(uint64_t offset, absl::string_view bytes) const;
   PendingFile(PendingFile&& other) noexcept;
   PendingFile& operator=(PendingFile&& other) = delete;
   ~PendingFile();
@@ -61,11 +51,10 @@ class PendingFile {
   absl::Status PutInPlace();
 
  private:
-  PendingFile(std::string path, std::string temporary, Descriptor file)
-      : path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
+  PendingFile(std::string path, std::string temporary)
+      : path_(std::move(path)), temporary_(std::move(temporary)) {}
   std::string path_;
   std::string temporary_;  // empty: no longer there
-  Descriptor file_;        // until all is written
 };
 
 // Both steps at once.

@@ -45,20 +45,6 @@ TEST_F(PendingFileTest, BytesAreSeenOnceTheyArePutInPlace) {
   }
 }
 
-TEST_F(PendingFileTest, IsWrittenInPartsByThreads) {
-  const std::string text = "several parts, in any order";
-  absl::StatusOr<PendingFile> file = PendingFile::Create(Path());
-  ASSERT_TRUE(file.ok()) << file.status();
-  HelperThreads helpers(3);
-  helpers.ForEach(text.size(), [&](size_t i) {
-    const size_t at = text.size() - 1 - i;
-    EXPECT_TRUE(file->WriteAt(at, text.substr(at, 1)).ok());
-  });
-  ASSERT_TRUE(file->PutInPlace().ok());
-  EXPECT_EQ(ReadTestFile(Path()), text);
-  EXPECT_EQ(FilesBesideIt(), 1);
-}
-
 TEST_F(PendingFileTest, WhatIsNotPutInPlaceLeavesNothing) {
   { ASSERT_TRUE(PendingFile::Write(Path(), "dropped").ok()); }
   EXPECT_EQ(FilesBesideIt(), 0);
@@ -84,23 +70,18 @@ TEST_F(PendingFileTest, SaysWhyThereIsNoFolder) {
             absl::StrCat("cannot make folder ", folder.string(), ": File exists"));
 }
 
-TEST(ReadFileBytes, GivesTheSameByAnyThreads) {
+TEST(ReadFileBytes, ReadsAWholeFileWithinTheLimit) {
   const std::string path = testing::TempDir() + "npuc_read_file_bytes_test";
   for (const size_t size : {size_t{0}, size_t{1} << 20, (size_t{3} << 20) + 5}) {
     std::string bytes(size, '\0');
     for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i % 251);
     ASSERT_TRUE(WriteFileAtomically(path, bytes).ok());
-    for (const int threads : {1, 2, 5}) {
-      HelperThreads helpers(threads);
-      const auto helpers_for = [&](size_t) -> HelperThreads& { return helpers; };
-      const absl::StatusOr<FileBytes> read =
-          ReadFileBytes(path, static_cast<int64_t>(size), helpers_for);
-      ASSERT_TRUE(read.ok()) << read.status();
-      EXPECT_TRUE(read->view() == bytes) << size << " bytes, " << threads << " threads";
-      if (size == 0) continue;
-      EXPECT_TRUE(absl::IsResourceExhausted(
-          ReadFileBytes(path, static_cast<int64_t>(size) - 1, helpers_for).status()));
-    }
+    const absl::StatusOr<FileBytes> read = ReadFileBytes(path, static_cast<int64_t>(size));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_TRUE(read->view() == bytes) << size << " bytes";
+    if (size == 0) continue;
+    EXPECT_TRUE(
+        absl::IsResourceExhausted(ReadFileBytes(path, static_cast<int64_t>(size) - 1).status()));
   }
   fs::remove(path);
 }

@@ -46,8 +46,7 @@ CompileRequest RequestOf(const LoadedConfig& loaded) {
   return request;
 }
 
-absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics,
-                                        const HelpersFor& helpers_for) {
+absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics) {
   const std::string shown = path == "-" ? "standard input" : path;
   absl::StatusOr<std::string> text = ReadFile(path, kMaxConfigBytes);
   const bool may_be_model =
@@ -63,7 +62,7 @@ absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& di
     const std::string from = ResolveBeside(path, file.path);
     absl::Status read;
     if (file.role == "MODEL_FILE") {
-      absl::StatusOr<FileBytes> bytes = ReadFileBytes(from, kMaxModelBytes, helpers_for);
+      absl::StatusOr<FileBytes> bytes = ReadFileBytes(from, kMaxModelBytes);
       read = bytes.status();
       if (bytes.ok()) loaded.model = *std::move(bytes);
     } else {

@@ -23,10 +23,8 @@ inline constexpr int64_t kMaxModelBytes = int64_t{1} << 31;
 inline constexpr int64_t kMaxSideInputBytes = int64_t{1} << 34;
 
 // Reads the config at `path` ("-": standard input) and the files beside it that it names; every
-// problem, missing files included, goes to diagnostics. helpers_for: as ReadFileBytes, for the
-// model.
-absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics,
-                                        const HelpersFor& helpers_for = nullptr);
+// problem, missing files included, goes to diagnostics.
+absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics);
 
 // What a compile of it would read; a view of `loaded`, which must outlive it.
 CompileRequest RequestOf(const LoadedConfig& loaded);

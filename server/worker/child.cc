@@ -216,28 +216,28 @@ class Observer : public CompileObserver {
     event.fraction = fraction;
     Send(event);
   }
-  // The result's first artifact, the header, most of what a compile makes: the daemon takes it
-  // while the compile goes on. The others come at the end, together.
-  void set_first_artifact(const std::string& name) { first_artifact_ = name; }
-  void OnArtifact(absl::string_view name, absl::string_view bytes) override {
-    if (name != first_artifact_ || bytes.size() > output_bytes_) return;
-    first_written_ = WriteArtifact(name, bytes);
-    if (!first_written_->ok()) return;
-    Send(ArtifactEvent(name, bytes.size()));
+  // The header is most of what a compile makes: the daemon takes it while the compile goes on. The
+  // other artifacts come at the end, together.
+  void OnHeader(const Artifact& header) override {
+    if (header.bytes.size() > output_bytes_) return;
+    header_name_ = header.name;
+    header_written_ = WriteArtifact(header.name, header.bytes);
+    if (!header_written_->ok()) return;
+    Send(ArtifactEvent(header.name, header.bytes.size()));
     RetryOnEintr([] { return write(kBellFd, "", 1); });
   }
   uint64_t dropped_bytes() const { return dropped_; }
-  // How the first artifact was written; nullopt: it was not, or this is another one.
+  // How the header was written early; nullopt: it was not, or `name` is another artifact.
   std::optional<absl::Status> WrittenEarly(absl::string_view name) const {
-    return name == first_artifact_ ? first_written_ : std::nullopt;
+    return name == header_name_ ? header_written_ : std::nullopt;
   }
 
  private:
   uint64_t left_;
   const uint64_t output_bytes_;
   uint64_t dropped_ = 0;
-  std::string first_artifact_;
-  std::optional<absl::Status> first_written_;
+  std::string header_name_;
+  std::optional<absl::Status> header_written_;
 };
 
 struct Failure {
@@ -312,7 +312,7 @@ Failure FillRequest(const JobRecord& job, ParsedConfig config, CompileRequest& r
     if (!bytes.ok()) return OurFault(bytes.status());
     if (input.role == "MODEL_FILE") {
       request.model_bytes = *bytes;
-      request.model_md5 = input.md5;
+      request.model_md5 = [md5 = input.md5] { return md5; };
     } else {
       request.side_inputs[input.role] = {input.name, std::make_shared<ViewSource>(*bytes)};
     }
@@ -337,7 +337,6 @@ Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions
     CompileRequest request;
     Failure failure = FillRequest(*job, *std::move(config), request);
     if (!failure.status.ok()) return failure;
-    observer.set_first_artifact(request.options.output_file);
     const auto result = functions.compile(request, observer, diagnostics);
     if (!result.ok()) return {WorkerEvent::End::kCompiled, result.status()};
     return WriteResult(*result, spawn.output_bytes, observer, unsent);

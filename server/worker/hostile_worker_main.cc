@@ -154,24 +154,23 @@ void AddResults(ActMap& acts) {
   acts["early"] = [](const CompileRequest& request, CompileObserver& observer,
                      Diagnostics& diagnostics, CompileResult& result) {
     const absl::Status status = CompileWell(request, observer, diagnostics, result);
-    observer.OnArtifact("other.h", "not the first of the result");
-    observer.OnArtifact("model.h", result.artifacts[0].bytes);
+    observer.OnHeader(result.artifacts[0]);
     return status;
   };
   Add(acts, "early_hang", [](CompileObserver& observer) {
-    observer.OnArtifact("model.h", "early bytes");
+    observer.OnHeader({"model.h", "early bytes"});
     Hang();
   });
   acts["early_fail"] = [](const CompileRequest&, CompileObserver& observer,
                           Diagnostics& diagnostics, CompileResult&) {
-    observer.OnArtifact("model.h", "early bytes");
+    observer.OnHeader({"model.h", "early bytes"});
     diagnostics.Add({DiagnosticKind::kInternalError, "after all", "a.pb"});
     return diagnostics.ToStatus();
   };
   acts["early_big"] = [](const CompileRequest&, CompileObserver& observer, Diagnostics&,
                          CompileResult& result) {
     result.artifacts.push_back({"model.h", std::string(2 << 20, 'x')});
-    observer.OnArtifact("model.h", result.artifacts[0].bytes);
+    observer.OnHeader(result.artifacts[0]);
     return absl::OkStatus();
   };
   acts["big_artifact"] = [](const CompileRequest&, CompileObserver&, Diagnostics&,

@@ -1,7 +1,6 @@
 #include "compiler_core/frontends/torchscript/archive.h"
 
 #include <algorithm>
-#include <atomic>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -22,30 +21,11 @@ constexpr int64_t kMaxShortEntry = 64;
 constexpr const char* kSaveAgain =
     "save the model again by torch.jit.save(torch.jit.script(model), path) or torch.jit.trace";
 
-// Parses sources, each once, by as many threads as call it.
-class SourceParser {
- public:
-  explicit SourceParser(TorchArchive& archive) : archive_(archive) {
-    archive_.parsed.resize(archive_.sources.size());
-  }
-  // Returns when none is left to begin.
-  void Run() {
-    for (size_t i = next_++; i < archive_.sources.size(); i = next_++) {
-      archive_.parsed[i] = ParseCode(archive_.sources[i].text);
-    }
-  }
-
- private:
-  TorchArchive& archive_;
-  std::atomic<size_t> next_ = 0;
-};
-
 // Reads one archive. Steps that do not depend on each other go on after an error of another one.
 class ArchiveReader {
  public:
-  ArchiveReader(absl::string_view file, const ArchiveLimits& limits, HelperThreads& helpers,
-                Diagnostics& diagnostics)
-      : limits_(limits), helpers_(helpers), diagnostics_(diagnostics) {
+  ArchiveReader(absl::string_view file, const ArchiveLimits& limits, Diagnostics& diagnostics)
+      : limits_(limits), diagnostics_(diagnostics) {
     archive_.file = std::string(file);
   }
 
@@ -69,7 +49,6 @@ class ArchiveReader {
   void ReadStorage(const PyStorage& storage);
 
   const ArchiveLimits& limits_;
-  HelperThreads& helpers_;
   Diagnostics& diagnostics_;
   TorchArchive archive_;
   std::unique_ptr<ZipFile> zip_;
@@ -262,15 +241,7 @@ absl::StatusOr<TorchArchive> ArchiveReader::Read(absl::string_view bytes) {
   ReadVersion();
   ReadByteOrder();
   ReadSources();
-  if (helpers_.threads() > 1) {
-    SourceParser parser(archive_);
-    HelperThreads::Task parsing = helpers_.Start([&parser] { parser.Run(); });
-    ReadValues(before);
-    parser.Run();
-    parsing.Wait();
-  } else {
-    ReadValues(before);
-  }
+  ReadValues(before);
   if (diagnostics_.error_count() > before) return diagnostics_.ToStatus();
   return std::move(archive_);
 }
@@ -284,22 +255,10 @@ const SourceFile* TorchArchive::FindSource(absl::string_view path) const {
   return it != sources.end() && it->path == path ? &*it : nullptr;
 }
 
-const ParsedCode* TorchArchive::ParsedOf(const SourceFile& source) const {
-  const auto index = static_cast<size_t>(&source - sources.data());
-  return index < parsed.size() ? &parsed[index] : nullptr;
-}
-
-absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::string_view file,
-                                              const ArchiveLimits& limits, HelperThreads& helpers,
-                                              Diagnostics& diagnostics) {
-  return ArchiveReader(file, limits, helpers, diagnostics).Read(bytes);
-}
-
 absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::string_view file,
                                               const ArchiveLimits& limits,
                                               Diagnostics& diagnostics) {
-  HelperThreads none(1);
-  return ReadTorchArchive(bytes, file, limits, none, diagnostics);
+  return ArchiveReader(file, limits, diagnostics).Read(bytes);
 }
 
 }  // namespace npuc::pt

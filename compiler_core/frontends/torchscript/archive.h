@@ -9,8 +9,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/helper_threads.h"
-#include "compiler_core/frontends/torchscript/ast.h"
 #include "compiler_core/frontends/torchscript/pickle.h"
 #include "compiler_core/ir/graph/types.h"
 
@@ -52,7 +50,6 @@ struct TorchArchive {
   bool big_endian = false;  // the storages' byte order; pickles do not depend on it
 
   std::vector<SourceFile> sources;  // sorted by path, all of them
-  std::vector<ParsedCode> parsed;   // of the sources, in their order; empty: not parsed yet
   PyValues values;
   PyId root;                    // of data.pkl: always a kObject, the module
   std::vector<PyId> constants;  // of constants.pkl: constants[i] is CONSTANTS.ci; may be empty
@@ -63,18 +60,12 @@ struct TorchArchive {
 
   // Null where there is no such file.
   const SourceFile* FindSource(absl::string_view path) const;
-  // What parsing one of `sources` gave; null where it is not parsed yet.
-  const ParsedCode* ParsedOf(const SourceFile& source) const;
 };
 
 // Reads a TorchScript archive, as torch.jit.save of PyTorch 1.10 to 2.x writes it. Every problem
 // goes to `diagnostics` with `file`, the place (entry, offset), what was found, what is allowed and
 // what to do; the status is that of the first error. `bytes` must outlive the archive.
-// Thread-safe. Time and memory are bounded by the limits, whatever the bytes. With helpers the
-// sources are parsed beside the rest.
-absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::string_view file,
-                                              const ArchiveLimits& limits, HelperThreads& helpers,
-                                              Diagnostics& diagnostics);
+// Thread-safe. Time and memory are bounded by the limits, whatever the bytes.
 absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::string_view file,
                                               const ArchiveLimits& limits,
                                               Diagnostics& diagnostics);

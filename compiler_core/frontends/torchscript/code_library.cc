@@ -19,14 +19,9 @@ const LoadedFile* CodeLibrary::Load(absl::string_view path, bool& has_failed) {
   auto file = std::make_unique<LoadedFile>();
   file->path = absl::StrCat("code/", path);
   file->source = source->text;
-  const ParsedCode* parsed = archive_->ParsedOf(*source);
-  if (parsed == nullptr) {
-    file->parsed = ParseCode(source->text, limits_);
-    parsed = &file->parsed;
-  }
-  file->code = parsed->code.get();
-  if (file->code == nullptr) {
-    const CodeError& error = parsed->error;
+  file->parsed = ParseCode(source->text, limits_);
+  if (file->parsed.code == nullptr) {
+    const CodeError& error = file->parsed.error;
     diagnostics_->Add({.kind = error.is_limit ? DiagnosticKind::kModelLimitExceeded
                                               : DiagnosticKind::kTorchCodeSyntax,
                        .message = absl::StrCat(
@@ -52,10 +47,10 @@ CodeLibrary::Found CodeLibrary::Find(absl::string_view qualified_name) {
       absl::StrCat(absl::StrReplaceAll(qualified_name.substr(0, dot), {{".", "/"}}), ".py");
   found.file = Load(path, found.has_failed);
   if (found.file == nullptr) return found;
-  for (const ClassDef& class_def : found.file->code->classes) {
+  for (const ClassDef& class_def : found.file->parsed.code->classes) {
     if (class_def.name == name) found.class_def = &class_def;
   }
-  for (const FunctionDef& function : found.file->code->functions) {
+  for (const FunctionDef& function : found.file->parsed.code->functions) {
     if (function.name == name) found.function = &function;
   }
   return found;

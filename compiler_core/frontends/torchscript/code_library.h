@@ -17,8 +17,7 @@ namespace npuc::pt {
 struct LoadedFile {
   std::string path;  // "code/__torch__/torch/nn/modules/conv.py"
   absl::string_view source;
-  const CodeFile* code = nullptr;
-  ParsedCode parsed;  // holds the code where the archive has it not parsed yet
+  ParsedCode parsed;
 };
 
 // The archive's code, parsed file by file when something in it is asked for. A name such as

@@ -343,22 +343,11 @@ absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
 }
 
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
-                                        const CompileOptions& options, HelperThreads& helpers,
-                                        const std::function<void()>& helpers_free,
-                                        Diagnostics& diagnostics) {
-  ASSIGN_OR_RETURN(pt::TorchArchive read,
-                   pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(),
-                                        helpers, diagnostics));
-  helpers_free();
-  const auto archive = std::make_shared<const pt::TorchArchive>(std::move(read));
-  return frontend::RunImport(
-      "TorchScript", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
-        const auto importer =
-            std::make_shared<pt::TorchImporter>(archive.get(), options, graph, found);
-        importer->Run();
-        // Their many small pieces can be taken apart beside what follows.
-        helpers.WhenIdle([archive, importer] {});
-      });
+                                        const CompileOptions& options, Diagnostics& diagnostics) {
+  ASSIGN_OR_RETURN(
+      const pt::TorchArchive archive,
+      pt::ReadTorchArchive(model_bytes, options.model_name, pt::ArchiveLimits(), diagnostics));
+  return ImportTorchArchive(archive, options, diagnostics);
 }
 
 std::vector<std::string> ImportedTorchOps() {

@@ -1,7 +1,6 @@
 #ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_IMPORT_H_
 #define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_IMPORT_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/helper_threads.h"
 #include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/ir/graph/graph.h"
 
@@ -26,12 +24,9 @@ struct TorchArchive;  // archive.h
 // Inputs in options.input_ncx_to_nxc are declared in their transposed shape, with a Transpose
 // behind them. The result has been through VerifyGraph. Every problem goes to `diagnostics`, with
 // the archive's line of code; the status is that of the first error. model_bytes is read during the
-// call only. helpers_free is called where nothing is left for the helpers that is waited for.
-// Thread-safe.
+// call only. Thread-safe.
 absl::StatusOr<Graph> ImportTorchScript(absl::string_view model_bytes,
-                                        const CompileOptions& options, HelperThreads& helpers,
-                                        const std::function<void()>& helpers_free,
-                                        Diagnostics& diagnostics);
+                                        const CompileOptions& options, Diagnostics& diagnostics);
 // The same from an archive that is read already.
 absl::StatusOr<Graph> ImportTorchArchive(const pt::TorchArchive& archive,
                                          const CompileOptions& options, Diagnostics& diagnostics);

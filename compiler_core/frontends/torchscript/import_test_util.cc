@@ -53,9 +53,7 @@ ImportResult ImportCode(const std::string& source, const std::vector<std::vector
   options.core = "GRUS";
   for (size_t i = 0; i < shapes.size(); ++i) options.inputs.push_back({absl::StrCat(i), shapes[i]});
   Diagnostics diagnostics;
-  HelperThreads none(1);
-  absl::StatusOr<Graph> graph = ImportTorchScript(
-      zip.Bytes(), options, none, [] {}, diagnostics);
+  absl::StatusOr<Graph> graph = ImportTorchScript(zip.Bytes(), options, diagnostics);
   return {std::move(graph), std::move(diagnostics)};
 }
 
