@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/integer/integer_model.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/import_state.h"
 #include "compiler_core/ir/compass/check.h"
@@ -12,7 +13,6 @@
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/file_limits.h"
 #include "compiler_core/pipeline/import.h"
-#include "compiler_core/pipeline/integer_model.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/target/core_spec.h"
 

@@ -2,10 +2,10 @@
 #define NPUC_COMPILER_CORE_PIPELINE_QUANTIZED_FORWARD_H_
 
 #include "absl/status/statusor.h"
+#include "compiler_core/backends/integer/integer_model.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/integer_model.h"
 
 namespace npuc {
 

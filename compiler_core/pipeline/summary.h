@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler_core/backends/report_data.h"
 #include "compiler_core/pipeline/compile.h"
 
 namespace npuc {
@@ -27,9 +28,6 @@ struct CompileSummary {
   std::vector<Quality> quality;
 };
 CompileSummary SummaryOf(const CompileResult& result);
-
-// Below this many dB an output's noise is more than a tenth of its values' size.
-inline constexpr double kPoorSqnrDb = 20;
 
 // "RAM 1,024 of 131,072 bytes (0%), flash 2,048 bytes, about 4,096 cycles a frame".
 std::string MemoryText(const CompileSummary& summary);

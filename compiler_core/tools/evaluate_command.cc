@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/integer/integer_metrics.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/pipeline/import.h"
-#include "compiler_core/pipeline/integer_metrics.h"
 #include "compiler_core/pipeline/quantized_forward.h"
 #include "compiler_core/quant/metrics/metrics.h"
 #include "compiler_core/sim/simulator.h"

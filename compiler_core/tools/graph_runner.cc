@@ -2,9 +2,9 @@
 
 #include <utility>
 
+#include "compiler_core/backends/states.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/op.h"
-#include "compiler_core/pipeline/states.h"
 
 namespace npuc {
 

@@ -57,7 +57,7 @@ def run_case(name, files):
         for output, want in zip(facts["outputs"], recorded_nets.arrays(files, "output")):
             off = np.abs(got[output].reshape(want.shape).astype(int) - want.astype(int))
             steps.update(off.ravel().tolist())
-        transposes = listing.count(" Transpose\n")
+        transposes = listing.count(" Transpose ")
         allowed = len(facts["inputs"]) + len(facts["outputs"]) + MORE_TRANSPOSES.get(name, 0)
         harness.check(transposes <= allowed, f"{transposes} layers transpose:\n{listing}")
         harness.check(max(steps) <= facts["steps"], f"results off by steps {dict(steps)}")

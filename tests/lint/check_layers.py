@@ -41,6 +41,11 @@ ALLOWED = {
     # The config knows what the metrics are called and what a model states, no more of the compile.
     CORE + "config/": IR + [CORE + "quant/metrics/metrics.h",
                             CORE + "frontends/common/outline.h"],
+    # One family of cores each, from a graph to a CompiledUnit; families never include each other.
+    CORE + "backends/": [CORE + folder for folder in (
+        "base/", "target/", "ir/", "ops/", "passes/", "quant/", "lowering/", "memplan/", "emit/",
+        "sim/", "report/", "config/quant_config.h", "pipeline/compile.h", "backends/stages.h",
+        "backends/states.h", "backends/report_data.h", "backends/compiled_unit.h")],
     CORE + "pipeline/": [CORE],
     CORE + "tools/": [CORE],
     "proto/": [],
@@ -116,7 +121,8 @@ def _longest(table, path):
 def _own_folder(path):
     """The folder whose headers a file always may include: the layer's, or the front end's own."""
     parts = path.split("/")
-    depth = 3 if path.startswith(CORE + "frontends/") and len(parts) > 3 else 2
+    families = (CORE + "frontends/", CORE + "backends/")
+    depth = 3 if path.startswith(families) and len(parts) > 3 else 2
     if not path.startswith(CORE):
         depth = 2 if path.startswith("server/") and len(parts) > 2 else 1
     return "/".join(parts[:depth]) + "/" if len(parts) > depth else os.path.dirname(path) + "/"

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
-#define NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
+#ifndef NPUC_COMPILER_CORE_BACKENDS_STAGES_H_
+#define NPUC_COMPILER_CORE_BACKENDS_STAGES_H_
 
 #include <string>
 
@@ -49,6 +49,7 @@ class Stages {
     return diagnostics_.ToStatus();
   }
 
+  bool IsCancelled() { return observer_.IsCancelled(); }
   std::string& log() { return log_; }
 
  private:
@@ -75,15 +76,6 @@ absl::Status StatusOf(const absl::StatusOr<T>& value) {
   return value.status();
 }
 
-// The text of a header's model_info line.
-std::string ModelInfo(const CompileRequest& request);
-
-// The MD5 of the request's model; waits for a caller that computes it.
-std::string ModelMd5(const CompileRequest& request);
-
-// The name of the model file beside the header.
-std::string ModelFileName(const CompileOptions& options);
-
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_STAGES_H_
+#endif  // NPUC_COMPILER_CORE_BACKENDS_STAGES_H_

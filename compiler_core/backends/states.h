@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_STATES_H_
-#define NPUC_COMPILER_CORE_PIPELINE_STATES_H_
+#ifndef NPUC_COMPILER_CORE_BACKENDS_STATES_H_
+#define NPUC_COMPILER_CORE_BACKENDS_STATES_H_
 
 #include <string>
 #include <vector>
@@ -28,4 +28,4 @@ std::vector<int> StatesOf(const Graph& graph, const CompileOptions& options,
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_STATES_H_
+#endif  // NPUC_COMPILER_CORE_BACKENDS_STATES_H_

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_INTEGER_MODEL_H_
-#define NPUC_COMPILER_CORE_PIPELINE_INTEGER_MODEL_H_
+#ifndef NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_MODEL_H_
+#define NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_MODEL_H_
 
 #include <string>
 #include <vector>
@@ -40,4 +40,4 @@ absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, con
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_INTEGER_MODEL_H_
+#endif  // NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_MODEL_H_

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_FLOAT_MODEL_H_
-#define NPUC_COMPILER_CORE_PIPELINE_FLOAT_MODEL_H_
+#ifndef NPUC_COMPILER_CORE_BACKENDS_GRUS_FLOAT_MODEL_H_
+#define NPUC_COMPILER_CORE_BACKENDS_GRUS_FLOAT_MODEL_H_
 
 #include <string>
 
@@ -20,4 +20,4 @@ absl::StatusOr<Graph> FloatModel(Graph imported, const CoreSpec& core,
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_FLOAT_MODEL_H_
+#endif  // NPUC_COMPILER_CORE_BACKENDS_GRUS_FLOAT_MODEL_H_

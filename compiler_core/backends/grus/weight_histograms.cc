@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/weight_histograms.h"
+#include "compiler_core/backends/grus/weight_histograms.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/layer_errors.h"
+#include "compiler_core/backends/grus/layer_errors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/states.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/artifact.h"
 #include "compiler_core/emit/grus_codec.h"
 #include "compiler_core/memplan/plan.h"
-#include "compiler_core/pipeline/states.h"
 #include "compiler_core/quant/executor/float_executor.h"
 #include "compiler_core/sim/simulator.h"
 

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_WEIGHT_CHOICES_H_
-#define NPUC_COMPILER_CORE_PIPELINE_WEIGHT_CHOICES_H_
+#ifndef NPUC_COMPILER_CORE_BACKENDS_GRUS_WEIGHT_CHOICES_H_
+#define NPUC_COMPILER_CORE_BACKENDS_GRUS_WEIGHT_CHOICES_H_
 
 #include <string>
 #include <vector>
@@ -26,4 +26,4 @@ std::string WriteTemplate(absl::Span<const WeightRecord> weights);
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_WEIGHT_CHOICES_H_
+#endif  // NPUC_COMPILER_CORE_BACKENDS_GRUS_WEIGHT_CHOICES_H_

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/integer_model.h"
+#include "compiler_core/backends/integer/integer_model.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/states.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/quant_config.h"
 #include "compiler_core/ops/layers.h"
-#include "compiler_core/pipeline/states.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"
 #include "compiler_core/quant/own_biases.h"

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/states.h"
+#include "compiler_core/backends/states.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/weight_choices.h"
+#include "compiler_core/backends/grus/weight_choices.h"
 
 #include <algorithm>
 #include <limits>

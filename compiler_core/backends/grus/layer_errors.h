@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_LAYER_ERRORS_H_
-#define NPUC_COMPILER_CORE_PIPELINE_LAYER_ERRORS_H_
+#ifndef NPUC_COMPILER_CORE_BACKENDS_GRUS_LAYER_ERRORS_H_
+#define NPUC_COMPILER_CORE_BACKENDS_GRUS_LAYER_ERRORS_H_
 
 #include <cstdint>
 #include <functional>
@@ -7,22 +7,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler_core/backends/report_data.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/target/core_spec.h"
 
 namespace npuc {
-
-// How far the results of one node of a graph are from those in float32, over all frames.
-struct LayerError {
-  int64_t values = 0;      // compared; of these:
-  int64_t not_finite = 0;  // infinite or NaN on the core or in float, and in no figure below
-  double max_abs = 0;
-  double rms = 0;            // root of the mean square of the differences
-  double reference_max = 0;  // largest magnitude in float
-  double similarity = 1;     // cosine between the two; 1 where both are zero throughout
-};
 
 // By node of a graph; none for Const and Placeholder.
 using LayerErrors = std::vector<std::optional<LayerError>>;
@@ -46,4 +37,4 @@ absl::StatusOr<LayerErrors> MeasureLayerErrors(const Graph& graph, const CoreSpe
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_LAYER_ERRORS_H_
+#endif  // NPUC_COMPILER_CORE_BACKENDS_GRUS_LAYER_ERRORS_H_

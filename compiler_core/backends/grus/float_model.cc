@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/float_model.h"
+#include "compiler_core/backends/grus/float_model.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "compiler_core/pipeline/integer_metrics.h"
+#include "compiler_core/backends/integer/integer_metrics.h"
 
 #include <algorithm>
 #include <limits>

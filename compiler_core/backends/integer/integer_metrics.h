@@ -1,15 +1,15 @@
-#ifndef NPUC_COMPILER_CORE_PIPELINE_INTEGER_METRICS_H_
-#define NPUC_COMPILER_CORE_PIPELINE_INTEGER_METRICS_H_
+#ifndef NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_METRICS_H_
+#define NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_METRICS_H_
 
 #include <functional>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/backends/integer/integer_model.h"
+#include "compiler_core/backends/report_data.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/artifact.h"
 #include "compiler_core/pipeline/compile.h"
-#include "compiler_core/pipeline/integer_model.h"
-#include "compiler_core/pipeline/integer_report.h"
 #include "compiler_core/quant/metrics/metrics.h"
 
 namespace npuc {
@@ -30,4 +30,4 @@ absl::StatusOr<ModelMetrics> MeasureMetrics(const CompileRequest& request,
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_PIPELINE_INTEGER_METRICS_H_
+#endif  // NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_METRICS_H_

@@ -1,0 +1,150 @@
+#ifndef NPUC_COMPILER_CORE_BACKENDS_REPORT_DATA_H_
+#define NPUC_COMPILER_CORE_BACKENDS_REPORT_DATA_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compiler_core/ir/cmd/command.h"
+#include "compiler_core/ir/cmd/load.h"
+#include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/ir/graph/quantization.h"
+#include "compiler_core/memplan/plan.h"
+#include "compiler_core/report/histogram.h"
+
+namespace npuc {
+
+// What the reports of a compile show, whatever the core. A back end fills in what it knows.
+
+// What commands do in a frame, together.
+struct CommandFigures {
+  int64_t commands = 0;
+  CommandLoad load;
+  int64_t cycles = 0;  // an estimate; 0 without a cycle model
+};
+
+// How far the results of one node of a graph are from those in float32, over all frames.
+struct LayerError {
+  int64_t values = 0;      // compared; of these:
+  int64_t not_finite = 0;  // infinite or NaN on the core or in float, and in no figure below
+  double max_abs = 0;
+  double rms = 0;            // root of the mean square of the differences
+  double reference_max = 0;  // largest magnitude in float
+  double similarity = 1;     // cosine between the two; 1 where both are zero throughout
+};
+
+// How near a layer that was quantized here is to float.
+struct LayerLikeness {
+  double rms_error = 0;
+  double similarity = 1;  // cosine
+};
+
+// One node of the model, or a layer of an integer core.
+struct NodeFigures {
+  std::string name;
+  std::string op;                         // empty: not known
+  std::optional<std::string> layer_type;  // Compass's
+  std::optional<Shape> shape;             // of the first result
+  CommandFigures use;
+  int64_t data_bytes = 0;  // of the buffers that its commands touch
+  int64_t weight_bytes = 0;
+  std::optional<std::vector<QuantParams>> results;  // of an integer core
+  std::optional<LayerError> error;                  // LAYER_ERROR_FRAMES
+  std::optional<LayerLikeness> likeness;
+};
+
+// A line of the listing of operators.
+struct OperatorLine {
+  std::string name;
+  std::string op;
+  std::optional<Shape> shape;
+  int64_t commands = 0;
+};
+
+struct WeightFigures {
+  std::string name;
+  std::string used_by;
+  Shape shape;
+  int bits = 0;  // as stored
+  double min = 0;
+  double max = 0;
+  double step = 0;
+  double sparsity = 0;  // share of zeros
+  double max_abs_error = 0;
+  double rms_error = 0;
+  int64_t bytes = 0;
+  std::optional<Histogram> histogram;  // of those that report.json shows
+};
+
+// A transpose that is left: a node of the graph, or a command by which another operator's data is
+// turned for its unit.
+struct TransposeRecord {
+  std::string node;
+  Shape shape;  // before
+  std::vector<int64_t> perm;
+  std::string reason;
+};
+
+// How WEIGHT_CACHE_SIZE would be used: an estimate, not verified on silicon.
+struct WeightCacheUse {
+  int64_t size_bytes = 0;
+  int64_t used_bytes = 0;
+  std::vector<std::string> nodes;  // whose weights it holds
+};
+
+// Where a buffer of data_content lies, and from which command to which it is in use.
+struct BufferFigures {
+  std::string node;
+  int64_t offset_bytes = 0;
+  int64_t size_bytes = 0;
+  LiveRange range;
+};
+// The buffers of data_content in use, the largest first.
+std::vector<BufferFigures> MemoryMapOf(absl::Span<const Buffer> buffers,
+                                       absl::Span<const LiveRange> ranges);
+
+// One figure of how good a model's outputs are (quant/metrics): of the float model, and of the
+// quantized one against it.
+struct MetricFigure {
+  std::string metric;
+  std::string output;
+  double of_float = 0;
+  double quantized = 0;  // not finite: none, as an sqnr without any difference
+};
+
+// Below this many dB an output's noise is more than a tenth of its values' size.
+inline constexpr double kPoorSqnrDb = 20;
+
+struct ModelMetrics {
+  std::string source;  // whose items: "data", "calibration_data"
+  std::string by;      // what ran the quantized model: "simulator", "fake quantization"
+  int64_t items = 0;
+  std::vector<MetricFigure> figures;  // empty: nothing was measured
+};
+
+struct ReportData {
+  Graph graph;  // as it was lowered
+  std::map<std::string, int64_t> commands_by_kind;
+  CommandFigures per_frame;
+  std::vector<NodeFigures> nodes;
+  std::vector<OperatorLine> operators;
+  std::vector<WeightFigures> weights;
+  std::optional<std::vector<TransposeRecord>> transposes;
+  std::optional<WeightCacheUse> weight_cache;
+  std::vector<BufferFigures> memory_map;
+  ModelMetrics metrics;
+  std::vector<WeightHistogram> weight_histograms;  // with options.save_histograms
+};
+
+// The bits that the integers between qmin and qmax need.
+int BitsOf(const QuantParams& params);
+
+// Of all values of a weight, in the bins that report.json has.
+Histogram ReportHistogram(const Tensor& tensor);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_BACKENDS_REPORT_DATA_H_
