@@ -18,6 +18,7 @@
 #include "cache/posix.h"
 #include "cache/record.h"
 #include "cache/rocksdb_log.h"
+#include "cache/usage_index.h"
 #include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
@@ -82,8 +83,11 @@ absl::Time DecodeTime(absl::string_view bytes) {
   return absl::FromUnixMicros(static_cast<int64_t>(micros));
 }
 
-// Of CacheKey::ToString().
-std::string ScopeOf(const std::string& key) { return key.substr(0, key.rfind('/')); }
+// The parts of a CacheKey::ToString().
+UsageIndex::Key UsageKey(const std::string& key) {
+  const size_t slash = key.rfind('/');
+  return {.scope = key.substr(0, slash), .name = key.substr(slash + 1)};
+}
 
 absl::Status NotThere(const CacheKey& key, absl::string_view what) {
   return absl::NotFoundError(absl::StrCat("artifact cache: ", key.ToString(), ": ", what));
@@ -93,14 +97,12 @@ absl::Status NotThere(const CacheKey& key, absl::string_view what) {
 
 struct ArtifactCache::Impl {
   struct Entry {
-    uint64_t bytes = 0;
     absl::Time used;
     absl::Time touched;                         // the last stored time of use
     uint64_t version = 0;                       // differs from that of every earlier content
     absl::Time checked = absl::InfinitePast();  // when all of this content was last checked
     // What Lookup found then; good for as long as the check. Of few entries: see kMaxRemembered.
     std::shared_ptr<const CachedResult> found;
-    std::list<std::string>::iterator use;
   };
 
   explicit Impl(ArtifactCacheOptions opts) : options(std::move(opts)) {}
@@ -119,9 +121,7 @@ struct ArtifactCache::Impl {
   std::array<std::mutex, kStripes> stripes;
   mutable std::mutex mutex;
   std::unordered_map<std::string, Entry> index;
-  std::list<std::string> by_use;              // least recently used first
-  std::unordered_map<std::string, int> pins;  // readers by entry
-  std::unordered_map<std::string, uint64_t> scope_bytes;
+  UsageIndex usage;                   // of `index`; a reader is a pin
   std::list<std::string> remembered;  // keys of entries with `found`, or that had it
   uint64_t last_version = 0;
   Stats stats;
@@ -264,35 +264,21 @@ absl::Status ArtifactCache::Impl::LoadIndex() {
 
 void ArtifactCache::Impl::Index(const std::string& key, uint64_t bytes, absl::Time used) {
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto [it, is_new] = index.try_emplace(key);
-  Entry& entry = it->second;
-  if (is_new) {
-    entry.use = by_use.insert(by_use.end(), key);
-  } else {
-    by_use.splice(by_use.end(), by_use, entry.use);
-  }
-  stats.bytes = stats.bytes - entry.bytes + bytes;
-  uint64_t& in_scope = scope_bytes[ScopeOf(key)];
-  in_scope = in_scope - entry.bytes + bytes;
-  entry.bytes = bytes;
+  Entry& entry = index[key];
+  usage.Put(UsageKey(key), bytes);
+  usage.Use(UsageKey(key));
   entry.used = entry.touched = used;
   entry.version = ++last_version;
   entry.checked = absl::InfinitePast();
   entry.found = nullptr;
-  stats.entries = index.size();
 }
 
 void ArtifactCache::Impl::Unindex(const std::string& key) {
   const std::lock_guard<std::mutex> lock(mutex);
   const auto it = index.find(key);
   if (it == index.end()) return;
-  stats.bytes -= it->second.bytes;
-  const auto in_scope = scope_bytes.find(ScopeOf(key));
-  in_scope->second -= it->second.bytes;
-  if (in_scope->second == 0) scope_bytes.erase(in_scope);
-  by_use.erase(it->second.use);
+  usage.Remove(UsageKey(key));
   index.erase(it);
-  stats.entries = index.size();
 }
 
 void ArtifactCache::Impl::Touch(const std::string& key) {
@@ -301,7 +287,7 @@ void ArtifactCache::Impl::Touch(const std::string& key) {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto it = index.find(key);
     if (it == index.end()) return;
-    by_use.splice(by_use.end(), by_use, it->second.use);
+    usage.Use(UsageKey(key));
     it->second.used = now;
     if (now - it->second.touched < kTouchInterval) return;
     it->second.touched = now;
@@ -350,13 +336,12 @@ std::shared_ptr<const CachedResult> ArtifactCache::Impl::Remembered(const std::s
 
 void ArtifactCache::Impl::Pin(const std::string& key) {
   const std::lock_guard<std::mutex> lock(mutex);
-  ++pins[key];
+  usage.Pin(UsageKey(key));
 }
 
 void ArtifactCache::Impl::Unpin(const std::string& key) {
   const std::lock_guard<std::mutex> lock(mutex);
-  const auto it = pins.find(key);
-  if (--it->second == 0) pins.erase(it);
+  usage.Unpin(UsageKey(key));
 }
 
 // --- Reading -------------------------------------------------------------------------------------
@@ -451,12 +436,13 @@ void ArtifactCache::Impl::RemoveDamaged(const std::string& key, const rocksdb::R
 // there are more than target_bytes or it is too old.
 std::optional<std::string> ArtifactCache::Impl::Victim(const std::string& keep,
                                                        uint64_t target_bytes) const {
-  const absl::Time oldest = options.now() - options.max_idle;
-  for (const std::string& key : by_use) {
-    if (stats.bytes <= target_bytes && index.at(key).used >= oldest) break;
-    if (key != keep && !pins.contains(key)) return key;
-  }
-  return std::nullopt;
+  const UsageIndex::Key kept = UsageKey(keep);
+  const std::optional<UsageIndex::Key> oldest = usage.Oldest(&kept);
+  if (!oldest.has_value()) return std::nullopt;
+  const std::string key = oldest->scope + "/" + oldest->name;
+  const bool is_idle = index.at(key).used < options.now() - options.max_idle;
+  if (usage.all().bytes <= target_bytes && !is_idle) return std::nullopt;
+  return key;
 }
 
 void ArtifactCache::Impl::EvictOver(const std::string& keep) {
@@ -466,7 +452,7 @@ void ArtifactCache::Impl::EvictOver(const std::string& keep) {
     {
       const std::lock_guard<std::mutex> lock(mutex);
       // Once over the limit, down to where a tenth is free.
-      if (stats.bytes > target) target = options.max_bytes - options.max_bytes / 10;
+      if (usage.all().bytes > target) target = options.max_bytes - options.max_bytes / 10;
       victim = Victim(keep, target);
     }
     if (!victim.has_value() || !Evict(*victim)) return;
@@ -483,24 +469,22 @@ bool ArtifactCache::Impl::Evict(const std::string& key) {
 
 // The least recently used entry of the scope of `keep` that may go, with the mutex held.
 std::optional<std::string> ArtifactCache::Impl::VictimInScope(const std::string& keep) const {
-  const std::string prefix = ScopeOf(keep) + "/";
-  for (const std::string& key : by_use) {
-    if (absl::StartsWith(key, prefix) && key != keep && !pins.contains(key)) return key;
-  }
-  return std::nullopt;
+  const UsageIndex::Key kept = UsageKey(keep);
+  const std::optional<UsageIndex::Key> oldest = usage.OldestOfScope(kept.scope, &kept);
+  if (!oldest.has_value()) return std::nullopt;
+  return oldest->scope + "/" + oldest->name;
 }
 
 void ArtifactCache::Impl::EvictInScope(const std::string& keep) {
   if (!options.scope_limit) return;
-  const std::string scope = ScopeOf(keep);
+  const std::string scope = UsageKey(keep).scope;
   const uint64_t limit = options.scope_limit(scope);
   uint64_t target = limit;
   while (true) {
     std::optional<std::string> victim;
     {
       const std::lock_guard<std::mutex> lock(mutex);
-      const auto in_scope = scope_bytes.find(scope);
-      if (in_scope == scope_bytes.end() || in_scope->second <= target) return;
+      if (usage.OfScope(scope).bytes <= target) return;
       target = limit - limit / 10;
       victim = VictimInScope(keep);
     }
@@ -711,7 +695,10 @@ absl::Status ArtifactCache::Probe() {
 
 ArtifactCache::Stats ArtifactCache::GetStats() const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
-  return impl_->stats;
+  Stats stats = impl_->stats;
+  stats.entries = impl_->usage.size();
+  stats.bytes = impl_->usage.all().bytes;
+  return stats;
 }
 
 }  // namespace npuc

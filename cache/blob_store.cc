@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <list>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -19,6 +18,7 @@
 #include "cache/blob_files.h"
 #include "cache/keys.h"
 #include "cache/posix.h"
+#include "cache/usage_index.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
@@ -31,7 +31,7 @@ constexpr uint64_t kMaxCatchUpBytes = uint64_t{8} << 20;
 // A blob's file is touched at most this often, so that the order of use survives a restart.
 constexpr absl::Duration kTouchInterval = absl::Minutes(1);
 
-using Key = std::pair<std::string, std::string>;  // scope; SHA-256, or SHA-256 '-' size
+using Key = UsageIndex::Key;  // scope; SHA-256, or SHA-256 '-' size
 
 absl::Status CheckDigest(absl::string_view scope, const BlobDigest& digest) {
   if (!IsValidScope(scope)) {
@@ -51,10 +51,8 @@ struct BlobStore::Impl {
   struct Blob {
     BlobInfo info;
     std::string path;
-    int holds = 0;
     bool damaged = false;  // missing for those who ask; kept while somebody holds it
     absl::Time touched;
-    std::list<Key>::iterator use;
   };
 
   // Bytes arrive under `mutex`; the store's mutex may be taken below it, never the other way.
@@ -79,16 +77,12 @@ struct BlobStore::Impl {
   mutable std::mutex mutex;  // guards everything below
   std::map<Key, Blob> blobs;
   std::map<Key, UploadPtr> uploads;
-  std::list<Key> by_use;  // least recently used first
-  struct ScopeUse {
-    uint64_t committed = 0;
-    uint64_t held = 0;       // of committed
-    uint64_t uploading = 0;  // what uploads have on the disk, and what is being written
-    size_t open_uploads = 0;
+  UsageIndex usage;  // of blobs; a hold is a pin
+  struct ScopeUploads {
+    uint64_t bytes = 0;  // on the disk, and those that are being written
+    size_t count = 0;
   };
-  std::map<std::string, ScopeUse> scopes;
-  uint64_t blob_bytes = 0;
-  uint64_t held_bytes = 0;    // of blobs with holds > 0
+  std::map<std::string, ScopeUploads> scope_uploads;
   uint64_t upload_bytes = 0;  // of all scopes
   uint64_t evicted = 0;
   uint64_t damaged = 0;
@@ -102,15 +96,15 @@ struct BlobStore::Impl {
   absl::Status ScanUploads();
   void AddBlob(const std::string& scope, BlobInfo info, std::string path, absl::Time used);
   void RemoveBlob(std::map<Key, Blob>::iterator it);
-  void Use(Blob& blob);
+  void Use(const Key& key);
   // The blob, where it is there, whole and of this size.
   const Blob* FindBlob(absl::string_view scope, const BlobDigest& digest) const;
   void AddUpload(const UploadPtr& upload);
   void RemoveUpload(const Upload& upload);
   void AddUploadBytes(const std::string& scope, uint64_t bytes);
   void RemoveUploadBytes(const std::string& scope, uint64_t bytes);
-  void AddHold(const Key& key, Blob& blob);
-  void RemoveHold(std::map<Key, Blob>::iterator it);
+  void RemoveHold(const Key& key);
+  uint64_t UploadBytesOf(const std::string& scope) const;
   absl::Status CheckOpenUploads(const std::string& scope) const;
   uint64_t LimitOf(const std::string& scope) const;
   absl::StatusOr<uint64_t> FreeBytes() const;
@@ -141,9 +135,7 @@ struct BlobRef::Hold {
   Hold(const Hold&) = delete;
   ~Hold() {
     const std::lock_guard<std::mutex> lock(store->mutex);
-    const auto it = store->blobs.find(key);
-    NPUC_CHECK(it != store->blobs.end() && it->second.holds > 0);
-    store->RemoveHold(it);
+    store->RemoveHold(key);
   }
 
   BlobStore::Impl* store;
@@ -238,31 +230,24 @@ void BlobStore::Impl::AddBlob(const std::string& scope, BlobInfo info, std::stri
     Blob& blob = old->second;
     blob.damaged = false;
     if (blob.path != path) unlink(blob.path.c_str());
-    const uint64_t more = info.size_bytes - blob.info.size_bytes;  // wraps where it is less
-    if (blob.holds > 0) held_bytes += more;
-    if (blob.holds > 0) scopes[scope].held += more;
-    blob_bytes += more;
-    scopes[scope].committed += more;
+    usage.Put(key, info.size_bytes);
     blob.info = std::move(info);
     blob.path = std::move(path);
     return;
   }
-  blob_bytes += info.size_bytes;
-  scopes[scope].committed += info.size_bytes;
-  const auto use = by_use.insert(by_use.end(), key);
-  blobs[key] = Blob{.info = std::move(info), .path = std::move(path), .touched = used, .use = use};
+  usage.Put(key, info.size_bytes);
+  blobs[key] = Blob{.info = std::move(info), .path = std::move(path), .touched = used};
 }
 
 void BlobStore::Impl::RemoveBlob(std::map<Key, Blob>::iterator it) {
   unlink(it->second.path.c_str());
-  blob_bytes -= it->second.info.size_bytes;
-  scopes[it->first.first].committed -= it->second.info.size_bytes;
-  by_use.erase(it->second.use);
+  usage.Remove(it->first);
   blobs.erase(it);
 }
 
-void BlobStore::Impl::Use(Blob& blob) {
-  by_use.splice(by_use.end(), by_use, blob.use);
+void BlobStore::Impl::Use(const Key& key) {
+  usage.Use(key);
+  Blob& blob = blobs.at(key);
   const absl::Time now = options.now();
   if (now - blob.touched < kTouchInterval) return;
   blob.touched = now;
@@ -280,47 +265,45 @@ const BlobStore::Impl::Blob* BlobStore::Impl::FindBlob(absl::string_view scope,
 
 void BlobStore::Impl::AddUpload(const UploadPtr& upload) {
   uploads[{upload->scope, UploadName(upload->digest)}] = upload;
-  ++scopes[upload->scope].open_uploads;
+  ++scope_uploads[upload->scope].count;
   AddUploadBytes(upload->scope, upload->committed);
 }
 
 void BlobStore::Impl::RemoveUpload(const Upload& upload) {
   uploads.erase({upload.scope, UploadName(upload.digest)});
-  --scopes[upload.scope].open_uploads;
+  --scope_uploads[upload.scope].count;
   RemoveUploadBytes(upload.scope, upload.committed);
 }
 
 void BlobStore::Impl::AddUploadBytes(const std::string& scope, uint64_t bytes) {
-  scopes[scope].uploading += bytes;
+  scope_uploads[scope].bytes += bytes;
   upload_bytes += bytes;
 }
 
 void BlobStore::Impl::RemoveUploadBytes(const std::string& scope, uint64_t bytes) {
-  scopes[scope].uploading -= bytes;
+  scope_uploads[scope].bytes -= bytes;
   upload_bytes -= bytes;
 }
 
-void BlobStore::Impl::AddHold(const Key& key, Blob& blob) {
-  if (blob.holds++ > 0) return;
-  held_bytes += blob.info.size_bytes;
-  scopes[key.first].held += blob.info.size_bytes;
+void BlobStore::Impl::RemoveHold(const Key& key) {
+  usage.Unpin(key);
+  const auto it = blobs.find(key);
+  NPUC_CHECK(it != blobs.end());
+  if (it->second.damaged && !usage.IsPinned(key)) RemoveBlob(it);
 }
 
-void BlobStore::Impl::RemoveHold(std::map<Key, Blob>::iterator it) {
-  Blob& blob = it->second;
-  if (--blob.holds > 0) return;
-  held_bytes -= blob.info.size_bytes;
-  scopes[it->first.first].held -= blob.info.size_bytes;
-  if (blob.damaged) RemoveBlob(it);
+uint64_t BlobStore::Impl::UploadBytesOf(const std::string& scope) const {
+  const auto found = scope_uploads.find(scope);
+  return found == scope_uploads.end() ? 0 : found->second.bytes;
 }
 
 absl::Status BlobStore::Impl::CheckOpenUploads(const std::string& scope) const {
   if (scope == options.own_scope) return absl::OkStatus();
-  const auto use = scopes.find(scope);
-  if (use != scopes.end() && use->second.open_uploads >= options.max_open_uploads_of_scope) {
+  const auto use = scope_uploads.find(scope);
+  if (use != scope_uploads.end() && use->second.count >= options.max_open_uploads_of_scope) {
     return OverScopeLimit(
         ScopeLimit::kOpenUploads,
-        absl::StrCat(use->second.open_uploads, " uploads of this tenant are under way, at most ",
+        absl::StrCat(use->second.count, " uploads of this tenant are under way, at most ",
                      options.max_open_uploads_of_scope,
                      " may be; go on with them, or wait until they end"));
   }
@@ -345,9 +328,7 @@ absl::StatusOr<uint64_t> BlobStore::Impl::FreeBytes() const {
 absl::Status BlobStore::Impl::CheckRoom(const std::string& scope, uint64_t size) const {
   if (scope == options.own_scope) return absl::OkStatus();
   const uint64_t limit = LimitOf(scope);
-  const auto found = scopes.find(scope);
-  const ScopeUse use = found == scopes.end() ? ScopeUse() : found->second;
-  const uint64_t firm_of_scope = use.held + use.uploading;
+  const uint64_t firm_of_scope = usage.OfScope(scope).pinned_bytes + UploadBytesOf(scope);
   if (size > limit || firm_of_scope > limit - size) {
     return OverScopeLimit(
         ScopeLimit::kBytes,
@@ -356,14 +337,14 @@ absl::Status BlobStore::Impl::CheckRoom(const std::string& scope, uint64_t size)
                      "uploads under way need ",
                      firm_of_scope));
   }
-  const uint64_t firm = held_bytes + upload_bytes;
+  const uint64_t firm = usage.all().pinned_bytes + upload_bytes;
   if (size > options.hard_limit_bytes || firm > options.hard_limit_bytes - size) {
     return absl::ResourceExhaustedError(
         absl::StrCat("blob store: ", size, " bytes do not fit: ", firm, " of ",
                      options.hard_limit_bytes, " bytes are in use by jobs and uploads"));
   }
   ASSIGN_OR_RETURN(const uint64_t free_bytes, FreeBytes());
-  const uint64_t may_go = blob_bytes - held_bytes;
+  const uint64_t may_go = usage.all().bytes - usage.all().pinned_bytes;
   if (free_bytes + may_go < size + options.disk_reserve_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "blob store: the server's disk is full: ", size, " bytes do not fit, ",
@@ -379,14 +360,14 @@ absl::Status BlobStore::Impl::MakeRoom(const std::string& scope, uint64_t size) 
   if (scope == options.own_scope) return absl::OkStatus();
   const uint64_t limit = LimitOf(scope);
   ASSIGN_OR_RETURN(uint64_t free_bytes, FreeBytes());
-  const ScopeUse& use = scopes[scope];
-  for (auto it = by_use.begin(); it != by_use.end();) {
-    const bool scope_fits = use.committed + use.uploading + size <= limit;
-    const bool all_fit = blob_bytes + upload_bytes + size <= options.soft_limit_bytes &&
+  while (true) {
+    const bool scope_fits = usage.OfScope(scope).bytes + UploadBytesOf(scope) + size <= limit;
+    const bool all_fit = usage.all().bytes + upload_bytes + size <= options.soft_limit_bytes &&
                          free_bytes >= size + options.disk_reserve_bytes;
     if (scope_fits && all_fit) break;
-    const auto blob = blobs.find(*it++);
-    if (blob->second.holds > 0 || (all_fit && blob->first.first != scope)) continue;
+    const std::optional<Key> oldest = all_fit ? usage.OldestOfScope(scope) : usage.Oldest();
+    if (!oldest.has_value()) break;
+    const auto blob = blobs.find(*oldest);
     free_bytes += blob->second.info.size_bytes;
     RemoveBlob(blob);
     ++evicted;
@@ -539,7 +520,7 @@ absl::StatusOr<std::vector<BlobDigest>> BlobStore::FindMissing(
     if (impl_->FindBlob(scope, digest) == nullptr) {
       missing.push_back(digest);
     } else {
-      impl_->Use(impl_->blobs.at({std::string(scope), digest.sha256}));
+      impl_->Use({std::string(scope), digest.sha256});
     }
   }
   return missing;
@@ -557,13 +538,13 @@ absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
     const std::lock_guard<std::mutex> lock(impl_->mutex);
     const Key key{std::string(scope), UploadName(digest)};
     if (impl_->FindBlob(scope, digest) == nullptr && impl_->uploads.count(key) == 0) {
-      RETURN_IF_ERROR(impl_->CheckOpenUploads(key.first));
-      RETURN_IF_ERROR(impl_->CheckRoom(key.first, digest.size_bytes));
+      RETURN_IF_ERROR(impl_->CheckOpenUploads(key.scope));
+      RETURN_IF_ERROR(impl_->CheckRoom(key.scope, digest.size_bytes));
       auto upload = std::make_shared<Impl::Upload>();
-      upload->scope = key.first;
+      upload->scope = key.scope;
       upload->digest = digest;
       const std::string folder = absl::StrCat(impl_->UploadsFolder(), "/", scope);
-      upload->path = absl::StrCat(folder, "/", key.second);
+      upload->path = absl::StrCat(folder, "/", key.name);
       upload->last_append = impl_->options.steady_now();
       RETURN_IF_ERROR(MakeFolder(folder));
       RETURN_IF_ERROR(OpenFile(upload->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW).status());
@@ -654,8 +635,8 @@ absl::StatusOr<BlobRef> BlobStore::Acquire(absl::string_view scope, absl::string
   if (it == impl_->blobs.end() || it->second.damaged) {
     return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store; upload it"));
   }
-  impl_->Use(it->second);
-  impl_->AddHold(it->first, it->second);
+  impl_->Use(it->first);
+  impl_->usage.Pin(it->first);
   return BlobRef(std::make_shared<const BlobRef::Hold>(impl_.get(), it->first, it->second.info,
                                                        it->second.path));
 }
@@ -696,7 +677,7 @@ absl::Status BlobStore::Remove(absl::string_view scope, absl::string_view sha256
   if (it == impl_->blobs.end()) {
     return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store"));
   }
-  if (it->second.holds > 0) {
+  if (impl_->usage.IsPinned(it->first)) {
     return absl::FailedPreconditionError(
         absl::StrCat("blob ", sha256, ": in use; remove it when its jobs have ended"));
   }
@@ -726,7 +707,7 @@ BlobStore::Stats BlobStore::GetStats() const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
   Stats stats;
   stats.blobs = impl_->blobs.size();
-  stats.blob_bytes = impl_->blob_bytes;
+  stats.blob_bytes = impl_->usage.all().bytes;
   stats.open_uploads = impl_->uploads.size();
   stats.upload_bytes = impl_->upload_bytes;
   stats.evicted_blobs = impl_->evicted;
@@ -736,8 +717,7 @@ BlobStore::Stats BlobStore::GetStats() const {
 
 uint64_t BlobStore::ScopeBytes(absl::string_view scope) const {
   const std::lock_guard<std::mutex> lock(impl_->mutex);
-  const auto it = impl_->scopes.find(std::string(scope));
-  return it == impl_->scopes.end() ? 0 : it->second.committed + it->second.uploading;
+  return impl_->usage.OfScope(scope).bytes + impl_->UploadBytesOf(std::string(scope));
 }
 
 }  // namespace npuc
