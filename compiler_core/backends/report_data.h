@@ -92,7 +92,7 @@ struct TransposeRecord {
 struct WeightCacheUse {
   int64_t size_bytes = 0;
   int64_t used_bytes = 0;
-  std::vector<std::string> nodes;  // whose weights it holds
+  std::vector<std::string> nodes;  // the nodes whose weights it holds
 };
 
 // Where a buffer of data_content lies, and from which command to which it is in use.
@@ -119,7 +119,7 @@ struct MetricFigure {
 inline constexpr double kPoorSqnrDb = 20;
 
 struct ModelMetrics {
-  std::string source;  // whose items: "data", "calibration_data"
+  std::string source;  // the source of the items: "data", "calibration_data"
   std::string by;      // what ran the quantized model: "simulator", "fake quantization"
   int64_t items = 0;
   std::vector<MetricFigure> figures;  // empty: nothing was measured

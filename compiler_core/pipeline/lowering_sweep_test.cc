@@ -118,10 +118,9 @@ void CheckThenCompare(const NodeSpec& spec, const NodeGraph& built, bool in_plac
   const absl::StatusOr<Graph> graph = RunPasses(built.graph);
   ASSERT_TRUE(graph.ok()) << graph.status();
   Diagnostics diagnostics;
-  HelperThreads helpers(2);
   CompileOptions options;
   options.model_name = "test.pb";
-  CheckSupport(*graph, *FindCore("GRUS"), options, helpers, diagnostics);
+  CheckSupport(*graph, *FindCore("GRUS"), options, diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     if (diagnostic.kind == DiagnosticKind::kOperatorNotAccepted ||
         diagnostic.kind == DiagnosticKind::kOperatorRewritten) {

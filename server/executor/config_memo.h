@@ -32,7 +32,7 @@ class ConfigMemo {
     std::shared_ptr<const ParsedConfig> config;
     std::list<const Key*>::iterator use;
   };
-  // What is remembered; null: nothing.
+  // The remembered config; null: none.
   std::shared_ptr<const ParsedConfig> Recall(absl::string_view text, absl::string_view name);
   static size_t BytesOf(const Key& key) { return key.first.size() + key.second.size(); }
 

@@ -20,7 +20,7 @@ struct QueuedJob {
   absl::Time create_time = absl::UnixEpoch();  // when it was accepted; it ages from then on
 };
 
-// How a waiting job stands.
+// The standing of a waiting job.
 struct QueueView {
   int64_t position = 0;         // jobs that would be started before it, as things are
   bool tenant_limited = false;  // its tenant runs as many jobs as it may
@@ -63,7 +63,7 @@ class JobQueue {
 
   // All that wait, the parked ones among them.
   virtual int64_t size() const = 0;
-  // Whether Pop would give a job.
+  // True where Pop would give a job.
   virtual bool HasReady() const = 0;
 };
 

@@ -99,7 +99,8 @@ def check_chain(make, place):
     ways = 0
     for key, value in re.findall(r"with (INPUT_OPS|OUTPUT_OPS): (\{.*?\]\}|\[.*?\])", said):
         value = value.replace("[shape]", str(SHAPE))
-        check_left(model, ops, prefix, *((value, outputs) if key == "INPUT_OPS" else (inputs, value)))
+        cut = (value, outputs) if key == "INPUT_OPS" else (inputs, value)
+        check_left(model, ops, prefix, *cut)
         ways += 1
     harness.check(ways == {"middle": 2, "alone": 0}.get(place, 1), f"{place}: {said}")
 

@@ -202,7 +202,7 @@ std::vector<NodeFigures> GrusUnit::NodesOf() const {
     const auto root = roots.find(use.name);
     if (root == roots.end()) continue;
     const Node& node = graph_nodes[root->second];
-    figures.op = NameOf(node.op);
+    figures.op = std::string(NameOf(node.op));
     if (root->second < layer_errors.size()) figures.error = layer_errors[root->second];
     if (!node.outputs.empty()) figures.shape = graph.type(node.outputs[0]).shape;
   }
@@ -217,7 +217,7 @@ std::vector<OperatorLine> GrusUnit::OperatorsOf() const {
     if (node.op == Op::kConst) continue;
     OperatorLine& line = lines.emplace_back();
     line.name = node.source.name;
-    line.op = NameOf(node.op);
+    line.op = std::string(NameOf(node.op));
     if (!node.outputs.empty()) line.shape = graph.type(node.outputs[0]).shape;
     const auto it = commands.find(node.source.name);
     if (it != commands.end()) line.commands = it->second;

@@ -156,7 +156,7 @@ std::vector<NodeFigures> IntegerUnit::NodesOf(const std::map<std::string, LayerU
     NodeFigures& node = nodes[i];
     names.insert(layer.name);
     node.name = layer.name;
-    node.op = quantized.graph.node(layer.root).op;
+    node.op = std::string(NameOf(quantized.graph.node(layer.root).op));
     node.layer_type = layer.type;
     if (!layer.outputs.empty()) node.shape = quantized.graph.type(layer.outputs[0]).shape;
     const auto use = uses.find(layer.name);

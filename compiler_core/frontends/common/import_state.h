@@ -51,8 +51,8 @@ ValueRef WrittenAsFloat(ValueRef value);
 // All constants of a model together may take this much, as may any one that is computed.
 inline constexpr int64_t kMaxConstantBytes = int64_t{1} << 28;
 // Multiply-adds or moves that may be spent on computing one constant; all together may take twice
-// that. A product of two matrices of 512 x 512 takes as many, and WORKTIME of the slowest reference
-// function; larger constants are weights, which models store and do not compute.
+// that. A product of two matrices of 512 x 512 takes as many. Models store larger constants as
+// weights, and a hostile model must not hold a worker for long.
 inline constexpr int64_t kMaxFoldWork = int64_t{1} << 27;
 // Nodes of our graph that one model may become, steps of loops and of recurrent layers unrolled,
 // and operands of all of them together.

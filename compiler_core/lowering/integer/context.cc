@@ -204,7 +204,7 @@ std::pair<std::vector<Factor>, Rounding> IntegerContext::FactorsFor(
   bool fits_32_bits = true;
   for (const auto& [value, largest] : scalings) {
     const Factor factor = MakeFactor(value, settings_->multiplier_bits);
-    const int left = std::max(0, 31 - factor.shift);
+    const int left = factor.multiplier == 0 ? 0 : std::max(0, 31 - factor.shift);
     fits_32_bits = fits_32_bits && largest <= (INT32_MAX >> left);
     factors.push_back(factor);
   }
