@@ -101,10 +101,11 @@ void DeclareCompile(CLI::App& app, Options& options) {
 void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
   command
       ->add_option("--input", inputs,
-                   "A NumPy file, once for each input: float32, float64 or float16; integers where "
-                   "the input has that type; uint16 as the bits of an fp16 input alone. NAME= may "
-                   "be left out where there is one input; random (or random:SEED) for those that "
-                   "are not given")
+                   "A NumPy file, once for each input: float32, float64 or float16; int32 or "
+                   "int64 as whole numbers, where those are exact; other integers where the input "
+                   "has that type; uint16 as the bits of an fp16 input alone. NAME= may be left "
+                   "out where there is one input; random (or random:SEED) for those that are not "
+                   "given")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
 }

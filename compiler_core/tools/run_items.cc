@@ -11,6 +11,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/emit/header_writer.h"
+#include "compiler_core/ir/integer/access.h"
 #include "compiler_core/sim/port_values.h"
 
 namespace npuc {
@@ -33,6 +34,24 @@ T Load(const std::string& bytes, int64_t index) {
   return value;
 }
 
+// Token numbers, counts, shapes: stored values of quantized inputs are narrower.
+bool HoldsWholeNumbers(const NpyArray& array) {
+  return array.dtype == DType::kInt32 || array.dtype == DType::kInt64;
+}
+
+// INVALID_ARGUMENT where a float of `digits` binary digits does not hold a whole number exactly.
+absl::Status CheckWholeNumbers(const NpyArray& array, int digits) {
+  const double most = std::ldexp(1.0, digits);
+  for (int64_t i = 0; HoldsWholeNumbers(array) && i < array.element_count(); ++i) {
+    const double value = ValueAt(array, i);
+    if (std::abs(value) <= most) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "holds ", static_cast<int64_t>(std::clamp(value, -1e15, 1e15)), " at element ", i,
+        "; whole numbers to ", static_cast<int64_t>(most), " are exact in this input's type"));
+  }
+  return absl::OkStatus();
+}
+
 // The array's elements as fp16 or float32, for an input that the model states as `stated`. float64
 // goes by way of float32, as numpy's astype twice would.
 absl::StatusOr<std::string> Converted(const NpyArray& array, DType stated, DType to) {
@@ -40,7 +59,8 @@ absl::StatusOr<std::string> Converted(const NpyArray& array, DType stated, DType
                         array.dtype == DType::kFloat64;
   const bool is_bits = array.dtype == DType::kUint16 && stated == DType::kFloat16;
   const bool is_stated = IsInteger(stated) && array.dtype == stated;
-  if (!is_float && !is_bits && !is_stated) {
+  const bool is_whole = HoldsWholeNumbers(array) && IsFloat(stated);
+  if (!is_float && !is_bits && !is_stated && !is_whole) {
     const std::string also = stated == DType::kFloat16 ? ", or uint16 (fp16 bits)"
                              : IsInteger(stated)       ? absl::StrCat(", or ", NameOf(stated))
                                                        : "";
@@ -48,6 +68,7 @@ absl::StatusOr<std::string> Converted(const NpyArray& array, DType stated, DType
         absl::StrCat("is ", NameOf(array.dtype), ", and the model's is ", NameOf(stated),
                      "; float32, float64 or float16", also, " is needed"));
   }
+  if (is_whole) RETURN_IF_ERROR(CheckWholeNumbers(array, to == DType::kFloat16 ? 11 : 24));
   if (to == DType::kFloat16 && is_bits) return array.bytes;
   if (to == array.dtype) return array.bytes;
   const int64_t size = SizeOf(to);
@@ -62,27 +83,39 @@ absl::StatusOr<std::string> Converted(const NpyArray& array, DType stated, DType
   return out;
 }
 
+// The integer that a port holds for a value: the value itself stored (`raw`), or rounded by the
+// port's scale.
+absl::StatusOr<int64_t> StoredOf(const PortTensor& port, double value, bool raw, int64_t i) {
+  if (!std::isfinite(value)) {
+    return absl::InvalidArgumentError(absl::StrCat("holds ",
+                                                   std::isnan(value) ? "NaN"
+                                                   : value > 0       ? "inf"
+                                                                     : "-inf",
+                                                   " at element ", i,
+                                                   "; an input of integers takes finite numbers"));
+  }
+  if (!raw) return StoredValue(port, value);
+  const int64_t least = integer::LowestValue(port.dtype);
+  const int64_t most = integer::HighestValue(port.dtype);
+  const int64_t stored = static_cast<int64_t>(std::clamp(value, -1e15, 1e15));
+  if (stored >= least && stored <= most) return stored;
+  return absl::InvalidArgumentError(absl::StrCat("holds ", stored, " at element ", i,
+                                                 "; the input stores ", least, " to ", most));
+}
+
 // The array's elements as the integers of a port.
 absl::StatusOr<std::string> Quantized(const NpyArray& array, const PortTensor& port, bool raw) {
   if (array.dtype == port.dtype) return array.bytes;
-  const bool is_float = array.dtype == DType::kFloat32 || array.dtype == DType::kFloat64;
-  if (raw || !is_float) {
+  const bool is_real = array.dtype == DType::kFloat32 || array.dtype == DType::kFloat64;
+  if (!HoldsWholeNumbers(array) && (raw || !is_real)) {
     return absl::InvalidArgumentError(absl::StrCat("is ", NameOf(array.dtype), "; ",
                                                    NameOf(port.dtype), " (stored values)",
                                                    raw ? "" : " or float32", " is needed"));
   }
   std::string out(static_cast<size_t>(SizeOf(port.dtype) * array.element_count()), '\0');
   for (int64_t i = 0; i < array.element_count(); ++i) {
-    const double value = ValueAt(array, i);
-    if (!std::isfinite(value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("holds ",
-                       std::isnan(value) ? "NaN"
-                       : value > 0       ? "inf"
-                                         : "-inf",
-                       " at element ", i, "; an input of integers takes finite numbers"));
-    }
-    StoreInteger(port.dtype, StoredValue(port, value), out.data(), i);
+    ASSIGN_OR_RETURN(const int64_t stored, StoredOf(port, ValueAt(array, i), raw, i));
+    StoreInteger(port.dtype, stored, out.data(), i);
   }
   return out;
 }

@@ -106,12 +106,14 @@ TEST_F(RunItemsTest, NativeBitsAreTakenAsTheyAre) {
 }
 
 TEST_F(RunItemsTest, ReportsEveryProblemAtOnce) {
-  NpyArray integers = Floats({1, 2}, {0, 0});
-  integers.dtype = DType::kInt32;
+  NpyArray integers;
+  integers.dtype = DType::kInt8;
+  integers.shape = {1, 2};
+  integers.bytes = std::string(2, '\0');
   EXPECT_FALSE(Run({{"nonsense", Floats({1}, {0})}, {"s", integers}}).ok());
   EXPECT_THAT(Problems(),
               HasSubstr("input 'nonsense' is none of the model's: net/x [1,2], s [1,2]"));
-  EXPECT_THAT(Problems(), HasSubstr("input 's' is i32, and the model's is f16; float32"));
+  EXPECT_THAT(Problems(), HasSubstr("input 's' is i8, and the model's is f16; float32"));
   EXPECT_THAT(Problems(), HasSubstr("input 'net/x' [1,2] is not given; add --input net/x="));
   EXPECT_FALSE(Run({{"net/x", Floats({2, 3}, {0, 0, 0, 0, 0, 0})}}).ok());
   EXPECT_THAT(Problems(), HasSubstr("has shape [2,3]; the tensor is [1,2]"));
@@ -161,6 +163,30 @@ TEST(StatedTypes, DecideWhatIntegersOfAFileAre) {
   EXPECT_THAT(Copied(DType::kInt16, array).first, ElementsAre(15360, -16384));
   EXPECT_THAT(Copied(DType::kFloat16, array).second, HasSubstr("or uint16 (fp16 bits) is needed"));
   EXPECT_THAT(Copied(DType::kUint16, Floats({1, 2}, {3, 70000})).first, ElementsAre(3, 70000));
+}
+
+TEST(StatedTypes, WholeNumbersAreTakenWhereTheyAreExact) {
+  NpyArray array;
+  array.dtype = DType::kInt32;
+  array.shape = {1, 2};
+  const auto numbers = [&](int32_t a, int32_t b) {
+    const int32_t both[] = {a, b};
+    array.bytes.assign(reinterpret_cast<const char*>(both), sizeof(both));
+    return array;
+  };
+  EXPECT_THAT(Copied(DType::kFloat32, numbers(-3, 1 << 24)).first, ElementsAre(-3, 1 << 24));
+  EXPECT_THAT(Copied(DType::kFloat32, numbers(3, (1 << 24) + 1)).second,
+              HasSubstr("holds 16777217 at element 1"));
+}
+
+TEST_F(RunItemsTest, WholeNumbersBeyondElevenBitsAreNoFp16) {
+  NpyArray array;
+  array.dtype = DType::kInt32;
+  array.shape = {1, 2};
+  const int32_t both[] = {2048, 2049};
+  array.bytes.assign(reinterpret_cast<const char*>(both), sizeof(both));
+  EXPECT_FALSE(Run({{"net/x", array}}).ok());
+  EXPECT_THAT(Problems(), HasSubstr("holds 2049 at element 1; whole numbers to 2048"));
 }
 
 TEST_F(RunItemsTest, StatesNeedNotBeGiven) {

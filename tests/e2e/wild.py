@@ -92,6 +92,8 @@ class Model:
             if given["dtype"] != "float32":
                 info = np.iinfo(given["dtype"])
                 values = np.clip(values * info.max / 3, info.min, info.max)
+            if given["dtype"] == "int32":  # a shape, which npuc stores in 8 bits
+                values = np.clip(values, -100, 100)
             self.frames.append(values.astype(given["dtype"]))
 
     @property
@@ -145,7 +147,7 @@ def refusals(said):
         match = re.search(r"\[(NPUC\d{4})\]$", line)
         if not match or ": note: " in line or ": warning: " in line:
             continue
-        text = re.sub(r"'[^']*'|\"[^\"]*\"", "...", line[:match.start()].split(": ", 1)[1])
+        text = re.sub(r"'[^']*'|\"[^\"]*\"", "...", line[:match.start()].split(": ", 1)[-1])
         text = re.sub(r"(\.\.\., )+\.\.\.", "...", text.split("; ")[0].strip())
         text = re.sub(r"\b[0-9]+\b", "N", text)
         found.append(f"{match[1]} {text}")

@@ -9,6 +9,7 @@
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/common/shared_rules.h"
+#include "compiler_core/frontends/tflite/dilation.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -45,7 +46,7 @@ absl::Status ImportReshape(NodeImporter& node) {
   Shape shape = node.output(0).type.shape;
   const auto* options = node.raw().options_as_ReshapeOptions();
   if (node.has(1)) {
-    ASSIGN_OR_RETURN(shape, node.ConstantInts(1, "shape"));
+    ASSIGN_OR_RETURN(shape, node.ResultShape(1));
   } else if (options != nullptr && options->new_shape() != nullptr) {
     if (options->new_shape()->size() > kMaxRank) {
       return absl::InvalidArgumentError("a shape of more than 8 entries");
@@ -53,7 +54,7 @@ absl::Status ImportReshape(NodeImporter& node) {
     shape.assign(options->new_shape()->begin(), options->new_shape()->end());
   }
   ASSIGN_OR_RETURN(shape, CompletedShape(std::move(shape), node.type(0).element_count()));
-  return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
+  return SetReshaped(node, std::move(shape));
 }
 
 absl::Status ImportSqueeze(NodeImporter& node) {
@@ -75,7 +76,7 @@ absl::Status ImportSqueeze(NodeImporter& node) {
     }
     if (!named && !(all && dim == 1)) shape.push_back(dim);
   }
-  return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
+  return SetReshaped(node, std::move(shape));
 }
 
 absl::Status ImportExpandDims(NodeImporter& node) {
@@ -84,7 +85,7 @@ absl::Status ImportExpandDims(NodeImporter& node) {
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0) + 1));
   Shape shape = node.shape(0);
   shape.insert(shape.begin() + axis, 1);
-  return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
+  return SetReshaped(node, std::move(shape));
 }
 
 absl::Status ImportTranspose(NodeImporter& node) {
@@ -168,7 +169,7 @@ absl::Status ImportTile(NodeImporter& node) {
 
 absl::Status ImportBroadcastTo(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
-  ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(1, "shape"));
+  ASSIGN_OR_RETURN(const Shape shape, node.ResultShape(1));
   RETURN_IF_ERROR(CheckShape(shape));
   ASSIGN_OR_RETURN(const Shape joint, BroadcastShape(node.shape(0), shape));
   if (joint != shape)

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/tflite/dilation.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -57,10 +58,9 @@ absl::Status CheckRanks(NodeImporter& node) {
   return absl::OkStatus();
 }
 
-// The sums with the bias (operand `at`, where there is one) and the activation.
-absl::Status Finish(NodeImporter& node, absl::StatusOr<ValueRef> sums, int at, int activation) {
-  if (sums.ok() && node.has(at)) sums = node.Emit("Add", {*sums, node.input(at)});
-  return node.SetActivated(std::move(sums), activation);
+// The bias, where there is one.
+ValueRef BiasAt(const NodeImporter& node, int at) {
+  return node.has(at) ? node.input(at) : nullptr;
 }
 
 // Weight [O,H,W,I] -> [H,W,I,O].
@@ -74,8 +74,7 @@ absl::Status ImportConv2D(NodeImporter& node) {
                       o->padding() == fb::Padding_SAME};
   ASSIGN_OR_RETURN(AttrMap attrs, WindowAttrs(window, node.shape(0)));
   ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(1), {1, 2, 3, 0}));
-  return Finish(node, node.Emit("Conv2D", {node.input(0), weight}, std::move(attrs)), 2,
-                o->activation());
+  return SetConvolved(node, {"Conv2D", weight, BiasAt(node, 2), o->activation()}, std::move(attrs));
 }
 
 // Weight [1,H,W,C*M] -> [H,W,C,M]. Scales for each of C*M results fit no axis of that where both
@@ -103,17 +102,16 @@ absl::Status ImportDepthwise(NodeImporter& node) {
       const ValueRef weight,
       node.Reshaped(node.input(1), in_groups ? Shape{w[1], w[2], 1, w[3]}
                                              : Shape{w[1], w[2], channels, multiplier}));
-  return Finish(node,
-                node.Emit(in_groups ? "Conv2D" : "DepthwiseConv2D", {node.input(0), weight},
-                          std::move(attrs)),
-                2, o->activation());
+  return SetConvolved(
+      node, {in_groups ? "Conv2D" : "DepthwiseConv2D", weight, BiasAt(node, 2), o->activation()},
+      std::move(attrs));
 }
 
 // Operands: the result's shape, weight [O,H,W,I], image, bias.
 absl::Status ImportTransposeConv(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 4));
   ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_TransposeConvOptions()));
-  ASSIGN_OR_RETURN(const std::vector<int64_t> result, node.ConstantInts(0, "result's shape"));
+  ASSIGN_OR_RETURN(const Shape result, node.ResultShape(0));
   if (node.rank(1) != 4 || node.rank(2) != 4 || result.size() != 4) {
     return absl::InvalidArgumentError("operands are not of rank 4");
   }
@@ -125,8 +123,11 @@ absl::Status ImportTransposeConv(NodeImporter& node) {
     conv.pads_before[i] = std::max<int64_t>(covered, 0) / 2;
   }
   ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(1), {1, 2, 3, 0}));
-  return Finish(node, frontend::ConvolvedTransposed(node, node.input(2), weight, conv), 3,
-                o->activation());
+  ASSIGN_OR_RETURN(ValueRef sums, frontend::ConvolvedTransposed(node, node.input(2), weight, conv));
+  if (node.has(3)) {
+    ASSIGN_OR_RETURN(sums, node.Emit("Add", {sums, node.input(3)}));
+  }
+  return node.SetActivated(std::move(sums), o->activation());
 }
 
 absl::Status ImportPool(NodeImporter& node) {

@@ -46,8 +46,10 @@ void Importer::AddInput(int index, const Shape& shape) {
   if (tensor.type.dtype == DType::kInvalid) {
     return endpoints_.ReportType(tensor.name, ElementTypeName(tensor.element_type));
   }
-  const ValueRef value = state_.AddInput(
-      tensor.name, {tensor.quant.has_value() ? DType::kFloat32 : tensor.type.dtype, shape});
+  // An input that nothing computes with keeps its place, in a type that every core has.
+  const bool is_float = tensor.quant.has_value() || IsStatedShape(file_.main(), index);
+  const ValueRef value =
+      state_.AddInput(tensor.name, {is_float ? DType::kFloat32 : tensor.type.dtype, shape});
   if (!tensor.quant.has_value()) return graph_.Give(index, value);
   frontend::Emitter node(&state_, {tensor.name, "QUANTIZE"});
   absl::StatusOr<ValueRef> quantized = node.Requantized(value, *tensor.quant);

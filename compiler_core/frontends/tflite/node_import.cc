@@ -1,5 +1,7 @@
 #include "compiler_core/frontends/tflite/node_import.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,48 @@
 namespace npuc::tflite {
 
 namespace fb = ::npuc::fe::tflite;
+
+namespace {
+
+// Operands that are the shape of the result.
+struct ShapeOperand {
+  absl::string_view op;
+  size_t operand;
+};
+constexpr ShapeOperand kShapeOperands[] = {
+    {"BROADCAST_TO", 1}, {"RESHAPE", 1}, {"TRANSPOSE_CONV", 0}};
+
+bool IsShapeOperand(absl::string_view op, size_t operand) {
+  return std::any_of(
+      std::begin(kShapeOperands), std::end(kShapeOperands),
+      [&](const ShapeOperand& known) { return known.op == op && known.operand == operand; });
+}
+
+// True where the file states a tensor's shape. Shapes that its writer did not know are empty there.
+bool HasStatedShape(const TensorView& tensor) {
+  return !tensor.is_dynamic() && !tensor.type.shape.empty();
+}
+
+}  // namespace
+
+bool IsStatedShape(const SubgraphView& graph, int tensor) {
+  bool is_read = false;
+  for (const OperatorView& op : graph.operators) {
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (op.inputs[i] != tensor) continue;
+      const bool is_shape = IsShapeOperand(op.op, i) && op.outputs.size() == 1 &&
+                            HasStatedShape(graph.tensor(op.outputs[0]));
+      if (!is_shape) return false;
+      is_read = true;
+    }
+  }
+  return is_read;
+}
+
+absl::StatusOr<Shape> NodeImporter::ResultShape(int i) {
+  if (!frontend::IsKnown(input(i)) && HasStatedShape(output(0))) return output(0).type.shape;
+  return ConstantInts(i, "result's shape");
+}
 
 absl::StatusOr<ValueRef> NodeImporter::TransposedWeight(const ValueRef& weight) {
   const auto found = place_.transposed->find(weight);

@@ -28,6 +28,10 @@ struct NodePlace {
   TransposedWeights* transposed;
 };
 
+// True where operators read a tensor as the shape of their result alone, and the file states those
+// shapes: then its value does not matter.
+bool IsStatedShape(const SubgraphView& graph, int tensor);
+
 // What the rule of a TFLite operator sees of its node beside what all front ends share. A quantized
 // tensor is a float operand here; results are quantized where the file says so, behind the rule.
 class NodeImporter : public frontend::OperandNode {
@@ -49,6 +53,9 @@ class NodeImporter : public frontend::OperandNode {
   }
   // Whether the operand's value is known now, as itself or as stored integers.
   bool IsKnown(int i) const { return frontend::IsKnown(input(i)); }
+
+  // Operand i as the shape of the result; where it is not known, the one that the file states.
+  absl::StatusOr<Shape> ResultShape(int i);
 
   // The options table of an operator that cannot do without, or a report that it is missing.
   template <typename T>

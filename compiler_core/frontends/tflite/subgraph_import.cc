@@ -4,12 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/tflite/dilation.h"
 
 namespace npuc::tflite {
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {ElementwiseRules(), WindowRules(), LinearRules(),   ReduceRules(),
-          ShapeRules(),       SliceRules(),  RecurrentRules()};
+  return {ElementwiseRules(), WindowRules(), LinearRules(),    ReduceRules(),
+          ShapeRules(),       SliceRules(),  RecurrentRules(), DilationRules()};
 }
 
 frontend::RuleTable<ImportRule> CustomRules() { return {TensorListRules()}; }
@@ -163,7 +164,9 @@ absl::Status SubgraphImport::TakeResults(const OperatorView& op, NodeImporter& n
     const TensorView& tensor = graph_.tensor(index);
     if (tensor.quant.has_value() && IsFloat(value->type.dtype)) {
       frontend::Emitter quantizer(&state_, {tensor.name, op.op});
-      ASSIGN_OR_RETURN(value, quantizer.Requantized(value, *tensor.quant));
+      ASSIGN_OR_RETURN(const ValueRef quantized, quantizer.Requantized(value, *tensor.quant));
+      quantized->facts = value->facts;
+      value = quantized;
     }
     values_[index] = std::move(value);
   }

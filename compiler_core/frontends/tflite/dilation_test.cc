@@ -1,0 +1,204 @@
+// Groups of SPACE_TO_BATCH_ND, a convolution and BATCH_TO_SPACE_ND, and shapes known from the file
+// alone.
+#include "compiler_core/frontends/tflite/dilation.h"
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "compiler_core/frontends/tflite/import.h"
+#include "compiler_core/ops/op.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "npuc/fe/tflite/npuc_tflite_generated.h"
+
+namespace npuc {
+namespace {
+
+namespace fb = ::npuc::fe::tflite;
+using ::testing::HasSubstr;
+
+constexpr int kConv2D = 3;
+constexpr int kReshape = 22;
+constexpr int kBatchToSpace = 37;
+constexpr int kSpaceToBatch = 38;
+constexpr int kTransposeConv = 67;
+
+// A float model, tensor by tensor.
+class Builder {
+ public:
+  Builder() {
+    model_.version = 3;
+    model_.buffers.push_back(std::make_unique<fb::BufferT>());
+    model_.subgraphs.push_back(std::make_unique<fb::SubGraphT>());
+  }
+  fb::SubGraphT& graph() { return *model_.subgraphs[0]; }
+
+  int Tensor(std::vector<int> shape, fb::ElementType type = fb::ElementType_FLOAT32,
+             uint32_t buffer = 0) {
+    auto tensor = std::make_unique<fb::TensorInfoT>();
+    tensor->name = "t" + std::to_string(graph().tensors.size());
+    tensor->type = type;
+    tensor->shape = std::move(shape);
+    tensor->buffer = buffer;
+    graph().tensors.push_back(std::move(tensor));
+    return static_cast<int>(graph().tensors.size()) - 1;
+  }
+  int Input(std::vector<int> shape, fb::ElementType type = fb::ElementType_FLOAT32) {
+    graph().inputs.push_back(Tensor(std::move(shape), type));
+    return graph().inputs.back();
+  }
+  template <typename T>
+  int Constant(std::vector<int> shape, const std::vector<T>& values) {
+    auto data = std::make_unique<fb::BufferT>();
+    data->data.resize(values.size() * sizeof(T));
+    std::memcpy(data->data.data(), values.data(), data->data.size());
+    model_.buffers.push_back(std::move(data));
+    return Tensor(std::move(shape),
+                  std::is_same_v<T, int32_t> ? fb::ElementType_INT32 : fb::ElementType_FLOAT32,
+                  static_cast<uint32_t>(model_.buffers.size()) - 1);
+  }
+  int Call(int code, std::vector<int> inputs, std::vector<int> shape) {
+    model_.operator_codes.push_back(std::make_unique<fb::OperatorCodeT>());
+    model_.operator_codes.back()->builtin_code = code;
+    auto op = std::make_unique<fb::OperatorT>();
+    op->opcode_index = static_cast<uint32_t>(model_.operator_codes.size()) - 1;
+    op->inputs = std::move(inputs);
+    op->outputs = {Tensor(std::move(shape))};
+    if (code == kConv2D) {
+      fb::Conv2DOptionsT options;
+      options.stride_w = options.stride_h = 1;
+      options.padding = fb::Padding_VALID;
+      op->options.Set(options);
+    }
+    if (code == kTransposeConv) {
+      fb::TransposeConvOptionsT options;
+      options.stride_w = options.stride_h = 2;
+      options.padding = fb::Padding_VALID;
+      op->options.Set(options);
+    }
+    graph().operators.push_back(std::move(op));
+    graph().outputs = {static_cast<int>(graph().tensors.size()) - 1};
+    return graph().outputs[0];
+  }
+
+  absl::StatusOr<Graph> Import() {
+    flatbuffers::FlatBufferBuilder builder;
+    builder.Finish(fb::Model::Pack(builder, &model_), "TFL3");
+    const std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()),
+                            builder.GetSize());
+    Diagnostics diagnostics;
+    CompileOptions options;
+    options.model_name = "m.tflite";
+    return ImportTfLite(bytes, options, diagnostics);
+  }
+
+ private:
+  fb::ModelT model_;
+};
+
+std::vector<float> Answer(const Graph& graph, Tensor x) {
+  absl::StatusOr<std::vector<Tensor>> results = RunReference(graph, {std::move(x)});
+  return results.ok() ? (*results)[0].ToFloats() : std::vector<float>();
+}
+
+// The node that gives the graph's output.
+const Node& Last(const Graph& graph) { return graph.def(graph.outputs()[0].value); }
+
+// x [1,1,6,1], kernel 1 x 2 of weights 1 and 10 and dilation 2; padded by 2 before, cropped `crop`.
+absl::StatusOr<Graph> Group(int crop, int stated_width) {
+  Builder b;
+  const int x = b.Input({1, 1, 6, 1});
+  const int block = b.Constant<int32_t>({2}, {1, 2});
+  const int paddings = b.Constant<int32_t>({2, 2}, {0, 0, 2, 0});
+  const int crops = b.Constant<int32_t>({2, 2}, {0, 0, 0, crop});
+  const int weight = b.Constant<float>({1, 1, 2, 1}, {1, 10});
+  const int batched = b.Call(kSpaceToBatch, {x, block, paddings}, {2, 1, 4, 1});
+  const int convolved = b.Call(kConv2D, {batched, weight}, {2, 1, 3, 1});
+  b.Call(kBatchToSpace, {convolved, block, crops}, {1, 1, stated_width, 1});
+  return b.Import();
+}
+
+TEST(TfLiteDilation, AGroupIsOneConvolution) {
+  const absl::StatusOr<Graph> graph = Group(0, 6);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Node& node = Last(*graph);
+  ASSERT_EQ(node.op, Op::kConv2D);
+  EXPECT_EQ(std::get<Shape>(node.attrs.at("dilations")), (Shape{1, 2}));
+  EXPECT_EQ(std::get<Shape>(node.attrs.at("pads")), (Shape{0, 0, 2, 0}));
+  EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 1, 6, 1}, {1, 2, 3, 4, 5, 6})),
+              testing::ElementsAre(10, 20, 31, 42, 53, 64));
+}
+
+// Crops beyond the padding would need a convolution of a negative one.
+TEST(TfLiteDilation, CropsBeyondThePaddingStayAsWritten) {
+  const absl::StatusOr<Graph> graph = Group(1, 5);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_EQ(Last(*graph).op, Op::kSlice);
+  EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 1, 6, 1}, {1, 2, 3, 4, 5, 6})),
+              testing::ElementsAre(10, 20, 31, 42, 53));
+}
+
+// As Keras writes a Conv1D of dilation 2: rows of rank 3 around the convolution of an image.
+TEST(TfLiteDilation, ARowIsConvolvedAsAnImage) {
+  Builder b;
+  const int x = b.Input({1, 6, 1});
+  const int block = b.Constant<int32_t>({1}, {2});
+  const int none = b.Constant<int32_t>({1, 2}, {0, 0});
+  const int image = b.Constant<int32_t>({4}, {2, 1, 3, 1});
+  const int row = b.Constant<int32_t>({3}, {2, 2, 1});
+  const int weight = b.Constant<float>({1, 1, 2, 1}, {1, 10});
+  const int batched = b.Call(kSpaceToBatch, {x, block, none}, {2, 3, 1});
+  const int expanded = b.Call(kReshape, {batched, image}, {2, 1, 3, 1});
+  const int convolved = b.Call(kConv2D, {expanded, weight}, {2, 1, 2, 1});
+  const int squeezed = b.Call(kReshape, {convolved, row}, {2, 2, 1});
+  b.Call(kBatchToSpace, {squeezed, block, none}, {1, 4, 1});
+  const absl::StatusOr<Graph> graph = b.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const Node& last = Last(*graph);
+  ASSERT_EQ(last.op, Op::kReshape);
+  EXPECT_EQ(graph->def(last.inputs[0]).op, Op::kConv2D);
+  EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 6, 1}, {1, 2, 3, 4, 5, 6})),
+              testing::ElementsAre(31, 42, 53, 64));
+}
+
+TEST(TfLiteDilation, BlocksThatDoNotFitAreRefused) {
+  Builder b;
+  const int x = b.Input({1, 1, 5, 1});
+  const int block = b.Constant<int32_t>({2}, {1, 2});
+  const int paddings = b.Constant<int32_t>({2, 2}, {0, 0, 0, 0});
+  b.Call(kSpaceToBatch, {x, block, paddings}, {2, 1, 2, 1});
+  EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("no multiple of the block 2"));
+}
+
+// The result's shape as an input of the model.
+Builder Enlarging() {
+  Builder b;
+  const int shape = b.Input({4}, fb::ElementType_INT32);
+  const int weight = b.Constant<float>({1, 1, 2, 1}, {1, 10});
+  const int x = b.Input({1, 1, 2, 1});
+  b.Call(kTransposeConv, {shape, weight, x}, {1, 1, 4, 1});
+  return b;
+}
+
+TEST(TfLiteShapes, AShapeAtRunTimeIsTheOneThatTheFileStates) {
+  const absl::StatusOr<Graph> graph = Enlarging().Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->inputs().size(), 2u);
+  EXPECT_EQ(TypeToString(graph->type(graph->inputs()[0])), "f32[4]");
+  const auto outputs = RunReference(
+      *graph, {Tensor::FromFloats({4}, {0, 0, 0, 0}), Tensor::FromFloats({1, 1, 2, 1}, {1, 2})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT((*outputs)[0].ToFloats(), testing::ElementsAre(1, 10, 2, 20));
+}
+
+TEST(TfLiteShapes, AShapeThatVariesIsRefused) {
+  Builder b = Enlarging();
+  b.graph().tensors.back()->shape_signature = {1, 1, -1, 1};
+  EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("NPUC1115"));
+}
+
+}  // namespace
+}  // namespace npuc
