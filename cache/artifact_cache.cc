@@ -5,7 +5,6 @@
 #include <cstring>
 #include <iterator>
 #include <list>
-#include <mutex>
 #include <set>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
@@ -118,18 +118,19 @@ struct ArtifactCache::Impl {
   // A stripe is held while an entry is written or removed, so that two writers of one key are one
   // after the other; `mutex` guards the index and is taken below a stripe, never around database
   // calls.
-  std::array<std::mutex, kStripes> stripes;
-  mutable std::mutex mutex;
-  std::unordered_map<std::string, Entry> index;
-  UsageIndex usage;                   // of `index`; a reader is a pin
-  std::list<std::string> remembered;  // keys of entries with `found`, or that had it
-  uint64_t last_version = 0;
-  Stats stats;
+  std::array<Mutex, kStripes> stripes;
+  mutable Mutex mutex;
+  std::unordered_map<std::string, Entry> index NPUC_GUARDED_BY(mutex);
+  UsageIndex usage NPUC_GUARDED_BY(mutex);  // of `index`; a reader is a pin
+  // Keys of entries with `found`, or that had it.
+  std::list<std::string> remembered NPUC_GUARDED_BY(mutex);
+  uint64_t last_version NPUC_GUARDED_BY(mutex) = 0;
+  Stats stats NPUC_GUARDED_BY(mutex);
 
   rocksdb::ColumnFamilyHandle* entries() const { return families[1]; }
   rocksdb::ColumnFamilyHandle* chunks() const { return families[2]; }
   rocksdb::ColumnFamilyHandle* access() const { return families[3]; }
-  std::mutex& StripeOf(const std::string& key) {
+  Mutex& StripeOf(const std::string& key) {
     return stripes[std::hash<std::string>()(key) % kStripes];
   }
 
@@ -144,8 +145,9 @@ struct ArtifactCache::Impl {
   void NoteChecked(const std::string& key, uint64_t version, const CachedResult& found);
   void Pin(const std::string& key);
   void Unpin(const std::string& key);
-  std::optional<std::string> Victim(const std::string& keep, uint64_t target_bytes) const;
-  std::optional<std::string> VictimInScope(const std::string& keep) const;
+  std::optional<std::string> Victim(const std::string& keep, uint64_t target_bytes) const
+      NPUC_REQUIRES(mutex);
+  std::optional<std::string> VictimInScope(const std::string& keep) const NPUC_REQUIRES(mutex);
   absl::StatusOr<Manifest> ReadManifest(const std::string& key,
                                         const rocksdb::ReadOptions& read) const;
   absl::StatusOr<std::string> ReadChunk(const std::string& key, const ManifestItem& item,
@@ -250,8 +252,11 @@ absl::Status ArtifactCache::Impl::LoadIndex() {
   }
   RETURN_IF_ERROR(ToStatus(it->status(), "cannot list entries"));
   for (const std::string& key : broken) {
-    ++stats.damaged;
     RETURN_IF_ERROR(RemoveLocked(key));
+  }
+  {
+    const MutexLock lock(mutex);
+    stats.damaged += broken.size();
   }
   std::sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     return std::tie(a.used, a.key) < std::tie(b.used, b.key);
@@ -263,7 +268,7 @@ absl::Status ArtifactCache::Impl::LoadIndex() {
 // --- The index -----------------------------------------------------------------------------------
 
 void ArtifactCache::Impl::Index(const std::string& key, uint64_t bytes, absl::Time used) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   Entry& entry = index[key];
   usage.Put(UsageKey(key), bytes);
   usage.Use(UsageKey(key));
@@ -274,7 +279,7 @@ void ArtifactCache::Impl::Index(const std::string& key, uint64_t bytes, absl::Ti
 }
 
 void ArtifactCache::Impl::Unindex(const std::string& key) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto it = index.find(key);
   if (it == index.end()) return;
   usage.Remove(UsageKey(key));
@@ -284,7 +289,7 @@ void ArtifactCache::Impl::Unindex(const std::string& key) {
 void ArtifactCache::Impl::Touch(const std::string& key) {
   const absl::Time now = options.now();
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     const auto it = index.find(key);
     if (it == index.end()) return;
     usage.Use(UsageKey(key));
@@ -298,7 +303,7 @@ void ArtifactCache::Impl::Touch(const std::string& key) {
 
 // 0 where there is no entry. *checked: all of it was checked not long ago.
 uint64_t ArtifactCache::Impl::VersionOf(const std::string& key, bool* checked) const {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto it = index.find(key);
   if (it == index.end()) return 0;
   *checked = options.now() - it->second.checked < options.recheck;
@@ -307,7 +312,7 @@ uint64_t ArtifactCache::Impl::VersionOf(const std::string& key, bool* checked) c
 
 void ArtifactCache::Impl::NoteChecked(const std::string& key, uint64_t version,
                                       const CachedResult& found) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto it = index.find(key);
   if (it == index.end() || it->second.version != version) return;
   it->second.checked = options.now();
@@ -324,7 +329,7 @@ void ArtifactCache::Impl::NoteChecked(const std::string& key, uint64_t version,
 std::shared_ptr<const CachedResult> ArtifactCache::Impl::Remembered(const std::string& key) {
   std::shared_ptr<const CachedResult> found;
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     const auto it = index.find(key);
     if (it == index.end() || options.now() - it->second.checked >= options.recheck) return nullptr;
     found = it->second.found;
@@ -335,12 +340,12 @@ std::shared_ptr<const CachedResult> ArtifactCache::Impl::Remembered(const std::s
 }
 
 void ArtifactCache::Impl::Pin(const std::string& key) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   usage.Pin(UsageKey(key));
 }
 
 void ArtifactCache::Impl::Unpin(const std::string& key) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   usage.Unpin(UsageKey(key));
 }
 
@@ -419,12 +424,12 @@ absl::Status ArtifactCache::Impl::RemoveLocked(const std::string& key) {
 
 // Removes a damaged entry, unless it has been written anew since `seen`'s snapshot.
 void ArtifactCache::Impl::RemoveDamaged(const std::string& key, const rocksdb::ReadOptions& seen) {
-  const std::lock_guard<std::mutex> stripe(StripeOf(key));
+  const MutexLock stripe(StripeOf(key));
   std::string then, now;
   const rocksdb::Status was = db->Get(seen, entries(), key, &then);
   const rocksdb::Status is = db->Get(rocksdb::ReadOptions(), entries(), key, &now);
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     ++stats.damaged;
   }
   if (is.IsNotFound() || (was.ok() && is.ok() && then != now)) return;
@@ -432,8 +437,8 @@ void ArtifactCache::Impl::RemoveDamaged(const std::string& key, const rocksdb::R
   RemoveLocked(key).IgnoreError();
 }
 
-// The entry to evict next, with the mutex held: the least recently used one that may go, where
-// there are more than target_bytes or it is too old.
+// The entry to evict next: the least recently used one that may go, where there are more than
+// target_bytes or it is too old.
 std::optional<std::string> ArtifactCache::Impl::Victim(const std::string& keep,
                                                        uint64_t target_bytes) const {
   const UsageIndex::Key kept = UsageKey(keep);
@@ -450,7 +455,7 @@ void ArtifactCache::Impl::EvictOver(const std::string& keep) {
   while (true) {
     std::optional<std::string> victim;
     {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(mutex);
       // Once over the limit, down to where a tenth is free.
       if (usage.all().bytes > target) target = options.max_bytes - options.max_bytes / 10;
       victim = Victim(keep, target);
@@ -460,14 +465,14 @@ void ArtifactCache::Impl::EvictOver(const std::string& keep) {
 }
 
 bool ArtifactCache::Impl::Evict(const std::string& key) {
-  const std::lock_guard<std::mutex> stripe(StripeOf(key));
+  const MutexLock stripe(StripeOf(key));
   if (!RemoveLocked(key).ok()) return false;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   ++stats.evicted;
   return true;
 }
 
-// The least recently used entry of the scope of `keep` that may go, with the mutex held.
+// The least recently used entry of the scope of `keep` that may go.
 std::optional<std::string> ArtifactCache::Impl::VictimInScope(const std::string& keep) const {
   const UsageIndex::Key kept = UsageKey(keep);
   const std::optional<UsageIndex::Key> oldest = usage.OldestOfScope(kept.scope, &kept);
@@ -483,7 +488,7 @@ void ArtifactCache::Impl::EvictInScope(const std::string& keep) {
   while (true) {
     std::optional<std::string> victim;
     {
-      const std::lock_guard<std::mutex> lock(mutex);
+      const MutexLock lock(mutex);
       if (usage.OfScope(scope).bytes <= target) return;
       target = limit - limit / 10;
       victim = VictimInScope(keep);
@@ -585,7 +590,7 @@ absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey
   if (absl::IsDataLoss(status)) impl_->RemoveDamaged(name, read);
   if (status.ok()) impl_->Touch(name);
   if (status.ok() && !skip) impl_->NoteChecked(name, version, result);
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   ++(status.ok() ? impl_->stats.hits : impl_->stats.misses);
   if (status.ok()) return std::optional<CachedResult>(std::move(result));
   if (absl::IsDataLoss(status) || absl::IsNotFound(status)) return std::optional<CachedResult>();
@@ -631,7 +636,7 @@ absl::StatusOr<std::vector<ArtifactInfo>> ArtifactCache::Store(
     for (const std::string& chunk : item->chunks) packed_bytes += chunk.size();
   }
   {
-    const std::lock_guard<std::mutex> stripe(impl_->StripeOf(name));
+    const MutexLock stripe(impl_->StripeOf(name));
     rocksdb::WriteBatch batch(/*reserved_bytes=*/packed_bytes);
     // Chunks of the old entry that the new one does not have must go; those it has are written
     // after.
@@ -644,7 +649,7 @@ absl::StatusOr<std::vector<ArtifactInfo>> ArtifactCache::Store(
     write.sync = impl_->options.sync_writes;
     RETURN_IF_ERROR(ToStatus(impl_->db->Write(write, &batch), "cannot store"));
     impl_->Index(name, manifest.TotalBytes(), manifest.stored_at);
-    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     ++impl_->stats.stored;
   }
   impl_->EvictInScope(name);
@@ -683,7 +688,7 @@ absl::StatusOr<std::string> ArtifactCache::ReadArtifact(const CacheKey& key, abs
 
 absl::Status ArtifactCache::Remove(const CacheKey& key) {
   const std::string name = key.ToString();
-  const std::lock_guard<std::mutex> stripe(impl_->StripeOf(name));
+  const MutexLock stripe(impl_->StripeOf(name));
   return impl_->RemoveLocked(name);
 }
 
@@ -694,7 +699,7 @@ absl::Status ArtifactCache::Probe() {
 }
 
 ArtifactCache::Stats ArtifactCache::GetStats() const {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Stats stats = impl_->stats;
   stats.entries = impl_->usage.size();
   stats.bytes = impl_->usage.all().bytes;

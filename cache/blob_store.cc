@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -21,6 +20,7 @@
 #include "cache/usage_index.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
@@ -57,16 +57,24 @@ struct BlobStore::Impl {
 
   // Bytes arrive under `mutex`; the store's mutex may be taken below it, never the other way.
   struct Upload {
-    std::string scope;
-    BlobDigest digest;
-    std::string path;
-    std::mutex mutex;
+    Upload(std::string upload_scope, BlobDigest upload_digest, std::string upload_path,
+           uint64_t committed_bytes, absl::Time now)
+        : scope(std::move(upload_scope)),
+          digest(std::move(upload_digest)),
+          path(std::move(upload_path)),
+          committed(committed_bytes),
+          last_append(now) {}
+
+    const std::string scope;
+    const BlobDigest digest;
+    const std::string path;
+    Mutex mutex;
     // Changed under mutex and read without it, too, so that who asks how far an upload is does
     // not wait for the hash of a gigabyte.
-    std::atomic<uint64_t> committed = 0;
-    std::atomic<bool> ended = false;  // committed or dropped; the map has it no more
-    StreamDigest hash;                // guarded by mutex; covers the first hash.size_bytes() bytes
-    absl::Time last_append;           // steady; guarded by mutex
+    std::atomic<uint64_t> committed;
+    std::atomic<bool> ended = false;                // committed or dropped; the map has it no more
+    StreamDigest hash NPUC_GUARDED_BY(mutex);       // covers the first hash.size_bytes() bytes
+    absl::Time last_append NPUC_GUARDED_BY(mutex);  // steady
   };
   using UploadPtr = std::shared_ptr<Upload>;
 
@@ -74,18 +82,18 @@ struct BlobStore::Impl {
 
   const BlobStoreOptions options;
   UniqueFd lock;
-  mutable std::mutex mutex;  // guards everything below
-  std::map<Key, Blob> blobs;
-  std::map<Key, UploadPtr> uploads;
-  UsageIndex usage;  // of blobs; a hold is a pin
+  mutable Mutex mutex;
+  std::map<Key, Blob> blobs NPUC_GUARDED_BY(mutex);
+  std::map<Key, UploadPtr> uploads NPUC_GUARDED_BY(mutex);
+  UsageIndex usage NPUC_GUARDED_BY(mutex);  // of blobs; a hold is a pin
   struct ScopeUploads {
     uint64_t bytes = 0;  // on the disk, and those that are being written
     size_t count = 0;
   };
-  std::map<std::string, ScopeUploads> scope_uploads;
-  uint64_t upload_bytes = 0;  // of all scopes
-  uint64_t evicted = 0;
-  uint64_t damaged = 0;
+  std::map<std::string, ScopeUploads> scope_uploads NPUC_GUARDED_BY(mutex);
+  uint64_t upload_bytes NPUC_GUARDED_BY(mutex) = 0;  // of all scopes
+  uint64_t evicted NPUC_GUARDED_BY(mutex) = 0;
+  uint64_t damaged NPUC_GUARDED_BY(mutex) = 0;
 
   std::string BlobsFolder() const { return options.root + "/blobs"; }
   std::string UploadsFolder() const { return options.root + "/uploads"; }
@@ -94,33 +102,37 @@ struct BlobStore::Impl {
   absl::Status CheckFormat();
   absl::Status ScanBlobs();
   absl::Status ScanUploads();
-  void AddBlob(const std::string& scope, BlobInfo info, std::string path, absl::Time used);
-  void RemoveBlob(std::map<Key, Blob>::iterator it);
-  void Use(const Key& key);
+  void AddBlob(const std::string& scope, BlobInfo info, std::string path, absl::Time used)
+      NPUC_REQUIRES(mutex);
+  void RemoveBlob(std::map<Key, Blob>::iterator it) NPUC_REQUIRES(mutex);
+  void Use(const Key& key) NPUC_REQUIRES(mutex);
   // The blob, where it is there, whole and of this size.
-  const Blob* FindBlob(absl::string_view scope, const BlobDigest& digest) const;
-  void AddUpload(const UploadPtr& upload);
-  void RemoveUpload(const Upload& upload);
-  void AddUploadBytes(const std::string& scope, uint64_t bytes);
-  void RemoveUploadBytes(const std::string& scope, uint64_t bytes);
-  void RemoveHold(const Key& key);
-  uint64_t UploadBytesOf(const std::string& scope) const;
-  absl::Status CheckOpenUploads(const std::string& scope) const;
+  const Blob* FindBlob(absl::string_view scope, const BlobDigest& digest) const
+      NPUC_REQUIRES(mutex);
+  void AddUpload(const UploadPtr& upload) NPUC_REQUIRES(mutex);
+  void RemoveUpload(const Upload& upload) NPUC_REQUIRES(mutex);
+  void AddUploadBytes(const std::string& scope, uint64_t bytes) NPUC_REQUIRES(mutex);
+  void RemoveUploadBytes(const std::string& scope, uint64_t bytes) NPUC_REQUIRES(mutex);
+  void RemoveHold(const Key& key) NPUC_REQUIRES(mutex);
+  uint64_t UploadBytesOf(const std::string& scope) const NPUC_REQUIRES(mutex);
+  absl::Status CheckOpenUploads(const std::string& scope) const NPUC_REQUIRES(mutex);
   uint64_t LimitOf(const std::string& scope) const;
   absl::StatusOr<uint64_t> FreeBytes() const;
-  absl::Status CheckRoom(const std::string& scope, uint64_t size) const;
-  absl::Status MakeRoom(const std::string& scope, uint64_t size);
+  absl::Status CheckRoom(const std::string& scope, uint64_t size) const NPUC_REQUIRES(mutex);
+  absl::Status MakeRoom(const std::string& scope, uint64_t size) NPUC_REQUIRES(mutex);
   absl::StatusOr<UploadPtr> FindUpload(absl::string_view scope, const BlobDigest& digest,
                                        std::optional<BlobInfo>* committed) const;
   // For an upload that has ended: where another client's Commit of the same blob was faster, its
   // result is this client's, too.
   absl::StatusOr<BlobInfo> CommittedMeanwhile(absl::string_view scope,
                                               const BlobDigest& digest) const;
-  absl::Status CatchUpHash(Upload& upload, int fd, uint64_t max_bytes);
-  absl::Status WriteBytes(Upload& upload, absl::string_view bytes);
-  absl::Status AddBytes(Upload& upload, absl::string_view bytes);
-  absl::StatusOr<BlobInfo> Publish(const UploadPtr& upload);
-  void EndUpload(Upload& upload);
+  absl::Status CatchUpHash(Upload& upload, int fd, uint64_t max_bytes) NPUC_REQUIRES(upload.mutex);
+  absl::Status WriteBytes(Upload& upload, absl::string_view bytes) NPUC_REQUIRES(upload.mutex);
+  absl::Status AddBytes(Upload& upload, absl::string_view bytes) NPUC_REQUIRES(upload.mutex);
+  absl::StatusOr<BlobInfo> Publish(Upload& upload) NPUC_REQUIRES(upload.mutex);
+  void EndUpload(Upload& upload) NPUC_REQUIRES(upload.mutex);
+  // Ends an upload that was idle since `limit`; returns whether it did.
+  bool EndIfIdle(Upload& upload, absl::Time limit) NPUC_REQUIRES(upload.mutex);
 };
 
 // --- BlobRef
@@ -134,7 +146,7 @@ struct BlobRef::Hold {
         path(std::move(blob_path)) {}
   Hold(const Hold&) = delete;
   ~Hold() {
-    const std::lock_guard<std::mutex> lock(store->mutex);
+    const MutexLock lock(store->mutex);
     store->RemoveHold(key);
   }
 
@@ -188,6 +200,7 @@ absl::Status BlobStore::Impl::ScanBlobs() {
   ASSIGN_OR_RETURN(std::vector<BlobFile> found, FindBlobFiles(BlobsFolder()));
   std::stable_sort(found.begin(), found.end(),
                    [](const BlobFile& a, const BlobFile& b) { return a.used < b.used; });
+  const MutexLock guard(mutex);
   for (BlobFile& blob : found) {
     AddBlob(blob.scope, std::move(blob.info), std::move(blob.path), blob.used);
   }
@@ -196,6 +209,7 @@ absl::Status BlobStore::Impl::ScanBlobs() {
 
 absl::Status BlobStore::Impl::ScanUploads() {
   ASSIGN_OR_RETURN(std::vector<UploadFile> found, FindUploadFiles(UploadsFolder()));
+  const MutexLock guard(mutex);
   for (UploadFile& file : found) {
     // Longer than declared, or the blob is there: of no use any more.
     if (file.size_bytes > file.digest.size_bytes ||
@@ -207,13 +221,9 @@ absl::Status BlobStore::Impl::ScanUploads() {
     if (chmod(file.path.c_str(), 0600) != 0) {
       return ErrnoStatus(errno, "cannot make writable", file.path);
     }
-    auto upload = std::make_shared<Upload>();
-    upload->scope = std::move(file.scope);
-    upload->digest = std::move(file.digest);
-    upload->path = std::move(file.path);
-    upload->committed = file.size_bytes;
-    upload->last_append = options.steady_now();
-    AddUpload(upload);
+    AddUpload(std::make_shared<Upload>(std::move(file.scope), std::move(file.digest),
+                                       std::move(file.path), file.size_bytes,
+                                       options.steady_now()));
   }
   return absl::OkStatus();
 }
@@ -378,7 +388,7 @@ absl::Status BlobStore::Impl::MakeRoom(const std::string& scope, uint64_t size) 
 absl::StatusOr<BlobStore::Impl::UploadPtr> BlobStore::Impl::FindUpload(
     absl::string_view scope, const BlobDigest& digest, std::optional<BlobInfo>* committed) const {
   RETURN_IF_ERROR(CheckDigest(scope, digest));
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (const Blob* const blob = FindBlob(scope, digest); blob != nullptr) {
     *committed = blob->info;
     return UploadPtr();
@@ -441,13 +451,13 @@ absl::Status BlobStore::Impl::WriteBytes(Upload& upload, absl::string_view bytes
 // The bytes count from before they are written, so that no other upload takes their room.
 absl::Status BlobStore::Impl::AddBytes(Upload& upload, absl::string_view bytes) {
   {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     RETURN_IF_ERROR(MakeRoom(upload.scope, bytes.size()));
     AddUploadBytes(upload.scope, bytes.size());
   }
   const absl::Status written = WriteBytes(upload, bytes);
   if (!written.ok()) {
-    const std::lock_guard<std::mutex> lock(mutex);
+    const MutexLock lock(mutex);
     RemoveUploadBytes(upload.scope, bytes.size());
   }
   return written;
@@ -457,22 +467,28 @@ absl::Status BlobStore::Impl::AddBytes(Upload& upload, absl::string_view bytes) 
 void BlobStore::Impl::EndUpload(Upload& upload) {
   unlink(upload.path.c_str());
   upload.ended = true;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   RemoveUpload(upload);
 }
 
-absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(const UploadPtr& upload) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(upload->path, O_RDWR | O_NOFOLLOW));
-  RETURN_IF_ERROR(CatchUpHash(*upload, fd.get(), upload->committed));
-  const StreamDigest::Result digest = upload->hash.Finish();
-  upload->hash = StreamDigest();
-  if (digest.sha256_hex != upload->digest.sha256) {
-    EndUpload(*upload);
+bool BlobStore::Impl::EndIfIdle(Upload& upload, absl::Time limit) {
+  if (upload.ended || upload.last_append > limit) return false;
+  EndUpload(upload);
+  return true;
+}
+
+absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(Upload& upload) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(upload.path, O_RDWR | O_NOFOLLOW));
+  RETURN_IF_ERROR(CatchUpHash(upload, fd.get(), upload.committed));
+  const StreamDigest::Result digest = upload.hash.Finish();
+  upload.hash = StreamDigest();
+  if (digest.sha256_hex != upload.digest.sha256) {
+    EndUpload(upload);
     return absl::InvalidArgumentError(
-        absl::StrCat("blob ", upload->digest.sha256, ": the bytes sent have SHA-256 ",
+        absl::StrCat("blob ", upload.digest.sha256, ": the bytes sent have SHA-256 ",
                      digest.sha256_hex, "; they were dropped, send them again from offset 0"));
   }
-  const std::string scope_path = BlobsFolder() + "/" + upload->scope;
+  const std::string scope_path = BlobsFolder() + "/" + upload.scope;
   const std::string shard_path = scope_path + "/" + digest.sha256_hex.substr(0, 2);
   const std::string path = absl::StrCat(shard_path, "/", digest.sha256_hex, "-", digest.md5_hex);
   RETURN_IF_ERROR(MakeDurableFolder(BlobsFolder(), scope_path));
@@ -480,18 +496,18 @@ absl::StatusOr<BlobInfo> BlobStore::Impl::Publish(const UploadPtr& upload) {
   const absl::Time now = options.now();
   const timespec times[2] = {absl::ToTimespec(now), absl::ToTimespec(now)};
   futimens(fd.get(), times);  // the order of use after a restart, a hint
-  const absl::Status moved = MoveIntoPlace(fd.get(), upload->path, path, shard_path);
+  const absl::Status moved = MoveIntoPlace(fd.get(), upload.path, path, shard_path);
   if (!moved.ok()) {
     // After a failed fsync nobody knows what is on the disk: the client sends it again.
-    EndUpload(*upload);
+    EndUpload(upload);
     return moved;
   }
   const BlobInfo info{digest.sha256_hex, digest.md5_hex, digest.size_bytes};
-  upload->ended = true;
+  upload.ended = true;
   // One step under the mutex: at every moment the bytes count once.
-  const std::lock_guard<std::mutex> lock(mutex);
-  RemoveUpload(*upload);
-  AddBlob(upload->scope, info, path, now);
+  const MutexLock lock(mutex);
+  RemoveUpload(upload);
+  AddBlob(upload.scope, info, path, now);
   return info;
 }
 
@@ -515,7 +531,7 @@ absl::StatusOr<std::vector<BlobDigest>> BlobStore::FindMissing(
   }
   for (const BlobDigest& digest : digests) RETURN_IF_ERROR(CheckDigest(scope, digest));
   std::vector<BlobDigest> missing;
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   for (const BlobDigest& digest : digests) {
     if (impl_->FindBlob(scope, digest) == nullptr) {
       missing.push_back(digest);
@@ -535,20 +551,17 @@ absl::StatusOr<UploadState> BlobStore::BeginUpload(absl::string_view scope,
                                                    impl_->options.max_blob_bytes, " allowed"));
   }
   {
-    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     const Key key{std::string(scope), UploadName(digest)};
     if (impl_->FindBlob(scope, digest) == nullptr && impl_->uploads.count(key) == 0) {
       RETURN_IF_ERROR(impl_->CheckOpenUploads(key.scope));
       RETURN_IF_ERROR(impl_->CheckRoom(key.scope, digest.size_bytes));
-      auto upload = std::make_shared<Impl::Upload>();
-      upload->scope = key.scope;
-      upload->digest = digest;
       const std::string folder = absl::StrCat(impl_->UploadsFolder(), "/", scope);
-      upload->path = absl::StrCat(folder, "/", key.name);
-      upload->last_append = impl_->options.steady_now();
+      const std::string path = absl::StrCat(folder, "/", key.name);
       RETURN_IF_ERROR(MakeFolder(folder));
-      RETURN_IF_ERROR(OpenFile(upload->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW).status());
-      impl_->AddUpload(upload);
+      RETURN_IF_ERROR(OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW).status());
+      impl_->AddUpload(
+          std::make_shared<Impl::Upload>(key.scope, digest, path, 0, impl_->options.steady_now()));
     }
   }
   return QueryUpload(scope, digest);
@@ -561,7 +574,7 @@ absl::StatusOr<UploadState> BlobStore::QueryUpload(absl::string_view scope,
   if (committed.has_value()) return UploadState{digest.size_bytes, true};
   const uint64_t bytes = upload->committed;
   if (!upload->ended) return UploadState{bytes, false};
-  { const std::lock_guard<std::mutex> lock(upload->mutex); }  // until the map has it no more
+  { const MutexLock lock(upload->mutex); }  // until the map has it no more
   return QueryUpload(scope, digest);
 }
 
@@ -575,7 +588,7 @@ absl::StatusOr<UploadState> BlobStore::Append(absl::string_view scope, const Blo
                                                    " pass the declared ", digest.size_bytes));
   }
   if (committed.has_value()) return UploadState{digest.size_bytes, true};
-  const std::lock_guard<std::mutex> lock(upload->mutex);
+  const MutexLock lock(upload->mutex);
   if (upload->ended) {
     RETURN_IF_ERROR(impl_->CommittedMeanwhile(scope, digest).status());
     return UploadState{digest.size_bytes, true};
@@ -597,14 +610,14 @@ absl::StatusOr<BlobInfo> BlobStore::Commit(absl::string_view scope, const BlobDi
   ASSIGN_OR_RETURN(const Impl::UploadPtr upload, impl_->FindUpload(scope, digest, &committed));
   if (committed.has_value()) return *committed;
   {
-    const std::lock_guard<std::mutex> lock(upload->mutex);
+    const MutexLock lock(upload->mutex);
     if (!upload->ended) {
       if (upload->committed < digest.size_bytes) {
         return absl::FailedPreconditionError(absl::StrCat(
             "blob ", digest.sha256, ": ", upload->committed.load(), " of ", digest.size_bytes,
             " bytes have arrived; send the rest from offset ", upload->committed.load()));
       }
-      return impl_->Publish(upload);
+      return impl_->Publish(*upload);
     }
   }
   return impl_->CommittedMeanwhile(scope, digest);
@@ -616,7 +629,7 @@ absl::Status BlobStore::AbortUpload(absl::string_view scope, const BlobDigest& d
   if (absl::IsNotFound(upload.status())) return absl::OkStatus();
   RETURN_IF_ERROR(upload.status());
   if (committed.has_value()) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock((*upload)->mutex);
+  const MutexLock lock((*upload)->mutex);
   if (!(*upload)->ended) impl_->EndUpload(**upload);
   return absl::OkStatus();
 }
@@ -630,7 +643,7 @@ absl::StatusOr<BlobInfo> BlobStore::Put(absl::string_view scope, absl::string_vi
 
 absl::StatusOr<BlobRef> BlobStore::Acquire(absl::string_view scope, absl::string_view sha256) {
   RETURN_IF_ERROR(CheckDigest(scope, {std::string(sha256), 0}));
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto it = impl_->blobs.find({std::string(scope), std::string(sha256)});
   if (it == impl_->blobs.end() || it->second.damaged) {
     return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store; upload it"));
@@ -663,7 +676,7 @@ absl::Status BlobStore::Verify(absl::string_view scope, absl::string_view sha256
   ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));
   ASSIGN_OR_RETURN(const bool is_whole, IsWholeBlob(blob.info(), blob.path()));
   if (is_whole) return absl::OkStatus();
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Impl::Blob& damaged = impl_->blobs.at({std::string(scope), std::string(sha256)});
   if (!std::exchange(damaged.damaged, true)) ++impl_->damaged;
   return absl::DataLossError(
@@ -672,7 +685,7 @@ absl::Status BlobStore::Verify(absl::string_view scope, absl::string_view sha256
 
 absl::Status BlobStore::Remove(absl::string_view scope, absl::string_view sha256) {
   RETURN_IF_ERROR(CheckDigest(scope, {std::string(sha256), 0}));
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto it = impl_->blobs.find({std::string(scope), std::string(sha256)});
   if (it == impl_->blobs.end()) {
     return absl::NotFoundError(absl::StrCat("blob ", sha256, ": not in the store"));
@@ -688,23 +701,22 @@ absl::Status BlobStore::Remove(absl::string_view scope, absl::string_view sha256
 size_t BlobStore::DropIdleUploads(absl::Duration idle) {
   std::vector<Impl::UploadPtr> all;
   {
-    const std::lock_guard<std::mutex> lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     for (const auto& [key, upload] : impl_->uploads) all.push_back(upload);
   }
   const absl::Time limit = impl_->options.steady_now() - idle;
   size_t dropped = 0;
   for (const Impl::UploadPtr& upload : all) {
     // One that is being written now is not idle; do not wait for it.
-    const std::unique_lock<std::mutex> lock(upload->mutex, std::try_to_lock);
-    if (!lock.owns_lock() || upload->ended || upload->last_append > limit) continue;
-    impl_->EndUpload(*upload);
-    ++dropped;
+    if (!upload->mutex.TryLock()) continue;
+    if (impl_->EndIfIdle(*upload, limit)) ++dropped;
+    upload->mutex.Unlock();
   }
   return dropped;
 }
 
 BlobStore::Stats BlobStore::GetStats() const {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Stats stats;
   stats.blobs = impl_->blobs.size();
   stats.blob_bytes = impl_->usage.all().bytes;
@@ -716,7 +728,7 @@ BlobStore::Stats BlobStore::GetStats() const {
 }
 
 uint64_t BlobStore::ScopeBytes(absl::string_view scope) const {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return impl_->usage.OfScope(scope).bytes + impl_->UploadBytesOf(std::string(scope));
 }
 

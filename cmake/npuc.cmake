@@ -33,6 +33,7 @@ macro(npuc_global_setup)
   target_compile_options(npuc_flags INTERFACE
     -Wall -Wextra -Werror -Wnon-virtual-dtor -Woverloaded-virtual -Wno-unused-parameter
     -ffp-contract=off
+    $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
     # g++ 12 at -O3 sees uninitialised strings where there are none; clang checks the same code.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
   target_include_directories(npuc_flags INTERFACE "${PROJECT_SOURCE_DIR}")

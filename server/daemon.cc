@@ -18,7 +18,6 @@
 #include <iostream>
 #include <limits>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <random>
 #include <string>
@@ -28,6 +27,7 @@
 #include "absl/time/clock.h"
 #include "cache/posix.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/artifact_check.h"
@@ -213,9 +213,9 @@ class Daemon {
     readiness_log_.OnChange(condition, status, serving);
   }};
   std::atomic<bool> stopping_ = false;
-  std::mutex follow_mutex_;  // one thread at a time acts on readiness
-  bool told_ready_ = false;  // guarded by follow_mutex_
-  Reminder certificate_;     // when to look at its end; guarded by follow_mutex_
+  Mutex follow_mutex_;  // one thread at a time acts on readiness
+  bool told_ready_ NPUC_GUARDED_BY(follow_mutex_) = false;
+  Reminder certificate_ NPUC_GUARDED_BY(follow_mutex_);  // when to look at its end
   std::unique_ptr<Authenticator> authenticator_;
   std::string tenants_error_;  // what was last said of the file
   std::mt19937_64 random_{std::random_device{}()};
@@ -254,7 +254,7 @@ void Daemon::Drain() {
   readiness_.Set("draining", absl::UnavailableError("the daemon is stopping"));
   rpc_->SetServing(false);
   {
-    const std::lock_guard<std::mutex> lock(follow_mutex_);
+    const MutexLock lock(follow_mutex_);
     rpc_->SetServing(false);
     lifecycle_.Enter(Lifecycle::Phase::kDraining);
   }
@@ -673,7 +673,7 @@ void Daemon::StartMonitor() {
 
 // Serves from where it is ready for the first time; later, health alone follows.
 void Daemon::FollowReadiness() {
-  const std::lock_guard<std::mutex> lock(follow_mutex_);
+  const MutexLock lock(follow_mutex_);
   if (!flags_.tls_cert.empty() && certificate_.IsDue(SteadyNow())) {
     TellCertificateEnd(flags_.tls_cert, absl::Now(), *log_);
   }

@@ -38,22 +38,25 @@ Monitor::Monitor(MonitorOptions options)
 
 Monitor::~Monitor() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
-  wake_.notify_all();
+  wake_.NotifyAll();
   prober_.join();
   looker_.join();
 }
 
 bool Monitor::stopping() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return stopping_;
 }
 
 bool Monitor::Sleep(absl::Duration duration) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  return !wake_.wait_for(lock, absl::ToChronoMilliseconds(duration), [this] { return stopping_; });
+  const SteadyTime end = SteadyTimeAfter(absl::ToChronoNanoseconds(duration));
+  const MutexLock lock(mutex_);
+  while (!stopping_ && wake_.WaitUntil(mutex_, end)) {
+  }
+  return !stopping_;
 }
 
 void Monitor::LookLoop() {

@@ -1,16 +1,15 @@
 #ifndef NPUC_SERVER_MONITOR_H_
 #define NPUC_SERVER_MONITOR_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/log/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/readiness.h"
@@ -65,9 +64,9 @@ class Monitor {
   // Of the probing thread.
   absl::Time next_canary_ = absl::InfinitePast();
   Reminder blind_;  // of canaries that found nothing out
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;  // guarded by mutex_
+  mutable Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
   std::thread looker_;
   std::thread prober_;
 };

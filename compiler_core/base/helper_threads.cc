@@ -11,16 +11,17 @@ namespace npuc {
 struct HelperThreads::Job {
   std::function<void()> work;
   enum class State : uint8_t { kQueued, kRunning, kDone };
-  State state = State::kQueued;  // guarded by mutex_
-  std::exception_ptr thrown;     // from kDone on the waiting thread's
+  // Under mutex_ of its HelperThreads, which no annotation of this struct can name.
+  State state = State::kQueued;
+  std::exception_ptr thrown;  // from kDone on the waiting thread's
 };
 
 HelperThreads::~HelperThreads() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     is_ending_ = true;
   }
-  queued_.notify_all();
+  queued_.NotifyAll();
 }
 
 HelperThreads::Task::~Task() {
@@ -36,13 +37,13 @@ void HelperThreads::Task::Wait() {
   const std::shared_ptr<Job> job = std::exchange(job_, nullptr);
   bool is_mine = false;
   {
-    std::unique_lock lock(helpers_->mutex_);
+    const MutexLock lock(helpers_->mutex_);
     if (job->state == Job::State::kQueued) {
       is_mine = true;
       std::erase(helpers_->queue_, job);
       job->state = Job::State::kRunning;
     } else {
-      helpers_->done_.wait(lock, [&] { return job->state == Job::State::kDone; });
+      while (job->state != Job::State::kDone) helpers_->done_.Wait(helpers_->mutex_);
     }
   }
   if (is_mine) helpers_->Run(*job);
@@ -55,10 +56,10 @@ HelperThreads::Task HelperThreads::Start(std::function<void()> work) {
   if (helper_count_ > 0) {
     StartThreads();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       queue_.push_back(job);
     }
-    queued_.notify_one();
+    queued_.NotifyOne();
   }
   return {this, std::move(job)};
 }
@@ -90,8 +91,8 @@ void HelperThreads::Help() {
   while (true) {
     std::shared_ptr<Job> job;
     {
-      std::unique_lock lock(mutex_);
-      queued_.wait(lock, [&] { return is_ending_ || !queue_.empty(); });
+      const MutexLock lock(mutex_);
+      while (!is_ending_ && queue_.empty()) queued_.Wait(mutex_);
       if (queue_.empty()) return;
       job = std::move(queue_.front());
       queue_.pop_front();
@@ -109,10 +110,10 @@ void HelperThreads::Run(Job& job) {
   }
   job.work = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     job.state = Job::State::kDone;
   }
-  done_.notify_all();
+  done_.NotifyAll();
 }
 
 }  // namespace npuc

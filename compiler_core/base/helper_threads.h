@@ -1,15 +1,15 @@
 #ifndef NPUC_COMPILER_CORE_BASE_HELPER_THREADS_H_
 #define NPUC_COMPILER_CORE_BASE_HELPER_THREADS_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -67,11 +67,11 @@ class HelperThreads {
 
   const int helper_count_;
   const std::function<void()> begin_;
-  std::mutex mutex_;
-  std::condition_variable queued_;
-  std::condition_variable done_;
-  std::deque<std::shared_ptr<Job>> queue_;  // guarded by mutex_, as the states of jobs are
-  bool is_ending_ = false;                  // guarded by mutex_
+  Mutex mutex_;
+  CondVar queued_;
+  CondVar done_;
+  std::deque<std::shared_ptr<Job>> queue_ NPUC_GUARDED_BY(mutex_);
+  bool is_ending_ NPUC_GUARDED_BY(mutex_) = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -9,7 +9,7 @@ namespace npuc {
 
 AttemptBrake::Verdict AttemptBrake::OnWrongToken(absl::string_view address, absl::Time now) {
   const std::string group = AddressGroup(address);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (addresses_.size() >= kMaxAddresses && addresses_.count(group) == 0) {
     addresses_.erase(std::min_element(
         addresses_.begin(), addresses_.end(),

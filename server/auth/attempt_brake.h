@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/observe/reminder.h"
 
 namespace npuc {
@@ -38,8 +38,8 @@ class AttemptBrake {
     uint64_t untold = 0;
     Reminder reminder = {};
   };
-  std::mutex mutex_;
-  std::map<std::string, Address, std::less<>> addresses_;  // guarded by mutex_
+  Mutex mutex_;
+  std::map<std::string, Address, std::less<>> addresses_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc

@@ -50,6 +50,7 @@ absl::StatusOr<std::shared_ptr<const TenantDirectory>> ParseText(const std::stri
 std::unique_ptr<Authenticator> Authenticator::Everybody() {
   auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(
       "", [] { return absl::InfinitePast(); }, nullptr));
+  const MutexLock lock(authenticator->mutex_);
   authenticator->directory_ = std::make_shared<const TenantDirectory>();
   return authenticator;
 }
@@ -93,18 +94,18 @@ absl::StatusOr<bool> Authenticator::Reload() {
   if (path_.empty()) return false;
   ASSIGN_OR_RETURN(std::string text, ReadText(path_));
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (directory_ != nullptr && text == text_) return false;
   }
   ASSIGN_OR_RETURN(std::shared_ptr<const TenantDirectory> directory, ParseText(text, path_));
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   directory_ = std::move(directory);
   text_ = std::move(text);
   return true;
 }
 
 std::shared_ptr<const TenantDirectory> Authenticator::directory() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return directory_;
 }
 

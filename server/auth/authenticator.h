@@ -3,12 +3,12 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/auth/attempt_brake.h"
 #include "server/auth/caller.h"
 #include "server/auth/tenants.h"
@@ -49,9 +49,9 @@ class Authenticator {
   const Now now_;
   const Logger* const log_;
   mutable AttemptBrake brake_;
-  mutable std::mutex mutex_;
-  std::string text_;                                  // guarded by mutex_
-  std::shared_ptr<const TenantDirectory> directory_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::string text_ NPUC_GUARDED_BY(mutex_);
+  std::shared_ptr<const TenantDirectory> directory_ NPUC_GUARDED_BY(mutex_);
 };
 
 inline constexpr char kLocalIdentity[] = "local";

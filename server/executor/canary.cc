@@ -1,12 +1,11 @@
 #include "server/executor/canary.h"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
@@ -75,17 +74,14 @@ absl::StatusOr<std::string> Canary::Submit() {
 }
 
 absl::Status Canary::Await(const std::string& job_id) {
-  std::mutex mutex;
-  std::condition_variable changed;
+  Mutex mutex;
+  CondVar changed;
   const auto subscription = jobs_->hub().Subscribe(job_id, [&] {
-    const std::lock_guard<std::mutex> lock(mutex);
-    changed.notify_all();
+    const MutexLock lock(mutex);
+    changed.NotifyAll();
   });
-  std::unique_lock<std::mutex> lock(mutex);
   while (true) {
-    lock.unlock();
     ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, jobs_->Get(job_id));
-    lock.lock();
     if (job->state == JobState::kSucceeded) return absl::OkStatus();
     if (job->state == JobState::kExpired && job->expired_in == JobState::kQueued) {
       return absl::UnavailableError("the canary compile found no free worker in time");
@@ -95,7 +91,8 @@ absl::Status Canary::Await(const std::string& job_id) {
                                               JobStateName(job->state), ": ", job->reason));
     }
     if (options_.is_stopping && options_.is_stopping()) return absl::CancelledError("stopping");
-    changed.wait_for(lock, kLook);
+    const MutexLock lock(mutex);
+    changed.WaitUntil(mutex, SteadyTimeAfter(kLook));
   }
 }
 

@@ -17,7 +17,7 @@ absl::StatusOr<ParsedConfig> ConfigMemo::Parse(absl::string_view text, absl::str
     diagnostics.Append(own);
     return config;
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [it, is_new] = entries_.try_emplace(
       std::move(key), Entry{std::make_shared<const ParsedConfig>(*config), {}});
   if (!is_new) return config;
@@ -34,7 +34,7 @@ absl::StatusOr<ParsedConfig> ConfigMemo::Parse(absl::string_view text, absl::str
 
 std::shared_ptr<const ParsedConfig> ConfigMemo::Recall(absl::string_view text,
                                                        absl::string_view name) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(std::pair(text, name));
   if (found == entries_.end()) return nullptr;
   by_use_.splice(by_use_.end(), by_use_, found->second.use);
@@ -42,7 +42,7 @@ std::shared_ptr<const ParsedConfig> ConfigMemo::Recall(absl::string_view text,
 }
 
 size_t ConfigMemo::bytes() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return bytes_;
 }
 

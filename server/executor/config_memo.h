@@ -5,10 +5,10 @@
 #include <list>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "compiler_core/base/mutex.h"
 #include "server/executor/submission.h"
 
 namespace npuc {
@@ -38,7 +38,7 @@ class ConfigMemo {
 
   const ConfigParser parse_;
   const size_t max_bytes_;
-  mutable std::mutex mutex_;
+  mutable Mutex mutex_;
   // Finds by views, so that a look copies no text.
   struct Less {
     using is_transparent = void;
@@ -48,9 +48,9 @@ class ConfigMemo {
       return order != 0 ? order < 0 : absl::string_view(left.second) < right.second;
     }
   };
-  std::map<Key, Entry, Less> entries_;  // guarded by mutex_
-  std::list<const Key*> by_use_;        // least recently used first; guarded by mutex_
-  size_t bytes_ = 0;                    // guarded by mutex_
+  std::map<Key, Entry, Less> entries_ NPUC_GUARDED_BY(mutex_);
+  std::list<const Key*> by_use_ NPUC_GUARDED_BY(mutex_);  // least recently used first
+  size_t bytes_ NPUC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace npuc

@@ -25,28 +25,33 @@ Dispatcher::Dispatcher(int slots, JobService* jobs, RunFunction run, const Logge
 }
 
 Dispatcher::~Dispatcher() {
-  Stop(absl::InfiniteDuration());
+  Stop(absl::ZeroDuration());
   for (std::thread& thread : threads_) thread.join();
 }
 
 bool Dispatcher::Stop(absl::Duration patience) {
   jobs_->StopLeasing();
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   stopping_ = true;
-  changed_.notify_all();
-  const auto idle = [this] { return active_slots_ == 0; };
-  if (patience == absl::InfiniteDuration()) {
-    changed_.wait(lock, idle);
-    return true;
+  changed_.NotifyAll();
+  const SteadyTime deadline = SteadyTimeAfter(absl::ToChronoNanoseconds(patience));
+  while (active_slots_ > 0 && changed_.WaitUntil(mutex_, deadline)) {
   }
-  return changed_.wait_for(lock, absl::ToChronoMilliseconds(patience), idle);
+  return active_slots_ == 0;
+}
+
+bool Dispatcher::Pause(std::chrono::milliseconds duration) {
+  const SteadyTime end = SteadyTimeAfter(duration);
+  const MutexLock lock(mutex_);
+  while (!stopping_ && changed_.WaitUntil(mutex_, end)) {
+  }
+  return !stopping_;
 }
 
 // False: it stops.
 bool Dispatcher::AwaitWorkers() {
   while (await_workers_ && !await_workers_().ok()) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (changed_.wait_for(lock, kNoWorkersPause, [this] { return stopping_; })) return false;
+    if (!Pause(kNoWorkersPause)) return false;
   }
   return true;
 }
@@ -56,24 +61,19 @@ void Dispatcher::SlotLoop() {
     auto claim = jobs_->WaitAndClaim();
     if (!claim.ok()) {
       log_->Error("no job can be started", {{"error", claim.status().message()}});
-      std::unique_lock<std::mutex> lock(mutex_);
-      changed_.wait_for(lock, kStoreErrorPause, [this] { return stopping_; });
+      Pause(kStoreErrorPause);
       continue;  // StopLeasing ends the next wait
     }
     if (!claim->has_value()) break;
     run_(**std::move(claim));
   }
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   --active_slots_;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void Dispatcher::TimerLoop() {
-  while (true) {
-    {
-      std::unique_lock<std::mutex> lock(mutex_);
-      if (changed_.wait_for(lock, kTimerPeriod, [this] { return stopping_; })) return;
-    }
+  while (Pause(kTimerPeriod)) {
     if (beat_) beat_();
     const absl::Status status = jobs_->Tick();
     if (!status.ok()) {

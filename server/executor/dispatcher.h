@@ -1,14 +1,14 @@
 #ifndef NPUC_SERVER_EXECUTOR_DISPATCHER_H_
 #define NPUC_SERVER_EXECUTOR_DISPATCHER_H_
 
-#include <condition_variable>
+#include <chrono>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
 
@@ -37,6 +37,8 @@ class Dispatcher {
 
  private:
   bool AwaitWorkers();
+  // False: it stops.
+  bool Pause(std::chrono::milliseconds duration);
   void SlotLoop();
   void TimerLoop();
 
@@ -45,10 +47,10 @@ class Dispatcher {
   const Logger* const log_;
   const std::function<absl::Status()> await_workers_;
   const std::function<void()> beat_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int active_slots_;       // guarded by mutex_
-  bool stopping_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  CondVar changed_;
+  int active_slots_ NPUC_GUARDED_BY(mutex_);
+  bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

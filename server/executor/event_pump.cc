@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace npuc {
+namespace {
+
+constexpr std::chrono::seconds kRetryPause(1);
+
+}  // namespace
 
 EventPump::EventPump(Sink sink, absl::Duration linger) : sink_(std::move(sink)), linger_(linger) {}
 
@@ -13,64 +18,65 @@ EventPump::~EventPump() {
 }
 
 void EventPump::Push(EventBody body) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  space_.wait(lock, [this] { return stopping_ || stale_ || pending_.size() < kMaxPending; });
+  const MutexLock lock(mutex_);
+  while (!stopping_ && !stale_ && pending_.size() >= kMaxPending) space_.Wait(mutex_);
   if (stopping_ || stale_) return;
-  if (pending_.empty()) {
-    due_ = std::chrono::steady_clock::now() + absl::ToChronoMicroseconds(linger_);
-  }
+  if (pending_.empty()) due_ = SteadyTimeAfter(absl::ToChronoNanoseconds(linger_));
   pending_.push_back(std::move(body));
-  BeginIfDueLocked();
-  if (pending_.size() == 1 || pending_.size() == kMaxPending) wake_.notify_one();
+  BeginIfDue();
+  if (pending_.size() == 1 || pending_.size() == kMaxPending) wake_.NotifyOne();
 }
 
 void EventPump::Tick() {
-  std::lock_guard<std::mutex> lock(mutex_);
-  BeginIfDueLocked();
+  const MutexLock lock(mutex_);
+  BeginIfDue();
 }
 
-void EventPump::BeginIfDueLocked() {
+void EventPump::BeginIfDue() {
   if (thread_.joinable() || stopping_ || pending_.empty()) return;
   if (pending_.size() < kMaxPending && std::chrono::steady_clock::now() < due_) return;
   thread_ = std::thread([this] { Loop(); });
 }
 
 std::vector<EventBody> EventPump::Stop() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   stopping_ = true;
-  wake_.notify_all();
-  space_.notify_all();
+  wake_.NotifyAll();
+  space_.NotifyAll();
   // Its thread's end is not waited for here: a job's end would come later by two switches.
-  written_.wait(lock, [this] { return !writing_; });
+  while (writing_) written_.Wait(mutex_);
   return std::exchange(pending_, {});
 }
 
 void EventPump::Loop() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    wake_.wait(lock, [this] { return stopping_ || !pending_.empty(); });
-    wake_.wait_until(lock, due_, [this] { return stopping_ || pending_.size() >= kMaxPending; });
+    while (!stopping_ && pending_.empty()) wake_.Wait(mutex_);
+    while (!stopping_ && pending_.size() < kMaxPending && wake_.WaitUntil(mutex_, due_)) {
+    }
     if (stopping_) return;
     std::vector<EventBody> batch = std::exchange(pending_, {});
-    space_.notify_all();
+    space_.NotifyAll();
     writing_ = true;
-    lock.unlock();
+    lock.Unlock();
     const absl::Status status = sink_(batch);
-    lock.lock();
+    lock.Lock();
     writing_ = false;
     if (absl::IsAborted(status)) {
       stale_ = true;
       pending_.clear();
-      space_.notify_all();
+      space_.NotifyAll();
     } else if (!status.ok()) {
       batch.insert(batch.end(), std::make_move_iterator(pending_.begin()),
                    std::make_move_iterator(pending_.end()));
       pending_ = std::move(batch);
     }
-    written_.notify_all();
+    written_.NotifyAll();
     if (stale_) return;
     if (status.ok()) continue;
-    wake_.wait_for(lock, std::chrono::seconds(1), [this] { return stopping_; });
+    const SteadyTime again = SteadyTimeAfter(kRetryPause);
+    while (!stopping_ && wake_.WaitUntil(mutex_, again)) {
+    }
   }
 }
 

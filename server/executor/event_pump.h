@@ -2,14 +2,13 @@
 #define NPUC_SERVER_EXECUTOR_EVENT_PUMP_H_
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/jobs/job.h"
 
 namespace npuc {
@@ -42,22 +41,21 @@ class EventPump {
   std::vector<EventBody> Stop();
 
  private:
-  void BeginIfDueLocked();
+  void BeginIfDue() NPUC_REQUIRES(mutex_);
   void Loop();
 
   const Sink sink_;
   const absl::Duration linger_;
-  std::mutex mutex_;
-  std::condition_variable wake_;     // for the pump: something is pending, or stop
-  std::condition_variable space_;    // for pushers
-  std::condition_variable written_;  // for Stop: no write is under way
-  std::vector<EventBody> pending_;   // guarded by mutex_
-  // When the first of these has waited long enough; guarded by mutex_.
-  std::chrono::steady_clock::time_point due_;
-  bool stopping_ = false;  // guarded by mutex_
-  bool writing_ = false;   // guarded by mutex_
-  bool stale_ = false;     // guarded by mutex_
-  std::thread thread_;     // begun under mutex_, by pushers; joined at the end
+  Mutex mutex_;
+  CondVar wake_;     // for the pump: something is pending, or stop
+  CondVar space_;    // for pushers
+  CondVar written_;  // for Stop: no write is under way
+  std::vector<EventBody> pending_ NPUC_GUARDED_BY(mutex_);
+  SteadyTime due_ NPUC_GUARDED_BY(mutex_);  // when the first of these has waited long enough
+  bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
+  bool writing_ NPUC_GUARDED_BY(mutex_) = false;
+  bool stale_ NPUC_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // begun under mutex_, by pushers; joined at the end
 };
 
 }  // namespace npuc

@@ -180,7 +180,7 @@ absl::Status FailureBundles::Keep(const Failure& failure) {
     return absl::ResourceExhaustedError(
         absl::StrCat("it has ", bytes, " bytes, at most ", options_.max_bytes, " are kept"));
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const fs::path dir = options_.dir;
   const fs::path folder = dir / kNewFolder;
   fs::remove_all(folder, error);

@@ -2,11 +2,11 @@
 #define NPUC_SERVER_EXECUTOR_FAILURE_BUNDLES_H_
 
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -56,7 +56,7 @@ class FailureBundles {
   absl::Status MakeRoom(const std::string& cause) const;
 
   const Options options_;
-  std::mutex mutex_;  // one is written at a time
+  Mutex mutex_;  // one is written at a time
 };
 
 }  // namespace npuc

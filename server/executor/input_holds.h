@@ -3,12 +3,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -19,13 +19,13 @@ class InputHolds {
   using Holds = std::vector<std::shared_ptr<const void>>;
 
   void Add(const std::string& job_id, Holds holds) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     holds_[job_id] = std::move(holds);
   }
 
   void Remove(const std::string& job_id) {
     Holds released;  // let go after the lock
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = holds_.find(job_id);
     if (found == holds_.end()) return;
     released = std::move(found->second);
@@ -33,13 +33,13 @@ class InputHolds {
   }
 
   size_t size() const {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     return holds_.size();
   }
 
  private:
-  mutable std::mutex mutex_;
-  std::map<std::string, Holds> holds_;  // by job; guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Holds> holds_ NPUC_GUARDED_BY(mutex_);  // by job
 };
 
 }  // namespace npuc

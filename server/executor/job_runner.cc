@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -261,8 +262,10 @@ void JobRunner::FillWorkerJob(Attempt& attempt) const {
 }
 
 absl::Status JobRunner::Remake(const Job& job) {
-  const std::unique_lock<std::mutex> lock(remake_mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return absl::UnavailableError("another lost result is being made again");
+  if (remaking_.exchange(true)) {
+    return absl::UnavailableError("another lost result is being made again");
+  }
+  const absl::Cleanup end = [this] { remaking_ = false; };
   Attempt attempt{.job = std::make_shared<const Job>(job), .run_id = RunId(job.id, 0)};
   RETURN_IF_ERROR(Prepare(attempt));
   if (attempt.key->ToString() != job.cache_key) {
@@ -473,7 +476,7 @@ void JobRunner::BeginPreparing(Attempt& attempt) {
 }
 
 std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (idle_helpers_.empty()) {
     return std::make_unique<HelperThreads>(kStoreThreads, options_.begin_helper);
   }
@@ -485,7 +488,7 @@ std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
 void JobRunner::GiveHelpers(Attempt& attempt) {
   attempt.storing.reset();
   attempt.prepared.reset();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   idle_helpers_.push_back(std::move(attempt.helpers));
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/helper_threads.h"
+#include "compiler_core/base/mutex.h"
 #include "server/executor/failure_bundles.h"
 #include "server/executor/ports.h"
 #include "server/executor/submission.h"
@@ -117,9 +117,9 @@ class JobRunner {
   WorkerRunner* const workers_;
   const Logger* const log_;
   std::atomic<bool> draining_ = false;
-  std::mutex remake_mutex_;  // held by the one that is under way
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<HelperThreads>> idle_helpers_;  // guarded by mutex_
+  std::atomic<bool> remaking_ = false;
+  Mutex mutex_;
+  std::vector<std::unique_ptr<HelperThreads>> idle_helpers_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc

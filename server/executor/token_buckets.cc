@@ -19,7 +19,7 @@ std::optional<absl::Duration> TokenBuckets::Take(absl::string_view name, int64_t
   const auto capacity = static_cast<double>(burst);
   const auto rate = static_cast<double>(rate_per_second);
   const double wanted = std::min(static_cast<double>(count), capacity);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (now >= next_sweep_) {
     // A full bucket is as good as none.
     std::erase_if(buckets_, [now](const auto& entry) { return entry.second.full <= now; });
@@ -38,7 +38,7 @@ std::optional<absl::Duration> TokenBuckets::Take(absl::string_view name, int64_t
 }
 
 size_t TokenBuckets::size() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return buckets_.size();
 }
 

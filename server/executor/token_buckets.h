@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -37,9 +37,9 @@ class TokenBuckets {
   };
 
   const std::function<absl::Time()> steady_now_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Bucket, std::less<>> buckets_;  // guarded by mutex_
-  absl::Time next_sweep_ = absl::InfinitePast();        // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Bucket, std::less<>> buckets_ NPUC_GUARDED_BY(mutex_);
+  absl::Time next_sweep_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 }  // namespace npuc

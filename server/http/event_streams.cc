@@ -54,7 +54,7 @@ absl::StatusOr<HttpStream::Piece> EventStream::Next() {
   if (!batch_.empty()) return Take();
   bool closing = false;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     closing = closing_;
   }
   if (!ended_) {
@@ -71,12 +71,12 @@ absl::StatusOr<HttpStream::Piece> EventStream::Next() {
 }
 
 void EventStream::SetWake(std::function<void()> wake) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   wake_ = std::move(wake);
 }
 
 void EventStream::Wake() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (wake_) wake_();
 }
 
@@ -94,29 +94,30 @@ absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const Caller& ca
 }
 
 absl::Status EventStreams::Add(EventStream* stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t& of_one = of_identity_[stream->identity_];
   if (streams_.size() >= kMaxEventStreams || of_one >= kMaxEventStreamsOfOne) return ServerBusy();
   ++of_one;
   streams_.insert(stream);
+  const MutexLock stream_lock(stream->mutex_);
   stream->closing_ = ended_;
   stream->reattach_at_ = stream->last_sent_ + max_age_ * StreamAgeShare(opened_++);
   return absl::OkStatus();
 }
 
 void EventStreams::Remove(EventStream* stream) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (streams_.erase(stream) == 0) return;
   const auto of_one = of_identity_.find(stream->identity_);
   if (--of_one->second == 0) of_identity_.erase(of_one);
 }
 
 void EventStreams::EndAll() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;
   for (EventStream* const stream : streams_) {
     {
-      const std::lock_guard<std::mutex> stream_lock(stream->mutex_);
+      const MutexLock stream_lock(stream->mutex_);
       stream->closing_ = true;
     }
     stream->Wake();

@@ -6,7 +6,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/api/dependencies.h"
 #include "server/api/job_watch.h"
 #include "server/auth/caller.h"
@@ -62,9 +62,9 @@ class EventStream : public HttpStream {
 
   void Wake();
 
-  std::mutex mutex_;
-  std::function<void()> wake_;  // guarded by mutex_
-  bool closing_ = false;        // guarded by mutex_
+  Mutex mutex_;
+  std::function<void()> wake_ NPUC_GUARDED_BY(mutex_);
+  bool closing_ NPUC_GUARDED_BY(mutex_) = false;
   ChangeHub::Subscription subscription_;
 };
 
@@ -89,11 +89,11 @@ class EventStreams {
   const ApiDependencies* const deps_;
   const absl::Duration heartbeat_;
   const absl::Duration max_age_;
-  std::mutex mutex_;
-  std::set<EventStream*> streams_;             // guarded by mutex_
-  std::map<std::string, size_t> of_identity_;  // guarded by mutex_
-  bool ended_ = false;                         // guarded by mutex_
-  uint64_t opened_ = 0;                        // guarded by mutex_
+  Mutex mutex_;
+  std::set<EventStream*> streams_ NPUC_GUARDED_BY(mutex_);
+  std::map<std::string, size_t> of_identity_ NPUC_GUARDED_BY(mutex_);
+  bool ended_ NPUC_GUARDED_BY(mutex_) = false;
+  uint64_t opened_ NPUC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace npuc

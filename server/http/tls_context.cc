@@ -95,13 +95,14 @@ void AddAlternativeNames(const X509* certificate, std::vector<std::string>& name
 
 absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Make(const TlsFiles& files) {
   auto made = std::unique_ptr<TlsContext>(new TlsContext(files));
+  const MutexLock lock(made->mutex_);
   made->stamp_ = StampOf(files);
   ASSIGN_OR_RETURN(made->context_, Load(files));
   return made;
 }
 
 std::shared_ptr<SSL_CTX> TlsContext::Current(absl::Time now) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (now - looked_ < kLookPeriod) return context_;
   looked_ = now;
   std::string stamp = StampOf(files_);

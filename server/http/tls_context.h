@@ -5,12 +5,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/api/dependencies.h"
 
 namespace npuc {
@@ -34,10 +34,10 @@ class TlsContext {
   explicit TlsContext(TlsFiles files) : files_(std::move(files)) {}
 
   const TlsFiles files_;
-  std::mutex mutex_;
-  std::shared_ptr<SSL_CTX> context_;          // guarded by mutex_
-  std::string stamp_;                         // of the files in force; guarded by mutex_
-  absl::Time looked_ = absl::InfinitePast();  // guarded by mutex_
+  Mutex mutex_;
+  std::shared_ptr<SSL_CTX> context_ NPUC_GUARDED_BY(mutex_);
+  std::string stamp_ NPUC_GUARDED_BY(mutex_);  // of the files in force
+  absl::Time looked_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 }  // namespace npuc

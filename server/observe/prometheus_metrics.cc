@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_split.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
@@ -93,8 +93,8 @@ struct PrometheusMetrics::Impl {
     return &family.histograms->Add(labels, Buckets());
   }
 
-  // The series of these label values. mutex held.
-  void* Series(Metric metric, Labels values) {
+  // The series of these label values.
+  void* Series(Metric metric, Labels values) NPUC_REQUIRES(mutex) {
     Family& family = families[static_cast<size_t>(metric)];
     NPUC_CHECK(values.size() == family.label_names.size());
     auto found = family.series.find(values);
@@ -111,10 +111,10 @@ struct PrometheusMetrics::Impl {
   }
 
   prometheus::Registry registry;
-  std::mutex mutex;
-  std::vector<Family> families;  // by Metric; the series are guarded by mutex
+  Mutex mutex;
+  std::vector<Family> families NPUC_GUARDED_BY(mutex);  // by Metric
   std::function<void(Metrics&)> sampler;
-  std::mutex text_mutex;  // one scrape at a time
+  Mutex text_mutex;  // one scrape at a time
 };
 
 PrometheusMetrics::PrometheusMetrics() : impl_(std::make_unique<Impl>()) {}
@@ -122,12 +122,12 @@ PrometheusMetrics::~PrometheusMetrics() = default;
 
 void PrometheusMetrics::Add(Metric metric, Labels labels, double amount) {
   NPUC_CHECK(kSpecs[static_cast<size_t>(metric)].kind == Kind::kCounter);
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   static_cast<prometheus::Counter*>(impl_->Series(metric, labels))->Increment(amount);
 }
 
 void PrometheusMetrics::Set(Metric metric, Labels labels, double value) {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   void* const series = impl_->Series(metric, labels);
   if (kSpecs[static_cast<size_t>(metric)].kind == Kind::kGauge) {
     static_cast<prometheus::Gauge*>(series)->Set(value);
@@ -139,7 +139,7 @@ void PrometheusMetrics::Set(Metric metric, Labels labels, double value) {
 
 void PrometheusMetrics::Observe(Metric metric, Labels labels, double seconds) {
   NPUC_CHECK(kSpecs[static_cast<size_t>(metric)].kind == Kind::kHistogram);
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   static_cast<prometheus::Histogram*>(impl_->Series(metric, labels))->Observe(seconds);
 }
 
@@ -148,7 +148,7 @@ void PrometheusMetrics::SetSampler(std::function<void(Metrics&)> sampler) {
 }
 
 std::string PrometheusMetrics::Text() {
-  const std::lock_guard<std::mutex> lock(impl_->text_mutex);
+  const MutexLock lock(impl_->text_mutex);
   if (impl_->sampler) impl_->sampler(*this);
   return prometheus::TextSerializer().Serialize(impl_->registry.Collect());
 }

@@ -9,7 +9,7 @@ namespace npuc {
 
 void Readiness::Set(absl::string_view condition, const absl::Status& status) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto [found, is_new] = conditions_.try_emplace(std::string(condition), status);
     const bool changed = is_new ? !status.ok() : found->second.code() != status.code();
     found->second = status;
@@ -19,20 +19,20 @@ void Readiness::Set(absl::string_view condition, const absl::Status& status) {
 }
 
 bool Readiness::ready() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return !conditions_.empty() &&
          std::all_of(conditions_.begin(), conditions_.end(),
                      [](const auto& condition) { return condition.second.ok(); });
 }
 
 std::map<std::string, absl::Status> Readiness::Conditions() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return conditions_;
 }
 
 std::string Readiness::Json() const {
   std::string out = absl::StrCat("{\"ready\":", ready() ? "true" : "false", ",\"conditions\":{");
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const char* separator = "";
   for (const auto& [name, status] : conditions_) {
     absl::StrAppend(&out, separator, JsonString(name), ":",
@@ -45,7 +45,7 @@ std::string Readiness::Json() const {
 
 std::string Readiness::Reason() const {
   std::string out;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [name, status] : conditions_) {
     if (!status.ok()) absl::StrAppend(&out, out.empty() ? "" : "; ", name, ": ", status.message());
   }

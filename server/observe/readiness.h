@@ -3,12 +3,12 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -34,8 +34,8 @@ class Readiness {
 
  private:
   const Listener on_change_;
-  mutable std::mutex mutex_;
-  std::map<std::string, absl::Status> conditions_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, absl::Status> conditions_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc

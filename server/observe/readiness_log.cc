@@ -4,7 +4,7 @@ namespace npuc {
 
 void ReadinessLog::OnChange(absl::string_view condition, const absl::Status& status, bool serving) {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     reminder_.Said(steady_now_());
   }
   if (status.ok()) return log_->Info("condition holds", {{"condition", condition}});
@@ -16,7 +16,7 @@ void ReadinessLog::OnChange(absl::string_view condition, const absl::Status& sta
 void ReadinessLog::Remind(const std::string& reason) {
   if (reason.empty()) return;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!reminder_.IsDue(steady_now_())) return;
   }
   log_->Error("still not ready", {{"why", reason}});

@@ -2,13 +2,13 @@
 #define NPUC_SERVER_OBSERVE_READINESS_LOG_H_
 
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/log/log.h"
 #include "server/observe/reminder.h"
 
@@ -31,8 +31,8 @@ class ReadinessLog {
  private:
   const Logger* const log_;
   const std::function<absl::Time()> steady_now_;
-  std::mutex mutex_;
-  Reminder reminder_;  // guarded by mutex_
+  Mutex mutex_;
+  Reminder reminder_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc

@@ -14,7 +14,7 @@ Watchdog::Scope& Watchdog::Scope::operator=(Scope&& other) noexcept {
 
 void Watchdog::Scope::End() {
   if (dog_ == nullptr) return;
-  const std::lock_guard<std::mutex> lock(dog_->mutex_);
+  const MutexLock lock(dog_->mutex_);
   dog_->scopes_.erase(id_);
   dog_ = nullptr;
 }
@@ -22,7 +22,7 @@ void Watchdog::Scope::End() {
 Watchdog::Scope Watchdog::Enter(absl::string_view part, absl::Duration patience) {
   const absl::Time now = now_();
   Scope scope;
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   scope.dog_ = this;
   scope.id_ = next_id_++;
   scopes_[scope.id_] = {std::string(part), now, patience};
@@ -31,12 +31,12 @@ Watchdog::Scope Watchdog::Enter(absl::string_view part, absl::Duration patience)
 
 void Watchdog::Beat(absl::string_view part, absl::Duration patience) {
   const absl::Time now = now_();
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   beats_[std::string(part)] = {std::string(part), now, patience};
 }
 
 void Watchdog::Retire(absl::string_view part) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = beats_.find(part);
   if (found != beats_.end()) beats_.erase(found);
 }
@@ -51,7 +51,7 @@ std::vector<Watchdog::Stuck> Watchdog::Look() const {
     longest = std::max(longest, age);
   };
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, watched] : scopes_) judge(watched);
     for (const auto& [part, watched] : beats_) judge(watched);
   }

@@ -5,13 +5,13 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -62,11 +62,10 @@ class Watchdog {
   };
 
   const std::function<absl::Time()> now_;
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  uint64_t next_id_ = 1;
-  std::map<uint64_t, Watched> scopes_;
-  std::map<std::string, Watched, std::less<>> beats_;
+  mutable Mutex mutex_;
+  uint64_t next_id_ NPUC_GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, Watched> scopes_ NPUC_GUARDED_BY(mutex_);
+  std::map<std::string, Watched, std::less<>> beats_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc

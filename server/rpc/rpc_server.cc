@@ -1,13 +1,12 @@
 #include "server/rpc/rpc_server.h"
 
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 #include "grpc/support/log.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
@@ -72,15 +71,20 @@ struct RpcServer::Impl {
         streams(options.max_watch_streams),
         pool(options.blocking_threads, options.max_waiting_calls) {}
 
+  // False: it stops.
+  bool AwaitTick() {
+    const SteadyTime next = SteadyTimeAfter(absl::ToChronoNanoseconds(options.tick));
+    const MutexLock lock(mutex);
+    while (!stopping && wake.WaitUntil(mutex, next)) {
+    }
+    return !stopping;
+  }
+
   void TickLoop() {
-    std::unique_lock<std::mutex> lock(mutex);
-    while (!wake.wait_for(lock, absl::ToChronoMilliseconds(options.tick),
-                          [this] { return stopping; })) {
-      lock.unlock();
+    while (AwaitTick()) {
       streams.Tick(absl::Now());
       WatchPool();
       CountConnections();
-      lock.lock();
     }
   }
 
@@ -115,9 +119,9 @@ struct RpcServer::Impl {
   // Hands connections to the acceptor: ends before it.
   std::unique_ptr<ConnectionListener> listener;
 
-  std::mutex mutex;
-  std::condition_variable wake;
-  bool stopping = false;  // guarded by mutex
+  Mutex mutex;
+  CondVar wake;
+  bool stopping NPUC_GUARDED_BY(mutex) = false;
   std::thread ticker;
 };
 
@@ -194,11 +198,11 @@ void RpcServer::EndStreams() { impl_->streams.EndAll(); }
 
 void RpcServer::Shutdown(absl::Duration patience) {
   {
-    std::lock_guard<std::mutex> lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     if (impl_->stopping) return;
     impl_->stopping = true;
   }
-  impl_->wake.notify_all();
+  impl_->wake.NotifyAll();
   if (impl_->ticker.joinable()) impl_->ticker.join();
   if (impl_->deps.watchdog != nullptr) impl_->deps.watchdog->Retire("rpc ticker");
   impl_->listener->Stop();

@@ -1,6 +1,7 @@
 #include "server/rpc/watch_stream.h"
 
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -32,39 +33,45 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
 
   // Looks for something to send, now or when the present step is done.
   void Poke() {
-    std::lock_guard<std::mutex> lock(mutex_);
-    PokeLocked();
+    const MutexLock lock(mutex_);
+    PokeHeld();
   }
 
   void Tick(absl::Time now) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (now >= reattach_at_) too_old_ = true;
-    if (too_old_ || waits_in_queue_ || now - last_write_ >= context_.heartbeat) PokeLocked();
+    if (too_old_ || waits_in_queue_ || now - last_write_ >= context_.heartbeat) PokeHeld();
   }
 
   void End() {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ending_ = true;
-    PokeLocked();
+    PokeHeld();
   }
 
   void OnWriteDone(bool ok) override {
-    std::unique_lock<std::mutex> lock(mutex_);
-    if (step_ == Step::kFinished) return;
-    if (!ok) cancelled_ = true;
-    if (!cancelled_ && !batch_.empty()) {
-      WriteNext(lock);
-    } else if (looks_again_ || poked_ || cancelled_) {
-      BeginLook();
-    } else {
-      step_ = Step::kIdle;
+    bool is_last = false;
+    {
+      const MutexLock lock(mutex_);
+      if (step_ == Step::kFinished) return;
+      if (!ok) cancelled_ = true;
+      if (cancelled_ || batch_.empty()) {
+        if (looks_again_ || poked_ || cancelled_) {
+          BeginLook();
+        } else {
+          step_ = Step::kIdle;
+        }
+        return;
+      }
+      is_last = FillResponse();
     }
+    Write(is_last);
   }
 
   void OnCancel() override {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     cancelled_ = true;
-    PokeLocked();
+    PokeHeld();
   }
 
   void OnDone() override {
@@ -77,7 +84,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
  private:
   enum class Step { kIdle, kLooking, kWriting, kFinished };
 
-  void PokeLocked() {
+  void PokeHeld() NPUC_REQUIRES(mutex_) {
     if (step_ == Step::kIdle) {
       BeginLook();
     } else {
@@ -85,7 +92,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     }
   }
 
-  void BeginLook() {
+  void BeginLook() NPUC_REQUIRES(mutex_) {
     step_ = Step::kLooking;
     poked_ = false;
     context_.pool->Post([this] { Look(); });
@@ -95,35 +102,51 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   void Look() {
     absl::Time last_write;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       last_write = last_write_;
     }
     const absl::StatusOr<bool> has_more = watch_.Next(last_write, &batch_);
-    std::unique_lock<std::mutex> lock(mutex_);
-    waits_in_queue_ = watch_.waits_in_queue();
-    looks_again_ = waits_in_queue_ || !watch_.has_all();
-    batch_is_last_ = has_more.ok() && !*has_more;
-    if (cancelled_) {
-      End(lock, absl::CancelledError("the client went away"));
-    } else if (!has_more.ok()) {
-      End(lock, has_more.status());
-    } else if (batch_.empty() && !*has_more) {
-      End(lock, absl::OkStatus());
-    } else if (ending_) {
-      // What is left is in the store; the client comes back for it.
-      End(lock, Lifecycle::Draining());
-    } else if (too_old_) {
-      End(lock, watch_.Reattach(batch_));
-    } else if (!batch_.empty()) {
-      WriteNext(lock);
-    } else if (poked_) {
-      BeginLook();
+    std::optional<absl::Status> end;
+    bool is_last = false;
+    {
+      const MutexLock lock(mutex_);
+      waits_in_queue_ = watch_.waits_in_queue();
+      looks_again_ = waits_in_queue_ || !watch_.has_all();
+      batch_is_last_ = has_more.ok() && !*has_more;
+      end = EndAfterLook(has_more);
+      if (end.has_value()) {
+        Finished();
+      } else if (!batch_.empty()) {
+        is_last = FillResponse();
+      } else if (poked_) {
+        BeginLook();
+        return;
+      } else {
+        step_ = Step::kIdle;
+        return;
+      }
+    }
+    if (end.has_value()) {
+      Finish(EndCall(*end));
     } else {
-      step_ = Step::kIdle;
+      Write(is_last);
     }
   }
 
-  void WriteNext(std::unique_lock<std::mutex>& lock) {
+  // The status with which the call ends now; nothing: it goes on.
+  std::optional<absl::Status> EndAfterLook(const absl::StatusOr<bool>& has_more)
+      NPUC_REQUIRES(mutex_) {
+    if (cancelled_) return absl::CancelledError("the client went away");
+    if (!has_more.ok()) return has_more.status();
+    if (batch_.empty() && !*has_more) return absl::OkStatus();
+    // What is left is in the store; the client comes back for it.
+    if (ending_) return Lifecycle::Draining();
+    if (too_old_) return watch_.Reattach(batch_);
+    return std::nullopt;
+  }
+
+  // Takes the next message out of the batch, for Write(); returns whether it is the call's last.
+  bool FillResponse() NPUC_REQUIRES(mutex_) {
     response_.Clear();
     *response_.mutable_event() = std::move(batch_.front());
     batch_.pop_front();
@@ -131,27 +154,30 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
       *response_.add_more_events() = std::move(batch_.front());
     }
     last_write_ = absl::Now();
-    if (batch_.empty() && batch_is_last_) {
-      step_ = Step::kFinished;
-      poked_ = false;
-      lock.unlock();
-      StartWriteAndFinish(&response_, grpc::WriteOptions(), EndCall({}));
-      return;
+    if (!batch_.empty() || !batch_is_last_) {
+      step_ = Step::kWriting;
+      return false;
     }
-    step_ = Step::kWriting;
-    lock.unlock();
-    StartWrite(&response_);
+    Finished();
+    return true;
+  }
+
+  // Without the lock: gRPC may call OnWriteDone or OnDone before these calls return.
+  void Write(bool is_last) {
+    if (is_last) {
+      StartWriteAndFinish(&response_, grpc::WriteOptions(), EndCall({}));
+    } else {
+      StartWrite(&response_);
+    }
   }
 
   grpc::Status EndCall(const absl::Status& status) const {
     return npuc::EndCall(*context_.dependencies->log, "WatchCompileJob", status);
   }
 
-  void End(std::unique_lock<std::mutex>& lock, const absl::Status& status) {
+  void Finished() NPUC_REQUIRES(mutex_) {
     step_ = Step::kFinished;
     poked_ = false;
-    lock.unlock();
-    Finish(EndCall(status));
   }
 
   const WatchContext context_;
@@ -165,21 +191,21 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   bool batch_is_last_ = false;
   v1::WatchCompileJobResponse response_;
 
-  std::mutex mutex_;
-  // All below are guarded by mutex_.
-  Step step_ = Step::kIdle;
-  bool poked_ = false;
-  bool cancelled_ = false;
-  bool ending_ = false;
-  bool too_old_ = false;
-  bool waits_in_queue_ = false;
-  bool looks_again_ = false;  // behind a write, though nobody pokes: more can be told
-  absl::Time last_write_;
+  Mutex mutex_;
+  Step step_ NPUC_GUARDED_BY(mutex_) = Step::kIdle;
+  bool poked_ NPUC_GUARDED_BY(mutex_) = false;
+  bool cancelled_ NPUC_GUARDED_BY(mutex_) = false;
+  bool ending_ NPUC_GUARDED_BY(mutex_) = false;
+  bool too_old_ NPUC_GUARDED_BY(mutex_) = false;
+  bool waits_in_queue_ NPUC_GUARDED_BY(mutex_) = false;
+  // Behind a write, though nobody pokes: more can be told.
+  bool looks_again_ NPUC_GUARDED_BY(mutex_) = false;
+  absl::Time last_write_ NPUC_GUARDED_BY(mutex_);
   const absl::Time reattach_at_;
 };
 
 bool WatchStreams::Enter() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (open_ >= max_open_) return false;
   ++open_;
   return true;
@@ -188,7 +214,7 @@ bool WatchStreams::Enter() {
 void WatchStreams::Add(WatchStream* stream) {
   bool ended = false;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     streams_.insert(stream);
     ended = ended_;
   }
@@ -196,23 +222,23 @@ void WatchStreams::Add(WatchStream* stream) {
 }
 
 void WatchStreams::Remove(WatchStream* stream) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   streams_.erase(stream);
   --open_;
 }
 
 void WatchStreams::Tick(absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   for (WatchStream* stream : streams_) stream->Tick(now);
 }
 
 double WatchStreams::NextAgeShare() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return StreamAgeShare(age_shares_++);
 }
 
 void WatchStreams::EndAll() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   ended_ = true;
   for (WatchStream* stream : streams_) stream->End();
 }

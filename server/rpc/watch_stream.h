@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "grpcpp/support/server_callback.h"
 #include "npuc/v1/compile.pb.h"
 #include "server/rpc/rpc_server.h"
@@ -37,11 +37,11 @@ class WatchStreams {
 
  private:
   const size_t max_open_;
-  std::mutex mutex_;
-  size_t open_ = 0;                 // guarded by mutex_
-  std::set<WatchStream*> streams_;  // guarded by mutex_
-  bool ended_ = false;              // guarded by mutex_
-  uint64_t age_shares_ = 0;         // given out; guarded by mutex_
+  Mutex mutex_;
+  size_t open_ NPUC_GUARDED_BY(mutex_) = 0;
+  std::set<WatchStream*> streams_ NPUC_GUARDED_BY(mutex_);
+  bool ended_ NPUC_GUARDED_BY(mutex_) = false;
+  uint64_t age_shares_ NPUC_GUARDED_BY(mutex_) = 0;  // given out
 };
 
 // What every watch stream uses.

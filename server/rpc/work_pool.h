@@ -1,13 +1,13 @@
 #ifndef NPUC_SERVER_RPC_WORK_POOL_H_
 #define NPUC_SERVER_RPC_WORK_POOL_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <vector>
+
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -31,10 +31,10 @@ class WorkPool {
   void Loop();
 
   const size_t max_waiting_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;  // guarded by mutex_
-  bool stopping_ = false;                    // guarded by mutex_
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<std::function<void()>> tasks_ NPUC_GUARDED_BY(mutex_);
+  bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

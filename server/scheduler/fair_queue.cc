@@ -6,7 +6,6 @@
 #include <ext/pb_ds/assoc_container.hpp>
 #include <ext/pb_ds/tree_policy.hpp>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <tuple>
@@ -16,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/mutex.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
@@ -70,18 +70,18 @@ struct FairQueue::Impl {
   explicit Impl(FairQueueOptions given) : options(std::move(given)) {}
 
   const FairQueueOptions options;
-  mutable std::mutex mutex;
-  // All below are guarded by mutex.
-  std::map<std::string, std::unique_ptr<Tenant>, std::less<>> tenants;
-  std::unordered_map<std::string, Waiting> waiting;       // by job
-  std::set<std::tuple<double, uint64_t, Tenant*>> ready;  // tenants with a job that may start
-  uint64_t next_number = 0;
-  int64_t reserved = 0;
-  int64_t running = 0;
-  double virtual_now = 0.0;  // of the newest start
-  double mean_seconds = kFirstMeanSeconds;
+  mutable Mutex mutex;
+  std::map<std::string, std::unique_ptr<Tenant>, std::less<>> tenants NPUC_GUARDED_BY(mutex);
+  std::unordered_map<std::string, Waiting> waiting NPUC_GUARDED_BY(mutex);  // by job
+  // Tenants with a job that may start.
+  std::set<std::tuple<double, uint64_t, Tenant*>> ready NPUC_GUARDED_BY(mutex);
+  uint64_t next_number NPUC_GUARDED_BY(mutex) = 0;
+  int64_t reserved NPUC_GUARDED_BY(mutex) = 0;
+  int64_t running NPUC_GUARDED_BY(mutex) = 0;
+  double virtual_now NPUC_GUARDED_BY(mutex) = 0.0;  // of the newest start
+  double mean_seconds NPUC_GUARDED_BY(mutex) = kFirstMeanSeconds;
 
-  Tenant& TenantOf(absl::string_view name) {
+  Tenant& TenantOf(absl::string_view name) NPUC_REQUIRES(mutex) {
     std::unique_ptr<Tenant>& slot = tenants[std::string(name)];
     if (slot == nullptr) {
       slot = std::make_unique<Tenant>();
@@ -99,7 +99,7 @@ struct FairQueue::Impl {
   }
 
   // Puts the index right after a change of a tenant, and forgets the tenant where nothing is left.
-  void Update(Tenant& tenant) {
+  void Update(Tenant& tenant) NPUC_REQUIRES(mutex) {
     const bool was_ready = tenant.ready;
     if (was_ready) ready.erase({tenant.ready_key, tenant.number, &tenant});
     tenant.ready = !tenant.places.empty() && !tenant.limited();
@@ -114,7 +114,7 @@ struct FairQueue::Impl {
   }
 
   // A job leaves what waits.
-  QueuedJob TakeOut(std::unordered_map<std::string, Waiting>::iterator it) {
+  QueuedJob TakeOut(std::unordered_map<std::string, Waiting>::iterator it) NPUC_REQUIRES(mutex) {
     Waiting& entry = it->second;
     if (entry.is_parked) {
       --entry.tenant->parked;
@@ -126,7 +126,7 @@ struct FairQueue::Impl {
     return job;
   }
 
-  void Start(Tenant& tenant) {
+  void Start(Tenant& tenant) NPUC_REQUIRES(mutex) {
     virtual_now = std::max(virtual_now, tenant.virtual_seconds);
     tenant.virtual_seconds += mean_seconds / tenant.policy.weight;
     tenant.charged.push_back(mean_seconds);
@@ -143,12 +143,12 @@ struct FairQueue::Impl {
     const bool is_idle = tenant.waiting() + tenant.reserved == 0;
     return options.max_queued - (is_idle ? 0 : options.kept_for_idle);
   }
-  bool HasRoom(const Tenant& tenant) const {
+  bool HasRoom(const Tenant& tenant) const NPUC_REQUIRES(mutex) {
     return HasRoomOfItsOwn(tenant) &&
            static_cast<int64_t>(waiting.size()) + reserved < PlacesFor(tenant);
   }
-  absl::Status WhyNoRoom(const Tenant& tenant) const;
-  int64_t PositionOf(const Waiting& entry) const;
+  absl::Status WhyNoRoom(const Tenant& tenant) const NPUC_REQUIRES(mutex);
+  int64_t PositionOf(const Waiting& entry) const NPUC_REQUIRES(mutex);
 };
 
 FairQueue::FairQueue(FairQueueOptions options)
@@ -178,7 +178,7 @@ absl::Status FairQueue::Impl::WhyNoRoom(const Tenant& tenant) const {
 }
 
 absl::Status FairQueue::Reserve(absl::string_view tenant_name) {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(tenant_name);
   absl::Status status = impl_->HasRoom(tenant) ? absl::OkStatus() : impl_->WhyNoRoom(tenant);
   if (status.ok()) {
@@ -190,7 +190,7 @@ absl::Status FairQueue::Reserve(absl::string_view tenant_name) {
 }
 
 void FairQueue::Release(absl::string_view tenant_name) {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(tenant_name);
   --tenant.reserved;
   --impl_->reserved;
@@ -198,7 +198,7 @@ void FairQueue::Release(absl::string_view tenant_name) {
 }
 
 void FairQueue::Push(QueuedJob job, bool reserved) {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(job.tenant);
   if (reserved) {
     --tenant.reserved;
@@ -222,7 +222,7 @@ void FairQueue::Push(QueuedJob job, bool reserved) {
 }
 
 std::optional<QueuedJob> FairQueue::Pop() {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   if (impl_->ready.empty()) return std::nullopt;
   Tenant& tenant = *std::get<Tenant*>(*impl_->ready.begin());
   QueuedJob job = impl_->TakeOut(impl_->waiting.find(tenant.places.begin()->second));
@@ -232,7 +232,7 @@ std::optional<QueuedJob> FairQueue::Pop() {
 }
 
 bool FairQueue::Take(absl::string_view id) {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto found = impl_->waiting.find(std::string(id));
   if (found == impl_->waiting.end()) return false;
   Tenant& tenant = *found->second.tenant;
@@ -243,7 +243,7 @@ bool FairQueue::Take(absl::string_view id) {
 }
 
 void FairQueue::Done(absl::string_view tenant_name, absl::Duration ran) {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(tenant_name);
   --tenant.running;
   --impl_->running;
@@ -259,7 +259,7 @@ void FairQueue::Done(absl::string_view tenant_name, absl::Duration ran) {
 }
 
 bool FairQueue::Park(absl::string_view id) {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto found = impl_->waiting.find(std::string(id));
   if (found == impl_->waiting.end() || found->second.is_parked) return false;
   Tenant& tenant = *found->second.tenant;
@@ -271,7 +271,7 @@ bool FairQueue::Park(absl::string_view id) {
 }
 
 bool FairQueue::Remove(absl::string_view id) {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto found = impl_->waiting.find(std::string(id));
   if (found == impl_->waiting.end()) return false;
   Tenant& tenant = *found->second.tenant;
@@ -299,7 +299,7 @@ int64_t FairQueue::Impl::PositionOf(const Waiting& entry) const {
 }
 
 std::optional<QueueView> FairQueue::Look(absl::string_view id) const {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto found = impl_->waiting.find(std::string(id));
   if (found == impl_->waiting.end() || found->second.is_parked) return std::nullopt;
   QueueView view;
@@ -313,17 +313,17 @@ std::optional<QueueView> FairQueue::Look(absl::string_view id) const {
 }
 
 int64_t FairQueue::size() const {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return static_cast<int64_t>(impl_->waiting.size());
 }
 
 bool FairQueue::HasReady() const {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   return !impl_->ready.empty();
 }
 
 void FairQueue::RefreshPolicies() {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   std::vector<Tenant*> all;
   for (const auto& [name, tenant] : impl_->tenants) all.push_back(tenant.get());
   for (Tenant* tenant : all) {
@@ -333,7 +333,7 @@ void FairQueue::RefreshPolicies() {
 }
 
 FairQueue::TenantCounts FairQueue::CountsOf(absl::string_view tenant) const {
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto found = impl_->tenants.find(tenant);
   if (found == impl_->tenants.end()) return {};
   return {.queued = found->second->waiting(), .running = found->second->running};
@@ -341,7 +341,7 @@ FairQueue::TenantCounts FairQueue::CountsOf(absl::string_view tenant) const {
 
 std::map<std::string, FairQueue::TenantCounts> FairQueue::Counts() const {
   std::map<std::string, TenantCounts> counts;
-  std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   for (const auto& [name, tenant] : impl_->tenants) {
     counts[name] = {.queued = tenant->waiting(), .running = tenant->running};
   }

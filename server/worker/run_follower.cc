@@ -34,12 +34,12 @@ absl::StatusOr<std::shared_ptr<ActiveRun>> ActiveRun::Make(uint64_t number) {
 }
 
 ActiveRun::State ActiveRun::state() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return state_;
 }
 
 void ActiveRun::Change(const std::function<void(State& state)>& change) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   change(state_);
   const uint64_t one = 1;
   // Fails only where it is awake already.

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cache/posix.h"
+#include "compiler_core/base/mutex.h"
 #include "server/worker/run.h"
 #include "server/worker/warm_parent.h"
 #include "server/worker/worker_pool.h"
@@ -47,8 +47,8 @@ class ActiveRun {
 
   const uint64_t number_;
   const UniqueFd wake_;
-  mutable std::mutex mutex_;
-  State state_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  State state_ NPUC_GUARDED_BY(mutex_);
 };
 
 // Follows one run, which was sent to `parent`, from then to its end. Used by one thread, once.

@@ -242,6 +242,7 @@ absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::Start(const WorkerPoolOp
   ASSIGN_OR_RETURN(Process first, parent->StartFrom(parent->program_.get()));
   parent->sandbox_ = first->sandbox;
   parent->has_sandbox_ = true;
+  const MutexLock lock(parent->mutex_);
   parent->process_ = first;
   parent->starts_ = 1;
   parent->thread_ = std::thread([self = parent.get(), first] { self->Supervise(first); });
@@ -252,7 +253,7 @@ WarmParent::~WarmParent() {
   ShutDown();
   if (!thread_.joinable()) return;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     // The end of its control channel ends it.
     if (process_ != nullptr) shutdown(process_->control.get(), SHUT_RDWR);
   }
@@ -260,9 +261,9 @@ WarmParent::~WarmParent() {
 }
 
 void WarmParent::ShutDown() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   shut_down_ = true;
-  changed_.notify_all();
+  changed_.NotifyAll();
 }
 
 void WarmParent::Supervise(Process first) {
@@ -290,7 +291,7 @@ void WarmParent::ReadUntilDeath(ParentProcess& process) {
   RetryOnEintr([&] { return waitpid(process.pid, &wait_status, 0); });
   bool is_loss;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     process_ = nullptr;
     process.alive = false;
     is_loss = !shut_down_;
@@ -304,15 +305,17 @@ void WarmParent::ReadUntilDeath(ParentProcess& process) {
 
 // Tries until there is a process; null: shut down.
 WarmParent::Process WarmParent::Restart() {
-  std::unique_lock<std::mutex> lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
     const absl::Duration pause = last_start_ + kStartPause - MonotonicNow();
-    changed_.wait_for(lock, absl::ToChronoNanoseconds(pause), [&] { return shut_down_; });
+    const SteadyTime next_start = SteadyTimeAfter(absl::ToChronoNanoseconds(pause));
+    while (!shut_down_ && changed_.WaitUntil(mutex_, next_start)) {
+    }
     if (shut_down_) return nullptr;
     last_start_ = MonotonicNow();
-    lock.unlock();
+    lock.Unlock();
     absl::StatusOr<Process> fresh = StartProcess();
-    lock.lock();
+    lock.Lock();
     trouble_ = fresh.status();
     if (fresh.ok()) {
       process_ = *fresh;
@@ -320,7 +323,7 @@ WarmParent::Process WarmParent::Restart() {
       // Whoever shut down meanwhile has seen no process to end.
       if (shut_down_) shutdown(process_->control.get(), SHUT_RDWR);
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     if (fresh.ok()) return *std::move(fresh);
   }
 }
@@ -328,9 +331,11 @@ WarmParent::Process WarmParent::Restart() {
 // --- What others ask -----------------------------------------------------------------------------
 
 absl::StatusOr<std::shared_ptr<const ParentProcess>> WarmParent::Await(absl::Duration patience) {
-  std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait_for(lock, absl::ToChronoNanoseconds(patience),
-                    [&] { return shut_down_ || process_ != nullptr || !trouble_.ok(); });
+  const SteadyTime deadline = SteadyTimeAfter(absl::ToChronoNanoseconds(patience));
+  const MutexLock lock(mutex_);
+  while (!shut_down_ && process_ == nullptr && trouble_.ok() &&
+         changed_.WaitUntil(mutex_, deadline)) {
+  }
   if (shut_down_) return absl::UnavailableError("worker pool: shut down");
   if (process_ != nullptr) return process_;
   return absl::UnavailableError(trouble_.ok() ? "the workers' warm parent is being started again"
@@ -338,7 +343,7 @@ absl::StatusOr<std::shared_ptr<const ParentProcess>> WarmParent::Await(absl::Dur
 }
 
 absl::Status WarmParent::Health() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!trouble_.ok() || short_lives_ < kManyShortLives ||
       MonotonicNow() - last_death_ > kShortLife) {
     return trouble_;
@@ -350,12 +355,12 @@ absl::Status WarmParent::Health() const {
 }
 
 uint64_t WarmParent::restarts() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return starts_ - 1;
 }
 
 pid_t WarmParent::pid() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return process_ == nullptr ? 0 : process_->pid;
 }
 

@@ -4,10 +4,8 @@
 #include <sys/types.h>
 
 #include <atomic>
-#include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cache/posix.h"
+#include "compiler_core/base/mutex.h"
 #include "server/worker/protocol.h"
 #include "server/worker/sandbox.h"
 #include "server/worker/worker_pool.h"
@@ -94,17 +93,17 @@ class WarmParent {
   UniqueFd program_;       // O_PATH
   SandboxReport sandbox_;  // set before the thread is started
   bool has_sandbox_ = false;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  // All below are guarded by mutex_.
-  Process process_;  // null: none at the moment
-  bool shut_down_ = false;
-  uint64_t starts_ = 0;
-  absl::Status trouble_;  // why the last start failed
-  absl::Time last_start_;
-  int short_lives_ = 0;  // of processes in a row that died soon after their start
-  absl::Time last_death_ = absl::InfinitePast();
-  std::string last_end_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  Process process_ NPUC_GUARDED_BY(mutex_);  // null: none at the moment
+  bool shut_down_ NPUC_GUARDED_BY(mutex_) = false;
+  uint64_t starts_ NPUC_GUARDED_BY(mutex_) = 0;
+  absl::Status trouble_ NPUC_GUARDED_BY(mutex_);  // why the last start failed
+  absl::Time last_start_ NPUC_GUARDED_BY(mutex_);
+  // So many processes in a row died soon after their start.
+  int short_lives_ NPUC_GUARDED_BY(mutex_) = 0;
+  absl::Time last_death_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
+  std::string last_end_ NPUC_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

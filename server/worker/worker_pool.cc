@@ -3,13 +3,12 @@
 #include <signal.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "cache/posix.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 #include "server/worker/protocol.h"
 #include "server/worker/run.h"
@@ -41,16 +40,16 @@ struct WorkerPool::Impl {
   }
 
   WorkerPoolOptions options;
-  mutable std::mutex mutex;  // taken before the lock of a run
-  std::condition_variable run_ended;
-  // Guarded by `mutex`.
-  std::map<std::string, std::shared_ptr<ActiveRun>> runs;  // by id
-  std::map<uint64_t, Leaving> leaving;                     // by number
-  uint64_t next_number = 1;
-  uint64_t started = 0;
-  bool shut_down = false;
-  absl::Status trouble;  // of the last run that the host kept from its start ...
-  absl::Time trouble_end = absl::InfinitePast();  // ... and until when it counts
+  mutable Mutex mutex;  // taken before the lock of a run
+  CondVar run_ended;
+  std::map<std::string, std::shared_ptr<ActiveRun>> runs NPUC_GUARDED_BY(mutex);  // by id
+  std::map<uint64_t, Leaving> leaving NPUC_GUARDED_BY(mutex);                     // by number
+  uint64_t next_number NPUC_GUARDED_BY(mutex) = 1;
+  uint64_t started NPUC_GUARDED_BY(mutex) = 0;
+  bool shut_down NPUC_GUARDED_BY(mutex) = false;
+  // The host kept the last run from its start: why, and until when that counts.
+  absl::Status trouble NPUC_GUARDED_BY(mutex);
+  absl::Time trouble_end NPUC_GUARDED_BY(mutex) = absl::InfinitePast();
 
   // The last, so that its thread ends first.
   std::unique_ptr<WarmParent> parent;
@@ -75,7 +74,7 @@ struct WorkerPool::Impl {
 void WorkerPool::Impl::OnMessage(const ControlMessage& message) {
   // Closed without the lock, and before the run has left.
   if (message.type == ControlMessage::Type::kExited) TakeFolder(message.run).Reset();
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (message.type == ControlMessage::Type::kExited) leaving.erase(message.run);
   for (const auto& [id, run] : runs) {
     if (run->number() != message.run) continue;
@@ -103,7 +102,7 @@ void WorkerPool::Impl::OnMessage(const ControlMessage& message) {
 }
 
 void WorkerPool::Impl::OnParentDeath(const ParentProcess& dead) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   for (const auto& [id, run] : runs) {
     run->Change([&](ActiveRun::State& state) {
       if (state.parent.get() != &dead || state.end.has_value()) return;
@@ -118,7 +117,7 @@ void WorkerPool::Impl::OnParentDeath(const ParentProcess& dead) {
 // --- A run ---------------------------------------------------------------------------------------
 
 absl::StatusOr<std::shared_ptr<ActiveRun>> WorkerPool::Impl::Register(const WorkerJob& job) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   if (shut_down) return absl::UnavailableError("worker pool: shut down");
   if (runs.size() >= options.max_runs) {
     return absl::ResourceExhaustedError(
@@ -133,15 +132,15 @@ absl::StatusOr<std::shared_ptr<ActiveRun>> WorkerPool::Impl::Register(const Work
 }
 
 void WorkerPool::Impl::Unregister(const WorkerJob& job) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   runs.erase(job.run_id);
-  run_ended.notify_all();
+  run_ended.NotifyAll();
 }
 
 // From now on the warm parent's thread sees to the end of the run's keeper. False: that end is
 // known, or soon must be.
 bool WorkerPool::Impl::LetGo(const ActiveRun& run) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const ActiveRun::State state = run.state();
   if (state.end.has_value() || leaving.size() >= kMaxLeaving) return false;
   leaving.emplace(run.number(), Leaving{.parent = state.parent, .folder = {}});
@@ -151,13 +150,13 @@ bool WorkerPool::Impl::LetGo(const ActiveRun& run) {
 // Giving its memory back takes a tenth of a millisecond, for which the run's result need not wait:
 // where its keeper is still to end, the warm parent's thread does it then.
 void WorkerPool::Impl::CloseLater(const ActiveRun& run, UniqueFd folder) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto found = leaving.find(run.number());
   if (found != leaving.end()) found->second.folder = std::move(folder);
 }
 
 UniqueFd WorkerPool::Impl::TakeFolder(uint64_t run_number) {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   const auto found = leaving.find(run_number);
   return found == leaving.end() ? UniqueFd() : std::move(found->second.folder);
 }
@@ -188,7 +187,7 @@ absl::StatusOr<std::shared_ptr<const ParentProcess>> WorkerPool::Impl::SpawnRun(
         absl::StrCat("workers' warm parent does not take the run: ", sent.message()));
   }
   channels.CloseChildEnds();
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   ++started;
   return alive;
 }
@@ -211,13 +210,13 @@ absl::StatusOr<WorkerOutcome> WorkerPool::Impl::RunOnce(const WorkerJob& job, Wo
 // Of a run that was not begun though there is a warm parent.
 void WorkerPool::Impl::NoteTrouble(const absl::Status& why) {
   if (!IsHostTrouble(why)) return;
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   trouble = why;
   trouble_end = MonotonicNow() + kTroublePause;
 }
 
 absl::Status WorkerPool::Impl::CurrentTrouble() const {
-  const std::lock_guard<std::mutex> lock(mutex);
+  const MutexLock lock(mutex);
   return MonotonicNow() < trouble_end ? trouble : absl::OkStatus();
 }
 
@@ -248,8 +247,8 @@ WorkerPool::WorkerPool(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 WorkerPool::~WorkerPool() {
   if (impl_->parent == nullptr) return;  // it did not start
   Shutdown();
-  std::unique_lock<std::mutex> lock(impl_->mutex);
-  impl_->run_ended.wait(lock, [&] { return impl_->runs.empty(); });
+  const MutexLock lock(impl_->mutex);
+  while (!impl_->runs.empty()) impl_->run_ended.Wait(impl_->mutex);
 }
 
 absl::StatusOr<std::unique_ptr<WorkerPool>> WorkerPool::Start(WorkerPoolOptions options) {
@@ -281,7 +280,7 @@ absl::Status WorkerPool::Health() const {
 }
 
 bool WorkerPool::Cancel(absl::string_view run_id) {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto it = impl_->runs.find(std::string(run_id));
   if (it == impl_->runs.end()) return false;
   it->second->Change([](ActiveRun::State& state) { state.cancelled = true; });
@@ -290,7 +289,7 @@ bool WorkerPool::Cancel(absl::string_view run_id) {
 
 void WorkerPool::Shutdown() {
   impl_->parent->ShutDown();
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   impl_->shut_down = true;
   for (const auto& [id, run] : impl_->runs) {
     run->Change([](ActiveRun::State& state) { state.cancelled = true; });
@@ -301,7 +300,7 @@ WorkerPool::Stats WorkerPool::GetStats() const {
   Stats stats;
   stats.parent_restarts = impl_->parent->restarts();
   stats.parent_pid = impl_->parent->pid();
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   stats.running = impl_->runs.size();
   stats.leaving = impl_->leaving.size();
   stats.started = impl_->started;
@@ -311,7 +310,7 @@ WorkerPool::Stats WorkerPool::GetStats() const {
 const SandboxReport& WorkerPool::sandbox() const { return impl_->parent->sandbox(); }
 
 int WorkerPool::PidOf(absl::string_view run_id) const {
-  const std::lock_guard<std::mutex> lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   const auto it = impl_->runs.find(std::string(run_id));
   return it == impl_->runs.end() ? 0 : it->second->state().pid;
 }

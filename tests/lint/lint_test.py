@@ -161,6 +161,8 @@ class LayersTest(unittest.TestCase):
                 ("compiler_core/frontends/tensorflow/a.h", "npuc/fe/tf/graph.pb.h"),
                 ("compiler_core/frontends/tensorflow/a.cc", "npuc/v1/compile.pb.h"),
                 ("server/scheduler/a.cc", "npuc/v1/compile.pb.h"),
+                ("server/auth/authenticator.h", "mutex"),
+                ("server/worker/a.cc", "condition_variable"),
                 ("cache/store.h", "rocksdb/db.h"),
                 ("server/jobs/store.cc", "rocksdb/db.h"),
                 ("compiler_core/config/config.h", "yaml-cpp/yaml.h"),
