@@ -166,6 +166,8 @@ def attribute(attribute_name, value):
         return out + field(4, value) + field(20, 3)
     if isinstance(value, np.ndarray):
         return out + field(5, tensor_proto("", value)) + field(20, 4)
+    if isinstance(value, bytes):
+        return out + field(6, value) + field(20, 5)
     return out + b"".join(field(8, v) for v in value) + field(20, 7)
 
 
@@ -176,10 +178,15 @@ def node(op, inputs, outputs, domain="", **attributes):
     return out + (field(7, domain) if domain else b"")
 
 
+def graph(nodes, inputs, outputs, initializers=None):
+    """A graph, which an attribute may hold. inputs and outputs: (name, dims[, data type])."""
+    out = b"".join(field(1, n) for n in nodes) + field(2, "g")
+    out += b"".join(field(5, tensor_proto(n, a)) for n, a in (initializers or {}).items())
+    out += b"".join(field(11, value_info(*i)) for i in inputs)
+    return out + b"".join(field(12, value_info(*o)) for o in outputs)
+
+
 def model(nodes, inputs, outputs, initializers=None, opset=18):
-    """A whole model. inputs and outputs: (name, dims[, data type])."""
-    graph = b"".join(field(1, n) for n in nodes) + field(2, "g")
-    graph += b"".join(field(5, tensor_proto(n, a)) for n, a in (initializers or {}).items())
-    graph += b"".join(field(11, value_info(*i)) for i in inputs)
-    graph += b"".join(field(12, value_info(*o)) for o in outputs)
-    return field(1, 8) + field(7, graph) + field(8, field(1, "") + field(2, opset))
+    """A whole model of such a graph."""
+    whole = graph(nodes, inputs, outputs, initializers)
+    return field(1, 8) + field(7, whole) + field(8, field(1, "") + field(2, opset))

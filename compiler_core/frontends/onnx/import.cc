@@ -17,6 +17,6 @@ absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOpt
   });
 }
 
-std::vector<std::string> ImportedOnnxOps() { return onnx::AllRules().Ops(); }
+std::vector<std::string> ImportedOnnxOps() { return onnx::GraphImport::Ops(); }
 
 }  // namespace npuc

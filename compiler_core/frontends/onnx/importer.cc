@@ -5,48 +5,41 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/common/outline.h"
-#include "compiler_core/frontends/onnx/tensor_proto.h"
 
 namespace npuc::onnx {
-
-frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),  ElementwiseRules(), ActivationRules(), LinearRules(),    ConvRules(),
-          PoolRules(),   NormRules(),        ShapeRules(),      GatherRules(),    ReduceRules(),
-          ResizeRules(), RecurrentRules(),   LossRules(),       QuantizedRules(), MicrosoftRules()};
-}
 
 Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
                    Diagnostics* diagnostics)
     : file_(file),
+      main_(file.main()),
       options_(options),
       state_(
           graph, diagnostics, options.model_name,
           "make it an initializer, or cut the model around this node with INPUT_OPS or OUTPUT_OPS"),
       endpoints_(options, &state_),
-      visits_(static_cast<size_t>(file.node_count()), Visit::kUnseen),
-      is_needed_(file.inputs().size(), false) {
-  state_.opset = file.opset();
-}
+      shared_{.file = file,
+              .state = state_,
+              .cut_advice =
+                  [this](absl::string_view tensor) {
+                    return Advice().FixFor(std::string(tensor), "export the model without it");
+                  },
+              .add_needed_inputs = [this] { AddNeededInputs(); }},
+      graph_(&shared_, main_, nullptr, "") {}
 
-void Importer::AddError(DiagnosticKind kind, int node, std::string message, std::string fix) {
-  state_.AddError(kind, node < 0 ? NodeSource() : file_.node(node).source(), std::move(message),
-                  std::move(fix));
-}
-
-bool Importer::Exists(absl::string_view name) const {
-  return file_.FindInput(name) >= 0 || file_.FindProducer(name).node >= 0 ||
-         file_.FindInitializer(name) != nullptr;
+void Importer::AddError(DiagnosticKind kind, NodeSource source, std::string message,
+                        std::string fix) {
+  state_.AddError(kind, std::move(source), std::move(message), std::move(fix));
 }
 
 std::string Importer::Suggestion(absl::string_view name, absl::string_view otherwise) const {
-  return frontend::SuggestName(name, file_.TensorNames(), otherwise);
+  return frontend::SuggestName(name, main_.TensorNames(), otherwise);
 }
 
 bool Importer::InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
                          TensorType* type) {
   const std::string shown = Printable(name);
   if (info != nullptr && !info->is_tensor) {
-    AddError(DiagnosticKind::kInputTypeUnsupported, -1,
+    AddError(DiagnosticKind::kInputTypeUnsupported, {},
              absl::StrCat("input '", shown,
                           "' is a sequence, a map or an optional value; model "
                           "inputs must be tensors"),
@@ -75,7 +68,7 @@ bool Importer::InputType(const std::string& name, const TensorInfo* info, const 
     if (!is_known ||
         std::any_of(info->dims->begin(), info->dims->end(), [](int64_t dim) { return dim < 0; })) {
       AddError(
-          DiagnosticKind::kOnnxDynamicInput, -1,
+          DiagnosticKind::kOnnxDynamicInput, {},
           absl::StrCat("input '", shown, "' is ",
                        is_known ? ToString(*info->dims) : "of unknown shape",
                        "; every dimension must be known"),
@@ -99,215 +92,88 @@ void Importer::NoteOneItem(const std::string& name, const std::vector<int64_t>& 
        .fix = "for another number declare it in INPUT_OPS"});
 }
 
-void Importer::AddInput(const std::string& name, const TensorInfo* info, const Shape* declared) {
+ValueRef Importer::NewInput(const std::string& name, const TensorInfo* info,
+                            const Shape* declared) {
   TensorType type;
-  values_[name] = InputType(name, info, declared, &type) ? state_.AddInput(name, type) : nullptr;
+  return InputType(name, info, declared, &type) ? state_.AddInput(name, type) : nullptr;
 }
 
 void Importer::ResolveInputs() {
-  const auto exists = [this](absl::string_view name) { return Exists(name); };
+  const auto exists = [this](absl::string_view name) { return main_.Defines(name); };
   for (const InputDecl& input : options_.inputs) {
     const bool taken = endpoints_.TakeInput(input.name, exists, [this](absl::string_view name) {
       return Suggestion(name, "name an input or a node's result");
     });
     if (!taken) continue;
-    cuts_.emplace(input.name, false);
-    const int index = file_.FindInput(input.name);
+    cuts_.push_back(input.name);
+    const int index = main_.FindInput(input.name);
     const TensorInfo* info =
-        index >= 0 ? &file_.inputs()[static_cast<size_t>(index)] : file_.FindInfo(input.name);
-    AddInput(input.name, info, &input.shape);
+        index >= 0 ? &main_.inputs()[static_cast<size_t>(index)] : main_.FindInfo(input.name);
+    graph_.Give(input.name, NewInput(input.name, info, &input.shape));
   }
   if (!options_.inputs.empty()) return;
-  for (const TensorInfo& input : file_.inputs()) {
-    if (file_.FindInitializer(input.name) == nullptr && !values_.contains(input.name)) {
-      AddInput(input.name, &input, nullptr);
+  for (const TensorInfo& input : main_.inputs()) {
+    if (main_.FindInitializer(input.name) == nullptr && !graph_.IsGiven(input.name)) {
+      graph_.Give(input.name, NewInput(input.name, &input, nullptr));
     }
   }
 }
 
 void Importer::ResolveOutputs() {
   std::vector<std::string> stated;
-  for (const TensorInfo& output : file_.outputs()) stated.push_back(output.name);
+  for (const TensorInfo& output : main_.outputs()) stated.push_back(output.name);
   outputs_ = endpoints_.TakeOutputs(
-      stated, [this](absl::string_view name) { return Exists(name); },
+      stated, [this](absl::string_view name) { return main_.Defines(name); },
       [this](absl::string_view name) { return Suggestion(name, "name a node's result"); });
-}
-
-void Importer::ReportCycle(const std::vector<frontend::OrderingStep>& stack, int node) {
-  AddError(DiagnosticKind::kGraphCycle, node,
-           frontend::CircleMessage(stack, node, [&](int i) { return file_.node(i).name(); }),
-           "export the model again");
-}
-
-// Depth first without recursion.
-void Importer::OrderFrom(absl::string_view tensor) {
-  std::vector<frontend::OrderingStep> stack;
-  const auto visit = [&](absl::string_view name) {
-    const auto cut = cuts_.find(name);
-    if (cut != cuts_.end()) {
-      cut->second = true;
-      return;
-    }
-    const int input = file_.FindInput(name);
-    if (input >= 0) is_needed_[static_cast<size_t>(input)] = true;
-    const int producer = input >= 0 ? -1 : file_.FindProducer(name).node;
-    if (producer < 0) return;
-    Visit& state = visits_[static_cast<size_t>(producer)];
-    if (state == Visit::kActive) ReportCycle(stack, producer);
-    if (state != Visit::kUnseen) return;
-    state = Visit::kActive;
-    stack.emplace_back(producer, 0);
-  };
-  visit(tensor);
-  while (!stack.empty()) {
-    const int index = stack.back().first;
-    const NodeView& node = file_.node(index);
-    if (stack.back().second == static_cast<size_t>(node.input_count())) {
-      visits_[static_cast<size_t>(index)] = Visit::kOrdered;
-      order_.push_back(index);
-      stack.pop_back();
-      continue;
-    }
-    visit(node.input(static_cast<int>(stack.back().second++)));
-  }
 }
 
 // Inputs that INPUT_OPS leave out although the outputs need them: as the file states them.
 void Importer::AddNeededInputs() {
-  for (size_t i = 0; i < is_needed_.size(); ++i) {
-    const TensorInfo& input = file_.inputs()[i];
-    if (!is_needed_[i] || values_.contains(input.name) ||
-        file_.FindInitializer(input.name) != nullptr) {
+  for (size_t i = 0; i < main_.inputs().size(); ++i) {
+    const TensorInfo& input = main_.inputs()[i];
+    if (!graph_.NeedsInput(static_cast<int>(i)) || graph_.IsGiven(input.name) ||
+        main_.FindInitializer(input.name) != nullptr) {
       continue;
     }
-    AddInput(input.name, &input, nullptr);
+    graph_.Give(input.name, NewInput(input.name, &input, nullptr));
   }
-}
-
-ValueRef Importer::InitializerValue(absl::string_view name, const fe::onnx::TensorProto& tensor,
-                                    int consumer) {
-  absl::StatusOr<Tensor> decoded = DecodeTensor(tensor, state_.constant_bytes_left);
-  if (!decoded.ok()) {
-    DiagnosticKind kind = DiagnosticKind::kBadTensor;
-    std::string fix = "export the model again";
-    if (absl::IsResourceExhausted(decoded.status())) {
-      kind = DiagnosticKind::kModelLimitExceeded;
-      fix = "compile a smaller model";
-    } else if (absl::IsNotFound(decoded.status())) {
-      kind = DiagnosticKind::kOnnxExternalData;
-      fix = "save the model in one file (save_as_external_data=False)";
-    }
-    AddError(kind, consumer,
-             absl::StrCat("initializer '", Printable(name), "': ", decoded.status().message()),
-             std::move(fix));
-    return nullptr;
-  }
-  state_.constant_bytes_left -= decoded->type().size_bytes();
-  return frontend::ConstantValue(*std::move(decoded), {std::string(name), "Constant"});
-}
-
-ValueRef Importer::ValueOf(absl::string_view name, int consumer) {
-  const auto it = values_.find(name);
-  if (it != values_.end()) return it->second;
-  ValueRef value;
-  const fe::onnx::TensorProto* initializer = file_.FindInitializer(name);
-  if (initializer != nullptr) {
-    value = InitializerValue(name, *initializer, consumer);
-  } else if (file_.FindProducer(name).node < 0) {
-    AddError(DiagnosticKind::kMissingProducer, consumer,
-             absl::StrCat("'", Printable(name),
-                          "' is no input, no initializer and no node's "
-                          "result"),
-             Suggestion(name, "export the model again"));
-  }
-  values_.emplace(std::string(name), value);
-  return value;
-}
-
-void Importer::ReportNoRule(int index) {
-  const NodeView& node = file_.node(index);
-  std::string message = node.domain().empty()
-                            ? std::string("the operator is not supported")
-                            : absl::StrCat("the operator of domain '", Printable(node.domain()),
-                                           "' is not supported");
-  if (node.HasGraphs()) absl::StrAppend(&message, ", nor are the graphs inside of it");
-  if (node.domain().empty()) absl::StrAppend(&message, rules_.NearestText(node.op()));
-  AddError(DiagnosticKind::kUnsupportedOperator, index, std::move(message),
-           Advice().FixFor(std::string(node.output(0)), "export the model without it"));
 }
 
 const frontend::CutAdvice& Importer::Advice() {
   if (advice_.has_value()) return *advice_;
   advice_.emplace();
-  for (const auto& [name, is_used] : cuts_) advice_->AddInput(name);
-  for (const TensorInfo& input : file_.inputs()) {
-    if (file_.FindInitializer(input.name) == nullptr) advice_->AddInput(input.name);
+  for (const std::string& name : cuts_) advice_->AddInput(name);
+  for (const TensorInfo& input : main_.inputs()) {
+    if (main_.FindInitializer(input.name) == nullptr) advice_->AddInput(input.name);
   }
   for (const int index : order_) {
-    const NodeView& node = file_.node(index);
-    std::vector<std::string> operands, results;
+    const NodeView& node = main_.node(index);
+    std::vector<std::string> operands = GraphImport::Captured(file_, node);
+    std::vector<std::string> results;
     for (int i = 0; i < node.input_count(); ++i) {
       if (!node.input(i).empty()) operands.emplace_back(node.input(i));
     }
     for (int i = 0; i < node.output_count(); ++i) {
       if (!node.output(i).empty()) results.emplace_back(node.output(i));
     }
-    const bool is_supported = node.domain().empty() && rules_.Find(node.op()) != nullptr;
-    advice_->AddNode(node.op(), is_supported, operands, results);
+    advice_->AddNode(node.op(), GraphImport::IsSupported(shared_, node), operands, results);
   }
   for (const Endpoints::Output& output : outputs_) advice_->AddOutput(output.name);
   return *advice_;
 }
 
-void Importer::ImportNode(int index) {
-  const NodeView& node = file_.node(index);
-  const ImportRule* const rule = node.domain().empty()
-                                     ? rules_.Find(node.op())
-                                     : rules_.Find(absl::StrCat(node.domain(), ".", node.op()));
-  if (rule == nullptr) {
-    ReportNoRule(index);
-    return;
-  }
-  std::vector<ValueRef> inputs;
-  bool is_complete = true;
-  for (int i = 0; i < node.input_count(); ++i) {
-    if (node.input(i).empty()) {
-      inputs.push_back(nullptr);
-      continue;
-    }
-    inputs.push_back(ValueOf(node.input(i), index));
-    is_complete = is_complete && inputs.back() != nullptr;
-  }
-  if (!is_complete) return;
-  NodeImporter importer(&state_, &node, std::move(inputs));
-  const absl::Status status = rule->import(importer);
-  if (!status.ok()) {
-    return importer.ReportMismatch(
-        status, "check the shapes in INPUT_OPS against those that the model was trained with");
-  }
-  if (!state_.ConstantsFit(node.source())) return;
-  for (size_t i = 0; i < importer.outputs().size(); ++i) {
-    if (static_cast<int>(i) >= node.output_count() || node.output(static_cast<int>(i)).empty()) {
-      continue;
-    }
-    const absl::string_view name = node.output(static_cast<int>(i));
-    if (!cuts_.contains(name)) values_[std::string(name)] = importer.outputs()[i];
-  }
-}
-
 void Importer::AddOutputs() {
   for (const Endpoints::Output& output : outputs_) {
-    if (cuts_.contains(output.name) || file_.FindInput(output.name) >= 0) {
+    if (graph_.IsGiven(output.name) || main_.FindInput(output.name) >= 0) {
       endpoints_.ReportInputAsOutput(output.name);
       continue;
     }
-    const auto it = values_.find(output.name);
-    const int producer = file_.FindProducer(output.name).node;
-    ValueRef value = it != values_.end() ? it->second : nullptr;
-    if (it == values_.end() && producer < 0) value = ValueOf(output.name, -1);
+    ValueRef value = graph_.Result(output.name);
     if (value == nullptr) {
       if (!state_.diagnostics->has_errors()) {
-        AddError(DiagnosticKind::kUnsupportedOperatorMode, producer,
+        const int producer = main_.FindProducer(output.name).node;
+        AddError(DiagnosticKind::kUnsupportedOperatorMode,
+                 producer < 0 ? NodeSource() : main_.node(producer).source(),
                  absl::StrCat("result '", Printable(output.name), "' of the node is not supported"),
                  "name another output in OUTPUT_OPS");
       }
@@ -322,19 +188,19 @@ void Importer::AddOutputs() {
 }
 
 void Importer::ReportUnusedInputs() {
-  for (const InputDecl& input : options_.inputs) {
-    const auto cut = cuts_.find(input.name);
-    if (cut == cuts_.end() || cut->second) continue;
-    endpoints_.ReportUnused(input.name);
+  for (const std::string& name : cuts_) {
+    if (!graph_.IsUsed(name)) endpoints_.ReportUnused(name);
   }
 }
 
 void Importer::Run() {
   ResolveInputs();
   ResolveOutputs();
-  for (const Endpoints::Output& output : outputs_) OrderFrom(output.name);
+  std::vector<absl::string_view> wanted;
+  for (const Endpoints::Output& output : outputs_) wanted.push_back(output.name);
+  order_ = graph_.Ordered(wanted);
   AddNeededInputs();
-  for (int node : order_) ImportNode(node);
+  graph_.Run(order_);
   AddOutputs();
   if (!state_.diagnostics->has_errors()) ReportUnusedInputs();
 }

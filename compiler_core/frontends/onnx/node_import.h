@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/frontends/common/attribute_node.h"
 #include "compiler_core/frontends/common/term.h"
-#include "compiler_core/frontends/onnx/model_file.h"
+#include "compiler_core/frontends/onnx/node_view.h"
 
 namespace npuc::onnx {
 

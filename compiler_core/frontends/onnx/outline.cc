@@ -53,23 +53,24 @@ void CountTensor(const fe::onnx::TensorProto& tensor, ModelOutline& outline) {
               SizeOf(onnx::DTypeFromWire(tensor.data_type())), outline);
 }
 
+// Graphs inside of nodes count once, as do functions for each call.
 void CountOperators(const onnx::ModelFile& file, ModelOutline& outline) {
-  absl::flat_hash_set<absl::string_view> counted;
-  for (int i = 0; i < file.node_count(); ++i) {
-    const onnx::NodeView& node = file.node(i);
-    for (int k = 0; k < node.input_count(); ++k) {
-      const auto* weight = file.FindInitializer(node.input(k));
-      if (weight == nullptr || !counted.insert(node.input(k)).second) continue;
-      CountTensor(*weight, outline);
+  absl::flat_hash_set<const fe::onnx::TensorProto*> counted;
+  for (const auto& graph : file.graphs()) {
+    for (const onnx::NodeView& node : graph->nodes()) {
+      for (int k = 0; k < node.input_count(); ++k) {
+        const auto* weight = graph->FindInitializer(node.input(k));
+        if (weight != nullptr && counted.insert(weight).second) CountTensor(*weight, outline);
+      }
+      if (node.op() == "Constant") {
+        const auto value = node.TensorOf("value");
+        if (value.ok()) CountTensor(**value, outline);
+        continue;
+      }
+      ++outline.operators[node.domain().empty()
+                              ? std::string(node.op())
+                              : absl::StrCat(Printable(node.domain()), ".", Printable(node.op()))];
     }
-    if (node.op() == "Constant") {
-      const auto value = node.TensorOf("value");
-      if (value.ok()) CountTensor(**value, outline);
-      continue;
-    }
-    ++outline.operators[node.domain().empty()
-                            ? std::string(node.op())
-                            : absl::StrCat(Printable(node.domain()), ".", Printable(node.op()))];
   }
 }
 
@@ -83,11 +84,12 @@ absl::StatusOr<ModelOutline> OutlineOnnx(absl::string_view model_bytes, absl::st
   RETURN_IF_ERROR(found.ToStatus());
   ModelOutline outline{.framework = Framework::kOnnx,
                        .format = std::string(FormatName(Framework::kOnnx)),
-                       .producer = ProducerOf(model_bytes, model->opset())};
-  for (const onnx::TensorInfo& input : model->inputs()) {
-    if (model->FindInitializer(input.name) == nullptr) outline.inputs.push_back(PortOf(input));
+                       .producer = ProducerOf(model_bytes, model->main().opset())};
+  for (const onnx::TensorInfo& input : model->main().inputs()) {
+    if (model->main().FindInitializer(input.name) == nullptr)
+      outline.inputs.push_back(PortOf(input));
   }
-  for (const onnx::TensorInfo& output : model->outputs()) {
+  for (const onnx::TensorInfo& output : model->main().outputs()) {
     outline.outputs.push_back(PortOf(output));
   }
   CountOperators(*model, outline);

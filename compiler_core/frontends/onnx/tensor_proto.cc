@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/onnx/model_file.h"
+#include "compiler_core/frontends/onnx/node_view.h"
 #include "npuc/fe/onnx/model.pb.h"
 
 namespace npuc::onnx {

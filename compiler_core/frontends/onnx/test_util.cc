@@ -23,6 +23,12 @@ ModelBuilder::ModelBuilder(int64_t opset) : proto_(std::make_unique<fe::onnx::Mo
   proto_->add_opset_import()->set_version(opset);
   proto_->mutable_graph();
 }
+ModelBuilder::ModelBuilder(const ModelBuilder& other)
+    : proto_(std::make_unique<fe::onnx::ModelProto>(*other.proto_)) {}
+ModelBuilder& ModelBuilder::operator=(const ModelBuilder& other) {
+  *proto_ = *other.proto_;
+  return *this;
+}
 ModelBuilder::~ModelBuilder() = default;
 
 ModelBuilder& ModelBuilder::Input(const std::string& name, const std::vector<int64_t>& dims,
@@ -68,6 +74,29 @@ ModelBuilder& ModelBuilder::Ints(const std::string& name, const std::vector<int6
   for (const int64_t value : values) attribute->add_ints(value);
   return *this;
 }
+ModelBuilder& ModelBuilder::Body(const std::string& name, const ModelBuilder& body) {
+  *AddAttribute(*proto_, name)->mutable_g() = body.proto_->graph();
+  return *this;
+}
+ModelBuilder& ModelBuilder::Ref(const std::string& name, const std::string& attribute) {
+  AddAttribute(*proto_, name)->set_ref_attr_name(attribute);
+  return *this;
+}
+ModelBuilder& ModelBuilder::Function(const std::string& name, const ModelBuilder& body) {
+  fe::onnx::FunctionProto* function = proto_->add_functions();
+  function->set_name(name);
+  function->set_domain("local");
+  for (const auto& input : body.proto_->graph().input()) function->add_input(input.name());
+  for (const auto& output : body.proto_->graph().output()) function->add_output(output.name());
+  *function->mutable_node() = body.proto_->graph().node();
+  *function->mutable_opset_import() = body.proto_->opset_import();
+  return *this;
+}
+ModelBuilder& ModelBuilder::Domain(const std::string& name) {
+  auto* nodes = proto_->mutable_graph()->mutable_node();
+  nodes->Mutable(nodes->size() - 1)->set_domain(name);
+  return *this;
+}
 ModelBuilder& ModelBuilder::Floats(const std::string& name, const Shape& shape,
                                    const std::vector<float>& values) {
   fe::onnx::TensorProto* tensor = proto_->mutable_graph()->add_initializer();
@@ -83,6 +112,13 @@ ModelBuilder& ModelBuilder::Int64s(const std::string& name, const std::vector<in
   tensor->set_data_type(fe::onnx::TensorProto::INT64);
   tensor->add_dims(static_cast<int64_t>(values.size()));
   for (const int64_t value : values) tensor->add_int64_data(value);
+  return *this;
+}
+ModelBuilder& ModelBuilder::Bool(const std::string& name, bool value) {
+  fe::onnx::TensorProto* tensor = proto_->mutable_graph()->add_initializer();
+  tensor->set_name(name);
+  tensor->set_data_type(fe::onnx::TensorProto::BOOL);
+  tensor->add_int32_data(value ? 1 : 0);
   return *this;
 }
 std::string ModelBuilder::Bytes() const { return proto_->SerializeAsString(); }

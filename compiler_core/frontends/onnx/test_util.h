@@ -20,6 +20,8 @@ namespace npuc::onnx {
 class ModelBuilder {
  public:
   explicit ModelBuilder(int64_t opset = 18);
+  ModelBuilder(const ModelBuilder& other);
+  ModelBuilder& operator=(const ModelBuilder& other);
   ~ModelBuilder();
 
   // A dimension of -1 is unknown. data_type: ONNX's wire number, 1 is FLOAT.
@@ -31,9 +33,17 @@ class ModelBuilder {
   ModelBuilder& Float(const std::string& name, float value);
   ModelBuilder& String(const std::string& name, const std::string& value);
   ModelBuilder& Ints(const std::string& name, const std::vector<int64_t>& values);
+  // An attribute that holds the graph of another model.
+  ModelBuilder& Body(const std::string& name, const ModelBuilder& body);
+  // The attribute takes its value from the call of the function that the node is in.
+  ModelBuilder& Ref(const std::string& name, const std::string& attribute);
+  // A local function of domain "local", made of another model's graph.
+  ModelBuilder& Function(const std::string& name, const ModelBuilder& body);
+  ModelBuilder& Domain(const std::string& name);
   ModelBuilder& Floats(const std::string& name, const Shape& shape,
                        const std::vector<float>& values);
   ModelBuilder& Int64s(const std::string& name, const std::vector<int64_t>& values);
+  ModelBuilder& Bool(const std::string& name, bool value);
 
   fe::onnx::ModelProto& proto() { return *proto_; }
   std::string Bytes() const;

@@ -15,12 +15,7 @@ bool SubgraphImport::CheckCalled(const OperatorView& op) {
              "convert the model again");
     return false;
   }
-  if (nesting_ + 1 > kMaxNesting) {
-    AddError(DiagnosticKind::kModelLimitExceeded, op,
-             absl::StrCat("loops and branches are nested more than ", kMaxNesting, " deep"),
-             "convert the model with fewer loops inside of one another");
-    return false;
-  }
+  if (!shared_.unroller.TakeNesting(SourceOf(op), nesting_ + 1)) return false;
   const size_t passed = op.inputs.size() - (is_loop || op.inputs.empty() ? 0 : 1);
   for (size_t i = 0; i < 2; ++i) {
     const SubgraphView& graph = shared_.file.subgraph(op.subgraphs[i]);
@@ -44,15 +39,7 @@ std::vector<ValueRef> SubgraphImport::RunCalled(const OperatorView& op, int numb
   const SubgraphView& graph = shared_.file.subgraph(number);
   const std::string outer = outer_.empty() ? SourceOf(op).name : outer_;
   const int count = static_cast<int>(graph.operators.size()) + 1;
-  if (shared_.unrolled_left < count) {
-    AddError(DiagnosticKind::kModelLimitExceeded, op,
-             absl::StrCat("the loops of the model unroll to more than ", kMaxUnrolledOperators,
-                          " operators"),
-             "run the loop on fewer turns, or its body once an inference with its state as input "
-             "and output");
-    return {};
-  }
-  shared_.unrolled_left -= count;
+  if (!shared_.unroller.TakeOperators(SourceOf(op), count)) return {};
   SubgraphImport import(&shared_, graph, outer, nesting_ + 1);
   import.CheckShapes(false);
   for (size_t i = 0; i < operands.size(); ++i) import.Give(graph.inputs[i], operands[i]);
@@ -75,40 +62,21 @@ std::vector<ValueRef> SubgraphImport::RunCalled(const OperatorView& op, int numb
 }
 
 int SubgraphImport::Decided(const OperatorView& op, const ValueRef& condition) {
-  if (!condition->constant.has_value()) {
-    AddError(DiagnosticKind::kOperandNotConstant, op,
-             absl::StrCat("its condition ('", Printable(condition->source.name),
-                          "') depends on a model input; it must be known at compile time"),
-             shared_.cut_advice(outer_.empty() ? SourceOf(op).name : outer_));
-    return -1;
-  }
-  const Tensor& value = *condition->constant;
-  if (value.element_count() != 1) {
-    AddError(
-        DiagnosticKind::kOperandMismatch, op,
-        absl::StrCat("its condition is ", TypeToString(value.type()), "; it must be one value"),
-        "convert the model again");
-    return -1;
-  }
-  return value.at(0) != 0 ? 1 : 0;
+  return shared_.unroller.Decided(SourceOf(op), "condition", condition, [&] {
+    return shared_.cut_advice(outer_.empty() ? SourceOf(op).name : outer_);
+  });
 }
 
 void SubgraphImport::ImportWhile(const OperatorView& op, std::vector<ValueRef> values) {
-  for (int turn = 0;; ++turn) {
+  const auto goes_on = [&](int) {
     const std::vector<ValueRef> condition = RunCalled(op, op.subgraphs[0], values);
-    if (condition.empty()) return;
-    const int goes_on = Decided(op, condition[0]);
-    if (goes_on < 0) return;
-    if (goes_on == 0) break;
-    if (turn == kMaxTurns) {
-      return AddError(DiagnosticKind::kModelLimitExceeded, op,
-                      absl::StrCat("the loop takes more than ", kMaxTurns, " turns"),
-                      "run the loop on fewer turns, or its body once an inference with its state "
-                      "as input and output");
-    }
+    return condition.empty() ? -1 : Decided(op, condition[0]);
+  };
+  const auto run = [&](int) {
     values = RunCalled(op, op.subgraphs[1], values);
-    if (values.empty()) return;
-  }
+    return !values.empty();
+  };
+  if (!shared_.unroller.Repeat(SourceOf(op), goes_on, run)) return;
   for (size_t i = 0; i < values.size(); ++i) {
     if (!given_.contains(op.outputs[i])) values_[op.outputs[i]] = values[i];
   }

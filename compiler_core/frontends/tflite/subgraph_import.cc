@@ -130,12 +130,9 @@ std::vector<std::string> SubgraphImport::Ops() {
 }
 
 void SubgraphImport::ReportNoRule(const OperatorView& op) {
-  const std::string inside =
-      outer_.empty()
-          ? ""
-          : absl::StrCat(" inside of the loop or branch that gives '", Printable(outer_), "'");
   AddError(DiagnosticKind::kUnsupportedOperator, op,
-           absl::StrCat("the operator is not supported", inside, shared_.rules.NearestText(op.op)),
+           absl::StrCat("the operator is not supported", frontend::Unroller::InsideOf(outer_),
+                        shared_.rules.NearestText(op.op)),
            shared_.cut_advice(outer_.empty() ? graph_.tensor(op.outputs[0]).name : outer_));
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/rule_table.h"
+#include "compiler_core/frontends/common/unroller.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "compiler_core/frontends/tflite/variables.h"
@@ -21,12 +22,6 @@ namespace npuc::tflite {
 frontend::RuleTable<ImportRule> AllRules();
 // Of operators that carry their own names.
 frontend::RuleTable<ImportRule> CustomRules();
-
-// Turns that one loop may take, and operators that all loops of a model together may become.
-inline constexpr int kMaxTurns = 4096;
-inline constexpr int kMaxUnrolledOperators = 1 << 18;
-// Loops and branches inside of one another.
-inline constexpr int kMaxNesting = 8;
 
 // What the imports of all graphs of one file share.
 struct FileImport {
@@ -40,7 +35,7 @@ struct FileImport {
   std::map<std::pair<const SubgraphView*, int>, ValueRef> constants = {};
   // Weights as products take them, made once.
   TransposedWeights transposed = {};
-  int unrolled_left = kMaxUnrolledOperators;
+  frontend::Unroller unroller = {&state, "convert the model"};
 };
 
 // Runs the rules of one graph of a file, once each, in the file's order, which is that of
@@ -93,7 +88,7 @@ class SubgraphImport {
   // The results of one run of a graph; empty where one of them failed (then it was reported).
   std::vector<ValueRef> RunCalled(const OperatorView& op, int number,
                                   const std::vector<ValueRef>& operands);
-  // A condition's value, known now: 0 or 1; -1: reported.
+  // A condition's value, as Unroller::Decided gives it.
   int Decided(const OperatorView& op, const ValueRef& condition);
 
   FileImport& shared_;

@@ -110,22 +110,74 @@ class Former {
     return bounds;
   }
 
-  // Nothing takes integers but moves, which leave them as they are.
+  // Moves leave integers as they are; Concat takes those of unlike parameters and constants, too,
+  // and brings them to the parameters of the first. A wider type and a known factor keep them.
   absl::Status TakeIntegers(const Node& node) {
-    const auto first = integers_.find(node.inputs[0]);
-    const bool moves = (TraitsOf(node.op).keeps_parameters || node.op == Op::kConcat) &&
-                       std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
-                         const auto other = integers_.find(input);
-                         return other != integers_.end() && first != integers_.end() &&
-                                other->second == first->second;
-                       });
-    if (!moves) {
-      return absl::UnimplementedError(absl::StrCat("node '", Printable(node.source.name), "' (",
-                                                   NameOf(node.op), ") computes with integers"));
+    const auto first = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                    [&](ValueId input) { return integers_.contains(input); });
+    const QuantParams params = integers_.at(*first);
+    const bool is_cast = node.op == Op::kCast && IsInteger(graph_.type(node.outputs[0]).dtype);
+    const bool is_scaled =
+        node.op == Op::kMul && params.axis < 0 && params.zero_point[0] == 0 &&
+        IsKnownFactor(*first == node.inputs[0] ? node.inputs[1] : node.inputs[0]);
+    if (node.op == Op::kConcat) {
+      for (const ValueId input : node.inputs) RETURN_IF_ERROR(CheckAligned(node, input, params));
+    } else if (!TraitsOf(node.op).keeps_parameters && !is_cast && !is_scaled) {
+      return ComputesWithIntegers(node);
     }
-    const QuantParams params = first->second;
     for (const ValueId output : node.outputs) integers_.emplace(output, params);
     return absl::OkStatus();
+  }
+
+  static absl::Status ComputesWithIntegers(const Node& node) {
+    return absl::UnimplementedError(absl::StrCat("node '", Printable(node.source.name), "' (",
+                                                 NameOf(node.op), ") computes with integers"));
+  }
+
+  bool IsKnownFactor(ValueId value) const {
+    const Tensor* constant = graph_.ConstantOf(value);
+    return constant != nullptr && IsInteger(constant->dtype());
+  }
+
+  absl::Status CheckAligned(const Node& node, ValueId input, const QuantParams& params) const {
+    const auto written = integers_.find(input);
+    if (written != integers_.end() && written->second == params) return absl::OkStatus();
+    const bool is_single =
+        params.axis < 0 &&
+        (written == integers_.end() ? IsKnownFactor(input) : written->second.axis < 0);
+    return is_single ? absl::OkStatus() : ComputesWithIntegers(node);
+  }
+
+  // The floats in the place of an operand of a node whose integers are of these parameters.
+  ValueId Aligned(const Node& node, ValueId input, const QuantParams& params) {
+    const auto written = integers_.find(input);
+    if (written != integers_.end()) {
+      return written->second == params ? New(input) : Reread(input, written->second, params, node);
+    }
+    const Tensor& stored = *graph_.ConstantOf(input);
+    if (node.op == Op::kConcat) {
+      return AddConstant(DequantizeTensor(params, stored), graph_.def(input).source);
+    }
+    return AddConstant(CastTensor(stored, DType::kFloat32), graph_.def(input).source);
+  }
+
+  // Integers of one scale and zero point each, read as ones of another: q = x / s + z is
+  // (q - z') * s', which is x * (s' / s) + (z - z') * s'.
+  ValueId Reread(ValueId integers, const QuantParams& written, const QuantParams& read,
+                 const Node& node) {
+    const TensorType type{DType::kFloat32, graph_.type(integers).shape};
+    const Shape one(type.shape.empty() ? 0 : 1, 1);
+    const auto apply = [&](Op op, ValueId x, double by) {
+      const Tensor constant = Tensor::FromFloats(one, {static_cast<float>(by)});
+      const ValueId operand = AddConstant(constant, node.source);
+      return form_.graph.node(Add(op, {x, operand}, {}, {type}, node.source, {})).outputs[0];
+    };
+    ValueId value = New(integers);
+    if (read.scale[0] != written.scale[0]) {
+      value = apply(Op::kMul, value, read.scale[0] / written.scale[0]);
+    }
+    const int64_t shift = written.zero_point[0] - read.zero_point[0];
+    return shift == 0 ? value : apply(Op::kAdd, value, static_cast<double>(shift) * read.scale[0]);
   }
 
   absl::Status Take(const Node& node) {
@@ -137,7 +189,14 @@ class Former {
     if (reads_integers) RETURN_IF_ERROR(TakeIntegers(node));
     if (TakeMovedConstant(node)) return absl::OkStatus();
     std::vector<ValueId> inputs;
-    for (const ValueId input : node.inputs) inputs.push_back(New(input));
+    for (const ValueId input : node.inputs) {
+      inputs.push_back(reads_integers ? Aligned(node, input, integers_.at(node.outputs[0]))
+                                      : New(input));
+    }
+    if (reads_integers && node.op == Op::kCast) {
+      Set(node.outputs[0], inputs[0]);
+      return absl::OkStatus();
+    }
     std::vector<TensorType> types;
     for (const ValueId output : node.outputs) {
       const TensorType& type = graph_.type(output);
@@ -249,6 +308,10 @@ class Former {
     if (written != integers_.end() && written->second.axis == params.axis &&
         written->second.scale == params.scale && written->second.zero_point == params.zero_point) {
       Set(node.outputs[0], New(integers));
+      return absl::OkStatus();
+    }
+    if (written != integers_.end() && written->second.axis < 0 && params.axis < 0) {
+      Set(node.outputs[0], Reread(integers, written->second, params, node));
       return absl::OkStatus();
     }
     const Tensor* stored = graph_.ConstantOf(integers);

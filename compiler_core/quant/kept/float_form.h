@@ -20,8 +20,9 @@ struct FloatForm {
 // a model may have its ReLU there and nowhere else: each Quantize becomes a Maximum and a Minimum
 // of the least and the greatest number that its integers stand for. One of them is left out where
 // the operand provably lies on the bound's inner side. Integer constants become float ones, also
-// behind reshapes and transposes. Errors: UNIMPLEMENTED where an operator computes with the
-// integers; those of the operators' references.
+// behind reshapes and transposes. Integers that are read by another scale or zero point than they
+// were written by become a product and a sum. Errors: UNIMPLEMENTED where an operator computes with
+// the integers otherwise; those of the operators' references.
 absl::StatusOr<FloatForm> MakeFloatForm(const Graph& graph);
 
 }  // namespace npuc

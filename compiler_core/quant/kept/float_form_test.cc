@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/ir/graph/text.h"
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
@@ -148,6 +149,40 @@ TEST(FloatForm, IntegersAtTheEndsBecomeFloats) {
   EXPECT_EQ(Count(form.graph, Op::kMaximum), 0);
   EXPECT_EQ(Count(form.graph, Op::kMinimum), 1);
   EXPECT_THAT(Answers(form.graph, Tensor::FromFloats({2}, {-3, 60})), ElementsAre(0, 31.75));
+}
+
+TEST(FloatForm, IntegersReadByOtherParametersAreScaled) {
+  const Graph graph = Parsed(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %c = Const() {value = i8[1] "04"} : i8[1] @"c"
+  %q = Quantize(%x) {dtype = "i8", scale = [0.5], zero_point = [3]} : i8[2] @"q"
+  %r = Quantize(%x) {dtype = "i8", scale = [0.125], zero_point = [0]} : i8[2] @"r"
+  %j = Concat(%q, %r, %c) {axis = 0} : i8[5] @"j"
+  %f = Dequantize(%j) {scale = [0.25], zero_point = [-1]} : f32[5] @"f"
+  return %f @"y"
+})");
+  // Multiples of the scales, which lose nothing; the last one is clamped.
+  const Tensor input = Tensor::FromFloats({2}, {0, 200});
+  EXPECT_EQ(Answers(Formed(graph).graph, input), Answers(graph, input));
+}
+
+TEST(FloatForm, WiderIntegersTakeAKnownFactor) {
+  const auto text = [](absl::string_view zero) {
+    return absl::StrCat(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %k = Const() {value = i32[1] "03000000"} : i32[1] @"k"
+  %q = Quantize(%x) {dtype = "i8", scale = [0.5], zero_point = [)",
+                        zero, R"(]} : i8[2] @"q"
+  %w = Cast(%q) {dtype = "i32"} : i32[2] @"w"
+  %m = Mul(%w, %k) : i32[2] @"m"
+  %f = Dequantize(%m) {scale = [0.25], zero_point = [0]} : f32[2] @"f"
+  return %f @"y"
+})");
+  };
+  const Tensor input = Tensor::FromFloats({2}, {-3, 200});
+  const Graph graph = Parsed(text("0"));
+  EXPECT_EQ(Answers(Formed(graph).graph, input), Answers(graph, input));
+  EXPECT_FALSE(MakeFloatForm(Parsed(text("1"))).ok());
 }
 
 TEST(FloatForm, RefusesArithmeticOfIntegers) {
