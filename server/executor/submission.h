@@ -48,10 +48,8 @@ struct SubmitRequest {
   std::string trace_id = {};  // not part of what tells two requests apart
 };
 
-// Where the results of a tenant's compiles are kept: in the scope of its name, or in the shared one
-// where both the tenant and the daemon want that. No tenant has the shared scope's name.
+// The scope in which the results of a tenant's compiles are kept (TenantRules::ResultScopeOf).
 using ResultScope = std::function<std::string(absl::string_view tenant)>;
-inline constexpr char kSharedScope[] = "_shared";
 
 using ConfigParser = std::function<absl::StatusOr<ParsedConfig>(
     absl::string_view text, absl::string_view name, Diagnostics& diagnostics)>;

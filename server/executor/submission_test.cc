@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/auth/tenant_rules.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/memory_job_store.h"

@@ -1,0 +1,41 @@
+#ifndef NPUC_SERVER_DAEMON_CONTEXT_H_
+#define NPUC_SERVER_DAEMON_CONTEXT_H_
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "server/auth/tenant_rules.h"
+#include "server/daemon.h"
+#include "server/flags.h"
+#include "server/log/log.h"
+#include "server/observe/metrics.h"
+#include "server/observe/sampler.h"
+#include "server/observe/watchdog.h"
+
+namespace npuc {
+
+// A clock that never jumps.
+inline absl::Time SteadyNow() {
+  return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
+}
+
+// Everything that each part of the daemon is built on. All of it outlives the parts.
+struct DaemonContext {
+  const Flags& flags;
+  const DaemonHooks& hooks;
+  // Absolute: workers and stores take no relative path.
+  std::string data_dir;
+  const Logger* log = nullptr;
+  const TenantRules* rules = nullptr;
+  Metrics* metrics = nullptr;
+  Sampler* sampler = nullptr;
+  Watchdog* watchdog = nullptr;
+
+  uint64_t DiskReserveBytes() const { return static_cast<uint64_t>(flags.disk_reserve_mib) << 20; }
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_DAEMON_CONTEXT_H_

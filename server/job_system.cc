@@ -1,0 +1,153 @@
+#include "server/job_system.h"
+
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cache/posix.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/config/config.h"
+#include "compiler_core/pipeline/artifact_check.h"
+#include "compiler_core/pipeline/compile.h"
+
+namespace npuc {
+namespace {
+
+constexpr size_t kConfigMemoBytes = size_t{8} << 20;
+// One place in so many of --max-queued is kept for tenants with nothing queued.
+constexpr int kKeptForIdle = 10;
+
+FairQueueOptions QueueOptions(const DaemonContext& context) {
+  return {.max_queued = context.flags.max_queued,
+          .kept_for_idle = context.flags.max_queued / kKeptForIdle,
+          .slots = context.flags.workers,
+          .policy = [rules = context.rules](absl::string_view tenant) {
+            const TenantQuota quota = rules->QuotaOf(tenant);
+            return TenantPolicy{.weight = static_cast<double>(rules->WeightOf(tenant)),
+                                .max_queued = quota.queued_jobs.value_or(0),
+                                .max_running = quota.running_jobs.value_or(0)};
+          }};
+}
+
+JobServiceOptions ServiceOptions(const DaemonContext& context, std::mt19937_64& random) {
+  return {.now = [] { return absl::Now(); },
+          .steady_now = SteadyNow,
+          .random = [&random] { return random(); },
+          .retry = {},
+          .pause = context.hooks.pause};
+}
+
+ConfigParser ParserOf(ConfigMemo& configs) {
+  return [&configs](absl::string_view text, absl::string_view name, Diagnostics& diagnostics) {
+    return configs.Parse(text, name, diagnostics);
+  };
+}
+
+ResultScope ScopeOf(const DaemonContext& context) {
+  return [rules = context.rules](absl::string_view name) { return rules->ResultScopeOf(name); };
+}
+
+JobRunnerOptions RunnerOptions(const DaemonContext& context, ConfigMemo& configs,
+                               FailureBundles& bundles,
+                               std::optional<int64_t> model_info_time_seconds) {
+  return {.parse_config = ParserOf(configs),
+          .compiler_build_id = std::string(CompilerBuildId()),
+          .work_dir = context.data_dir + "/work",
+          .limits = {},
+          .now = [] { return absl::Now(); },
+          .model_info_time_seconds = model_info_time_seconds,
+          .watchdog = context.watchdog,
+          .pause = context.hooks.pause,
+          .result_scope = ScopeOf(context),
+          .check_artifact = CheckArtifact,
+          .begin_helper = [by = context.flags.work_nice] { GiveWay(0, by).IgnoreError(); },
+          .bundles = &bundles};
+}
+
+SubmissionOptions OptionsOfSubmission(const DaemonContext& context, ConfigMemo& configs) {
+  return {.parse_config = ParserOf(configs),
+          .compiler_build_id = std::string(CompilerBuildId()),
+          .default_timeout = kDefaultTimeout,
+          .max_job_bytes = [rules = context.rules](
+                               absl::string_view name) { return rules->QuotaOf(name).job_bytes; },
+          .result_scope = ScopeOf(context)};
+}
+
+UploadsOptions OptionsOfUploads(const DaemonContext& context) {
+  return {.quota =
+              [rules = context.rules](absl::string_view name) {
+                const TenantQuota quota = rules->QuotaOf(name);
+                return UploadQuota{quota.job_bytes, quota.upload_rate};
+              },
+          .steady_now = SteadyNow};
+}
+
+}  // namespace
+
+JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& fleet,
+                     std::optional<int64_t> model_info_time_seconds)
+    : context(daemon),
+      inputs(stores.inputs.get()),
+      configs(ParseConfig, kConfigMemoBytes),
+      bundles({.dir = context.data_dir + "/bundles"}),
+      store(stores.jobs.get(), context.metrics, context.watchdog, SteadyNow),
+      queue(QueueOptions(context)),
+      jobs(ServiceOptions(context, random), &store, &queue),
+      runner(RunnerOptions(context, configs, bundles, model_info_time_seconds), &jobs, inputs,
+             stores.results.get(), fleet.runner.get(), context.log),
+      submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.results.get(),
+                 &holds),
+      uploads(inputs, OptionsOfUploads(context)),
+      downloads(stores.results.get(), [this](const Job& job) { return runner.Remake(job); }) {
+  jobs.SetEndListener([this](const Job& job) { OnJobEnded(job); });
+  jobs.SetAbandonListener([this](const Lease& lease) { runner.Abandon(lease); });
+}
+
+absl::Status JobSystem::CleanWorkDir() {
+  std::error_code error;
+  std::filesystem::create_directories(context.data_dir + "/work", error);
+  return runner.CleanWorkDir();
+}
+
+absl::Status JobSystem::Recover() {
+  int64_t recovered = 0;
+  RETURN_IF_ERROR(jobs.Recover([&](const LiveJob& job) {
+    ++recovered;
+    InputHolds::Holds held;
+    for (const std::string& sha256 : job.input_sha256s) {
+      auto input = inputs->Acquire(job.tenant, sha256);
+      if (input.ok()) held.push_back(std::move(input->hold));
+    }
+    holds.Add(job.id, std::move(held));
+  }));
+  context.log->Info("recovered", {{"jobs", absl::StrCat(recovered)}});
+  return absl::OkStatus();
+}
+
+void JobSystem::Sample(Metrics& metrics) {
+  for (const auto& [tenant, counts] : queue.Counts()) {
+    metrics.Set(Metric::kJobs, {tenant, "queued"}, static_cast<double>(counts.queued));
+    metrics.Set(Metric::kJobs, {tenant, "running"}, static_cast<double>(counts.running));
+  }
+  metrics.Set(Metric::kWatchers, {}, static_cast<double>(jobs.hub().subscription_count()));
+}
+
+void JobSystem::OnJobEnded(const Job& job) {
+  holds.Remove(job.id);
+  context.log->Info("job ended", {{"job", job.id},
+                                  {"trace", job.spec.trace_id},
+                                  {"tenant", job.tenant},
+                                  {"state", JobStateName(job.state)},
+                                  {"failure", FailureKindName(job.failure_kind)},
+                                  {"reason", job.reason}});
+  Metrics& metrics = *context.metrics;
+  metrics.Add(Metric::kJobsEnded,
+              {job.tenant, JobStateName(job.state), FailureKindName(job.failure_kind)}, 1);
+  metrics.Observe(Metric::kJobSeconds, {job.tenant},
+                  absl::ToDoubleSeconds(job.end_time - job.create_time));
+  if (job.start_time == absl::InfinitePast()) return;
+  metrics.Observe(Metric::kJobWaitSeconds, {job.tenant},
+                  absl::ToDoubleSeconds(job.start_time - job.create_time));
+}
+
+}  // namespace npuc

@@ -1,0 +1,60 @@
+#ifndef NPUC_SERVER_JOB_SYSTEM_H_
+#define NPUC_SERVER_JOB_SYSTEM_H_
+
+#include <cstdint>
+#include <optional>
+#include <random>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/daemon_context.h"
+#include "server/executor/config_memo.h"
+#include "server/executor/failure_bundles.h"
+#include "server/executor/job_runner.h"
+#include "server/executor/submission.h"
+#include "server/executor/transfers.h"
+#include "server/jobs/job_service.h"
+#include "server/jobs/observed_job_store.h"
+#include "server/scheduler/fair_queue.h"
+#include "server/stores.h"
+#include "server/worker_fleet.h"
+
+namespace npuc {
+
+// The time of a job whose request does not say.
+inline constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
+
+// Everything between a request and its stored result; the fronts bring requests, the dispatcher
+// runs what waits. `context`, `stores` and `fleet` must outlive it.
+struct JobSystem {
+  // model_info_time_seconds: SOURCE_DATE_EPOCH, where it is set.
+  JobSystem(const DaemonContext& context, Stores& stores, WorkerFleet& fleet,
+            std::optional<int64_t> model_info_time_seconds);
+  JobSystem(const JobSystem&) = delete;
+  JobSystem& operator=(const JobSystem&) = delete;
+
+  // Deletes what runs of an earlier process left.
+  absl::Status CleanWorkDir();
+  // Takes the stored jobs back. Before the first run.
+  absl::Status Recover();
+  void Sample(Metrics& metrics);
+  void OnJobEnded(const Job& job);
+
+  const DaemonContext& context;
+  std::mt19937_64 random{std::random_device{}()};
+  InputStore* const inputs;
+  InputHolds holds;
+  ConfigMemo configs;
+  FailureBundles bundles;
+  ObservedJobStore store;
+  FairQueue queue;
+  JobService jobs;
+  JobRunner runner;
+  Submission submission;
+  Uploads uploads;
+  Downloads downloads;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_JOB_SYSTEM_H_

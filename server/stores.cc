@@ -1,0 +1,73 @@
+#include "server/stores.h"
+
+#include "compiler_core/base/status.h"
+#include "server/executor/adapters.h"
+#include "server/executor/canary.h"
+#include "server/startup.h"
+
+namespace npuc {
+namespace {
+
+// A share of --blob-mib: above it, uploads that nobody needs go, the least recently used first.
+constexpr double kSoftShare = 0.8;
+
+BlobStoreOptions BlobOptions(const DaemonContext& context) {
+  const Flags& flags = context.flags;
+  const uint64_t limit = static_cast<uint64_t>(flags.blob_mib) << 20;
+  return {.root = context.data_dir + "/blobs",
+          .soft_limit_bytes = static_cast<uint64_t>(kSoftShare * static_cast<double>(limit)),
+          .hard_limit_bytes = limit,
+          .disk_reserve_bytes = context.DiskReserveBytes(),
+          .max_open_uploads_of_scope = static_cast<size_t>(flags.tenant_uploads),
+          .scope_limit = [rules = context.rules](
+                             absl::string_view tenant) { return rules->StoredBytesOf(tenant); },
+          .own_scope = Canary::kTenant,
+          .steady_now = SteadyNow};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Stores>> Stores::Open(const DaemonContext& context) {
+  auto stores = std::make_unique<Stores>();
+  ASSIGN_OR_RETURN(stores->blobs, BlobStore::Open(BlobOptions(context)));
+  auto artifacts =
+      ArtifactCache::Open({.path = context.data_dir + "/artifacts",
+                           .scope_limit = [rules = context.rules](absl::string_view scope) {
+                             return rules->ResultBytesOf(scope);
+                           }});
+  RETURN_IF_ERROR(WithAdvice(artifacts.status(), "delete it: jobs compile again"));
+  stores->artifacts = *std::move(artifacts);
+  auto jobs = RocksDbJobStore::Open(context.data_dir + "/jobs");
+  RETURN_IF_ERROR(WithAdvice(jobs.status(),
+                             "put the data directory's backup in its place, or "
+                             "delete it, and its jobs with it, to begin anew"));
+  stores->jobs = *std::move(jobs);
+  stores->inputs = AdaptBlobStore(stores->blobs.get());
+  stores->results = AdaptArtifactCache(stores->artifacts.get());
+  return stores;
+}
+
+absl::Status Stores::Probe() const {
+  absl::Status probed = jobs->Probe();
+  probed.Update(artifacts->Probe());
+  return probed;
+}
+
+void Stores::Sample(Metrics& metrics) const {
+  const auto set = [&](Metric metric, uint64_t value) {
+    metrics.Set(metric, {}, static_cast<double>(value));
+  };
+  const ArtifactCache::Stats cache = artifacts->GetStats();
+  set(Metric::kCacheHits, cache.hits);
+  set(Metric::kCacheMisses, cache.misses);
+  set(Metric::kCacheDamaged, cache.damaged);
+  set(Metric::kCacheEvicted, cache.evicted);
+  set(Metric::kCacheBytes, cache.bytes);
+  const BlobStore::Stats stats = blobs->GetStats();
+  set(Metric::kBlobBytes, stats.blob_bytes);
+  set(Metric::kBlobsDamaged, stats.damaged_blobs);
+  set(Metric::kUploadsOpen, stats.open_uploads);
+  set(Metric::kUploadBytes, stats.upload_bytes);
+}
+
+}  // namespace npuc

@@ -1,0 +1,35 @@
+#ifndef NPUC_SERVER_STORES_H_
+#define NPUC_SERVER_STORES_H_
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "cache/artifact_cache.h"
+#include "cache/blob_store.h"
+#include "server/daemon_context.h"
+#include "server/executor/ports.h"
+#include "server/jobs/rocksdb_job_store.h"
+
+namespace npuc {
+
+// The data on the daemon's disk: uploads, results, jobs. The calls are thread-safe.
+struct Stores {
+  // All of them, or an error that says which one and what to do.
+  static absl::StatusOr<std::unique_ptr<Stores>> Open(const DaemonContext& context);
+
+  // A synced write to each database: whether they can be written.
+  absl::Status Probe() const;
+  void Sample(Metrics& metrics) const;
+
+  std::unique_ptr<BlobStore> blobs;
+  std::unique_ptr<ArtifactCache> artifacts;
+  std::unique_ptr<RocksDbJobStore> jobs;
+  // The first two, as the executor knows them.
+  std::unique_ptr<InputStore> inputs;
+  std::unique_ptr<ResultCache> results;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_STORES_H_

@@ -1,0 +1,95 @@
+#include "server/worker_fleet.h"
+
+#include "absl/strings/str_cat.h"
+#include "cache/posix.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/pipeline/compile.h"
+#include "server/executor/adapters.h"
+#include "server/executor/metered_worker.h"
+#include "server/startup.h"
+
+namespace npuc {
+namespace {
+
+// For all workers together, beside what each may use: the warm parent; a run's keeper and worker,
+// and one of each while an old one ends.
+constexpr uint64_t kWarmParentBytes = uint64_t{512} << 20;
+constexpr uint32_t kProcessesOfARun = 4;
+constexpr uint32_t kProcessesBesideRuns = 32;
+
+// What all workers together may use, where the host can limit that; else null.
+absl::StatusOr<std::unique_ptr<WorkerCgroup>> MakeCgroup(const Flags& flags, const Logger& log) {
+  if (flags.cgroup == Flags::Cgroup::kOff) return nullptr;
+  const WorkerLimits one;
+  const auto workers = static_cast<uint64_t>(flags.workers);
+  const WorkerCgroup::Limits limits{
+      // The output folder is memory, too; the rest is the warm parent.
+      .memory_bytes = workers * (one.memory_bytes + one.output_bytes) + kWarmParentBytes,
+      .processes = static_cast<uint32_t>(flags.workers + flags.spares) * kProcessesOfARun +
+                   kProcessesBesideRuns};
+  auto made = WorkerCgroup::Make(limits, {});
+  if (!made.ok() && flags.cgroup == Flags::Cgroup::kRequire) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--cgroup=require: ", made.status().message()));
+  }
+  if (!made.ok()) {
+    log.Warning("no cgroup around the workers",
+                {{"why", made.status().message()},
+                 {"lost", "no limit on what all workers use together; each has its own"},
+                 {"flag", "--cgroup=off if this is meant to be so"}});
+    return nullptr;
+  }
+  log.Info("a cgroup is around the workers", {{"folder", (*made)->folder()},
+                                              {"memory_bytes", absl::StrCat(limits.memory_bytes)},
+                                              {"processes", absl::StrCat(limits.processes)}});
+  return made;
+}
+
+WorkerPoolOptions PoolOptions(const DaemonContext& context, WorkerCgroup* cgroup) {
+  WorkerPoolOptions options;
+  options.program = BesideThisProgram("npuc-worker");
+  options.build_id = std::string(CompilerBuildId());
+  options.sandbox = *context.flags.sandbox;
+  options.spares = static_cast<uint32_t>(context.flags.spares);
+  options.adopt = [cgroup, log = context.log, by = context.flags.work_nice](pid_t parent) {
+    if (const absl::Status status = GiveWay(parent, by); !status.ok()) {
+      log->Warning("compiles do not give way to what answers clients",
+                   {{"error", status.message()}});
+    }
+    return cgroup != nullptr ? cgroup->Add(parent) : absl::OkStatus();
+  };
+  options.on_parent_lost = [log = context.log](absl::string_view how) {
+    log->Warning("the workers' warm parent was lost; another one is started", {{"how", how}});
+  };
+  return options;
+}
+
+void LogSandbox(const SandboxReport& report, const Logger& log) {
+  log.Info("workers are shut in", {{"by", report.NamesInForce()}});
+  for (const SandboxReport::Missing& missing : report.missing) {
+    const MechanismInfo& info = InfoOf(missing.mechanism);
+    log.Write(info.required ? LogLevel::kError : LogLevel::kWarning,
+              "a wall around the workers is missing",
+              {{"mechanism", info.name}, {"why", missing.why}, {"lost", info.lost}});
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WorkerFleet>> WorkerFleet::Start(const DaemonContext& context) {
+  auto fleet = std::make_unique<WorkerFleet>();
+  ASSIGN_OR_RETURN(fleet->cgroup, MakeCgroup(context.flags, *context.log));
+  ASSIGN_OR_RETURN(fleet->pool, WorkerPool::Start(PoolOptions(context, fleet->cgroup.get())));
+  LogSandbox(fleet->pool->sandbox(), *context.log);
+  fleet->uncounted = AdaptWorkerPool(fleet->pool.get());
+  fleet->runner = MeterWorkers(fleet->uncounted.get(), context.metrics, SteadyNow);
+  return fleet;
+}
+
+void WorkerFleet::Sample(Metrics& metrics) const {
+  const WorkerPool::Stats stats = pool->GetStats();
+  metrics.Set(Metric::kSlotsBusy, {}, static_cast<double>(stats.running));
+  metrics.Set(Metric::kWorkerRestarts, {}, static_cast<double>(stats.parent_restarts));
+}
+
+}  // namespace npuc

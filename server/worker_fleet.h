@@ -1,0 +1,29 @@
+#ifndef NPUC_SERVER_WORKER_FLEET_H_
+#define NPUC_SERVER_WORKER_FLEET_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "server/daemon_context.h"
+#include "server/executor/ports.h"
+#include "server/worker/worker_cgroup.h"
+#include "server/worker/worker_pool.h"
+
+namespace npuc {
+
+// The workers, what bounds them together, and what counts their runs.
+struct WorkerFleet {
+  // Logs which walls are around the workers, and what is lost without those that are missing.
+  static absl::StatusOr<std::unique_ptr<WorkerFleet>> Start(const DaemonContext& context);
+
+  void Sample(Metrics& metrics) const;
+
+  std::unique_ptr<WorkerCgroup> cgroup;  // null: none
+  std::unique_ptr<WorkerPool> pool;
+  std::unique_ptr<WorkerRunner> uncounted;  // the pool, as the executor knows it
+  std::unique_ptr<WorkerRunner> runner;     // the same, with its runs counted
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_WORKER_FLEET_H_
