@@ -14,6 +14,8 @@ namespace npuc {
 namespace {
 
 constexpr size_t kConfigMemoBytes = size_t{8} << 20;
+// A lease that its holder did not renew for so long is lost.
+constexpr absl::Duration kLeaseTtl = absl::Minutes(5);
 // One place in so many of --max-queued is kept for tenants with nothing queued.
 constexpr int kKeptForIdle = 10;
 
@@ -34,6 +36,7 @@ JobServiceOptions ServiceOptions(const DaemonContext& context, std::mt19937_64& 
           .steady_now = SteadyNow,
           .random = [&random] { return random(); },
           .retry = {},
+          .lease_ttl = kLeaseTtl,
           .pause = context.hooks.pause};
 }
 
@@ -92,7 +95,8 @@ JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& f
       bundles({.dir = context.data_dir + "/bundles"}),
       store(stores.jobs.get(), context.metrics, context.watchdog, SteadyNow),
       queue(QueueOptions(context)),
-      jobs(ServiceOptions(context, random), &store, &queue),
+      board(&queue, kLeaseTtl),
+      jobs(ServiceOptions(context, random), &store, &board),
       runner(RunnerOptions(context, configs, bundles, model_info_time_seconds), &jobs, inputs,
              stores.results.get(), fleet.runner.get(), context.log),
       submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.results.get(),

@@ -14,6 +14,7 @@
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/observed_job_store.h"
 #include "server/scheduler/fair_queue.h"
 #include "server/stores.h"
@@ -48,6 +49,7 @@ struct JobSystem {
   FailureBundles bundles;
   ObservedJobStore store;
   FairQueue queue;
+  LocalBoard board;
   JobService jobs;
   JobRunner runner;
   Submission submission;

@@ -65,7 +65,8 @@ absl::StatusOr<std::string> Canary::Submit() {
                                                      .model = model_,
                                                      .priority = kPriority,
                                                      .timeout = options_.patience,
-                                                     .no_cache = true});
+                                                     .no_cache = true,
+                                              .pinned_to = options_.owner});
   if (submitted.ok()) return submitted->job->id;
   if (absl::IsResourceExhausted(submitted.status())) {
     return absl::UnavailableError(submitted.status().message());

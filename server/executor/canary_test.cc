@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/executor/executor_test_util.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
@@ -34,7 +35,7 @@ class CanaryTest : public ::testing::Test {
         jobs_({.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
                .random = [this] { return ++random_; },
                .retry = {}},
-              &store_, queue_.get()),
+              &store_, &board_),
         submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
                     &inputs_, &cache_, &holds_),
         canary_({.patience = absl::Minutes(1),
@@ -62,6 +63,7 @@ class CanaryTest : public ::testing::Test {
   uint64_t random_ = 0;
   MemoryJobStore store_;
   std::unique_ptr<JobQueue> queue_;
+  LocalBoard board_{queue_.get(), absl::Minutes(5)};
   JobService jobs_;
   FakeInputs inputs_;
   FakeCache cache_;

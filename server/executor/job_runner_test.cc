@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/executor_test_util.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
@@ -30,7 +31,7 @@ class JobRunnerTest : public ::testing::Test {
     const auto now = [this] { return absl::FromUnixSeconds(now_seconds_); };
     jobs_ = std::make_unique<JobService>(
         JobServiceOptions{.now = now, .random = [this] { return ++random_; }, .retry = {}}, &store_,
-        queue_.get());
+        &board_);
     runner_ = std::make_unique<JobRunner>(
         JobRunnerOptions{.parse_config = FakeParseConfig,
                          .compiler_build_id = "build-1",
@@ -122,6 +123,7 @@ class JobRunnerTest : public ::testing::Test {
   const Logger log_;
   MemoryJobStore store_;
   std::unique_ptr<JobQueue> queue_;
+  LocalBoard board_{queue_.get(), absl::Minutes(5)};
   FakeInputs inputs_;
   FakeCache cache_;
   FakeWorkers workers_;

@@ -255,6 +255,7 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
   job.spec.no_cache = request.no_cache;
   job.spec.model_info_time_seconds = request.model_info_time_seconds;
   job.spec.trace_id = request.trace_id;
+  job.spec.pinned_to = request.pinned_to;
   job.config_text = request.config_text;
   job.output_file = config.options.output_file;
   const std::string scope =

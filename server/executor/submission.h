@@ -46,6 +46,7 @@ struct SubmitRequest {
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};
   std::string trace_id = {};  // not part of what tells two requests apart
+  std::string pinned_to = {};  // the only daemon that may run it, not for clients; empty: any
 };
 
 // The scope in which the results of a tenant's compiles are kept (TenantRules::ResultScopeOf).

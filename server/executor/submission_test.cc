@@ -7,6 +7,7 @@
 #include "server/auth/tenant_rules.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/executor_test_util.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
 #include "server/scheduler/fair_queue.h"
@@ -24,7 +25,7 @@ class SubmissionTest : public ::testing::Test {
         jobs_({.now = [] { return absl::FromUnixSeconds(1'700'000'000); },
                .random = [this] { return ++random_; },
                .retry = {}},
-              &store_, queue_.get()),
+              &store_, &board_),
         submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
                     &inputs_, &cache_, &holds_) {
     jobs_.SetEndListener([this](const Job& job) { holds_.Remove(job.id); });
@@ -51,6 +52,7 @@ class SubmissionTest : public ::testing::Test {
   uint64_t random_ = 0;
   MemoryJobStore store_;
   std::unique_ptr<JobQueue> queue_;
+  LocalBoard board_{queue_.get(), absl::Minutes(5)};
   JobService jobs_;
   FakeInputs inputs_;
   FakeCache cache_;

@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
 #include "server/scheduler/fair_queue.h"
@@ -134,11 +135,12 @@ TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   FakeCache cache;
   MemoryJobStore store;
   const auto queue = MakeFairQueue(10);
+  LocalBoard board(queue.get(), absl::Minutes(5));
   uint64_t random = 0;
   JobService jobs({.now = [] { return absl::FromUnixSeconds(1); },
                    .random = [&] { return ++random; },
                    .retry = {}},
-                  &store, queue.get());
+                  &store, &board);
   ASSERT_TRUE(jobs.Recover(nullptr).ok());
   Downloads downloads(&cache);
   const CacheKey key = *CacheKey::Parse("default/" + std::string(64, 'a'));

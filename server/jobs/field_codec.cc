@@ -52,6 +52,7 @@ bool FieldReader::Next() {
   integer_ = 0;
   bytes_ = absl::string_view();
   if (!ok_ || rest_.empty()) return false;
+  const absl::string_view before = rest_;
   uint64_t key = 0;
   if (!Varint(key) || (key >> 3) > UINT32_MAX) return Fail();
   tag_ = static_cast<uint32_t>(key >> 3);
@@ -59,11 +60,13 @@ bool FieldReader::Next() {
   if (!Varint(value)) return Fail();
   if ((key & 7) == kVarintField) {
     integer_ = static_cast<int64_t>(value);
+    field_ = before.substr(0, before.size() - rest_.size());
     return true;
   }
   if ((key & 7) != kBytesField || value > rest_.size()) return Fail();
   bytes_ = rest_.substr(0, value);
   rest_.remove_prefix(value);
+  field_ = before.substr(0, before.size() - rest_.size());
   return true;
 }
 

@@ -21,6 +21,8 @@ class FieldWriter {
   // Kept also where empty: for repeated fields, in which each entry counts.
   void Entry(uint32_t tag, absl::string_view value);
   void Double(uint32_t tag, double value);
+  // Fields of FieldReader::field.
+  void Fields(absl::string_view stored) { out_.append(stored.data(), stored.size()); }
 
   const std::string& str() const& { return out_; }
   std::string&& str() && { return std::move(out_); }
@@ -45,6 +47,8 @@ class FieldReader {
   int64_t integer() const { return integer_; }
   absl::string_view bytes() const { return bytes_; }
   double real() const;
+  // The whole field, as it is stored.
+  absl::string_view field() const { return field_; }
 
  private:
   bool Varint(uint64_t& value);
@@ -58,6 +62,7 @@ class FieldReader {
   uint32_t tag_ = 0;
   int64_t integer_ = 0;
   absl::string_view bytes_;
+  absl::string_view field_;
 };
 
 }  // namespace npuc

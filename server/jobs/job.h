@@ -90,6 +90,7 @@ struct JobSpec {
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};  // since 1970
   std::string trace_id = {};  // of the request, for log lines; 32 hexadecimal digits, or empty
+  std::string pinned_to = {};  // the only daemon that may run it; empty: any
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -107,6 +108,8 @@ struct Job {
   JobState state = JobState::kQueued;
   uint64_t accept_order = 0;  // ascending with acceptance; its place in the queue
   uint64_t fence = 0;         // number of the newest lease; results with another are stale
+  std::string owner = {};     // kRunning: the daemon that has the lease ...
+  absl::Time lease_until = absl::InfinitePast();  // ... and until when, if nobody hears of it
   int32_t attempts = 0;       // leases given
   int32_t worker_losses = 0;  // leases lost with a worker
   int32_t daemon_losses = 0;  // leases lost with a daemon
@@ -124,6 +127,8 @@ struct Job {
   absl::Time end_time = absl::InfinitePast();    // InfinitePast: not ended
   absl::Time deadline = absl::InfiniteFuture();
   int64_t last_seq = 0;  // of its newest event
+  // What a newer build stored in the record, as it is encoded: it is stored again.
+  std::string unknown_fields = {};
 
   const JobInput& model() const { return spec.inputs.front(); }
   // Jobs with the same non-empty key make the same result, so that one compile does for all of them
@@ -143,6 +148,7 @@ struct LiveJob {
   int32_t priority = 0;
   uint64_t accept_order = 0;
   std::string flight_key = {};
+  std::string pinned_to = {};
   absl::Time create_time = absl::InfinitePast();
   absl::Time deadline = absl::InfiniteFuture();
   std::vector<std::string> input_sha256s = {};

@@ -126,6 +126,7 @@ std::string EncodeSpec(const JobSpec& spec) {
     w.Int(8, *spec.model_info_time_seconds);
   }
   w.Bytes(9, spec.trace_id);
+  w.Bytes(10, spec.pinned_to);
   return std::move(w).str();
 }
 
@@ -166,6 +167,9 @@ bool DecodeSpec(absl::string_view bytes, JobSpec& spec) {
       case 9:
         spec.trace_id = std::string(r.bytes());
         break;
+      case 10:
+        spec.pinned_to = std::string(r.bytes());
+        break;
       default:
         break;
     }
@@ -185,7 +189,8 @@ bool DecodeJobText(const FieldReader& r, Job& job) {
   if (r.tag() == 16) job.stage = std::string(r.bytes());
   if (r.tag() == 19) job.reason = std::string(r.bytes());
   if (r.tag() == 28) job.tenant = std::string(r.bytes());
-  return r.tag() == 16 || r.tag() == 19 || r.tag() == 28;
+  if (r.tag() == 29) job.owner = std::string(r.bytes());
+  return r.tag() == 16 || r.tag() == 19 || r.tag() == 28 || r.tag() == 29;
 }
 
 void DecodeJobNumber(const FieldReader& r, Job& job) {
@@ -239,7 +244,11 @@ void DecodeJobNumber(const FieldReader& r, Job& job) {
     case 27:
       job.last_seq = value;
       break;
+    case 30:
+      job.lease_until = DecodeTime(value);
+      break;
     default:
+      job.unknown_fields.append(r.field().data(), r.field().size());
       break;
   }
 }
@@ -344,6 +353,9 @@ std::string EncodeJobRecord(const Job& job) {
   w.Int(26, EncodeTime(job.deadline));
   w.Int(27, job.last_seq);
   w.Bytes(28, job.tenant);
+  w.Bytes(29, job.owner);
+  w.Int(30, EncodeTime(job.lease_until));
+  w.Fields(job.unknown_fields);
   return std::move(w).str();
 }
 
@@ -375,6 +387,7 @@ LiveJob ToLiveJob(const Job& job) {
                .priority = job.spec.priority,
                .accept_order = job.accept_order,
                .flight_key = job.flight_key(),
+               .pinned_to = job.spec.pinned_to,
                .create_time = job.create_time,
                .deadline = job.deadline};
   for (const JobInput& input : job.spec.inputs) live.input_sha256s.push_back(input.sha256);
@@ -391,6 +404,7 @@ std::string EncodeLiveJob(const LiveJob& job) {
   w.Int(6, EncodeTime(job.create_time));
   w.Int(7, EncodeTime(job.deadline));
   for (const std::string& sha256 : job.input_sha256s) w.Entry(8, sha256);
+  w.Bytes(9, job.pinned_to);
   return std::move(w).str();
 }
 
@@ -406,6 +420,7 @@ absl::StatusOr<LiveJob> DecodeLiveJob(absl::string_view id, absl::string_view by
     if (r.tag() == 6) job.create_time = DecodeTime(r.integer());
     if (r.tag() == 7) job.deadline = DecodeTime(r.integer());
     if (r.tag() == 8) job.input_sha256s.emplace_back(r.bytes());
+    if (r.tag() == 9) job.pinned_to = std::string(r.bytes());
   }
   if (!r.ok() || IsTerminal(job.state)) {
     return absl::DataLossError("a stored entry of the jobs that have not ended is damaged");

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
@@ -36,7 +37,7 @@ class JobFlightsTest : public ::testing::Test {
                   .random = [this] { return ++random_; },
                   .retry = {},
                   .lease_ttl = absl::Minutes(5)},
-                 &store_, &queue_) {
+                 &store_, &board_) {
     service_.SetAbandonListener([this](const Lease&) { ++abandoned_; });
     service_.SetEndListener([this](const Job&) { ++ended_; });
     EXPECT_TRUE(service_.Recover(nullptr).ok());
@@ -82,6 +83,7 @@ class JobFlightsTest : public ::testing::Test {
   std::atomic<int> ended_ = 0;
   DoubtfulStore store_;
   FairQueue queue_;
+  LocalBoard board_{&queue_, absl::Minutes(5)};
   JobService service_;
 };
 

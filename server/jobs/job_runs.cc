@@ -1,4 +1,4 @@
-// The part of JobService about leases: which job a lease stands for, and who waits for its result.
+// The part of JobService about leases: which job a lease stands for, and what becomes of its run.
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "server/jobs/job_service.h"
@@ -16,62 +16,16 @@ absl::Status StaleLease(const Lease& lease) {
   return absl::AbortedError(absl::StrCat("stale lease ", lease.fence, " of job ", lease.job_id));
 }
 
+absl::StatusOr<std::optional<JobChange>> CheckRun(const Job& job, uint64_t fence) {
+  if (job.state == JobState::kRunning && job.fence == fence) return std::nullopt;
+  return StaleLease({.job_id = job.id, .fence = fence});
+}
+
 bool RunsUnder(const Job& job, const Lease& lease) {
   return job.state == JobState::kRunning && job.fence == lease.fence;
 }
 
 }  // namespace
-
-void JobService::EnqueueLocked(const Live& live, bool reserved) {
-  queue_->Push(live.place, reserved);
-  if (!live.key.empty()) {
-    if (const auto flight = flights_.find(live.key); flight != flights_.end()) {
-      queue_->Park(live.place.id);
-      flight->second->followers.emplace(live.place.accept_order, live.place.id);
-      return;
-    }
-    waiting_[live.key].emplace(live.place.accept_order, live.place.id);
-  }
-  work_.notify_one();
-}
-
-void JobService::RequeueLocked(const std::string& job_id) {
-  const auto found = live_.find(job_id);
-  if (found != live_.end()) EnqueueLocked(found->second, /*reserved=*/false);
-}
-
-// Gives a job that was popped to a run, and with it the jobs that are equal. False: it has ended.
-bool JobService::ClaimLocked(const QueuedJob& next, const RunPtr& run) {
-  const auto found = live_.find(next.id);
-  if (found == live_.end()) {
-    queue_->Done(next.tenant, absl::ZeroDuration());
-    return false;
-  }
-  run->key = found->second.key;
-  run->job_id = next.id;
-  run->tenant = next.tenant;
-  run_of_job_[next.id] = run;
-  if (run->key.empty()) return true;
-  flights_[run->key] = run;
-  const auto equal = waiting_.find(run->key);
-  if (equal == waiting_.end()) return true;
-  run->followers = std::move(equal->second);
-  waiting_.erase(equal);
-  run->followers.erase(next.accept_order);
-  for (const auto& [order, id] : run->followers) queue_->Park(id);
-  return true;
-}
-
-// From now on nobody finds the run. Returns who followed it; they are in no place then.
-std::vector<std::string> JobService::UnpublishLocked(Run& run) {
-  runs_.erase({run.lease.job_id, run.lease.fence});
-  run_of_job_.erase(run.job_id);
-  if (!run.key.empty()) flights_.erase(run.key);
-  std::vector<std::string> followers;
-  for (auto& [order, id] : run.followers) followers.push_back(std::move(id));
-  run.followers.clear();
-  return followers;
-}
 
 JobService::RunPtr JobService::RunOfJob(absl::string_view job_id) const {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -79,25 +33,57 @@ JobService::RunPtr JobService::RunOfJob(absl::string_view job_id) const {
   return found == run_of_job_.end() ? nullptr : found->second;
 }
 
+JobService::RunPtr JobService::RunOfClaim(ClaimId claim) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = runs_.find(claim);
+  return found == runs_.end() ? nullptr : found->second;
+}
+
+bool JobService::IsRunHere(const Job& job) const {
+  const Lease lease = {.job_id = job.id, .fence = job.fence};
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = run_of_job_.find(job.id);
+  return found != run_of_job_.end() && found->second->target_now == lease;
+}
+
+// The job may have a later run by now.
+void JobService::LoseTargetLocked(const Run& run) {
+  const auto found = run_of_job_.find(run.target_now.job_id);
+  if (found != run_of_job_.end() && found->second.get() == &run) run_of_job_.erase(found);
+}
+
+void JobService::Aim(const RunPtr& run, const Lease& target) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  LoseTargetLocked(*run);
+  run->target_now = target;
+  if (!target.job_id.empty()) run_of_job_[target.job_id] = run;
+}
+
+// From now on nobody finds the run.
+void JobService::Unpublish(Run& run) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  runs_.erase(run.claim.id);
+  run_of_lease_.erase({run.lease.job_id, run.lease.fence});
+  LoseTargetLocked(run);
+}
+
 absl::StatusOr<std::optional<JobService::Claim>> JobService::TryClaim() {
   while (true) {
-    auto run = std::make_shared<Run>();
-    std::optional<QueuedJob> next;
+    const std::optional<BoardClaim> claim = board_->Claim(options_.owner, SteadyNow());
+    if (!claim.has_value()) return std::nullopt;
+    const auto run = std::make_shared<Run>();
+    run->claim = *claim;
     {
       std::lock_guard<std::mutex> lock(mutex_);
-      next = queue_->Pop();
-      if (!next.has_value()) return std::nullopt;
-      if (!ClaimLocked(*next, run)) continue;
+      runs_[claim->id] = run;
     }
-    const absl::StatusOr<JobPtr> job = Transit(next->id, NoChange);
-    if (job.ok()) {
-      const std::optional<JobChange> change = LeaseJob(**job, options_.now());
-      if (change.has_value()) {
-        return Claim(this, std::move(run), *std::move(next), *job, {(*job)->id, change->job.fence});
-      }
+    Aim(run, {.job_id = claim->job_id, .fence = 0});
+    const absl::StatusOr<JobPtr> job = Transit(claim->job_id, NoChange);
+    if (job.ok() && (*job)->state == JobState::kQueued) {
+      return Claim(this, run, *job, {.job_id = (*job)->id, .fence = (*job)->fence + 1});
     }
-    // It ended between Pop and here: take the next one.
-    RETURN_IF_ERROR(Unclaim(run, *next, job.status()));
+    // It ended, or another daemon runs it: take the next one.
+    RETURN_IF_ERROR(Unclaim(run, job));
   }
 }
 
@@ -110,17 +96,16 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::TryLease() {
   }
 }
 
-JobService::Claim::Claim(JobService* service, std::shared_ptr<Run> run, QueuedJob place, JobPtr job,
+JobService::Claim::Claim(JobService* service, std::shared_ptr<Run> run, JobPtr job,
                          npuc::Lease expected)
     : service_(service),
       run_(std::move(run)),
-      place_(std::move(place)),
       job_(std::move(job)),
       expected_(std::move(expected)) {}
 
 JobService::Claim::~Claim() {
   if (run_ == nullptr) return;
-  service_->Unclaim(run_, place_, absl::CancelledError("nobody leased it")).IgnoreError();
+  service_->Unclaim(run_, absl::CancelledError("nobody leased it")).IgnoreError();
 }
 
 absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
@@ -129,66 +114,81 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
   {
     // Who would end the job waits until it is leased.
     const std::lock_guard<std::mutex> changing(run->change);
-    job = service_->Promote(run, place_.id);
+    job = service_->Promote(run, run->claim.job_id);
     service_->Pause("leased");
     if (job.ok() && *job != nullptr) {
       std::lock_guard<std::mutex> lock(service_->mutex_);
       run->lease = run->target;
-      run->renewed = run->started;
-      service_->runs_[{run->lease.job_id, run->lease.fence}] = run;
+      service_->run_of_lease_[{run->lease.job_id, run->lease.fence}] = run;
       return Leased{run->lease, *std::move(job)};
     }
   }
-  RETURN_IF_ERROR(service_->Unclaim(run, place_, job.status()));
+  if (job.ok()) job = service_->Transit(run->claim.job_id, NoChange);
+  RETURN_IF_ERROR(service_->Unclaim(run, job));
   return std::nullopt;
 }
 
-// There will be no lease. OK, NOT_FOUND: the job has ended, which is no error. Else it goes back to
-// its place, and `why` is returned.
-absl::Status JobService::Unclaim(const RunPtr& run, const QueuedJob& place, absl::Status why) {
+// There will be no lease. A job that ended is done with, which is no error; one that waits goes back
+// to its place; and one that another daemon runs is that one's on the board, too.
+absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>& job) {
   const std::lock_guard<std::mutex> changing(run->change);
   run->over = true;
-  std::lock_guard<std::mutex> lock(mutex_);
-  queue_->Done(place.tenant, absl::ZeroDuration());
-  const std::vector<std::string> followers = UnpublishLocked(*run);
-  for (const std::string& id : followers) RequeueLocked(id);
-  if (why.ok() || absl::IsNotFound(why)) return absl::OkStatus();
-  RequeueLocked(place.id);
-  return why;
+  Unpublish(*run);
+  const bool runs = job.ok() && (*job)->state == JobState::kRunning;
+  board_->End(run->claim.id, /*job_returns=*/!runs, SteadyNow());
+  if (runs) {
+    board_->Restore(ToBoardJob(ToLiveJob(**job)), (*job)->owner, (*job)->fence,
+                    SteadyNow() + ((*job)->lease_until - options_.now()));
+  }
+  return absl::IsNotFound(job.status()) ? absl::OkStatus() : job.status();
 }
 
-// QUEUED -> RUNNING for a run. nullptr where the job has ended.
+// QUEUED -> RUNNING for a run. nullptr where the job does not wait any more, or the claim is over.
 absl::StatusOr<JobService::JobPtr> JobService::Promote(const RunPtr& run,
                                                        const std::string& job_id) {
   uint64_t fence = 0;
+  const absl::Time until = options_.now() + options_.lease_ttl;
   ASSIGN_OR_RETURN(JobPtr job, Transit(job_id, [&](const Job& now) {
-                     std::optional<JobChange> change = LeaseJob(now, options_.now());
+                     std::optional<JobChange> change =
+                         LeaseJob(now, options_.owner, until, options_.now());
                      fence = change.has_value() ? change->job.fence : 0;
                      return absl::StatusOr<std::optional<JobChange>>(std::move(change));
                    }));
   if (fence == 0) return nullptr;
+  if (!board_->Start(run->claim.id, fence, SteadyNow())) {
+    // Another daemon took the claim back in between.
+    ASSIGN_OR_RETURN(job, Transit(job_id, [&](const Job& now) {
+                       return LoseLease(now, fence, LossKind::kHandBack, "its claim was over",
+                                        options_.retry, {}, options_.now());
+                     }));
+    board_->Accept(ToBoardJob(ToLiveJob(*job)), /*reserved=*/false);
+    return nullptr;
+  }
   run->target = {.job_id = job_id, .fence = fence};
-  const absl::Time steady = SteadyNow();
+  Aim(run, run->target);
   std::lock_guard<std::mutex> lock(mutex_);
-  run->started = steady;
+  run->stored_until = until;
   return job;
 }
 
 absl::StatusOr<std::optional<JobService::Claim>> JobService::WaitAndClaim() {
   while (true) {
+    uint64_t seen = 0;
     {
-      std::unique_lock<std::mutex> lock(mutex_);
-      work_.wait(lock, [&] { return !leasing_ || queue_->HasReady(); });
+      std::lock_guard<std::mutex> lock(work_mutex_);
       if (!leasing_) return std::nullopt;
+      seen = work_came_;
     }
     ASSIGN_OR_RETURN(std::optional<Claim> claim, TryClaim());
     if (claim.has_value()) return claim;
+    std::unique_lock<std::mutex> lock(work_mutex_);
+    work_.wait(lock, [&] { return !leasing_ || work_came_ != seen; });
   }
 }
 
 void JobService::StopLeasing() {
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    std::lock_guard<std::mutex> lock(work_mutex_);
     leasing_ = false;
   }
   work_.notify_all();
@@ -199,19 +199,21 @@ absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep&
   RunPtr run;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = runs_.find({lease.job_id, lease.fence});
-    if (found != runs_.end()) run = found->second;
+    const auto found = run_of_lease_.find({lease.job_id, lease.fence});
+    if (found != run_of_lease_.end()) run = found->second;
   }
-  if (run == nullptr) {
-    const absl::Status status =
-        Transit(lease.job_id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-          // A job that runs does so for a lease that is known.
-          if (!IsTerminal(job.state)) return StaleLease(lease);
-          return step(job, lease.fence);
-        }).status();
-    // The job ended otherwise, long ago: its holder must not try for ever.
-    return absl::IsNotFound(status) ? StaleLease(lease) : status;
-  }
+  if (run != nullptr) return StepRun(run, renews, step);
+  const absl::Status status =
+      Transit(lease.job_id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
+        // A job that runs does so for a lease that is known.
+        if (!IsTerminal(job.state)) return StaleLease(lease);
+        return step(job, lease.fence);
+      }).status();
+  // The job ended otherwise, long ago: its holder must not try for ever.
+  return absl::IsNotFound(status) ? StaleLease(lease) : status;
+}
+
+absl::Status JobService::StepRun(const RunPtr& run, bool renews, const RunStep& step) {
   Pause("step of a run");
   const std::lock_guard<std::mutex> changing(run->change);
   for (int i = 0; i < kMaxTargets && !run->over; ++i) {
@@ -227,15 +229,15 @@ absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep&
     }
     if (now == nullptr) return status;
     if (RunsUnder(*now, target)) {
-      if (renews) Renew(lease);
+      if (renews) board_->Renew(run->claim.id, SteadyNow());
       return status;
     }
     AfterChange(run, *now);
     if (status.ok()) return status;
-    // The job had ended otherwise, as an earlier write that seemed to fail left it; the run may
-    // go on for a follower.
+    // The job had ended otherwise, as an earlier write that seemed to fail left it, or by another
+    // daemon; the run may go on for a follower.
   }
-  return StaleLease(lease);
+  return StaleLease(run->lease);
 }
 
 // The job of a run runs no more: sees to the run.
@@ -250,68 +252,35 @@ void JobService::AfterChange(const RunPtr& run, const Job& now) {
 void JobService::EndRun(Run& run, const Job& ended) {
   run.over = true;
   Pause("end of a run");
-  const absl::Time steady = SteadyNow();
-  const bool shared = IsShareable(ended);
-  std::vector<std::string> followers;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    queue_->Done(run.tenant, steady - run.started);
-    followers = UnpublishLocked(run);
-    if (!IsTerminal(ended.state)) RequeueLocked(ended.id);
-    if (!shared) {
-      for (const std::string& id : followers) RequeueLocked(id);
+  Unpublish(run);
+  if (IsShareable(ended)) {
+    for (const std::string& id : board_->Close(run.claim.id, SteadyNow())) {
+      // A follower that does not get the result waits for a run of its own, which may find it in
+      // the cache.
+      Transit(id, [&](const Job& job) {
+        return absl::StatusOr<std::optional<JobChange>>(ShareResult(job, ended, options_.now()));
+      }).IgnoreError();
     }
-    work_.notify_one();
   }
-  if (!shared) return;
-  for (const std::string& id : followers) {
-    const auto after = Transit(id, [&](const Job& job) {
-      return absl::StatusOr<std::optional<JobChange>>(ShareResult(job, ended, options_.now()));
-    });
-    if (after.ok()) continue;
-    // It waits for a run of its own, which may find the result in the cache.
-    std::lock_guard<std::mutex> lock(mutex_);
-    RequeueLocked(id);
-  }
+  board_->End(run.claim.id, /*job_returns=*/!IsTerminal(ended.state), SteadyNow());
 }
 
 // The job of a run was ended by somebody else: the run goes on for the eldest follower.
 void JobService::HandOver(const RunPtr& run) {
   Pause("hand over");
-  const absl::Time steady = SteadyNow();
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    queue_->Done(run->tenant, steady - run->started);
-    run_of_job_.erase(run->job_id);
-  }
-  std::string failed;  // a follower that could not be stored as RUNNING
-  while (failed.empty()) {
-    std::string next;
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (run->followers.empty()) break;
-      next = run->followers.begin()->second;
-      run->followers.erase(run->followers.begin());
-      if (!queue_->Take(next)) continue;
-      run->job_id = next;
-      run->tenant = live_.at(next).place.tenant;
-      run_of_job_[next] = run;
-    }
-    const absl::StatusOr<JobPtr> job = Promote(run, next);
+  Aim(run, {});
+  bool failed = false;  // to store a follower as RUNNING
+  while (!failed) {
+    const std::optional<BoardClaim> next = board_->PassOn(run->claim.id, SteadyNow());
+    if (!next.has_value()) break;
+    Aim(run, {.job_id = next->job_id, .fence = 0});
+    const absl::StatusOr<JobPtr> job = Promote(run, next->job_id);
     if (job.ok() && *job != nullptr) return;
-    std::lock_guard<std::mutex> lock(mutex_);
-    queue_->Done(run->tenant, absl::ZeroDuration());
-    run_of_job_.erase(next);
-    if (!job.ok()) failed = next;
+    failed = !job.ok();
   }
   run->over = true;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    const std::vector<std::string> followers = UnpublishLocked(*run);
-    if (!failed.empty()) RequeueLocked(failed);
-    for (const std::string& id : followers) RequeueLocked(id);
-    work_.notify_one();
-  }
+  Unpublish(*run);
+  board_->End(run->claim.id, /*job_returns=*/failed, SteadyNow());
 }
 
 absl::Status JobService::Append(const Lease& lease, std::vector<EventBody> bodies) {
@@ -338,21 +307,27 @@ absl::Status JobService::Lose(const Lease& lease, LossKind kind, absl::string_vi
 
 bool JobService::IsCurrent(const Lease& lease) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  return runs_.contains({lease.job_id, lease.fence});
+  return run_of_lease_.contains({lease.job_id, lease.fence});
 }
 
 bool JobService::Renew(const Lease& lease) {
-  const absl::Time steady = SteadyNow();
-  std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = runs_.find({lease.job_id, lease.fence});
-  if (found == runs_.end()) return false;
-  found->second->renewed = steady;
-  return true;
+  ClaimId claim = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = run_of_lease_.find({lease.job_id, lease.fence});
+    if (found == run_of_lease_.end()) return false;
+    claim = found->second->claim.id;
+  }
+  return board_->Renew(claim, SteadyNow());
 }
 
 // Its holder, which may hang, does not learn from an answer that the lease is over.
-void JobService::Abandon(const Lease& lease) const {
-  if (abandon_listener_) abandon_listener_(lease);
+void JobService::AbandonIfOver(const RunPtr& run) const {
+  {
+    const std::lock_guard<std::mutex> changing(run->change);
+    if (!run->over) return;
+  }
+  if (abandon_listener_) abandon_listener_(run->lease);
 }
 
 // Ends a job from outside, by a step that does not ask for a lease.
@@ -364,7 +339,8 @@ absl::StatusOr<JobService::JobPtr> JobService::EndJob(absl::string_view job_id, 
       bool was_leased = false;
       absl::StatusOr<JobPtr> job =
           Transit(job_id, [&](const Job& now) -> absl::StatusOr<std::optional<JobChange>> {
-            was_leased = now.state == JobState::kRunning;
+            // Where another daemon runs it, that one finds out.
+            was_leased = now.state == JobState::kRunning && now.owner == options_.owner;
             if (was_leased) return std::nullopt;
             return step(now);
           });
@@ -384,7 +360,7 @@ absl::StatusOr<JobService::JobPtr> JobService::EndJob(absl::string_view job_id, 
     } else if (now != nullptr && !RunsUnder(*now, target)) {
       AfterChange(run, *now);
     }
-    if (run->over) Abandon(run->lease);
+    if (run->over && abandon_listener_) abandon_listener_(run->lease);
     return job;
   }
   return absl::UnavailableError(absl::StrCat("job ", job_id, " changes all the time; try again"));
@@ -397,26 +373,80 @@ absl::StatusOr<JobService::JobPtr> JobService::Cancel(absl::string_view job_id,
   });
 }
 
-absl::Status JobService::TakeBackLeases() {
-  const absl::Time steady = SteadyNow();
-  std::vector<Lease> lost;
+// Of a daemon that runs nothing any more: its job waits again.
+absl::Status JobService::TakeBack(const BoardClaim& claim, LossKind kind, absl::string_view why) {
+  const absl::Status status =
+      Transit(claim.job_id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
+        const bool is_its = job.state == JobState::kRunning && job.owner == claim.owner &&
+                            (claim.fence == 0 || claim.fence == job.fence);
+        if (!is_its) return std::nullopt;
+        return LoseLease(job, job.fence, kind, why, options_.retry, {}, options_.now());
+      }).status();
+  if (!status.ok() && !absl::IsNotFound(status)) return status;
+  board_->End(claim.id, /*job_returns=*/true, SteadyNow());
+  return absl::OkStatus();
+}
+
+absl::Status JobService::TakeBackExpired() {
+  absl::Status first_error;
+  for (const BoardClaim& claim : board_->Expired(options_.owner, SteadyNow())) {
+    const RunPtr run = RunOfClaim(claim.id);
+    if (run == nullptr) {
+      first_error.Update(TakeBack(claim, LossKind::kDaemon,
+                                  absl::StrCat("daemon ", claim.owner,
+                                               " was not heard of for too long")));
+      continue;
+    }
+    if (claim.fence == 0) continue;  // on its way to its lease
+    const absl::Status status =
+        StepRun(run, /*renews=*/false,
+                [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
+                  return LoseLease(job, fence, LossKind::kWorker,
+                                   "it was not heard of for too long", options_.retry, {},
+                                   options_.now());
+                });
+    AbandonIfOver(run);
+    if (!absl::IsAborted(status)) first_error.Update(status);
+  }
+  return first_error;
+}
+
+// Runs whose job another daemon ended go on for a follower, or are over.
+absl::Status JobService::FollowOrphans() {
+  absl::Status first_error;
+  for (const BoardClaim& claim : board_->Orphaned(options_.owner)) {
+    const RunPtr run = RunOfClaim(claim.id);
+    if (run == nullptr || claim.fence == 0) continue;
+    const absl::Status status = StepRun(run, /*renews=*/false, CheckRun);
+    AbandonIfOver(run);
+    if (!absl::IsAborted(status)) first_error.Update(status);
+  }
+  return first_error;
+}
+
+// The store says until when a lease is held; what was renewed on the board is stored now and then.
+absl::Status JobService::ExtendLeases() {
+  const absl::Time now = options_.now();
+  std::vector<RunPtr> runs;
   {
     std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [lease, run] : runs_) {
-      if (steady - run->renewed >= options_.lease_ttl) lost.push_back(run->lease);
+    for (const auto& [claim, run] : runs_) {
+      const bool is_due = run->stored_until - now < options_.lease_ttl / 2;
+      if (!run->lease.job_id.empty() && is_due) runs.push_back(run);
     }
   }
   absl::Status first_error;
-  for (const Lease& lease : lost) {
-    const absl::Status status = WithRun(
-        lease, /*renews=*/false,
-        [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
-          return LoseLease(job, fence, LossKind::kWorker, "it was not heard of for too long",
-                           options_.retry, {}, options_.now());
-        });
-    // Also where an earlier write that seemed to fail had taken it back already.
-    if (!IsCurrent(lease)) Abandon(lease);
+  for (const RunPtr& run : runs) {
+    const absl::Time until = now + options_.lease_ttl;
+    const absl::Status status =
+        StepRun(run, /*renews=*/false,
+                [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
+                  return ExtendLease(job, fence, until);
+                });
+    AbandonIfOver(run);
     if (!absl::IsAborted(status)) first_error.Update(status);
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (status.ok()) run->stored_until = until;
   }
   return first_error;
 }

@@ -52,51 +52,68 @@ absl::string_view JobWaitReasonName(JobWait::Reason reason) {
   return "UNKNOWN";
 }
 
-JobService::JobService(JobServiceOptions options, JobStore* store, JobQueue* queue)
-    : options_(std::move(options)), store_(store), queue_(queue) {}
+JobService::JobService(JobServiceOptions options, JobStore* store, JobBoard* board)
+    : options_(std::move(options)), store_(store), board_(board) {
+  unsubscribe_ = board_->Subscribe([this] {
+    {
+      std::lock_guard<std::mutex> lock(work_mutex_);
+      ++work_came_;
+    }
+    work_.notify_one();
+  });
+}
+
+JobService::~JobService() { unsubscribe_(); }
 
 std::shared_ptr<JobService::Entry> JobService::FindEntry(absl::string_view job_id) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = live_.find(std::string(job_id));
-  return found == live_.end() ? nullptr : found->second.entry;
+  const auto found = entries_.find(std::string(job_id));
+  return found == entries_.end() ? nullptr : found->second;
 }
 
-bool JobService::AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job) {
-  const absl::Time due = SteadyNow() + (job.deadline - options_.now());
+std::shared_ptr<JobService::Entry> JobService::FindOrAddEntry(absl::string_view job_id) {
+  const std::string id(job_id);
   std::lock_guard<std::mutex> lock(mutex_);
-  const auto [it, is_new] = live_.try_emplace(job.id);
-  if (!is_new) return false;
-  it->second = {.entry = entry,
-                .place = {.id = job.id,
-                          .priority = job.priority,
-                          .accept_order = job.accept_order,
-                          .tenant = job.tenant,
-                          .create_time = job.create_time},
-                .key = job.flight_key,
-                .due = due};
-  due_.emplace(due, job.id);
-  return true;
-}
-
-void JobService::ForgetLocked(const std::string& job_id) {
-  const auto found = live_.find(job_id);
-  if (found == live_.end()) return;
-  const Live& live = found->second;
-  if (!live.key.empty()) {
-    if (const auto flight = flights_.find(live.key); flight != flights_.end()) {
-      flight->second->followers.erase(live.place.accept_order);
-    }
-    if (const auto equal = waiting_.find(live.key); equal != waiting_.end()) {
-      equal->second.erase(live.place.accept_order);
-      if (equal->second.empty()) waiting_.erase(equal);
-    }
+  std::shared_ptr<Entry>& entry = entries_[id];
+  if (entry == nullptr) {
+    entry = std::make_shared<Entry>();
+    entry->content = Entry::Content::kUnread;
+    entry->uncertain = unsure_.contains(id);
   }
-  due_.erase({live.due, job_id});
-  queue_->Remove(job_id);
-  live_.erase(found);
+  return entry;
 }
 
-std::pair<std::string, uint64_t> JobService::NextIdAndOrder(absl::Time now) {
+// Under the entry's `change`: it goes where nobody needs it any more.
+void JobService::ReleaseEntry(const std::shared_ptr<Entry>& entry, absl::string_view job_id) {
+  const JobPtr job = entry->Get();
+  if (job != nullptr && IsTerminal(job->state)) board_->Forget(job_id);
+  std::lock_guard<std::mutex> lock(mutex_);
+  constexpr long kMapAndCaller = 2;
+  const bool is_needed = entry->uncertain || (job != nullptr && !IsTerminal(job->state) &&
+                                              (!store_->is_shared() ||
+                                               entry.use_count() > kMapAndCaller));
+  const auto found = entries_.find(std::string(job_id));
+  if (!is_needed && found != entries_.end() && found->second == entry) entries_.erase(found);
+}
+
+void JobService::ForgetJob(absl::string_view job_id) {
+  board_->Forget(job_id);
+  std::lock_guard<std::mutex> lock(mutex_);
+  entries_.erase(std::string(job_id));
+}
+
+BoardJob JobService::ToBoardJob(const LiveJob& job) const {
+  return {.place = {.id = job.id,
+                    .priority = job.priority,
+                    .accept_order = job.accept_order,
+                    .tenant = job.tenant,
+                    .create_time = job.create_time},
+          .flight_key = job.flight_key,
+          .pinned_to = job.pinned_to,
+          .due = SteadyNow() + (job.deadline - options_.now())};
+}
+
+std::string JobService::NextId(absl::Time now) {
   std::lock_guard<std::mutex> lock(mutex_);
   // Ids ascend even where the clock does not: then, and within a millisecond, the random part is
   // counted up.
@@ -112,27 +129,27 @@ std::pair<std::string, uint64_t> JobService::NextIdAndOrder(absl::Time now) {
   } else {
     ++last_id_low_;
   }
-  return {MakeJobId(absl::FromUnixMillis(last_id_ms_), last_id_high_, last_id_low_), next_order_++};
+  return MakeJobId(absl::FromUnixMillis(last_id_ms_), last_id_high_, last_id_low_);
 }
 
-absl::Status JobService::RecoverJob(const LiveJob& job,
-                                    const std::function<void(const LiveJob&)>& visit) {
-  next_order_ = std::max(next_order_, job.accept_order + 1);
-  auto entry = std::make_shared<Entry>();
-  entry->content = Entry::Content::kUnread;
-  if (job.state == JobState::kRunning) {
+// Puts on the board what the store has and the board lacks.
+absl::Status JobService::FillBoard(const std::function<void(const LiveJob&)>& visit) {
+  std::vector<LiveJob> running;
+  RETURN_IF_ERROR(store_->ForEachLive([&](LiveJob job) {
+    if (board_->Has(job.id)) return absl::OkStatus();
+    if (visit) visit(job);
+    if (job.state == JobState::kRunning) {
+      running.push_back(std::move(job));
+    } else {
+      board_->Accept(ToBoardJob(job), /*reserved=*/false);
+    }
+    return absl::OkStatus();
+  }));
+  for (const LiveJob& job : running) {
     ASSIGN_OR_RETURN(const Job stored, store_->Read(job.id));
-    ASSIGN_OR_RETURN(JobChange change,
-                     LoseLease(stored, stored.fence, LossKind::kDaemon, "the daemon was restarted",
-                               options_.retry, {}, options_.now()));
-    RETURN_IF_ERROR(store_->ApplyAndWait(change));
-    if (IsTerminal(change.job.state)) return absl::OkStatus();
-    entry->Set(std::make_shared<const Job>(std::move(change.job)));
+    const absl::Time held_until = SteadyNow() + (stored.lease_until - options_.now());
+    board_->Restore(ToBoardJob(job), stored.owner, stored.fence, held_until);
   }
-  if (visit) visit(job);
-  AddLive(entry, job);
-  std::lock_guard<std::mutex> lock(mutex_);
-  RequeueLocked(job.id);
   return absl::OkStatus();
 }
 
@@ -147,14 +164,11 @@ absl::Status JobService::Recover(const std::function<void(const LiveJob&)>& visi
     last_id_high_ = options_.random() & kIdRandomMask;
     last_id_low_ = options_.random() & kIdRandomMask;
   }
-  // Those that ran change in the store, which must wait for the end of the sweep.
-  std::vector<LiveJob> ran;
-  RETURN_IF_ERROR(store_->ForEachLive([&](LiveJob job) {
-    if (job.state != JobState::kRunning) return RecoverJob(job, visit);
-    ran.push_back(std::move(job));
-    return absl::OkStatus();
-  }));
-  for (const LiveJob& job : ran) RETURN_IF_ERROR(RecoverJob(job, visit));
+  if (board_->NeedsFill()) RETURN_IF_ERROR(FillBoard(visit));
+  // Of its own leases alone: other daemons go on with theirs.
+  for (const BoardClaim& claim : board_->ClaimsOf(options_.owner)) {
+    RETURN_IF_ERROR(TakeBack(claim, LossKind::kDaemon, "the daemon was restarted"));
+  }
   return absl::OkStatus();
 }
 
@@ -173,9 +187,7 @@ absl::StatusOr<JobService::JobPtr> JobService::FindSubmitted(absl::string_view t
     if (!owner.has_value()) return nullptr;
     // A look under the job's lock: where its submit is under way, this waits for how that ends.
     absl::StatusOr<JobPtr> job = IsUnsure(*owner) ? Resolve(*owner) : Transit(*owner, NoChange);
-    if (job.ok() && !IsTerminal((*job)->state) && FindEntry(*owner) == nullptr) {
-      job = Resolve(*owner);
-    }
+    if (job.ok() && !IsTerminal((*job)->state) && !board_->Has(*owner)) job = Resolve(*owner);
     if (absl::IsNotFound(job.status())) continue;  // its submit failed, or it was forgotten
     if (job.ok() && (*job)->request_sha256 != request_sha256) return RequestIdReused(**job);
     return job;
@@ -188,15 +200,19 @@ absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
   NewEntry submit{
       .entry = std::make_shared<Entry>(), .change = {}, .waits = !request.cached.has_value()};
   const std::string tenant = request.tenant;
-  if (submit.waits) RETURN_IF_ERROR(queue_->Reserve(tenant));
+  if (submit.waits) RETURN_IF_ERROR(board_->Reserve(tenant));
   const absl::Time now = options_.now();
-  auto [id, order] = NextIdAndOrder(now);
-  submit.change = std::make_shared<JobChange>(CreateJob(std::move(request), id, order, now));
+  const std::string id = NextId(now);
+  submit.change =
+      std::make_shared<JobChange>(CreateJob(std::move(request), id, board_->NextOrder(), now));
 
   // The entry is there before the job is stored, so that a caller that learns of the job from the
   // store finds it, and waits for this write.
-  if (AddLive(submit.entry, ToLiveJob(submit.change->job))) return submit;
-  if (submit.waits) queue_->Release(tenant);
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (entries_.emplace(id, submit.entry).second) return submit;
+  }
+  if (submit.waits) board_->Release(tenant);
   return absl::InternalError(absl::StrCat("job id ", id, " was made twice"));
 }
 
@@ -204,16 +220,15 @@ absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
 absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(NewEntry submit,
                                                          const absl::Status& written) {
   const std::string id = submit.change->job.id;
-  {
+  const bool is_live = written.ok() && submit.waits;
+  if (is_live) {
+    // Before the entry is opened: a cancel of the new job comes after it is on the board.
+    board_->Accept(ToBoardJob(ToLiveJob(submit.change->job)), /*reserved=*/true);
+  } else {
+    if (submit.waits) board_->Release(submit.change->job.tenant);
     std::lock_guard<std::mutex> lock(mutex_);
-    if (written.ok() && submit.waits) {
-      // Before the entry is opened: a cancel of the new job comes after it is in the queue.
-      EnqueueLocked(live_.at(id), /*reserved=*/true);
-    } else {
-      ForgetLocked(id);
-      if (submit.waits) queue_->Release(submit.change->job.tenant);
-      if (!written.ok() && !IsDefinite(written) && unsure_.size() < kMaxUnsure) unsure_.insert(id);
-    }
+    entries_.erase(id);
+    if (!written.ok() && !IsDefinite(written) && unsure_.size() < kMaxUnsure) unsure_.insert(id);
   }
   if (!written.ok()) {
     submit.entry->Set(Entry::Content::kUnknown);
@@ -279,29 +294,18 @@ absl::StatusOr<JobService::Submitted> JobService::SubmitAndWait(NewJob request) 
 // Finds out whether a job is there whose first write failed. Where it is, it is made certain and
 // becomes a job like any other; NOT_FOUND where it is not.
 absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id) {
-  const std::string id(job_id);
-  auto entry = std::make_shared<Entry>();
-  std::unique_lock<std::mutex> changing(entry->change);
-  const absl::StatusOr<Job> stored = store_->Read(id);
-  if (absl::IsNotFound(stored.status())) {
+  if (const std::shared_ptr<Entry> entry = FindOrAddEntry(job_id); entry->Await()) {
+    const std::lock_guard<std::mutex> changing(entry->change);
+    entry->uncertain = true;
+  }
+  absl::StatusOr<JobPtr> job = Transit(job_id, NoChange);
+  if (job.ok() && !IsTerminal((*job)->state)) {
+    board_->Accept(ToBoardJob(ToLiveJob(**job)), /*reserved=*/false);
+  }
+  if (job.ok() || absl::IsNotFound(job.status())) {
     std::lock_guard<std::mutex> lock(mutex_);
-    unsure_.erase(id);
+    unsure_.erase(std::string(job_id));
   }
-  RETURN_IF_ERROR(stored.status());
-  if (!AddLive(entry, ToLiveJob(*stored))) {
-    changing.unlock();
-    return Transit(id, NoChange);  // another thread resolves it, or has done so
-  }
-  absl::StatusOr<JobPtr> job = Refresh(*entry, id);
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (job.ok()) unsure_.erase(id);
-    if (!job.ok()) ForgetLocked(id);
-    if (job.ok() && !IsTerminal((*job)->state)) RequeueLocked(id);
-  }
-  if (!job.ok()) entry->Set(Entry::Content::kUnknown);
-  changing.unlock();
-  if (job.ok()) hub_.Notify(id);
   return job;
 }
 
@@ -323,16 +327,20 @@ absl::StatusOr<JobService::JobPtr> JobService::Store(Entry& entry, JobChange cha
   const auto shared = std::make_shared<JobChange>(std::move(change));
   const absl::Status status = store_->ApplyAndWait(shared);
   if (!status.ok()) {
-    if (!absl::IsAlreadyExists(status)) entry.uncertain = true;
+    // ABORTED of a shared store: another daemon was first, and the next Load shows that.
+    entry.uncertain = !absl::IsAborted(status) || !store_->is_shared();
     return status;
   }
   auto job = std::make_shared<const Job>(std::move(shared->job));
   entry.Set(job);
+  ++entry.writes;
   return job;
 }
 
 absl::StatusOr<JobService::JobPtr> JobService::Load(Entry& entry, absl::string_view job_id) {
-  if (JobPtr job = entry.Get()) return job;
+  if (!store_->is_shared()) {
+    if (JobPtr job = entry.Get()) return job;
+  }
   ASSIGN_OR_RETURN(Job stored, store_->Read(job_id));
   auto job = std::make_shared<const Job>(std::move(stored));
   entry.Set(job);
@@ -343,23 +351,13 @@ absl::StatusOr<JobService::JobPtr> JobService::Load(Entry& entry, absl::string_v
 // for nobody may be told of what a crash would take back.
 absl::StatusOr<JobService::JobPtr> JobService::Refresh(Entry& entry, absl::string_view job_id) {
   const JobPtr before = entry.Get();
-  const absl::StatusOr<Job> read = store_->Read(job_id);
-  if (absl::IsNotFound(read.status())) {
-    // It had ended unknown to us, and that so long ago that it was forgotten.
-    std::lock_guard<std::mutex> lock(mutex_);
-    if (before != nullptr && before->state == JobState::kRunning) --running_;
-    ForgetLocked(std::string(job_id));
-  }
-  RETURN_IF_ERROR(read.status());
-  const Job& stored = *read;
+  ASSIGN_OR_RETURN(const Job stored, store_->Read(job_id));
   if (before != nullptr && stored.revision <= before->revision) {
     entry.uncertain = false;
     return before;
   }
   JobChange change;
-  const bool lease_is_out =
-      before != nullptr && before->state == JobState::kRunning && before->fence == stored.fence;
-  if (stored.state == JobState::kRunning && !lease_is_out) {
+  if (stored.state == JobState::kRunning && stored.owner == options_.owner && !IsRunHere(stored)) {
     // Its lease was stored but never given to anybody.
     ASSIGN_OR_RETURN(
         change, LoseLease(stored, stored.fence, LossKind::kHandBack,
@@ -371,62 +369,46 @@ absl::StatusOr<JobService::JobPtr> JobService::Refresh(Entry& entry, absl::strin
   auto job = std::make_shared<const Job>(std::move(change.job));
   entry.uncertain = false;
   entry.Set(job);
-  Settle(before.get(), *job);
+  ++entry.writes;
   return job;
-}
-
-void JobService::Settle(const Job* before, const Job& after) {
-  const bool was_running = before != nullptr && before->state == JobState::kRunning;
-  const bool is_running = after.state == JobState::kRunning;
-  std::lock_guard<std::mutex> lock(mutex_);
-  running_ += (is_running ? 1 : 0) - (was_running ? 1 : 0);
-  if (IsTerminal(after.state)) ForgetLocked(after.id);
 }
 
 absl::StatusOr<JobService::JobPtr> JobService::TransitLocked(Entry& entry, absl::string_view job_id,
                                                              const Step& step) {
   for (int tries = 0; tries < kMaxTries; ++tries) {
-    ASSIGN_OR_RETURN(const JobPtr before,
-                     entry.uncertain ? Refresh(entry, job_id) : Load(entry, job_id));
-    ASSIGN_OR_RETURN(std::optional<JobChange> change, step(*before));
-    if (!change.has_value()) return before;
+    const absl::StatusOr<JobPtr> before =
+        entry.uncertain ? Refresh(entry, job_id) : Load(entry, job_id);
+    if (absl::IsAborted(before.status())) continue;
+    RETURN_IF_ERROR(before.status());
+    ASSIGN_OR_RETURN(std::optional<JobChange> change, step(**before));
+    if (!change.has_value()) return *before;
     absl::StatusOr<JobPtr> after = Store(entry, *std::move(change));
-    if (after.ok()) Settle(before.get(), **after);
-    // ABORTED: the store is ahead of what is known here, which Refresh mends.
+    // ABORTED: the store is ahead of what is known here.
     if (!absl::IsAborted(after.status())) return after;
   }
   return absl::InternalError(
       absl::StrCat("job ", job_id, " is changed by somebody else all the time"));
 }
 
-// A job that is not live has ended, and no transition leaves an ended job; `step` says what its
-// caller is to be told.
-absl::StatusOr<JobService::JobPtr> JobService::StepEnded(absl::string_view job_id, const Step& step,
-                                                         JobPtr* now) const {
-  ASSIGN_OR_RETURN(Job stored, store_->Read(job_id));
-  auto job = std::make_shared<const Job>(std::move(stored));
-  if (now != nullptr && IsTerminal(job->state)) *now = job;
-  ASSIGN_OR_RETURN(const std::optional<JobChange> change, step(*job));
-  if (change.has_value()) {
-    return ServiceError(absl::StatusCode::kUnavailable,
-                        absl::StrCat("it is not certain that job ", job_id, " was accepted"),
-                        {.reason = "STORE_FAILED", .retry_delay = absl::Seconds(1)});
-  }
-  return job;
-}
-
 absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id, const Step& step,
                                                        JobPtr* now) {
-  const std::shared_ptr<Entry> entry = FindEntry(job_id);
-  if (entry == nullptr) return StepEnded(job_id, step, now);
+  const std::shared_ptr<Entry> entry = FindOrAddEntry(job_id);
   if (!entry->Await()) return JobNotFound(job_id);
   std::unique_lock<std::mutex> changing(entry->change);
   const JobPtr before = entry->Get();
+  const uint64_t writes_before = entry->writes;
   absl::StatusOr<JobPtr> result = TransitLocked(*entry, job_id, step);
   const JobPtr after = entry->Get();
+  const bool is_changed = entry->writes != writes_before;
+  if (absl::IsNotFound(result.status())) {
+    // It had ended unknown to us, and that so long ago that it was forgotten; or never was.
+    ForgetJob(job_id);
+  } else {
+    ReleaseEntry(entry, job_id);
+  }
   changing.unlock();
   if (now != nullptr && after != nullptr) *now = after;
-  if (after == nullptr || after == before) return result;
+  if (!is_changed) return result;
   hub_.Notify(job_id);
   const bool had_ended = before != nullptr && IsTerminal(before->state);
   if (IsTerminal(after->state) && !had_ended && end_listener_) end_listener_(*after);
@@ -434,17 +416,8 @@ absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id,
 }
 
 absl::Status JobService::ExpireDue() {
-  const absl::Time steady = SteadyNow();
-  std::vector<std::string> due;
-  {
-    std::lock_guard<std::mutex> lock(mutex_);
-    for (const auto& [when, id] : due_) {
-      if (when > steady) break;
-      due.push_back(id);
-    }
-  }
   absl::Status first_error;
-  for (const std::string& id : due) {
+  for (const std::string& id : board_->Due(SteadyNow())) {
     const absl::Status status =
         EndJob(id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
           return ExpireJob(job, options_.now());
@@ -456,7 +429,9 @@ absl::Status JobService::ExpireDue() {
 
 absl::Status JobService::Tick() {
   absl::Status first_error = ExpireDue();
-  first_error.Update(TakeBackLeases());
+  first_error.Update(FollowOrphans());
+  first_error.Update(TakeBackExpired());
+  first_error.Update(ExtendLeases());
   first_error.Update(ResolveUnsure());
   const absl::Time steady = SteadyNow();
   {
@@ -476,8 +451,9 @@ absl::Status JobService::Tick() {
 
 absl::StatusOr<JobService::JobPtr> JobService::Get(absl::string_view job_id) const {
   if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
-    if (JobPtr job = entry->Get()) return job;
     if (!entry->is_stored()) return JobNotFound(job_id);
+    JobPtr job = store_->is_shared() ? nullptr : entry->Get();
+    if (job != nullptr) return job;
   }
   ASSIGN_OR_RETURN(Job job, store_->Read(job_id));
   return std::make_shared<const Job>(std::move(job));
@@ -489,9 +465,9 @@ absl::StatusOr<JobPage> JobService::List(const JobListQuery& query) const {
   std::erase_if(page.jobs, [&](Job& job) {
     const std::shared_ptr<Entry> entry = FindEntry(job.id);
     if (entry == nullptr) return false;
-    const JobPtr certain = entry->Get();
-    if (certain == nullptr) return !entry->is_stored();
-    if (certain->revision == job.revision) return false;
+    if (!entry->is_stored()) return true;
+    const JobPtr certain = store_->is_shared() ? nullptr : entry->Get();
+    if (certain == nullptr || certain->revision == job.revision) return false;
     job = *certain;
     job.diagnostics.clear();
     return !Matches(query, job);
@@ -504,11 +480,9 @@ absl::StatusOr<std::vector<JobEvent>> JobService::ReadEvents(absl::string_view j
                                                              size_t max_bytes) const {
   int64_t last_certain = INT64_MAX;
   if (const std::shared_ptr<Entry> entry = FindEntry(job_id)) {
-    if (const JobPtr job = entry->Get()) {
-      last_certain = job->last_seq;
-    } else if (!entry->is_stored()) {
-      last_certain = 0;
-    }
+    const JobPtr job = store_->is_shared() ? nullptr : entry->Get();
+    if (job != nullptr) last_certain = job->last_seq;
+    if (!entry->is_stored()) last_certain = 0;
   }
   if (from_seq > last_certain) return std::vector<JobEvent>();
   ASSIGN_OR_RETURN(std::vector<JobEvent> events,
@@ -518,42 +492,34 @@ absl::StatusOr<std::vector<JobEvent>> JobService::ReadEvents(absl::string_view j
 }
 
 std::optional<JobWait> JobService::Wait(absl::string_view job_id) const {
-  const absl::Time now = options_.now();
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (const std::optional<QueueView> view = queue_->Look(job_id)) {
-    JobWait wait{.reason = JobWait::Reason::kNextInLine,
-                 .position = view->position,
-                 .estimated_start = now + view->estimated_wait};
-    if (view->tenant_limited) {
-      wait.reason = JobWait::Reason::kTenantLimit;
-    } else if (view->position > 0) {
-      wait.reason = JobWait::Reason::kJobsAhead;
-    }
-    return wait;
+  const std::optional<BoardView> view = board_->Look(job_id);
+  if (!view.has_value()) return std::nullopt;
+  JobWait wait{.estimated_start = options_.now()};
+  switch (view->place) {
+    case BoardView::Place::kRuns:
+      return std::nullopt;
+    case BoardView::Place::kClaimed:
+      return wait;
+    case BoardView::Place::kFollows:
+      wait.reason = JobWait::Reason::kEqualJob;
+      return wait;
+    case BoardView::Place::kQueue:
+      break;
   }
-  const auto run = run_of_job_.find(std::string(job_id));
-  if (run != run_of_job_.end() && run->second->lease.job_id.empty()) {  // claimed
-    return JobWait{.estimated_start = now};
+  wait.position = view->queue.position;
+  wait.estimated_start += view->queue.estimated_wait;
+  if (view->queue.tenant_limited) {
+    wait.reason = JobWait::Reason::kTenantLimit;
+  } else if (wait.position > 0) {
+    wait.reason = JobWait::Reason::kJobsAhead;
   }
-  const auto found = live_.find(std::string(job_id));
-  if (found == live_.end() || found->second.key.empty()) return std::nullopt;
-  const auto flight = flights_.find(found->second.key);
-  if (flight == flights_.end() ||
-      !flight->second->followers.contains(found->second.place.accept_order)) {
-    return std::nullopt;
-  }
-  return JobWait{.reason = JobWait::Reason::kEqualJob, .position = 0, .estimated_start = now};
+  return wait;
 }
 
 std::optional<int64_t> JobService::Position(absl::string_view job_id) const {
   const std::optional<JobWait> wait = Wait(job_id);
   if (!wait.has_value()) return std::nullopt;
   return wait->position;
-}
-
-JobService::Counts JobService::GetCounts() const {
-  std::lock_guard<std::mutex> lock(mutex_);
-  return {.queued = queue_->size(), .running = running_};
 }
 
 }  // namespace npuc

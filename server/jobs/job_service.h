@@ -19,20 +19,24 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/jobs/change_hub.h"
-#include "server/jobs/job_queue.h"
+#include "server/jobs/job_board.h"
 #include "server/jobs/job_store.h"
 #include "server/jobs/transitions.h"
 
 namespace npuc {
 
 struct JobServiceOptions {
+  // The daemon's name on the board and in the store: of all that share them, and the same after a
+  // restart.
+  std::string owner = "npucd";
   std::function<absl::Time()> now;
   // Never falls and does not jump; null: now. For how long things took, how old leases are, and
   // what is left of a job's timeout: a clock that is put right ends no job.
   std::function<absl::Time()> steady_now = nullptr;
   std::function<uint64_t()> random;  // for job ids; called by one thread at a time
   RetryLimits retry;
-  // A lease that its holder did not renew for so long is lost, as if its worker had died.
+  // A lease that its holder did not renew for so long is lost, as if its worker had died. The
+  // board's time, too.
   absl::Duration lease_ttl = absl::Minutes(5);
   // How long an ended job stays, with its events and its request id. Tick forgets older ones.
   absl::Duration retention = absl::Hours(24 * 8);
@@ -56,24 +60,29 @@ struct JobWait {
 // "NEXT_IN_LINE" ...
 absl::string_view JobWaitReasonName(JobWait::Reason reason);
 
-// The jobs of a daemon: applies transitions (transitions.h) to the store and then tells queue,
+// The jobs of a daemon: applies transitions (transitions.h) to the store and then says so to board,
 // watchers and runner. Every public call may block on the store.
 //
-// A lease is the right to one run. While a run lasts, jobs that are equal to its job (the same
-// flight key) do not start but follow it, and get its result. Where the job of a run is cancelled
-// or expires, the run goes on for a follower: the lease stays good. Nothing that becomes of a
-// follower touches others.
+// What is decided between jobs is the board's (job_board.h): which job runs next, and which equal
+// jobs follow its run and get its result. A lease is the right to one run. Where the job of a run is
+// cancelled or expires, the run goes on for a follower: the lease stays good. Nothing that becomes
+// of a follower touches others.
+//
+// An entry is what this daemon remembers of a job that it changes or shows. Where the store is
+// shared, others change jobs too: the store's record counts then, and its revision orders changes.
 //
 // Locks, in the order in which they may be taken: a run's `change` (held over every change of the
-// job that it runs for), an entry's `change` (held over a store write; it orders the changes of one
-// job), then mutex_ (never held over the store or a listener), then an entry's `read`.
+// job that it runs for), an entry's `change` (held over a store write; it orders this daemon's
+// changes of one job), then mutex_ (never held over the store or a listener), then an entry's
+// `read`. The board's own lock may be taken under each of them.
 //
 // Thread-safe once Recover has returned. Errors besides those below are the store's. After one the
 // job stands as it was for all to see, and its next change first finds out what the store has.
 class JobService {
  public:
   // Both must outlive this.
-  JobService(JobServiceOptions options, JobStore* store, JobQueue* queue);
+  JobService(JobServiceOptions options, JobStore* store, JobBoard* board);
+  ~JobService();
 
   // Called after a job has ended, on the thread that ended it; must not call back. Set before
   // Recover, as the next one.
@@ -85,8 +94,9 @@ class JobService {
     abandon_listener_ = std::move(listener);
   }
 
-  // Reads what had not ended when the daemon stopped. Jobs that were RUNNING go back to their old
-  // places. Once, before anything else. `visit` (may be null) sees each job that waits.
+  // Takes back the leases that this daemon had when it stopped: their jobs go back to their old
+  // places. Fills the board first, where that is needed. Once, before anything else. `visit` (may be
+  // null) sees each job that is put on the board.
   absl::Status Recover(const std::function<void(const LiveJob&)>& visit);
 
   // Accepts a job: `done` gets it once it is stored durably. A repeated request id gives the job of
@@ -160,11 +170,8 @@ class JobService {
   // Told after each stored change of a job.
   ChangeHub& hub() { return hub_; }
 
-  struct Counts {
-    int64_t queued = 0;
-    int64_t running = 0;
-  };
-  Counts GetCounts() const;
+  using Counts = JobBoard::Counts;
+  Counts GetCounts() const { return board_->GetCounts(); }
 
  private:
   using JobPtr = std::shared_ptr<const Job>;
@@ -172,6 +179,7 @@ class JobService {
   struct Entry {
     std::mutex change;       // held over a transition and its store write
     bool uncertain = false;  // a write failed: the store may be ahead of `job`; guarded by change
+    uint64_t writes = 0;     // of this daemon; guarded by change
     // kComes: its first write is under way. kUnknown: that has failed. kUnread: only the store has
     // it. kRead: `job` has it.
     enum class Content : uint8_t { kComes, kUnknown, kUnread, kRead };
@@ -208,26 +216,17 @@ class JobService {
     }
   };
 
+  // A run that this daemon holds.
   struct Run {
+    BoardClaim claim;   // as it was given
     std::mutex change;  // held over every change of the job that it runs for
     // Guarded by `change`.
     Lease target;       // what the lease stands for now
     bool over = false;  // nobody finds it any more
     // Guarded by mutex_.
-    Lease lease;  // as it was given out; empty until it is
-    std::string key;
-    std::string job_id;  // of target
-    std::string tenant;
-    absl::Time started = absl::InfinitePast();
-    absl::Time renewed = absl::InfinitePast();
-    std::map<uint64_t, std::string> followers = {};  // by accept_order
-  };
-
-  struct Live {
-    std::shared_ptr<Entry> entry;
-    QueuedJob place;
-    std::string key;  // flight key
-    absl::Time due;   // steady: when its deadline is, as the clock was when the job came
+    Lease lease;       // as it was given out; empty until it is
+    Lease target_now;  // as `target`; without a fence before that is stored
+    absl::Time stored_until = absl::InfinitePast();  // as the job's record has it
   };
 
   // A job that is being submitted: known, but nobody can change it before it is stored.
@@ -251,16 +250,16 @@ class JobService {
   // also after an error; it is left alone where that is not known.
   absl::StatusOr<JobPtr> Transit(absl::string_view job_id, const Step& step, JobPtr* now = nullptr);
   absl::StatusOr<JobPtr> TransitLocked(Entry& entry, absl::string_view job_id, const Step& step);
-  absl::StatusOr<JobPtr> StepEnded(absl::string_view job_id, const Step& step, JobPtr* now) const;
   absl::StatusOr<JobPtr> Load(Entry& entry, absl::string_view job_id);
   absl::StatusOr<JobPtr> Refresh(Entry& entry, absl::string_view job_id);
   absl::StatusOr<JobPtr> Store(Entry& entry, JobChange change);
-  void Settle(const Job* before, const Job& after);
-  void ForgetLocked(const std::string& job_id);
   std::shared_ptr<Entry> FindEntry(absl::string_view job_id) const;
-  bool AddLive(const std::shared_ptr<Entry>& entry, const LiveJob& job);
-  std::pair<std::string, uint64_t> NextIdAndOrder(absl::Time now);
-  absl::Status RecoverJob(const LiveJob& job, const std::function<void(const LiveJob&)>& visit);
+  std::shared_ptr<Entry> FindOrAddEntry(absl::string_view job_id);
+  void ReleaseEntry(const std::shared_ptr<Entry>& entry, absl::string_view job_id);
+  void ForgetJob(absl::string_view job_id);
+  BoardJob ToBoardJob(const LiveJob& job) const;
+  std::string NextId(absl::Time now);
+  absl::Status FillBoard(const std::function<void(const LiveJob&)>& visit);
   absl::StatusOr<NewEntry> BeginSubmit(NewJob request);
   absl::StatusOr<JobPtr> EndSubmit(NewEntry submit, const absl::Status& written);
   absl::StatusOr<Submitted> AnswerTaken(const Job& refused) const;
@@ -268,46 +267,50 @@ class JobService {
   absl::StatusOr<JobPtr> Resolve(absl::string_view job_id);
   absl::Status ResolveUnsure();
 
-  // job_runs.cc: leases, runs and who follows them. Those that end in Locked want mutex_.
+  // job_runs.cc: leases and runs.
   using RunPtr = std::shared_ptr<Run>;
   using RunStep =
       std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job, uint64_t fence)>;
-  void EnqueueLocked(const Live& live, bool reserved);
-  void RequeueLocked(const std::string& job_id);
-  bool ClaimLocked(const QueuedJob& next, const RunPtr& run);
-  std::vector<std::string> UnpublishLocked(Run& run);
   RunPtr RunOfJob(absl::string_view job_id) const;
-  absl::Status Unclaim(const RunPtr& run, const QueuedJob& place, absl::Status why);
+  RunPtr RunOfClaim(ClaimId claim) const;
+  bool IsRunHere(const Job& job) const;
+  void Aim(const RunPtr& run, const Lease& target);
+  void LoseTargetLocked(const Run& run);
+  void Unpublish(Run& run);
+  absl::Status Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>& job);
   absl::Status WithRun(const Lease& lease, bool renews, const RunStep& step);
+  absl::Status StepRun(const RunPtr& run, bool renews, const RunStep& step);
   void AfterChange(const RunPtr& run, const Job& now);
   void EndRun(Run& run, const Job& ended);
   void HandOver(const RunPtr& run);
   absl::StatusOr<JobPtr> Promote(const RunPtr& run, const std::string& job_id);
   absl::StatusOr<JobPtr> EndJob(absl::string_view job_id, const Step& step);
-  void Abandon(const Lease& lease) const;
-  absl::Status TakeBackLeases();
+  void AbandonIfOver(const RunPtr& run) const;
+  absl::Status TakeBack(const BoardClaim& claim, LossKind kind, absl::string_view why);
+  absl::Status TakeBackExpired();
+  absl::Status FollowOrphans();
+  absl::Status ExtendLeases();
 
   const JobServiceOptions options_;
   JobStore* const store_;
-  JobQueue* const queue_;
+  JobBoard* const board_;
   std::function<void(const Job&)> end_listener_;
   std::function<void(const Lease&)> abandon_listener_;
   ChangeHub hub_;
 
-  mutable std::mutex mutex_;
+  std::mutex work_mutex_;
   std::condition_variable work_;  // a job may be started, or leasing stops
+  bool leasing_ = true;           // guarded by work_mutex_
+  uint64_t work_came_ = 0;        // how often; guarded by work_mutex_
+  JobBoard::Unsubscribe unsubscribe_;
+
+  mutable std::mutex mutex_;
   // All below are guarded by mutex_.
-  bool leasing_ = true;
-  std::unordered_map<std::string, Live> live_;        // what has not ended
-  std::set<std::pair<absl::Time, std::string>> due_;  // of live_
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
   std::set<std::string> unsure_;  // jobs whose first write failed, so that they may be there or not
-  // Jobs in order in the queue, by flight key, then accept_order.
-  std::unordered_map<std::string, std::map<uint64_t, std::string>> waiting_;
-  std::map<std::pair<std::string, uint64_t>, std::shared_ptr<Run>> runs_;  // by lease
-  std::unordered_map<std::string, std::shared_ptr<Run>> run_of_job_;       // by target
-  std::unordered_map<std::string, std::shared_ptr<Run>> flights_;          // by key
-  uint64_t next_order_ = 1;
-  int64_t running_ = 0;
+  std::map<ClaimId, std::shared_ptr<Run>> runs_;
+  std::map<std::pair<std::string, uint64_t>, std::shared_ptr<Run>> run_of_lease_;  // given out
+  std::unordered_map<std::string, std::shared_ptr<Run>> run_of_job_;               // by target
   int64_t last_id_ms_ = 0;
   uint64_t last_id_high_ = 0;
   uint64_t last_id_low_ = 0;
@@ -333,12 +336,10 @@ class JobService::Claim {
 
  private:
   friend class JobService;
-  Claim(JobService* service, std::shared_ptr<Run> run, QueuedJob place, JobPtr job,
-        npuc::Lease expected);
+  Claim(JobService* service, std::shared_ptr<Run> run, JobPtr job, npuc::Lease expected);
 
   JobService* service_;
   std::shared_ptr<Run> run_;  // null: leased, or given back
-  QueuedJob place_;
   JobPtr job_;
   npuc::Lease expected_;
 };

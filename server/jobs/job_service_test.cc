@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
 
@@ -97,11 +98,12 @@ class JobServiceTest : public ::testing::Test {
   void Restart(int64_t max_jobs) {
     service_.reset();
     queue_ = std::make_unique<TestQueue>(max_jobs);
+    board_ = std::make_unique<LocalBoard>(queue_.get(), absl::Minutes(5));
     service_ = std::make_unique<JobService>(
         JobServiceOptions{.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
                           .random = [this] { return ++random_; },
                           .retry = {}},
-        &store_, queue_.get());
+        &store_, board_.get());
     service_->SetEndListener([this](const Job& job) {
       std::lock_guard<std::mutex> lock(ended_mutex_);
       ended_.insert(job.id);
@@ -146,6 +148,7 @@ class JobServiceTest : public ::testing::Test {
   uint64_t random_ = 0;
   MemoryJobStore store_;
   std::unique_ptr<JobQueue> queue_;
+  std::unique_ptr<LocalBoard> board_;
   std::unique_ptr<JobService> service_;
   std::mutex ended_mutex_;
   std::set<std::string> ended_;  // guarded by ended_mutex_
@@ -180,7 +183,7 @@ class SubmitTest : public JobServiceTest {
         JobServiceOptions{.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
                           .random = [this] { return ++random_; },
                           .retry = {}},
-        &later_store_, queue_.get());
+        &later_store_, board_.get());
     EXPECT_TRUE(service_->Recover(nullptr).ok());
   }
 

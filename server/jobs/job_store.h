@@ -69,6 +69,10 @@ class JobStore {
     return ApplyAndWait(std::make_shared<const JobChange>(std::move(change)));
   }
 
+  // Whether other daemons write to it, too. Then what a read shows is certain: nobody shows what a
+  // failed write may have left.
+  virtual bool is_shared() const { return false; }
+
   // NOT_FOUND.
   virtual absl::StatusOr<Job> Read(absl::string_view job_id) const = 0;
   // The config's text. NOT_FOUND.

@@ -59,7 +59,7 @@ NewJob Request(std::string request_id) {
         if (write(report_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
           _exit(5);
         }
-        change = *LeaseJob(change.job, now);
+        change = *LeaseJob(change.job, "d", now, now);
         if (!(*store)->ApplyAndWait(change).ok()) _exit(6);
       }
     });

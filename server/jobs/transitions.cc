@@ -40,6 +40,10 @@ class ChangeBuilder {
     job.reason = Printable(reason, kMaxReasonBytes);
     job.failure_kind = failure_kind;
     if (IsTerminal(state)) job.end_time = std::max({now_, job.create_time, job.start_time});
+    if (state != JobState::kRunning) {
+      job.owner.clear();
+      job.lease_until = absl::InfinitePast();
+    }
     Tell(StateChangedEvent{.state = state,
                            .reason = job.reason,
                            .failure_kind = failure_kind,
@@ -123,16 +127,26 @@ JobChange CreateJob(NewJob request, std::string job_id, uint64_t accept_order, a
   return change;
 }
 
-std::optional<JobChange> LeaseJob(const Job& job, absl::Time now) {
+std::optional<JobChange> LeaseJob(const Job& job, absl::string_view owner, absl::Time lease_until,
+                                  absl::Time now) {
   if (job.state != JobState::kQueued) return std::nullopt;
   ChangeBuilder builder(job, now);
   Job& next = builder.job();
   ++next.fence;
   ++next.attempts;
+  next.owner = std::string(owner);
+  next.lease_until = lease_until;
   next.start_time = std::max(now, next.create_time);
   ForgetAttempt(next);
   builder.EnterState(JobState::kRunning, "");
   return std::move(builder).Build();
+}
+
+absl::StatusOr<JobChange> ExtendLease(const Job& job, uint64_t fence, absl::Time lease_until) {
+  RETURN_IF_ERROR(CheckLease(job, fence));
+  JobChange change = TouchJob(job);
+  change.job.lease_until = std::max(job.lease_until, lease_until);
+  return change;
 }
 
 absl::StatusOr<std::optional<JobChange>> AppendToJob(const Job& job, uint64_t fence,

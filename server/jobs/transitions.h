@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/jobs/job_store.h"
 
@@ -77,8 +78,13 @@ struct RetryLimits {
 
 JobChange CreateJob(NewJob request, std::string job_id, uint64_t accept_order, absl::Time now);
 
-// QUEUED -> RUNNING, with the next fence. nullopt where the job is not QUEUED.
-std::optional<JobChange> LeaseJob(const Job& job, absl::Time now);
+// QUEUED -> RUNNING, with the next fence, for a daemon, which holds the lease until then if nobody
+// hears of it. nullopt where the job is not QUEUED.
+std::optional<JobChange> LeaseJob(const Job& job, absl::string_view owner, absl::Time lease_until,
+                                  absl::Time now);
+
+// The lease is held until then. ABORTED for a stale fence.
+absl::StatusOr<JobChange> ExtendLease(const Job& job, uint64_t fence, absl::Time lease_until);
 
 // Adds what a run tells. ABORTED for a stale fence. State changes are not the run's to tell and
 // must not be among the bodies.

@@ -24,7 +24,7 @@ NewJob Request() {
 }
 
 Job Queued() { return CreateJob(Request(), "j1", 1, kStart).job; }
-Job Running() { return LeaseJob(Queued(), kStart + absl::Seconds(1))->job; }
+Job Running() { return LeaseJob(Queued(), "d", absl::InfiniteFuture(), kStart + absl::Seconds(1))->job; }
 
 // The state that the last event tells; it must be the record's.
 JobState Told(const JobChange& change) {
@@ -57,19 +57,19 @@ TEST(TransitionsTest, ACachedResultIsBornSucceeded) {
 }
 
 TEST(TransitionsTest, LeaseOnlyFromQueuedAndWithANewFence) {
-  const auto leased = LeaseJob(Queued(), kStart);
+  const auto leased = LeaseJob(Queued(), "d", absl::InfiniteFuture(), kStart);
   ASSERT_TRUE(leased.has_value());
   EXPECT_EQ(Told(*leased), JobState::kRunning);
   EXPECT_EQ(leased->job.fence, 1u);
   EXPECT_EQ(leased->job.attempts, 1);
   EXPECT_EQ(leased->events[0].attempt, 1);
-  EXPECT_FALSE(LeaseJob(leased->job, kStart).has_value());
+  EXPECT_FALSE(LeaseJob(leased->job, "d", absl::InfiniteFuture(), kStart).has_value());
 }
 
 TEST(TransitionsTest, StaleResultsAreDropped) {
   const Job lost = LoseLease(Running(), 1, LossKind::kWorker, "x", {}, {}, kStart)->job;
   EXPECT_TRUE(absl::IsAborted(FinishJob(lost, 1, {}, {.succeeded = true}, kStart).status()));
-  const Job again = LeaseJob(lost, kStart)->job;
+  const Job again = LeaseJob(lost, "d", absl::InfiniteFuture(), kStart)->job;
   EXPECT_EQ(again.fence, 2u);
   EXPECT_TRUE(absl::IsAborted(FinishJob(again, 1, {}, {.succeeded = true}, kStart).status()));
   EXPECT_TRUE(absl::IsAborted(AppendToJob(again, 1, {LogEvent{"x"}}, kStart).status()));
@@ -102,7 +102,7 @@ TEST(TransitionsTest, FailureKeepsItsKindAndReason) {
 TEST(TransitionsTest, AWorkerThatDiesThreeTimesEndsTheJob) {
   Job job = Queued();
   for (int attempt = 1; attempt <= 3; ++attempt) {
-    job = LeaseJob(job, kStart)->job;
+    job = LeaseJob(job, "d", absl::InfiniteFuture(), kStart)->job;
     const auto change =
         LoseLease(job, job.fence, LossKind::kWorker, "killed by signal 9", {}, {}, kStart);
     ASSERT_TRUE(change.ok());
@@ -118,13 +118,13 @@ TEST(TransitionsTest, AWorkerThatDiesThreeTimesEndsTheJob) {
 TEST(TransitionsTest, DaemonDeathsAndHandBacksAreCountedApart) {
   Job job = Queued();
   for (int i = 0; i < 50; ++i) {
-    job = LeaseJob(job, kStart)->job;
+    job = LeaseJob(job, "d", absl::InfiniteFuture(), kStart)->job;
     job = LoseLease(job, job.fence, LossKind::kHandBack, "drain", {}, {}, kStart)->job;
   }
   EXPECT_EQ(job.state, JobState::kQueued);
   for (int i = 0; i < 10; ++i) {
     ASSERT_EQ(job.state, JobState::kQueued) << i;
-    job = LeaseJob(job, kStart)->job;
+    job = LeaseJob(job, "d", absl::InfiniteFuture(), kStart)->job;
     job = LoseLease(job, job.fence, LossKind::kDaemon, "restart", {}, {}, kStart)->job;
   }
   EXPECT_EQ(job.state, JobState::kFailed);

@@ -14,6 +14,7 @@
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
 #include "server/executor/executor_test_util.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
@@ -68,7 +69,7 @@ class RpcTest : public ::testing::Test {
         jobs_({.now = [] { return absl::Now(); },
                .random = [this] { return ++random_; },
                .retry = {}},
-              &store_, queue_.get()),
+              &store_, &board_),
         submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
                     &inputs_, &cache_, &holds_),
         uploads_(&inputs_),
@@ -208,6 +209,7 @@ class RpcTest : public ::testing::Test {
   const Logger log_;
   MemoryJobStore store_;
   std::unique_ptr<JobQueue> queue_;
+  LocalBoard board_{queue_.get(), absl::Minutes(5)};
   JobService jobs_;
   FakeInputs inputs_;
   FakeCache cache_;

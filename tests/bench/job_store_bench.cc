@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/rocksdb_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
@@ -116,8 +117,9 @@ absl::Status Start(const Arguments& arguments) {
   const double opened = SecondsSince(begin);
   std::mt19937_64 random(1);
   FairQueue queue({.max_queued = arguments.jobs + 1, .slots = 4});
+  LocalBoard board(&queue, absl::Minutes(5));
   JobService service({.now = [] { return absl::Now(); }, .random = random, .retry = {}},
-                     store->get(), &queue);
+                     store->get(), &board);
   int64_t waiting = 0;
   absl::Status status = service.Recover([&](const LiveJob&) { ++waiting; });
   if (!status.ok()) return status;

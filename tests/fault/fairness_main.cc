@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
@@ -41,7 +42,7 @@ class World {
         jobs_({.now = [this] { return absl::UnixEpoch() + absl::Seconds(now_); },
                .random = [this] { return random_(); },
                .retry = {}},
-              &store_, &queue_) {}
+              &store_, &board_) {}
 
   std::string Submit(const std::string& tenant) {
     NewJob job;
@@ -91,6 +92,7 @@ class World {
   std::mt19937_64 random_{7};
   MemoryJobStore store_;
   FairQueue queue_;
+  LocalBoard board_{&queue_, absl::Minutes(5)};
   JobService jobs_;
   int number_ = 0;
   std::priority_queue<End, std::vector<End>, std::greater<>> running_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
@@ -29,10 +30,11 @@ class UnlockedCount : public FairQueue {
 int RunJobs() {
   MemoryJobStore store;
   UnlockedCount queue(FairQueueOptions{});
+  LocalBoard board(&queue, absl::Minutes(5));
   std::atomic<uint64_t> random = 0;
   JobService jobs(
       {.now = [] { return absl::Now(); }, .random = [&] { return ++random; }, .retry = {}}, &store,
-      &queue);
+      &board);
   std::atomic<int> accepted = 0;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {

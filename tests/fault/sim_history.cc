@@ -77,7 +77,25 @@ void SimHistory::NotFound(const std::string& id, absl::Time clock) {
   }
 }
 
-int SimHistory::RunBegan(const Lease& lease, int key, bool shared, absl::Time steady) {
+void SimHistory::Claimed(const std::string& job_id, int daemon, absl::Time until) {
+  const auto found = claims_.find(job_id);
+  if (found != claims_.end() && found->second.first != daemon && found->second.second > steady_) {
+    Break(absl::StrCat("a claim is one daemon's: ", job_id, " was given to ", found->second.first,
+                       " and ", daemon));
+  }
+  claims_[job_id] = {daemon, until};
+}
+
+void SimHistory::ClaimOver(const std::string& job_id, int daemon) {
+  const auto found = claims_.find(job_id);
+  if (found != claims_.end() && found->second.first == daemon) claims_.erase(found);
+}
+
+void SimHistory::AllClaimsOver(int daemon) {
+  std::erase_if(claims_, [&](const auto& claim) { return claim.second.first == daemon; });
+}
+
+int SimHistory::RunBegan(const Lease& lease, int key, bool shared, absl::Time steady, int daemon) {
   if (damaged_.contains(lease.job_id)) {
     Break(absl::StrCat("a damaged input is no worker's death: job ", lease.job_id,
                        " is tried again"));
@@ -91,7 +109,7 @@ int SimHistory::RunBegan(const Lease& lease, int key, bool shared, absl::Time st
                          " are equal, and both run"));
     }
   }
-  runs_.push_back({.lease = lease, .key = key, .shared = shared, .alive = true, .heard = steady});
+  runs_.push_back({.lease = lease, .key = key, .shared = shared, .alive = true, .daemon = daemon, .heard = steady});
   return static_cast<int>(runs_.size()) - 1;
 }
 
@@ -101,13 +119,23 @@ void SimHistory::RunOver(const Lease& lease) {
   }
 }
 
-void SimHistory::AllRunsOver() {
-  for (RunFacts& run : runs_) run.alive = false;
+void SimHistory::AllRunsOver(int daemon) {
+  for (RunFacts& run : runs_) {
+    if (run.daemon != daemon) continue;
+    run.daemon_died = true;
+    run.alive = false;
+  }
 }
 
-void SimHistory::RunsUnheardSince(absl::Time steady) {
+void SimHistory::DaemonsUnheardSince(absl::Time steady) {
   for (RunFacts& run : runs_) {
-    if (run.heard <= steady) run.alive = false;
+    if (run.heard <= steady) run.daemon_died = run.may_be_over = true;
+  }
+}
+
+void SimHistory::RunsUnheardSince(absl::Time steady, int daemon) {
+  for (RunFacts& run : runs_) {
+    if (run.daemon == daemon && run.heard <= steady) run.alive = false;
   }
 }
 
@@ -231,6 +259,14 @@ void SimHistory::CheckLosses(const Job& job, const JobFacts& facts) {
   const auto died = std::count_if(runs_.begin(), runs_.end(), [&](const RunFacts& run) {
     return run.key == facts.request.key && run.worker_died;
   });
+  const auto left = std::count_if(runs_.begin(), runs_.end(), [&](const RunFacts& run) {
+    return run.key == facts.request.key && run.daemon_died;
+  });
+  const auto lost = lost_leases_.find(job.id);
+  if (job.daemon_losses > left + (lost == lost_leases_.end() ? 0 : lost->second)) {
+    Break(absl::StrCat("a daemon's death is its own jobs' alone: job ", job.id, " has ",
+                       job.daemon_losses, " losses, and ", left, " runs were left"));
+  }
   if (job.worker_losses <= died) return;
   Break(absl::StrCat("the host's deaths do not count: job ", job.id, " has ", job.worker_losses,
                      " losses, and ", died, " workers died"));

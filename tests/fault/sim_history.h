@@ -50,7 +50,11 @@ class SimHistory {
   }
 
   // A run began. Returns its number.
-  int RunBegan(const Lease& lease, int key, bool shared, absl::Time steady);
+  int RunBegan(const Lease& lease, int key, bool shared, absl::Time steady, int daemon = 0);
+  // A daemon has a job to start, until ClaimOver.
+  void Claimed(const std::string& job_id, int daemon, absl::Time until);
+  void ClaimOver(const std::string& job_id, int daemon);
+  void AllClaimsOver(int daemon);
   // A run found the input of its job damaged, and that was stored: the job is not tried again.
   void SawDamage(const std::string& job_id) { damaged_.insert(job_id); }
   // The holder of a run heard from the service, or a call for it failed.
@@ -62,9 +66,14 @@ class SimHistory {
   void RunMayBeOver(int run) { runs_.at(static_cast<size_t>(run)).may_be_over = true; }
   // The worker of a run died or hung, perhaps by its job's doing.
   void WorkerDied(int run) { runs_.at(static_cast<size_t>(run)).worker_died = true; }
-  void AllRunsOver();
+  // A daemon died, and all that it ran.
+  void AllRunsOver(int daemon = 0);
+  // The lease of a job may be stored, and was given to nobody.
+  void LeaseLost(const std::string& job_id) { ++lost_leases_[job_id]; }
+  // Runs that were not heard of since `steady` may be taken from their daemons.
+  void DaemonsUnheardSince(absl::Time steady);
   // Leases that were not renewed since `steady` are over.
-  void RunsUnheardSince(absl::Time steady);
+  void RunsUnheardSince(absl::Time steady, int daemon);
   bool alive(int run) const { return runs_.at(static_cast<size_t>(run)).alive; }
 
   // A result that a run is about to report: the name under which it will be found again.
@@ -107,6 +116,8 @@ class SimHistory {
     bool alive = true;
     bool may_be_over = false;
     bool worker_died = false;
+    int daemon = 0;
+    bool daemon_died = false;  // or was not heard of
     absl::Time heard;
   };
   struct ReportFacts {
@@ -133,6 +144,8 @@ class SimHistory {
   std::set<std::string> cancels_;
   std::set<std::string> damaged_;  // jobs
   std::vector<RunFacts> runs_;
+  std::map<std::string, std::pair<int, absl::Time>> claims_;  // job -> daemon, and until when
+  std::map<std::string, int> lost_leases_;
   std::map<std::string, ReportFacts> reports_;
   absl::Time newest_clock_ = absl::InfinitePast();
   absl::Time steady_ = absl::InfinitePast();

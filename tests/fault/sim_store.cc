@@ -13,12 +13,45 @@ const char* PlantName(Plant plant) {
       "cancel-flight",  "drop-from-queue",   "no-bounds",       "no-single-flight",
       "mix-results",    "unbounded-retries", "no-lease-expiry", "expire-early",
       "no-weights",     "one-queue",         "cut-log",         "damage-is-death",
-      "fail-unstarted", "count-host-deaths", "mix-tries"};
+      "fail-unstarted", "count-host-deaths", "mix-tries",       "recover-others",
+      "keep-expired",   "claim-twice",       "trust-entries",   "blind-writes"};
   return kNames[static_cast<size_t>(plant)];
 }
 
 absl::Status SimStore::Dead() const {
-  return dead_ ? absl::InternalError("the simulated daemon is dead") : absl::OkStatus();
+  const bool is_dead = dead_ || IsDead(writer_);
+  return is_dead ? absl::InternalError("the simulated daemon is dead") : absl::OkStatus();
+}
+
+absl::Status SimStore::Die() {
+  if (shared_) {
+    dead_writers_.insert(writer_);
+  } else {
+    dead_ = true;
+  }
+  return Dead();
+}
+
+// As a database does: the answer may be lost, a write that was made is not.
+absl::Status SimStore::ApplyShared(const JobChange& change) {
+  if (random_.Percent(faults_.crash_before)) return Die();
+  if (plant_ == Plant::kBlindWrites && change.job.revision > 1) {
+    JobChange blind = change;
+    const absl::StatusOr<Job> stored = base_->Read(change.job.id);
+    if (stored.ok()) {
+      blind.job.revision = stored->revision + 1;
+      blind.job.last_seq = stored->last_seq;
+      for (JobEvent& event : blind.events) event.seq = ++blind.job.last_seq;
+    }
+    RETURN_IF_ERROR(Write(blind));
+  } else {
+    RETURN_IF_ERROR(Write(change));
+  }
+  if (random_.Percent(faults_.crash_after)) return Die();
+  if (random_.Percent(faults_.fail_visible + faults_.fail_hidden)) {
+    return absl::InternalError("injected: written, and the answer is lost");
+  }
+  return absl::OkStatus();
 }
 
 void SimStore::KeepForCrash() {
@@ -36,6 +69,7 @@ void SimStore::Restart() {
   synced_.reset();
   hidden_.reset();
   lose_for_certain_ = broken_ = dead_ = false;
+  dead_writers_.clear();
 }
 
 absl::Status SimStore::Write(const JobChange& change) {
@@ -49,20 +83,20 @@ absl::Status SimStore::Write(const JobChange& change) {
 
 absl::Status SimStore::ApplyNow(const JobChange& change) {
   RETURN_IF_ERROR(Dead());
+  const int writer = writer_;
   if (random_.Percent(faults_.slow)) wait_();
   if (random_.Percent(faults_.nested)) between_(change.job.revision == 1);
+  writer_ = writer;
   RETURN_IF_ERROR(Dead());
   if (broken_) return absl::InternalError("injected: the store takes no writes");
   if (random_.Percent(faults_.fail_clean)) return absl::InternalError("injected: nothing written");
+  if (shared_) return ApplyShared(change);
   if (random_.Percent(faults_.fail_hidden)) {
     broken_ = true;
     hidden_ = change;
     return absl::InternalError("injected: written to the log perhaps");
   }
-  if (random_.Percent(faults_.crash_before)) {
-    dead_ = true;
-    return Dead();
-  }
+  if (random_.Percent(faults_.crash_before)) return Die();
   if (random_.Percent(faults_.fail_visible)) {
     KeepForCrash();
     RETURN_IF_ERROR(Write(change));
@@ -76,8 +110,7 @@ absl::Status SimStore::ApplyNow(const JobChange& change) {
   if (plant_ == Plant::kCutLog && random_.Percent(10)) cut_ = base_->Clone();
   RETURN_IF_ERROR(Write(change));
   if (!lose_for_certain_) synced_.reset();
-  if (random_.Percent(faults_.crash_after)) dead_ = true;
-  return Dead();
+  return random_.Percent(faults_.crash_after) ? Die() : Dead();
 }
 
 absl::StatusOr<Job> SimStore::Read(absl::string_view job_id) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,8 +61,15 @@ enum class Plant : uint8_t {
   kFailUnstarted,      // the executor fails a job for which no worker could be started
   kCountHostDeaths,    // the death of the warm parent counts against the job
   kMixTries,           // a run is tried again within its lease, and keeps what the first try made
+  // Of lives with two daemons:
+  kRecoverOthers,  // a daemon that starts takes back what the other one runs
+  kKeepExpired,    // the board leaves an expired claim with its owner, which has it no more
+  kClaimTwice,     // the board gives a job to both
+  kTrustEntries,   // a daemon takes what it remembers of a job for what the store has
+  kBlindWrites,    // the store does not compare revisions
 };
-inline constexpr int kPlants = 23;
+inline constexpr int kPlants = 28;
+inline constexpr bool IsOfTwoDaemons(Plant plant) { return plant >= Plant::kRecoverOthers; }
 const char* PlantName(Plant plant);
 
 // The store of a simulated daemon. What a synced write left survives a crash; a write that failed
@@ -94,6 +102,15 @@ class SimStore : public JobStore {
   bool broken() const { return dead_ || broken_; }
   // What a new daemon finds.
   void Restart();
+  // Several daemons write to it. One that dies in a write leaves the others be, and a write that
+  // fails was made wholly and for ever, or not at all.
+  void Share() { shared_ = true; }
+  // The daemon that writes from now on.
+  void SetWriter(int daemon) { writer_ = daemon; }
+  // Whether a daemon died in a write, and was not started again.
+  bool IsDead(int daemon) const { return dead_writers_.contains(daemon); }
+  void Revive(int daemon) { dead_writers_.erase(daemon); }
+  bool is_shared() const override { return shared_ && plant_ != Plant::kTrustEntries; }
 
   void Apply(std::shared_ptr<const JobChange> change, Done done) override {
     done(ApplyNow(*change));
@@ -112,6 +129,8 @@ class SimStore : public JobStore {
  private:
   absl::Status ApplyNow(const JobChange& change);
   absl::Status Dead() const;
+  absl::Status Die();
+  absl::Status ApplyShared(const JobChange& change);
   absl::Status Write(const JobChange& change);
   void KeepForCrash();
 
@@ -128,6 +147,9 @@ class SimStore : public JobStore {
   std::optional<JobChange> hidden_;
   bool broken_ = false;
   bool dead_ = false;
+  bool shared_ = false;
+  int writer_ = 0;
+  std::set<int> dead_writers_;
 };
 
 }  // namespace npuc

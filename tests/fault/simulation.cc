@@ -12,11 +12,14 @@
 #include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
 #include "server/scheduler/fair_queue.h"
+#include "tests/fault/sim_board.h"
 #include "tests/fault/sim_history.h"
 
 namespace npuc {
 namespace {
 
+constexpr int kMaxDaemons = 2;
+constexpr std::array<const char*, kMaxDaemons> kDaemonNames = {"a", "b"};
 constexpr int kTenants = 3;
 constexpr std::array<const char*, kTenants> kTenantNames = {"ann", "bob", "cat"};
 constexpr std::array<double, kTenants> kWeights = {1, 2, 4};
@@ -60,6 +63,8 @@ class World {
     steps_ = static_cast<int>(random_.Between(20, 90));
     faulty_ = random_.Percent(80);
     cached_.resize(static_cast<size_t>(keys_), false);
+    daemons_ = seed % 5 < 2 || IsOfTwoDaemons(options.plant) ? 2 : 1;
+    if (daemons_ > 1) store_.Share();
     store_.SetHooks([this] { Advance(absl::Milliseconds(random_.Between(1, 90000))); },
                     [this](bool is_new) { Between(is_new); });
   }
@@ -70,6 +75,9 @@ class World {
     for (int i = 0; i < steps_ && !broken(); ++i) {
       Step();
       if (store_.dead()) Restart("died in a write");
+      for (int d = 0; d < daemons_; ++d) {
+        if (store_.IsDead(d)) RestartOne(d, "died in a write");
+      }
     }
     Rest();
     return history_.violation();
@@ -81,6 +89,16 @@ class World {
     int run = 0;
     int key = 0;
     int64_t steps_left = 0;
+    int daemon = 0;
+  };
+  struct HeldClaim {
+    JobService::Claim claim;
+    int daemon = 0;
+  };
+  // One daemon: what it has in memory.
+  struct Daemon {
+    std::unique_ptr<SimBoard> board;
+    std::unique_ptr<JobService> service;
   };
 
   bool broken() const { return history_.violation().has_value(); }
@@ -100,7 +118,15 @@ class World {
 
   void SetFaults(bool on);
   void Start();
+  void StartDaemon(int daemon);
   void Restart(absl::string_view why);
+  void RestartOne(int daemon, absl::string_view why);
+  // From here on it is this daemon's turn.
+  void Switch(int daemon) {
+    at_ = daemon;
+    store_.SetWriter(daemon);
+  }
+  JobService& service() { return *running_.at(static_cast<size_t>(at_)).service; }
   void Step();
   void Between(bool is_new);
   void Rest();
@@ -114,6 +140,7 @@ class World {
   void StartOne();
   void Unstarted(JobService::Claim claim);
   void LeaseOne(JobService::Claim claim);
+  void ClaimOver(const JobService::Claim& claim);
   void Work(bool may_misbehave);
   void FinishRun(const Held& held);
   void Stale();
@@ -147,8 +174,11 @@ class World {
   std::vector<Held> held_;    // leases of workers that work
   std::vector<Held> strays_;  // leases of workers that were written off, but may speak up again
   std::unique_ptr<FairQueue> queue_;
-  std::unique_ptr<JobService> service_;
-  std::deque<JobService::Claim> claims_;  // jobs whose workers get going
+  std::unique_ptr<LocalBoard> board_;
+  std::array<Daemon, kMaxDaemons> running_;
+  int daemons_ = 1;
+  int at_ = 0;                    // the daemon whose turn it is
+  std::deque<HeldClaim> claims_;  // jobs whose workers get going
 };
 
 void World::SetFaults(bool on) {
@@ -176,49 +206,86 @@ void World::Start() {
     return policy;
   };
   if (options_.plant == Plant::kNoBounds) queue_options.max_queued = 1 << 30;
-  JobServiceOptions service_options{.now =
-                                        [this] {
-                                          return Clock() + (options_.plant == Plant::kExpireEarly
-                                                                ? absl::Minutes(9)
-                                                                : absl::ZeroDuration());
-                                        },
-                                    .steady_now = [this] { return Steady(); },
-                                    .random = [this] { return random_.Next(); },
-                                    .retry = kRetry,
-                                    .lease_ttl = kLeaseTtl,
-                                    .retention = kRetention};
+  queue_ = options_.plant == Plant::kDropFromQueue
+               ? std::make_unique<LeakyQueue>(queue_options, &random_)
+               : std::make_unique<FairQueue>(queue_options);
+  board_ = std::make_unique<LocalBoard>(queue_.get(), options_.plant == Plant::kNoLeaseExpiry
+                                                          ? absl::InfiniteDuration()
+                                                          : kLeaseTtl);
+  for (int d = 0; d < daemons_; ++d) StartDaemon(d);
+}
+
+void World::StartDaemon(int daemon) {
+  JobServiceOptions service_options{
+      .owner = kDaemonNames.at(static_cast<size_t>(daemon)),
+      .now =
+          [this] {
+            const bool is_early = options_.plant == Plant::kExpireEarly;
+            return Clock() + (is_early ? absl::Minutes(9) : absl::ZeroDuration());
+          },
+      .steady_now = [this] { return Steady(); },
+      .random = [this] { return random_.Next(); },
+      .retry = kRetry,
+      .lease_ttl = kLeaseTtl,
+      .retention = kRetention};
   if (options_.plant == Plant::kEarlyPrune) service_options.retention = absl::Hours(1);
-  if (options_.plant == Plant::kNoLeaseExpiry) {
-    service_options.lease_ttl = absl::InfiniteDuration();
-  }
   if (options_.plant == Plant::kUnboundedRetries) service_options.retry = {1000, 1000};
+  Daemon& running = running_.at(static_cast<size_t>(daemon));
   while (!broken()) {
-    queue_ = options_.plant == Plant::kDropFromQueue
-                 ? std::make_unique<LeakyQueue>(queue_options, &random_)
-                 : std::make_unique<FairQueue>(queue_options);
-    service_ = std::make_unique<JobService>(service_options, &store_, queue_.get());
-    service_->SetAbandonListener([this](const Lease& lease) {
+    Switch(daemon);
+    running.service.reset();
+    running.board = std::make_unique<SimBoard>(board_.get(), &store_, options_.plant, daemon);
+    running.service =
+        std::make_unique<JobService>(service_options, &store_, running.board.get());
+    running.service->SetAbandonListener([this](const Lease& lease) {
       Trace("the run of lease ", lease.fence, " of ", lease.job_id, " is abandoned");
       history_.RunOver(lease);
-      for (size_t i = 0; i < held_.size(); ++i) {
-        if (held_[i].lease == lease) held_[i].steps_left = -1;
+      for (Held& held : held_) {
+        if (held.lease == lease) held.steps_left = -1;
       }
     });
     ++depth_;  // nothing else happens during recovery
-    const absl::Status status = service_->Recover(nullptr);
+    const absl::Status status = running.service->Recover(nullptr);
     --depth_;
     if (status.ok()) return;
     Trace("recovery failed: ", status.message());
-    store_.Restart();  // the daemon gives up, and is started again
+    // The daemon gives up, and is started again.
+    running.board->Die();
+    store_.Revive(daemon);
+    if (daemons_ == 1) store_.Restart();
   }
 }
 
+// One of several daemons dies, and is started again. The board and the store go on.
+void World::RestartOne(int daemon, absl::string_view why) {
+  Trace("CRASH of daemon ", daemon, ": ", why);
+  Daemon& running = running_.at(static_cast<size_t>(daemon));
+  running.board->Die();
+  history_.AllRunsOver(daemon);
+  history_.AllClaimsOver(daemon);
+  requeues_ += static_cast<int>(held_.size()) + 3;
+  std::erase_if(claims_, [&](const HeldClaim& claim) { return claim.daemon == daemon; });
+  running.service.reset();
+  std::erase_if(held_, [&](const Held& held) {
+    if (held.daemon == daemon) strays_.push_back(held);
+    return held.daemon == daemon;
+  });
+  store_.Revive(daemon);
+  Advance(absl::Milliseconds(random_.Between(1, 5000)));
+  StartDaemon(daemon);
+  Trace("restarted");
+}
+
 void World::Restart(absl::string_view why) {
+  if (daemons_ > 1) return RestartOne(static_cast<int>(random_.Below(daemons_)), why);
   Trace("CRASH: ", why);
   history_.AllRunsOver();
+  history_.AllClaimsOver(0);
   requeues_ += static_cast<int>(held_.size()) + 3;
+  running_[0].board->Die();
   claims_.clear();
-  service_.reset();
+  running_[0].service.reset();
+  board_.reset();
   queue_.reset();
   for (Held& held : held_) strays_.push_back(std::move(held));
   held_.clear();
@@ -232,6 +299,7 @@ void World::Restart(absl::string_view why) {
 
 void World::Step() {
   Advance(absl::Milliseconds(random_.Between(0, 2000)));
+  if (daemons_ > 1) Switch(static_cast<int>(random_.Below(daemons_)));
   const int64_t dice = random_.Below(100);
   if (dice < 22) {
     SubmitNew();
@@ -264,8 +332,16 @@ void World::Step() {
 void World::Between(bool is_new) {
   if (depth_ > 0) return;
   ++depth_;
+  const int before = at_;
+  if (daemons_ > 1) Switch(static_cast<int>(random_.Below(daemons_)));
+  // Another daemon waits for no lock of this one.
+  const bool is_other = at_ != before;
   const int64_t dice = random_.Below(10);
-  if (!is_new || dice < 3) {
+  if (is_other && dice < 2) {
+    CancelOne();
+  } else if (is_other && dice < 4) {
+    Tick();
+  } else if ((!is_new && !is_other) || dice < 3) {
     SubmitNew();
   } else if (dice < 6) {
     StartOne();
@@ -274,6 +350,7 @@ void World::Between(bool is_new) {
   } else {
     Look();
   }
+  Switch(before);
   --depth_;
 }
 
@@ -316,7 +393,7 @@ void World::Send(const SimHistory::Request& request) {
   if (!request.no_cache && cached_[static_cast<size_t>(request.key)] && random_.Percent(80)) {
     job.cached = NewJob::Cached{.artifacts = {{"m.h", 1, SimHistory::CachedName(request.key)}}};
   }
-  const auto submitted = service_->SubmitAndWait(std::move(job));
+  const auto submitted = service().SubmitAndWait(std::move(job));
   if (submitted.ok()) {
     const Job& accepted = *submitted->job;
     Trace("submit by ", request.tenant, " of result ", request.key,
@@ -358,50 +435,65 @@ void World::CheckBounds(const SimHistory::Request& request) {
 }
 
 void World::StartOne() {
-  if (!claims_.empty() && random_.Percent(60)) {
-    JobService::Claim claim = std::move(claims_.front());
+  if (!claims_.empty() && random_.Percent(60) && (depth_ == 0 || claims_.front().daemon == at_)) {
+    HeldClaim held = std::move(claims_.front());
     claims_.pop_front();
-    if (random_.Percent(95)) return LeaseOne(std::move(claim));
-    return Unstarted(std::move(claim));
+    Switch(held.daemon);
+    if (random_.Percent(95)) return LeaseOne(std::move(held.claim));
+    return Unstarted(std::move(held.claim));
   }
-  if (static_cast<int>(held_.size() + claims_.size()) >= slots_) return;
-  auto claim = service_->TryClaim();
+  const auto busy = std::count_if(held_.begin(), held_.end(),
+                                  [&](const Held& held) { return held.daemon == at_; }) +
+                    std::count_if(claims_.begin(), claims_.end(),
+                                  [&](const HeldClaim& held) { return held.daemon == at_; });
+  if (busy >= slots_) return;
+  auto claim = service().TryClaim();
   if (!claim.ok()) {
     ++requeues_;
     Trace("claim: ", claim.status().message());
     return;
   }
   if (!claim->has_value()) return;
+  history_.Claimed((*claim)->job()->id, at_, Steady() + 2 * kLeaseTtl);
   if (random_.Percent(50)) return LeaseOne(**std::move(claim));
-  Trace("claim on ", (*claim)->job()->id);
-  claims_.push_back(**std::move(claim));
+  Trace("daemon ", at_, " claims ", (*claim)->job()->id);
+  claims_.push_back({**std::move(claim), at_});
+}
+
+void World::ClaimOver(const JobService::Claim& claim) {
+  history_.ClaimOver(claim.job()->id, at_);
 }
 
 // No worker can be started: the job stays in its place.
 void World::Unstarted(JobService::Claim claim) {
   ++requeues_;
   Trace("no worker can be started for ", claim.job()->id);
+  ClaimOver(claim);
   if (options_.plant != Plant::kFailUnstarted) return;
   const auto leased = claim.Lease();
   if (!leased.ok() || !leased->has_value()) return;
   const JobResult result{.failure_kind = FailureKind::kInternal, .reason = "no worker"};
-  service_->Finish((*leased)->lease, {}, result).IgnoreError();
+  service().Finish((*leased)->lease, {}, result).IgnoreError();
 }
 
 void World::LeaseOne(JobService::Claim claim) {
+  const int daemon = at_;
+  const std::string id = claim.job()->id;
   const auto leased = claim.Lease();
+  ClaimOver(claim);
   if (!leased.ok()) {
     ++requeues_;
     Trace("lease: ", leased.status().message());
+    history_.LeaseLost(id);
     return;
   }
   if (!leased->has_value()) return;
   const Job& job = *(*leased)->job;
   const int key = static_cast<int>(job.request_sha256[1] - '0');
-  const int run = history_.RunBegan((*leased)->lease, key, !job.spec.no_cache, Steady());
-  Trace("lease ", (*leased)->lease.fence, " of ", job.id, " (", job.tenant, ", result ", key,
+  const int run = history_.RunBegan((*leased)->lease, key, !job.spec.no_cache, Steady(), daemon);
+  Trace("daemon ", daemon, ": lease ", (*leased)->lease.fence, " of ", job.id, " (", job.tenant, ", result ", key,
         ") is run ", run);
-  held_.push_back({(*leased)->lease, run, key, random_.Between(0, 4)});
+  held_.push_back({(*leased)->lease, run, key, random_.Between(0, 4), daemon});
 }
 
 void World::Drop(size_t slot, bool remember) {
@@ -413,6 +505,14 @@ void World::Work(bool may_misbehave) {
   if (held_.empty()) return;
   const auto slot = static_cast<size_t>(random_.Below(static_cast<int64_t>(held_.size())));
   const Held held = held_[slot];
+  if (depth_ > 0 && held.daemon != at_) return;
+  Switch(held.daemon);
+  if (service().Renew(held.lease)) {
+    if (!history_.alive(held.run)) {
+      history_.Break(absl::StrCat("a lease that is over is its holder's no more: run ", held.run));
+    }
+    history_.RunHeard(held.run, Steady());
+  }
   if (held.steps_left < 0) {  // its worker was told to stop
     Drop(slot, /*remember=*/true);
     return;
@@ -430,7 +530,7 @@ void World::Work(bool may_misbehave) {
     const LossKind kind = host_died && options_.plant != Plant::kCountHostDeaths
                               ? LossKind::kHandBack
                               : LossKind::kWorker;
-    const absl::Status status = service_->Lose(held.lease, kind, "it died", {LogEvent{"x"}});
+    const absl::Status status = service().Lose(held.lease, kind, "it died", {LogEvent{"x"}});
     Trace("run ", held.run, " is lost: ", status.ToString());
     ++requeues_;
     history_.RunHeard(held.run, Steady());
@@ -443,7 +543,7 @@ void World::Work(bool may_misbehave) {
   if (held.steps_left > 0) {
     --held_[slot].steps_left;
     const absl::Status status =
-        service_->Append(held.lease, {LogEvent{"line"}, ProgressEvent{"lower", 0.5}});
+        service().Append(held.lease, {LogEvent{"line"}, ProgressEvent{"lower", 0.5}});
     Trace("run ", held.run, " tells: ", status.ToString());
     if (status.ok() && !history_.alive(held.run)) {
       history_.Break(absl::StrCat("no stale result: a log line of run ", held.run, " was taken"));
@@ -491,8 +591,8 @@ void World::FinishRun(const Held& held) {
   const bool is_damaged = held.key == kLostKey;
   const absl::Status status =
       is_damaged && options_.plant == Plant::kDamageIsDeath
-          ? service_->Lose(lease, LossKind::kWorker, "it died", {LogEvent{"done"}})
-          : service_->Finish(lease, {LogEvent{"done"}}, result);
+          ? service().Lose(lease, LossKind::kWorker, "it died", {LogEvent{"done"}})
+          : service().Finish(lease, {LogEvent{"done"}}, result);
   Trace("run ", held.run, " ends with ", name, ": ", status.ToString());
   if (is_damaged && status.ok()) history_.SawDamage(lease.job_id);
   history_.Reported(name, status);
@@ -513,6 +613,7 @@ void World::Stale() {
   const Held held =
       strays_[static_cast<size_t>(random_.Below(static_cast<int64_t>(strays_.size())))];
   Trace("stray run ", held.run, " speaks up");
+  Switch(held.daemon);
   FinishRun(held);
 }
 
@@ -522,7 +623,7 @@ void World::CancelOne() {
       known_[static_cast<size_t>(random_.Below(static_cast<int64_t>(known_.size())))];
   history_.CancelAsked(id);
   ++requeues_;  // its run may find no other job
-  const auto job = service_->Cancel(id, "test");
+  const auto job = service().Cancel(id, "test");
   Trace("cancel ", id, ": ", job.ok() ? JobStateName((*job)->state) : job.status().message());
   if (job.ok()) history_.Shown(**job);
   if (absl::IsNotFound(job.status())) history_.NotFound(id, Clock());
@@ -534,7 +635,7 @@ void World::CancelOne() {
         return absl::OkStatus();
       })
       .IgnoreError();
-  if (!other.empty()) service_->Cancel(other, "its flight was cancelled").IgnoreError();
+  if (!other.empty()) service().Cancel(other, "its flight was cancelled").IgnoreError();
 }
 
 void World::Tick() {
@@ -542,16 +643,21 @@ void World::Tick() {
   std::vector<Held> current;
   for (const std::vector<Held>& runs : {held_, strays_}) {
     std::copy_if(runs.begin(), runs.end(), std::back_inserter(current),
-                 [&](const Held& held) { return service_->IsCurrent(held.lease); });
+                 [&](const Held& held) {
+                   return held.daemon == at_ && service().IsCurrent(held.lease);
+                 });
   }
-  const absl::Status status = service_->Tick();
+  if (daemons_ > 1) history_.DaemonsUnheardSince(begin - 2 * kLeaseTtl);
+  const absl::Status status = service().Tick();
   Trace("tick: ", status.ToString());
   // A lease that was taken back counts as a worker's death. Where a write failed, the log may hold
   // the death although the service does not know it yet: a restart brings it.
   for (const Held& held : current) {
-    if (!status.ok() || !service_->IsCurrent(held.lease)) history_.WorkerDied(held.run);
+    if (!status.ok() || !service().IsCurrent(held.lease)) history_.WorkerDied(held.run);
   }
-  if (status.ok()) history_.RunsUnheardSince(begin - kLeaseTtl);
+  for (int d = 0; d < daemons_ && status.ok(); ++d) {
+    history_.RunsUnheardSince(begin - (d == at_ ? 1 : 2) * kLeaseTtl, d);
+  }
   ++requeues_;
 }
 
@@ -559,11 +665,11 @@ void World::Look() {
   if (!known_.empty()) {
     const std::string& id =
         known_[static_cast<size_t>(random_.Below(static_cast<int64_t>(known_.size())))];
-    const auto job = service_->Get(id);
+    const auto job = service().Get(id);
     if (job.ok()) history_.Shown(**job);
     if (absl::IsNotFound(job.status())) history_.NotFound(id, Clock());
     if (job.ok() && (*job)->state == JobState::kQueued && !store_.broken()) {
-      const auto wait = service_->Wait(id);
+      const auto wait = service().Wait(id);
       if (!wait.has_value() && options_.plant == Plant::kNone && !faulty_) {
         history_.Break(absl::StrCat("every queued job has a reason to wait: ", id, " has none"));
       }
@@ -571,7 +677,7 @@ void World::Look() {
   }
   for (SimHistory::Watcher& watcher : watchers_) {
     if (!random_.Percent(50)) continue;
-    const auto events = service_->ReadEvents(
+    const auto events = service().ReadEvents(
         watcher.job_id, static_cast<int64_t>(watcher.seen.size()) + 1, 3, 1 << 20);
     if (events.ok()) history_.Watched(watcher, *events);
   }
@@ -596,7 +702,7 @@ void World::PassTime() {
 
 // In the store, and for the service, which may not have looked since a write failed.
 bool World::AllEnded() {
-  const JobService::Counts counts = service_->GetCounts();
+  const JobService::Counts counts = service().GetCounts();
   bool all = counts.queued == 0 && counts.running == 0;
   store_
       .ForEachLive([&](const LiveJob&) {
@@ -618,11 +724,15 @@ void World::Rest() {
     if (!broken()) Send(request);
   }
   for (int i = 0; i < kMaxRestSteps && !broken(); ++i) {
+    if (daemons_ > 1) Switch(i % daemons_);
     StartOne();
     Work(/*may_misbehave=*/options_.plant == Plant::kUnboundedRetries && i < 400);
     if (i % 16 != 15) continue;
     Advance(absl::Seconds(5));
-    Tick();
+    for (int d = 0; d < daemons_; ++d) {
+      Switch(d);
+      Tick();
+    }
     if (held_.empty() && claims_.empty() && AllEnded()) break;
   }
   CheckAll();
@@ -631,12 +741,12 @@ void World::Rest() {
 void World::CheckAll() {
   std::map<std::string, std::vector<JobEvent>> all;
   for (const auto& [id, facts] : history_.jobs()) {
-    const auto job = service_->Get(id);
+    const auto job = service().Get(id);
     if (!job.ok()) {
       history_.NotFound(id, Clock());
       continue;
     }
-    const auto events = service_->ReadEvents(id, 1, 100000, 1 << 24);
+    const auto events = service().ReadEvents(id, 1, 100000, 1 << 24);
     if (!events.ok()) {
       history_.Break(absl::StrCat("the events of ", id, " cannot be read"));
       return;
@@ -648,7 +758,7 @@ void World::CheckAll() {
     const auto found = all.find(watcher.job_id);
     if (found != all.end()) history_.FinalWatcher(watcher, found->second);
   }
-  const JobService::Counts counts = service_->GetCounts();
+  const JobService::Counts counts = service().GetCounts();
   if (!broken() && (counts.queued != 0 || counts.running != 0)) {
     history_.Break(absl::StrCat("counts come back to nothing: ", counts.queued, " queued, ",
                                 counts.running, " running at the end"));

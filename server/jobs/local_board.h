@@ -1,0 +1,96 @@
+#ifndef NPUC_SERVER_JOBS_LOCAL_BOARD_H_
+#define NPUC_SERVER_JOBS_LOCAL_BOARD_H_
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "server/jobs/job_board.h"
+
+namespace npuc {
+
+// A JobBoard in memory, for one daemon and for simulations of several: the order is a JobQueue's. It
+// ends with its process, so the next daemon fills it from the store.
+class LocalBoard : public JobBoard {
+ public:
+  // A claim that was not renewed for `ttl` has expired. The queue must outlive this.
+  LocalBoard(JobQueue* queue, absl::Duration ttl) : queue_(queue), ttl_(ttl) {}
+
+  bool NeedsFill() const override { return true; }
+  uint64_t NextOrder() override;
+  absl::Status Reserve(absl::string_view tenant) override { return queue_->Reserve(tenant); }
+  void Release(absl::string_view tenant) override { queue_->Release(tenant); }
+  void Accept(const BoardJob& job, bool reserved) override;
+  void Forget(absl::string_view job_id) override;
+  bool Has(absl::string_view job_id) const override;
+  std::optional<BoardClaim> Claim(absl::string_view owner, absl::Time now) override;
+  void Restore(const BoardJob& job, absl::string_view owner, uint64_t fence,
+               absl::Time held_until) override;
+  bool Start(ClaimId claim, uint64_t fence, absl::Time now) override;
+  bool Renew(ClaimId claim, absl::Time now) override;
+  std::optional<BoardClaim> PassOn(ClaimId claim, absl::Time now) override;
+  std::vector<std::string> Close(ClaimId claim, absl::Time now) override;
+  void End(ClaimId claim, bool job_returns, absl::Time now) override;
+  std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const override;
+  std::vector<BoardClaim> ClaimsOf(absl::string_view owner) const override;
+  std::vector<BoardClaim> Orphaned(absl::string_view owner) const override;
+  std::vector<std::string> Due(absl::Time now) const override;
+  std::optional<BoardView> Look(absl::string_view job_id) const override;
+  Counts GetCounts() const override;
+  Unsubscribe Subscribe(std::function<void()> wake) override;
+
+ private:
+  struct Live {
+    BoardJob job;
+    ClaimId held_by = 0;  // the claim that is for it
+    ClaimId follows = 0;  // the claim whose result it waits for
+  };
+  struct Held {
+    BoardClaim claim;
+    std::string tenant;
+    std::string key;
+    bool has_slot = true;   // the queue counts it as running
+    bool orphaned = false;  // its job was ended by somebody else
+    absl::Time started = absl::InfinitePast();
+    absl::Time renewed = absl::InfinitePast();
+    std::map<uint64_t, std::string> followers = {};  // by accept_order
+  };
+
+  // All below want mutex_.
+  void Enqueue(Live& live, bool reserved);
+  void Return(const std::string& job_id);
+  void TakeOutOfOrder(const Live& live);
+  Held* Find(ClaimId claim);
+  Held& Hold(Live& live, absl::string_view owner);
+  void FreeSlot(Held& held, absl::Time now);
+  void LetJobGo(Held& held);
+  void CloseFlight(const Held& held);
+  std::optional<std::string> PopPinned(absl::string_view owner);
+  template <typename Predicate>
+  std::vector<BoardClaim> Select(Predicate predicate) const;
+  void Wake() const;
+
+  JobQueue* const queue_;
+  const absl::Duration ttl_;
+  mutable std::mutex mutex_;
+  // All below are guarded by mutex_.
+  uint64_t next_order_ = 1;
+  ClaimId next_claim_ = 1;
+  std::unordered_map<std::string, Live> jobs_;
+  std::set<std::pair<absl::Time, std::string>> due_;  // of jobs_
+  // Jobs in order in the queue, by flight key, then accept_order.
+  std::unordered_map<std::string, std::map<uint64_t, std::string>> waiting_;
+  std::map<std::pair<std::string, uint64_t>, std::string> pinned_;  // waiting, by owner and order
+  std::map<ClaimId, Held> claims_;
+  std::unordered_map<std::string, ClaimId> flights_;  // open claims, by key
+  uint64_t next_subscriber_ = 1;
+  std::map<uint64_t, std::function<void()>> subscribers_;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_SERVER_JOBS_LOCAL_BOARD_H_

@@ -1,0 +1,102 @@
+#ifndef NPUC_TESTS_FAULT_SIM_BOARD_H_
+#define NPUC_TESTS_FAULT_SIM_BOARD_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/jobs/local_board.h"
+#include "tests/fault/sim_store.h"
+
+namespace npuc {
+
+// A board as one of its daemons sees it: a daemon that died changes nothing any more. Plants go in
+// here.
+class SimBoard : public JobBoard {
+ public:
+  SimBoard(LocalBoard* board, const SimStore* store, Plant plant, int daemon)
+      : board_(board), store_(store), plant_(plant), daemon_(daemon) {}
+  // The daemon is no more, in the middle of whatever it does.
+  void Die() { dead_ = true; }
+
+  bool NeedsFill() const override { return board_->NeedsFill(); }
+  uint64_t NextOrder() override { return board_->NextOrder(); }
+  absl::Status Reserve(absl::string_view tenant) override { return board_->Reserve(tenant); }
+  void Release(absl::string_view tenant) override { board_->Release(tenant); }
+  void Accept(const BoardJob& job, bool reserved) override {
+    if (!dead()) return board_->Accept(job, reserved);
+    if (reserved) board_->Release(job.place.tenant);
+  }
+  void Forget(absl::string_view job_id) override {
+    if (!dead()) board_->Forget(job_id);
+  }
+  bool Has(absl::string_view job_id) const override { return board_->Has(job_id); }
+  std::optional<BoardClaim> Claim(absl::string_view owner, absl::Time now) override {
+    if (dead()) return std::nullopt;
+    if (plant_ == Plant::kClaimTwice) {
+      for (const char* other : {"a", "b"}) {
+        for (BoardClaim claim : board_->ClaimsOf(other)) {
+          if (claim.owner == owner || claim.fence != 0) continue;
+          claim.owner = std::string(owner);
+          return claim;
+        }
+      }
+    }
+    return board_->Claim(owner, now);
+  }
+  void Restore(const BoardJob& job, absl::string_view owner, uint64_t fence,
+               absl::Time held_until) override {
+    if (!dead()) board_->Restore(job, owner, fence, held_until);
+  }
+  bool Start(ClaimId claim, uint64_t fence, absl::Time now) override {
+    return !dead() && board_->Start(claim, fence, now);
+  }
+  bool Renew(ClaimId claim, absl::Time now) override {
+    if (dead()) return false;
+    return board_->Renew(claim, now) || plant_ == Plant::kKeepExpired;
+  }
+  std::optional<BoardClaim> PassOn(ClaimId claim, absl::Time now) override {
+    return dead() ? std::nullopt : board_->PassOn(claim, now);
+  }
+  std::vector<std::string> Close(ClaimId claim, absl::Time now) override {
+    return dead() ? std::vector<std::string>() : board_->Close(claim, now);
+  }
+  void End(ClaimId claim, bool job_returns, absl::Time now) override {
+    if (!dead()) board_->End(claim, job_returns, now);
+  }
+  std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const override {
+    return board_->Expired(owner, now);
+  }
+  std::vector<BoardClaim> ClaimsOf(absl::string_view owner) const override {
+    std::vector<BoardClaim> claims = board_->ClaimsOf(owner);
+    if (plant_ != Plant::kRecoverOthers) return claims;
+    for (BoardClaim& claim : board_->ClaimsOf(owner == "a" ? "b" : "a")) {
+      claims.push_back(std::move(claim));
+    }
+    return claims;
+  }
+  std::vector<BoardClaim> Orphaned(absl::string_view owner) const override {
+    return board_->Orphaned(owner);
+  }
+  std::vector<std::string> Due(absl::Time now) const override { return board_->Due(now); }
+  std::optional<BoardView> Look(absl::string_view job_id) const override {
+    return board_->Look(job_id);
+  }
+  Counts GetCounts() const override { return board_->GetCounts(); }
+  Unsubscribe Subscribe(std::function<void()> wake) override {
+    return board_->Subscribe(std::move(wake));
+  }
+
+ private:
+  bool dead() const { return dead_ || store_->IsDead(daemon_); }
+
+  LocalBoard* const board_;
+  const SimStore* const store_;
+  const Plant plant_;
+  const int daemon_;
+  bool dead_ = false;
+};
+
+}  // namespace npuc
+
+#endif  // NPUC_TESTS_FAULT_SIM_BOARD_H_
