@@ -66,7 +66,7 @@ absl::StatusOr<std::string> Canary::Submit() {
                                                      .priority = kPriority,
                                                      .timeout = options_.patience,
                                                      .no_cache = true,
-                                              .pinned_to = options_.owner});
+                                                     .pinned_to = options_.owner});
   if (submitted.ok()) return submitted->job->id;
   if (absl::IsResourceExhausted(submitted.status())) {
     return absl::UnavailableError(submitted.status().message());

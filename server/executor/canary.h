@@ -22,7 +22,7 @@ class Canary {
 
   struct Options {
     std::string owner = JobServiceOptions().owner;  // the daemon that it tests
-    absl::Duration patience = absl::Minutes(1);  // then the job is EXPIRED
+    absl::Duration patience = absl::Minutes(1);     // then the job is EXPIRED
     std::function<absl::Time()> steady_now;
     // Asked while it waits; true: give up. May be null.
     std::function<bool()> is_stopping = nullptr;

@@ -45,7 +45,7 @@ struct SubmitRequest {
   std::optional<absl::Duration> timeout = {};
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};
-  std::string trace_id = {};  // not part of what tells two requests apart
+  std::string trace_id = {};   // not part of what tells two requests apart
   std::string pinned_to = {};  // the only daemon that may run it, not for clients; empty: any
 };
 

@@ -89,7 +89,7 @@ struct JobSpec {
   absl::Duration timeout = absl::ZeroDuration();
   bool no_cache = false;
   std::optional<int64_t> model_info_time_seconds = {};  // since 1970
-  std::string trace_id = {};  // of the request, for log lines; 32 hexadecimal digits, or empty
+  std::string trace_id = {};   // of the request, for log lines; 32 hexadecimal digits, or empty
   std::string pinned_to = {};  // the only daemon that may run it; empty: any
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
@@ -110,9 +110,9 @@ struct Job {
   uint64_t fence = 0;         // number of the newest lease; results with another are stale
   std::string owner = {};     // kRunning: the daemon that has the lease ...
   absl::Time lease_until = absl::InfinitePast();  // ... and until when, if nobody hears of it
-  int32_t attempts = 0;       // leases given
-  int32_t worker_losses = 0;  // leases lost with a worker
-  int32_t daemon_losses = 0;  // leases lost with a daemon
+  int32_t attempts = 0;                           // leases given
+  int32_t worker_losses = 0;                      // leases lost with a worker
+  int32_t daemon_losses = 0;                      // leases lost with a daemon
   bool cache_hit = false;
   std::string stage = {};  // of the attempt under way
   double fraction = 0.0;   // of the attempt under way

@@ -61,8 +61,8 @@ class JobBoard {
   // or one Release.
   virtual absl::Status Reserve(absl::string_view tenant) = 0;
   virtual void Release(absl::string_view tenant) = 0;
-  // The job waits from now on, or follows the run of an equal one. A job that does so already, or is
-  // claimed, stays as it is, and gives its reservation back.
+  // The job waits from now on, or follows the run of an equal one. A job that does so already, or
+  // is claimed, stays as it is, and gives its reservation back.
   virtual void Accept(const BoardJob& job, bool reserved) = 0;
   // The job has ended.
   virtual void Forget(absl::string_view job_id) = 0;

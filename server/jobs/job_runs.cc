@@ -128,18 +128,15 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
   return std::nullopt;
 }
 
-// There will be no lease. A job that ended is done with, which is no error; one that waits goes back
-// to its place; and one that another daemon runs is that one's on the board, too.
+// There will be no lease. A job that ended is done with, which is no error; one that waits goes
+// back to its place; and one that another daemon runs is that one's on the board, too.
 absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>& job) {
   const std::lock_guard<std::mutex> changing(run->change);
   run->over = true;
   Unpublish(*run);
   const bool runs = job.ok() && (*job)->state == JobState::kRunning;
   board_->End(run->claim.id, /*job_returns=*/!runs, SteadyNow());
-  if (runs) {
-    board_->Restore(ToBoardJob(ToLiveJob(**job)), (*job)->owner, (*job)->fence,
-                    SteadyNow() + ((*job)->lease_until - options_.now()));
-  }
+  if (runs) PutOnBoard(**job);
   return absl::IsNotFound(job.status()) ? absl::OkStatus() : job.status();
 }
 
@@ -269,18 +266,35 @@ void JobService::EndRun(Run& run, const Job& ended) {
 void JobService::HandOver(const RunPtr& run) {
   Pause("hand over");
   Aim(run, {});
-  bool failed = false;  // to store a follower as RUNNING
-  while (!failed) {
+  std::vector<std::string> passed;  // followers that the board was wrong about
+  bool failed = false;              // to store a follower as RUNNING
+  bool goes_on = false;
+  while (!failed && !goes_on) {
     const std::optional<BoardClaim> next = board_->PassOn(run->claim.id, SteadyNow());
     if (!next.has_value()) break;
     Aim(run, {.job_id = next->job_id, .fence = 0});
     const absl::StatusOr<JobPtr> job = Promote(run, next->job_id);
-    if (job.ok() && *job != nullptr) return;
     failed = !job.ok();
+    goes_on = job.ok() && *job != nullptr;
+    if (!failed && !goes_on) passed.push_back(next->job_id);
   }
-  run->over = true;
-  Unpublish(*run);
-  board_->End(run->claim.id, /*job_returns=*/failed, SteadyNow());
+  if (!goes_on) {
+    run->over = true;
+    Unpublish(*run);
+    board_->End(run->claim.id, /*job_returns=*/failed, SteadyNow());
+  }
+  for (const std::string& id : passed) {
+    const absl::StatusOr<JobPtr> job = Transit(id, NoChange);
+    if (job.ok()) PutOnBoard(**job);
+  }
+}
+
+// As the store has it, where the board had it otherwise.
+void JobService::PutOnBoard(const Job& job) {
+  const BoardJob place = ToBoardJob(ToLiveJob(job));
+  if (job.state == JobState::kQueued) board_->Accept(place, /*reserved=*/false);
+  if (job.state != JobState::kRunning) return;
+  board_->Restore(place, job.owner, job.fence, SteadyNow() + (job.lease_until - options_.now()));
 }
 
 absl::Status JobService::Append(const Lease& lease, std::vector<EventBody> bodies) {
@@ -392,19 +406,18 @@ absl::Status JobService::TakeBackExpired() {
   for (const BoardClaim& claim : board_->Expired(options_.owner, SteadyNow())) {
     const RunPtr run = RunOfClaim(claim.id);
     if (run == nullptr) {
-      first_error.Update(TakeBack(claim, LossKind::kDaemon,
-                                  absl::StrCat("daemon ", claim.owner,
-                                               " was not heard of for too long")));
+      first_error.Update(
+          TakeBack(claim, LossKind::kDaemon,
+                   absl::StrCat("daemon ", claim.owner, " was not heard of for too long")));
       continue;
     }
     if (claim.fence == 0) continue;  // on its way to its lease
-    const absl::Status status =
-        StepRun(run, /*renews=*/false,
-                [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
-                  return LoseLease(job, fence, LossKind::kWorker,
-                                   "it was not heard of for too long", options_.retry, {},
-                                   options_.now());
-                });
+    const absl::Status status = StepRun(
+        run, /*renews=*/false,
+        [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
+          return LoseLease(job, fence, LossKind::kWorker, "it was not heard of for too long",
+                           options_.retry, {}, options_.now());
+        });
     AbandonIfOver(run);
     if (!absl::IsAborted(status)) first_error.Update(status);
   }

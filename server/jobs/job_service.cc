@@ -89,9 +89,9 @@ void JobService::ReleaseEntry(const std::shared_ptr<Entry>& entry, absl::string_
   if (job != nullptr && IsTerminal(job->state)) board_->Forget(job_id);
   std::lock_guard<std::mutex> lock(mutex_);
   constexpr long kMapAndCaller = 2;
-  const bool is_needed = entry->uncertain || (job != nullptr && !IsTerminal(job->state) &&
-                                              (!store_->is_shared() ||
-                                               entry.use_count() > kMapAndCaller));
+  const bool is_needed =
+      entry->uncertain || (job != nullptr && !IsTerminal(job->state) &&
+                           (!store_->is_shared() || entry.use_count() > kMapAndCaller));
   const auto found = entries_.find(std::string(job_id));
   if (!is_needed && found != entries_.end() && found->second == entry) entries_.erase(found);
 }

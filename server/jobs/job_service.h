@@ -64,9 +64,9 @@ absl::string_view JobWaitReasonName(JobWait::Reason reason);
 // watchers and runner. Every public call may block on the store.
 //
 // What is decided between jobs is the board's (job_board.h): which job runs next, and which equal
-// jobs follow its run and get its result. A lease is the right to one run. Where the job of a run is
-// cancelled or expires, the run goes on for a follower: the lease stays good. Nothing that becomes
-// of a follower touches others.
+// jobs follow its run and get its result. A lease is the right to one run. Where the job of a run
+// is cancelled or expires, the run goes on for a follower: the lease stays good. Nothing that
+// becomes of a follower touches others.
 //
 // An entry is what this daemon remembers of a job that it changes or shows. Where the store is
 // shared, others change jobs too: the store's record counts then, and its revision orders changes.
@@ -95,8 +95,8 @@ class JobService {
   }
 
   // Takes back the leases that this daemon had when it stopped: their jobs go back to their old
-  // places. Fills the board first, where that is needed. Once, before anything else. `visit` (may be
-  // null) sees each job that is put on the board.
+  // places. Fills the board first, where that is needed. Once, before anything else. `visit` (may
+  // be null) sees each job that is put on the board.
   absl::Status Recover(const std::function<void(const LiveJob&)>& visit);
 
   // Accepts a job: `done` gets it once it is stored durably. A repeated request id gives the job of
@@ -283,6 +283,7 @@ class JobService {
   void AfterChange(const RunPtr& run, const Job& now);
   void EndRun(Run& run, const Job& ended);
   void HandOver(const RunPtr& run);
+  void PutOnBoard(const Job& job);
   absl::StatusOr<JobPtr> Promote(const RunPtr& run, const std::string& job_id);
   absl::StatusOr<JobPtr> EndJob(absl::string_view job_id, const Step& step);
   void AbandonIfOver(const RunPtr& run) const;

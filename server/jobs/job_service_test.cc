@@ -428,11 +428,12 @@ TEST_F(JobServiceTest, AJumpOfTheWallClockEndsNoJobAndKeepsNone) {
   for (const int64_t jump : {86400, -86400}) {
     MemoryJobStore store;
     TestQueue queue(1);
+    LocalBoard board(&queue, absl::Minutes(5));
     JobService service({.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
                         .steady_now = [&] { return steady; },
                         .random = [this] { return ++random_; },
                         .retry = {}},
-                       &store, &queue);
+                       &store, &board);
     ASSERT_TRUE(service.Recover(nullptr).ok());
     const std::string id = service.SubmitAndWait(Request())->job->id;
     now_seconds_ += jump;

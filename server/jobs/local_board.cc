@@ -102,8 +102,7 @@ LocalBoard::Held& LocalBoard::Hold(Live& live, absl::string_view owner) {
   held.key = live.job.flight_key;
   live.held_by = id;
   TakeOutOfOrder(live);
-  if (held.key.empty()) return held;
-  flights_[held.key] = id;
+  if (held.key.empty() || !flights_.emplace(held.key, id).second) return held;
   const auto equal = waiting_.find(held.key);
   if (equal == waiting_.end()) return held;
   held.followers = std::move(equal->second);
@@ -144,8 +143,9 @@ void LocalBoard::Restore(const BoardJob& job, absl::string_view owner, uint64_t 
   if (it->second.held_by != 0 || it->second.follows != 0) return;
   if (is_new) due_.emplace(job.due, job.place.id);
   queue_->Push(job.place, /*reserved=*/false);
-  queue_->Take(job.place.id);
+  const bool has_slot = queue_->Take(job.place.id);
   Held& held = Hold(it->second, owner);
+  held.has_slot = has_slot;
   held.claim.fence = fence;
   held.started = held.renewed = held_until - ttl_;
 }
@@ -155,7 +155,9 @@ bool LocalBoard::Start(ClaimId claim, uint64_t fence, absl::Time now) {
   Held* const held = Find(claim);
   if (held == nullptr) return false;
   held->claim.fence = fence;
-  held->started = held->renewed = now;
+  // A run that goes on for another job is as old as its worker's last word.
+  if (held->started == absl::InfinitePast()) held->renewed = now;
+  held->started = now;
   return true;
 }
 
@@ -201,7 +203,6 @@ std::optional<BoardClaim> LocalBoard::PassOn(ClaimId claim, absl::Time now) {
     held->claim.job_id = next;
     held->tenant = live.job.place.tenant;
     held->has_slot = true;
-    held->renewed = now;
     return held->claim;
   }
   return std::nullopt;
@@ -279,9 +280,8 @@ std::optional<BoardView> LocalBoard::Look(absl::string_view job_id) const {
     return BoardView{.place = BoardView::Place::kQueue, .queue = *view};
   }
   if (live.held_by != 0) {
-    return BoardView{.place = claims_.at(live.held_by).claim.fence == 0
-                                  ? BoardView::Place::kClaimed
-                                  : BoardView::Place::kRuns};
+    return BoardView{.place = claims_.at(live.held_by).claim.fence == 0 ? BoardView::Place::kClaimed
+                                                                        : BoardView::Place::kRuns};
   }
   if (live.follows != 0) return BoardView{.place = BoardView::Place::kFollows};
   return BoardView{.place = BoardView::Place::kClaimed};  // pinned: nothing is before it

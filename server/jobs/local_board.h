@@ -13,8 +13,8 @@
 
 namespace npuc {
 
-// A JobBoard in memory, for one daemon and for simulations of several: the order is a JobQueue's. It
-// ends with its process, so the next daemon fills it from the store.
+// A JobBoard in memory, for one daemon and for simulations of several: the order is a JobQueue's.
+// It ends with its process, so the next daemon fills it from the store.
 class LocalBoard : public JobBoard {
  public:
   // A claim that was not renewed for `ttl` has expired. The queue must outlive this.

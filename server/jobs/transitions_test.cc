@@ -24,7 +24,9 @@ NewJob Request() {
 }
 
 Job Queued() { return CreateJob(Request(), "j1", 1, kStart).job; }
-Job Running() { return LeaseJob(Queued(), "d", absl::InfiniteFuture(), kStart + absl::Seconds(1))->job; }
+Job Running() {
+  return LeaseJob(Queued(), "d", absl::InfiniteFuture(), kStart + absl::Seconds(1))->job;
+}
 
 // The state that the last event tells; it must be the record's.
 JobState Told(const JobChange& change) {

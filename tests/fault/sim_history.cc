@@ -8,7 +8,7 @@
 namespace npuc {
 
 void SimHistory::Accepted(const Request& request, const Job& job, bool already_existed,
-                          absl::Time clock) {
+                          absl::Time clock, absl::Time sent) {
   if (!request.id.empty()) {
     const auto [owner, is_new] = owners_.emplace(std::pair(request.tenant, request.id), job.id);
     if (!is_new && owner->second != job.id) {
@@ -29,7 +29,7 @@ void SimHistory::Accepted(const Request& request, const Job& job, bool already_e
   // An answer that comes long after the first, failed try is about a job of that time.
   const auto refused = first_refused_.find({request.tenant, request.id});
   jobs_.emplace(job.id, JobFacts{request, std::min(clock, job.create_time),
-                                 refused == first_refused_.end() ? steady_ : refused->second});
+                                 refused == first_refused_.end() ? sent : refused->second});
   Shown(job);
 }
 
@@ -109,7 +109,12 @@ int SimHistory::RunBegan(const Lease& lease, int key, bool shared, absl::Time st
                          " are equal, and both run"));
     }
   }
-  runs_.push_back({.lease = lease, .key = key, .shared = shared, .alive = true, .daemon = daemon, .heard = steady});
+  runs_.push_back({.lease = lease,
+                   .key = key,
+                   .shared = shared,
+                   .alive = true,
+                   .daemon = daemon,
+                   .heard = steady});
   return static_cast<int>(runs_.size()) - 1;
 }
 

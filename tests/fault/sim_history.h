@@ -32,8 +32,9 @@ class SimHistory {
     int key = 0;              // which result it wants
     bool no_cache = false;
   };
-  // An answer with a job. `clock` is the daemon's.
-  void Accepted(const Request& request, const Job& job, bool already_existed, absl::Time clock);
+  // An answer with a job. `clock` is the daemon's; `sent`: when it was asked, steady.
+  void Accepted(const Request& request, const Job& job, bool already_existed, absl::Time clock,
+                absl::Time sent);
   // An answer that no job was made.
   void Refused(const Request& request, absl::string_view reason);
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <iterator>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -177,8 +177,8 @@ class World {
   std::unique_ptr<LocalBoard> board_;
   std::array<Daemon, kMaxDaemons> running_;
   int daemons_ = 1;
-  int at_ = 0;                    // the daemon whose turn it is
-  std::deque<HeldClaim> claims_;  // jobs whose workers get going
+  int at_ = 0;                   // the daemon whose turn it is
+  std::list<HeldClaim> claims_;  // jobs whose workers get going
 };
 
 void World::SetFaults(bool on) {
@@ -209,9 +209,8 @@ void World::Start() {
   queue_ = options_.plant == Plant::kDropFromQueue
                ? std::make_unique<LeakyQueue>(queue_options, &random_)
                : std::make_unique<FairQueue>(queue_options);
-  board_ = std::make_unique<LocalBoard>(queue_.get(), options_.plant == Plant::kNoLeaseExpiry
-                                                          ? absl::InfiniteDuration()
-                                                          : kLeaseTtl);
+  board_ = std::make_unique<LocalBoard>(
+      queue_.get(), options_.plant == Plant::kNoLeaseExpiry ? absl::InfiniteDuration() : kLeaseTtl);
   for (int d = 0; d < daemons_; ++d) StartDaemon(d);
 }
 
@@ -235,8 +234,7 @@ void World::StartDaemon(int daemon) {
     Switch(daemon);
     running.service.reset();
     running.board = std::make_unique<SimBoard>(board_.get(), &store_, options_.plant, daemon);
-    running.service =
-        std::make_unique<JobService>(service_options, &store_, running.board.get());
+    running.service = std::make_unique<JobService>(service_options, &store_, running.board.get());
     running.service->SetAbandonListener([this](const Lease& lease) {
       Trace("the run of lease ", lease.fence, " of ", lease.job_id, " is abandoned");
       history_.RunOver(lease);
@@ -393,6 +391,7 @@ void World::Send(const SimHistory::Request& request) {
   if (!request.no_cache && cached_[static_cast<size_t>(request.key)] && random_.Percent(80)) {
     job.cached = NewJob::Cached{.artifacts = {{"m.h", 1, SimHistory::CachedName(request.key)}}};
   }
+  const absl::Time sent = Steady();
   const auto submitted = service().SubmitAndWait(std::move(job));
   if (submitted.ok()) {
     const Job& accepted = *submitted->job;
@@ -401,7 +400,7 @@ void World::Send(const SimHistory::Request& request) {
           request.id.empty() ? "" : absl::StrCat(" as ", request.id), ": ", accepted.id,
           submitted->already_existed ? " again, " : ", ", JobStateName(accepted.state));
     if (!submitted->already_existed && !IsTerminal(accepted.state)) CheckBounds(request);
-    history_.Accepted(request, accepted, submitted->already_existed, Clock());
+    history_.Accepted(request, accepted, submitted->already_existed, Clock(), sent);
     known_.push_back(accepted.id);
     if (random_.Percent(40)) watchers_.push_back({.job_id = accepted.id});
     return;
@@ -425,10 +424,10 @@ void World::CheckBounds(const SimHistory::Request& request) {
     return absl::OkStatus();
   });
   if (!status.ok()) return;
-  if (all > max_queued_ + requeues_ + slots_) {
+  if (all > max_queued_ + requeues_ + slots_ * daemons_) {
     history_.Break(absl::StrCat("the queue is bounded: ", all, " of ", max_queued_, " jobs wait"));
   }
-  if (max_queued_of_one_ > 0 && own > max_queued_of_one_ + requeues_ + slots_) {
+  if (max_queued_of_one_ > 0 && own > max_queued_of_one_ + requeues_ + slots_ * daemons_) {
     history_.Break(absl::StrCat("quotas hold: ", own, " jobs of ", request.tenant, " wait, ",
                                 max_queued_of_one_, " may"));
   }
@@ -460,9 +459,7 @@ void World::StartOne() {
   claims_.push_back({**std::move(claim), at_});
 }
 
-void World::ClaimOver(const JobService::Claim& claim) {
-  history_.ClaimOver(claim.job()->id, at_);
-}
+void World::ClaimOver(const JobService::Claim& claim) { history_.ClaimOver(claim.job()->id, at_); }
 
 // No worker can be started: the job stays in its place.
 void World::Unstarted(JobService::Claim claim) {
@@ -483,7 +480,7 @@ void World::LeaseOne(JobService::Claim claim) {
   ClaimOver(claim);
   if (!leased.ok()) {
     ++requeues_;
-    Trace("lease: ", leased.status().message());
+    Trace("daemon ", daemon, ": lease of ", id, ": ", leased.status().message());
     history_.LeaseLost(id);
     return;
   }
@@ -491,8 +488,8 @@ void World::LeaseOne(JobService::Claim claim) {
   const Job& job = *(*leased)->job;
   const int key = static_cast<int>(job.request_sha256[1] - '0');
   const int run = history_.RunBegan((*leased)->lease, key, !job.spec.no_cache, Steady(), daemon);
-  Trace("daemon ", daemon, ": lease ", (*leased)->lease.fence, " of ", job.id, " (", job.tenant, ", result ", key,
-        ") is run ", run);
+  Trace("daemon ", daemon, ": lease ", (*leased)->lease.fence, " of ", job.id, " (", job.tenant,
+        ", result ", key, ") is run ", run);
   held_.push_back({(*leased)->lease, run, key, random_.Between(0, 4), daemon});
 }
 
@@ -530,6 +527,7 @@ void World::Work(bool may_misbehave) {
     const LossKind kind = host_died && options_.plant != Plant::kCountHostDeaths
                               ? LossKind::kHandBack
                               : LossKind::kWorker;
+    if (daemons_ > 1) history_.RunMayBeOver(held.run);
     const absl::Status status = service().Lose(held.lease, kind, "it died", {LogEvent{"x"}});
     Trace("run ", held.run, " is lost: ", status.ToString());
     ++requeues_;
@@ -589,6 +587,8 @@ void World::FinishRun(const Held& held) {
     if (job.ok()) lease.fence = job->fence;
   }
   const bool is_damaged = held.key == kLostKey;
+  // While its end is given to followers, the other daemon may begin an equal job.
+  if (daemons_ > 1) history_.RunMayBeOver(held.run);
   const absl::Status status =
       is_damaged && options_.plant == Plant::kDamageIsDeath
           ? service().Lose(lease, LossKind::kWorker, "it died", {LogEvent{"done"}})
@@ -642,13 +642,13 @@ void World::Tick() {
   const absl::Time begin = Steady();
   std::vector<Held> current;
   for (const std::vector<Held>& runs : {held_, strays_}) {
-    std::copy_if(runs.begin(), runs.end(), std::back_inserter(current),
-                 [&](const Held& held) {
-                   return held.daemon == at_ && service().IsCurrent(held.lease);
-                 });
+    std::copy_if(runs.begin(), runs.end(), std::back_inserter(current), [&](const Held& held) {
+      return held.daemon == at_ && service().IsCurrent(held.lease);
+    });
   }
   if (daemons_ > 1) history_.DaemonsUnheardSince(begin - 2 * kLeaseTtl);
   const absl::Status status = service().Tick();
+  if (daemons_ > 1) history_.DaemonsUnheardSince(Steady() - 2 * kLeaseTtl);
   Trace("tick: ", status.ToString());
   // A lease that was taken back counts as a worker's death. Where a write failed, the log may hold
   // the death although the service does not know it yet: a restart brings it.
@@ -658,7 +658,7 @@ void World::Tick() {
   for (int d = 0; d < daemons_ && status.ok(); ++d) {
     history_.RunsUnheardSince(begin - (d == at_ ? 1 : 2) * kLeaseTtl, d);
   }
-  ++requeues_;
+  requeues_ += daemons_;
 }
 
 void World::Look() {
