@@ -127,7 +127,7 @@ struct Job {
   absl::Time end_time = absl::InfinitePast();    // InfinitePast: not ended
   absl::Time deadline = absl::InfiniteFuture();
   int64_t last_seq = 0;  // of its newest event
-  // What a newer build stored in the record, as it is encoded: it is stored again.
+  // Fields of a newer build, as they are encoded. They are stored again.
   std::string unknown_fields = {};
 
   const JobInput& model() const { return spec.inputs.front(); }

@@ -112,7 +112,7 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
   const RunPtr run = std::exchange(run_, nullptr);
   absl::StatusOr<JobPtr> job = nullptr;
   {
-    // Who would end the job waits until it is leased.
+    // A caller that would end the job waits until it is leased.
     const std::lock_guard<std::mutex> changing(run->change);
     job = service_->Promote(run, run->claim.job_id);
     service_->Pause("leased");
@@ -136,7 +136,7 @@ absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>
   Unpublish(*run);
   const bool runs = job.ok() && (*job)->state == JobState::kRunning;
   board_->End(run->claim.id, /*job_returns=*/!runs, SteadyNow());
-  if (runs) PutOnBoard(**job);
+  if (job.ok()) PutOnBoard(**job);
   return absl::IsNotFound(job.status()) ? absl::OkStatus() : job.status();
 }
 
@@ -153,12 +153,13 @@ absl::StatusOr<JobService::JobPtr> JobService::Promote(const RunPtr& run,
                    }));
   if (fence == 0) return nullptr;
   if (!board_->Start(run->claim.id, fence, SteadyNow())) {
-    // Another daemon took the claim back in between.
-    ASSIGN_OR_RETURN(job, Transit(job_id, [&](const Job& now) {
-                       return LoseLease(now, fence, LossKind::kHandBack, "its claim was over",
-                                        options_.retry, {}, options_.now());
-                     }));
-    board_->Accept(ToBoardJob(ToLiveJob(*job)), /*reserved=*/false);
+    // Another daemon took the claim in between; it may have found the lease, too.
+    const absl::Status returned =
+        Transit(job_id, [&](const Job& now) {
+          return LoseLease(now, fence, LossKind::kHandBack, "its claim was over", options_.retry,
+                           {}, options_.now());
+        }).status();
+    if (!absl::IsAborted(returned)) RETURN_IF_ERROR(returned);
     return nullptr;
   }
   run->target = {.job_id = job_id, .fence = fence};
@@ -387,14 +388,19 @@ absl::StatusOr<JobService::JobPtr> JobService::Cancel(absl::string_view job_id,
   });
 }
 
-// Of a daemon that runs nothing any more: its job waits again.
-absl::Status JobService::TakeBack(const BoardClaim& claim, LossKind kind, absl::string_view why) {
+// Ends a claim of this daemon that has no run here. Its lease is of a daemon that died; or of this
+// one, for which a write failed that had stored the lease, so that nobody got it.
+absl::Status JobService::TakeBack(const BoardClaim& claim, bool is_restart) {
   const absl::Status status =
       Transit(claim.job_id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
-        const bool is_its = job.state == JobState::kRunning && job.owner == claim.owner &&
-                            (claim.fence == 0 || claim.fence == job.fence);
-        if (!is_its) return std::nullopt;
-        return LoseLease(job, job.fence, kind, why, options_.retry, {}, options_.now());
+        if (!RunsUnder(job, {.job_id = job.id, .fence = claim.fence})) return std::nullopt;
+        const auto lose = [&](LossKind kind, absl::string_view why) {
+          return LoseLease(job, job.fence, kind, why, options_.retry, {}, options_.now());
+        };
+        if (is_restart) return lose(LossKind::kDaemon, "the daemon was restarted");
+        if (job.owner == options_.owner) return lose(LossKind::kHandBack, kStoreFailed);
+        return lose(LossKind::kDaemon,
+                    absl::StrCat("daemon ", job.owner, " was not heard of for too long"));
       }).status();
   if (!status.ok() && !absl::IsNotFound(status)) return status;
   board_->End(claim.id, /*job_returns=*/true, SteadyNow());
@@ -402,16 +408,15 @@ absl::Status JobService::TakeBack(const BoardClaim& claim, LossKind kind, absl::
 }
 
 absl::Status JobService::TakeBackExpired() {
+  std::vector<BoardClaim> left;  // without a run here
   absl::Status first_error;
   for (const BoardClaim& claim : board_->Expired(options_.owner, SteadyNow())) {
+    if (claim.fence == 0) continue;  // on its way to its lease
     const RunPtr run = RunOfClaim(claim.id);
     if (run == nullptr) {
-      first_error.Update(
-          TakeBack(claim, LossKind::kDaemon,
-                   absl::StrCat("daemon ", claim.owner, " was not heard of for too long")));
+      left.push_back(claim);
       continue;
     }
-    if (claim.fence == 0) continue;  // on its way to its lease
     const absl::Status status = StepRun(
         run, /*renews=*/false,
         [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
@@ -420,6 +425,12 @@ absl::Status JobService::TakeBackExpired() {
         });
     AbandonIfOver(run);
     if (!absl::IsAborted(status)) first_error.Update(status);
+  }
+  for (BoardClaim& claim : board_->TakeExpired(options_.owner, SteadyNow())) {
+    left.push_back(std::move(claim));
+  }
+  for (const BoardClaim& claim : left) {
+    first_error.Update(TakeBack(claim, /*is_restart=*/false));
   }
   return first_error;
 }

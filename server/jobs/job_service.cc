@@ -165,9 +165,9 @@ absl::Status JobService::Recover(const std::function<void(const LiveJob&)>& visi
     last_id_low_ = options_.random() & kIdRandomMask;
   }
   if (board_->NeedsFill()) RETURN_IF_ERROR(FillBoard(visit));
-  // Of its own leases alone: other daemons go on with theirs.
-  for (const BoardClaim& claim : board_->ClaimsOf(options_.owner)) {
-    RETURN_IF_ERROR(TakeBack(claim, LossKind::kDaemon, "the daemon was restarted"));
+  // Other daemons go on with their leases.
+  for (const BoardClaim& claim : board_->TakeOwn(options_.owner, SteadyNow())) {
+    RETURN_IF_ERROR(TakeBack(claim, /*is_restart=*/true));
   }
   return absl::OkStatus();
 }
@@ -359,9 +359,8 @@ absl::StatusOr<JobService::JobPtr> JobService::Refresh(Entry& entry, absl::strin
   JobChange change;
   if (stored.state == JobState::kRunning && stored.owner == options_.owner && !IsRunHere(stored)) {
     // Its lease was stored but never given to anybody.
-    ASSIGN_OR_RETURN(
-        change, LoseLease(stored, stored.fence, LossKind::kHandBack,
-                          "the store failed as it was leased", options_.retry, {}, options_.now()));
+    ASSIGN_OR_RETURN(change, LoseLease(stored, stored.fence, LossKind::kHandBack, kStoreFailed,
+                                       options_.retry, {}, options_.now()));
   } else {
     change = TouchJob(stored);
   }

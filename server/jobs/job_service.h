@@ -26,8 +26,8 @@
 namespace npuc {
 
 struct JobServiceOptions {
-  // The daemon's name on the board and in the store: of all that share them, and the same after a
-  // restart.
+  // The daemon's name on the board and in the store: unlike that of any other daemon on them, and
+  // the same after a restart.
   std::string owner = "npucd";
   std::function<absl::Time()> now;
   // Never falls and does not jump; null: now. For how long things took, how old leases are, and
@@ -36,7 +36,7 @@ struct JobServiceOptions {
   std::function<uint64_t()> random;  // for job ids; called by one thread at a time
   RetryLimits retry;
   // A lease that its holder did not renew for so long is lost, as if its worker had died. The
-  // board's time, too.
+  // board has the same.
   absl::Duration lease_ttl = absl::Minutes(5);
   // How long an ended job stays, with its events and its request id. Tick forgets older ones.
   absl::Duration retention = absl::Hours(24 * 8);
@@ -60,11 +60,11 @@ struct JobWait {
 // "NEXT_IN_LINE" ...
 absl::string_view JobWaitReasonName(JobWait::Reason reason);
 
-// The jobs of a daemon: applies transitions (transitions.h) to the store and then says so to board,
+// The jobs of a daemon: applies transitions (transitions.h) to the store and then informs board,
 // watchers and runner. Every public call may block on the store.
 //
-// What is decided between jobs is the board's (job_board.h): which job runs next, and which equal
-// jobs follow its run and get its result. A lease is the right to one run. Where the job of a run
+// The board decides between jobs (job_board.h): which job runs next, and which equal jobs follow
+// its run and get its result. A lease is the right to one run. Where the job of a run
 // is cancelled or expires, the run goes on for a follower: the lease stays good. Nothing that
 // becomes of a follower touches others.
 //
@@ -238,6 +238,8 @@ class JobService {
 
   using Step = std::function<absl::StatusOr<std::optional<JobChange>>(const Job& job)>;
   static absl::StatusOr<std::optional<JobChange>> NoChange(const Job&) { return std::nullopt; }
+  // The reason when a lease is handed back that was stored, and given to nobody.
+  static constexpr char kStoreFailed[] = "the store failed as it was leased";
 
   void Pause(absl::string_view point) const {
     if (options_.pause) options_.pause(point);
@@ -287,7 +289,7 @@ class JobService {
   absl::StatusOr<JobPtr> Promote(const RunPtr& run, const std::string& job_id);
   absl::StatusOr<JobPtr> EndJob(absl::string_view job_id, const Step& step);
   void AbandonIfOver(const RunPtr& run) const;
-  absl::Status TakeBack(const BoardClaim& claim, LossKind kind, absl::string_view why);
+  absl::Status TakeBack(const BoardClaim& claim, bool is_restart);
   absl::Status TakeBackExpired();
   absl::Status FollowOrphans();
   absl::Status ExtendLeases();

@@ -222,13 +222,15 @@ std::vector<std::string> LocalBoard::Close(ClaimId claim, absl::Time now) {
 
 void LocalBoard::End(ClaimId claim, bool job_returns, absl::Time now) {
   std::lock_guard<std::mutex> lock(mutex_);
-  Held* const held = Find(claim);
-  if (held == nullptr) return;
-  FreeSlot(*held, now);
-  LetJobGo(*held);
-  CloseFlight(*held);
-  const Held ended = std::move(*held);
-  claims_.erase(claim);
+  if (Held* const held = Find(claim)) EndLocked(*held, job_returns, now);
+}
+
+void LocalBoard::EndLocked(Held& held, bool job_returns, absl::Time now) {
+  FreeSlot(held, now);
+  LetJobGo(held);
+  CloseFlight(held);
+  const Held ended = std::move(held);
+  claims_.erase(ended.claim.id);
   for (const auto& [order, id] : ended.followers) {
     jobs_.at(id).follows = 0;
     Return(id);
@@ -237,9 +239,7 @@ void LocalBoard::End(ClaimId claim, bool job_returns, absl::Time now) {
   Wake();
 }
 
-template <typename Predicate>
-std::vector<BoardClaim> LocalBoard::Select(Predicate predicate) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+std::vector<BoardClaim> LocalBoard::Select(const Predicate& predicate) const {
   std::vector<BoardClaim> claims;
   for (const auto& [id, held] : claims_) {
     if (predicate(held)) claims.push_back(held.claim);
@@ -247,17 +247,45 @@ std::vector<BoardClaim> LocalBoard::Select(Predicate predicate) const {
   return claims;
 }
 
-std::vector<BoardClaim> LocalBoard::Expired(absl::string_view owner, absl::Time now) const {
-  return Select([&](const Held& held) {
-    return now - held.renewed >= (held.claim.owner == owner ? ttl_ : 2 * ttl_);
-  });
+std::vector<BoardClaim> LocalBoard::Take(absl::string_view owner, const Predicate& predicate,
+                                         absl::Time now) {
+  std::vector<BoardClaim> taken;
+  for (const BoardClaim& claim : Select(predicate)) {
+    const auto job = jobs_.find(claim.job_id);
+    const bool runs = claim.fence != 0 && job != jobs_.end() && job->second.held_by == claim.id;
+    EndLocked(claims_.at(claim.id), /*job_returns=*/!runs, now);
+    if (!runs) continue;
+    Held& held = Hold(job->second, owner);
+    held.claim.fence = claim.fence;
+    held.has_slot = false;
+    held.started = held.renewed = now - 2 * ttl_;
+    taken.push_back(held.claim);
+  }
+  return taken;
 }
 
-std::vector<BoardClaim> LocalBoard::ClaimsOf(absl::string_view owner) const {
-  return Select([&](const Held& held) { return held.claim.owner == owner; });
+std::vector<BoardClaim> LocalBoard::Expired(absl::string_view owner, absl::Time now) const {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return Select(
+      [&](const Held& held) { return held.claim.owner == owner && now - held.renewed >= ttl_; });
+}
+
+std::vector<BoardClaim> LocalBoard::TakeExpired(absl::string_view owner, absl::Time now) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  const auto is_left = [&](const Held& held) {
+    return held.claim.owner != owner && now - held.renewed >= 2 * ttl_;
+  };
+  return Take(owner, is_left, now);
+}
+
+std::vector<BoardClaim> LocalBoard::TakeOwn(absl::string_view owner, absl::Time now) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return Take(
+      owner, [&](const Held& held) { return held.claim.owner == owner; }, now);
 }
 
 std::vector<BoardClaim> LocalBoard::Orphaned(absl::string_view owner) const {
+  std::lock_guard<std::mutex> lock(mutex_);
   return Select([&](const Held& held) { return held.orphaned && held.claim.owner == owner; });
 }
 

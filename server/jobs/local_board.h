@@ -1,6 +1,7 @@
 #ifndef NPUC_SERVER_JOBS_LOCAL_BOARD_H_
 #define NPUC_SERVER_JOBS_LOCAL_BOARD_H_
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -36,7 +37,8 @@ class LocalBoard : public JobBoard {
   std::vector<std::string> Close(ClaimId claim, absl::Time now) override;
   void End(ClaimId claim, bool job_returns, absl::Time now) override;
   std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const override;
-  std::vector<BoardClaim> ClaimsOf(absl::string_view owner) const override;
+  std::vector<BoardClaim> TakeExpired(absl::string_view owner, absl::Time now) override;
+  std::vector<BoardClaim> TakeOwn(absl::string_view owner, absl::Time now) override;
   std::vector<BoardClaim> Orphaned(absl::string_view owner) const override;
   std::vector<std::string> Due(absl::Time now) const override;
   std::optional<BoardView> Look(absl::string_view job_id) const override;
@@ -69,9 +71,11 @@ class LocalBoard : public JobBoard {
   void FreeSlot(Held& held, absl::Time now);
   void LetJobGo(Held& held);
   void CloseFlight(const Held& held);
+  void EndLocked(Held& held, bool job_returns, absl::Time now);
   std::optional<std::string> PopPinned(absl::string_view owner);
-  template <typename Predicate>
-  std::vector<BoardClaim> Select(Predicate predicate) const;
+  using Predicate = std::function<bool(const Held& held)>;
+  std::vector<BoardClaim> Select(const Predicate& predicate) const;
+  std::vector<BoardClaim> Take(absl::string_view owner, const Predicate& predicate, absl::Time now);
   void Wake() const;
 
   JobQueue* const queue_;

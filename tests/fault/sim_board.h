@@ -35,7 +35,7 @@ class SimBoard : public JobBoard {
     if (dead()) return std::nullopt;
     if (plant_ == Plant::kClaimTwice) {
       for (const char* other : {"a", "b"}) {
-        for (BoardClaim claim : board_->ClaimsOf(other)) {
+        for (BoardClaim claim : board_->Expired(other, absl::InfiniteFuture())) {
           if (claim.owner == owner || claim.fence != 0) continue;
           claim.owner = std::string(owner);
           return claim;
@@ -67,13 +67,16 @@ class SimBoard : public JobBoard {
   std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const override {
     return board_->Expired(owner, now);
   }
-  std::vector<BoardClaim> ClaimsOf(absl::string_view owner) const override {
-    std::vector<BoardClaim> claims = board_->ClaimsOf(owner);
-    if (plant_ != Plant::kRecoverOthers) return claims;
-    for (BoardClaim& claim : board_->ClaimsOf(owner == "a" ? "b" : "a")) {
-      claims.push_back(std::move(claim));
+  std::vector<BoardClaim> TakeExpired(absl::string_view owner, absl::Time now) override {
+    return dead() ? std::vector<BoardClaim>() : board_->TakeExpired(owner, now);
+  }
+  std::vector<BoardClaim> TakeOwn(absl::string_view owner, absl::Time now) override {
+    std::vector<BoardClaim> taken = board_->TakeOwn(owner, now);
+    if (plant_ != Plant::kRecoverOthers) return taken;
+    for (BoardClaim& claim : board_->TakeOwn(owner == "a" ? "b" : "a", now)) {
+      taken.push_back(std::move(claim));
     }
-    return claims;
+    return taken;
   }
   std::vector<BoardClaim> Orphaned(absl::string_view owner) const override {
     return board_->Orphaned(owner);
