@@ -6,9 +6,25 @@
 #include <vector>
 
 #include "server/jobs/local_board.h"
+#include "server/scheduler/fair_queue.h"
 #include "tests/fault/sim_store.h"
 
 namespace npuc {
+
+// A queue that loses what it is given now and then.
+class LeakyQueue : public FairQueue {
+ public:
+  LeakyQueue(FairQueueOptions options, SimRandom* random)
+      : FairQueue(std::move(options)), random_(random) {}
+  void Push(QueuedJob job, bool reserved) override {
+    const std::string id = job.id;
+    FairQueue::Push(std::move(job), reserved);
+    if (random_->Percent(5)) Remove(id);
+  }
+
+ private:
+  SimRandom* const random_;
+};
 
 // A board as one of its daemons sees it: a daemon that died changes nothing any more. Plants go in
 // here.
@@ -68,7 +84,8 @@ class SimBoard : public JobBoard {
     return board_->Expired(owner, now);
   }
   std::vector<BoardClaim> TakeExpired(absl::string_view owner, absl::Time now) override {
-    return dead() ? std::vector<BoardClaim>() : board_->TakeExpired(owner, now);
+    if (dead() || plant_ == Plant::kNoTakeOver) return {};
+    return board_->TakeExpired(owner, now);
   }
   std::vector<BoardClaim> TakeOwn(absl::string_view owner, absl::Time now) override {
     std::vector<BoardClaim> taken = board_->TakeOwn(owner, now);

@@ -48,6 +48,7 @@ class SimHistory {
   void SawClock(absl::Time clock, absl::Time steady) {
     newest_clock_ = std::max(newest_clock_, clock);
     steady_ = std::max(steady_, steady);
+    clock_lead_ = std::max(clock_lead_, clock - steady);
   }
 
   // A run began. Returns its number.
@@ -150,6 +151,7 @@ class SimHistory {
   std::map<std::string, ReportFacts> reports_;
   absl::Time newest_clock_ = absl::InfinitePast();
   absl::Time steady_ = absl::InfinitePast();
+  absl::Duration clock_lead_ = -absl::InfiniteDuration();  // the most that the clock was ahead
 };
 
 }  // namespace npuc

@@ -14,7 +14,8 @@ const char* PlantName(Plant plant) {
       "mix-results",    "unbounded-retries", "no-lease-expiry", "expire-early",
       "no-weights",     "one-queue",         "cut-log",         "damage-is-death",
       "fail-unstarted", "count-host-deaths", "mix-tries",       "recover-others",
-      "keep-expired",   "claim-twice",       "trust-entries",   "blind-writes"};
+      "no-take-over",   "keep-expired",      "claim-twice",     "trust-entries",
+      "blind-writes"};
   return kNames[static_cast<size_t>(plant)];
 }
 
@@ -47,11 +48,12 @@ absl::Status SimStore::ApplyShared(const JobChange& change) {
   } else {
     RETURN_IF_ERROR(Write(change));
   }
-  if (random_.Percent(faults_.crash_after)) return Die();
-  if (random_.Percent(faults_.fail_visible + faults_.fail_hidden)) {
-    return absl::InternalError("injected: written, and the answer is lost");
+  const bool dies = random_.Percent(faults_.crash_after);
+  if (!dies && !random_.Percent(faults_.fail_visible + faults_.fail_hidden)) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  hooks_.unanswered(change);
+  return dies ? Die() : absl::InternalError("injected: written, and the answer is lost");
 }
 
 void SimStore::KeepForCrash() {
@@ -84,8 +86,8 @@ absl::Status SimStore::Write(const JobChange& change) {
 absl::Status SimStore::ApplyNow(const JobChange& change) {
   RETURN_IF_ERROR(Dead());
   const int writer = writer_;
-  if (random_.Percent(faults_.slow)) wait_();
-  if (random_.Percent(faults_.nested)) between_(change.job.revision == 1);
+  if (random_.Percent(faults_.slow)) hooks_.wait();
+  if (random_.Percent(faults_.nested)) hooks_.between(change.job.revision == 1);
   writer_ = writer;
   RETURN_IF_ERROR(Dead());
   if (broken_) return absl::InternalError("injected: the store takes no writes");

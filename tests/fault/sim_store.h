@@ -61,14 +61,15 @@ enum class Plant : uint8_t {
   kFailUnstarted,      // the executor fails a job for which no worker could be started
   kCountHostDeaths,    // the death of the warm parent counts against the job
   kMixTries,           // a run is tried again within its lease, and keeps what the first try made
-  // Of lives with two daemons:
+  // In lives with two daemons:
   kRecoverOthers,  // a daemon that starts takes back what the other one runs
+  kNoTakeOver,     // nobody takes back what a dead daemon ran
   kKeepExpired,    // the board leaves an expired claim with its owner, which has it no more
   kClaimTwice,     // the board gives a job to both
   kTrustEntries,   // a daemon takes what it remembers of a job for what the store has
   kBlindWrites,    // the store does not compare revisions
 };
-inline constexpr int kPlants = 28;
+inline constexpr int kPlants = 29;
 inline constexpr bool IsOfTwoDaemons(Plant plant) { return plant >= Plant::kRecoverOthers; }
 const char* PlantName(Plant plant);
 
@@ -91,11 +92,13 @@ class SimStore : public JobStore {
 
   void SetFaults(const Faults& faults) { faults_ = faults; }
   // `wait` lets time pass; `between` makes other calls, given whether the write is that of a job
-  // nobody knows yet.
-  void SetHooks(std::function<void()> wait, std::function<void(bool is_new)> between) {
-    wait_ = std::move(wait);
-    between_ = std::move(between);
-  }
+  // nobody knows yet; `unanswered` sees a change that is stored, but whose write failed.
+  struct Hooks {
+    std::function<void()> wait;
+    std::function<void(bool is_new)> between;
+    std::function<void(const JobChange& change)> unanswered;
+  };
+  void SetHooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
   // The daemon died during a write; every call fails until Restart.
   bool dead() const { return dead_; }
@@ -137,8 +140,7 @@ class SimStore : public JobStore {
   SimRandom random_;
   const Plant plant_;
   Faults faults_;
-  std::function<void()> wait_;
-  std::function<void(bool)> between_;
+  Hooks hooks_;
   std::unique_ptr<MemoryJobStore> base_ = std::make_unique<MemoryJobStore>();
   // What a crash may go back to, while there are writes that were not synced.
   std::unique_ptr<MemoryJobStore> synced_;

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
-#include "server/scheduler/fair_queue.h"
 #include "tests/fault/sim_board.h"
 #include "tests/fault/sim_history.h"
 
@@ -32,20 +31,12 @@ constexpr absl::Duration kRetention = absl::Hours(24 * 8);
 // 2023-11-14
 const absl::Time kEpoch = absl::FromUnixSeconds(1'700'000'000);
 
-// A queue that loses what it is given now and then.
-class LeakyQueue : public FairQueue {
- public:
-  LeakyQueue(FairQueueOptions options, SimRandom* random)
-      : FairQueue(std::move(options)), random_(random) {}
-  void Push(QueuedJob job, bool reserved) override {
-    const std::string id = job.id;
-    FairQueue::Push(std::move(job), reserved);
-    if (random_->Percent(5)) Remove(id);
-  }
-
- private:
-  SimRandom* const random_;
-};
+bool GivesLease(const JobChange& change) {
+  return std::any_of(change.events.begin(), change.events.end(), [](const JobEvent& event) {
+    const auto* state = std::get_if<StateChangedEvent>(&event.body);
+    return state != nullptr && state->state == JobState::kRunning;
+  });
+}
 
 class World {
  public:
@@ -63,10 +54,15 @@ class World {
     steps_ = static_cast<int>(random_.Between(20, 90));
     faulty_ = random_.Percent(80);
     cached_.resize(static_cast<size_t>(keys_), false);
-    daemons_ = seed % 5 < 2 || IsOfTwoDaemons(options.plant) ? 2 : 1;
+    daemons_ = options.daemons;
+    if (daemons_ == 0) daemons_ = seed % 5 < 2 || IsOfTwoDaemons(options.plant) ? 2 : 1;
     if (daemons_ > 1) store_.Share();
-    store_.SetHooks([this] { Advance(absl::Milliseconds(random_.Between(1, 90000))); },
-                    [this](bool is_new) { Between(is_new); });
+    store_.SetHooks({.wait = [this] { Advance(absl::Milliseconds(random_.Between(1, 90000))); },
+                     .between = [this](bool is_new) { Between(is_new); },
+                     .unanswered =
+                         [this](const JobChange& change) {
+                           if (GivesLease(change)) history_.LeaseLost(change.job.id);
+                         }});
   }
 
   std::optional<std::string> Live() {
@@ -76,7 +72,11 @@ class World {
       Step();
       if (store_.dead()) Restart("died in a write");
       for (int d = 0; d < daemons_; ++d) {
-        if (store_.IsDead(d)) RestartOne(d, "died in a write");
+        if (store_.IsDead(d)) {
+          KillOne(d, "died in a write");
+        } else if (!IsUp(d) && random_.Percent(10)) {
+          StartDaemon(d);
+        }
       }
     }
     Rest();
@@ -95,7 +95,7 @@ class World {
     JobService::Claim claim;
     int daemon = 0;
   };
-  // One daemon: what it has in memory.
+  // One daemon: what it has in memory. Without a service it is not started again yet.
   struct Daemon {
     std::unique_ptr<SimBoard> board;
     std::unique_ptr<JobService> service;
@@ -120,7 +120,14 @@ class World {
   void Start();
   void StartDaemon(int daemon);
   void Restart(absl::string_view why);
-  void RestartOne(int daemon, absl::string_view why);
+  void KillOne(int daemon, absl::string_view why);
+  bool IsUp(int daemon) const {
+    return running_.at(static_cast<size_t>(daemon)).service != nullptr;
+  }
+  int OneThatIsUp() {
+    const auto daemon = static_cast<int>(random_.Below(daemons_));
+    return IsUp(daemon) ? daemon : daemons_ - 1 - daemon;
+  }
   // From here on it is this daemon's turn.
   void Switch(int daemon) {
     at_ = daemon;
@@ -245,8 +252,8 @@ void World::StartDaemon(int daemon) {
     ++depth_;  // nothing else happens during recovery
     const absl::Status status = running.service->Recover(nullptr);
     --depth_;
+    Trace("daemon ", daemon, " starts: ", status.ToString());
     if (status.ok()) return;
-    Trace("recovery failed: ", status.message());
     // The daemon gives up, and is started again.
     running.board->Die();
     store_.Revive(daemon);
@@ -254,8 +261,9 @@ void World::StartDaemon(int daemon) {
   }
 }
 
-// One of several daemons dies, and is started again. The board and the store go on.
-void World::RestartOne(int daemon, absl::string_view why) {
+// One of several daemons dies, and is started again, perhaps much later. The board, the store and
+// the other daemon go on.
+void World::KillOne(int daemon, absl::string_view why) {
   Trace("CRASH of daemon ", daemon, ": ", why);
   Daemon& running = running_.at(static_cast<size_t>(daemon));
   running.board->Die();
@@ -270,12 +278,11 @@ void World::RestartOne(int daemon, absl::string_view why) {
   });
   store_.Revive(daemon);
   Advance(absl::Milliseconds(random_.Between(1, 5000)));
-  StartDaemon(daemon);
-  Trace("restarted");
+  if (!IsUp(daemons_ - 1 - daemon) || random_.Percent(50)) StartDaemon(daemon);
 }
 
 void World::Restart(absl::string_view why) {
-  if (daemons_ > 1) return RestartOne(static_cast<int>(random_.Below(daemons_)), why);
+  if (daemons_ > 1) return KillOne(OneThatIsUp(), why);
   Trace("CRASH: ", why);
   history_.AllRunsOver();
   history_.AllClaimsOver(0);
@@ -292,12 +299,11 @@ void World::Restart(absl::string_view why) {
   if (random_.Percent(10)) skew_ += absl::Seconds(random_.Between(-3600, 3600));
   history_.SawClock(Clock(), Steady());
   Start();
-  Trace("restarted");
 }
 
 void World::Step() {
   Advance(absl::Milliseconds(random_.Between(0, 2000)));
-  if (daemons_ > 1) Switch(static_cast<int>(random_.Below(daemons_)));
+  Switch(OneThatIsUp());
   const int64_t dice = random_.Below(100);
   if (dice < 22) {
     SubmitNew();
@@ -331,7 +337,7 @@ void World::Between(bool is_new) {
   if (depth_ > 0) return;
   ++depth_;
   const int before = at_;
-  if (daemons_ > 1) Switch(static_cast<int>(random_.Below(daemons_)));
+  Switch(OneThatIsUp());
   // Another daemon waits for no lock of this one.
   const bool is_other = at_ != before;
   const int64_t dice = random_.Below(10);
@@ -612,6 +618,7 @@ void World::Stale() {
   if (strays_.empty()) return;
   const Held held =
       strays_[static_cast<size_t>(random_.Below(static_cast<int64_t>(strays_.size())))];
+  if (!IsUp(held.daemon)) return;
   Trace("stray run ", held.run, " speaks up");
   Switch(held.daemon);
   FinishRun(held);
@@ -718,18 +725,23 @@ void World::Rest() {
   if (broken()) return;
   SetFaults(false);
   if (store_.broken()) Restart("to have a store that works");
+  for (int d = 0; d < daemons_; ++d) {
+    if (!IsUp(d) && random_.Percent(50)) StartDaemon(d);
+  }
+  Switch(OneThatIsUp());
   Trace("from here on all goes well");
-  // Who had no answer asks again.
+  // Clients without an answer ask again.
   for (const SimHistory::Request& request : std::vector<SimHistory::Request>(repeatable_)) {
     if (!broken()) Send(request);
   }
   for (int i = 0; i < kMaxRestSteps && !broken(); ++i) {
-    if (daemons_ > 1) Switch(i % daemons_);
+    Switch(OneThatIsUp());
     StartOne();
     Work(/*may_misbehave=*/options_.plant == Plant::kUnboundedRetries && i < 400);
     if (i % 16 != 15) continue;
     Advance(absl::Seconds(5));
     for (int d = 0; d < daemons_; ++d) {
+      if (!IsUp(d)) continue;
       Switch(d);
       Tick();
     }
