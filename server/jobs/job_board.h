@@ -81,13 +81,14 @@ class JobBoard {
   // The owner is alive. False: the claim is over.
   virtual bool Renew(ClaimId claim, absl::Time now) = 0;
   // The claim's job runs no more. The claim stands for its eldest follower now. nullopt: there is
-  // no follower, or the claim is over.
+  // no follower, or the claim is over. A job that was passed over without having ended returns to
+  // its place with the next Start or End.
   virtual std::optional<BoardClaim> PassOn(ClaimId claim, absl::Time now) = 0;
   // The run has a result: its slot is free, and equal jobs that come now do not follow it. Returns
   // its followers; they wait for their result until Forget or End.
   virtual std::vector<std::string> Close(ClaimId claim, absl::Time now) = 0;
-  // The claim is over. Its followers return to their places; with `job_returns` its job, too.
-  virtual void End(ClaimId claim, bool job_returns, absl::Time now) = 0;
+  // The claim is over. Its job and its followers return to their places, if they have not ended.
+  virtual void End(ClaimId claim, absl::Time now) = 0;
 
   // The owner's claims that were not renewed for the board's time.
   virtual std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const = 0;

@@ -134,8 +134,7 @@ absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>
   const std::lock_guard<std::mutex> changing(run->change);
   run->over = true;
   Unpublish(*run);
-  const bool runs = job.ok() && (*job)->state == JobState::kRunning;
-  board_->End(run->claim.id, /*job_returns=*/!runs, SteadyNow());
+  board_->End(run->claim.id, SteadyNow());
   if (job.ok()) PutOnBoard(**job);
   return absl::IsNotFound(job.status()) ? absl::OkStatus() : job.status();
 }
@@ -260,34 +259,22 @@ void JobService::EndRun(Run& run, const Job& ended) {
       }).IgnoreError();
     }
   }
-  board_->End(run.claim.id, /*job_returns=*/!IsTerminal(ended.state), SteadyNow());
+  board_->End(run.claim.id, SteadyNow());
 }
 
 // The job of a run was ended by somebody else: the run goes on for the eldest follower.
 void JobService::HandOver(const RunPtr& run) {
   Pause("hand over");
   Aim(run, {});
-  std::vector<std::string> passed;  // followers that the board was wrong about
-  bool failed = false;              // to store a follower as RUNNING
-  bool goes_on = false;
-  while (!failed && !goes_on) {
-    const std::optional<BoardClaim> next = board_->PassOn(run->claim.id, SteadyNow());
-    if (!next.has_value()) break;
+  while (const std::optional<BoardClaim> next = board_->PassOn(run->claim.id, SteadyNow())) {
     Aim(run, {.job_id = next->job_id, .fence = 0});
     const absl::StatusOr<JobPtr> job = Promote(run, next->job_id);
-    failed = !job.ok();
-    goes_on = job.ok() && *job != nullptr;
-    if (!failed && !goes_on) passed.push_back(next->job_id);
+    if (!job.ok()) break;
+    if (*job != nullptr) return;  // the run goes on
   }
-  if (!goes_on) {
-    run->over = true;
-    Unpublish(*run);
-    board_->End(run->claim.id, /*job_returns=*/failed, SteadyNow());
-  }
-  for (const std::string& id : passed) {
-    const absl::StatusOr<JobPtr> job = Transit(id, NoChange);
-    if (job.ok()) PutOnBoard(**job);
-  }
+  run->over = true;
+  Unpublish(*run);
+  board_->End(run->claim.id, SteadyNow());
 }
 
 // As the store has it, where the board had it otherwise.
@@ -403,7 +390,7 @@ absl::Status JobService::TakeBack(const BoardClaim& claim, bool is_restart) {
                     absl::StrCat("daemon ", job.owner, " was not heard of for too long"));
       }).status();
   if (!status.ok() && !absl::IsNotFound(status)) return status;
-  board_->End(claim.id, /*job_returns=*/true, SteadyNow());
+  board_->End(claim.id, SteadyNow());
   return absl::OkStatus();
 }
 

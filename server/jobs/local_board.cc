@@ -158,6 +158,7 @@ bool LocalBoard::Start(ClaimId claim, uint64_t fence, absl::Time now) {
   // A run that goes on for another job is as old as its worker's last word.
   if (held->started == absl::InfinitePast()) held->renewed = now;
   held->started = now;
+  for (const std::string& id : std::exchange(held->passed_over, {})) Return(id);
   return true;
 }
 
@@ -191,6 +192,7 @@ std::optional<BoardClaim> LocalBoard::PassOn(ClaimId claim, absl::Time now) {
   if (held == nullptr) return std::nullopt;
   FreeSlot(*held, now);
   LetJobGo(*held);
+  held->passed_over.push_back(held->claim.job_id);
   held->claim.fence = 0;
   held->orphaned = false;
   while (!held->followers.empty()) {
@@ -220,9 +222,9 @@ std::vector<std::string> LocalBoard::Close(ClaimId claim, absl::Time now) {
   return followers;
 }
 
-void LocalBoard::End(ClaimId claim, bool job_returns, absl::Time now) {
+void LocalBoard::End(ClaimId claim, absl::Time now) {
   std::lock_guard<std::mutex> lock(mutex_);
-  if (Held* const held = Find(claim)) EndLocked(*held, job_returns, now);
+  if (Held* const held = Find(claim)) EndLocked(*held, /*job_returns=*/true, now);
 }
 
 void LocalBoard::EndLocked(Held& held, bool job_returns, absl::Time now) {
@@ -235,6 +237,7 @@ void LocalBoard::EndLocked(Held& held, bool job_returns, absl::Time now) {
     jobs_.at(id).follows = 0;
     Return(id);
   }
+  for (const std::string& id : ended.passed_over) Return(id);
   if (job_returns) Return(ended.claim.job_id);
   Wake();
 }

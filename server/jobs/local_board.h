@@ -35,7 +35,7 @@ class LocalBoard : public JobBoard {
   bool Renew(ClaimId claim, absl::Time now) override;
   std::optional<BoardClaim> PassOn(ClaimId claim, absl::Time now) override;
   std::vector<std::string> Close(ClaimId claim, absl::Time now) override;
-  void End(ClaimId claim, bool job_returns, absl::Time now) override;
+  void End(ClaimId claim, absl::Time now) override;
   std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const override;
   std::vector<BoardClaim> TakeExpired(absl::string_view owner, absl::Time now) override;
   std::vector<BoardClaim> TakeOwn(absl::string_view owner, absl::Time now) override;
@@ -60,6 +60,7 @@ class LocalBoard : public JobBoard {
     absl::Time started = absl::InfinitePast();
     absl::Time renewed = absl::InfinitePast();
     std::map<uint64_t, std::string> followers = {};  // by accept_order
+    std::vector<std::string> passed_over = {};       // jobs that wait for Start or End
   };
 
   // All below want mutex_.

@@ -49,7 +49,7 @@ TEST_F(LocalBoardTest, AClaimIsOneDaemonsAndEndsOnce) {
   EXPECT_EQ(claim.job_id, "one");
   EXPECT_EQ(PlaceOf("one"), Place::kClaimed);
   EXPECT_FALSE(board_.Claim("b", now_).has_value());
-  board_.End(claim.id, /*job_returns=*/true, now_);
+  board_.End(claim.id, now_);
   EXPECT_FALSE(board_.Start(claim.id, 1, now_));
   EXPECT_FALSE(board_.Renew(claim.id, now_));
   EXPECT_EQ(MustClaim("b").job_id, "one");
@@ -89,11 +89,11 @@ TEST_F(LocalBoardTest, ATakenLeaseIsOverForItsOldOwner) {
   EXPECT_FALSE(board_.Start(old.id, 8, now_));
   EXPECT_EQ(board_.PassOn(old.id, now_), std::nullopt);
   EXPECT_THAT(board_.Close(old.id, now_), IsEmpty());
-  board_.End(old.id, /*job_returns=*/true, now_);
+  board_.End(old.id, now_);
   EXPECT_FALSE(board_.Claim("a", now_).has_value()) << "both wait for what becomes of the lease";
   EXPECT_EQ(PlaceOf("two"), Place::kFollows);
   EXPECT_EQ(board_.GetCounts().running, 0);
-  board_.End(taken[0].id, /*job_returns=*/true, now_);
+  board_.End(taken[0].id, now_);
   EXPECT_EQ(MustClaim("a").job_id, "one");
   EXPECT_EQ(PlaceOf("two"), Place::kFollows);
 }
@@ -131,6 +131,26 @@ TEST_F(LocalBoardTest, APassedOnClaimIsTakenAsItStands) {
   ASSERT_THAT(taken, SizeIs(1));
   EXPECT_EQ(taken[0].job_id, "two");
   EXPECT_EQ(taken[0].fence, 5u);
+}
+
+TEST_F(LocalBoardTest, AJobThatIsPassedOverReturns) {
+  for (const bool goes_on : {true, false}) {
+    for (const char* id : {"one", "two", "three"}) Accept(id, "key");
+    const BoardClaim claim = MustStart(1);
+    board_.Forget("one");
+    ASSERT_EQ(board_.PassOn(claim.id, now_)->job_id, "two");
+    ASSERT_EQ(board_.PassOn(claim.id, now_)->job_id, "three");
+    if (goes_on) {
+      ASSERT_TRUE(board_.Start(claim.id, 5, now_));
+      EXPECT_EQ(PlaceOf("two"), Place::kFollows);
+    } else {
+      EXPECT_THAT(board_.TakeOwn("a", now_), IsEmpty());
+      EXPECT_EQ(PlaceOf("two"), Place::kQueue);
+    }
+    for (const char* id : {"two", "three"}) board_.Forget(id);
+    board_.End(claim.id, now_);
+  }
+  EXPECT_EQ(board_.GetCounts().queued, 0);
 }
 
 TEST_F(LocalBoardTest, TheClaimOfAnEndedJobEndsAsItIsTaken) {

@@ -77,8 +77,8 @@ class SimBoard : public JobBoard {
   std::vector<std::string> Close(ClaimId claim, absl::Time now) override {
     return dead() ? std::vector<std::string>() : board_->Close(claim, now);
   }
-  void End(ClaimId claim, bool job_returns, absl::Time now) override {
-    if (!dead()) board_->End(claim, job_returns, now);
+  void End(ClaimId claim, absl::Time now) override {
+    if (!dead()) board_->End(claim, now);
   }
   std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const override {
     return board_->Expired(owner, now);
