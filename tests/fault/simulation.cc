@@ -151,7 +151,7 @@ class World {
   void Work(bool may_misbehave);
   void FinishRun(const Held& held);
   void Stale();
-  void Drop(size_t slot, bool remember);
+  void Drop(int run, bool remember);
   void CancelOne();
   void Tick();
   void Look();
@@ -499,9 +499,13 @@ void World::LeaseOne(JobService::Claim claim) {
   held_.push_back({(*leased)->lease, run, key, random_.Between(0, 4), daemon});
 }
 
-void World::Drop(size_t slot, bool remember) {
-  if (remember) strays_.push_back(held_[slot]);
-  held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(slot));
+// By its number: other calls may have come during the last one, and moved it.
+void World::Drop(int run, bool remember) {
+  const auto held =
+      std::find_if(held_.begin(), held_.end(), [&](const Held& other) { return other.run == run; });
+  if (held == held_.end()) return;
+  if (remember) strays_.push_back(*held);
+  held_.erase(held);
 }
 
 void World::Work(bool may_misbehave) {
@@ -517,14 +521,14 @@ void World::Work(bool may_misbehave) {
     history_.RunHeard(held.run, Steady());
   }
   if (held.steps_left < 0) {  // its worker was told to stop
-    Drop(slot, /*remember=*/true);
+    Drop(held.run, /*remember=*/true);
     return;
   }
   const int64_t dice = may_misbehave ? random_.Below(100) : 50;
   if (dice < 3) {
     // It hangs: nobody hears of it until it speaks up as a stray, if ever.
     Trace("run ", held.run, " hangs");
-    Drop(slot, /*remember=*/true);
+    Drop(held.run, /*remember=*/true);
     return;
   }
   if (dice < 12 || (dice < 15 && options_.plant == Plant::kUnboundedRetries)) {
@@ -541,7 +545,7 @@ void World::Work(bool may_misbehave) {
     if (!status.ok()) history_.RunMayBeOver(held.run);
     if (!status.ok() && !absl::IsAborted(status)) return;  // tried again
     history_.RunOver(held.run);
-    Drop(slot, random_.Percent(50));
+    Drop(held.run, random_.Percent(50));
     return;
   }
   if (held.steps_left > 0) {
@@ -552,12 +556,9 @@ void World::Work(bool may_misbehave) {
     if (status.ok() && !history_.alive(held.run)) {
       history_.Break(absl::StrCat("no stale result: a log line of run ", held.run, " was taken"));
     }
-    // The call may have led to something else; the slot is looked for again.
-    const auto now = std::find_if(held_.begin(), held_.end(),
-                                  [&](const Held& other) { return other.run == held.run; });
     if (absl::IsAborted(status)) {
       history_.RunOver(held.run);
-      if (now != held_.end()) Drop(static_cast<size_t>(now - held_.begin()), true);
+      Drop(held.run, /*remember=*/true);
     } else {
       history_.RunHeard(held.run, Steady());
     }
@@ -605,12 +606,7 @@ void World::FinishRun(const Held& held) {
   if (!absl::IsAborted(status)) history_.RunHeard(held.run, Steady());
   if (!status.ok() && !absl::IsAborted(status)) return;  // tried again
   history_.RunOver(held.run);
-  for (size_t i = 0; i < held_.size(); ++i) {
-    if (held_[i].run == held.run) {
-      Drop(i, random_.Percent(50));
-      return;
-    }
-  }
+  Drop(held.run, random_.Percent(50));
 }
 
 // A worker that was written off sends its result, perhaps not for the first time.
