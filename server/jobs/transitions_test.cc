@@ -93,6 +93,16 @@ TEST(TransitionsTest, FinishTellsLogArtifactsAndStateInOrder) {
   EXPECT_GE(change->job.end_time, change->job.start_time);
 }
 
+// A newer build ran before, and its fields are there when it runs again.
+TEST(TransitionsTest, FieldsOfANewerBuildAreStoredAgain) {
+  const std::string newer = "\x9a\x06\x03new";  // field 99
+  const absl::StatusOr<Job> job = DecodeJobRecord(EncodeJobRecord(Running()) + newer);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto ended = FinishJob(*job, 1, {}, {.succeeded = true}, kStart);
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_NE(EncodeJobRecord(ended->job).find(newer), std::string::npos);
+}
+
 TEST(TransitionsTest, FailureKeepsItsKindAndReason) {
   const auto change = FinishJob(
       Running(), 1, {}, {.failure_kind = FailureKind::kLimitExceeded, .reason = "memory"}, kStart);
