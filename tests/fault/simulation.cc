@@ -452,6 +452,7 @@ void World::StartOne() {
                     std::count_if(claims_.begin(), claims_.end(),
                                   [&](const HeldClaim& held) { return held.daemon == at_; });
   if (busy >= slots_) return;
+  const absl::Time asked = Steady();
   auto claim = service().TryClaim();
   if (!claim.ok()) {
     ++requeues_;
@@ -459,7 +460,7 @@ void World::StartOne() {
     return;
   }
   if (!claim->has_value()) return;
-  history_.Claimed((*claim)->job()->id, at_, Steady() + 2 * kLeaseTtl);
+  history_.Claimed((*claim)->job()->id, at_, asked + 2 * kLeaseTtl);
   if (random_.Percent(50)) return LeaseOne(**std::move(claim));
   Trace("daemon ", at_, " claims ", (*claim)->job()->id);
   claims_.push_back({**std::move(claim), at_});
