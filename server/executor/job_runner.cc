@@ -13,11 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cache/posix.h"
-#include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 #include "server/executor/event_pump.h"
-#include "server/executor/prepared_artifacts.h"
+#include "server/executor/result_storing.h"
 
 namespace npuc {
 namespace {
@@ -26,9 +25,6 @@ namespace fs = std::filesystem;
 
 // How long one write of events may take, waiting for the job's lock included.
 constexpr absl::Duration kPumpPatience = absl::Seconds(30);
-// That make a run's artifacts ready; the one that follows the run among them, which waits mostly.
-constexpr int kStoreThreads = 3;
-constexpr char kLogArtifact[] = "compile.log";
 
 // A crash is the compiler's bug; a lost run goes on by itself, but something ended it.
 LogLevel LevelOf(WorkerOutcome::Kind kind) {
@@ -38,21 +34,17 @@ LogLevel LevelOf(WorkerOutcome::Kind kind) {
   return is_lost ? LogLevel::kWarning : LogLevel::kInfo;
 }
 
-// Carries what a worker tells to the pump, keeps the log, and passes a cancel on.
+// Carries a worker's events to the pump and its artifacts to the cache, keeps the log, and passes a
+// cancel on.
 class RunEvents : public WorkerEvents {
  public:
-  using OnArtifactFunction = std::function<void(const WorkerArtifact&)>;
-  using OnCompiledFunction =
-      std::function<void(const std::string& log, const std::vector<Diagnostic>&)>;
-
-  // holds_lease: asked before anything is told. on_compiled: as OnCompiled, with the log so far.
-  RunEvents(EventPump* pump, std::function<bool()> holds_lease, std::function<bool()> is_cancelled,
-            OnArtifactFunction on_artifact, OnCompiledFunction on_compiled)
+  // take_lease: called before each event; false: nobody wants the run any more.
+  RunEvents(EventPump* pump, ResultStoring* storing, std::function<bool()> take_lease,
+            std::function<bool()> is_cancelled)
       : pump_(pump),
-        holds_lease_(std::move(holds_lease)),
-        is_cancelled_(std::move(is_cancelled)),
-        on_artifact_(std::move(on_artifact)),
-        on_compiled_(std::move(on_compiled)) {}
+        storing_(storing),
+        take_lease_(std::move(take_lease)),
+        is_cancelled_(std::move(is_cancelled)) {}
 
   void OnLog(absl::string_view line) override {
     absl::StrAppend(&log_, line, "\n");
@@ -64,12 +56,12 @@ class RunEvents : public WorkerEvents {
   void OnDiagnostic(const Diagnostic& diagnostic) override {
     Tell(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
   }
-  void OnArtifact(const WorkerArtifact& artifact) override { on_artifact_(artifact); }
+  void OnArtifact(const WorkerArtifact& artifact) override { storing_->Add(artifact); }
   void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
-    on_compiled_(log_, diagnostics);
+    storing_->Begin(log_, ToJobDiagnostics(diagnostics));
   }
   bool IsCancelled() override {
-    if (!holds_lease_()) return true;
+    if (!take_lease_()) return true;
     pump_->Tick();
     return is_cancelled_();
   }
@@ -79,14 +71,13 @@ class RunEvents : public WorkerEvents {
 
  private:
   void Tell(EventBody body) {
-    if (holds_lease_()) pump_->Push(std::move(body));
+    if (take_lease_()) pump_->Push(std::move(body));
   }
 
   EventPump* const pump_;
-  const std::function<bool()> holds_lease_;
+  ResultStoring* const storing_;
+  const std::function<bool()> take_lease_;
   const std::function<bool()> is_cancelled_;
-  const OnArtifactFunction on_artifact_;
-  const OnCompiledFunction on_compiled_;
   std::string log_;
 };
 
@@ -106,12 +97,7 @@ struct JobRunner::Attempt {
   std::vector<InputStore::Held> held = {};
   std::string log = {};                     // what compile.log gets
   std::vector<EventBody> last_events = {};  // told with the result
-  std::unique_ptr<HelperThreads> helpers = {};
-  std::optional<PreparedArtifacts> prepared = {};
-  // The store that has begun before it was known how the worker ends.
-  std::string storing_log = {};
-  absl::StatusOr<std::vector<ArtifactInfo>> stored = absl::InternalError("not stored yet");
-  std::optional<HelperThreads::Task> storing = {};
+  std::optional<ResultStoring> storing = {};
 };
 
 JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs,
@@ -121,7 +107,8 @@ JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inp
       inputs_(inputs),
       cache_(cache),
       workers_(workers),
-      log_(log) {}
+      log_(log),
+      helpers_(options_.begin_helper) {}
 
 std::string JobRunner::RunId(const std::string& job_id, uint64_t fence) {
   return absl::StrCat(job_id, ".", fence);
@@ -167,11 +154,28 @@ void JobRunner::RunAttempt(Attempt& attempt) {
                       " and submit the job again"));
     return;
   }
-  std::error_code error;
-  attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
-  BeginPreparing(attempt);
+  BeginRun(attempt);
   RunWorker(attempt);
-  GiveHelpers(attempt);
+  EndRun(attempt);
+}
+
+// The worker's job, its folder, and the place for its result.
+void JobRunner::BeginRun(Attempt& attempt) {
+  attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
+  FillWorkerJob(attempt);
+  PreparedArtifacts::Check check;
+  if (options_.check_artifact) {
+    check = [this, job = attempt.job](absl::string_view name, absl::string_view bytes) {
+      return options_.check_artifact(name, job->output_file, bytes);
+    };
+  }
+  attempt.storing.emplace(cache_, &helpers_, *attempt.key, attempt.job->output_file,
+                          std::move(check));
+}
+
+void JobRunner::EndRun(Attempt& attempt) {
+  attempt.storing.reset();
+  std::error_code error;
   fs::remove_all(attempt.folder, error);
   if (error) {
     log_->Warning("cannot remove a job folder",
@@ -179,9 +183,9 @@ void JobRunner::RunAttempt(Attempt& attempt) {
   }
 }
 
-// Before anything is told of the run: it has its lease, or gets it now. False: the job has ended,
-// or is back in its place.
-bool JobRunner::HoldsLease(Attempt& attempt) {
+// Called before the first event, and before the end of a run is stored: it takes the lease, if the
+// run has none yet. False: the job has ended, or is back in its place.
+bool JobRunner::TakeLease(Attempt& attempt) {
   if (attempt.claim.has_value()) {
     const auto leased = attempt.claim->Lease();
     attempt.claim.reset();
@@ -272,26 +276,20 @@ absl::Status JobRunner::Remake(const Job& job) {
     return absl::FailedPreconditionError("another build of the compiler made it");
   }
   RETURN_IF_ERROR(AcquireInputs(attempt));
-  attempt.folder = absl::StrCat(options_.work_dir, "/", attempt.run_id);
-  BeginPreparing(attempt);
+  BeginRun(attempt);
   const absl::Status remade = RunAgain(attempt);
-  GiveHelpers(attempt);
-  std::error_code error;
-  fs::remove_all(attempt.folder, error);
+  EndRun(attempt);
   log_->Warning("a result that the cache had lost was made again",
                 {{"job", job.id}, {"how", remade.ok() ? "ok" : remade.message()}});
   return remade;
 }
 
 absl::Status JobRunner::RunAgain(Attempt& attempt) {
-  FillWorkerJob(attempt);
   // The job has had its events.
   EventPump pump([](const std::vector<EventBody>&) { return absl::OkStatus(); },
                  options_.event_linger);
   RunEvents events(
-      &pump, [] { return true; }, [this] { return draining_.load(); },
-      [&](const WorkerArtifact& artifact) { attempt.prepared->Add(artifact); },
-      [](const std::string&, const std::vector<Diagnostic>&) {});
+      &pump, &*attempt.storing, [] { return true; }, [this] { return draining_.load(); });
   ASSIGN_OR_RETURN(const WorkerOutcome outcome, workers_->Run(attempt.worker_job, events));
   if (outcome.kind != WorkerOutcome::Kind::kSucceeded) {
     return absl::InternalError(absl::StrCat("the compile ended otherwise: ", outcome.text));
@@ -299,12 +297,11 @@ absl::Status JobRunner::RunAgain(Attempt& attempt) {
   attempt.log = events.log();
   JobResult result;
   result.diagnostics = ToJobDiagnostics(outcome.diagnostics);
-  return FinishStore(attempt, result);
+  return attempt.storing->Finish(attempt.log, result);
 }
 
 void JobRunner::RunWorker(Attempt& attempt) {
   const Job& job = *attempt.job;
-  FillWorkerJob(attempt);
   EventPump pump(
       [&](std::vector<EventBody> bodies) {
         const Watchdog::Scope scope = options_.watchdog != nullptr
@@ -314,12 +311,8 @@ void JobRunner::RunWorker(Attempt& attempt) {
       },
       options_.event_linger);
   RunEvents events(
-      &pump, [&] { return HoldsLease(attempt); },
-      [&] { return draining_.load() || !jobs_->Renew(*attempt.lease); },
-      [&](const WorkerArtifact& artifact) { attempt.prepared->Add(artifact); },
-      [&](const std::string& log, const std::vector<Diagnostic>& diagnostics) {
-        BeginStore(attempt, log, diagnostics);
-      });
+      &pump, &*attempt.storing, [&] { return TakeLease(attempt); },
+      [&] { return draining_.load() || !jobs_->Renew(*attempt.lease); });
   const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(attempt.worker_job, events);
   attempt.last_events = pump.Stop();
   attempt.log = events.log();
@@ -382,7 +375,8 @@ void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
   result.reason = outcome.text;
   switch (outcome.kind) {
     case WorkerOutcome::Kind::kSucceeded: {
-      const absl::Status stored = AwaitRoom(attempt, result, FinishStore(attempt, result));
+      const absl::Status stored =
+          AwaitRoom(attempt, result, attempt.storing->Finish(attempt.log, result));
       if (absl::IsCancelled(stored)) return;
       if (stored.ok()) {
         result.succeeded = true;
@@ -463,87 +457,12 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
   }
 }
 
-// Artifacts are made ready as they come.
-void JobRunner::BeginPreparing(Attempt& attempt) {
-  attempt.helpers = TakeHelpers();
-  PreparedArtifacts::Check check;
-  if (options_.check_artifact) {
-    check = [this, job = attempt.job](absl::string_view name, absl::string_view bytes) {
-      return options_.check_artifact(name, job->output_file, bytes);
-    };
-  }
-  attempt.prepared.emplace(std::move(check), *attempt.helpers);
-}
-
-std::unique_ptr<HelperThreads> JobRunner::TakeHelpers() {
-  const MutexLock lock(mutex_);
-  if (idle_helpers_.empty()) {
-    return std::make_unique<HelperThreads>(kStoreThreads, options_.begin_helper);
-  }
-  std::unique_ptr<HelperThreads> helpers = std::move(idle_helpers_.back());
-  idle_helpers_.pop_back();
-  return helpers;
-}
-
-void JobRunner::GiveHelpers(Attempt& attempt) {
-  attempt.storing.reset();
-  attempt.prepared.reset();
-  const MutexLock lock(mutex_);
-  idle_helpers_.push_back(std::move(attempt.helpers));
-}
-
-// Before it is known how the worker ends, since that takes as long as the store. Should it end
-// badly after a good result, the entry stays: it is what that input gives, whole and checked, and
-// may be what an earlier job with this key refers to.
-void JobRunner::BeginStore(Attempt& attempt, const std::string& log,
-                           const std::vector<Diagnostic>& diagnostics) const {
-  attempt.storing_log = log;
-  attempt.storing.emplace(attempt.helpers->Start(
-      [this, &attempt, metadata = EncodeResultMetadata(ToJobDiagnostics(diagnostics))] {
-        attempt.stored = Store(attempt, attempt.storing_log, metadata);
-      }));
-}
-
-absl::StatusOr<std::vector<ArtifactInfo>> JobRunner::Store(Attempt& attempt, const std::string& log,
-                                                           const std::string& metadata) const {
-  std::vector<ArtifactView> views = attempt.prepared->Packed();
-  bool has_output = false;
-  bool has_log = false;
-  for (const ArtifactView& artifact : views) {
-    if (!IsValidArtifactName(artifact.name)) {
-      return absl::InternalError(
-          absl::StrCat("artifact name '", Printable(artifact.name), "' is not allowed"));
-    }
-    has_output = has_output || artifact.name == attempt.job->output_file;
-    has_log = has_log || artifact.name == kLogArtifact;
-  }
-  if (!has_output) {
-    return absl::InternalError(
-        absl::StrCat("the compile made no ", Printable(attempt.job->output_file)));
-  }
-  if (!has_log) views.push_back({kLogArtifact, log});
-  return cache_->Store(*attempt.key, views, metadata, [&] { return attempt.prepared->Checked(); });
-}
-
-absl::Status JobRunner::FinishStore(Attempt& attempt, JobResult& result) {
-  if (attempt.storing.has_value()) attempt.storing->Wait();
-  // A last line of the log may have come since.
-  if (!attempt.storing.has_value() || attempt.storing_log != attempt.log) {
-    attempt.stored = Store(attempt, attempt.log, EncodeResultMetadata(result.diagnostics));
-  }
-  attempt.storing.reset();
-  RETURN_IF_ERROR(attempt.stored.status());
-  result.artifacts = ToJobArtifacts(*attempt.stored);
-  result.cache_key = attempt.key->ToString();
-  return absl::OkStatus();
-}
-
 // A full disk is the operator's and not the job's: while the cache has no room the run keeps its
 // result, and with it its slot, so that nothing is compiled that could not be stored either.
 // CANCELLED: the job has ended otherwise, or is back in the queue.
 absl::Status JobRunner::AwaitRoom(Attempt& attempt, JobResult& result, absl::Status stored) {
   if (!absl::IsUnavailable(stored)) return stored;
-  if (!HoldsLease(attempt)) return absl::CancelledError("of no use any more");
+  if (!TakeLease(attempt)) return absl::CancelledError("of no use any more");
   log_->Error("a result waits for room on the disk",
               {{"job", attempt.job->id}, {"error", stored.message()}});
   std::vector<EventBody> bodies = attempt.last_events;
@@ -558,7 +477,7 @@ absl::Status JobRunner::AwaitRoom(Attempt& attempt, JobResult& result, absl::Sta
     if (!jobs_->Renew(*attempt.lease)) return absl::CancelledError("of no use any more");
     if (options_.pause) options_.pause("no room");
     absl::SleepFor(options_.retry_delay);
-    stored = FinishStore(attempt, result);
+    stored = attempt.storing->Finish(attempt.log, result);
   }
   log_->Info("the disk has room for a result again", {{"job", attempt.job->id}});
   return stored;
@@ -569,13 +488,13 @@ void JobRunner::Fail(Attempt& attempt, FailureKind kind, absl::string_view reaso
 }
 
 void JobRunner::Finish(Attempt& attempt, const JobResult& result) {
-  if (!HoldsLease(attempt)) return;
+  if (!TakeLease(attempt)) return;
   if (options_.pause) options_.pause("finish");
   Persist(attempt, [&] { return jobs_->Finish(*attempt.lease, attempt.last_events, result); });
 }
 
 void JobRunner::GiveBack(Attempt& attempt, LossKind kind, absl::string_view why) {
-  if (!HoldsLease(attempt)) return;
+  if (!TakeLease(attempt)) return;
   Persist(attempt, [&] { return jobs_->Lose(*attempt.lease, kind, why, attempt.last_events); });
 }
 

@@ -11,10 +11,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "compiler_core/base/helper_threads.h"
-#include "compiler_core/base/mutex.h"
 #include "server/executor/failure_bundles.h"
 #include "server/executor/ports.h"
+#include "server/executor/result_storing.h"
 #include "server/executor/submission.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
@@ -85,7 +84,7 @@ class JobRunner {
   static std::string RunId(const std::string& job_id, uint64_t fence);
   absl::Status Prepare(Attempt& attempt);
   bool FinishFromCache(Attempt& attempt);
-  bool HoldsLease(Attempt& attempt);
+  bool TakeLease(Attempt& attempt);
   void RunWorker(Attempt& attempt);
   absl::Status AcquireInputs(Attempt& attempt);
   void FillWorkerJob(Attempt& attempt) const;
@@ -96,14 +95,8 @@ class JobRunner {
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
   void KeepBundle(const Attempt& attempt, JobResult& result);
   void RunAttempt(Attempt& attempt);
-  void BeginPreparing(Attempt& attempt);
-  std::unique_ptr<HelperThreads> TakeHelpers();
-  void GiveHelpers(Attempt& attempt);
-  void BeginStore(Attempt& attempt, const std::string& log,
-                  const std::vector<Diagnostic>& diagnostics) const;
-  absl::StatusOr<std::vector<ArtifactInfo>> Store(Attempt& attempt, const std::string& log,
-                                                  const std::string& metadata) const;
-  absl::Status FinishStore(Attempt& attempt, JobResult& result);
+  void BeginRun(Attempt& attempt);
+  void EndRun(Attempt& attempt);
   absl::Status AwaitRoom(Attempt& attempt, JobResult& result, absl::Status stored);
   void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
   void Finish(Attempt& attempt, const JobResult& result);
@@ -118,8 +111,7 @@ class JobRunner {
   const Logger* const log_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> remaking_ = false;
-  Mutex mutex_;
-  std::vector<std::unique_ptr<HelperThreads>> idle_helpers_ NPUC_GUARDED_BY(mutex_);
+  HelperPool helpers_;
 };
 
 }  // namespace npuc
