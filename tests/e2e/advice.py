@@ -49,7 +49,7 @@ def tflite(ops):
     net = tflitemodel.Net("chain")
     net.input("t0", SHAPE)
     for i, op in enumerate(ops):
-        net.op({"?": "SVDF", "Relu": "RELU", "Tanh": "TANH"}[op], [f"t{i}"], [SHAPE],
+        net.op({"?": "L2_POOL_2D", "Relu": "RELU", "Tanh": "TANH"}[op], [f"t{i}"], [SHAPE],
                names=[f"t{i + 1}"])
     net.outputs = [f"t{len(ops)}"]
     return "TFLITE", "model.tflite", net.to_bytes()

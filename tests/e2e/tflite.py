@@ -5,7 +5,8 @@
 `npuc reference` of every recorded net and of the shared folder's models. Float results: 1e-5 of the
 largest value, ten roundings of float32. Quantized results: one step of the result's own scale for
 each operator; whole nets print how many results are equal, one step off, and more, since one step
-inside of a net may become several at its end. The keyword net's accuracy on the 700 samples of
+inside of a net may become several at its end. The nets of STORED also run on X2_1204, whose stored
+values must be TensorFlow Lite's own. The keyword net's accuracy on the 700 samples of
 kws01, which is the dataset's own measure, must be within one sample of TensorFlow Lite's.
 """
 
@@ -26,6 +27,8 @@ FLOAT_TOLERANCE = 1e-5
 # TensorFlow Lite's accuracy on the 700 of kws01, by tests/oracle/tflite/record.py's interpreter.
 KEYWORDS_RIGHT = 628
 WHOLE_NETS = ("net_",)
+STORED = ("svdf_int8", "svdf_rank2_int8", "dilation_group_int8", "space_to_batch_int8",
+          "batch_to_space_int8")
 
 
 def reference(model, inputs, outputs, folder, cut=False):
@@ -85,6 +88,26 @@ def compare(result, got, want, quant):
     harness.check(result.error <= 1, f"off by {result.error * allowed:.3g}, allowed {allowed:.3g}")
 
 
+def compare_stored(facts, files, model, folder):
+    """The integers that X2_1204 gives, which must be those recorded."""
+    config = os.path.join(folder, "stored.yaml")
+    with open(config, "w", encoding="utf-8") as f:
+        f.write("CORENAME: X2_1204\nFRAMEWORK: TFLITE\nOUTPUT_FILE: stored.h\n"
+                f"MODEL_FILE: {os.path.abspath(model)}\n")
+    harness.npuc(config, "-o", folder)
+    arguments = []
+    for name, array in zip(facts["inputs"], recorded_nets.arrays(files, "input")):
+        path = os.path.join(folder, f"{name}.npy")
+        np.save(path, flat_items(array, facts["shapes"][name]))
+        arguments += ["--input", f"{name}={path}"]
+    out = os.path.join(folder, "stored")
+    harness.npuc("run", os.path.join(folder, "stored.npuc"), *arguments, "--raw",
+                 "--output-dir", out)
+    for name, want in zip(facts["outputs"], recorded_nets.arrays(files, "output")):
+        got = np.load(harness.output_file(out, name)).reshape(want.shape)
+        harness.check(np.array_equal(got, want), f"{name}: X2_1204 stores other values")
+
+
 def run_case(name, files):
     result = Result(name)
     try:
@@ -98,6 +121,8 @@ def run_case(name, files):
             got = reference(model, inputs, facts["outputs"], folder)
             for output, want in zip(facts["outputs"], recorded_nets.arrays(files, "output")):
                 compare(result, got[output], want, facts["quant"][output])
+            if name in STORED:
+                compare_stored(facts, files, model, folder)
     except (harness.Failure, OSError, KeyError, ValueError) as error:
         result.failed, result.detail = True, str(error)[-1500:]
     return result

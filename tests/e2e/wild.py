@@ -67,6 +67,8 @@ class Model:
             with open(self.stem + ".oracle.json", encoding="utf-8") as f:
                 facts = json.load(f)
             self.inputs, self.outputs = facts["inputs"], facts["outputs"]
+            if self.framework == "TFLITE":
+                wild_judges.name_tflite(self.path, self.inputs, self.outputs)
             self.config_inputs = {i["name"]: i["shape"] for i in self.inputs}
             if self.framework == "PT":  # configs number inputs, npuc calls them as the code does
                 self.config_inputs = {int(n): s for n, s in self.config_inputs.items()}

@@ -62,6 +62,16 @@ def _result_types(data):
             for i in op.vector(2, np.int32).tolist()]
 
 
+def name_tflite(path, inputs, outputs):
+    """Names tensors that have none as npuc does, by number."""
+    with open(path, "rb") as f:
+        data = f.read()
+    graph = int8_emulation.Table(data, int.from_bytes(data[:4], "little")).tables(2)[0]
+    for ports, field in ((inputs, 1), (outputs, 2)):
+        for port, number in zip(ports, graph.vector(field, np.int32).tolist()):
+            port["name"] = port["name"] or f"tensor_{number}"
+
+
 def tflite_inputs(path):
     """A TFLite model's inputs as the recordings state them."""
     with open(path, "rb") as f:

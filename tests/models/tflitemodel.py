@@ -19,10 +19,12 @@ SCHEMA = os.path.join(HERE, "..", "..", "compiler_core", "frontends", "tflite", 
 TYPES = {"float32": "FLOAT32", "float16": "FLOAT16", "int8": "INT8", "uint8": "UINT8",
          "int16": "INT16", "int32": "INT32", "int64": "INT64", "bool": "BOOL"}
 CODES = {"ADD": 0, "AVERAGE_POOL_2D": 1, "CONCATENATION": 2, "CONV_2D": 3, "DEPTHWISE_CONV_2D": 4,
-         "DEPTH_TO_SPACE": 5, "DEQUANTIZE": 6, "FULLY_CONNECTED": 9, "L2_NORMALIZATION": 11,
-         "LOGISTIC": 14, "MAX_POOL_2D": 17, "MUL": 18, "RELU": 19, "RELU_N1_TO_1": 20, "RELU6": 21,
+         "DEPTH_TO_SPACE": 5, "DEQUANTIZE": 6, "FULLY_CONNECTED": 9,
+         "L2_NORMALIZATION": 11, "L2_POOL_2D": 12, "LOGISTIC": 14, "MAX_POOL_2D": 17, "MUL": 18,
+         "RELU": 19, "RELU_N1_TO_1": 20, "RELU6": 21,
          "RESHAPE": 22, "RESIZE_BILINEAR": 23, "SOFTMAX": 25, "SPACE_TO_DEPTH": 26, "SVDF": 27,
-         "TANH": 28, "PAD": 34, "UNIDIRECTIONAL_SEQUENCE_RNN": 35, "GATHER": 36, "TRANSPOSE": 39,
+         "TANH": 28, "PAD": 34, "UNIDIRECTIONAL_SEQUENCE_RNN": 35, "GATHER": 36,
+         "BATCH_TO_SPACE_ND": 37, "SPACE_TO_BATCH_ND": 38, "TRANSPOSE": 39,
          "MEAN": 40, "SUB": 41, "DIV": 42, "SQUEEZE": 43, "UNIDIRECTIONAL_SEQUENCE_LSTM": 44,
          "STRIDED_SLICE": 45, "EXP": 47, "SPLIT": 49, "LOG_SOFTMAX": 50, "PRELU": 54,
          "MAXIMUM": 55, "MINIMUM": 57, "NEG": 59, "PADV2": 60, "SLICE": 65, "TRANSPOSE_CONV": 67,
@@ -36,6 +38,7 @@ SAME_SCALE = {"AVERAGE_POOL_2D", "MAX_POOL_2D", "RESHAPE", "PAD", "PADV2", "TRAN
               "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "EXPAND_DIMS", "PACK", "UNPACK",
               "GATHER", "TILE", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "CONCATENATION",
               "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "MIRROR_PAD", "REDUCE_MAX", "REDUCE_MIN",
+              "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND",
               "MAXIMUM", "MINIMUM", "NEG"}
 # Operand number: the dimension that weights have scales along.
 WEIGHT_AXES = {"CONV_2D": (1, 0), "DEPTHWISE_CONV_2D": (1, 3), "FULLY_CONNECTED": (1, None),

@@ -1,10 +1,13 @@
-// Recurrent layers, unrolled over the sequence from a state of zeros.
+// Recurrent layers: unrolled over the sequence from a state of zeros, or, of one step, with a state
+// that goes from frame to frame.
 #include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/tflite/node_import.h"
+#include "compiler_core/frontends/tflite/variables.h"
+#include "compiler_core/ops/facts.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
 namespace npuc::tflite {
@@ -155,7 +158,80 @@ absl::Status ImportLstm(NodeImporter& node) {
   return SetSequence(node, s, states);
 }
 
-constexpr ImportRule kRules[] = {{"UNIDIRECTIONAL_SEQUENCE_LSTM", ImportLstm},
+// The matrix of weights over time [filters, memory] as the kernel of a convolution over a state
+// [batch, memory, 1, filters]: each unit sums the memory of `rank` filters.
+absl::StatusOr<ValueRef> TimeKernel(NodeImporter& node, int64_t rank) {
+  const int64_t filters = node.shape(2)[0];
+  const int64_t memory = node.shape(2)[1];
+  ASSIGN_OR_RETURN(ValueRef kernel, node.Reshaped(node.input(2), {filters / rank, rank, memory}));
+  ASSIGN_OR_RETURN(kernel, node.Transposed(kernel, {2, 1, 0}));
+  if (rank == 1) return node.Reshaped(kernel, {memory, 1, filters, 1});
+  return node.Reshaped(kernel, {memory, 1, rank, filters / rank});
+}
+
+absl::Status CheckSvdf(NodeImporter& node, int64_t rank) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 5));
+  RETURN_IF_ERROR(CheckWeights(node, {1, 2}));
+  const Shape& feature = node.shape(1);
+  const Shape& time = node.shape(2);
+  if (node.rank(0) != 2 || node.shape(0)[1] != feature[1] || feature[0] != time[0] ||
+      feature[0] < 1 || time[1] < 1 || rank < 1 || feature[0] % rank != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("weights ", TypeToString(node.type(1)), " and ",
+                                                   TypeToString(node.type(2)), " with rank ", rank,
+                                                   " do not fit ", TypeToString(node.type(0))));
+  }
+  if (node.input_count() < 5 || node.operand_number(4) < 0 || !node.operand(4).is_variable) {
+    return node.FailMode("a state that is no variable", "convert the model with a variable state");
+  }
+  return absl::OkStatus();
+}
+
+// Operands: x, weights of features [filters, in], weights over time [filters, memory], bias, state.
+// The products of this frame's x with the first join those of the frames before; each unit is a sum
+// over time. The state is kept as [batch, memory, filters], the oldest frame first.
+absl::Status ImportSvdf(NodeImporter& node) {
+  ASSIGN_OR_RETURN(const auto* o, node.Required(node.raw().options_as_SvdfOptions()));
+  const int64_t rank = o->rank();
+  RETURN_IF_ERROR(CheckSvdf(node, rank));
+  ASSIGN_OR_RETURN(Variables* const states, node.States());
+  const TensorView& stored = node.operand(4);
+  const std::string name =
+      stored.name.empty() ? absl::StrCat("state_", node.operand_number(4)) : stored.name;
+  const int64_t batch = node.shape(0)[0];
+  const int64_t filters = node.shape(1)[0];
+  const int64_t memory = node.shape(2)[1];
+  ASSIGN_OR_RETURN(const ValueRef weight, node.TransposedWeight(node.input(1)));
+  ASSIGN_OR_RETURN(ValueRef fresh,
+                   node.Emit("MatMul", {node.input(0), weight}, {{kSvdfFact, true}}));
+  if (stored.quant.has_value()) {
+    ASSIGN_OR_RETURN(fresh, node.Requantized(fresh, *stored.quant));
+  }
+  ASSIGN_OR_RETURN(fresh, node.Reshaped(fresh, {batch, 1, filters}));
+  const ValueRef before = states->ReadState(name, {batch, memory, filters}, stored.quant);
+  if (before == nullptr) return node.AlreadyReported(absl::CancelledError());
+  ValueRef now = fresh;
+  if (memory > 1) {
+    ASSIGN_OR_RETURN(const ValueRef kept, node.Sliced(before, 1, 1, memory - 1));
+    ASSIGN_OR_RETURN(now, node.Joined({kept, fresh}, 1));
+  }
+  states->SetState(name, now);
+  ASSIGN_OR_RETURN(const ValueRef image, node.Reshaped(now, {batch, memory, 1, filters}));
+  ASSIGN_OR_RETURN(const ValueRef kernel, TimeKernel(node, rank));
+  ASSIGN_OR_RETURN(ValueRef sums,
+                   node.Emit(rank == 1 ? "DepthwiseConv2D" : "Conv2D", {image, kernel},
+                             {{"strides", Shape{1, 1}},
+                              {"dilations", Shape{1, 1}},
+                              {"pads", Shape{0, 0, 0, 0}},
+                              {kSvdfFact, true}}));
+  if (node.has(3)) {
+    ASSIGN_OR_RETURN(sums, node.Emit("Add", {sums, node.input(3)}));
+  }
+  ASSIGN_OR_RETURN(sums, node.Reshaped(sums, {batch, filters / rank}));
+  return node.SetActivated(std::move(sums), o->activation());
+}
+
+constexpr ImportRule kRules[] = {{"SVDF", ImportSvdf},
+                                 {"UNIDIRECTIONAL_SEQUENCE_LSTM", ImportLstm},
                                  {"UNIDIRECTIONAL_SEQUENCE_RNN", ImportRnn}};
 
 }  // namespace

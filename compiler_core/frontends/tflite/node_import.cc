@@ -62,6 +62,12 @@ absl::StatusOr<ValueRef> NodeImporter::TransposedWeight(const ValueRef& weight) 
   return transposed;
 }
 
+absl::StatusOr<Variables*> NodeImporter::States() {
+  if (place_.variables != nullptr) return place_.variables;
+  return FailMode("an operator with a state inside of a loop or branch",
+                  "keep the operator outside of the loop");
+}
+
 absl::StatusOr<ValueRef> NodeImporter::Activated(ValueRef value, int activation) {
   const Term x(*this, value);
   switch (activation) {

@@ -18,6 +18,8 @@ using frontend::ImportState;
 using frontend::Term;
 using frontend::ValueRef;
 
+class Variables;  // variables.h
+
 // Weights that products take transposed, by the value that they were made of, which stays alive.
 using TransposedWeights = std::map<ValueRef, ValueRef>;
 
@@ -26,6 +28,7 @@ struct NodePlace {
   const SubgraphView* graph;
   const OperatorView* op;
   TransposedWeights* transposed;
+  Variables* variables;  // null inside of loops and branches
 };
 
 // True where operators read a tensor as the shape of their result alone, and the file states those
@@ -51,6 +54,9 @@ class NodeImporter : public frontend::OperandNode {
   const TensorView& operand(int i) const {
     return place_.graph->tensor(place_.op->inputs[static_cast<size_t>(i)]);
   }
+  // The states that operators keep, or a report that none live inside of a loop.
+  absl::StatusOr<Variables*> States();
+  int operand_number(int i) const { return place_.op->inputs[static_cast<size_t>(i)]; }
   // Whether the operand's value is known now, as itself or as stored integers.
   bool IsKnown(int i) const { return frontend::IsKnown(input(i)); }
 

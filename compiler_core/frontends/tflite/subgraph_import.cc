@@ -181,7 +181,7 @@ void SubgraphImport::ImportVariable(const OperatorView& op, Variables& variables
   }
 }
 
-void SubgraphImport::ImportOperator(const OperatorView& op) {
+void SubgraphImport::ImportOperator(const OperatorView& op, Variables* variables) {
   const bool is_custom = op.builtin_code == kCustomOperator;
   if (!is_custom && IsControl(op)) return ImportControl(op);
   const ImportRule* const rule =
@@ -201,7 +201,7 @@ void SubgraphImport::ImportOperator(const OperatorView& op) {
   // Results that stay without a value count as failed.
   absl::Status status = absl::OkStatus();
   if (is_complete) {
-    NodeImporter node(&state_, {&graph_, &op, &shared_.transposed}, SourceOf(op),
+    NodeImporter node(&state_, {&graph_, &op, &shared_.transposed, variables}, SourceOf(op),
                       std::move(inputs));
     status = rule->import(node);
     if (status.ok()) status = TakeResults(op, node);
@@ -222,7 +222,7 @@ void SubgraphImport::Run(Variables* variables) {
     if (variables != nullptr && op.builtin_code != kCustomOperator && Variables::IsAbout(op)) {
       ImportVariable(op, *variables);
     } else {
-      ImportOperator(op);
+      ImportOperator(op, variables);
     }
   }
 }

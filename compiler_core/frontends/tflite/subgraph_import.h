@@ -69,7 +69,7 @@ class SubgraphImport {
  private:
   NodeSource SourceOf(const OperatorView& op) const;
   void AddError(DiagnosticKind kind, const OperatorView& op, std::string message, std::string fix);
-  void ImportOperator(const OperatorView& op);
+  void ImportOperator(const OperatorView& op, Variables* variables);
   void ImportVariable(const OperatorView& op, Variables& variables);
   void ReportNoRule(const OperatorView& op);
   // Quantizes the results that the file stores as integers, and keeps them.

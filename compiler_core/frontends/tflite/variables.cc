@@ -15,7 +15,7 @@ constexpr absl::string_view kCallOnce = "CALL_ONCE";
 constexpr absl::string_view kHandle = "VAR_HANDLE";
 constexpr absl::string_view kRead = "READ_VARIABLE";
 
-// Whether every element stands for 0.
+// True where every element stands for 0.
 bool IsZero(const TensorView& value) {
   const Tensor tensor(value.type, std::vector<uint8_t>(value.data.begin(), value.data.end()));
   for (int64_t i = 0; i < tensor.element_count(); ++i) {
@@ -88,15 +88,40 @@ ValueRef Variables::Read(const OperatorView& op) {
   variable.stored = &tensor;
   variable.is_read = true;
   in_order_.push_back(index);
-  const bool is_quantized = tensor.quant.has_value();
-  variable.input = state_.AddInput(
-      variable.name, {is_quantized ? DType::kFloat32 : tensor.type.dtype, tensor.type.shape});
-  if (is_quantized) {
-    frontend::Emitter node(&state_, {variable.name, "QUANTIZE"});
-    absl::StatusOr<ValueRef> quantized = node.Requantized(variable.input, *tensor.quant);
-    variable.input = quantized.ok() ? *std::move(quantized) : nullptr;  // reported where it failed
-  }
+  variable.input = MakeInput(variable.name, tensor.type, tensor.quant);
   return variable.input;
+}
+
+ValueRef Variables::MakeInput(const std::string& name, TensorType type,
+                              const std::optional<QuantParams>& quant) {
+  if (quant.has_value()) type.dtype = DType::kFloat32;
+  const ValueRef input = state_.AddInput(name, type);
+  if (!quant.has_value()) return input;
+  frontend::Emitter node(&state_, {name, "QUANTIZE"});
+  absl::StatusOr<ValueRef> quantized = node.Requantized(input, *quant);
+  return quantized.ok() ? *std::move(quantized) : nullptr;  // reported where it failed
+}
+
+ValueRef Variables::ReadState(const std::string& name, Shape shape,
+                              const std::optional<QuantParams>& quant) {
+  if (variables_.size() == kMost) {
+    state_.AddError(DiagnosticKind::kModelLimitExceeded, {name, ""},
+                    absl::StrCat("the model has more than ", kMost, " states"),
+                    "compile a smaller model");
+    return nullptr;
+  }
+  in_order_.push_back(static_cast<int>(variables_.size()));
+  Variable& variable = variables_.emplace_back();
+  variable.name = name;
+  variable.is_read = true;
+  variable.input = MakeInput(name, {DType::kFloat32, std::move(shape)}, quant);
+  return variable.input;
+}
+
+void Variables::SetState(const std::string& name, ValueRef value) {
+  for (Variable& variable : variables_) {
+    if (variable.name == name) variable.current = std::move(value);
+  }
 }
 
 void Variables::Assign(const OperatorView& op, ValueRef value) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,10 @@
 
 namespace npuc::tflite {
 
-// The variables of a streaming model (VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE), as inputs and
-// outputs of the graph: what a frame reads is input NAME, what it assigns last is output NAME_out,
-// which the application feeds to the next frame. One that is only read, or only assigned, is an
-// input or an output alone.
+// The variables of a streaming model (VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE; the tensors in
+// which operators such as SVDF keep a state), as inputs and outputs of the graph: what a frame
+// reads is input NAME, what it assigns last is output NAME_out, which the application feeds to the
+// next frame. One that is only read, or only assigned, is an input or an output alone.
 class Variables {
  public:
   // More is a diagnostic.
@@ -38,6 +39,12 @@ class Variables {
   // `value` of an ASSIGN_VARIABLE; null: it failed.
   void Assign(const OperatorView& op, ValueRef value);
 
+  // The state that an operator keeps in tensor NAME, as an input of this shape that holds what
+  // `quant` stores. Null where it was reported.
+  ValueRef ReadState(const std::string& name, Shape shape, const std::optional<QuantParams>& quant);
+  // The next frame's value of that state.
+  void SetState(const std::string& name, ValueRef value);
+
   // Adds the outputs NAME_out, in the order of the inputs NAME, and a note on what the variables
   // begin with. Once, before the model's own outputs.
   void AddOutputs();
@@ -52,6 +59,9 @@ class Variables {
   };
 
   int IndexOf(int handle) const;
+  // The value of an input, through `quant` where it has one.
+  ValueRef MakeInput(const std::string& name, TensorType type,
+                     const std::optional<QuantParams>& quant);
   void NoteInitialValue(const Variable& variable);
 
   const ModelFile& file_;

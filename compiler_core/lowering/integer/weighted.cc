@@ -8,6 +8,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/context.h"
+#include "compiler_core/ops/facts.h"
 #include "compiler_core/ops/window.h"
 
 namespace npuc {
@@ -168,7 +169,15 @@ absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const Q
     return absl::UnimplementedError(
         absl::StrCat(factors.size(), " factors for ", kernel.out, " result channels"));
   }
+  const bool is_svdf = BoolAttrOr(context.root(), kSvdfFact, false);
   for (const double scale : kernel.scales) {
+    if (context.exact() && is_svdf) {
+      const float factor = static_cast<float>(input.scale[0]) * static_cast<float>(scale) /
+                           static_cast<float>(output.scale[0]);
+      factors.push_back(MakeFactor(factor, 31));
+      rounding = Rounding::kDouble;
+      continue;
+    }
     double product = input.scale[0] * scale;
     if (context.exact() && context.root().op == Op::kMatMul && kernel.scales.size() == 1) {
       // TFLite multiplies these two as floats, for matrix products alone.

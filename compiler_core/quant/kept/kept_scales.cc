@@ -191,8 +191,27 @@ class Keeper {
     return absl::OkStatus();
   }
 
+  // Integers of 32 bits whose operand is stored, and of which 16 bits hold all but half a step at
+  // the ends, have 16.
+  void Narrow(const Node& quantize, QuantParams& params) {
+    const auto operand = params_.find(New(quantize.inputs[0]));
+    if (params.dtype != DType::kInt32 || params.axis >= 0 || operand == params_.end()) return;
+    const QuantParams& from = operand->second;
+    const double factor = from.scale[0] / params.scale[0];
+    const double zero = static_cast<double>(params.zero_point[0]);
+    const double low = static_cast<double>(from.qmin - from.zero_point[0]) * factor + zero;
+    const double high = static_cast<double>(from.qmax - from.zero_point[0]) * factor + zero;
+    if (low < INT16_MIN - 0.5 || high > INT16_MAX + 0.5) return;
+    params.dtype = DType::kInt16;
+    params.qmin = INT16_MIN;
+    params.qmax = INT16_MAX;
+    kept_.notes.push_back(absl::StrCat("the 32-bit integers of '", Printable(quantize.source.name),
+                                       "' are stored in 16 bits, to half a step"));
+  }
+
   absl::Status TakeQuantize(const Node& node) {
-    ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(node.outputs[0])));
+    ASSIGN_OR_RETURN(QuantParams params, QuantParamsOf(node, graph_.type(node.outputs[0])));
+    Narrow(node, params);
     ASSIGN_OR_RETURN(const ValueId value, ValueStoredAs(node, params));
     params_.emplace(value, params);
     ASSIGN_OR_RETURN(const std::optional<LayerQuant> settings, LayerQuantOf(node));

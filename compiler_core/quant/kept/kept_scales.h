@@ -25,9 +25,9 @@ struct KeptScales {
 // spread_params.h finds. Integers may be inputs and outputs, and move without a Dequantize; the new
 // graph has floats in their places. An input that nothing reads has 8 bits. Weights keep their
 // scales and their values: the integers of an asymmetric one, less its zero point, are stored as i8
-// where they fit, else as i16, with a note. Layers have the settings that their Quantize states,
-// else multiplier_bits 31: the arithmetic that such models were made for. Errors: UNIMPLEMENTED
-// where something else computes with the integers.
+// where they fit, else as i16, with a note. Values of 32-bit integers that fit 16 bits have 16.
+// Layers have the settings that their Quantize states, else multiplier_bits 31: the arithmetic that
+// such models were made for. Errors: UNIMPLEMENTED where something else computes with the integers.
 absl::StatusOr<KeptScales> KeepScales(const Graph& graph);
 
 }  // namespace npuc

@@ -44,6 +44,31 @@ TEST(KeepScales, AFloatReaderDoesNotReadSaturatedIntegers) {
   EXPECT_EQ(found, 1);
 }
 
+// An int8 input that is stored again as i32 with a scale; the type that it gets.
+DType TypeOfWide(double scale) {
+  const absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(
+      R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [-128]} : i8[2] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [-128]} : f32[2] @"x"
+  %qy = Quantize(%fx) {axis = -1, dtype = "i32", scale = [)",
+      scale, R"(], zero_point = [0]} : i32[2] @"y"
+  %fy = Dequantize(%qy) {axis = -1, scale = [)",
+      scale, R"(], zero_point = [0]} : f32[2] @"y"
+  return %fy @"y"
+})"));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  EXPECT_TRUE(kept.ok()) << kept.status();
+  return kept->plan.values.at(kept->graph.outputs()[0].value).dtype;
+}
+
+// 255 steps of 0.5 are 32640 of 0.5 / 128, and 65280 of half that.
+TEST(KeepScales, WideIntegersThatFitAreStoredInSixteenBits) {
+  EXPECT_EQ(TypeOfWide(0.5 / 128), DType::kInt16);
+  EXPECT_EQ(TypeOfWide(0.5 / 256), DType::kInt32);
+}
+
 // Parameters that KeepScales finds for the value between the two operators of `inside`, which reads
 // %fx and gives %y.
 std::optional<QuantParams> ParamsBetween(absl::string_view inside, Op first_op) {

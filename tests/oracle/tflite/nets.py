@@ -57,6 +57,26 @@ def conv_nets():
                       "activation": "RELU"})
         m.net.output(y)
         yield m
+    for name, code, options, weight in (
+            ("dilation_group", "CONV_2D", "Conv2DOptions", (4, 3, 3, 3)),
+            ("dilation_group_depthwise", "DEPTHWISE_CONV_2D", "DepthwiseConv2DOptions",
+             (1, 3, 3, 3))):
+        m = Maker(name, ("int8",))
+        x = m.net.input("x", (1, 7, 6, 3))
+        out = weight[0] if code == "CONV_2D" else weight[3]
+        block = m.net.const("block", np.array([2, 2], np.int32))
+        paddings = m.net.const("paddings", np.array([[2, 3], [2, 2]], np.int32))
+        batched = m.net.op("SPACE_TO_BATCH_ND", [x, block, paddings], [(4, 6, 5, 3)])
+        convolved = m.net.op(code, [batched, m.weights("w", *weight), m.weights("b", out)],
+                             [(4, 4, 3, out)], options,
+                             {"padding": "VALID", "stride_h": 1, "stride_w": 1,
+                              "activation": "RELU"}
+                             | ({} if code == "CONV_2D" else {"depth_multiplier": 1}))
+        m.net.output(m.net.op("BATCH_TO_SPACE_ND",
+                              [convolved, block,
+                               m.net.const("crops", np.array([[0, 1], [0, 0]], np.int32))],
+                              [(1, 7, 6, out)]))
+        yield m
     for name, padding, shape in (("transpose_conv_same", "SAME", (1, 8, 6, 2)),
                                  ("transpose_conv_valid", "VALID", (1, 9, 7, 2))):
         m = Maker(name, ("int8",))
@@ -195,6 +215,10 @@ def shape_nets():
     yield one("gather", "GATHER", (4, 5), [(4, 3)], [ints(4, 0, 2)], "GatherOptions", {"axis": 1})
     yield one("unpack", "UNPACK", (2, 3), [(2,)] * 3, (), "UnpackOptions", {"num": 3, "axis": 1})
     yield one("tile", "TILE", (2, 3), [(4, 3)], [ints(2, 1)])
+    yield one("space_to_batch", "SPACE_TO_BATCH_ND", (1, 3, 5, 2), [(6, 2, 2, 2)],
+              [ints(2, 3), ints(1, 0, 0, 1).reshape(2, 2)])
+    yield one("batch_to_space", "BATCH_TO_SPACE_ND", (6, 2, 2, 2), [(1, 3, 5, 2)],
+              [ints(2, 3), ints(0, 1, 1, 0).reshape(2, 2)])
     yield one("space_to_depth", "SPACE_TO_DEPTH", (1, 4, 6, 2), [(1, 2, 3, 8)], (),
               "SpaceToDepthOptions", {"block_size": 2})
     yield one("depth_to_space", "DEPTH_TO_SPACE", (1, 2, 3, 8), [(1, 4, 6, 2)], (),
@@ -265,7 +289,50 @@ def whole_nets():
         yield m
 
 
+def stored(net, name, value, dtype, scale):
+    """A constant of integers that stand for `value` by this scale."""
+    info = np.iinfo(dtype)
+    q = np.clip(np.rint(value / np.float32(scale)), info.min, info.max).astype(dtype)
+    return net._add(name, value.shape, dtype, q, {"scale": [float(np.float32(scale))],
+                                                  "zero_point": [0]})
+
+
+def svdf_nets():
+    """Frames in a row: the interpreter keeps the state from one run to the next, as npuc does."""
+    for name, rank, filters, memory in (("svdf", 1, 4, 3), ("svdf_rank2", 2, 6, 5)):
+        m = Maker(name, ())
+        x = m.net.input("x", (1, 7))
+        operands = [x, m.weights("feature", filters, 7), m.weights("time", filters, memory),
+                    m.weights("bias", filters // rank), "state"]
+        m.net._add("state", (1, filters * memory))
+        m.net.tensors["state"]["variable"] = True
+        m.net.output(m.net.op("SVDF", operands, [(1, filters // rank)], "SvdfOptions",
+                              {"rank": rank, "activation": "RELU"}))
+        yield m
+    for name, rank, filters, memory in (("svdf_int8", 1, 16, 8), ("svdf_rank2_int8", 2, 12, 5)):
+        m = Maker(name, ())
+        m.stored = True
+        net, f32 = m.net, np.float32
+        net.inputs.append(net._add("x", (1, 24), "int8", None,
+                                   {"scale": [float(f32(0.0157))], "zero_point": [3]}))
+        state = f32(0.0004)
+        operands = ["x", stored(net, "feature", m.rng.uniform(-0.5, 0.5, (filters, 24)), "int8",
+                                0.004),
+                    stored(net, "time", m.rng.uniform(-1, 1, (filters, memory)), "int16", 3.1e-5),
+                    stored(net, "bias", m.rng.uniform(-1, 1, (filters // rank,)), "int32",
+                           state * f32(3.1e-5)), "state"]
+        net._add("state", (1, filters * memory), "int16", None,
+                 {"scale": [float(state)], "zero_point": [0]})
+        net.tensors["state"]["variable"] = True
+        y = net.op("SVDF", operands, [(1, filters // rank)], "SvdfOptions",
+                   {"rank": rank, "activation": "RELU"})
+        net.tensors[y].update(type="int8", quant={"scale": [float(f32(0.021))],
+                                                  "zero_point": [-128]})
+        net.output(y)
+        yield m
+
+
 def all_nets():
     for family in (conv_nets, unary_nets, binary_nets, linear_nets, reduce_nets, shape_nets,
-                   whole_nets):
+                   whole_nets, svdf_nets):
         yield from family()

@@ -121,6 +121,8 @@ def make_cases(tflite, only):
             continue
         inputs = float_inputs(maker)
         variants = [(net, inputs)]
+        if getattr(maker, "stored", False):
+            variants = [(net, [to_stored(net, n, a) for n, a in zip(net.inputs, inputs)])]
         if maker.quantized:
             ranges = ranges_of(tflite, net, inputs)
             for dtype in maker.quantized:

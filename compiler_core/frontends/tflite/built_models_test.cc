@@ -1,10 +1,9 @@
-// Groups of SPACE_TO_BATCH_ND, a convolution and BATCH_TO_SPACE_ND, and shapes known from the file
-// alone.
-#include "compiler_core/frontends/tflite/dilation.h"
-
+// Small models, built operator by operator: groups of SPACE_TO_BATCH_ND, a convolution and
+// BATCH_TO_SPACE_ND; shapes known from the file alone; operators with a state.
 #include <cstring>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -14,22 +13,24 @@
 #include "gtest/gtest.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
-namespace npuc {
+namespace npuc::tflite {
 namespace {
 
 namespace fb = ::npuc::fe::tflite;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int kConv2D = 3;
 constexpr int kReshape = 22;
+constexpr int kSvdf = 27;
 constexpr int kBatchToSpace = 37;
 constexpr int kSpaceToBatch = 38;
 constexpr int kTransposeConv = 67;
 
 // A float model, tensor by tensor.
-class Builder {
+class ModelBuilder {
  public:
-  Builder() {
+  ModelBuilder() {
     model_.version = 3;
     model_.buffers.push_back(std::make_unique<fb::BufferT>());
     model_.subgraphs.push_back(std::make_unique<fb::SubGraphT>());
@@ -60,25 +61,14 @@ class Builder {
                   std::is_same_v<T, int32_t> ? fb::ElementType_INT32 : fb::ElementType_FLOAT32,
                   static_cast<uint32_t>(model_.buffers.size()) - 1);
   }
-  int Call(int code, std::vector<int> inputs, std::vector<int> shape) {
+  int Op(int code, std::vector<int> inputs, std::vector<int> shape) {
     model_.operator_codes.push_back(std::make_unique<fb::OperatorCodeT>());
     model_.operator_codes.back()->builtin_code = code;
     auto op = std::make_unique<fb::OperatorT>();
     op->opcode_index = static_cast<uint32_t>(model_.operator_codes.size()) - 1;
     op->inputs = std::move(inputs);
     op->outputs = {Tensor(std::move(shape))};
-    if (code == kConv2D) {
-      fb::Conv2DOptionsT options;
-      options.stride_w = options.stride_h = 1;
-      options.padding = fb::Padding_VALID;
-      op->options.Set(options);
-    }
-    if (code == kTransposeConv) {
-      fb::TransposeConvOptionsT options;
-      options.stride_w = options.stride_h = 2;
-      options.padding = fb::Padding_VALID;
-      op->options.Set(options);
-    }
+    SetOptions(code, *op);
     graph().operators.push_back(std::move(op));
     graph().outputs = {static_cast<int>(graph().tensors.size()) - 1};
     return graph().outputs[0];
@@ -96,6 +86,26 @@ class Builder {
   }
 
  private:
+  static void SetOptions(int code, fb::OperatorT& op) {
+    if (code == kConv2D) {
+      fb::Conv2DOptionsT options;
+      options.stride_w = options.stride_h = 1;
+      options.padding = fb::Padding_VALID;
+      op.options.Set(options);
+    }
+    if (code == kTransposeConv) {
+      fb::TransposeConvOptionsT options;
+      options.stride_w = options.stride_h = 2;
+      options.padding = fb::Padding_VALID;
+      op.options.Set(options);
+    }
+    if (code == kSvdf) {
+      fb::SvdfOptionsT options;
+      options.rank = 1;
+      op.options.Set(options);
+    }
+  }
+
   fb::ModelT model_;
 };
 
@@ -109,15 +119,15 @@ const Node& Last(const Graph& graph) { return graph.def(graph.outputs()[0].value
 
 // x [1,1,6,1], kernel 1 x 2 of weights 1 and 10 and dilation 2; padded by 2 before, cropped `crop`.
 absl::StatusOr<Graph> Group(int crop, int stated_width) {
-  Builder b;
+  ModelBuilder b;
   const int x = b.Input({1, 1, 6, 1});
   const int block = b.Constant<int32_t>({2}, {1, 2});
   const int paddings = b.Constant<int32_t>({2, 2}, {0, 0, 2, 0});
   const int crops = b.Constant<int32_t>({2, 2}, {0, 0, 0, crop});
   const int weight = b.Constant<float>({1, 1, 2, 1}, {1, 10});
-  const int batched = b.Call(kSpaceToBatch, {x, block, paddings}, {2, 1, 4, 1});
-  const int convolved = b.Call(kConv2D, {batched, weight}, {2, 1, 3, 1});
-  b.Call(kBatchToSpace, {convolved, block, crops}, {1, 1, stated_width, 1});
+  const int batched = b.Op(kSpaceToBatch, {x, block, paddings}, {2, 1, 4, 1});
+  const int convolved = b.Op(kConv2D, {batched, weight}, {2, 1, 3, 1});
+  b.Op(kBatchToSpace, {convolved, block, crops}, {1, 1, stated_width, 1});
   return b.Import();
 }
 
@@ -129,7 +139,7 @@ TEST(TfLiteDilation, AGroupIsOneConvolution) {
   EXPECT_EQ(std::get<Shape>(node.attrs.at("dilations")), (Shape{1, 2}));
   EXPECT_EQ(std::get<Shape>(node.attrs.at("pads")), (Shape{0, 0, 2, 0}));
   EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 1, 6, 1}, {1, 2, 3, 4, 5, 6})),
-              testing::ElementsAre(10, 20, 31, 42, 53, 64));
+              ElementsAre(10, 20, 31, 42, 53, 64));
 }
 
 // Crops beyond the padding would need a convolution of a negative one.
@@ -138,48 +148,48 @@ TEST(TfLiteDilation, CropsBeyondThePaddingStayAsWritten) {
   ASSERT_TRUE(graph.ok()) << graph.status();
   EXPECT_EQ(Last(*graph).op, Op::kSlice);
   EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 1, 6, 1}, {1, 2, 3, 4, 5, 6})),
-              testing::ElementsAre(10, 20, 31, 42, 53));
+              ElementsAre(10, 20, 31, 42, 53));
 }
 
 // As Keras writes a Conv1D of dilation 2: rows of rank 3 around the convolution of an image.
 TEST(TfLiteDilation, ARowIsConvolvedAsAnImage) {
-  Builder b;
+  ModelBuilder b;
   const int x = b.Input({1, 6, 1});
   const int block = b.Constant<int32_t>({1}, {2});
   const int none = b.Constant<int32_t>({1, 2}, {0, 0});
   const int image = b.Constant<int32_t>({4}, {2, 1, 3, 1});
   const int row = b.Constant<int32_t>({3}, {2, 2, 1});
   const int weight = b.Constant<float>({1, 1, 2, 1}, {1, 10});
-  const int batched = b.Call(kSpaceToBatch, {x, block, none}, {2, 3, 1});
-  const int expanded = b.Call(kReshape, {batched, image}, {2, 1, 3, 1});
-  const int convolved = b.Call(kConv2D, {expanded, weight}, {2, 1, 2, 1});
-  const int squeezed = b.Call(kReshape, {convolved, row}, {2, 2, 1});
-  b.Call(kBatchToSpace, {squeezed, block, none}, {1, 4, 1});
+  const int batched = b.Op(kSpaceToBatch, {x, block, none}, {2, 3, 1});
+  const int expanded = b.Op(kReshape, {batched, image}, {2, 1, 3, 1});
+  const int convolved = b.Op(kConv2D, {expanded, weight}, {2, 1, 2, 1});
+  const int squeezed = b.Op(kReshape, {convolved, row}, {2, 2, 1});
+  b.Op(kBatchToSpace, {squeezed, block, none}, {1, 4, 1});
   const absl::StatusOr<Graph> graph = b.Import();
   ASSERT_TRUE(graph.ok()) << graph.status();
   const Node& last = Last(*graph);
   ASSERT_EQ(last.op, Op::kReshape);
   EXPECT_EQ(graph->def(last.inputs[0]).op, Op::kConv2D);
   EXPECT_THAT(Answer(*graph, Tensor::FromFloats({1, 6, 1}, {1, 2, 3, 4, 5, 6})),
-              testing::ElementsAre(31, 42, 53, 64));
+              ElementsAre(31, 42, 53, 64));
 }
 
 TEST(TfLiteDilation, BlocksThatDoNotFitAreRefused) {
-  Builder b;
+  ModelBuilder b;
   const int x = b.Input({1, 1, 5, 1});
   const int block = b.Constant<int32_t>({2}, {1, 2});
   const int paddings = b.Constant<int32_t>({2, 2}, {0, 0, 0, 0});
-  b.Call(kSpaceToBatch, {x, block, paddings}, {2, 1, 2, 1});
+  b.Op(kSpaceToBatch, {x, block, paddings}, {2, 1, 2, 1});
   EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("no multiple of the block 2"));
 }
 
 // The result's shape as an input of the model.
-Builder Enlarging() {
-  Builder b;
+ModelBuilder Enlarging() {
+  ModelBuilder b;
   const int shape = b.Input({4}, fb::ElementType_INT32);
   const int weight = b.Constant<float>({1, 1, 2, 1}, {1, 10});
   const int x = b.Input({1, 1, 2, 1});
-  b.Call(kTransposeConv, {shape, weight, x}, {1, 1, 4, 1});
+  b.Op(kTransposeConv, {shape, weight, x}, {1, 1, 4, 1});
   return b;
 }
 
@@ -191,14 +201,66 @@ TEST(TfLiteShapes, AShapeAtRunTimeIsTheOneThatTheFileStates) {
   const auto outputs = RunReference(
       *graph, {Tensor::FromFloats({4}, {0, 0, 0, 0}), Tensor::FromFloats({1, 1, 2, 1}, {1, 2})});
   ASSERT_TRUE(outputs.ok()) << outputs.status();
-  EXPECT_THAT((*outputs)[0].ToFloats(), testing::ElementsAre(1, 10, 2, 20));
+  EXPECT_THAT((*outputs)[0].ToFloats(), ElementsAre(1, 10, 2, 20));
 }
 
 TEST(TfLiteShapes, AShapeThatVariesIsRefused) {
-  Builder b = Enlarging();
+  ModelBuilder b = Enlarging();
   b.graph().tensors.back()->shape_signature = {1, 1, -1, 1};
   EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("NPUC1115"));
 }
 
+// x [1,2], two filters that take one element each, over `memory` frames; weights 1, 10, 100 over
+// time, the newest last.
+ModelBuilder Svdf(int rank, bool keeps_state = true) {
+  ModelBuilder b;
+  const int x = b.Input({1, 2});
+  const int feature = b.Constant<float>({2, 2}, {1, 0, 0, 1});
+  const int time = b.Constant<float>({2, 3}, {1, 10, 100, 1, 10, 100});
+  const int state = keeps_state ? b.Tensor({1, 6}) : b.Input({1, 6});
+  b.graph().tensors.back()->is_variable = keeps_state;
+  const int bias = b.Constant<float>({2 / rank}, std::vector<float>(2 / rank, 0.5f));
+  b.Op(kSvdf, {x, feature, time, bias, state}, {1, 2 / rank});
+  b.graph().operators.back()->options.AsSvdfOptions()->rank = rank;
+  return b;
+}
+
+std::vector<std::vector<float>> Answers(const Graph& graph, const std::vector<float>& state) {
+  std::vector<std::vector<float>> found;
+  const auto results = RunReference(
+      graph, {Tensor::FromFloats({1, 2}, {3, 4}), Tensor::FromFloats({1, 3, 2}, state)});
+  EXPECT_TRUE(results.ok()) << results.status();
+  for (const Tensor& result : *results) found.push_back(result.ToFloats());
+  return found;
+}
+
+TEST(TfLiteSvdf, TheStateIsAnInputAndAnOutput) {
+  const absl::StatusOr<Graph> graph = Svdf(1).Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->outputs().size(), 2u);
+  EXPECT_EQ(graph->outputs()[0].name, graph->def(graph->inputs()[1]).source.name + "_out");
+  const auto found = Answers(*graph, {9, 9, 1, 2, 5, 6});
+  EXPECT_THAT(found[0], ElementsAre(1, 2, 5, 6, 3, 4));
+  EXPECT_THAT(found[1], ElementsAre(351.5f, 462.5f));
+}
+
+TEST(TfLiteSvdf, ARankAddsFilters) {
+  const absl::StatusOr<Graph> graph = Svdf(2).Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  EXPECT_THAT(Answers(*graph, {9, 9, 1, 2, 5, 6})[1], ElementsAre(351 + 462 + 0.5f));
+}
+
+TEST(TfLiteSvdf, WhatDoesNotFitIsRefused) {
+  EXPECT_THAT(std::string(Svdf(1, false).Import().status().message()),
+              HasSubstr("a state that is no variable"));
+  ModelBuilder b = Svdf(1);
+  b.graph().operators.back()->options.AsSvdfOptions()->rank = 3;
+  EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("with rank 3 do not fit"));
+  ModelBuilder without = Svdf(1);
+  without.graph().operators.back()->inputs.back() = -1;
+  EXPECT_THAT(std::string(without.Import().status().message()),
+              HasSubstr("a state that is no variable"));
+}
+
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::tflite
