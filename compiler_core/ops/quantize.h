@@ -20,10 +20,14 @@ namespace npuc {
 //               Quantize: settings of the layer whose result it stores (LayerQuant), where the
 //               model states them; all three or none. Its factors as two lists beside them:
 //   multipliers, shifts
+//   inside      Quantize: true where the value lies between the parts of one operator of the model.
+//               It says how integer cores store it; what computes in float ignores it
 // A quantized model is float operators between pairs of the two (the QDQ form): every activation
 // that it stores as integers goes through Quantize and Dequantize, its integer constants stay
 // integers behind a Dequantize, which constant folding leaves alone. Graph inputs and outputs are
 // float.
+
+inline constexpr char kInsideOperator[] = "inside";
 
 // The smallest and largest value of an integer type (CHECKed).
 int64_t LowestOf(DType dtype);

@@ -66,6 +66,14 @@ absl::StatusOr<ValueRef> Emitter::Requantized(const ValueRef& value, const Quant
   return Emit("Dequantize", {integers}, DequantizeAttrs(params));
 }
 
+absl::StatusOr<ValueRef> Emitter::RequantizedInside(const ValueRef& value,
+                                                    const QuantParams& params) {
+  AttrMap attrs = QuantizeAttrs(params);
+  attrs[kInsideOperator] = true;
+  ASSIGN_OR_RETURN(const ValueRef integers, Emit("Quantize", {value}, std::move(attrs)));
+  return Emit("Dequantize", {integers}, DequantizeAttrs(params));
+}
+
 absl::StatusOr<ValueId> Emitter::Place(ImportValue& value) {
   if (value.id.valid()) return value.id;
   if (value.compute != nullptr) {

@@ -72,6 +72,8 @@ class Emitter {
   ValueRef MakeStored(StoredIntegers stored, NodeSource source);
   // The value through Quantize and Dequantize, and the integers alone.
   absl::StatusOr<ValueRef> Requantized(const ValueRef& value, const QuantParams& params);
+  // The same between the parts of an operator, where only integers need it (kInsideOperator).
+  absl::StatusOr<ValueRef> RequantizedInside(const ValueRef& value, const QuantParams& params);
   absl::StatusOr<ValueRef> Quantized(const ValueRef& value, const QuantParams& params);
 
   // Which operand of a formula's node is emitted first. Results do not depend on it, but the order

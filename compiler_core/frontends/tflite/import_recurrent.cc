@@ -1,6 +1,7 @@
 // Recurrent layers: unrolled over the sequence from a state of zeros, or, of one step, with a state
 // that goes from frame to frame.
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -91,6 +92,7 @@ struct Lstm {
   static constexpr int kPeephole = 9;  // without the cell's
   static constexpr int kBias = 12;
   static constexpr int kProjection = 16;
+  static constexpr int kState = 18;  // hidden, then cell
   static constexpr int kNorm = 20;
 };
 
@@ -111,6 +113,128 @@ absl::Status CheckLstm(NodeImporter& node) {
   return absl::OkStatus();
 }
 
+// TensorFlow Lite's storage of the values inside of an LSTM of integers: sums of gates with 12 bits
+// behind the point, what functions give of them with 15, the cell by its own power of two. All are
+// null where the model does not say, and where a projection follows.
+struct LstmStores {
+  std::optional<QuantParams> sum;
+  std::optional<QuantParams> share;
+  std::optional<QuantParams> cell;
+  std::optional<QuantParams> hidden;
+};
+
+QuantParams SixteenBits(double scale) {
+  return {.dtype = DType::kInt16,
+          .qmin = INT16_MIN,
+          .qmax = INT16_MAX,
+          .scale = {scale},
+          .zero_point = {0}};
+}
+
+// The parameters of a state tensor, operand i; null where it has none.
+std::optional<QuantParams> StateParams(const NodeImporter& node, int i) {
+  if (node.input_count() <= i || node.operand_number(i) < 0) return std::nullopt;
+  return node.operand(i).quant;
+}
+
+LstmStores StoresOf(const NodeImporter& node) {
+  const std::optional<QuantParams> hidden = StateParams(node, Lstm::kState);
+  const std::optional<QuantParams> cell = StateParams(node, Lstm::kState + 1);
+  if (!node.operand(0).quant.has_value() || !node.output(0).quant.has_value() ||
+      !hidden.has_value() || !cell.has_value() || cell->dtype != DType::kInt16 ||
+      cell->scale.size() != 1 || node.has(Lstm::kProjection)) {
+    return {};
+  }
+  return {SixteenBits(0x1p-12), SixteenBits(0x1p-15), cell, hidden};
+}
+
+// One LSTM, unrolled.
+class LstmLayer {
+ public:
+  LstmLayer(NodeImporter& node, const fe::tflite::UnidirectionalSequenceLstmOptions& options)
+      : node_(node), options_(options), stores_(StoresOf(node)), cell_(node, ValueRef()) {}
+
+  // The states of all steps.
+  absl::StatusOr<std::vector<ValueRef>> Run(const Sequence& s) {
+    for (int gate = 0; gate < 4; ++gate) {
+      sums_.emplace_back(node_, ValueRef());
+      if (gate == 0 && IsCoupled()) continue;
+      Term sums = Product(node_, s.rows, Lstm::kWeights + gate);
+      if (node_.has(Lstm::kBias + gate)) sums = sums + Term(node_, node_.input(Lstm::kBias + gate));
+      sums_.back() = Stored(sums, stores_.sum);
+      RETURN_IF_ERROR(sums_.back().value.status());
+    }
+    std::vector<ValueRef> states;
+    for (int64_t t = 0; t < s.steps; ++t) {
+      ASSIGN_OR_RETURN(states.emplace_back(), Step(s, t, t == 0 ? ValueRef() : states.back()));
+    }
+    return states;
+  }
+
+ private:
+  // The input gate is 1 - the forget gate.
+  bool IsCoupled() const { return !node_.has(Lstm::kWeights); }
+
+  Term Stored(const Term& x, const std::optional<QuantParams>& params) {
+    if (!params.has_value() || !x.value.ok()) return x;
+    return Term(node_, node_.RequantizedInside(*x.value, *params));
+  }
+
+  Term GateSum(int gate, const Sequence& s, int64_t t, const ValueRef& before) {
+    Term sum(node_, node_.Sliced(*sums_[static_cast<size_t>(gate)].value, 0, t * s.batch, s.batch));
+    if (before == nullptr) return sum;
+    const Term recurrent = Stored(Product(node_, before, Lstm::kRecurrent + gate), stores_.sum);
+    return Stored(sum + recurrent, stores_.sum);
+  }
+
+  Term Share(const Term& sum) { return Stored(Sigmoid(sum), stores_.share); }
+
+  // `before`: the state of the step before, null in the first one.
+  absl::StatusOr<ValueRef> Step(const Sequence& s, int64_t t, const ValueRef& before) {
+    const Term forget = Share(GateSum(1, s, t, before));
+    const Term input =
+        IsCoupled() ? Stored(1.0 - forget, stores_.share) : Share(GateSum(0, s, t, before));
+    ASSIGN_OR_RETURN(const ValueRef sum, GateSum(2, s, t, before).value);
+    const Term fresh_share =
+        Stored(Term(node_, node_.ActivatedState(sum, options_.activation())), stores_.share);
+    const Term fresh = Stored(input * fresh_share, stores_.cell);
+    if (before == nullptr) {
+      cell_ = fresh;
+    } else {
+      const Term kept = Stored(forget * cell_, stores_.cell);
+      cell_ = kept + fresh;
+    }
+    if (options_.cell_clip() > 0) {
+      cell_ = Min(Max(cell_, -options_.cell_clip()), options_.cell_clip());
+    }
+    cell_ = Stored(cell_, stores_.cell);
+    ASSIGN_OR_RETURN(const ValueRef now, cell_.value);
+    const Term shown =
+        Stored(Term(node_, node_.ActivatedState(now, options_.activation())), stores_.share);
+    const Term state = Stored(Share(GateSum(3, s, t, before)) * shown, stores_.hidden);
+    return node_.has(Lstm::kProjection) ? Projected(state) : state.value;
+  }
+
+  absl::StatusOr<ValueRef> Projected(const Term& state) {
+    RETURN_IF_ERROR(CheckWeights(node_, {Lstm::kProjection}));
+    ASSIGN_OR_RETURN(const ValueRef wide, state.value);
+    Term projected = Product(node_, wide, Lstm::kProjection);
+    if (node_.has(Lstm::kProjection + 1)) {
+      projected = projected + Term(node_, node_.input(Lstm::kProjection + 1));
+    }
+    if (options_.proj_clip() > 0) {
+      projected = Min(Max(projected, -options_.proj_clip()), options_.proj_clip());
+    }
+    return projected.value;
+  }
+
+  NodeImporter& node_;
+  const fe::tflite::UnidirectionalSequenceLstmOptions& options_;
+  const LstmStores stores_;
+  std::vector<Term> sums_;  // of the inputs of all steps, by gate
+  Term cell_;
+};
+
 absl::Status ImportLstm(NodeImporter& node) {
   RETURN_IF_ERROR(CheckLstm(node));
   ASSIGN_OR_RETURN(const auto* o,
@@ -119,42 +243,7 @@ absl::Status ImportLstm(NodeImporter& node) {
     return node.FailMode("diagonal recurrent weights", "use full recurrent weights");
   }
   ASSIGN_OR_RETURN(const Sequence s, ReadSequence(node, o->time_major()));
-  const bool is_coupled = !node.has(Lstm::kWeights);  // the input gate is 1 - the forget gate
-  std::vector<Term> inputs(4, Term(node, ValueRef()));
-  for (int gate = is_coupled ? 1 : 0; gate < 4; ++gate) {
-    inputs[static_cast<size_t>(gate)] = Product(node, s.rows, Lstm::kWeights + gate);
-    Term& sums = inputs[static_cast<size_t>(gate)];
-    if (node.has(Lstm::kBias + gate)) sums = sums + Term(node, node.input(Lstm::kBias + gate));
-    RETURN_IF_ERROR(sums.value.status());
-  }
-  std::vector<ValueRef> states;
-  Term cell(node, ValueRef());
-  for (int64_t t = 0; t < s.steps; ++t) {
-    const auto gate_sum = [&](int gate) {
-      Term sum(node,
-               node.Sliced(*inputs[static_cast<size_t>(gate)].value, 0, t * s.batch, s.batch));
-      return t == 0 ? sum : sum + Product(node, states.back(), Lstm::kRecurrent + gate);
-    };
-    const Term forget = Sigmoid(gate_sum(1));
-    const Term input = is_coupled ? 1.0 - forget : Sigmoid(gate_sum(0));
-    ASSIGN_OR_RETURN(const ValueRef sum, gate_sum(2).value);
-    const Term fresh = input * Term(node, node.ActivatedState(sum, o->activation()));
-    cell = t == 0 ? fresh : forget * cell + fresh;
-    if (o->cell_clip() > 0) cell = Min(Max(cell, -o->cell_clip()), o->cell_clip());
-    ASSIGN_OR_RETURN(const ValueRef now, cell.value);
-    const Term shown(node, node.ActivatedState(now, o->activation()));
-    Term state = Sigmoid(gate_sum(3)) * shown;
-    if (node.has(Lstm::kProjection)) {
-      RETURN_IF_ERROR(CheckWeights(node, {Lstm::kProjection}));
-      ASSIGN_OR_RETURN(const ValueRef wide, state.value);
-      state = Product(node, wide, Lstm::kProjection);
-      if (node.has(Lstm::kProjection + 1)) {
-        state = state + Term(node, node.input(Lstm::kProjection + 1));
-      }
-      if (o->proj_clip() > 0) state = Min(Max(state, -o->proj_clip()), o->proj_clip());
-    }
-    ASSIGN_OR_RETURN(states.emplace_back(), state.value);
-  }
+  ASSIGN_OR_RETURN(const std::vector<ValueRef> states, LstmLayer(node, *o).Run(s));
   return SetSequence(node, s, states);
 }
 

@@ -254,6 +254,11 @@ class Former {
   absl::Status TakeQuantize(const Node& node) {
     ASSIGN_OR_RETURN(const QuantParams params, QuantParamsOf(node, graph_.type(node.outputs[0])));
     const ValueId operand = New(node.inputs[0]);
+    if (BoolAttrOr(node, kInsideOperator, false)) {
+      Set(node.outputs[0], operand);
+      integers_.emplace(node.outputs[0], params);
+      return absl::OkStatus();
+    }
     std::vector<float> lows;
     std::vector<float> highs;
     for (size_t c = 0; c < params.scale.size(); ++c) {

@@ -43,6 +43,20 @@ std::vector<float> Answers(const Graph& graph, const Tensor& input) {
   return results.ok() ? results->front().ToFloats() : std::vector<float>();
 }
 
+// Inside of an operator the sums of gates have integers that floats ignore.
+TEST(FloatForm, ForgetsTheIntegersInsideOfAnOperator) {
+  const Graph graph = Parsed(R"(graph "m" {
+  %x = Placeholder() : f32[2] @"x"
+  %a = Add(%x, %x) : f32[2] @"lstm"
+  %q = Quantize(%a) {axis = -1, dtype = "i16", inside = true, scale = [0.0001], zero_point = [0]} : i16[2] @"lstm"
+  %f = Dequantize(%q) {axis = -1, scale = [0.0001], zero_point = [0]} : f32[2] @"lstm"
+  return %f @"y"
+})");
+  const FloatForm form = Formed(graph);
+  EXPECT_EQ(Count(form.graph, Op::kMaximum) + Count(form.graph, Op::kMinimum), 0);
+  EXPECT_THAT(Answers(form.graph, Tensor::FromFloats({2}, {20, -20})), ElementsAre(40, -40));
+}
+
 // The ReLU6 of the convolution is nowhere but in the range of its result, 0 to 6.
 constexpr absl::string_view kHiddenRelu6 = R"(graph "m" {
   %x = Placeholder() : f32[1,2,2,1] @"x"
