@@ -94,7 +94,7 @@ absl::Status LowerReduction(IntegerContext& context);    // ReduceMean, ReduceSu
 absl::Status LowerCombine(IntegerContext& context);      // Add, Sub, Mul, Maximum, Minimum
 absl::Status LowerFunction(IntegerContext& context);     // functions of one value, by table
 absl::Status LowerActivation(IntegerContext& context);   // as that, but clamps alone: by a Move
-absl::Status LowerSoftmaxRows(IntegerContext& context);  // Softmax
+absl::Status LowerSoftmaxRows(IntegerContext& context);  // Softmax, LogSoftmax
 absl::Status LowerReshape(IntegerContext& context);      // Reshape, Identity
 absl::Status LowerClamps(IntegerContext& context);       // clamps that stand alone
 absl::Status LowerTranspose(IntegerContext& context);
@@ -122,6 +122,15 @@ Shape Permuted(const Shape& numbers, absl::Span<const int64_t> perm);
 // `perm`.
 absl::StatusOr<Operand> PermutedInput(IntegerContext& context, const QuantParams& params,
                                       const Shape& shape, absl::Span<const int64_t> perm);
+
+// The factors of a Combine of operands a and b into d, by its kind and their scales. Source:
+// TFLite's kernels, which shift operands of 8 bits by 20 and those of 16 bits by 15. A result of
+// much finer steps than theirs needs more.
+void SetCombineFactors(IntegerContext& context, const QuantParams& a, const QuantParams& b,
+                       const QuantParams& d, integer::Combine& c);
+
+// The number of bits of an operand that choose the entry of the layer's table.
+int IndexBits(const IntegerContext& context, const QuantParams& from);
 
 // Whether stored integers mean the same.
 bool SameParams(const QuantParams& a, const QuantParams& b);

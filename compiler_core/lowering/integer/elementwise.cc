@@ -21,7 +21,7 @@ int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
 
 integer::Combine::Kind KindOf(Op op) {
   if (op == Op::kSub) return integer::Combine::Kind::kSub;
-  if (op == Op::kMul) return integer::Combine::Kind::kMul;
+  if (op == Op::kMul || op == Op::kDiv) return integer::Combine::Kind::kMul;
   if (op == Op::kMaximum) return integer::Combine::Kind::kMax;
   return op == Op::kMinimum ? integer::Combine::Kind::kMin : integer::Combine::Kind::kAdd;
 }
@@ -55,31 +55,6 @@ std::vector<Scaling> SumScalings(const QuantParams& a, const QuantParams& b, con
   return {{a.scale[0] / twice, largest_a},
           {b.scale[0] / twice, largest_b},
           {twice / (std::ldexp(1.0, left) * d.scale[0]), largest_sum}};
-}
-
-// Factors of the command, by its scales. Source: TFLite's kernels, which shift operands of 8 bits
-// by 20 and those of 16 bits by 15. A result of much finer steps than theirs needs more.
-void SetFactors(IntegerContext& context, const QuantParams& a, const QuantParams& b,
-                const QuantParams& d, integer::Combine& c) {
-  std::vector<Factor> factors;
-  if (c.kind == integer::Combine::Kind::kMul) {
-    double product = a.scale[0] * b.scale[0] / d.scale[0];
-    if (context.exact()) {
-      product = static_cast<float>(a.scale[0]) * static_cast<float>(b.scale[0]) /
-                static_cast<float>(d.scale[0]);
-    }
-    std::tie(factors, c.rounding) =
-        context.FactorsFor({{}, {}, {product, LargestOf(a) * LargestOf(b)}});
-  } else {
-    constexpr int kFineShift = 30;
-    c.left = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1 ? 15 : 20;
-    std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
-    if (c.rounding == Rounding::kUp) {
-      c.left = kFineShift;
-      std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
-    }
-  }
-  c.factors = context.Factors(factors);
 }
 
 // One node of a function, by the values that are known: constants and earlier results.
@@ -145,22 +120,98 @@ std::vector<float> PointsOf(const QuantParams& from, int index_bits) {
   return points;
 }
 
-int IndexBits(const IntegerContext& context, const QuantParams& from) {
-  if (SizeOf(from.dtype) == 1) return 8;
-  // A function of several operators may bend anywhere: Relu6 inside of HardSwish.
-  constexpr int kBitsOfBentFunction = 12;
-  const int least = context.layer().nodes.size() > 1 ? kBitsOfBentFunction : kMinLutBits;
-  return std::clamp(context.settings().lut_bits, least, kMaxLutBits);
+// A constant divisor as the factor that it stands for, in 16 bits.
+absl::StatusOr<Side> TakeReciprocals(IntegerContext& context, ValueId divisor) {
+  const Tensor& values = *context.graph().ConstantOf(divisor);
+  std::vector<double> reciprocals;
+  double largest = 0;
+  for (int64_t i = 0; i < values.element_count(); ++i) {
+    reciprocals.push_back(1 / values.at(i));
+    largest = std::max(largest, std::fabs(reciprocals.back()));
+  }
+  if (!std::isfinite(largest) || largest == 0) {
+    return absl::UnimplementedError("Div by a constant of which an element is 0 or infinite");
+  }
+  Side side;
+  side.params = {.dtype = DType::kInt16,
+                 .qmin = INT16_MIN,
+                 .qmax = INT16_MAX,
+                 .scale = {largest / INT16_MAX},
+                 .zero_point = {0}};
+  std::vector<uint8_t> bytes(reciprocals.size() * sizeof(int16_t));
+  for (size_t i = 0; i < reciprocals.size(); ++i) {
+    const int16_t stored =
+        static_cast<int16_t>(RoundHalfEven(reciprocals[i] / side.params.scale[0]));
+    std::memcpy(bytes.data() + i * sizeof(stored), &stored, sizeof(stored));
+  }
+  side.place = context.Constant(bytes);
+  return side;
+}
+
+// The square of a difference: a difference in 16 bits, then its product with itself. Source:
+// TFLite's kernel, which shifts operands of 8 bits by 7, so that a difference has at most 15.
+void EmitSquare(IntegerContext& context, const QuantParams& a, const QuantParams& b,
+                const QuantParams& to, integer::Combine c) {
+  const bool is_wide = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1;
+  c.left = is_wide ? 0 : 7;
+  const double unit = (is_wide ? 4 : 2) * std::max(a.scale[0], b.scale[0]);
+  std::vector<Factor> factors;
+  std::tie(factors, c.rounding) = context.FactorsFor({{a.scale[0] / unit, LargestOf(a) << c.left},
+                                                      {b.scale[0] / unit, LargestOf(b) << c.left},
+                                                      {1, INT16_MAX}});
+  c.kind = integer::Combine::Kind::kSub;
+  c.factors = context.Factors(factors);
+  const integer::Result result = c.result;
+  int64_t count = 1;
+  for (const int32_t extent : c.extents) count *= extent;
+  c.result = {context.Temporary(count * 2), DType::kInt16, 0, INT16_MIN, INT16_MAX};
+  context.Emit(c);
+  integer::Combine square = c;
+  square.kind = integer::Combine::Kind::kMul;
+  square.a = square.b = c.result.d;
+  square.a_type = square.b_type = DType::kInt16;
+  square.a_zero = square.b_zero = square.left = 0;
+  square.a_strides = square.b_strides = c.d_strides;
+  const double step = std::ldexp(unit, -c.left);
+  std::tie(factors, square.rounding) =
+      context.FactorsFor({{}, {}, {step * step / to.scale[0], int64_t{INT16_MAX} * INT16_MAX}});
+  square.factors = context.Factors(factors);
+  square.result = result;
+  context.Emit(square);
 }
 
 }  // namespace
+
+void SetCombineFactors(IntegerContext& context, const QuantParams& a, const QuantParams& b,
+                       const QuantParams& d, integer::Combine& c) {
+  std::vector<Factor> factors;
+  if (c.kind == integer::Combine::Kind::kMul) {
+    double product = a.scale[0] * b.scale[0] / d.scale[0];
+    if (context.exact()) {
+      product = static_cast<float>(a.scale[0]) * static_cast<float>(b.scale[0]) /
+                static_cast<float>(d.scale[0]);
+    }
+    std::tie(factors, c.rounding) =
+        context.FactorsFor({{}, {}, {product, LargestOf(a) * LargestOf(b)}});
+  } else {
+    constexpr int kFineShift = 30;
+    c.left = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1 ? 15 : 20;
+    std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
+    if (c.rounding == Rounding::kUp) {
+      c.left = kFineShift;
+      std::tie(factors, c.rounding) = context.FactorsFor(SumScalings(a, b, d, c.left));
+    }
+  }
+  c.factors = context.Factors(factors);
+}
 
 absl::Status LowerCombine(IntegerContext& context) {
   const Node& root = context.root();
   const Graph& graph = context.graph();
   const Shape& out = graph.type(root.outputs[0]).shape;
   ASSIGN_OR_RETURN(const Side a, TakeSide(context, root.inputs[0]));
-  ASSIGN_OR_RETURN(const Side b, TakeSide(context, root.inputs[1]));
+  ASSIGN_OR_RETURN(const Side b, root.op == Op::kDiv ? TakeReciprocals(context, root.inputs[1])
+                                                     : TakeSide(context, root.inputs[1]));
   const ValueId result = context.layer().outputs[0];
   ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(result));
   ASSIGN_OR_RETURN(const StridedWalk walk,
@@ -175,14 +226,26 @@ absl::Status LowerCombine(IntegerContext& context) {
   c.b = b.place;
   c.b_type = b.params.dtype;
   c.b_zero = Number(b.params.zero_point[0]);
-  SetFactors(context, a.params, b.params, to, c);
   c.extents = walk.extents;
   c.a_strides = walk.strides[0];
   c.b_strides = walk.strides[1];
   c.d_strides = walk.strides[2];
   c.result = context.ResultFor(to, context.Output(result, to));
-  context.Emit(c);
+  if (root.op == Op::kSquaredDifference) {
+    EmitSquare(context, a.params, b.params, to, std::move(c));
+  } else {
+    SetCombineFactors(context, a.params, b.params, to, c);
+    context.Emit(c);
+  }
   return absl::OkStatus();
+}
+
+int IndexBits(const IntegerContext& context, const QuantParams& from) {
+  if (SizeOf(from.dtype) == 1) return 8;
+  // A function of several operators may bend anywhere: Relu6 inside of HardSwish.
+  constexpr int kBitsOfBentFunction = 12;
+  const int least = context.layer().nodes.size() > 1 ? kBitsOfBentFunction : kMinLutBits;
+  return std::clamp(context.settings().lut_bits, least, kMaxLutBits);
 }
 
 absl::Status LowerActivation(IntegerContext& context) {
@@ -196,6 +259,9 @@ absl::Status LowerActivation(IntegerContext& context) {
 
 absl::Status LowerFunction(IntegerContext& context) {
   const Layer& layer = context.layer();
+  const bool divides = context.root().op == Op::kDiv && layer.nodes.size() == 1;
+  const Tensor* divisor = divides ? context.graph().ConstantOf(context.root().inputs[1]) : nullptr;
+  if (divisor != nullptr && divisor->element_count() > 1) return LowerCombine(context);
   if (layer.inputs.size() != 1) {
     return absl::UnimplementedError(absl::StrCat(NameOf(context.root().op), " of two activations"));
   }
@@ -211,90 +277,6 @@ absl::Status LowerFunction(IntegerContext& context) {
   c.count = Number(context.graph().type(layer.outputs[0]).element_count());
   c.result = context.ResultFor(to, context.Output(layer.outputs[0], to));
   context.Emit(c);
-  return absl::OkStatus();
-}
-
-namespace {
-
-// exp(-scale * distance) at each entry, the last one 2^30.
-std::vector<uint8_t> ExponentialTable(const QuantParams& from, int index_bits) {
-  constexpr double kOne = 1 << 30;
-  const int64_t entries = integer::TableEntries(from.dtype, index_bits);
-  const bool wide = SizeOf(from.dtype) > 1;
-  const double step = wide ? std::ldexp(1.0, 16 - index_bits) : 1;
-  // Place 65535 is the largest value's own; a table of 2^bits + 1 entries goes one further.
-  const double top = wide ? 65535 / step : static_cast<double>(entries - 1);
-  std::vector<uint8_t> bytes(static_cast<size_t>(entries) * 4);
-  for (int64_t i = 0; i < entries; ++i) {
-    const double distance = (top - static_cast<double>(i)) * step * from.scale[0];
-    const uint32_t entry = static_cast<uint32_t>(
-        std::min<int64_t>(RoundHalfEven(kOne * std::exp(-distance)), int64_t{1} << 31));
-    std::memcpy(bytes.data() + i * 4, &entry, 4);
-  }
-  return bytes;
-}
-
-// TFLite's preparation of its fixed-point softmax for 5 integer bits.
-void SetFixed(const QuantParams& from, integer::Softmax& c) {
-  c.kind = integer::Softmax::Kind::kFixed;
-  const double scaled = std::min(from.scale[0] * (1 << 26), 2147483647.0);
-  const Factor factor = MakeFactor(scaled, 31);
-  c.multiplier = factor.multiplier;
-  c.left = std::clamp(31 - factor.shift, 0, 31);
-  c.diff_min = Number(-static_cast<int64_t>(std::floor(31.0 * std::ldexp(1.0, 26 - c.left))));
-}
-
-}  // namespace
-
-absl::Status LowerSoftmaxRows(IntegerContext& context) {
-  const Layer& layer = context.layer();
-  const Shape& shape = context.graph().type(layer.outputs[0]).shape;
-  const int64_t rank = static_cast<int64_t>(shape.size());
-  ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(context.root(), "axis", rank, rank - 1));
-  const int64_t length = shape[static_cast<size_t>(axis)];
-  ASSIGN_OR_RETURN(const QuantParams from, context.ActivationParams(layer.inputs[0]));
-  ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(layer.outputs[0]));
-  std::vector<int64_t> rows_last;  // the dimensions, that of the rows last
-  int64_t inner = 1;
-  for (int64_t d = 0; d < rank; ++d) {
-    if (d != axis) rows_last.push_back(d);
-    if (d > axis) inner *= shape[static_cast<size_t>(d)];
-  }
-  rows_last.push_back(axis);
-  integer::Softmax c;
-  if (inner == 1) {
-    ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
-  } else {
-    ASSIGN_OR_RETURN(c.a, PermutedInput(context, from, shape, rows_last));
-  }
-  c.a_type = from.dtype;
-  c.length = Number(length);
-  c.rows = Number(ElementCount(shape) / length);
-  const bool tflites = context.exact() && from.dtype == DType::kInt8 && to.dtype == DType::kInt8 &&
-                       to.scale[0] == 1.0 / 256 && to.zero_point[0] == -128;
-  // Below 2^-26 a difference has no bits left in TFLite's form.
-  if (tflites && from.scale[0] >= std::ldexp(1.0, -26)) {
-    SetFixed(from, c);
-  } else {
-    c.index_bits = IndexBits(context, from);
-    c.table = context.Constant(ExponentialTable(from, c.index_bits));
-    const Factor factor =
-        MakeFactor(std::ldexp(1.0, -24) / to.scale[0], context.settings().multiplier_bits);
-    c.factors = context.Factors({factor});
-  }
-  const integer::Result result = context.ResultFor(to, context.Output(layer.outputs[0], to));
-  c.result = result;
-  if (inner == 1) {
-    context.Emit(c);
-    return absl::OkStatus();
-  }
-  c.result.d = context.Temporary(ElementCount(shape) * SizeOf(to.dtype));
-  context.Emit(c);
-  const Shape extents = Permuted(shape, rows_last);
-  ASSIGN_OR_RETURN(
-      const StridedWalk walk,
-      MakeWalk(extents, {RowMajorStrides(extents), Permuted(RowMajorStrides(shape), rows_last)}));
-  EmitMove(context, c.result.d, to, result, to, walk);
   return absl::OkStatus();
 }
 

@@ -5,7 +5,7 @@ namespace {
 
 struct LogSoftmax : SoftmaxOp</*kLog=*/true> {
   static constexpr OpTraits kTraits = {.layout = LayoutRule::kAxis,
-                                       .integer = IntegerRule::kNone,
+                                       .integer = IntegerRule::kSoftmax,
                                        .fp16_error = {.roundings = 12, .floor = 0x1p-8}};
 };
 

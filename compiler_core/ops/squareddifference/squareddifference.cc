@@ -9,7 +9,7 @@ namespace {
 
 struct SquaredDifference : BinaryOp<SquaredDifference> {
   static constexpr OpTraits kTraits = {.layout = LayoutRule::kBroadcast,
-                                       .integer = IntegerRule::kNone,
+                                       .integer = IntegerRule::kCombine,
                                        .is_pointwise = true,
                                        .fp16_error = {.roundings = 4, .floor = 0x1p-16}};
 
