@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include "compiler_core/quant/layer_template.h"
 #include "compiler_core/quant/mixed_precision.h"
 #include "compiler_core/quant/state.h"
+#include "compiler_core/quant/state_samples.h"
 
 namespace npuc {
 namespace {
@@ -205,13 +207,23 @@ class Quantizer {
 
   absl::Status OpenSamples() {
     if (input_.calibration.empty()) return absl::OkStatus();
-    absl::StatusOr<SampleSet> samples = SampleSet::Open(input_.calibration, *state_.graph);
+    std::set<size_t> states;
+    for (const auto& [input, output] : state_.states) {
+      const std::vector<ValueId>& all = state_.graph->inputs();
+      if (state_.graph->type(input) != state_.graph->type(output)) continue;
+      states.insert(static_cast<size_t>(std::find(all.begin(), all.end(), input) - all.begin()));
+    }
+    absl::StatusOr<SampleSet> samples = SampleSet::Open(input_.calibration, *state_.graph, states);
     if (!samples.ok()) {
       return Refuse(DiagnosticKind::kCalibrationData, samples.status(),
                     "give NumPy arrays of samples for every input of the model");
     }
     samples_ = *std::move(samples);
-    return absl::OkStatus();
+    const absl::Status added =
+        AddStateSamples(*state_.executor, input_.state_inputs, *samples_, result_.log);
+    if (added.ok()) return added;
+    return Refuse(DiagnosticKind::kCalibrationData, added,
+                  "give fewer samples, or samples for the states, too");
   }
 
   absl::Status ReadTemplate() {

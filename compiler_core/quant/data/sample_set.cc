@@ -88,10 +88,13 @@ absl::Status InFile(const SampleFile& file, const absl::Status& status) {
 
 }  // namespace
 
-absl::StatusOr<SampleSet> SampleSet::Open(const std::vector<SampleFile>& files,
-                                          const Graph& graph) {
+absl::StatusOr<SampleSet> SampleSet::Open(const std::vector<SampleFile>& files, const Graph& graph,
+                                          const std::set<size_t>& may_lack) {
   SampleSet set;
   set.arrays_.resize(graph.inputs().size());
+  size_t only = 0;  // the input that a file without a name is for
+  while (may_lack.contains(only)) ++only;
+  const bool has_only = graph.inputs().size() == 1 || graph.inputs().size() == may_lack.size() + 1;
   for (const ValueId id : graph.inputs()) {
     if (graph.type(id).dtype == DType::kFloat32) continue;
     return absl::InvalidArgumentError(
@@ -105,8 +108,8 @@ absl::StatusOr<SampleSet> SampleSet::Open(const std::vector<SampleFile>& files,
       RETURN_IF_ERROR(set.BindArchive(graph, file));
       continue;
     }
-    size_t input = 0;
-    if (file.input.empty() && graph.inputs().size() != 1) {
+    size_t input = only;
+    if (file.input.empty() && !has_only) {
       return InFile(file, absl::InvalidArgumentError(absl::StrCat(
                               "one array for a model of ", graph.inputs().size(),
                               " inputs; give an .npz file, or a file for each input by name")));
@@ -121,7 +124,8 @@ absl::StatusOr<SampleSet> SampleSet::Open(const std::vector<SampleFile>& files,
     RETURN_IF_ERROR(set.Bind(graph, input, file));
   }
   for (size_t i = 0; i < set.arrays_.size(); ++i) {
-    if (set.arrays_[i].bytes != nullptr) continue;
+    set.arrays_[i].sample_elements = graph.type(graph.inputs()[i]).element_count();
+    if (set.arrays_[i].bytes != nullptr || may_lack.contains(i)) continue;
     return absl::InvalidArgumentError(absl::StrCat(
         "no samples for input '", Printable(graph.def(graph.inputs()[i]).source.name), "'"));
   }
@@ -192,6 +196,10 @@ absl::Status SampleSet::Read(int64_t index, std::vector<std::vector<float>>& inp
   std::string bytes;
   for (size_t i = 0; i < arrays_.size(); ++i) {
     const Array& array = arrays_[i];
+    if (array.bytes == nullptr) {
+      inputs[i].assign(static_cast<size_t>(array.sample_elements), 0);
+      continue;
+    }
     const int64_t sample_bytes = array.sample_elements * SizeOf(array.dtype);
     bytes.resize(static_cast<size_t>(sample_bytes));
     RETURN_IF_ERROR(array.bytes->Read(array.offset + index * sample_bytes,
@@ -205,6 +213,16 @@ absl::Status SampleSet::Read(int64_t index, std::vector<std::vector<float>>& inp
     }
   }
   return absl::OkStatus();
+}
+
+void SampleSet::SetSamples(size_t input, const std::string& name, absl::Span<const float> values) {
+  Array& array = arrays_[input];
+  NPUC_CHECK(static_cast<int64_t>(values.size()) == size_ * array.sample_elements);
+  array.name = name;
+  array.dtype = DType::kFloat32;
+  array.offset = 0;
+  array.bytes = std::make_shared<OwnedSource>(
+      std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
 }
 
 absl::StatusOr<std::vector<double>> ReadNumbers(absl::string_view npy) {

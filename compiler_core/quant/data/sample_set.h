@@ -2,11 +2,13 @@
 #define NPUC_COMPILER_CORE_QUANT_DATA_SAMPLE_SET_H_
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/types.h"
@@ -32,13 +34,19 @@ class SampleSet {
   static constexpr int64_t kMaxSamples = int64_t{1} << 24;
 
   // INVALID_ARGUMENT saying which file does not fit: every input needs samples, as many as the
-  // others, at least one, each of f32 in the graph.
-  static absl::StatusOr<SampleSet> Open(const std::vector<SampleFile>& files, const Graph& graph);
+  // others, at least one, each of f32 in the graph. Inputs of `may_lack` may have none, and are
+  // zeros until SetSamples.
+  static absl::StatusOr<SampleSet> Open(const std::vector<SampleFile>& files, const Graph& graph,
+                                        const std::set<size_t>& may_lack = {});
 
   int64_t size() const { return size_; }
   // Sample `index`: f32 values of each graph input, in their order. INVALID_ARGUMENT where one is
   // not finite.
   absl::Status Read(int64_t index, std::vector<std::vector<float>>& inputs) const;
+
+  bool HasSamples(size_t input) const { return arrays_[input].bytes != nullptr; }
+  // The samples of an input, one after the other: as many as size() times its elements (CHECKed).
+  void SetSamples(size_t input, const std::string& name, absl::Span<const float> values);
 
  private:
   struct Array {

@@ -98,6 +98,20 @@ TEST(SampleSetTest, SaysWhatDoesNotFit) {
               HasSubstr("holds 2 samples, another input has 1"));
 }
 
+TEST(SampleSetTest, AnInputThatMayLackSamplesIsZeroUntilItGetsSome) {
+  const std::string two = Npy<float>(DType::kFloat32, {2, 2}, {1, 2, 3, 4});
+  auto set = SampleSet::Open({File("", two)}, TwoInputs(), {1});
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_TRUE(set->HasSamples(0));
+  EXPECT_FALSE(set->HasSamples(1));
+  std::vector<std::vector<float>> inputs;
+  ASSERT_TRUE(set->Read(1, inputs).ok());
+  EXPECT_THAT(inputs, ElementsAre(ElementsAre(3, 4), ElementsAre(0, 0)));
+  set->SetSamples(1, "b", {5, 6, 7, 8});
+  ASSERT_TRUE(set->Read(1, inputs).ok());
+  EXPECT_THAT(inputs, ElementsAre(ElementsAre(3, 4), ElementsAre(7, 8)));
+}
+
 TEST(SampleSetTest, ReadsArchivesStoredAndDeflated) {
   for (const bool deflated : {false, true}) {
     const std::string npz = Npz(deflated);
