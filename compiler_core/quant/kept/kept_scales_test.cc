@@ -69,6 +69,32 @@ TEST(KeepScales, WideIntegersThatFitAreStoredInSixteenBits) {
   EXPECT_EQ(TypeOfWide(0.5 / 256), DType::kInt32);
 }
 
+// The scale that a float function of an int8 value gets as the model's output; 0: none.
+double ScaleOfFunction(absl::string_view function) {
+  const absl::StatusOr<Graph> graph = ParseGraph(absl::StrCat(
+      R"(graph "m" {
+  %x = Placeholder() : f32[1,4] @"x"
+  %qx = Quantize(%x) {axis = -1, dtype = "i8", scale = [0.5], zero_point = [0]} : i8[1,4] @"x"
+  %fx = Dequantize(%qx) {axis = -1, scale = [0.5], zero_point = [0]} : f32[1,4] @"x"
+  %y = )",
+      function, R"((%fx) : f32[1,4] @"y"
+  return %y @"y"
+})"));
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  const absl::StatusOr<KeptScales> kept = KeepScales(*graph);
+  EXPECT_TRUE(kept.ok()) << kept.status();
+  const auto found = kept->plan.values.find(kept->graph.outputs()[0].value);
+  return found == kept->plan.values.end() ? 0 : found->second.scale[0];
+}
+
+// 127.5 and log 4 are 129 together.
+TEST(KeepScales, AFloatFunctionWithABoundHasSixteenBits) {
+  EXPECT_EQ(ScaleOfFunction("Softmax"), 0x1p-15);
+  EXPECT_EQ(ScaleOfFunction("Tanh"), 0x1p-15);
+  EXPECT_EQ(ScaleOfFunction("LogSoftmax"), 0x1p-7);
+  EXPECT_EQ(ScaleOfFunction("Exp"), 0);
+}
+
 // Parameters that KeepScales finds for the value between the two operators of `inside`, which reads
 // %fx and gives %y.
 std::optional<QuantParams> ParamsBetween(absl::string_view inside, Op first_op) {

@@ -102,7 +102,9 @@ class Spreader {
       CheckBias(layer);
       for (const ValueId output : layer.outputs) {
         if (Find(output) != nullptr) continue;
-        if (!SpreadMove(layer, output)) SpreadInside(layer, output);
+        if (!SpreadMove(layer, output) && !SpreadBounded(layer, output)) {
+          SpreadInside(layer, output);
+        }
       }
     }
   }
@@ -181,6 +183,27 @@ class Spreader {
                                    [&](NodeId id) { return Keeps(graph_.node(id), params); });
     if (!keeps || params.axis >= 0) return false;
     plan_.values.emplace(output, params);
+    return true;
+  }
+
+  // The largest size of a function's results, by the function and its operand's parameters.
+  std::optional<double> BoundOf(const Node& node) const {
+    if (node.op == Op::kSoftmax || node.op == Op::kSigmoid || node.op == Op::kTanh) return 1.0;
+    if (node.op != Op::kLogSoftmax) return std::nullopt;
+    const Range x = RangeOf(node.inputs[0], {});
+    return x.high - x.low +
+           std::log(static_cast<double>(graph_.type(node.inputs[0]).element_count()));
+  }
+
+  // The result of a function that the model computes in float, where it has a bound whatever the
+  // operand is: shares behind the last Dequantize, say.
+  bool SpreadBounded(const Layer& layer, ValueId output) {
+    if (layer.nodes.size() != 1) return false;
+    const std::optional<double> bound = BoundOf(graph_.node(layer.root));
+    if (!bound.has_value()) return false;
+    plan_.values.emplace(output, SixteenBits(*bound == 1.0 ? 0x1p-15 : PowerOfTwoScale(*bound)));
+    notes_.push_back(absl::StrCat("the result of '", Printable(layer.name),
+                                  "' is float in the model; it is stored in 16 bits"));
     return true;
   }
 

@@ -24,6 +24,8 @@ void SpreadBackwards(const Graph& graph, std::map<ValueId, QuantParams>& params)
 // - a result that only moves its operand's stored integers gets the operand's parameters;
 // - a constant that a sum, product, convolution or matrix product reads as it is gets 16 bits and a
 //   power of two as scale;
+// - a float result of Softmax, LogSoftmax, Sigmoid or Tanh, which have bounds, gets 16 bits for
+// them;
 // - a result that goes from one node to another of the same operator of the model, where both are
 //   sums and products, gets 16 bits: the operand's scale divided by the largest power of two at
 //   which every value fits that the operator can give. So does one of `also_float`, which are
