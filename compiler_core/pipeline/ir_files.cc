@@ -10,7 +10,6 @@
 #include "compiler_core/frontends/common/import_state.h"
 #include "compiler_core/ir/compass/check.h"
 #include "compiler_core/ops/layers.h"
-#include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/file_limits.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/quant/kept/float_form.h"
@@ -70,7 +69,7 @@ absl::StatusOr<IrFiles> MakeIrFiles(const CompileRequest& request, bool as_float
                                     Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   ASSIGN_OR_RETURN(Graph imported, ImportModel(request, diagnostics));
-  ASSIGN_OR_RETURN(const Graph graph, RunPasses(std::move(imported), IntegerPassOptions()));
+  ASSIGN_OR_RETURN(const Graph graph, IntegerGraph(request, std::move(imported), diagnostics));
   const CoreSpec* core = FindCore(options.core);
   absl::StatusOr<IrFiles> files;
   if (as_float || core == nullptr || core->integer == nullptr) {

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/passes/passes.h"
 #include "compiler_core/quant/kept/quantized_form.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -21,7 +20,7 @@ absl::StatusOr<QuantizedForward> MakeQuantizedForward(const CompileRequest& requ
                      .fix = "set CORENAME: X2_1204, or another integer core"});
     return diagnostics.ToStatus();
   }
-  ASSIGN_OR_RETURN(const Graph graph, RunPasses(std::move(imported), IntegerPassOptions()));
+  ASSIGN_OR_RETURN(const Graph graph, IntegerGraph(request, std::move(imported), diagnostics));
   ASSIGN_OR_RETURN(IntegerModel model, MakeIntegerModel(request, graph, diagnostics));
   Graph form = QuantizedForm(model.graph, model.plan);
   return QuantizedForward{std::move(model), std::move(form)};

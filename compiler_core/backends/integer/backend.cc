@@ -18,7 +18,6 @@
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
-#include "compiler_core/passes/passes.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/report/json_parts.h"
 
@@ -263,7 +262,7 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
                                                                 Graph imported, Stages& stages,
                                                                 Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
-  STEP(Graph graph, "passes", 0.25, RunPasses(std::move(imported), IntegerPassOptions()));
+  STEP(Graph graph, "passes", 0.25, IntegerGraph(request, std::move(imported), diagnostics));
   STEP(IntegerModel quantized, "quantize", 0.30, MakeIntegerModel(request, graph, diagnostics));
   // From here: a float graph, and beside it the integers of every value between layers.
   for (const std::string& line : quantized.log) stages.Log(line);

@@ -11,8 +11,10 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/quant_config.h"
 #include "compiler_core/ops/layers.h"
+#include "compiler_core/passes/passes.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"
+#include "compiler_core/quant/kept/whole_numbers.h"
 #include "compiler_core/quant/own_biases.h"
 #include "compiler_core/quant/params.h"
 #include "compiler_core/target/core_spec.h"
@@ -207,11 +209,28 @@ void QuantizeConstantOutputs(bool is_fixed_point, IntegerModel& model) {
 
 }  // namespace
 
-PassOptions IntegerPassOptions() {
+absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported,
+                                   Diagnostics& diagnostics) {
+  const CoreSpec* core = FindCore(request.options.core);
+  // The 16 bits of a fixed-point core would show that fractions are not dropped.
+  if (core != nullptr && core->integer != nullptr && !IsFixedPoint(*core)) {
+    WholeNumbersForm floats = FloatWholeNumbers(std::move(imported));
+    imported = std::move(floats.graph);
+    if (floats.steps > 0) {
+      diagnostics.Add(
+          {.kind = DiagnosticKind::kQuantizedInFloat,
+           .message = absl::StrCat("the model requantizes whole numbers in ", floats.steps,
+                                   " places; ", core->name,
+                                   " quantizes it anew: each becomes a "
+                                   "product and a sum, and fractions stay"),
+           .file = request.options.model_name,
+           .fix = "nothing need be done; npuc evaluate --quantized says what that costs"});
+    }
+  }
   PassOptions passes;
   passes.fuse_batch_norm = true;   // its own multiplication would round once more
   passes.rewrite_softmax = false;  // a command of its own
-  return passes;
+  return RunPasses(std::move(imported), passes);
 }
 
 absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,

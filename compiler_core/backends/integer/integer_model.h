@@ -8,7 +8,6 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/quantization.h"
-#include "compiler_core/passes/passes.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/quant/quantize.h"
 
@@ -30,10 +29,12 @@ struct IntegerModel {
   std::vector<std::string> log = {};
 };
 
-// The passes in front of it.
-PassOptions IntegerPassOptions();
+// The imported graph as MakeIntegerModel takes it: behind the passes. Where the core has scales of
+// its own, requantizing steps of whole numbers are floats (whole_numbers.h), which a note says.
+absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported,
+                                   Diagnostics& diagnostics);
 
-// `graph` behind the passes. Problems go to `diagnostics`: calibration data that are missing, do
+// `graph`: of IntegerGraph. Problems go to `diagnostics`: calibration data that are missing, do
 // not fit or cannot be read; templates; operators that cannot be calibrated.
 absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,
                                               Diagnostics& diagnostics);
