@@ -32,7 +32,8 @@ CODES = {"ADD": 0, "AVERAGE_POOL_2D": 1, "CONCATENATION": 2, "CONV_2D": 3, "DEPT
          "REDUCE_MAX": 82, "PACK": 83, "UNPACK": 88, "REDUCE_MIN": 89, "SQUARE": 92,
          "RESIZE_NEAREST_NEIGHBOR": 97, "LEAKY_RELU": 98, "SQUARED_DIFFERENCE": 99,
          "MIRROR_PAD": 100, "ABS": 101, "SPLIT_V": 102, "ELU": 111, "QUANTIZE": 114, "ROUND": 116,
-         "HARD_SWISH": 117, "BATCH_MATMUL": 126, "BROADCAST_TO": 130}
+         "HARD_SWISH": 117, "SELECT": 64, "ZEROS_LIKE": 93, "SELECT_V2": 123, "GELU": 150,
+         "BATCH_MATMUL": 126, "BROADCAST_TO": 130}
 # Operators whose quantized kernels want the operand's parameters on the result, too.
 SAME_SCALE = {"AVERAGE_POOL_2D", "MAX_POOL_2D", "RESHAPE", "PAD", "PADV2", "TRANSPOSE", "SQUEEZE",
               "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V", "EXPAND_DIMS", "PACK", "UNPACK",

@@ -26,6 +26,7 @@ constexpr int kSvdf = 27;
 constexpr int kBatchToSpace = 37;
 constexpr int kSpaceToBatch = 38;
 constexpr int kTransposeConv = 67;
+constexpr int kSelectV2 = 123;
 
 // A float model, tensor by tensor.
 class ModelBuilder {
@@ -208,6 +209,15 @@ TEST(TfLiteShapes, AShapeThatVariesIsRefused) {
   ModelBuilder b = Enlarging();
   b.graph().tensors.back()->shape_signature = {1, 1, -1, 1};
   EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("NPUC1115"));
+}
+
+TEST(TfLiteSelect, AConditionAtRunTimeIsRefused) {
+  ModelBuilder b;
+  const int condition = b.Input({2}, fb::ElementType_BOOL);
+  const int x = b.Input({2});
+  b.Op(kSelectV2, {condition, x, x}, {2});
+  EXPECT_THAT(std::string(b.Import().status().message()),
+              HasSubstr("the condition (operand 0, from 't0') depends on a model input"));
 }
 
 // x [1,2], two filters that take one element each, over `memory` frames; weights 1, 10, 100 over

@@ -127,11 +127,28 @@ absl::Status ImportElu(NodeImporter& node) {
 absl::Status ImportGelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   const auto* options = node.raw().options_as_GeluOptions();
-  if (options == nullptr || !options->approximate()) {
-    return node.FailMode("the error function of an exact GELU",
-                         "convert the model with approximate GELU (tanh)");
+  const bool is_approximate = options != nullptr && options->approximate();
+  return node.SetOutput(is_approximate ? GeluByPower(x).value : Gelu(x).value);
+}
+
+// Operands: a condition that is known, what is taken where it holds, and what is taken elsewhere: a
+// sum of products with ones and zeros. SELECT also takes a condition for each index of the first
+// dimension.
+absl::Status ImportSelect(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  ASSIGN_OR_RETURN(Tensor condition, node.Constant(0, "condition"));
+  if (node.op() == "SELECT" && condition.shape().size() == 1 && node.rank(1) > 1) {
+    Shape shape(node.shape(1).size(), 1);
+    shape[0] = condition.shape()[0];
+    condition = condition.WithShape(std::move(shape));
   }
-  return node.SetOutput(GeluByPower(x).value);
+  Tensor holds = CastTensor(condition, node.type(1).dtype);
+  ASSIGN_OR_RETURN(Tensor fails, EvaluateUnary("LogicalNot", condition));
+  fails = CastTensor(fails, node.type(1).dtype);
+  const Term taken(node, node.Emit("Mul", {node.input(1), node.MakeConstant(std::move(holds))}));
+  RETURN_IF_ERROR(taken.value.status());
+  const Term other(node, node.Emit("Mul", {node.input(2), node.MakeConstant(std::move(fails))}));
+  return node.SetOutput((taken + other).value);
 }
 
 // Both only change how a value is stored: the operand is float here, and the result is quantized
@@ -208,6 +225,8 @@ constexpr ImportRule kRules[] = {
     {"RELU_N1_TO_1", ImportReluN1},
     {"ROUND", ImportUnary<Op::kRound>},
     {"RSQRT", ImportUnary<Op::kRsqrt>},
+    {"SELECT", ImportSelect},
+    {"SELECT_V2", ImportSelect},
     {"SIN", ImportEvaluatedUnary},
     {"SQRT", ImportUnary<Op::kSqrt>},
     {"SQUARE", ImportUnary<Op::kSquare>},

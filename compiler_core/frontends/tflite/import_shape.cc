@@ -197,6 +197,17 @@ absl::Status ImportShapeOf(NodeImporter& node) {
       node.MakeConstant(IntTensor(dtype, {static_cast<int64_t>(shape.size())}, shape)));
 }
 
+absl::Status ImportRank(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  return node.SetOutput(node.MakeConstant(IntTensor(DType::kInt32, {}, {node.rank(0)})));
+}
+
+absl::Status ImportZerosLike(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const Tensor zero = CastTensor(Tensor::ScalarFloat(0), node.type(0).dtype);
+  return node.SetConstant(EvaluateBroadcast(zero, node.shape(0)));
+}
+
 absl::Status ImportFill(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const Shape shape, node.ConstantInts(0, "shape"));
@@ -229,6 +240,7 @@ constexpr ImportRule kRules[] = {
     {"FILL", ImportFill},
     {"PACK", ImportPack},
     {"RANGE", frontend::ImportRange},
+    {"RANK", ImportRank},
     {"RESHAPE", ImportReshape},
     {"SHAPE", ImportShapeOf},
     {"SPACE_TO_DEPTH", ImportSpaceToDepth},
@@ -236,6 +248,7 @@ constexpr ImportRule kRules[] = {
     {"TILE", ImportTile},
     {"TRANSPOSE", ImportTranspose},
     {"UNPACK", ImportUnpack},
+    {"ZEROS_LIKE", ImportZerosLike},
 };
 
 }  // namespace

@@ -114,6 +114,21 @@ def unary_nets():
     x = m.net.input("x", (2, 30))
     m.net.output(m.net.op("LEAKY_RELU", [x], [(2, 30)], "LeakyReluOptions", {"alpha": 0.25}))
     yield m
+    for name, approximate in (("gelu", False), ("gelu_tanh", True)):
+        m = Maker(name, ())
+        x = m.net.input("x", (2, 30))
+        m.net.output(m.net.op("GELU", [x], [(2, 30)], "GeluOptions", {"approximate": approximate}))
+        yield m
+    for code, shape in (("SELECT", (3,)), ("SELECT", (3, 4)), ("SELECT_V2", (1, 4))):
+        m = Maker(f"{code.lower()}_{len(shape)}", ())
+        x, y = m.net.input("x", (3, 4)), m.net.input("y", (3, 4))
+        condition = m.net.const("condition", m.rng.uniform(-1, 1, shape) > 0)
+        m.net.output(m.net.op(code, [condition, x, y], [(3, 4)]))
+        yield m
+    m = Maker("zeros_like", ())
+    x = m.net.input("x", (3, 4))
+    m.net.output(m.net.op("MAXIMUM", [x, m.net.op("ZEROS_LIKE", [x], [(3, 4)])], [(3, 4)]))
+    yield m
     m = Maker("prelu", ("int8",))
     x = m.net.input("x", (1, 3, 4, 5))
     m.net.output(m.net.op("PRELU", [x, m.weights("slopes", 1, 1, 5)], [(1, 3, 4, 5)]))
