@@ -28,7 +28,8 @@ FLOAT_TOLERANCE = 1e-5
 KEYWORDS_RIGHT = 628
 WHOLE_NETS = ("net_",)
 STORED = ("svdf_int8", "svdf_rank2_int8", "dilation_group_int8", "space_to_batch_int8",
-          "batch_to_space_int8")
+          "batch_to_space_int8", "squared_difference_same_int8", "squared_difference_row_int8",
+          "log_softmax_int8")
 
 
 def reference(model, inputs, outputs, folder, cut=False):

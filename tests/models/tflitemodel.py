@@ -160,6 +160,8 @@ class Net:
                     params[name] = params[flowing[0]]
                 if code in ("SOFTMAX", "LOGISTIC") and dtype != "int16":
                     params[name] = (np.float32(1 / 256), lowest)
+                if code == "LOG_SOFTMAX":
+                    params[name] = (np.float32(16 / 256), info.max)
                 if code == "TANH" and dtype != "int16":
                     params[name] = (np.float32(1 / 128), (lowest + info.max + 1) // 2)
                 if code in ("SOFTMAX", "LOGISTIC", "TANH") and dtype == "int16":

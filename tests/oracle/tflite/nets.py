@@ -140,8 +140,9 @@ def binary_nets():
                           ("DIV", "DivOptions"), ("MAXIMUM", None), ("MINIMUM", None),
                           ("SQUARED_DIFFERENCE", None), ("POW", None)):
         for kind, other in (("same", (1, 3, 4, 5)), ("row", (5,))):
-            m = Maker(f"{code.lower()}_{kind}",
-                      ("int8", "uint8") if code in ("ADD", "SUB", "MUL") else ())
+            quantized = {"ADD": ("int8", "uint8"), "SUB": ("int8", "uint8"),
+                         "MUL": ("int8", "uint8"), "SQUARED_DIFFERENCE": ("int8",)}
+            m = Maker(f"{code.lower()}_{kind}", quantized.get(code, ()))
             x = m.net.input("x", (1, 3, 4, 5))
             b = m.net.input("b", other) if kind == "same" else m.weights("b", *other, scale=2.0)
             if code in ("DIV", "POW"):
@@ -187,7 +188,7 @@ def reduce_nets():
         x = m.net.input("x", (3, 10))
         m.net.output(m.net.op("SOFTMAX", [x], [(3, 10)], "SoftmaxOptions", {"beta": beta}))
         yield m
-    m = Maker("log_softmax", ())
+    m = Maker("log_softmax", ("int8",))
     x = m.net.input("x", (3, 10))
     m.net.output(m.net.op("LOG_SOFTMAX", [x], [(3, 10)]))
     yield m
