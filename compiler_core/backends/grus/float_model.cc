@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/quant/kept/float_form.h"
+#include "compiler_core/quant/kept/whole_numbers.h"
 
 namespace npuc {
 namespace {
@@ -44,6 +45,20 @@ std::string MessageOf(const Integers& integers, const CoreSpec& core) {
 
 absl::StatusOr<Graph> FloatModel(Graph imported, const CoreSpec& core,
                                  const CompileOptions& options, Diagnostics& diagnostics) {
+  const int steps = CountWholeNumberSteps(imported);
+  if (steps > 0) {
+    diagnostics.Add(
+        {.kind = DiagnosticKind::kNotFp16Data,
+         .message = absl::StrCat(
+             "the model requantizes whole numbers in ", steps, steps == 1 ? " place" : " places",
+             ", by casts to integers and divisions that drop fractions; ", core.name,
+             " computes in fp16, which holds whole numbers of 11 bits"),
+         .file = options.model_name,
+         .fix = absl::StrCat("set CORENAME: ", kIntegerCore,
+                             " and QUANT: calibration_data, which quantizes it anew, or "
+                             "give the float model")});
+    return diagnostics.ToStatus();
+  }
   const Integers integers = IntegersOf(imported);
   if (integers.values == 0 && integers.constants == 0) return imported;
   absl::StatusOr<FloatForm> form = MakeFloatForm(imported);

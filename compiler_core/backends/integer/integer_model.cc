@@ -212,15 +212,28 @@ void QuantizeConstantOutputs(bool is_fixed_point, IntegerModel& model) {
 absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported,
                                    Diagnostics& diagnostics) {
   const CoreSpec* core = FindCore(request.options.core);
-  // The 16 bits of a fixed-point core would show that fractions are not dropped.
-  if (core != nullptr && core->integer != nullptr && !IsFixedPoint(*core)) {
+  const int steps = CountWholeNumberSteps(imported);
+  if (steps > 0 && core != nullptr && IsFixedPoint(*core)) {
+    // Its 16 bits would show that fractions are not dropped.
+    diagnostics.Add({.kind = DiagnosticKind::kNotQuantizable,
+                     .message = absl::StrCat("the model requantizes whole numbers in ", steps,
+                                             steps == 1 ? " place" : " places",
+                                             ", by casts to integers and divisions that "
+                                             "drop fractions; ",
+                                             core->name, " has neither"),
+                     .file = request.options.model_name,
+                     .fix = "set CORENAME: X2_1204, which quantizes it anew, or give the float "
+                            "model"});
+    return diagnostics.ToStatus();
+  }
+  if (core != nullptr && core->integer != nullptr) {
     WholeNumbersForm floats = FloatWholeNumbers(std::move(imported));
     imported = std::move(floats.graph);
     if (floats.steps > 0) {
       diagnostics.Add(
           {.kind = DiagnosticKind::kQuantizedInFloat,
            .message = absl::StrCat("the model requantizes whole numbers in ", floats.steps,
-                                   " places; ", core->name,
+                                   floats.steps == 1 ? " place; " : " places; ", core->name,
                                    " quantizes it anew: each becomes a "
                                    "product and a sum, and fractions stay"),
            .file = request.options.model_name,

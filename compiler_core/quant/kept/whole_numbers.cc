@@ -237,11 +237,14 @@ class Former {
 
 }  // namespace
 
+int CountWholeNumberSteps(const Graph& graph) {
+  return static_cast<int>(
+      std::count_if(graph.nodes().begin(), graph.nodes().end(),
+                    [&](const Node& node) { return StepBefore(graph, node).has_value(); }));
+}
+
 WholeNumbersForm FloatWholeNumbers(Graph graph) {
-  const bool has_steps =
-      std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                  [&](const Node& node) { return StepBefore(graph, node).has_value(); });
-  if (!has_steps) return {std::move(graph), 0};
+  if (CountWholeNumberSteps(graph) == 0) return {std::move(graph), 0};
   return Former(graph).Run();
 }
 

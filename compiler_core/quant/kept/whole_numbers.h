@@ -11,6 +11,9 @@ struct WholeNumbersForm {
   int steps = 0;  // that were replaced; 0: graph is the model as it was
 };
 
+// The number of requantizing steps in a model.
+int CountWholeNumberSteps(const Graph& graph);
+
 // Brings the requantizing steps of such a model into floats: x * kappa + lambda is cast to
 // integers, multiplied, divided and cast back, so that one of 2^24 becomes one of 2^8. Each step
 // becomes a product and a sum with constants, and the product goes into the weight of the
