@@ -563,6 +563,10 @@ absl::StatusOr<std::unique_ptr<ArtifactCache>> ArtifactCache::Open(ArtifactCache
   return std::unique_ptr<ArtifactCache>(new ArtifactCache(std::move(impl)));
 }
 
+absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey& key) {
+  return Lookup(key, Check::kFull);
+}
+
 absl::StatusOr<std::optional<CachedResult>> ArtifactCache::Lookup(const CacheKey& key,
                                                                   Check check) {
   const std::string name = key.ToString();

@@ -78,6 +78,21 @@ class ArtifactReader {
   virtual absl::StatusOr<std::string> Read(uint64_t offset, size_t max_bytes) = 0;
 };
 
+// The part of ArtifactCache that jobs and downloads use; tests put fakes here.
+class ResultCache {
+ public:
+  using Confirm = std::function<absl::Status()>;
+
+  virtual ~ResultCache() = default;
+  virtual absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key) = 0;
+  virtual absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
+                                                          absl::Span<const ArtifactView> artifacts,
+                                                          absl::string_view metadata,
+                                                          const Confirm& confirm) = 0;
+  virtual absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(const CacheKey& key,
+                                                                       absl::string_view name) = 0;
+};
+
 // Results of compiles by CacheKey, in RocksDB (chunks of artifacts as integrated blobs). An entry
 // is its manifest, its metadata and its artifacts: written as one batch, removed as one batch,
 // evicted as one unit. Nothing is served whose SHA-256 is not the stored one; a damaged entry is a
@@ -86,7 +101,7 @@ class ArtifactReader {
 // Thread-safe.
 // Errors, besides those below: UNAVAILABLE where the disk is full, which passes when it has
 // kRoomToRecoverBytes again; INTERNAL for other I/O errors of the database.
-class ArtifactCache {
+class ArtifactCache : public ResultCache {
  public:
   static constexpr size_t kChunkBytes = 256 << 10;
   static constexpr size_t kMaxReadBytes = 4 << 20;
@@ -95,7 +110,7 @@ class ArtifactCache {
 
   // FAILED_PRECONDITION: in use, or written by a newer format.
   static absl::StatusOr<std::unique_ptr<ArtifactCache>> Open(ArtifactCacheOptions options);
-  ~ArtifactCache();
+  ~ArtifactCache() override;
   ArtifactCache(const ArtifactCache&) = delete;
   ArtifactCache& operator=(const ArtifactCache&) = delete;
 
@@ -103,22 +118,21 @@ class ArtifactCache {
   // within ArtifactCacheOptions::recheck, so that a job may be ended as SUCCEEDED on it; kManifest
   // hashes only manifest and metadata (Read checks the rest).
   enum class Check { kFull, kManifest };
-  absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key,
-                                                     Check check = Check::kFull);
+  absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key, Check check);
+  absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key) override;
 
   // Stores a result as ONE atomic write, over whatever the key had. Returns the manifest, digests
   // computed here. INVALID_ARGUMENT: bad or repeated name, too many artifacts. RESOURCE_EXHAUSTED:
   // over max_entry_bytes, max_bytes or kMaxMetadataBytes. `confirm` (may be null) is asked when all
   // is ready to be written; its error is returned, and nothing has changed.
-  using Confirm = std::function<absl::Status()>;
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
                                                   absl::string_view metadata,
-                                                  const Confirm& confirm = nullptr);
+                                                  const Confirm& confirm = nullptr) override;
 
   // NOT_FOUND: no such entry, or no such artifact in it.
   absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(const CacheKey& key,
-                                                               absl::string_view name);
+                                                               absl::string_view name) override;
   // OpenArtifact and one Read.
   absl::StatusOr<std::string> ReadArtifact(const CacheKey& key, absl::string_view name,
                                            uint64_t offset, size_t max_bytes);

@@ -135,29 +135,21 @@ struct BlobStore::Impl {
   bool EndIfIdle(Upload& upload, absl::Time limit) NPUC_REQUIRES(upload.mutex);
 };
 
-// --- BlobRef
+// --- Holds
 // -------------------------------------------------------------------------------------
 
-struct BlobRef::Hold {
-  Hold(BlobStore::Impl* impl, Key blob_key, BlobInfo blob_info, std::string blob_path)
-      : store(impl),
-        key(std::move(blob_key)),
-        info(std::move(blob_info)),
-        path(std::move(blob_path)) {}
+struct BlobStore::Hold {
+  Hold(Impl* impl, Key blob_key) : store(impl), key(std::move(blob_key)) {}
   Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
   ~Hold() {
     const MutexLock lock(store->mutex);
     store->RemoveHold(key);
   }
 
-  BlobStore::Impl* store;
-  Key key;
-  BlobInfo info;
-  std::string path;
+  Impl* const store;
+  const Key key;
 };
-
-const BlobInfo& BlobRef::info() const { return hold_->info; }
-const std::string& BlobRef::path() const { return hold_->path; }
 
 // --- Opening
 // -------------------------------------------------------------------------------------
@@ -650,22 +642,23 @@ absl::StatusOr<BlobRef> BlobStore::Acquire(absl::string_view scope, absl::string
   }
   impl_->Use(it->first);
   impl_->usage.Pin(it->first);
-  return BlobRef(std::make_shared<const BlobRef::Hold>(impl_.get(), it->first, it->second.info,
-                                                       it->second.path));
+  return BlobRef{.info = it->second.info,
+                 .path = it->second.path,
+                 .hold = std::make_shared<const Hold>(impl_.get(), it->first)};
 }
 
 absl::StatusOr<std::string> BlobStore::ReadAt(absl::string_view scope, absl::string_view sha256,
                                               uint64_t offset, size_t max_bytes) {
   ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));
-  const uint64_t size = blob.info().size_bytes;
+  const uint64_t size = blob.info.size_bytes;
   if (offset > size) {
     return absl::OutOfRangeError(
         absl::StrCat("blob ", sha256, ": offset ", offset, " is past the end, ", size));
   }
   const size_t n = static_cast<size_t>(
       std::min<uint64_t>({size - offset, uint64_t{max_bytes}, uint64_t{kMaxReadBytes}}));
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(blob.path(), O_RDONLY | O_NOFOLLOW));
-  ASSIGN_OR_RETURN(std::string bytes, ReadUpToAt(fd.get(), offset, n, blob.path()));
+  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(blob.path, O_RDONLY | O_NOFOLLOW));
+  ASSIGN_OR_RETURN(std::string bytes, ReadUpToAt(fd.get(), offset, n, blob.path));
   if (bytes.size() != n) {
     return absl::DataLossError(absl::StrCat("blob ", sha256, ": its file has become shorter"));
   }
@@ -674,7 +667,7 @@ absl::StatusOr<std::string> BlobStore::ReadAt(absl::string_view scope, absl::str
 
 absl::Status BlobStore::Verify(absl::string_view scope, absl::string_view sha256) {
   ASSIGN_OR_RETURN(const BlobRef blob, Acquire(scope, sha256));
-  ASSIGN_OR_RETURN(const bool is_whole, IsWholeBlob(blob.info(), blob.path()));
+  ASSIGN_OR_RETURN(const bool is_whole, IsWholeBlob(blob.info, blob.path));
   if (is_whole) return absl::OkStatus();
   const MutexLock lock(impl_->mutex);
   Impl::Blob& damaged = impl_->blobs.at({std::string(scope), std::string(sha256)});

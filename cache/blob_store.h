@@ -59,22 +59,32 @@ struct BlobStoreOptions {
   std::function<absl::Time()> steady_now = [] { return absl::Now(); };  // idleness of uploads
 };
 
-// Holds a committed blob: while a BlobRef of it lives, the blob is not evicted and Remove refuses.
-// Copyable; must not outlive the store.
-class BlobRef {
- public:
-  const BlobInfo& info() const;
+// Holds a committed blob: while `hold` lives, the blob is not evicted and Remove refuses. Must not
+// outlive the store.
+struct BlobRef {
+  BlobInfo info;
   // The file, read-only (0444), for open(2), mmap(2) and WorkerInput::path. Never write to it,
   // never hand out a hard link of it to code that is not trusted: WorkerPool passes an open
   // descriptor.
-  const std::string& path() const;
+  std::string path;
+  std::shared_ptr<const void> hold;
+};
 
-  struct Hold;  // defined by the store
-
- private:
-  friend class BlobStore;
-  explicit BlobRef(std::shared_ptr<const Hold> hold) : hold_(std::move(hold)) {}
-  std::shared_ptr<const Hold> hold_;
+// The part of BlobStore that jobs and uploads use; tests put fakes here.
+class InputStore {
+ public:
+  virtual ~InputStore() = default;
+  virtual absl::StatusOr<BlobRef> Acquire(absl::string_view scope, absl::string_view sha256) = 0;
+  virtual absl::StatusOr<std::vector<BlobDigest>> FindMissing(
+      absl::string_view scope, absl::Span<const BlobDigest> digests) = 0;
+  virtual absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
+                                                  const BlobDigest& digest) = 0;
+  virtual absl::StatusOr<UploadState> QueryUpload(absl::string_view scope,
+                                                  const BlobDigest& digest) = 0;
+  virtual absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
+                                             uint64_t offset, absl::string_view bytes) = 0;
+  virtual absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) = 0;
+  virtual absl::Status Verify(absl::string_view scope, absl::string_view sha256) = 0;
 };
 
 // Content-addressed store of what clients upload: models and side inputs. Blobs are named by scope
@@ -92,12 +102,12 @@ class BlobRef {
 // Errors, besides those below: INVALID_ARGUMENT for a malformed scope or digest; RESOURCE_EXHAUSTED
 // for a full disk (ENOSPC, EDQUOT, EFBIG), which harms nothing that is stored; INTERNAL for other
 // I/O errors.
-class BlobStore {
+class BlobStore : public InputStore {
  public:
   // Opens or makes the store and counts what is there. Files with names that are not its own are
   // left alone. FAILED_PRECONDITION: in use (by any process), or a newer format.
   static absl::StatusOr<std::unique_ptr<BlobStore>> Open(BlobStoreOptions options);
-  ~BlobStore();
+  ~BlobStore() override;
   BlobStore(const BlobStore&) = delete;
   BlobStore& operator=(const BlobStore&) = delete;
 
@@ -105,8 +115,8 @@ class BlobStore {
   // order. Those present become recently used.
   // INVALID_ARGUMENT: more than kMaxDigests.
   static constexpr size_t kMaxDigests = 4096;
-  absl::StatusOr<std::vector<BlobDigest>> FindMissing(absl::string_view scope,
-                                                      absl::Span<const BlobDigest> digests);
+  absl::StatusOr<std::vector<BlobDigest>> FindMissing(
+      absl::string_view scope, absl::Span<const BlobDigest> digests) override;
 
   // Starts an upload or finds the one under way. Committed already: {size, complete}. Idempotent.
   // Takes no room and evicts nothing: an upload holds the bytes that it has sent, and Append makes
@@ -115,10 +125,12 @@ class BlobStore {
   // INVALID_ARGUMENT: larger than max_blob_bytes. RESOURCE_EXHAUSTED: hard limit, disk reserve,
   // max_open_uploads; and, told apart by ScopeLimitOf, the limits of the scope.
   static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
-  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope, const BlobDigest& digest);
+  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
+                                          const BlobDigest& digest) override;
 
   // NOT_FOUND: neither committed nor begun.
-  absl::StatusOr<UploadState> QueryUpload(absl::string_view scope, const BlobDigest& digest);
+  absl::StatusOr<UploadState> QueryUpload(absl::string_view scope,
+                                          const BlobDigest& digest) override;
 
   // Writes bytes at offset. offset < committed: the part that is there already is skipped (a resend
   // after a lost answer is harmless). offset > committed: OUT_OF_RANGE, the message names the
@@ -126,13 +138,13 @@ class BlobStore {
   // for the bytes; RESOURCE_EXHAUSTED as BeginUpload: nothing was evicted, the upload keeps what
   // had been committed and can go on later, as it does on a full disk.
   absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
-                                     uint64_t offset, absl::string_view bytes);
+                                     uint64_t offset, absl::string_view bytes) override;
 
   // Ends an upload: the blob is durable and visible when this returns OK. Idempotent: a committed
   // blob gives its info again. FAILED_PRECONDITION: bytes are missing yet (the message names the
   // committed offset). INVALID_ARGUMENT: the bytes have another SHA-256; what was sent is dropped
   // and must be sent again from 0.
-  absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest);
+  absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) override;
 
   // Forgets an upload that is not committed. OK where there is none.
   absl::Status AbortUpload(absl::string_view scope, const BlobDigest& digest);
@@ -141,7 +153,7 @@ class BlobStore {
   absl::StatusOr<BlobInfo> Put(absl::string_view scope, absl::string_view bytes);
 
   // Holds a blob; NOT_FOUND where it is not committed. Makes it recently used.
-  absl::StatusOr<BlobRef> Acquire(absl::string_view scope, absl::string_view sha256);
+  absl::StatusOr<BlobRef> Acquire(absl::string_view scope, absl::string_view sha256) override;
 
   // Up to max_bytes (at most kMaxReadBytes) from offset; empty at the end. NOT_FOUND; OUT_OF_RANGE
   // where offset is past the end. DATA_LOSS: the file is shorter than it was.
@@ -151,7 +163,7 @@ class BlobStore {
 
   // Reads the whole blob and compares digests. DATA_LOSS: it is damaged, and from now on missing:
   // it is counted in Stats once, has to be uploaded again, and its file goes when nobody holds it.
-  absl::Status Verify(absl::string_view scope, absl::string_view sha256);
+  absl::Status Verify(absl::string_view scope, absl::string_view sha256) override;
 
   // FAILED_PRECONDITION while a BlobRef holds it; NOT_FOUND.
   absl::Status Remove(absl::string_view scope, absl::string_view sha256);
@@ -173,7 +185,7 @@ class BlobStore {
   uint64_t ScopeBytes(absl::string_view scope) const;
 
  private:
-  friend struct BlobRef::Hold;
+  struct Hold;
   struct Impl;
   explicit BlobStore(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;

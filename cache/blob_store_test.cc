@@ -84,7 +84,7 @@ TEST_F(BlobStoreTest, RoundTrip) {
             StatusCode::kOutOfRange);
   Reopen();
   EXPECT_EQ(ReadAll(digest), bytes);
-  EXPECT_EQ(store_->Acquire("default", digest.sha256).value().info().md5, Md5Hex(bytes));
+  EXPECT_EQ(store_->Acquire("default", digest.sha256).value().info.md5, Md5Hex(bytes));
   EXPECT_TRUE(store_->Verify("default", digest.sha256).ok());
   EXPECT_EQ(store_->GetStats().blob_bytes, bytes.size());
 }
@@ -460,8 +460,8 @@ TEST_F(BlobStoreTest, ADamagedBlobIsMissingWhileItIsHeldAndCountedOnce) {
   {
     const BlobRef blob = store_->Acquire("default", digest.sha256).value();
     const BlobRef another = blob;
-    fs::permissions(blob.path(), fs::perms::owner_write, fs::perm_options::add);
-    std::fstream(blob.path(), std::ios::in | std::ios::out | std::ios::binary).seekp(7) << "x";
+    fs::permissions(blob.path, fs::perms::owner_write, fs::perm_options::add);
+    std::fstream(blob.path, std::ios::in | std::ios::out | std::ios::binary).seekp(7) << "x";
     for (int i = 0; i < 2; ++i) EXPECT_FALSE(store_->Verify("default", digest.sha256).ok());
     EXPECT_EQ(store_->GetStats().damaged_blobs, 1u);
     EXPECT_EQ(store_->FindMissing("default", {digest}).value().size(), 1u);
@@ -473,7 +473,7 @@ TEST_F(BlobStoreTest, ADamagedBlobIsMissingWhileItIsHeldAndCountedOnce) {
   ASSERT_TRUE(store_->Put("default", bytes).ok());
   {
     const BlobRef blob = store_->Acquire("default", digest.sha256).value();
-    fs::remove(blob.path());
+    fs::remove(blob.path);
     EXPECT_EQ(store_->Verify("default", digest.sha256).code(), StatusCode::kDataLoss);
     ASSERT_TRUE(store_->Put("default", bytes).ok());
   }
@@ -489,7 +489,7 @@ TEST_F(BlobStoreTest, DamageIsFoundAndCanBeRepairedByAnUpload) {
     std::string path;
     {
       const BlobRef blob = store_->Acquire("default", digest.sha256).value();
-      path = blob.path();
+      path = blob.path;
       struct stat info;
       ASSERT_EQ(stat(path.c_str(), &info), 0);
       EXPECT_EQ(info.st_mode & 0777, 0444u);

@@ -30,11 +30,13 @@ absl::Status Malformed(absl::string_view what, absl::string_view value, absl::st
       absl::StrCat("cache key: ", what, " '", Printable(value), "' is not ", wanted));
 }
 
-void AppendPart(std::string& out, absl::string_view part) {
-  absl::StrAppend(&out, part.size(), ":", part, "\n");
-}
-
 }  // namespace
+
+std::string Sha256OfParts(absl::Span<const std::string> parts) {
+  std::string text;
+  for (const std::string& part : parts) absl::StrAppend(&text, part.size(), ":", part, "\n");
+  return Sha256Hex(text);
+}
 
 bool IsValidScope(absl::string_view scope) { return IsFileWord(scope, kMaxScopeBytes, "_-."); }
 bool IsValidSha256(absl::string_view hex) { return IsLowerHex(hex, 64); }
@@ -53,15 +55,10 @@ absl::StatusOr<CacheKey> CacheKey::Make(const CacheKeyParts& parts) {
   std::vector<CacheKeyParts::SideInput> sides = parts.side_inputs;
   std::sort(sides.begin(), sides.end(),
             [](const auto& a, const auto& b) { return a.role < b.role; });
-  std::string text;
-  AppendPart(text, "npuc artifact key 1");
-  AppendPart(text, parts.scope);
-  AppendPart(text, parts.model_md5);
-  AppendPart(text, absl::StrCat(parts.model_bytes));
-  AppendPart(text, parts.model_sha256);
-  AppendPart(text, parts.options_sha256);
-  AppendPart(text, parts.compiler_build_id);
-  AppendPart(text, absl::StrCat(sides.size()));
+  std::vector<std::string> text = {"npuc artifact key 1",   parts.scope,
+                                   parts.model_md5,         absl::StrCat(parts.model_bytes),
+                                   parts.model_sha256,      parts.options_sha256,
+                                   parts.compiler_build_id, absl::StrCat(sides.size())};
   for (size_t i = 0; i < sides.size(); ++i) {
     if (i > 0 && sides[i].role == sides[i - 1].role) {
       return Malformed("side input role", sides[i].role, "given once");
@@ -69,10 +66,10 @@ absl::StatusOr<CacheKey> CacheKey::Make(const CacheKeyParts& parts) {
     if (!IsValidSha256(sides[i].sha256)) {
       return Malformed("side input SHA-256", sides[i].sha256, "64 hex digits");
     }
-    AppendPart(text, sides[i].role);
-    AppendPart(text, sides[i].sha256);
+    text.push_back(sides[i].role);
+    text.push_back(sides[i].sha256);
   }
-  return CacheKey(parts.scope, Sha256Hex(text));
+  return CacheKey(parts.scope, Sha256OfParts(text));
 }
 
 absl::StatusOr<CacheKey> CacheKey::Parse(absl::string_view text) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 namespace npuc {
 
@@ -41,6 +42,9 @@ bool IsValidScope(absl::string_view scope);
 // 64 lower-case hex digits; 32 of them for MD5.
 bool IsValidSha256(absl::string_view hex);
 bool IsValidMd5(absl::string_view hex);
+
+// SHA-256 over the parts, each with its length before it: no two lists of parts give equal bytes.
+std::string Sha256OfParts(absl::Span<const std::string> parts);
 
 // Everything that decides what a compile's output is, and who may see it.
 struct CacheKeyParts {

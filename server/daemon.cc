@@ -235,7 +235,7 @@ void Daemon::StartDispatching() {
 void Daemon::StartMonitor() {
   canary_ = std::make_unique<Canary>(
       Canary::Options{.steady_now = SteadyNow, .is_stopping = [this] { return stopping_.load(); }},
-      &system_->submission, stores_->inputs.get(), &system_->jobs, &metrics_);
+      &system_->submission, stores_->blobs.get(), &system_->jobs, &metrics_);
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   const Flags& flags = context_.flags;
   monitor_ = std::make_unique<Monitor>(

@@ -90,7 +90,7 @@ UploadsOptions OptionsOfUploads(const DaemonContext& context) {
 JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& fleet,
                      std::optional<int64_t> model_info_time_seconds)
     : context(daemon),
-      inputs(stores.inputs.get()),
+      inputs(stores.blobs.get()),
       configs(ParseConfig, kConfigMemoBytes),
       bundles({.dir = context.data_dir + "/bundles"}),
       store(stores.jobs.get(), context.metrics, context.watchdog, SteadyNow),
@@ -98,11 +98,11 @@ JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& f
       board(&queue, kLeaseTtl),
       jobs(ServiceOptions(context, random), &store, &board),
       runner(RunnerOptions(context, configs, bundles, model_info_time_seconds), &jobs, inputs,
-             stores.results.get(), fleet.runner.get(), context.log),
-      submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.results.get(),
+             stores.artifacts.get(), fleet.runner.get(), context.log),
+      submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.artifacts.get(),
                  &holds),
       uploads(inputs, OptionsOfUploads(context)),
-      downloads(stores.results.get(), [this](const Job& job) { return runner.Remake(job); }) {
+      downloads(stores.artifacts.get(), [this](const Job& job) { return runner.Remake(job); }) {
   jobs.SetEndListener([this](const Job& job) { OnJobEnded(job); });
   jobs.SetAbandonListener([this](const Lease& lease) { runner.Abandon(lease); });
 }

@@ -1,7 +1,6 @@
 #include "server/stores.h"
 
 #include "compiler_core/base/status.h"
-#include "server/executor/adapters.h"
 #include "server/executor/canary.h"
 #include "server/startup.h"
 
@@ -42,8 +41,6 @@ absl::StatusOr<std::unique_ptr<Stores>> Stores::Open(const DaemonContext& contex
                              "put the data directory's backup in its place, or "
                              "delete it, and its jobs with it, to begin anew"));
   stores->jobs = *std::move(jobs);
-  stores->inputs = AdaptBlobStore(stores->blobs.get());
-  stores->results = AdaptArtifactCache(stores->artifacts.get());
   return stores;
 }
 

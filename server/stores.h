@@ -8,7 +8,6 @@
 #include "cache/artifact_cache.h"
 #include "cache/blob_store.h"
 #include "server/daemon_context.h"
-#include "server/executor/ports.h"
 #include "server/jobs/rocksdb_job_store.h"
 
 namespace npuc {
@@ -25,9 +24,6 @@ struct Stores {
   std::unique_ptr<BlobStore> blobs;
   std::unique_ptr<ArtifactCache> artifacts;
   std::unique_ptr<RocksDbJobStore> jobs;
-  // The first two, as the executor knows them.
-  std::unique_ptr<InputStore> inputs;
-  std::unique_ptr<ResultCache> results;
 };
 
 }  // namespace npuc

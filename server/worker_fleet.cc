@@ -4,7 +4,6 @@
 #include "cache/posix.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
-#include "server/executor/adapters.h"
 #include "server/executor/metered_worker.h"
 #include "server/startup.h"
 
@@ -81,8 +80,7 @@ absl::StatusOr<std::unique_ptr<WorkerFleet>> WorkerFleet::Start(const DaemonCont
   ASSIGN_OR_RETURN(fleet->cgroup, MakeCgroup(context.flags, *context.log));
   ASSIGN_OR_RETURN(fleet->pool, WorkerPool::Start(PoolOptions(context, fleet->cgroup.get())));
   LogSandbox(fleet->pool->sandbox(), *context.log);
-  fleet->uncounted = AdaptWorkerPool(fleet->pool.get());
-  fleet->runner = MeterWorkers(fleet->uncounted.get(), context.metrics, SteadyNow);
+  fleet->runner = MeterWorkers(fleet->pool.get(), context.metrics, SteadyNow);
   return fleet;
 }
 

@@ -5,7 +5,6 @@
 
 #include "absl/status/statusor.h"
 #include "server/daemon_context.h"
-#include "server/executor/ports.h"
 #include "server/worker/worker_cgroup.h"
 #include "server/worker/worker_pool.h"
 
@@ -20,8 +19,7 @@ struct WorkerFleet {
 
   std::unique_ptr<WorkerCgroup> cgroup;  // null: none
   std::unique_ptr<WorkerPool> pool;
-  std::unique_ptr<WorkerRunner> uncounted;  // the pool, as the executor knows it
-  std::unique_ptr<WorkerRunner> runner;     // the same, with its runs counted
+  std::unique_ptr<WorkerRunner> runner;  // the pool, with its runs counted
 };
 
 }  // namespace npuc

@@ -59,7 +59,7 @@ void ToProto(const JobDiagnostic& diagnostic, v1::Diagnostic* out) {
   out->set_fix(diagnostic.fix);
 }
 
-void ToProto(const JobInput& input, v1::BlobDigest* out) {
+void ToProto(const InputFile& input, v1::BlobDigest* out) {
   out->set_sha256(input.sha256);
   out->set_size_bytes(static_cast<int64_t>(input.size_bytes));
 }
@@ -230,12 +230,16 @@ absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& reque
   out.request_id = request.request_id();
   out.config_text = spec.config_text();
   out.config_name = spec.config_name();
-  ASSIGN_OR_RETURN(out.model, FromProto(spec.model(), "spec.model"));
+  ASSIGN_OR_RETURN(const BlobDigest model, FromProto(spec.model(), "spec.model"));
+  out.model = {.sha256 = model.sha256, .size_bytes = model.size_bytes};
   for (int i = 0; i < spec.side_inputs_size(); ++i) {
     const v1::SideInput& side = spec.side_inputs(i);
     ASSIGN_OR_RETURN(BlobDigest digest,
                      FromProto(side.digest(), absl::StrCat("spec.side_inputs[", i, "].digest")));
-    out.side_inputs.push_back({side.role(), side.name(), std::move(digest)});
+    out.side_inputs.push_back({.role = side.role(),
+                               .name = side.name(),
+                               .sha256 = std::move(digest.sha256),
+                               .size_bytes = digest.size_bytes});
   }
   out.priority = spec.priority();
   out.labels.insert(spec.labels().begin(), spec.labels().end());

@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "cache/artifact_cache.h"
 #include "compiler_core/base/compile_options.h"
-#include "compiler_core/base/diagnostic.h"
 #include "server/jobs/job.h"
 
 namespace npuc {
@@ -25,8 +24,6 @@ std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics);
 // DATA_LOSS.
 absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes);
 
-JobDiagnostic ToJobDiagnostic(const Diagnostic& diagnostic);
-std::vector<JobDiagnostic> ToJobDiagnostics(const std::vector<Diagnostic>& diagnostics);
 std::vector<JobArtifact> ToJobArtifacts(const std::vector<ArtifactInfo>& artifacts);
 
 }  // namespace npuc

@@ -59,14 +59,15 @@ absl::Status Canary::Upload() {
 }
 
 absl::StatusOr<std::string> Canary::Submit() {
-  const auto submitted = submission_->SubmitAndWait({.tenant = kTenant,
-                                                     .config_text = kConfig,
-                                                     .config_name = "canary.yaml",
-                                                     .model = model_,
-                                                     .priority = kPriority,
-                                                     .timeout = options_.patience,
-                                                     .no_cache = true,
-                                                     .pinned_to = options_.owner});
+  const auto submitted = submission_->SubmitAndWait(
+      {.tenant = kTenant,
+       .config_text = kConfig,
+       .config_name = "canary.yaml",
+       .model = {.sha256 = model_.sha256, .size_bytes = model_.size_bytes},
+       .priority = kPriority,
+       .timeout = options_.patience,
+       .no_cache = true,
+       .pinned_to = options_.owner});
   if (submitted.ok()) return submitted->job->id;
   if (absl::IsResourceExhausted(submitted.status())) {
     return absl::UnavailableError(submitted.status().message());

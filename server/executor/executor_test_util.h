@@ -14,14 +14,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "cache/artifact_cache.h"
+#include "cache/blob_store.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
-#include "server/executor/ports.h"
+#include "server/worker/worker_pool.h"
 
 namespace npuc {
 
-// Fakes of the executor's ports, in memory. Thread-safe.
+// Fakes of the stores and the workers, in memory. Thread-safe.
 
 class FakeInputs : public InputStore {
  public:
@@ -31,6 +33,11 @@ class FakeInputs : public InputStore {
     blobs_[{scope, sha256}] = bytes;
     return {sha256, bytes.size()};
   }
+  // The same, as a request names it.
+  InputFile PutFile(const std::string& bytes, const std::string& scope = "default") {
+    const BlobDigest digest = Put(bytes, scope);
+    return {.sha256 = digest.sha256, .size_bytes = digest.size_bytes};
+  }
   void Forget(const std::string& sha256, const std::string& scope = "default") {
     std::lock_guard<std::mutex> lock(mutex_);
     blobs_.erase({scope, sha256});
@@ -38,15 +45,15 @@ class FakeInputs : public InputStore {
   // Blobs that somebody holds.
   int held() const { return static_cast<int>(token_.use_count()) - 1; }
 
-  absl::StatusOr<Held> Acquire(absl::string_view scope, absl::string_view sha256) override {
+  absl::StatusOr<BlobRef> Acquire(absl::string_view scope, absl::string_view sha256) override {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = blobs_.find(KeyOf(scope, sha256));
     if (found == blobs_.end()) return absl::NotFoundError("no such blob");
-    return Held{.info = {.sha256 = found->first.second,
-                         .md5 = Md5Hex(found->second),
-                         .size_bytes = found->second.size()},
-                .path = "/blobs/" + found->first.second,
-                .hold = token_};
+    return BlobRef{.info = {.sha256 = found->first.second,
+                            .md5 = Md5Hex(found->second),
+                            .size_bytes = found->second.size()},
+                   .path = "/blobs/" + found->first.second,
+                   .hold = token_};
   }
   absl::StatusOr<std::vector<BlobDigest>> FindMissing(
       absl::string_view scope, absl::Span<const BlobDigest> digests) override {
@@ -146,7 +153,7 @@ class FakeCache : public ResultCache {
   absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
                                                   absl::Span<const ArtifactView> artifacts,
                                                   absl::string_view metadata,
-                                                  const ArtifactCache::Confirm& confirm) override {
+                                                  const ResultCache::Confirm& confirm) override {
     if (confirm) RETURN_IF_ERROR(confirm());
     std::lock_guard<std::mutex> lock(mutex_);
     if (too_small_) return absl::ResourceExhaustedError("the result is too large");

@@ -77,8 +77,8 @@ std::string PlainName(const std::string& name) {
 // Where the input lies in the bundle: under its own name, since a config may imply one file's name
 // by another's; names that are taken, or are no names, get the role in front.
 std::string PlaceOf(const FailureBundles::Input& input, std::set<std::string>& taken) {
-  const std::string role = PlainName(input.role);
-  std::string name = PlainName(fs::path(input.config_path).filename().string());
+  const std::string role = PlainName(input.named.role);
+  std::string name = PlainName(fs::path(input.named.path).filename().string());
   if (name.find_first_not_of('.') == std::string::npos) name = absl::StrCat(role, "-", name);
   while (!taken.insert(name).second) name = absl::StrCat(role, "-", name);
   return absl::StrCat("inputs/", name);
@@ -173,8 +173,8 @@ absl::Status FailureBundles::Keep(const Failure& failure) {
   uint64_t bytes = failure.config_text.size() + failure.log.size();
   std::error_code error;
   for (const Input& input : failure.inputs) {
-    bytes += fs::file_size(input.path, error);
-    RETURN_IF_ERROR(FsError(error, input.path));
+    bytes += fs::file_size(input.blob_path, error);
+    RETURN_IF_ERROR(FsError(error, input.blob_path));
   }
   if (bytes > options_.max_bytes) {
     return absl::ResourceExhaustedError(
@@ -191,10 +191,10 @@ absl::Status FailureBundles::Keep(const Failure& failure) {
   std::set<std::string> taken;
   for (const Input& input : failure.inputs) {
     const std::string name = PlaceOf(input, taken);
-    RETURN_IF_ERROR(Link(input.path, folder / name));
-    const auto line = static_cast<size_t>(input.config_line) - 1;  // a huge one where it is 0
-    if (line < lines.size() && !input.config_path.empty()) {
-      ReplacePath(input.config_path, name, lines[line]);
+    RETURN_IF_ERROR(Link(input.blob_path, folder / name));
+    const auto line = static_cast<size_t>(input.named.line) - 1;  // a huge one where it is 0
+    if (line < lines.size() && !input.named.path.empty()) {
+      ReplacePath(input.named.path, name, lines[line]);
     }
   }
   RETURN_IF_ERROR(WriteText(folder / "config.yaml", absl::StrJoin(lines, "\n")));

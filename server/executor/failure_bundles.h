@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "compiler_core/base/mutex.h"
+#include "compiler_core/config/config.h"
 
 namespace npuc {
 
@@ -30,10 +31,8 @@ class FailureBundles {
     uint64_t max_bytes = uint64_t{1} << 30;  // of files, hard links counted in full
   };
   struct Input {
-    std::string role;
-    std::string path;         // of the blob
-    std::string config_path;  // as the config has it, on line config_line (from 1)
-    int config_line = 0;
+    ConfigFile named;
+    std::string blob_path;
   };
   struct Failure {
     std::string job_id;  // a valid one: it names the folder

@@ -52,10 +52,8 @@ class FailureBundlesTest : public ::testing::Test {
             .reason = "a \"reason\"",
             .timestamp_seconds = 7,
             .config_text = "CORENAME: GRUS\nMODEL_FILE: ../a b/my.pb\nX: my.pb\n",
-            .inputs = {{.role = "MODEL_FILE",
-                        .path = root_ / "blob",
-                        .config_path = "../a b/my.pb",
-                        .config_line = 2}},
+            .inputs = {{.named = {.role = "MODEL_FILE", .path = "../a b/my.pb", .line = 2},
+                        .blob_path = root_ / "blob"}},
             .log = "said"};
   }
 
@@ -81,9 +79,9 @@ TEST_F(FailureBundlesTest, HoldsWhatShowsTheFailureAgain) {
 TEST_F(FailureBundlesTest, NamesOfClientsMakeNoPaths) {
   FailureBundles bundles(Options());
   FailureBundles::Failure failure = Failure("j1");
-  failure.inputs[0].role = "../../x";
-  failure.inputs[0].config_path = "..";
-  failure.inputs[0].config_line = 99;
+  failure.inputs[0].named.role = "../../x";
+  failure.inputs[0].named.path = "..";
+  failure.inputs[0].named.line = 99;
   ASSERT_TRUE(bundles.Keep(failure).ok());
   EXPECT_EQ(Read("j1/inputs/.._.._x-.."), "model bytes");
   EXPECT_EQ(Read("j1/config.yaml"), failure.config_text);
@@ -93,11 +91,11 @@ TEST_F(FailureBundlesTest, NamesThatAreTakenGetTheRoleAndPathsAreReplacedWhole) 
   FailureBundles bundles(Options());
   FailureBundles::Failure failure = Failure("j1");
   failure.config_text = "MODEL_FILE: m\nd: {m: m, n: a/m, o: a/m/m}\n";
-  failure.inputs[0].config_path = "m";
-  failure.inputs[0].config_line = 1;
+  failure.inputs[0].named.path = "m";
+  failure.inputs[0].named.line = 1;
   Write(root_ / "other", "samples");
   failure.inputs.push_back(
-      {.role = "data", .path = root_ / "other", .config_path = "a/m", .config_line = 2});
+      {.named = {.role = "data", .path = "a/m", .line = 2}, .blob_path = root_ / "other"});
   ASSERT_TRUE(bundles.Keep(failure).ok());
   EXPECT_EQ(Read("j1/inputs/m"), "model bytes");
   EXPECT_EQ(Read("j1/inputs/data-m"), "samples");

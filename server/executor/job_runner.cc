@@ -94,7 +94,7 @@ struct JobRunner::Attempt {
   std::vector<ConfigFile> files = {};  // that the config names
   std::optional<CacheKey> key = {};
   WorkerJob worker_job = {};
-  std::vector<InputStore::Held> held = {};
+  std::vector<BlobRef> held = {};
   std::string log = {};                     // what compile.log gets
   std::vector<EventBody> last_events = {};  // told with the result
   std::optional<ResultStoring> storing = {};
@@ -242,10 +242,9 @@ bool JobRunner::FinishFromCache(Attempt& attempt) {
 }
 
 absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
-  for (const JobInput& input : attempt.job->spec.inputs) {
-    ASSIGN_OR_RETURN(InputStore::Held held, inputs_->Acquire(attempt.job->tenant, input.sha256));
-    attempt.worker_job.inputs[input.role] = {
-        .name = input.name, .path = held.path, .sha256 = input.sha256, .md5 = input.md5};
+  for (const InputFile& input : attempt.job->spec.inputs) {
+    ASSIGN_OR_RETURN(BlobRef held, inputs_->Acquire(attempt.job->tenant, input.sha256));
+    attempt.worker_job.inputs.push_back({.file = input, .path = held.path});
     attempt.held.push_back(std::move(held));
   }
   return absl::OkStatus();
@@ -334,7 +333,7 @@ void JobRunner::RunWorker(Attempt& attempt) {
 // Asked where a run ended as none with whole inputs should: the worker refuses other bytes than
 // those that were uploaded, and no other run would fare better.
 bool JobRunner::FailForDamagedInput(Attempt& attempt) {
-  for (const JobInput& input : attempt.job->spec.inputs) {
+  for (const InputFile& input : attempt.job->spec.inputs) {
     const absl::Status verified = inputs_->Verify(attempt.job->tenant, input.sha256);
     if (!absl::IsDataLoss(verified) && !absl::IsNotFound(verified)) continue;
     log_->Error("an input of a job is damaged on the disk",
@@ -438,14 +437,12 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
                                   .config_text = attempt.config_text,
                                   .inputs = {},
                                   .log = attempt.log};
-  for (const auto& [role, input] : attempt.worker_job.inputs) {
-    FailureBundles::Input& kept = failure.inputs.emplace_back();
-    kept = {.role = role, .path = input.path, .config_path = input.name, .config_line = 0};
+  for (const auto& [input, path] : attempt.worker_job.inputs) {
+    ConfigFile named{.role = input.role, .path = input.name, .line = 0};
     for (const ConfigFile& file : attempt.files) {
-      if (file.role != role) continue;
-      kept.config_path = file.path;
-      kept.config_line = file.line;
+      if (file.role == input.role) named = file;
     }
+    failure.inputs.push_back({.named = std::move(named), .blob_path = path});
   }
   const absl::Status status = options_.bundles->Keep(failure);
   if (status.ok()) {

@@ -11,13 +11,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "cache/artifact_cache.h"
+#include "cache/blob_store.h"
 #include "server/executor/failure_bundles.h"
-#include "server/executor/ports.h"
 #include "server/executor/result_storing.h"
 #include "server/executor/submission.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
 #include "server/observe/watchdog.h"
+#include "server/worker/worker_pool.h"
 
 namespace npuc {
 

@@ -62,7 +62,7 @@ class JobRunnerTest : public ::testing::Test {
     request.tenant = "default";
     request.config_text = config;
     request.config_name = "config.yaml";
-    request.model = inputs_.Put("model bytes");
+    request.model = inputs_.PutFile("model bytes");
     request.no_cache = no_cache;
     const auto submitted = submission_->SubmitAndWait(request);
     EXPECT_TRUE(submitted.ok()) << submitted.status();
@@ -138,7 +138,7 @@ TEST_F(JobRunnerTest, AMissRunsAWorkerAndStoresWhatItMade) {
   workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
     run_id = job.run_id;
     EXPECT_EQ(job.config_text, "config");
-    EXPECT_EQ(job.inputs.at("MODEL_FILE").name, "model.pb");
+    EXPECT_EQ(job.inputs.at(0).file.name, "model.pb");
     EXPECT_EQ(job.timestamp_seconds, 1'700'000'000);
     std::filesystem::create_directory(job.job_folder);  // as on a host without memory folders
     EXPECT_LE(job.limits.wall, absl::Hours(1));

@@ -5,8 +5,8 @@
 #include <memory>
 
 #include "absl/time/time.h"
-#include "server/executor/ports.h"
 #include "server/observe/metrics.h"
+#include "server/worker/worker_pool.h"
 
 namespace npuc {
 

@@ -9,11 +9,12 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "cache/artifact_cache.h"
 #include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/mutex.h"
-#include "server/executor/ports.h"
 #include "server/executor/prepared_artifacts.h"
 #include "server/jobs/transitions.h"
+#include "server/worker/worker_pool.h"
 
 namespace npuc {
 

@@ -11,7 +11,6 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
-#include "server/jobs/field_codec.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
@@ -26,11 +25,11 @@ void CheckName(FieldChecker& check, absl::string_view field, absl::string_view n
   }
 }
 
-void CheckDigest(FieldChecker& check, absl::string_view field, const BlobDigest& digest) {
-  if (!IsValidSha256(digest.sha256)) {
-    check.Add(absl::StrCat(field, ".sha256"),
-              absl::StrCat("'", Printable(digest.sha256, 80),
-                           "' is not 64 lower-case hexadecimal digits"));
+void CheckDigest(FieldChecker& check, absl::string_view field, const InputFile& file) {
+  if (!IsValidSha256(file.sha256)) {
+    check.Add(
+        absl::StrCat(field, ".sha256"),
+        absl::StrCat("'", Printable(file.sha256, 80), "' is not 64 lower-case hexadecimal digits"));
   }
 }
 
@@ -76,7 +75,7 @@ absl::Status CheckFields(const SubmitRequest& request) {
       const std::string field = absl::StrCat("spec.side_inputs[", i, "]");
       CheckName(check, absl::StrCat(field, ".role"), request.side_inputs[i].role);
       CheckName(check, absl::StrCat(field, ".name"), request.side_inputs[i].name);
-      CheckDigest(check, absl::StrCat(field, ".digest"), request.side_inputs[i].digest);
+      CheckDigest(check, absl::StrCat(field, ".digest"), request.side_inputs[i]);
     }
   }
   if (request.priority < -kMaxPriority || request.priority > kMaxPriority) {
@@ -123,29 +122,20 @@ absl::Status CheckRoles(const SubmitRequest& request, const ParsedConfig& config
 
 // Tells whether two requests with one id are the same request.
 std::string RequestSha256(const SubmitRequest& request) {
-  FieldWriter w;
-  w.Entry(1, request.config_text);
-  w.Entry(2, request.config_name);
-  const auto digest = [&w](const BlobDigest& blob) {
-    w.Entry(3, absl::StrCat(blob.sha256, "/", blob.size_bytes));
-  };
-  digest(request.model);
-  for (const auto& side : request.side_inputs) {
-    w.Entry(4, side.role);
-    w.Entry(5, side.name);
-    digest(side.digest);
+  // The model's role and name are the config's.
+  std::vector<std::string> parts = {request.config_text, request.config_name, request.model.sha256,
+                                    absl::StrCat(request.model.size_bytes)};
+  for (const InputFile& side : request.side_inputs) {
+    parts.insert(parts.end(), {side.role, side.name, side.sha256, absl::StrCat(side.size_bytes)});
   }
-  w.Int(6, request.priority);
-  for (const auto& [key, value] : request.labels) {
-    w.Entry(7, key);
-    w.Entry(8, value);
-  }
-  if (request.timeout.has_value()) w.Entry(9, absl::FormatDuration(*request.timeout));
-  w.Int(10, request.no_cache ? 1 : 0);
-  if (request.model_info_time_seconds.has_value()) {
-    w.Entry(11, absl::StrCat(*request.model_info_time_seconds));
-  }
-  return Sha256Hex(w.str());
+  // The settings and the labels follow; no label has the empty key.
+  parts.insert(parts.end(), {"", absl::StrCat(request.priority), request.no_cache ? "1" : "0"});
+  parts.push_back(request.timeout.has_value() ? absl::FormatDuration(*request.timeout) : "");
+  parts.push_back(request.model_info_time_seconds.has_value()
+                      ? absl::StrCat(*request.model_info_time_seconds)
+                      : "");
+  for (const auto& [key, value] : request.labels) parts.insert(parts.end(), {key, value});
+  return Sha256OfParts(parts);
 }
 
 std::string BaseName(absl::string_view path) {
@@ -164,8 +154,8 @@ absl::Status Submission::CheckQuota(const SubmitRequest& request) const {
   const std::optional<int64_t> limit = options_.max_job_bytes(request.tenant);
   // Unsigned and saturating: the sizes are the client's word until the blobs are looked at.
   uint64_t bytes = request.model.size_bytes;
-  for (const auto& side : request.side_inputs) {
-    bytes += std::min(side.digest.size_bytes, std::numeric_limits<uint64_t>::max() - bytes);
+  for (const InputFile& side : request.side_inputs) {
+    bytes += std::min(side.size_bytes, std::numeric_limits<uint64_t>::max() - bytes);
   }
   if (!limit.has_value() || bytes <= static_cast<uint64_t>(*limit)) return absl::OkStatus();
   const std::string found = absl::StrCat(bytes, " of ", *limit, " bytes");
@@ -195,36 +185,31 @@ absl::StatusOr<ParsedConfig> Submission::ReadConfig(const SubmitRequest& request
 
 absl::Status Submission::AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
                                        JobSpec& spec, InputHolds::Holds& holds) {
-  struct Wanted {
-    std::string role;
-    std::string name;
-    const BlobDigest* digest;
-  };
-  std::vector<Wanted> wanted = {{kModelRole, config.options.model_name, &request.model}};
-  for (const auto& side : request.side_inputs) {
-    wanted.push_back({side.role, BaseName(side.name), &side.digest});
+  std::vector<InputFile> inputs = {request.model};
+  inputs.front().role = kModelRole;
+  inputs.front().name = config.options.model_name;
+  for (const InputFile& side : request.side_inputs) {
+    inputs.push_back(side);
+    inputs.back().name = BaseName(side.name);
   }
   ErrorDetails missing{.reason = "BLOB_MISSING"};
-  for (Wanted& want : wanted) {
-    auto held = inputs_->Acquire(request.tenant, want.digest->sha256);
+  for (InputFile& wanted : inputs) {
+    auto held = inputs_->Acquire(request.tenant, wanted.sha256);
     if (!held.ok() && !absl::IsNotFound(held.status())) return held.status();
-    if (!held.ok() || held->info.size_bytes != want.digest->size_bytes) {
+    if (!held.ok() || held->info.size_bytes != wanted.size_bytes) {
       missing.precondition_violations.push_back(
-          {"BLOB_MISSING", want.digest->sha256,
-           absl::StrCat(want.role, " of ", want.digest->size_bytes,
+          {"BLOB_MISSING", wanted.sha256,
+           absl::StrCat(wanted.role, " of ", wanted.size_bytes,
                         " bytes is not uploaded; upload it with UploadBlob")});
       continue;
     }
-    spec.inputs.push_back({.role = std::move(want.role),
-                           .name = std::move(want.name),
-                           .sha256 = held->info.sha256,
-                           .md5 = held->info.md5,
-                           .size_bytes = held->info.size_bytes});
+    wanted.md5 = held->info.md5;
+    spec.inputs.push_back(std::move(wanted));
     holds.push_back(std::move(held->hold));
   }
   if (missing.precondition_violations.empty()) return absl::OkStatus();
   return ServiceError(absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat(missing.precondition_violations.size(), " of ", wanted.size(),
+                      absl::StrCat(missing.precondition_violations.size(), " of ", inputs.size(),
                                    " blobs are not uploaded"),
                       missing);
 }

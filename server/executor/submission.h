@@ -10,9 +10,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cache/artifact_cache.h"
+#include "cache/blob_store.h"
 #include "compiler_core/config/config.h"
 #include "server/executor/input_holds.h"
-#include "server/executor/ports.h"
 #include "server/jobs/job_service.h"
 
 namespace npuc {
@@ -29,17 +30,12 @@ inline constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
 
 // A job as a client asks for it, before anything was checked.
 struct SubmitRequest {
-  struct SideInput {
-    std::string role = {};
-    std::string name = {};
-    BlobDigest digest;
-  };
   std::string tenant = {};  // whose job it will be
   std::string request_id = {};
   std::string config_text = {};
   std::string config_name = {};
-  BlobDigest model;
-  std::vector<SideInput> side_inputs = {};
+  InputFile model;  // its role and name are the config's
+  std::vector<InputFile> side_inputs = {};
   int64_t priority = 0;
   std::map<std::string, std::string> labels = {};
   std::optional<absl::Duration> timeout = {};

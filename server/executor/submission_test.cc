@@ -38,7 +38,7 @@ class SubmissionTest : public ::testing::Test {
     request.request_id = "r1";
     request.config_text = "config";
     request.config_name = "config.yaml";
-    request.model = inputs_.Put("model bytes");
+    request.model = inputs_.PutFile("model bytes");
     return request;
   }
 
@@ -80,7 +80,7 @@ TEST_F(SubmissionTest, EveryBadFieldIsNamed) {
   request.config_text = "";
   request.config_name = std::string(300, 'x');
   request.model.sha256 = "ABC";
-  request.side_inputs = {{"OPT_CONFIG", "t", {"zz", 1}}};
+  request.side_inputs = {{.role = "OPT_CONFIG", .name = "t", .sha256 = "zz", .size_bytes = 1}};
   request.priority = 101;
   request.labels = {{"", "x"}};
   request.timeout = absl::Milliseconds(1);
@@ -114,7 +114,7 @@ TEST_F(SubmissionTest, AJobOverItsTenantsBytesIsRefused) {
   EXPECT_EQ(details->retry_delay, std::nullopt);
   ASSERT_THAT(details->quota_violations, SizeIs(1));
   EXPECT_EQ(details->quota_violations[0].subject, "job_bytes");
-  request.side_inputs = {{.role = "OPT_CONFIG", .digest = {"", ~uint64_t{0}}}};
+  request.side_inputs = {{.role = "OPT_CONFIG", .size_bytes = ~uint64_t{0}}};
   EXPECT_EQ(ErrorDetailsOf(bounded.SubmitAndWait(request).status())->reason, "INVALID_FIELD");
 }
 
@@ -132,12 +132,17 @@ TEST_F(SubmissionTest, FilesOfTheConfigAndSideInputsMustMatch) {
   SubmitRequest request = Request();
   request.config_text = "opt";
   EXPECT_THAT(Refusal(request).field_violations[0].description, HasSubstr("OPT_CONFIG (line 2)"));
-  const BlobDigest side = inputs_.Put("template");
-  request.side_inputs = {{"OPT_CONFIG", "dir/t.json", side}, {"OTHER", "x", side}};
+  const auto side = [this](const char* role, const char* name) {
+    InputFile file = inputs_.PutFile("template");
+    file.role = role;
+    file.name = name;
+    return file;
+  };
+  request.side_inputs = {side("OPT_CONFIG", "dir/t.json"), side("OTHER", "x")};
   EXPECT_THAT(Refusal(request).field_violations[0].field, HasSubstr("side_inputs[1]"));
-  request.side_inputs = {{"OPT_CONFIG", "t", side}, {"OPT_CONFIG", "t", side}};
+  request.side_inputs = {side("OPT_CONFIG", "t"), side("OPT_CONFIG", "t")};
   EXPECT_THAT(Refusal(request).field_violations[0].description, HasSubstr("twice"));
-  request.side_inputs = {{"OPT_CONFIG", "dir/t.json", side}};
+  request.side_inputs = {side("OPT_CONFIG", "dir/t.json")};
   const auto submitted = submission_.SubmitAndWait(request);
   ASSERT_TRUE(submitted.ok()) << submitted.status();
   EXPECT_EQ(submitted->job->spec.inputs[1].name, "t.json");
@@ -148,7 +153,8 @@ TEST_F(SubmissionTest, EveryMissingBlobIsNamed) {
   request.config_text = "opt";
   const std::string model_sha256 = request.model.sha256;
   request.model.size_bytes += 1;  // another size is another blob
-  request.side_inputs = {{"OPT_CONFIG", "t", {std::string(64, 'a'), 5}}};
+  request.side_inputs = {
+      {.role = "OPT_CONFIG", .name = "t", .sha256 = std::string(64, 'a'), .size_bytes = 5}};
   const ErrorDetails details = Refusal(request);
   EXPECT_EQ(details.reason, "BLOB_MISSING");
   ASSERT_THAT(details.precondition_violations, SizeIs(2));
@@ -164,7 +170,7 @@ TEST_F(SubmissionTest, ARepeatIsAnsweredAlthoughTheBlobIsGone) {
   repeat.request_id = "r1";
   repeat.config_text = "config";
   repeat.config_name = "config.yaml";
-  repeat.model = {first->job->model().sha256, first->job->model().size_bytes};
+  repeat.model = first->job->model();
   const auto second = submission_.SubmitAndWait(repeat);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_TRUE(second->already_existed);
@@ -206,7 +212,7 @@ TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
   for (const char* tenant : {"a", "b", "own"}) {
     SubmitRequest request = Request();
     request.tenant = tenant;
-    request.model = inputs_.Put("model bytes", tenant);
+    request.model = inputs_.PutFile("model bytes", tenant);
     const auto submitted = shared.SubmitAndWait(request);
     ASSERT_TRUE(submitted.ok()) << submitted.status();
     keys[tenant] = submitted->job->cache_key;
@@ -235,14 +241,14 @@ TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
   std::string b = a;
   for (const size_t at : {19, 45, 59, 83, 109, 123}) b[at] = static_cast<char>(b[at] ^ 0x80);
   SubmitRequest request = Request();
-  request.model = inputs_.Put(a);
+  request.model = inputs_.PutFile(a);
   const auto first = submission_.SubmitAndWait(request);
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(
       cache_.Store(*CacheKey::Parse(first->job->cache_key), {{"model.h", "of a"}}, "", nullptr)
           .ok());
   request.request_id = "r2";
-  request.model = inputs_.Put(b);
+  request.model = inputs_.PutFile(b);
   const auto second = submission_.SubmitAndWait(request);
   ASSERT_TRUE(second.ok()) << second.status();
   EXPECT_EQ(first->job->model().md5, second->job->model().md5);
@@ -275,7 +281,7 @@ TEST_F(SubmissionTest, WhateverChangesTheOutputChangesTheKey) {
   keys.insert(key());
   request.model_info_time_seconds = 1;
   keys.insert(key());
-  request.model = inputs_.Put("other model");
+  request.model = inputs_.PutFile("other model");
   keys.insert(key());
   EXPECT_EQ(keys.size(), 5u);
 }

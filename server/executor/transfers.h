@@ -14,7 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "server/executor/ports.h"
+#include "cache/artifact_cache.h"
+#include "cache/blob_store.h"
 #include "server/executor/token_buckets.h"
 #include "server/jobs/job.h"
 

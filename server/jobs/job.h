@@ -11,6 +11,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "server/base/input_file.h"
+#include "server/base/job_diagnostic.h"
 
 namespace npuc {
 
@@ -42,17 +44,6 @@ enum class FailureKind : uint8_t {
 // "INVALID_INPUT" ...
 absl::string_view FailureKindName(FailureKind kind);
 
-// An uploaded file that a job reads.
-struct JobInput {
-  std::string role = {};  // the config key: "MODEL_FILE", "OPT_CONFIG"
-  std::string name = {};  // for diagnostics
-  std::string sha256 = {};
-  std::string md5 = {};
-  uint64_t size_bytes = 0;
-
-  friend bool operator==(const JobInput&, const JobInput&) = default;
-};
-
 struct JobArtifact {
   std::string name = {};
   uint64_t size_bytes = 0;
@@ -61,29 +52,11 @@ struct JobArtifact {
   friend bool operator==(const JobArtifact&, const JobArtifact&) = default;
 };
 
-// compiler_core's Diagnostic with its kind as text, so that old records stay readable when kinds
-// are retired.
-struct JobDiagnostic {
-  enum class Severity : uint8_t { kNote = 1, kWarning = 2, kError = 3 };
-  std::string id = {};  // "NPUC1203"
-  Severity severity = Severity::kError;
-  std::string file = {};
-  int32_t line = 0;
-  int32_t column = 0;
-  std::string node = {};
-  std::string op = {};
-  std::string message = {};
-  std::string limit_source = {};
-  std::string fix = {};
-
-  friend bool operator==(const JobDiagnostic&, const JobDiagnostic&) = default;
-};
-
 // What was asked for. Never changes after acceptance. The config's text is stored apart from the
 // record (JobStore::ReadConfig), since it is large and read once a run.
 struct JobSpec {
   std::string config_name = {};
-  std::vector<JobInput> inputs = {};  // MODEL_FILE first
+  std::vector<InputFile> inputs = {};  // MODEL_FILE first
   int32_t priority = 0;
   std::map<std::string, std::string> labels = {};
   absl::Duration timeout = absl::ZeroDuration();
@@ -130,7 +103,7 @@ struct Job {
   // Fields of a newer build, as they are encoded. They are stored again.
   std::string unknown_fields = {};
 
-  const JobInput& model() const { return spec.inputs.front(); }
+  const InputFile& model() const { return spec.inputs.front(); }
   // Jobs with the same non-empty key make the same result, so that one compile does for all of them
   // that are under way at once.
   const std::string& flight_key() const {

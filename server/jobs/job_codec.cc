@@ -27,7 +27,7 @@ Enum DecodeEnum(int64_t value, Enum last) {
   return static_cast<Enum>(value);
 }
 
-std::string EncodeInput(const JobInput& input) {
+std::string EncodeInput(const InputFile& input) {
   FieldWriter w;
   w.Bytes(1, input.role);
   w.Bytes(2, input.name);
@@ -37,7 +37,7 @@ std::string EncodeInput(const JobInput& input) {
   return std::move(w).str();
 }
 
-bool DecodeInput(absl::string_view bytes, JobInput& input) {
+bool DecodeInput(absl::string_view bytes, InputFile& input) {
   FieldReader r(bytes);
   while (r.Next()) {
     switch (r.tag()) {
@@ -111,7 +111,7 @@ bool DecodeDiagnostic(absl::string_view bytes, JobDiagnostic& diagnostic) {
 std::string EncodeSpec(const JobSpec& spec) {
   FieldWriter w;
   w.Bytes(1, spec.config_name);
-  for (const JobInput& input : spec.inputs) w.Entry(2, EncodeInput(input));
+  for (const InputFile& input : spec.inputs) w.Entry(2, EncodeInput(input));
   w.Int(3, spec.priority);
   for (const auto& [key, value] : spec.labels) {
     FieldWriter pair;
@@ -390,7 +390,7 @@ LiveJob ToLiveJob(const Job& job) {
                .pinned_to = job.spec.pinned_to,
                .create_time = job.create_time,
                .deadline = job.deadline};
-  for (const JobInput& input : job.spec.inputs) live.input_sha256s.push_back(input.sha256);
+  for (const InputFile& input : job.spec.inputs) live.input_sha256s.push_back(input.sha256);
   return live;
 }
 

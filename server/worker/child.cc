@@ -248,7 +248,7 @@ struct Failure {
 // Not the compile's fault: what came with the job, or the disk, is not as it must be.
 Failure OurFault(absl::Status status) { return {WorkerEvent::End::kOurFault, std::move(status)}; }
 
-absl::StatusOr<absl::string_view> MapInput(int fd, const JobRecord::Input& input) {
+absl::StatusOr<absl::string_view> MapInput(int fd, const InputFile& input) {
   ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd, input.name));
   absl::string_view bytes;
   if (size > 0) {
@@ -298,14 +298,14 @@ Failure WriteResult(const CompileResult& result, uint64_t output_bytes, const Ob
 }
 
 // Gives the config's files to the request, each role from the job's inputs.
-Failure FillRequest(const JobRecord& job, ParsedConfig config, CompileRequest& request) {
+Failure FillRequest(const WorkOrder& job, ParsedConfig config, CompileRequest& request) {
   request.options = std::move(config.options);
   request.timestamp_seconds = job.timestamp_seconds;
   std::set<std::string> wanted;
   for (const ConfigFile& file : config.files) wanted.insert(file.role);
   std::set<std::string> given;
   for (size_t i = 0; i < job.inputs.size(); ++i) {
-    const JobRecord::Input& input = job.inputs[i];
+    const InputFile& input = job.inputs[i];
     given.insert(input.role);
     if (wanted.count(input.role) == 0) continue;  // told below
     auto bytes = MapInput(kFirstInputFd + static_cast<int>(i), input);
@@ -329,7 +329,7 @@ Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions
                    Observer& observer, Diagnostics& diagnostics, std::string& unsent) {
   auto record = ReadUpToAt(kJobFd, 0, kMaxJobBytes, "job");
   if (!record.ok()) return OurFault(record.status());
-  const auto job = DecodeJob(*record);
+  const auto job = DecodeOrder(*record);
   if (!job.ok()) return OurFault(job.status());
   try {
     auto config = functions.parse_config(job->config_text, job->config_name, diagnostics);

@@ -295,7 +295,7 @@ class Arena {
     job.config_text = c.name;
     job.config_name = absl::StrCat(canary(), " ", getpid(), " ", pool_->GetStats().parent_pid, " ",
                                    deadly_ ? "deadly" : "safe");
-    job.inputs["MODEL_FILE"] = {"model.pb", folder_ + "/blob", Sha256Hex(kModel)};
+    job.inputs = {{{"MODEL_FILE", "model.pb", Sha256Hex(kModel)}, folder_ + "/blob"}};
     job.timestamp_seconds = 42;
     job.limits.memory_bytes = 256 << 20;
     job.limits.cpu_seconds = c.expect == Expect::kCpu ? 1 : 60;

@@ -248,13 +248,13 @@ absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes) {
   return message;
 }
 
-std::string EncodeJob(const JobRecord& job) {
+std::string EncodeOrder(const WorkOrder& order) {
   Writer out;
-  out.Text(job.config_text, kMaxJobBytes);
-  out.Text(job.config_name, kMaxTextBytes);
-  out.U64(static_cast<uint64_t>(job.timestamp_seconds));
-  out.U32(static_cast<uint32_t>(job.inputs.size()));
-  for (const JobRecord::Input& input : job.inputs) {
+  out.Text(order.config_text, kMaxJobBytes);
+  out.Text(order.config_name, kMaxTextBytes);
+  out.U64(static_cast<uint64_t>(order.timestamp_seconds));
+  out.U32(static_cast<uint32_t>(order.inputs.size()));
+  for (const InputFile& input : order.inputs) {
     out.Text(input.role, kMaxTextBytes);
     out.Text(input.name, kMaxTextBytes);
     out.Text(input.sha256, kMaxTextBytes);
@@ -263,9 +263,9 @@ std::string EncodeJob(const JobRecord& job) {
   return out.Take();
 }
 
-absl::StatusOr<JobRecord> DecodeJob(absl::string_view bytes) {
+absl::StatusOr<WorkOrder> DecodeOrder(absl::string_view bytes) {
   Reader in(bytes);
-  JobRecord job;
+  WorkOrder job;
   job.config_text = in.Text(kMaxJobBytes);
   job.config_name = in.Text(kMaxTextBytes);
   job.timestamp_seconds = static_cast<int64_t>(in.U64());

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
+#include "server/base/input_file.h"
 #include "server/worker/sandbox.h"
 
 namespace npuc {
@@ -27,7 +28,7 @@ namespace npuc {
 //             events gather; a pipe beside the channel, the bell, gets a byte behind one that is
 //             worth a look at once: an artifact, while the compile goes on.
 //
-// What the worker must know (JobRecord) is not sent but lies in a memory file, whose descriptor
+// What the worker must know (WorkOrder) is not sent but lies in a memory file, whose descriptor
 // goes with kSpawn. A worker is hostile: decoders never read out of bounds, refuse what is too
 // long, and leave no byte unread. All functions are thread-safe.
 
@@ -106,21 +107,15 @@ absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes);
 
 inline constexpr size_t kMaxJobBytes = 4 << 20;
 
-struct JobRecord {
+struct WorkOrder {
   std::string config_text;
   std::string config_name;
   int64_t timestamp_seconds = 0;
-  struct Input {
-    std::string role;
-    std::string name;
-    std::string sha256;
-    std::string md5;  // of the same bytes; empty: not known
-  };
-  std::vector<Input> inputs;  // in the order of the descriptors
+  std::vector<InputFile> inputs;  // in the order of the descriptors
 };
 
-std::string EncodeJob(const JobRecord& job);
-absl::StatusOr<JobRecord> DecodeJob(absl::string_view bytes);
+std::string EncodeOrder(const WorkOrder& order);
+absl::StatusOr<WorkOrder> DecodeOrder(absl::string_view bytes);
 
 // --- events --------------------------------------------------------------------------------------
 

@@ -85,13 +85,13 @@ TEST(Protocol, ControlAndJobRoundTrip) {
   message.inputs = kMaxInputs + 1;
   EXPECT_FALSE(DecodeControl(EncodeControl(message)).ok());
 
-  JobRecord job{"text", "name", -7, {{"role", "model", "sha", "md"}, {"r", "", "", ""}}};
-  const std::string record = EncodeJob(job);
-  EXPECT_EQ(EncodeJob(DecodeJob(record).value()), record);
+  WorkOrder job{"text", "name", -7, {{"role", "model", "sha", "md"}, {"r", "", "", ""}}};
+  const std::string record = EncodeOrder(job);
+  EXPECT_EQ(EncodeOrder(DecodeOrder(record).value()), record);
   for (size_t n = 0; n < record.size(); ++n) {
-    EXPECT_FALSE(DecodeJob(record.substr(0, n)).ok()) << n;
+    EXPECT_FALSE(DecodeOrder(record.substr(0, n)).ok()) << n;
   }
-  EXPECT_FALSE(DecodeJob(record + "x").ok());
+  EXPECT_FALSE(DecodeOrder(record + "x").ok());
 }
 
 // Hostile bytes: whatever comes, decoding ends and stays within bounds (the sanitizers look on).
@@ -117,7 +117,7 @@ TEST(Protocol, DamagedAndRandomStreams) {
       EXPECT_LE(event.text.size(), kMaxWorkerLineBytes + 3);
     }
     DecodeControl(bytes.substr(0, 200)).status().IgnoreError();
-    DecodeJob(bytes).status().IgnoreError();
+    DecodeOrder(bytes).status().IgnoreError();
   }
   EXPECT_GT(refused, 5000u);
 }

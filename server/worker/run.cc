@@ -58,11 +58,11 @@ absl::Status CheckJob(const WorkerJob& job) {
       job.limits.wall <= absl::ZeroDuration() || job.limits.output_bytes == 0) {
     return absl::InvalidArgumentError("worker: a limit is 0");
   }
-  for (const auto& [role, input] : job.inputs) {
-    if (role.empty() || role.size() > kMaxTextBytes || input.name.size() > kMaxTextBytes ||
-        !IsValidSha256(input.sha256)) {
+  for (const auto& [file, path] : job.inputs) {
+    if (file.role.empty() || file.role.size() > kMaxTextBytes || file.name.size() > kMaxTextBytes ||
+        !IsValidSha256(file.sha256)) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "worker: input '", Printable(role), "': bad role, name or SHA-256 (64 hex digits)"));
+          "worker: input '", Printable(file.role), "': bad role, name or SHA-256 (64 hex digits)"));
     }
   }
   return absl::OkStatus();
@@ -80,17 +80,15 @@ absl::StatusOr<UniqueFd> OpenInput(const WorkerInput& input) {
   return fd;
 }
 
-absl::StatusOr<UniqueFd> WriteJobRecord(const WorkerJob& job) {
-  JobRecord record;
-  record.config_text = job.config_text;
-  record.config_name = job.config_name;
-  record.timestamp_seconds = job.timestamp_seconds;
-  for (const auto& [role, input] : job.inputs) {
-    record.inputs.push_back({role, input.name, input.sha256, input.md5});
-  }
+absl::StatusOr<UniqueFd> WriteOrder(const WorkerJob& job) {
+  WorkOrder order{.config_text = job.config_text,
+                  .config_name = job.config_name,
+                  .timestamp_seconds = job.timestamp_seconds,
+                  .inputs = {}};
+  for (const WorkerInput& input : job.inputs) order.inputs.push_back(input.file);
   UniqueFd fd(memfd_create("npuc-job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return ErrnoStatus(errno, "cannot make", "job record");
-  RETURN_IF_ERROR(WriteAllAt(fd.get(), EncodeJob(record), 0, "job record"));
+  RETURN_IF_ERROR(WriteAllAt(fd.get(), EncodeOrder(order), 0, "job record"));
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     return ErrnoStatus(errno, "cannot seal", "job record");
   }
@@ -124,11 +122,11 @@ void RunChannels::CloseChildEnds() {
 absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job, bool in_memory) {
   RETURN_IF_ERROR(CheckJob(job));
   RunChannels channels;
-  for (const auto& [role, input] : job.inputs) {
+  for (const WorkerInput& input : job.inputs) {
     ASSIGN_OR_RETURN(UniqueFd fd, OpenInput(input));
     channels.inputs.push_back(std::move(fd));
   }
-  ASSIGN_OR_RETURN(channels.job, WriteJobRecord(job));
+  ASSIGN_OR_RETURN(channels.job, WriteOrder(job));
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
     return ErrnoStatus(errno, "cannot make", "event channel");

@@ -78,7 +78,7 @@ class StageTest : public ::testing::Test {
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
     job.config_text = absl::StrReplaceAll(config_, {{"kws_fc.h", output_file}});
     job.config_name = "config.yaml";
-    job.inputs["MODEL_FILE"] = {"kws_fc.pb", sample_ + "kws_fc.pb", model_sha256_};
+    job.inputs = {{{"MODEL_FILE", "kws_fc.pb", model_sha256_}, sample_ + "kws_fc.pb"}};
     job.timestamp_seconds = 1700000000;
     job.limits.memory_bytes = 256 << 20;
     job.limits.wall = absl::Hours(1);

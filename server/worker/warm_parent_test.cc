@@ -62,7 +62,7 @@ class WarmParentTest : public ::testing::Test {
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
     job.config_text = "ok";
     job.config_name = "config.yaml";
-    job.inputs["MODEL_FILE"] = {"model.pb", folder_ + "/model", Sha256Hex(kModel)};
+    job.inputs = {{{"MODEL_FILE", "model.pb", Sha256Hex(kModel)}, folder_ + "/model"}};
     WorkerEvents events;
     return pool_->Run(job, events);
   }

@@ -99,7 +99,7 @@ class Bench {
     job.job_folder = absl::StrCat(folder_, "/", count_);
     job.config_text = "ok";
     job.config_name = "config.yaml";
-    job.inputs["MODEL_FILE"] = {"model.pb", folder_ + "/model", Sha256Hex(model_)};
+    job.inputs = {{{"MODEL_FILE", "model.pb", Sha256Hex(model_)}, folder_ + "/model"}};
     WorkerEvents events;
     ASSIGN_OR_RETURN(const WorkerOutcome outcome, pool.Run(job, events));
     std::filesystem::remove_all(job.job_folder);

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
+#include "server/base/input_file.h"
 #include "server/worker/sandbox.h"
 
 namespace npuc {
@@ -29,10 +29,8 @@ struct WorkerLimits {
 // A file that the compile reads. The pool opens it and passes the descriptor; the compile never
 // sees a path. Link counts, owners and modes do not matter as long as this process can read it.
 struct WorkerInput {
-  std::string name;      // for diagnostics, as the user named it: "model.pb"
-  std::string path;      // a regular file, e.g. BlobRef::path()
-  std::string sha256;    // what it must be; the worker checks before it compiles
-  std::string md5 = {};  // of the file with that SHA-256; empty: the compile computes it
+  InputFile file;    // the worker checks the SHA-256 before it compiles
+  std::string path;  // a regular file, e.g. BlobRef::path()
 };
 
 // One compile.
@@ -42,9 +40,9 @@ struct WorkerJob {
   // Where the pool makes a folder for the run's artifacts on a host without folders in memory:
   // absolute, not there yet, in a folder that is. The caller removes it.
   std::string job_folder;
-  std::string config_text;                    // gxnpuc YAML, at most kMaxConfigBytes
-  std::string config_name;                    // for diagnostics
-  std::map<std::string, WorkerInput> inputs;  // by role: "MODEL_FILE", "OPT_CONFIG"; at most 16
+  std::string config_text;          // gxnpuc YAML, at most kMaxConfigBytes
+  std::string config_name;          // for diagnostics
+  std::vector<WorkerInput> inputs;  // at most 16
   WorkerLimits limits;
   int64_t timestamp_seconds = 0;  // CompileRequest::timestamp_seconds
 };
@@ -168,6 +166,14 @@ inline bool IsHostTrouble(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
 }
 
+// The part of WorkerPool that jobs use; tests put fakes here.
+class WorkerRunner {
+ public:
+  virtual ~WorkerRunner() = default;
+  virtual absl::StatusOr<WorkerOutcome> Run(const WorkerJob& job, WorkerEvents& events) = 0;
+  virtual bool Cancel(absl::string_view run_id) = 0;
+};
+
 // Runs compiles in processes of their own, forked from a warm parent that has the compiler loaded.
 // Each run: shut in by what sandbox.h lists, no capabilities, no new privileges, rlimits, umask
 // 077, /dev/null as stdin, what it prints is caught as log lines, no descriptors but its inputs
@@ -179,14 +185,14 @@ inline bool IsHostTrouble(const absl::Status& status) {
 // Works for root, who gives workers a user of their own, and for any other user.
 //
 // Thread-safe. Any number of threads may be in Run.
-class WorkerPool {
+class WorkerPool : public WorkerRunner {
  public:
   // Starts the warm parent and waits until it is ready. FAILED_PRECONDITION: it cannot be executed,
   // or the host lacks a mechanism that options.sandbox requires (each is named); UNAVAILABLE: it
   // did not answer.
   static absl::StatusOr<std::unique_ptr<WorkerPool>> Start(WorkerPoolOptions options);
   // Kills what runs, and the warm parent. No thread may be in Run.
-  ~WorkerPool();
+  ~WorkerPool() override;
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
@@ -196,7 +202,7 @@ class WorkerPool {
   // way, or out folder there), INTERNAL. The host's (IsHostTrouble): RESOURCE_EXHAUSTED (max_runs,
   // no descriptors, no processes), UNAVAILABLE (shut down, no warm parent can be started, walls
   // cannot be built).
-  absl::StatusOr<WorkerOutcome> Run(const WorkerJob& job, WorkerEvents& events);
+  absl::StatusOr<WorkerOutcome> Run(const WorkerJob& job, WorkerEvents& events) override;
 
   // Waits at most `patience` until a run may be begun. An error: why none may; does not wait where
   // the host is in trouble.
@@ -206,7 +212,7 @@ class WorkerPool {
 
   // Kills a run's processes; its Run returns kCancelled, or how it ended where it was faster.
   // False: no such run under way.
-  bool Cancel(absl::string_view run_id);
+  bool Cancel(absl::string_view run_id) override;
 
   // Cancels all runs and refuses new ones.
   void Shutdown();

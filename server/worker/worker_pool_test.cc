@@ -129,7 +129,7 @@ class WorkerPoolTest : public ::testing::Test {
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
     job.config_text = config;
     job.config_name = "config.yaml";
-    job.inputs["MODEL_FILE"] = {"model.pb", folder_ + "/blob", Sha256Hex(kModel)};
+    job.inputs = {{{"MODEL_FILE", "model.pb", Sha256Hex(kModel)}, folder_ + "/blob"}};
     job.timestamp_seconds = 42;
     return job;
   }
@@ -191,7 +191,7 @@ class WorkerPoolTest : public ::testing::Test {
 TEST_F(WorkerPoolTest, Compiles) {
   Recorder events;
   WorkerJob job = Job("ok OPT_CONFIG");
-  job.inputs["OPT_CONFIG"] = {"opt.json", folder_ + "/side", Sha256Hex("side bytes")};
+  job.inputs.push_back({{"OPT_CONFIG", "opt.json", Sha256Hex("side bytes")}, folder_ + "/side"});
   const WorkerOutcome outcome = Run(job, events);
   ASSERT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
   EXPECT_EQ(outcome.code, StatusCode::kOk);
@@ -718,24 +718,23 @@ TEST_F(WorkerPoolTest, RefusesWhatCannotRun) {
   EXPECT_EQ(code([](WorkerJob& j) { j.limits.cpu_seconds = 0; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](WorkerJob& j) { j.config_text.resize((1 << 20) + 1); }),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(code([](WorkerJob& j) { j.inputs["MODEL_FILE"].sha256.assign(1, 'x'); }),
+  EXPECT_EQ(code([](WorkerJob& j) { j.inputs[0].file.sha256.assign(1, 'x'); }),
             StatusCode::kInvalidArgument);
-  EXPECT_EQ(code([](WorkerJob& j) { j.inputs["MODEL_FILE"].path += "x"; }), StatusCode::kNotFound);
-  EXPECT_EQ(code([&](WorkerJob& j) { j.inputs["MODEL_FILE"].path = folder_; }),
-            StatusCode::kInvalidArgument);
+  EXPECT_EQ(code([](WorkerJob& j) { j.inputs[0].path += "x"; }), StatusCode::kNotFound);
+  EXPECT_EQ(code([&](WorkerJob& j) { j.inputs[0].path = folder_; }), StatusCode::kInvalidArgument);
   EXPECT_EQ(code([&](WorkerJob& j) {
               mkfifo((folder_ + "/fifo").c_str(), 0600);
-              j.inputs["MODEL_FILE"].path = folder_ + "/fifo";
+              j.inputs[0].path = folder_ + "/fifo";
             }),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(code([](WorkerJob& j) {
-              for (int i = 0; i < 16; ++i) j.inputs[absl::StrCat(i)] = j.inputs["MODEL_FILE"];
+              for (int i = 0; i < 16; ++i) j.inputs.push_back(WorkerInput(j.inputs[0]));
             }),
             StatusCode::kInvalidArgument);
   EXPECT_EQ(pool_->GetStats().started, 0u);
 
   WorkerJob job = Job("ok");
-  job.inputs["MODEL_FILE"].sha256 = Sha256Hex("other");
+  job.inputs[0].file.sha256 = Sha256Hex("other");
   const WorkerOutcome outcome = Run(job, events);
   EXPECT_EQ(outcome.kind, Kind::kLost);
   EXPECT_EQ(outcome.code, StatusCode::kDataLoss);
