@@ -445,8 +445,8 @@ absl::Status RunReport::TakeArtifacts(const RunChannels& channels) {
 }
 
 void RunReport::TakeEarlyArtifacts(const RunChannels& channels) {
-  // The keeper's word with the folder may not have come yet. Then, and where one is not as it
-  // should be, the end sees to it, and says why.
+  // Without the folder it is too early; the keeper's message that brings it brings another look.
+  // Where an artifact is not as it should be, the end of the run sees to it, and says why.
   if (channels.WorkerFolder() >= 0) TakeArtifacts(channels).IgnoreError();
 }
 

@@ -236,8 +236,11 @@ bool RunFollower::ReadWatch() {
   const WatchRead read = ReceiveWatch(channels_.watch.get(), message, folder);
   if (read == WatchRead::kEnd) channels_.watch.Reset();
   if (read != WatchRead::kMessage) return false;
-  if (folder.valid()) channels_.staging = std::move(folder);
   report_.OnWatch(message);
+  if (!folder.valid()) return true;
+  channels_.staging = std::move(folder);
+  // The bell may have rung before: on a busy host the worker is faster than its keeper.
+  if (looks_ > 0 && reason_ == KillReason::kNone) report_.TakeEarlyArtifacts(channels_);
   return true;
 }
 
