@@ -125,3 +125,23 @@ function(npuc_cc_binary)
       RULE_LAUNCH_LINK "${Python3_EXECUTABLE} ${script}" LINK_DEPENDS "${script}")
   endif()
 endfunction()
+
+# npuc_private_messages(name folder file.proto): npuc_<name>, generated code of messages that no
+# client sees. One .cc file includes it, as "<file>.pb.h", and links the target PRIVATE. Everything
+# links the whole protobuf library, of which a static program takes the part that it needs: with the
+# small library beside the whole one, a program would destroy the same globals twice.
+function(npuc_private_messages name folder file)
+  find_package(Protobuf REQUIRED)
+  set(root "${CMAKE_CURRENT_SOURCE_DIR}/${folder}")
+  set(gen_dir "${CMAKE_CURRENT_BINARY_DIR}/gen_${name}")
+  string(REGEX REPLACE "[.]proto$" "" stem ${file})
+  file(MAKE_DIRECTORY "${gen_dir}")
+  add_custom_command(
+    OUTPUT "${gen_dir}/${stem}.pb.cc" "${gen_dir}/${stem}.pb.h"
+    COMMAND protobuf::protoc "-I${root}" "--cpp_out=${gen_dir}" ${file}
+    DEPENDS "${root}/${file}" VERBATIM)
+  add_library(npuc_${name} STATIC "${gen_dir}/${stem}.pb.cc")
+  target_include_directories(npuc_${name} SYSTEM PUBLIC "${gen_dir}")
+  target_link_libraries(npuc_${name} PUBLIC protobuf::libprotobuf)
+  target_compile_options(npuc_${name} PRIVATE -w)
+endfunction()

@@ -196,7 +196,7 @@ void AddCrashes(ActMap& acts) {
   Add(acts, "exit", [](CompileObserver&) { _exit(7); });
   Add(acts, "exit0", [](CompileObserver&) { _exit(0); });
   Add(acts, "half_frame", [](CompileObserver&) {
-    Inject(std::string("\x10\x00\x00\x00\x02xx", 7));
+    Inject(std::string("\x10\x00\x00\x00\x12xx", 7));
     _exit(0);
   });
   Add(acts, "result_then_segv", [](CompileObserver&) {
@@ -307,7 +307,7 @@ void AddLies(ActMap& acts) {
     Hang();
   });
   Add(acts, "huge_frame", [](CompileObserver&) {
-    Inject(std::string("\xff\xff\xff\x7f\x02", 5));
+    Inject(std::string("\xff\xff\xff\x7f\x12", 5));
     Hang();
   });
   Add(acts, "event_after_result", [](CompileObserver& observer) {

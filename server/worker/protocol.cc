@@ -1,154 +1,147 @@
 #include "server/worker/protocol.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
+#include "npuc/worker/v1/worker.pb.h"
 
 namespace npuc {
 namespace {
 
 constexpr absl::string_view kGreeting = "npuc-worker ";
 
-class Writer {
- public:
-  void Number(uint64_t value, size_t bytes) {
-    for (size_t i = 0; i < bytes; ++i, value >>= 8) out_.push_back(static_cast<char>(value & 0xff));
-  }
-  void U8(uint8_t value) { Number(value, 1); }
-  void U32(uint32_t value) { Number(value, 4); }
-  void I32(int32_t value) { Number(static_cast<uint32_t>(value), 4); }
-  void U64(uint64_t value) { Number(value, 8); }
-  void Text(absl::string_view text, size_t max_bytes) {
-    const absl::string_view kept = text.substr(0, std::min(text.size(), max_bytes));
-    U32(static_cast<uint32_t>(kept.size()));
-    out_.append(kept.data(), kept.size());
-  }
-  std::string Take() { return std::move(out_); }
+namespace wire = ::npuc::worker::v1;
 
- private:
-  std::string out_;
-};
+std::string Cut(absl::string_view text, size_t max_bytes) {
+  return std::string(text.substr(0, max_bytes));
+}
 
-// Reads what Writer wrote. After the first failure every read gives zero, and Done() is false.
-class Reader {
- public:
-  explicit Reader(absl::string_view bytes) : rest_(bytes) {}
+// A parsed message takes memory in proportion to its bytes, so these are bounded first.
+template <typename Message>
+bool Parse(absl::string_view bytes, size_t max_bytes, Message& message) {
+  return bytes.size() <= max_bytes &&
+         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+}
 
-  uint64_t Number(size_t bytes) {
-    if (rest_.size() < bytes) {
-      ok_ = false;
-      rest_ = {};
-      return 0;
-    }
-    uint64_t value = 0;
-    for (size_t i = bytes; i-- > 0;) value = (value << 8) | static_cast<uint8_t>(rest_[i]);
-    rest_.remove_prefix(bytes);
-    return value;
+// Takes a text of at most max_bytes, made printable; false where it is longer.
+bool Take(const std::string& from, size_t max_bytes, std::string& to) {
+  to = Printable(from, max_bytes);
+  return from.size() <= max_bytes;
+}
+
+// Into the first bytes of the frame, little endian.
+void WriteLength(size_t length, std::string& frame) {
+  for (size_t i = 0; i < kFrameHeaderBytes; ++i, length >>= 8) {
+    frame[i] = static_cast<char>(length & 0xff);
   }
-  uint8_t U8() { return static_cast<uint8_t>(Number(1)); }
-  uint32_t U32() { return static_cast<uint32_t>(Number(4)); }
-  int32_t I32() { return static_cast<int32_t>(U32()); }
-  uint64_t U64() { return Number(8); }
-  std::string Text(size_t max_bytes) {
-    const uint32_t size = U32();
-    if (size > max_bytes || size > rest_.size()) {
-      ok_ = false;
-      rest_ = {};
-      return "";
-    }
-    std::string text(rest_.substr(0, size));
-    rest_.remove_prefix(size);
-    return text;
-  }
-  std::string PrintableText(size_t max_bytes) { return Printable(Text(max_bytes), max_bytes); }
-  // Everything was there, and nothing is left.
-  bool Done() const { return ok_ && rest_.empty(); }
+}
 
- private:
-  absl::string_view rest_;
-  bool ok_ = true;
-};
+size_t ReadLength(absl::string_view frame) {
+  size_t length = 0;
+  for (size_t i = kFrameHeaderBytes; i-- > 0;) {
+    length = (length << 8) | static_cast<uint8_t>(frame[i]);
+  }
+  return length;
+}
 
 absl::Status Broken(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("worker protocol: malformed ", what));
 }
 
-void WriteDiagnostic(const Diagnostic& diagnostic, Writer& out) {
-  out.U32(static_cast<uint32_t>(diagnostic.kind));
-  out.I32(diagnostic.line);
-  out.I32(diagnostic.column);
-  for (const std::string* text : {&diagnostic.message, &diagnostic.file, &diagnostic.node,
-                                  &diagnostic.op, &diagnostic.limit_source, &diagnostic.fix}) {
-    out.Text(*text, kMaxTextBytes);
-  }
+void WriteDiagnostic(const Diagnostic& diagnostic, wire::Event::Diagnostic* out) {
+  out->set_kind(static_cast<uint32_t>(diagnostic.kind));
+  out->set_line(diagnostic.line);
+  out->set_column(diagnostic.column);
+  out->set_message(Cut(diagnostic.message, kMaxTextBytes));
+  out->set_file(Cut(diagnostic.file, kMaxTextBytes));
+  out->set_node(Cut(diagnostic.node, kMaxTextBytes));
+  out->set_op(Cut(diagnostic.op, kMaxTextBytes));
+  out->set_limit_source(Cut(diagnostic.limit_source, kMaxTextBytes));
+  out->set_fix(Cut(diagnostic.fix, kMaxTextBytes));
 }
 
-// False: a kind that this build does not know.
-bool ReadDiagnostic(Reader& in, Diagnostic& diagnostic) {
-  const uint32_t kind = in.U32();
+// False: a kind that this build does not know, or too long a text.
+bool ReadDiagnostic(const wire::Event::Diagnostic& from, Diagnostic& diagnostic) {
   const auto kinds = AllDiagnosticKinds();
   const bool known = std::any_of(kinds.begin(), kinds.end(), [&](const DiagnosticKindInfo& info) {
-    return static_cast<uint32_t>(info.kind) == kind;
+    return static_cast<uint32_t>(info.kind) == from.kind();
   });
   if (!known) return false;
-  diagnostic.kind = static_cast<DiagnosticKind>(kind);
-  diagnostic.line = std::max(0, in.I32());
-  diagnostic.column = std::max(0, in.I32());
-  for (std::string* text : {&diagnostic.message, &diagnostic.file, &diagnostic.node, &diagnostic.op,
-                            &diagnostic.limit_source, &diagnostic.fix}) {
-    *text = in.PrintableText(kMaxTextBytes);
-  }
-  return true;
+  diagnostic.kind = static_cast<DiagnosticKind>(from.kind());
+  diagnostic.line = std::max(0, from.line());
+  diagnostic.column = std::max(0, from.column());
+  return Take(from.message(), kMaxTextBytes, diagnostic.message) &&
+         Take(from.file(), kMaxTextBytes, diagnostic.file) &&
+         Take(from.node(), kMaxTextBytes, diagnostic.node) &&
+         Take(from.op(), kMaxTextBytes, diagnostic.op) &&
+         Take(from.limit_source(), kMaxTextBytes, diagnostic.limit_source) &&
+         Take(from.fix(), kMaxTextBytes, diagnostic.fix);
 }
 
 // False: a mechanism that this build does not know, or too many.
-bool ReadReport(Reader& in, SandboxReport& report) {
-  report.in_force = in.U32();
-  const uint8_t count = in.U8();
-  if ((report.in_force & ~kAllMechanisms) != 0 || count > kMechanismCount) return false;
-  for (uint8_t i = 0; i < count; ++i) {
-    const uint8_t mechanism = in.U8();
-    if (mechanism >= kMechanismCount) return false;
-    report.missing.push_back(
-        {static_cast<Mechanism>(mechanism), in.PrintableText(kMaxMechanismReasonBytes)});
+bool ReadReport(const wire::Control& from, SandboxReport& report) {
+  report.in_force = from.walls_in_force();
+  if ((report.in_force & ~kAllMechanisms) != 0 ||
+      from.walls_missing_size() > static_cast<int>(kMechanismCount)) {
+    return false;
+  }
+  for (const wire::Control::MissingWall& wall : from.walls_missing()) {
+    if (wall.mechanism() >= kMechanismCount) return false;
+    SandboxReport::Missing& missing = report.missing.emplace_back();
+    missing.mechanism = static_cast<Mechanism>(wall.mechanism());
+    if (!Take(wall.why(), kMaxMechanismReasonBytes, missing.why)) return false;
   }
   return true;
 }
 
-// The payload of an event whose type is read already.
-bool ReadPayload(Reader& in, WorkerEvent& event) {
-  switch (event.type) {
-    case WorkerEvent::Type::kBegin:
+bool ReadStage(const wire::Event::Stage& from, WorkerEvent& event) {
+  event.fraction = from.fraction();
+  return std::isfinite(event.fraction) && Take(from.name(), kMaxTextBytes, event.text);
+}
+
+// The name is judged by IsValidArtifactName, not made printable.
+bool ReadArtifact(const wire::Event::Artifact& from, WorkerEvent& event) {
+  event.text = from.name();
+  event.size_bytes = from.size_bytes();
+  return event.text.size() <= kMaxTextBytes;
+}
+
+bool ReadResult(const wire::Event::Result& from, WorkerEvent& event) {
+  event.end = static_cast<WorkerEvent::End>(from.end());
+  event.code = static_cast<absl::StatusCode>(from.code());
+  event.dropped_diagnostics = from.dropped_diagnostics();
+  event.dropped_log_bytes = from.dropped_log_bytes();
+  return from.end() <= static_cast<uint32_t>(WorkerEvent::End::kOurFault) &&
+         from.code() <= static_cast<uint32_t>(absl::StatusCode::kUnauthenticated) &&
+         Take(from.message(), kMaxTextBytes, event.text);
+}
+
+bool ReadEvent(const wire::Event& from, WorkerEvent& event) {
+  switch (from.body_case()) {
+    case wire::Event::kBegin:
+      event.type = WorkerEvent::Type::kBegin;
       return true;
-    case WorkerEvent::Type::kLog:
-      event.text = in.PrintableText(kMaxWorkerLineBytes);
-      return true;
-    case WorkerEvent::Type::kStage:
-      event.text = in.PrintableText(kMaxTextBytes);
-      event.fraction = std::bit_cast<double>(in.U64());
-      return std::isfinite(event.fraction);
-    case WorkerEvent::Type::kDiagnostic:
-      return ReadDiagnostic(in, event.diagnostic);
-    case WorkerEvent::Type::kArtifact:
-      event.text = in.Text(kMaxTextBytes);
-      event.size_bytes = in.U64();
-      return true;
-    case WorkerEvent::Type::kResult: {
-      const uint8_t end = in.U8();
-      const uint32_t code = in.U32();
-      event.end = static_cast<WorkerEvent::End>(end);
-      event.code = static_cast<absl::StatusCode>(code);
-      event.text = in.PrintableText(kMaxTextBytes);
-      event.dropped_diagnostics = in.U64();
-      event.dropped_log_bytes = in.U64();
-      return end <= static_cast<uint8_t>(WorkerEvent::End::kOurFault) &&
-             code <= static_cast<uint32_t>(absl::StatusCode::kUnauthenticated);
-    }
+    case wire::Event::kLog:
+      event.type = WorkerEvent::Type::kLog;
+      return Take(from.log(), kMaxWorkerLineBytes, event.text);
+    case wire::Event::kStage:
+      event.type = WorkerEvent::Type::kStage;
+      return ReadStage(from.stage(), event);
+    case wire::Event::kDiagnostic:
+      event.type = WorkerEvent::Type::kDiagnostic;
+      return ReadDiagnostic(from.diagnostic(), event.diagnostic);
+    case wire::Event::kArtifact:
+      event.type = WorkerEvent::Type::kArtifact;
+      return ReadArtifact(from.artifact(), event);
+    case wire::Event::kResult:
+      event.type = WorkerEvent::Type::kResult;
+      return ReadResult(from.result(), event);
+    case wire::Event::BODY_NOT_SET:
+      return false;
   }
   return false;
 }
@@ -176,164 +169,158 @@ absl::Status CheckGreeting(absl::string_view bytes, absl::string_view build_id) 
 }
 
 std::string EncodeControl(const ControlMessage& message) {
-  Writer out;
-  out.U8(static_cast<uint8_t>(message.type));
-  out.U64(message.run);
-  out.I32(message.pid);
-  out.I32(message.error);
-  out.I32(message.wait_status);
-  out.U64(message.cpu_microseconds);
-  out.U64(message.peak_memory_bytes);
-  out.U64(message.memory_bytes);
-  out.U64(message.output_bytes);
-  out.U64(message.log_bytes);
-  out.U32(message.cpu_seconds);
-  out.U32(message.inputs);
-  out.U32(message.spares);
-  out.U32(message.sandbox.in_force);
-  out.U8(static_cast<uint8_t>(message.sandbox.missing.size()));
+  wire::Control out;
+  out.set_type(static_cast<uint32_t>(message.type));
+  out.set_run(message.run);
+  out.set_pid(message.pid);
+  out.set_error(message.error);
+  out.set_wait_status(message.wait_status);
+  out.set_cpu_microseconds(message.cpu_microseconds);
+  out.set_peak_memory_bytes(message.peak_memory_bytes);
+  out.set_memory_bytes(message.memory_bytes);
+  out.set_output_bytes(message.output_bytes);
+  out.set_log_bytes(message.log_bytes);
+  out.set_cpu_seconds(message.cpu_seconds);
+  out.set_inputs(message.inputs);
+  out.set_spares(message.spares);
+  out.set_walls_in_force(message.sandbox.in_force);
   for (const SandboxReport::Missing& missing : message.sandbox.missing) {
-    out.U8(static_cast<uint8_t>(missing.mechanism));
-    out.Text(missing.why, kMaxMechanismReasonBytes);
+    wire::Control::MissingWall* wall = out.add_walls_missing();
+    wall->set_mechanism(static_cast<uint32_t>(missing.mechanism));
+    wall->set_why(Cut(missing.why, kMaxMechanismReasonBytes));
   }
-  return out.Take();
+  return out.SerializeAsString();
 }
 
 absl::StatusOr<ControlMessage> DecodeControl(absl::string_view bytes) {
-  Reader in(bytes);
+  wire::Control in;
   ControlMessage message;
-  const uint8_t type = in.U8();
-  message.type = static_cast<ControlMessage::Type>(type);
-  message.run = in.U64();
-  message.pid = in.I32();
-  message.error = in.I32();
-  message.wait_status = in.I32();
-  message.cpu_microseconds = in.U64();
-  message.peak_memory_bytes = in.U64();
-  message.memory_bytes = in.U64();
-  message.output_bytes = in.U64();
-  message.log_bytes = in.U64();
-  message.cpu_seconds = in.U32();
-  message.inputs = in.U32();
-  message.spares = in.U32();
-  const bool report_ok = ReadReport(in, message.sandbox);
-  if (!report_ok || !in.Done() || type < 1 || type > 6 || message.inputs > kMaxInputs) {
+  if (!Parse(bytes, kMaxControlBytes, in) || in.type() < 1 ||
+      in.type() > static_cast<uint32_t>(ControlMessage::Type::kExited) ||
+      in.inputs() > kMaxInputs || !ReadReport(in, message.sandbox)) {
     return Broken("control message");
   }
+  message.type = static_cast<ControlMessage::Type>(in.type());
+  message.run = in.run();
+  message.pid = in.pid();
+  message.error = in.error();
+  message.wait_status = in.wait_status();
+  message.cpu_microseconds = in.cpu_microseconds();
+  message.peak_memory_bytes = in.peak_memory_bytes();
+  message.memory_bytes = in.memory_bytes();
+  message.output_bytes = in.output_bytes();
+  message.log_bytes = in.log_bytes();
+  message.cpu_seconds = in.cpu_seconds();
+  message.inputs = in.inputs();
+  message.spares = in.spares();
   return message;
 }
 
 std::string EncodeWatch(const WatchMessage& message) {
-  Writer out;
-  out.U8(static_cast<uint8_t>(message.type));
-  out.I32(message.wait_status);
-  out.U64(message.cpu_microseconds);
-  out.U64(message.peak_memory_bytes);
-  out.U8(message.alone ? 1 : 0);
-  out.Text(message.text, kMaxMechanismReasonBytes);
-  return out.Take();
+  wire::Watch out;
+  out.set_type(static_cast<uint32_t>(message.type));
+  out.set_wait_status(message.wait_status);
+  out.set_cpu_microseconds(message.cpu_microseconds);
+  out.set_peak_memory_bytes(message.peak_memory_bytes);
+  out.set_alone(message.alone);
+  out.set_text(Cut(message.text, kMaxMechanismReasonBytes));
+  return out.SerializeAsString();
 }
 
 absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes) {
-  Reader in(bytes);
+  wire::Watch in;
   WatchMessage message;
-  const uint8_t type = in.U8();
-  message.type = static_cast<WatchMessage::Type>(type);
-  message.wait_status = in.I32();
-  message.cpu_microseconds = in.U64();
-  message.peak_memory_bytes = in.U64();
-  message.alone = in.U8() != 0;
-  message.text = in.PrintableText(kMaxMechanismReasonBytes);
-  if (!in.Done() || type < 1 || type > 3) return Broken("watch message");
+  if (!Parse(bytes, kMaxControlBytes, in) || in.type() < 1 ||
+      in.type() > static_cast<uint32_t>(WatchMessage::Type::kEnded) ||
+      !Take(in.text(), kMaxMechanismReasonBytes, message.text)) {
+    return Broken("watch message");
+  }
+  message.type = static_cast<WatchMessage::Type>(in.type());
+  message.wait_status = in.wait_status();
+  message.cpu_microseconds = in.cpu_microseconds();
+  message.peak_memory_bytes = in.peak_memory_bytes();
+  message.alone = in.alone();
   return message;
 }
 
 std::string EncodeOrder(const WorkOrder& order) {
-  Writer out;
-  out.Text(order.config_text, kMaxJobBytes);
-  out.Text(order.config_name, kMaxTextBytes);
-  out.U64(static_cast<uint64_t>(order.timestamp_seconds));
-  out.U32(static_cast<uint32_t>(order.inputs.size()));
+  wire::Job out;
+  out.set_config_text(order.config_text);
+  out.set_config_name(order.config_name);
+  out.set_timestamp_seconds(order.timestamp_seconds);
   for (const InputFile& input : order.inputs) {
-    out.Text(input.role, kMaxTextBytes);
-    out.Text(input.name, kMaxTextBytes);
-    out.Text(input.sha256, kMaxTextBytes);
-    out.Text(input.md5, kMaxTextBytes);
+    wire::Job::Input* to = out.add_inputs();
+    to->set_role(input.role);
+    to->set_name(input.name);
+    to->set_sha256(input.sha256);
+    to->set_md5(input.md5);
   }
-  return out.Take();
+  return out.SerializeAsString();
 }
 
 absl::StatusOr<WorkOrder> DecodeOrder(absl::string_view bytes) {
-  Reader in(bytes);
-  WorkOrder job;
-  job.config_text = in.Text(kMaxJobBytes);
-  job.config_name = in.Text(kMaxTextBytes);
-  job.timestamp_seconds = static_cast<int64_t>(in.U64());
-  const uint32_t inputs = in.U32();
-  if (inputs > kMaxInputs) return Broken("job");
-  for (uint32_t i = 0; i < inputs; ++i) {
-    job.inputs.push_back({in.Text(kMaxTextBytes), in.Text(kMaxTextBytes), in.Text(kMaxTextBytes),
-                          in.Text(kMaxTextBytes)});
+  wire::Job in;
+  if (!Parse(bytes, kMaxJobBytes, in) || in.inputs_size() > static_cast<int>(kMaxInputs)) {
+    return Broken("job");
   }
-  if (!in.Done()) return Broken("job");
-  return job;
+  WorkOrder order{.config_text = in.config_text(),
+                  .config_name = in.config_name(),
+                  .timestamp_seconds = in.timestamp_seconds(),
+                  .inputs = {}};
+  for (const wire::Job::Input& input : in.inputs()) {
+    order.inputs.push_back(
+        {.role = input.role(), .name = input.name(), .sha256 = input.sha256(), .md5 = input.md5()});
+  }
+  return order;
 }
 
 std::string EncodeEvent(const WorkerEvent& event) {
-  Writer out;
+  wire::Event out;
   switch (event.type) {
     case WorkerEvent::Type::kBegin:
+      out.set_begin(true);
       break;
     case WorkerEvent::Type::kLog:
-      out.Text(event.text, kMaxWorkerLineBytes);
+      out.set_log(Cut(event.text, kMaxWorkerLineBytes));
       break;
     case WorkerEvent::Type::kStage:
-      out.Text(event.text, kMaxTextBytes);
-      out.U64(std::bit_cast<uint64_t>(event.fraction));
+      out.mutable_stage()->set_name(Cut(event.text, kMaxTextBytes));
+      out.mutable_stage()->set_fraction(event.fraction);
       break;
     case WorkerEvent::Type::kDiagnostic:
-      WriteDiagnostic(event.diagnostic, out);
+      WriteDiagnostic(event.diagnostic, out.mutable_diagnostic());
       break;
     case WorkerEvent::Type::kArtifact:
-      out.Text(event.text, kMaxTextBytes);
-      out.U64(event.size_bytes);
+      out.mutable_artifact()->set_name(Cut(event.text, kMaxTextBytes));
+      out.mutable_artifact()->set_size_bytes(event.size_bytes);
       break;
     case WorkerEvent::Type::kResult:
-      out.U8(static_cast<uint8_t>(event.end));
-      out.U32(static_cast<uint32_t>(event.code));
-      out.Text(event.text, kMaxTextBytes);
-      out.U64(event.dropped_diagnostics);
-      out.U64(event.dropped_log_bytes);
+      out.mutable_result()->set_end(static_cast<uint32_t>(event.end));
+      out.mutable_result()->set_code(static_cast<uint32_t>(event.code));
+      out.mutable_result()->set_message(Cut(event.text, kMaxTextBytes));
+      out.mutable_result()->set_dropped_diagnostics(event.dropped_diagnostics);
+      out.mutable_result()->set_dropped_log_bytes(event.dropped_log_bytes);
       break;
   }
-  const std::string payload = out.Take();
-  Writer frame;
-  frame.U32(static_cast<uint32_t>(payload.size()));
-  frame.U8(static_cast<uint8_t>(event.type));
-  return frame.Take() + payload;
+  std::string frame(kFrameHeaderBytes, '\0');
+  out.AppendToString(&frame);
+  WriteLength(frame.size() - kFrameHeaderBytes, frame);
+  return frame;
 }
 
 absl::StatusOr<bool> EventDecoder::Next(WorkerEvent& event) {
   const absl::string_view rest = absl::string_view(buffer_).substr(begin_);
-  if (rest.size() < kFrameHeaderBytes) {
-    buffer_.erase(0, std::exchange(begin_, 0));
-    return false;
-  }
-  Reader header(rest.substr(0, kFrameHeaderBytes));
-  const uint32_t size = header.U32();
-  const uint8_t type = header.U8();
-  if (size > kMaxFrameBytes || type < 1 ||
-      type > static_cast<uint8_t>(WorkerEvent::Type::kResult)) {
-    return Broken("frame");
-  }
-  if (rest.size() - kFrameHeaderBytes < size) {
+  const size_t size = rest.size() < kFrameHeaderBytes ? 0 : ReadLength(rest);
+  if (size > kMaxFrameBytes) return Broken("frame");
+  if (rest.size() < kFrameHeaderBytes + size) {
     buffer_.erase(0, std::exchange(begin_, 0));
     return false;
   }
   event = WorkerEvent();
-  event.type = static_cast<WorkerEvent::Type>(type);
-  Reader payload(rest.substr(kFrameHeaderBytes, size));
-  if (!ReadPayload(payload, event) || !payload.Done()) return Broken("event");
+  wire::Event in;
+  if (!Parse(rest.substr(kFrameHeaderBytes, size), kMaxFrameBytes, in) || !ReadEvent(in, event)) {
+    return Broken("event");
+  }
   begin_ += kFrameHeaderBytes + size;
   return true;
 }

@@ -24,13 +24,13 @@ namespace npuc {
 //             folder, where it has one of its own) or kSetUpFailed, kEnded. The worker has no end
 //             of it once its walls stand.
 //   events    worker -> daemon, one SOCK_STREAM pair a run, one way. A frame is its payload's
-//             length (4 bytes, little endian), one byte of type, the payload. The daemon lets
-//             events gather; a pipe beside the channel, the bell, gets a byte behind one that is
-//             worth a look at once: an artifact, while the compile goes on.
+//             length (4 bytes, little endian) and the payload. The daemon lets events gather; a
+//             pipe beside the channel, the bell, gets a byte behind one that is worth a look at
+//             once: an artifact, while the compile goes on.
 //
 // What the worker must know (WorkOrder) is not sent but lies in a memory file, whose descriptor
-// goes with kSpawn. A worker is hostile: decoders never read out of bounds, refuse what is too
-// long, and leave no byte unread. All functions are thread-safe.
+// goes with kSpawn. Messages are those of proto/npuc/worker/v1. A worker is hostile: decoders
+// refuse what is too long, and values that this build does not know. All functions are thread-safe.
 
 // --- control -------------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ inline constexpr size_t kMaxControlBytes = 4096;
 // The zygote's first packet, before kReady. It alone stays readable for every version, so that a
 // daemon can say what is wrong with a worker of another build. Raise the number with each change of
 // what the channels carry.
-inline constexpr int kProtocolVersion = 4;
+inline constexpr int kProtocolVersion = 5;
 std::string EncodeGreeting(absl::string_view build_id);
 // FAILED_PRECONDITION where `bytes` is not the greeting of a worker that speaks this version and,
 // if build_id is not empty, has the same compiler; the message says what was found.
@@ -120,7 +120,7 @@ absl::StatusOr<WorkOrder> DecodeOrder(absl::string_view bytes);
 // --- events --------------------------------------------------------------------------------------
 
 inline constexpr size_t kMaxFrameBytes = 128 << 10;
-inline constexpr size_t kFrameHeaderBytes = 5;
+inline constexpr size_t kFrameHeaderBytes = 4;
 inline constexpr size_t kMaxWorkerLineBytes = 16 << 10;
 inline constexpr size_t kMaxTextBytes = 8 << 10;  // each string of a diagnostic, a status message
 

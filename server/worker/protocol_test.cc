@@ -85,13 +85,29 @@ TEST(Protocol, ControlAndJobRoundTrip) {
   message.inputs = kMaxInputs + 1;
   EXPECT_FALSE(DecodeControl(EncodeControl(message)).ok());
 
-  WorkOrder job{"text", "name", -7, {{"role", "model", "sha", "md"}, {"r", "", "", ""}}};
-  const std::string record = EncodeOrder(job);
-  EXPECT_EQ(EncodeOrder(DecodeOrder(record).value()), record);
-  for (size_t n = 0; n < record.size(); ++n) {
-    EXPECT_FALSE(DecodeOrder(record.substr(0, n)).ok()) << n;
-  }
+  const WorkOrder order{"text", "name", -7, {{"role", "model", "sha", "md"}, {"r", "", "", ""}}};
+  const std::string record = EncodeOrder(order);
+  const WorkOrder again = DecodeOrder(record).value();
+  EXPECT_EQ(again.config_text, "text");
+  EXPECT_EQ(again.timestamp_seconds, -7);
+  EXPECT_EQ(again.inputs, order.inputs);
+  EXPECT_FALSE(DecodeOrder(record.substr(0, record.size() - 1)).ok());
   EXPECT_FALSE(DecodeOrder(record + "x").ok());
+}
+
+TEST(Protocol, WhatIsTooMuchIsRefused) {
+  // So many empty walls: small as bytes, and more than there are.
+  std::string walls;
+  for (int i = 0; i < 1000; ++i) walls += std::string("\x7a\x00", 2);
+  const std::string ready = EncodeControl(ControlMessage());
+  EXPECT_TRUE(DecodeControl(ready).ok());
+  EXPECT_FALSE(DecodeControl(ready + walls).ok());
+  // Unknown fields, which a parser keeps: up to the bound, and no further.
+  std::string unknown = EncodeWatch(WatchMessage());
+  while (unknown.size() + 4 <= kMaxControlBytes) unknown += std::string("\xfa\x3e\x01x", 4);
+  EXPECT_TRUE(DecodeWatch(unknown).ok());
+  EXPECT_FALSE(DecodeWatch(unknown + std::string(8, '\x08')).ok());
+  EXPECT_FALSE(DecodeOrder(std::string(kMaxJobBytes + 2, '\x08')).ok());
 }
 
 // Hostile bytes: whatever comes, decoding ends and stays within bounds (the sanitizers look on).

@@ -84,6 +84,8 @@ LIBRARIES = [
      [r"server/(api|rpc|http)/", r"server/main\.cc$", r"client/", r"tests/bench/",
       r"tests/fault/", r"proto/"],
      "the service's wire types stay in server/api, rpc and http and in client"),
+    (r"^npuc/worker/", [r"server/worker/protocol\.cc$"],
+     "the worker's messages are server/worker/protocol.h"),
     (r"^flatbuffers/|npuc_tflite_generated\.h$", [r"compiler_core/frontends/tflite/[^/]*\.cc$"],
      "FlatBuffers are the TFLite front end's .cc files'"),
     (r"\.pb\.h$|^google/protobuf/",

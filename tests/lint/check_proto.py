@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks proto/ with buf: its style, a comment on everything, and that nothing breaks clients that
-were built against proto/baseline.json, the wire as last released.
+"""Checks the schemas with buf: their style, a comment on everything, and that nothing breaks what
+was made with the baseline.json beside them, the wire as last released.
 
     check_proto.py [--update]
 
---update makes the baseline anew, which is right where fields were added or nothing is released
-yet; review its diff. buf comes from npm (proto/package.json here, into build/proto-lint). Exit 0
+--update makes the baselines anew, which is right where fields were added or nothing is released
+yet; review their diff. buf comes from npm (proto/package.json here, into build/proto-lint). Exit 0
 clean, 1 findings, 77 skipped: npm is not installed, or this is no x86-64.
 """
 
@@ -18,8 +18,8 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PROTO = os.path.join(ROOT, "proto")
-BASELINE = os.path.join(PROTO, "baseline.json")
+# Folder -> whether what was made with its schemas outlives a build.
+MODULES = {"proto": True, "server/worker/proto": False}
 SKIPPED = 77
 
 
@@ -39,11 +39,11 @@ def install():
     return buf
 
 
-def image(buf):
-    """The wire as data, without comments and positions."""
+def image(buf, module):
+    """The schemas as data, without comments and positions."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "image.json")
-        subprocess.run([buf, "build", "--exclude-source-info", "-o", path], cwd=PROTO, check=True)
+        subprocess.run([buf, "build", "--exclude-source-info", "-o", path], cwd=module, check=True)
         with open(path, encoding="utf-8") as f:
             return json.dumps(json.load(f), indent=1) + "\n"
 
@@ -56,13 +56,18 @@ def main():
     if buf is None:
         print("proto: skipped, buf needs npm and an x86-64")
         return SKIPPED
-    failed = subprocess.run([buf, "lint"], cwd=PROTO, check=False).returncode != 0
-    if sys.argv[1:]:
-        with open(BASELINE, "w", encoding="utf-8") as f:
-            f.write(image(buf))
-    failed |= subprocess.run([buf, "breaking", "--against", BASELINE], cwd=PROTO,
-                             check=False).returncode != 0
-    print(f"proto: {'findings, see above' if failed else 'clean; nothing breaks the baseline'}")
+    failed = False
+    for folder, outlives_build in MODULES.items():
+        module = os.path.join(ROOT, folder)
+        failed |= subprocess.run([buf, "lint"], cwd=module, check=False).returncode != 0
+        if not outlives_build:
+            continue
+        if sys.argv[1:]:
+            with open(os.path.join(module, "baseline.json"), "w", encoding="utf-8") as f:
+                f.write(image(buf, module))
+        failed |= subprocess.run([buf, "breaking", "--against", "baseline.json"], cwd=module,
+                                 check=False).returncode != 0
+    print(f"proto: {'findings, see above' if failed else 'clean; nothing breaks the baselines'}")
     return 1 if failed else 0
 
 

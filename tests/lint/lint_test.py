@@ -163,6 +163,7 @@ class LayersTest(unittest.TestCase):
                 ("server/scheduler/a.cc", "npuc/v1/compile.pb.h"),
                 ("server/auth/authenticator.h", "mutex"),
                 ("server/worker/a.cc", "condition_variable"),
+                ("server/worker/run.cc", "npuc/worker/v1/worker.pb.h"),
                 ("cache/store.h", "rocksdb/db.h"),
                 ("server/jobs/store.cc", "rocksdb/db.h"),
                 ("compiler_core/config/config.h", "yaml-cpp/yaml.h"),
