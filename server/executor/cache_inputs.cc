@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "server/jobs/field_codec.h"
 
 namespace npuc {
 
@@ -25,26 +24,6 @@ absl::StatusOr<CacheKey> ResultKey(absl::string_view scope, const JobSpec& spec,
     parts.side_inputs.push_back({spec.inputs[i].role, spec.inputs[i].sha256});
   }
   return CacheKey::Make(parts);
-}
-
-std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics) {
-  FieldWriter writer;
-  for (const JobDiagnostic& diagnostic : diagnostics) {
-    writer.Entry(1, EncodeDiagnostic(diagnostic));
-  }
-  return std::move(writer).str();
-}
-
-absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes) {
-  std::vector<JobDiagnostic> diagnostics;
-  FieldReader reader(bytes);
-  while (reader.Next()) {
-    if (reader.tag() != 1) continue;
-    ASSIGN_OR_RETURN(JobDiagnostic diagnostic, DecodeDiagnostic(reader.bytes()));
-    diagnostics.push_back(std::move(diagnostic));
-  }
-  if (!reader.ok()) return absl::DataLossError("the metadata of a cached result is damaged");
-  return diagnostics;
 }
 
 std::vector<JobArtifact> ToJobArtifacts(const std::vector<ArtifactInfo>& artifacts) {

@@ -19,11 +19,6 @@ absl::StatusOr<CacheKey> ResultKey(absl::string_view scope, const JobSpec& spec,
                                    const CompileOptions& options,
                                    absl::string_view compiler_build_id);
 
-// What is kept beside the artifacts of a result: the compile's warnings and notes.
-std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics);
-// DATA_LOSS.
-absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes);
-
 std::vector<JobArtifact> ToJobArtifacts(const std::vector<ArtifactInfo>& artifacts);
 
 }  // namespace npuc

@@ -64,6 +64,7 @@ struct JobSpec {
   std::optional<int64_t> model_info_time_seconds = {};  // since 1970
   std::string trace_id = {};   // of the request, for log lines; 32 hexadecimal digits, or empty
   std::string pinned_to = {};  // the only daemon that may run it; empty: any
+  std::string unknown_fields = {};  // what a newer build stored with it; kept as it is
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
@@ -99,9 +100,8 @@ struct Job {
   absl::Time start_time = absl::InfinitePast();  // of the last attempt; InfinitePast: none yet
   absl::Time end_time = absl::InfinitePast();    // InfinitePast: not ended
   absl::Time deadline = absl::InfiniteFuture();
-  int64_t last_seq = 0;  // of its newest event
-  // Fields of a newer build, as they are encoded. They are stored again.
-  std::string unknown_fields = {};
+  int64_t last_seq = 0;             // of its newest event
+  std::string unknown_fields = {};  // what a newer build stored with it; kept as it is
 
   const InputFile& model() const { return spec.inputs.front(); }
   // Jobs with the same non-empty key make the same result, so that one compile does for all of them
@@ -166,17 +166,23 @@ struct JobEvent {
   friend bool operator==(const JobEvent&, const JobEvent&) = default;
 };
 
-// Stored form. Decode: DATA_LOSS where the bytes are not such a record. Times are kept to the
-// microsecond.
+// Stored form (proto/npuc/store/v1). Decode: DATA_LOSS where the bytes are not such a record. Times
+// are kept to the microsecond.
 std::string EncodeJobRecord(const Job& job);
 absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes);
 // The id is not part of it.
 std::string EncodeLiveJob(const LiveJob& job);
 absl::StatusOr<LiveJob> DecodeLiveJob(absl::string_view id, absl::string_view bytes);
+// A record of events. Records put one behind the other are one record again.
 std::string EncodeEvent(const JobEvent& event);
-absl::StatusOr<JobEvent> DecodeEvent(absl::string_view bytes);
-std::string EncodeDiagnostic(const JobDiagnostic& diagnostic);
-absl::StatusOr<JobDiagnostic> DecodeDiagnostic(absl::string_view bytes);
+struct StoredEvent {
+  JobEvent event;
+  size_t bytes = 0;  // as stored
+};
+absl::StatusOr<std::vector<StoredEvent>> DecodeEvents(absl::string_view bytes);
+// The warnings and notes that the artifact cache keeps beside the files of a result.
+std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics);
+absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes);
 
 // 27 bytes: "j" and 26 Crockford base-32 digits, the first 10 of them the time in milliseconds, the
 // other 16 from `random_high` and `random_low` (40 bits of each).

@@ -1,382 +1,295 @@
-// The stored form of jobs and events: fields by number (field_codec.h). A number is never given to
-// another field.
-#include "absl/strings/str_cat.h"
-#include "server/jobs/field_codec.h"
+// The stored form of jobs, events and results: npuc.store.v1.
+#include "google/protobuf/unknown_field_set.h"
+#include "npuc/store/v1/job.pb.h"
 #include "server/jobs/job.h"
 
 namespace npuc {
 namespace {
 
-int64_t EncodeTime(absl::Time time) {
-  if (time == absl::InfinitePast()) return INT64_MIN;
-  if (time == absl::InfiniteFuture()) return INT64_MAX;
-  return absl::ToUnixMicros(time);
+namespace pb = ::npuc::store::v1;
+
+// The numbers of the enumerators are those of the schema.
+static_assert(static_cast<int>(JobState::kExpired) == pb::JOB_STATE_EXPIRED);
+static_assert(static_cast<int>(FailureKind::kInputLost) == pb::FAILURE_KIND_INPUT_LOST);
+static_assert(static_cast<int>(JobDiagnostic::Severity::kError) == pb::SEVERITY_ERROR);
+
+pb::JobState ToStored(JobState state) { return static_cast<pb::JobState>(state); }
+pb::FailureKind ToStored(FailureKind kind) { return static_cast<pb::FailureKind>(kind); }
+
+// The functions named Read return false for what this build never stores.
+bool Read(pb::JobState stored, JobState& state) {
+  state = static_cast<JobState>(stored);
+  return stored >= pb::JOB_STATE_QUEUED && stored <= pb::JOB_STATE_EXPIRED;
 }
 
-absl::Time DecodeTime(int64_t micros) {
-  if (micros == INT64_MIN) return absl::InfinitePast();
-  if (micros == INT64_MAX) return absl::InfiniteFuture();
-  return absl::FromUnixMicros(micros);
+bool Read(pb::FailureKind stored, FailureKind& kind) {
+  kind = static_cast<FailureKind>(stored);
+  return stored >= 0 && stored <= pb::FAILURE_KIND_INPUT_LOST;
 }
 
-template <typename Enum>
-Enum DecodeEnum(int64_t value, Enum last) {
-  // A record of a newer version may hold a number that this one does not know; format_version
-  // guards against that, so such a number is damage and reads as the last one known.
-  if (value < 0 || value > static_cast<int64_t>(last)) return last;
-  return static_cast<Enum>(value);
+// The fields of a message that the schema lacks, as they are stored.
+std::string UnknownFieldsOf(const google::protobuf::Message& message) {
+  std::string bytes;
+  message.GetReflection()->GetUnknownFields(message).SerializeToString(&bytes);
+  return bytes;
 }
 
-std::string EncodeInput(const InputFile& input) {
-  FieldWriter w;
-  w.Bytes(1, input.role);
-  w.Bytes(2, input.name);
-  w.Bytes(3, input.sha256);
-  w.Bytes(4, input.md5);
-  w.Int(5, static_cast<int64_t>(input.size_bytes));
-  return std::move(w).str();
+void WriteUnknownFields(const std::string& bytes, google::protobuf::Message* out) {
+  if (!bytes.empty()) out->GetReflection()->MutableUnknownFields(out)->ParseFromString(bytes);
 }
 
-bool DecodeInput(absl::string_view bytes, InputFile& input) {
-  FieldReader r(bytes);
-  while (r.Next()) {
-    switch (r.tag()) {
-      case 1:
-        input.role = std::string(r.bytes());
-        break;
-      case 2:
-        input.name = std::string(r.bytes());
-        break;
-      case 3:
-        input.sha256 = std::string(r.bytes());
-        break;
-      case 4:
-        input.md5 = std::string(r.bytes());
-        break;
-      case 5:
-        input.size_bytes = static_cast<uint64_t>(r.integer());
-        break;
-      default:
-        break;
-    }
-  }
-  return r.ok();
+void Write(const InputFile& input, pb::InputFile* out) {
+  out->set_role(input.role);
+  out->set_name(input.name);
+  out->set_sha256(input.sha256);
+  out->set_md5(input.md5);
+  out->set_size_bytes(input.size_bytes);
 }
 
-std::string EncodeArtifact(const JobArtifact& artifact) {
-  FieldWriter w;
-  w.Bytes(1, artifact.name);
-  w.Int(2, static_cast<int64_t>(artifact.size_bytes));
-  w.Bytes(3, artifact.sha256);
-  return std::move(w).str();
+InputFile ReadInput(const pb::InputFile& stored) {
+  return {.role = stored.role(),
+          .name = stored.name(),
+          .sha256 = stored.sha256(),
+          .md5 = stored.md5(),
+          .size_bytes = stored.size_bytes()};
 }
 
-bool DecodeArtifact(absl::string_view bytes, JobArtifact& artifact) {
-  FieldReader r(bytes);
-  while (r.Next()) {
-    if (r.tag() == 1) artifact.name = std::string(r.bytes());
-    if (r.tag() == 2) artifact.size_bytes = static_cast<uint64_t>(r.integer());
-    if (r.tag() == 3) artifact.sha256 = std::string(r.bytes());
-  }
-  return r.ok();
+void Write(const JobArtifact& artifact, pb::Artifact* out) {
+  out->set_name(artifact.name);
+  out->set_size_bytes(artifact.size_bytes);
+  out->set_sha256(artifact.sha256);
 }
 
-bool DecodeDiagnostic(absl::string_view bytes, JobDiagnostic& diagnostic) {
-  std::string* const texts[11] = {nullptr,
-                                  &diagnostic.id,
-                                  nullptr,
-                                  &diagnostic.file,
-                                  nullptr,
-                                  nullptr,
-                                  &diagnostic.node,
-                                  &diagnostic.op,
-                                  &diagnostic.message,
-                                  &diagnostic.limit_source,
-                                  &diagnostic.fix};
-  FieldReader r(bytes);
-  while (r.Next()) {
-    if (r.tag() == 2) {
-      diagnostic.severity = DecodeEnum(r.integer(), JobDiagnostic::Severity::kError);
-    } else if (r.tag() == 4) {
-      diagnostic.line = static_cast<int32_t>(r.integer());
-    } else if (r.tag() == 5) {
-      diagnostic.column = static_cast<int32_t>(r.integer());
-    } else if (r.tag() < 11 && texts[r.tag()] != nullptr) {
-      *texts[r.tag()] = std::string(r.bytes());
-    }
-  }
-  return r.ok();
+JobArtifact ReadArtifact(const pb::Artifact& stored) {
+  return {.name = stored.name(), .size_bytes = stored.size_bytes(), .sha256 = stored.sha256()};
 }
 
-std::string EncodeSpec(const JobSpec& spec) {
-  FieldWriter w;
-  w.Bytes(1, spec.config_name);
-  for (const InputFile& input : spec.inputs) w.Entry(2, EncodeInput(input));
-  w.Int(3, spec.priority);
+void Write(const JobDiagnostic& diagnostic, pb::Diagnostic* out) {
+  out->set_id(diagnostic.id);
+  out->set_severity(static_cast<pb::Severity>(diagnostic.severity));
+  out->set_file(diagnostic.file);
+  out->set_line(diagnostic.line);
+  out->set_column(diagnostic.column);
+  out->set_node(diagnostic.node);
+  out->set_op(diagnostic.op);
+  out->set_message(diagnostic.message);
+  out->set_limit_source(diagnostic.limit_source);
+  out->set_fix(diagnostic.fix);
+}
+
+bool Read(const pb::Diagnostic& stored, JobDiagnostic& diagnostic) {
+  diagnostic = {.id = stored.id(),
+                .severity = static_cast<JobDiagnostic::Severity>(stored.severity()),
+                .file = stored.file(),
+                .line = stored.line(),
+                .column = stored.column(),
+                .node = stored.node(),
+                .op = stored.op(),
+                .message = stored.message(),
+                .limit_source = stored.limit_source(),
+                .fix = stored.fix()};
+  return stored.severity() >= pb::SEVERITY_NOTE && stored.severity() <= pb::SEVERITY_ERROR;
+}
+
+void Write(const JobSpec& spec, pb::JobSpec* out) {
+  WriteUnknownFields(spec.unknown_fields, out);
+  out->set_config_name(spec.config_name);
+  for (const InputFile& input : spec.inputs) Write(input, out->add_inputs());
+  out->set_priority(spec.priority);
   for (const auto& [key, value] : spec.labels) {
-    FieldWriter pair;
-    pair.Bytes(1, key);
-    pair.Bytes(2, value);
-    w.Entry(4, pair.str());
+    pb::JobSpec::Label* label = out->add_labels();
+    label->set_key(key);
+    label->set_value(value);
   }
-  w.Int(5, absl::ToInt64Microseconds(spec.timeout));
-  w.Int(6, spec.no_cache ? 1 : 0);
+  out->set_timeout_micros(absl::ToInt64Microseconds(spec.timeout));
+  out->set_no_cache(spec.no_cache);
   if (spec.model_info_time_seconds.has_value()) {
-    w.Int(7, 1);
-    w.Int(8, *spec.model_info_time_seconds);
+    out->set_model_info_time_seconds(*spec.model_info_time_seconds);
   }
-  w.Bytes(9, spec.trace_id);
-  w.Bytes(10, spec.pinned_to);
-  return std::move(w).str();
+  out->set_trace_id(spec.trace_id);
+  out->set_pinned_to(spec.pinned_to);
 }
 
-bool DecodeSpec(absl::string_view bytes, JobSpec& spec) {
-  FieldReader r(bytes);
-  bool nested_ok = true;
-  while (r.Next()) {
-    switch (r.tag()) {
-      case 1:
-        spec.config_name = std::string(r.bytes());
-        break;
-      case 2:
-        nested_ok = DecodeInput(r.bytes(), spec.inputs.emplace_back()) && nested_ok;
-        break;
-      case 3:
-        spec.priority = static_cast<int32_t>(r.integer());
-        break;
-      case 4: {
-        FieldReader pair(r.bytes());
-        std::string key;
-        std::string value;
-        while (pair.Next()) (pair.tag() == 1 ? key : value) = std::string(pair.bytes());
-        spec.labels.insert_or_assign(std::move(key), std::move(value));
-        break;
-      }
-      case 5:
-        spec.timeout = absl::Microseconds(r.integer());
-        break;
-      case 6:
-        spec.no_cache = r.integer() != 0;
-        break;
-      case 7:
-        spec.model_info_time_seconds = spec.model_info_time_seconds.value_or(0);
-        break;
-      case 8:
-        spec.model_info_time_seconds = r.integer();
-        break;
-      case 9:
-        spec.trace_id = std::string(r.bytes());
-        break;
-      case 10:
-        spec.pinned_to = std::string(r.bytes());
-        break;
-      default:
-        break;
-    }
+JobSpec ReadSpec(const pb::JobSpec& stored) {
+  JobSpec spec;
+  spec.unknown_fields = UnknownFieldsOf(stored);
+  spec.config_name = stored.config_name();
+  for (const pb::InputFile& input : stored.inputs()) spec.inputs.push_back(ReadInput(input));
+  spec.priority = stored.priority();
+  for (const pb::JobSpec::Label& label : stored.labels()) {
+    spec.labels.insert_or_assign(label.key(), label.value());
   }
-  return r.ok() && nested_ok && !spec.inputs.empty();
+  spec.timeout = absl::Microseconds(stored.timeout_micros());
+  spec.no_cache = stored.no_cache();
+  if (stored.has_model_info_time_seconds()) {
+    spec.model_info_time_seconds = stored.model_info_time_seconds();
+  }
+  spec.trace_id = stored.trace_id();
+  spec.pinned_to = stored.pinned_to();
+  return spec;
 }
 
-// One text or number field of a job; false where the tag is of another kind of field.
-bool DecodeJobText(const FieldReader& r, Job& job) {
-  std::string* const texts[] = {
-      nullptr, &job.id,          nullptr,       &job.request_id, &job.request_sha256,
-      nullptr, &job.output_file, &job.cache_key};
-  if (r.tag() < std::size(texts) && texts[r.tag()] != nullptr) {
-    *texts[r.tag()] = std::string(r.bytes());
-    return true;
+void WriteTimes(const Job& job, pb::JobRecord* out) {
+  out->set_create_time_micros(absl::ToUnixMicros(job.create_time));
+  if (job.start_time != absl::InfinitePast()) {
+    out->set_start_time_micros(absl::ToUnixMicros(job.start_time));
   }
-  if (r.tag() == 16) job.stage = std::string(r.bytes());
-  if (r.tag() == 19) job.reason = std::string(r.bytes());
-  if (r.tag() == 28) job.tenant = std::string(r.bytes());
-  if (r.tag() == 29) job.owner = std::string(r.bytes());
-  return r.tag() == 16 || r.tag() == 19 || r.tag() == 28 || r.tag() == 29;
-}
-
-void DecodeJobNumber(const FieldReader& r, Job& job) {
-  const int64_t value = r.integer();
-  switch (r.tag()) {
-    case 2:
-      job.revision = static_cast<uint64_t>(value);
-      break;
-    case 8:
-      job.state = DecodeEnum(value, JobState::kExpired);
-      break;
-    case 9:
-      job.accept_order = static_cast<uint64_t>(value);
-      break;
-    case 10:
-      job.fence = static_cast<uint64_t>(value);
-      break;
-    case 11:
-      job.attempts = static_cast<int32_t>(value);
-      break;
-    case 12:
-      job.worker_losses = static_cast<int32_t>(value);
-      break;
-    case 13:
-      job.daemon_losses = static_cast<int32_t>(value);
-      break;
-    case 14:
-      job.cache_hit = value != 0;
-      break;
-    case 17:
-      job.fraction = r.real();
-      break;
-    case 18:
-      job.failure_kind = DecodeEnum(value, FailureKind::kInputLost);
-      break;
-    case 20:
-      job.expired_in = DecodeEnum(value, JobState::kExpired);
-      break;
-    case 23:
-      job.create_time = DecodeTime(value);
-      break;
-    case 24:
-      job.start_time = DecodeTime(value);
-      break;
-    case 25:
-      job.end_time = DecodeTime(value);
-      break;
-    case 26:
-      job.deadline = DecodeTime(value);
-      break;
-    case 27:
-      job.last_seq = value;
-      break;
-    case 30:
-      job.lease_until = DecodeTime(value);
-      break;
-    default:
-      job.unknown_fields.append(r.field().data(), r.field().size());
-      break;
+  if (job.end_time != absl::InfinitePast()) {
+    out->set_end_time_micros(absl::ToUnixMicros(job.end_time));
+  }
+  if (job.deadline != absl::InfiniteFuture()) {
+    out->set_deadline_micros(absl::ToUnixMicros(job.deadline));
+  }
+  if (job.lease_until != absl::InfinitePast()) {
+    out->set_lease_until_micros(absl::ToUnixMicros(job.lease_until));
   }
 }
 
-enum BodyTag : uint32_t { kState = 4, kProgress = 5, kLog = 6, kArtifact = 7, kDiagnostic = 8 };
+void ReadTimes(const pb::JobRecord& stored, Job& job) {
+  job.create_time = absl::FromUnixMicros(stored.create_time_micros());
+  if (stored.has_start_time_micros()) {
+    job.start_time = absl::FromUnixMicros(stored.start_time_micros());
+  }
+  if (stored.has_end_time_micros()) job.end_time = absl::FromUnixMicros(stored.end_time_micros());
+  if (stored.has_deadline_micros()) job.deadline = absl::FromUnixMicros(stored.deadline_micros());
+  if (stored.has_lease_until_micros()) {
+    job.lease_until = absl::FromUnixMicros(stored.lease_until_micros());
+  }
+}
 
-struct BodyEncoder {
-  FieldWriter& w;
+// The job's progress and its end.
+void WriteProgress(const Job& job, pb::JobRecord* out) {
+  out->set_state(ToStored(job.state));
+  out->set_fence(job.fence);
+  out->set_owner(job.owner);
+  out->set_attempts(job.attempts);
+  out->set_worker_losses(job.worker_losses);
+  out->set_daemon_losses(job.daemon_losses);
+  out->set_cache_hit(job.cache_hit);
+  out->set_stage(job.stage);
+  out->set_fraction(job.fraction);
+  out->set_failure_kind(ToStored(job.failure_kind));
+  out->set_reason(job.reason);
+  if (job.expired_in.has_value()) out->set_expired_in(ToStored(*job.expired_in));
+  for (const JobArtifact& artifact : job.artifacts) Write(artifact, out->add_artifacts());
+  for (const JobDiagnostic& diagnostic : job.diagnostics) Write(diagnostic, out->add_diagnostics());
+  out->set_last_seq(job.last_seq);
+}
+
+bool ReadProgress(const pb::JobRecord& stored, Job& job) {
+  bool is_good = Read(stored.state(), job.state) && Read(stored.failure_kind(), job.failure_kind);
+  job.fence = stored.fence();
+  job.owner = stored.owner();
+  job.attempts = stored.attempts();
+  job.worker_losses = stored.worker_losses();
+  job.daemon_losses = stored.daemon_losses();
+  job.cache_hit = stored.cache_hit();
+  job.stage = stored.stage();
+  job.fraction = stored.fraction();
+  job.reason = stored.reason();
+  if (stored.expired_in() != pb::JOB_STATE_UNSPECIFIED) {
+    is_good = Read(stored.expired_in(), job.expired_in.emplace()) && is_good;
+  }
+  for (const pb::Artifact& artifact : stored.artifacts()) {
+    job.artifacts.push_back(ReadArtifact(artifact));
+  }
+  for (const pb::Diagnostic& diagnostic : stored.diagnostics()) {
+    is_good = Read(diagnostic, job.diagnostics.emplace_back()) && is_good;
+  }
+  job.last_seq = stored.last_seq();
+  return is_good;
+}
+
+struct BodyWriter {
+  pb::Event* out;
 
   void operator()(const StateChangedEvent& event) {
-    FieldWriter body;
-    body.Int(1, static_cast<int64_t>(event.state));
-    body.Bytes(2, event.reason);
-    body.Int(3, static_cast<int64_t>(event.failure_kind));
-    body.Int(4, event.cache_hit ? 1 : 0);
-    w.Entry(kState, body.str());
+    pb::Event::StateChanged* body = out->mutable_state_changed();
+    body->set_state(ToStored(event.state));
+    body->set_reason(event.reason);
+    body->set_failure_kind(ToStored(event.failure_kind));
+    body->set_cache_hit(event.cache_hit);
   }
   void operator()(const ProgressEvent& event) {
-    FieldWriter body;
-    body.Bytes(1, event.stage);
-    body.Double(2, event.fraction);
-    w.Entry(kProgress, body.str());
+    out->mutable_progress()->set_stage(event.stage);
+    out->mutable_progress()->set_fraction(event.fraction);
   }
-  void operator()(const LogEvent& event) { w.Entry(kLog, event.text); }
-  void operator()(const ArtifactEvent& event) {
-    w.Entry(kArtifact, EncodeArtifact(event.artifact));
-  }
+  void operator()(const LogEvent& event) { out->set_log(event.text); }
+  void operator()(const ArtifactEvent& event) { Write(event.artifact, out->mutable_artifact()); }
   void operator()(const DiagnosticEvent& event) {
-    w.Entry(kDiagnostic, EncodeDiagnostic(event.diagnostic));
+    Write(event.diagnostic, out->mutable_diagnostic());
   }
 };
 
-bool DecodeState(absl::string_view bytes, StateChangedEvent& event) {
-  FieldReader r(bytes);
-  while (r.Next()) {
-    if (r.tag() == 1) event.state = DecodeEnum(r.integer(), JobState::kExpired);
-    if (r.tag() == 2) event.reason = std::string(r.bytes());
-    if (r.tag() == 3) event.failure_kind = DecodeEnum(r.integer(), FailureKind::kInputLost);
-    if (r.tag() == 4) event.cache_hit = r.integer() != 0;
+bool ReadBody(const pb::Event& stored, EventBody& body) {
+  switch (stored.body_case()) {
+    case pb::Event::kStateChanged: {
+      const pb::Event::StateChanged& from = stored.state_changed();
+      StateChangedEvent& event = body.emplace<StateChangedEvent>();
+      event.reason = from.reason();
+      event.cache_hit = from.cache_hit();
+      return Read(from.state(), event.state) && Read(from.failure_kind(), event.failure_kind);
+    }
+    case pb::Event::kProgress:
+      body = ProgressEvent{stored.progress().stage(), stored.progress().fraction()};
+      return true;
+    case pb::Event::kLog:
+      body = LogEvent{stored.log()};
+      return true;
+    case pb::Event::kArtifact:
+      body = ArtifactEvent{ReadArtifact(stored.artifact())};
+      return true;
+    case pb::Event::kDiagnostic:
+      return Read(stored.diagnostic(), body.emplace<DiagnosticEvent>().diagnostic);
+    case pb::Event::BODY_NOT_SET:
+      return false;
   }
-  return r.ok();
+  return false;
 }
 
-bool DecodeProgress(absl::string_view bytes, ProgressEvent& event) {
-  FieldReader r(bytes);
-  while (r.Next()) {
-    if (r.tag() == 1) event.stage = std::string(r.bytes());
-    if (r.tag() == 2) event.fraction = r.real();
-  }
-  return r.ok();
-}
-
-// Reads one body field; false where it is damaged.
-bool DecodeBody(const FieldReader& r, EventBody& body) {
-  switch (r.tag()) {
-    case kState:
-      return DecodeState(r.bytes(), body.emplace<StateChangedEvent>());
-    case kProgress:
-      return DecodeProgress(r.bytes(), body.emplace<ProgressEvent>());
-    case kLog:
-      body = LogEvent{std::string(r.bytes())};
-      return true;
-    case kArtifact:
-      return DecodeArtifact(r.bytes(), body.emplace<ArtifactEvent>().artifact);
-    case kDiagnostic:
-      return DecodeDiagnostic(r.bytes(), body.emplace<DiagnosticEvent>().diagnostic);
-    default:
-      return true;
-  }
+template <typename Message>
+bool Parse(absl::string_view bytes, Message& message) {
+  return bytes.size() <= INT32_MAX &&
+         message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
 }  // namespace
 
 std::string EncodeJobRecord(const Job& job) {
-  FieldWriter w;
-  w.Bytes(1, job.id);
-  w.Int(2, static_cast<int64_t>(job.revision));
-  w.Bytes(3, job.request_id);
-  w.Bytes(4, job.request_sha256);
-  w.Entry(5, EncodeSpec(job.spec));
-  w.Bytes(6, job.output_file);
-  w.Bytes(7, job.cache_key);
-  w.Int(8, static_cast<int64_t>(job.state));
-  w.Int(9, static_cast<int64_t>(job.accept_order));
-  w.Int(10, static_cast<int64_t>(job.fence));
-  w.Int(11, job.attempts);
-  w.Int(12, job.worker_losses);
-  w.Int(13, job.daemon_losses);
-  w.Int(14, job.cache_hit ? 1 : 0);
-  w.Bytes(16, job.stage);
-  w.Double(17, job.fraction);
-  w.Int(18, static_cast<int64_t>(job.failure_kind));
-  w.Bytes(19, job.reason);
-  if (job.expired_in.has_value()) w.Int(20, static_cast<int64_t>(*job.expired_in));
-  for (const JobArtifact& artifact : job.artifacts) w.Entry(21, EncodeArtifact(artifact));
-  for (const JobDiagnostic& diagnostic : job.diagnostics) {
-    w.Entry(22, EncodeDiagnostic(diagnostic));
-  }
-  w.Int(23, EncodeTime(job.create_time));
-  w.Int(24, EncodeTime(job.start_time));
-  w.Int(25, EncodeTime(job.end_time));
-  w.Int(26, EncodeTime(job.deadline));
-  w.Int(27, job.last_seq);
-  w.Bytes(28, job.tenant);
-  w.Bytes(29, job.owner);
-  w.Int(30, EncodeTime(job.lease_until));
-  w.Fields(job.unknown_fields);
-  return std::move(w).str();
+  pb::JobRecord record;
+  WriteUnknownFields(job.unknown_fields, &record);
+  record.set_id(job.id);
+  record.set_tenant(job.tenant);
+  record.set_revision(job.revision);
+  record.set_request_id(job.request_id);
+  record.set_request_sha256(job.request_sha256);
+  Write(job.spec, record.mutable_spec());
+  record.set_output_file(job.output_file);
+  record.set_cache_key(job.cache_key);
+  record.set_accept_order(job.accept_order);
+  WriteProgress(job, &record);
+  WriteTimes(job, &record);
+  return record.SerializeAsString();
 }
 
 absl::StatusOr<Job> DecodeJobRecord(absl::string_view bytes) {
+  pb::JobRecord record;
   Job job;
-  FieldReader r(bytes);
-  bool nested_ok = true;
-  while (r.Next()) {
-    if (r.tag() == 5) {
-      nested_ok = DecodeSpec(r.bytes(), job.spec) && nested_ok;
-    } else if (r.tag() == 21) {
-      nested_ok = DecodeArtifact(r.bytes(), job.artifacts.emplace_back()) && nested_ok;
-    } else if (r.tag() == 22) {
-      nested_ok = DecodeDiagnostic(r.bytes(), job.diagnostics.emplace_back()) && nested_ok;
-    } else if (!DecodeJobText(r, job)) {
-      DecodeJobNumber(r, job);
-    }
-  }
-  if (!r.ok() || !nested_ok || job.id.empty() || job.spec.inputs.empty() || job.revision == 0) {
+  if (!Parse(bytes, record) || record.id().empty() || record.spec().inputs().empty() ||
+      record.revision() == 0 || !ReadProgress(record, job)) {
     return absl::DataLossError("a stored job record is damaged");
   }
+  job.unknown_fields = UnknownFieldsOf(record);
+  job.id = record.id();
+  job.tenant = record.tenant();
+  job.revision = record.revision();
+  job.request_id = record.request_id();
+  job.request_sha256 = record.request_sha256();
+  job.spec = ReadSpec(record.spec());
+  job.output_file = record.output_file();
+  job.cache_key = record.cache_key();
+  job.accept_order = record.accept_order();
+  ReadTimes(record, job);
   return job;
 }
 
@@ -395,85 +308,81 @@ LiveJob ToLiveJob(const Job& job) {
 }
 
 std::string EncodeLiveJob(const LiveJob& job) {
-  FieldWriter w;
-  w.Bytes(1, job.tenant);
-  w.Int(2, static_cast<int64_t>(job.state));
-  w.Int(3, job.priority);
-  w.Int(4, static_cast<int64_t>(job.accept_order));
-  w.Bytes(5, job.flight_key);
-  w.Int(6, EncodeTime(job.create_time));
-  w.Int(7, EncodeTime(job.deadline));
-  for (const std::string& sha256 : job.input_sha256s) w.Entry(8, sha256);
-  w.Bytes(9, job.pinned_to);
-  return std::move(w).str();
+  pb::LiveJob record;
+  record.set_tenant(job.tenant);
+  record.set_state(ToStored(job.state));
+  record.set_priority(job.priority);
+  record.set_accept_order(job.accept_order);
+  record.set_flight_key(job.flight_key);
+  record.set_pinned_to(job.pinned_to);
+  record.set_create_time_micros(absl::ToUnixMicros(job.create_time));
+  if (job.deadline != absl::InfiniteFuture()) {
+    record.set_deadline_micros(absl::ToUnixMicros(job.deadline));
+  }
+  for (const std::string& sha256 : job.input_sha256s) record.add_input_sha256s(sha256);
+  return record.SerializeAsString();
 }
 
 absl::StatusOr<LiveJob> DecodeLiveJob(absl::string_view id, absl::string_view bytes) {
+  pb::LiveJob record;
   LiveJob job{.id = std::string(id)};
-  FieldReader r(bytes);
-  while (r.Next()) {
-    if (r.tag() == 1) job.tenant = std::string(r.bytes());
-    if (r.tag() == 2) job.state = DecodeEnum(r.integer(), JobState::kExpired);
-    if (r.tag() == 3) job.priority = static_cast<int32_t>(r.integer());
-    if (r.tag() == 4) job.accept_order = static_cast<uint64_t>(r.integer());
-    if (r.tag() == 5) job.flight_key = std::string(r.bytes());
-    if (r.tag() == 6) job.create_time = DecodeTime(r.integer());
-    if (r.tag() == 7) job.deadline = DecodeTime(r.integer());
-    if (r.tag() == 8) job.input_sha256s.emplace_back(r.bytes());
-    if (r.tag() == 9) job.pinned_to = std::string(r.bytes());
-  }
-  if (!r.ok() || IsTerminal(job.state)) {
+  if (!Parse(bytes, record) || !Read(record.state(), job.state) || IsTerminal(job.state)) {
     return absl::DataLossError("a stored entry of the jobs that have not ended is damaged");
   }
+  job.tenant = record.tenant();
+  job.priority = record.priority();
+  job.accept_order = record.accept_order();
+  job.flight_key = record.flight_key();
+  job.pinned_to = record.pinned_to();
+  job.create_time = absl::FromUnixMicros(record.create_time_micros());
+  if (record.has_deadline_micros()) job.deadline = absl::FromUnixMicros(record.deadline_micros());
+  job.input_sha256s.assign(record.input_sha256s().begin(), record.input_sha256s().end());
   return job;
 }
 
-std::string EncodeDiagnostic(const JobDiagnostic& diagnostic) {
-  FieldWriter w;
-  w.Bytes(1, diagnostic.id);
-  w.Int(2, static_cast<int64_t>(diagnostic.severity));
-  w.Bytes(3, diagnostic.file);
-  w.Int(4, diagnostic.line);
-  w.Int(5, diagnostic.column);
-  w.Bytes(6, diagnostic.node);
-  w.Bytes(7, diagnostic.op);
-  w.Bytes(8, diagnostic.message);
-  w.Bytes(9, diagnostic.limit_source);
-  w.Bytes(10, diagnostic.fix);
-  return std::move(w).str();
-}
-
-absl::StatusOr<JobDiagnostic> DecodeDiagnostic(absl::string_view bytes) {
-  JobDiagnostic diagnostic;
-  if (!DecodeDiagnostic(bytes, diagnostic)) {
-    return absl::DataLossError("a stored diagnostic is damaged");
-  }
-  return diagnostic;
-}
-
 std::string EncodeEvent(const JobEvent& event) {
-  FieldWriter w;
-  w.Int(1, event.seq);
-  w.Int(2, EncodeTime(event.time));
-  w.Int(3, event.attempt);
-  std::visit(BodyEncoder{w}, event.body);
-  return std::move(w).str();
+  pb::Events record;
+  pb::Event* out = record.add_events();
+  out->set_seq(event.seq);
+  out->set_time_micros(absl::ToUnixMicros(event.time));
+  out->set_attempt(event.attempt);
+  std::visit(BodyWriter{out}, event.body);
+  return record.SerializeAsString();
 }
 
-absl::StatusOr<JobEvent> DecodeEvent(absl::string_view bytes) {
-  JobEvent event;
-  FieldReader r(bytes);
-  bool body_ok = false;
-  while (r.Next()) {
-    if (r.tag() == 1) event.seq = r.integer();
-    if (r.tag() == 2) event.time = DecodeTime(r.integer());
-    if (r.tag() == 3) event.attempt = static_cast<int32_t>(r.integer());
-    if (r.tag() >= kState) body_ok = DecodeBody(r, event.body);
+absl::StatusOr<std::vector<StoredEvent>> DecodeEvents(absl::string_view bytes) {
+  pb::Events record;
+  std::vector<StoredEvent> events;
+  bool is_good = Parse(bytes, record) && !record.events().empty();
+  for (const pb::Event& stored : record.events()) {
+    JobEvent event{.seq = stored.seq(),
+                   .time = absl::FromUnixMicros(stored.time_micros()),
+                   .attempt = stored.attempt(),
+                   .body = {}};
+    is_good = ReadBody(stored, event.body) && event.seq >= 1 && is_good;
+    events.push_back({std::move(event), stored.ByteSizeLong()});
   }
-  if (!r.ok() || !body_ok || event.seq < 1) {
-    return absl::DataLossError("a stored event record is damaged");
+  if (!is_good) return absl::DataLossError("a stored record of events is damaged");
+  return events;
+}
+
+std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics) {
+  pb::ResultMetadata record;
+  for (const JobDiagnostic& diagnostic : diagnostics) {
+    Write(diagnostic, record.add_diagnostics());
   }
-  return event;
+  return record.SerializeAsString();
+}
+
+absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes) {
+  pb::ResultMetadata record;
+  std::vector<JobDiagnostic> diagnostics;
+  bool is_good = Parse(bytes, record);
+  for (const pb::Diagnostic& stored : record.diagnostics()) {
+    is_good = Read(stored, diagnostics.emplace_back()) && is_good;
+  }
+  if (!is_good) return absl::DataLossError("the metadata of a cached result is damaged");
+  return diagnostics;
 }
 
 }  // namespace npuc

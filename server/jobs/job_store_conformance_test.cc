@@ -466,7 +466,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Implementation{"RocksDb", [] { return std::make_unique<RocksDbHarness>(); }}),
     [](const auto& info) { return info.param.name; });
 
-TEST(FieldCodecTest, DamagedRecordsAreErrors) {
+TEST(JobCodecTest, DamagedRecordsAreErrors) {
   const std::string good = EncodeJobRecord(FullJob());
   ASSERT_TRUE(DecodeJobRecord(good).ok());
   EXPECT_FALSE(DecodeJobRecord("").ok());
@@ -474,9 +474,27 @@ TEST(FieldCodecTest, DamagedRecordsAreErrors) {
   for (size_t length = 0; length < good.size(); ++length) {
     const std::string cut = good.substr(0, length);
     (void)DecodeJobRecord(cut);
-    (void)DecodeEvent(cut);
+    (void)DecodeEvents(cut);
   }
   EXPECT_EQ(DecodeJobRecord(good.substr(0, 10)).status().code(), absl::StatusCode::kDataLoss);
+}
+
+// A newer daemon beside this one, or before it, stores fields that this one does not know.
+TEST(JobCodecTest, WhatANewerBuildStoredIsKept) {
+  const std::string of_job = "\xfa\x3e\x03new";   // field 1007, bytes
+  const std::string of_spec = "\x82\x3f\x03new";  // field 1008, bytes
+  Job job = FullJob();
+  job.spec.unknown_fields = of_spec;
+  absl::StatusOr<Job> read = DecodeJobRecord(EncodeJobRecord(job) + of_job);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->unknown_fields, of_job);
+  EXPECT_EQ(read->spec.unknown_fields, of_spec);
+  ++read->revision;
+  const absl::StatusOr<Job> again = DecodeJobRecord(EncodeJobRecord(*read));
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->unknown_fields, of_job);
+  EXPECT_EQ(again->spec, read->spec);
+  EXPECT_EQ(again->revision, job.revision + 1);
 }
 
 }  // namespace

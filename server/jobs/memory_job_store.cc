@@ -88,8 +88,8 @@ absl::StatusOr<std::vector<JobEvent>> MemoryJobStore::ReadEvents(absl::string_vi
        i < found->second.events.size() && events.size() < max_count; ++i) {
     bytes += found->second.events[i].size();
     if (!events.empty() && bytes > max_bytes) break;
-    ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(found->second.events[i]));
-    events.push_back(std::move(event));
+    ASSIGN_OR_RETURN(std::vector<StoredEvent> stored, DecodeEvents(found->second.events[i]));
+    events.push_back(std::move(stored.front().event));
   }
   return events;
 }

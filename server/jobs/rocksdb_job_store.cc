@@ -24,7 +24,6 @@
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
 #include "server/jobs/committer.h"
-#include "server/jobs/field_codec.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc {
@@ -46,9 +45,6 @@ constexpr size_t kMaxGroupBytes = 1 << 20;
 // costs more than to read past some events.
 constexpr size_t kMaxPackedEvents = 64;
 constexpr size_t kMaxPackedBytes = 64 << 10;
-
-// The tag of an event in a record of several.
-constexpr uint32_t kPackedEvent = 15;
 
 // RocksDB goes on after a full disk where there is room for one of these again.
 constexpr size_t kWriteBufferBytes = size_t{32} << 20;
@@ -99,18 +95,6 @@ std::string EndedKey(absl::Time end_time, absl::string_view job_id) {
   AppendBigEndian(static_cast<uint64_t>(std::max<int64_t>(0, absl::ToUnixMicros(end_time))), key);
   absl::StrAppend(&key, job_id);
   return key;
-}
-
-// Reads a record of events: calls `visit` with each and its stored size until it returns false.
-absl::Status ForEachEvent(absl::string_view record,
-                          const std::function<bool(JobEvent event, size_t bytes)>& visit) {
-  FieldReader reader(record);
-  while (reader.Next()) {
-    if (reader.tag() != kPackedEvent) return absl::DataLossError("job store: a damaged event");
-    ASSIGN_OR_RETURN(JobEvent event, DecodeEvent(reader.bytes()));
-    if (!visit(std::move(event), reader.bytes().size())) return absl::OkStatus();
-  }
-  return reader.ok() ? absl::OkStatus() : absl::DataLossError("job store: a damaged event");
 }
 
 rocksdb::Options DatabaseOptions() {
@@ -171,16 +155,13 @@ EncodedChange Encode(std::shared_ptr<const JobChange> change) {
     encoded.request_key = RequestKey(job.tenant, job.request_id);
   }
   encoded.record = EncodeJobRecord(job);
-  FieldWriter record;
+  std::string record;
   size_t in_record = 0;
   for (const JobEvent& event : change->events) {
-    record.Entry(kPackedEvent, EncodeEvent(event));
+    record += EncodeEvent(event);
     const bool is_last = &event == &change->events.back();
-    if (!is_last && ++in_record < kMaxPackedEvents && record.str().size() < kMaxPackedBytes) {
-      continue;
-    }
-    encoded.events.emplace_back(EventKey(job.id, event.seq), std::move(record).str());
-    record = FieldWriter();
+    if (!is_last && ++in_record < kMaxPackedEvents && record.size() < kMaxPackedBytes) continue;
+    encoded.events.emplace_back(EventKey(job.id, event.seq), std::exchange(record, {}));
     in_record = 0;
   }
   encoded.change = std::move(change);
@@ -448,13 +429,14 @@ absl::StatusOr<std::vector<JobEvent>> RocksDbJobStore::ReadEvents(absl::string_v
   bool is_full = false;
   for (it->Seek(EventKey(job_id, std::max<int64_t>(from_seq, 1)));
        it->Valid() && !is_full && it->key().starts_with(prefix); it->Next()) {
-    RETURN_IF_ERROR(ForEachEvent(FromSlice(it->value()), [&](JobEvent event, size_t size) {
-      if (event.seq < from_seq) return true;
-      bytes += size;
+    ASSIGN_OR_RETURN(std::vector<StoredEvent> stored, DecodeEvents(FromSlice(it->value())));
+    for (StoredEvent& one : stored) {
+      if (one.event.seq < from_seq) continue;
+      bytes += one.bytes;
       is_full = events.size() >= max_count || (!events.empty() && bytes > max_bytes);
-      if (!is_full) events.push_back(std::move(event));
-      return !is_full;
-    }));
+      if (is_full) break;
+      events.push_back(std::move(one.event));
+    }
   }
   RETURN_IF_ERROR(FromRocks(it->status(), "read events"));
   return events;

@@ -13,11 +13,12 @@ namespace npuc {
 //
 // Column families and keys; a job id is 27 bytes, '/' is not in one:
 //
-//   default    "format"                            "3"
+//   default    "format"                            "4"
 //   jobs       <job id>                            EncodeJobRecord
 //   configs    <job id>                            the config's text; never rewritten
 //   events     <job id> '/' <last, 8 bytes BE>     events of one change, up to number `last`, each
-//                                                  EncodeEvent; in order, without a gap
+//                                                  EncodeEvent, one behind the other; in order,
+//                                                  without a gap
 //   requests   <tenant> NUL <request id>           <job id>
 //   live       <job id>                            EncodeLiveJob while the job has not ended
 //   ended      <end time, us, 8 bytes BE> <job id> ""
@@ -32,7 +33,7 @@ namespace npuc {
 // newest one must go.
 class RocksDbJobStore : public JobStore {
  public:
-  static constexpr char kFormatVersion[] = "3";
+  static constexpr char kFormatVersion[] = "4";
 
   // Opens or makes the database in `path`. FAILED_PRECONDITION: another process has it open, or it
   // is of another format version (the message names both). DATA_LOSS: it is damaged.

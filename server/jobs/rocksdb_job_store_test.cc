@@ -164,10 +164,11 @@ class RawDatabase {
 
 TEST_F(RocksDbJobStoreTest, AnotherFormatVersionIsRefused) {
   { ASSERT_TRUE(RocksDbJobStore::Open(path_).ok()); }
-  { RawDatabase(path_).Put("default", "format", "4"); }
+  const std::string other = absl::StrCat(RocksDbJobStore::kFormatVersion, "9");
+  { RawDatabase(path_).Put("default", "format", other); }
   auto opened = RocksDbJobStore::Open(path_);
   EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'4'"));
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("'" + other + "'"));
   { RawDatabase(path_).Make("families_of_the_future"); }
   opened = RocksDbJobStore::Open(path_);
   EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition);
@@ -182,7 +183,7 @@ TEST_F(RocksDbJobStoreTest, ADamagedRecordOfEventsIsDataLoss) {
     ASSERT_TRUE((*store)->ApplyAndWait(made).ok());
     EXPECT_EQ(*(*store)->ReadEvents("j1", 1, 100, 1 << 20), made.events);
   }
-  for (const std::string& bytes : {std::string("\x7a\x7f"), EncodeEvent(made.events.front())}) {
+  for (const std::string& bytes : {std::string("\x0a\x7f"), std::string("\x0a\x00", 2)}) {
     RawDatabase(path_).Put("events", absl::StrCat("j1/", std::string(7, '\0'), "\x01"), bytes);
     auto store = RocksDbJobStore::Open(path_);
     ASSERT_TRUE(store.ok()) << store.status();

@@ -3,101 +3,66 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
-#include "server/jobs/field_codec.h"
+#include "npuc/error/v1/error_details.pb.h"
 
 namespace npuc {
 namespace {
 
 constexpr char kPayloadUrl[] = "npuc/error_details";
 
-enum Tag : uint32_t {
-  kReason = 1,
-  kMetadata = 2,
-  kRetryMs = 3,
-  kField = 4,
-  kPrecondition = 5,
-  kQuota = 6
-};
-
 }  // namespace
 
 absl::Status ServiceError(absl::StatusCode code, absl::string_view message,
                           const ErrorDetails& details) {
-  FieldWriter writer;
-  writer.Bytes(kReason, details.reason);
+  error::v1::ErrorDetails payload;
+  payload.set_reason(details.reason);
   for (const auto& [key, value] : details.metadata) {
-    FieldWriter pair;
-    pair.Bytes(1, key);
-    pair.Bytes(2, value);
-    writer.Bytes(kMetadata, pair.str());
+    error::v1::ErrorDetails::Metadatum* datum = payload.add_metadata();
+    datum->set_key(key);
+    datum->set_value(value);
   }
   if (details.retry_delay.has_value()) {
-    writer.Int(kRetryMs, absl::ToInt64Milliseconds(*details.retry_delay));
+    payload.set_retry_delay_micros(absl::ToInt64Microseconds(*details.retry_delay));
   }
   for (const auto& violation : details.field_violations) {
-    FieldWriter nested;
-    nested.Bytes(1, violation.field);
-    nested.Bytes(2, violation.description);
-    writer.Bytes(kField, nested.str());
+    error::v1::ErrorDetails::Violation* out = payload.add_fields();
+    out->set_subject(violation.field);
+    out->set_description(violation.description);
   }
   for (const auto& violation : details.precondition_violations) {
-    FieldWriter nested;
-    nested.Bytes(1, violation.type);
-    nested.Bytes(2, violation.subject);
-    nested.Bytes(3, violation.description);
-    writer.Bytes(kPrecondition, nested.str());
+    error::v1::ErrorDetails::Violation* out = payload.add_preconditions();
+    out->set_type(violation.type);
+    out->set_subject(violation.subject);
+    out->set_description(violation.description);
   }
   for (const auto& violation : details.quota_violations) {
-    FieldWriter nested;
-    nested.Bytes(1, violation.subject);
-    nested.Bytes(2, violation.description);
-    writer.Bytes(kQuota, nested.str());
+    error::v1::ErrorDetails::Violation* out = payload.add_quotas();
+    out->set_subject(violation.subject);
+    out->set_description(violation.description);
   }
   absl::Status status(code, message);
-  status.SetPayload(kPayloadUrl, absl::Cord(writer.str()));
+  status.SetPayload(kPayloadUrl, absl::Cord(payload.SerializeAsString()));
   return status;
 }
 
 std::optional<ErrorDetails> ErrorDetailsOf(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayloadUrl);
-  if (!payload.has_value()) return std::nullopt;
-  const std::string bytes(*payload);
-  ErrorDetails details;
-  FieldReader reader(bytes);
-  while (reader.Next()) {
-    // The three strings of a nested record; which of them are used depends on the tag.
-    std::string parts[3];
-    if (reader.tag() == kMetadata || reader.tag() == kField || reader.tag() == kPrecondition ||
-        reader.tag() == kQuota) {
-      FieldReader nested(reader.bytes());
-      while (nested.Next()) {
-        if (nested.tag() >= 1 && nested.tag() <= 3) {
-          parts[nested.tag() - 1] = std::string(nested.bytes());
-        }
-      }
-    }
-    switch (reader.tag()) {
-      case kReason:
-        details.reason = std::string(reader.bytes());
-        break;
-      case kMetadata:
-        details.metadata[parts[0]] = parts[1];
-        break;
-      case kRetryMs:
-        details.retry_delay = absl::Milliseconds(reader.integer());
-        break;
-      case kField:
-        details.field_violations.push_back({parts[0], parts[1]});
-        break;
-      case kPrecondition:
-        details.precondition_violations.push_back({parts[0], parts[1], parts[2]});
-        break;
-      case kQuota:
-        details.quota_violations.push_back({parts[0], parts[1]});
-        break;
-      default:
-        break;
-    }
+  const auto bytes = status.GetPayload(kPayloadUrl);
+  error::v1::ErrorDetails payload;
+  if (!bytes.has_value() || !payload.ParseFromString(std::string(*bytes))) return std::nullopt;
+  ErrorDetails details{.reason = payload.reason()};
+  for (const auto& datum : payload.metadata()) details.metadata[datum.key()] = datum.value();
+  if (payload.has_retry_delay_micros()) {
+    details.retry_delay = absl::Microseconds(payload.retry_delay_micros());
+  }
+  for (const auto& violation : payload.fields()) {
+    details.field_violations.push_back({violation.subject(), violation.description()});
+  }
+  for (const auto& violation : payload.preconditions()) {
+    details.precondition_violations.push_back(
+        {violation.type(), violation.subject(), violation.description()});
+  }
+  for (const auto& violation : payload.quotas()) {
+    details.quota_violations.push_back({violation.subject(), violation.description()});
   }
   return details;
 }

@@ -50,7 +50,7 @@ TEXT_SUFFIXES = (".cc", ".h", ".inc", ".py", ".sh", ".cmake", ".proto", ".md", "
 NO_README = [
     r"compiler_core/ops/.+",  # compiler_core/ops/README.md and each op's restrictions
     r"proto/.+",  # proto/README.md
-    r"server/worker/proto/.+",  # the room's
+    r"server/(jobs|worker)/proto/.+",  # the room's
     r"compiler_core/frontends/[^/]+/proto(/.*)?",  # the front end's
     r"tests/fuzz/corpus(/.*)?", r"tests/golden/.+",  # tests/README.md
     r"\.ci", r"",

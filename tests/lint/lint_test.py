@@ -164,6 +164,8 @@ class LayersTest(unittest.TestCase):
                 ("server/auth/authenticator.h", "mutex"),
                 ("server/worker/a.cc", "condition_variable"),
                 ("server/worker/run.cc", "npuc/worker/v1/worker.pb.h"),
+                ("server/jobs/job_service.cc", "npuc/store/v1/job.pb.h"),
+                ("server/jobs/job_service.cc", "npuc/error/v1/error_details.pb.h"),
                 ("cache/store.h", "rocksdb/db.h"),
                 ("server/jobs/store.cc", "rocksdb/db.h"),
                 ("compiler_core/config/config.h", "yaml-cpp/yaml.h"),
