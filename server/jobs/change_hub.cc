@@ -18,11 +18,11 @@ void ChangeHub::Subscription::Reset() {
   if (hub_ == nullptr) return;
   {
     // Waits for a callback that is running.
-    std::lock_guard<std::mutex> lock(slot_->mutex);
+    const MutexLock lock(slot_->mutex);
     slot_->callback = nullptr;
   }
   {
-    std::lock_guard<std::mutex> lock(hub_->mutex_);
+    const MutexLock lock(hub_->mutex_);
     const auto found = hub_->topics_.find(topic_);
     if (found != hub_->topics_.end()) {
       std::erase(found->second, slot_);
@@ -38,16 +38,15 @@ ChangeHub::Subscription ChangeHub::Subscribe(absl::string_view topic,
   Subscription subscription;
   subscription.hub_ = this;
   subscription.topic_ = std::string(topic);
-  subscription.slot_ = std::make_shared<Subscription::Slot>();
-  subscription.slot_->callback = std::move(callback);
-  std::lock_guard<std::mutex> lock(mutex_);
+  subscription.slot_ = std::make_shared<Subscription::Slot>(std::move(callback));
+  const MutexLock lock(mutex_);
   topics_[subscription.topic_].push_back(subscription.slot_);
   return subscription;
 }
 
 void ChangeHub::Call(const Slots& slots) {
   for (const auto& slot : slots) {
-    std::lock_guard<std::mutex> lock(slot->mutex);
+    const MutexLock lock(slot->mutex);
     if (slot->callback) slot->callback();
   }
 }
@@ -55,7 +54,7 @@ void ChangeHub::Call(const Slots& slots) {
 void ChangeHub::Notify(absl::string_view topic) {
   Slots slots;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = topics_.find(std::string(topic));
     if (found == topics_.end()) return;
     slots = found->second;
@@ -66,14 +65,14 @@ void ChangeHub::Notify(absl::string_view topic) {
 void ChangeHub::NotifyAll() {
   Slots all;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [topic, slots] : topics_) all.insert(all.end(), slots.begin(), slots.end());
   }
   Call(all);
 }
 
 size_t ChangeHub::subscription_count() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t count = 0;
   for (const auto& [topic, slots] : topics_) count += slots.size();
   return count;

@@ -4,11 +4,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -29,8 +30,9 @@ class ChangeHub {
    private:
     friend class ChangeHub;
     struct Slot {
-      std::mutex mutex;
-      std::function<void()> callback;  // guarded by mutex; empty: ended
+      explicit Slot(std::function<void()> call) : callback(std::move(call)) {}
+      Mutex mutex;
+      std::function<void()> callback NPUC_GUARDED_BY(mutex);  // empty: ended
     };
     ChangeHub* hub_ = nullptr;
     std::string topic_;
@@ -50,8 +52,8 @@ class ChangeHub {
   using Slots = std::vector<std::shared_ptr<Subscription::Slot>>;
   static void Call(const Slots& slots);
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Slots, std::less<>> topics_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Slots, std::less<>> topics_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc

@@ -1,10 +1,8 @@
 #ifndef NPUC_SERVER_JOBS_COMMITTER_H_
 #define NPUC_SERVER_JOBS_COMMITTER_H_
 
-#include <condition_variable>
 #include <cstddef>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "compiler_core/base/mutex.h"
 
 namespace npuc {
 
@@ -38,10 +37,10 @@ class Committer {
   // Writes what was put.
   ~Committer() {
     {
-      const std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
     thread_.join();
   }
   Committer(const Committer&) = delete;
@@ -50,12 +49,14 @@ class Committer {
   // Calls `done` on the committer's thread once the write is made or has failed; so it must not
   // wait for another write. Blocks while max_waiting writes wait.
   void Put(Payload payload, Done done) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    changed_.wait(lock, [this] { return queue_.size() < max_waiting_; });
-    queue_.push_back({.payload = std::move(payload), .done = std::move(done)});
-    const bool is_first = queue_.size() == 1;
-    lock.unlock();
-    if (is_first) changed_.notify_all();
+    bool is_first = false;
+    {
+      const MutexLock lock(mutex_);
+      while (queue_.size() >= max_waiting_) changed_.Wait(mutex_);
+      queue_.push_back({.payload = std::move(payload), .done = std::move(done)});
+      is_first = queue_.size() == 1;
+    }
+    if (is_first) changed_.NotifyAll();
   }
 
  private:
@@ -63,12 +64,12 @@ class Committer {
     while (true) {
       std::vector<Write> writes;
       {
-        std::unique_lock<std::mutex> lock(mutex_);
-        changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+        const MutexLock lock(mutex_);
+        while (!stopping_ && queue_.empty()) changed_.Wait(mutex_);
         if (queue_.empty()) return;
         writes.swap(queue_);
       }
-      changed_.notify_all();
+      changed_.NotifyAll();
       for (Group group(writes); !group.empty();) {
         const size_t count = commit_(group);
         for (Write& write : group.first(count)) write.done(std::move(write.status));
@@ -79,11 +80,11 @@ class Committer {
 
   const Commit commit_;
   const size_t max_waiting_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Write> queue_;  // guarded by mutex_
-  bool stopping_ = false;     // guarded by mutex_
-  std::thread thread_;        // the last member: it uses the others
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<Write> queue_ NPUC_GUARDED_BY(mutex_);
+  bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // the last member: it uses the others
 };
 
 }  // namespace npuc

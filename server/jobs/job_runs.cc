@@ -28,43 +28,43 @@ bool RunsUnder(const Job& job, const Lease& lease) {
 }  // namespace
 
 JobService::RunPtr JobService::RunOfJob(absl::string_view job_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = run_of_job_.find(std::string(job_id));
   return found == run_of_job_.end() ? nullptr : found->second;
 }
 
 JobService::RunPtr JobService::RunOfClaim(ClaimId claim) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = runs_.find(claim);
   return found == runs_.end() ? nullptr : found->second;
 }
 
 bool JobService::IsRunHere(const Job& job) const {
   const Lease lease = {.job_id = job.id, .fence = job.fence};
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = run_of_job_.find(job.id);
   return found != run_of_job_.end() && found->second->target_now == lease;
 }
 
 // The job may have a later run by now.
-void JobService::LoseTargetLocked(const Run& run) {
+void JobService::LoseTarget(const Run& run) {
   const auto found = run_of_job_.find(run.target_now.job_id);
   if (found != run_of_job_.end() && found->second.get() == &run) run_of_job_.erase(found);
 }
 
 void JobService::Aim(const RunPtr& run, const Lease& target) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  LoseTargetLocked(*run);
+  const MutexLock lock(mutex_);
+  LoseTarget(*run);
   run->target_now = target;
   if (!target.job_id.empty()) run_of_job_[target.job_id] = run;
 }
 
 // From now on nobody finds the run.
 void JobService::Unpublish(Run& run) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   runs_.erase(run.claim.id);
   run_of_lease_.erase({run.lease.job_id, run.lease.fence});
-  LoseTargetLocked(run);
+  LoseTarget(run);
 }
 
 absl::StatusOr<std::optional<JobService::Claim>> JobService::TryClaim() {
@@ -74,7 +74,7 @@ absl::StatusOr<std::optional<JobService::Claim>> JobService::TryClaim() {
     const auto run = std::make_shared<Run>();
     run->claim = *claim;
     {
-      std::lock_guard<std::mutex> lock(mutex_);
+      const MutexLock lock(mutex_);
       runs_[claim->id] = run;
     }
     Aim(run, {.job_id = claim->job_id, .fence = 0});
@@ -113,11 +113,11 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
   absl::StatusOr<JobPtr> job = nullptr;
   {
     // A caller that would end the job waits until it is leased.
-    const std::lock_guard<std::mutex> changing(run->change);
+    const MutexLock changing(run->change);
     job = service_->Promote(run, run->claim.job_id);
     service_->Pause("leased");
     if (job.ok() && *job != nullptr) {
-      std::lock_guard<std::mutex> lock(service_->mutex_);
+      const MutexLock lock(service_->mutex_);
       run->lease = run->target;
       service_->run_of_lease_[{run->lease.job_id, run->lease.fence}] = run;
       return Leased{run->lease, *std::move(job)};
@@ -131,7 +131,7 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::Claim::Lease() {
 // There will be no lease. A job that ended is done with, which is no error; one that waits goes
 // back to its place; and one that another daemon runs is that one's on the board, too.
 absl::Status JobService::Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>& job) {
-  const std::lock_guard<std::mutex> changing(run->change);
+  const MutexLock changing(run->change);
   run->over = true;
   Unpublish(*run);
   board_->End(run->claim.id, SteadyNow());
@@ -163,7 +163,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Promote(const RunPtr& run,
   }
   run->target = {.job_id = job_id, .fence = fence};
   Aim(run, run->target);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   run->stored_until = until;
   return job;
 }
@@ -172,30 +172,30 @@ absl::StatusOr<std::optional<JobService::Claim>> JobService::WaitAndClaim() {
   while (true) {
     uint64_t seen = 0;
     {
-      std::lock_guard<std::mutex> lock(work_mutex_);
+      const MutexLock lock(work_mutex_);
       if (!leasing_) return std::nullopt;
       seen = work_came_;
     }
     ASSIGN_OR_RETURN(std::optional<Claim> claim, TryClaim());
     if (claim.has_value()) return claim;
-    std::unique_lock<std::mutex> lock(work_mutex_);
-    work_.wait(lock, [&] { return !leasing_ || work_came_ != seen; });
+    const MutexLock lock(work_mutex_);
+    while (leasing_ && work_came_ == seen) work_.Wait(work_mutex_);
   }
 }
 
 void JobService::StopLeasing() {
   {
-    std::lock_guard<std::mutex> lock(work_mutex_);
+    const MutexLock lock(work_mutex_);
     leasing_ = false;
   }
-  work_.notify_all();
+  work_.NotifyAll();
 }
 
 // Runs a step of the holder of a lease on the job that the lease stands for.
 absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep& step) {
   RunPtr run;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = run_of_lease_.find({lease.job_id, lease.fence});
     if (found != run_of_lease_.end()) run = found->second;
   }
@@ -212,7 +212,7 @@ absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep&
 
 absl::Status JobService::StepRun(const RunPtr& run, bool renews, const RunStep& step) {
   Pause("step of a run");
-  const std::lock_guard<std::mutex> changing(run->change);
+  const MutexLock changing(run->change);
   for (int i = 0; i < kMaxTargets && !run->over; ++i) {
     const Lease target = run->target;
     JobPtr now;
@@ -308,14 +308,14 @@ absl::Status JobService::Lose(const Lease& lease, LossKind kind, absl::string_vi
 }
 
 bool JobService::IsCurrent(const Lease& lease) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return run_of_lease_.contains({lease.job_id, lease.fence});
 }
 
 bool JobService::Renew(const Lease& lease) {
   ClaimId claim = 0;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = run_of_lease_.find({lease.job_id, lease.fence});
     if (found == run_of_lease_.end()) return false;
     claim = found->second->claim.id;
@@ -326,7 +326,7 @@ bool JobService::Renew(const Lease& lease) {
 // Its holder, which may hang, does not learn from an answer that the lease is over.
 void JobService::AbandonIfOver(const RunPtr& run) const {
   {
-    const std::lock_guard<std::mutex> changing(run->change);
+    const MutexLock changing(run->change);
     if (!run->over) return;
   }
   if (abandon_listener_) abandon_listener_(run->lease);
@@ -349,7 +349,7 @@ absl::StatusOr<JobService::JobPtr> JobService::EndJob(absl::string_view job_id, 
       if (was_leased) continue;
       return job;
     }
-    const std::lock_guard<std::mutex> changing(run->change);
+    const MutexLock changing(run->change);
     if (run->over) continue;
     // Claimed and not leased yet: the claim's holder finds out.
     if (run->target.job_id.empty()) return Transit(job_id, step);
@@ -440,7 +440,7 @@ absl::Status JobService::ExtendLeases() {
   const absl::Time now = options_.now();
   std::vector<RunPtr> runs;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [claim, run] : runs_) {
       const bool is_due = run->stored_until - now < options_.lease_ttl / 2;
       if (!run->lease.job_id.empty() && is_due) runs.push_back(run);
@@ -456,7 +456,7 @@ absl::Status JobService::ExtendLeases() {
                 });
     AbandonIfOver(run);
     if (!absl::IsAborted(status)) first_error.Update(status);
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (status.ok()) run->stored_until = until;
   }
   return first_error;

@@ -56,29 +56,27 @@ JobService::JobService(JobServiceOptions options, JobStore* store, JobBoard* boa
     : options_(std::move(options)), store_(store), board_(board) {
   unsubscribe_ = board_->Subscribe([this] {
     {
-      std::lock_guard<std::mutex> lock(work_mutex_);
+      const MutexLock lock(work_mutex_);
       ++work_came_;
     }
-    work_.notify_one();
+    work_.NotifyOne();
   });
 }
 
 JobService::~JobService() { unsubscribe_(); }
 
 std::shared_ptr<JobService::Entry> JobService::FindEntry(absl::string_view job_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = entries_.find(std::string(job_id));
   return found == entries_.end() ? nullptr : found->second;
 }
 
 std::shared_ptr<JobService::Entry> JobService::FindOrAddEntry(absl::string_view job_id) {
   const std::string id(job_id);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::shared_ptr<Entry>& entry = entries_[id];
   if (entry == nullptr) {
-    entry = std::make_shared<Entry>();
-    entry->content = Entry::Content::kUnread;
-    entry->uncertain = unsure_.contains(id);
+    entry = std::make_shared<Entry>(Entry::Content::kUnread, unsure_.contains(id));
   }
   return entry;
 }
@@ -87,7 +85,7 @@ std::shared_ptr<JobService::Entry> JobService::FindOrAddEntry(absl::string_view 
 void JobService::ReleaseEntry(const std::shared_ptr<Entry>& entry, absl::string_view job_id) {
   const JobPtr job = entry->Get();
   if (job != nullptr && IsTerminal(job->state)) board_->Forget(job_id);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   constexpr long kMapAndCaller = 2;
   const bool is_needed =
       entry->uncertain || (job != nullptr && !IsTerminal(job->state) &&
@@ -98,7 +96,7 @@ void JobService::ReleaseEntry(const std::shared_ptr<Entry>& entry, absl::string_
 
 void JobService::ForgetJob(absl::string_view job_id) {
   board_->Forget(job_id);
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   entries_.erase(std::string(job_id));
 }
 
@@ -114,7 +112,7 @@ BoardJob JobService::ToBoardJob(const LiveJob& job) const {
 }
 
 std::string JobService::NextId(absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   // Ids ascend even where the clock does not: then, and within a millisecond, the random part is
   // counted up.
   const int64_t now_ms = absl::ToUnixMillis(now);
@@ -156,6 +154,7 @@ absl::Status JobService::FillBoard(const std::function<void(const LiveJob&)>& vi
 absl::Status JobService::Recover(const std::function<void(const LiveJob&)>& visit) {
   ASSIGN_OR_RETURN(const JobPage newest, store_->List({.limit = 1}));
   if (!newest.jobs.empty()) {
+    const MutexLock lock(mutex_);
     // Ids go on above the newest one even where the clock went back in between. Its id counts and
     // not its time of acceptance, which is earlier where the clock had gone back before.
     last_id_ms_ = std::max(absl::ToUnixMillis(TimeOfJobId(newest.jobs[0].id)),
@@ -173,7 +172,7 @@ absl::Status JobService::Recover(const std::function<void(const LiveJob&)>& visi
 }
 
 bool JobService::IsUnsure(absl::string_view job_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return unsure_.contains(std::string(job_id));
 }
 
@@ -209,7 +208,7 @@ absl::StatusOr<JobService::NewEntry> JobService::BeginSubmit(NewJob request) {
   // The entry is there before the job is stored, so that a caller that learns of the job from the
   // store finds it, and waits for this write.
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (entries_.emplace(id, submit.entry).second) return submit;
   }
   if (submit.waits) board_->Release(tenant);
@@ -226,7 +225,7 @@ absl::StatusOr<JobService::JobPtr> JobService::EndSubmit(NewEntry submit,
     board_->Accept(ToBoardJob(ToLiveJob(submit.change->job)), /*reserved=*/true);
   } else {
     if (submit.waits) board_->Release(submit.change->job.tenant);
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     entries_.erase(id);
     if (!written.ok() && !IsDefinite(written) && unsure_.size() < kMaxUnsure) unsure_.insert(id);
   }
@@ -295,7 +294,7 @@ absl::StatusOr<JobService::Submitted> JobService::SubmitAndWait(NewJob request) 
 // becomes a job like any other; NOT_FOUND where it is not.
 absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id) {
   if (const std::shared_ptr<Entry> entry = FindOrAddEntry(job_id); entry->Await()) {
-    const std::lock_guard<std::mutex> changing(entry->change);
+    const MutexLock changing(entry->change);
     entry->uncertain = true;
   }
   absl::StatusOr<JobPtr> job = Transit(job_id, NoChange);
@@ -303,7 +302,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id)
     board_->Accept(ToBoardJob(ToLiveJob(**job)), /*reserved=*/false);
   }
   if (job.ok() || absl::IsNotFound(job.status())) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     unsure_.erase(std::string(job_id));
   }
   return job;
@@ -312,7 +311,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Resolve(absl::string_view job_id)
 absl::Status JobService::ResolveUnsure() {
   std::vector<std::string> ids;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     ids.assign(unsure_.begin(), unsure_.end());
   }
   absl::Status first_error;
@@ -393,7 +392,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id,
                                                        JobPtr* now) {
   const std::shared_ptr<Entry> entry = FindOrAddEntry(job_id);
   if (!entry->Await()) return JobNotFound(job_id);
-  std::unique_lock<std::mutex> changing(entry->change);
+  MutexLock changing(entry->change);
   const JobPtr before = entry->Get();
   const uint64_t writes_before = entry->writes;
   absl::StatusOr<JobPtr> result = TransitLocked(*entry, job_id, step);
@@ -405,7 +404,7 @@ absl::StatusOr<JobService::JobPtr> JobService::Transit(absl::string_view job_id,
   } else {
     ReleaseEntry(entry, job_id);
   }
-  changing.unlock();
+  changing.Unlock();
   if (now != nullptr && after != nullptr) *now = after;
   if (!is_changed) return result;
   hub_.Notify(job_id);
@@ -434,14 +433,14 @@ absl::Status JobService::Tick() {
   first_error.Update(ResolveUnsure());
   const absl::Time steady = SteadyNow();
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     if (steady < next_prune_) return first_error;
     next_prune_ = steady + kPrunePeriod;
   }
   const absl::StatusOr<size_t> pruned =
       store_->Prune(options_.now() - options_.retention, kPruneBatch);
   if (pruned.ok() && *pruned == kPruneBatch) {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     next_prune_ = steady;
   }
   first_error.Update(pruned.status());

@@ -1,12 +1,10 @@
 #ifndef NPUC_SERVER_JOBS_JOB_SERVICE_H_
 #define NPUC_SERVER_JOBS_JOB_SERVICE_H_
 
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -18,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "compiler_core/base/mutex.h"
 #include "server/jobs/change_hub.h"
 #include "server/jobs/job_board.h"
 #include "server/jobs/job_store.h"
@@ -177,53 +176,56 @@ class JobService {
   using JobPtr = std::shared_ptr<const Job>;
 
   struct Entry {
-    std::mutex change;       // held over a transition and its store write
-    bool uncertain = false;  // a write failed: the store may be ahead of `job`; guarded by change
-    uint64_t writes = 0;     // of this daemon; guarded by change
+    Mutex change;  // held over a transition and its store write
+    // A write failed: the store may be ahead of `job`.
+    bool uncertain NPUC_GUARDED_BY(change) = false;
+    uint64_t writes NPUC_GUARDED_BY(change) = 0;  // of this daemon
     // kComes: its first write is under way. kUnknown: that has failed. kUnread: only the store has
     // it. kRead: `job` has it.
     enum class Content : uint8_t { kComes, kUnknown, kUnread, kRead };
-    mutable std::mutex read;  // guards what follows
-    mutable std::condition_variable came;
-    Content content = Content::kComes;
-    JobPtr job = nullptr;  // where kRead
+    mutable Mutex read;
+    mutable CondVar came;
+    Content content NPUC_GUARDED_BY(read) = Content::kComes;
+    JobPtr job NPUC_GUARDED_BY(read) = nullptr;  // where kRead
+
+    Entry() = default;
+    Entry(Content first, bool is_uncertain) : uncertain(is_uncertain), content(first) {}
 
     JobPtr Get() const {
-      std::lock_guard<std::mutex> lock(read);
+      const MutexLock lock(read);
       return job;
     }
     void Set(JobPtr value) {
-      std::lock_guard<std::mutex> lock(read);
+      const MutexLock lock(read);
       job = std::move(value);
       content = Content::kRead;
-      came.notify_all();
+      came.NotifyAll();
     }
     void Set(Content value) {
-      std::lock_guard<std::mutex> lock(read);
+      const MutexLock lock(read);
       content = value;
-      came.notify_all();
+      came.NotifyAll();
     }
     // Waits for the first write. False: there is no such job.
     bool Await() const {
-      std::unique_lock<std::mutex> lock(read);
-      came.wait(lock, [this] { return content != Content::kComes; });
+      const MutexLock lock(read);
+      while (content == Content::kComes) came.Wait(read);
       return content != Content::kUnknown;
     }
     bool is_stored() const { return content_now() >= Content::kUnread; }
     Content content_now() const {
-      std::lock_guard<std::mutex> lock(read);
+      const MutexLock lock(read);
       return content;
     }
   };
 
   // A run that this daemon holds.
   struct Run {
-    BoardClaim claim;   // as it was given
-    std::mutex change;  // held over every change of the job that it runs for
-    // Guarded by `change`.
-    Lease target;       // what the lease stands for now
-    bool over = false;  // nobody finds it any more
-    // Guarded by mutex_.
+    BoardClaim claim;                      // as it was given
+    Mutex change;                          // held over every change of the job that it runs for
+    Lease target NPUC_GUARDED_BY(change);  // what the lease stands for now
+    bool over NPUC_GUARDED_BY(change) = false;  // nobody finds it any more
+    // Under the service's mutex_, which no annotation of this struct can name.
     Lease lease;       // as it was given out; empty until it is
     Lease target_now;  // as `target`; without a fence before that is stored
     absl::Time stored_until = absl::InfinitePast();  // as the job's record has it
@@ -251,13 +253,16 @@ class JobService {
   // job_service.cc: one job at a time. `now`, where given, is set to the job as it stands then,
   // also after an error; it is left alone where that is not known.
   absl::StatusOr<JobPtr> Transit(absl::string_view job_id, const Step& step, JobPtr* now = nullptr);
-  absl::StatusOr<JobPtr> TransitLocked(Entry& entry, absl::string_view job_id, const Step& step);
-  absl::StatusOr<JobPtr> Load(Entry& entry, absl::string_view job_id);
-  absl::StatusOr<JobPtr> Refresh(Entry& entry, absl::string_view job_id);
-  absl::StatusOr<JobPtr> Store(Entry& entry, JobChange change);
+  absl::StatusOr<JobPtr> TransitLocked(Entry& entry, absl::string_view job_id, const Step& step)
+      NPUC_REQUIRES(entry.change);
+  absl::StatusOr<JobPtr> Load(Entry& entry, absl::string_view job_id) NPUC_REQUIRES(entry.change);
+  absl::StatusOr<JobPtr> Refresh(Entry& entry, absl::string_view job_id)
+      NPUC_REQUIRES(entry.change);
+  absl::StatusOr<JobPtr> Store(Entry& entry, JobChange change) NPUC_REQUIRES(entry.change);
   std::shared_ptr<Entry> FindEntry(absl::string_view job_id) const;
   std::shared_ptr<Entry> FindOrAddEntry(absl::string_view job_id);
-  void ReleaseEntry(const std::shared_ptr<Entry>& entry, absl::string_view job_id);
+  void ReleaseEntry(const std::shared_ptr<Entry>& entry, absl::string_view job_id)
+      NPUC_REQUIRES(entry->change);
   void ForgetJob(absl::string_view job_id);
   BoardJob ToBoardJob(const LiveJob& job) const;
   std::string NextId(absl::Time now);
@@ -277,16 +282,17 @@ class JobService {
   RunPtr RunOfClaim(ClaimId claim) const;
   bool IsRunHere(const Job& job) const;
   void Aim(const RunPtr& run, const Lease& target);
-  void LoseTargetLocked(const Run& run);
+  void LoseTarget(const Run& run) NPUC_REQUIRES(mutex_);
   void Unpublish(Run& run);
   absl::Status Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>& job);
   absl::Status WithRun(const Lease& lease, bool renews, const RunStep& step);
   absl::Status StepRun(const RunPtr& run, bool renews, const RunStep& step);
-  void AfterChange(const RunPtr& run, const Job& now);
-  void EndRun(Run& run, const Job& ended);
-  void HandOver(const RunPtr& run);
+  void AfterChange(const RunPtr& run, const Job& now) NPUC_REQUIRES(run->change);
+  void EndRun(Run& run, const Job& ended) NPUC_REQUIRES(run.change);
+  void HandOver(const RunPtr& run) NPUC_REQUIRES(run->change);
   void PutOnBoard(const Job& job);
-  absl::StatusOr<JobPtr> Promote(const RunPtr& run, const std::string& job_id);
+  absl::StatusOr<JobPtr> Promote(const RunPtr& run, const std::string& job_id)
+      NPUC_REQUIRES(run->change);
   absl::StatusOr<JobPtr> EndJob(absl::string_view job_id, const Step& step);
   void AbandonIfOver(const RunPtr& run) const;
   absl::Status TakeBack(const BoardClaim& claim, bool is_restart);
@@ -301,23 +307,26 @@ class JobService {
   std::function<void(const Lease&)> abandon_listener_;
   ChangeHub hub_;
 
-  std::mutex work_mutex_;
-  std::condition_variable work_;  // a job may be started, or leasing stops
-  bool leasing_ = true;           // guarded by work_mutex_
-  uint64_t work_came_ = 0;        // how often; guarded by work_mutex_
+  Mutex work_mutex_;
+  CondVar work_;  // a job may be started, or leasing stops
+  bool leasing_ NPUC_GUARDED_BY(work_mutex_) = true;
+  uint64_t work_came_ NPUC_GUARDED_BY(work_mutex_) = 0;  // how often
   JobBoard::Unsubscribe unsubscribe_;
 
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
-  std::set<std::string> unsure_;  // jobs whose first write failed, so that they may be there or not
-  std::map<ClaimId, std::shared_ptr<Run>> runs_;
-  std::map<std::pair<std::string, uint64_t>, std::shared_ptr<Run>> run_of_lease_;  // given out
-  std::unordered_map<std::string, std::shared_ptr<Run>> run_of_job_;               // by target
-  int64_t last_id_ms_ = 0;
-  uint64_t last_id_high_ = 0;
-  uint64_t last_id_low_ = 0;
-  absl::Time next_prune_ = absl::InfinitePast();  // steady
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_ NPUC_GUARDED_BY(mutex_);
+  // Jobs whose first write failed, so that they may be there or not.
+  std::set<std::string> unsure_ NPUC_GUARDED_BY(mutex_);
+  std::map<ClaimId, std::shared_ptr<Run>> runs_ NPUC_GUARDED_BY(mutex_);
+  // Leases that were given out.
+  std::map<std::pair<std::string, uint64_t>, std::shared_ptr<Run>> run_of_lease_
+      NPUC_GUARDED_BY(mutex_);
+  // By target.
+  std::unordered_map<std::string, std::shared_ptr<Run>> run_of_job_ NPUC_GUARDED_BY(mutex_);
+  int64_t last_id_ms_ NPUC_GUARDED_BY(mutex_) = 0;
+  uint64_t last_id_high_ NPUC_GUARDED_BY(mutex_) = 0;
+  uint64_t last_id_low_ NPUC_GUARDED_BY(mutex_) = 0;
+  absl::Time next_prune_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();  // steady
 };
 
 // A job on its way to its lease: nobody else can run it, but it waits as before for all to see, and

@@ -5,7 +5,7 @@
 namespace npuc {
 
 uint64_t LocalBoard::NextOrder() {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return next_order_++;
 }
 
@@ -14,11 +14,11 @@ void LocalBoard::Wake() const {
 }
 
 JobBoard::Unsubscribe LocalBoard::Subscribe(std::function<void()> wake) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const uint64_t number = next_subscriber_++;
   subscribers_[number] = std::move(wake);
   return [this, number] {
-    std::lock_guard<std::mutex> again(mutex_);
+    const MutexLock again(mutex_);
     subscribers_.erase(number);
   };
 }
@@ -59,7 +59,7 @@ void LocalBoard::TakeOutOfOrder(const Live& live) {
 }
 
 void LocalBoard::Accept(const BoardJob& job, bool reserved) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   next_order_ = std::max(next_order_, job.place.accept_order + 1);
   const auto [it, is_new] = jobs_.try_emplace(job.place.id, Live{.job = job});
   if (is_new) {
@@ -71,7 +71,7 @@ void LocalBoard::Accept(const BoardJob& job, bool reserved) {
 }
 
 void LocalBoard::Forget(absl::string_view job_id) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = jobs_.find(std::string(job_id));
   if (found == jobs_.end()) return;
   const Live& live = found->second;
@@ -84,7 +84,7 @@ void LocalBoard::Forget(absl::string_view job_id) {
 }
 
 bool LocalBoard::Has(absl::string_view job_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return jobs_.contains(std::string(job_id));
 }
 
@@ -123,7 +123,7 @@ std::optional<std::string> LocalBoard::PopPinned(absl::string_view owner) {
 }
 
 std::optional<BoardClaim> LocalBoard::Claim(absl::string_view owner, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::optional<std::string> id = PopPinned(owner);
   if (!id.has_value()) {
     const std::optional<QueuedJob> next = queue_->Pop();
@@ -137,7 +137,7 @@ std::optional<BoardClaim> LocalBoard::Claim(absl::string_view owner, absl::Time 
 
 void LocalBoard::Restore(const BoardJob& job, absl::string_view owner, uint64_t fence,
                          absl::Time held_until) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   next_order_ = std::max(next_order_, job.place.accept_order + 1);
   const auto [it, is_new] = jobs_.try_emplace(job.place.id, Live{.job = job});
   if (it->second.held_by != 0 || it->second.follows != 0) return;
@@ -151,7 +151,7 @@ void LocalBoard::Restore(const BoardJob& job, absl::string_view owner, uint64_t 
 }
 
 bool LocalBoard::Start(ClaimId claim, uint64_t fence, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Held* const held = Find(claim);
   if (held == nullptr) return false;
   held->claim.fence = fence;
@@ -163,7 +163,7 @@ bool LocalBoard::Start(ClaimId claim, uint64_t fence, absl::Time now) {
 }
 
 bool LocalBoard::Renew(ClaimId claim, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Held* const held = Find(claim);
   if (held == nullptr) return false;
   held->renewed = now;
@@ -187,7 +187,7 @@ void LocalBoard::CloseFlight(const Held& held) {
 }
 
 std::optional<BoardClaim> LocalBoard::PassOn(ClaimId claim, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Held* const held = Find(claim);
   if (held == nullptr) return std::nullopt;
   FreeSlot(*held, now);
@@ -211,7 +211,7 @@ std::optional<BoardClaim> LocalBoard::PassOn(ClaimId claim, absl::Time now) {
 }
 
 std::vector<std::string> LocalBoard::Close(ClaimId claim, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Held* const held = Find(claim);
   std::vector<std::string> followers;
   if (held == nullptr) return followers;
@@ -223,11 +223,11 @@ std::vector<std::string> LocalBoard::Close(ClaimId claim, absl::Time now) {
 }
 
 void LocalBoard::End(ClaimId claim, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  if (Held* const held = Find(claim)) EndLocked(*held, /*job_returns=*/true, now);
+  const MutexLock lock(mutex_);
+  if (Held* const held = Find(claim)) EndClaim(*held, /*job_returns=*/true, now);
 }
 
-void LocalBoard::EndLocked(Held& held, bool job_returns, absl::Time now) {
+void LocalBoard::EndClaim(Held& held, bool job_returns, absl::Time now) {
   FreeSlot(held, now);
   LetJobGo(held);
   CloseFlight(held);
@@ -256,7 +256,7 @@ std::vector<BoardClaim> LocalBoard::Take(absl::string_view owner, const Predicat
   for (const BoardClaim& claim : Select(predicate)) {
     const auto job = jobs_.find(claim.job_id);
     const bool runs = claim.fence != 0 && job != jobs_.end() && job->second.held_by == claim.id;
-    EndLocked(claims_.at(claim.id), /*job_returns=*/!runs, now);
+    EndClaim(claims_.at(claim.id), /*job_returns=*/!runs, now);
     if (!runs) continue;
     Held& held = Hold(job->second, owner);
     held.claim.fence = claim.fence;
@@ -268,13 +268,13 @@ std::vector<BoardClaim> LocalBoard::Take(absl::string_view owner, const Predicat
 }
 
 std::vector<BoardClaim> LocalBoard::Expired(absl::string_view owner, absl::Time now) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return Select(
       [&](const Held& held) { return held.claim.owner == owner && now - held.renewed >= ttl_; });
 }
 
 std::vector<BoardClaim> LocalBoard::TakeExpired(absl::string_view owner, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto is_left = [&](const Held& held) {
     return held.claim.owner != owner && now - held.renewed >= 2 * ttl_;
   };
@@ -282,18 +282,18 @@ std::vector<BoardClaim> LocalBoard::TakeExpired(absl::string_view owner, absl::T
 }
 
 std::vector<BoardClaim> LocalBoard::TakeOwn(absl::string_view owner, absl::Time now) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return Take(
       owner, [&](const Held& held) { return held.claim.owner == owner; }, now);
 }
 
 std::vector<BoardClaim> LocalBoard::Orphaned(absl::string_view owner) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   return Select([&](const Held& held) { return held.orphaned && held.claim.owner == owner; });
 }
 
 std::vector<std::string> LocalBoard::Due(absl::Time now) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<std::string> due;
   for (const auto& [when, id] : due_) {
     if (when > now) break;
@@ -303,7 +303,7 @@ std::vector<std::string> LocalBoard::Due(absl::Time now) const {
 }
 
 std::optional<BoardView> LocalBoard::Look(absl::string_view job_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = jobs_.find(std::string(job_id));
   if (found == jobs_.end()) return std::nullopt;
   const Live& live = found->second;
@@ -319,7 +319,7 @@ std::optional<BoardView> LocalBoard::Look(absl::string_view job_id) const {
 }
 
 JobBoard::Counts LocalBoard::GetCounts() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   Counts counts{.queued = queue_->size(), .running = 0};
   for (const auto& [id, held] : claims_) {
     if (held.claim.fence != 0 && held.has_slot) ++counts.running;

@@ -3,13 +3,13 @@
 
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "compiler_core/base/mutex.h"
 #include "server/jobs/job_board.h"
 
 namespace npuc {
@@ -63,37 +63,37 @@ class LocalBoard : public JobBoard {
     std::vector<std::string> passed_over = {};       // jobs that wait for Start or End
   };
 
-  // All below want mutex_.
-  void Enqueue(Live& live, bool reserved);
-  void Return(const std::string& job_id);
-  void TakeOutOfOrder(const Live& live);
-  Held* Find(ClaimId claim);
-  Held& Hold(Live& live, absl::string_view owner);
-  void FreeSlot(Held& held, absl::Time now);
-  void LetJobGo(Held& held);
-  void CloseFlight(const Held& held);
-  void EndLocked(Held& held, bool job_returns, absl::Time now);
-  std::optional<std::string> PopPinned(absl::string_view owner);
+  void Enqueue(Live& live, bool reserved) NPUC_REQUIRES(mutex_);
+  void Return(const std::string& job_id) NPUC_REQUIRES(mutex_);
+  void TakeOutOfOrder(const Live& live) NPUC_REQUIRES(mutex_);
+  Held* Find(ClaimId claim) NPUC_REQUIRES(mutex_);
+  Held& Hold(Live& live, absl::string_view owner) NPUC_REQUIRES(mutex_);
+  void FreeSlot(Held& held, absl::Time now) NPUC_REQUIRES(mutex_);
+  void LetJobGo(Held& held) NPUC_REQUIRES(mutex_);
+  void CloseFlight(const Held& held) NPUC_REQUIRES(mutex_);
+  void EndClaim(Held& held, bool job_returns, absl::Time now) NPUC_REQUIRES(mutex_);
+  std::optional<std::string> PopPinned(absl::string_view owner) NPUC_REQUIRES(mutex_);
   using Predicate = std::function<bool(const Held& held)>;
-  std::vector<BoardClaim> Select(const Predicate& predicate) const;
-  std::vector<BoardClaim> Take(absl::string_view owner, const Predicate& predicate, absl::Time now);
-  void Wake() const;
+  std::vector<BoardClaim> Select(const Predicate& predicate) const NPUC_REQUIRES(mutex_);
+  std::vector<BoardClaim> Take(absl::string_view owner, const Predicate& predicate, absl::Time now)
+      NPUC_REQUIRES(mutex_);
+  void Wake() const NPUC_REQUIRES(mutex_);
 
   JobQueue* const queue_;
   const absl::Duration ttl_;
-  mutable std::mutex mutex_;
-  // All below are guarded by mutex_.
-  uint64_t next_order_ = 1;
-  ClaimId next_claim_ = 1;
-  std::unordered_map<std::string, Live> jobs_;
-  std::set<std::pair<absl::Time, std::string>> due_;  // of jobs_
+  mutable Mutex mutex_;
+  uint64_t next_order_ NPUC_GUARDED_BY(mutex_) = 1;
+  ClaimId next_claim_ NPUC_GUARDED_BY(mutex_) = 1;
+  std::unordered_map<std::string, Live> jobs_ NPUC_GUARDED_BY(mutex_);
+  std::set<std::pair<absl::Time, std::string>> due_ NPUC_GUARDED_BY(mutex_);  // of jobs_
   // Jobs in order in the queue, by flight key, then accept_order.
-  std::unordered_map<std::string, std::map<uint64_t, std::string>> waiting_;
-  std::map<std::pair<std::string, uint64_t>, std::string> pinned_;  // waiting, by owner and order
-  std::map<ClaimId, Held> claims_;
-  std::unordered_map<std::string, ClaimId> flights_;  // open claims, by key
-  uint64_t next_subscriber_ = 1;
-  std::map<uint64_t, std::function<void()>> subscribers_;
+  std::unordered_map<std::string, std::map<uint64_t, std::string>> waiting_ NPUC_GUARDED_BY(mutex_);
+  // Waiting jobs, by owner and order.
+  std::map<std::pair<std::string, uint64_t>, std::string> pinned_ NPUC_GUARDED_BY(mutex_);
+  std::map<ClaimId, Held> claims_ NPUC_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, ClaimId> flights_ NPUC_GUARDED_BY(mutex_);  // open claims, by key
+  uint64_t next_subscriber_ NPUC_GUARDED_BY(mutex_) = 1;
+  std::map<uint64_t, std::function<void()>> subscribers_ NPUC_GUARDED_BY(mutex_);
 };
 
 }  // namespace npuc

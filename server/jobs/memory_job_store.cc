@@ -8,7 +8,7 @@
 namespace npuc {
 
 absl::Status MemoryJobStore::ApplyNow(const JobChange& change) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   if (failures_ > 0) {
     --failures_;
     return absl::InternalError("injected write failure");
@@ -37,14 +37,14 @@ absl::Status MemoryJobStore::ApplyNow(const JobChange& change) {
 }
 
 absl::StatusOr<Job> MemoryJobStore::Read(absl::string_view job_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = records_.find(std::string(job_id));
   if (found == records_.end()) return JobNotFound(job_id);
   return DecodeJobRecord(found->second.job);
 }
 
 absl::StatusOr<std::string> MemoryJobStore::ReadConfig(absl::string_view job_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = records_.find(std::string(job_id));
   if (found == records_.end()) return JobNotFound(job_id);
   return found->second.config_text;
@@ -52,14 +52,14 @@ absl::StatusOr<std::string> MemoryJobStore::ReadConfig(absl::string_view job_id)
 
 absl::StatusOr<std::optional<std::string>> MemoryJobStore::FindRequest(
     absl::string_view tenant, absl::string_view request_id) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = requests_.find(Request(tenant, request_id));
   if (found == requests_.end()) return std::nullopt;
   return found->second;
 }
 
 absl::StatusOr<JobPage> MemoryJobStore::List(const JobListQuery& query) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   JobPage page;
   auto end = query.before_id.empty() ? records_.end() : records_.lower_bound(query.before_id);
   while (end != records_.begin()) {
@@ -79,7 +79,7 @@ absl::StatusOr<JobPage> MemoryJobStore::List(const JobListQuery& query) const {
 absl::StatusOr<std::vector<JobEvent>> MemoryJobStore::ReadEvents(absl::string_view job_id,
                                                                  int64_t from_seq, size_t max_count,
                                                                  size_t max_bytes) const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<JobEvent> events;
   const auto found = records_.find(std::string(job_id));
   if (found == records_.end()) return events;
@@ -98,7 +98,7 @@ absl::Status MemoryJobStore::ForEachLive(
     const std::function<absl::Status(LiveJob job)>& visit) const {
   std::vector<LiveJob> live;
   {
-    std::lock_guard<std::mutex> lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [id, record] : records_) {
       if (record.live.empty()) continue;
       ASSIGN_OR_RETURN(LiveJob job, DecodeLiveJob(id, record.live));
@@ -110,7 +110,7 @@ absl::Status MemoryJobStore::ForEachLive(
 }
 
 absl::StatusOr<size_t> MemoryJobStore::Prune(absl::Time ended_before, size_t max_jobs) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t pruned = 0;
   while (pruned < max_jobs && !ended_.empty() && ended_.begin()->first < ended_before) {
     const auto found = records_.find(ended_.begin()->second);
@@ -124,8 +124,9 @@ absl::StatusOr<size_t> MemoryJobStore::Prune(absl::Time ended_before, size_t max
 }
 
 std::unique_ptr<MemoryJobStore> MemoryJobStore::Clone() const {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   auto copy = std::make_unique<MemoryJobStore>();
+  const MutexLock lock_of_copy(copy->mutex_);
   copy->records_ = records_;
   copy->requests_ = requests_;
   copy->ended_ = ended_;
@@ -133,7 +134,7 @@ std::unique_ptr<MemoryJobStore> MemoryJobStore::Clone() const {
 }
 
 void MemoryJobStore::FailNextApplies(int count) {
-  std::lock_guard<std::mutex> lock(mutex_);
+  const MutexLock lock(mutex_);
   failures_ = count;
 }
 

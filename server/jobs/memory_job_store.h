@@ -3,12 +3,12 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "compiler_core/base/mutex.h"
 #include "server/jobs/job_store.h"
 
 namespace npuc {
@@ -48,12 +48,12 @@ class MemoryJobStore : public JobStore {
     std::vector<std::string> events;
   };
 
-  mutable std::mutex mutex_;
-  std::map<std::string, Record> records_;               // guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Record> records_ NPUC_GUARDED_BY(mutex_);
   using Request = std::pair<std::string, std::string>;  // tenant, request id
-  std::map<Request, std::string> requests_;             // guarded by mutex_
-  std::set<std::pair<absl::Time, std::string>> ended_;  // by end_time; guarded by mutex_
-  int failures_ = 0;                                    // guarded by mutex_
+  std::map<Request, std::string> requests_ NPUC_GUARDED_BY(mutex_);
+  std::set<std::pair<absl::Time, std::string>> ended_ NPUC_GUARDED_BY(mutex_);  // by end_time
+  int failures_ NPUC_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace npuc

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <unordered_set>
 
@@ -16,6 +15,7 @@
 #include "cache/posix.h"
 #include "cache/rocksdb_log.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 #include "rocksdb/db.h"
 #include "rocksdb/filter_policy.h"
@@ -200,8 +200,8 @@ class SyncedFile {
 
 struct RocksDbJobStore::Impl {
   std::unique_ptr<rocksdb::DB> db;
-  SyncedFile synced;
-  std::mutex write_mutex;  // one write at a time, so that `synced` knows what each has synced
+  mutable Mutex write_mutex;  // one write at a time, so that `synced` knows what each has synced
+  SyncedFile synced NPUC_GUARDED_BY(write_mutex);
   bool sync_changes = true;
   std::array<rocksdb::ColumnFamilyHandle*, kFamilies> families = {};
   ~Impl() {
@@ -264,7 +264,7 @@ absl::Status RocksDbJobStore::Impl::Write(rocksdb::WriteBatch& batch, bool sync,
                                           absl::string_view what) {
   rocksdb::WriteOptions options;
   options.sync = sync;
-  const std::lock_guard<std::mutex> lock(write_mutex);
+  const MutexLock lock(write_mutex);
   RETURN_IF_ERROR(FromRocks(db->Write(options, &batch), what));
   return sync ? synced.Write(db->GetLatestSequenceNumber()) : absl::OkStatus();
 }
@@ -272,6 +272,7 @@ absl::Status RocksDbJobStore::Impl::Write(rocksdb::WriteBatch& batch, bool sync,
 // Compares what the logs have with what was synced, by an opening that changes nothing: what is
 // missing may be put back. RocksDB itself takes a newest log that is gone, or was cut, in silence.
 absl::Status RocksDbJobStore::Impl::CheckLogs(const std::string& path) const {
+  const MutexLock lock(write_mutex);
   ASSIGN_OR_RETURN(const uint64_t wanted, synced.Read());
   if (wanted == 0) return absl::OkStatus();
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
@@ -310,7 +311,10 @@ absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std
   RETURN_IF_ERROR(MakeFolder(path));
   auto impl = std::make_unique<Impl>();
   impl->sync_changes = sync_changes;
-  RETURN_IF_ERROR(impl->synced.Open(path));
+  {
+    const MutexLock lock(impl->write_mutex);
+    RETURN_IF_ERROR(impl->synced.Open(path));
+  }
   RETURN_IF_ERROR(impl->CheckLogs(path));
   RETURN_IF_ERROR(impl->OpenDatabase(path));
   RETURN_IF_ERROR(impl->CheckFormat());

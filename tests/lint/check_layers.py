@@ -70,9 +70,6 @@ DENIED = {
     "server/http/": ["server/rpc/"],
 }
 
-# Folders whose mutexes clang does not check yet. The list may only shrink.
-UNANNOTATED = ["server/jobs/"]
-
 # Library headers: pattern of the include -> (patterns of the files that may, why).
 TESTS = r".*(_test|_bench|/test_util|_test_util)\.(cc|h)$"
 LIBRARIES = [
@@ -116,8 +113,7 @@ LIBRARIES = [
     (r"^seccomp\.h$", [r"server/worker/system_calls\.cc$"],
      "the workers' system calls are one list"),
     (r"^(mutex|shared_mutex|condition_variable)$",
-     [r"compiler_core/base/mutex\.h$", TESTS, r"tests/", r"client/lib/fake_server\.h$",
-      *map(re.escape, UNANNOTATED)],
+     [r"compiler_core/base/mutex\.h$", TESTS, r"tests/", r"client/lib/fake_server\.h$"],
      "mutexes are compiler_core/base/mutex.h, whose use clang checks"),
     (r"^(gtest|gmock)/", [TESTS, r"tests/"], "GoogleTest is for tests"),
     (r"^benchmark/", [TESTS, r"tests/bench/"], "the benchmark library is for benchmarks"),
