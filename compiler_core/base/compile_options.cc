@@ -35,6 +35,14 @@ class CanonicalWriter {
     Put(name);
     Put(shape);
   }
+  void Put(const ConstInput& input) {
+    const auto& [name, values, is_list, is_whole] = input;
+    PutAll(name, values, is_list, is_whole);
+  }
+  void Put(const std::map<std::string, int64_t>& sizes) {
+    Put(static_cast<uint64_t>(sizes.size()));
+    for (const auto& [name, size] : sizes) PutAll(name, size);
+  }
   template <typename T>
   void Put(const std::vector<T>& list) {
     Put(static_cast<uint64_t>(list.size()));
@@ -78,7 +86,7 @@ class CanonicalWriter {
 };
 
 // Changes when the order or the meaning of the fields does.
-constexpr char kFormat[] = "npuc-options-3";
+constexpr char kFormat[] = "npuc-options-4";
 
 constexpr size_t kListedOptions = 0
 #define NPUC_OPTION(field, ...) +1

@@ -23,6 +23,16 @@ struct InputDecl {
   std::vector<int64_t> shape;  // inference-time shape, every dimension >= 1
 };
 
+// One CONST_INPUTS entry: an input that has the same value at every inference.
+struct ConstInput {
+  std::string name;            // as InputDecl has it
+  std::vector<double> values;  // one, or those of a list
+  bool is_list = false;
+  bool is_whole = false;  // written as integers, or as true and false
+
+  bool operator==(const ConstInput&) const = default;
+};
+
 // Every setting of a compile that can change its output. The config parser fills it; stages get it
 // whole and read-only; CanonicalOptions() of it is part of the cache key, so a new field goes there
 // too (a test counts the fields). Source of names and defaults: shared/spec/gxnpuc.md section 2.
@@ -34,6 +44,8 @@ struct CompileOptions {
   std::string output_type;  // "c_code"
   std::string output_file;  // base name of OUTPUT_FILE, e.g. "model.h"
   std::vector<InputDecl> inputs;
+  std::vector<ConstInput> const_inputs;
+  std::map<std::string, int64_t> dims;    // DIMS: named dimensions of ONNX inputs
   std::vector<std::string> outputs;       // OUTPUT_OPS in order; NAME or NAME:K
   std::vector<std::string> fp16_outputs;  // FP16_OUT_OPS: names (TF), decimal indices (PT)
   std::vector<int64_t> input_ncx_to_nxc;  // INPUT_NCX_TO_NXC

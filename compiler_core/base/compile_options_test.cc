@@ -30,6 +30,7 @@ requires std::is_enum_v<Enum>
 void Alter(Enum& value) { value = value == Enum{1} ? Enum{2} : Enum{1}; }
 void Alter(QuantStrategy& value) { value.kind = QuantStrategy::Kind::kKld; }
 void Alter(std::map<std::string, std::pair<double, double>>& value) { value["w"] = {-1, 1}; }
+void Alter(std::map<std::string, int64_t>& value) { value["n"] = 2; }
 template <typename T>
 void Alter(std::vector<T>& value) {
   value.emplace_back();
@@ -132,6 +133,21 @@ TEST(CanonicalOptionsTest, NeighbouringFieldsDoNotRunTogether) {
       },
       [](CompileOptions& o) {
         o.weight_min_max = {{"w", {-2, 1}}};
+      },
+      [](CompileOptions& o) {
+        o.const_inputs = {{"s", {1}, false, true}};
+      },
+      [](CompileOptions& o) {
+        o.const_inputs = {{"s", {1}, true, true}};
+      },
+      [](CompileOptions& o) {
+        o.const_inputs = {{"s", {1}, false, false}};
+      },
+      [](CompileOptions& o) {
+        o.dims = {{"s", 1}};
+      },
+      [](CompileOptions& o) {
+        o.dims = {{"s", 2}};
       },
       [](CompileOptions& o) { o.weight_cache_size_bytes = 0; },
       [](CompileOptions& o) { o.weight_cache_size_bytes = 1; },

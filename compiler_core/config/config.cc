@@ -67,7 +67,7 @@ ConfigSettings ReadSettings(const ConfigNode& root, ConfigReporter& reporter) {
   return all;
 }
 
-// The .bin of an IR: named, or beside its text.
+// The data of a model: named, or of an IR the .bin beside its text.
 ConfigFile ModelBinOf(const ConfigSettings& all, const ParsedConfig& config) {
   if (const ConfigSetting* bin = all.Find("MODEL_BIN")) {
     return {kModelBinRole, bin->text, bin->place.line};
@@ -97,7 +97,10 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
   }
   options.model_name = std::string(FileNameOf(config.files[0].path));
-  if (options.framework == Framework::kCompass) config.files.push_back(ModelBinOf(all, config));
+  const bool has_data = options.framework == Framework::kOnnx && all.Find("MODEL_BIN") != nullptr;
+  if (options.framework == Framework::kCompass || has_data) {
+    config.files.push_back(ModelBinOf(all, config));
+  }
   if (all.quant.has_value()) {
     options.quant = all.quant->options;
     for (const QuantFile& file : all.quant->files) {

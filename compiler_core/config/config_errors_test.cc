@@ -463,6 +463,25 @@ const std::vector<Case>& Cases() {
        absl::StrCat(kGood, "WEIGHT_MIN_MAX: [w, 0, 1]\n"),
        {"c.yaml:6:17: WEIGHT_MIN_MAX takes a mapping of names to [min, max], found a list; write "
         "it like WEIGHT_MIN_MAX: {dense/kernel: [-0.5, 0.5]} [NPUC1006]"}},
+      {"ConstInputs",
+       absl::StrCat(kGood, "CONST_INPUTS: {a: x, b: [], c: [1, .nan], d: , e: {}}\n"),
+       {"c.yaml:6:19: CONST_INPUTS takes a finite number, true or false for each input, found 'x'; "
+        "write it like CONST_INPUTS: {sr: 16000, is_train: false} [NPUC1006]",
+        "c.yaml:6:25: the list of 'b' has 0 numbers; allowed are 1 to 4096; make it an initializer "
+        "of the model, or an input [NPUC1007]",
+        "c.yaml:6:36: CONST_INPUTS takes a finite number, true or false for each input, found "
+        "'.nan'; write it like CONST_INPUTS: {sr: 16000, is_train: false} [NPUC1006]",
+        "c.yaml:6:43: CONST_INPUTS takes a finite number, true or false for each input, found "
+        "nothing; write it like CONST_INPUTS: {sr: 16000, is_train: false} [NPUC1006]",
+        "c.yaml:6:51: CONST_INPUTS takes a finite number, true or false for each input, found a "
+        "mapping; write it like CONST_INPUTS: {sr: 16000, is_train: false} [NPUC1006]"}},
+      {"DimsOfAnotherFramework",
+       absl::StrCat(kGood, "DIMS: {a: 0, b: 1.5}\n"),
+       {"c.yaml:6:1: DIMS is a key of framework ONNX, FRAMEWORK is TF; remove the line [NPUC1009]",
+        "c.yaml:6:11: dimension 'a' is 0, not in 1..268435456; write the size that inference uses "
+        "[NPUC1007]",
+        "c.yaml:6:17: DIMS takes an integer for each dimension, found '1.5'; write it like DIMS: "
+        "{batch: 1, time: 25} [NPUC1006]"}},
       {"CacheSize",
        absl::StrCat(kGood, "WEIGHT_CACHE_SIZE: 131073\n"),
        {"c.yaml:6:20: WEIGHT_CACHE_SIZE is 131073, not in 0..131072; write a number in that range "

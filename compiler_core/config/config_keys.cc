@@ -90,6 +90,10 @@ absl::string_view ConfigTypeName(ConfigType type) {
       return "a mapping of names to shapes";
     case ConfigType::kRanges:
       return "a mapping of names to [min, max]";
+    case ConfigType::kValues:
+      return "a mapping of names to numbers, true, false or lists of these";
+    case ConfigType::kSizes:
+      return "a mapping of names to sizes";
     case ConfigType::kMapping:
       return "a mapping";
   }

@@ -24,6 +24,8 @@ enum class ConfigType : uint8_t {
   kIndices,  // [index, ...]
   kShapes,   // name: [dim, ...]
   kRanges,   // name: [min, max]
+  kValues,   // name: number, true or false, or a list of these
+  kSizes,    // name: integer above 0
   kMapping,  // any mapping
 };
 

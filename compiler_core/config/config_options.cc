@@ -63,6 +63,16 @@ void Assign(const ConfigSetting& setting, WeightRanges& option) {
     option[range.name.text] = {range.min, range.max};
   }
 }
+void Assign(const ConfigSetting& setting, std::vector<ConstInput>& option) {
+  for (const ConfigValue& value : setting.values) {
+    option.push_back({value.name.text, value.numbers, value.is_list, value.is_whole});
+  }
+}
+void Assign(const ConfigSetting& setting, std::map<std::string, int64_t>& option) {
+  for (const ConfigValue& value : setting.values) {
+    option[value.name.text] = static_cast<int64_t>(value.numbers[0]);
+  }
+}
 void Assign(const ConfigSetting&, std::optional<QuantOptions>&) {}
 
 template <typename Enum>
@@ -84,6 +94,23 @@ Json Echo(const ConfigKey&, const std::vector<std::string>& option) {
 Json Echo(const ConfigKey&, const std::vector<InputDecl>& option) {
   Json out = Json::object();
   for (const InputDecl& input : option) out[Printable(input.name)] = input.shape;
+  return out;
+}
+Json Echo(const ConfigKey&, const std::vector<ConstInput>& option) {
+  const auto number = [](const ConstInput& input, double value) {
+    return input.is_whole ? Json(static_cast<int64_t>(value)) : Json(value);
+  };
+  Json out = Json::object();
+  for (const ConstInput& input : option) {
+    Json list = Json::array();
+    for (const double value : input.values) list.push_back(number(input, value));
+    out[Printable(input.name)] = input.is_list ? list : list[0];
+  }
+  return out;
+}
+Json Echo(const ConfigKey&, const std::map<std::string, int64_t>& option) {
+  Json out = Json::object();
+  for (const auto& [name, size] : option) out[Printable(name)] = size;
   return out;
 }
 Json Echo(const ConfigKey&, const WeightRanges& option) {

@@ -186,6 +186,9 @@ void CheckTorchIndices(const ConfigSettings& all, ConfigReporter& reporter) {
       inputs.insert(shape.name.text);
     }
   }
+  if (const ConfigSetting* setting = all.Find("CONST_INPUTS")) {
+    for (const ConfigValue& value : setting->values) check("CONST_INPUTS", value.name);
+  }
   if (const ConfigSetting* setting = all.Find("FP16_OUT_OPS")) {
     for (const ConfigName& name : setting->names) check("FP16_OUT_OPS", name);
   }

@@ -1,5 +1,6 @@
 #include "compiler_core/config/config_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -334,6 +335,78 @@ bool ReadRanges(const Reading& reading, const ConfigNode& node, ConfigSetting& s
   return ok;
 }
 
+bool ReadNumber(const Reading& reading, const ConfigNode& node, ConfigValue& value) {
+  const bool is_plain = node.kind == Kind::kScalar && node.plain;
+  const std::optional<bool> flag = is_plain ? ParseYamlBool(node.text) : std::nullopt;
+  const std::optional<int64_t> whole = is_plain ? ParseYamlInteger(node.text) : std::nullopt;
+  const std::optional<double> number = is_plain ? ParseYamlNumber(node.text) : std::nullopt;
+  constexpr int64_t kMostExact = int64_t{1} << 53;  // of a double
+  if (whole.has_value() && (*whole > kMostExact || *whole < -kMostExact)) {
+    return reading.NotAllowed(node, absl::StrCat(reading.key.name, " holds ", *whole),
+                              "write a number from -2^53 to 2^53");
+  }
+  if (!flag.has_value() && !whole.has_value() && !number.has_value()) {
+    return reading.WrongType(node, "a finite number, true or false for each input");
+  }
+  value.is_whole = value.is_whole && (flag.has_value() || whole.has_value());
+  value.numbers.push_back(flag.has_value()    ? static_cast<double>(*flag)
+                          : whole.has_value() ? static_cast<double>(*whole)
+                                              : *number);
+  return true;
+}
+
+bool ReadConstant(const Reading& reading, const ConfigNode& node, ConfigValue& value) {
+  constexpr size_t kMaxNumbers = 4096;
+  value.is_list = node.kind == Kind::kSequence;
+  if (!value.is_list) return ReadNumber(reading, node, value);
+  if (node.items.empty() || node.items.size() > kMaxNumbers) {
+    return reading.NotAllowed(
+        node,
+        absl::StrCat("the list of '", Printable(value.name.text), "' has ", node.items.size(),
+                     " numbers; allowed are 1 to ", kMaxNumbers),
+        "make it an initializer of the model, or an input");
+  }
+  return std::all_of(node.items.begin(), node.items.end(),
+                     [&](const ConfigNode& item) { return ReadNumber(reading, item, value); });
+}
+
+bool ReadSize(const Reading& reading, const ConfigNode& node, ConfigValue& value) {
+  int64_t size = 0;
+  if (!ReadInteger(reading, node, "an integer for each dimension", size)) return false;
+  if (size < 1 || size > kMaxElements) {
+    return reading.NotAllowed(node,
+                              absl::StrCat("dimension '", Printable(value.name.text), "' is ", size,
+                                           ", not in 1..", kMaxElements),
+                              "write the size that inference uses");
+  }
+  value.numbers = {static_cast<double>(size)};
+  return true;
+}
+
+// Dimensions have names of any kind; inputs those of tensors.
+bool ReadValues(const Reading& reading, const ConfigNode& node, ConfigSetting& setting) {
+  const bool are_sizes = setting.key->type == ConfigType::kSizes;
+  if (node.kind != Kind::kMapping) {
+    return reading.WrongType(node, ConfigTypeName(setting.key->type));
+  }
+  bool ok = true;
+  std::set<std::string> seen;
+  for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
+    const ConfigNode& key = node.items[i];
+    if (key.kind != Kind::kScalar || !seen.insert(key.text).second) continue;  // reported already
+    ConfigValue value;
+    value.name.place = PlaceOf(key);
+    const bool name_ok = are_sizes ? ReadLine(reading, key, kNames, value.name.text)
+                                   : ReadName(reading, key, value.name);
+    const ConfigNode item = ValueAt(key, node.items[i + 1]);
+    const bool value_ok =
+        are_sizes ? ReadSize(reading, item, value) : ReadConstant(reading, item, value);
+    ok = ok && name_ok && value_ok;
+    if (name_ok && value_ok) setting.values.push_back(std::move(value));
+  }
+  return ok;
+}
+
 }  // namespace
 
 void ConfigReporter::Add(DiagnosticKind kind, ConfigPlace place, std::string message,
@@ -372,6 +445,9 @@ bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSe
       return ReadShapes(reading, value, setting);
     case ConfigType::kRanges:
       return ReadRanges(reading, value, setting);
+    case ConfigType::kValues:
+    case ConfigType::kSizes:
+      return ReadValues(reading, value, setting);
     case ConfigType::kMapping:
       return value.kind == Kind::kMapping ||
              reading.WrongType(value, ConfigTypeName(ConfigType::kMapping));

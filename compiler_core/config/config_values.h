@@ -59,6 +59,13 @@ struct ConfigRange {
   double max = 0;
 };
 
+struct ConfigValue {
+  ConfigName name;
+  std::vector<double> numbers;  // one, or those of a list
+  bool is_list = false;
+  bool is_whole = true;  // each is written as an integer, or as true or false
+};
+
 // A key of the config with its value, typed as the table of keys says. Only the members of its
 // type are filled.
 struct ConfigSetting {
@@ -72,6 +79,7 @@ struct ConfigSetting {
   std::vector<ConfigIndex> indices;  // kIndices
   std::vector<ConfigShape> shapes;   // kShapes, in order
   std::vector<ConfigRange> ranges;   // kRanges
+  std::vector<ConfigValue> values;   // kValues, kSizes
 };
 
 // Reads `value` into `setting` by the type of setting.key. Every problem is reported; false where

@@ -1,6 +1,7 @@
 #include "compiler_core/config/starter_config.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/utf8.h"
 #include "compiler_core/config/config_values.h"
@@ -111,6 +113,11 @@ class Writer {
     if (core != nullptr && core->npu_units.size() > 1) Key("NPU_UNIT", core->npu_units[0]);
     Key("FRAMEWORK", FrameworkName(outline_.framework));
     Key("MODEL_FILE", choices_.model_path);
+    if (!outline_.data_file.empty()) {
+      const size_t slash = choices_.model_path.rfind('/');
+      const size_t folder = slash == std::string::npos ? 0 : slash + 1;
+      Key("MODEL_BIN", choices_.model_path.substr(0, folder) + outline_.data_file);
+    }
     Key("OUTPUT_FILE", choices_.output_path);
   }
 
@@ -127,9 +134,11 @@ class Writer {
       Line("# The inputs are those that the model states: a config cannot write their names.");
       return;
     }
+    WriteConstants();
     Line("# Every input with its shape for one call.");
     Line("INPUT_OPS:");
     for (const Port& port : outline_.inputs) {
+      if (!port.constant.empty()) continue;
       if (!IsWanted(port)) {
         Line(absl::StrCat("  # ", Printable(port.key), ": '", Printable(port.name), "', ",
                           port.type.empty() ? "left out: it has a default value" : port.type));
@@ -148,6 +157,17 @@ class Writer {
       if (!remarks.empty()) absl::StrAppend(&line, "  # ", absl::StrJoin(remarks, ", "));
       Line(line);
     }
+  }
+
+  void WriteConstants() {
+    std::vector<std::string> values;
+    for (const Port& port : outline_.inputs) {
+      if (port.constant.empty()) continue;
+      values.push_back(absl::StrCat(KeyOf(port), ": ", port.constant));
+    }
+    if (values.empty()) return;
+    Line("# Inputs of one value, which are none of the compiled model.");
+    Line(absl::StrCat("CONST_INPUTS: {", absl::StrJoin(values, ", "), "}"));
   }
 
   std::string KeyOf(const Port& port) const {
@@ -175,7 +195,10 @@ class Writer {
 
   void WriteQuant() {
     if (!choices_.needs_calibration) return;
-    const size_t count = outline_.inputs.size();
+    std::vector<Port> inputs;
+    std::copy_if(outline_.inputs.begin(), outline_.inputs.end(), std::back_inserter(inputs),
+                 [](const Port& port) { return port.constant.empty(); });
+    const size_t count = inputs.size();
     Line("");
     Line(
         absl::StrCat("# ", choices_.core,
@@ -184,11 +207,11 @@ class Writer {
     Line("# prepared as in training. Take away the '# ' of these lines and name the file:");
     Line("# QUANT:");
     if (count == 1) {
-      Line(absl::StrCat("#   calibration_data: samples.npy   # ", SampleShape(outline_.inputs[0])));
+      Line(absl::StrCat("#   calibration_data: samples.npy   # ", SampleShape(inputs[0])));
     } else {
       Line("#   calibration_data:");
       for (size_t i = 0; i < count; ++i) {
-        const Port& port = outline_.inputs[i];
+        const Port& port = inputs[i];
         Line(absl::StrCat("#     ", Scalar(port.name), ": samples_", i, ".npy   # ",
                           SampleShape(port)));
       }
@@ -246,33 +269,100 @@ absl::StatusOr<StatedShape> ParseStatedShape(absl::string_view text) {
   return shape;
 }
 
+absl::StatusOr<std::pair<std::string, std::string>> ParseStatedValue(absl::string_view option,
+                                                                     absl::string_view text) {
+  const size_t equals = text.rfind('=');
+  const bool is_pair = equals != absl::string_view::npos && equals > 0 && equals + 1 < text.size();
+  if (is_pair) {
+    return std::pair(std::string(text.substr(0, equals)), std::string(text.substr(equals + 1)));
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " '", Printable(text), "' is no pair; write it like NAME=1"));
+}
+
+namespace {
+
+// The input that an option names.
+absl::StatusOr<Port*> InputOf(absl::string_view option, absl::string_view name,
+                              ModelOutline& outline) {
+  const auto port =
+      std::find_if(outline.inputs.begin(), outline.inputs.end(),
+                   [&](const Port& input) { return input.key == name || input.name == name; });
+  if (port != outline.inputs.end()) return &*port;
+  std::vector<absl::string_view> names;
+  for (const Port& input : outline.inputs) names.push_back(input.name);
+  return absl::InvalidArgumentError(
+      absl::StrCat(option, " names '", Printable(name), "', which is no input of the model; ",
+                   DidYouMean(name, names, absl::StrJoin(names, ", "))));
+}
+
+absl::Status SettleDim(absl::string_view name, absl::string_view text, ModelOutline& outline) {
+  int64_t size = 0;
+  if (!absl::SimpleAtoi(text, &size) || size < 1 || size > kMaxElements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--dim '", Printable(name), "' is '", Printable(text), "', which is no size"));
+  }
+  std::vector<absl::string_view> names;
+  bool is_found = false;
+  for (Port& port : outline.inputs) {
+    for (size_t i = 0; i < port.dim_names.size(); ++i) {
+      if (!port.dim_names[i].empty()) names.push_back(port.dim_names[i]);
+      if (port.dim_names[i] != name) continue;
+      is_found = true;
+      if ((*port.dims)[i] < 0) (*port.dims)[i] = size;
+    }
+  }
+  if (is_found) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--dim names '", Printable(name), "', which is no dimension of the model's inputs; ",
+      DidYouMean(name, names, names.empty() ? "they have no names" : absl::StrJoin(names, ", "))));
+}
+
+// A value that a config can hold in one place: what a number, a word or a list of these is made of.
+absl::Status SettleConstant(absl::string_view name, absl::string_view text, ModelOutline& outline) {
+  ASSIGN_OR_RETURN(Port* const port, InputOf("--const", name, outline));
+  const bool is_value = std::all_of(text.begin(), text.end(), [](char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("+-., []", absl::string_view(&c, 1));
+  });
+  if (!is_value) {
+    return absl::InvalidArgumentError(absl::StrCat("--const '", Printable(name), "' is '",
+                                                   Printable(text),
+                                                   "'; write a number, true, "
+                                                   "false, or a list such as [1, 2]"));
+  }
+  port->constant = std::string(text);
+  return absl::OkStatus();
+}
+
 absl::Status SettleShapes(absl::Span<const StatedShape> stated, ModelOutline& outline) {
   size_t next = 0;
   for (const StatedShape& shape : stated) {
-    auto port = outline.inputs.begin();
-    if (shape.name.empty()) {
-      if (next == outline.inputs.size()) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("--input-shape is given more often than the model has inputs, ",
-                         outline.inputs.size()));
-      }
-      port += static_cast<std::ptrdiff_t>(next++);
+    Port* port = nullptr;
+    if (!shape.name.empty()) {
+      ASSIGN_OR_RETURN(port, InputOf("--input-shape", shape.name, outline));
+    } else if (next < outline.inputs.size()) {
+      port = &outline.inputs[next++];
     } else {
-      port = std::find_if(port, outline.inputs.end(), [&](const Port& input) {
-        return input.key == shape.name || input.name == shape.name;
-      });
-    }
-    if (port == outline.inputs.end()) {
-      std::vector<absl::string_view> names;
-      for (const Port& input : outline.inputs) names.push_back(input.name);
       return absl::InvalidArgumentError(absl::StrCat(
-          "--input-shape names '", Printable(shape.name), "', which is no input of the model; ",
-          DidYouMean(shape.name, names, absl::StrJoin(names, ", "))));
+          "--input-shape is given more often than the model has inputs, ", outline.inputs.size()));
     }
     port->dims = shape.dims;
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SettleInputs(const StatedFacts& stated, ModelOutline& outline) {
+  RETURN_IF_ERROR(SettleShapes(stated.shapes, outline));
+  for (const auto& [name, text] : stated.dims) RETURN_IF_ERROR(SettleDim(name, text, outline));
+  for (const auto& [name, text] : stated.constants) {
+    RETURN_IF_ERROR(SettleConstant(name, text, outline));
+  }
   for (Port& port : outline.inputs) {
-    if (!port.dims.has_value() || !OnlyBatchIsUnknown(*port.dims)) continue;
+    if (!port.constant.empty() || !port.dims.has_value() || !OnlyBatchIsUnknown(*port.dims)) {
+      continue;
+    }
     port.dims->front() = 1;
     outline.notes.push_back(absl::StrCat("the first dimension of input '", Printable(port.name),
                                          "' is open; it is taken as 1, one item a call"));

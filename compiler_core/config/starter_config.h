@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,10 +22,21 @@ struct StatedShape {
 // "1,40,98", or "NAME=1,40,98". INVALID_ARGUMENT saying what is wrong.
 absl::StatusOr<StatedShape> ParseStatedShape(absl::string_view text);
 
-// Puts stated shapes into outline.inputs, and takes a first dimension that alone is unknown as 1,
-// with a note in outline.notes. INVALID_ARGUMENT for a name that is no input, or more shapes than
-// inputs.
-absl::Status SettleShapes(absl::Span<const StatedShape> stated, ModelOutline& outline);
+// Facts that a user states beside the model.
+struct StatedFacts {
+  std::vector<StatedShape> shapes = {};
+  // Sizes of named dimensions and values of inputs, as written: "time", "25"; "sr", "16000".
+  std::vector<std::pair<std::string, std::string>> dims = {};
+  std::vector<std::pair<std::string, std::string>> constants = {};
+};
+// "NAME=VALUE" of an option such as --dim. INVALID_ARGUMENT where it is none.
+absl::StatusOr<std::pair<std::string, std::string>> ParseStatedValue(absl::string_view option,
+                                                                     absl::string_view text);
+
+// Puts the facts into outline.inputs, and takes a first dimension that alone is unknown as 1, with
+// a note in outline.notes. INVALID_ARGUMENT for a name that is no input or no dimension, a size
+// that is none, or more shapes than inputs.
+absl::Status SettleInputs(const StatedFacts& stated, ModelOutline& outline);
 
 struct StarterChoices {
   std::string core;

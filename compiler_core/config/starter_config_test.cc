@@ -44,20 +44,42 @@ TEST(StatedShapeTest, ReadsNamesAndNumbers) {
   }
 }
 
-TEST(SettleShapesTest, TakesOneItemAndWhatIsStated) {
+TEST(SettleInputsTest, TakesDimensionsAndConstants) {
+  ModelOutline outline{.framework = Framework::kOnnx};
+  outline.inputs = {{.key = "x", .name = "x", .dims = {{1, -1}}, .dim_names = {"", "time"}},
+                    {.key = "sr", .name = "sr", .dims = {{-1, -1}}}};
+  outline.data_file = "m.data";
+  const StatedFacts stated{.dims = {{"time", "25"}}, .constants = {{"sr", "16000"}}};
+  ASSERT_TRUE(SettleInputs(stated, outline).ok());
+  const StarterConfig config = WriteStarterConfig(
+      outline,
+      {.core = "GRUS", .model_path = "nets/m.onnx", .output_path = "m.h", .config_path = "m.yaml"});
+  EXPECT_TRUE(config.open.empty());
+  EXPECT_THAT(config.text, HasSubstr("MODEL_BIN: nets/m.data\n"));
+  EXPECT_THAT(config.text, HasSubstr("CONST_INPUTS: {sr: 16000}"));
+  EXPECT_THAT(config.text, HasSubstr("  x: [1, 25]"));
+  EXPECT_FALSE(SettleInputs({.dims = {{"tim", "25"}}}, outline).ok());
+  EXPECT_FALSE(SettleInputs({.dims = {{"time", "0"}}}, outline).ok());
+  EXPECT_FALSE(SettleInputs({.constants = {{"q", "1"}}}, outline).ok());
+  EXPECT_FALSE(SettleInputs({.constants = {{"sr", "1}\nX: {"}}}, outline).ok());
+  EXPECT_FALSE(ParseStatedValue("--dim", "25").ok());
+}
+
+TEST(SettleInputsTest, TakesOneItemAndWhatIsStated) {
   ModelOutline outline = Onnx({{"x", "x", "float32", {{-1, 40}}},
                                {"s", "s", "float32", std::nullopt},
                                {"t", "t", "float32", {{-1, -1}}}},
                               {});
-  ASSERT_TRUE(SettleShapes({{"s", {2, 3}}}, outline).ok());
+  ASSERT_TRUE(SettleInputs({.shapes = {{"s", {2, 3}}}}, outline).ok());
   EXPECT_THAT(*outline.inputs[0].dims, ElementsAre(1, 40));
   EXPECT_THAT(*outline.inputs[1].dims, ElementsAre(2, 3));
   EXPECT_THAT(*outline.inputs[2].dims, ElementsAre(-1, -1));
   EXPECT_THAT(outline.notes, ElementsAre(HasSubstr("'x'")));
-  EXPECT_THAT(std::string(SettleShapes({{"q", {2}}}, outline).message()),
+  EXPECT_THAT(std::string(SettleInputs({.shapes = {{"q", {2}}}}, outline).message()),
               HasSubstr("no input of the model"));
   const std::vector<StatedShape> four(4, {"", {1}});
-  EXPECT_THAT(std::string(SettleShapes(four, outline).message()), HasSubstr("more often"));
+  EXPECT_THAT(std::string(SettleInputs({.shapes = four}, outline).message()),
+              HasSubstr("more often"));
 }
 
 TEST(StarterConfigTest, ParsesToWhatTheModelStates) {

@@ -19,7 +19,13 @@ absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& di
   if (options.framework == Framework::kTensorFlow) {
     return ImportTensorFlow(model_bytes, options, diagnostics);
   }
-  if (options.framework == Framework::kOnnx) return ImportOnnx(model_bytes, options, diagnostics);
+  if (options.framework == Framework::kOnnx) {
+    const auto data = request.side_inputs.find(kModelBinRole);
+    if (data == request.side_inputs.end()) return ImportOnnx(model_bytes, options, diagnostics);
+    const std::string& path = data->second.name;
+    return ImportOnnx(model_bytes, options, diagnostics,
+                      {path.substr(path.rfind('/') + 1), data->second.bytes.get()});
+  }
   if (options.framework == Framework::kTfLite) {
     return ImportTfLite(model_bytes, options, diagnostics);
   }

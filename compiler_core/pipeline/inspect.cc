@@ -284,7 +284,7 @@ absl::StatusOr<ModelInspection> InspectModel(const InspectRequest& request,
   ModelInspection inspection;
   ASSIGN_OR_RETURN(inspection.outline,
                    OutlineModel(request.model_bytes, request.model_name, diagnostics));
-  const absl::Status settled = SettleShapes(request.shapes, inspection.outline);
+  const absl::Status settled = SettleInputs(request.stated, inspection.outline);
   if (!settled.ok()) {
     diagnostics.Add({.kind = DiagnosticKind::kInputNotInModel,
                      .message = std::string(settled.message()),

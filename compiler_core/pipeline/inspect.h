@@ -56,7 +56,7 @@ struct InspectRequest {
   absl::string_view model_bytes;
   std::string model_name;  // base name
   std::map<std::string, CompileRequest::SideInput> side_inputs = {};
-  std::vector<StatedShape> shapes = {};
+  StatedFacts stated = {};
 };
 struct ModelInspection {
   ModelOutline outline;  // outputs with the shapes that the import found

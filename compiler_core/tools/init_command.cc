@@ -65,7 +65,7 @@ absl::Status Write(const InitCommand& command, Written& written, Diagnostics& di
   if (!command.core.empty()) {
     ASSIGN_OR_RETURN(core, CoreOf(command.core));
   }
-  ASSIGN_OR_RETURN(ModelArgument model, LoadModel(command.model_path, command.shapes, diagnostics));
+  ASSIGN_OR_RETURN(ModelArgument model, LoadModel(command.model_path, command.stated, diagnostics));
   ASSIGN_OR_RETURN(const ModelInspection inspection, InspectModel(model.request, diagnostics));
   written.verdict = VerdictFor(inspection, core);
   written.core = core != nullptr ? std::string(core->name) : written.verdict.family.cores[0];

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +37,8 @@ Json PortsJson(const std::vector<Port>& ports) {
                     {"type", port.type},
                     {"shape", std::move(shape)},
                     {"may_be_left_out", port.may_be_left_out}});
+    if (!port.dim_names.empty()) list.back()["dim_names"] = port.dim_names;
+    if (!port.constant.empty()) list.back()["constant"] = port.constant;
   }
   return list;
 }
@@ -85,15 +88,33 @@ Json InspectionJson(const ModelInspection& inspection) {
   return json;
 }
 
+// "[1,time,40]": an open dimension by its name, where it has one.
+std::string ShapeWithNames(const Port& port) {
+  const bool is_named = std::any_of(port.dim_names.begin(), port.dim_names.end(),
+                                    [](const std::string& name) { return !name.empty(); });
+  if (!is_named || !port.dims.has_value() || port.dims->size() != port.dim_names.size()) {
+    return OutlineShape(port.dims);
+  }
+  std::vector<std::string> dims;
+  for (size_t i = 0; i < port.dims->size(); ++i) {
+    const int64_t dim = (*port.dims)[i];
+    dims.push_back(dim >= 0                    ? absl::StrCat(dim)
+                   : port.dim_names[i].empty() ? "?"
+                                               : Printable(port.dim_names[i], 40));
+  }
+  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
+}
+
 std::string PortLines(const char* title, const std::vector<Port>& ports) {
   if (ports.empty()) return absl::StrFormat("%-9s not stated by the file\n", title);
   std::string text;
   for (const Port& port : ports) {
     std::string name = Printable(port.name);
     if (port.key != port.name) name = absl::StrCat(Printable(port.key), " (", name, ")");
-    absl::StrAppend(&text,
-                    absl::StrFormat("%-9s %s %s%s%s\n", text.empty() ? title : "", name, port.type,
-                                    port.type.empty() ? "" : " ", OutlineShape(port.dims)));
+    absl::StrAppend(
+        &text, absl::StrFormat("%-9s %s %s%s%s%s\n", text.empty() ? title : "", name, port.type,
+                               port.type.empty() ? "" : " ", ShapeWithNames(port),
+                               port.constant.empty() ? "" : " = " + port.constant));
   }
   return text;
 }
@@ -131,7 +152,8 @@ std::string VerdictLines(const CoreVerdict& verdict) {
       absl::StrAppend(&text, "; the model is in float, the core computes in integers\n");
       break;
     case Kind::kNeedsShapes:
-      absl::StrAppend(&text, "; say --input-shape 1,... for each input of unknown shape\n");
+      absl::StrAppend(
+          &text, "; say --input-shape 1,... for each input of unknown shape, or --dim NAME=N\n");
       break;
     case Kind::kRefused:
       absl::StrAppend(&text, "\n", ReasonLines(verdict));
@@ -162,20 +184,39 @@ std::string InspectionText(const std::string& path, size_t bytes,
   return absl::StrCat(text, "next: npuc init ", Printable(path), "\n");
 }
 
+// The file of the model's constants: of an IR the .bin, of an ONNX model the one that it names, in
+// the model's folder and nowhere else. Empty: there is none.
+std::string DataFileBeside(const std::string& path, absl::string_view bytes) {
+  const std::filesystem::path file(path);
+  const std::string name = file.filename().string();
+  const std::optional<Framework> framework = FrameworkOfModel(bytes, name);
+  if (framework == Framework::kCompass) {
+    return std::filesystem::path(path).replace_extension(".bin").string();
+  }
+  if (framework != Framework::kOnnx) return "";
+  Diagnostics nobody;  // InspectModel reports them
+  const absl::StatusOr<ModelOutline> outline = OutlineModel(bytes, name, nobody);
+  if (!outline.ok() || outline->data_file.empty()) return "";
+  const std::filesystem::path data = file.parent_path() / outline->data_file;
+  std::error_code error;  // without the file the cores say what is missing
+  return std::filesystem::exists(data, error) ? data.string() : "";
+}
+
 }  // namespace
 
-absl::StatusOr<ModelArgument> LoadModel(const std::string& path,
-                                        const std::vector<std::string>& shapes,
+absl::StatusOr<ModelArgument> LoadModel(const std::string& path, const StatedOptions& stated,
                                         Diagnostics& diagnostics) {
   ModelArgument model;
-  for (const std::string& text : shapes) {
-    absl::StatusOr<StatedShape> shape = ParseStatedShape(text);
-    if (shape.ok()) {
-      model.request.shapes.push_back(*std::move(shape));
-    } else {
-      diagnostics.Add({.kind = DiagnosticKind::kRunInputInvalid,
-                       .message = std::string(shape.status().message())});
-    }
+  const auto take = [&](auto value, auto& list) {
+    if (value.ok()) return list.push_back(*std::move(value));
+    diagnostics.Add({.kind = DiagnosticKind::kRunInputInvalid,
+                     .message = std::string(value.status().message())});
+  };
+  StatedFacts& facts = model.request.stated;
+  for (const std::string& text : stated.shapes) take(ParseStatedShape(text), facts.shapes);
+  for (const std::string& text : stated.dims) take(ParseStatedValue("--dim", text), facts.dims);
+  for (const std::string& text : stated.constants) {
+    take(ParseStatedValue("--const", text), facts.constants);
   }
   absl::StatusOr<FileBytes> bytes = ReadFileBytes(path, kMaxModelBytes);
   if (!bytes.ok()) AddFileProblem(bytes.status(), diagnostics);
@@ -184,12 +225,12 @@ absl::StatusOr<ModelArgument> LoadModel(const std::string& path,
   model.request.model_bytes = model.bytes.view();
   const std::filesystem::path file(path);
   model.request.model_name = file.filename().string();
-  if (FrameworkOfModel(model.bytes.view(), model.request.model_name) == Framework::kCompass) {
-    const std::string bin = std::filesystem::path(path).replace_extension(".bin").string();
-    auto opened = OpenFile(bin, kMaxSideInputBytes);
+  const std::string data = DataFileBeside(path, model.bytes.view());
+  if (!data.empty()) {
+    auto opened = OpenFile(data, kMaxSideInputBytes);
     if (!opened.ok()) AddFileProblem(opened.status(), diagnostics);
     RETURN_IF_ERROR(diagnostics.ToStatus());
-    model.request.side_inputs[kModelBinRole] = {bin, *std::move(opened)};
+    model.request.side_inputs[kModelBinRole] = {data, *std::move(opened)};
   }
   return model;
 }
@@ -211,7 +252,7 @@ std::string ReasonLines(const CoreVerdict& verdict) {
 
 int RunInspectCommand(const InspectCommand& command) {
   Diagnostics diagnostics;
-  absl::StatusOr<ModelArgument> model = LoadModel(command.model_path, command.shapes, diagnostics);
+  absl::StatusOr<ModelArgument> model = LoadModel(command.model_path, command.stated, diagnostics);
   absl::StatusOr<ModelInspection> inspection =
       model.ok() ? InspectModel(model->request, diagnostics) : model.status();
   const int code = Finish(inspection.status(), diagnostics);

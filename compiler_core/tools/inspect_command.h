@@ -11,14 +11,20 @@
 
 namespace npuc {
 
+// Facts that a user states beside the model, as written.
+struct StatedOptions {
+  std::vector<std::string> shapes;     // "1,40,98", "NAME=1,40,98"
+  std::vector<std::string> dims;       // "NAME=25"
+  std::vector<std::string> constants;  // "NAME=16000"
+};
+
 // A model on the command line, with what InspectModel reads.
 struct ModelArgument {
   FileBytes bytes;
   InspectRequest request;  // views of `bytes`
 };
 // Problems go to `diagnostics`: files that cannot be read, shapes that are none.
-absl::StatusOr<ModelArgument> LoadModel(const std::string& path,
-                                        const std::vector<std::string>& shapes,
+absl::StatusOr<ModelArgument> LoadModel(const std::string& path, const StatedOptions& stated,
                                         Diagnostics& diagnostics);
 
 // "          3 nodes  GELU: the operator is not supported; cut the graph ... [NPUC1110]", a line
@@ -28,7 +34,7 @@ std::string ReasonLines(const CoreVerdict& verdict);
 // `npuc inspect MODEL`: what the file holds, and which cores take it.
 struct InspectCommand {
   std::string model_path;
-  std::vector<std::string> shapes;  // "1,40,98", "NAME=1,40,98"
+  StatedOptions stated;
   bool json = false;
 };
 // The process's exit code: 0 done, whatever the verdicts; 1 it is no model that can be read.
@@ -39,7 +45,7 @@ struct InitCommand {
   std::string model_path;
   std::string core;         // empty: the first family that takes the model
   std::string config_path;  // empty: the model's name with .yaml, here; "-": standard output
-  std::vector<std::string> shapes;
+  StatedOptions stated;
   bool force = false;  // overwrites
   bool json = false;
 };

@@ -259,11 +259,21 @@ std::string OptionBeforeCommand(const CLI::App& app) {
   return "";
 }
 
-void DeclareShapes(CLI::App* command, std::vector<std::string>& shapes) {
+void DeclareStated(CLI::App* command, StatedOptions& stated) {
   command
-      ->add_option("--input-shape", shapes,
+      ->add_option("--input-shape", stated.shapes,
                    "An input's shape, where the model does not state it; once for each input")
       ->type_name("[NAME=]1,40,98")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--dim", stated.dims,
+                   "A dimension that the model names and leaves open; once for each")
+      ->type_name("NAME=25")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--const", stated.constants,
+                   "An input that has the same value at every inference; once for each")
+      ->type_name("NAME=16000")
       ->allow_extra_args(false);
 }
 
@@ -276,7 +286,7 @@ CLI::App* DeclareInspect(CLI::App& app, Options& options) {
                    "TensorFlow GraphDef, TorchScript archive, ONNX, TFLite or Compass IR")
       ->type_name("MODEL")
       ->required();
-  DeclareShapes(inspect, options.inspect.shapes);
+  DeclareStated(inspect, options.inspect.stated);
   DeclareJson(*inspect, options);
   return inspect;
 }
@@ -291,7 +301,7 @@ CLI::App* DeclareInit(CLI::App& app, Options& options) {
   init->add_option("-o,--output", options.init.config_path,
                    "The config (default: the model's name with .yaml; '-': standard output)")
       ->type_name("FILE.yaml");
-  DeclareShapes(init, options.init.shapes);
+  DeclareStated(init, options.init.stated);
   init->add_flag("--force", options.init.force, "Overwrite the config");
   DeclareJson(*init, options);
   return init;

@@ -39,6 +39,8 @@ CONFIG_ROWS = {
     "OUTPUT_TYPE": [("raw", {})],
     "OUTPUT_FILE": [("other.h", {})],
     "INPUT_OPS": [({"x": [2, 10, 10, 3]}, {})],
+    "CONST_INPUTS": [({"x": 0.5}, {})],
+    "DIMS": [({"batch": 2}, {})],
     "OUTPUT_OPS": [(["middle"], {})],
     "INPUT_NCX_TO_NXC": [([0], {})],
     "FP16_OUT_OPS": [(["y"], {})],

@@ -53,17 +53,21 @@ std::string CircleMessage(absl::Span<const OrderingStep> waiting, int node,
                       circle.size() > kMaxShown ? " <- ..." : "");
 }
 
-bool Endpoints::TakeInput(const std::string& name, Exists exists, Suggest suggest) {
+bool Endpoints::TakeInput(const std::string& name, Exists exists, Suggest suggest,
+                          absl::string_view key) {
   if (!exists(name)) {
     state_.AddError(
         DiagnosticKind::kInputNotInModel, {},
-        absl::StrCat("INPUT_OPS names '", Printable(name), "', which is no tensor of the model"),
+        absl::StrCat(key, " names '", Printable(name), "', which is no tensor of the model"),
         suggest(name));
     return false;
   }
   if (!inputs_.insert(name).second) {
     state_.AddError(DiagnosticKind::kDuplicateEndpoint, {},
-                    absl::StrCat("INPUT_OPS names '", Printable(name), "' twice"),
+                    key == "INPUT_OPS"
+                        ? absl::StrCat("INPUT_OPS names '", Printable(name), "' twice")
+                        : absl::StrCat(key, " names '", Printable(name), "', which INPUT_OPS or ",
+                                       key, " has already"),
                     "keep one of the two");
     return false;
   }

@@ -49,8 +49,9 @@ class Endpoints {
   Endpoints(const CompileOptions& options, ImportState* state)
       : options_(options), state_(*state) {}
 
-  // False, and reported: the name of INPUT_OPS is no tensor, or had its turn.
-  bool TakeInput(const std::string& name, Exists exists, Suggest suggest);
+  // False, and reported: the name of INPUT_OPS, or of another key, is no tensor, or had its turn.
+  bool TakeInput(const std::string& name, Exists exists, Suggest suggest,
+                 absl::string_view key = "INPUT_OPS");
   // False, and reported: the input's shape is none that the IR can hold.
   bool CheckShapeOf(absl::string_view input, const Shape& shape);
   // An input of INPUT_OPS whose shape is not the model's.

@@ -26,6 +26,9 @@ struct ModelOutline {
     // -1: an unknown dimension. Empty optional: not even the number of dimensions is known.
     std::optional<std::vector<int64_t>> dims = {};
     bool may_be_left_out = false;
+    std::vector<std::string> dim_names = {};  // as DIMS names them; empty strings: no name
+    // Its value as CONST_INPUTS has it, "16000"; empty: it is an input. A user states it.
+    std::string constant = {};
   };
 
   Framework framework = Framework::kTensorFlow;
@@ -37,6 +40,7 @@ struct ModelOutline {
   std::string operators_are = "nodes";            // what was counted: "calls in the code"
   int64_t weights = 0;                            // elements of constants
   int64_t weight_bytes = 0;                       // as they are read
+  std::string data_file = {};                     // beside the model, of its constants; or empty
   std::vector<std::string> notes = {};            // sentences without a full stop
 };
 

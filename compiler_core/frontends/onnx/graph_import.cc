@@ -102,7 +102,8 @@ ValueRef GraphImport::InitializerValue(absl::string_view name, const fe::onnx::T
                                        const NodeSource& consumer) {
   const auto known = shared_.constants.find(&tensor);
   if (known != shared_.constants.end()) return known->second;
-  absl::StatusOr<Tensor> decoded = DecodeTensor(tensor, state_.constant_bytes_left);
+  absl::StatusOr<Tensor> decoded =
+      DecodeTensor(tensor, state_.constant_bytes_left, state_.external);
   ValueRef value;
   if (decoded.ok()) {
     state_.constant_bytes_left -= decoded->type().size_bytes();
@@ -115,12 +116,16 @@ ValueRef GraphImport::InitializerValue(absl::string_view name, const fe::onnx::T
       fix = "compile a smaller model";
     } else if (absl::IsNotFound(decoded.status())) {
       kind = DiagnosticKind::kOnnxExternalData;
-      fix = "save the model in one file (save_as_external_data=False)";
+      fix = kExternalFix;
     }
-    state_.AddError(
-        kind, consumer,
-        absl::StrCat("initializer '", Printable(name), "': ", decoded.status().message()),
-        std::move(fix));
+    const bool is_told = kind == DiagnosticKind::kOnnxExternalData && state_.has_reported_external;
+    state_.has_reported_external |= kind == DiagnosticKind::kOnnxExternalData;
+    if (!is_told) {
+      state_.AddError(
+          kind, consumer,
+          absl::StrCat("initializer '", Printable(name), "': ", decoded.status().message()),
+          std::move(fix));
+    }
   }
   shared_.constants.emplace(&tensor, value);
   return value;

@@ -26,6 +26,7 @@ TensorInfo InfoOf(const fe::onnx::ValueInfo& proto) {
   if (!proto.type().tensor_type().has_shape()) return info;
   info.dims.emplace();
   for (const auto& dim : proto.type().tensor_type().shape().dim()) {
+    info.dim_names.push_back(dim.has_dim_value() ? "" : dim.dim_param());
     info.dims->push_back(dim.has_dim_value() ? std::max<int64_t>(dim.dim_value(), -1) : -1);
     if (info.dims->size() > kMaxRank + 1) break;  // refused by its rank
   }

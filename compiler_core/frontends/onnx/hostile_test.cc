@@ -1,5 +1,7 @@
 #include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/frontends/onnx/test_util.h"
+#include "compiler_core/ops/op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "npuc/fe/onnx/model.pb.h"
@@ -77,6 +79,39 @@ TEST(OnnxHostileTest, RefusesExternalDataByName) {
   const ImportResult result = RunImport(b.Bytes());
   EXPECT_EQ(result.CountOf(DiagnosticKind::kOnnxExternalData), 1);
   EXPECT_THAT(result.Text(), HasSubstr("/etc/passwd"));
+}
+
+TEST(OnnxHostileTest, ReadsExternalDataWithinItsFile) {
+  const std::string file("....\0\0\x80\x3f\0\0\0\x40", 12);
+  const ViewSource bytes(file);
+  const auto text = [&](const std::string& name, const std::string& offset,
+                        const std::string& length) {
+    ModelBuilder b;
+    b.Output("y").Floats("w", {2}, {}).Node("Neg", {"w"}, {"y"});
+    auto* w = b.proto().mutable_graph()->mutable_initializer(0);
+    for (const auto& [key, value] :
+         {std::pair("location", name), std::pair("offset", offset), std::pair("length", length)}) {
+      if (value.empty()) continue;
+      auto* entry = w->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+    Diagnostics diagnostics;
+    CompileOptions options;
+    options.model_name = "test.onnx";
+    const auto graph = ImportOnnx(b.Bytes(), options, diagnostics, {"w.bin", &bytes});
+    if (!graph.ok()) return ImportResult{graph.status(), std::move(diagnostics)}.Text();
+    const auto y = RunReference(*graph, {});
+    return y.ok() ? absl::StrCat((*y)[0].at(0), " ", (*y)[0].at(1)) : std::string();
+  };
+  EXPECT_EQ(text("w.bin", "4", "8"), "-1 -2");
+  EXPECT_EQ(text("w.bin", "4", ""), "-1 -2");
+  EXPECT_THAT(text("v.bin", "4", "8"), HasSubstr("and MODEL_BIN is 'w.bin'"));
+  EXPECT_THAT(text("../w.bin", "4", "8"), HasSubstr("NPUC1182"));
+  EXPECT_THAT(text("w.bin", "5", ""), HasSubstr("in a file of 12"));
+  EXPECT_THAT(text("w.bin", "9223372036854775807", ""), HasSubstr("in a file of 12"));
+  EXPECT_THAT(text("w.bin", "-1", ""), HasSubstr("no number of bytes"));
+  EXPECT_THAT(text("w.bin", "4", "4"), HasSubstr("stated as 4 bytes"));
 }
 
 TEST(OnnxHostileTest, DeepChainsNeedNoStack) {

@@ -9,11 +9,12 @@
 namespace npuc {
 
 absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOptions& options,
-                                 Diagnostics& diagnostics) {
+                                 Diagnostics& diagnostics, const OnnxDataFile& data) {
   return frontend::RunImport("ONNX", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
     const std::unique_ptr<onnx::ModelFile> file =
         onnx::ModelFile::Parse(model_bytes, options.model_name, *found);
-    if (file != nullptr) onnx::Importer(*file, options, graph, found).Run();
+    if (file != nullptr)
+      onnx::Importer(*file, options, {data.name, data.bytes}, graph, found).Run();
   });
 }
 

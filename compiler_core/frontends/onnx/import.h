@@ -6,12 +6,19 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/ir/graph/graph.h"
 
 namespace npuc {
+
+// The file beside a model that holds data of its tensors, which state its name.
+struct OnnxDataFile {
+  std::string name;                   // base name
+  const ByteSource* bytes = nullptr;  // null: there is none; read during the import only
+};
 
 // Reads an ONNX model and imports what options.outputs need (empty: the outputs that the file
 // states), cut at options.inputs, whose names are those of tensors. Inputs that the file states and
@@ -21,7 +28,7 @@ namespace npuc {
 // been through VerifyGraph. Every problem goes to `diagnostics`, with options.model_name as file;
 // the status is that of the first error. model_bytes is read during the call only. Thread-safe.
 absl::StatusOr<Graph> ImportOnnx(absl::string_view model_bytes, const CompileOptions& options,
-                                 Diagnostics& diagnostics);
+                                 Diagnostics& diagnostics, const OnnxDataFile& data = {});
 
 // The ONNX operator types that ImportOnnx has a rule for, sorted. Whether a rule succeeds also
 // depends on the node.

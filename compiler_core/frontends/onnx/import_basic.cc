@@ -16,14 +16,15 @@ namespace {
 absl::StatusOr<Tensor> Decoded(NodeImporter& node, absl::string_view name) {
   const auto proto = node.node().TensorOf(name);
   if (!proto.ok()) return node.BadAttribute(proto.status());
-  absl::StatusOr<Tensor> tensor = DecodeTensor(**proto, node.state().constant_bytes_left);
+  absl::StatusOr<Tensor> tensor =
+      DecodeTensor(**proto, node.state().constant_bytes_left, node.external());
   if (tensor.ok()) {
     node.state().constant_bytes_left -= tensor->type().size_bytes();
     return tensor;
   }
   if (absl::IsNotFound(tensor.status())) {
     return node.Fail(DiagnosticKind::kOnnxExternalData, std::string(tensor.status().message()),
-                     "save the model in one file (save_as_external_data=False)");
+                     kExternalFix);
   }
   return node.Fail(absl::IsResourceExhausted(tensor.status()) ? DiagnosticKind::kModelLimitExceeded
                                                               : DiagnosticKind::kBadTensor,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compiler_core/frontends/onnx/test_util.h"
+#include "compiler_core/ops/op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "npuc/fe/onnx/model.pb.h"
@@ -69,6 +70,55 @@ TEST(OnnxImportTest, AnOpenFirstDimensionAloneIsOneItem) {
   ModelBuilder two;
   two.Input("x", {-1, 2, -1}).Output("y").Node("Relu", {"x"}, {"y"});
   EXPECT_THAT(RunImport(two.Bytes()).Text(), HasSubstr("add 'x: [?, 2, ?]' to INPUT_OPS"));
+}
+
+TEST(OnnxImportTest, DimsGiveNamedDimensions) {
+  ModelBuilder b;  // its open dimensions are called n
+  b.Input("x", {2, -1}).Output("y").Node("Relu", {"x"}, {"y"});
+  CompileOptions options;
+  options.dims = {{"n", 5}};
+  const ImportResult result = RunImport(b.Bytes(), options);
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->type(result.graph->inputs()[0]).shape, Shape({2, 5}));
+  options.inputs = {{"x", {2, 6}}};
+  EXPECT_EQ(RunImport(b.Bytes(), options).CountOf(DiagnosticKind::kInputShapeConflict), 1);
+  options = {};
+  options.dims = {{"n", 5}, {"m", 2}};
+  EXPECT_THAT(RunImport(b.Bytes(), options).Text(), HasSubstr("DIMS names 'm'"));
+}
+
+TEST(OnnxImportTest, ConstInputsAreNoInputs) {
+  ModelBuilder one, two, b;
+  one.Output("a").Node("Neg", {"x"}, {"a"});
+  two.Output("b").Node("Relu", {"x"}, {"b"});
+  b.Input("x", {2}).Input("rate", {}, 7).Int64s("wanted", {16000}).Output("y");
+  b.Node("Equal", {"rate", "wanted"}, {"is_wide"}).Node("If", {"is_wide"}, {"y"});
+  b.Body("then_branch", one).Body("else_branch", two);
+  for (const double rate : {16000.0, 8000.0}) {
+    CompileOptions options;
+    options.const_inputs = {{"rate", {rate}, false, true}};
+    const ImportResult result = RunImport(b.Bytes(), options);
+    ASSERT_TRUE(result.graph.ok()) << result.Text();
+    EXPECT_EQ(result.graph->inputs().size(), 1u);
+    const auto y = RunReference(*result.graph, {Tensor::FromFloats({2}, {1, -2})});
+    ASSERT_TRUE(y.ok());
+    EXPECT_THAT((*y)[0].ToFloats(), rate == 16000 ? ElementsAre(-1, 2) : ElementsAre(1, 0));
+  }
+}
+
+TEST(OnnxImportTest, ConstInputsAreChecked) {
+  ModelBuilder b;
+  b.Input("x", {2}).Input("s", {}, 7).Output("y").Node("Relu", {"x"}, {"y"});
+  const auto text = [&](const ConstInput& input) {
+    CompileOptions options;
+    options.inputs = {{"x", {2}}};
+    options.const_inputs = {input};
+    return RunImport(b.Bytes(), options).Text();
+  };
+  EXPECT_THAT(text({"t", {1}, false, true}), HasSubstr("CONST_INPUTS names 't'"));
+  EXPECT_THAT(text({"x", {1}, false, true}), HasSubstr("CONST_INPUTS names 'x', which INPUT_OPS"));
+  EXPECT_THAT(text({"s", {0.5}, false, false}), HasSubstr("the input is of type int64"));
+  EXPECT_EQ(text({"s", {1}, false, true}), "");
 }
 
 TEST(OnnxImportTest, ReportsAllProblemsAtOnce) {

@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/outline.h"
 
 namespace npuc::onnx {
 
-Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
-                   Diagnostics* diagnostics)
+Importer::Importer(const ModelFile& file, const CompileOptions& options, ExternalFile external,
+                   Graph* graph, Diagnostics* diagnostics)
     : file_(file),
       main_(file.main()),
       options_(options),
@@ -24,7 +25,9 @@ Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* 
                     return Advice().FixFor(std::string(tensor), "export the model without it");
                   },
               .add_needed_inputs = [this] { AddNeededInputs(); }},
-      graph_(&shared_, main_, nullptr, "") {}
+      graph_(&shared_, main_, nullptr, "") {
+  state_.external = std::move(external);
+}
 
 void Importer::AddError(DiagnosticKind kind, NodeSource source, std::string message,
                         std::string fix) {
@@ -37,10 +40,9 @@ std::string Importer::Suggestion(absl::string_view name, absl::string_view other
 
 bool Importer::InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
                          TensorType* type) {
-  const std::string shown = Printable(name);
   if (info != nullptr && !info->is_tensor) {
     AddError(DiagnosticKind::kInputTypeUnsupported, {},
-             absl::StrCat("input '", shown,
+             absl::StrCat("input '", Printable(name),
                           "' is a sequence, a map or an optional value; model "
                           "inputs must be tensors"),
              "export the model with an input for each tensor");
@@ -52,35 +54,59 @@ bool Importer::InputType(const std::string& name, const TensorInfo* info, const 
     endpoints_.ReportType(name, DataTypeName(info->data_type));
     return false;
   }
-  const bool is_known = info != nullptr && info->dims.has_value();
-  if (declared != nullptr && is_known && frontend::Contradicts(*info->dims, *declared)) {
-    endpoints_.ReportConflict({name, *declared}, ToString(*info->dims));
+  const std::optional<std::vector<int64_t>> dims = DimsOf(info);
+  if (declared != nullptr && dims.has_value() && frontend::Contradicts(*dims, *declared)) {
+    endpoints_.ReportConflict({name, *declared}, ToString(*dims));
     return false;
   }
-  Shape one_item;
-  if (declared == nullptr && is_known && OnlyBatchIsUnknown(*info->dims)) {
-    one_item = *info->dims;
-    one_item[0] = 1;
-    declared = &one_item;
-    NoteOneItem(name, *info->dims);
-  }
-  if (declared == nullptr) {
-    if (!is_known ||
-        std::any_of(info->dims->begin(), info->dims->end(), [](int64_t dim) { return dim < 0; })) {
-      AddError(
-          DiagnosticKind::kOnnxDynamicInput, {},
-          absl::StrCat("input '", shown, "' is ",
-                       is_known ? ToString(*info->dims) : "of unknown shape",
-                       "; every dimension must be known"),
-          absl::StrCat("add '", shown, ": ", ShapeToWrite(is_known ? info->dims : std::nullopt),
-                       "' to INPUT_OPS with the shape at inference time"));
-      return false;
+  Shape stated;
+  if (declared == nullptr && dims.has_value()) {
+    stated = *dims;
+    if (OnlyBatchIsUnknown(*dims)) {
+      stated[0] = 1;
+      NoteOneItem(name, *dims);
     }
-    declared = &*info->dims;
+    declared = &stated;
+  }
+  if (declared == nullptr ||
+      std::any_of(declared->begin(), declared->end(), [](int64_t dim) { return dim < 0; })) {
+    ReportOpenShape(name, info, dims);
+    return false;
   }
   if (!endpoints_.CheckShapeOf(name, *declared)) return false;
   type->shape = *declared;
   return true;
+}
+
+std::optional<std::vector<int64_t>> Importer::DimsOf(const TensorInfo* info) {
+  if (info == nullptr || !info->dims.has_value()) return std::nullopt;
+  std::vector<int64_t> dims = *info->dims;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const auto given = options_.dims.find(info->dim_names[i]);
+    if (dims[i] >= 0 || given == options_.dims.end()) continue;
+    dims[i] = given->second;
+    dims_taken_.insert(given->first);
+  }
+  return dims;
+}
+
+void Importer::ReportOpenShape(const std::string& name, const TensorInfo* info,
+                               const std::optional<std::vector<int64_t>>& dims) {
+  std::vector<std::string> named;
+  for (size_t i = 0; dims.has_value() && i < dims->size(); ++i) {
+    if ((*dims)[i] < 0 && !info->dim_names[i].empty()) named.push_back(info->dim_names[i]);
+  }
+  const std::string shown = Printable(name);
+  std::string fix = absl::StrCat("add '", shown, ": ", ShapeToWrite(dims),
+                                 "' to INPUT_OPS with the shape at inference time");
+  if (!named.empty()) {
+    absl::StrAppend(&fix, ", or name the dimension in DIMS: {'", Printable(named[0]), "': ...}");
+  }
+  AddError(DiagnosticKind::kOnnxDynamicInput, {},
+           absl::StrCat("input '", shown, "' is ",
+                        dims.has_value() ? ToString(*dims) : "of unknown shape",
+                        "; every dimension must be known"),
+           std::move(fix));
 }
 
 void Importer::NoteOneItem(const std::string& name, const std::vector<int64_t>& stated) {
@@ -111,11 +137,52 @@ void Importer::ResolveInputs() {
         index >= 0 ? &main_.inputs()[static_cast<size_t>(index)] : main_.FindInfo(input.name);
     graph_.Give(input.name, NewInput(input.name, info, &input.shape));
   }
+  AddConstInputs();
   if (!options_.inputs.empty()) return;
   for (const TensorInfo& input : main_.inputs()) {
     if (main_.FindInitializer(input.name) == nullptr && !graph_.IsGiven(input.name)) {
       graph_.Give(input.name, NewInput(input.name, &input, nullptr));
     }
+  }
+}
+
+// A tensor of which the file states no type has whole numbers as i64, as shapes do.
+void Importer::AddConstInputs() {
+  const auto exists = [this](absl::string_view name) { return main_.Defines(name); };
+  const auto suggest = [this](absl::string_view name) {
+    return Suggestion(name, "name an input or a node's result");
+  };
+  for (const ConstInput& input : options_.const_inputs) {
+    if (!endpoints_.TakeInput(input.name, exists, suggest, "CONST_INPUTS")) continue;
+    const int index = main_.FindInput(input.name);
+    const TensorInfo* info =
+        index >= 0 ? &main_.inputs()[static_cast<size_t>(index)] : main_.FindInfo(input.name);
+    DType dtype = input.is_whole ? DType::kInt64 : DType::kFloat32;
+    if (info != nullptr && info->data_type != 0) dtype = DTypeFromWire(info->data_type);
+    if (dtype == DType::kInvalid) {
+      endpoints_.ReportType(input.name, DataTypeName(info->data_type));
+      graph_.Give(input.name, nullptr);
+      continue;
+    }
+    graph_.Give(input.name, frontend::ConstInputValue(state_, input, dtype, DimsOf(info)));
+  }
+}
+
+void Importer::ReportUnusedDims() {
+  std::vector<absl::string_view> known;
+  for (const TensorInfo& input : main_.inputs()) {
+    for (const std::string& name : input.dim_names) {
+      if (!name.empty()) known.emplace_back(name);
+    }
+  }
+  for (const auto& [name, size] : options_.dims) {
+    if (dims_taken_.contains(name)) continue;
+    const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+    AddError(DiagnosticKind::kInputNotInModel, {},
+             absl::StrCat("DIMS names '", Printable(name), "', which is no open dimension of ",
+                          is_known ? "an input that needs it" : "the model's inputs"),
+             is_known ? std::string("remove it, or do not list those inputs in INPUT_OPS")
+                      : frontend::SuggestName(name, known, "remove it"));
   }
 }
 
@@ -202,7 +269,10 @@ void Importer::Run() {
   AddNeededInputs();
   graph_.Run(order_);
   AddOutputs();
-  if (!state_.diagnostics->has_errors()) ReportUnusedInputs();
+  if (!state_.diagnostics->has_errors()) {
+    ReportUnusedInputs();
+    ReportUnusedDims();
+  }
 }
 
 }  // namespace npuc::onnx

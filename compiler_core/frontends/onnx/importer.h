@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_ONNX_IMPORTER_H_
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,8 @@ namespace npuc::onnx {
 // once.
 class Importer {
  public:
-  Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
-           Diagnostics* diagnostics);
+  Importer(const ModelFile& file, const CompileOptions& options, ExternalFile external,
+           Graph* graph, Diagnostics* diagnostics);
 
   // Everything of note, and every error, is in the diagnostics afterwards.
   void Run();
@@ -36,6 +37,12 @@ class Importer {
   std::string Suggestion(absl::string_view name, absl::string_view otherwise) const;
   // Makes a graph input of a tensor; `info` is what the file states of it, or null. Null: reported.
   ValueRef NewInput(const std::string& name, const TensorInfo* info, const Shape* declared);
+  // The dimensions that the file states of an input, those that DIMS names filled in.
+  std::optional<std::vector<int64_t>> DimsOf(const TensorInfo* info);
+  void ReportOpenShape(const std::string& name, const TensorInfo* info,
+                       const std::optional<std::vector<int64_t>>& dims);
+  void AddConstInputs();
+  void ReportUnusedDims();
   void NoteOneItem(const std::string& name, const std::vector<int64_t>& stated);
   bool InputType(const std::string& name, const TensorInfo* info, const Shape* declared,
                  TensorType* type);
@@ -52,7 +59,8 @@ class Importer {
   Endpoints endpoints_;
   FileImport shared_;
   GraphImport graph_;
-  std::vector<std::string> cuts_;  // those of INPUT_OPS
+  std::vector<std::string> cuts_;     // those of INPUT_OPS
+  std::set<std::string> dims_taken_;  // those of DIMS
   std::vector<Endpoints::Output> outputs_;
   std::vector<int> order_;
   std::optional<frontend::CutAdvice> advice_;

@@ -11,6 +11,7 @@
 #include "compiler_core/frontends/common/attribute_node.h"
 #include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/onnx/node_view.h"
+#include "compiler_core/frontends/onnx/tensor_proto.h"
 
 namespace npuc::onnx {
 
@@ -25,7 +26,13 @@ struct ImportState : frontend::ImportState {
   using frontend::ImportState::ImportState;
 
   int64_t opset = 0;
+  ExternalFile external = {};
+  // Data outside of the model file is reported once: one line of the config mends all of it.
+  bool has_reported_external = false;
 };
+inline constexpr char kExternalFix[] =
+    "name that file in the config, as in MODEL_BIN: model.onnx.data, or save the model in one file "
+    "(save_as_external_data=False)";
 
 // What the rule of an ONNX operator sees of its node beside what all front ends share.
 class NodeImporter : public frontend::AttributeNode<NodeView> {
@@ -40,6 +47,7 @@ class NodeImporter : public frontend::AttributeNode<NodeView> {
 
   absl::string_view op() const { return node().op(); }
   int64_t opset() const { return onnx_state_->opset; }
+  const ExternalFile& external() const { return onnx_state_->external; }
   // Whether someone may use result i.
   bool WantsOutput(int i) const { return i < node().output_count() && !node().output(i).empty(); }
 

@@ -80,6 +80,7 @@ struct TensorInfo {
   bool is_tensor = true;  // not a sequence, map or optional
   int data_type = 0;
   std::optional<std::vector<int64_t>> dims;
+  std::vector<std::string> dim_names;  // of each; empty where it has none
 };
 std::string ToString(const std::vector<int64_t>& partial_dims);  // "[?,64]"
 

@@ -1,11 +1,13 @@
 #include <memory>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/frontends/onnx/model_file.h"
+#include "compiler_core/frontends/onnx/tensor_proto.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "npuc/fe/onnx/model.pb.h"
@@ -14,7 +16,8 @@ namespace npuc {
 namespace {
 
 ModelOutline::Port PortOf(const onnx::TensorInfo& info) {
-  ModelOutline::Port port{.key = info.name, .name = info.name, .dims = info.dims};
+  ModelOutline::Port port{
+      .key = info.name, .name = info.name, .dims = info.dims, .dim_names = info.dim_names};
   if (!info.is_tensor) {
     port.type = "no tensor";
   } else if (info.data_type != 0) {
@@ -51,6 +54,22 @@ std::string ProducerOf(absl::string_view bytes, int64_t opset) {
 void CountTensor(const fe::onnx::TensorProto& tensor, ModelOutline& outline) {
   CountWeight({tensor.dims().data(), static_cast<size_t>(tensor.dims().size())},
               SizeOf(onnx::DTypeFromWire(tensor.data_type())), outline);
+}
+
+// The file beside the model that holds its constants, where it is one that can lie there.
+std::string DataFileOf(const onnx::ModelFile& file) {
+  for (const auto& graph : file.graphs()) {
+    for (const onnx::NodeView& node : graph->nodes()) {
+      for (int k = 0; k < node.input_count(); ++k) {
+        const auto* weight = graph->FindInitializer(node.input(k));
+        const std::string name = weight == nullptr ? "" : onnx::LocationOf(*weight);
+        if (name.empty()) continue;
+        const bool is_plain = !absl::StrContains(name, '/') && name != "." && name != "..";
+        return is_plain ? name : "";
+      }
+    }
+  }
+  return "";
 }
 
 // Graphs inside of nodes count once, as do functions for each call.
@@ -92,6 +111,7 @@ absl::StatusOr<ModelOutline> OutlineOnnx(absl::string_view model_bytes, absl::st
   for (const onnx::TensorInfo& output : model->main().outputs()) {
     outline.outputs.push_back(PortOf(output));
   }
+  outline.data_file = DataFileOf(*model);
   CountOperators(*model, outline);
   return outline;
 }

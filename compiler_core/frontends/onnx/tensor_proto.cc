@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
@@ -53,8 +54,32 @@ int64_t WireSize(int data_type, DType dtype) {
   return data_type == TensorProto::BFLOAT16 ? 2 : SizeOf(dtype);
 }
 
-absl::StatusOr<std::vector<uint8_t>> FromRaw(const TensorProto& proto, DType dtype, size_t count) {
-  const std::string& raw = proto.raw_data();
+// Where the tensor's data is in the file beside the model, checked against its size.
+absl::StatusOr<std::string> ReadPart(const TensorProto& proto, const ByteSource& file,
+                                     int64_t wanted) {
+  int64_t offset = 0;
+  int64_t length = wanted;
+  for (const auto& entry : proto.external_data()) {
+    int64_t* const number =
+        entry.key() == "offset" ? &offset : (entry.key() == "length" ? &length : nullptr);
+    if (number != nullptr && (!absl::SimpleAtoi(entry.value(), number) || *number < 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("the tensor's ", entry.key(), " is '",
+                                                     Printable(entry.value()),
+                                                     "', which is no number of bytes"));
+    }
+  }
+  if (length != wanted || offset > file.size() || wanted > file.size() - offset) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the tensor takes ", wanted, " bytes; its data is stated as ", length,
+                     " bytes from ", offset, " on, in a file of ", file.size()));
+  }
+  std::string part(static_cast<size_t>(wanted), '\0');
+  RETURN_IF_ERROR(file.Read(offset, absl::MakeSpan(part.data(), part.size())));
+  return part;
+}
+
+absl::StatusOr<std::vector<uint8_t>> FromRaw(const TensorProto& proto, const std::string& raw,
+                                             DType dtype, size_t count) {
   const size_t wanted = count * static_cast<size_t>(WireSize(proto.data_type(), dtype));
   if (raw.size() != wanted) {
     return absl::InvalidArgumentError(
@@ -135,7 +160,16 @@ absl::StatusOr<std::vector<uint8_t>> FromLists(const TensorProto& p, size_t n) {
 
 }  // namespace
 
-absl::StatusOr<Tensor> DecodeTensor(const TensorProto& proto, int64_t max_bytes) {
+std::string LocationOf(const TensorProto& proto) {
+  if (proto.data_location() == 0 && proto.external_data_size() == 0) return "";
+  for (const auto& entry : proto.external_data()) {
+    if (entry.key() == "location" && !entry.value().empty()) return entry.value();
+  }
+  return "another file";
+}
+
+absl::StatusOr<Tensor> DecodeTensor(const TensorProto& proto, int64_t max_bytes,
+                                    const ExternalFile& external) {
   const DType dtype = DTypeFromWire(proto.data_type());
   if (dtype == DType::kInvalid) {
     return absl::UnimplementedError(
@@ -143,13 +177,14 @@ absl::StatusOr<Tensor> DecodeTensor(const TensorProto& proto, int64_t max_bytes)
                      "; allowed are FLOAT, FLOAT16, BFLOAT16, DOUBLE, BOOL and 8- to 64-bit "
                      "integers"));
   }
-  if (proto.data_location() != 0 || proto.external_data_size() > 0) {
-    std::string location = "another file";
-    for (const auto& entry : proto.external_data()) {
-      if (entry.key() == "location") location = absl::StrCat("'", Printable(entry.value()), "'");
-    }
-    return absl::NotFoundError(
-        absl::StrCat("the tensor's data is in ", location, ", outside of the model file"));
+  const std::string location = LocationOf(proto);
+  const bool is_outside = !location.empty();
+  if (is_outside && (external.bytes == nullptr || location != external.name)) {
+    return absl::NotFoundError(absl::StrCat(
+        "the tensor's data is in '", Printable(location), "', outside of the model file",
+        external.bytes == nullptr
+            ? ""
+            : absl::StrCat(", and MODEL_BIN is '", Printable(external.name), "'")));
   }
   if (proto.dims_size() > kMaxRank) {
     return absl::InvalidArgumentError(absl::StrCat("the tensor has ", proto.dims_size(),
@@ -164,8 +199,12 @@ absl::StatusOr<Tensor> DecodeTensor(const TensorProto& proto, int64_t max_bytes)
   }
   const size_t count = static_cast<size_t>(type.element_count());
   std::vector<uint8_t> bytes;
-  if (!proto.raw_data().empty()) {
-    ASSIGN_OR_RETURN(bytes, FromRaw(proto, dtype, count));
+  if (is_outside) {
+    const int64_t wanted = type.element_count() * WireSize(proto.data_type(), dtype);
+    ASSIGN_OR_RETURN(const std::string part, ReadPart(proto, *external.bytes, wanted));
+    ASSIGN_OR_RETURN(bytes, FromRaw(proto, part, dtype, count));
+  } else if (!proto.raw_data().empty()) {
+    ASSIGN_OR_RETURN(bytes, FromRaw(proto, proto.raw_data(), dtype, count));
   } else {
     ASSIGN_OR_RETURN(bytes, FromLists(proto, count));
   }

@@ -138,6 +138,26 @@ TEST(ImportTest, UnusedInputIsAWarningAndStays) {
   EXPECT_EQ(result.graph->inputs().size(), 2u);
 }
 
+TEST(ImportTest, ConstInputsDecideWhatTheModelSwitchesBy) {
+  GraphDefBuilder b;
+  b.Placeholder("x", {2}).Placeholder("is_train", {}, kDtBool);
+  b.Node("s", "Switch", {"x", "is_train"}).Node("off", "Neg", {"s"}).Node("on", "Mystery", {"s:1"});
+  b.Node("y", "Merge", {"off", "on"});
+  CompileOptions options = Options({{"x", {2}}}, {"y"});
+  options.const_inputs = {{"is_train", {0}, false, true}};
+  const std::vector<Tensor> y = Evaluate(b.Bytes(), options, {{1, -2}});
+  ASSERT_EQ(y.size(), 1u);
+  EXPECT_THAT(y[0].ToFloats(), ElementsAre(-1, 2));
+  options.const_inputs = {{"is_train", {1}, false, true}};
+  EXPECT_THAT(RunImport(b.Bytes(), options).Text(), HasSubstr("Mystery"));
+  options.const_inputs = {{"is_train", {2}, false, true}};
+  EXPECT_THAT(RunImport(b.Bytes(), options).Text(), HasSubstr("the input is of type bool"));
+  options.const_inputs = {{"x", {2}, false, true}, {"nowhere", {2}, false, true}};
+  const ImportResult result = RunImport(b.Bytes(), options);
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kDuplicateEndpoint), 1);
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kInputNotInModel), 1);
+}
+
 TEST(ImportTest, IntegerInputIsRefused) {
   GraphDefBuilder b;
   b.Placeholder("x", {2}, kDtInt32).Node("y", "Neg", {"x"});

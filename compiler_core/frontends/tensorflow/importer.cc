@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/suggest.h"
+#include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/outline.h"
 #include "compiler_core/frontends/tensorflow/outline.h"
 
@@ -168,8 +169,40 @@ void Importer::ResolveInput(const InputDecl& input) {
   cut_order_.push_back(key);
 }
 
+// A node of which the file states no type has whole numbers as i32, as shapes do.
+void Importer::AddConstInput(const ConstInput& input) {
+  Edge edge;
+  if (!ResolveEndpoint(input.name, "CONST_INPUTS", DiagnosticKind::kInputNotInModel, &edge)) return;
+  const CutKey key{edge.producer, edge.output};
+  if (cuts_.contains(key)) {
+    return AddError(DiagnosticKind::kDuplicateEndpoint, edge.producer,
+                    absl::StrCat("CONST_INPUTS names output ", edge.output,
+                                 " of the node, which INPUT_OPS or CONST_INPUTS has already"),
+                    "keep one of the two");
+  }
+  const NodeView& node = file_.node(edge.producer);
+  const int wire_type = WireTypeOf(node);
+  DType dtype = DTypeFromWire(wire_type);
+  if (wire_type == 0) dtype = input.is_whole ? DType::kInt32 : DType::kFloat32;
+  if (dtype == DType::kFloat64) dtype = DType::kFloat32;
+  Cut cut;
+  if (dtype == DType::kInvalid) {
+    AddError(DiagnosticKind::kInputTypeUnsupported, edge.producer,
+             absl::StrCat("the input has type ", DataTypeName(wire_type),
+                          "; CONST_INPUTS gives numbers, true and false"),
+             "name a node behind it");
+  } else {
+    const absl::StatusOr<PartialShape> known = node.ShapeOf("shape");
+    std::optional<std::vector<int64_t>> dims;
+    if (known.ok() && !known->unknown_rank) dims = known->dims;
+    cut.value = frontend::ConstInputValue(state_, input, dtype, dims);
+  }
+  cuts_.emplace(key, std::move(cut));
+}
+
 void Importer::ResolveInputs() {
   for (const InputDecl& input : options_.inputs) ResolveInput(input);
+  for (const ConstInput& input : options_.const_inputs) AddConstInput(input);
 }
 
 void Importer::ResolveOutputs() {
@@ -390,15 +423,11 @@ void Importer::ImportNode(const Task& task) {
     return;
   }
   const ImportRule* const rule = rules_.Find(node.op());
-  if (rule == nullptr) {
-    ReportNoRule(index);
-    return;
-  }
-  if (state.visit == Visit::kFailed) return;
   std::vector<ValueRef> inputs;
-  bool is_complete = true;
+  bool is_complete = state.visit != Visit::kFailed;
   bool has_dead = false;
-  for (size_t i = 0; i < OperandCount(index); ++i) {
+  const size_t operand_count = is_complete ? OperandCount(index) : 0;
+  for (size_t i = 0; i < operand_count; ++i) {
     Operand operand;
     ValueRef value = OperandAt(task, i, &operand) ? ValueOf(operand, index) : nullptr;
     if (value == nullptr) {
@@ -408,6 +437,8 @@ void Importer::ImportNode(const Task& task) {
     has_dead = has_dead || FactsOf(*value).is_dead;
     inputs.push_back(std::move(value));
   }
+  // An operator on the side of a Switch that is not taken is of no matter.
+  if (rule == nullptr && !(is_complete && has_dead)) return ReportNoRule(index);
   if (!is_complete || !CheckHandles(index, inputs)) return;
   const LoopFrames::LoopMerge* merge = frames_.FindMerge(index);
   if (merge != nullptr) {  // takes one of its operands, as if the other were not there

@@ -95,6 +95,7 @@ class Importer {
   using CutKey = std::pair<int, int>;  // node, output
 
   void AddError(DiagnosticKind kind, int node, std::string message, std::string fix);
+  void AddConstInput(const ConstInput& input);
   void ResolveInputs();
   void ResolveInput(const InputDecl& input);
   bool CheckInput(const InputDecl& input, int node, int output, TensorType* type);

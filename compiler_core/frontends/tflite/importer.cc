@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/const_inputs.h"
 
 namespace npuc::tflite {
 Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
@@ -56,6 +57,25 @@ void Importer::AddInput(int index, const Shape& shape) {
   graph_.Give(index, quantized.ok() ? *std::move(quantized) : nullptr);  // reported where it failed
 }
 
+void Importer::AddConstInput(const ConstInput& input) {
+  const int index = file_.FindTensor(input.name);
+  const TensorView& tensor = file_.tensor(index);
+  graph_.Give(index, nullptr);
+  if (tensor.type.dtype == DType::kInvalid) {
+    return endpoints_.ReportType(tensor.name, ElementTypeName(tensor.element_type));
+  }
+  std::vector<int64_t> dims = tensor.type.shape;
+  for (size_t i = 0; i < std::min(dims.size(), tensor.signature.size()); ++i) {
+    if (tensor.signature[i] < 0) dims[i] = -1;
+  }
+  const DType dtype = tensor.quant.has_value() ? DType::kFloat32 : tensor.type.dtype;
+  const ValueRef value = frontend::ConstInputValue(state_, input, dtype, dims);
+  if (value == nullptr || !tensor.quant.has_value()) return graph_.Give(index, value);
+  frontend::Emitter node(&state_, {tensor.name, "QUANTIZE"});
+  absl::StatusOr<ValueRef> quantized = node.Requantized(value, *tensor.quant);
+  graph_.Give(index, quantized.ok() ? *std::move(quantized) : nullptr);  // reported where it failed
+}
+
 void Importer::ResolveInputs() {
   const auto exists = [this](absl::string_view name) { return file_.FindTensor(name) >= 0; };
   const auto suggest = [this](absl::string_view name) { return Suggestion(name); };
@@ -76,6 +96,9 @@ void Importer::ResolveInputs() {
     }
     shapes_are_the_files_ = shapes_are_the_files_ && input.shape == tensor.type.shape;
     AddInput(index, input.shape);
+  }
+  for (const ConstInput& input : options_.const_inputs) {
+    if (endpoints_.TakeInput(input.name, exists, suggest, "CONST_INPUTS")) AddConstInput(input);
   }
   for (const int index : file_.inputs()) {
     if (options_.inputs.empty() && !graph_.IsGiven(index)) {

@@ -40,6 +40,7 @@ class Importer {
   void ResolveOutputs();
   std::string Suggestion(absl::string_view name) const;
   void AddInput(int tensor, const Shape& shape);
+  void AddConstInput(const ConstInput& input);
   void MarkNeeded();
   // How the model can be cut, found where it is first asked for.
   const frontend::CutAdvice& Advice();

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/run_import.h"
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/executor.h"
@@ -134,9 +135,30 @@ class TorchImporter {
       declared[index] = &input;
       if (!AddInput(parameters[index + 1], index, input)) ok = false;
     }
+    std::vector<bool> is_fixed(count, false);
+    for (const ConstInput& input : options_.const_inputs) {
+      size_t index = 0;
+      if (!absl::SimpleAtoi(input.name, &index) || index >= count) {
+        AddError(
+            DiagnosticKind::kInputNotInModel,
+            absl::StrCat("CONST_INPUTS names input ", Printable(input.name), "; forward takes ",
+                         count, " inputs", count == 0 ? "" : ", counted from 0"),
+            "name inputs by their index");
+        ok = false;
+      } else if (declared[index] != nullptr || is_fixed[index]) {
+        AddError(DiagnosticKind::kDuplicateEndpoint,
+                 absl::StrCat("CONST_INPUTS names input ", index,
+                              ", which INPUT_OPS or CONST_INPUTS has already"),
+                 "keep one of the two");
+        ok = false;
+      } else {
+        is_fixed[index] = true;
+        if (!AddConstInput(parameters[index + 1], index, input)) ok = false;
+      }
+    }
     for (size_t i = 0; i < count; ++i) {
       const Parameter& parameter = parameters[i + 1];
-      if (declared[i] == nullptr) {
+      if (declared[i] == nullptr && !is_fixed[i]) {
         if (parameter.fallback == nullptr) {
           ok = false;
           ReportUndeclared(parameter, i);
@@ -147,6 +169,34 @@ class TorchImporter {
       arguments.push_back(inputs_[i]);
     }
     return ok && CheckNcxInputs(declared);
+  }
+
+  // A number of Python where forward takes one; else a tensor, of i64 where all numbers are whole.
+  bool AddConstInput(const Parameter& parameter, size_t index, const ConstInput& input) {
+    const absl::string_view type = TypeNameOf(parameter);
+    const double first = input.values[0];
+    if (type == "Tensor") {
+      const DType dtype = input.is_whole ? DType::kInt64 : DType::kFloat32;
+      ValueRef value = frontend::ConstInputValue(state_, input, dtype, std::nullopt);
+      if (value == nullptr) return false;
+      inputs_[index] = state_.heap.Tensor(std::move(value));
+      return true;
+    }
+    const bool is_flag = type == "bool" && input.is_whole && (first == 0 || first == 1);
+    if (!input.is_list && is_flag) {
+      inputs_[index] = ScriptValue::Bool(first != 0);
+    } else if (!input.is_list && type == "int" && input.is_whole) {
+      inputs_[index] = ScriptValue::Int(static_cast<int64_t>(first));
+    } else if (!input.is_list && type == "float") {
+      inputs_[index] = ScriptValue::Float(first);
+    } else {
+      AddError(DiagnosticKind::kInputShapeConflict,
+               absl::StrCat("the value of input ", index, ", '", Printable(parameter.name),
+                            "', in CONST_INPUTS does not fit its type ", Printable(type)),
+               "write a number for an int or a float, true or false for a bool");
+      return false;
+    }
+    return true;
   }
 
   void ReportUndeclared(const Parameter& parameter, size_t index) {
@@ -166,7 +216,7 @@ class TorchImporter {
              absl::StrCat(what, "is of type ", Printable(type),
                           "; the inputs of a compiled model are tensors"),
              is_sequence ? "split it: give forward one parameter for each tensor of it"
-                         : "fix the value in the model, for example in a wrapper module's forward");
+                         : "give its value in CONST_INPUTS, by its index");
   }
 
   std::string NameOf(const Parameter& parameter, size_t index) {

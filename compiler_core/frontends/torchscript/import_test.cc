@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/frontends/torchscript/import_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -219,6 +220,27 @@ TEST(TorchImportTest, InputsFedTransposedLoseTheTranspose) {
   const std::vector<float> values = result.Run();
   ASSERT_EQ(values.size(), 24u);
   EXPECT_EQ(values[1], -0.75f);
+}
+
+TEST(TorchImportTest, ConstInputsArePythonsNumbers) {
+  const std::string body =
+      "if doubles:\n  y = torch.mul(x, 2)\nelse:\n  y = torch.mul(x, by)\nreturn y";
+  const auto run = [&](const ConstInput& doubles, const ConstInput& by) {
+    CompileOptions options;
+    options.const_inputs = {doubles, by};
+    return ImportForward("x: Tensor, doubles: bool, by: int", body, {{1, 2}}, options);
+  };
+  const ConstInput no{"1", {0}, false, true};
+  const ConstInput three{"2", {3}, false, true};
+  const ImportResult result = run(no, three);
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_EQ(result.graph->inputs().size(), 1u);
+  EXPECT_THAT(result.Run(), ElementsAre(-3, -2.25));
+  EXPECT_FALSE(run(no, {"2", {0.5}, false, false}).graph.ok());
+  EXPECT_FALSE(run({"1", {2}, false, true}, three).graph.ok());
+  EXPECT_FALSE(run({"1", {0}, true, true}, three).graph.ok());
+  EXPECT_FALSE(run(no, {"7", {3}, false, true}).graph.ok());
+  EXPECT_FALSE(run(no, {"0", {3}, false, true}).graph.ok());
 }
 
 TEST(TorchImportTest, WeightsKeepTheirNames) {
