@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/einsum.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
 namespace npuc::onnx {
@@ -69,7 +70,19 @@ absl::Status ImportGemm(NodeImporter& node) {
   return node.SetOutput((product + bias).value);
 }
 
-constexpr ImportRule kRules[] = {{"Gemm", ImportGemm}, {"MatMul", ImportMatMul}};
+absl::Status ImportEinsum(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, kMaxInputsPerNode));
+  ASSIGN_OR_RETURN(const std::string equation, node.StringOr("equation", ""));
+  std::vector<ValueRef> operands;
+  for (int i = 0; i < node.input_count(); ++i) {
+    if (!node.has(i)) return node.ExpectInputs(i + 1, kMaxInputsPerNode);
+    operands.push_back(node.input(i));
+  }
+  return node.SetOutput(frontend::Einsum(node, equation, operands));
+}
+
+constexpr ImportRule kRules[] = {
+    {"Einsum", ImportEinsum}, {"Gemm", ImportGemm}, {"MatMul", ImportMatMul}};
 
 }  // namespace
 

@@ -8,9 +8,9 @@
 namespace npuc::pt {
 
 frontend::RuleTable<OpRule> TensorRules() {
-  return {ElementwiseRules(), ActivationRules(), ConvRules(),     PoolRules(), LinearRules(),
-          ReduceRules(),      ShapeRules(),      SliceRules(),    PadRules(),  CreateRules(),
-          NormRules(),        RecurrentRules(),  AttentionRules()};
+  return {ElementwiseRules(), ActivationRules(), ConvRules(),      PoolRules(),  LinearRules(),
+          ReduceRules(),      ShapeRules(),      SliceRules(),     PadRules(),   CreateRules(),
+          NormRules(),        RecurrentRules(),  AttentionRules(), SelectRules()};
 }
 
 Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)

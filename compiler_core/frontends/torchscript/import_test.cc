@@ -243,6 +243,97 @@ TEST(TorchImportTest, ConstInputsArePythonsNumbers) {
   EXPECT_FALSE(run(no, {"0", {3}, false, true}).graph.ok());
 }
 
+struct FormulaCase {
+  std::string body;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<float> expected;  // by NumPy
+};
+
+void CheckFormulas(const std::vector<FormulaCase>& cases) {
+  for (const FormulaCase& c : cases) {
+    std::string parameters;
+    for (size_t i = 0; i < c.shapes.size(); ++i) {
+      absl::StrAppend(&parameters, i == 0 ? "" : ", ", "x", i, ": Tensor");
+    }
+    const ImportResult result = ImportForward(parameters, "return " + c.body, c.shapes);
+    ASSERT_TRUE(result.graph.ok()) << c.body << "\n" << result.Text();
+    EXPECT_THAT(result.Run(), ::testing::Pointwise(::testing::FloatNear(1e-5F), c.expected))
+        << c.body;
+  }
+}
+
+TEST(TorchImportTest, EinsumIsOneProductBetweenTransposes) {
+  CheckFormulas({
+      {"torch.einsum(\"ij,kj->ik\", [x0, x1])", {{2, 3}, {2, 3}}, {1.8125, 0.125, 0.125, 0.125}},
+      {"torch.einsum(\"bij,bjk->bik\", [x0, x1])",
+       {{1, 2, 3}, {1, 3, 2}},
+       {1.375, 0.8125, 0.25, 0.25}},
+      {"torch.einsum(\"ij->j\", [x0])", {{2, 3}}, {-1.25, -0.75, -0.25}},
+      {"torch.einsum(\"ij->ji\", [x0])", {{2, 3}}, {-1, -0.25, -0.75, 0, -0.5, 0.25}},
+      {"torch.einsum(\"i, j\", [x0, x1])", {{2}, {3}}, {1, 0.75, 0.5, 0.75, 0.5625, 0.375}},
+      {"torch.einsum(\"...ij,jk->...ik\", [x0, x1])",
+       {{1, 2, 3}, {3, 2}},
+       {1.375, 0.8125, 0.25, 0.25}},
+      {"torch.einsum(\"bhid,bhjd->bhij\", [x0, x1])",
+       {{1, 2, 1, 2}, {1, 2, 2, 2}},
+       {1.5625, 0.6875, -0.0625, -0.4375}},
+      {"torch.einsum(\"i,i,i->\", [x0, x1, x2])", {{3}, {3}, {3}}, {-1.546875}},
+  });
+  for (const char* equation :
+       {"ii->i", "ij->ik", "ij,jk->ik", "i", "ij->jj", "i1->i", "...", "->"}) {
+    const ImportResult result = ImportForward(
+        "x: Tensor", absl::StrCat("return torch.einsum(\"", equation, "\", [x])"), {{2, 2}});
+    EXPECT_EQ(result.graph.ok(), absl::string_view(equation) == "...") << equation;
+  }
+}
+
+TEST(TorchImportTest, ChoosesByKnownConditions) {
+  CheckFormulas({
+      {"torch.where(torch.tensor([True, False]), x0, x1)", {{2, 2}, {2}}, {-1, -0.75, -0.5, -0.75}},
+      {"torch.where(torch.tensor([1, 0]), x0, 7.)", {{2, 2}}, {-1, 7, -0.5, 7}},
+      {"torch.masked_fill(x0, torch.tensor([1, 0]), 5)", {{2, 2}}, {5, -0.75, 5, -0.25}},
+      {"torch.tril(x0, -1)", {{3, 3}}, {0, 0, 0, -0.25, 0, 0, 0.5, 0.75, 0}},
+      {"torch.triu(x0, 1)", {{2, 3}}, {0, -0.75, -0.5, 0, 0, 0.25}},
+      {"torch.mul(x0, torch.triu(torch.ones([2, 2])))", {{2, 2}}, {-1, -0.75, 0, -0.25}},
+      {"torch.ravel(x0)", {{2, 2}}, {-1, -0.75, -0.5, -0.25}},
+  });
+  const ImportResult flows = ImportForward("x: Tensor", "return torch.where(x, x, x)", {{2, 2}});
+  EXPECT_TRUE(flows.Has(DiagnosticKind::kTorchDataDependent)) << flows.Text();
+}
+
+TEST(TorchImportTest, WindowsBecomeAxes) {
+  CheckFormulas({
+      {"torch.unfold(x0, 0, 3, 2)", {{5}}, {-1, -0.75, -0.5, -0.5, -0.25, 0}},
+      {"torch.im2col(x0, [1, 2], [1, 1], [0, 0], [1, 1])",
+       {{1, 2, 2, 2}},
+       {-1, -0.5, -0.75, -0.25, 0, 0.5, 0.25, 0.75}},
+  });
+  EXPECT_FALSE(ImportForward("x: Tensor", "return torch.unfold(x, 0, 6, 1)", {{5}}).graph.ok());
+}
+
+TEST(TorchImportTest, DepthBecomesChannels) {
+  CheckFormulas({
+      {"torch.conv3d(x0, torch.ones([1, 1, 2, 1, 1]), None, [1, 1, 1], [0, 0, 0], [1, 1, 1], 1)",
+       {{1, 1, 3, 1, 2}},
+       {-1.5, -1, -0.5, 0}},
+      {"torch.conv3d(x0, torch.reshape(torch.tensor([1., 2., 1., 2.]), [2, 1, 2, 1, 1]), None, "
+       "[1, 1, 1], [0, 0, 0], [1, 1, 1], 2)",
+       {{1, 2, 2, 1, 2}},
+       {-2, -1.25, 1, 1.75}},
+  });
+}
+
+TEST(TorchImportTest, ScaledDotProductAttention) {
+  CheckFormulas({
+      {"torch.scaled_dot_product_attention(x0, x1, x2)",
+       {{1, 2, 2}, {1, 2, 2}, {1, 2, 2}},
+       {-0.824964F, -0.574964F, -0.782953F, -0.532953F}},
+      {"torch.scaled_dot_product_attention(x0, x1, x2, None, 0., True)",
+       {{1, 2, 2}, {1, 2, 2}, {1, 2, 2}},
+       {-1, -0.75, -0.782953F, -0.532953F}},
+  });
+}
+
 TEST(TorchImportTest, WeightsKeepTheirNames) {
   const ImportResult result =
       ImportForward("x: Tensor", "return torch.linear(x, self.w, None)", {{1, 3}});

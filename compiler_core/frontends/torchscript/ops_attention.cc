@@ -152,6 +152,65 @@ absl::StatusOr<ScriptValue> ImportEncoderLayer(OpCall& call) {
   return call.Result(std::move(x));
 }
 
+// 0 where a score counts, else a number whose exponential is 0 beside any score that float16 holds.
+constexpr float kMasked = -30000;
+
+// The mask as a summand of scores [..., T, S]; null: there is none.
+absl::StatusOr<ValueRef> AddedMask(OpCall& call, int arg, bool is_causal, int64_t rows,
+                                   int64_t columns) {
+  if (is_causal) {
+    RETURN_IF_ERROR(CheckShape({rows, columns}));
+    std::vector<float> added(static_cast<size_t>(rows * columns), 0);
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      if (i % columns > i / columns) added[static_cast<size_t>(i)] = kMasked;
+    }
+    return call.MakeConstant(Tensor::FromFloats({rows, columns}, added));
+  }
+  ASSIGN_OR_RETURN(const ValueRef mask, call.OptionalTensor(arg));
+  if (mask == nullptr || mask->type.dtype != DType::kBool) return mask;
+  ASSIGN_OR_RETURN(const Tensor counts, call.ConstantArg(arg));
+  std::vector<float> added(static_cast<size_t>(counts.element_count()), 0);
+  for (size_t i = 0; i < added.size(); ++i) {
+    if (counts.at(static_cast<int64_t>(i)) == 0) added[i] = kMasked;
+  }
+  return call.MakeConstant(Tensor::FromFloats(counts.shape(), added));
+}
+
+// softmax(q k' * scale + mask) v over the last two axes.
+absl::StatusOr<ScriptValue> ImportScaledDotProduct(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef query, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const ValueRef key, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const ValueRef value, call.TensorArg(2));
+  ASSIGN_OR_RETURN(const double dropout, call.FloatOr(4, 0));
+  ASSIGN_OR_RETURN(const bool is_causal, call.BoolOr(5, false));
+  ASSIGN_OR_RETURN(const bool shares_keys, call.BoolOr(7, false));
+  const Shape& q = query->type.shape;
+  const Shape& k = key->type.shape;
+  if (q.size() < 2 || k.size() != q.size() || value->type.shape.size() != q.size() ||
+      q.back() != k.back() || q.back() < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("attention of ", TypeToString(query->type),
+                                                   " over ", TypeToString(key->type)));
+  }
+  if (dropout != 0 || shares_keys) {
+    return call.FailMode("attention with dropout, or with keys that heads share",
+                         "save the model in evaluation mode, with as many keys as queries");
+  }
+  ASSIGN_OR_RETURN(const double scale,
+                   call.FloatOr(6, 1 / std::sqrt(static_cast<double>(q.back()))));
+  ASSIGN_OR_RETURN(const ValueRef scaled, call.Emit("Mul", {query, call.Scalar(scale)}));
+  ASSIGN_OR_RETURN(ValueRef scores, call.Emit("MatMul", {scaled, key},
+                                              {{"transpose_a", false}, {"transpose_b", true}}));
+  ASSIGN_OR_RETURN(const ValueRef mask,
+                   AddedMask(call, 3, is_causal, q[q.size() - 2], k[k.size() - 2]));
+  if (mask != nullptr) {
+    ASSIGN_OR_RETURN(scores, call.Emit("Add", {scores, mask}));
+  }
+  const auto last = static_cast<int64_t>(scores->type.shape.size()) - 1;
+  ASSIGN_OR_RETURN(scores, call.Emit("Softmax", {scores}, {{"axis", last}}));
+  return call.Result(
+      call.Emit("MatMul", {scores, value}, {{"transpose_a", false}, {"transpose_b", false}}));
+}
+
 constexpr OpRule kRules[] = {
     {"_native_multi_head_attention",
      "query key value embed_dim num_head qkv_weight qkv_bias proj_weight proj_bias mask "
@@ -162,6 +221,8 @@ constexpr OpRule kRules[] = {
      "norm_weight_1 norm_bias_1 norm_weight_2 norm_bias_2 ffn_weight_1 ffn_bias_1 ffn_weight_2 "
      "ffn_bias_2 mask mask_type",
      ImportEncoderLayer},
+    {"scaled_dot_product_attention",
+     "query key value attn_mask dropout_p is_causal scale enable_gqa", ImportScaledDotProduct},
 };
 
 }  // namespace

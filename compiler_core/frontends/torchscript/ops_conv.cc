@@ -24,16 +24,23 @@ struct Geometry {
   int64_t groups = 1;
 };
 
-// One or two numbers of a signal or an image -> [h,w].
-absl::StatusOr<std::vector<int64_t>> Pair(OpCall& call, int arg, int dims, int64_t fallback,
-                                          int64_t lowest, absl::string_view what) {
-  ASSIGN_OR_RETURN(std::vector<int64_t> values,
-                   call.IntsOf(arg, static_cast<size_t>(dims), {fallback}));
+// One number, or as many as there are dimensions.
+absl::StatusOr<std::vector<int64_t>> Steps(OpCall& call, int arg, int64_t fallback, int64_t lowest,
+                                           absl::string_view what, size_t dims = 3) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> values, call.IntsOf(arg, dims, {fallback}));
   for (const int64_t value : values) {
     if (value >= lowest && value <= kMaxWindow) continue;
     return absl::InvalidArgumentError(
         absl::StrCat(what, " is ", value, "; allowed are ", lowest, " to ", kMaxWindow));
   }
+  return values;
+}
+
+// The numbers of a signal or an image -> [h,w].
+absl::StatusOr<std::vector<int64_t>> Pair(OpCall& call, int arg, int dims, int64_t fallback,
+                                          int64_t lowest, absl::string_view what) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> values,
+                   Steps(call, arg, fallback, lowest, what, static_cast<size_t>(dims)));
   if (dims == 1) values.insert(values.begin(), fallback);
   return values;
 }
@@ -104,6 +111,18 @@ absl::StatusOr<ValueRef> Convolve(OpCall& call, const ValueRef& image, const Val
   return call.EmitUnder(row, "Conv2D", {image, kernel}, std::move(attrs));
 }
 
+// x and weight as torch lays them out; bias may be null.
+absl::StatusOr<ValueRef> Convolved(OpCall& call, const ValueRef& x, const ValueRef& weight,
+                                   const ValueRef& bias, const Geometry& geometry) {
+  ImageLayout layout;
+  ASSIGN_OR_RETURN(const ValueRef image, ToImage(call, x, geometry.dims, layout));
+  ASSIGN_OR_RETURN(ValueRef y, Convolve(call, image, weight, geometry));
+  if (bias != nullptr) {
+    ASSIGN_OR_RETURN(y, call.Emit("Add", {y, bias}));
+  }
+  return FromImage(call, y, layout);
+}
+
 absl::StatusOr<ScriptValue> ConvolveArguments(OpCall& call, int dims, int stride, int padding,
                                               int dilation, int groups) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
@@ -115,13 +134,63 @@ absl::StatusOr<ScriptValue> ConvolveArguments(OpCall& call, int dims, int stride
   }
   ASSIGN_OR_RETURN(const Geometry geometry,
                    ReadGeometry(call, dims, weight->type.shape, stride, padding, dilation, groups));
-  ImageLayout layout;
-  ASSIGN_OR_RETURN(const ValueRef image, ToImage(call, x, dims, layout));
-  ASSIGN_OR_RETURN(ValueRef y, Convolve(call, image, weight, geometry));
-  if (bias != nullptr) {
-    ASSIGN_OR_RETURN(y, call.Emit("Add", {y, bias}));
+  return call.Result(Convolved(call, x, weight, bias, geometry));
+}
+
+// Over three dimensions: the taps of the kernel's depth become channels beside those that they
+// read, and each depth of the result an image of its own.
+absl::StatusOr<ScriptValue> Convolve3d(OpCall& call, int stride, int padding, int dilation,
+                                       int groups) {
+  ASSIGN_OR_RETURN(ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(ValueRef weight, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const ValueRef bias, call.OptionalTensor(2));
+  if (call.arg(padding).Is(ScriptKind::kString)) {
+    return call.FailMode("a convolution over 3 dimensions with padding by a word",
+                         "state the padding in numbers");
   }
-  return call.Result(FromImage(call, y, layout));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> strides, Steps(call, stride, 1, 1, "the stride"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> pads, Steps(call, padding, 0, 0, "the padding"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> dilations,
+                   Steps(call, dilation, 1, 1, "the dilation"));
+  const bool has_batch = x->type.shape.size() == 5;
+  if (!has_batch) {
+    Shape shape = x->type.shape;
+    shape.insert(shape.begin(), 1);
+    ASSIGN_OR_RETURN(x, call.Reshaped(x, std::move(shape)));
+  }
+  const Shape kernel = weight->type.shape;  // [O, I/groups, kd, kh, kw]
+  if (x->type.shape.size() != 5 || kernel.size() != 5) {
+    return absl::InvalidArgumentError(absl::StrCat("the weight is ", TypeToString(weight->type),
+                                                   " and the operand ", TypeToString(x->type)));
+  }
+  ASSIGN_OR_RETURN(x, call.Padded(x, {0, 0, 0, 0, pads[0], pads[0], 0, 0, 0, 0}, 0));
+  const Shape in = x->type.shape;
+  const int64_t reach = dilations[0] * (kernel[2] - 1) + 1;
+  if (in[2] < reach) return absl::InvalidArgumentError("the kernel is deeper than the operand");
+  const int64_t depth = (in[2] - reach) / strides[0] + 1;
+  std::vector<ValueRef> taps;
+  for (int64_t i = 0; i < kernel[2]; ++i) {
+    ASSIGN_OR_RETURN(ValueRef tap, call.SlicedUnder(OpCall::kNoRow, x, 2, i * dilations[0], depth,
+                                                    depth == 1 ? 1 : strides[0]));
+    ASSIGN_OR_RETURN(taps.emplace_back(),
+                     call.Reshaped(tap, {in[0], in[1], 1, depth, in[3], in[4]}));
+  }
+  ASSIGN_OR_RETURN(x, call.Joined(taps, 2));
+  ASSIGN_OR_RETURN(x, call.Reshaped(x, {in[0], in[1] * kernel[2], depth, in[3], in[4]}));
+  ASSIGN_OR_RETURN(x, call.Transposed(x, {0, 2, 1, 3, 4}));
+  ASSIGN_OR_RETURN(x, call.Reshaped(x, {in[0] * depth, in[1] * kernel[2], in[3], in[4]}));
+  ASSIGN_OR_RETURN(weight,
+                   call.Reshaped(weight, {kernel[0], kernel[1] * kernel[2], kernel[3], kernel[4]}));
+  Geometry geometry{.stride = {strides[1], strides[2]},
+                    .pads = {pads[1], pads[1], pads[2], pads[2]},
+                    .dilation = {dilations[1], dilations[2]}};
+  ASSIGN_OR_RETURN(geometry.groups, call.IntOr(groups, 1));
+  ASSIGN_OR_RETURN(ValueRef y, Convolved(call, x, weight, bias, geometry));
+  const Shape out = y->type.shape;
+  ASSIGN_OR_RETURN(y, call.Reshaped(y, {in[0], depth, out[1], out[2], out[3]}));
+  ASSIGN_OR_RETURN(y, call.Transposed(y, {0, 2, 1, 3, 4}));
+  if (has_batch) return call.Result(std::move(y));
+  return call.Result(call.Reshaped(y, {out[1], depth, out[2], out[3]}));
 }
 
 absl::StatusOr<ScriptValue> ImportConv1d(OpCall& call) {
@@ -238,10 +307,11 @@ absl::StatusOr<ScriptValue> ImportConvolution(OpCall& call) {
   ASSIGN_OR_RETURN(const bool transposed, call.BoolOr(6, false));
   ASSIGN_OR_RETURN(const ValueRef weight, call.TensorArg(1));
   const int dims = static_cast<int>(weight->type.shape.size()) - 2;
+  if (dims == 3 && !transposed) return Convolve3d(call, 3, 4, 5, 8);
   if (dims != 1 && dims != 2) {
-    return call.FailMode(
-        absl::StrCat("a convolution over ", dims, " dimensions; known are 1 and 2"),
-        "rebuild the model with Conv1d or Conv2d");
+    return call.FailMode(absl::StrCat("a convolution over ", dims,
+                                      " dimensions; known are 1, 2 and, not transposed, 3"),
+                         "rebuild the model with Conv1d or Conv2d");
   }
   if (transposed) return TransposedArguments(call, dims, 3, 4, 5, 7, 8);
   return ConvolveArguments(call, dims, 3, 4, 5, 8);
@@ -252,6 +322,8 @@ absl::StatusOr<ScriptValue> ImportConvolutionMode(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef weight, call.TensorArg(1));
   return ConvolveArguments(call, weight->type.shape.size() == 3 ? 1 : 2, 3, 4, 5, 6);
 }
+
+absl::StatusOr<ScriptValue> ImportConv3d(OpCall& call) { return Convolve3d(call, 3, 4, 5, 6); }
 
 constexpr absl::string_view kGeneral =
     "input weight bias stride padding dilation transposed output_padding groups benchmark "
@@ -265,6 +337,7 @@ constexpr OpRule kRules[] = {
     {"_convolution_mode", kPlain, ImportConvolutionMode},
     {"conv1d", kPlain, ImportConv1d},
     {"conv2d", kPlain, ImportConv2d},
+    {"conv3d", kPlain, ImportConv3d},
     {"conv_transpose1d", kTransposed, ImportConvTranspose},
     {"conv_transpose2d", kTransposed, ImportConvTranspose},
     {"convolution", kGeneral, ImportConvolution},

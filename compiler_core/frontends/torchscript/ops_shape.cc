@@ -444,6 +444,7 @@ constexpr OpRule kRules[] = {
     {"numel", "self", ImportNumel},
     {"numpy_T", "self", ImportT},
     {"permute", "self dims", ImportPermute},
+    {"ravel", "self", ImportFlatten},
     {"repeat", "self repeats", ImportRepeat},
     {"repeat_interleave", "self repeats dim output_size", ImportRepeatInterleave},
     {"requires_grad", "self", ImportFalse},

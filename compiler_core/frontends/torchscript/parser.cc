@@ -140,6 +140,10 @@ class Parser {
     } else if (IsWord("import") || IsWord("from")) {
       while (ok() && !Is(TokenKind::kNewline) && !Is(TokenKind::kEnd)) Advance();
       ExpectNewline();
+    } else if (TakeWord("op_version_set")) {  // PyTorch 1.0 to 1.3 begin each file with it
+      Expect("=");
+      ParseExpr();
+      ExpectNewline();
     } else {
       Fail(absl::StrCat("expected a class or a function, found ", Found()));
     }
