@@ -16,6 +16,7 @@
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/listings.h"
 #include "compiler_core/pipeline/report_writer.h"
+#include "compiler_core/pipeline/summary.h"
 #include "compiler_core/report/page.h"
 #include "compiler_core/target/core_spec.h"
 
@@ -50,6 +51,7 @@ void Report(const CompileRequest& request, const CoreSpec& core, const CompiledU
   if (request.wants_listings) {
     result.listings = {ListOps(data), ListMemory(unit, data), ListWeights(data)};
   }
+  result.summary = SummaryOf(unit, data, core);
   result.histograms = std::move(data.weight_histograms);
   for (const std::string& line : LastLogLines(unit, data, diagnostics)) stages.Log(line);
   result.artifacts.push_back({"compile.log", std::move(stages.log())});

@@ -13,6 +13,7 @@
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/pipeline/summary.h"
 #include "compiler_core/report/histogram.h"
 
 namespace npuc {
@@ -51,7 +52,8 @@ struct CompileListings {
 
 struct CompileResult {
   std::vector<Artifact> artifacts;  // in a fixed order, the header first
-  CompileListings listings;         // if wanted
+  CompileSummary summary;
+  CompileListings listings;  // if wanted
   // With options.save_histograms: of the weights that -w lists, in its order. -s draws them.
   std::vector<WeightHistogram> histograms;
 };

@@ -139,7 +139,7 @@ class Inspector {
       return;
     }
     verdict.kind = CoreVerdict::Kind::kCompiles;
-    verdict.summary = SummaryOf(*result);
+    verdict.summary = std::move(result->summary);
     for (const Diagnostic& diagnostic : found.list()) {
       if (diagnostic.severity() == Severity::kWarning) ++verdict.warnings;
     }

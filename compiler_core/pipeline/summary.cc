@@ -1,17 +1,16 @@
 #include "compiler_core/pipeline/summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compiler_core/backends/compiled_unit.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/target/core_spec.h"
-#include "nlohmann/json.hpp"
 
 namespace npuc {
 namespace {
-
-using Json = nlohmann::json;
 
 // "12,345"
 std::string Grouped(int64_t number) {
@@ -24,52 +23,33 @@ std::string Grouped(int64_t number) {
   return text;
 }
 
-int64_t LimitOf(const std::string& core_name) {
-  const CoreSpec* core = FindCore(core_name);
-  if (core == nullptr) return 0;
-  if (core->limits != nullptr) return core->limits->npu_sram_bytes;
-  return core->integer != nullptr ? core->integer->sram_bytes : 0;
-}
-
-void ReadNodes(const Json& report, CompileSummary& summary) {
-  for (const Json& node : report.value("nodes", Json::array())) {
-    const int64_t cycles = node.value("cycles", int64_t{0});
-    if (cycles <= summary.slowest_cycles) continue;
-    summary.slowest_cycles = cycles;
-    summary.slowest = node.value("node", "");
-  }
-}
-
-void ReadQuality(const Json& report, CompileSummary& summary) {
-  const Json metrics = report.value("metrics", Json::object());
-  for (const Json& figure : metrics.value("figures", Json::array())) {
-    const std::string metric = figure.value("metric", "");
-    if ((metric != "sqnr" && metric != "cosine") || !figure.contains("quantized")) continue;
-    if (!figure["quantized"].is_number()) continue;  // equal to float: no noise to measure
-    summary.quality.push_back(
-        {figure.value("output", ""), metric, figure["quantized"].get<double>()});
-  }
+int64_t LimitOf(const CoreSpec& core) {
+  if (core.limits != nullptr) return core.limits->npu_sram_bytes;
+  return core.integer != nullptr ? core.integer->sram_bytes : 0;
 }
 
 }  // namespace
 
-CompileSummary SummaryOf(const CompileResult& result) {
+CompileSummary SummaryOf(const CompiledUnit& unit, const ReportData& data, const CoreSpec& core) {
   CompileSummary summary;
-  const auto found =
-      std::find_if(result.artifacts.begin(), result.artifacts.end(),
-                   [](const Artifact& artifact) { return artifact.name == "report.json"; });
-  if (found == result.artifacts.end()) return summary;
-  const Json report = Json::parse(found->bytes, nullptr, /*allow_exceptions=*/false);
-  if (!report.is_object()) return summary;
-  const Json sizes = report.value("sizes_bytes", Json::object());
-  const auto size = [&](const char* name) { return sizes.value(name, int64_t{0}); };
-  summary.ram_bytes = size("data_content") + size("input") + size("output");
-  summary.flash_bytes = size("cmd_content") + size("weight_content") + size("ops_content");
-  summary.core = report.value("config", Json::object()).value("CORENAME", "");
-  summary.ram_limit_bytes = LimitOf(summary.core);
-  summary.cycles = report.value("per_frame", Json::object()).value("cycles", int64_t{0});
-  ReadNodes(report, summary);
-  ReadQuality(report, summary);
+  const CompiledModel& model = unit.model;
+  summary.core = model.core;
+  summary.ram_bytes = static_cast<int64_t>(model.data_bytes + model.input_struct_bytes() +
+                                           model.output_struct_bytes());
+  summary.flash_bytes = static_cast<int64_t>(
+      model.cmd_content.size() + model.weight_content.size() + model.ops_content.size());
+  summary.ram_limit_bytes = LimitOf(core);
+  summary.cycles = data.per_frame.cycles;
+  for (const NodeFigures& node : data.nodes) {
+    if (node.use.cycles <= summary.slowest_cycles) continue;
+    summary.slowest_cycles = node.use.cycles;
+    summary.slowest = node.name;
+  }
+  for (const MetricFigure& figure : data.metrics.figures) {
+    if (figure.metric != "sqnr" && figure.metric != "cosine") continue;
+    if (!std::isfinite(figure.quantized)) continue;  // equal to float: no noise to measure
+    summary.quality.push_back({figure.output, figure.metric, figure.quantized});
+  }
   return summary;
 }
 

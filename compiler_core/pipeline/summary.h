@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "compiler_core/backends/report_data.h"
-#include "compiler_core/pipeline/compile.h"
-
 namespace npuc {
 
-// The figures of a finished compile that firmware needs first; from its report.json.
+struct CompiledUnit;
+struct CoreSpec;
+struct ReportData;
+
+// The figures of a finished compile that firmware needs first.
 struct CompileSummary {
   std::string core;
   int64_t ram_bytes = 0;        // data, input and output
@@ -27,7 +28,7 @@ struct CompileSummary {
   };
   std::vector<Quality> quality;
 };
-CompileSummary SummaryOf(const CompileResult& result);
+CompileSummary SummaryOf(const CompiledUnit& unit, const ReportData& data, const CoreSpec& core);
 
 // "RAM 1,024 of 131,072 bytes (0%), flash 2,048 bytes, about 4,096 cycles a frame".
 std::string MemoryText(const CompileSummary& summary);

@@ -206,7 +206,7 @@ int RunCompileCommand(const CompileCommand& command) {
     PrintPaths(*written, result->histograms, *pictures);
     if (!command.quantize) {
       const std::string report = (std::filesystem::path(folder) / "report.html").string();
-      std::fputs(SummaryText(SummaryOf(*result), report).c_str(), stdout);
+      std::fputs(SummaryText(result->summary, report).c_str(), stdout);
     }
   }
   if (command.leave != nullptr) command.leave(kDone);
