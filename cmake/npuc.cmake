@@ -92,6 +92,8 @@ function(npuc_cc_test)
   cmake_parse_arguments(A "" "NAME;TIMEOUT" "SRCS;DEPS;LABELS" ${ARGN})
   add_executable(npuc_${A_NAME} ${A_SRCS})
   target_link_libraries(npuc_${A_NAME} PRIVATE npuc_flags ${A_DEPS} GTest::gmock_main)
+  # A test's own code is compiled oftener than it runs; with -O3 its files took a third longer.
+  target_compile_options(npuc_${A_NAME} PRIVATE $<$<CONFIG:Release>:-O1>)
   set_target_properties(npuc_${A_NAME} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/test_bin")
   add_test(NAME ${A_NAME} COMMAND npuc_${A_NAME})

@@ -3,9 +3,11 @@
     run_e2e.py calibration_cost
 
 A net as activity recognition has them: two LSTM layers over 200 steps, which the front end unrolls
-into over 6,000 layers, with 64 and with 128 units; with the default strategy and with auto.
+into over 6,000 layers, with 64 and with 128 units; and eight convolutions of 1.2 million weights on
+images. With the default strategy and with auto.
 """
 
+import collections
 import os
 import resource
 import subprocess
@@ -16,11 +18,24 @@ import harness
 import onnxmodel
 
 STEPS, CHANNELS, CLASSES = 200, 3, 6
-# units, strategy: most MiB, most seconds of processor time.
-BOUNDS = {(64, "mean"): (300, 5), (128, "mean"): (300, 5), (64, "auto"): (700, 120)}
+CONVOLUTIONS = [16, 32, 64, 64, 128, 128, 256, 256]  # channels; each other one halves the image
+IMAGE = [3, 96, 96]
 
 
-def write_net(path, units):
+Net = collections.namedtuple("Net", "write shape")
+
+
+def lstm(units):
+    return Net(lambda path: write_lstm(path, units), [STEPS, 1, CHANNELS])
+
+
+# net, strategy: most MiB, most seconds of processor time.
+BOUNDS = {("LSTM of 64 units", "mean"): (300, 5), ("LSTM of 128 units", "mean"): (300, 5),
+          ("LSTM of 64 units", "auto"): (700, 120), ("convolutions", "mean"): (100, 5),
+          ("convolutions", "auto"): (100, 20)}
+
+
+def write_lstm(path, units):
     random = np.random.RandomState(1)
     constants, nodes = {}, []
     x, size = "x", CHANNELS
@@ -44,6 +59,29 @@ def write_net(path, units):
                                 constants))
 
 
+def write_convolutions(path):
+    random = np.random.RandomState(1)
+    constants, nodes = {}, []
+    x, channels = "x", IMAGE[0]
+    for i, count in enumerate(CONVOLUTIONS):
+        weights = random.randn(count, channels, 3, 3) / np.sqrt(9 * channels)
+        constants[f"w{i}"] = weights.astype("f4")
+        constants[f"b{i}"] = (random.randn(count) / 10).astype("f4")
+        stride = 2 - i % 2
+        nodes.append(onnxmodel.node("Conv", [x, f"w{i}", f"b{i}"], [f"c{i}"], pads=[1, 1, 1, 1],
+                                    strides=[stride, stride]))
+        nodes.append(onnxmodel.node("Relu", [f"c{i}"], [f"r{i}"]))
+        x, channels = f"r{i}", count
+    nodes.append(onnxmodel.node("GlobalAveragePool", [x], ["y"]))
+    with open(path, "wb") as f:
+        f.write(onnxmodel.model(nodes, [("x", [1, *IMAGE])], [("y", [1, channels, 1, 1])],
+                                constants))
+
+
+NETS = {"LSTM of 64 units": lstm(64), "LSTM of 128 units": lstm(128),
+        "convolutions": Net(write_convolutions, IMAGE)}
+
+
 def measured(command):
     """(MiB at most, seconds of processor time) of a command that succeeds."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
@@ -57,10 +95,11 @@ def measured(command):
 
 def main(_):
     with harness.scratch() as folder:
-        samples = np.random.RandomState(2).randn(8, STEPS, 1, CHANNELS).astype(np.float32)
-        np.save(os.path.join(folder, "x.npy"), samples)
-        for (units, strategy), (most_mib, most_seconds) in BOUNDS.items():
-            write_net(os.path.join(folder, "net.onnx"), units)
+        for (name, strategy), (most_mib, most_seconds) in BOUNDS.items():
+            net = NETS[name]
+            net.write(os.path.join(folder, "net.onnx"))
+            samples = np.random.RandomState(2).randn(8, *net.shape).astype(np.float32)
+            np.save(os.path.join(folder, "x.npy"), samples)
             config = os.path.join(folder, "config.yaml")
             with open(config, "w", encoding="utf-8") as f:
                 f.write("CORENAME: X2_1204\nFRAMEWORK: ONNX\nMODEL_FILE: net.onnx\n"
@@ -68,7 +107,7 @@ def main(_):
                         f"  calibration_strategy_for_activation: {strategy}\n")
             out = os.path.join(folder, "out")
             mib, seconds = measured([harness.program("npuc"), config, "-o", out])
-            text = f"{units} units, {strategy}: {mib:.0f} MiB, {seconds:.1f} s of processor time"
+            text = f"{name}, {strategy}: {mib:.0f} MiB, {seconds:.1f} s of processor time"
             harness.figure(f"calibration_cost, {text}")
             harness.check(mib <= most_mib and seconds <= most_seconds,
                           f"{text}; at most {most_mib} MiB and {most_seconds} s")
