@@ -404,6 +404,23 @@ class CfgReader {
   std::map<absl::string_view, Text> values_;
 };
 
+// Whether a message or a fix names the key as a word.
+bool IsNamed(absl::string_view key, const Diagnostics& diagnostics) {
+  if (key.empty()) return false;
+  const auto is_part = [](char c) { return absl::ascii_isalnum(c) || c == '_'; };
+  const auto names = [&](absl::string_view text) {
+    for (size_t at = text.find(key); at != text.npos; at = text.find(key, at + 1)) {
+      const size_t end = at + key.size();
+      if ((at == 0 || !is_part(text[at - 1])) && (end == text.size() || !is_part(text[end]))) {
+        return true;
+      }
+    }
+    return false;
+  };
+  return std::any_of(diagnostics.list().begin(), diagnostics.list().end(),
+                     [&](const Diagnostic& d) { return names(d.message) || names(d.fix); });
+}
+
 }  // namespace
 
 bool IsCfgConfig(absl::string_view text) {
@@ -428,6 +445,20 @@ std::optional<ConfigNode> ReadCfgConfig(absl::string_view text, absl::string_vie
   absl::ConsumePrefix(&text, kByteOrderMark);
   if (!CheckConfigText(text, name, diagnostics)) return std::nullopt;
   return CfgReader(reporter).Read(text);
+}
+
+void AddCfgWords(absl::string_view name, Diagnostics& diagnostics) {
+  std::map<absl::string_view, std::string> words;
+  for (const CfgKey& key : kCfgKeys) {
+    if (key.become == Become::kQuant || !IsNamed(key.to, diagnostics)) continue;
+    std::string& said = words[key.to];
+    absl::StrAppend(&said, said.empty() ? "" : " and ", key.name, " of [", key.section, "]");
+  }
+  if (words.empty()) return;
+  diagnostics.Add({.kind = DiagnosticKind::kConfigOtherWords,
+                   .message = absl::StrCat("the messages name keys of a YAML config; in a .cfg ",
+                                           absl::StrJoin(words, ", ", absl::PairFormatter(" is "))),
+                   .file = std::string(name)});
 }
 
 std::string CfgConfigHelp() {

@@ -117,6 +117,21 @@ TEST(CfgConfigTest, IsToldByItsFirstLine) {
   EXPECT_FALSE(IsCfgConfig("[]"));
 }
 
+TEST(CfgConfigTest, SaysWhatACfgCallsTheKeysOfMessages) {
+  Diagnostics diagnostics;
+  AddCfgWords("job.cfg", diagnostics);
+  EXPECT_TRUE(diagnostics.list().empty());
+  diagnostics.Add({.kind = DiagnosticKind::kUnsupportedOperator,
+                   .message = "MY_OUTPUT_OPS is no key",
+                   .fix = "begin the model behind it with INPUT_OPS: {'t': [shape]}"});
+  AddCfgWords("job.cfg", diagnostics);
+  ASSERT_EQ(diagnostics.list().size(), 2u);
+  EXPECT_EQ(
+      diagnostics.list()[1].ToString(),
+      "job.cfg: note: the messages name keys of a YAML config; in a .cfg INPUT_OPS is input of "
+      "[Parser] and input_shape of [Parser] [NPUC1012]");
+}
+
 struct Case {
   std::string text;
   std::vector<std::string> problems;

@@ -155,7 +155,9 @@ absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_vi
   if (!is_cfg || !found.has_errors()) CheckConfigRules(settings, reporter);
   if (found.has_errors()) return fail();
   diagnostics.Append(Sorted(found));
-  return MakeConfig(settings);
+  ParsedConfig config = MakeConfig(settings);
+  config.is_cfg = is_cfg;
+  return config;
 }
 
 }  // namespace npuc

@@ -22,6 +22,7 @@ struct ConfigFile {
 
 struct ParsedConfig {
   CompileOptions options;
+  bool is_cfg = false;            // a .cfg of aipubuild
   std::string output_path;        // OUTPUT_FILE as written
   std::vector<ConfigFile> files;  // MODEL_FILE first
 };

@@ -12,6 +12,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/config/cfg_config.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/target/core_spec.h"
@@ -188,7 +189,10 @@ int RunCompileCommand(const CompileCommand& command) {
   }
   CompileObserver nobody;
   absl::StatusOr<CompileResult> result = Compile(request, nobody, diagnostics);
-  if (!result.ok()) return Refuse(command, diagnostics);
+  if (!result.ok()) {
+    if (loaded->config.is_cfg) AddCfgWords(command.config_path, diagnostics);
+    return Refuse(command, diagnostics);
+  }
   if (command.quantize) KeepQuantizationFiles(*result);
 
   const absl::StatusOr<std::vector<Written>> written =

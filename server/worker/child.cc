@@ -26,6 +26,7 @@
 #include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/config/cfg_config.h"
 #include "server/worker/packet.h"
 
 namespace npuc {
@@ -334,11 +335,15 @@ Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions
   try {
     auto config = functions.parse_config(job->config_text, job->config_name, diagnostics);
     if (!config.ok()) return {WorkerEvent::End::kCompiled, config.status()};
+    const bool is_cfg = config->is_cfg;
     CompileRequest request;
     Failure failure = FillRequest(*job, *std::move(config), request);
     if (!failure.status.ok()) return failure;
     const auto result = functions.compile(request, observer, diagnostics);
-    if (!result.ok()) return {WorkerEvent::End::kCompiled, result.status()};
+    if (!result.ok()) {
+      if (is_cfg) AddCfgWords(job->config_name, diagnostics);
+      return {WorkerEvent::End::kCompiled, result.status()};
+    }
     return WriteResult(*result, spawn.output_bytes, observer, unsent);
   } catch (const std::exception& e) {
     return {WorkerEvent::End::kCompiled,

@@ -4,7 +4,8 @@ INPUT_OPS or OUTPUT_OPS is written there, and the model must compile and compute
     run_e2e.py advice
 
 A chain of Relu, Tanh and an operator that npuc does not have, which stands first, between or last,
-in each format whose tensors have names.
+in each format whose tensors have names. The config is YAML, or a .cfg, whose user reads in a note
+what it calls those keys.
 """
 
 import os
@@ -105,8 +106,53 @@ def check_chain(make, place):
     harness.check(ways == {"middle": 2, "alone": 0}.get(place, 1), f"{place}: {said}")
 
 
+CFG = """[Parser]
+model_type = {model_type}
+input_model = {file}
+model_name = m
+input = {input}
+input_shape = {shape}
+output = {output}
+[Optimizer]
+calibration_data = samples.npy
+"""
+CFG_MAKERS = (tensorflow, onnx, tflite)
+CFG_TYPES = {"TF": "TensorFlow", "ONNX": "ONNX", "TFLITE": "TFLite"}
+CFG_KEYS = {"INPUT_OPS": "input of [Parser] and input_shape of [Parser]",
+            "OUTPUT_OPS": "output of [Parser]"}
+
+
+def check_cfg(make, place):
+    """The same advice for a .cfg, whose keys have other names."""
+    ops = CHAINS[place]
+    framework, file, data = make(ops)
+    with harness.scratch() as folder:
+        with open(os.path.join(folder, file), "wb") as f:
+            f.write(data)
+        np.save(os.path.join(folder, "samples.npy"),
+                np.random.RandomState(1).uniform(-1, 1, SHAPE).astype(np.float32))
+        config = os.path.join(folder, "job.cfg")
+
+        def compile_between(first, last, expect):
+            with open(config, "w", encoding="utf-8") as f:
+                f.write(CFG.format(model_type=CFG_TYPES[framework], file=file, input=first,
+                                   shape=str(SHAPE).replace(" ", ""), output=last))
+            return harness.npuc(config, "-o", folder, expect=expect).stderr
+
+        first, last = "t0", f"t{len(ops)}"
+        said = compile_between(first, last, 1)
+        for key, value in re.findall(r"with (INPUT_OPS|OUTPUT_OPS): [{[]'(t\d+)'", said):
+            harness.check(f"{key} is {CFG_KEYS[key]}" in said, said)
+            cut = (value, last) if key == "INPUT_OPS" else (first, value)
+            compile_between(*cut, 0)
+
+
 def main(_):
     count = 0
+    for make in CFG_MAKERS:
+        for place in CHAINS:
+            check_cfg(make, place)
+            count += 1
     for make in (tensorflow, onnx, pytorch_onnx, tflite):
         for place in CHAINS:
             check_chain(make, place)
