@@ -70,6 +70,8 @@ std::string NameOf(const QuantStrategy& strategy) {
       return "aciq_laplace";
     case QuantStrategy::Kind::kAciqGauss:
       return "aciq_gauss";
+    case QuantStrategy::Kind::kBestSingle:
+      return "best_single";
     case QuantStrategy::Kind::kAuto:
       return "auto";
   }
@@ -77,11 +79,16 @@ std::string NameOf(const QuantStrategy& strategy) {
   return "";
 }
 
+bool IsMeasured(const QuantStrategy& strategy) {
+  return strategy.kind == QuantStrategy::Kind::kBestSingle ||
+         strategy.kind == QuantStrategy::Kind::kAuto;
+}
+
 std::optional<QuantStrategy> QuantStrategyFromName(absl::string_view name) {
   using Kind = QuantStrategy::Kind;
   const std::string lower = absl::AsciiStrToLower(name);
   for (const Kind kind : {Kind::kMean, Kind::kExtrema, Kind::kKld, Kind::kInIr, Kind::kAciqLaplace,
-                          Kind::kAciqGauss, Kind::kAuto}) {
+                          Kind::kAciqGauss, Kind::kBestSingle, Kind::kAuto}) {
     if (lower == absl::AsciiStrToLower(NameOf(QuantStrategy{kind, 0}))) {
       return QuantStrategy{kind, 0};
     }
@@ -103,7 +110,7 @@ std::optional<QuantStrategy> QuantStrategyFromName(absl::string_view name) {
 
 absl::string_view QuantStrategyForms() {
   return "mean, extrema, Nstd (3std), KLD, in_ir, Npercentile (0.9999percentile), aciq_laplace, "
-         "aciq_gauss, auto";
+         "aciq_gauss, best_single, auto";
 }
 
 }  // namespace npuc

@@ -31,7 +31,8 @@ inline constexpr QuantMethod kActivationMethods[] = {QuantMethod::kPerTensorSymm
 bool IsPerChannel(QuantMethod method);
 
 // How a range is chosen from statistics. Written as "mean", "extrema", "3std", "KLD", "in_ir",
-// "0.9999percentile", "aciq_laplace", "aciq_gauss", "auto" (of activations: tries them all).
+// "0.9999percentile", "aciq_laplace", "aciq_gauss"; of activations also "best_single", which tries
+// them all for all tensors alike, and "auto", which then tries them all for each tensor.
 struct QuantStrategy {
   enum class Kind : uint8_t {
     kMean,
@@ -42,6 +43,7 @@ struct QuantStrategy {
     kPercentile,
     kAciqLaplace,
     kAciqGauss,
+    kBestSingle,
     kAuto,
   };
   Kind kind = Kind::kMean;
@@ -49,6 +51,8 @@ struct QuantStrategy {
   bool operator==(const QuantStrategy&) const = default;
 };
 std::string NameOf(const QuantStrategy& strategy);
+// Whether the range is chosen by quantized runs over calibration data.
+bool IsMeasured(const QuantStrategy& strategy);
 // Letters' case does not count. "percentile" alone is 0.9999percentile.
 std::optional<QuantStrategy> QuantStrategyFromName(absl::string_view name);
 // The forms above, for messages.

@@ -66,6 +66,23 @@ bool OnlyFalse(const std::string& text, QuantConfig&) {
   return Bool(text, flag) && !flag;
 }
 
+constexpr absl::string_view kPresetWords[] = {"compass", "fast", "best"};
+
+// Sets what the preset stands for; keys that are read behind it change that.
+bool Preset(const std::string& text, QuantConfig& config) {
+  QuantOptions& options = config.options;
+  if (text == "fast" || text == "best") {
+    options.weight_method = QuantMethod::kPerChannelSymmetricRestricted;
+    options.activation_method = QuantMethod::kPerTensorAsymmetric;
+    options.activation_strategy.kind =
+        text == "fast" ? QuantStrategy::Kind::kExtrema : QuantStrategy::Kind::kBestSingle;
+  } else if (text != "compass") {
+    return false;
+  }
+  config.preset = options;
+  return true;
+}
+
 struct MethodOf {
   explicit MethodOf(absl::Span<const QuantMethod> allowed) : allowed(allowed) {}
   bool operator()(const std::string& text, QuantMethod& out) const {
@@ -171,7 +188,8 @@ constexpr absl::string_view kActivationWords[] = {"per_tensor_symmetric_restrict
                                                   "per_tensor_symmetric_full_range",
                                                   "per_tensor_asymmetric"};
 constexpr absl::string_view kStrategyWords[] = {
-    "mean", "extrema", "3std", "KLD", "in_ir", "percentile", "aciq_laplace", "aciq_gauss", "auto"};
+    "mean",       "extrema",      "3std",       "KLD",         "in_ir",
+    "percentile", "aciq_laplace", "aciq_gauss", "best_single", "auto"};
 constexpr absl::string_view kMetricWords[] = {"cosine", "mse", "sqnr", "topk", "auc", "wer"};
 
 // A row with a field: its reader is `reader` on that field.
@@ -223,28 +241,31 @@ class Reader {
   Reader(ConfigReporter& reporter, QuantConfig& config) : reporter_(reporter), config_(config) {}
 
   bool Read(const ConfigNode& mapping) {
-    for (size_t i = 0; i + 1 < mapping.items.size(); i += 2) {
-      const ConfigNode& key = mapping.items[i];
-      if (key.kind != Kind::kScalar) continue;  // reported with the syntax
-      if (!seen_.insert(key.text).second) continue;
-      const QuantKey* known = FindQuantKey(key.text);
-      if (known == nullptr) {
-        ReportUnknown(key);
-        continue;
+    // The preset first, wherever it stands: the other keys change what it sets.
+    for (const bool is_preset : {true, false}) {
+      for (size_t i = 0; i + 1 < mapping.items.size(); i += 2) {
+        const ConfigNode& key = mapping.items[i];
+        if (key.kind != Kind::kScalar) continue;  // reported with the syntax
+        if ((key.text == "preset") == is_preset) ReadKey(key, mapping.items[i + 1]);
       }
-      if (known->shape == Shape::kLater) {
-        Report(DiagnosticKind::kConfigNotSupportedYet, key,
-               absl::StrCat("QUANT: ", known->name, " is not supported yet by this version"),
-               "remove the line");
-        continue;
-      }
-      ReadValue(*known, key, mapping.items[i + 1]);
     }
     CheckTogether(mapping);
     return ok_;
   }
 
  private:
+  void ReadKey(const ConfigNode& key, const ConfigNode& value) {
+    if (!seen_.insert(key.text).second) return;
+    const QuantKey* known = FindQuantKey(key.text);
+    if (known == nullptr) return ReportUnknown(key);
+    if (known->shape == Shape::kLater) {
+      return Report(DiagnosticKind::kConfigNotSupportedYet, key,
+                    absl::StrCat("QUANT: ", known->name, " is not supported yet by this version"),
+                    "remove the line");
+    }
+    ReadValue(*known, key, value);
+  }
+
   void Report(DiagnosticKind kind, const ConfigNode& at, std::string message, std::string fix) {
     ok_ = false;
     reporter_.Add(kind, {at.line, at.column}, std::move(message), std::move(fix));

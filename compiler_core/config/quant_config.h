@@ -21,6 +21,7 @@ struct QuantFile {
 
 struct QuantConfig {
   QuantOptions options;
+  QuantOptions preset;  // the options that the preset gives; those without one are the defaults
   std::vector<QuantFile> files;
   int64_t metric_batch_size = 1;  // changes nothing
 };

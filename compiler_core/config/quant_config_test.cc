@@ -94,6 +94,21 @@ dump: false
                                  "QUANT.calibration_data[1]=b.npy:10", "OPT_CONFIG=t.json:17"));
 }
 
+TEST(QuantConfigTest, OtherKeysGoBeforeThePreset) {
+  const Read best = ReadText("calibration_strategy_for_activation: KLD\npreset: best\n");
+  EXPECT_THAT(best.problems, ElementsAre());
+  QuantOptions want;
+  want.weight_method = QuantMethod::kPerChannelSymmetricRestricted;
+  want.activation_method = QuantMethod::kPerTensorAsymmetric;
+  want.activation_strategy = {QuantStrategy::Kind::kKld, 0};
+  EXPECT_EQ(best.config.options, want);
+  EXPECT_EQ(best.config.preset.activation_strategy.kind, QuantStrategy::Kind::kBestSingle);
+  EXPECT_EQ(ReadText("preset: fast\n").config.options.activation_strategy.kind,
+            QuantStrategy::Kind::kExtrema);
+  EXPECT_EQ(ReadText("preset: compass\n").config.options, QuantOptions());
+  EXPECT_THAT(ReadText("preset: bests\n").problems, ElementsAre(HasSubstr("did you mean 'best'?")));
+}
+
 TEST(QuantConfigTest, EveryProblemAtOnceWithItsPlace) {
   const Read read = ReadText(
       "weight_bit: 8\nweight_bits: 3\nbias_bits: wide\nquantize_method_for_weight: "

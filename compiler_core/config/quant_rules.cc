@@ -20,6 +20,7 @@ class QuantRules {
         core_(*all.core),
         config_(*all.quant),
         options_(all.quant->options),
+        usual_(all.quant->preset),
         place_(all.Find("QUANT")->key_place),
         has_template_(all.present.contains("OPT_CONFIG") || HasFile(kTemplateRole)) {}
 
@@ -61,6 +62,7 @@ class QuantRules {
                         " has 16 bits and a power of two as scale that holds every value"));
     };
     const auto wide = [](int bits, int usual_bits) { return bits == usual_bits || bits == 16; };
+    check("preset", config_.preset == QuantOptions());
     check("weight_bits", wide(options_.weight_bits, usual_.weight_bits));
     check("activation_bits", wide(options_.activation_bits, usual_.activation_bits));
     check("bias_bits", options_.bias_bits == usual_.bias_bits);
@@ -95,9 +97,10 @@ class QuantRules {
     };
     const bool from_file = HasFile(kStatisticsRole);
     const bool reads_running = !from_file && is({Kind::kMean, Kind::kStd, Kind::kAciqLaplace,
-                                                 Kind::kAciqGauss, Kind::kAuto});
+                                                 Kind::kAciqGauss, Kind::kBestSingle, Kind::kAuto});
     const bool reads_histogram =
-        (!from_file && is({Kind::kKld, Kind::kPercentile, Kind::kAciqLaplace, Kind::kAuto})) ||
+        (!from_file &&
+         is({Kind::kKld, Kind::kPercentile, Kind::kAciqLaplace, Kind::kBestSingle, Kind::kAuto})) ||
         (!IsFixedPoint(core_) && options_.weight_strategy.kind == Kind::kKld);
     const std::string why = from_file
                                 ? "the statistics come from statistic_file"

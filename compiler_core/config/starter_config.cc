@@ -216,9 +216,7 @@ class Writer {
                           SampleShape(port)));
       }
     }
-    Line("#   quantize_method_for_weight: per_channel_symmetric_restricted_range");
-    Line("#   quantize_method_for_activation: per_tensor_asymmetric");
-    Line("#   calibration_strategy_for_activation: extrema");
+    Line("#   preset: best   # or fast, or compass: its defaults");
   }
 
   static std::string SampleShape(const Port& port) {

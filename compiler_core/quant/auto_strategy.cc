@@ -51,14 +51,20 @@ class Search {
         log_(log),
         candidates_(Candidates(state)) {
     for (size_t i = 0; i < state.layers.size(); ++i) {
-      const bool wanted = state.settings[i].activation_strategy.kind == Kind::kAuto;
-      if (wanted) layers_.push_back(static_cast<int>(i));
+      const QuantStrategy& strategy = state.settings[i].activation_strategy;
+      if (IsMeasured(strategy)) layers_.push_back(static_cast<int>(i));
+      if (strategy.kind == Kind::kAuto) refined_.push_back(static_cast<int>(i));
     }
   }
 
   absl::Status Run() {
     if (layers_.empty()) return absl::OkStatus();
     RETURN_IF_ERROR(TrySingles());
+    if (refined_.empty()) {
+      log_.push_back(absl::StrFormat("calibration best_single: %s, error %.3e at the outputs",
+                                     name_of_best_, best_.all));
+      return absl::OkStatus();
+    }
     const std::vector<LayerSettings> best_single = state_.settings;
     if (RefineWork() > kMostRefineWork) {
       log_.push_back(absl::StrFormat(
@@ -84,7 +90,7 @@ class Search {
   static constexpr double kMostRefineWork = 0x1p37;
   // Each layer tries every strategy on each sample from where it stands: half a run in the mean.
   double RefineWork() const {
-    return WorkOf(*state_.graph) * static_cast<double>(layers_.size() * candidates_.size()) *
+    return WorkOf(*state_.graph) * static_cast<double>(refined_.size() * candidates_.size()) *
            static_cast<double>(evaluator_.size()) / 2;
   }
 
@@ -142,7 +148,7 @@ class Search {
   absl::Status Refine() {
     evaluator_.Restart();
     ASSIGN_OR_RETURN(auto values, ChooseActivationParams(state_));
-    for (const int layer : layers_) {
+    for (const int layer : refined_) {
       if (state_.SourceOf(state_.layers[layer].outputs[0]) != state_.layers[layer].outputs[0]) {
         continue;  // has no parameters of its own
       }
@@ -185,8 +191,9 @@ class Search {
   Evaluator& check_;
   std::vector<std::string>& log_;
   std::vector<QuantStrategy> candidates_;
-  std::vector<int> layers_;
-  Measured best_;  // of the best single strategy
+  std::vector<int> layers_;   // that a strategy is searched for
+  std::vector<int> refined_;  // of these, each on its own
+  Measured best_;             // of the best single strategy
   std::string name_of_best_ = "extrema";
 };
 

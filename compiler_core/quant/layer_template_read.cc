@@ -104,7 +104,7 @@ const std::vector<TemplateKey>& Keys() {
        Type::kText,
        std::string(QuantStrategyForms()),
        {"mean", "extrema", "3std", "KLD", "in_ir", "percentile", "aciq_laplace", "aciq_gauss",
-        "auto"},
+        "best_single", "auto"},
        &ReadActivationStrategy},
       {"q_strategy_weight",
        Type::kText,

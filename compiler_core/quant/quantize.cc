@@ -73,9 +73,8 @@ class Quantizer {
     return input_.options.mixed_precision_batches > 0 ||
            std::find(global.begin(), global.end(), GlobalCalibration::kBiasCorrection) !=
                global.end() ||
-           std::any_of(state_.settings.begin(), state_.settings.end(), [](const LayerSettings& s) {
-             return s.activation_strategy.kind == QuantStrategy::Kind::kAuto;
-           });
+           std::any_of(state_.settings.begin(), state_.settings.end(),
+                       [](const LayerSettings& s) { return IsMeasured(s.activation_strategy); });
   }
 
   absl::Status MakeEvaluators() {
@@ -251,6 +250,7 @@ class Quantizer {
         return Refuse(DiagnosticKind::kCalibrationData, result.status(), "mend the data");
       }
       if (result->has_value()) return RefuseNotFinite(**result);
+      WarnAboutSamples();
     } else if (!input_.statistics_name.empty()) {
       RETURN_IF_ERROR(LoadStatistics(names));
     } else {
@@ -265,6 +265,35 @@ class Quantizer {
       result_.statistics = WriteStatistics(all);
     }
     return CheckStrategies();
+  }
+
+  // Samples that are not what the model sees in use: all alike, or far beyond the range that a
+  // quantized model gives the input.
+  void WarnAboutSamples() {
+    constexpr double kFarBeyond = 2;  // times the model's own range
+    for (const ValueId input : state_.graph->inputs()) {
+      const auto found = state_.statistics.find(state_.SourceOf(input));
+      if (found == state_.statistics.end()) continue;
+      const double min = found->second.extrema_min;
+      const double max = found->second.extrema_max;
+      const auto own = state_.in_ir.find(input);
+      std::string problem;
+      if (min == max) {
+        problem = absl::StrCat("is ", min, " throughout");
+      } else if (own != state_.in_ir.end() &&
+                 (min < kFarBeyond * own->second.min || max > kFarBeyond * own->second.max)) {
+        problem = absl::StrCat("goes from ", min, " to ", max, "; the model states ",
+                               own->second.min, " to ", own->second.max);
+      }
+      if (problem.empty()) continue;
+      const std::string& name = state_.graph->node(state_.graph->value(input).def).source.name;
+      diagnostics_.Add(
+          {.kind = DiagnosticKind::kCalibrationDoubtful,
+           .message = absl::StrCat("calibration_data for input '", Printable(name), "' ", problem),
+           .file = input_.model_name,
+           .fix = "give samples of what the model gets in use, prepared as in "
+                  "training"});
+    }
   }
 
   absl::Status RefuseNotFinite(const NotFinite& found) {
@@ -315,13 +344,14 @@ class Quantizer {
   absl::Status CheckStrategies() {
     for (int i = 0; i < layer_count(); ++i) {
       const QuantStrategy& strategy = state_.settings[i].activation_strategy;
-      if (strategy.kind == QuantStrategy::Kind::kAuto && samples() == nullptr) {
+      if (IsMeasured(strategy) && samples() == nullptr) {
         return Refuse(DiagnosticKind::kStrategyWithoutData,
                       absl::InvalidArgumentError(
-                          "the strategy auto measures on calibration data, and there is none"),
+                          absl::StrCat("the strategy ", NameOf(strategy),
+                                       " measures on calibration data, and there is none")),
                       "give calibration_data, or name another strategy");
       }
-      if (strategy.kind == QuantStrategy::Kind::kAuto) continue;
+      if (IsMeasured(strategy)) continue;
       for (const ValueId id : state_.layers[i].outputs) {
         if (state_.SourceOf(id) != id) continue;
         const absl::Status status = RangeOfValue(state_, id, strategy).status();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
@@ -120,6 +121,30 @@ TEST_F(QuantizeTest, AutoIsNeverWorseThanAnySingleStrategy) {
       EXPECT_LE(with_auto, ErrorOf(options)) << name << ", seed " << seed;
     }
   }
+}
+
+TEST_F(QuantizeTest, BestSingleIsAsGoodAsEachStrategyAlone) {
+  QuantOptions options = PerChannel();
+  options.activation_strategy = {QuantStrategy::Kind::kBestSingle, 0};
+  const double best = ErrorOf(options);
+  double least = std::numeric_limits<double>::infinity();
+  for (const char* name : {"extrema", "mean", "3std", "6std", "0.9999percentile", "KLD",
+                           "aciq_laplace", "aciq_gauss"}) {
+    options.activation_strategy = *QuantStrategyFromName(name);
+    least = std::min(least, ErrorOf(options));
+  }
+  EXPECT_EQ(best, least);
+}
+
+TEST_F(QuantizeTest, SamplesFarBeyondTheModelsRangeAreDoubted) {
+  Diagnostics diagnostics;
+  QuantizeInput input = Input();
+  ASSERT_TRUE(Quantize(input, diagnostics).ok());
+  EXPECT_TRUE(diagnostics.list().empty());
+  input.in_ir[graph_.inputs()[0]] = {-1e-3, 1e-3};
+  ASSERT_TRUE(Quantize(input, diagnostics).ok());
+  ASSERT_EQ(diagnostics.list().size(), 1u);
+  EXPECT_THAT(diagnostics.list()[0].ToString(), HasSubstr("the model states -0.001 to 0.001"));
 }
 
 TEST_F(QuantizeTest, PerChannelEqualizationAndAdaroundHelpWhereTheyShould) {
@@ -370,6 +395,19 @@ std::string TwoSamples(float bad) {
   array.shape = {2, 4};
   array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
   return WriteNpy(array).value();
+}
+
+TEST(QuantizeSamples, ThatAreAllAlikeAreDoubted) {
+  Graph graph;
+  NpyArray array;
+  array.shape = {3, 4};
+  array.bytes.assign(12 * sizeof(float), 0);
+  const std::string zeros = WriteNpy(array).value();
+  const QuantizeInput input = InputOfFunction(Op::kTanh, zeros, graph);
+  Diagnostics diagnostics;
+  ASSERT_TRUE(Quantize(input, diagnostics).ok());
+  ASSERT_FALSE(diagnostics.list().empty());
+  EXPECT_THAT(diagnostics.list()[0].ToString(), HasSubstr("for input 'x' is 0 throughout"));
 }
 
 // Whatever takes statistics of a value that is not finite: one diagnostic with layer and sample.

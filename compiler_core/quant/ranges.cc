@@ -172,7 +172,7 @@ ValueRange Around(double mean, double half_width) { return {mean - half_width, m
 
 std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorStatistics& s,
                                   int bits, const std::optional<ValueRange>& in_ir) {
-  NPUC_CHECK(strategy.kind != Kind::kAuto);
+  NPUC_CHECK(!IsMeasured(strategy));
   ValueRange range{s.extrema_min, s.extrema_max};
   // Behind a ReLU half of the distribution is missing: one bit more covers the other half.
   const int aciq_bits = s.extrema_min >= 0 ? bits + 1 : bits;
@@ -201,6 +201,7 @@ std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorSta
       if (!in_ir.has_value()) return std::nullopt;
       return ValueRange{std::min(in_ir->min, 0.0), std::max(in_ir->max, 0.0)};
     case Kind::kExtrema:
+    case Kind::kBestSingle:
     case Kind::kAuto:
       break;
   }
@@ -211,7 +212,7 @@ std::optional<ValueRange> RangeOf(const QuantStrategy& strategy, const TensorSta
 
 bool ReadsHistogram(const QuantStrategy& strategy) {
   return strategy.kind == Kind::kKld || strategy.kind == Kind::kPercentile ||
-         strategy.kind == Kind::kAciqLaplace || strategy.kind == Kind::kAuto;
+         strategy.kind == Kind::kAciqLaplace || IsMeasured(strategy);
 }
 
 }  // namespace npuc

@@ -74,13 +74,15 @@ CONFIG_ROWS = {
 DATA = {"data": "x.npy"}
 STATISTICS = {"calibration_data": None, "statistic_file": "statistics.json"}
 QUANT_ROWS = {
+    "preset": [("fast", {}), ("best", {})],
     "weight_bits": [(4, {}), (12, {})],
     "bias_bits": [(16, {})],
     "activation_bits": [(12, {})],
     "lut_items_in_bits": [(5, {}), (5, {"activation_bits": 16}), (14, {"activation_bits": 16})],
     "quantize_method_for_weight": [("per_channel_symmetric_full_range", {})],
     "quantize_method_for_activation": [("per_tensor_asymmetric", {})],
-    "calibration_strategy_for_activation": [("KLD", {}), ("3std", {}), ("auto", {})],
+    "calibration_strategy_for_activation": [("KLD", {}), ("3std", {}), ("best_single", {}),
+                                            ("auto", {})],
     "calibration_strategy_for_weight": [("3std", {})],
     "calibration_data": [("other.npy", {})],
     "calibration_batch_size": [(4, {}), (4, {"calibration_strategy_for_activation": "extrema"})],

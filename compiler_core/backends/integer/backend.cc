@@ -62,9 +62,7 @@ void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name
                                     "%.0f dB results often differ",
                                     Printable(figure.output), figure.quantized, kPoorSqnrDb),
          .file = model_name,
-         .fix = "in QUANT set quantize_method_for_weight: per_channel_symmetric_restricted_range, "
-                "quantize_method_for_activation: per_tensor_asymmetric and "
-                "calibration_strategy_for_activation: extrema, or activation_bits: 16"});
+         .fix = "in QUANT set preset: best, or activation_bits: 16"});
   }
 }
 
