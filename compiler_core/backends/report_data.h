@@ -142,7 +142,7 @@ struct ReportData {
 // The bits that the integers between qmin and qmax need.
 int BitsOf(const QuantParams& params);
 
-// Of all values of a weight, in the bins that report.json has.
+// The histogram of all values of a weight, in the bins that report.json has.
 Histogram ReportHistogram(const Tensor& tensor);
 
 }  // namespace npuc

@@ -34,8 +34,8 @@ struct ConstInput {
 };
 
 // Every setting of a compile that can change its output. The config parser fills it; stages get it
-// whole and read-only; CanonicalOptions() of it is part of the cache key, so a new field goes there
-// too (a test counts the fields). Source of names and defaults: shared/spec/gxnpuc.md section 2.
+// whole and read-only; CanonicalOptions() of it is part of the cache key. Each field has a row in
+// compile_options.inc. Source of names and defaults: shared/spec/gxnpuc.md section 2.
 struct CompileOptions {
   std::string core;      // canonical core name: "GRUS", never an alias
   std::string npu_unit;  // "NPU32"

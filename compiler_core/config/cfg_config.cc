@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/trim_text.h"
+#include "compiler_core/config/config.h"
 #include "compiler_core/config/quant_config.h"
 
 namespace npuc {

@@ -26,10 +26,6 @@ bool IsCfgConfig(absl::string_view text);
 std::optional<ConfigNode> ReadCfgConfig(absl::string_view text, absl::string_view name,
                                         ConfigReporter& reporter, Diagnostics& diagnostics);
 
-// Adds a note, where the diagnostics of a compile name keys of a YAML config, of what its .cfg
-// calls them: "INPUT_OPS is input and input_shape of [Parser]". `name`: of the config.
-void AddCfgWords(absl::string_view name, Diagnostics& diagnostics);
-
 // The keys and what each becomes, for a terminal.
 std::string CfgConfigHelp();
 

@@ -40,6 +40,10 @@ inline constexpr size_t kMaxConfigBytes = kMaxYamlBytes;
 absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_view name,
                                          Diagnostics& diagnostics);
 
+// Adds a note, where the diagnostics of a compile name keys of a YAML config, of what its .cfg
+// calls them: "INPUT_OPS is input and input_shape of [Parser]". `name`: of the config.
+void AddCfgWords(absl::string_view name, Diagnostics& diagnostics);
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_CONFIG_CONFIG_H_

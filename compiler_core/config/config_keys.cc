@@ -112,7 +112,7 @@ bool ListHolds(absl::string_view list, absl::string_view item) {
 std::string CoresOf(const FamilySet& families) {
   std::vector<absl::string_view> names;
   for (const CoreSpec* core : AllCores()) {
-    if (families.Holds(FamilyOf(*core))) names.push_back(core->name);
+    if (families.Holds(core->family)) names.push_back(core->name);
   }
   return absl::StrJoin(names, "|");
 }

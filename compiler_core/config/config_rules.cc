@@ -43,7 +43,7 @@ void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
 // Whether the key is the config's core's and framework's.
 bool CheckBelongs(const ConfigSettings& all, const ConfigKey& key, ConfigPlace place,
                   ConfigReporter& reporter) {
-  if (all.core != nullptr && !key.families.empty() && !key.families.Holds(FamilyOf(*all.core))) {
+  if (all.core != nullptr && !key.families.empty() && !key.families.Holds(all.core->family)) {
     reporter.Add(DiagnosticKind::kConfigNotForTarget, place,
                  absl::StrCat(key.name, " is a key of core ", Words(CoresOf(key.families)),
                               ", CORENAME is ", all.core->name),
@@ -278,7 +278,7 @@ void CheckHasEffect(const ConfigSettings& all, ConfigReporter& reporter) {
   if (all.core == nullptr) return;
   for (const ConfigKey& key : AllConfigKeys()) {
     const ConfigSetting* setting = all.Find(key.name);
-    if (setting == nullptr || !key.no_effect_on.Holds(FamilyOf(*all.core)) ||
+    if (setting == nullptr || !key.no_effect_on.Holds(all.core->family) ||
         (key.type == ConfigType::kBool && !setting->flag) ||
         (key.type == ConfigType::kNames && setting->names.empty())) {
       continue;

@@ -293,7 +293,7 @@ class Lowerer : public LowerContext {
                        .message = std::string(status.message()),
                        .file = options_.model_name,
                        .node = node.source.name,
-                       .op = node.source.op.empty() ? std::string(NameOf(node.op)) : node.source.op,
+                       .op = OpNameOf(node),
                        .fix = "replace the operator, or leave it out of the model"};
     if (status.code() == absl::StatusCode::kInternal) {
       refusal.kind = DiagnosticKind::kInternalError;

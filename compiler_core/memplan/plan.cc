@@ -324,8 +324,8 @@ class Greedy {
 
   // The smallest placement of all orders.
   PlacementResult Smallest() { return Place(std::numeric_limits<int64_t>::max()); }
-  // That of the first order that meets the bound, or an arena above it without offsets; much less
-  // work where none does.
+  // The placement of the first order that meets the bound. Where none does: an arena above it, and
+  // no offsets, which is much less work.
   PlacementResult MeetBound() { return Place(bound_ + 1); }
 
  private:

@@ -307,7 +307,7 @@ class Quantizer {
                                  ", which no integer can stand for"),
          .file = input_.model_name,
          .node = layer.name,
-         .op = root.source.op.empty() ? std::string(NameOf(root.op)) : root.source.op,
+         .op = OpNameOf(root),
          .fix = std::isnan(found.value)
                     ? "leave the sample out, or keep the operand within what the operator is "
                       "defined for, by a Maximum in front of it say"

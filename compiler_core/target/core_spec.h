@@ -141,14 +141,23 @@ struct IntegerLimits {
   int64_t buffer_alignment_bytes;  // of buffers in data_content
 };
 
+// The command set of a core, which decides the back end. The core's data file states it.
+enum class NpuFamily : uint8_t {
+  kUnpublished,  // no command encoding is known: its operators are listed, nothing compiles for it
+  kFp16,         // GRUS's commands (ISA.md)
+  kInteger,      // integers of 8 and 16 bits with scales (INTEGER_ISA.md)
+  kFixedPoint,   // the integer commands on 16 bits, with a power of two as scale of each tensor:
+                 // gxnpuc's cores that need -q
+};
+
 struct CoreSpec {
   absl::string_view name;   // "GRUS"
   absl::string_view alias;  // "V150"
+  NpuFamily family = NpuFamily::kUnpublished;
   absl::Span<const absl::string_view> chips;
   absl::Span<const absl::string_view> npu_units;  // empty: not published
   absl::Span<const absl::string_view> output_types;
   absl::string_view compute_type;  // "fp16"; empty: not published
-  bool quant_inference = false;    // needs gxnpuc's -q
   absl::string_view note;
   const CoreLimits* limits = nullptr;      // null: not a core of the fp16 command set
   const IntegerLimits* integer = nullptr;  // not null: a core of the integer command set
@@ -158,11 +167,7 @@ struct CoreSpec {
   absl::Span<const OpList> op_lists;
 };
 
-// A core of the integer command set whose values are 16 bits wide with a power of two as scale
-// each: gxnpuc's fixed-point family, which -q is for.
-inline bool IsFixedPoint(const CoreSpec& core) {
-  return core.integer != nullptr && core.quant_inference;
-}
+inline bool IsFixedPoint(const CoreSpec& core) { return core.family == NpuFamily::kFixedPoint; }
 
 // Every core, GRUS first.
 absl::Span<const CoreSpec* const> AllCores();

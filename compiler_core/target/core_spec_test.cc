@@ -39,13 +39,13 @@ TEST(CoreSpecTest, CoresAreFoundByNameAndAlias) {
 TEST(CoreSpecTest, EachFamilyHasACoreAndItsLimits) {
   for (const NpuFamily family :
        {NpuFamily::kUnpublished, NpuFamily::kFp16, NpuFamily::kInteger, NpuFamily::kFixedPoint}) {
-    EXPECT_EQ(FamilyOf(FirstCoreOf(family)), family);
+    EXPECT_EQ(FirstCoreOf(family).family, family);
   }
   EXPECT_EQ(&FirstCoreOf(NpuFamily::kFp16), AllCores()[0]);
   for (const CoreSpec* core : AllCores()) {
-    EXPECT_EQ(core->limits != nullptr, FamilyOf(*core) == NpuFamily::kFp16) << core->name;
+    EXPECT_EQ(core->limits != nullptr, core->family == NpuFamily::kFp16) << core->name;
     EXPECT_EQ(core->integer != nullptr,
-              FamilyOf(*core) == NpuFamily::kInteger || FamilyOf(*core) == NpuFamily::kFixedPoint)
+              core->family == NpuFamily::kInteger || core->family == NpuFamily::kFixedPoint)
         << core->name;
   }
 }

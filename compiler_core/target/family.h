@@ -8,21 +8,10 @@
 
 namespace npuc {
 
-// The command set of a core, which decides the backend. The core's data file states it.
-enum class NpuFamily : uint8_t {
-  kUnpublished,  // no command encoding is known: its operators are listed, nothing compiles for it
-  kFp16,         // GRUS's commands (ISA.md)
-  kInteger,      // integers of 8 and 16 bits with scales (INTEGER_ISA.md)
-  kFixedPoint,   // the integer commands on 16 bits, with a power of two as scale of each tensor
-};
-
-// `core` is one of AllCores().
-NpuFamily FamilyOf(const CoreSpec& core);
-
 // True where this compiler has a backend for the core.
-inline bool IsCompiled(const CoreSpec& core) { return FamilyOf(core) != NpuFamily::kUnpublished; }
+inline bool IsCompiled(const CoreSpec& core) { return core.family != NpuFamily::kUnpublished; }
 
-// The first core of a family; every family has one.
+// The first core of a family, in the order of AllCores(); every family has one.
 const CoreSpec& FirstCoreOf(NpuFamily family);
 
 // Families as a set that data can name: {NpuFamily::kInteger, NpuFamily::kFixedPoint}.

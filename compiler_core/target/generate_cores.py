@@ -275,7 +275,6 @@ def generate(paths):
     writer = Writer()
     lists = {}
     names = []
-    families = []
     for path in paths:
         shown, core = load(path)
         family = family_of(core, shown)
@@ -288,10 +287,9 @@ def generate(paths):
         else:
             op_lists = write_op_lists(writer, core, shown)
         lists[core["name"]] = op_lists
-        fields = [literal(core["name"]), literal(core["alias"]), writer.strings(core["chips"]),
-                  writer.strings(core["npu_units"]), writer.strings(core["output_types"]),
-                  literal(core["compute_type"]),
-                  "true" if core["family"] == "fixed_point" else "false",  # gxnpuc needs -q
+        fields = [literal(core["name"]), literal(core["alias"]), family,
+                  writer.strings(core["chips"]), writer.strings(core["npu_units"]),
+                  writer.strings(core["output_types"]), literal(core["compute_type"]),
                   literal(core["note"]),
                   write_numbers(writer, core, shown, "limits", "CoreLimits", LIMITS),
                   write_numbers(writer, core, shown, "integer", "IntegerLimits", INTEGER),
@@ -299,7 +297,6 @@ def generate(paths):
         name = f"kCore{core['name']}"
         writer.lines.append(f"constexpr CoreSpec {name} = {{{', '.join(fields)}}};")
         names.append(f"&{name}")
-        families.append(family)
     body = "\n".join(writer.lines)
     return f"""// Made by generate_cores.py from cores/*.yaml; do not edit.
 #include "compiler_core/target/core_tables.h"
@@ -313,7 +310,6 @@ namespace {{
 
 const CoreSpec* const kAllCores[] = {{{', '.join(names)}}};
 const size_t kCoreCount = {len(names)};
-const NpuFamily kFamilies[] = {{{', '.join(families)}}};
 
 }}  // namespace npuc::core_tables
 """

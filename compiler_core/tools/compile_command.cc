@@ -12,7 +12,6 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/helper_threads.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/config/cfg_config.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/target/core_spec.h"
@@ -126,7 +125,7 @@ void PrintPaths(const std::vector<Written>& written, const std::vector<WeightHis
 bool RefusesQuantInference(const CompileCommand& command, const CompileOptions& options) {
   if (!command.quantize) return false;
   const CoreSpec* core = FindCore(options.core);
-  if (core != nullptr && core->quant_inference) return false;
+  if (core != nullptr && IsFixedPoint(*core)) return false;
   std::fprintf(stderr, "CORENAME '%s' doesn't need to run quantized inference\n",
                Printable(options.core).c_str());
   return true;

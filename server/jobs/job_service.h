@@ -100,8 +100,8 @@ class JobService {
 
   // Accepts a job: `done` gets it once it is stored durably. A repeated request id gives the job of
   // the first call. ALREADY_EXISTS (REQUEST_ID_REUSED): the same id with another request.
-  // RESOURCE_EXHAUSTED (QUEUE_FULL, QUOTA_EXCEEDED). UNAVAILABLE: the id's first job may not be
-  // told of yet.
+  // RESOURCE_EXHAUSTED (QUEUE_FULL, QUOTA_EXCEEDED). UNAVAILABLE: the id's first job is not
+  // stored yet.
   //
   // The call may wait for the store's reads, and for an earlier Submit with the same id. `done` is
   // called once, by the rules of JobStore::Apply.

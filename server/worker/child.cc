@@ -26,7 +26,6 @@
 #include "compiler_core/base/artifact_name.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/config/cfg_config.h"
 #include "server/worker/packet.h"
 
 namespace npuc {

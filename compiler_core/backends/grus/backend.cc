@@ -1,6 +1,7 @@
 #include "compiler_core/backends/grus/backend.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,7 +41,7 @@ void ReportQuantized(const Node& first, int count, const CoreSpec& core,
                        " integers at run time; ", core.name, " computes in fp16"),
                    .file = model_name,
                    .node = first.source.name,
-                   .op = first.source.op.empty() ? std::string(NameOf(first.op)) : first.source.op,
+                   .op = OpNameOf(first),
                    .fix = absl::StrCat("set CORENAME to an integer core, which keeps its scales (",
                                        integer_cores, "), or give the float model")});
 }
@@ -64,7 +65,7 @@ absl::Status CheckDataTypes(const Graph& graph, const CoreSpec& core, const std:
                                                " values at run time; the core computes in fp16"),
                        .file = model_name,
                        .node = node.source.name,
-                       .op = node.source.op.empty() ? std::string(NameOf(node.op)) : node.source.op,
+                       .op = OpNameOf(node),
                        .fix = "feed the value as a float input, or make it a constant"});
     }
   }
@@ -102,17 +103,14 @@ void WarnAboutFusedWeights(const CompileOptions& options, Diagnostics& diagnosti
 }
 
 // How much of the weights WEIGHT_CACHE_SIZE holds: an estimate, since the chip's way is not public.
-void NoteWeightCache(const CompileOptions& options, const CoreSpec& core, const Program& program,
-                     size_t weight_bytes, absl::Span<const NodeUse> uses,
-                     Diagnostics& diagnostics) {
-  const int64_t size = options.weight_cache_size_bytes.value_or(0);
-  if (size == 0) return;
-  const WeightCacheUse use = PlanWeightCache(program, uses, size);
+void NoteWeightCache(const WeightCacheUse& use, const CompileOptions& options, const CoreSpec& core,
+                     int64_t data_bytes, size_t weight_bytes, Diagnostics& diagnostics) {
+  const int64_t size = use.size_bytes;
   std::string names;
   for (const std::string& node : use.nodes) {
     absl::StrAppend(&names, names.empty() ? "" : ", ", Printable(node));
   }
-  const int64_t left = core.limits->npu_sram_bytes - program.data_bytes;
+  const int64_t left = core.limits->npu_sram_bytes - data_bytes;
   diagnostics.Add({.kind = DiagnosticKind::kWeightCacheUse,
                    .message = absl::StrCat(
                        "WEIGHT_CACHE_SIZE: ", size, " would hold ", use.used_bytes, " of ",
@@ -183,11 +181,12 @@ struct GrusUnit : CompiledUnit {
   Graph graph;           // as it was lowered
   LoweredModel lowered;  // without the weights' bytes, which the model has
   std::vector<NodeUse> uses;
+  std::optional<WeightCacheUse> weight_cache;
   LayerErrors layer_errors;
 };
 
 std::vector<NodeFigures> GrusUnit::NodesOf() const {
-  // Of the nodes of one source, the last.
+  // Several nodes may come from one node of the model; the last of them stands for it.
   absl::flat_hash_map<absl::string_view, size_t> roots;
   const auto& graph_nodes = graph.nodes();
   for (size_t i = 0; i < graph_nodes.size(); ++i) roots[graph_nodes[i].source.name] = i;
@@ -265,8 +264,7 @@ absl::StatusOr<ReportData> GrusUnit::Describe(const CompileRequest& request, Sta
   data.operators = OperatorsOf();
   data.weights = WeightsOf();
   data.transposes = TransposesOf(graph, program);
-  const int64_t cache_bytes = request.options.weight_cache_size_bytes.value_or(0);
-  if (cache_bytes > 0) data.weight_cache = PlanWeightCache(program, uses, cache_bytes);
+  data.weight_cache = weight_cache;
   data.memory_map = MemoryMapOf(program.buffers, LiveRangesOf(program));
   if (request.options.save_histograms) {
     data.weight_histograms = WeightHistograms(graph, lowered.weights);
@@ -302,8 +300,11 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForGrus(const CompileReques
   unit->uses = UseByNode(program, core.cycles);
   WarnAboutMemory(unit->model, core, options.model_name, diagnostics);
   WarnAboutFusedWeights(options, diagnostics);
-  NoteWeightCache(options, core, program, unit->model.weight_content.size(), unit->uses,
-                  diagnostics);
+  if (const int64_t cache_bytes = options.weight_cache_size_bytes.value_or(0); cache_bytes > 0) {
+    unit->weight_cache = PlanWeightCache(program, unit->uses, cache_bytes);
+    NoteWeightCache(*unit->weight_cache, options, core, program.data_bytes,
+                    unit->model.weight_content.size(), diagnostics);
+  }
   unit->layer_errors = CompareLayers(graph, core, lower_options, options, stages);
   unit->graph = std::move(graph);
   unit->lowered = std::move(lowered);

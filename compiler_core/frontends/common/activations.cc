@@ -17,7 +17,7 @@ std::pair<Term, Term> InOrder(const Term& x, Left left, Right right) {
   return {left(), std::move(first)};
 }
 
-// Of relu(x) and relu(-x) one is 0, so sums of their multiples are exact.
+// Either relu(x) or relu(-x) is 0, so sums of their multiples are exact.
 template <typename Slope>
 Term Leaky(const Term& x, const Slope& slope) {
   const auto [above, below] = InOrder(

@@ -20,7 +20,7 @@
 namespace npuc::tflite {
 
 frontend::RuleTable<ImportRule> AllRules();
-// Of operators that carry their own names.
+// The rules of custom operators, which have names in place of codes.
 frontend::RuleTable<ImportRule> CustomRules();
 
 // What the imports of all graphs of one file share.

@@ -10,6 +10,14 @@
 #include "compiler_core/frontends/torchscript/executor.h"
 
 namespace npuc::pt {
+// Layers whose weights an archive keeps beside their settings: the operator, and which items of the
+// object's state are its arguments behind the operand.
+struct PackedLayer {
+  absl::string_view name;
+  absl::string_view op;
+  std::vector<size_t> order;
+};
+
 namespace {
 
 // A call that fails costs a message and, where its name is not known, a search for one like it: so
@@ -48,14 +56,6 @@ bool ChangesForm(absl::string_view op) {
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
-// Layers whose weights an archive keeps beside their settings: the operator, and which items of the
-// object's state are its arguments behind the operand.
-struct PackedLayer {
-  absl::string_view name;
-  absl::string_view op;
-  std::vector<size_t> order;
-};
-
 const PackedLayer* FindPackedLayer(absl::string_view name) {
   static const auto* const kLayers = new std::vector<PackedLayer>{
       {"conv2d_clamp_run", "conv2d", {0, 1, 2, 3, 4, 5}},
@@ -67,8 +67,6 @@ const PackedLayer* FindPackedLayer(absl::string_view name) {
   }
   return nullptr;
 }
-
-bool IsPackedLayer(absl::string_view name) { return FindPackedLayer(name) != nullptr; }
 
 bool IsTensorList(const ScriptValue& value) {
   return value.IsSequence() && !value.list->items.empty() &&
@@ -113,8 +111,9 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
   bool is_known = true;
   const bool ok = CallBuiltin(expr, path, positional, frame, value, is_known);
   if (is_known) return ok;
-  if (absl::ConsumePrefix(&name, "ops.prepacked.") && IsPackedLayer(name)) {
-    return CallPacked(expr, name, positional, frame, value);
+  if (absl::ConsumePrefix(&name, "ops.prepacked.")) {
+    const PackedLayer* layer = FindPackedLayer(name);
+    if (layer != nullptr) return CallPacked(expr, *layer, positional, frame, value);
   }
   if (absl::StartsWith(path, "ops.quantized")) {
     Report(DiagnosticKind::kTorchQuantized, expr,
@@ -134,14 +133,13 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
 
 // A layer of a model prepared for mobile CPUs: an operand, and an object that holds the weight, the
 // bias, the operator's settings, and the bounds of its result, each of which may be None.
-bool Executor::CallPacked(const Expr& expr, absl::string_view name,
+bool Executor::CallPacked(const Expr& expr, const PackedLayer& layer,
                           const std::vector<ScriptValue>& positional, Frame& frame,
                           ScriptValue& value) {
   if (HasPoison(positional)) {
     value = state_->NewPoison({}, TaintsOf(positional));
     return true;
   }
-  const PackedLayer& layer = *FindPackedLayer(name);
   const ScriptValue* packed = nullptr;
   if (positional.size() == 2 && positional[1].Is(ScriptKind::kObject)) {
     const auto& attributes = positional[1].object->attributes;
@@ -150,7 +148,8 @@ bool Executor::CallPacked(const Expr& expr, absl::string_view name,
   }
   if (packed == nullptr || packed->list->items.size() != layer.order.size() + 2) {
     Report(DiagnosticKind::kTorchTensorInvalid, expr,
-           absl::StrCat("what ", Printable(name), " is given holds no weights of such a layer"),
+           absl::StrCat("what ", std::string(layer.name),
+                        " is given holds no weights of such a layer"),
            "save the model again");
     return false;
   }

@@ -17,6 +17,8 @@
 
 namespace npuc::pt {
 
+struct PackedLayer;
+
 // Limits on one run of forward; more is a diagnostic.
 struct ExecutorLimits {
   // Expressions, statements, items of containers made, and a share of the elements worked on.
@@ -102,7 +104,7 @@ class Executor {
                    Frame& frame, ScriptValue& value, bool& is_known);
   bool CallClass(const Expr& expr, const ScriptValue& callee, std::vector<ScriptValue> positional,
                  const Named& named, Frame& frame, ScriptValue& value);
-  bool CallPacked(const Expr& expr, absl::string_view name,
+  bool CallPacked(const Expr& expr, const PackedLayer& layer,
                   const std::vector<ScriptValue>& positional, Frame& frame, ScriptValue& value);
   bool CallOperator(const Expr& expr, absl::string_view name, std::vector<ScriptValue> positional,
                     const Named& named, Frame& frame, ScriptValue& value);

@@ -118,6 +118,10 @@ absl::Status VerifyNode(const Graph& graph, int index, int first_value) {
 
 }  // namespace
 
+std::string OpNameOf(const Node& node) {
+  return node.source.op.empty() ? std::string(NameOf(node.op)) : node.source.op;
+}
+
 NodeId Graph::AddNode(Op op, std::vector<ValueId> inputs, AttrMap attrs,
                       std::vector<TensorType> output_types, NodeSource source) {
   for (const ValueId input : inputs) {

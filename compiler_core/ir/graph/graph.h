@@ -35,6 +35,9 @@ struct Node {
   NodeSource source;
 };
 
+// The operator as users know it: the framework's, or of a node made here the IR's.
+std::string OpNameOf(const Node& node);
+
 struct Value {
   NodeId def;
   int index = 0;  // which output of def

@@ -92,7 +92,7 @@ class IntegerLowerer {
                 .message = std::string(reason),
                 .file = model_name_,
                 .node = node.source.name,
-                .op = node.source.op.empty() ? std::string(NameOf(node.op)) : node.source.op,
+                .op = OpNameOf(node),
                 .fix = std::string(fix)});
   }
 
@@ -106,7 +106,7 @@ class IntegerLowerer {
                   .message = "the layer stays in float; the integer cores have no float arithmetic",
                   .file = model_name_,
                   .node = layer.name,
-                  .op = root.source.op.empty() ? std::string(NameOf(root.op)) : root.source.op,
+                  .op = OpNameOf(root),
                   .fix =
                       "measure it with npuc reference or npuc evaluate --quantized, and quantize "
                       "the layer to compile"});

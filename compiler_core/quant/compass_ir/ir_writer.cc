@@ -101,7 +101,7 @@ class Writer {
                 .message = absl::StrCat("Compass's IR files: ", reason),
                 .file = model_name_,
                 .node = layer.name,
-                .op = root.source.op.empty() ? std::string(NameOf(root.op)) : root.source.op,
+                .op = OpNameOf(root),
                 .fix = "end the model before it"});
   }
 

@@ -1,4 +1,4 @@
-"""A .cfg whose model is refused: the fix names keys of a YAML config, a note what a .cfg calls them."""
+"""A .cfg whose model is refused: the fix names YAML keys, a note says what a .cfg calls them."""
 
 import numpy as np
 
