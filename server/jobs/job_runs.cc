@@ -192,14 +192,14 @@ void JobService::StopLeasing() {
 }
 
 // Runs a step of the holder of a lease on the job that the lease stands for.
-absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep& step) {
+absl::Status JobService::WithRun(const Lease& lease, const RunStep& step) {
   RunPtr run;
   {
     const MutexLock lock(mutex_);
     const auto found = run_of_lease_.find({lease.job_id, lease.fence});
     if (found != run_of_lease_.end()) run = found->second;
   }
-  if (run != nullptr) return StepRun(run, renews, step);
+  if (run != nullptr) return StepRun(run, /*renews=*/true, step);
   const absl::Status status =
       Transit(lease.job_id, [&](const Job& job) -> absl::StatusOr<std::optional<JobChange>> {
         // A job that runs does so for a lease that is known.
@@ -213,6 +213,11 @@ absl::Status JobService::WithRun(const Lease& lease, bool renews, const RunStep&
 absl::Status JobService::StepRun(const RunPtr& run, bool renews, const RunStep& step) {
   Pause("step of a run");
   const MutexLock changing(run->change);
+  // Before the step, so that nobody takes the claim over while the store is slow, and after it.
+  if (renews && !run->over && !board_->Renew(run->claim.id, SteadyNow())) {
+    run->over = true;  // another daemon has taken it
+    Unpublish(*run);
+  }
   for (int i = 0; i < kMaxTargets && !run->over; ++i) {
     const Lease target = run->target;
     JobPtr now;
@@ -286,14 +291,14 @@ void JobService::PutOnBoard(const Job& job) {
 }
 
 absl::Status JobService::Append(const Lease& lease, std::vector<EventBody> bodies) {
-  return WithRun(lease, /*renews=*/true, [&](const Job& job, uint64_t fence) {
+  return WithRun(lease, [&](const Job& job, uint64_t fence) {
     return AppendToJob(job, fence, bodies, options_.now());
   });
 }
 
 absl::Status JobService::Finish(const Lease& lease, std::vector<EventBody> bodies,
                                 JobResult result) {
-  return WithRun(lease, /*renews=*/true,
+  return WithRun(lease,
                  [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
                    return FinishJob(job, fence, bodies, result, options_.now());
                  });
@@ -301,7 +306,7 @@ absl::Status JobService::Finish(const Lease& lease, std::vector<EventBody> bodie
 
 absl::Status JobService::Lose(const Lease& lease, LossKind kind, absl::string_view why,
                               std::vector<EventBody> bodies) {
-  return WithRun(lease, /*renews=*/true,
+  return WithRun(lease,
                  [&](const Job& job, uint64_t fence) -> absl::StatusOr<std::optional<JobChange>> {
                    return LoseLease(job, fence, kind, why, options_.retry, bodies, options_.now());
                  });

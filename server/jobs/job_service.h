@@ -285,7 +285,7 @@ class JobService {
   void LoseTarget(const Run& run) NPUC_REQUIRES(mutex_);
   void Unpublish(Run& run);
   absl::Status Unclaim(const RunPtr& run, const absl::StatusOr<JobPtr>& job);
-  absl::Status WithRun(const Lease& lease, bool renews, const RunStep& step);
+  absl::Status WithRun(const Lease& lease, const RunStep& step);
   absl::Status StepRun(const RunPtr& run, bool renews, const RunStep& step);
   void AfterChange(const RunPtr& run, const Job& now) NPUC_REQUIRES(run->change);
   void EndRun(Run& run, const Job& ended) NPUC_REQUIRES(run.change);

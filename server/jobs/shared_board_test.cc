@@ -168,6 +168,19 @@ TEST_F(SharedBoardTest, ARunThatIsTakenIsNotPassedOn) {
   EXPECT_EQ(MustLease(b_).lease.job_id, follower);
 }
 
+// While b stores that a's lease is lost, a's run speaks up again.
+TEST_F(SharedBoardTest, ARunThatIsTakenAddsNothing) {
+  const std::string id = Submit("key");
+  const auto leased = MustLease(a_);
+  now_ += 2 * kTtl;
+  store_.before_write = [&] { EXPECT_TRUE(absl::IsAborted(Append(a_, leased))); };
+  ASSERT_TRUE(b_.Tick().ok());
+  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  for (const JobEvent& event : *a_.ReadEvents(id, 1, 100, 1 << 20)) {
+    EXPECT_FALSE(std::holds_alternative<LogEvent>(event.body)) << event.seq;
+  }
+}
+
 TEST_F(SharedBoardTest, APinnedJobRunsWhereItIsPinned) {
   const std::string id = Submit("key", "b");
   EXPECT_FALSE((*a_.TryLease()).has_value());

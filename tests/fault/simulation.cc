@@ -494,6 +494,7 @@ void World::LeaseOne(JobService::Claim claim) {
   if (!leased->has_value()) return;
   const Job& job = *(*leased)->job;
   const int key = static_cast<int>(job.request_sha256[1] - '0');
+  if (daemons_ > 1) history_.DaemonsUnheardSince(Steady() - 2 * kLeaseTtl);
   const int run = history_.RunBegan((*leased)->lease, key, !job.spec.no_cache, Steady(), daemon);
   Trace("daemon ", daemon, ": lease ", (*leased)->lease.fence, " of ", job.id, " (", job.tenant,
         ", result ", key, ") is run ", run);
