@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -27,6 +28,7 @@ namespace npuc::fault {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(2);
+constexpr size_t kLogLines = 40;
 
 // An address that nobody listens on, below the ports that the kernel gives to outgoing connections:
 // a client that tries again while the daemon is away could be given the daemon's own port, and keep
@@ -48,6 +50,22 @@ std::string FreeAddress() {
     if (is_free) return absl::StrCat("127.0.0.1:", port);
   }
   return "127.0.0.1:0";
+}
+
+// Of each log in `folder`: whoever reads a CI machine's output cannot open the files.
+void PrintEndsOfLogs(const std::string& folder) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {
+    if (entry.path().filename() != "npucd.log") continue;
+    std::ifstream in(entry.path());
+    std::deque<std::string> last;
+    for (std::string line; std::getline(in, line);) {
+      last.push_back(line);
+      if (last.size() > kLogLines) last.pop_front();
+    }
+    std::fprintf(stderr, "--- the end of %s\n", entry.path().c_str());
+    for (const std::string& line : last) std::fprintf(stderr, "%s\n", line.c_str());
+  }
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
@@ -160,6 +178,7 @@ int RunInFolder(const std::string& program, const std::string& keep,
   if (!status.ok()) {
     std::fprintf(stderr, "%s: %s\nlogs are in %s\n", program.c_str(), status.ToString().c_str(),
                  folder.c_str());
+    PrintEndsOfLogs(folder);
     return 1;
   }
   if (keep.empty()) fs::remove_all(folder);

@@ -36,7 +36,7 @@ class DaemonProcess {
   void Signal(int signal) const;
   // SIGKILL, and waits for its death.
   void Kill();
-  // Waits for its end; its exit code, 256 + signal where one ended it, or nullopt.
+  // Waits for its end; its exit code, 256 + signal where one ended it; nullopt: it runs on.
   std::optional<int> AwaitEnd(absl::Duration patience);
 
   bool running() const { return pid_ > 0; }
@@ -60,8 +60,8 @@ void Pause(absl::Duration duration);
 int64_t ResidentBytes(pid_t pid);
 
 // The end of a main(): runs `body` in the folder `keep`, or where that is empty in a new temporary
-// one, which is removed where all went well; else says what failed and where the logs are. The exit
-// code.
+// one, which is removed where all went well; else says what failed and the ends of the logs. The
+// exit code.
 int RunInFolder(const std::string& program, const std::string& keep,
                 const std::function<absl::Status(const std::string& folder)>& body);
 

@@ -60,7 +60,7 @@ class Chaos {
   absl::Status CopyPrograms() const;
   absl::Status Start(const std::string& name, std::vector<LoadVariant>& variants);
   pid_t WarmParent() const;
-  absl::StatusOr<pid_t> AwaitParent() const;
+  absl::StatusOr<pid_t> AwaitParent();
   absl::Status KillParent();
   void AwaitProgress(const ServiceLoad& load);
   absl::Status Upgrade() const;
@@ -120,11 +120,15 @@ pid_t Chaos::WarmParent() const {
   return 0;
 }
 
-absl::StatusOr<pid_t> Chaos::AwaitParent() const {
+absl::StatusOr<pid_t> Chaos::AwaitParent() {
   const absl::Time limit = absl::Now() + kParentPatience;
   while (absl::Now() < limit) {
     const pid_t pid = WarmParent();
     if (pid != 0) return pid;
+    const std::optional<int> code = daemon_->AwaitEnd(absl::ZeroDuration());
+    if (code.has_value()) {
+      return absl::InternalError(absl::StrCat("npucd ended by itself: ", *code));
+    }
     Pause(absl::Milliseconds(10));
   }
   return absl::DeadlineExceededError("there is no warm parent any more");
