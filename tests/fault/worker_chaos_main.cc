@@ -61,7 +61,7 @@ class Chaos {
   absl::Status Start(const std::string& name, std::vector<LoadVariant>& variants);
   pid_t WarmParent() const;
   absl::StatusOr<pid_t> AwaitParent();
-  absl::Status KillParent();
+  absl::Status KillParent(pid_t pid) const;
   void AwaitProgress(const ServiceLoad& load);
   absl::Status Upgrade() const;
   absl::Status Spoil();
@@ -134,8 +134,7 @@ absl::StatusOr<pid_t> Chaos::AwaitParent() {
   return absl::DeadlineExceededError("there is no warm parent any more");
 }
 
-absl::Status Chaos::KillParent() {
-  ASSIGN_OR_RETURN(const pid_t pid, AwaitParent());
+absl::Status Chaos::KillParent(pid_t pid) const {
   kill(pid, SIGKILL);
   const absl::Time limit = absl::Now() + kParentPatience;
   while (WarmParent() == pid) {
@@ -186,8 +185,10 @@ absl::Status Chaos::AwaitCondition(bool holds) const {
 
 // No worker can be started for a while.
 absl::Status Chaos::Spoil() {
+  // First the parent: without the permission, one that was just killed would have no successor.
+  ASSIGN_OR_RETURN(const pid_t parent, AwaitParent());
   fs::permissions(folder_ + "/bin/original", fs::perms::owner_read);
-  RETURN_IF_ERROR(KillParent());
+  RETURN_IF_ERROR(KillParent(parent));
   RETURN_IF_ERROR(AwaitCondition(false));
   Pause(absl::Seconds(1));
   fs::permissions(folder_ + "/bin/original", fs::perms::owner_all);
@@ -208,7 +209,8 @@ absl::Status Chaos::Run() {
   for (int i = 0; i < settings_.kills; ++i) {
     if (i == settings_.kills / 2) RETURN_IF_ERROR(Upgrade());
     AwaitProgress(load);
-    RETURN_IF_ERROR(KillParent());
+    ASSIGN_OR_RETURN(const pid_t parent, AwaitParent());
+    RETURN_IF_ERROR(KillParent(parent));
     if (load.report().broken_count > 0) break;
     if ((i + 1) % 20 == 0) {
       std::printf("  %d of %d, %lld jobs accepted\n", i + 1, settings_.kills,
