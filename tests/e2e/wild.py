@@ -103,6 +103,15 @@ class Model:
         """Whether the model's own inputs are integers of a scale."""
         return any(i["scale"] > 0 for i in self.inputs)
 
+    def runs_of_frames(self):
+        """Numbers of the frames that one run takes. npuc feeds output NAME_out back as input NAME;
+        where the recording gave each frame an input of its own, each frame is a run."""
+        count = len(self.frames[0])
+        named = {o["name"] for o in self.outputs}
+        if any(f"{i['name']}_out" in named for i in self.inputs):
+            return [[i] for i in range(count)]
+        return [list(range(count))]
+
 
 def config_of(model, run, folder):
     """Writes the config; its path."""
@@ -166,10 +175,12 @@ def failed(step, code, said):
     return Run("refused", " / ".join(reasons))
 
 
-def inputs_of(model, stored, folder):
+def inputs_of(model, numbers, stored, folder):
+    """Arguments that give these frames."""
     arguments = []
     for i, (given, frames) in enumerate(zip(model.inputs, model.frames)):
-        values = frames if stored or given["scale"] == 0 else wild_judges.real(frames, given)
+        values = frames[numbers]
+        values = values if stored or given["scale"] == 0 else wild_judges.real(values, given)
         path = os.path.join(folder, f"input_{i}.npy")
         np.save(path, values.reshape([-1] + list(given["shape"][1:])))
         arguments += ["--input", f"{given['name']}={path}"]
@@ -188,23 +199,30 @@ def run_model(model, run):
         elif not model.expected:
             return Run("-", "no recorded outputs")
         stored = run == "X2_1204" and model.stored
-        out = os.path.join(folder, "out")
-        code, said = npuc("reference" if run == "reference" else "run", artifact,
-                          *inputs_of(model, stored, folder), "--output-dir", out)
-        if code != 0:
-            return failed("run", code, said)
+        outs = []
+        for numbers in model.runs_of_frames():
+            outs.append(os.path.join(folder, f"out_{len(outs)}"))
+            code, said = npuc("reference" if run == "reference" else "run", artifact,
+                              *inputs_of(model, numbers, stored, folder), "--output-dir", outs[-1])
+            if code != 0:
+                return failed("run", code, said)
         if not model.expected:
             return Run("compiled", "no recorded outputs")
-        return judge(model, run, stored, out)
+        return judge(model, run, stored, outs)
 
 
-def judge(model, run, stored, folder):
+def load_output(folder, name):
+    path = harness.output_file(folder, name)
+    if not os.path.exists(path) and len(os.listdir(folder)) == 1:
+        path = os.path.join(folder, os.listdir(folder)[0])
+    return np.load(path)
+
+
+def judge(model, run, stored, folders):
+    """folders: of the runs' outputs."""
     results = []
     for i, (output, want) in enumerate(zip(model.outputs, model.expected)):
-        path = harness.output_file(folder, output["name"] or f"output_{i}")
-        if not os.path.exists(path) and len(os.listdir(folder)) == 1:
-            path = os.path.join(folder, os.listdir(folder)[0])
-        got = np.load(path)
+        got = np.stack([load_output(f, output["name"] or f"output_{i}") for f in folders])
         if got.size != want.size:
             return Run("WRONG", f"output {i} has shape {got.shape}, not {want.shape}")
         got = got.reshape(want.shape)
