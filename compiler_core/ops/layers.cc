@@ -91,6 +91,10 @@ class Grouper {
            (shape.empty() || shape.back() == sums.shape.back());
   }
 
+  bool TakesBias(const Node& root) const {
+    return IsWeighted(root.op) && (root.op != Op::kMatMul || MultipliesByMatrix(graph_, root));
+  }
+
   bool JoinAsBias(NodeId id, const Node& node) {
     if (node.op != Op::kAdd) return false;
     for (const int sums : {0, 1}) {
@@ -98,7 +102,7 @@ class Grouper {
       if (!IsBias(bias, graph_.type(node.inputs[sums]))) continue;
       Layer* layer = LayerBefore(node.inputs[sums]);
       if (layer == nullptr || layer->nodes.size() != 1 || layer->bias.valid() ||
-          !layer->weight.valid() || !IsWeighted(graph_.node(layer->root).op)) {
+          !layer->weight.valid() || !TakesBias(graph_.node(layer->root))) {
         continue;
       }
       layer->bias = bias;
@@ -218,7 +222,8 @@ class Grouper {
         layer.inputs.push_back(input);
       } else if (IsWeighted(node.op) && i == 2) {
         layer.bias = input;
-      } else if ((IsWeighted(node.op) && i == 1) || TakesTwoTensors(node.op)) {
+      } else if ((IsWeighted(node.op) && i == 1) || node.op == Op::kMatMul ||
+                 TakesTwoTensors(node.op)) {
         layer.weight = input;
       }
     }
@@ -273,6 +278,11 @@ std::optional<Clamp> ClampOf(const Graph& graph, const Node& node) {
   return std::nullopt;
 }
 
+bool MultipliesByMatrix(const Graph& graph, const Node& node) {
+  return node.op == Op::kMatMul && graph.ConstantOf(node.inputs[1]) != nullptr &&
+         graph.type(node.inputs[1]).shape.size() == 2;
+}
+
 bool ReadsConstantsAlone(const Layer& layer) {
   return layer.inputs.empty() && layer.type != "Input";
 }
@@ -308,10 +318,9 @@ StoredRange StoredClamps(const ClampRange& clamps, const QuantParams& params,
 }
 
 absl::string_view LayerTypeOf(const Graph& graph, const Node& node) {
-  const bool multiplies_results =
-      node.op == Op::kMatMul && graph.ConstantOf(node.inputs[1]) == nullptr;
+  const bool is_other_product = node.op == Op::kMatMul && !MultipliesByMatrix(graph, node);
   const absl::string_view type = TraitsOf(node.op).layer_type;
-  return type.empty() || multiplies_results ? NameOf(node.op) : type;
+  return type.empty() || is_other_product ? NameOf(node.op) : type;
 }
 
 }  // namespace npuc

@@ -15,9 +15,9 @@ namespace npuc {
 // Groups a graph's nodes into the layers that integer cores compute as one and that people set
 // parameters for. Every node but Const is in exactly one layer:
 //   Placeholder                                                            an Input layer each
-//   Conv2D, DepthwiseConv2D, MatMul of a constant weight, then an Add of a constant bias (one
+//   Conv2D, DepthwiseConv2D, MatMul by a constant matrix, then an Add of a constant bias (one
 //   number a result channel), then clamps                                  one layer
-//   Add, Sub, Mul, Maximum, Minimum, AvgPool, MaxPool, then clamps         one layer
+//   other MatMuls, Add, Sub, Mul, Maximum, Minimum, AvgPool, MaxPool, then clamps         one layer
 //   anything else                                                          a layer of its own
 // Where `borders` are given, one form more:
 //   element-wise operators between one border and the next, whose other operands are single numbers
@@ -37,6 +37,10 @@ struct Clamp {
   double high = 0;  // infinity: none
 };
 std::optional<Clamp> ClampOf(const Graph& graph, const Node& node);
+
+// True for a matrix product by one constant matrix, as a fully connected layer is. Other
+// products have two activations, a stack of matrices, or the constant in front.
+bool MultipliesByMatrix(const Graph& graph, const Node& node);
 
 // Whether a layer reads constants alone. Front ends and passes compute such nodes; what is left was
 // too large for that, and no integer core has commands for it.

@@ -107,6 +107,27 @@ TEST(GroupLayers, FunctionsBetweenBordersAreOneLayer) {
   EXPECT_THAT(layers[2].nodes, ElementsAre(NodeId(6), NodeId(7), NodeId(8)));
 }
 
+// Products of two activations, of a constant in front and of a stack of matrices take clamps, no
+// bias.
+TEST(GroupLayers, OtherProductsAreLayersWithoutABias) {
+  const Graph graph = Parse(R"(graph "g" {
+  %0 = Placeholder() : f32[2,3,3] @"x"
+  %1 = Const() {value = f32[2,3,3] splat "0000803f"} : f32[2,3,3] @"w"
+  %2 = Const() {value = f32[3] splat "0000803f"} : f32[3] @"b"
+  %3 = MatMul(%0, %1) : f32[2,3,3] @"stack"
+  %4 = Add(%3, %2) : f32[2,3,3] @"bias"
+  %5 = Const() {value = f32[3,3] splat "0000803f"} : f32[3,3] @"m"
+  %6 = MatMul(%5, %4) : f32[2,3,3] @"front"
+  %7 = MatMul(%6, %0) : f32[2,3,3] @"two"
+  %8 = Relu(%7) : f32[2,3,3] @"relu"
+  return %8 @"y"
+})");
+  EXPECT_THAT(Told(GroupLayers(graph)),
+              ElementsAre("x: Input(; -1; -1) -> 0", "stack: MatMul(0; 1; -1) -> 3",
+                          "bias: Eltwise(3; 2; -1) -> 4", "front: MatMul(4; 5; -1) -> 6",
+                          "two: MatMul(6,0; -1; -1) -> 8"));
+}
+
 // A convolution clamped to [0.5, 2] by limits on either side, and one whose limit is a tensor.
 TEST(GroupLayers, LimitsOfOneNumberAreClamps) {
   const Graph graph = Parse(R"(graph "g" {

@@ -257,19 +257,26 @@ Graph SumGraph(const SumCase& c, const std::vector<int64_t>& constants) {
   const ValueId integers = builder.Const(Tensor({c.dtype, shape}, bytes), {"c", "Const"});
   const ValueId y =
       *builder.AddOne(Op::kDequantize, {integers}, DequantizeAttrs(params(c.b)), {"dc", "D"});
-  const ValueId sum = *builder.AddOne(c.op, {x, y}, {}, {"sum", "Sum"});
+  const std::vector<ValueId> operands =
+      c.op == Op::kDiv ? std::vector{y, x} : std::vector{x, y};  // constants divide as factors
+  const ValueId sum = *builder.AddOne(c.op, operands, {}, {"sum", "Sum"});
   graph.AddOutput({"y", stored(sum, params(c.result))});
   return graph;
 }
 
-TEST(IntegerSlice, SumsAndProductsAreWithinAStepOfTheRealValue) {
+TEST(IntegerSlice, SumsProductsAndQuotientsAreWithinAStepOfTheRealValue) {
   const std::vector<SumCase> cases = {
       {Op::kAdd, DType::kInt16, 0.0001376337, 0.00010732702, 2.5538253e-05},
       {Op::kSub, DType::kInt16, 0.0021837214, 0.0027047438, 3.90904e-08},
       {Op::kSub, DType::kInt8, 0.5, 0.25, 1e-8},
       {Op::kMaximum, DType::kInt16, 0.002, 0.001, 1e-9},
       {Op::kMul, DType::kInt16, 0.5, 0.25, 1e-3},
-      {Op::kMul, DType::kInt8, 0.5, 0.25, 1e-9}};
+      {Op::kMul, DType::kInt8, 0.5, 0.25, 1e-9},
+      {Op::kDiv, DType::kInt8, 0.05, 0.02, 0.01},
+      {Op::kDiv, DType::kInt8, 1e-3, 8, 1e4},
+      {Op::kDiv, DType::kInt8, 10, 0.1, 1e-6},
+      {Op::kDiv, DType::kInt16, 0.0001376337, 0.00010732702, 0.00013},
+      {Op::kDiv, DType::kInt16, 3, 0.01, 1e-9}};
   for (const SumCase& c : cases) {
     const int64_t high = integer::HighestValue(c.dtype);
     std::vector<int64_t> stored;  // of x
@@ -295,12 +302,50 @@ TEST(IntegerSlice, SumsAndProductsAreWithinAStepOfTheRealValue) {
       const double value = c.op == Op::kAdd       ? a + b
                            : c.op == Op::kSub     ? a - b
                            : c.op == Op::kMaximum ? std::max(a, b)
-                                                  : a * b;
+                           : c.op == Op::kMul     ? a * b
+                           : b == 0               ? 0  // divided by 0, too
+                                                  : b / a;
       const double nearest = std::clamp(std::round(value / c.result),
                                         -static_cast<double>(high + 1), static_cast<double>(high));
       EXPECT_NEAR(std::round(found[i] / c.result), nearest, 1.0)
           << NameOf(c.op) << " " << NameOf(c.dtype) << " of " << a << " and " << b;
     }
+  }
+}
+
+// Products of two activations [2,1,2,1,3,2] and [1,2,1,2,2,3]: each repeats along two dimensions,
+// and with rows and columns they are one more than a command has.
+TEST(IntegerSlice, RefusesProductsThatRepeatAlongManyDimensions) {
+  for (const bool alternate : {false, true}) {
+    const Shape wide = alternate ? Shape{2, 1, 2, 1} : Shape{2, 2, 1, 1};
+    Net net(5);
+    const ValueId x = net.Input({12});
+    const auto shaped = [&](Shape batch, int64_t rows, int64_t columns) {
+      batch.insert(batch.end(), {rows, columns});
+      const ValueId few =
+          net.Add(Op::kReshape, {x}, {{"shape", Shape{1, 1, 1, 1, rows, columns * 2}}});
+      return net.Add(Op::kAdd, {net.Add(Op::kSlice, {few},
+                                        {{"begin", Shape(6, 0)},
+                                         {"strides", Shape(6, 1)},
+                                         {"size", Shape{1, 1, 1, 1, rows, columns}}}),
+                                net.Weight(batch, 1)});
+    };
+    const ValueId a = shaped(wide, 3, 2);
+    const ValueId b = shaped(alternate ? Shape{1, 2, 1, 2} : Shape{1, 1, 2, 2}, 2, 3);
+    const Graph graph = net.Take(net.Add(Op::kMatMul, {a, b}));
+    std::mt19937 random(7);
+    const Tensor input = RandomTensor({12}, 1, random);
+    const QuantPlan plan = PlanByExtrema(graph, {{input}}, 16, true);
+    const absl::StatusOr<CompiledModel> model = CompileIntegers(graph, plan);
+    if (alternate) {
+      EXPECT_THAT(std::string(model.status().message()),
+                  HasSubstr("(MatMul): matrices that repeat along more than three dimensions"));
+      continue;
+    }
+    ASSERT_TRUE(model.ok()) << model.status();
+    const std::vector<float> expected =
+        RunReference(graph, std::vector<Tensor>{input})->front().ToFloats();
+    EXPECT_GE(Cosine(Simulated(*model, input), expected), 0.99999);
   }
 }
 

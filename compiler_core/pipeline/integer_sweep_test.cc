@@ -79,7 +79,7 @@ TEST_P(IntegerSweep, ComputesAsTheReferenceOrIsRefused) {
   if (def.traits.integer == IntegerRule::kNone) {
     EXPECT_EQ(ran, 0) << "it has commands: its traits need an IntegerRule";
   } else {
-    EXPECT_GE(ran, 3);  // a product, quotient or power needs a constant, which few nodes have
+    EXPECT_GE(ran, 3);  // a power needs a constant, which few nodes have
   }
 }
 

@@ -189,8 +189,9 @@ class NodeMaker {
       if (!OneIn(3)) a.insert(a.begin(), OneIn(4) ? 1 : batch);
       if (!OneIn(3)) b.insert(b.begin(), OneIn(4) ? 1 : batch);
     }
-    AddOperand(a, {-1, 1}, false);
-    AddOperand(b, {-1, 1}, !OneIn(3));
+    const bool constant_first = OneIn(6);
+    AddOperand(a, {-1, 1}, constant_first);
+    AddOperand(b, {-1, 1}, !constant_first && !OneIn(3));
   }
 
   void Convolution() {

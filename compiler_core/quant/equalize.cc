@@ -64,7 +64,7 @@ class Equalizer {
       walk = {shape[3], 1};
     } else if (root.op == Op::kDepthwiseConv2D && shape[3] == 1) {
       walk = {shape[2], 1};
-    } else if (root.op == Op::kMatMul && shape.size() == 2) {
+    } else if (MultipliesByMatrix(graph_, root)) {
       walk = BoolAttrOr(root, "transpose_b", false) ? WeightWalk{shape[0], shape[1]}
                                                     : WeightWalk{shape[1], 1};
     } else {
@@ -81,8 +81,7 @@ class Equalizer {
       walk = {shape[2], shape[3]};
     } else if (root.op == Op::kDepthwiseConv2D && shape[3] == 1) {
       walk = {shape[2], 1};
-    } else if (root.op == Op::kMatMul && shape.size() == 2 &&
-               !BoolAttrOr(root, "transpose_a", false)) {
+    } else if (MultipliesByMatrix(graph_, root) && !BoolAttrOr(root, "transpose_a", false)) {
       walk = BoolAttrOr(root, "transpose_b", false) ? WeightWalk{shape[1], 1}
                                                     : WeightWalk{shape[0], shape[1]};
     } else {

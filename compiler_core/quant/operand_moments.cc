@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/window.h"
 #include "compiler_core/quant/executor/gemm.h"
 
@@ -246,8 +247,8 @@ bool HasMoments(const QuantState& state, int layer) {
   const Shape& weight = state.graph->type(l.weight).shape;
   if (root.op == Op::kConv2D && weight[2] != input[3]) return false;
   if (root.op == Op::kDepthwiseConv2D && weight[3] != 1) return false;
-  if (root.op == Op::kMatMul && (weight.size() != 2 || root.inputs[0] != l.inputs[0] ||
-                                 BoolAttrOr(root, "transpose_a", false))) {
+  if (root.op == Op::kMatMul &&
+      (!MultipliesByMatrix(*state.graph, root) || BoolAttrOr(root, "transpose_a", false))) {
     return false;
   }
   const bool known =

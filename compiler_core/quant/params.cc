@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compiler_core/base/status.h"
+#include "compiler_core/ops/layers.h"
 
 namespace npuc {
 namespace {
@@ -108,7 +109,7 @@ int ChannelAxis(const Graph& graph, const Layer& layer) {
   const Node& root = graph.node(layer.root);
   if (root.op == Op::kConv2D) return 3;
   if (root.op == Op::kMatMul) {
-    if (graph.type(layer.weight).shape.size() != 2) return -1;
+    if (!MultipliesByMatrix(graph, root)) return -1;
     return BoolAttrOr(root, "transpose_b", false) ? 0 : 1;
   }
   // A result channel of a depthwise weight [kh,kw,c,m] is (c, m): with one of them 1, the other.

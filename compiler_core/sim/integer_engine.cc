@@ -58,6 +58,9 @@ struct Runner {
   void operator()(const Move& c) const {
     integer::Run(c, step.factors, engine.At(c.a), engine.At(c.result.d));
   }
+  void operator()(const Product& c) const {
+    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.b), engine.At(c.result.d));
+  }
   void operator()(const Fill& c) const { integer::Run(c, engine.At(c.result.d)); }
   void operator()(const Lookup& c) const {
     integer::Run(c, engine.At(c.a), engine.At(c.table), engine.At(c.result.d));
@@ -218,8 +221,7 @@ class Loader {
     Simulator::CommandInfo info;
     info.offset_bytes = offset;
     info.kind = std::string(NameOf(body));
-    const bool multiplies = std::holds_alternative<Convolve>(body);
-    (multiplies ? info.load.macs : info.load.elements) = WorkOf(body);
+    (MultipliesAndAdds(body) ? info.load.macs : info.load.elements) = WorkOf(body);
     for (const Access& access : AccessesOf(body)) {
       (access.writes ? info.load.written_bytes : info.load.read_bytes) += access.size_bytes;
     }

@@ -150,9 +150,21 @@ void Walk(const Extents& extents, const std::array<const Extents*, N>& strides, 
   }
 }
 
+// x / y to the nearest integer, ties away from zero; y is not 0.
+int64_t Quotient(int64_t x, int64_t y) {
+  const int64_t dividend = std::abs(x);
+  const int64_t divisor = std::abs(y);
+  const int64_t size = (dividend + divisor / 2) / divisor;
+  return (x < 0) == (y < 0) ? size : -size;
+}
+
 int64_t CombineOne(const Combine& c, const std::vector<Factor>& factors, int64_t x, int64_t y) {
-  if (c.kind == Combine::Kind::kMul) return Multiply(x * y, factors[2], c.rounding);
   constexpr int64_t kLarge = int64_t{1} << 61;  // the sum of two fits
+  if (c.kind == Combine::Kind::kMul) return Multiply(x * y, factors[2], c.rounding);
+  if (c.kind == Combine::Kind::kDiv) {
+    if (y == 0) return x == 0 ? 0 : x > 0 ? kLarge : -kLarge;
+    return Multiply(Quotient(x, y), factors[2], c.rounding);
+  }
   const int64_t p = std::clamp(Multiply(x, factors[0], c.rounding), -kLarge, kLarge);
   const int64_t q = std::clamp(Multiply(y, factors[1], c.rounding), -kLarge, kLarge);
   switch (c.kind) {
@@ -165,6 +177,28 @@ int64_t CombineOne(const Combine& c, const std::vector<Factor>& factors, int64_t
     default:
       return Multiply(p + q, factors[2], c.rounding);
   }
+}
+
+// A, B: the stored types of the operands.
+template <typename A, typename B>
+void SumProducts(const Product& c, const Factor& factor, const uint8_t* a, const uint8_t* b,
+                 uint8_t* d) {
+  using Sum = std::conditional_t<sizeof(A) == 1 && sizeof(B) == 1, uint32_t, uint64_t>;
+  const int32_t inner = c.extents.back();
+  const int64_t a_step = c.a_strides.back();
+  const int64_t b_step = c.b_strides.back();
+  Extents results = c.extents;
+  results.back() = 1;
+  int64_t at_d = 0;
+  Walk<2>(results, {&c.a_strides, &c.b_strides}, [&](const std::array<int64_t, 2>& at) {
+    Sum sum = 0;
+    for (int64_t i = 0; i < inner; ++i) {
+      const int32_t x = LoadAs<A>(a, at[0] + i * a_step) - c.a_zero;
+      const int32_t y = LoadAs<B>(b, at[1] + i * b_step) - c.b_zero;
+      sum += static_cast<Sum>(x) * static_cast<Sum>(y);
+    }
+    Store(c.result, d, at_d++, Multiply(Wrapped(sum), factor, c.rounding));
+  });
 }
 
 // A table of T at `place`, 0..65535 of a 16-bit operand: linear between entries, to nearest, ties
@@ -311,12 +345,22 @@ void Run(const Pool& c, const std::vector<Factor>& factors, const uint8_t* a, ui
 void Run(const Combine& c, const std::vector<Factor>& factors, const uint8_t* a, const uint8_t* b,
          uint8_t* d) {
   const int64_t scale = int64_t{1} << c.left;
+  const int64_t b_scale = c.kind == Combine::Kind::kDiv ? 1 : scale;
   Walk<3>(c.extents, {&c.a_strides, &c.b_strides, &c.d_strides},
           [&](const std::array<int64_t, 3>& at) {
             const int64_t x = (Load(a, c.a_type, at[0]) - c.a_zero) * scale;
-            const int64_t y = (Load(b, c.b_type, at[1]) - c.b_zero) * scale;
+            const int64_t y = (Load(b, c.b_type, at[1]) - c.b_zero) * b_scale;
             Store(c.result, d, at[2], CombineOne(c, factors, x, y));
           });
+}
+
+void Run(const Product& c, const std::vector<Factor>& factors, const uint8_t* a, const uint8_t* b,
+         uint8_t* d) {
+  WithType(c.a_type, [&](auto of_a) {
+    WithType(c.b_type, [&](auto of_b) {
+      SumProducts<decltype(of_a), decltype(of_b)>(c, factors[0], a, b, d);
+    });
+  });
 }
 
 void Run(const Move& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d) {

@@ -26,6 +26,8 @@ void Run(const Convolve& c, const ConvolveConstants& constants, const uint8_t* a
 void Run(const Pool& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d);
 void Run(const Combine& c, const std::vector<Factor>& factors, const uint8_t* a, const uint8_t* b,
          uint8_t* d);
+void Run(const Product& c, const std::vector<Factor>& factors, const uint8_t* a, const uint8_t* b,
+         uint8_t* d);
 void Run(const Move& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d);
 void Run(const Fill& c, uint8_t* d);
 void Run(const Lookup& c, const uint8_t* a, const uint8_t* table, uint8_t* d);

@@ -16,7 +16,7 @@ namespace {
 // A stream of well-formed framing, whose opcodes and fields the input says: most fields are small
 // numbers, so that a search need not find the ranges first. A choice byte, then a byte a word.
 std::vector<uint8_t> Framed(const uint8_t* data, size_t size) {
-  constexpr uint8_t kWords[] = {30, 26, 39, 28, 6, 10, 17};
+  constexpr uint8_t kWords[] = {30, 26, 39, 28, 6, 10, 17, 31};
   std::vector<uint8_t> stream;
   bool last = false;
   while (size > 0 && !last) {

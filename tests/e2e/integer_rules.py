@@ -141,6 +141,8 @@ def dense_factors(source, weight_scales, out):
 
 def combine(kind, a, b, of_a, of_b, activation, out):
     a, b = a - of_a.zero, b - of_b.zero
+    if kind == "DIV":
+        return stored(divided(a, b, of_a, of_b, out), activation, out)
     if kind == "MUL":
         factor = float(np.float32(np.float32(of_a.scale * of_b.scale) / out.scale))
         value = rescaled(a * b, factor, largest_of(of_a) * largest_of(of_b))
@@ -159,8 +161,24 @@ def combine(kind, a, b, of_a, of_b, activation, out):
     return stored(rescaled(value, factor, most), activation, out)
 
 
-IDEAL_COMBINE = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "MAXIMUM": np.maximum,
-                 "MINIMUM": np.minimum}
+IDEAL_COMBINE = {"ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": np.divide,
+                 "MAXIMUM": np.maximum, "MINIMUM": np.minimum}
+
+
+def divided(a, b, of_a, of_b, out):
+    """a / b, in so many bits that the factor behind is about 2^-20; no divisor is 0."""
+    whole = float(of_a.scale) / (float(of_b.scale) * float(out.scale))
+    left = min(max(math.frexp(whole)[1] + 20, 0), 30)
+    a, b = np.broadcast_arrays(a << left, b)
+    size = (np.abs(a) + np.abs(b) // 2) // np.abs(b)
+    quotients = np.where((a < 0) == (b < 0), size, -size)
+    return rescaled(quotients, whole / 2.0**left, largest_of(of_a) << left)
+
+
+def product(a, b, of_a, of_b, out):
+    """Two activations' matrices, multiplied."""
+    sums = (a - of_a.zero) @ (b - of_b.zero)
+    return weighted(sums, dense_factors(of_a, [of_b.scale], out), "NONE", of_a, out, of_b.dtype)
 
 
 def move(x, source, out, activation="NONE"):

@@ -328,6 +328,42 @@ class Builder:
         return self.weighted("DENSE", x, w, sums, activation, lambda d: d, transposed=transposed,
                              no_bias=self.form == "onnx_qlinear")
 
+    def make_product(self):
+        """A matrix product that is no dense layer: two activations, a constant in front, or a stack
+        of constant matrices."""
+        x = self.operand(lambda t: 2 <= len(t.shape) <= 4)
+        if x is None:
+            return None
+        *batch, rows, inner = x.shape
+        fits = [t for t in self.tensors if not t.loose and len(t.shape) > 1
+                and t.shape[-2] == inner and all(
+                    a == b or 1 in (a, b) for a, b in zip(t.shape[-3::-1], batch[::-1]))]
+        adj_x = adj_y = False
+        kind = self.pick(("square", "square", "front", "stack", "other", "other"))
+        if kind == "other" and fits:
+            a, b = x, self.pick(fits)
+        elif kind == "front":
+            a, b = self.constant((batch if self.chance(0.3) else []) + [self.number(1, 5), rows]), x
+        elif kind == "stack" and batch:
+            a, b = x, self.constant(batch + [inner, self.number(1, 5)])
+        else:
+            adj_x = self.chance(0.5)
+            adj_y = not adj_x
+            a = b = x
+            if not self.is_tflite:  # a transpose of its own
+                perm = list(range(len(batch))) + [len(batch) + 1, len(batch)]
+                turned = self.moved("TRANSPOSE", x, x.data.transpose(perm), perm=perm)
+                a, b = (turned, x) if adj_x else (x, turned)
+                adj_x = adj_y = False
+        left = np.swapaxes(a.data, -1, -2) if adj_x else a.data
+        right = np.swapaxes(b.data, -1, -2) if adj_y else b.data
+        if max((left[..., :1] * right[..., :1, :]).size, right.size) > LARGEST_ELEMENTS:
+            return None
+        value = rules.real(left, a.scale) @ rules.real(right, b.scale)
+        out = self.new_scale(float(value.min()), float(value.max()))
+        data = rules.product(left, right, a.scale, b.scale, out)
+        return self.result("PRODUCT", [a, b], data, out, value, adj_x=adj_x, adj_y=adj_y)
+
     def make_transpose_conv(self):
         x = self.image()
         if x is None:
@@ -439,6 +475,24 @@ class Builder:
         out = x.scale if same else self.new_scale(float(value.min()), float(value.max()))
         data = rules.combine(kind, a.data, b.data, a.scale, b.scale, activation, out)
         return self.result(kind, [a, b], data, out, value, activation=activation)
+
+    def make_quotient(self):
+        """The divisor is an activation: a constant one would be a factor in 16 bits."""
+        x = self.operand()
+        if x is None:
+            return None
+        fitting = [t for t in self.tensors if t.shape in (x.shape, x.shape[:-1] + [1])
+                   and not t.loose and (t.data != t.scale.zero).all()]
+        if not fitting:
+            return None
+        y = self.pick(fitting)
+        a = self.constant(x.shape) if self.chance(0.2) and x.data.size > 1 else x
+        value = a.real() / y.real()
+        activation = self.activation()
+        value = rules.activate(value, activation)
+        out = self.new_scale(float(value.min()), float(value.max()))
+        data = rules.combine("DIV", a.data, y.data, a.scale, y.scale, activation, out)
+        return self.result("DIV", [a, y], data, out, value, activation=activation)
 
     def make_function(self):
         x = self.operand()
@@ -678,7 +732,8 @@ class Builder:
 
 BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
 MOVES = ("RESHAPE", "TRANSPOSE", "SLICE", "PAD", "CONCAT", "RESIZE", "SPACE_TO_DEPTH")
-KINDS = (["conv"] * 4 + ["depthwise"] * 2 + ["dense"] * 4 + ["pool"] * 3 + ["mean"] * 2 +
+KINDS = (["conv"] * 4 + ["depthwise"] * 2 + ["dense"] * 4 + ["product"] * 2 + ["quotient"] * 2 +
+         ["pool"] * 3 + ["mean"] * 2 +
          ["resize", "resize_linear", "transpose_conv"] + ["binary"] * 4 + ["function"] * 2 +
          ["softmax", "relu", "taken_apart", "requantize", "lstm"] + ["reshape"] * 3 +
          ["transpose", "slice", "split", "pad", "concat", "concat", "depth_to_space"])

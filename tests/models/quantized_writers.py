@@ -21,13 +21,14 @@ OPTIONS = {"CONV": "Conv2DOptions", "DEPTHWISE": "DepthwiseConv2DOptions",
            "REDUCE_MEAN": "ReducerOptions", "REDUCE_MAX": "ReducerOptions",
            "REDUCE_SUM": "ReducerOptions", "RESIZE": "ResizeNearestOptions",
            "RESIZE_LINEAR": "ResizeBilinearOptions", "ADD": "AddOptions",
-           "SUB": "SubOptions", "MUL": "MulOptions", "SOFTMAX": "SoftmaxOptions",
+           "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions",
+           "PRODUCT": "BatchMatMulOptions", "SOFTMAX": "SoftmaxOptions",
            "LEAKY_RELU": "LeakyReluOptions", "SLICE": "StridedSliceOptions",
            "SPLIT": "SplitOptions", "CONCAT": "ConcatenationOptions",
            "SPACE_TO_DEPTH": "SpaceToDepthOptions"}
 CODES = {"CONV": "CONV_2D", "DEPTHWISE": "DEPTHWISE_CONV_2D", "DENSE": "FULLY_CONNECTED",
          "MAX_POOL": "MAX_POOL_2D", "MEAN_POOL": "AVERAGE_POOL_2D", "REDUCE_MEAN": "MEAN",
-         "REDUCE_SUM": "SUM", "RESIZE": "RESIZE_NEAREST_NEIGHBOR",
+         "REDUCE_SUM": "SUM", "PRODUCT": "BATCH_MATMUL", "RESIZE": "RESIZE_NEAREST_NEIGHBOR",
          "RESIZE_LINEAR": "RESIZE_BILINEAR", "CONCAT": "CONCATENATION"}
 
 
@@ -83,6 +84,7 @@ class TfliteWriter:
                 "SPLIT": lambda: {"num_splits": 2}, "CONCAT": lambda: {"axis": a["axis"]},
                 "ADD": lambda: {"pot_scale_int16": False},
                 "SUB": lambda: {"pot_scale_int16": False},
+                "PRODUCT": lambda: {"adj_x": a["adj_x"], "adj_y": a["adj_y"]},
                 "SPACE_TO_DEPTH": lambda: {"block_size": 2}}
         return fields | more.get(op.kind, dict)()
 
@@ -203,7 +205,7 @@ class OnnxWriter:
         return tensor.name + "_f"
 
     def write(self, op):
-        if self.linear and op.kind in ("CONV", "DEPTHWISE", "DENSE"):
+        if self.linear and op.kind in ("CONV", "DEPTHWISE", "DENSE", "PRODUCT"):
             return self.write_linear(op)
         emit = getattr(self, "emit_" + op.kind.lower(), self.emit_simple)
         results = [t.name + "_x" for t in op.outputs]
@@ -224,7 +226,7 @@ class OnnxWriter:
         for tensor in (x, w):
             inputs += [self.integers(tensor), *self.params(tensor)]
         inputs += self.params(out)
-        if op.kind == "DENSE":
+        if op.kind in ("DENSE", "PRODUCT"):
             self.node("QLinearMatMul", inputs, [out.name + "_q"])
         else:
             inputs += [self.integers(b) for b in op.inputs[2:]]
@@ -240,7 +242,8 @@ class OnnxWriter:
             attributes |= {"dilations": w["dilation"], "group": op.attrs["groups"]}
         return attributes
 
-    NAMES = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "MAXIMUM": "Max", "MINIMUM": "Min",
+    NAMES = {"ADD": "Add", "SUB": "Sub", "MUL": "Mul", "DIV": "Div", "PRODUCT": "MatMul",
+             "MAXIMUM": "Max", "MINIMUM": "Min",
              "LOGISTIC": "Sigmoid", "TANH": "Tanh", "ABS": "Abs", "NEG": "Neg", "EXP": "Exp",
              "RELU": "Relu", "HARD_SWISH": "HardSwish"}
 

@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -68,8 +67,8 @@ void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name
 
 CommandLoad LoadOf(const integer::Command& command) {
   CommandLoad load;
-  const bool multiplies = std::holds_alternative<integer::Convolve>(command.body);
-  (multiplies ? load.macs : load.elements) = integer::WorkOf(command.body);
+  (integer::MultipliesAndAdds(command.body) ? load.macs : load.elements) =
+      integer::WorkOf(command.body);
   for (const Access& access : integer::AccessesOf(command.body)) {
     (access.writes ? load.written_bytes : load.read_bytes) += access.size_bytes;
   }

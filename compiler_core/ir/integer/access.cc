@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "absl/types/span.h"
 #include "compiler_core/ir/integer/fields.h"
 
 namespace npuc::integer {
@@ -10,7 +11,7 @@ namespace {
 
 constexpr int64_t kCap = int64_t{1} << 60;
 
-int64_t Product(std::initializer_list<int64_t> factors) {
+int64_t ProductOf(std::initializer_list<int64_t> factors) {
   int64_t product = 1;
   for (const int64_t factor : factors) {
     int64_t next = 0;
@@ -22,9 +23,9 @@ int64_t Product(std::initializer_list<int64_t> factors) {
   return product;
 }
 
-int64_t Product(const Extents& extents) {
+int64_t ProductOf(absl::Span<const int32_t> extents) {
   int64_t product = 1;
-  for (const int32_t extent : extents) product = Product({product, extent});
+  for (const int32_t extent : extents) product = ProductOf({product, extent});
   return product;
 }
 
@@ -48,7 +49,7 @@ class Accesses {
   }
 
   void Write(const Result& result, int64_t count) {
-    Add(OperandRole::kD, result.d, Product({count, SizeOf(result.type)}), true);
+    Add(OperandRole::kD, result.d, ProductOf({count, SizeOf(result.type)}), true);
   }
 
   std::vector<Access> Take() { return std::move(list_); }
@@ -61,16 +62,16 @@ struct AccessVisitor {
   Accesses& out;
 
   void operator()(const Convolve& c) const {
-    out.Add(OperandRole::kA, c.a, Product({c.n, c.in_h, c.in_w, c.in_c, SizeOf(c.a_type)}));
-    out.Add(OperandRole::kWeights, c.weights, Product({WeightCount(c), SizeOf(c.weight_type)}));
-    out.Add(OperandRole::kBias, c.bias, Product({c.out_c, AccumulatorBytes(c)}));
-    out.Add(OperandRole::kFactors, c.factors, Product({c.factor_count, kFactorBytes}));
-    out.Write(c.result, Product({c.n, c.out_h, c.out_w, c.out_c}));
+    out.Add(OperandRole::kA, c.a, ProductOf({c.n, c.in_h, c.in_w, c.in_c, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kWeights, c.weights, ProductOf({WeightCount(c), SizeOf(c.weight_type)}));
+    out.Add(OperandRole::kBias, c.bias, ProductOf({c.out_c, AccumulatorBytes(c)}));
+    out.Add(OperandRole::kFactors, c.factors, ProductOf({c.factor_count, kFactorBytes}));
+    out.Write(c.result, ProductOf({c.n, c.out_h, c.out_w, c.out_c}));
   }
   void operator()(const Pool& c) const {
-    out.Add(OperandRole::kA, c.a, Product({c.n, c.in_h, c.in_w, c.c, SizeOf(c.a_type)}));
-    out.Add(OperandRole::kFactors, c.factors, Product({c.factor_count, kFactorBytes}));
-    out.Write(c.result, Product({c.n, c.out_h, c.out_w, c.c}));
+    out.Add(OperandRole::kA, c.a, ProductOf({c.n, c.in_h, c.in_w, c.c, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kFactors, c.factors, ProductOf({c.factor_count, kFactorBytes}));
+    out.Write(c.result, ProductOf({c.n, c.out_h, c.out_w, c.c}));
   }
   void operator()(const Combine& c) const {
     out.Walk(OperandRole::kA, c.a, c.a_type, c.extents, c.a_strides);
@@ -83,42 +84,49 @@ struct AccessVisitor {
     out.Add(OperandRole::kFactors, c.factors, kFactorBytes);
     out.Walk(OperandRole::kD, c.result.d, c.result.type, c.extents, c.d_strides, true);
   }
+  void operator()(const Product& c) const {
+    out.Walk(OperandRole::kA, c.a, c.a_type, c.extents, c.a_strides);
+    out.Walk(OperandRole::kB, c.b, c.b_type, c.extents, c.b_strides);
+    out.Add(OperandRole::kFactors, c.factors, kFactorBytes);
+    out.Write(c.result, ProductOf(absl::MakeConstSpan(c.extents).first(kMaxExtents - 1)));
+  }
   void operator()(const Fill& c) const { out.Write(c.result, c.count); }
   void operator()(const Lookup& c) const {
-    out.Add(OperandRole::kA, c.a, Product({c.count, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kA, c.a, ProductOf({c.count, SizeOf(c.a_type)}));
     out.Add(OperandRole::kTable, c.table,
             TableEntries(c.a_type, c.index_bits) * SizeOf(c.result.type));
     out.Write(c.result, c.count);
   }
   void operator()(const Softmax& c) const {
-    out.Add(OperandRole::kA, c.a, Product({c.rows, c.length, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kA, c.a, ProductOf({c.rows, c.length, SizeOf(c.a_type)}));
     out.Add(OperandRole::kTable, c.table, TableEntries(c.a_type, c.index_bits) * 4);
     out.Add(OperandRole::kFactors, c.factors, kFactorBytes);
-    out.Write(c.result, Product({c.rows, c.length}));
+    out.Write(c.result, ProductOf({c.rows, c.length}));
   }
 };
 
 struct WorkVisitor {
   int64_t operator()(const Convolve& c) const {
     const int64_t group_c = c.groups > 0 ? c.in_c / c.groups : 0;
-    return Product({c.n, c.out_h, c.out_w, c.out_c, c.window.kernel_h, c.window.kernel_w,
-                    std::max<int64_t>(group_c, 1)});
+    return ProductOf({c.n, c.out_h, c.out_w, c.out_c, c.window.kernel_h, c.window.kernel_w,
+                      std::max<int64_t>(group_c, 1)});
   }
   int64_t operator()(const Pool& c) const {
-    return Product({c.n, c.out_h, c.out_w, c.c, c.window.kernel_h, c.window.kernel_w});
+    return ProductOf({c.n, c.out_h, c.out_w, c.c, c.window.kernel_h, c.window.kernel_w});
   }
-  int64_t operator()(const Combine& c) const { return Product(c.extents); }
-  int64_t operator()(const Move& c) const { return Product(c.extents); }
+  int64_t operator()(const Combine& c) const { return ProductOf(c.extents); }
+  int64_t operator()(const Move& c) const { return ProductOf(c.extents); }
+  int64_t operator()(const Product& c) const { return ProductOf(c.extents); }
   int64_t operator()(const Fill& c) const { return c.count; }
   int64_t operator()(const Lookup& c) const { return c.count; }
-  int64_t operator()(const Softmax& c) const { return Product({c.rows, c.length, 3}); }
+  int64_t operator()(const Softmax& c) const { return ProductOf({c.rows, c.length, 3}); }
 };
 
 }  // namespace
 
 int64_t WeightCount(const Convolve& convolve) {
   const int64_t group_c = convolve.groups > 0 ? convolve.in_c / convolve.groups : 0;
-  return Product({convolve.out_c, convolve.window.kernel_h, convolve.window.kernel_w, group_c});
+  return ProductOf({convolve.out_c, convolve.window.kernel_h, convolve.window.kernel_w, group_c});
 }
 
 int64_t TableEntries(DType operand, int32_t index_bits) {
@@ -132,6 +140,10 @@ std::vector<Access> AccessesOf(const Body& body) {
 }
 
 int64_t WorkOf(const Body& body) { return std::visit(WorkVisitor{}, body); }
+
+bool MultipliesAndAdds(const Body& body) {
+  return std::holds_alternative<Convolve>(body) || std::holds_alternative<Product>(body);
+}
 
 absl::string_view NameOf(const Body& body) { return kOpcodes[body.index()].name; }
 

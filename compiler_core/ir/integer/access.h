@@ -15,8 +15,12 @@ namespace npuc::integer {
 // capped at 2^60.
 std::vector<Access> AccessesOf(const Body& body);
 
-// Multiply-adds of a Convolve, else elements read or written, whichever are more; capped at 2^60.
+// Multiply-adds of a Convolve or a Product, else elements read or written, whichever are more;
+// capped at 2^60.
 int64_t WorkOf(const Body& body);
+
+// True where WorkOf counts multiply-adds.
+bool MultipliesAndAdds(const Body& body);
 
 absl::string_view NameOf(const Body& body);  // "convolve" ...
 

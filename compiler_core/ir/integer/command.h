@@ -91,9 +91,10 @@ struct Pool {
 
 // Two operands element by element, each walked by strides of its own (0 repeats).
 // x = (a - a_zero) << left, y = (b - b_zero) << left; with factors f0, f1, f2:
-// kAdd, kSub, kMax, kMin: value = f2 * (f0 * x op f1 * y). kMul: value = f2 * (x * y).
+// kAdd, kSub, kMax, kMin: value = f2 * (f0 * x op f1 * y). kMul: value = f2 * (x * y). kDiv: value
+// = f2 * (x / (b - b_zero)).
 struct Combine {
-  enum class Kind : uint8_t { kAdd = 0, kSub = 1, kMul = 2, kMax = 3, kMin = 4 };
+  enum class Kind : uint8_t { kAdd = 0, kSub = 1, kMul = 2, kMax = 3, kMin = 4, kDiv = 5 };
   Kind kind = Kind::kAdd;
   Operand a;
   DType a_type = DType::kInt8;
@@ -168,7 +169,26 @@ struct Softmax {
   bool operator==(const Softmax&) const = default;
 };
 
-using Body = std::variant<Convolve, Pool, Combine, Move, Fill, Lookup, Softmax>;
+// Products of two operands, each walked by strides of its own (0 repeats), summed along the last
+// extent: d [the other extents] = f * sum of (a - a_zero) * (b - b_zero). Sums are of 32 bits where
+// both operands have 8, else of 48.
+struct Product {
+  Operand a;
+  DType a_type = DType::kInt8;
+  int32_t a_zero = 0;
+  Operand b;
+  DType b_type = DType::kInt8;
+  int32_t b_zero = 0;
+  Operand factors;  // one record
+  Rounding rounding = Rounding::kEven;
+  Extents extents = {1, 1, 1, 1, 1, 1};
+  Extents a_strides = {};  // in elements
+  Extents b_strides = {};
+  Result result;
+  bool operator==(const Product&) const = default;
+};
+
+using Body = std::variant<Convolve, Pool, Combine, Move, Fill, Lookup, Softmax, Product>;
 
 struct Command {
   Body body;

@@ -85,7 +85,7 @@ void VisitPool(V& v, C& c) {
 
 template <typename V, typename C>
 void VisitCombine(V& v, C& c) {
-  v.Choice("kind", c.kind, 5);
+  v.Choice("kind", c.kind, 6);
   v.Place("a", c.a);
   v.Type("a_type", c.a_type);
   v.Number("a_zero", c.a_zero, -32768, 65535);
@@ -148,6 +148,22 @@ void VisitSoftmax(V& v, C& c) {
   VisitResult(v, c.result);
 }
 
+template <typename V, typename C>
+void VisitProduct(V& v, C& c) {
+  v.Place("a", c.a);
+  v.Type("a_type", c.a_type);
+  v.Number("a_zero", c.a_zero, -32768, 65535);
+  v.Place("b", c.b);
+  v.Type("b_type", c.b_type);
+  v.Number("b_zero", c.b_zero, -32768, 65535);
+  v.Place("factors", c.factors);
+  v.Choice("rounding", c.rounding, kRoundings);
+  v.Walk("extents", c.extents, 1);
+  v.Walk("a_strides", c.a_strides, 0);
+  v.Walk("b_strides", c.b_strides, 0);
+  VisitResult(v, c.result);
+}
+
 // Calls the function above that fits.
 template <typename V>
 struct FieldWalker {
@@ -162,6 +178,7 @@ struct FieldWalker {
     if constexpr (std::is_same_v<B, Fill>) VisitFill(v, c);
     if constexpr (std::is_same_v<B, Lookup>) VisitLookup(v, c);
     if constexpr (std::is_same_v<B, Softmax>) VisitSoftmax(v, c);
+    if constexpr (std::is_same_v<B, Product>) VisitProduct(v, c);
   }
 };
 template <typename V, typename BodyType>  // Body or const Body
@@ -175,8 +192,9 @@ struct Opcode {
   absl::string_view name;
 };
 inline constexpr std::array<Opcode, std::variant_size_v<Body>> kOpcodes = {
-    Opcode{0x80, "convolve"}, Opcode{0x81, "pool"},   Opcode{0x82, "combine"}, Opcode{0x83, "move"},
-    Opcode{0x84, "fill"},     Opcode{0x85, "lookup"}, Opcode{0x86, "softmax"}};
+    Opcode{0x80, "convolve"}, Opcode{0x81, "pool"},   Opcode{0x82, "combine"},
+    Opcode{0x83, "move"},     Opcode{0x84, "fill"},   Opcode{0x85, "lookup"},
+    Opcode{0x86, "softmax"},  Opcode{0x87, "product"}};
 
 // A body of the opcode's kind with default fields; false where no command has it.
 bool MakeBody(uint8_t code, Body& body);

@@ -68,6 +68,37 @@ TEST(CommandProblems, EachKind) {
               ElementsAre("a_type is f32; i8, u8, i16 or u16", "stride_h 0 is outside 1..65535"));
 }
 
+// [2,3] times the transpose of [4,3].
+Product SmallProduct() {
+  Product c;
+  c.a = In(0);
+  c.b = In(0, 6);
+  c.factors = In(1);
+  c.extents = {1, 1, 1, 2, 4, 3};
+  c.a_strides = {0, 0, 0, 3, 0, 1};
+  c.b_strides = {0, 0, 0, 0, 3, 1};
+  c.result.d = In(2);
+  return c;
+}
+
+TEST(CommandProblems, OfProducts) {
+  EXPECT_THAT(CommandProblems(Buffers(), SmallProduct()), IsEmpty());
+  EXPECT_EQ(WorkOf(SmallProduct()), 2 * 4 * 3);
+  EXPECT_TRUE(MultipliesAndAdds(SmallProduct()));
+  Product c = SmallProduct();
+  c.b.offset_bytes = 53;
+  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("operand b takes 12 bytes from 53 of 64"));
+  c = SmallProduct();
+  c.result.d = In(2, 57);
+  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("operand d takes 8 bytes from 57 of 64"));
+  c = SmallProduct();
+  c.factors = {};
+  c.b_strides[5] = -1;
+  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("b_strides -1 is outside 0..268435456"));
+  c.b_strides[5] = 1;
+  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("operand factors is missing"));
+}
+
 TEST(CommandProblems, HugeNumbersDoNotOverflow) {
   Move move;
   move.a = In(0);

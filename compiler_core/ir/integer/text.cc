@@ -69,6 +69,9 @@ bool MakeBody(uint8_t code, Body& body) {
     case 0x86:
       body = Softmax();
       return true;
+    case 0x87:
+      body = Product();
+      return true;
     default:
       return false;
   }

@@ -71,6 +71,10 @@ class Checker {
     CheckResult(c.result);
     Require(c.kind != Combine::Kind::kMul || c.left == 0, "products are not shifted left");
   }
+  void operator()(const Product& c) {
+    Need({{"a", c.a}, {"b", c.b}, {"factors", c.factors}});
+    CheckResult(c.result);
+  }
   void operator()(const Move& c) {
     Need({{"a", c.a}});
     CheckResult(c.result);

@@ -212,6 +212,18 @@ std::pair<std::vector<Factor>, Rounding> IntegerContext::FactorsFor(
   return {std::move(factors), fits_32_bits ? Rounding::kDouble : Rounding::kUp};
 }
 
+absl::StatusOr<Side> TakeSide(IntegerContext& context, ValueId value) {
+  Side side;
+  ASSIGN_OR_RETURN(side.params, context.ActivationParams(value));
+  if (context.graph().ConstantOf(value) == nullptr) {
+    ASSIGN_OR_RETURN(side.place, context.Input(value));
+    return side;
+  }
+  ASSIGN_OR_RETURN(const Tensor stored, context.Integers(value, side.params));
+  side.place = context.Constant({stored.bytes().begin(), stored.bytes().end()});
+  return side;
+}
+
 int64_t LargestOf(const QuantParams& params) {
   return std::max(params.zero_point[0] - integer::LowestValue(params.dtype),
                   integer::HighestValue(params.dtype) - params.zero_point[0]);

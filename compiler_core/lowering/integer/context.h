@@ -87,11 +87,19 @@ class IntegerContext {
   BufferId weights_;
 };
 
+// An operand of a command: an activation, or a constant laid with the weights.
+struct Side {
+  Operand place;
+  QuantParams params;
+};
+absl::StatusOr<Side> TakeSide(IntegerContext& context, ValueId value);
+
 // One function a family of operators; each emits the commands of the context's layer.
 absl::Status LowerWeighted(IntegerContext& context);     // Conv2D, DepthwiseConv2D, MatMul
+absl::Status LowerProduct(IntegerContext& context);      // MatMul of any other operands
 absl::Status LowerPool(IntegerContext& context);         // AvgPool, MaxPool
 absl::Status LowerReduction(IntegerContext& context);    // ReduceMean, ReduceSum, ReduceMax
-absl::Status LowerCombine(IntegerContext& context);      // Add, Sub, Mul, Maximum, Minimum
+absl::Status LowerCombine(IntegerContext& context);      // Add, Sub, Mul, Div, Maximum, Minimum
 absl::Status LowerFunction(IntegerContext& context);     // functions of one value, by table
 absl::Status LowerActivation(IntegerContext& context);   // as that, but clamps alone: by a Move
 absl::Status LowerSoftmaxRows(IntegerContext& context);  // Softmax, LogSoftmax

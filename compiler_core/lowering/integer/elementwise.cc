@@ -21,27 +21,10 @@ int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
 
 integer::Combine::Kind KindOf(Op op) {
   if (op == Op::kSub) return integer::Combine::Kind::kSub;
-  if (op == Op::kMul || op == Op::kDiv) return integer::Combine::Kind::kMul;
+  if (op == Op::kMul) return integer::Combine::Kind::kMul;
+  if (op == Op::kDiv) return integer::Combine::Kind::kDiv;
   if (op == Op::kMaximum) return integer::Combine::Kind::kMax;
   return op == Op::kMinimum ? integer::Combine::Kind::kMin : integer::Combine::Kind::kAdd;
-}
-
-// One operand: an activation, or a constant laid with the weights.
-struct Side {
-  Operand place;
-  QuantParams params;
-};
-
-absl::StatusOr<Side> TakeSide(IntegerContext& context, ValueId value) {
-  Side side;
-  ASSIGN_OR_RETURN(side.params, context.ActivationParams(value));
-  if (context.graph().ConstantOf(value) == nullptr) {
-    ASSIGN_OR_RETURN(side.place, context.Input(value));
-    return side;
-  }
-  ASSIGN_OR_RETURN(const Tensor stored, context.Integers(value, side.params));
-  side.place = context.Constant({stored.bytes().begin(), stored.bytes().end()});
-  return side;
 }
 
 // How the operands and the result of a sum, a difference or the larger of two are scaled, where
@@ -193,6 +176,14 @@ void SetCombineFactors(IntegerContext& context, const QuantParams& a, const Quan
     }
     std::tie(factors, c.rounding) =
         context.FactorsFor({{}, {}, {product, LargestOf(a) * LargestOf(b)}});
+  } else if (c.kind == integer::Combine::Kind::kDiv) {
+    // So many bits of the quotient that its factor is about 2^-20: what it lacks is far below a
+    // step of the result.
+    constexpr int kFactorBits = 20;
+    const double quotient = a.scale[0] / (b.scale[0] * d.scale[0]);
+    c.left = std::clamp(std::ilogb(quotient) + 1 + kFactorBits, 0, 30);
+    std::tie(factors, c.rounding) =
+        context.FactorsFor({{}, {}, {std::ldexp(quotient, -c.left), LargestOf(a) << c.left}});
   } else {
     constexpr int kFineShift = 30;
     c.left = SizeOf(a.dtype) > 1 || SizeOf(b.dtype) > 1 ? 15 : 20;
@@ -210,8 +201,9 @@ absl::Status LowerCombine(IntegerContext& context) {
   const Graph& graph = context.graph();
   const Shape& out = graph.type(root.outputs[0]).shape;
   ASSIGN_OR_RETURN(const Side a, TakeSide(context, root.inputs[0]));
-  ASSIGN_OR_RETURN(const Side b, root.op == Op::kDiv ? TakeReciprocals(context, root.inputs[1])
-                                                     : TakeSide(context, root.inputs[1]));
+  const bool by_constants = root.op == Op::kDiv && graph.ConstantOf(root.inputs[1]) != nullptr;
+  ASSIGN_OR_RETURN(const Side b, by_constants ? TakeReciprocals(context, root.inputs[1])
+                                              : TakeSide(context, root.inputs[1]));
   const ValueId result = context.layer().outputs[0];
   ASSIGN_OR_RETURN(const QuantParams to, context.ActivationParams(result));
   ASSIGN_OR_RETURN(const StridedWalk walk,
@@ -219,7 +211,7 @@ absl::Status LowerCombine(IntegerContext& context) {
                                   BroadcastStrides(graph.type(root.inputs[1]).shape, out),
                                   RowMajorStrides(out)}));
   integer::Combine c;
-  c.kind = KindOf(root.op);
+  c.kind = by_constants ? integer::Combine::Kind::kMul : KindOf(root.op);
   c.a = a.place;
   c.a_type = a.params.dtype;
   c.a_zero = Number(a.params.zero_point[0]);
@@ -257,11 +249,19 @@ absl::Status LowerActivation(IntegerContext& context) {
   return only_clamps ? LowerClamps(context) : LowerFunction(context);
 }
 
+// True for a Div that is no function of one value.
+bool DividesElements(const IntegerContext& context) {
+  const Node& root = context.root();
+  if (root.op != Op::kDiv || context.layer().nodes.size() != 1) return false;
+  return std::none_of(root.inputs.begin(), root.inputs.end(), [&context](ValueId input) {
+    const Tensor* constant = context.graph().ConstantOf(input);
+    return constant != nullptr && constant->element_count() == 1;
+  });
+}
+
 absl::Status LowerFunction(IntegerContext& context) {
   const Layer& layer = context.layer();
-  const bool divides = context.root().op == Op::kDiv && layer.nodes.size() == 1;
-  const Tensor* divisor = divides ? context.graph().ConstantOf(context.root().inputs[1]) : nullptr;
-  if (divisor != nullptr && divisor->element_count() > 1) return LowerCombine(context);
+  if (DividesElements(context)) return LowerCombine(context);
   if (layer.inputs.size() != 1) {
     return absl::UnimplementedError(absl::StrCat(NameOf(context.root().op), " of two activations"));
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -38,10 +39,6 @@ struct Layout {
 
 absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, Kernel& kernel) {
   if (root.op == Op::kMatMul) {
-    if (weight.size() != 2) return absl::UnimplementedError("a constant stack of matrices");
-    if (BoolAttrOr(root, "transpose_a", false)) {
-      return absl::UnimplementedError("a matrix product of a transposed activation");
-    }
     const bool transposed = BoolAttrOr(root, "transpose_b", false);
     kernel.taps = 1;
     kernel.group = weight[transposed ? 1 : 0];
@@ -190,6 +187,17 @@ absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const Q
   return factors;
 }
 
+// The operand, with its matrices as rows that are multiplied.
+absl::StatusOr<Operand> TakeRows(IntegerContext& context, const QuantParams& input) {
+  const ValueId operand = context.layer().inputs[0];
+  if (!BoolAttrOr(context.root(), "transpose_a", false)) return context.Input(operand);
+  const Shape& shape = context.graph().type(operand).shape;
+  std::vector<int64_t> perm(shape.size());
+  std::iota(perm.begin(), perm.end(), 0);
+  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
+  return PermutedInput(context, input, shape, perm);
+}
+
 absl::Status SetGeometry(IntegerContext& context, const Kernel& kernel, integer::Convolve& c) {
   const Node& root = context.root();
   const Shape& in = context.graph().type(root.inputs[0]).shape;
@@ -219,12 +227,16 @@ absl::Status SetGeometry(IntegerContext& context, const Kernel& kernel, integer:
 
 absl::Status LowerWeighted(IntegerContext& context) {
   const Layer& layer = context.layer();
+  const Node& root = context.root();
+  if (root.op == Op::kMatMul && !MultipliesByMatrix(context.graph(), root)) {
+    return LowerProduct(context);
+  }
   if (!layer.weight.valid()) return absl::UnimplementedError("weights computed at run time");
   ASSIGN_OR_RETURN(const QuantParams input, context.ActivationParams(layer.inputs[0]));
   ASSIGN_OR_RETURN(const QuantParams output, context.ActivationParams(layer.outputs[0]));
   ASSIGN_OR_RETURN(const Kernel kernel, TakeKernel(context));
   integer::Convolve c;
-  ASSIGN_OR_RETURN(c.a, context.Input(layer.inputs[0]));
+  ASSIGN_OR_RETURN(c.a, TakeRows(context, input));
   c.a_type = input.dtype;
   c.weight_type = kernel.dtype;
   c.pad_value = static_cast<int32_t>(input.zero_point[0]);

@@ -1,63 +1,19 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/move_emit.h"
 #include "compiler_core/ops/numeric.h"
+#include "compiler_core/ops/product.h"
 #include "compiler_core/ops/shape_util.h"
 
 namespace npuc {
 namespace {
 
-// The matrices of a product, after transposition: a [rows, inner], b [inner, columns].
-struct Geometry {
-  bool transpose_a = false;
-  bool transpose_b = false;
-  int64_t rows = 0;
-  int64_t inner = 0;
-  int64_t columns = 0;
-  Shape batch;  // broadcast of both operands' leading dimensions
-};
-
-absl::Span<const int64_t> BatchOf(const Shape& shape) {
-  return absl::MakeConstSpan(shape).subspan(0, shape.size() - 2);
-}
-
-absl::StatusOr<Geometry> GeometryOf(const Node& node, const Shape& a, const Shape& b) {
-  for (const Shape* shape : {&a, &b}) {
-    if (shape->size() >= 2) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("operand of shape ", ShapeToString(*shape), "; rank 2 or more is needed"));
-  }
-  Geometry g;
-  g.transpose_a = BoolAttrOr(node, "transpose_a", false);
-  g.transpose_b = BoolAttrOr(node, "transpose_b", false);
-  g.rows = a[a.size() - (g.transpose_a ? 1 : 2)];
-  g.inner = a[a.size() - (g.transpose_a ? 2 : 1)];
-  g.columns = b[b.size() - (g.transpose_b ? 2 : 1)];
-  const int64_t b_inner = b[b.size() - (g.transpose_b ? 1 : 2)];
-  if (g.inner != b_inner) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "shapes ", ShapeToString(a), g.transpose_a ? " transposed" : "", " and ", ShapeToString(b),
-        g.transpose_b ? " transposed" : "", " do not multiply: ", g.inner, " against ", b_inner));
-  }
-  ASSIGN_OR_RETURN(g.batch, BroadcastShapes(BatchOf(a), BatchOf(b)));
-  return g;
-}
-
-// The strides, in elements, of a broadcast batch of matrices.
-Shape BatchStrides(const Shape& shape, const Shape& batch) {
-  Shape strides = BroadcastStrides(BatchOf(shape), batch);
-  const int64_t matrix = shape[shape.size() - 1] * shape[shape.size() - 2];
-  for (int64_t& stride : strides) stride *= matrix;
-  return strides;
-}
-
 // out [rows, columns] = a * b, sums over inner in ascending order, accumulated wide.
 template <typename C>
-void Multiply(const Geometry& g, const uint8_t* a, int64_t a_at, const uint8_t* b, int64_t b_at,
-              uint8_t* out, int64_t out_at) {
+void Multiply(const ProductGeometry& g, const uint8_t* a, int64_t a_at, const uint8_t* b,
+              int64_t b_at, uint8_t* out, int64_t out_at) {
   const int64_t a_row = g.transpose_a ? 1 : g.inner;
   const int64_t a_step = g.transpose_a ? g.rows : 1;
   const int64_t b_row = g.transpose_b ? 1 : g.columns;
@@ -100,7 +56,8 @@ struct MatMul {
     RETURN_IF_ERROR(view.CheckInputCount(2, 2));
     RETURN_IF_ERROR(CheckNumeric(view));
     RETURN_IF_ERROR(CheckSameDType(view));
-    ASSIGN_OR_RETURN(Geometry g, GeometryOf(view.node, view.inputs[0].shape, view.inputs[1].shape));
+    ASSIGN_OR_RETURN(ProductGeometry g,
+                     MakeProductGeometry(view.node, view.inputs[0].shape, view.inputs[1].shape));
     Shape shape = std::move(g.batch);
     shape.push_back(g.rows);
     shape.push_back(g.columns);
@@ -115,7 +72,7 @@ struct MatMul {
                                                        absl::Span<const Tensor> inputs) {
     const Tensor& a = inputs[0];
     const Tensor& b = inputs[1];
-    ASSIGN_OR_RETURN(const Geometry g, GeometryOf(node, a.shape(), b.shape()));
+    ASSIGN_OR_RETURN(const ProductGeometry g, MakeProductGeometry(node, a.shape(), b.shape()));
     TensorType type{a.dtype(), g.batch};
     type.shape.push_back(g.rows);
     type.shape.push_back(g.columns);
@@ -140,16 +97,15 @@ struct MatMul {
     return ElementCount({outputs[0].element_count(), inner}) + 1;
   }
   static absl::Status Lower(const OpView& view, LowerContext& context) {
-    ASSIGN_OR_RETURN(const Geometry g,
-                     GeometryOf(view.node, view.inputs[0].shape, view.inputs[1].shape));
+    ASSIGN_OR_RETURN(const ProductGeometry g,
+                     MakeProductGeometry(view.node, view.inputs[0].shape, view.inputs[1].shape));
     ASSIGN_OR_RETURN(Operand a, context.Input(0));
     const Operand d = context.Output(0);
     const int64_t matrices = ElementCount(g.batch);
     if (g.transpose_a) {
       ASSIGN_OR_RETURN(a, TransposedMatrices(context, a, view.inputs[0].shape));
     }
-    if (view.constants[1] != nullptr && view.inputs[1].shape.size() == 2 &&
-        ElementCount(BatchOf(view.inputs[0].shape)) == matrices) {
+    if (view.constants[1] != nullptr && view.inputs[1].shape.size() == 2) {
       return context.ConstantMatMul(a, d, matrices * g.rows, 1, g.transpose_b);
     }
     ASSIGN_OR_RETURN(Operand b, context.Input(1));
