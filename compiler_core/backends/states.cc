@@ -61,7 +61,7 @@ void AssignStates(Program& program, const std::string& config_name, Framework fr
   std::vector<std::string> found;
   for (const PortTensor& output : program.outputs) found.push_back(output.name);
   if (found == wanted) return;
-  const bool has_names = framework != Framework::kTorchScript;
+  const bool has_names = InfoOf(framework).has_port_names;
   diagnostics.Add(
       {.kind = DiagnosticKind::kStateOutputOrder,
        .message = absl::StrCat(has_names ? "OUTPUT_OPS [" : "the model's outputs [",

@@ -5,7 +5,6 @@
 
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/field_count.h"
-#include "compiler_core/base/status.h"
 
 namespace npuc {
 namespace {
@@ -107,25 +106,6 @@ static_assert(kListedQuantOptions == FieldCount<QuantOptions>(),
               "each field of QuantOptions needs a row in quant_options.inc");
 
 }  // namespace
-
-const char* FrameworkName(Framework framework) {
-  switch (framework) {
-    case Framework::kTensorFlow:
-      return "TF";
-    case Framework::kTorchScript:
-      return "PT";
-    case Framework::kTfLite:
-      return "TFLITE";
-    case Framework::kOnnx:
-      return "ONNX";
-    case Framework::kCaffe:
-      return "CAFFE";
-    case Framework::kCompass:
-      return "COMPASS";
-  }
-  NPUC_CHECK(false);
-  return "";
-}
 
 std::string CanonicalOptions(const CompileOptions& options) {
   CanonicalWriter writer;

@@ -8,14 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "compiler_core/base/framework.h"
 #include "compiler_core/base/quant_options.h"
 
 namespace npuc {
-
-enum class Framework : uint8_t { kTensorFlow, kTorchScript, kTfLite, kOnnx, kCaffe, kCompass };
-
-// "TF", "PT", "TFLITE", "ONNX", "CAFFE", "COMPASS": the FRAMEWORK values of the config.
-const char* FrameworkName(Framework framework);
 
 // One INPUT_OPS entry. For TF `name` is a node name, optionally NAME:K; for PT a decimal index.
 struct InputDecl {

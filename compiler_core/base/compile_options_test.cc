@@ -151,7 +151,7 @@ TEST(CanonicalOptionsTest, NeighbouringFieldsDoNotRunTogether) {
       },
       [](CompileOptions& o) { o.weight_cache_size_bytes = 0; },
       [](CompileOptions& o) { o.weight_cache_size_bytes = 1; },
-      [](CompileOptions& o) { o.framework = Framework::kCaffe; },
+      [](CompileOptions& o) { o.framework = Framework::kOnnx; },
   };
   std::set<std::string> seen;
   for (const Change& change : changes) {
@@ -169,14 +169,6 @@ struct ThreeFields {
 static_assert(FieldCount<ThreeFields>() == 3);
 struct NoFields {};
 static_assert(FieldCount<NoFields>() == 0);
-
-TEST(FrameworkNameTest, NamesAreTheConfigValues) {
-  EXPECT_STREQ(FrameworkName(Framework::kTensorFlow), "TF");
-  EXPECT_STREQ(FrameworkName(Framework::kTorchScript), "PT");
-  EXPECT_STREQ(FrameworkName(Framework::kTfLite), "TFLITE");
-  EXPECT_STREQ(FrameworkName(Framework::kOnnx), "ONNX");
-  EXPECT_STREQ(FrameworkName(Framework::kCaffe), "CAFFE");
-}
 
 }  // namespace
 }  // namespace npuc

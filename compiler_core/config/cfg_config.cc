@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "compiler_core/base/framework.h"
 #include "compiler_core/base/trim_text.h"
 #include "compiler_core/config/config.h"
 #include "compiler_core/config/quant_config.h"
@@ -27,7 +29,7 @@ constexpr char kDefaultTarget[] = "X2_1204";
 
 enum class Become : uint8_t {
   kValue,    // `to`, a key of the YAML config
-  kWord,     // `to`, by the pairs of `words`, in any case: "TFLite=TFLITE|ONNX=ONNX"
+  kFormat,   // `to`, by the words of base/frameworks.inc, in any case
   kNames,    // `to`, names between commas
   kShapes,   // beside `input`: the shapes of INPUT_OPS
   kQuant,    // the key of QUANT of the same name
@@ -41,7 +43,7 @@ struct CfgKey {
   absl::string_view name;
   Become become;
   absl::string_view to;     // key of the YAML config
-  absl::string_view words;  // kWord: pairs; kChecked, kRefused: values that are taken
+  absl::string_view words;  // kChecked, kRefused: values that are taken, "a|b"
   absl::string_view why;    // a clause
 };
 
@@ -53,8 +55,7 @@ constexpr char kMemories[] = "a core's memories are those of target/cores";
 constexpr CfgKey kCfgKeys[] = {
     {"Common", "mode", Become::kRefused, "", "build",
      "this program builds; npuc run runs what was built"},
-    {"Parser", "model_type", Become::kWord, "FRAMEWORK",
-     "TensorFlow=TF|TFLite=TFLITE|ONNX=ONNX|Caffe=CAFFE|Compass=COMPASS", ""},
+    {"Parser", "model_type", Become::kFormat, "FRAMEWORK", "", ""},
     {"Parser", "model_name", Become::kValue, "", "", "OUTPUT_FILE, with .h, without outputs"},
     {"Parser", "model_domain", Become::kChecked, "",
      "image_classification|object_detection|keyword_spotting|speech_recognition|"
@@ -252,12 +253,14 @@ class CfgReader {
       case Become::kNames:
         has_output_ = true;
         return Put(key.to, name.place, NamesOf(value));
-      case Become::kWord:
-        return PutWord(key, name, value);
+      case Become::kFormat:
+        return PutFormat(key, name, value);
       case Become::kQuant:
         return AddQuant(name, value);
       case Become::kChecked:
-        if (!IsWord(key.words, value.text)) return RefuseValue(key, value);
+        if (!IsWord(key.words, value.text)) {
+          return RefuseValue(key, value, absl::StrSplit(key.words, '|'));
+        }
         return NoEffect(key, name);
       case Become::kNothing:
         return NoEffect(key, name);
@@ -279,11 +282,8 @@ class CfgReader {
     });
   }
 
-  void RefuseValue(const CfgKey& key, const Text& value) {
-    std::vector<absl::string_view> words;
-    for (const absl::string_view pair : absl::StrSplit(key.words, '|')) {
-      words.push_back(pair.substr(0, pair.find('=')));
-    }
+  void RefuseValue(const CfgKey& key, const Text& value,
+                   const std::vector<absl::string_view>& words) {
     reporter_.Add(DiagnosticKind::kConfigValueNotAllowed, value.place,
                   absl::StrCat(key.name, " is '", Printable(value.text, 80),
                                "'; allowed: ", absl::StrJoin(words, ", ")),
@@ -295,15 +295,17 @@ class CfgReader {
                   absl::StrCat(key.name, " changes nothing: ", key.why), "remove the line");
   }
 
-  void PutWord(const CfgKey& key, const Text& name, const Text& value) {
-    for (const absl::string_view pair : absl::StrSplit(key.words, '|')) {
-      const size_t at = pair.find('=');
-      if (!absl::EqualsIgnoreCase(pair.substr(0, at), value.text)) continue;
-      model_type_ = pair.substr(at + 1);
-      return Put(key.to, name.place, Scalar({pair.substr(at + 1), value.place}));
+  void PutFormat(const CfgKey& key, const Text& name, const Text& value) {
+    has_model_type_ = true;
+    std::vector<absl::string_view> words;
+    for (const FormatWords& format : AllFormats()) {
+      if (format.cfg_word.empty()) continue;
+      words.push_back(format.cfg_word);
+      if (!absl::EqualsIgnoreCase(format.cfg_word, value.text)) continue;
+      framework_ = FrameworkNamed(format.name);
+      return Put(key.to, name.place, Scalar({format.name, value.place}));
     }
-    model_type_ = "?";
-    RefuseValue(key, value);
+    RefuseValue(key, value, words);
   }
 
   void Put(absl::string_view key, ConfigPlace place, ConfigNode value) {
@@ -332,7 +334,7 @@ class CfgReader {
       return true;
     };
     if (!take("target", "CORENAME")) Put("CORENAME", {}, Scalar({kDefaultTarget, {}}));
-    if (model_type_.empty()) Missing("model_type", "the model's format", "TFLite");
+    if (!has_model_type_) Missing("model_type", "the model's format", "TFLite");
     if (!take("input_model", "MODEL_FILE")) Missing("input_model", "the model", "model.tflite");
     take("input_bin", "MODEL_BIN");
     take("caffe_prototxt", "PROTOTXT");
@@ -347,7 +349,8 @@ class CfgReader {
       }
     }
     PutInputs();
-    if (model_type_ == "TF" && !has_output_) Missing("output", "the model's outputs", "result");
+    const bool needs_output = framework_.has_value() && InfoOf(*framework_).needs_output_ops;
+    if (needs_output && !has_output_) Missing("output", "the model's outputs", "result");
     if (quant_.items.empty()) return;
     const ConfigPlace place = {quant_.line, quant_.column};
     Put("QUANT", place, std::move(quant_));
@@ -357,9 +360,9 @@ class CfgReader {
     const auto names = values_.find("input");
     const auto shapes = values_.find("input_shape");
     if (names == values_.end() && shapes == values_.end()) {
-      if (model_type_ == "TF") Missing("input", "the model's inputs", "input");
-      if (model_type_ == "TF") Missing("input_shape", "the inputs' shapes", "[1,224,224,3]");
-      return;
+      if (!framework_.has_value() || !InfoOf(*framework_).needs_input_ops) return;
+      Missing("input", "the model's inputs", "input");
+      return Missing("input_shape", "the inputs' shapes", "[1,224,224,3]");
     }
     if (names == values_.end()) return Missing("input", "whose shapes these are", "input");
     if (shapes == values_.end()) {
@@ -398,7 +401,8 @@ class CfgReader {
   ConfigNode root_ = Holder(Kind::kMapping, {1, 1});
   ConfigNode quant_ = Holder(Kind::kMapping, {});
   absl::string_view section_;
-  absl::string_view model_type_;  // as FRAMEWORK has it; "?": a wrong one
+  std::optional<Framework> framework_;  // nullopt: no model_type, or one without a front end
+  bool has_model_type_ = false;
   bool has_output_ = false;
   bool skip_ = true;  // lines of a section that was refused
   std::map<std::string, int> lines_;
@@ -462,6 +466,20 @@ void AddCfgWords(absl::string_view name, Diagnostics& diagnostics) {
                    .file = std::string(name)});
 }
 
+namespace {
+
+// ", TFLite=TFLITE, ONNX=ONNX": which word becomes which FRAMEWORK.
+std::string FormatHelp() {
+  std::string out;
+  for (const FormatWords& format : AllFormats()) {
+    if (format.cfg_word.empty()) continue;
+    absl::StrAppend(&out, ", ", format.cfg_word, "=", format.name);
+  }
+  return out;
+}
+
+}  // namespace
+
 std::string CfgConfigHelp() {
   std::string out;
   absl::string_view section;
@@ -475,8 +493,8 @@ std::string CfgConfigHelp() {
     open(key.section);
     absl::StrAppend(&out, "    ", key.name, ": ");
     switch (key.become) {
-      case Become::kWord:
-        absl::StrAppend(&out, key.to, ", ", Words(key.words), "\n");
+      case Become::kFormat:
+        absl::StrAppend(&out, key.to, FormatHelp(), "\n");
         continue;
       case Become::kChecked:
         absl::StrAppend(&out, Words(key.words), "; changes nothing, ", key.why, "\n");

@@ -28,12 +28,7 @@ void ReportUnknownKey(const ConfigNode& key, ConfigReporter& reporter) {
 std::optional<Framework> FrameworkOf(const ConfigSettings& settings) {
   if (settings.present.count("FRAMEWORK") == 0) return Framework::kTensorFlow;
   const ConfigSetting* setting = settings.Find("FRAMEWORK");
-  if (setting == nullptr) return std::nullopt;
-  for (Framework framework : {Framework::kTensorFlow, Framework::kTorchScript, Framework::kTfLite,
-                              Framework::kOnnx, Framework::kCaffe, Framework::kCompass}) {
-    if (setting->text == FrameworkName(framework)) return framework;
-  }
-  return std::nullopt;
+  return setting == nullptr ? std::nullopt : FrameworkNamed(setting->text);
 }
 
 // Reads each value by its key's type; nothing between keys is looked at.
@@ -67,7 +62,7 @@ ConfigSettings ReadSettings(const ConfigNode& root, ConfigReporter& reporter) {
   return all;
 }
 
-// The data of a model: named, or of an IR the .bin beside its text.
+// The constants of a model: in the named file, or in the .bin beside it.
 ConfigFile ModelBinOf(const ConfigSettings& all, const ParsedConfig& config) {
   if (const ConfigSetting* bin = all.Find("MODEL_BIN")) {
     return {kModelBinRole, bin->text, bin->place.line};
@@ -97,8 +92,9 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
   }
   options.model_name = std::string(FileNameOf(config.files[0].path));
-  const bool has_data = options.framework == Framework::kOnnx && all.Find("MODEL_BIN") != nullptr;
-  if (options.framework == Framework::kCompass || has_data) {
+  const DataFile data_file = InfoOf(options.framework).data_file;
+  if (data_file == DataFile::kAlways ||
+      (data_file == DataFile::kNamed && all.Find("MODEL_BIN") != nullptr)) {
     config.files.push_back(ModelBinOf(all, config));
   }
   if (all.quant.has_value()) {

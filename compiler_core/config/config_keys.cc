@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "compiler_core/base/framework.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
@@ -25,14 +26,14 @@ std::string JoinNames(bool compiled_only) {
   return absl::StrJoin(names, "|");
 }
 
-absl::string_view NamesOfCores() {
-  static const auto& names = *new std::string(JoinNames(/*compiled_only=*/false));
-  return names;
-}
+std::string NamesOfCores() { return JoinNames(/*compiled_only=*/false); }
+std::string NamesOfCompiledCores() { return JoinNames(/*compiled_only=*/true); }
 
-absl::string_view NamesOfCompiledCores() {
-  static const auto& names = *new std::string(JoinNames(/*compiled_only=*/true));
-  return names;
+// "TF|PT|CAFFE": the formats that a config can name.
+std::string NamesOfFormats() {
+  return absl::StrJoin(AllFormats(), "|", [](std::string* out, const FormatWords& format) {
+    absl::StrAppend(out, format.name);
+  });
 }
 
 int64_t MostNpuSramBytes() {

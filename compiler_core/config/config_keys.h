@@ -41,15 +41,15 @@ struct ConfigKey {
   absl::string_view name;
   ConfigType type = ConfigType::kText;
   ConfigStatus status = ConfigStatus::kSupported;
-  absl::string_view required_for = "";   // frameworks, "TF|PT"; "*": all; empty: optional
+  std::string required_for = {};         // frameworks, "TF|PT"; "*": all; empty: optional
   absl::string_view default_value = "";  // as it would be written; empty: none
-  absl::string_view choices = "";        // kChoice: "a|b"
-  absl::string_view supported = "";      // kChoice: those that this version honours; empty: all
+  std::string choices = {};              // kChoice: "a|b"
+  std::string supported = {};            // kChoice: those that this version honours; empty: all
   int64_t lo = 0;                        // kInteger
   int64_t hi = 0;
-  FamilySet families = {};            // cores that have the key; empty: every core
-  FamilySet no_effect_on = {};        // cores that take the key and do nothing with it
-  absl::string_view frameworks = "";  // "TF|PT"; empty: every framework
+  FamilySet families = {};      // cores that have the key; empty: every core
+  FamilySet no_effect_on = {};  // cores that take the key and do nothing with it
+  std::string frameworks = {};  // "TF|PT"; empty: every framework
   ConfigEcho echo = ConfigEcho::kIfSet;
   absl::string_view example = "";  // a value as one would write it
   absl::string_view meaning = "";  // one sentence without a full stop

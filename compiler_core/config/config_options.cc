@@ -38,6 +38,10 @@ void Assign(const ConfigSetting& setting, Enum& option) {
     ++position;
   }
 }
+// The choices also hold formats without a front end, which are refused before.
+void Assign(const ConfigSetting& setting, Framework& option) {
+  option = FrameworkNamed(setting.text).value_or(option);
+}
 void Assign(const ConfigSetting& setting, bool& option) { option = setting.flag; }
 void Assign(const ConfigSetting& setting, int64_t& option) { option = setting.number; }
 // 0 is the default: the same options as without the key.
@@ -81,6 +85,7 @@ requires std::is_enum_v<Enum> Json Echo(const ConfigKey& key, Enum option) {
   NPUC_CHECK(static_cast<size_t>(option) < choices.size());
   return choices[static_cast<size_t>(option)];
 }
+Json Echo(const ConfigKey&, Framework option) { return FrameworkName(option); }
 Json Echo(const ConfigKey&, bool option) { return option; }
 Json Echo(const ConfigKey&, int64_t option) { return option; }
 Json Echo(const ConfigKey&, const std::optional<int64_t>& option) { return option.value_or(0); }

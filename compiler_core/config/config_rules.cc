@@ -26,7 +26,7 @@ void CheckMissing(const ConfigSettings& all, ConfigReporter& reporter) {
                                      ListHolds(key.required_for, FrameworkName(*all.framework)))) {
       continue;
     }
-    const bool is_counted = key.name == "INPUT_OPS" && all.framework == Framework::kTorchScript;
+    const bool is_counted = key.name == "INPUT_OPS" && all.CountsPorts();
     reporter.Add(DiagnosticKind::kConfigMissingKey, {},
                  absl::StrCat(key.name, " is missing: ", key.meaning),
                  absl::StrCat("add a line like ", key.name, ": ",
@@ -169,15 +169,16 @@ bool IsIndex(absl::string_view text) {
   return absl::SimpleAtoi(text, &value) && value >= 0 && text == absl::StrCat(value);
 }
 
-// TorchScript inputs and outputs have no names that users know: they are counted.
-void CheckTorchIndices(const ConfigSettings& all, ConfigReporter& reporter) {
-  if (all.framework != Framework::kTorchScript) return;
+// Keys that count inputs and outputs where these have no names.
+void CheckIndices(const ConfigSettings& all, ConfigReporter& reporter) {
+  if (!all.CountsPorts()) return;
   const auto check = [&](absl::string_view key, const ConfigName& name) {
     if (IsIndex(name.text)) return;
-    reporter.Add(DiagnosticKind::kConfigValueNotAllowed, name.place,
-                 absl::StrCat(key, " takes indices where FRAMEWORK is PT, found '",
-                              Printable(name.text), "'"),
-                 "count from 0");
+    reporter.Add(
+        DiagnosticKind::kConfigValueNotAllowed, name.place,
+        absl::StrCat(key, " takes indices where FRAMEWORK is ", FrameworkName(*all.framework),
+                     ", found '", Printable(name.text), "'"),
+        "count from 0");
   };
   std::set<std::string> inputs;
   if (const ConfigSetting* setting = all.Find("INPUT_OPS")) {
@@ -206,7 +207,7 @@ void CheckTorchIndices(const ConfigSettings& all, ConfigReporter& reporter) {
 void CheckFp16Outputs(const ConfigSettings& all, ConfigReporter& reporter) {
   const ConfigSetting* fp16 = all.Find("FP16_OUT_OPS");
   const ConfigSetting* outputs = all.Find("OUTPUT_OPS");
-  if (fp16 == nullptr || outputs == nullptr || all.framework == Framework::kTorchScript) return;
+  if (fp16 == nullptr || outputs == nullptr || all.CountsPorts()) return;
   std::set<std::string> known;
   std::vector<absl::string_view> candidates;
   for (const ConfigName& name : outputs->names) {
@@ -310,7 +311,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
     CheckCoreChoice(settings, "OUTPUT_TYPE", settings.core->output_types, reporter);
   }
   CheckFiles(settings, reporter);
-  CheckTorchIndices(settings, reporter);
+  CheckIndices(settings, reporter);
   CheckFp16Outputs(settings, reporter);
   CheckNotEmpty(settings, reporter);
   CheckNoEffect(settings, reporter);

@@ -20,12 +20,14 @@ struct ConfigSettings {
   std::map<absl::string_view, ConfigPlace> present;
   std::optional<QuantConfig> quant;    // QUANT, where it is well formed
   const CoreSpec* core = nullptr;      // null: absent, malformed, or without a description
-  std::optional<Framework> framework;  // nullopt: malformed
+  std::optional<Framework> framework;  // nullopt: malformed, or without a front end
 
   const ConfigSetting* Find(absl::string_view key) const {
     const auto it = settings.find(key);
     return it == settings.end() ? nullptr : &it->second;
   }
+  // True where inputs and outputs have no names that users know, so that the config counts them.
+  bool CountsPorts() const { return framework.has_value() && !InfoOf(*framework).has_port_names; }
 };
 
 // Reports every rule between settings that is broken: missing keys, keys of other cores or

@@ -87,7 +87,7 @@ class Writer {
       : outline_(outline), choices_(choices) {}
 
   StarterConfig Write() {
-    Line(absl::StrCat("# For ", outline_.format, " model ", Printable(choices_.model_path),
+    Line(absl::StrCat("# For ", Info().format, " model ", Printable(choices_.model_path),
                       outline_.producer.empty() ? "" : absl::StrCat(" (", outline_.producer, ")"),
                       ", written by npuc init."));
     Line(absl::StrCat("# Compile it: npuc ", Printable(choices_.config_path),
@@ -102,6 +102,7 @@ class Writer {
   }
 
  private:
+  const FrameworkInfo& Info() const { return InfoOf(outline_.framework); }
   void Line(absl::string_view text) { absl::StrAppend(&config_.text, text, "\n"); }
   void Key(absl::string_view key, absl::string_view value) {
     Line(absl::StrCat(key, ": ", Scalar(value)));
@@ -111,7 +112,7 @@ class Writer {
     const CoreSpec* core = FindCore(choices_.core);
     Key("CORENAME", choices_.core);
     if (core != nullptr && core->npu_units.size() > 1) Key("NPU_UNIT", core->npu_units[0]);
-    Key("FRAMEWORK", FrameworkName(outline_.framework));
+    Key("FRAMEWORK", Info().name);
     Key("MODEL_FILE", choices_.model_path);
     if (!outline_.data_file.empty()) {
       const size_t slash = choices_.model_path.rfind('/');
@@ -123,8 +124,7 @@ class Writer {
 
   // An input of another type than a tensor is the model's to settle: a compile says so.
   bool IsWanted(const Port& port) const {
-    const bool is_tensor = outline_.framework != Framework::kTorchScript || port.type.empty();
-    return is_tensor && !(port.may_be_left_out && !IsKnown(port));
+    return port.is_tensor && !(port.may_be_left_out && !IsKnown(port));
   }
 
   void WriteInputs() {
@@ -171,14 +171,14 @@ class Writer {
   }
 
   std::string KeyOf(const Port& port) const {
-    return outline_.framework == Framework::kTorchScript ? port.key : Scalar(port.key);
+    return Info().has_port_names ? Scalar(port.key) : port.key;
   }
 
   void WriteOutputs() {
-    if (outline_.framework == Framework::kTorchScript) {
+    if (!Info().has_port_names) {
       return Line("# The outputs are what forward returns, counted from 0.");
     }
-    if (outline_.outputs.empty() && outline_.framework == Framework::kTensorFlow) {
+    if (outline_.outputs.empty() && Info().needs_output_ops) {
       config_.open.emplace_back("the outputs: no node of the model ends it");
       return Line(absl::StrCat("OUTPUT_OPS: [", kFillIn, "]"));
     }

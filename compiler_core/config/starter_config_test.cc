@@ -13,10 +13,8 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 ModelOutline Onnx(std::vector<ModelOutline::Port> inputs, std::vector<ModelOutline::Port> outputs) {
-  return {.framework = Framework::kOnnx,
-          .format = "ONNX",
-          .inputs = std::move(inputs),
-          .outputs = std::move(outputs)};
+  return {
+      .framework = Framework::kOnnx, .inputs = std::move(inputs), .outputs = std::move(outputs)};
 }
 
 StarterChoices Choices() {
@@ -115,8 +113,12 @@ TEST(StarterConfigTest, LeavesOutNamesThatAConfigCannotWrite) {
 
 TEST(StarterConfigTest, MarksWhatOnlyTheUserKnows) {
   ModelOutline torch{.framework = Framework::kTorchScript,
-                     .format = "TorchScript",
-                     .inputs = {{"0", "x"}, {"1", "rate", "int", std::nullopt, true}}};
+                     .inputs = {{.key = "0", .name = "x"},
+                                {.key = "1",
+                                 .name = "rate",
+                                 .type = "int",
+                                 .may_be_left_out = true,
+                                 .is_tensor = false}}};
   const StarterConfig config = WriteStarterConfig(torch, Choices());
   EXPECT_THAT(config.open, ElementsAre(HasSubstr("input 'x'")));
   EXPECT_THAT(config.text, HasSubstr("  0: [FILL_IN]  # x, write numbers"));

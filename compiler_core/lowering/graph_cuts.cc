@@ -35,8 +35,7 @@ GraphCuts::GraphCuts(const Graph& graph, Framework framework)
 }
 
 std::string GraphCuts::FixFor(const Node& node) const {
-  if (framework_ == Framework::kTorchScript)
-    return "leave the layer out of the model that is saved";
+  if (!InfoOf(framework_).has_port_names) return "leave the layer out of the model that is saved";
   const bool before = std::any_of(node.inputs.begin(), node.inputs.end(), [this](ValueId input) {
     return has_work_before_[static_cast<size_t>(input.value())];
   });

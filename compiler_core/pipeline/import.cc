@@ -1,56 +1,45 @@
 #include "compiler_core/pipeline/import.h"
 
-#include "absl/strings/str_cat.h"
+#include <cstddef>
+#include <iterator>
+
+#include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
-#include "compiler_core/frontends/compass/import.h"
-#include "compiler_core/frontends/onnx/import.h"
-#include "compiler_core/frontends/tensorflow/import.h"
-#include "compiler_core/frontends/tflite/import.h"
-#include "compiler_core/frontends/torchscript/import.h"
 
 namespace npuc {
+namespace {
 
-absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
-  const CompileOptions& options = request.options;
-  const absl::string_view model_bytes = request.model_bytes;
-  if (options.framework == Framework::kTorchScript) {
-    return ImportTorchScript(model_bytes, options, diagnostics);
-  }
-  if (options.framework == Framework::kTensorFlow) {
-    return ImportTensorFlow(model_bytes, options, diagnostics);
-  }
-  if (options.framework == Framework::kOnnx) {
-    const auto data = request.side_inputs.find(kModelBinRole);
-    if (data == request.side_inputs.end()) return ImportOnnx(model_bytes, options, diagnostics);
-    const std::string& path = data->second.name;
-    return ImportOnnx(model_bytes, options, diagnostics,
-                      {path.substr(path.rfind('/') + 1), data->second.bytes.get()});
-  }
-  if (options.framework == Framework::kTfLite) {
-    return ImportTfLite(model_bytes, options, diagnostics);
-  }
-  if (options.framework == Framework::kCompass) {
-    const auto bin = request.side_inputs.find(kModelBinRole);
-    const ViewSource nothing{absl::string_view()};
-    return ImportCompass(model_bytes,
-                         bin == request.side_inputs.end() ? nothing : *bin->second.bytes, options,
-                         diagnostics);
-  }
-  diagnostics.Add(
-      {.kind = DiagnosticKind::kFrameworkNotSupported,
-       .message = absl::StrCat("no front end for FRAMEWORK ", FrameworkName(options.framework)),
-       .file = options.model_name,
-       .fix = "set FRAMEWORK: TF with a frozen GraphDef, PT with a TorchScript archive, TFLITE, "
-              "ONNX or COMPASS"});
-  return diagnostics.ToStatus();
+constexpr const FrontEnd* kFrontEnds[] = {
+#define NPUC_FRONT_END(constant, ...) &k##constant##FrontEnd,
+#define NPUC_FORMAT_NOT_READ(...)
+#include "compiler_core/base/frameworks.inc"
+};
+
+}  // namespace
+
+const FrontEnd& FrontEndOf(Framework framework) {
+  const auto row = static_cast<size_t>(framework);
+  NPUC_CHECK(row < std::size(kFrontEnds));
+  return *kFrontEnds[row];
 }
 
-std::vector<std::string> ImportedOps(Framework framework) {
-  if (framework == Framework::kTorchScript) return ImportedTorchOps();
-  if (framework == Framework::kOnnx) return ImportedOnnxOps();
-  if (framework == Framework::kTfLite) return ImportedTfLiteOps();
-  if (framework == Framework::kCompass) return ImportedCompassLayers();
-  return {};
+std::optional<Framework> SniffFramework(absl::string_view bytes) {
+  // From the last row to the first: a GraphDef has no mark, so the others are asked before it.
+  for (size_t row = std::size(kFrontEnds); row-- > 0;) {
+    if (kFrontEnds[row]->sniff(bytes)) return static_cast<Framework>(row);
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
+  ModelFiles files{.model = request.model_bytes};
+  const auto data = request.side_inputs.find(kModelBinRole);
+  if (data != request.side_inputs.end()) {
+    const std::string& path = data->second.name;
+    files.data_name = path.substr(path.rfind('/') + 1);
+    files.data = data->second.bytes.get();
+  }
+  return FrontEndOf(request.options.framework).import(files, request.options, diagnostics);
 }
 
 }  // namespace npuc

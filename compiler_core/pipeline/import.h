@@ -1,12 +1,13 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 #define NPUC_COMPILER_CORE_PIPELINE_IMPORT_H_
 
-#include <string>
-#include <vector>
+#include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/front_end.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/pipeline/compile.h"
 
@@ -16,10 +17,10 @@ namespace npuc {
 // Compile starts from. Problems go to diagnostics.
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics);
 
-// The operators of a framework that its front end has a rule for, sorted (of PyTorch the functions
-// of torch); empty for TensorFlow, whose operators the cores' own lists hold. Whether a node
-// compiles is judged by what it becomes.
-std::vector<std::string> ImportedOps(Framework framework);
+const FrontEnd& FrontEndOf(Framework framework);
+
+// The framework whose front end reads such bytes; nullopt: none that they show to be for.
+std::optional<Framework> SniffFramework(absl::string_view bytes);
 
 }  // namespace npuc
 

@@ -9,15 +9,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
 #include "compiler_core/config/quant_config.h"
 #include "compiler_core/frontends/common/sniff.h"
-#include "compiler_core/frontends/compass/import.h"
-#include "compiler_core/frontends/onnx/import.h"
-#include "compiler_core/frontends/tensorflow/import.h"
-#include "compiler_core/frontends/tflite/import.h"
-#include "compiler_core/frontends/torchscript/import.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/quant/data/npy.h"
@@ -214,13 +210,10 @@ std::optional<Framework> FrameworkOfModel(absl::string_view bytes, absl::string_
   if (sniffed.has_value()) return sniffed;
   if (!GuessFileKind(bytes).what.empty()) return std::nullopt;  // it is something else
   const std::string lower = absl::AsciiStrToLower(name);
-  const std::pair<absl::string_view, Framework> kEndings[] = {
-      {".pb", Framework::kTensorFlow},   {".onnx", Framework::kOnnx},
-      {".tflite", Framework::kTfLite},   {".pt", Framework::kTorchScript},
-      {".pth", Framework::kTorchScript}, {".ptl", Framework::kTorchScript},
-      {".jit", Framework::kTorchScript}};
-  for (const auto& [ending, framework] : kEndings) {
-    if (absl::EndsWith(lower, ending)) return framework;
+  for (const FrameworkInfo& info : AllFrameworks()) {
+    for (const absl::string_view ending : absl::StrSplit(info.endings, '|', absl::SkipEmpty())) {
+      if (absl::EndsWith(lower, ending)) return info.framework;
+    }
   }
   return std::nullopt;
 }
@@ -228,11 +221,12 @@ std::optional<Framework> FrameworkOfModel(absl::string_view bytes, absl::string_
 absl::StatusOr<ModelOutline> OutlineModel(absl::string_view bytes, absl::string_view name,
                                           Diagnostics& diagnostics) {
   const std::optional<Framework> framework = FrameworkOfModel(bytes, name);
-  if (framework == Framework::kTensorFlow) return OutlineTensorFlow(bytes, name, diagnostics);
-  if (framework == Framework::kTorchScript) return OutlineTorchScript(bytes, name, diagnostics);
-  if (framework == Framework::kOnnx) return OutlineOnnx(bytes, name, diagnostics);
-  if (framework == Framework::kTfLite) return OutlineTfLite(bytes, name, diagnostics);
-  if (framework == Framework::kCompass) return OutlineCompass(bytes, name, diagnostics);
+  if (framework.has_value()) {
+    ASSIGN_OR_RETURN(ModelOutline outline,
+                     FrontEndOf(*framework).outline(bytes, name, diagnostics));
+    outline.framework = *framework;
+    return outline;
+  }
   const FileGuess guess = GuessFileKind(bytes);
   diagnostics.Add(
       {.kind = bytes.empty() ? DiagnosticKind::kEmptyModel : DiagnosticKind::kFrameworkNotSupported,
@@ -243,9 +237,7 @@ absl::StatusOr<ModelOutline> OutlineModel(absl::string_view bytes, absl::string_
                                      "like ",
                                      guess.what),
        .file = std::string(name),
-       .fix = guess.fix.empty() ? "name a frozen TensorFlow GraphDef, a TorchScript "
-                                  "archive, an ONNX or TFLite model, or a Compass IR"
-                                : guess.fix});
+       .fix = guess.fix.empty() ? absl::StrCat("name ", ModelsThatAreRead()) : guess.fix});
   return diagnostics.ToStatus();
 }
 

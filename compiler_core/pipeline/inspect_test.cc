@@ -9,7 +9,6 @@ namespace {
 
 TEST(CoreFamiliesTest, EachCoreIsAStarterConfigs) {
   const ModelOutline outline = {.framework = Framework::kOnnx,
-                                .format = "ONNX",
                                 .inputs = {{"x", "x", "float32", {{1, 4}}}},
                                 .outputs = {{"y", "y"}}};
   for (const CoreFamily& family : CoreFamilies()) {

@@ -123,7 +123,7 @@ TEST(CoreSpecTest, UnlistedOperatorsAreNotFound) {
   EXPECT_EQ(FindOp(Grus(), Framework::kTensorFlow, "Conv3D"), nullptr);
   EXPECT_EQ(FindOp(Grus(), Framework::kTensorFlow, ""), nullptr);
   EXPECT_EQ(FindOp(Grus(), Framework::kTensorFlow, "Zzz"), nullptr);
-  EXPECT_EQ(FindOp(Grus(), Framework::kCaffe, "Abs"), nullptr);
+  EXPECT_EQ(FindOp(Grus(), Framework::kOnnx, "Abs"), nullptr);
 }
 
 TEST(DescribeTest, Conv2dOfTensorFlow) {

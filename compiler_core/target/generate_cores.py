@@ -8,11 +8,12 @@ and line instead of surfacing in a compile. The first file named is the first of
 """
 
 import os
+import re
 import sys
 
 import yaml
 
-FRAMEWORKS = {"TF": "kTensorFlow", "PT": "kTorchScript"}  # that have lists of operators
+ROWS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "base", "frameworks.inc")
 LIMITS = [
     "macs", "sram_bytes", "npu_sram_bytes", "region_alignment_bytes", "weight_alignment_bytes",
     "address_bits", "matrix_block", "matrix_product_limit", "matrix_dim_bits",
@@ -188,14 +189,22 @@ def write_rules(writer, prefix, entries, path, ids):
     return writer.array("SupportRule", rows)
 
 
+def read_frameworks():
+    """The value of FRAMEWORK -> its enumerator, by the rows of frameworks.inc."""
+    with open(ROWS, encoding="utf-8") as stream:
+        rows = re.findall(r'^NPUC_FRONT_END\((\w+), \.name = "(\w+)"', stream.read(), re.M)
+    return {name: f"k{constant}" for constant, name in rows}
+
+
 def write_op_lists(writer, core, path):
+    known = read_frameworks()
     ids = set()
     frameworks = {}
     for section in core["operators"]:
         framework = section["framework"]
-        if framework not in FRAMEWORKS:
+        if framework not in known:
             raise Fault(f"{path}:{section[LINE]}: framework {framework!r} is not one of "
-                        f"{', '.join(FRAMEWORKS)}")
+                        f"{', '.join(known)}")
         unknown = set(section) - {"framework", "source", "rewrites", "ops", LINE}
         if unknown:
             raise Fault(f"{path}:{section[LINE]}: unknown keys {sorted(unknown)}")
@@ -221,7 +230,7 @@ def write_op_lists(writer, core, path):
     lists = []
     for framework, ops in frameworks.items():
         array = writer.array("OpSupport", [ops[op] for op in sorted(ops)])
-        lists.append(f"{{Framework::{FRAMEWORKS[framework]}, {array}}}")
+        lists.append(f"{{Framework::{known[framework]}, {array}}}")
     return writer.array("OpList", lists)
 
 

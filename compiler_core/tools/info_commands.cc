@@ -1,5 +1,7 @@
 #include "compiler_core/tools/info_commands.h"
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,9 +21,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr Framework kJudgedByWhatTheyBecome[] = {Framework::kTfLite, Framework::kOnnx,
-                                                 Framework::kCompass};
-
 std::vector<std::string> Strings(absl::Span<const absl::string_view> views) {
   return std::vector<std::string>(views.begin(), views.end());
 }
@@ -36,7 +35,9 @@ std::vector<std::string> ListedFrameworks(const CoreSpec& core) {
 // Those that a config for the core can name: every front end makes the same graph.
 std::vector<std::string> FrameworksOf(const CoreSpec& core) {
   if (!IsCompiled(core)) return ListedFrameworks(core);
-  return absl::StrSplit(FindConfigKey("FRAMEWORK")->supported, '|');
+  std::vector<std::string> names;
+  for (const FrameworkInfo& info : AllFrameworks()) names.emplace_back(info.name);
+  return names;
 }
 
 // "GRUS (V150)"; most integer cores have one name.
@@ -51,41 +52,42 @@ std::string JoinedOr(absl::Span<const absl::string_view> names, const char* none
 
 absl::Status CheckNames(const std::string& core, const std::string& framework) {
   std::vector<absl::string_view> cores;
-  std::vector<std::string> frameworks;
   for (const CoreSpec* spec : AllCores()) {
     cores.push_back(spec->name);
     if (spec->alias != spec->name) cores.push_back(spec->alias);
-    for (const std::string& name : ListedFrameworks(*spec)) frameworks.push_back(name);
   }
   if (!core.empty() && FindCore(core) == nullptr) {
     const std::string known = absl::StrCat("known: ", absl::StrJoin(cores, ", "));
     return absl::InvalidArgumentError(
         absl::StrCat("unknown core '", Printable(core), "'; ", DidYouMean(core, cores, known)));
   }
-  for (const Framework imported : kJudgedByWhatTheyBecome) {
-    frameworks.emplace_back(FrameworkName(imported));
-  }
-  for (const std::string& name : frameworks) {
-    if (framework.empty() || framework == name) return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat("unknown framework '", Printable(framework),
-                                                 "'; known: TF, PT, TFLITE, ONNX, COMPASS"));
+  if (framework.empty() || FrameworkNamed(framework).has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown framework '", Printable(framework), "'; known: ", FrameworkNames()));
+}
+
+// True where some core has a list of a framework's operators. The nodes of the other frameworks are
+// judged by the operators that they become.
+bool IsListed(Framework framework) {
+  const auto cores = AllCores();
+  return std::any_of(cores.begin(), cores.end(), [framework](const CoreSpec* core) {
+    return !OpsOf(*core, framework).empty();
+  });
 }
 
 // What the front end of a framework imports, where no core has a list of its own for it.
-void AppendImported(const std::string& framework, Json& document, std::string& text) {
-  for (const Framework imported : kJudgedByWhatTheyBecome) {
-    if (framework != FrameworkName(imported)) continue;
-    const std::vector<std::string> names = ImportedOps(imported);
-    Json ops = Json::array();
-    absl::StrAppend(&text, framework, ": ", names.size(),
-                    " operators are imported; a core judges each by what it becomes (-f TF)\n");
-    for (const std::string& name : names) {
-      ops.push_back({{"op", name}});
-      absl::StrAppend(&text, "  ", name, "\n");
-    }
-    document.push_back({{"core", ""}, {"framework", framework}, {"operators", std::move(ops)}});
+void AppendImported(const std::string& name, Json& document, std::string& text) {
+  const std::optional<Framework> framework = FrameworkNamed(name);
+  if (!framework.has_value() || IsListed(*framework)) return;
+  const std::vector<std::string> imported = FrontEndOf(*framework).operators();
+  Json ops = Json::array();
+  absl::StrAppend(&text, name, ": ", imported.size(),
+                  " operators are imported; a core judges each by what it becomes (-f TF)\n");
+  for (const std::string& op : imported) {
+    ops.push_back({{"op", op}});
+    absl::StrAppend(&text, "  ", op, "\n");
   }
+  document.push_back({{"core", ""}, {"framework", name}, {"operators", std::move(ops)}});
 }
 
 Json OperatorJson(const OpSupport& op) {
@@ -117,6 +119,12 @@ std::string FunctionText(const std::vector<std::string>& functions) {
     column += function.size() + 2;
   }
   return text + "\n";
+}
+
+// True where the entries of a list stand for functions of other names.
+bool StandsForFunctions(const OpList& list) {
+  return std::any_of(list.ops.begin(), list.ops.end(),
+                     [](const OpSupport& op) { return !op.torch_names.empty(); });
 }
 
 // Of a core and framework that both exist, but have no list in common.
@@ -163,8 +171,8 @@ absl::StatusOr<std::string> ListOperators(const std::string& core, const std::st
       }
       document.push_back(
           {{"core", std::string(spec->name)}, {"framework", name}, {"operators", std::move(ops)}});
-      const std::vector<std::string> functions = ImportedOps(list.framework);
-      if (functions.empty()) continue;
+      if (!StandsForFunctions(list)) continue;
+      const std::vector<std::string> functions = FrontEndOf(list.framework).operators();
       document.back()["functions"] = functions;
       text += FunctionText(functions);
     }

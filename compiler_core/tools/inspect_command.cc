@@ -70,7 +70,7 @@ Json VerdictJson(const CoreVerdict& verdict) {
 Json InspectionJson(const ModelInspection& inspection) {
   const ModelOutline& outline = inspection.outline;
   Json json{{"ok", true},
-            {"format", outline.format},
+            {"format", std::string(InfoOf(outline.framework).format)},
             {"framework", FrameworkName(outline.framework)},
             {"producer", outline.producer},
             {"inputs", PortsJson(outline.inputs)},
@@ -166,8 +166,8 @@ std::string InspectionText(const std::string& path, size_t bytes,
                            const ModelInspection& inspection) {
   const ModelOutline& outline = inspection.outline;
   std::string text =
-      absl::StrCat(Printable(path), ": ", outline.format, outline.producer.empty() ? "" : ", ",
-                   outline.producer, "; ", bytes, " bytes\n");
+      absl::StrCat(Printable(path), ": ", InfoOf(outline.framework).format,
+                   outline.producer.empty() ? "" : ", ", outline.producer, "; ", bytes, " bytes\n");
   absl::StrAppend(&text, PortLines("inputs", outline.inputs), PortLines("outputs", outline.outputs),
                   OperatorLine(outline),
                   absl::StrFormat("%-9s %d values, %d bytes\n", "weights", outline.weights,
@@ -184,16 +184,17 @@ std::string InspectionText(const std::string& path, size_t bytes,
   return absl::StrCat(text, "next: npuc init ", Printable(path), "\n");
 }
 
-// The file of the model's constants: of an IR the .bin, of an ONNX model the one that it names, in
-// the model's folder and nowhere else. Empty: there is none.
+// The file of the model's constants: the .bin beside it, or the one that it names, in the model's
+// folder and nowhere else. Empty: there is none.
 std::string DataFileBeside(const std::string& path, absl::string_view bytes) {
   const std::filesystem::path file(path);
   const std::string name = file.filename().string();
   const std::optional<Framework> framework = FrameworkOfModel(bytes, name);
-  if (framework == Framework::kCompass) {
+  const DataFile kind = framework.has_value() ? InfoOf(*framework).data_file : DataFile::kNone;
+  if (kind == DataFile::kNone) return "";
+  if (kind == DataFile::kAlways) {
     return std::filesystem::path(path).replace_extension(".bin").string();
   }
-  if (framework != Framework::kOnnx) return "";
   Diagnostics nobody;  // InspectModel reports them
   const absl::StatusOr<ModelOutline> outline = OutlineModel(bytes, name, nobody);
   if (!outline.ok() || outline->data_file.empty()) return "";

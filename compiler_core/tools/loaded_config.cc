@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/sniff.h"
+#include "compiler_core/pipeline/import.h"
 
 namespace npuc {
 namespace {
@@ -28,7 +28,7 @@ bool ReportModel(const std::string& path, Diagnostics& diagnostics) {
   if (!framework.has_value()) return false;
   const std::string shown = Printable(path);
   diagnostics.Add({.kind = DiagnosticKind::kConfigUnreadable,
-                   .message = absl::StrCat("the file is a model (", FormatName(*framework),
+                   .message = absl::StrCat("the file is a model (", InfoOf(*framework).format,
                                            "), and a config is needed, which names it"),
                    .file = path,
                    .fix = absl::StrCat("look at it by npuc inspect ", shown,

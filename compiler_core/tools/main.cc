@@ -90,7 +90,8 @@ void DeclareCompile(CLI::App& app, Options& options) {
   app.add_option("-c,--core_name", options.core, "Core for --list")
       ->type_name("CORE")
       ->needs("--list");
-  app.add_option("-f,--framework", options.framework, "Framework for --list: TF or PT")
+  app.add_option("-f,--framework", options.framework,
+                 absl::StrCat("Framework for --list: ", FrameworkNames()))
       ->type_name("FW")
       ->needs("--list");
   app.add_flag("--cmpt", options.compatibility, "List cores, chips and frameworks");
@@ -283,7 +284,7 @@ CLI::App* DeclareInspect(CLI::App& app, Options& options) {
                  "npuc inspect model.tflite");
   inspect
       ->add_option("model", options.inspect.model_path,
-                   "TensorFlow GraphDef, TorchScript archive, ONNX, TFLite or Compass IR")
+                   absl::StrCat("The model: ", ModelsThatAreRead()))
       ->type_name("MODEL")
       ->required();
   DeclareStated(inspect, options.inspect.stated);

@@ -13,24 +13,15 @@
 namespace npuc {
 namespace {
 
-constexpr Framework kFrameworks[] = {Framework::kTensorFlow, Framework::kTorchScript,
-                                     Framework::kTfLite,     Framework::kOnnx,
-                                     Framework::kCaffe,      Framework::kCompass};
-
 absl::Status CheckNames(absl::string_view core, absl::string_view framework) {
   FieldChecker check;
   if (!core.empty() && FindCore(core) == nullptr) {
     check.Add("core", absl::StrCat("'", Printable(core), "' is not one of ",
                                    absl::StrJoin(ListCoreNames(), ", ")));
   }
-  const bool known = std::any_of(std::begin(kFrameworks), std::end(kFrameworks),
-                                 [&](Framework f) { return framework == FrameworkName(f); });
-  if (!framework.empty() && !known) {
+  if (!framework.empty() && !FrameworkNamed(framework).has_value()) {
     check.Add("framework",
-              absl::StrCat("'", Printable(framework), "' is not one of ",
-                           absl::StrJoin(kFrameworks, ", ", [](std::string* out, Framework f) {
-                             absl::StrAppend(out, FrameworkName(f));
-                           })));
+              absl::StrCat("'", Printable(framework), "' is not one of ", FrameworkNames()));
   }
   return check.ToStatus();
 }

@@ -23,7 +23,7 @@ CORES = ("GRUS", "X2_1204", "APUS")
 SEED = 3
 # Their effect is in report.json alone.
 REPORTED = {"LAYER_ERROR_FRAMES", "WEIGHT_CACHE_SIZE", "data", "label", "metric"}
-# What a refusal says in place of the key's name.
+# The words of a refusal in place of the key's name.
 REFUSALS = {"fake_quant_scopes_for_debug": "stays in float",
             "fake_quant_operators_for_debug": "stays in float"}
 

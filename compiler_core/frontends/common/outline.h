@@ -29,10 +29,10 @@ struct ModelOutline {
     std::vector<std::string> dim_names = {};  // as DIMS names them; empty strings: no name
     // Its value as CONST_INPUTS has it, "16000"; empty: it is an input. A user states it.
     std::string constant = {};
+    bool is_tensor = true;  // false: `type` says what it is
   };
 
   Framework framework = Framework::kTensorFlow;
-  std::string format = {};    // "ONNX"
   std::string producer = {};  // "pytorch 1.13, operator set 13"; empty: not stated
   std::vector<Port> inputs = {};
   std::vector<Port> outputs = {};                 // empty: the file does not tell

@@ -22,15 +22,6 @@ bool ReadVarint(absl::string_view bytes, uint64_t* offset, uint64_t* value) {
   return false;
 }
 
-bool IsMostlyText(absl::string_view bytes) {
-  const absl::string_view head = bytes.substr(0, 512);
-  if (head.empty()) return false;
-  return std::all_of(head.begin(), head.end(), [](char c) {
-    const unsigned char u = static_cast<unsigned char>(c);
-    return (u >= 0x20 && u < 0x7f) || c == '\n' || c == '\r' || c == '\t';
-  });
-}
-
 FileGuess GuessText(absl::string_view bytes) {
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(bytes);
   if (absl::StartsWith(text, "node {") || absl::StartsWith(text, "node{") ||
@@ -51,6 +42,15 @@ FileGuess GuessText(absl::string_view bytes) {
 }
 
 }  // namespace
+
+bool IsMostlyText(absl::string_view bytes) {
+  const absl::string_view head = bytes.substr(0, 512);
+  if (head.empty()) return false;
+  return std::all_of(head.begin(), head.end(), [](char c) {
+    const unsigned char u = static_cast<unsigned char>(c);
+    return (u >= 0x20 && u < 0x7f) || c == '\n' || c == '\r' || c == '\t';
+  });
+}
 
 WireOutline OutlineWire(absl::string_view bytes) {
   WireOutline outline;
@@ -131,46 +131,6 @@ FileGuess GuessFileKind(absl::string_view bytes) {
     return {"a MetaGraphDef (.meta)", "freeze it with its checkpoint to a GraphDef (freeze_graph)"};
   }
   return {};
-}
-
-std::optional<Framework> SniffFramework(absl::string_view bytes) {
-  if (absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4))) return Framework::kTorchScript;
-  if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") return Framework::kTfLite;
-  if (IsMostlyText(bytes)) {
-    const absl::string_view head = bytes.substr(0, 4096);
-    const bool is_compass =
-        absl::StrContains(head, "model_name=") && absl::StrContains(head, "layer_number=");
-    return is_compass ? std::optional(Framework::kCompass) : std::nullopt;
-  }
-  const WireOutline wire = OutlineWire(bytes);
-  if (!wire.well_formed) return std::nullopt;
-  constexpr int kGraph = 7;  // of ModelProto
-  constexpr int kOpsets = 8;
-  constexpr int kNodes = 1;  // of GraphDef
-  if (wire.length_delimited[kGraph] == 1 &&
-      (wire.starts_with_varint_1 || wire.length_delimited[kOpsets] > 0)) {
-    return Framework::kOnnx;
-  }
-  if (!GuessFileKind(bytes).what.empty()) return std::nullopt;
-  return wire.length_delimited[kNodes] > 0 ? std::optional(Framework::kTensorFlow) : std::nullopt;
-}
-
-absl::string_view FormatName(Framework framework) {
-  switch (framework) {
-    case Framework::kTensorFlow:
-      return "TensorFlow GraphDef";
-    case Framework::kTorchScript:
-      return "TorchScript";
-    case Framework::kTfLite:
-      return "TFLite";
-    case Framework::kOnnx:
-      return "ONNX";
-    case Framework::kCompass:
-      return "Compass IR";
-    case Framework::kCaffe:
-      return "Caffe";
-  }
-  return "";
 }
 
 std::nullptr_t RefuseFile(DiagnosticKind kind, absl::string_view file, std::string message,

@@ -3,11 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 
 namespace npuc {
@@ -20,11 +18,8 @@ struct FileGuess {
 };
 FileGuess GuessFileKind(absl::string_view bytes);
 
-// Which front end reads such bytes, by what they begin with and, of protobuf, their outermost
-// fields. nullopt: none that they show to be for.
-std::optional<Framework> SniffFramework(absl::string_view bytes);
-// The name of its files: "TensorFlow GraphDef", "ONNX".
-absl::string_view FormatName(Framework framework);
+// True where a file begins with printable characters; false for no bytes.
+bool IsMostlyText(absl::string_view bytes);
 
 // The outermost protobuf fields of `bytes`, walked without decoding what they hold.
 struct WireOutline {

@@ -4,7 +4,6 @@
 
 #include "absl/strings/match.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/compass/import.h"
 #include "compiler_core/ir/compass/check.h"
 #include "compiler_core/ir/compass/document.h"
@@ -52,8 +51,7 @@ absl::StatusOr<ModelOutline> OutlineCompass(absl::string_view text, absl::string
   ASSIGN_OR_RETURN(const compass::Document document,
                    compass::ParseDocument(text, file, diagnostics));
   RETURN_IF_ERROR(compass::CheckDocument(document, std::nullopt, file, diagnostics));
-  ModelOutline outline{.framework = Framework::kCompass,
-                       .format = std::string(FormatName(Framework::kCompass))};
+  ModelOutline outline;
   outline.operators_are = "layers";
   const std::map<std::string, ModelOutline::Port> tensors = compass::TensorsOf(document);
   const auto add = [&](absl::string_view key, std::vector<ModelOutline::Port>& ports) {

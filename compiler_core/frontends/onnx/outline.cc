@@ -4,7 +4,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/onnx/import.h"
 #include "compiler_core/frontends/onnx/model_file.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
@@ -101,9 +100,7 @@ absl::StatusOr<ModelOutline> OutlineOnnx(absl::string_view model_bytes, absl::st
   const std::unique_ptr<onnx::ModelFile> model = onnx::ModelFile::Parse(model_bytes, file, found);
   diagnostics.Append(found);
   RETURN_IF_ERROR(found.ToStatus());
-  ModelOutline outline{.framework = Framework::kOnnx,
-                       .format = std::string(FormatName(Framework::kOnnx)),
-                       .producer = ProducerOf(model_bytes, model->main().opset())};
+  ModelOutline outline{.producer = ProducerOf(model_bytes, model->main().opset())};
   for (const onnx::TensorInfo& input : model->main().inputs()) {
     if (model->main().FindInitializer(input.name) == nullptr)
       outline.inputs.push_back(PortOf(input));

@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/tensorflow/import.h"
 #include "npuc/fe/tf/graph.pb.h"
 
@@ -97,8 +96,6 @@ class OutlineReader {
   explicit OutlineReader(const GraphFile& graph) : graph_(graph) {}
 
   ModelOutline Read() {
-    outline_.framework = Framework::kTensorFlow;
-    outline_.format = std::string(FormatName(Framework::kTensorFlow));
     if (graph_.producer_version() > 0) {
       outline_.producer = absl::StrCat("graph version ", graph_.producer_version());
     }

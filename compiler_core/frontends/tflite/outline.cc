@@ -2,7 +2,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/tflite/import.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 
@@ -27,8 +26,7 @@ absl::StatusOr<ModelOutline> OutlineTfLite(absl::string_view model_bytes, absl::
       tflite::ModelFile::Parse(model_bytes, file, found);
   diagnostics.Append(found);
   RETURN_IF_ERROR(found.ToStatus());
-  ModelOutline outline{.framework = Framework::kTfLite,
-                       .format = std::string(FormatName(Framework::kTfLite))};
+  ModelOutline outline;
   for (const int tensor : model->inputs()) outline.inputs.push_back(PortOf(model->tensor(tensor)));
   for (const int tensor : model->outputs()) {
     outline.outputs.push_back(PortOf(model->tensor(tensor)));

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/torchscript/archive.h"
 #include "compiler_core/frontends/torchscript/code_library.h"
 #include "compiler_core/frontends/torchscript/import.h"
@@ -60,7 +59,8 @@ void AddInputs(const FunctionDef& forward, ModelOutline& outline) {
     const Parameter& parameter = forward.parameters[i];
     const absl::string_view type = TypeNameOf(parameter);
     ModelOutline::Port port{.key = absl::StrCat(i - 1), .name = std::string(parameter.name)};
-    port.type = type == "Tensor" || type == "Optional" ? "" : Printable(type);
+    port.is_tensor = type == "Tensor" || type == "Optional";
+    port.type = port.is_tensor ? "" : Printable(type);
     port.may_be_left_out = parameter.fallback != nullptr;
     outline.inputs.push_back(std::move(port));
   }
@@ -74,8 +74,7 @@ absl::StatusOr<ModelOutline> OutlineTorchScript(absl::string_view model_bytes,
   Diagnostics found;
   const absl::StatusOr<pt::TorchArchive> archive =
       pt::ReadTorchArchive(model_bytes, file, pt::ArchiveLimits(), found);
-  ModelOutline outline{.framework = Framework::kTorchScript,
-                       .format = std::string(FormatName(Framework::kTorchScript))};
+  ModelOutline outline;
   outline.operators_are = "calls in the code";
   if (archive.ok()) {
     outline.producer = absl::StrCat("archive version ", archive->version);

@@ -1,0 +1,63 @@
+#include "compiler_core/base/framework.h"
+
+#include <cstddef>
+#include <iterator>
+
+#include "absl/strings/str_join.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc {
+namespace {
+
+constexpr FrameworkInfo kFrameworks[] = {
+#define NPUC_FRONT_END(constant, ...) {.framework = Framework::k##constant, __VA_ARGS__},
+#define NPUC_FORMAT_NOT_READ(...)
+#include "compiler_core/base/frameworks.inc"
+};
+
+// The rows once more, as FormatWords: a front end's is cut out of its FrameworkInfo.
+constexpr FormatWords WordsOf(const FrameworkInfo& info) {
+  return {info.name, info.cfg_word, /*is_read=*/true};
+}
+constexpr FormatWords kFormats[] = {
+#define NPUC_FRONT_END(constant, ...) \
+  WordsOf(kFrameworks[static_cast<size_t>(Framework::k##constant)]),
+#define NPUC_FORMAT_NOT_READ(name, cfg_word) {name, cfg_word, /*is_read=*/false},
+#include "compiler_core/base/frameworks.inc"
+};
+
+}  // namespace
+
+absl::Span<const FrameworkInfo> AllFrameworks() { return kFrameworks; }
+
+const FrameworkInfo& InfoOf(Framework framework) {
+  const auto row = static_cast<size_t>(framework);
+  NPUC_CHECK(row < std::size(kFrameworks));
+  return kFrameworks[row];
+}
+
+std::string FrameworkNames(absl::string_view separator) {
+  return absl::StrJoin(kFrameworks, separator, [](std::string* out, const FrameworkInfo& info) {
+    absl::StrAppend(out, info.name);
+  });
+}
+
+std::string ModelsThatAreRead() {
+  std::string text;
+  for (const FrameworkInfo& info : kFrameworks) {
+    const bool is_last = &info == std::end(kFrameworks) - 1;
+    absl::StrAppend(&text, text.empty() ? "" : is_last ? " or " : ", ", info.a_model);
+  }
+  return text;
+}
+
+std::optional<Framework> FrameworkNamed(absl::string_view name) {
+  for (const FrameworkInfo& info : kFrameworks) {
+    if (info.name == name) return info.framework;
+  }
+  return std::nullopt;
+}
+
+absl::Span<const FormatWords> AllFormats() { return kFormats; }
+
+}  // namespace npuc

@@ -1,0 +1,46 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_COMMON_FRONT_END_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_COMMON_FRONT_END_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_source.h"
+#include "compiler_core/base/compile_options.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/ir/graph/graph.h"
+
+namespace npuc {
+
+// The files of a model. Views; read during the call only.
+struct ModelFiles {
+  absl::string_view model;
+  std::string data_name = {};        // base name of the file of its constants
+  const ByteSource* data = nullptr;  // null: there is none
+};
+
+// The functions of a front end. Thread-safe. A member that is left out does not compile.
+struct FrontEnd {
+  // True for a file of its format, by its first bytes or its outermost fields.
+  bool (*sniff)(absl::string_view bytes);
+  // The model's graph. Problems go to `diagnostics`, with options.model_name as file.
+  absl::StatusOr<Graph> (*import)(const ModelFiles& files, const CompileOptions& options,
+                                  Diagnostics& diagnostics);
+  // The facts that a file states of itself; no operator is imported. The framework in the result is
+  // the caller's to set. Problems go to `diagnostics`, with `file`.
+  absl::StatusOr<ModelOutline> (*outline)(absl::string_view bytes, absl::string_view file,
+                                          Diagnostics& diagnostics);
+  // The operators that it has a rule for, sorted. Whether a node compiles depends on the node, too.
+  std::vector<std::string> (*operators)();
+};
+
+// Each row of frameworks.inc has one, defined in its own folder; without it pipeline does not link.
+#define NPUC_FRONT_END(constant, ...) extern const FrontEnd k##constant##FrontEnd;
+#define NPUC_FORMAT_NOT_READ(...)
+#include "compiler_core/base/frameworks.inc"
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_COMMON_FRONT_END_H_

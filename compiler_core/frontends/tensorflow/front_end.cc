@@ -1,0 +1,29 @@
+#include "compiler_core/frontends/common/front_end.h"
+
+#include "compiler_core/frontends/common/sniff.h"
+#include "compiler_core/frontends/tensorflow/import.h"
+
+namespace npuc {
+namespace {
+
+// A GraphDef has no mark: it is protobuf with nodes that nothing else claims.
+bool IsGraphDef(absl::string_view bytes) {
+  constexpr int kNodes = 1;
+  if (!GuessFileKind(bytes).what.empty()) return false;
+  const WireOutline wire = OutlineWire(bytes);
+  return wire.well_formed && wire.length_delimited[kNodes] > 0;
+}
+
+absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
+                             Diagnostics& diagnostics) {
+  return ImportTensorFlow(files.model, options, diagnostics);
+}
+
+}  // namespace
+
+const FrontEnd kTensorFlowFrontEnd = {.sniff = IsGraphDef,
+                                      .import = Import,
+                                      .outline = OutlineTensorFlow,
+                                      .operators = ImportedTensorFlowOps};
+
+}  // namespace npuc

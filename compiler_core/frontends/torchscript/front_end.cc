@@ -1,0 +1,23 @@
+#include "compiler_core/frontends/common/front_end.h"
+
+#include "absl/strings/match.h"
+#include "compiler_core/frontends/torchscript/import.h"
+
+namespace npuc {
+namespace {
+
+bool IsZip(absl::string_view bytes) {
+  return absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4));
+}
+
+absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
+                             Diagnostics& diagnostics) {
+  return ImportTorchScript(files.model, options, diagnostics);
+}
+
+}  // namespace
+
+const FrontEnd kTorchScriptFrontEnd = {
+    .sniff = IsZip, .import = Import, .outline = OutlineTorchScript, .operators = ImportedTorchOps};
+
+}  // namespace npuc
