@@ -30,7 +30,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 constexpr char kFormatKey[] = "format";
@@ -710,4 +710,4 @@ ArtifactCache::Stats ArtifactCache::GetStats() const {
   return stats;
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "cache/keys.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 struct ArtifactInfo {
   std::string name;
@@ -160,6 +160,6 @@ class ArtifactCache : public ResultCache {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_ARTIFACT_CACHE_H_

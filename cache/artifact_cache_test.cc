@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -485,4 +485,4 @@ TEST(Manifest, NoChangedRecordDecodes) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -17,7 +17,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 // Names in a folder, without those that begin with a dot.
@@ -141,4 +141,4 @@ absl::StatusOr<bool> IsWholeBlob(const BlobInfo& info, const std::string& path) 
   return found.ok() && found->sha256_hex == info.sha256 && found->md5_hex == info.md5;
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

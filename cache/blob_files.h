@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "cache/blob_store.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // The files of the blob store: their names (drawn in keys.h), and how they come into place.
 // Functions are thread-safe; errors are those of posix.h.
@@ -49,6 +49,6 @@ absl::Status MoveIntoPlace(int fd, const std::string& from, const std::string& t
 // RESOURCE_EXHAUSTED: this process has no descriptor or memory for it.
 absl::StatusOr<bool> IsWholeBlob(const BlobInfo& info, const std::string& path);
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_BLOB_FILES_H_

@@ -23,7 +23,7 @@
 #include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 constexpr absl::string_view kFormat = "1";
@@ -725,4 +725,4 @@ uint64_t BlobStore::ScopeBytes(absl::string_view scope) const {
   return impl_->usage.OfScope(scope).bytes + impl_->UploadBytesOf(std::string(scope));
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "cache/scope_limit.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // What a client knows of a blob before it sends it.
 struct BlobDigest {
@@ -191,6 +191,6 @@ class BlobStore : public InputStore {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_BLOB_STORE_H_

@@ -20,7 +20,7 @@
 #include "compiler_core/base/digest.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 namespace fs = std::filesystem;
@@ -539,4 +539,4 @@ TEST_F(BlobStoreTest, CrashBetweenSyncAndRenameLosesNothing) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -7,7 +7,7 @@
 
 #include "compiler_core/base/byte_text.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
@@ -120,4 +120,4 @@ std::optional<std::string> RestoreByteLists(absl::string_view shortened, size_t 
   return text;
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // Text whose greatest part is lists of bytes as a C header has them, six characters a byte:
 //
@@ -24,6 +24,6 @@ std::optional<std::string> ShortenByteLists(absl::string_view text);
 // The text of `size` bytes. nullopt: `shortened` is not the short form of so many.
 std::optional<std::string> RestoreByteLists(absl::string_view shortened, size_t size);
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_BYTE_LISTS_H_

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 // As a C header has it, `values` behind each other in lines of `per_line`.
@@ -103,4 +103,4 @@ TEST(ByteLists, DamageIsRefusedOrOfTheRightLength) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-namespace npuc {
+namespace npuc::cache {
 
 // Bytes that no compression makes shorter, the same for the same seed.
 inline std::string RandomBytes(size_t n, unsigned seed) {
@@ -17,6 +17,6 @@ inline std::string RandomBytes(size_t n, unsigned seed) {
   return bytes;
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_CACHE_TEST_UTIL_H_

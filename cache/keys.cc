@@ -9,7 +9,7 @@
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 bool IsLowerHex(absl::string_view text, size_t digits) {
@@ -81,4 +81,4 @@ absl::StatusOr<CacheKey> CacheKey::Parse(absl::string_view text) {
   return CacheKey(std::string(text.substr(0, slash)), std::string(text.substr(slash + 1)));
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

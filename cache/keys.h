@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // The key space of the two stores.
 //
@@ -83,6 +83,6 @@ class CacheKey {
   std::string sha256_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_KEYS_H_

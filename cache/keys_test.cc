@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 CacheKeyParts Parts() {
@@ -81,4 +81,4 @@ TEST(CacheKey, TextRoundTrip) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::cache

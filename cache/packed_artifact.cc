@@ -8,7 +8,7 @@
 #include "cache/byte_lists.h"
 #include "compiler_core/base/digest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 constexpr char kPlain = 0;
@@ -85,4 +85,4 @@ std::shared_ptr<const PackedArtifact> PackArtifact(absl::string_view name,
   return packer.packed();
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

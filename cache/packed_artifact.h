@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "cache/record.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // An artifact as the cache keeps it: its digest, and its chunks, each compressed where that helps,
 // with their digests. Making it takes as long as writing it does; who has the time before
@@ -46,6 +46,6 @@ std::string PackChunk(absl::string_view chunk);
 // right chunk is for the digest of `packed` to say, before.
 absl::StatusOr<std::string> UnpackChunk(absl::string_view packed, size_t size);
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_PACKED_ARTIFACT_H_

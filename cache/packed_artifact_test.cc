@@ -7,7 +7,7 @@
 #include "compiler_core/base/digest.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 std::string Text(size_t size) {
@@ -83,4 +83,4 @@ TEST(PackedArtifactTest, HasTheDigestsOfWhatItPacks) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -17,7 +17,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   if (this != &other) {
@@ -167,4 +167,4 @@ absl::Status GiveWay(pid_t pid, int by) {
   return absl::OkStatus();
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

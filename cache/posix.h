@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // Small wrappers of POSIX calls with Status errors, repeated after EINTR. Linux only. Every
 // descriptor is made close-on-exec. Functions are thread-safe.
@@ -72,6 +72,6 @@ absl::Status SyncFolder(const std::string& path);
 // well: between sessions nothing else counts.
 absl::Status GiveWay(pid_t pid, int by);
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_POSIX_H_

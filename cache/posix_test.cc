@@ -19,7 +19,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 using ::testing::AllOf;
@@ -106,4 +106,4 @@ TEST(CheckUsableTest, NamesTheFileOfAnotherUser) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -8,7 +8,7 @@
 #include "cache/keys.h"
 #include "compiler_core/base/digest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 // The record is lines of words; names have neither spaces nor newlines (IsValidArtifactName):
@@ -80,4 +80,4 @@ absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view
   return manifest;
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

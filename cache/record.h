@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "cache/artifact_cache.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // The artifact cache's manifest record: what an entry holds, down to the digest of each chunk.
 
@@ -32,6 +32,6 @@ std::string EncodeManifest(absl::string_view key, const Manifest& manifest);
 // DATA_LOSS for anything that EncodeManifest did not make for this key. Never reads out of bounds.
 absl::StatusOr<Manifest> DecodeManifest(absl::string_view key, absl::string_view record);
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_RECORD_H_

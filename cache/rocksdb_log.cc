@@ -4,7 +4,7 @@
 
 #include "rocksdb/env.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 class NoLog : public rocksdb::Logger {
@@ -17,4 +17,4 @@ class NoLog : public rocksdb::Logger {
 
 std::shared_ptr<rocksdb::Logger> NoRocksDbLog() { return std::make_shared<NoLog>(); }
 
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -6,7 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 // The type of the status payload.
@@ -29,4 +29,4 @@ ScopeLimit ScopeLimitOf(const absl::Status& status) {
   return static_cast<ScopeLimit>(limit);
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // Which limit of its own a scope of the blob store has reached.
 enum class ScopeLimit : uint8_t { kNone, kBytes, kOpenUploads };
@@ -16,6 +16,6 @@ absl::Status OverScopeLimit(ScopeLimit limit, absl::string_view message);
 // kNone for every other status.
 ScopeLimit ScopeLimitOf(const absl::Status& status);
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_SCOPE_LIMIT_H_

@@ -2,7 +2,7 @@
 
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 void UsageIndex::AddBytes(Scope& scope, uint64_t bytes, bool is_pinned) {
   for (Totals* totals : {&all_, &scope.totals}) {
@@ -83,4 +83,4 @@ std::optional<UsageIndex::Key> UsageIndex::OldestOfScope(absl::string_view scope
   return it == scopes_.end() ? std::nullopt : FirstOf(it->second.order, keep);
 }
 
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::cache {
 
 // Sizes, owners and order of use of a store's entries, and which of them must stay: everything
 // that decides what a full store evicts. Pure: it touches no disk and asks for no time. Not
@@ -72,6 +72,6 @@ class UsageIndex {
   Totals all_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::cache
 
 #endif  // NPUC_CACHE_USAGE_INDEX_H_

@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::cache {
 namespace {
 
 using Key = UsageIndex::Key;
@@ -145,4 +145,4 @@ TEST(UsageIndex, AgreesWithASearchedList) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::cache

@@ -39,7 +39,7 @@
 #include "server/systemd.h"
 #include "server/worker_fleet.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 // Shares of the time that the daemon has to stop, kept for handing jobs back and for telling
@@ -56,7 +56,7 @@ constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(5);
 
 class Daemon {
  public:
-  Daemon(const Flags& flags, const DaemonHooks& hooks, const Logger* log)
+  Daemon(const Flags& flags, const DaemonHooks& hooks, const log::Logger* log)
       : context_{.flags = flags,
                  .hooks = hooks,
                  .data_dir = std::filesystem::absolute(flags.data_dir).string(),
@@ -84,41 +84,41 @@ class Daemon {
   absl::Status TakeDataDir();
   absl::Status StartHealth();
   absl::Status StartJobSystem();
-  ApiDependencies Dependencies();
+  api::ApiDependencies Dependencies();
   void StartDispatching();
   void StartMonitor();
-  void SampleDaemon(Metrics& metrics) const;
+  void SampleDaemon(observe::Metrics& metrics) const;
   void FollowReadiness();
   void NotifySystemd();
   absl::Status Announce();
 
-  PrometheusMetrics metrics_;
-  Sampler sampler_;
-  Watchdog watchdog_{SteadyNow};
+  observe::PrometheusMetrics metrics_;
+  observe::Sampler sampler_;
+  observe::Watchdog watchdog_{SteadyNow};
   DaemonContext context_;  // without rules until ReadTenants
   SystemdNotifier systemd_ = SystemdNotifier::FromEnvironment();
-  Lifecycle lifecycle_;
-  ReadinessLog readiness_log_;
-  Readiness readiness_{[this](absl::string_view condition, const absl::Status& status) {
-    const bool serving = lifecycle_.phase() == Lifecycle::Phase::kServing && !stopping_;
+  executor::Lifecycle lifecycle_;
+  observe::ReadinessLog readiness_log_;
+  observe::Readiness readiness_{[this](absl::string_view condition, const absl::Status& status) {
+    const bool serving = lifecycle_.phase() == executor::Lifecycle::Phase::kServing && !stopping_;
     readiness_log_.OnChange(condition, status, serving);
   }};
   std::atomic<bool> stopping_ = false;
   Mutex follow_mutex_;  // one thread at a time acts on readiness
   bool was_ready_ NPUC_GUARDED_BY(follow_mutex_) = false;
-  Reminder certificate_ NPUC_GUARDED_BY(follow_mutex_);  // when to look at its end
-  std::string tenants_error_;                            // what was last logged of the file
+  observe::Reminder certificate_ NPUC_GUARDED_BY(follow_mutex_);  // when to look at its end
+  std::string tenants_error_;  // what was last logged of the file
   // The stages, in their order.
-  std::unique_ptr<Authenticator> authenticator_;
-  std::unique_ptr<TenantRules> rules_;
+  std::unique_ptr<auth::Authenticator> authenticator_;
+  std::unique_ptr<auth::TenantRules> rules_;
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
   std::unique_ptr<JobSystem> system_;
   std::unique_ptr<Fronts> fronts_;
   // Null: none. Started before the workers, and destroyed before everything that a scrape asks.
-  std::unique_ptr<HealthEndpoint> health_;
-  std::unique_ptr<Dispatcher> dispatcher_;
-  std::unique_ptr<Canary> canary_;
+  std::unique_ptr<http::HealthEndpoint> health_;
+  std::unique_ptr<executor::Dispatcher> dispatcher_;
+  std::unique_ptr<executor::Canary> canary_;
   std::unique_ptr<Monitor> monitor_;
 };
 
@@ -143,15 +143,16 @@ absl::Status Daemon::Start() {
 absl::Status Daemon::ReadTenants() {
   const Flags& flags = context_.flags;
   if (flags.tenants.empty()) {
-    authenticator_ = Authenticator::Everybody();
+    authenticator_ = auth::Authenticator::Everybody();
   } else {
-    ASSIGN_OR_RETURN(authenticator_, Authenticator::FromFile(
+    ASSIGN_OR_RETURN(authenticator_, auth::Authenticator::FromFile(
                                          flags.tenants, [] { return absl::Now(); }, context_.log));
   }
-  rules_ = std::make_unique<TenantRules>(
+  rules_ = std::make_unique<auth::TenantRules>(
       authenticator_.get(),
-      TenantRulesOptions{.default_stored_bytes = static_cast<uint64_t>(flags.tenant_blob_mib) << 20,
-                         .shared_cache = flags.shared_cache});
+      auth::TenantRulesOptions{.default_stored_bytes = static_cast<uint64_t>(flags.tenant_blob_mib)
+                                                       << 20,
+                               .shared_cache = flags.shared_cache});
   context_.rules = rules_.get();
   return absl::OkStatus();
 }
@@ -168,25 +169,25 @@ absl::Status Daemon::TakeDataDir() {
 
 absl::Status Daemon::StartHealth() {
   if (context_.flags.http.empty()) return absl::OkStatus();
-  sampler_.Add([this](Metrics& metrics) { SampleDaemon(metrics); });
-  metrics_.SetSampler([this](Metrics& metrics) { sampler_.Sample(metrics); });
+  sampler_.Add([this](observe::Metrics& metrics) { SampleDaemon(metrics); });
+  metrics_.SetSampler([this](observe::Metrics& metrics) { sampler_.Sample(metrics); });
   const auto alive = [this] {
     const bool stuck = !watchdog_.Look().empty();
-    return HttpPage{.status = stuck ? 503 : 200, .body = stuck ? "stuck\n" : "ok\n"};
+    return http::HttpPage{.status = stuck ? 503 : 200, .body = stuck ? "stuck\n" : "ok\n"};
   };
   const auto ready = [this] {
-    return HttpPage{.status = readiness_.ready() ? 200 : 503,
-                    .content_type = "application/json",
-                    .body = readiness_.Json()};
+    return http::HttpPage{.status = readiness_.ready() ? 200 : 503,
+                          .content_type = "application/json",
+                          .body = readiness_.Json()};
   };
   const auto metrics = [this] {
-    return HttpPage{.content_type = "text/plain; version=0.0.4", .body = metrics_.Text()};
+    return http::HttpPage{.content_type = "text/plain; version=0.0.4", .body = metrics_.Text()};
   };
-  ASSIGN_OR_RETURN(
-      health_, OfFlag("--http",
-                      HealthEndpoint::Start(context_.flags.http, {{"/healthz", {alive}},
-                                                                  {"/readyz", {ready}},
-                                                                  {"/metrics", {metrics, true}}})));
+  ASSIGN_OR_RETURN(health_,
+                   OfFlag("--http", http::HealthEndpoint::Start(context_.flags.http,
+                                                                {{"/healthz", {alive}},
+                                                                 {"/readyz", {ready}},
+                                                                 {"/metrics", {metrics, true}}})));
   return absl::OkStatus();
 }
 
@@ -196,7 +197,7 @@ absl::Status Daemon::StartJobSystem() {
   ASSIGN_OR_RETURN(stores_, Stores::Open(context_));
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
   system_ = std::make_unique<JobSystem>(context_, *stores_, *fleet_, epoch);
-  sampler_.Add([this](Metrics& metrics) {
+  sampler_.Add([this](observe::Metrics& metrics) {
     system_->Sample(metrics);
     fleet_->Sample(metrics);
     stores_->Sample(metrics);
@@ -204,37 +205,39 @@ absl::Status Daemon::StartJobSystem() {
   return system_->CleanWorkDir();
 }
 
-ApiDependencies Daemon::Dependencies() {
+api::ApiDependencies Daemon::Dependencies() {
   const Flags& flags = context_.flags;
-  return {.authenticator = authenticator_.get(),
-          .jobs = &system_->jobs,
-          .submission = &system_->submission,
-          .uploads = &system_->uploads,
-          .downloads = &system_->downloads,
-          .lifecycle = &lifecycle_,
-          .log = context_.log,
-          .readiness = &readiness_,
-          .metrics = &metrics_,
-          .watchdog = &watchdog_,
-          .facts = {.version = std::string(CompilerVersion()),
-                    .compiler_build_id = std::string(CompilerBuildId()),
-                    .workers = flags.workers,
-                    .max_blob_bytes = static_cast<int64_t>(BlobStoreOptions{}.max_blob_bytes),
-                    .max_queued_jobs = flags.max_queued,
-                    .default_timeout = kDefaultTimeout}};
+  return {
+      .authenticator = authenticator_.get(),
+      .jobs = &system_->jobs,
+      .submission = &system_->submission,
+      .uploads = &system_->uploads,
+      .downloads = &system_->downloads,
+      .lifecycle = &lifecycle_,
+      .log = context_.log,
+      .readiness = &readiness_,
+      .metrics = &metrics_,
+      .watchdog = &watchdog_,
+      .facts = {.version = std::string(CompilerVersion()),
+                .compiler_build_id = std::string(CompilerBuildId()),
+                .workers = flags.workers,
+                .max_blob_bytes = static_cast<int64_t>(cache::BlobStoreOptions{}.max_blob_bytes),
+                .max_queued_jobs = flags.max_queued,
+                .default_timeout = kDefaultTimeout}};
 }
 
 void Daemon::StartDispatching() {
-  dispatcher_ = std::make_unique<Dispatcher>(
+  dispatcher_ = std::make_unique<executor::Dispatcher>(
       context_.flags.workers, &system_->jobs,
-      [this](JobService::Claim claim) { system_->runner.Run(std::move(claim)); }, context_.log,
-      [this] { return fleet_->pool->AwaitReady(kWorkerPatience); },
+      [this](jobs::JobService::Claim claim) { system_->runner.Run(std::move(claim)); },
+      context_.log, [this] { return fleet_->pool->AwaitReady(kWorkerPatience); },
       [this] { watchdog_.Beat("dispatcher", kDispatcherPatience); });
 }
 
 void Daemon::StartMonitor() {
-  canary_ = std::make_unique<Canary>(
-      Canary::Options{.steady_now = SteadyNow, .is_stopping = [this] { return stopping_.load(); }},
+  canary_ = std::make_unique<executor::Canary>(
+      executor::Canary::Options{.steady_now = SteadyNow,
+                                .is_stopping = [this] { return stopping_.load(); }},
       &system_->submission, stores_->blobs.get(), &system_->jobs, &metrics_);
   constexpr uint64_t kMiB = uint64_t{1} << 20;
   const Flags& flags = context_.flags;
@@ -258,17 +261,18 @@ void Daemon::StartMonitor() {
                          }});
 }
 
-void Daemon::SampleDaemon(Metrics& metrics) const {
-  metrics.Set(Metric::kReady, {}, readiness_.ready() ? 1 : 0);
+void Daemon::SampleDaemon(observe::Metrics& metrics) const {
+  metrics.Set(observe::Metric::kReady, {}, readiness_.ready() ? 1 : 0);
   for (const auto& [condition, status] : readiness_.Conditions()) {
-    metrics.Set(Metric::kCondition, {condition}, status.ok() ? 1 : 0);
+    metrics.Set(observe::Metric::kCondition, {condition}, status.ok() ? 1 : 0);
   }
-  metrics.Set(Metric::kSlots, {}, context_.flags.workers);
-  metrics.Set(Metric::kResidentBytes, {}, static_cast<double>(ResidentBytes()));
+  metrics.Set(observe::Metric::kSlots, {}, context_.flags.workers);
+  metrics.Set(observe::Metric::kResidentBytes, {}, static_cast<double>(ResidentBytes()));
   if (context_.flags.tls_cert.empty()) return;
-  const absl::StatusOr<absl::Time> end = CertificateEnd(context_.flags.tls_cert);
+  const absl::StatusOr<absl::Time> end = rpc::CertificateEnd(context_.flags.tls_cert);
   if (!end.ok()) return;
-  metrics.Set(Metric::kTlsCertificateExpiry, {}, static_cast<double>(absl::ToUnixSeconds(*end)));
+  metrics.Set(observe::Metric::kTlsCertificateExpiry, {},
+              static_cast<double>(absl::ToUnixSeconds(*end)));
 }
 
 // Serves from where it is ready for the first time; later, health alone follows.
@@ -276,16 +280,16 @@ void Daemon::FollowReadiness() {
   const MutexLock lock(follow_mutex_);
   const std::string& certificate = context_.flags.tls_cert;
   if (!certificate.empty() && certificate_.IsDue(SteadyNow())) {
-    TellCertificateEnd(certificate, absl::Now(), *context_.log);
+    rpc::TellCertificateEnd(certificate, absl::Now(), *context_.log);
   }
   const bool ready = readiness_.ready();
-  if (ready && lifecycle_.phase() == Lifecycle::Phase::kStarting) {
-    lifecycle_.Enter(Lifecycle::Phase::kServing);
+  if (ready && lifecycle_.phase() == executor::Lifecycle::Phase::kStarting) {
+    lifecycle_.Enter(executor::Lifecycle::Phase::kServing);
     fronts_->rpc->SetServing(true);
     if (const absl::Status status = Announce(); !status.ok()) {
       context_.log->Error("cannot say that it serves", {{"error", status.message()}});
     }
-  } else if (lifecycle_.phase() == Lifecycle::Phase::kServing && ready != was_ready_) {
+  } else if (lifecycle_.phase() == executor::Lifecycle::Phase::kServing && ready != was_ready_) {
     fronts_->rpc->SetServing(ready);
   }
   was_ready_ = ready;
@@ -350,7 +354,7 @@ void Daemon::Drain() {
   {
     const MutexLock lock(follow_mutex_);
     fronts_->rpc->SetServing(false);
-    lifecycle_.Enter(Lifecycle::Phase::kDraining);
+    lifecycle_.Enter(executor::Lifecycle::Phase::kDraining);
   }
   if (context_.hooks.pause) context_.hooks.pause("shutdown");
   if (!dispatcher_->Stop(all * (1.0 - kHandBackShare - kGoodbyeShare))) {
@@ -385,7 +389,7 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
     return 0;
   }
   if (flags->new_token) {
-    const std::string token = NewToken();
+    const std::string token = auth::NewToken();
     std::cout << "token (for the client's --token-file): " << token << "\n"
               << "token_sha256 (for the tenants file):   " << Sha256Hex(token) << "\n";
     return 0;
@@ -393,8 +397,8 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   // The files that it makes hold models of tenants: its user's alone, whatever started it.
   umask(0077);
   const StopSignal stop;
-  const Logger log(stderr, [] { return absl::Now(); });
-  const GrpcLog grpc_log(&log);
+  const log::Logger log(stderr, [] { return absl::Now(); });
+  const rpc::GrpcLog grpc_log(&log);
   log.Info("starting", {{"version", CompilerVersion()},
                         {"build", CompilerBuildId()},
                         {"data_dir", flags->data_dir}});
@@ -424,4 +428,4 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
   std::_Exit(0);
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // What tests put into a daemon; empty in npucd.
 struct DaemonHooks {
@@ -17,6 +17,6 @@ struct DaemonHooks {
 // npucd from its command line to its exit code. Once a process.
 int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks);
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_DAEMON_H_

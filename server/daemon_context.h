@@ -14,7 +14,7 @@
 #include "server/observe/sampler.h"
 #include "server/observe/watchdog.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // A clock that never jumps.
 inline absl::Time SteadyNow() {
@@ -27,15 +27,15 @@ struct DaemonContext {
   const DaemonHooks& hooks;
   // Absolute: workers and stores take no relative path.
   std::string data_dir;
-  const Logger* log = nullptr;
-  const TenantRules* rules = nullptr;
-  Metrics* metrics = nullptr;
-  Sampler* sampler = nullptr;
-  Watchdog* watchdog = nullptr;
+  const log::Logger* log = nullptr;
+  const auth::TenantRules* rules = nullptr;
+  observe::Metrics* metrics = nullptr;
+  observe::Sampler* sampler = nullptr;
+  observe::Watchdog* watchdog = nullptr;
 
   uint64_t DiskReserveBytes() const { return static_cast<uint64_t>(flags.disk_reserve_mib) << 20; }
 };
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_DAEMON_CONTEXT_H_

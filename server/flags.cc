@@ -12,7 +12,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 constexpr absl::string_view kValueOptions[] = {"--data-dir",
@@ -67,9 +67,9 @@ absl::Status SetNumber(absl::string_view name, absl::string_view value, int min,
 
 absl::Status SetSandbox(Flags& flags, absl::string_view value) {
   if (value == "require") {
-    flags.sandbox = SandboxMode::kRequire;
+    flags.sandbox = worker::SandboxMode::kRequire;
   } else if (value == "best-effort") {
-    flags.sandbox = SandboxMode::kBestEffort;
+    flags.sandbox = worker::SandboxMode::kBestEffort;
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("--sandbox '", Printable(value), "' is neither require nor best-effort"));
@@ -186,7 +186,8 @@ absl::Status Check(Flags& flags) {
     if (flags.insecure) RETURN_IF_ERROR(CheckLoopback("--web", flags.web, "--insecure serves"));
   }
   if (!flags.sandbox.has_value()) {
-    flags.sandbox = flags.insecure ? SandboxMode::kBestEffort : SandboxMode::kRequire;
+    flags.sandbox =
+        flags.insecure ? worker::SandboxMode::kBestEffort : worker::SandboxMode::kRequire;
   }
   if (flags.workers == 0) {
     flags.workers = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 64u));
@@ -293,4 +294,4 @@ std::string FlagsHelp() {
          "SIGTERM drains: nothing new is taken, what runs may finish, the rest stays queued.\n";
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "server/worker/sandbox.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // npucd's command line.
 struct Flags {
@@ -39,7 +39,7 @@ struct Flags {
   int stop_seconds = 25;          // from SIGTERM to the end of the process, at most
   // On a host that lacks a wall of the workers: refuse to start, or say so and go on. Default:
   // kRequire where others are served, kBestEffort with --insecure.
-  std::optional<SandboxMode> sandbox;  // set after ParseFlags
+  std::optional<worker::SandboxMode> sandbox;  // set after ParseFlags
   // Limits for all workers together: refuse to start without, say so and go on, or do not try.
   enum class Cgroup : uint8_t { kAuto, kRequire, kOff };
   Cgroup cgroup = Cgroup::kAuto;
@@ -57,6 +57,6 @@ absl::StatusOr<Flags> ParseFlags(int argc, const char* const* argv);
 
 std::string FlagsHelp();
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_FLAGS_H_

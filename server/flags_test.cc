@@ -5,7 +5,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 using ::testing::HasSubstr;
@@ -87,14 +87,14 @@ TEST(FlagsTest, SandboxIsRequiredWhereOthersAreServed) {
   const std::vector<const char*> local = {"--data-dir", "/d", "--insecure"};
   const std::vector<const char*> tls = {"--data-dir", "/d", "--tls-cert", "c",
                                         "--tls-key",  "k",  "--tenants",  "t"};
-  EXPECT_EQ(Parse(local)->sandbox, SandboxMode::kBestEffort);
-  EXPECT_EQ(Parse(tls)->sandbox, SandboxMode::kRequire);
+  EXPECT_EQ(Parse(local)->sandbox, worker::SandboxMode::kBestEffort);
+  EXPECT_EQ(Parse(tls)->sandbox, worker::SandboxMode::kRequire);
   const auto with = [](std::vector<const char*> arguments, const char* more) {
     arguments.push_back(more);
     return arguments;
   };
-  EXPECT_EQ(Parse(with(local, "--sandbox=require"))->sandbox, SandboxMode::kRequire);
-  EXPECT_EQ(Parse(with(tls, "--sandbox=best-effort"))->sandbox, SandboxMode::kBestEffort);
+  EXPECT_EQ(Parse(with(local, "--sandbox=require"))->sandbox, worker::SandboxMode::kRequire);
+  EXPECT_EQ(Parse(with(tls, "--sandbox=best-effort"))->sandbox, worker::SandboxMode::kBestEffort);
   EXPECT_THAT(ErrorOf(with(local, "--sandbox=off")), HasSubstr("require nor best-effort"));
   EXPECT_EQ(Parse(local)->cgroup, Flags::Cgroup::kAuto);
   EXPECT_EQ(Parse(with(local, "--cgroup=require"))->cgroup, Flags::Cgroup::kRequire);
@@ -109,4 +109,4 @@ TEST(FlagsTest, HelpAndVersionNeedNothingElse) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -8,7 +8,7 @@
 #include "compiler_core/base/status.h"
 #include "server/startup.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 // Descriptors of open tables, logs, uploads, workers and HTTP.
@@ -16,7 +16,7 @@ constexpr rlim_t kDescriptorsBeside = 4096;
 
 // Two descriptors a connection, and those of the stores, of uploads, of workers and of HTTP. The
 // soft limit is often 1,024, for programs that use select().
-void RaiseDescriptorLimit(const Flags& flags, const Logger& log) {
+void RaiseDescriptorLimit(const Flags& flags, const log::Logger& log) {
   const rlim_t wanted = 2 * static_cast<rlim_t>(flags.max_connections) + kDescriptorsBeside;
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
@@ -32,27 +32,28 @@ void RaiseDescriptorLimit(const Flags& flags, const Logger& log) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Fronts>> Fronts::Start(const DaemonContext& context,
-                                                      const ApiDependencies& dependencies) {
+                                                      const api::ApiDependencies& dependencies) {
   const Flags& flags = context.flags;
   RaiseDescriptorLimit(flags, *context.log);
   auto fronts = std::make_unique<Fronts>();
-  const TlsFiles tls = {
+  const api::TlsFiles tls = {
       .certificate = flags.tls_cert, .key = flags.tls_key, .client_ca = flags.client_ca};
   ASSIGN_OR_RETURN(
       fronts->rpc,
       OfFlag("--listen",
-             RpcServer::Start({.listen = flags.listen,
-                               .tls = tls,
-                               .reflection = flags.insecure,
-                               .max_connections = static_cast<size_t>(flags.max_connections),
-                               .max_watch_streams = static_cast<size_t>(flags.max_streams)},
-                              dependencies)));
+             rpc::RpcServer::Start({.listen = flags.listen,
+                                    .tls = tls,
+                                    .reflection = flags.insecure,
+                                    .max_connections = static_cast<size_t>(flags.max_connections),
+                                    .max_watch_streams = static_cast<size_t>(flags.max_streams)},
+                                   dependencies)));
   if (flags.web.empty()) return fronts;
-  ASSIGN_OR_RETURN(fronts->web, OfFlag("--web", Gateway::Start({.listen = flags.web,
-                                                                .tls = tls,
-                                                                .dashboard_dir = DashboardFolder(),
-                                                                .loopback_only = flags.insecure},
-                                                               dependencies)));
+  ASSIGN_OR_RETURN(fronts->web,
+                   OfFlag("--web", http::Gateway::Start({.listen = flags.web,
+                                                         .tls = tls,
+                                                         .dashboard_dir = DashboardFolder(),
+                                                         .loopback_only = flags.insecure},
+                                                        dependencies)));
   return fronts;
 }
 
@@ -73,4 +74,4 @@ const char* SecurityName(const Flags& flags) {
                                : "tokens, no encryption (--insecure): loopback only";
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

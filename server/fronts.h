@@ -10,19 +10,19 @@
 #include "server/http/gateway.h"
 #include "server/rpc/rpc_server.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // The ports for clients: gRPC, and HTTP with the dashboard where --web asks for it.
 struct Fronts {
   // Both listen at once; gRPC's health says NOT_SERVING until rpc->SetServing(true).
   static absl::StatusOr<std::unique_ptr<Fronts>> Start(const DaemonContext& context,
-                                                       const ApiDependencies& dependencies);
+                                                       const api::ApiDependencies& dependencies);
 
   // Ends what watches jobs; clients come back elsewhere or later.
   void EndStreams();
 
-  std::unique_ptr<RpcServer> rpc;
-  std::unique_ptr<Gateway> web;  // null: none
+  std::unique_ptr<rpc::RpcServer> rpc;
+  std::unique_ptr<http::Gateway> web;  // null: none
 };
 
 // "127.0.0.1:7070" of a --listen that may name port 0.
@@ -31,6 +31,6 @@ std::string AddressOf(const std::string& listen, int port);
 // "TLS, tokens": what keeps strangers out.
 const char* SecurityName(const Flags& flags);
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_FRONTS_H_

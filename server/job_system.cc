@@ -10,7 +10,7 @@
 #include "compiler_core/pipeline/artifact_check.h"
 #include "compiler_core/pipeline/compile.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 constexpr size_t kConfigMemoBytes = size_t{8} << 20;
@@ -19,19 +19,19 @@ constexpr absl::Duration kLeaseTtl = absl::Minutes(5);
 // One place in so many of --max-queued is kept for tenants with nothing queued.
 constexpr int kKeptForIdle = 10;
 
-FairQueueOptions QueueOptions(const DaemonContext& context) {
+scheduler::FairQueueOptions QueueOptions(const DaemonContext& context) {
   return {.max_queued = context.flags.max_queued,
           .kept_for_idle = context.flags.max_queued / kKeptForIdle,
           .slots = context.flags.workers,
           .policy = [rules = context.rules](absl::string_view tenant) {
-            const TenantQuota quota = rules->QuotaOf(tenant);
-            return TenantPolicy{.weight = static_cast<double>(rules->WeightOf(tenant)),
-                                .max_queued = quota.queued_jobs.value_or(0),
-                                .max_running = quota.running_jobs.value_or(0)};
+            const auth::TenantQuota quota = rules->QuotaOf(tenant);
+            return scheduler::TenantPolicy{.weight = static_cast<double>(rules->WeightOf(tenant)),
+                                           .max_queued = quota.queued_jobs.value_or(0),
+                                           .max_running = quota.running_jobs.value_or(0)};
           }};
 }
 
-JobServiceOptions ServiceOptions(const DaemonContext& context, std::mt19937_64& random) {
+jobs::JobServiceOptions ServiceOptions(const DaemonContext& context, std::mt19937_64& random) {
   return {.now = [] { return absl::Now(); },
           .steady_now = SteadyNow,
           .random = [&random] { return random(); },
@@ -40,19 +40,20 @@ JobServiceOptions ServiceOptions(const DaemonContext& context, std::mt19937_64& 
           .pause = context.hooks.pause};
 }
 
-ConfigParser ParserOf(ConfigMemo& configs) {
+executor::ConfigParser ParserOf(executor::ConfigMemo& configs) {
   return [&configs](absl::string_view text, absl::string_view name, Diagnostics& diagnostics) {
     return configs.Parse(text, name, diagnostics);
   };
 }
 
-ResultScope ScopeOf(const DaemonContext& context) {
+executor::ResultScope ScopeOf(const DaemonContext& context) {
   return [rules = context.rules](absl::string_view name) { return rules->ResultScopeOf(name); };
 }
 
-JobRunnerOptions RunnerOptions(const DaemonContext& context, ConfigMemo& configs,
-                               FailureBundles& bundles,
-                               std::optional<int64_t> model_info_time_seconds) {
+executor::JobRunnerOptions RunnerOptions(const DaemonContext& context,
+                                         executor::ConfigMemo& configs,
+                                         executor::FailureBundles& bundles,
+                                         std::optional<int64_t> model_info_time_seconds) {
   return {.parse_config = ParserOf(configs),
           .compiler_build_id = std::string(CompilerBuildId()),
           .work_dir = context.data_dir + "/work",
@@ -63,11 +64,12 @@ JobRunnerOptions RunnerOptions(const DaemonContext& context, ConfigMemo& configs
           .pause = context.hooks.pause,
           .result_scope = ScopeOf(context),
           .check_artifact = CheckArtifact,
-          .begin_helper = [by = context.flags.work_nice] { GiveWay(0, by).IgnoreError(); },
+          .begin_helper = [by = context.flags.work_nice] { cache::GiveWay(0, by).IgnoreError(); },
           .bundles = &bundles};
 }
 
-SubmissionOptions OptionsOfSubmission(const DaemonContext& context, ConfigMemo& configs) {
+executor::SubmissionOptions OptionsOfSubmission(const DaemonContext& context,
+                                                executor::ConfigMemo& configs) {
   return {.parse_config = ParserOf(configs),
           .compiler_build_id = std::string(CompilerBuildId()),
           .default_timeout = kDefaultTimeout,
@@ -76,11 +78,11 @@ SubmissionOptions OptionsOfSubmission(const DaemonContext& context, ConfigMemo& 
           .result_scope = ScopeOf(context)};
 }
 
-UploadsOptions OptionsOfUploads(const DaemonContext& context) {
+executor::UploadsOptions OptionsOfUploads(const DaemonContext& context) {
   return {.quota =
               [rules = context.rules](absl::string_view name) {
-                const TenantQuota quota = rules->QuotaOf(name);
-                return UploadQuota{quota.job_bytes, quota.upload_rate};
+                const auth::TenantQuota quota = rules->QuotaOf(name);
+                return executor::UploadQuota{quota.job_bytes, quota.upload_rate};
               },
           .steady_now = SteadyNow};
 }
@@ -102,9 +104,10 @@ JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& f
       submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.artifacts.get(),
                  &holds),
       uploads(inputs, OptionsOfUploads(context)),
-      downloads(stores.artifacts.get(), [this](const Job& job) { return runner.Remake(job); }) {
-  jobs.SetEndListener([this](const Job& job) { OnJobEnded(job); });
-  jobs.SetAbandonListener([this](const Lease& lease) { runner.Abandon(lease); });
+      downloads(stores.artifacts.get(),
+                [this](const jobs::Job& job) { return runner.Remake(job); }) {
+  jobs.SetEndListener([this](const jobs::Job& job) { OnJobEnded(job); });
+  jobs.SetAbandonListener([this](const jobs::Lease& lease) { runner.Abandon(lease); });
 }
 
 absl::Status JobSystem::CleanWorkDir() {
@@ -115,9 +118,9 @@ absl::Status JobSystem::CleanWorkDir() {
 
 absl::Status JobSystem::Recover() {
   int64_t recovered = 0;
-  RETURN_IF_ERROR(jobs.Recover([&](const LiveJob& job) {
+  RETURN_IF_ERROR(jobs.Recover([&](const jobs::LiveJob& job) {
     ++recovered;
-    InputHolds::Holds held;
+    executor::InputHolds::Holds held;
     for (const std::string& sha256 : job.input_sha256s) {
       auto input = inputs->Acquire(job.tenant, sha256);
       if (input.ok()) held.push_back(std::move(input->hold));
@@ -128,30 +131,31 @@ absl::Status JobSystem::Recover() {
   return absl::OkStatus();
 }
 
-void JobSystem::Sample(Metrics& metrics) {
+void JobSystem::Sample(observe::Metrics& metrics) {
   for (const auto& [tenant, counts] : queue.Counts()) {
-    metrics.Set(Metric::kJobs, {tenant, "queued"}, static_cast<double>(counts.queued));
-    metrics.Set(Metric::kJobs, {tenant, "running"}, static_cast<double>(counts.running));
+    metrics.Set(observe::Metric::kJobs, {tenant, "queued"}, static_cast<double>(counts.queued));
+    metrics.Set(observe::Metric::kJobs, {tenant, "running"}, static_cast<double>(counts.running));
   }
-  metrics.Set(Metric::kWatchers, {}, static_cast<double>(jobs.hub().subscription_count()));
+  metrics.Set(observe::Metric::kWatchers, {}, static_cast<double>(jobs.hub().subscription_count()));
 }
 
-void JobSystem::OnJobEnded(const Job& job) {
+void JobSystem::OnJobEnded(const jobs::Job& job) {
   holds.Remove(job.id);
   context.log->Info("job ended", {{"job", job.id},
                                   {"trace", job.spec.trace_id},
                                   {"tenant", job.tenant},
-                                  {"state", JobStateName(job.state)},
-                                  {"failure", FailureKindName(job.failure_kind)},
+                                  {"state", jobs::JobStateName(job.state)},
+                                  {"failure", jobs::FailureKindName(job.failure_kind)},
                                   {"reason", job.reason}});
-  Metrics& metrics = *context.metrics;
-  metrics.Add(Metric::kJobsEnded,
-              {job.tenant, JobStateName(job.state), FailureKindName(job.failure_kind)}, 1);
-  metrics.Observe(Metric::kJobSeconds, {job.tenant},
+  observe::Metrics& metrics = *context.metrics;
+  metrics.Add(observe::Metric::kJobsEnded,
+              {job.tenant, jobs::JobStateName(job.state), jobs::FailureKindName(job.failure_kind)},
+              1);
+  metrics.Observe(observe::Metric::kJobSeconds, {job.tenant},
                   absl::ToDoubleSeconds(job.end_time - job.create_time));
   if (job.start_time == absl::InfinitePast()) return;
-  metrics.Observe(Metric::kJobWaitSeconds, {job.tenant},
+  metrics.Observe(observe::Metric::kJobWaitSeconds, {job.tenant},
                   absl::ToDoubleSeconds(job.start_time - job.create_time));
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -20,7 +20,7 @@
 #include "server/stores.h"
 #include "server/worker_fleet.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // The time of a job whose request does not say.
 inline constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
@@ -38,25 +38,25 @@ struct JobSystem {
   absl::Status CleanWorkDir();
   // Takes the stored jobs back. Before the first run.
   absl::Status Recover();
-  void Sample(Metrics& metrics);
-  void OnJobEnded(const Job& job);
+  void Sample(observe::Metrics& metrics);
+  void OnJobEnded(const jobs::Job& job);
 
   const DaemonContext& context;
   std::mt19937_64 random{std::random_device{}()};
-  InputStore* const inputs;
-  InputHolds holds;
-  ConfigMemo configs;
-  FailureBundles bundles;
-  ObservedJobStore store;
-  FairQueue queue;
-  LocalBoard board;
-  JobService jobs;
-  JobRunner runner;
-  Submission submission;
-  Uploads uploads;
-  Downloads downloads;
+  cache::InputStore* const inputs;
+  executor::InputHolds holds;
+  executor::ConfigMemo configs;
+  executor::FailureBundles bundles;
+  jobs::ObservedJobStore store;
+  scheduler::FairQueue queue;
+  jobs::LocalBoard board;
+  jobs::JobService jobs;
+  executor::JobRunner runner;
+  executor::Submission submission;
+  executor::Uploads uploads;
+  executor::Downloads downloads;
 };
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_JOB_SYSTEM_H_

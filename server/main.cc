@@ -29,5 +29,5 @@ void DropLockOrderChecks() {
 int main(int argc, char** argv) {
   KeepLargeBlocks();
   DropLockOrderChecks();
-  return npuc::RunDaemon(argc, argv, {});
+  return npuc::daemon::RunDaemon(argc, argv, {});
 }

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 constexpr absl::Duration kLookPeriod = absl::Milliseconds(250);
@@ -69,18 +69,18 @@ void Monitor::LookLoop() {
 void Monitor::Look() {
   std::set<std::string> stuck;
   std::string text;
-  for (const Watchdog::Stuck& one : options_.watchdog->Look()) {
+  for (const observe::Watchdog::Stuck& one : options_.watchdog->Look()) {
     stuck.insert(one.part);
     absl::StrAppend(&text, text.empty() ? "" : ", ", one.part, " for ",
                     absl::FormatDuration(absl::Trunc(one.since, absl::Seconds(1))));
-    options_.metrics->Set(Metric::kStuck, {one.part}, 1);
+    options_.metrics->Set(observe::Metric::kStuck, {one.part}, 1);
     if (!stuck_.contains(one.part)) {
       options_.log->Error("a part of the daemon is stuck", {{"part", one.part}});
     }
   }
   for (const std::string& part : stuck_) {
     if (stuck.contains(part)) continue;
-    options_.metrics->Set(Metric::kStuck, {part}, 0);
+    options_.metrics->Set(observe::Metric::kStuck, {part}, 0);
     options_.log->Warning("a part of the daemon goes on again", {{"part", part}});
   }
   stuck_ = std::move(stuck);
@@ -93,7 +93,7 @@ void Monitor::Look() {
   const bool over = static_cast<double>(resident) >
                     kMemoryShare * static_cast<double>(options_.memory_limit_bytes);
   if (over != std::exchange(over_memory_, over)) {
-    options_.log->Write(over ? LogLevel::kError : LogLevel::kInfo,
+    options_.log->Write(over ? log::LogLevel::kError : log::LogLevel::kInfo,
                         over ? "close to --memory-mib: no new work is taken"
                              : "away from --memory-mib: new work is taken again",
                         {{"resident_mib", absl::StrCat(resident / kMiB)},
@@ -113,7 +113,7 @@ void Monitor::ProbeLoop() {
 bool Monitor::Probe() {
   absl::Status stores;
   {
-    const Watchdog::Scope scope = options_.watchdog->Enter("store probe", kProbePatience);
+    const observe::Watchdog::Scope scope = options_.watchdog->Enter("store probe", kProbePatience);
     stores = options_.probe_stores();
   }
   options_.readiness->Set("store", stores);
@@ -144,11 +144,11 @@ absl::Status Monitor::CheckDisk() const {
     return absl::InternalError(absl::StrCat(options_.data_dir, ": ", std::strerror(errno)));
   }
   const uint64_t free_bytes = uint64_t{info.f_bavail} * info.f_frsize;
-  options_.metrics->Set(Metric::kDiskFreeBytes, {}, static_cast<double>(free_bytes));
+  options_.metrics->Set(observe::Metric::kDiskFreeBytes, {}, static_cast<double>(free_bytes));
   if (free_bytes >= options_.disk_reserve_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       free_bytes / kMiB, " MiB are free in ", options_.data_dir, ", ",
       options_.disk_reserve_bytes / kMiB, " MiB must be (--disk-reserve-mib); free some space"));
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -16,13 +16,13 @@
 #include "server/observe/reminder.h"
 #include "server/observe/watchdog.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 struct MonitorOptions {
-  Watchdog* watchdog = nullptr;
-  Readiness* readiness = nullptr;
-  Metrics* metrics = nullptr;
-  const Logger* log = nullptr;
+  observe::Watchdog* watchdog = nullptr;
+  observe::Readiness* readiness = nullptr;
+  observe::Metrics* metrics = nullptr;
+  const log::Logger* log = nullptr;
   std::string data_dir;
   uint64_t disk_reserve_bytes = 0;
   uint64_t memory_limit_bytes = 0;              // 0: none
@@ -63,7 +63,7 @@ class Monitor {
   bool over_memory_ = false;     // of the looking thread
   // Of the probing thread.
   absl::Time next_canary_ = absl::InfinitePast();
-  Reminder blind_;  // of canaries that found nothing out
+  observe::Reminder blind_;  // of canaries that found nothing out
   mutable Mutex mutex_;
   CondVar wake_;
   bool stopping_ NPUC_GUARDED_BY(mutex_) = false;
@@ -74,6 +74,6 @@ class Monitor {
 // Resident bytes of this process.
 uint64_t ResidentBytes();
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_MONITOR_H_

@@ -12,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 using ::testing::HasSubstr;
@@ -60,10 +60,10 @@ class MonitorTest : public ::testing::Test {
   std::atomic<int64_t> now_seconds_ = 1000;
   std::atomic<int> canaries_ = 0;
   std::atomic<bool> over_memory_ = false;
-  const Logger log_;
-  NoMetrics metrics_;
-  Watchdog watchdog_{[this] { return absl::FromUnixSeconds(now_seconds_); }};
-  Readiness readiness_{[](absl::string_view, const absl::Status&) {}};
+  const log::Logger log_;
+  observe::NoMetrics metrics_;
+  observe::Watchdog watchdog_{[this] { return absl::FromUnixSeconds(now_seconds_); }};
+  observe::Readiness readiness_{[](absl::string_view, const absl::Status&) {}};
   MonitorOptions options_;
 };
 
@@ -142,7 +142,7 @@ TEST_F(MonitorTest, MemoryOverItsLimitIsTold) {
   options_.memory_limit_bytes = 1 << 20;  // this process has more
   std::FILE* const out = std::tmpfile();
   {
-    const Logger log(out, [] { return absl::Now(); });
+    const log::Logger log(out, [] { return absl::Now(); });
     options_.log = &log;
     const Monitor monitor(options_);
     EXPECT_TRUE(Soon([&] { return over_memory_.load(); }));
@@ -158,4 +158,4 @@ TEST_F(MonitorTest, MemoryOverItsLimitIsTold) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::daemon

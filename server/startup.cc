@@ -15,7 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 absl::Status WriteText(const std::string& path, absl::string_view text) {
@@ -124,4 +124,4 @@ absl::Status OfFlag(absl::string_view flag, const absl::Status& status) {
       "; give an address of this machine with a port that nobody else has, or port 0 for any"));
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // The files that npucd finds, holds and leaves as it starts, and what an operator can do where it
 // cannot.
@@ -47,6 +47,6 @@ absl::StatusOr<T> OfFlag(absl::string_view flag, absl::StatusOr<T> made) {
   return made;
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_STARTUP_H_

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 using ::testing::HasSubstr;
@@ -62,4 +62,4 @@ TEST_F(DataDirTest, APartThatIsALinkIsRefused) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -7,7 +7,7 @@
 
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 // The write end of the pipe on which main waits; set before the handlers are.
@@ -40,4 +40,4 @@ int StopSignal::Wait(absl::Duration patience) const {
   return read(fds_[0], &byte, 1) == 1 ? byte : 0;
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -3,7 +3,7 @@
 
 #include "absl/time/time.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // SIGTERM, SIGINT and SIGHUP as bytes of a pipe. A handler and no mask, since children inherit
 // masks. SIGPIPE is ignored. Once a process.
@@ -20,6 +20,6 @@ class StopSignal {
   int fds_[2] = {-1, -1};
 };
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_STOP_SIGNAL_H_

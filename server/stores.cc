@@ -4,13 +4,13 @@
 #include "server/executor/canary.h"
 #include "server/startup.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 // A share of --blob-mib: above it, uploads that nobody needs go, the least recently used first.
 constexpr double kSoftShare = 0.8;
 
-BlobStoreOptions BlobOptions(const DaemonContext& context) {
+cache::BlobStoreOptions BlobOptions(const DaemonContext& context) {
   const Flags& flags = context.flags;
   const uint64_t limit = static_cast<uint64_t>(flags.blob_mib) << 20;
   return {.root = context.data_dir + "/blobs",
@@ -20,7 +20,7 @@ BlobStoreOptions BlobOptions(const DaemonContext& context) {
           .max_open_uploads_of_scope = static_cast<size_t>(flags.tenant_uploads),
           .scope_limit = [rules = context.rules](
                              absl::string_view tenant) { return rules->StoredBytesOf(tenant); },
-          .own_scope = Canary::kTenant,
+          .own_scope = executor::Canary::kTenant,
           .steady_now = SteadyNow};
 }
 
@@ -28,15 +28,15 @@ BlobStoreOptions BlobOptions(const DaemonContext& context) {
 
 absl::StatusOr<std::unique_ptr<Stores>> Stores::Open(const DaemonContext& context) {
   auto stores = std::make_unique<Stores>();
-  ASSIGN_OR_RETURN(stores->blobs, BlobStore::Open(BlobOptions(context)));
+  ASSIGN_OR_RETURN(stores->blobs, cache::BlobStore::Open(BlobOptions(context)));
   auto artifacts =
-      ArtifactCache::Open({.path = context.data_dir + "/artifacts",
-                           .scope_limit = [rules = context.rules](absl::string_view scope) {
-                             return rules->ResultBytesOf(scope);
-                           }});
+      cache::ArtifactCache::Open({.path = context.data_dir + "/artifacts",
+                                  .scope_limit = [rules = context.rules](absl::string_view scope) {
+                                    return rules->ResultBytesOf(scope);
+                                  }});
   RETURN_IF_ERROR(WithAdvice(artifacts.status(), "delete it: jobs compile again"));
   stores->artifacts = *std::move(artifacts);
-  auto jobs = RocksDbJobStore::Open(context.data_dir + "/jobs");
+  auto jobs = jobs::RocksDbJobStore::Open(context.data_dir + "/jobs");
   RETURN_IF_ERROR(WithAdvice(jobs.status(),
                              "put the data directory's backup in its place, or "
                              "delete it, and its jobs with it, to begin anew"));
@@ -50,21 +50,21 @@ absl::Status Stores::Probe() const {
   return probed;
 }
 
-void Stores::Sample(Metrics& metrics) const {
-  const auto set = [&](Metric metric, uint64_t value) {
+void Stores::Sample(observe::Metrics& metrics) const {
+  const auto set = [&](observe::Metric metric, uint64_t value) {
     metrics.Set(metric, {}, static_cast<double>(value));
   };
-  const ArtifactCache::Stats cache = artifacts->GetStats();
-  set(Metric::kCacheHits, cache.hits);
-  set(Metric::kCacheMisses, cache.misses);
-  set(Metric::kCacheDamaged, cache.damaged);
-  set(Metric::kCacheEvicted, cache.evicted);
-  set(Metric::kCacheBytes, cache.bytes);
-  const BlobStore::Stats stats = blobs->GetStats();
-  set(Metric::kBlobBytes, stats.blob_bytes);
-  set(Metric::kBlobsDamaged, stats.damaged_blobs);
-  set(Metric::kUploadsOpen, stats.open_uploads);
-  set(Metric::kUploadBytes, stats.upload_bytes);
+  const cache::ArtifactCache::Stats cache = artifacts->GetStats();
+  set(observe::Metric::kCacheHits, cache.hits);
+  set(observe::Metric::kCacheMisses, cache.misses);
+  set(observe::Metric::kCacheDamaged, cache.damaged);
+  set(observe::Metric::kCacheEvicted, cache.evicted);
+  set(observe::Metric::kCacheBytes, cache.bytes);
+  const cache::BlobStore::Stats stats = blobs->GetStats();
+  set(observe::Metric::kBlobBytes, stats.blob_bytes);
+  set(observe::Metric::kBlobsDamaged, stats.damaged_blobs);
+  set(observe::Metric::kUploadsOpen, stats.open_uploads);
+  set(observe::Metric::kUploadBytes, stats.upload_bytes);
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

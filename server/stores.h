@@ -10,7 +10,7 @@
 #include "server/daemon_context.h"
 #include "server/jobs/rocksdb_job_store.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // The data on the daemon's disk: uploads, results, jobs. The calls are thread-safe.
 struct Stores {
@@ -19,13 +19,13 @@ struct Stores {
 
   // A synced write to each database: whether they can be written.
   absl::Status Probe() const;
-  void Sample(Metrics& metrics) const;
+  void Sample(observe::Metrics& metrics) const;
 
-  std::unique_ptr<BlobStore> blobs;
-  std::unique_ptr<ArtifactCache> artifacts;
-  std::unique_ptr<RocksDbJobStore> jobs;
+  std::unique_ptr<cache::BlobStore> blobs;
+  std::unique_ptr<cache::ArtifactCache> artifacts;
+  std::unique_ptr<jobs::RocksDbJobStore> jobs;
 };
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_STORES_H_

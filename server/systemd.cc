@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace npuc {
+namespace npuc::daemon {
 
 SystemdNotifier SystemdNotifier::FromEnvironment() {
   SystemdNotifier notifier;
@@ -17,7 +17,7 @@ SystemdNotifier SystemdNotifier::FromEnvironment() {
   unsetenv("NOTIFY_SOCKET");
   const bool is_name = name.size() > 1 && (name[0] == '/' || name[0] == '@');
   if (!is_name || name.size() >= sizeof(sockaddr_un::sun_path)) return notifier;
-  notifier.socket_ = UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  notifier.socket_ = cache::UniqueFd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (notifier.socket_.valid()) notifier.address_ = name;
   return notifier;
 }
@@ -33,4 +33,4 @@ void SystemdNotifier::Send(absl::string_view lines) const {
          reinterpret_cast<const sockaddr*>(&to), size);
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "cache/posix.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // Tells the service manager how the daemon is, by the protocol of sd_notify(3): a datagram of
 // VARIABLE=VALUE lines to the socket that NOTIFY_SOCKET names. Written here and not taken from
@@ -23,9 +23,9 @@ class SystemdNotifier {
 
  private:
   std::string address_;  // a path, or '@' and an abstract name; empty: nobody listens
-  UniqueFd socket_;
+  cache::UniqueFd socket_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_SYSTEMD_H_

@@ -10,12 +10,12 @@
 
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 TEST(SystemdNotifierTest, TellsTheSocketThatTheEnvironmentNames) {
   const std::string path = ::testing::TempDir() + "/notify_" + std::to_string(getpid());
-  const UniqueFd listener(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const cache::UniqueFd listener(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   sockaddr_un at = {};
   at.sun_family = AF_UNIX;
   ASSERT_LT(path.size(), sizeof(at.sun_path));
@@ -42,4 +42,4 @@ TEST(SystemdNotifierTest, WithoutAServiceManagerItIsSilent) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -7,7 +7,7 @@
 #include "server/executor/metered_worker.h"
 #include "server/startup.h"
 
-namespace npuc {
+namespace npuc::daemon {
 namespace {
 
 // For all workers together, beside what each may use: the warm parent; a run's keeper and worker,
@@ -17,16 +17,17 @@ constexpr uint32_t kProcessesOfARun = 4;
 constexpr uint32_t kProcessesBesideRuns = 32;
 
 // What all workers together may use, where the host can limit that; else null.
-absl::StatusOr<std::unique_ptr<WorkerCgroup>> MakeCgroup(const Flags& flags, const Logger& log) {
+absl::StatusOr<std::unique_ptr<worker::WorkerCgroup>> MakeCgroup(const Flags& flags,
+                                                                 const log::Logger& log) {
   if (flags.cgroup == Flags::Cgroup::kOff) return nullptr;
-  const WorkerLimits one;
+  const worker::WorkerLimits one;
   const auto workers = static_cast<uint64_t>(flags.workers);
-  const WorkerCgroup::Limits limits{
+  const worker::WorkerCgroup::Limits limits{
       // The output folder is memory, too; the rest is the warm parent.
       .memory_bytes = workers * (one.memory_bytes + one.output_bytes) + kWarmParentBytes,
       .processes = static_cast<uint32_t>(flags.workers + flags.spares) * kProcessesOfARun +
                    kProcessesBesideRuns};
-  auto made = WorkerCgroup::Make(limits, {});
+  auto made = worker::WorkerCgroup::Make(limits, {});
   if (!made.ok() && flags.cgroup == Flags::Cgroup::kRequire) {
     return absl::FailedPreconditionError(
         absl::StrCat("--cgroup=require: ", made.status().message()));
@@ -44,14 +45,14 @@ absl::StatusOr<std::unique_ptr<WorkerCgroup>> MakeCgroup(const Flags& flags, con
   return made;
 }
 
-WorkerPoolOptions PoolOptions(const DaemonContext& context, WorkerCgroup* cgroup) {
-  WorkerPoolOptions options;
+worker::WorkerPoolOptions PoolOptions(const DaemonContext& context, worker::WorkerCgroup* cgroup) {
+  worker::WorkerPoolOptions options;
   options.program = BesideThisProgram("npuc-worker");
   options.build_id = std::string(CompilerBuildId());
   options.sandbox = *context.flags.sandbox;
   options.spares = static_cast<uint32_t>(context.flags.spares);
   options.adopt = [cgroup, log = context.log, by = context.flags.work_nice](pid_t parent) {
-    if (const absl::Status status = GiveWay(parent, by); !status.ok()) {
+    if (const absl::Status status = cache::GiveWay(parent, by); !status.ok()) {
       log->Warning("compiles do not give way to what answers clients",
                    {{"error", status.message()}});
     }
@@ -63,11 +64,11 @@ WorkerPoolOptions PoolOptions(const DaemonContext& context, WorkerCgroup* cgroup
   return options;
 }
 
-void LogSandbox(const SandboxReport& report, const Logger& log) {
+void LogSandbox(const worker::SandboxReport& report, const log::Logger& log) {
   log.Info("workers are shut in", {{"by", report.NamesInForce()}});
-  for (const SandboxReport::Missing& missing : report.missing) {
-    const MechanismInfo& info = InfoOf(missing.mechanism);
-    log.Write(info.required ? LogLevel::kError : LogLevel::kWarning,
+  for (const worker::SandboxReport::Missing& missing : report.missing) {
+    const worker::MechanismInfo& info = worker::InfoOf(missing.mechanism);
+    log.Write(info.required ? log::LogLevel::kError : log::LogLevel::kWarning,
               "a wall around the workers is missing",
               {{"mechanism", info.name}, {"why", missing.why}, {"lost", info.lost}});
   }
@@ -78,16 +79,17 @@ void LogSandbox(const SandboxReport& report, const Logger& log) {
 absl::StatusOr<std::unique_ptr<WorkerFleet>> WorkerFleet::Start(const DaemonContext& context) {
   auto fleet = std::make_unique<WorkerFleet>();
   ASSIGN_OR_RETURN(fleet->cgroup, MakeCgroup(context.flags, *context.log));
-  ASSIGN_OR_RETURN(fleet->pool, WorkerPool::Start(PoolOptions(context, fleet->cgroup.get())));
+  ASSIGN_OR_RETURN(fleet->pool,
+                   worker::WorkerPool::Start(PoolOptions(context, fleet->cgroup.get())));
   LogSandbox(fleet->pool->sandbox(), *context.log);
-  fleet->runner = MeterWorkers(fleet->pool.get(), context.metrics, SteadyNow);
+  fleet->runner = executor::MeterWorkers(fleet->pool.get(), context.metrics, SteadyNow);
   return fleet;
 }
 
-void WorkerFleet::Sample(Metrics& metrics) const {
-  const WorkerPool::Stats stats = pool->GetStats();
-  metrics.Set(Metric::kSlotsBusy, {}, static_cast<double>(stats.running));
-  metrics.Set(Metric::kWorkerRestarts, {}, static_cast<double>(stats.parent_restarts));
+void WorkerFleet::Sample(observe::Metrics& metrics) const {
+  const worker::WorkerPool::Stats stats = pool->GetStats();
+  metrics.Set(observe::Metric::kSlotsBusy, {}, static_cast<double>(stats.running));
+  metrics.Set(observe::Metric::kWorkerRestarts, {}, static_cast<double>(stats.parent_restarts));
 }
 
-}  // namespace npuc
+}  // namespace npuc::daemon

@@ -8,20 +8,20 @@
 #include "server/worker/worker_cgroup.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::daemon {
 
 // The workers, what bounds them together, and what counts their runs.
 struct WorkerFleet {
   // Logs which walls are around the workers, and what is lost without those that are missing.
   static absl::StatusOr<std::unique_ptr<WorkerFleet>> Start(const DaemonContext& context);
 
-  void Sample(Metrics& metrics) const;
+  void Sample(observe::Metrics& metrics) const;
 
-  std::unique_ptr<WorkerCgroup> cgroup;  // null: none
-  std::unique_ptr<WorkerPool> pool;
-  std::unique_ptr<WorkerRunner> runner;  // the pool, with its runs counted
+  std::unique_ptr<worker::WorkerCgroup> cgroup;  // null: none
+  std::unique_ptr<worker::WorkerPool> pool;
+  std::unique_ptr<worker::WorkerRunner> runner;  // the pool, with its runs counted
 };
 
-}  // namespace npuc
+}  // namespace npuc::daemon
 
 #endif  // NPUC_SERVER_WORKER_FLEET_H_

@@ -7,46 +7,46 @@
 #include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::api {
 namespace {
 
-v1::FailureKind ToProto(FailureKind kind) {
+v1::FailureKind ToProto(jobs::FailureKind kind) {
   switch (kind) {
-    case FailureKind::kNone:
+    case jobs::FailureKind::kNone:
       return v1::FAILURE_KIND_UNSPECIFIED;
-    case FailureKind::kInvalidInput:
+    case jobs::FailureKind::kInvalidInput:
       return v1::FAILURE_KIND_INVALID_INPUT;
-    case FailureKind::kLimitExceeded:
+    case jobs::FailureKind::kLimitExceeded:
       return v1::FAILURE_KIND_LIMIT_EXCEEDED;
-    case FailureKind::kWorkerDied:
+    case jobs::FailureKind::kWorkerDied:
       return v1::FAILURE_KIND_WORKER_DIED;
-    case FailureKind::kInternal:
+    case jobs::FailureKind::kInternal:
       return v1::FAILURE_KIND_INTERNAL;
-    case FailureKind::kInputLost:
+    case jobs::FailureKind::kInputLost:
       return v1::FAILURE_KIND_INPUT_LOST;
   }
   return v1::FAILURE_KIND_UNSPECIFIED;
 }
 
-v1::Severity ToProto(JobDiagnostic::Severity severity) {
+v1::Severity ToProto(base::JobDiagnostic::Severity severity) {
   switch (severity) {
-    case JobDiagnostic::Severity::kNote:
+    case base::JobDiagnostic::Severity::kNote:
       return v1::SEVERITY_NOTE;
-    case JobDiagnostic::Severity::kWarning:
+    case base::JobDiagnostic::Severity::kWarning:
       return v1::SEVERITY_WARNING;
-    case JobDiagnostic::Severity::kError:
+    case base::JobDiagnostic::Severity::kError:
       return v1::SEVERITY_ERROR;
   }
   return v1::SEVERITY_UNSPECIFIED;
 }
 
-void ToProto(const JobArtifact& artifact, v1::Artifact* out) {
+void ToProto(const jobs::JobArtifact& artifact, v1::Artifact* out) {
   out->set_name(artifact.name);
   out->set_size_bytes(static_cast<int64_t>(artifact.size_bytes));
   out->set_sha256(artifact.sha256);
 }
 
-void ToProto(const JobDiagnostic& diagnostic, v1::Diagnostic* out) {
+void ToProto(const base::JobDiagnostic& diagnostic, v1::Diagnostic* out) {
   out->set_id(diagnostic.id);
   out->set_severity(ToProto(diagnostic.severity));
   out->set_file(diagnostic.file);
@@ -59,7 +59,7 @@ void ToProto(const JobDiagnostic& diagnostic, v1::Diagnostic* out) {
   out->set_fix(diagnostic.fix);
 }
 
-void ToProto(const InputFile& input, v1::BlobDigest* out) {
+void ToProto(const base::InputFile& input, v1::BlobDigest* out) {
   out->set_sha256(input.sha256);
   out->set_size_bytes(static_cast<int64_t>(input.size_bytes));
 }
@@ -70,7 +70,7 @@ void ToProto(absl::Duration duration, google::protobuf::Duration* out) {
       absl::ToInt64Nanoseconds(duration - absl::Seconds(absl::ToInt64Seconds(duration)))));
 }
 
-void SpecToProto(const JobSpec& spec, v1::CompileJobSpec* out) {
+void SpecToProto(const jobs::JobSpec& spec, v1::CompileJobSpec* out) {
   out->set_config_name(spec.config_name);
   ToProto(spec.inputs.front(), out->mutable_model());
   for (size_t i = 1; i < spec.inputs.size(); ++i) {
@@ -88,15 +88,15 @@ void SpecToProto(const JobSpec& spec, v1::CompileJobSpec* out) {
   }
 }
 
-v1::WaitReason ToProto(JobWait::Reason reason) {
+v1::WaitReason ToProto(jobs::JobWait::Reason reason) {
   switch (reason) {
-    case JobWait::Reason::kNextInLine:
+    case jobs::JobWait::Reason::kNextInLine:
       return v1::WAIT_REASON_NEXT_IN_LINE;
-    case JobWait::Reason::kJobsAhead:
+    case jobs::JobWait::Reason::kJobsAhead:
       return v1::WAIT_REASON_JOBS_AHEAD;
-    case JobWait::Reason::kTenantLimit:
+    case jobs::JobWait::Reason::kTenantLimit:
       return v1::WAIT_REASON_TENANT_LIMIT;
-    case JobWait::Reason::kEqualJob:
+    case jobs::JobWait::Reason::kEqualJob:
       return v1::WAIT_REASON_EQUAL_JOB;
   }
   return v1::WAIT_REASON_UNSPECIFIED;
@@ -104,17 +104,18 @@ v1::WaitReason ToProto(JobWait::Reason reason) {
 
 // Queued and QueuePosition tell the same of a wait.
 template <typename Message>
-void WaitToProto(const JobWait& wait, Message* out) {
+void WaitToProto(const jobs::JobWait& wait, Message* out) {
   out->set_position(wait.position);
   out->set_wait_reason(ToProto(wait.reason));
   if (wait.estimated_start != absl::InfinitePast()) {
-    npuc::ToProto(wait.estimated_start, out->mutable_estimated_start_time());
+    api::ToProto(wait.estimated_start, out->mutable_estimated_start_time());
   }
 }
 
-void StateToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out) {
+void StateToProto(const jobs::Job& job, const std::optional<jobs::JobWait>& wait,
+                  v1::CompileJob* out) {
   switch (job.state) {
-    case JobState::kQueued:
+    case jobs::JobState::kQueued:
       if (wait.has_value()) {
         WaitToProto(*wait, out->mutable_queued());
       } else {
@@ -122,22 +123,23 @@ void StateToProto(const Job& job, const std::optional<JobWait>& wait, v1::Compil
       }
       out->mutable_queued()->set_retry_reason(job.reason);
       break;
-    case JobState::kRunning:
+    case jobs::JobState::kRunning:
       out->mutable_running()->set_stage(job.stage);
       out->mutable_running()->set_fraction(job.fraction);
       break;
-    case JobState::kSucceeded:
+    case jobs::JobState::kSucceeded:
       out->mutable_succeeded();
       break;
-    case JobState::kFailed:
+    case jobs::JobState::kFailed:
       out->mutable_failed()->set_kind(ToProto(job.failure_kind));
       out->mutable_failed()->set_message(job.reason);
       break;
-    case JobState::kCancelled:
+    case jobs::JobState::kCancelled:
       out->mutable_cancelled()->set_reason(job.reason);
       break;
-    case JobState::kExpired:
-      out->mutable_expired()->set_was(ToProto(job.expired_in.value_or(JobState::kQueued)));
+    case jobs::JobState::kExpired:
+      out->mutable_expired()->set_was(
+          api::ToProto(job.expired_in.value_or(jobs::JobState::kQueued)));
       break;
   }
 }
@@ -145,22 +147,24 @@ void StateToProto(const Job& job, const std::optional<JobWait>& wait, v1::Compil
 struct BodyConverter {
   v1::JobEvent* out;
 
-  void operator()(const StateChangedEvent& event) const {
+  void operator()(const jobs::StateChangedEvent& event) const {
     v1::StateChanged* body = out->mutable_state_changed();
-    body->set_state(ToProto(event.state));
+    body->set_state(api::ToProto(event.state));
     body->set_reason(event.reason);
     body->set_failure_kind(ToProto(event.failure_kind));
     body->set_cache_hit(event.cache_hit);
   }
-  void operator()(const ProgressEvent& event) const {
+  void operator()(const jobs::ProgressEvent& event) const {
     out->mutable_progress()->set_stage(event.stage);
     out->mutable_progress()->set_fraction(event.fraction);
   }
-  void operator()(const LogEvent& event) const { out->mutable_log_line()->set_text(event.text); }
-  void operator()(const ArtifactEvent& event) const {
+  void operator()(const jobs::LogEvent& event) const {
+    out->mutable_log_line()->set_text(event.text);
+  }
+  void operator()(const jobs::ArtifactEvent& event) const {
     ToProto(event.artifact, out->mutable_artifact_ready());
   }
-  void operator()(const DiagnosticEvent& event) const {
+  void operator()(const jobs::DiagnosticEvent& event) const {
     ToProto(event.diagnostic, out->mutable_diagnostic());
   }
 };
@@ -168,34 +172,35 @@ struct BodyConverter {
 }  // namespace
 
 absl::Status CheckJobId(absl::string_view job_id) {
-  if (IsValidJobId(job_id)) return absl::OkStatus();
-  FieldChecker check;
+  if (jobs::IsValidJobId(job_id)) return absl::OkStatus();
+  jobs::FieldChecker check;
   check.Add("job_id", absl::StrCat("'", Printable(job_id, 64),
                                    "' is not a job id: 'j' and 26 digits and letters"));
   return check.ToStatus();
 }
 
-v1::JobState ToProto(JobState state) {
+v1::JobState ToProto(jobs::JobState state) {
   switch (state) {
-    case JobState::kQueued:
+    case jobs::JobState::kQueued:
       return v1::JOB_STATE_QUEUED;
-    case JobState::kRunning:
+    case jobs::JobState::kRunning:
       return v1::JOB_STATE_RUNNING;
-    case JobState::kSucceeded:
+    case jobs::JobState::kSucceeded:
       return v1::JOB_STATE_SUCCEEDED;
-    case JobState::kFailed:
+    case jobs::JobState::kFailed:
       return v1::JOB_STATE_FAILED;
-    case JobState::kCancelled:
+    case jobs::JobState::kCancelled:
       return v1::JOB_STATE_CANCELLED;
-    case JobState::kExpired:
+    case jobs::JobState::kExpired:
       return v1::JOB_STATE_EXPIRED;
   }
   return v1::JOB_STATE_UNSPECIFIED;
 }
 
-std::optional<JobState> FromProto(v1::JobState state) {
-  for (const JobState candidate : {JobState::kQueued, JobState::kRunning, JobState::kSucceeded,
-                                   JobState::kFailed, JobState::kCancelled, JobState::kExpired}) {
+std::optional<jobs::JobState> FromProto(v1::JobState state) {
+  for (const jobs::JobState candidate :
+       {jobs::JobState::kQueued, jobs::JobState::kRunning, jobs::JobState::kSucceeded,
+        jobs::JobState::kFailed, jobs::JobState::kCancelled, jobs::JobState::kExpired}) {
     if (ToProto(candidate) == state) return candidate;
   }
   return std::nullopt;
@@ -208,33 +213,33 @@ void ToProto(absl::Time time, google::protobuf::Timestamp* out) {
   out->set_nanos(static_cast<int32_t>((micros - seconds * 1'000'000) * 1000));
 }
 
-void ToProto(const BlobDigest& digest, v1::BlobDigest* out) {
+void ToProto(const cache::BlobDigest& digest, v1::BlobDigest* out) {
   out->set_sha256(digest.sha256);
   out->set_size_bytes(static_cast<int64_t>(digest.size_bytes));
 }
 
-absl::StatusOr<BlobDigest> FromProto(const v1::BlobDigest& digest, absl::string_view field) {
+absl::StatusOr<cache::BlobDigest> FromProto(const v1::BlobDigest& digest, absl::string_view field) {
   if (digest.size_bytes() < 0) {
-    FieldChecker check;
+    jobs::FieldChecker check;
     check.Add(absl::StrCat(field, ".size_bytes"),
               absl::StrCat(digest.size_bytes(), " is negative"));
     return check.ToStatus();
   }
-  return BlobDigest{.sha256 = digest.sha256(),
-                    .size_bytes = static_cast<uint64_t>(digest.size_bytes())};
+  return cache::BlobDigest{.sha256 = digest.sha256(),
+                           .size_bytes = static_cast<uint64_t>(digest.size_bytes())};
 }
 
-absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& request) {
+absl::StatusOr<executor::SubmitRequest> FromProto(const v1::CreateCompileJobRequest& request) {
   const v1::CompileJobSpec& spec = request.spec();
-  SubmitRequest out;
+  executor::SubmitRequest out;
   out.request_id = request.request_id();
   out.config_text = spec.config_text();
   out.config_name = spec.config_name();
-  ASSIGN_OR_RETURN(const BlobDigest model, FromProto(spec.model(), "spec.model"));
+  ASSIGN_OR_RETURN(const cache::BlobDigest model, FromProto(spec.model(), "spec.model"));
   out.model = {.sha256 = model.sha256, .size_bytes = model.size_bytes};
   for (int i = 0; i < spec.side_inputs_size(); ++i) {
     const v1::SideInput& side = spec.side_inputs(i);
-    ASSIGN_OR_RETURN(BlobDigest digest,
+    ASSIGN_OR_RETURN(cache::BlobDigest digest,
                      FromProto(side.digest(), absl::StrCat("spec.side_inputs[", i, "].digest")));
     out.side_inputs.push_back({.role = side.role(),
                                .name = side.name(),
@@ -252,17 +257,17 @@ absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& reque
   return out;
 }
 
-void ToProto(const JobWait& wait, v1::QueuePosition* out) { WaitToProto(wait, out); }
+void ToProto(const jobs::JobWait& wait, v1::QueuePosition* out) { WaitToProto(wait, out); }
 
-void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out) {
+void ToProto(const jobs::Job& job, const std::optional<jobs::JobWait>& wait, v1::CompileJob* out) {
   out->set_job_id(job.id);
   out->set_request_id(job.request_id);
   SpecToProto(job.spec, out->mutable_spec());
   StateToProto(job, wait, out);
   out->set_attempts(job.attempts);
   out->set_cache_hit(job.cache_hit);
-  for (const JobArtifact& artifact : job.artifacts) ToProto(artifact, out->add_artifacts());
-  for (const JobDiagnostic& diagnostic : job.diagnostics) {
+  for (const jobs::JobArtifact& artifact : job.artifacts) ToProto(artifact, out->add_artifacts());
+  for (const base::JobDiagnostic& diagnostic : job.diagnostics) {
     ToProto(diagnostic, out->add_diagnostics());
   }
   ToProto(job.create_time, out->mutable_create_time());
@@ -277,11 +282,11 @@ void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob*
   out->set_tenant(job.tenant);
 }
 
-void ToProto(const JobEvent& event, v1::JobEvent* out) {
+void ToProto(const jobs::JobEvent& event, v1::JobEvent* out) {
   out->set_seq(event.seq);
   ToProto(event.time, out->mutable_event_time());
   out->set_attempt(event.attempt);
   std::visit(BodyConverter{out}, event.body);
 }
 
-}  // namespace npuc
+}  // namespace npuc::api

@@ -11,7 +11,7 @@
 #include "server/jobs/job.h"
 #include "server/jobs/job_service.h"
 
-namespace npuc {
+namespace npuc::api {
 
 // Between wire and plain types. Pure.
 
@@ -19,19 +19,19 @@ namespace npuc {
 absl::Status CheckJobId(absl::string_view job_id);
 
 // INVALID_ARGUMENT only for what plain types cannot hold; Submission checks the rest.
-absl::StatusOr<SubmitRequest> FromProto(const v1::CreateCompileJobRequest& request);
-absl::StatusOr<BlobDigest> FromProto(const v1::BlobDigest& digest, absl::string_view field);
+absl::StatusOr<executor::SubmitRequest> FromProto(const v1::CreateCompileJobRequest& request);
+absl::StatusOr<cache::BlobDigest> FromProto(const v1::BlobDigest& digest, absl::string_view field);
 
 // `wait`: of a waiting job, where known. The config's text is the caller's to add.
-void ToProto(const Job& job, const std::optional<JobWait>& wait, v1::CompileJob* out);
-void ToProto(const JobWait& wait, v1::QueuePosition* out);
-void ToProto(const JobEvent& event, v1::JobEvent* out);
-void ToProto(const BlobDigest& digest, v1::BlobDigest* out);
-v1::JobState ToProto(JobState state);
+void ToProto(const jobs::Job& job, const std::optional<jobs::JobWait>& wait, v1::CompileJob* out);
+void ToProto(const jobs::JobWait& wait, v1::QueuePosition* out);
+void ToProto(const jobs::JobEvent& event, v1::JobEvent* out);
+void ToProto(const cache::BlobDigest& digest, v1::BlobDigest* out);
+v1::JobState ToProto(jobs::JobState state);
 // nullopt for a value that is no state.
-std::optional<JobState> FromProto(v1::JobState state);
+std::optional<jobs::JobState> FromProto(v1::JobState state);
 void ToProto(absl::Time time, google::protobuf::Timestamp* out);
 
-}  // namespace npuc
+}  // namespace npuc::api
 
 #endif  // NPUC_SERVER_API_CONVERT_H_

@@ -15,7 +15,7 @@
 #include "server/observe/readiness.h"
 #include "server/observe/watchdog.h"
 
-namespace npuc {
+namespace npuc::api {
 
 // What GetServerInfo tells beside the counts.
 struct ServerFacts {
@@ -29,16 +29,16 @@ struct ServerFacts {
 
 // What the calls stand on, whether they come by gRPC or by HTTP; all must outlive the servers.
 struct ApiDependencies {
-  const Authenticator* authenticator = nullptr;
-  JobService* jobs = nullptr;
-  Submission* submission = nullptr;
-  Uploads* uploads = nullptr;
-  Downloads* downloads = nullptr;
-  const Lifecycle* lifecycle = nullptr;
-  const Logger* log = nullptr;
-  const Readiness* readiness = nullptr;
-  Metrics* metrics = nullptr;    // may be null
-  Watchdog* watchdog = nullptr;  // sees a pool whose threads are all stuck; may be null
+  const auth::Authenticator* authenticator = nullptr;
+  jobs::JobService* jobs = nullptr;
+  executor::Submission* submission = nullptr;
+  executor::Uploads* uploads = nullptr;
+  executor::Downloads* downloads = nullptr;
+  const executor::Lifecycle* lifecycle = nullptr;
+  const log::Logger* log = nullptr;
+  const observe::Readiness* readiness = nullptr;
+  observe::Metrics* metrics = nullptr;    // may be null
+  observe::Watchdog* watchdog = nullptr;  // sees a pool whose threads are all stuck; may be null
   ServerFacts facts;
 };
 
@@ -49,6 +49,6 @@ struct TlsFiles {
   std::string client_ca;  // who may sign clients' certificates; empty: none is asked for
 };
 
-}  // namespace npuc
+}  // namespace npuc::api
 
 #endif  // NPUC_SERVER_API_DEPENDENCIES_H_

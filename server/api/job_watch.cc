@@ -13,7 +13,7 @@
 #include "server/executor/access.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::api {
 namespace {
 
 // A watch holds no more than this of a job's events; the rest waits in the store.
@@ -28,8 +28,8 @@ double StreamAgeShare(uint64_t n) {
   return 0.8 + 0.2 * (turns - std::floor(turns));
 }
 
-JobWatch::JobWatch(const ApiDependencies* deps, Caller caller, std::string job_id, int64_t from_seq,
-                   absl::Duration heartbeat)
+JobWatch::JobWatch(const ApiDependencies* deps, auth::Caller caller, std::string job_id,
+                   int64_t from_seq, absl::Duration heartbeat)
     : deps_(deps),
       caller_(std::move(caller)),
       job_id_(std::move(job_id)),
@@ -37,9 +37,9 @@ JobWatch::JobWatch(const ApiDependencies* deps, Caller caller, std::string job_i
       heartbeat_(heartbeat),
       next_seq_(std::max<int64_t>(from_seq, 1)) {}
 
-absl::Status JobWatch::CheckRequest(const Job& job) const {
+absl::Status JobWatch::CheckRequest(const jobs::Job& job) const {
   if (next_seq_ <= job.last_seq + 1) return absl::OkStatus();
-  return ServiceError(
+  return jobs::ServiceError(
       absl::StatusCode::kOutOfRange,
       absl::StrCat("from_seq ", from_seq_,
                    " is more than one past the newest "
@@ -53,7 +53,7 @@ absl::Status JobWatch::CheckRequest(const Job& job) const {
 absl::Status JobWatch::Reattach(const std::deque<v1::JobEvent>& unsent) const {
   const int64_t next =
       unsent.empty() || unsent.front().seq() == 0 ? next_seq_ : unsent.front().seq();
-  return ServiceError(
+  return jobs::ServiceError(
       absl::StatusCode::kUnavailable,
       absl::StrCat("the stream has reached its greatest age; watch again from event ", next),
       {.reason = "REATTACH",
@@ -65,17 +65,18 @@ absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEven
   RETURN_IF_ERROR(deps_->lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(job_id_));
   if (from_seq_ < 0) {
-    FieldChecker check;
+    jobs::FieldChecker check;
     check.Add("from_seq", absl::StrCat(from_seq_, " is negative"));
     return check.ToStatus();
   }
   // The job first: what it says to be its newest event is in the store by then.
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, FindJob(*deps_->jobs, caller_, job_id_));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
+                   executor::FindJob(*deps_->jobs, caller_, job_id_));
   if (!checked_) RETURN_IF_ERROR(CheckRequest(*job));
   checked_ = true;
-  ASSIGN_OR_RETURN(const std::vector<JobEvent> events,
+  ASSIGN_OR_RETURN(const std::vector<jobs::JobEvent> events,
                    deps_->jobs->ReadEvents(job_id_, next_seq_, kBatchEvents, kBatchBytes));
-  for (const JobEvent& event : events) {
+  for (const jobs::JobEvent& event : events) {
     if (event.seq != next_seq_) {
       return absl::InternalError(
           absl::StrCat("job ", job_id_, ": event ", next_seq_, " is missing in the store"));
@@ -83,17 +84,18 @@ absl::StatusOr<bool> JobWatch::Next(absl::Time last_sent, std::deque<v1::JobEven
     ToProto(event, &out->emplace_back());
     ++next_seq_;
   }
-  waits_in_queue_ = job->state == JobState::kQueued;
+  waits_in_queue_ = job->state == jobs::JobState::kQueued;
   has_all_ = next_seq_ > job->last_seq;
-  if (IsTerminal(job->state)) return next_seq_ <= job->last_seq;
+  if (jobs::IsTerminal(job->state)) return next_seq_ <= job->last_seq;
   if (!events.empty()) return true;
   AddLiveEvent(*job, last_sent, out);
   return true;
 }
 
-void JobWatch::AddLiveEvent(const Job& job, absl::Time last_sent, std::deque<v1::JobEvent>* out) {
+void JobWatch::AddLiveEvent(const jobs::Job& job, absl::Time last_sent,
+                            std::deque<v1::JobEvent>* out) {
   const absl::Time now = absl::Now();
-  const std::optional<JobWait> wait = deps_->jobs->Wait(job.id);
+  const std::optional<jobs::JobWait> wait = deps_->jobs->Wait(job.id);
   const auto place =
       wait.has_value() ? std::make_optional(std::pair(wait->position, wait->reason)) : std::nullopt;
   if (wait.has_value() && place != told_place_) {
@@ -110,4 +112,4 @@ void JobWatch::AddLiveEvent(const Job& job, absl::Time last_sent, std::deque<v1:
   told_place_ = place;
 }
 
-}  // namespace npuc
+}  // namespace npuc::api

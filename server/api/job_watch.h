@@ -14,7 +14,7 @@
 #include "server/auth/caller.h"
 #include "server/jobs/job_service.h"
 
-namespace npuc {
+namespace npuc::api {
 
 // The share of the greatest age that the n-th stream gets, 0.8 to 1: streams that began together do
 // not all come back together.
@@ -26,7 +26,7 @@ double StreamAgeShare(uint64_t n);
 class JobWatch {
  public:
   // `deps` must outlive this. `from_seq`: 0 and 1 mean from the first event on.
-  JobWatch(const ApiDependencies* deps, Caller caller, std::string job_id, int64_t from_seq,
+  JobWatch(const ApiDependencies* deps, auth::Caller caller, std::string job_id, int64_t from_seq,
            absl::Duration heartbeat);
 
   // Appends what is to be sent now, maybe nothing; false: nothing will ever follow it. A heartbeat
@@ -44,11 +44,11 @@ class JobWatch {
   bool has_all() const { return has_all_; }
 
  private:
-  absl::Status CheckRequest(const Job& job) const;
-  void AddLiveEvent(const Job& job, absl::Time last_sent, std::deque<v1::JobEvent>* out);
+  absl::Status CheckRequest(const jobs::Job& job) const;
+  void AddLiveEvent(const jobs::Job& job, absl::Time last_sent, std::deque<v1::JobEvent>* out);
 
   const ApiDependencies* const deps_;
-  const Caller caller_;
+  const auth::Caller caller_;
   const std::string job_id_;
   const int64_t from_seq_;
   const absl::Duration heartbeat_;
@@ -56,9 +56,9 @@ class JobWatch {
   bool checked_ = false;
   bool waits_in_queue_ = false;
   bool has_all_ = false;
-  std::optional<std::pair<int64_t, JobWait::Reason>> told_place_;
+  std::optional<std::pair<int64_t, jobs::JobWait::Reason>> told_place_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::api
 
 #endif  // NPUC_SERVER_API_JOB_WATCH_H_

@@ -12,7 +12,7 @@
 #include "server/executor/canary.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::api {
 namespace {
 
 constexpr int32_t kDefaultPageSize = 50;
@@ -20,76 +20,77 @@ constexpr int32_t kMaxPageSize = 1000;
 constexpr size_t kMaxPageBytes = 2 << 20;
 constexpr size_t kMaxReasonFieldBytes = 1024;
 
-void Fill(const ApiDependencies& deps, const Job& job, v1::CompileJob* out) {
-  ToProto(job, job.state == JobState::kQueued ? deps.jobs->Wait(job.id) : std::nullopt, out);
+void Fill(const ApiDependencies& deps, const jobs::Job& job, v1::CompileJob* out) {
+  ToProto(job, job.state == jobs::JobState::kQueued ? deps.jobs->Wait(job.id) : std::nullopt, out);
 }
 
-absl::StatusOr<SubmitRequest> ReadCreate(const ApiDependencies& deps, const Caller& caller,
-                                         const v1::CreateCompileJobRequest& request) {
+absl::StatusOr<executor::SubmitRequest> ReadCreate(const ApiDependencies& deps,
+                                                   const auth::Caller& caller,
+                                                   const v1::CreateCompileJobRequest& request) {
   RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
-  ASSIGN_OR_RETURN(SubmitRequest submit, FromProto(request));
+  ASSIGN_OR_RETURN(executor::SubmitRequest submit, FromProto(request));
   submit.tenant = caller.tenant;
   submit.trace_id = caller.trace_id;
   return submit;
 }
 
-absl::Status AnswerCreate(const ApiDependencies& deps, const Caller& caller,
-                          const absl::StatusOr<JobService::Submitted>& submitted,
+absl::Status AnswerCreate(const ApiDependencies& deps, const auth::Caller& caller,
+                          const absl::StatusOr<jobs::JobService::Submitted>& submitted,
                           v1::CreateCompileJobResponse* response) {
   RETURN_IF_ERROR(submitted.status());
-  const Job& job = *submitted->job;
+  const jobs::Job& job = *submitted->job;
   Fill(deps, job, response->mutable_job());
   response->set_already_existed(submitted->already_existed);
   if (deps.metrics != nullptr && !submitted->already_existed) {
-    deps.metrics->Add(Metric::kJobsAccepted, {caller.tenant}, 1);
+    deps.metrics->Add(observe::Metric::kJobsAccepted, {caller.tenant}, 1);
   }
   deps.log->Info(submitted->already_existed ? "job repeated" : "job accepted",
                  {{"job", job.id},
                   {"trace", job.spec.trace_id},
                   {"tenant", caller.tenant},
                   {"identity", caller.identity},
-                  {"state", JobStateName(job.state)},
+                  {"state", jobs::JobStateName(job.state)},
                   {"model_md5", job.model().md5}});
   return absl::OkStatus();
 }
 
-void StartCreate(const ApiDependencies& deps, const Caller& caller,
+void StartCreate(const ApiDependencies& deps, const auth::Caller& caller,
                  const v1::CreateCompileJobRequest& request, v1::CreateCompileJobResponse* response,
                  absl::AnyInvocable<void(absl::Status)> done) {
-  const absl::StatusOr<SubmitRequest> submit = ReadCreate(deps, caller, request);
+  const absl::StatusOr<executor::SubmitRequest> submit = ReadCreate(deps, caller, request);
   if (!submit.ok()) return done(submit.status());
-  deps.submission->Submit(*submit,
-                          [&deps, caller, response, done = std::move(done)](
-                              const absl::StatusOr<JobService::Submitted>& submitted) mutable {
-                            done(AnswerCreate(deps, caller, submitted, response));
-                          });
+  deps.submission->Submit(
+      *submit, [&deps, caller, response, done = std::move(done)](
+                   const absl::StatusOr<jobs::JobService::Submitted>& submitted) mutable {
+        done(AnswerCreate(deps, caller, submitted, response));
+      });
 }
 
-absl::Status Get(const ApiDependencies& deps, const Caller& caller,
+absl::Status Get(const ApiDependencies& deps, const auth::Caller& caller,
                  const v1::GetCompileJobRequest& request, v1::GetCompileJobResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(request.job_id()));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
-                   FindJob(*deps.jobs, caller, request.job_id()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
+                   executor::FindJob(*deps.jobs, caller, request.job_id()));
   Fill(deps, *job, response->mutable_job());
   ASSIGN_OR_RETURN(*response->mutable_job()->mutable_spec()->mutable_config_text(),
                    deps.jobs->ReadConfig(job->id));
   return absl::OkStatus();
 }
 
-absl::Status List(const ApiDependencies& deps, const Caller& caller,
+absl::Status List(const ApiDependencies& deps, const auth::Caller& caller,
                   const v1::ListCompileJobsRequest& request,
                   v1::ListCompileJobsResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
-  FieldChecker check;
-  JobListQuery query{.states = {}, .before_id = request.page_token()};
-  if (!caller.rights.Has(Right::kAdmin)) query.tenant = caller.tenant;
+  jobs::FieldChecker check;
+  jobs::JobListQuery query{.states = {}, .before_id = request.page_token()};
+  if (!caller.rights.Has(auth::Right::kAdmin)) query.tenant = caller.tenant;
   if (request.page_size() < 0 || request.page_size() > kMaxPageSize) {
     check.Add("page_size", absl::StrCat(request.page_size(), " is not in 0 to ", kMaxPageSize));
   }
   query.limit =
       static_cast<size_t>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
-  if (!request.page_token().empty() && !IsValidJobId(request.page_token())) {
+  if (!request.page_token().empty() && !jobs::IsValidJobId(request.page_token())) {
     check.Add("page_token", "is not a next_page_token of an earlier answer");
   }
   for (const int state : request.states()) {
@@ -101,10 +102,10 @@ absl::Status List(const ApiDependencies& deps, const Caller& caller,
     }
   }
   RETURN_IF_ERROR(check.ToStatus());
-  ASSIGN_OR_RETURN(const JobPage page, deps.jobs->List(query));
+  ASSIGN_OR_RETURN(const jobs::JobPage page, deps.jobs->List(query));
   size_t bytes = 0;
-  for (const Job& job : page.jobs) {
-    if (job.tenant == Canary::kTenant) continue;  // nobody asked for it
+  for (const jobs::Job& job : page.jobs) {
+    if (job.tenant == executor::Canary::kTenant) continue;  // nobody asked for it
     v1::CompileJob* const out = response->add_jobs();
     Fill(deps, job, out);
     bytes += out->ByteSizeLong();
@@ -117,56 +118,56 @@ absl::Status List(const ApiDependencies& deps, const Caller& caller,
   return absl::OkStatus();
 }
 
-absl::Status Cancel(const ApiDependencies& deps, const Caller& caller,
+absl::Status Cancel(const ApiDependencies& deps, const auth::Caller& caller,
                     const v1::CancelCompileJobRequest& request,
                     v1::CancelCompileJobResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(request.job_id()));
   if (request.reason().size() > kMaxReasonFieldBytes) {
-    FieldChecker check;
+    jobs::FieldChecker check;
     check.Add("reason", absl::StrCat("has ", request.reason().size(), " bytes, at most ",
                                      kMaxReasonFieldBytes, " are allowed"));
     return check.ToStatus();
   }
   // A look of its own and not a check inside Cancel, which takes the job's locks: how long those
   // are held would tell of another tenant's job.
-  RETURN_IF_ERROR(FindJob(*deps.jobs, caller, request.job_id()).status());
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
+  RETURN_IF_ERROR(executor::FindJob(*deps.jobs, caller, request.job_id()).status());
+  ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
                    deps.jobs->Cancel(request.job_id(), request.reason()));
   Fill(deps, *job, response->mutable_job());
   return absl::OkStatus();
 }
 
-absl::Status FindMissing(const ApiDependencies& deps, const Caller& caller,
+absl::Status FindMissing(const ApiDependencies& deps, const auth::Caller& caller,
                          const v1::FindMissingBlobsRequest& request,
                          v1::FindMissingBlobsResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
-  std::vector<BlobDigest> digests;
+  std::vector<cache::BlobDigest> digests;
   for (const v1::BlobDigest& digest : request.digests()) {
-    ASSIGN_OR_RETURN(BlobDigest plain, FromProto(digest, "digests"));
+    ASSIGN_OR_RETURN(cache::BlobDigest plain, FromProto(digest, "digests"));
     digests.push_back(std::move(plain));
   }
-  ASSIGN_OR_RETURN(const std::vector<BlobDigest> missing,
+  ASSIGN_OR_RETURN(const std::vector<cache::BlobDigest> missing,
                    deps.uploads->FindMissing(caller.tenant, digests));
-  for (const BlobDigest& digest : missing) ToProto(digest, response->add_missing());
+  for (const cache::BlobDigest& digest : missing) ToProto(digest, response->add_missing());
   return absl::OkStatus();
 }
 
-absl::Status Query(const ApiDependencies& deps, const Caller& caller,
+absl::Status Query(const ApiDependencies& deps, const auth::Caller& caller,
                    const v1::QueryUploadRequest& request, v1::QueryUploadResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
-  ASSIGN_OR_RETURN(const BlobDigest digest, FromProto(request.digest(), "digest"));
-  ASSIGN_OR_RETURN(const UploadState state, deps.uploads->Query(caller.tenant, digest));
+  ASSIGN_OR_RETURN(const cache::BlobDigest digest, FromProto(request.digest(), "digest"));
+  ASSIGN_OR_RETURN(const cache::UploadState state, deps.uploads->Query(caller.tenant, digest));
   response->set_committed_bytes(static_cast<int64_t>(state.committed_bytes));
   response->set_complete(state.complete);
   return absl::OkStatus();
 }
 
-absl::Status Upload(const ApiDependencies& deps, const Caller& caller,
+absl::Status Upload(const ApiDependencies& deps, const auth::Caller& caller,
                     const v1::UploadBlobRequest& request, v1::UploadBlobResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
-  ASSIGN_OR_RETURN(const BlobDigest digest, FromProto(request.digest(), "digest"));
-  ASSIGN_OR_RETURN(UploadState state, deps.uploads->Begin(caller.tenant, digest));
+  ASSIGN_OR_RETURN(const cache::BlobDigest digest, FromProto(request.digest(), "digest"));
+  ASSIGN_OR_RETURN(cache::UploadState state, deps.uploads->Begin(caller.tenant, digest));
   if (!state.complete || !request.data().empty()) {
     ASSIGN_OR_RETURN(state,
                      deps.uploads->Append(caller.tenant, digest, request.offset(), request.data()));
@@ -176,18 +177,18 @@ absl::Status Upload(const ApiDependencies& deps, const Caller& caller,
   return absl::OkStatus();
 }
 
-absl::Status ServerInfo(const ApiDependencies& deps, const Caller& caller,
+absl::Status ServerInfo(const ApiDependencies& deps, const auth::Caller& caller,
                         const v1::GetServerInfoRequest& request,
                         v1::GetServerInfoResponse* response) {
   response->set_version(deps.facts.version);
   response->set_compiler_build_id(deps.facts.compiler_build_id);
-  for (std::string& core : ListCoreNames()) response->add_cores(std::move(core));
+  for (std::string& core : catalog::ListCoreNames()) response->add_cores(std::move(core));
   response->set_workers(deps.facts.workers);
   response->set_max_blob_bytes(deps.facts.max_blob_bytes);
   response->set_max_queued_jobs(deps.facts.max_queued_jobs);
   response->mutable_default_timeout()->set_seconds(
       absl::ToInt64Seconds(deps.facts.default_timeout));
-  const JobService::Counts counts = deps.jobs->GetCounts();
+  const jobs::JobService::Counts counts = deps.jobs->GetCounts();
   response->set_queued_jobs(counts.queued);
   response->set_running_jobs(counts.running);
   for (const auto& [name, status] : deps.readiness->Conditions()) {
@@ -198,12 +199,12 @@ absl::Status ServerInfo(const ApiDependencies& deps, const Caller& caller,
   return absl::OkStatus();
 }
 
-absl::Status Operators(const ApiDependencies& deps, const Caller& caller,
+absl::Status Operators(const ApiDependencies& deps, const auth::Caller& caller,
                        const v1::ListOperatorsRequest& request,
                        v1::ListOperatorsResponse* response) {
-  ASSIGN_OR_RETURN(std::vector<OperatorEntry> entries,
-                   npuc::ListOperators(request.core(), request.framework()));
-  for (OperatorEntry& entry : entries) {
+  ASSIGN_OR_RETURN(std::vector<catalog::OperatorEntry> entries,
+                   npuc::catalog::ListOperators(request.core(), request.framework()));
+  for (catalog::OperatorEntry& entry : entries) {
     v1::Operator* out = response->add_operators();
     out->set_core(std::move(entry.core));
     out->set_framework(std::move(entry.framework));
@@ -216,30 +217,31 @@ absl::Status Operators(const ApiDependencies& deps, const Caller& caller,
 }  // namespace
 
 const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob = {
-    "CreateCompileJob", Right::kSubmit, /*run=*/nullptr, StartCreate};
+    "CreateCompileJob", auth::Right::kSubmit, /*run=*/nullptr, StartCreate};
 const Method<v1::GetCompileJobRequest, v1::GetCompileJobResponse> kGetCompileJob = {
-    "GetCompileJob", Right::kRead, Get};
+    "GetCompileJob", auth::Right::kRead, Get};
 const Method<v1::ListCompileJobsRequest, v1::ListCompileJobsResponse> kListCompileJobs = {
-    "ListCompileJobs", Right::kRead, List};
+    "ListCompileJobs", auth::Right::kRead, List};
 const Method<v1::CancelCompileJobRequest, v1::CancelCompileJobResponse> kCancelCompileJob = {
-    "CancelCompileJob", Right::kCancel, Cancel};
+    "CancelCompileJob", auth::Right::kCancel, Cancel};
 const Method<v1::FindMissingBlobsRequest, v1::FindMissingBlobsResponse> kFindMissingBlobs = {
-    "FindMissingBlobs", Right::kSubmit, FindMissing};
+    "FindMissingBlobs", auth::Right::kSubmit, FindMissing};
 const Method<v1::QueryUploadRequest, v1::QueryUploadResponse> kQueryUpload = {
-    "QueryUpload", Right::kSubmit, Query};
-const Method<v1::UploadBlobRequest, v1::UploadBlobResponse> kUploadChunk = {"UploadBlob",
-                                                                            Right::kSubmit, Upload};
+    "QueryUpload", auth::Right::kSubmit, Query};
+const Method<v1::UploadBlobRequest, v1::UploadBlobResponse> kUploadChunk = {
+    "UploadBlob", auth::Right::kSubmit, Upload};
 const Method<v1::GetServerInfoRequest, v1::GetServerInfoResponse> kGetServerInfo = {
     "GetServerInfo", std::nullopt, ServerInfo};
 const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOperators = {
     "ListOperators", std::nullopt, Operators};
 
-absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(
-    const ApiDependencies& deps, const Caller& caller, const v1::DownloadArtifactRequest& request) {
+absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
+    const ApiDependencies& deps, const auth::Caller& caller,
+    const v1::DownloadArtifactRequest& request) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(request.job_id()));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job,
-                   FindJob(*deps.jobs, caller, request.job_id()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
+                   executor::FindJob(*deps.jobs, caller, request.job_id()));
   return deps.downloads->Open(*job, request.artifact_name(), request.offset());
 }
 
@@ -254,15 +256,16 @@ std::string TraceIdOf(absl::string_view traceparent) {
   return hex ? std::string(digits) : "";
 }
 
-void LogFault(const Logger& log, const char* method, const absl::Status& status) {
+void LogFault(const log::Logger& log, const char* method, const absl::Status& status) {
   if (absl::IsInternal(status) || absl::IsDataLoss(status) || absl::IsUnknown(status)) {
     log.Error("call failed", {{"method", method}, {"error", status.message()}});
   }
 }
 
 absl::Status ServerBusy() {
-  return ServiceError(absl::StatusCode::kResourceExhausted, "too many calls wait; try again later",
-                      {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(1)});
+  return jobs::ServiceError(absl::StatusCode::kResourceExhausted,
+                            "too many calls wait; try again later",
+                            {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(1)});
 }
 
-}  // namespace npuc
+}  // namespace npuc::api

@@ -18,7 +18,7 @@
 #include "server/auth/caller.h"
 #include "server/jobs/job_service.h"
 
-namespace npuc {
+namespace npuc::api {
 
 // What each unary call does, on the wire's messages: gRPC and HTTP run the same functions, so that
 // they cannot differ. All may block on the store.
@@ -26,22 +26,22 @@ template <typename Request, typename Response>
 struct Method {
   const char* name;
   // What the caller must have; nullopt: any identity.
-  std::optional<Right> right;
+  std::optional<auth::Right> right;
   // One of the two. `start` does not wait for the store's write: `done` is called once, on any
   // thread, and must not wait; request and response must live until then.
   using Done = absl::AnyInvocable<void(absl::Status)>;
-  absl::Status (*run)(const ApiDependencies& deps, const Caller& caller, const Request& request,
-                      Response* response) = nullptr;
-  void (*start)(const ApiDependencies& deps, const Caller& caller, const Request& request,
+  absl::Status (*run)(const ApiDependencies& deps, const auth::Caller& caller,
+                      const Request& request, Response* response) = nullptr;
+  void (*start)(const ApiDependencies& deps, const auth::Caller& caller, const Request& request,
                 Response* response, Done done) = nullptr;
 
-  void Start(const ApiDependencies& deps, const Caller& caller, const Request& request,
+  void Start(const ApiDependencies& deps, const auth::Caller& caller, const Request& request,
              Response* response, Done done) const {
     if (start != nullptr) return start(deps, caller, request, response, std::move(done));
     done(run(deps, caller, request, response));
   }
-  absl::Status RunAndWait(const ApiDependencies& deps, const Caller& caller, const Request& request,
-                          Response* response) const {
+  absl::Status RunAndWait(const ApiDependencies& deps, const auth::Caller& caller,
+                          const Request& request, Response* response) const {
     std::promise<absl::Status> answer;
     std::future<absl::Status> answered = answer.get_future();
     Start(deps, caller, request, response,
@@ -62,18 +62,19 @@ extern const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOp
 extern const Method<v1::UploadBlobRequest, v1::UploadBlobResponse> kUploadChunk;
 
 // DownloadArtifact, up to the bytes, which are Downloads::Read's. Its right is kRead.
-absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(
-    const ApiDependencies& deps, const Caller& caller, const v1::DownloadArtifactRequest& request);
+absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
+    const ApiDependencies& deps, const auth::Caller& caller,
+    const v1::DownloadArtifactRequest& request);
 
 // The trace id of a W3C traceparent header, "00-<32 hex digits>-<16>-<2>"; empty where it has none.
 std::string TraceIdOf(absl::string_view traceparent);
 
 // Logs what is the server's own fault.
-void LogFault(const Logger& log, const char* method, const absl::Status& status);
+void LogFault(const log::Logger& log, const char* method, const absl::Status& status);
 
 // Too much is under way; RESOURCE_EXHAUSTED (SERVER_BUSY).
 absl::Status ServerBusy();
 
-}  // namespace npuc
+}  // namespace npuc::api
 
 #endif  // NPUC_SERVER_API_METHODS_H_

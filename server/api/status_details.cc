@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::api {
 namespace {
 
 constexpr char kDomain[] = "npuc";
@@ -56,7 +56,7 @@ std::string DefaultReason(absl::StatusCode code) {
 }  // namespace
 
 rpc::Status ToStatusProto(const absl::Status& status, size_t max_bytes) {
-  ErrorDetails details = ErrorDetailsOf(status).value_or(ErrorDetails{});
+  jobs::ErrorDetails details = jobs::ErrorDetailsOf(status).value_or(jobs::ErrorDetails{});
   if (details.reason.empty()) details.reason = DefaultReason(status.code());
   rpc::Status out;
   out.set_code(static_cast<int32_t>(status.code()));
@@ -98,4 +98,4 @@ rpc::Status ToStatusProto(const absl::Status& status, size_t max_bytes) {
   return out;
 }
 
-}  // namespace npuc
+}  // namespace npuc::api

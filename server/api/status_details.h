@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "npuc/rpc/status_details.pb.h"
 
-namespace npuc {
+namespace npuc::api {
 
 // A status that is not OK as it goes to a client: code, message, ErrorInfo and what else the error
 // has (ErrorDetailsOf), packed under google.rpc's names. An error without a reason of its own gets
@@ -16,6 +16,6 @@ namespace npuc {
 rpc::Status ToStatusProto(const absl::Status& status,
                           size_t max_bytes = std::numeric_limits<size_t>::max());
 
-}  // namespace npuc
+}  // namespace npuc::api
 
 #endif  // NPUC_SERVER_API_STATUS_DETAILS_H_

@@ -5,7 +5,7 @@
 
 #include "server/auth/client_address.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 AttemptBrake::Verdict AttemptBrake::OnWrongToken(absl::string_view address, absl::Time now) {
   const std::string group = AddressGroup(address);
@@ -29,4 +29,4 @@ AttemptBrake::Verdict AttemptBrake::OnWrongToken(absl::string_view address, absl
   return verdict;
 }
 
-}  // namespace npuc
+}  // namespace npuc::auth

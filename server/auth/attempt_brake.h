@@ -12,7 +12,7 @@
 #include "compiler_core/base/mutex.h"
 #include "server/observe/reminder.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 // Wrong tokens by client address: some at once are a mistake and are answered as such; more are
 // answered with when to come back. Right tokens never pass here, so that a client behind the same
@@ -36,12 +36,12 @@ class AttemptBrake {
     double left = kBurst;
     absl::Time seen = {};
     uint64_t untold = 0;
-    Reminder reminder = {};
+    observe::Reminder reminder = {};
   };
   Mutex mutex_;
   std::map<std::string, Address, std::less<>> addresses_ NPUC_GUARDED_BY(mutex_);
 };
 
-}  // namespace npuc
+}  // namespace npuc::auth
 
 #endif  // NPUC_SERVER_AUTH_ATTEMPT_BRAKE_H_

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 const absl::Time kStart = absl::FromUnixSeconds(1'000'000);
@@ -26,7 +26,7 @@ TEST(AttemptBrakeTest, ALineAtOnceThenRarelyWithTheirNumber) {
   for (int i = 0; i < 2460; ++i) {
     EXPECT_FALSE(brake.OnWrongToken("10.0.0.1", kStart).tell.has_value());
   }
-  EXPECT_EQ(brake.OnWrongToken("10.0.0.1", kStart + Reminder::kPeriod).tell, 2461u);
+  EXPECT_EQ(brake.OnWrongToken("10.0.0.1", kStart + observe::Reminder::kPeriod).tell, 2461u);
 }
 
 TEST(AttemptBrakeTest, AddressesAreBoundedAndTheNewestAreKept) {
@@ -39,4 +39,4 @@ TEST(AttemptBrakeTest, AddressesAreBoundedAndTheNewestAreKept) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::auth

@@ -16,7 +16,7 @@
 #include "compiler_core/base/yaml_tree.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
@@ -56,7 +56,8 @@ std::unique_ptr<Authenticator> Authenticator::Everybody() {
 }
 
 absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::FromFile(const std::string& path,
-                                                                       Now now, const Logger* log) {
+                                                                       Now now,
+                                                                       const log::Logger* log) {
   auto authenticator = std::unique_ptr<Authenticator>(new Authenticator(path, std::move(now), log));
   RETURN_IF_ERROR(authenticator->Reload().status());
   return authenticator;
@@ -64,9 +65,9 @@ absl::StatusOr<std::unique_ptr<Authenticator>> Authenticator::FromFile(const std
 
 absl::StatusOr<Caller> Authenticator::Authenticate(const Credentials& credentials) const {
   if (credentials.has_two_tokens) {
-    return ServiceError(absl::StatusCode::kUnauthenticated,
-                        "the call has more than one authorization header; send one",
-                        {.reason = "AMBIGUOUS_IDENTITY"});
+    return jobs::ServiceError(absl::StatusCode::kUnauthenticated,
+                              "the call has more than one authorization header; send one",
+                              {.reason = "AMBIGUOUS_IDENTITY"});
   }
   if (path_.empty()) return Caller{kLocalIdentity, kLocalTenant, Rights::All()};
   absl::StatusOr<Caller> caller = directory()->Authenticate(credentials, now_());
@@ -84,10 +85,11 @@ absl::Status Authenticator::OnWrongToken(const Credentials& credentials,
                    {"times", absl::StrCat(*verdict.tell)}});
   }
   if (!verdict.wait.has_value()) return status;
-  return ServiceError(absl::StatusCode::kResourceExhausted,
-                      "too many wrong tokens came from this address; correct the token and try "
-                      "again later",
-                      {.reason = "TOO_MANY_ATTEMPTS", .retry_delay = *verdict.wait});
+  return jobs::ServiceError(
+      absl::StatusCode::kResourceExhausted,
+      "too many wrong tokens came from this address; correct the token and try "
+      "again later",
+      {.reason = "TOO_MANY_ATTEMPTS", .retry_delay = *verdict.wait});
 }
 
 absl::StatusOr<bool> Authenticator::Reload() {
@@ -130,4 +132,4 @@ std::string NewToken() {
   return absl::WebSafeBase64Escape(bytes);
 }
 
-}  // namespace npuc
+}  // namespace npuc::auth

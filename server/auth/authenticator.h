@@ -14,7 +14,7 @@
 #include "server/auth/tenants.h"
 #include "server/log/log.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 // Tells who calls, by the tenants file as it is now. Thread-safe.
 class Authenticator {
@@ -27,7 +27,7 @@ class Authenticator {
   // read, INVALID_ARGUMENT with every problem of its text.
   // `log`, which must outlive this, has wrong tokens, rarely; may be null.
   static absl::StatusOr<std::unique_ptr<Authenticator>> FromFile(const std::string& path, Now now,
-                                                                 const Logger* log = nullptr);
+                                                                 const log::Logger* log = nullptr);
 
   // UNAUTHENTICATED, or who it is. RESOURCE_EXHAUSTED (TOO_MANY_ATTEMPTS): a wrong token, after
   // many others from the same address.
@@ -41,13 +41,13 @@ class Authenticator {
   std::shared_ptr<const TenantDirectory> directory() const;
 
  private:
-  Authenticator(std::string path, Now now, const Logger* log)
+  Authenticator(std::string path, Now now, const log::Logger* log)
       : path_(std::move(path)), now_(std::move(now)), log_(log) {}
   absl::Status OnWrongToken(const Credentials& credentials, const absl::Status& status) const;
 
   const std::string path_;  // empty: everybody
   const Now now_;
-  const Logger* const log_;
+  const log::Logger* const log_;
   mutable AttemptBrake brake_;
   mutable Mutex mutex_;
   std::string text_ NPUC_GUARDED_BY(mutex_);
@@ -63,6 +63,6 @@ std::string TokenOfHeader(absl::string_view authorization);
 // 256 random bits as 43 characters of base64url. From the kernel.
 std::string NewToken();
 
-}  // namespace npuc
+}  // namespace npuc::auth
 
 #endif  // NPUC_SERVER_AUTH_AUTHENTICATOR_H_

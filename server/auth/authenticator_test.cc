@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 using ::testing::HasSubstr;
@@ -84,4 +84,4 @@ TEST(NewToken, IsLongEnoughAndNeverTheSame) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::auth

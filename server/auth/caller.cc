@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 absl::string_view RightName(Right right) {
   switch (right) {
@@ -29,11 +29,12 @@ absl::Status Caller::Require(Right right) const {
   if (rights.Has(right)) return absl::OkStatus();
   if (rights.Has(Right::kAdmin) && right != Right::kSubmit) return absl::OkStatus();
   const std::string name(RightName(right));
-  return ServiceError(absl::StatusCode::kPermissionDenied,
-                      absl::StrCat("identity '", identity, "' of tenant '", tenant,
-                                   "' lacks the right '", name, "'"),
-                      {.reason = "RIGHT_MISSING",
-                       .metadata = {{"identity", identity}, {"tenant", tenant}, {"right", name}}});
+  return jobs::ServiceError(
+      absl::StatusCode::kPermissionDenied,
+      absl::StrCat("identity '", identity, "' of tenant '", tenant, "' lacks the right '", name,
+                   "'"),
+      {.reason = "RIGHT_MISSING",
+       .metadata = {{"identity", identity}, {"tenant", tenant}, {"right", name}}});
 }
 
-}  // namespace npuc
+}  // namespace npuc::auth

@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 // What an identity may do. kAdmin: read and cancel the jobs of every tenant, too.
 enum class Right : uint8_t { kSubmit, kRead, kCancel, kAdmin };
@@ -55,6 +55,6 @@ struct Credentials {
   std::string peer = {};  // the client's address
 };
 
-}  // namespace npuc
+}  // namespace npuc::auth
 
 #endif  // NPUC_SERVER_AUTH_CALLER_H_

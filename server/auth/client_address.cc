@@ -9,7 +9,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 std::string AddressGroup(absl::string_view address) {
   const std::string text(address.substr(0, address.find('%')));  // without a zone
@@ -37,4 +37,4 @@ std::string AddressOfGrpcPeer(absl::string_view peer) {
   return std::string(address);
 }
 
-}  // namespace npuc
+}  // namespace npuc::auth

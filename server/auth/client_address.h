@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 // The key under which clients are counted: an IPv4 address, or the /64 network of an IPv6
 // address, since one host has all of those. IPv4 in IPv6 counts as IPv4; other text stays as it is.
@@ -14,6 +14,6 @@ std::string AddressGroup(absl::string_view address);
 // The address of a gRPC peer, "ipv4:127.0.0.1:4711" or "ipv6:%5B::1%5D:4711"; other text stays.
 std::string AddressOfGrpcPeer(absl::string_view peer);
 
-}  // namespace npuc
+}  // namespace npuc::auth
 
 #endif  // NPUC_SERVER_AUTH_CLIENT_ADDRESS_H_

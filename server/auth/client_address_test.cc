@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 TEST(ClientAddressTest, AHostOfIpv6IsItsNetwork) {
@@ -25,4 +25,4 @@ TEST(ClientAddressTest, GrpcPeers) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::auth

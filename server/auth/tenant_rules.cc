@@ -1,6 +1,6 @@
 #include "server/auth/tenant_rules.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 Tenant TenantRules::Find(absl::string_view name) const {
   const auto directory = authenticator_->directory();
@@ -27,4 +27,4 @@ std::string TenantRules::ResultScopeOf(absl::string_view tenant) const {
   return shares ? kSharedScope : std::string(tenant);
 }
 
-}  // namespace npuc
+}  // namespace npuc::auth

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "server/auth/authenticator.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 // The scope of results that tenants share. No tenant has this name: theirs begin with a letter.
 inline constexpr char kSharedScope[] = "_shared";
@@ -49,6 +49,6 @@ class TenantRules {
   const TenantRulesOptions options_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::auth
 
 #endif  // NPUC_SERVER_AUTH_TENANT_RULES_H_

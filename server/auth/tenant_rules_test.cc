@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 class TenantRulesTest : public ::testing::Test {
@@ -69,4 +69,4 @@ TEST_F(TenantRulesTest, AReloadedFileHoldsAtOnce) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::auth

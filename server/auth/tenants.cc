@@ -8,11 +8,12 @@
 #include "server/auth/tenants_reader.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 absl::Status Unauthenticated(absl::string_view message, absl::string_view reason) {
-  return ServiceError(absl::StatusCode::kUnauthenticated, message, {.reason = std::string(reason)});
+  return jobs::ServiceError(absl::StatusCode::kUnauthenticated, message,
+                            {.reason = std::string(reason)});
 }
 
 }  // namespace
@@ -69,4 +70,4 @@ const Tenant* TenantDirectory::Find(absl::string_view name) const {
   return it == tenants_.end() ? nullptr : &it->second;
 }
 
-}  // namespace npuc
+}  // namespace npuc::auth

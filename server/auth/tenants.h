@@ -13,7 +13,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "server/auth/caller.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 // What one tenant may take of the service; unset: no bound of its own beside the daemon's.
 struct TenantQuota {
@@ -93,6 +93,6 @@ class TenantDirectory {
 inline constexpr size_t kMinTokenChars = 32;
 inline constexpr size_t kMaxTokenChars = 1024;
 
-}  // namespace npuc
+}  // namespace npuc::auth
 
 #endif  // NPUC_SERVER_AUTH_TENANTS_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/civil_time.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 using Kind = ConfigNode::Kind;
@@ -311,4 +311,4 @@ void TenantsReader::Report(DiagnosticKind kind, const ConfigNode& at, std::strin
                     .fix = std::move(fix)});
 }
 
-}  // namespace npuc
+}  // namespace npuc::auth

@@ -10,7 +10,7 @@
 #include "compiler_core/base/yaml_tree.h"
 #include "server/auth/tenants.h"
 
-namespace npuc {
+namespace npuc::auth {
 
 // Internal to auth: reads the tenants file into a directory. Strict: what it does not know is an
 // error with the nearest known word. Not thread-safe.
@@ -56,6 +56,6 @@ class TenantsReader {
   TenantDirectory& directory_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::auth
 
 #endif  // NPUC_SERVER_AUTH_TENANTS_READER_H_

@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::auth {
 namespace {
 
 using ::testing::ElementsAre;
@@ -65,7 +65,7 @@ std::vector<std::string> Problems(const std::string& text) {
 
 std::string ReasonOf(const absl::Status& status) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnauthenticated);
-  return ErrorDetailsOf(status)->reason;
+  return jobs::ErrorDetailsOf(status)->reason;
 }
 
 TEST(Tenants, AKeyInThePlaceOfTheFileIsNotRepeated) {
@@ -144,8 +144,8 @@ TEST(Caller, RightsAreDeniedByDefault) {
   for (const Right right : kAllRights) {
     const absl::Status status = caller.Require(right);
     EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied);
-    EXPECT_EQ(ErrorDetailsOf(status)->reason, "RIGHT_MISSING");
-    EXPECT_EQ(ErrorDetailsOf(status)->metadata.at("right"), std::string(RightName(right)));
+    EXPECT_EQ(jobs::ErrorDetailsOf(status)->reason, "RIGHT_MISSING");
+    EXPECT_EQ(jobs::ErrorDetailsOf(status)->metadata.at("right"), std::string(RightName(right)));
   }
   caller.rights.Add(Right::kRead);
   EXPECT_TRUE(caller.Require(Right::kRead).ok());
@@ -224,4 +224,4 @@ TEST(Tenants, MalformedFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::auth

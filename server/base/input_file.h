@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace npuc {
+namespace npuc::base {
 
 // A file that a job reads, from the request to the worker: the model, or what else its config
 // names.
@@ -18,6 +18,6 @@ struct InputFile {
   friend bool operator==(const InputFile&, const InputFile&) = default;
 };
 
-}  // namespace npuc
+}  // namespace npuc::base
 
 #endif  // NPUC_SERVER_BASE_INPUT_FILE_H_

@@ -1,6 +1,6 @@
 #include "server/base/job_diagnostic.h"
 
-namespace npuc {
+namespace npuc::base {
 namespace {
 
 JobDiagnostic::Severity ToJobSeverity(Severity severity) {
@@ -37,4 +37,4 @@ std::vector<JobDiagnostic> ToJobDiagnostics(const std::vector<Diagnostic>& diagn
   return converted;
 }
 
-}  // namespace npuc
+}  // namespace npuc::base

@@ -7,7 +7,7 @@
 
 #include "compiler_core/base/diagnostic.h"
 
-namespace npuc {
+namespace npuc::base {
 
 // compiler_core's Diagnostic with its kind as text, so that old records stay readable when kinds
 // are retired. Its numbers are stored: never change or reuse them.
@@ -30,6 +30,6 @@ struct JobDiagnostic {
 JobDiagnostic ToJobDiagnostic(const Diagnostic& diagnostic);
 std::vector<JobDiagnostic> ToJobDiagnostics(const std::vector<Diagnostic>& diagnostics);
 
-}  // namespace npuc
+}  // namespace npuc::base
 
 #endif  // NPUC_SERVER_BASE_JOB_DIAGNOSTIC_H_

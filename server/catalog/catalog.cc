@@ -10,11 +10,11 @@
 #include "compiler_core/target/core_spec.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::catalog {
 namespace {
 
 absl::Status CheckNames(absl::string_view core, absl::string_view framework) {
-  FieldChecker check;
+  jobs::FieldChecker check;
   if (!core.empty() && FindCore(core) == nullptr) {
     check.Add("core", absl::StrCat("'", Printable(core), "' is not one of ",
                                    absl::StrJoin(ListCoreNames(), ", ")));
@@ -58,4 +58,4 @@ absl::StatusOr<std::vector<OperatorEntry>> ListOperators(absl::string_view core,
   return entries;
 }
 
-}  // namespace npuc
+}  // namespace npuc::catalog

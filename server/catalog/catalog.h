@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::catalog {
 
 // The cores that can be compiled for and the operators that they accept, as plain data for the
 // wire: the server's only look at the core descriptions. Pure and thread-safe.
@@ -27,6 +27,6 @@ struct OperatorEntry {
 absl::StatusOr<std::vector<OperatorEntry>> ListOperators(absl::string_view core,
                                                          absl::string_view framework);
 
-}  // namespace npuc
+}  // namespace npuc::catalog
 
 #endif  // NPUC_SERVER_CATALOG_CATALOG_H_

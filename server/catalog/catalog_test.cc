@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::catalog {
 namespace {
 
 using ::testing::Contains;
@@ -31,11 +31,11 @@ TEST(CatalogTest, ListsCoresAndTheirOperators) {
 TEST(CatalogTest, UnknownNamesAreAllToldWithTheKnownOnes) {
   const auto bad = ListOperators("GRUSS", "TORCH");
   EXPECT_EQ(bad.status().code(), absl::StatusCode::kInvalidArgument);
-  const auto details = ErrorDetailsOf(bad.status());
+  const auto details = jobs::ErrorDetailsOf(bad.status());
   ASSERT_THAT(details->field_violations, SizeIs(2));
   EXPECT_THAT(details->field_violations[0].description, HasSubstr("GRUS"));
   EXPECT_THAT(details->field_violations[1].description, HasSubstr("TFLITE"));
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::catalog

@@ -3,13 +3,14 @@
 #include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::executor {
 
-absl::StatusOr<std::shared_ptr<const Job>> FindJob(const JobService& jobs, const Caller& caller,
-                                                   absl::string_view job_id) {
-  ASSIGN_OR_RETURN(std::shared_ptr<const Job> job, jobs.Get(job_id));
-  if (!caller.Sees(job->tenant)) return JobNotFound(job_id);
+absl::StatusOr<std::shared_ptr<const jobs::Job>> FindJob(const jobs::JobService& jobs,
+                                                         const auth::Caller& caller,
+                                                         absl::string_view job_id) {
+  ASSIGN_OR_RETURN(std::shared_ptr<const jobs::Job> job, jobs.Get(job_id));
+  if (!caller.Sees(job->tenant)) return jobs::JobNotFound(job_id);
   return job;
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

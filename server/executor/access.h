@@ -8,14 +8,15 @@
 #include "server/auth/caller.h"
 #include "server/jobs/job_service.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // The one way by which calls get at a job. A job that the caller may not see is NOT_FOUND, and its
 // answer is that for a job that does not exist, to the byte; both are looked up first, so that they
 // take the same time.
-absl::StatusOr<std::shared_ptr<const Job>> FindJob(const JobService& jobs, const Caller& caller,
-                                                   absl::string_view job_id);
+absl::StatusOr<std::shared_ptr<const jobs::Job>> FindJob(const jobs::JobService& jobs,
+                                                         const auth::Caller& caller,
+                                                         absl::string_view job_id);
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_ACCESS_H_

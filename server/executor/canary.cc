@@ -8,7 +8,7 @@
 #include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 constexpr uint8_t kModel[] = {
@@ -25,8 +25,8 @@ absl::string_view ModelBytes() { return {reinterpret_cast<const char*>(kModel), 
 
 }  // namespace
 
-Canary::Canary(Options options, Submission* submission, InputStore* inputs, JobService* jobs,
-               Metrics* metrics)
+Canary::Canary(Options options, Submission* submission, cache::InputStore* inputs,
+               jobs::JobService* jobs, observe::Metrics* metrics)
     : options_(std::move(options)),
       submission_(submission),
       inputs_(inputs),
@@ -40,16 +40,16 @@ absl::Status Canary::Run() {
   ASSIGN_OR_RETURN(const std::string job_id, Submit());
   const absl::Status ended = Await(job_id);
   if (ended.ok()) {
-    metrics_->Observe(Metric::kCanarySeconds, {},
+    metrics_->Observe(observe::Metric::kCanarySeconds, {},
                       absl::ToDoubleSeconds(options_.steady_now() - begin));
   } else if (!absl::IsUnavailable(ended) && !absl::IsCancelled(ended)) {
-    metrics_->Add(Metric::kCanaryFailures, {}, 1);
+    metrics_->Add(observe::Metric::kCanaryFailures, {}, 1);
   }
   return ended;
 }
 
 absl::Status Canary::Upload() {
-  ASSIGN_OR_RETURN(const UploadState state, inputs_->BeginUpload(kTenant, model_));
+  ASSIGN_OR_RETURN(const cache::UploadState state, inputs_->BeginUpload(kTenant, model_));
   if (state.complete) return absl::OkStatus();
   RETURN_IF_ERROR(inputs_
                       ->Append(kTenant, model_, state.committed_bytes,
@@ -83,14 +83,14 @@ absl::Status Canary::Await(const std::string& job_id) {
     changed.NotifyAll();
   });
   while (true) {
-    ASSIGN_OR_RETURN(const std::shared_ptr<const Job> job, jobs_->Get(job_id));
-    if (job->state == JobState::kSucceeded) return absl::OkStatus();
-    if (job->state == JobState::kExpired && job->expired_in == JobState::kQueued) {
+    ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job, jobs_->Get(job_id));
+    if (job->state == jobs::JobState::kSucceeded) return absl::OkStatus();
+    if (job->state == jobs::JobState::kExpired && job->expired_in == jobs::JobState::kQueued) {
       return absl::UnavailableError("the canary compile found no free worker in time");
     }
-    if (IsTerminal(job->state)) {
+    if (jobs::IsTerminal(job->state)) {
       return absl::InternalError(absl::StrCat("the canary compile, job ", job_id, ", ended ",
-                                              JobStateName(job->state), ": ", job->reason));
+                                              jobs::JobStateName(job->state), ": ", job->reason));
     }
     if (options_.is_stopping && options_.is_stopping()) return absl::CancelledError("stopping");
     const MutexLock lock(mutex);
@@ -98,4 +98,4 @@ absl::Status Canary::Await(const std::string& job_id) {
   }
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

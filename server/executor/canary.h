@@ -10,7 +10,7 @@
 #include "server/jobs/job_service.h"
 #include "server/observe/metrics.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // A small compile of the daemon's own, sent the way of every job: upload, submit, queue, worker,
 // artifacts. It is a tenant's job like any other, so it also shows that the queue moves. Not
@@ -21,15 +21,15 @@ class Canary {
   static constexpr char kTenant[] = "0canary";
 
   struct Options {
-    std::string owner = JobServiceOptions().owner;  // the daemon that it tests
-    absl::Duration patience = absl::Minutes(1);     // then the job is EXPIRED
+    std::string owner = jobs::JobServiceOptions().owner;  // the daemon that it tests
+    absl::Duration patience = absl::Minutes(1);           // then the job is EXPIRED
     std::function<absl::Time()> steady_now;
     // Asked while it waits; true: give up. May be null.
     std::function<bool()> is_stopping = nullptr;
   };
   // All must outlive this.
-  Canary(Options options, Submission* submission, InputStore* inputs, JobService* jobs,
-         Metrics* metrics);
+  Canary(Options options, Submission* submission, cache::InputStore* inputs, jobs::JobService* jobs,
+         observe::Metrics* metrics);
 
   // Blocks until the job has ended. UNAVAILABLE: nothing was found out, since the queue had no
   // place or other jobs held all workers for so long; CANCELLED: is_stopping. Other errors: this
@@ -43,12 +43,12 @@ class Canary {
 
   const Options options_;
   Submission* const submission_;
-  InputStore* const inputs_;
-  JobService* const jobs_;
-  Metrics* const metrics_;
-  const BlobDigest model_;
+  cache::InputStore* const inputs_;
+  jobs::JobService* const jobs_;
+  observe::Metrics* const metrics_;
+  const cache::BlobDigest model_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_CANARY_H_

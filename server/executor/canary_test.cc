@@ -11,18 +11,18 @@
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 using ::testing::HasSubstr;
 
-class CountingMetrics : public NoMetrics {
+class CountingMetrics : public observe::NoMetrics {
  public:
-  void Add(Metric metric, Labels, double) override {
-    if (metric == Metric::kCanaryFailures) ++failures;
+  void Add(observe::Metric metric, Labels, double) override {
+    if (metric == observe::Metric::kCanaryFailures) ++failures;
   }
-  void Observe(Metric metric, Labels, double) override {
-    if (metric == Metric::kCanarySeconds) ++successes;
+  void Observe(observe::Metric metric, Labels, double) override {
+    if (metric == observe::Metric::kCanarySeconds) ++successes;
   }
   int failures = 0;
   int successes = 0;
@@ -31,7 +31,7 @@ class CountingMetrics : public NoMetrics {
 class CanaryTest : public ::testing::Test {
  protected:
   CanaryTest()
-      : queue_(MakeFairQueue(1)),
+      : queue_(scheduler::MakeFairQueue(1)),
         jobs_({.now = [this] { return absl::FromUnixSeconds(now_seconds_); },
                .random = [this] { return ++random_; },
                .retry = {}},
@@ -49,7 +49,7 @@ class CanaryTest : public ::testing::Test {
     return std::async(std::launch::async, [this] { return canary_.Run(); });
   }
   // The canary's job, as a slot gets it.
-  JobService::Leased Lease() {
+  jobs::JobService::Leased Lease() {
     while (true) {
       const auto leased = jobs_.TryLease();
       EXPECT_TRUE(leased.ok());
@@ -61,10 +61,10 @@ class CanaryTest : public ::testing::Test {
   std::atomic<int64_t> now_seconds_ = 1'700'000'000;
   std::atomic<bool> is_stopping_ = false;
   uint64_t random_ = 0;
-  MemoryJobStore store_;
-  std::unique_ptr<JobQueue> queue_;
-  LocalBoard board_{queue_.get(), absl::Minutes(5)};
-  JobService jobs_;
+  jobs::MemoryJobStore store_;
+  std::unique_ptr<jobs::JobQueue> queue_;
+  jobs::LocalBoard board_{queue_.get(), absl::Minutes(5)};
+  jobs::JobService jobs_;
   FakeInputs inputs_;
   FakeCache cache_;
   InputHolds holds_;
@@ -75,7 +75,7 @@ class CanaryTest : public ::testing::Test {
 
 TEST_F(CanaryTest, GoesTheWayOfEveryJobAndIsToldHowItEnds) {
   auto ran = Start();
-  JobService::Leased leased = Lease();
+  jobs::JobService::Leased leased = Lease();
   EXPECT_EQ(leased.job->tenant, Canary::kTenant);
   EXPECT_TRUE(leased.job->spec.no_cache) << "a cached result would say nothing";
   EXPECT_TRUE(inputs_.Acquire(Canary::kTenant, leased.job->model().sha256).ok());
@@ -87,7 +87,7 @@ TEST_F(CanaryTest, GoesTheWayOfEveryJobAndIsToldHowItEnds) {
   leased = Lease();
   ASSERT_TRUE(jobs_
                   .Finish(leased.lease, {},
-                          {.failure_kind = FailureKind::kInternal, .reason = "the reason"})
+                          {.failure_kind = jobs::FailureKind::kInternal, .reason = "the reason"})
                   .ok());
   const absl::Status failed = ran.get();
   EXPECT_EQ(failed.code(), absl::StatusCode::kInternal);
@@ -119,4 +119,4 @@ TEST_F(CanaryTest, AStoreThatTakesNoUploadIsTold) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

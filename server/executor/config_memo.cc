@@ -2,7 +2,7 @@
 
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 ConfigMemo::ConfigMemo(ConfigParser parse, size_t max_bytes)
     : parse_(std::move(parse)), max_bytes_(max_bytes) {}
@@ -46,4 +46,4 @@ size_t ConfigMemo::bytes() const {
   return bytes_;
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -11,7 +11,7 @@
 #include "compiler_core/base/mutex.h"
 #include "server/executor/submission.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // Remembers what good configs were read as, since a farm submits few configs again and again, and
 // reading one takes longer than all else about a cache hit. Bounded by the bytes of their texts,
@@ -53,6 +53,6 @@ class ConfigMemo {
   size_t bytes_ NPUC_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_CONFIG_MEMO_H_

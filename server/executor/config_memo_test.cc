@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/executor/executor_test_util.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 class ConfigMemoTest : public ::testing::Test {
@@ -58,4 +58,4 @@ TEST_F(ConfigMemoTest, BoundedByBytesLeastRecentlyUsedFirst) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

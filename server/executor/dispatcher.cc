@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 constexpr std::chrono::milliseconds kTimerPeriod(200);  // how late a deadline may be noticed
@@ -12,7 +12,7 @@ constexpr std::chrono::milliseconds kNoWorkersPause(100);
 
 }  // namespace
 
-Dispatcher::Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log,
+Dispatcher::Dispatcher(int slots, jobs::JobService* jobs, RunFunction run, const log::Logger* log,
                        std::function<absl::Status()> await_workers, std::function<void()> beat)
     : jobs_(jobs),
       run_(std::move(run)),
@@ -82,4 +82,4 @@ void Dispatcher::TimerLoop() {
   }
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -12,19 +12,19 @@
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // The worker slots: that many threads, each of which claims a job and runs it, and a timer thread.
 // Thread-safe.
 class Dispatcher {
  public:
-  using RunFunction = std::function<void(JobService::Claim)>;
+  using RunFunction = std::function<void(jobs::JobService::Claim)>;
 
   // `jobs` and `log` must outlive this. Starts at once.
   // await_workers, where given: asked before a job is claimed, waits for a moment where it must; an
   // error: no worker can be started, and jobs stay in the queue.
   // beat, where given: called every 200 ms by the timer, for who watches it.
-  Dispatcher(int slots, JobService* jobs, RunFunction run, const Logger* log,
+  Dispatcher(int slots, jobs::JobService* jobs, RunFunction run, const log::Logger* log,
              std::function<absl::Status()> await_workers = nullptr,
              std::function<void()> beat = nullptr);
   // Stops and waits for what runs.
@@ -42,9 +42,9 @@ class Dispatcher {
   void SlotLoop();
   void TimerLoop();
 
-  JobService* const jobs_;
+  jobs::JobService* const jobs_;
   const RunFunction run_;
-  const Logger* const log_;
+  const log::Logger* const log_;
   const std::function<absl::Status()> await_workers_;
   const std::function<void()> beat_;
   Mutex mutex_;
@@ -54,6 +54,6 @@ class Dispatcher {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_DISPATCHER_H_

@@ -3,7 +3,7 @@
 #include <iterator>
 #include <utility>
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 constexpr std::chrono::seconds kRetryPause(1);
@@ -17,7 +17,7 @@ EventPump::~EventPump() {
   if (thread_.joinable()) thread_.join();
 }
 
-void EventPump::Push(EventBody body) {
+void EventPump::Push(jobs::EventBody body) {
   const MutexLock lock(mutex_);
   while (!stopping_ && !stale_ && pending_.size() >= kMaxPending) space_.Wait(mutex_);
   if (stopping_ || stale_) return;
@@ -38,7 +38,7 @@ void EventPump::BeginIfDue() {
   thread_ = std::thread([this] { Loop(); });
 }
 
-std::vector<EventBody> EventPump::Stop() {
+std::vector<jobs::EventBody> EventPump::Stop() {
   const MutexLock lock(mutex_);
   stopping_ = true;
   wake_.NotifyAll();
@@ -55,7 +55,7 @@ void EventPump::Loop() {
     while (!stopping_ && pending_.size() < kMaxPending && wake_.WaitUntil(mutex_, due_)) {
     }
     if (stopping_) return;
-    std::vector<EventBody> batch = std::exchange(pending_, {});
+    std::vector<jobs::EventBody> batch = std::exchange(pending_, {});
     space_.NotifyAll();
     writing_ = true;
     lock.Unlock();
@@ -80,4 +80,4 @@ void EventPump::Loop() {
   }
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -8,41 +8,42 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
-std::string TextOf(const std::vector<EventBody>& bodies) {
+std::string TextOf(const std::vector<jobs::EventBody>& bodies) {
   std::string text;
-  for (const EventBody& body : bodies) absl::StrAppend(&text, std::get<LogEvent>(body).text, " ");
+  for (const jobs::EventBody& body : bodies)
+    absl::StrAppend(&text, std::get<jobs::LogEvent>(body).text, " ");
   return text;
 }
 
 TEST(EventPumpTest, AShortRunWritesNothingByItself) {
   std::atomic<int> writes = 0;
   EventPump pump(
-      [&](const std::vector<EventBody>&) {
+      [&](const std::vector<jobs::EventBody>&) {
         ++writes;
         return absl::OkStatus();
       },
       absl::Hours(1));
-  pump.Push(LogEvent{"a"});
-  pump.Push(LogEvent{"b"});
+  pump.Push(jobs::LogEvent{"a"});
+  pump.Push(jobs::LogEvent{"b"});
   EXPECT_EQ(TextOf(pump.Stop()), "a b ");
   EXPECT_EQ(writes, 0);
-  pump.Push(LogEvent{"late"});
+  pump.Push(jobs::LogEvent{"late"});
   EXPECT_TRUE(pump.Stop().empty());
 }
 
 TEST(EventPumpTest, AnEventThatNoOtherFollowsIsWrittenAfterItsTime) {
   std::promise<std::string> written;
   EventPump pump(
-      [&](const std::vector<EventBody>& bodies) {
+      [&](const std::vector<jobs::EventBody>& bodies) {
         written.set_value(TextOf(bodies));
         return absl::OkStatus();
       },
       absl::Milliseconds(1));
   pump.Tick();
-  pump.Push(LogEvent{"a"});
+  pump.Push(jobs::LogEvent{"a"});
   std::future<std::string> text = written.get_future();
   while (text.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) pump.Tick();
   EXPECT_EQ(text.get(), "a ");
@@ -55,7 +56,7 @@ TEST(EventPumpTest, EventsGatherWhileAWriteIsUnderWay) {
   std::vector<std::string> batches;
   std::promise<void> second_done;
   EventPump pump(
-      [&](const std::vector<EventBody>& bodies) {
+      [&](const std::vector<jobs::EventBody>& bodies) {
         batches.push_back(TextOf(bodies));
         if (batches.size() == 1) {
           writing.set_value();
@@ -66,10 +67,10 @@ TEST(EventPumpTest, EventsGatherWhileAWriteIsUnderWay) {
         return absl::OkStatus();
       },
       absl::ZeroDuration());
-  pump.Push(LogEvent{"a"});
+  pump.Push(jobs::LogEvent{"a"});
   writing.get_future().wait();
-  pump.Push(LogEvent{"b"});
-  pump.Push(LogEvent{"c"});
+  pump.Push(jobs::LogEvent{"b"});
+  pump.Push(jobs::LogEvent{"c"});
   proceed.set_value();
   second_done.get_future().wait();
   EXPECT_TRUE(pump.Stop().empty());
@@ -79,30 +80,30 @@ TEST(EventPumpTest, EventsGatherWhileAWriteIsUnderWay) {
 TEST(EventPumpTest, WhatTheStoreRefusedGoesWithTheResultInOrder) {
   std::promise<void> refused;
   EventPump pump(
-      [&](const std::vector<EventBody>&) {
+      [&](const std::vector<jobs::EventBody>&) {
         refused.set_value();
         return absl::InternalError("disk");
       },
       absl::ZeroDuration());
-  pump.Push(LogEvent{"a"});
+  pump.Push(jobs::LogEvent{"a"});
   refused.get_future().wait();
-  pump.Push(LogEvent{"b"});
+  pump.Push(jobs::LogEvent{"b"});
   EXPECT_EQ(TextOf(pump.Stop()), "a b ");
 }
 
 TEST(EventPumpTest, AStaleLeaseDropsEverythingAndBlocksNobody) {
   std::promise<void> told;
   EventPump pump(
-      [&](const std::vector<EventBody>&) {
+      [&](const std::vector<jobs::EventBody>&) {
         told.set_value();
         return absl::AbortedError("stale");
       },
       absl::ZeroDuration());
-  pump.Push(LogEvent{"a"});
+  pump.Push(jobs::LogEvent{"a"});
   told.get_future().wait();
-  for (size_t i = 0; i < 3 * EventPump::kMaxPending; ++i) pump.Push(LogEvent{"x"});
+  for (size_t i = 0; i < 3 * EventPump::kMaxPending; ++i) pump.Push(jobs::LogEvent{"x"});
   EXPECT_TRUE(pump.Stop().empty());
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

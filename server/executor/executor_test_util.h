@@ -21,21 +21,21 @@
 #include "compiler_core/config/config.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // Fakes of the stores and the workers, in memory. Thread-safe.
 
-class FakeInputs : public InputStore {
+class FakeInputs : public cache::InputStore {
  public:
-  BlobDigest Put(const std::string& bytes, const std::string& scope = "default") {
+  cache::BlobDigest Put(const std::string& bytes, const std::string& scope = "default") {
     std::lock_guard<std::mutex> lock(mutex_);
     const std::string sha256 = Sha256Hex(bytes);
     blobs_[{scope, sha256}] = bytes;
     return {sha256, bytes.size()};
   }
   // The same, as a request names it.
-  InputFile PutFile(const std::string& bytes, const std::string& scope = "default") {
-    const BlobDigest digest = Put(bytes, scope);
+  base::InputFile PutFile(const std::string& bytes, const std::string& scope = "default") {
+    const cache::BlobDigest digest = Put(bytes, scope);
     return {.sha256 = digest.sha256, .size_bytes = digest.size_bytes};
   }
   void Forget(const std::string& sha256, const std::string& scope = "default") {
@@ -45,41 +45,45 @@ class FakeInputs : public InputStore {
   // Blobs that somebody holds.
   int held() const { return static_cast<int>(token_.use_count()) - 1; }
 
-  absl::StatusOr<BlobRef> Acquire(absl::string_view scope, absl::string_view sha256) override {
+  absl::StatusOr<cache::BlobRef> Acquire(absl::string_view scope,
+                                         absl::string_view sha256) override {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = blobs_.find(KeyOf(scope, sha256));
     if (found == blobs_.end()) return absl::NotFoundError("no such blob");
-    return BlobRef{.info = {.sha256 = found->first.second,
-                            .md5 = Md5Hex(found->second),
-                            .size_bytes = found->second.size()},
-                   .path = "/blobs/" + found->first.second,
-                   .hold = token_};
+    return cache::BlobRef{.info = {.sha256 = found->first.second,
+                                   .md5 = Md5Hex(found->second),
+                                   .size_bytes = found->second.size()},
+                          .path = "/blobs/" + found->first.second,
+                          .hold = token_};
   }
-  absl::StatusOr<std::vector<BlobDigest>> FindMissing(
-      absl::string_view scope, absl::Span<const BlobDigest> digests) override {
+  absl::StatusOr<std::vector<cache::BlobDigest>> FindMissing(
+      absl::string_view scope, absl::Span<const cache::BlobDigest> digests) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<BlobDigest> missing;
-    for (const BlobDigest& digest : digests) {
+    std::vector<cache::BlobDigest> missing;
+    for (const cache::BlobDigest& digest : digests) {
       if (!blobs_.contains(KeyOf(scope, digest.sha256))) missing.push_back(digest);
     }
     return missing;
   }
-  absl::StatusOr<UploadState> BeginUpload(absl::string_view scope,
-                                          const BlobDigest& digest) override {
+  absl::StatusOr<cache::UploadState> BeginUpload(absl::string_view scope,
+                                                 const cache::BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (full_) return absl::ResourceExhaustedError("disk full");
-    if (blobs_.contains(KeyOf(scope, digest.sha256))) return UploadState{digest.size_bytes, true};
-    return UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
+    if (blobs_.contains(KeyOf(scope, digest.sha256)))
+      return cache::UploadState{digest.size_bytes, true};
+    return cache::UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
   }
-  absl::StatusOr<UploadState> QueryUpload(absl::string_view scope,
-                                          const BlobDigest& digest) override {
+  absl::StatusOr<cache::UploadState> QueryUpload(absl::string_view scope,
+                                                 const cache::BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (blobs_.contains(KeyOf(scope, digest.sha256))) return UploadState{digest.size_bytes, true};
+    if (blobs_.contains(KeyOf(scope, digest.sha256)))
+      return cache::UploadState{digest.size_bytes, true};
     if (!uploads_.contains(KeyOf(scope, digest.sha256))) return absl::NotFoundError("not begun");
-    return UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
+    return cache::UploadState{uploads_[KeyOf(scope, digest.sha256)].size(), false};
   }
-  absl::StatusOr<UploadState> Append(absl::string_view scope, const BlobDigest& digest,
-                                     uint64_t offset, absl::string_view bytes) override {
+  absl::StatusOr<cache::UploadState> Append(absl::string_view scope,
+                                            const cache::BlobDigest& digest, uint64_t offset,
+                                            absl::string_view bytes) override {
     std::lock_guard<std::mutex> lock(mutex_);
     if (!uploads_.contains(KeyOf(scope, digest.sha256))) return absl::NotFoundError("not begun");
     std::string& upload = uploads_[KeyOf(scope, digest.sha256)];
@@ -87,15 +91,16 @@ class FakeInputs : public InputStore {
     if (offset + bytes.size() > digest.size_bytes) return absl::InvalidArgumentError("too long");
     upload.resize(offset);
     upload.append(bytes.data(), bytes.size());
-    return UploadState{upload.size(), false};
+    return cache::UploadState{upload.size(), false};
   }
-  absl::StatusOr<BlobInfo> Commit(absl::string_view scope, const BlobDigest& digest) override {
+  absl::StatusOr<cache::BlobInfo> Commit(absl::string_view scope,
+                                         const cache::BlobDigest& digest) override {
     std::lock_guard<std::mutex> lock(mutex_);
     const std::string bytes = uploads_[KeyOf(scope, digest.sha256)];
     uploads_.erase(KeyOf(scope, digest.sha256));
     if (Sha256Hex(bytes) != digest.sha256) return absl::InvalidArgumentError("other SHA-256");
     blobs_[KeyOf(scope, digest.sha256)] = bytes;
-    return BlobInfo{digest.sha256, Md5Hex(bytes), bytes.size()};
+    return cache::BlobInfo{digest.sha256, Md5Hex(bytes), bytes.size()};
   }
   // Verify answers DATA_LOSS for the blob, and nobody gets it any more.
   void Damage(const std::string& sha256, const std::string& scope = "default") {
@@ -127,33 +132,32 @@ class FakeInputs : public InputStore {
   std::shared_ptr<const int> token_ = std::make_shared<const int>(0);
 };
 
-class FakeArtifactReader : public ArtifactReader {
+class FakeArtifactReader : public cache::ArtifactReader {
  public:
-  FakeArtifactReader(ArtifactInfo info, std::string bytes)
+  FakeArtifactReader(cache::ArtifactInfo info, std::string bytes)
       : info_(std::move(info)), bytes_(std::move(bytes)) {}
-  const ArtifactInfo& info() const override { return info_; }
+  const cache::ArtifactInfo& info() const override { return info_; }
   absl::StatusOr<std::string> Read(uint64_t offset, size_t max_bytes) override {
     if (offset > bytes_.size()) return absl::OutOfRangeError("past the end");
     return bytes_.substr(offset, max_bytes);
   }
 
  private:
-  const ArtifactInfo info_;
+  const cache::ArtifactInfo info_;
   const std::string bytes_;
 };
 
-class FakeCache : public ResultCache {
+class FakeCache : public cache::ResultCache {
  public:
-  absl::StatusOr<std::optional<CachedResult>> Lookup(const CacheKey& key) override {
+  absl::StatusOr<std::optional<cache::CachedResult>> Lookup(const cache::CacheKey& key) override {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = entries_.find(key.ToString());
     if (found == entries_.end()) return std::nullopt;
     return found->second.result;
   }
-  absl::StatusOr<std::vector<ArtifactInfo>> Store(const CacheKey& key,
-                                                  absl::Span<const ArtifactView> artifacts,
-                                                  absl::string_view metadata,
-                                                  const ResultCache::Confirm& confirm) override {
+  absl::StatusOr<std::vector<cache::ArtifactInfo>> Store(
+      const cache::CacheKey& key, absl::Span<const cache::ArtifactView> artifacts,
+      absl::string_view metadata, const cache::ResultCache::Confirm& confirm) override {
     if (confirm) RETURN_IF_ERROR(confirm());
     std::lock_guard<std::mutex> lock(mutex_);
     if (too_small_) return absl::ResourceExhaustedError("the result is too large");
@@ -161,7 +165,7 @@ class FakeCache : public ResultCache {
     ++stores_;
     Entry entry;
     entry.result.metadata = std::string(metadata);
-    for (const ArtifactView& artifact : artifacts) {
+    for (const cache::ArtifactView& artifact : artifacts) {
       entry.result.artifacts.push_back(
           {std::string(artifact.name), artifact.bytes.size(), Sha256Hex(artifact.bytes)});
       entry.bytes[std::string(artifact.name)] = std::string(artifact.bytes);
@@ -169,12 +173,12 @@ class FakeCache : public ResultCache {
     entries_[key.ToString()] = entry;
     return entry.result.artifacts;
   }
-  absl::StatusOr<std::unique_ptr<ArtifactReader>> OpenArtifact(const CacheKey& key,
-                                                               absl::string_view name) override {
+  absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
+      const cache::CacheKey& key, absl::string_view name) override {
     std::lock_guard<std::mutex> lock(mutex_);
     const auto found = entries_.find(key.ToString());
     if (found == entries_.end()) return absl::NotFoundError("no entry");
-    for (const ArtifactInfo& info : found->second.result.artifacts) {
+    for (const cache::ArtifactInfo& info : found->second.result.artifacts) {
       if (info.name != name) continue;
       return std::make_unique<FakeArtifactReader>(info, found->second.bytes.at(info.name));
     }
@@ -206,7 +210,7 @@ class FakeCache : public ResultCache {
 
  private:
   struct Entry {
-    CachedResult result;
+    cache::CachedResult result;
     std::map<std::string, std::string> bytes;
   };
   std::mutex mutex_;
@@ -217,28 +221,29 @@ class FakeCache : public ResultCache {
 };
 
 // Counts the artifacts.
-class CountingEvents : public ForwardingWorkerEvents {
+class CountingEvents : public worker::ForwardingWorkerEvents {
  public:
-  using ForwardingWorkerEvents::ForwardingWorkerEvents;
-  void OnArtifact(const WorkerArtifact& artifact) override {
+  using worker::ForwardingWorkerEvents::ForwardingWorkerEvents;
+  void OnArtifact(const worker::WorkerArtifact& artifact) override {
     ++artifacts;
-    ForwardingWorkerEvents::OnArtifact(artifact);
+    worker::ForwardingWorkerEvents::OnArtifact(artifact);
   }
 
   size_t artifacts = 0;
 };
 
 // Runs a function in place of a worker. Artifacts of its outcome that it did not tell of are told.
-class FakeWorkers : public WorkerRunner {
+class FakeWorkers : public worker::WorkerRunner {
  public:
-  using Behaviour =
-      std::function<absl::StatusOr<WorkerOutcome>(const WorkerJob& job, WorkerEvents& events)>;
+  using Behaviour = std::function<absl::StatusOr<worker::WorkerOutcome>(
+      const worker::WorkerJob& job, worker::WorkerEvents& events)>;
 
   void Set(Behaviour behaviour) {
     std::lock_guard<std::mutex> lock(mutex_);
     behaviour_ = std::move(behaviour);
   }
-  absl::StatusOr<WorkerOutcome> Run(const WorkerJob& job, WorkerEvents& events) override {
+  absl::StatusOr<worker::WorkerOutcome> Run(const worker::WorkerJob& job,
+                                            worker::WorkerEvents& events) override {
     Behaviour behaviour;
     {
       std::lock_guard<std::mutex> lock(mutex_);
@@ -246,8 +251,8 @@ class FakeWorkers : public WorkerRunner {
       behaviour = behaviour_;
     }
     CountingEvents told(events);
-    absl::StatusOr<WorkerOutcome> outcome = behaviour(job, told);
-    if (!outcome.ok() || outcome->kind != WorkerOutcome::Kind::kSucceeded) return outcome;
+    absl::StatusOr<worker::WorkerOutcome> outcome = behaviour(job, told);
+    if (!outcome.ok() || outcome->kind != worker::WorkerOutcome::Kind::kSucceeded) return outcome;
     while (told.artifacts < outcome->artifacts.size()) {
       told.OnArtifact(outcome->artifacts[told.artifacts]);
     }
@@ -275,9 +280,10 @@ class FakeWorkers : public WorkerRunner {
 };
 
 // A run that makes these artifacts, names and bytes.
-inline WorkerOutcome SucceedWith(const std::vector<std::pair<std::string, std::string>>& files) {
-  WorkerOutcome outcome;
-  outcome.kind = WorkerOutcome::Kind::kSucceeded;
+inline worker::WorkerOutcome SucceedWith(
+    const std::vector<std::pair<std::string, std::string>>& files) {
+  worker::WorkerOutcome outcome;
+  outcome.kind = worker::WorkerOutcome::Kind::kSucceeded;
   for (const auto& [name, bytes] : files) {
     outcome.artifacts.push_back({name, std::make_shared<const std::string>(bytes)});
   }
@@ -308,6 +314,6 @@ inline absl::StatusOr<ParsedConfig> FakeParseConfig(absl::string_view text, absl
   return config;
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_EXECUTOR_TEST_UTIL_H_

@@ -15,7 +15,7 @@
 #include "compiler_core/base/status.h"
 #include "server/log/log.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -100,10 +100,11 @@ void ReplacePath(const std::string& from, const std::string& to, std::string& li
 std::string FailureJson(const FailureBundles::Failure& failure) {
   const std::string command =
       absl::StrCat("SOURCE_DATE_EPOCH=", failure.timestamp_seconds, " npuc config.yaml -o out");
-  return absl::StrCat(
-      "{\"job\": ", JsonString(failure.job_id), ",\n \"build\": ", JsonString(failure.build_id),
-      ",\n \"stage\": ", JsonString(failure.stage), ",\n \"reason\": ", JsonString(failure.reason),
-      ",\n \"command\": ", JsonString(command), "}\n");
+  return absl::StrCat("{\"job\": ", log::JsonString(failure.job_id),
+                      ",\n \"build\": ", log::JsonString(failure.build_id),
+                      ",\n \"stage\": ", log::JsonString(failure.stage),
+                      ",\n \"reason\": ", log::JsonString(failure.reason),
+                      ",\n \"command\": ", log::JsonString(command), "}\n");
 }
 
 // The tenant, and what went wrong without what differs from job to job: names in quotes and digits.
@@ -208,4 +209,4 @@ absl::Status FailureBundles::Keep(const Failure& failure) {
   return FsError(error, folder);
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

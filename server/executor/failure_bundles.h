@@ -9,7 +9,7 @@
 #include "compiler_core/base/mutex.h"
 #include "compiler_core/config/config.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // What an operator needs to see a failure of ours again with `npuc`: a folder for each job that
 // ended FAILED by the server's or the compiler's own fault.
@@ -58,6 +58,6 @@ class FailureBundles {
   Mutex mutex_;  // one is written at a time
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_FAILURE_BUNDLES_H_

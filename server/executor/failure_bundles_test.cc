@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ TEST_F(FailureBundlesTest, ALostBlobIsAnError) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/mutex.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // Keeps the blobs of jobs that have not ended from being evicted. In memory: after a restart the
 // holds are taken again for what is recovered. Thread-safe.
@@ -42,6 +42,6 @@ class InputHolds {
   std::map<std::string, Holds> holds_ NPUC_GUARDED_BY(mutex_);  // by job
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_INPUT_HOLDS_H_

@@ -18,7 +18,7 @@
 #include "server/executor/event_pump.h"
 #include "server/executor/result_storing.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -27,16 +27,16 @@ namespace fs = std::filesystem;
 constexpr absl::Duration kPumpPatience = absl::Seconds(30);
 
 // A crash is the compiler's bug; a lost run goes on by itself, but something ended it.
-LogLevel LevelOf(WorkerOutcome::Kind kind) {
-  if (kind == WorkerOutcome::Kind::kCrashed) return LogLevel::kError;
-  const bool is_lost =
-      kind == WorkerOutcome::Kind::kLost || kind == WorkerOutcome::Kind::kInterrupted;
-  return is_lost ? LogLevel::kWarning : LogLevel::kInfo;
+log::LogLevel LevelOf(worker::WorkerOutcome::Kind kind) {
+  if (kind == worker::WorkerOutcome::Kind::kCrashed) return log::LogLevel::kError;
+  const bool is_lost = kind == worker::WorkerOutcome::Kind::kLost ||
+                       kind == worker::WorkerOutcome::Kind::kInterrupted;
+  return is_lost ? log::LogLevel::kWarning : log::LogLevel::kInfo;
 }
 
 // Carries a worker's events to the pump and its artifacts to the cache, keeps the log, and passes a
 // cancel on.
-class RunEvents : public WorkerEvents {
+class RunEvents : public worker::WorkerEvents {
  public:
   // take_lease: called before each event; false: nobody wants the run any more.
   RunEvents(EventPump* pump, ResultStoring* storing, std::function<bool()> take_lease,
@@ -48,17 +48,17 @@ class RunEvents : public WorkerEvents {
 
   void OnLog(absl::string_view line) override {
     absl::StrAppend(&log_, line, "\n");
-    Tell(LogEvent{std::string(line)});
+    Tell(jobs::LogEvent{std::string(line)});
   }
   void OnStage(absl::string_view stage, double fraction) override {
-    Tell(ProgressEvent{std::string(stage), fraction});
+    Tell(jobs::ProgressEvent{std::string(stage), fraction});
   }
   void OnDiagnostic(const Diagnostic& diagnostic) override {
-    Tell(DiagnosticEvent{ToJobDiagnostic(diagnostic)});
+    Tell(jobs::DiagnosticEvent{base::ToJobDiagnostic(diagnostic)});
   }
-  void OnArtifact(const WorkerArtifact& artifact) override { storing_->Add(artifact); }
+  void OnArtifact(const worker::WorkerArtifact& artifact) override { storing_->Add(artifact); }
   void OnCompiled(const std::vector<Diagnostic>& diagnostics) override {
-    storing_->Begin(log_, ToJobDiagnostics(diagnostics));
+    storing_->Begin(log_, base::ToJobDiagnostics(diagnostics));
   }
   bool IsCancelled() override {
     if (!take_lease_()) return true;
@@ -70,7 +70,7 @@ class RunEvents : public WorkerEvents {
   const std::string& log() const { return log_; }
 
  private:
-  void Tell(EventBody body) {
+  void Tell(jobs::EventBody body) {
     if (take_lease_()) pump_->Push(std::move(body));
   }
 
@@ -84,24 +84,25 @@ class RunEvents : public WorkerEvents {
 }  // namespace
 
 struct JobRunner::Attempt {
-  std::optional<JobService::Claim> claim = {};  // until there is a lease, or can be none
-  std::optional<Lease> lease = {};
+  std::optional<jobs::JobService::Claim> claim = {};  // until there is a lease, or can be none
+  std::optional<jobs::Lease> lease = {};
   bool lease_failed = false;  // the store did not take it
-  std::shared_ptr<const Job> job = {};
+  std::shared_ptr<const jobs::Job> job = {};
   std::string run_id = {};
   std::string folder = {};
   std::string config_text = {};
   std::vector<ConfigFile> files = {};  // that the config names
-  std::optional<CacheKey> key = {};
-  WorkerJob worker_job = {};
-  std::vector<BlobRef> held = {};
-  std::string log = {};                     // what compile.log gets
-  std::vector<EventBody> last_events = {};  // told with the result
+  std::optional<cache::CacheKey> key = {};
+  worker::WorkerJob worker_job = {};
+  std::vector<cache::BlobRef> held = {};
+  std::string log = {};                           // what compile.log gets
+  std::vector<jobs::EventBody> last_events = {};  // told with the result
   std::optional<ResultStoring> storing = {};
 };
 
-JobRunner::JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs,
-                     ResultCache* cache, WorkerRunner* workers, const Logger* log)
+JobRunner::JobRunner(JobRunnerOptions options, jobs::JobService* jobs, cache::InputStore* inputs,
+                     cache::ResultCache* cache, worker::WorkerRunner* workers,
+                     const log::Logger* log)
     : options_(std::move(options)),
       jobs_(jobs),
       inputs_(inputs),
@@ -126,12 +127,14 @@ absl::Status JobRunner::CleanWorkDir() const {
     if (error) break;
   }
   if (!error) return absl::OkStatus();
-  return ErrnoStatus(error.value(), "cannot clear", options_.work_dir);
+  return cache::ErrnoStatus(error.value(), "cannot clear", options_.work_dir);
 }
 
-void JobRunner::Abandon(const Lease& lease) { workers_->Cancel(RunId(lease.job_id, lease.fence)); }
+void JobRunner::Abandon(const jobs::Lease& lease) {
+  workers_->Cancel(RunId(lease.job_id, lease.fence));
+}
 
-void JobRunner::Run(JobService::Claim claim) {
+void JobRunner::Run(jobs::JobService::Claim claim) {
   Attempt attempt{.job = claim.job(),
                   .run_id = RunId(claim.expected().job_id, claim.expected().fence)};
   attempt.claim.emplace(std::move(claim));
@@ -144,12 +147,13 @@ void JobRunner::Run(JobService::Claim claim) {
 
 void JobRunner::RunAttempt(Attempt& attempt) {
   if (const absl::Status prepared = Prepare(attempt); !prepared.ok()) {
-    Fail(attempt, FailureKind::kInternal, prepared.message());
+    Fail(attempt, jobs::FailureKind::kInternal, prepared.message());
     return;
   }
   if (FinishFromCache(attempt)) return;
   if (const absl::Status acquired = AcquireInputs(attempt); !acquired.ok()) {
-    Fail(attempt, absl::IsNotFound(acquired) ? FailureKind::kInputLost : FailureKind::kInternal,
+    Fail(attempt,
+         absl::IsNotFound(acquired) ? jobs::FailureKind::kInputLost : jobs::FailureKind::kInternal,
          absl::StrCat("an input can no longer be read: ", acquired.message(),
                       " and submit the job again"));
     return;
@@ -211,7 +215,7 @@ absl::Status JobRunner::Prepare(Attempt& attempt) {
   // The tenant may have left or joined the shared scope since then, too.
   const std::string& tenant = attempt.job->tenant;
   ASSIGN_OR_RETURN(
-      CacheKey key,
+      cache::CacheKey key,
       ResultKey(options_.result_scope == nullptr ? tenant : options_.result_scope(tenant),
                 attempt.job->spec, config.options, options_.compiler_build_id));
   attempt.key = std::move(key);
@@ -228,10 +232,10 @@ bool JobRunner::FinishFromCache(Attempt& attempt) {
     return false;
   }
   if (!cached->has_value()) return false;
-  auto diagnostics = DecodeResultMetadata((*cached)->metadata);
+  auto diagnostics = jobs::DecodeResultMetadata((*cached)->metadata);
   if (!diagnostics.ok()) return false;
-  for (const JobDiagnostic& diagnostic : *diagnostics) {
-    attempt.last_events.push_back(DiagnosticEvent{diagnostic});
+  for (const base::JobDiagnostic& diagnostic : *diagnostics) {
+    attempt.last_events.push_back(jobs::DiagnosticEvent{diagnostic});
   }
   Finish(attempt, {.succeeded = true,
                    .cache_hit = true,
@@ -242,8 +246,8 @@ bool JobRunner::FinishFromCache(Attempt& attempt) {
 }
 
 absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
-  for (const InputFile& input : attempt.job->spec.inputs) {
-    ASSIGN_OR_RETURN(BlobRef held, inputs_->Acquire(attempt.job->tenant, input.sha256));
+  for (const base::InputFile& input : attempt.job->spec.inputs) {
+    ASSIGN_OR_RETURN(cache::BlobRef held, inputs_->Acquire(attempt.job->tenant, input.sha256));
     attempt.worker_job.inputs.push_back({.file = input, .path = held.path});
     attempt.held.push_back(std::move(held));
   }
@@ -251,8 +255,8 @@ absl::Status JobRunner::AcquireInputs(Attempt& attempt) {
 }
 
 void JobRunner::FillWorkerJob(Attempt& attempt) const {
-  const Job& job = *attempt.job;
-  WorkerJob& run = attempt.worker_job;
+  const jobs::Job& job = *attempt.job;
+  worker::WorkerJob& run = attempt.worker_job;
   run.run_id = attempt.run_id;
   run.job_folder = attempt.folder;
   run.config_text = attempt.config_text;
@@ -264,12 +268,12 @@ void JobRunner::FillWorkerJob(Attempt& attempt) const {
       options_.model_info_time_seconds.value_or(absl::ToUnixSeconds(job.create_time)));
 }
 
-absl::Status JobRunner::Remake(const Job& job) {
+absl::Status JobRunner::Remake(const jobs::Job& job) {
   if (remaking_.exchange(true)) {
     return absl::UnavailableError("another lost result is being made again");
   }
   const absl::Cleanup end = [this] { remaking_ = false; };
-  Attempt attempt{.job = std::make_shared<const Job>(job), .run_id = RunId(job.id, 0)};
+  Attempt attempt{.job = std::make_shared<const jobs::Job>(job), .run_id = RunId(job.id, 0)};
   RETURN_IF_ERROR(Prepare(attempt));
   if (attempt.key->ToString() != job.cache_key) {
     return absl::FailedPreconditionError("another build of the compiler made it");
@@ -285,34 +289,34 @@ absl::Status JobRunner::Remake(const Job& job) {
 
 absl::Status JobRunner::RunAgain(Attempt& attempt) {
   // The job has had its events.
-  EventPump pump([](const std::vector<EventBody>&) { return absl::OkStatus(); },
+  EventPump pump([](const std::vector<jobs::EventBody>&) { return absl::OkStatus(); },
                  options_.event_linger);
   RunEvents events(
       &pump, &*attempt.storing, [] { return true; }, [this] { return draining_.load(); });
-  ASSIGN_OR_RETURN(const WorkerOutcome outcome, workers_->Run(attempt.worker_job, events));
-  if (outcome.kind != WorkerOutcome::Kind::kSucceeded) {
+  ASSIGN_OR_RETURN(const worker::WorkerOutcome outcome, workers_->Run(attempt.worker_job, events));
+  if (outcome.kind != worker::WorkerOutcome::Kind::kSucceeded) {
     return absl::InternalError(absl::StrCat("the compile ended otherwise: ", outcome.text));
   }
   attempt.log = events.log();
-  JobResult result;
-  result.diagnostics = ToJobDiagnostics(outcome.diagnostics);
+  jobs::JobResult result;
+  result.diagnostics = base::ToJobDiagnostics(outcome.diagnostics);
   return attempt.storing->Finish(attempt.log, result);
 }
 
 void JobRunner::RunWorker(Attempt& attempt) {
-  const Job& job = *attempt.job;
+  const jobs::Job& job = *attempt.job;
   EventPump pump(
-      [&](std::vector<EventBody> bodies) {
-        const Watchdog::Scope scope = options_.watchdog != nullptr
-                                          ? options_.watchdog->Enter("event pump", kPumpPatience)
-                                          : Watchdog::Scope();
+      [&](std::vector<jobs::EventBody> bodies) {
+        const observe::Watchdog::Scope scope =
+            options_.watchdog != nullptr ? options_.watchdog->Enter("event pump", kPumpPatience)
+                                         : observe::Watchdog::Scope();
         return jobs_->Append(*attempt.lease, std::move(bodies));
       },
       options_.event_linger);
   RunEvents events(
       &pump, &*attempt.storing, [&] { return TakeLease(attempt); },
       [&] { return draining_.load() || !jobs_->Renew(*attempt.lease); });
-  const absl::StatusOr<WorkerOutcome> outcome = workers_->Run(attempt.worker_job, events);
+  const absl::StatusOr<worker::WorkerOutcome> outcome = workers_->Run(attempt.worker_job, events);
   attempt.last_events = pump.Stop();
   attempt.log = events.log();
   if (!outcome.ok()) {
@@ -323,7 +327,7 @@ void JobRunner::RunWorker(Attempt& attempt) {
               {{"job", job.id},
                {"trace", job.spec.trace_id},
                {"run", attempt.run_id},
-               {"outcome", WorkerOutcomeKindName(outcome->kind)},
+               {"outcome", worker::WorkerOutcomeKindName(outcome->kind)},
                {"text", outcome->text},
                {"wall", absl::FormatDuration(outcome->wall_time)},
                {"cpu", absl::FormatDuration(outcome->cpu_time)}});
@@ -333,12 +337,12 @@ void JobRunner::RunWorker(Attempt& attempt) {
 // Asked where a run ended as none with whole inputs should: the worker refuses other bytes than
 // those that were uploaded, and no other run would fare better.
 bool JobRunner::FailForDamagedInput(Attempt& attempt) {
-  for (const InputFile& input : attempt.job->spec.inputs) {
+  for (const base::InputFile& input : attempt.job->spec.inputs) {
     const absl::Status verified = inputs_->Verify(attempt.job->tenant, input.sha256);
     if (!absl::IsDataLoss(verified) && !absl::IsNotFound(verified)) continue;
     log_->Error("an input of a job is damaged on the disk",
                 {{"job", attempt.job->id}, {"error", verified.message()}});
-    Fail(attempt, FailureKind::kInputLost,
+    Fail(attempt, jobs::FailureKind::kInputLost,
          absl::StrCat("'", Printable(input.name), "' was damaged on the server's disk (SHA-256 ",
                       input.sha256, "); upload it and submit the job again"));
     return true;
@@ -348,7 +352,7 @@ bool JobRunner::FailForDamagedInput(Attempt& attempt) {
 
 void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) {
   const bool is_stopping = draining_.load();
-  const bool by_host = IsHostTrouble(status);
+  const bool by_host = worker::IsHostTrouble(status);
   if (!is_stopping && !by_host && FailForDamagedInput(attempt)) return;
   const std::string why = is_stopping ? "the daemon is stopping"
                                       : "no worker could be started; the server's log says why";
@@ -357,23 +361,23 @@ void JobRunner::ConcludeUnstarted(Attempt& attempt, const absl::Status& status) 
                   {{"job", attempt.job->id}, {"error", status.message()}});
   }
   if (!is_stopping && !by_host) {
-    Fail(attempt, FailureKind::kInternal, why);
+    Fail(attempt, jobs::FailureKind::kInternal, why);
   } else if (attempt.claim.has_value()) {
     attempt.claim.reset();  // the job has been in its place all the time
   } else {
-    GiveBack(attempt, LossKind::kHandBack, why);
+    GiveBack(attempt, jobs::LossKind::kHandBack, why);
   }
 }
 
-void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
-  const bool died =
-      outcome.kind == WorkerOutcome::Kind::kLost || outcome.kind == WorkerOutcome::Kind::kCrashed;
+void JobRunner::Conclude(Attempt& attempt, const worker::WorkerOutcome& outcome) {
+  const bool died = outcome.kind == worker::WorkerOutcome::Kind::kLost ||
+                    outcome.kind == worker::WorkerOutcome::Kind::kCrashed;
   if (died && FailForDamagedInput(attempt)) return;
-  JobResult result;
-  result.diagnostics = ToJobDiagnostics(outcome.diagnostics);
+  jobs::JobResult result;
+  result.diagnostics = base::ToJobDiagnostics(outcome.diagnostics);
   result.reason = outcome.text;
   switch (outcome.kind) {
-    case WorkerOutcome::Kind::kSucceeded: {
+    case worker::WorkerOutcome::Kind::kSucceeded: {
       const absl::Status stored =
           AwaitRoom(attempt, result, attempt.storing->Finish(attempt.log, result));
       if (absl::IsCancelled(stored)) return;
@@ -381,47 +385,47 @@ void JobRunner::Conclude(Attempt& attempt, const WorkerOutcome& outcome) {
         result.succeeded = true;
         break;
       }
-      result.failure_kind = FailureKind::kInternal;
+      result.failure_kind = jobs::FailureKind::kInternal;
       result.reason = absl::StrCat("the artifacts could not be stored: ", stored.message());
       break;
     }
-    case WorkerOutcome::Kind::kFailed:
+    case worker::WorkerOutcome::Kind::kFailed:
       result.failure_kind = outcome.code == absl::StatusCode::kInternal
-                                ? FailureKind::kInternal
-                                : FailureKind::kInvalidInput;
+                                ? jobs::FailureKind::kInternal
+                                : jobs::FailureKind::kInvalidInput;
       break;
-    case WorkerOutcome::Kind::kLimit:
-      result.failure_kind = FailureKind::kLimitExceeded;
+    case worker::WorkerOutcome::Kind::kLimit:
+      result.failure_kind = jobs::FailureKind::kLimitExceeded;
       break;
-    case WorkerOutcome::Kind::kCrashed:
-      result.failure_kind = FailureKind::kInternal;
+    case worker::WorkerOutcome::Kind::kCrashed:
+      result.failure_kind = jobs::FailureKind::kInternal;
       break;
-    case WorkerOutcome::Kind::kCancelled:
+    case worker::WorkerOutcome::Kind::kCancelled:
       if (draining_.load()) {
-        GiveBack(attempt, LossKind::kHandBack, "the daemon is stopping");
+        GiveBack(attempt, jobs::LossKind::kHandBack, "the daemon is stopping");
       } else {
         // The job had ended before its worker was stopped; where it has not, the stop was foreign.
-        GiveBack(attempt, LossKind::kWorker, "the worker was stopped from outside");
+        GiveBack(attempt, jobs::LossKind::kWorker, "the worker was stopped from outside");
       }
       return;
-    case WorkerOutcome::Kind::kLost:
-      GiveBack(attempt, LossKind::kWorker, outcome.text);
+    case worker::WorkerOutcome::Kind::kLost:
+      GiveBack(attempt, jobs::LossKind::kWorker, outcome.text);
       return;
-    case WorkerOutcome::Kind::kInterrupted:
-      GiveBack(attempt, LossKind::kHandBack, outcome.text);
+    case worker::WorkerOutcome::Kind::kInterrupted:
+      GiveBack(attempt, jobs::LossKind::kHandBack, outcome.text);
       return;
   }
-  if (result.failure_kind == FailureKind::kInternal) KeepBundle(attempt, result);
+  if (result.failure_kind == jobs::FailureKind::kInternal) KeepBundle(attempt, result);
   Finish(attempt, result);
 }
 
 // Our fault: what shows it again is kept for the operator, and the job says in which stage it was.
-void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
+void JobRunner::KeepBundle(const Attempt& attempt, jobs::JobResult& result) {
   std::string stage;
   const auto job = jobs_->Get(attempt.job->id);
   if (job.ok()) stage = (*job)->stage;
-  for (const EventBody& event : attempt.last_events) {
-    if (const auto* progress = std::get_if<ProgressEvent>(&event)) stage = progress->stage;
+  for (const jobs::EventBody& event : attempt.last_events) {
+    if (const auto* progress = std::get_if<jobs::ProgressEvent>(&event)) stage = progress->stage;
   }
   const std::string where = absl::StrCat("in stage '", Printable(stage), "'");
   if (!stage.empty() && !absl::StrContains(result.reason, where)) {
@@ -457,18 +461,19 @@ void JobRunner::KeepBundle(const Attempt& attempt, JobResult& result) {
 // A full disk is the operator's and not the job's: while the cache has no room the run keeps its
 // result, and with it its slot, so that nothing is compiled that could not be stored either.
 // CANCELLED: the job has ended otherwise, or is back in the queue.
-absl::Status JobRunner::AwaitRoom(Attempt& attempt, JobResult& result, absl::Status stored) {
+absl::Status JobRunner::AwaitRoom(Attempt& attempt, jobs::JobResult& result, absl::Status stored) {
   if (!absl::IsUnavailable(stored)) return stored;
   if (!TakeLease(attempt)) return absl::CancelledError("of no use any more");
   log_->Error("a result waits for room on the disk",
               {{"job", attempt.job->id}, {"error", stored.message()}});
-  std::vector<EventBody> bodies = attempt.last_events;
-  bodies.emplace_back(LogEvent{"npuc: compiled; the result waits for room on the server's disk"});
+  std::vector<jobs::EventBody> bodies = attempt.last_events;
+  bodies.emplace_back(
+      jobs::LogEvent{"npuc: compiled; the result waits for room on the server's disk"});
   // For who watches, if the job store has room.
   if (jobs_->Append(*attempt.lease, std::move(bodies)).ok()) attempt.last_events.clear();
   while (absl::IsUnavailable(stored)) {
     if (draining_.load()) {
-      GiveBack(attempt, LossKind::kHandBack, "the daemon is stopping");
+      GiveBack(attempt, jobs::LossKind::kHandBack, "the daemon is stopping");
       return absl::CancelledError("given back");
     }
     if (!jobs_->Renew(*attempt.lease)) return absl::CancelledError("of no use any more");
@@ -480,17 +485,17 @@ absl::Status JobRunner::AwaitRoom(Attempt& attempt, JobResult& result, absl::Sta
   return stored;
 }
 
-void JobRunner::Fail(Attempt& attempt, FailureKind kind, absl::string_view reason) {
+void JobRunner::Fail(Attempt& attempt, jobs::FailureKind kind, absl::string_view reason) {
   Finish(attempt, {.failure_kind = kind, .reason = std::string(reason)});
 }
 
-void JobRunner::Finish(Attempt& attempt, const JobResult& result) {
+void JobRunner::Finish(Attempt& attempt, const jobs::JobResult& result) {
   if (!TakeLease(attempt)) return;
   if (options_.pause) options_.pause("finish");
   Persist(attempt, [&] { return jobs_->Finish(*attempt.lease, attempt.last_events, result); });
 }
 
-void JobRunner::GiveBack(Attempt& attempt, LossKind kind, absl::string_view why) {
+void JobRunner::GiveBack(Attempt& attempt, jobs::LossKind kind, absl::string_view why) {
   if (!TakeLease(attempt)) return;
   Persist(attempt, [&] { return jobs_->Lose(*attempt.lease, kind, why, attempt.last_events); });
 }
@@ -507,4 +512,4 @@ void JobRunner::Persist(const Attempt& attempt, const std::function<absl::Status
   }
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

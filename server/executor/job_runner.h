@@ -21,13 +21,13 @@
 #include "server/observe/watchdog.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 struct JobRunnerOptions {
   ConfigParser parse_config;
   std::string compiler_build_id;
   std::string work_dir;  // absolute, existing; each run gets a folder in it
-  WorkerLimits limits;
+  worker::WorkerLimits limits;
   std::function<absl::Time()> now;
   // The time that headers state where the job does not (SOURCE_DATE_EPOCH of the daemon); unset:
   // the job's time of acceptance.
@@ -36,7 +36,8 @@ struct JobRunnerOptions {
   // How long to wait before a result that the job store or, its disk being full, the cache refused
   // is written again.
   absl::Duration retry_delay = absl::Seconds(1);
-  Watchdog* watchdog = nullptr;  // sees a pump that does not get its events stored; may be null
+  observe::Watchdog* watchdog =
+      nullptr;  // sees a pump that does not get its events stored; may be null
   // As JobServiceOptions::pause.
   std::function<void(absl::string_view point)> pause = nullptr;
   ResultScope result_scope = nullptr;  // as Submission's
@@ -56,16 +57,16 @@ struct JobRunnerOptions {
 class JobRunner {
  public:
   // All must outlive this.
-  JobRunner(JobRunnerOptions options, JobService* jobs, InputStore* inputs, ResultCache* cache,
-            WorkerRunner* workers, const Logger* log);
+  JobRunner(JobRunnerOptions options, jobs::JobService* jobs, cache::InputStore* inputs,
+            cache::ResultCache* cache, worker::WorkerRunner* workers, const log::Logger* log);
 
   // Blocks until the job has ended, or its lease was lost or given back. Never fails: what goes
   // wrong is the job's result. What the host does to a run (no worker could be started, the warm
   // parent died) does not count against the job: it goes back to its place.
-  void Run(JobService::Claim claim);
+  void Run(jobs::JobService::Claim claim);
 
   // Stops the worker of a run that is of no use any more; for JobService's abandon listener. Quick.
-  void Abandon(const Lease& lease);
+  void Abandon(const jobs::Lease& lease);
 
   // From now on a run whose worker is cancelled gives its job back to the queue; a result that
   // cannot be stored is not tried again.
@@ -75,7 +76,7 @@ class JobRunner {
   // where this is the build that made it and the job was no cache hit. Blocks as long as the
   // compile takes. UNAVAILABLE: another one is being made. Else an error that says why it cannot be
   // had.
-  absl::Status Remake(const Job& job);
+  absl::Status Remake(const jobs::Job& job);
 
   // Deletes what earlier daemons left in work_dir. Before the first Run.
   absl::Status CleanWorkDir() const;
@@ -93,29 +94,29 @@ class JobRunner {
   absl::Status RunAgain(Attempt& attempt);
   // True: an input is damaged on the disk, and the job has ended for that.
   bool FailForDamagedInput(Attempt& attempt);
-  void Conclude(Attempt& attempt, const WorkerOutcome& outcome);
+  void Conclude(Attempt& attempt, const worker::WorkerOutcome& outcome);
   void ConcludeUnstarted(Attempt& attempt, const absl::Status& status);
-  void KeepBundle(const Attempt& attempt, JobResult& result);
+  void KeepBundle(const Attempt& attempt, jobs::JobResult& result);
   void RunAttempt(Attempt& attempt);
   void BeginRun(Attempt& attempt);
   void EndRun(Attempt& attempt);
-  absl::Status AwaitRoom(Attempt& attempt, JobResult& result, absl::Status stored);
-  void Fail(Attempt& attempt, FailureKind kind, absl::string_view reason);
-  void Finish(Attempt& attempt, const JobResult& result);
-  void GiveBack(Attempt& attempt, LossKind kind, absl::string_view why);
+  absl::Status AwaitRoom(Attempt& attempt, jobs::JobResult& result, absl::Status stored);
+  void Fail(Attempt& attempt, jobs::FailureKind kind, absl::string_view reason);
+  void Finish(Attempt& attempt, const jobs::JobResult& result);
+  void GiveBack(Attempt& attempt, jobs::LossKind kind, absl::string_view why);
   void Persist(const Attempt& attempt, const std::function<absl::Status()>& write);
 
   const JobRunnerOptions options_;
-  JobService* const jobs_;
-  InputStore* const inputs_;
-  ResultCache* const cache_;
-  WorkerRunner* const workers_;
-  const Logger* const log_;
+  jobs::JobService* const jobs_;
+  cache::InputStore* const inputs_;
+  cache::ResultCache* const cache_;
+  worker::WorkerRunner* const workers_;
+  const log::Logger* const log_;
   std::atomic<bool> draining_ = false;
   std::atomic<bool> remaking_ = false;
   HelperPool helpers_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_JOB_RUNNER_H_

@@ -17,7 +17,7 @@
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 using ::testing::HasSubstr;
@@ -25,13 +25,14 @@ using ::testing::Not;
 
 class JobRunnerTest : public ::testing::Test {
  protected:
-  JobRunnerTest() : log_(nullptr, [] { return absl::Now(); }), queue_(MakeFairQueue(1000)) {
+  JobRunnerTest()
+      : log_(nullptr, [] { return absl::Now(); }), queue_(scheduler::MakeFairQueue(1000)) {
     std::string pattern = ::testing::TempDir() + "/job_runner_XXXXXX";
     work_dir_ = mkdtemp(pattern.data());
     const auto now = [this] { return absl::FromUnixSeconds(now_seconds_); };
-    jobs_ = std::make_unique<JobService>(
-        JobServiceOptions{.now = now, .random = [this] { return ++random_; }, .retry = {}}, &store_,
-        &board_);
+    jobs_ = std::make_unique<jobs::JobService>(
+        jobs::JobServiceOptions{.now = now, .random = [this] { return ++random_; }, .retry = {}},
+        &store_, &board_);
     runner_ = std::make_unique<JobRunner>(
         JobRunnerOptions{.parse_config = FakeParseConfig,
                          .compiler_build_id = "build-1",
@@ -46,10 +47,10 @@ class JobRunnerTest : public ::testing::Test {
     submission_ = std::make_unique<Submission>(
         SubmissionOptions{.parse_config = FakeParseConfig, .compiler_build_id = "build-1"},
         jobs_.get(), &inputs_, &cache_, &holds_);
-    jobs_->SetEndListener([this](const Job& job) { holds_.Remove(job.id); });
-    jobs_->SetAbandonListener([this](const Lease& lease) { runner_->Abandon(lease); });
+    jobs_->SetEndListener([this](const jobs::Job& job) { holds_.Remove(job.id); });
+    jobs_->SetAbandonListener([this](const jobs::Lease& lease) { runner_->Abandon(lease); });
     EXPECT_TRUE(jobs_->Recover(nullptr).ok());
-    workers_.Set([](const WorkerJob& job, WorkerEvents& events) {
+    workers_.Set([](const worker::WorkerJob& job, worker::WorkerEvents& events) {
       events.OnStage("lower", 0.5);
       events.OnLog("compiling");
       return SucceedWith({{"model.h", "header"}, {"report.json", "{}"}});
@@ -85,19 +86,19 @@ class JobRunnerTest : public ::testing::Test {
     }
   }
 
-  Job JobOf(const std::string& id) { return **jobs_->Get(id); }
+  jobs::Job JobOf(const std::string& id) { return **jobs_->Get(id); }
 
   std::string Story(const std::string& id) {
     std::string story;
     const auto events = jobs_->ReadEvents(id, 1, 1000, 1 << 20);
-    for (const JobEvent& event : *events) {
-      if (const auto* state = std::get_if<StateChangedEvent>(&event.body)) {
-        absl::StrAppend(&story, JobStateName(state->state), " ");
-      } else if (const auto* log = std::get_if<LogEvent>(&event.body)) {
+    for (const jobs::JobEvent& event : *events) {
+      if (const auto* state = std::get_if<jobs::StateChangedEvent>(&event.body)) {
+        absl::StrAppend(&story, jobs::JobStateName(state->state), " ");
+      } else if (const auto* log = std::get_if<jobs::LogEvent>(&event.body)) {
         absl::StrAppend(&story, "log:", log->text, " ");
-      } else if (const auto* stage = std::get_if<ProgressEvent>(&event.body)) {
+      } else if (const auto* stage = std::get_if<jobs::ProgressEvent>(&event.body)) {
         absl::StrAppend(&story, "stage:", stage->stage, " ");
-      } else if (const auto* artifact = std::get_if<ArtifactEvent>(&event.body)) {
+      } else if (const auto* artifact = std::get_if<jobs::ArtifactEvent>(&event.body)) {
         absl::StrAppend(&story, artifact->artifact.name, " ");
       } else {
         absl::StrAppend(&story, "diagnostic ");
@@ -120,22 +121,22 @@ class JobRunnerTest : public ::testing::Test {
   std::atomic<int64_t> now_seconds_ = 1'700'000'000;
   uint64_t random_ = 0;
   std::string work_dir_;
-  const Logger log_;
-  MemoryJobStore store_;
-  std::unique_ptr<JobQueue> queue_;
-  LocalBoard board_{queue_.get(), absl::Minutes(5)};
+  const log::Logger log_;
+  jobs::MemoryJobStore store_;
+  std::unique_ptr<jobs::JobQueue> queue_;
+  jobs::LocalBoard board_{queue_.get(), absl::Minutes(5)};
   FakeInputs inputs_;
   FakeCache cache_;
   FakeWorkers workers_;
   InputHolds holds_;
-  std::unique_ptr<JobService> jobs_;
+  std::unique_ptr<jobs::JobService> jobs_;
   std::unique_ptr<JobRunner> runner_;
   std::unique_ptr<Submission> submission_;
 };
 
 TEST_F(JobRunnerTest, AMissRunsAWorkerAndStoresWhatItMade) {
   std::string run_id;
-  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents& events) {
     run_id = job.run_id;
     EXPECT_EQ(job.config_text, "config");
     EXPECT_EQ(job.inputs.at(0).file.name, "model.pb");
@@ -148,8 +149,8 @@ TEST_F(JobRunnerTest, AMissRunsAWorkerAndStoresWhatItMade) {
   });
   const std::string id = Submit();
   RunAll();
-  const Job job = JobOf(id);
-  EXPECT_EQ(job.state, JobState::kSucceeded) << job.reason;
+  const jobs::Job job = JobOf(id);
+  EXPECT_EQ(job.state, jobs::JobState::kSucceeded) << job.reason;
   EXPECT_FALSE(job.cache_hit);
   EXPECT_EQ(run_id, id + ".1");
   EXPECT_EQ(Story(id), "QUEUED RUNNING stage:lower log:compiling model.h compile.log SUCCEEDED ");
@@ -171,22 +172,22 @@ TEST_F(JobRunnerTest, EqualJobsThatWaitRunOneWorker) {
 }
 
 TEST_F(JobRunnerTest, HowRunsEndAndWhoseFaultItIs) {
-  using Kind = WorkerOutcome::Kind;
+  using Kind = worker::WorkerOutcome::Kind;
   struct Case {
     Kind kind;
     absl::StatusCode code;
-    FailureKind expected;
+    jobs::FailureKind expected;
   };
   const Case cases[] = {
-      {Kind::kFailed, absl::StatusCode::kInvalidArgument, FailureKind::kInvalidInput},
-      {Kind::kFailed, absl::StatusCode::kInternal, FailureKind::kInternal},
-      {Kind::kLimit, absl::StatusCode::kResourceExhausted, FailureKind::kLimitExceeded},
-      {Kind::kCrashed, absl::StatusCode::kInternal, FailureKind::kInternal},
-      {Kind::kLost, absl::StatusCode::kOk, FailureKind::kWorkerDied},
+      {Kind::kFailed, absl::StatusCode::kInvalidArgument, jobs::FailureKind::kInvalidInput},
+      {Kind::kFailed, absl::StatusCode::kInternal, jobs::FailureKind::kInternal},
+      {Kind::kLimit, absl::StatusCode::kResourceExhausted, jobs::FailureKind::kLimitExceeded},
+      {Kind::kCrashed, absl::StatusCode::kInternal, jobs::FailureKind::kInternal},
+      {Kind::kLost, absl::StatusCode::kOk, jobs::FailureKind::kWorkerDied},
   };
   for (const Case& c : cases) {
-    workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
-      WorkerOutcome outcome;
+    workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents& events) {
+      worker::WorkerOutcome outcome;
       outcome.kind = c.kind;
       outcome.code = c.code;
       outcome.text = "the reason";
@@ -195,8 +196,8 @@ TEST_F(JobRunnerTest, HowRunsEndAndWhoseFaultItIs) {
     });
     const std::string id = Submit();
     RunAll();
-    const Job job = JobOf(id);
-    EXPECT_EQ(job.state, JobState::kFailed);
+    const jobs::Job job = JobOf(id);
+    EXPECT_EQ(job.state, jobs::JobState::kFailed);
     EXPECT_EQ(job.failure_kind, c.expected) << static_cast<int>(c.kind);
     EXPECT_THAT(job.reason, HasSubstr("the reason"));
     EXPECT_EQ(job.attempts, c.kind == Kind::kLost ? 3 : 1);
@@ -204,10 +205,10 @@ TEST_F(JobRunnerTest, HowRunsEndAndWhoseFaultItIs) {
 }
 
 TEST_F(JobRunnerTest, ALostWorkerIsTriedAgain) {
-  workers_.Set([](const WorkerJob& job, WorkerEvents& events) {
+  workers_.Set([](const worker::WorkerJob& job, worker::WorkerEvents& events) {
     if (absl::EndsWith(job.run_id, ".1")) {
-      WorkerOutcome lost;
-      lost.kind = WorkerOutcome::Kind::kLost;
+      worker::WorkerOutcome lost;
+      lost.kind = worker::WorkerOutcome::Kind::kLost;
       lost.text = "killed by signal 9";
       return lost;
     }
@@ -215,41 +216,42 @@ TEST_F(JobRunnerTest, ALostWorkerIsTriedAgain) {
   });
   const std::string id = Submit();
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kSucceeded);
   EXPECT_EQ(Story(id), "QUEUED RUNNING QUEUED RUNNING model.h compile.log SUCCEEDED ");
 }
 
 TEST_F(JobRunnerTest, WhatAWorkerMadeIsChecked) {
-  workers_.Set([](const WorkerJob& job, WorkerEvents&) {
+  workers_.Set([](const worker::WorkerJob& job, worker::WorkerEvents&) {
     return SucceedWith({{"other.h", "header"}});
   });
   std::string id = Submit("config 1");
   RunAll();
   EXPECT_THAT(JobOf(id).reason, HasSubstr("made no model.h"));
-  workers_.Set([](const WorkerJob& job, WorkerEvents&) {
+  workers_.Set([](const worker::WorkerJob& job, worker::WorkerEvents&) {
     return SucceedWith({{"model.h", "header"}, {"report.json", "spoilt"}});
   });
   id = Submit("config 5");
   RunAll();
-  EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInternal);
+  EXPECT_EQ(JobOf(id).failure_kind, jobs::FailureKind::kInternal);
   EXPECT_THAT(JobOf(id).reason, HasSubstr("report.json of model.h is spoilt"));
   // None of these became a result that an equal job would get.
   EXPECT_EQ(cache_.size(), 0u);
   cache_.SetTooSmall();
   id = Submit("config 4");
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kFailed);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kFailed);
 }
 
 // Artifacts that are told of before the run has ended are checked, packed and stored then, unless
 // they are not whole; what becomes of the job depends on the end.
 TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
-  WorkerOutcome outcome;
+  worker::WorkerOutcome outcome;
   std::string last_line;
-  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents& events) {
     events.OnLog("compiled");
-    const WorkerOutcome told = SucceedWith({{"model.h", "header"}, {"a.txt", job.config_text}});
-    for (const WorkerArtifact& artifact : told.artifacts) events.OnArtifact(artifact);
+    const worker::WorkerOutcome told =
+        SucceedWith({{"model.h", "header"}, {"a.txt", job.config_text}});
+    for (const worker::WorkerArtifact& artifact : told.artifacts) events.OnArtifact(artifact);
     events.OnCompiled({});
     if (!last_line.empty()) events.OnLog(last_line);
     return outcome;
@@ -257,7 +259,7 @@ TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
   outcome = SucceedWith({{"model.h", "header"}, {"a.txt", "config 1"}});
   std::string id = Submit("config 1");
   RunAll();
-  ASSERT_EQ(JobOf(id).state, JobState::kSucceeded) << JobOf(id).reason;
+  ASSERT_EQ(JobOf(id).state, jobs::JobState::kSucceeded) << JobOf(id).reason;
   EXPECT_EQ(JobOf(id).artifacts[1].sha256, Sha256Hex("config 1"));
   EXPECT_EQ(JobOf(id).artifacts[2].sha256, Sha256Hex("compiled\n"));
   EXPECT_EQ(cache_.stores(), 1);
@@ -273,17 +275,17 @@ TEST_F(JobRunnerTest, ArtifactsAreToldOfBeforeTheEnd) {
   RunAll();
   EXPECT_THAT(JobOf(id).reason, HasSubstr("a.txt of model.h is spoilt"));
   EXPECT_EQ(cache_.size(), 2u);
-  outcome = WorkerOutcome();
-  outcome.kind = WorkerOutcome::Kind::kCrashed;
+  outcome = worker::WorkerOutcome();
+  outcome.kind = worker::WorkerOutcome::Kind::kCrashed;
   id = Submit("config 2");
   RunAll();
-  EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInternal);
+  EXPECT_EQ(JobOf(id).failure_kind, jobs::FailureKind::kInternal);
   EXPECT_EQ(cache_.size(), 3u);
 }
 
 TEST_F(JobRunnerTest, ALostResultIsMadeAgainWithTheSameTime) {
   std::vector<int64_t> times;
-  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents& events) {
     times.push_back(job.timestamp_seconds);
     EXPECT_FALSE(events.IsCancelled());
     events.OnLog("compiling");
@@ -296,11 +298,11 @@ TEST_F(JobRunnerTest, ALostResultIsMadeAgainWithTheSameTime) {
   cache_.Clear();
   ASSERT_TRUE(runner_->Remake(JobOf(id)).ok());
   EXPECT_EQ(times, (std::vector<int64_t>{1'700'000'000, 1'700'000'000}));
-  const CacheKey key = *CacheKey::Parse(JobOf(id).cache_key);
+  const cache::CacheKey key = *cache::CacheKey::Parse(JobOf(id).cache_key);
   EXPECT_TRUE(cache_.OpenArtifact(key, "model.h").ok());
   EXPECT_EQ(Story(id), story);
   // Not by another build, and not without its model.
-  Job other = JobOf(id);
+  jobs::Job other = JobOf(id);
   other.cache_key = "default/" + std::string(64, 'a');
   EXPECT_EQ(runner_->Remake(other).code(), absl::StatusCode::kFailedPrecondition);
   inputs_.Forget(Sha256Hex("model bytes"));
@@ -309,24 +311,24 @@ TEST_F(JobRunnerTest, ALostResultIsMadeAgainWithTheSameTime) {
 
 // However the worker said so, and whether it was started at all.
 TEST_F(JobRunnerTest, ADamagedInputIsLostAtOnceAndNamesNoPathOfTheServer) {
-  const auto died = [](WorkerOutcome::Kind kind, const std::string& text) {
-    WorkerOutcome outcome;
+  const auto died = [](worker::WorkerOutcome::Kind kind, const std::string& text) {
+    worker::WorkerOutcome outcome;
     outcome.kind = kind;
     outcome.text = text;
     return outcome;
   };
-  const std::vector<absl::StatusOr<WorkerOutcome>> ends = {
-      died(WorkerOutcome::Kind::kLost, "/data/blobs/x"),
-      died(WorkerOutcome::Kind::kCrashed, "signal 7"),
+  const std::vector<absl::StatusOr<worker::WorkerOutcome>> ends = {
+      died(worker::WorkerOutcome::Kind::kLost, "/data/blobs/x"),
+      died(worker::WorkerOutcome::Kind::kCrashed, "signal 7"),
       absl::NotFoundError("cannot open '/data/blobs/x'")};
   for (const auto& end : ends) {
     const std::string id = Submit("config", /*no_cache=*/true);
     inputs_.Damage(Sha256Hex("model bytes"));
-    workers_.Set([&](const WorkerJob&, WorkerEvents&) { return end; });
+    workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents&) { return end; });
     RunAll();
-    const Job job = JobOf(id);
-    EXPECT_EQ(job.state, JobState::kFailed);
-    EXPECT_EQ(job.failure_kind, FailureKind::kInputLost);
+    const jobs::Job job = JobOf(id);
+    EXPECT_EQ(job.state, jobs::JobState::kFailed);
+    EXPECT_EQ(job.failure_kind, jobs::FailureKind::kInputLost);
     EXPECT_EQ(job.attempts, 1);
     EXPECT_THAT(job.reason, HasSubstr("'model.pb' was damaged on the server's disk"));
     EXPECT_THAT(job.reason, HasSubstr("upload it and submit the job again"));
@@ -338,13 +340,13 @@ TEST_F(JobRunnerTest, AnInputThatIsGoneIsToldAsSuch) {
   const std::string id = Submit();
   inputs_.Forget(JobOf(id).model().sha256);
   RunAll();
-  EXPECT_EQ(JobOf(id).failure_kind, FailureKind::kInputLost);
+  EXPECT_EQ(JobOf(id).failure_kind, jobs::FailureKind::kInputLost);
   EXPECT_EQ(workers_.runs(), 0);
 }
 
 TEST_F(JobRunnerTest, ACancelReachesTheWorkerAndItsResultIsDropped) {
   std::string id;
-  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents& events) {
     EXPECT_FALSE(events.IsCancelled());
     EXPECT_TRUE(jobs_->Cancel(id, "enough").ok());
     EXPECT_TRUE(events.IsCancelled());
@@ -353,41 +355,41 @@ TEST_F(JobRunnerTest, ACancelReachesTheWorkerAndItsResultIsDropped) {
   });
   id = Submit();
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kCancelled);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kCancelled);
   EXPECT_EQ(Story(id), "QUEUED RUNNING CANCELLED ");
 }
 
 TEST_F(JobRunnerTest, AnExpiredJobStopsItsWorker) {
   std::string id;
-  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents& events) {
     now_seconds_ += 3600;
     EXPECT_TRUE(jobs_->ExpireDue().ok());
     EXPECT_TRUE(events.IsCancelled());
-    WorkerOutcome outcome;
-    outcome.kind = WorkerOutcome::Kind::kCancelled;
+    worker::WorkerOutcome outcome;
+    outcome.kind = worker::WorkerOutcome::Kind::kCancelled;
     return outcome;
   });
   id = Submit();
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kExpired);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kExpired);
 }
 
 TEST_F(JobRunnerTest, TheLeaseIsStoredWhenTheWorkerIsOnItsWay) {
   std::string id;
-  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
-    EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents& events) {
+    EXPECT_EQ(JobOf(id).state, jobs::JobState::kQueued);
     EXPECT_FALSE(events.IsCancelled());
-    EXPECT_EQ(JobOf(id).state, JobState::kRunning);
+    EXPECT_EQ(JobOf(id).state, jobs::JobState::kRunning);
     return SucceedWith({{"model.h", "header"}});
   });
   id = Submit();
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kSucceeded);
 }
 
 TEST_F(JobRunnerTest, NothingIsToldOfARunWithoutALease) {
   std::string id;
-  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents& events) {
     EXPECT_TRUE(jobs_->Cancel(id, "why").ok());
     events.OnLog("compiling");
     EXPECT_TRUE(events.IsCancelled());
@@ -399,13 +401,13 @@ TEST_F(JobRunnerTest, NothingIsToldOfARunWithoutALease) {
 }
 
 TEST_F(JobRunnerTest, ALeaseThatCannotBeStoredRunsTheJobAgain) {
-  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents& events) {
     if (workers_.runs() > 1) return SucceedWith({{"model.h", "header"}});
     store_.FailNextApplies(1);
     EXPECT_TRUE(events.IsCancelled());
     Note("worker ended");
-    WorkerOutcome outcome;
-    outcome.kind = WorkerOutcome::Kind::kCancelled;
+    worker::WorkerOutcome outcome;
+    outcome.kind = worker::WorkerOutcome::Kind::kCancelled;
     return outcome;
   });
   const std::string id = Submit();
@@ -414,27 +416,28 @@ TEST_F(JobRunnerTest, ALeaseThatCannotBeStoredRunsTheJobAgain) {
   EXPECT_EQ(steps_, (std::vector<std::string>{"worker ended", "lease failed", "finish"}));
   EXPECT_EQ(workers_.runs(), 2);
   EXPECT_EQ(JobOf(id).attempts, 1);
-  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kSucceeded);
 }
 
 TEST_F(JobRunnerTest, DrainingHandsTheJobBackUncounted) {
-  workers_.Set([&](const WorkerJob& job, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents& events) {
     runner_->SetDraining();
     EXPECT_TRUE(events.IsCancelled());
-    WorkerOutcome outcome;
-    outcome.kind = WorkerOutcome::Kind::kCancelled;
+    worker::WorkerOutcome outcome;
+    outcome.kind = worker::WorkerOutcome::Kind::kCancelled;
     return outcome;
   });
   const std::string id = Submit();
   runner_->Run(**jobs_->TryClaim());
-  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kQueued);
   EXPECT_EQ(JobOf(id).worker_losses, 0);
   EXPECT_THAT(JobOf(id).reason, HasSubstr("stopping"));
 }
 
 TEST_F(JobRunnerTest, AHostWithoutWorkersCostsNoJob) {
   int refusals = 0;
-  workers_.Set([&](const WorkerJob& job, WorkerEvents&) -> absl::StatusOr<WorkerOutcome> {
+  workers_.Set([&](const worker::WorkerJob& job,
+                   worker::WorkerEvents&) -> absl::StatusOr<worker::WorkerOutcome> {
     if (++refusals < 10) return absl::UnavailableError("no processes left");
     return SucceedWith({{"model.h", "header"}});
   });
@@ -447,27 +450,27 @@ TEST_F(JobRunnerTest, AHostWithoutWorkersCostsNoJob) {
 }
 
 TEST_F(JobRunnerTest, TheDeathsOfTheWarmParentDoNotCount) {
-  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
-    WorkerOutcome outcome = SucceedWith({{"model.h", "header"}});
+  workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents& events) {
+    worker::WorkerOutcome outcome = SucceedWith({{"model.h", "header"}});
     if (workers_.runs() >= 10) return outcome;
     // What this try made is no part of the next one's result.
     events.OnArtifact(outcome.artifacts[0]);
     events.OnCompiled({});
-    outcome.kind = WorkerOutcome::Kind::kInterrupted;
+    outcome.kind = worker::WorkerOutcome::Kind::kInterrupted;
     outcome.text = "the warm parent died";
     return outcome;
   });
   const std::string id = Submit("config", /*no_cache=*/true);
   RunAll();
-  const Job job = JobOf(id);
-  EXPECT_EQ(job.state, JobState::kSucceeded) << job.reason;
+  const jobs::Job job = JobOf(id);
+  EXPECT_EQ(job.state, jobs::JobState::kSucceeded) << job.reason;
   EXPECT_EQ(job.artifacts.size(), 2u);
   EXPECT_EQ(job.attempts, 10);
   EXPECT_EQ(job.worker_losses, 0);
 }
 
 TEST_F(JobRunnerTest, NothingIsClaimedWhileNoWorkerCanBeStarted) {
-  workers_.Set([](const WorkerJob&, WorkerEvents&) {
+  workers_.Set([](const worker::WorkerJob&, worker::WorkerEvents&) {
     return SucceedWith({{"model.h", "header"}});
   });
   const std::string id = Submit();
@@ -476,7 +479,7 @@ TEST_F(JobRunnerTest, NothingIsClaimedWhileNoWorkerCanBeStarted) {
   int asked = 0;
   bool ready = false;
   Dispatcher dispatcher(
-      2, jobs_.get(), [&](JobService::Claim claim) { runner_->Run(std::move(claim)); }, &log_,
+      2, jobs_.get(), [&](jobs::JobService::Claim claim) { runner_->Run(std::move(claim)); }, &log_,
       [&] {
         const std::lock_guard<std::mutex> lock(mutex);
         ++asked;
@@ -490,26 +493,26 @@ TEST_F(JobRunnerTest, NothingIsClaimedWhileNoWorkerCanBeStarted) {
     EXPECT_EQ(workers_.runs(), 0);
     ready = true;
   }
-  while (JobOf(id).state != JobState::kSucceeded) std::this_thread::yield();
+  while (JobOf(id).state != jobs::JobState::kSucceeded) std::this_thread::yield();
   EXPECT_TRUE(dispatcher.Stop(absl::Seconds(20)));
 }
 
 TEST_F(JobRunnerTest, AResultThatCannotBeStoredIsStoredLater) {
-  workers_.Set([&](const WorkerJob& job, WorkerEvents&) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents&) {
     store_.FailNextApplies(3);
     return SucceedWith({{"model.h", "header"}});
   });
   const std::string id = Submit();
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kSucceeded);
 }
 
 TEST_F(JobRunnerTest, AResultWaitsForRoomOnTheDisk) {
   cache_.FillDisk(5);
   const std::string id = Submit();
   RunAll();
-  const Job job = JobOf(id);
-  EXPECT_EQ(job.state, JobState::kSucceeded) << job.reason;
+  const jobs::Job job = JobOf(id);
+  EXPECT_EQ(job.state, jobs::JobState::kSucceeded) << job.reason;
   EXPECT_EQ(job.attempts, 1);
   EXPECT_EQ(workers_.runs(), 1);
   EXPECT_EQ(steps_, (std::vector<std::string>{"no room", "no room", "no room", "no room", "no room",
@@ -521,7 +524,7 @@ TEST_F(JobRunnerTest, AResultWaitsForRoomOnTheDisk) {
 }
 
 TEST_F(JobRunnerTest, AResultThatWaitsForRoomAndTheJobStoreHasNoneEither) {
-  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents& events) {
     events.OnLog("compiling");
     cache_.FillDisk(1);
     store_.FailNextApplies(2);
@@ -534,7 +537,7 @@ TEST_F(JobRunnerTest, AResultThatWaitsForRoomAndTheJobStoreHasNoneEither) {
 }
 
 TEST_F(JobRunnerTest, ARunWithoutALeaseWaitsForNoRoom) {
-  workers_.Set([&](const WorkerJob&, WorkerEvents& events) {
+  workers_.Set([&](const worker::WorkerJob&, worker::WorkerEvents& events) {
     if (workers_.runs() == 1) {
       cache_.FillDisk(1);
       store_.FailNextApplies(1);
@@ -555,7 +558,7 @@ TEST_F(JobRunnerTest, ACancelEndsTheWaitForRoom) {
     if (step == "no room") jobs_->Cancel(id, "too long").IgnoreError();
   };
   RunAll();
-  EXPECT_EQ(JobOf(id).state, JobState::kCancelled);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kCancelled);
   EXPECT_EQ(steps_, (std::vector<std::string>{"no room"}));
 }
 
@@ -566,7 +569,7 @@ TEST_F(JobRunnerTest, DrainingEndsTheWaitForRoom) {
     if (step == "no room") runner_->SetDraining();
   };
   runner_->Run(**jobs_->TryClaim());
-  EXPECT_EQ(JobOf(id).state, JobState::kQueued);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kQueued);
   EXPECT_EQ(JobOf(id).worker_losses, 0);
   EXPECT_THAT(JobOf(id).reason, HasSubstr("stopping"));
 }
@@ -580,37 +583,39 @@ TEST_F(JobRunnerTest, LeftoversOfEarlierRunsAreCleared) {
 TEST_F(JobRunnerTest, TheDispatcherRunsJobsAndStops) {
   std::atomic<int> ended = 0;
   std::promise<void> all_ended;
-  jobs_->SetEndListener([&](const Job& job) {
+  jobs_->SetEndListener([&](const jobs::Job& job) {
     if (++ended == 20) all_ended.set_value();
   });
   Dispatcher dispatcher(
-      3, jobs_.get(), [&](JobService::Claim claim) { runner_->Run(std::move(claim)); }, &log_);
+      3, jobs_.get(), [&](jobs::JobService::Claim claim) { runner_->Run(std::move(claim)); },
+      &log_);
   std::vector<std::string> ids;
   for (int i = 0; i < 20; ++i) ids.push_back(Submit(absl::StrCat("config ", i)));
   all_ended.get_future().wait();
   EXPECT_TRUE(dispatcher.Stop(absl::InfiniteDuration()));
-  for (const std::string& id : ids) EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  for (const std::string& id : ids) EXPECT_EQ(JobOf(id).state, jobs::JobState::kSucceeded);
   const std::string late = Submit("late");
-  EXPECT_EQ(JobOf(late).state, JobState::kQueued);
+  EXPECT_EQ(JobOf(late).state, jobs::JobState::kQueued);
 }
 
 TEST_F(JobRunnerTest, StopDoesNotWaitForEver) {
   std::promise<void> started;
   std::promise<void> release;
-  workers_.Set([&](const WorkerJob& job, WorkerEvents&) {
+  workers_.Set([&](const worker::WorkerJob& job, worker::WorkerEvents&) {
     started.set_value();
     release.get_future().wait();
     return SucceedWith({{"model.h", "header"}});
   });
   Dispatcher dispatcher(
-      1, jobs_.get(), [&](JobService::Claim claim) { runner_->Run(std::move(claim)); }, &log_);
+      1, jobs_.get(), [&](jobs::JobService::Claim claim) { runner_->Run(std::move(claim)); },
+      &log_);
   const std::string id = Submit();
   started.get_future().wait();
   EXPECT_FALSE(dispatcher.Stop(absl::Milliseconds(1)));
   release.set_value();
   EXPECT_TRUE(dispatcher.Stop(absl::InfiniteDuration()));
-  EXPECT_EQ(JobOf(id).state, JobState::kSucceeded);
+  EXPECT_EQ(JobOf(id).state, jobs::JobState::kSucceeded);
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

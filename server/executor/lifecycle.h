@@ -7,7 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // What the daemon takes at the moment. Only ever goes forward. Thread-safe.
 class Lifecycle {
@@ -33,27 +33,27 @@ class Lifecycle {
   void SetOverMemory(bool over) { over_memory_.store(over); }
 
   static absl::Status Draining() {
-    return ServiceError(absl::StatusCode::kUnavailable,
-                        "the server is stopping; retry, at once with another server",
-                        {.reason = "DRAINING", .retry_delay = absl::Seconds(5)});
+    return jobs::ServiceError(absl::StatusCode::kUnavailable,
+                              "the server is stopping; retry, at once with another server",
+                              {.reason = "DRAINING", .retry_delay = absl::Seconds(5)});
   }
 
  private:
   static absl::Status Starting() {
-    return ServiceError(absl::StatusCode::kUnavailable, "the server is starting; retry",
-                        {.reason = "STARTING", .retry_delay = absl::Seconds(1)});
+    return jobs::ServiceError(absl::StatusCode::kUnavailable, "the server is starting; retry",
+                              {.reason = "STARTING", .retry_delay = absl::Seconds(1)});
   }
 
   static absl::Status OverMemory() {
-    return ServiceError(absl::StatusCode::kResourceExhausted,
-                        "the server is at its memory limit; try again later",
-                        {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(2)});
+    return jobs::ServiceError(absl::StatusCode::kResourceExhausted,
+                              "the server is at its memory limit; try again later",
+                              {.reason = "SERVER_BUSY", .retry_delay = absl::Seconds(2)});
   }
 
   std::atomic<Phase> phase_ = Phase::kStarting;
   std::atomic<bool> over_memory_ = false;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_LIFECYCLE_H_

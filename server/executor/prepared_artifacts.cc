@@ -4,7 +4,7 @@
 
 #include "cache/packed_artifact.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 // From the end that the helpers have not come to.
@@ -14,10 +14,10 @@ void WaitFor(std::vector<HelperThreads::Task>& tasks) {
 
 }  // namespace
 
-void PreparedArtifacts::Add(const WorkerArtifact& artifact) {
+void PreparedArtifacts::Add(const worker::WorkerArtifact& artifact) {
   Item& item = items_.emplace_back(Item{.artifact = artifact, .found = {}});
   const absl::string_view name = item.artifact.name, bytes = *item.artifact.bytes;
-  const auto packer = std::make_shared<ArtifactPacker>(name, bytes);
+  const auto packer = std::make_shared<cache::ArtifactPacker>(name, bytes);
   views_.push_back({name, bytes, packer->packed()});
   for (size_t piece = 0; piece < packer->pieces(); ++piece) {
     packing_.push_back(helpers_.Start([packer, piece] { packer->Pack(piece); }));
@@ -27,7 +27,7 @@ void PreparedArtifacts::Add(const WorkerArtifact& artifact) {
       helpers_.Start([this, &item, name, bytes] { item.found = check_(name, bytes); }));
 }
 
-const std::vector<ArtifactView>& PreparedArtifacts::Packed() {
+const std::vector<cache::ArtifactView>& PreparedArtifacts::Packed() {
   WaitFor(packing_);
   return views_;
 }
@@ -39,4 +39,4 @@ absl::Status PreparedArtifacts::Checked() {
   return first;
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -12,7 +12,7 @@
 #include "compiler_core/base/helper_threads.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // What a worker made, on its way into the cache: packed and checked by helpers, and by the owner's
 // thread where that waits. So it is done while the worker ends, which mostly wants the processor of
@@ -29,26 +29,26 @@ class PreparedArtifacts {
   PreparedArtifacts& operator=(const PreparedArtifacts&) = delete;
 
   // Begins with one.
-  void Add(const WorkerArtifact& artifact);
+  void Add(const worker::WorkerArtifact& artifact);
   // Waits. In the order of Add; views of what this owns.
-  const std::vector<ArtifactView>& Packed();
+  const std::vector<cache::ArtifactView>& Packed();
   // Waits. What the first artifact that is not whole lacks.
   absl::Status Checked();
 
  private:
   struct Item {
-    WorkerArtifact artifact;
+    worker::WorkerArtifact artifact;
     absl::Status found;  // by the check
   };
 
   const Check check_;
   HelperThreads& helpers_;
   std::deque<Item> items_;  // which stay where they are
-  std::vector<ArtifactView> views_;
+  std::vector<cache::ArtifactView> views_;
   std::vector<HelperThreads::Task> packing_;
   std::vector<HelperThreads::Task> checking_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_PREPARED_ARTIFACTS_H_

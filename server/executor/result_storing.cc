@@ -7,7 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "server/executor/cache_inputs.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 // The run's own thread is one of them, and mostly waits.
@@ -29,7 +29,7 @@ void HelperPool::Return(std::unique_ptr<HelperThreads> helpers) {
   idle_.push_back(std::move(helpers));
 }
 
-ResultStoring::ResultStoring(ResultCache* cache, HelperPool* pool, CacheKey key,
+ResultStoring::ResultStoring(cache::ResultCache* cache, HelperPool* pool, cache::CacheKey key,
                              std::string output_file, PreparedArtifacts::Check check)
     : cache_(cache),
       pool_(pool),
@@ -45,19 +45,19 @@ ResultStoring::~ResultStoring() {
   pool_->Return(std::move(helpers_));
 }
 
-void ResultStoring::Begin(const std::string& log, std::vector<JobDiagnostic> diagnostics) {
+void ResultStoring::Begin(const std::string& log, std::vector<base::JobDiagnostic> diagnostics) {
   begun_log_ = log;
-  storing_.emplace(helpers_->Start([this, metadata = EncodeResultMetadata(diagnostics)] {
+  storing_.emplace(helpers_->Start([this, metadata = jobs::EncodeResultMetadata(diagnostics)] {
     stored_ = Store(begun_log_, metadata);
   }));
 }
 
-absl::StatusOr<std::vector<ArtifactInfo>> ResultStoring::Store(const std::string& log,
-                                                               const std::string& metadata) {
-  std::vector<ArtifactView> views = prepared_->Packed();
+absl::StatusOr<std::vector<cache::ArtifactInfo>> ResultStoring::Store(const std::string& log,
+                                                                      const std::string& metadata) {
+  std::vector<cache::ArtifactView> views = prepared_->Packed();
   bool has_output = false;
   bool has_log = false;
-  for (const ArtifactView& artifact : views) {
+  for (const cache::ArtifactView& artifact : views) {
     if (!IsValidArtifactName(artifact.name)) {
       return absl::InternalError(
           absl::StrCat("artifact name '", Printable(artifact.name), "' is not allowed"));
@@ -72,11 +72,11 @@ absl::StatusOr<std::vector<ArtifactInfo>> ResultStoring::Store(const std::string
   return cache_->Store(key_, views, metadata, [this] { return prepared_->Checked(); });
 }
 
-absl::Status ResultStoring::Finish(const std::string& log, JobResult& result) {
+absl::Status ResultStoring::Finish(const std::string& log, jobs::JobResult& result) {
   if (storing_.has_value()) storing_->Wait();
   // A last line of the log may have come since.
   if (!storing_.has_value() || begun_log_ != log) {
-    stored_ = Store(log, EncodeResultMetadata(result.diagnostics));
+    stored_ = Store(log, jobs::EncodeResultMetadata(result.diagnostics));
   }
   storing_.reset();
   RETURN_IF_ERROR(stored_.status());
@@ -85,4 +85,4 @@ absl::Status ResultStoring::Finish(const std::string& log, JobResult& result) {
   return absl::OkStatus();
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

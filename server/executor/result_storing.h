@@ -16,7 +16,7 @@
 #include "server/jobs/transitions.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // Helper threads that one run after the other uses. Thread-safe.
 class HelperPool {
@@ -42,34 +42,34 @@ class HelperPool {
 class ResultStoring {
  public:
   // `cache` and `pool` must outlive this. check: null where nothing is asked.
-  ResultStoring(ResultCache* cache, HelperPool* pool, CacheKey key, std::string output_file,
-                PreparedArtifacts::Check check);
+  ResultStoring(cache::ResultCache* cache, HelperPool* pool, cache::CacheKey key,
+                std::string output_file, PreparedArtifacts::Check check);
   ~ResultStoring();
   ResultStoring(const ResultStoring&) = delete;
   ResultStoring& operator=(const ResultStoring&) = delete;
 
-  void Add(const WorkerArtifact& artifact) { prepared_->Add(artifact); }
+  void Add(const worker::WorkerArtifact& artifact) { prepared_->Add(artifact); }
   // The compile is complete, and this is the log so far: begins to store.
-  void Begin(const std::string& log, std::vector<JobDiagnostic> diagnostics);
+  void Begin(const std::string& log, std::vector<base::JobDiagnostic> diagnostics);
   // Waits until the result is stored with this log, and fills in its artifacts and key. After an
   // error it may be called again. UNAVAILABLE: the cache has no room.
-  absl::Status Finish(const std::string& log, JobResult& result);
+  absl::Status Finish(const std::string& log, jobs::JobResult& result);
 
  private:
-  absl::StatusOr<std::vector<ArtifactInfo>> Store(const std::string& log,
-                                                  const std::string& metadata);
+  absl::StatusOr<std::vector<cache::ArtifactInfo>> Store(const std::string& log,
+                                                         const std::string& metadata);
 
-  ResultCache* const cache_;
+  cache::ResultCache* const cache_;
   HelperPool* const pool_;
-  const CacheKey key_;
+  const cache::CacheKey key_;
   const std::string output_file_;
   std::unique_ptr<HelperThreads> helpers_;
   std::optional<PreparedArtifacts> prepared_;
   std::string begun_log_;  // with which the store has begun
-  absl::StatusOr<std::vector<ArtifactInfo>> stored_ = absl::InternalError("not stored yet");
+  absl::StatusOr<std::vector<cache::ArtifactInfo>> stored_ = absl::InternalError("not stored yet");
   std::optional<HelperThreads::Task> storing_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_RESULT_STORING_H_

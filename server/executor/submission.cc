@@ -13,27 +13,27 @@
 #include "server/executor/cache_inputs.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 constexpr char kModelRole[] = "MODEL_FILE";
 
-void CheckName(FieldChecker& check, absl::string_view field, absl::string_view name) {
+void CheckName(jobs::FieldChecker& check, absl::string_view field, absl::string_view name) {
   if (name.size() > kMaxNameBytes) {
     check.Add(field,
               absl::StrCat("has ", name.size(), " bytes, at most ", kMaxNameBytes, " are allowed"));
   }
 }
 
-void CheckDigest(FieldChecker& check, absl::string_view field, const InputFile& file) {
-  if (!IsValidSha256(file.sha256)) {
+void CheckDigest(jobs::FieldChecker& check, absl::string_view field, const base::InputFile& file) {
+  if (!cache::IsValidSha256(file.sha256)) {
     check.Add(
         absl::StrCat(field, ".sha256"),
         absl::StrCat("'", Printable(file.sha256, 80), "' is not 64 lower-case hexadecimal digits"));
   }
 }
 
-void CheckLabels(FieldChecker& check, const std::map<std::string, std::string>& labels) {
+void CheckLabels(jobs::FieldChecker& check, const std::map<std::string, std::string>& labels) {
   if (labels.size() > kMaxLabels) {
     check.Add("spec.labels",
               absl::StrCat(labels.size(), " pairs, at most ", kMaxLabels, " are allowed"));
@@ -48,7 +48,7 @@ void CheckLabels(FieldChecker& check, const std::map<std::string, std::string>& 
   }
 }
 
-void CheckRequestId(FieldChecker& check, absl::string_view id) {
+void CheckRequestId(jobs::FieldChecker& check, absl::string_view id) {
   const bool characters = std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
   });
@@ -59,7 +59,7 @@ void CheckRequestId(FieldChecker& check, absl::string_view id) {
 }
 
 absl::Status CheckFields(const SubmitRequest& request) {
-  FieldChecker check;
+  jobs::FieldChecker check;
   CheckRequestId(check, request.request_id);
   if (request.config_text.empty() || request.config_text.size() > kMaxConfigBytes) {
     check.Add("spec.config_text", absl::StrCat("has ", request.config_text.size(), " bytes, 1 to ",
@@ -98,7 +98,7 @@ absl::Status CheckFields(const SubmitRequest& request) {
 
 // The files that the config names and those that came must be the same, by role.
 absl::Status CheckRoles(const SubmitRequest& request, const ParsedConfig& config) {
-  FieldChecker check;
+  jobs::FieldChecker check;
   std::set<std::string> named;
   for (const ConfigFile& file : config.files) named.insert(file.role);
   std::set<std::string> given = {kModelRole};
@@ -125,7 +125,7 @@ std::string RequestSha256(const SubmitRequest& request) {
   // The model's role and name are the config's.
   std::vector<std::string> parts = {request.config_text, request.config_name, request.model.sha256,
                                     absl::StrCat(request.model.size_bytes)};
-  for (const InputFile& side : request.side_inputs) {
+  for (const base::InputFile& side : request.side_inputs) {
     parts.insert(parts.end(), {side.role, side.name, side.sha256, absl::StrCat(side.size_bytes)});
   }
   // The settings and the labels follow; no label has the empty key.
@@ -135,7 +135,7 @@ std::string RequestSha256(const SubmitRequest& request) {
                       ? absl::StrCat(*request.model_info_time_seconds)
                       : "");
   for (const auto& [key, value] : request.labels) parts.insert(parts.end(), {key, value});
-  return Sha256OfParts(parts);
+  return cache::Sha256OfParts(parts);
 }
 
 std::string BaseName(absl::string_view path) {
@@ -145,8 +145,8 @@ std::string BaseName(absl::string_view path) {
 
 }  // namespace
 
-Submission::Submission(SubmissionOptions options, JobService* jobs, InputStore* inputs,
-                       ResultCache* cache, InputHolds* holds)
+Submission::Submission(SubmissionOptions options, jobs::JobService* jobs, cache::InputStore* inputs,
+                       cache::ResultCache* cache, InputHolds* holds)
     : options_(std::move(options)), jobs_(jobs), inputs_(inputs), cache_(cache), holds_(holds) {}
 
 absl::Status Submission::CheckQuota(const SubmitRequest& request) const {
@@ -154,12 +154,12 @@ absl::Status Submission::CheckQuota(const SubmitRequest& request) const {
   const std::optional<int64_t> limit = options_.max_job_bytes(request.tenant);
   // Unsigned and saturating: the sizes are the client's word until the blobs are looked at.
   uint64_t bytes = request.model.size_bytes;
-  for (const InputFile& side : request.side_inputs) {
+  for (const base::InputFile& side : request.side_inputs) {
     bytes += std::min(side.size_bytes, std::numeric_limits<uint64_t>::max() - bytes);
   }
   if (!limit.has_value() || bytes <= static_cast<uint64_t>(*limit)) return absl::OkStatus();
   const std::string found = absl::StrCat(bytes, " of ", *limit, " bytes");
-  return ServiceError(
+  return jobs::ServiceError(
       absl::StatusCode::kResourceExhausted,
       absl::StrCat("the model and side inputs of the job have ", bytes, " bytes, at most ", *limit,
                    " are allowed for tenant '", request.tenant, "'"),
@@ -171,7 +171,7 @@ absl::StatusOr<ParsedConfig> Submission::ReadConfig(const SubmitRequest& request
   absl::StatusOr<ParsedConfig> config =
       options_.parse_config(request.config_text, request.config_name, diagnostics);
   if (!config.ok()) {
-    FieldChecker check;
+    jobs::FieldChecker check;
     for (const Diagnostic& diagnostic : diagnostics.list()) {
       if (diagnostic.severity() == Severity::kError) {
         check.Add("spec.config_text", diagnostic.ToString());
@@ -184,16 +184,16 @@ absl::StatusOr<ParsedConfig> Submission::ReadConfig(const SubmitRequest& request
 }
 
 absl::Status Submission::AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
-                                       JobSpec& spec, InputHolds::Holds& holds) {
-  std::vector<InputFile> inputs = {request.model};
+                                       jobs::JobSpec& spec, InputHolds::Holds& holds) {
+  std::vector<base::InputFile> inputs = {request.model};
   inputs.front().role = kModelRole;
   inputs.front().name = config.options.model_name;
-  for (const InputFile& side : request.side_inputs) {
+  for (const base::InputFile& side : request.side_inputs) {
     inputs.push_back(side);
     inputs.back().name = BaseName(side.name);
   }
-  ErrorDetails missing{.reason = "BLOB_MISSING"};
-  for (InputFile& wanted : inputs) {
+  jobs::ErrorDetails missing{.reason = "BLOB_MISSING"};
+  for (base::InputFile& wanted : inputs) {
     auto held = inputs_->Acquire(request.tenant, wanted.sha256);
     if (!held.ok() && !absl::IsNotFound(held.status())) return held.status();
     if (!held.ok() || held->info.size_bytes != wanted.size_bytes) {
@@ -208,18 +208,18 @@ absl::Status Submission::AcquireInputs(const SubmitRequest& request, const Parse
     holds.push_back(std::move(held->hold));
   }
   if (missing.precondition_violations.empty()) return absl::OkStatus();
-  return ServiceError(absl::StatusCode::kFailedPrecondition,
-                      absl::StrCat(missing.precondition_violations.size(), " of ", inputs.size(),
-                                   " blobs are not uploaded"),
-                      missing);
+  return jobs::ServiceError(absl::StatusCode::kFailedPrecondition,
+                            absl::StrCat(missing.precondition_violations.size(), " of ",
+                                         inputs.size(), " blobs are not uploaded"),
+                            missing);
 }
 
 // Metadata that cannot be read costs a compile, not a job.
-void Submission::TakeResult(const CachedResult& result, NewJob& job) {
-  auto diagnostics = DecodeResultMetadata(result.metadata);
+void Submission::TakeResult(const cache::CachedResult& result, jobs::NewJob& job) {
+  auto diagnostics = jobs::DecodeResultMetadata(result.metadata);
   if (!diagnostics.ok()) return;
-  job.cached = NewJob::Cached{.artifacts = ToJobArtifacts(result.artifacts),
-                              .diagnostics = *std::move(diagnostics)};
+  job.cached = jobs::NewJob::Cached{.artifacts = ToJobArtifacts(result.artifacts),
+                                    .diagnostics = *std::move(diagnostics)};
 }
 
 absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& request) {
@@ -228,7 +228,7 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
   ASSIGN_OR_RETURN(const ParsedConfig config, ReadConfig(request));
   RETURN_IF_ERROR(CheckRoles(request, config));
   Prepared prepared;
-  NewJob& job = prepared.job;
+  jobs::NewJob& job = prepared.job;
   RETURN_IF_ERROR(AcquireInputs(request, config, job.spec, prepared.holds));
   job.tenant = request.tenant;
   job.request_id = request.request_id;
@@ -245,7 +245,7 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
   job.output_file = config.options.output_file;
   const std::string scope =
       options_.result_scope == nullptr ? job.tenant : options_.result_scope(job.tenant);
-  ASSIGN_OR_RETURN(const CacheKey key,
+  ASSIGN_OR_RETURN(const cache::CacheKey key,
                    ResultKey(scope, job.spec, config.options, options_.compiler_build_id));
   job.cache_key = key.ToString();
   if (request.no_cache) return prepared;
@@ -256,30 +256,30 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
 }
 
 // A repeat is answered although its blobs may be gone by now, or what is allowed have changed.
-absl::StatusOr<JobService::Submitted> Submission::AnswerUnprepared(const SubmitRequest& request,
-                                                                   const absl::Status& why) {
+absl::StatusOr<jobs::JobService::Submitted> Submission::AnswerUnprepared(
+    const SubmitRequest& request, const absl::Status& why) {
   if (!CheckFields(request).ok()) return why;
   ASSIGN_OR_RETURN(
-      std::shared_ptr<const Job> earlier,
+      std::shared_ptr<const jobs::Job> earlier,
       jobs_->FindSubmitted(request.tenant, request.request_id, RequestSha256(request)));
   if (earlier == nullptr) return why;
-  return JobService::Submitted{std::move(earlier), true};
+  return jobs::JobService::Submitted{std::move(earlier), true};
 }
 
-void Submission::HoldInputs(const Job& job, InputHolds::Holds holds) {
-  if (IsTerminal(job.state)) return;
+void Submission::HoldInputs(const jobs::Job& job, InputHolds::Holds holds) {
+  if (jobs::IsTerminal(job.state)) return;
   holds_->Add(job.id, std::move(holds));
   // It may have ended in between, and then nobody else lets go.
   const auto now = jobs_->Get(job.id);
-  if (!now.ok() || IsTerminal((*now)->state)) holds_->Remove(job.id);
+  if (!now.ok() || jobs::IsTerminal((*now)->state)) holds_->Remove(job.id);
 }
 
-void Submission::Submit(const SubmitRequest& request, JobService::Done done) {
+void Submission::Submit(const SubmitRequest& request, jobs::JobService::Done done) {
   absl::StatusOr<Prepared> prepared = Prepare(request);
   if (!prepared.ok()) return done(AnswerUnprepared(request, prepared.status()));
   jobs_->Submit(std::move(prepared->job),
-                [this, holds = std::move(prepared->holds),
-                 done = std::move(done)](absl::StatusOr<JobService::Submitted> submitted) mutable {
+                [this, holds = std::move(prepared->holds), done = std::move(done)](
+                    absl::StatusOr<jobs::JobService::Submitted> submitted) mutable {
                   if (submitted.ok() && !submitted->already_existed) {
                     HoldInputs(*submitted->job, std::move(holds));
                   }
@@ -287,13 +287,14 @@ void Submission::Submit(const SubmitRequest& request, JobService::Done done) {
                 });
 }
 
-absl::StatusOr<JobService::Submitted> Submission::SubmitAndWait(const SubmitRequest& request) {
-  std::promise<absl::StatusOr<JobService::Submitted>> answer;
-  std::future<absl::StatusOr<JobService::Submitted>> answered = answer.get_future();
-  Submit(request, [&answer](absl::StatusOr<JobService::Submitted> submitted) {
+absl::StatusOr<jobs::JobService::Submitted> Submission::SubmitAndWait(
+    const SubmitRequest& request) {
+  std::promise<absl::StatusOr<jobs::JobService::Submitted>> answer;
+  std::future<absl::StatusOr<jobs::JobService::Submitted>> answered = answer.get_future();
+  Submit(request, [&answer](absl::StatusOr<jobs::JobService::Submitted> submitted) {
     answer.set_value(std::move(submitted));
   });
   return answered.get();
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -16,7 +16,7 @@
 #include "server/executor/input_holds.h"
 #include "server/jobs/job_service.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 inline constexpr size_t kMaxNameBytes = 255;
 inline constexpr size_t kMaxLabels = 32;
@@ -34,8 +34,8 @@ struct SubmitRequest {
   std::string request_id = {};
   std::string config_text = {};
   std::string config_name = {};
-  InputFile model;  // its role and name are the config's
-  std::vector<InputFile> side_inputs = {};
+  base::InputFile model;  // its role and name are the config's
+  std::vector<base::InputFile> side_inputs = {};
   int64_t priority = 0;
   std::map<std::string, std::string> labels = {};
   std::optional<absl::Duration> timeout = {};
@@ -69,40 +69,40 @@ struct SubmissionOptions {
 class Submission {
  public:
   // All must outlive this.
-  Submission(SubmissionOptions options, JobService* jobs, InputStore* inputs, ResultCache* cache,
-             InputHolds* holds);
+  Submission(SubmissionOptions options, jobs::JobService* jobs, cache::InputStore* inputs,
+             cache::ResultCache* cache, InputHolds* holds);
 
   // Errors: INVALID_ARGUMENT (INVALID_FIELD or INVALID_CONFIG, every problem named),
   // FAILED_PRECONDITION (BLOB_MISSING, every blob named), RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), and
   // those of JobService::Submit.
   // `done` is called as JobService::Submit does.
-  void Submit(const SubmitRequest& request, JobService::Done done);
+  void Submit(const SubmitRequest& request, jobs::JobService::Done done);
   // The same, and waits.
-  absl::StatusOr<JobService::Submitted> SubmitAndWait(const SubmitRequest& request);
+  absl::StatusOr<jobs::JobService::Submitted> SubmitAndWait(const SubmitRequest& request);
 
  private:
   // What is submitted, and the blobs that it needs.
   struct Prepared {
-    NewJob job;
+    jobs::NewJob job;
     InputHolds::Holds holds;
   };
   absl::StatusOr<Prepared> Prepare(const SubmitRequest& request);
-  absl::StatusOr<JobService::Submitted> AnswerUnprepared(const SubmitRequest& request,
-                                                         const absl::Status& why);
-  void HoldInputs(const Job& job, InputHolds::Holds holds);
+  absl::StatusOr<jobs::JobService::Submitted> AnswerUnprepared(const SubmitRequest& request,
+                                                               const absl::Status& why);
+  void HoldInputs(const jobs::Job& job, InputHolds::Holds holds);
   absl::Status CheckQuota(const SubmitRequest& request) const;
   absl::StatusOr<ParsedConfig> ReadConfig(const SubmitRequest& request) const;
   absl::Status AcquireInputs(const SubmitRequest& request, const ParsedConfig& config,
-                             JobSpec& spec, InputHolds::Holds& holds);
-  static void TakeResult(const CachedResult& result, NewJob& job);
+                             jobs::JobSpec& spec, InputHolds::Holds& holds);
+  static void TakeResult(const cache::CachedResult& result, jobs::NewJob& job);
 
   const SubmissionOptions options_;
-  JobService* const jobs_;
-  InputStore* const inputs_;
-  ResultCache* const cache_;
+  jobs::JobService* const jobs_;
+  cache::InputStore* const inputs_;
+  cache::ResultCache* const cache_;
   InputHolds* const holds_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_SUBMISSION_H_

@@ -12,7 +12,7 @@
 #include "server/jobs/service_error.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 using ::testing::HasSubstr;
@@ -21,14 +21,14 @@ using ::testing::SizeIs;
 class SubmissionTest : public ::testing::Test {
  protected:
   SubmissionTest()
-      : queue_(MakeFairQueue(100)),
+      : queue_(scheduler::MakeFairQueue(100)),
         jobs_({.now = [] { return absl::FromUnixSeconds(1'700'000'000); },
                .random = [this] { return ++random_; },
                .retry = {}},
               &store_, &board_),
         submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
                     &inputs_, &cache_, &holds_) {
-    jobs_.SetEndListener([this](const Job& job) { holds_.Remove(job.id); });
+    jobs_.SetEndListener([this](const jobs::Job& job) { holds_.Remove(job.id); });
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
   }
 
@@ -43,17 +43,17 @@ class SubmissionTest : public ::testing::Test {
   }
 
   // The reason of a refused request, and its violations.
-  ErrorDetails Refusal(const SubmitRequest& request) {
+  jobs::ErrorDetails Refusal(const SubmitRequest& request) {
     const auto submitted = submission_.SubmitAndWait(request);
     EXPECT_FALSE(submitted.ok());
-    return ErrorDetailsOf(submitted.status()).value_or(ErrorDetails{});
+    return jobs::ErrorDetailsOf(submitted.status()).value_or(jobs::ErrorDetails{});
   }
 
   uint64_t random_ = 0;
-  MemoryJobStore store_;
-  std::unique_ptr<JobQueue> queue_;
-  LocalBoard board_{queue_.get(), absl::Minutes(5)};
-  JobService jobs_;
+  jobs::MemoryJobStore store_;
+  std::unique_ptr<jobs::JobQueue> queue_;
+  jobs::LocalBoard board_{queue_.get(), absl::Minutes(5)};
+  jobs::JobService jobs_;
   FakeInputs inputs_;
   FakeCache cache_;
   InputHolds holds_;
@@ -63,8 +63,8 @@ class SubmissionTest : public ::testing::Test {
 TEST_F(SubmissionTest, AcceptsAndHoldsTheInputsUntilTheJobEnds) {
   const auto submitted = submission_.SubmitAndWait(Request());
   ASSERT_TRUE(submitted.ok()) << submitted.status();
-  const Job& job = *submitted->job;
-  EXPECT_EQ(job.state, JobState::kQueued);
+  const jobs::Job& job = *submitted->job;
+  EXPECT_EQ(job.state, jobs::JobState::kQueued);
   EXPECT_EQ(job.output_file, "model.h");
   EXPECT_EQ(job.model().md5, Md5Hex("model bytes"));
   EXPECT_EQ(job.model().name, "model.pb");
@@ -85,7 +85,7 @@ TEST_F(SubmissionTest, EveryBadFieldIsNamed) {
   request.labels = {{"", "x"}};
   request.timeout = absl::Milliseconds(1);
   request.model_info_time_seconds = -1;
-  const ErrorDetails details = Refusal(request);
+  const jobs::ErrorDetails details = Refusal(request);
   EXPECT_EQ(details.reason, "INVALID_FIELD");
   std::string fields;
   for (const auto& violation : details.field_violations) {
@@ -109,19 +109,19 @@ TEST_F(SubmissionTest, AJobOverItsTenantsBytesIsRefused) {
   ASSERT_GT(request.model.size_bytes, 10u);
   const auto refused = bounded.SubmitAndWait(request);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  const auto details = ErrorDetailsOf(refused.status());
+  const auto details = jobs::ErrorDetailsOf(refused.status());
   EXPECT_EQ(details->reason, "QUOTA_EXCEEDED");
   EXPECT_EQ(details->retry_delay, std::nullopt);
   ASSERT_THAT(details->quota_violations, SizeIs(1));
   EXPECT_EQ(details->quota_violations[0].subject, "job_bytes");
   request.side_inputs = {{.role = "OPT_CONFIG", .size_bytes = ~uint64_t{0}}};
-  EXPECT_EQ(ErrorDetailsOf(bounded.SubmitAndWait(request).status())->reason, "INVALID_FIELD");
+  EXPECT_EQ(jobs::ErrorDetailsOf(bounded.SubmitAndWait(request).status())->reason, "INVALID_FIELD");
 }
 
 TEST_F(SubmissionTest, EveryProblemOfTheConfigIsNamed) {
   SubmitRequest request = Request();
   request.config_text = "bad";
-  const ErrorDetails details = Refusal(request);
+  const jobs::ErrorDetails details = Refusal(request);
   EXPECT_EQ(details.reason, "INVALID_CONFIG");
   ASSERT_THAT(details.field_violations, SizeIs(2));
   EXPECT_THAT(details.field_violations[1].description, HasSubstr("config.yaml:2: problem 2"));
@@ -133,7 +133,7 @@ TEST_F(SubmissionTest, FilesOfTheConfigAndSideInputsMustMatch) {
   request.config_text = "opt";
   EXPECT_THAT(Refusal(request).field_violations[0].description, HasSubstr("OPT_CONFIG (line 2)"));
   const auto side = [this](const char* role, const char* name) {
-    InputFile file = inputs_.PutFile("template");
+    base::InputFile file = inputs_.PutFile("template");
     file.role = role;
     file.name = name;
     return file;
@@ -155,7 +155,7 @@ TEST_F(SubmissionTest, EveryMissingBlobIsNamed) {
   request.model.size_bytes += 1;  // another size is another blob
   request.side_inputs = {
       {.role = "OPT_CONFIG", .name = "t", .sha256 = std::string(64, 'a'), .size_bytes = 5}};
-  const ErrorDetails details = Refusal(request);
+  const jobs::ErrorDetails details = Refusal(request);
   EXPECT_EQ(details.reason, "BLOB_MISSING");
   ASSERT_THAT(details.precondition_violations, SizeIs(2));
   EXPECT_EQ(details.precondition_violations[0].subject, model_sha256);
@@ -182,21 +182,22 @@ TEST_F(SubmissionTest, ARepeatIsAnsweredAlthoughTheBlobIsGone) {
 TEST_F(SubmissionTest, ACachedResultEndsTheJobAtOnceUnlessRefused) {
   SubmitRequest request = Request();
   const auto first = submission_.SubmitAndWait(request);
-  const auto key = CacheKey::Parse(first->job->cache_key);
+  const auto key = cache::CacheKey::Parse(first->job->cache_key);
   ASSERT_TRUE(key.ok());
-  const JobDiagnostic warning = {.id = "NPUC1", .message = "careful"};
+  const base::JobDiagnostic warning = {.id = "NPUC1", .message = "careful"};
   ASSERT_TRUE(
-      cache_.Store(*key, {{"model.h", "header"}}, EncodeResultMetadata({warning}), nullptr).ok());
+      cache_.Store(*key, {{"model.h", "header"}}, jobs::EncodeResultMetadata({warning}), nullptr)
+          .ok());
   request.request_id = "r2";
   const auto hit = submission_.SubmitAndWait(request);
   ASSERT_TRUE(hit.ok());
-  EXPECT_EQ(hit->job->state, JobState::kSucceeded);
+  EXPECT_EQ(hit->job->state, jobs::JobState::kSucceeded);
   EXPECT_TRUE(hit->job->cache_hit);
   EXPECT_EQ(hit->job->artifacts[0].sha256, Sha256Hex("header"));
-  EXPECT_EQ(hit->job->diagnostics, std::vector<JobDiagnostic>{warning});
+  EXPECT_EQ(hit->job->diagnostics, std::vector<base::JobDiagnostic>{warning});
   request.request_id = "r3";
   request.no_cache = true;
-  EXPECT_EQ(submission_.SubmitAndWait(request)->job->state, JobState::kQueued);
+  EXPECT_EQ(submission_.SubmitAndWait(request)->job->state, jobs::JobState::kQueued);
 }
 
 // What memory does not hold, or would refuse, is left to Submit, and nothing is kept.
@@ -205,7 +206,7 @@ TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
                      .compiler_build_id = "build-1",
                      .result_scope =
                          [](absl::string_view tenant) {
-                           return tenant == "own" ? std::string(tenant) : kSharedScope;
+                           return tenant == "own" ? std::string(tenant) : auth::kSharedScope;
                          }},
                     &jobs_, &inputs_, &cache_, &holds_);
   std::map<std::string, std::string> keys;  // by tenant
@@ -219,7 +220,8 @@ TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
   }
   EXPECT_EQ(keys["a"], keys["b"]);
   EXPECT_NE(keys["a"], keys["own"]);
-  ASSERT_TRUE(cache_.Store(*CacheKey::Parse(keys["a"]), {{"model.h", "header"}}, "", nullptr).ok());
+  ASSERT_TRUE(
+      cache_.Store(*cache::CacheKey::Parse(keys["a"]), {{"model.h", "header"}}, "", nullptr).ok());
   SubmitRequest again = Request();
   again.request_id = "again";
   again.tenant = "b";
@@ -228,7 +230,7 @@ TEST_F(SubmissionTest, TenantsThatShareHaveOneResult) {
   EXPECT_FALSE(shared.SubmitAndWait(again)->job->cache_hit);
   // The model must still be the tenant's own: what others uploaded is not there for it.
   again.tenant = "c";
-  EXPECT_EQ(ErrorDetailsOf(shared.SubmitAndWait(again).status())->reason, "BLOB_MISSING");
+  EXPECT_EQ(jobs::ErrorDetailsOf(shared.SubmitAndWait(again).status())->reason, "BLOB_MISSING");
 }
 
 TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
@@ -245,7 +247,8 @@ TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
   const auto first = submission_.SubmitAndWait(request);
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_TRUE(
-      cache_.Store(*CacheKey::Parse(first->job->cache_key), {{"model.h", "of a"}}, "", nullptr)
+      cache_
+          .Store(*cache::CacheKey::Parse(first->job->cache_key), {{"model.h", "of a"}}, "", nullptr)
           .ok());
   request.request_id = "r2";
   request.model = inputs_.PutFile(b);
@@ -255,9 +258,10 @@ TEST_F(SubmissionTest, ModelsOfOneMd5HaveTwoResults) {
   EXPECT_NE(first->job->model().sha256, second->job->model().sha256);
   EXPECT_NE(first->job->cache_key, second->job->cache_key);
   EXPECT_FALSE(second->job->cache_hit);
-  ASSERT_TRUE(
-      cache_.Store(*CacheKey::Parse(second->job->cache_key), {{"model.h", "of b"}}, "", nullptr)
-          .ok());
+  ASSERT_TRUE(cache_
+                  .Store(*cache::CacheKey::Parse(second->job->cache_key), {{"model.h", "of b"}}, "",
+                         nullptr)
+                  .ok());
   EXPECT_EQ(cache_.size(), 2u);
   request.request_id = "r3";
   EXPECT_EQ(submission_.SubmitAndWait(request)->job->artifacts[0].sha256, Sha256Hex("of b"));
@@ -287,4 +291,4 @@ TEST_F(SubmissionTest, WhateverChangesTheOutputChangesTheKey) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 constexpr absl::Duration kSweepPeriod = absl::Minutes(1);
@@ -42,4 +42,4 @@ size_t TokenBuckets::size() const {
   return buckets_.size();
 }
 
-}  // namespace npuc
+}  // namespace npuc::executor

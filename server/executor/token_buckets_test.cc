@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 class TokenBucketsTest : public ::testing::Test {
@@ -55,4 +55,4 @@ TEST_F(TokenBucketsTest, ForgetsFullBuckets) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

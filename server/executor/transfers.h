@@ -19,7 +19,7 @@
 #include "server/executor/token_buckets.h"
 #include "server/jobs/job.h"
 
-namespace npuc {
+namespace npuc::executor {
 
 // What clients may do with blobs and artifacts, with the service's error reasons (proto/API.md).
 // Thread-safe. All that the constructors take must outlive the objects.
@@ -41,26 +41,29 @@ struct UploadsOptions {
 
 class Uploads {
  public:
-  explicit Uploads(InputStore* inputs, UploadsOptions options = {})
+  explicit Uploads(cache::InputStore* inputs, UploadsOptions options = {})
       : inputs_(inputs), options_(std::move(options)), rates_(options_.steady_now) {}
 
   // `tenant`: whose blobs. One tenant cannot see, fill or learn of another's.
 
   // In the given order, each once.
-  absl::StatusOr<std::vector<BlobDigest>> FindMissing(const std::string& tenant,
-                                                      const std::vector<BlobDigest>& digests);
+  absl::StatusOr<std::vector<cache::BlobDigest>> FindMissing(
+      const std::string& tenant, const std::vector<cache::BlobDigest>& digests);
   // A blob that was never begun is at 0.
-  absl::StatusOr<UploadState> Query(const std::string& tenant, const BlobDigest& digest);
+  absl::StatusOr<cache::UploadState> Query(const std::string& tenant,
+                                           const cache::BlobDigest& digest);
   // Begins an upload or joins the one under way. RESOURCE_EXHAUSTED (QUOTA_EXCEEDED): the blob is
   // over the tenant's job_bytes, its jobs and uploads under way leave no room for it in its
   // stored_bytes, or it has as many uploads under way as it may.
-  absl::StatusOr<UploadState> Begin(const std::string& tenant, const BlobDigest& digest);
+  absl::StatusOr<cache::UploadState> Begin(const std::string& tenant,
+                                           const cache::BlobDigest& digest);
   // Stores one chunk, and commits the blob with the last one. Bytes that are there already are
   // skipped. RESOURCE_EXHAUSTED (RATE_EXCEEDED, with the time to wait): the tenant uploads faster
   // than it may, on the average of kRateBurstSeconds.
   static constexpr int64_t kRateBurstSeconds = 4;
-  absl::StatusOr<UploadState> Append(const std::string& tenant, const BlobDigest& digest,
-                                     int64_t offset, absl::string_view bytes);
+  absl::StatusOr<cache::UploadState> Append(const std::string& tenant,
+                                            const cache::BlobDigest& digest, int64_t offset,
+                                            absl::string_view bytes);
 
  private:
   UploadQuota QuotaOf(absl::string_view tenant) const {
@@ -68,12 +71,13 @@ class Uploads {
   }
   absl::Status CheckRate(const std::string& tenant, size_t bytes);
   // What the store refused, as the client is told it.
-  absl::Status UploadError(const std::string& tenant, const BlobDigest& digest,
+  absl::Status UploadError(const std::string& tenant, const cache::BlobDigest& digest,
                            const absl::Status& status);
-  absl::StatusOr<UploadState> CommitIfWhole(const std::string& tenant, const BlobDigest& digest,
-                                            UploadState state);
+  absl::StatusOr<cache::UploadState> CommitIfWhole(const std::string& tenant,
+                                                   const cache::BlobDigest& digest,
+                                                   cache::UploadState state);
 
-  InputStore* const inputs_;
+  cache::InputStore* const inputs_;
   const UploadsOptions options_;
   TokenBuckets rates_;
 };
@@ -81,26 +85,26 @@ class Uploads {
 class Downloads {
  public:
   // Makes a job's result again (JobRunner::Remake).
-  using Remake = std::function<absl::Status(const Job& job)>;
+  using Remake = std::function<absl::Status(const jobs::Job& job)>;
 
-  explicit Downloads(ResultCache* cache, Remake remake = nullptr)
+  explicit Downloads(cache::ResultCache* cache, Remake remake = nullptr)
       : cache_(cache), remake_(std::move(remake)) {}
 
   // A reader of one artifact of a job; every chunk it gives was compared with its digest. `offset`
   // is only checked here. A result that the cache has lost is made again, where that is possible,
   // while the call waits; DATA_LOSS (ARTIFACT_LOST) where it is not. RESOURCE_EXHAUSTED
   // (SERVER_BUSY): another result is being made again.
-  absl::StatusOr<std::unique_ptr<ArtifactReader>> Open(const Job& job,
-                                                       absl::string_view artifact_name,
-                                                       int64_t offset);
+  absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> Open(const jobs::Job& job,
+                                                              absl::string_view artifact_name,
+                                                              int64_t offset);
   // The next chunk from offset; empty at the end.
-  static absl::StatusOr<std::string> Read(ArtifactReader& reader, uint64_t offset);
+  static absl::StatusOr<std::string> Read(cache::ArtifactReader& reader, uint64_t offset);
 
  private:
-  ResultCache* const cache_;
+  cache::ResultCache* const cache_;
   const Remake remake_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::executor
 
 #endif  // NPUC_SERVER_EXECUTOR_TRANSFERS_H_

@@ -9,7 +9,7 @@
 #include "server/jobs/service_error.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::executor {
 namespace {
 
 using ::testing::IsEmpty;
@@ -18,21 +18,21 @@ using ::testing::SizeIs;
 const std::string kTenant = "default";
 
 std::string ReasonOf(const absl::Status& status) {
-  const auto details = ErrorDetailsOf(status);
+  const auto details = jobs::ErrorDetailsOf(status);
   return details.has_value() ? details->reason : status.ToString();
 }
 
 TEST(UploadsTest, InChunksWithRepeatsAndGaps) {
   FakeInputs inputs;
   Uploads uploads(&inputs);
-  const BlobDigest digest{Sha256Hex("abcdef"), 6};
+  const cache::BlobDigest digest{Sha256Hex("abcdef"), 6};
   EXPECT_EQ(uploads.Query(kTenant, digest)->committed_bytes, 0u);
   EXPECT_THAT(*uploads.FindMissing(kTenant, {digest, digest}), SizeIs(1));
   EXPECT_FALSE(uploads.Begin(kTenant, digest)->complete);
   EXPECT_EQ(uploads.Append(kTenant, digest, 0, "abc")->committed_bytes, 3u);
   const auto gap = uploads.Append(kTenant, digest, 5, "f");
   EXPECT_EQ(ReasonOf(gap.status()), "OFFSET_MISMATCH");
-  EXPECT_EQ(ErrorDetailsOf(gap.status())->metadata.at("committed_bytes"), "3");
+  EXPECT_EQ(jobs::ErrorDetailsOf(gap.status())->metadata.at("committed_bytes"), "3");
   EXPECT_EQ(uploads.Append(kTenant, digest, 1, "bcd")->committed_bytes, 4u);
   EXPECT_TRUE(uploads.Append(kTenant, digest, 4, "ef")->complete);
   EXPECT_TRUE(uploads.Query(kTenant, digest)->complete);
@@ -49,7 +49,7 @@ TEST(UploadsTest, AnEmptyBlobIsWholeAtOnce) {
 TEST(UploadsTest, RefusalsHaveReasons) {
   FakeInputs inputs;
   Uploads uploads(&inputs);
-  const BlobDigest digest{Sha256Hex("abc"), 3};
+  const cache::BlobDigest digest{Sha256Hex("abc"), 3};
   ASSERT_TRUE(uploads.Begin(kTenant, digest).ok());
   EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, -1, "a").status()), "INVALID_FIELD");
   EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, 0, "abcd").status()), "INVALID_FIELD");
@@ -59,8 +59,9 @@ TEST(UploadsTest, RefusalsHaveReasons) {
   EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, 0, "xyz").status()), "DIGEST_MISMATCH");
   EXPECT_EQ(uploads.Query(kTenant, digest)->committed_bytes, 0u);
   EXPECT_EQ(ReasonOf(uploads.Query(kTenant, {"short", 3}).status()), "INVALID_FIELD");
-  EXPECT_EQ(ReasonOf(uploads.FindMissing(kTenant, std::vector<BlobDigest>(1001, digest)).status()),
-            "INVALID_FIELD");
+  EXPECT_EQ(
+      ReasonOf(uploads.FindMissing(kTenant, std::vector<cache::BlobDigest>(1001, digest)).status()),
+      "INVALID_FIELD");
   inputs.SetFull();
   EXPECT_EQ(ReasonOf(uploads.Begin(kTenant, {Sha256Hex("zzz"), 3}).status()), "STORAGE_FULL");
 }
@@ -68,14 +69,14 @@ TEST(UploadsTest, RefusalsHaveReasons) {
 TEST(UploadsTest, WhoseUploadAnotherClientsWrongBytesEndedGoesOnFromTheBeginning) {
   FakeInputs inputs;
   Uploads uploads(&inputs);
-  const BlobDigest digest{Sha256Hex("abc"), 3};
+  const cache::BlobDigest digest{Sha256Hex("abc"), 3};
   ASSERT_TRUE(uploads.Begin(kTenant, digest).ok());
   ASSERT_TRUE(uploads.Append(kTenant, digest, 0, "ab").ok());
   EXPECT_EQ(ReasonOf(uploads.Append(kTenant, digest, 0, "xyz").status()), "DIGEST_MISMATCH");
   const auto late = uploads.Append(kTenant, digest, 2, "c");
   EXPECT_EQ(late.status().code(), absl::StatusCode::kOutOfRange);
   EXPECT_EQ(ReasonOf(late.status()), "OFFSET_MISMATCH");
-  EXPECT_EQ(ErrorDetailsOf(late.status())->metadata.at("committed_bytes"), "0");
+  EXPECT_EQ(jobs::ErrorDetailsOf(late.status())->metadata.at("committed_bytes"), "0");
   ASSERT_TRUE(uploads.Begin(kTenant, digest).ok());
   EXPECT_TRUE(uploads.Append(kTenant, digest, 0, "abc")->complete);
 }
@@ -85,10 +86,10 @@ TEST(UploadsTest, ABlobOverTheTenantsJobBytesIsRefusedBeforeItsFirstByte) {
   Uploads uploads(&inputs, {.quota = [](absl::string_view tenant) {
     return tenant == "small" ? UploadQuota{.job_bytes = 10} : UploadQuota{};
   }});
-  const BlobDigest digest{Sha256Hex("x"), 11};
+  const cache::BlobDigest digest{Sha256Hex("x"), 11};
   const auto refused = uploads.Begin("small", digest);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  const auto details = ErrorDetailsOf(refused.status());
+  const auto details = jobs::ErrorDetailsOf(refused.status());
   EXPECT_EQ(details->reason, "QUOTA_EXCEEDED");
   ASSERT_THAT(details->quota_violations, SizeIs(1));
   EXPECT_EQ(details->quota_violations[0].subject, "job_bytes");
@@ -106,7 +107,7 @@ TEST(UploadsTest, WhoUploadsTooFastIsToldWhenToGoOn) {
                                                           : UploadQuota{};
                                 },
                             .steady_now = [&now] { return now; }});
-  const BlobDigest digest{Sha256Hex("y"), 100 << 20};
+  const cache::BlobDigest digest{Sha256Hex("y"), 100 << 20};
   const std::string chunk(kMaxChunkBytes, 'y');
   ASSERT_TRUE(uploads.Begin("slow", digest).ok());
   ASSERT_TRUE(uploads.Begin("other", digest).ok());
@@ -118,7 +119,7 @@ TEST(UploadsTest, WhoUploadsTooFastIsToldWhenToGoOn) {
       continue;
     }
     ++refusals;
-    const auto details = ErrorDetailsOf(state.status());
+    const auto details = jobs::ErrorDetailsOf(state.status());
     EXPECT_EQ(details->reason, "RATE_EXCEEDED");
     ASSERT_THAT(details->quota_violations, SizeIs(1));
     EXPECT_EQ(details->quota_violations[0].subject, "upload_rate");
@@ -133,23 +134,23 @@ TEST(UploadsTest, WhoUploadsTooFastIsToldWhenToGoOn) {
 
 TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
   FakeCache cache;
-  MemoryJobStore store;
-  const auto queue = MakeFairQueue(10);
-  LocalBoard board(queue.get(), absl::Minutes(5));
+  jobs::MemoryJobStore store;
+  const auto queue = scheduler::MakeFairQueue(10);
+  jobs::LocalBoard board(queue.get(), absl::Minutes(5));
   uint64_t random = 0;
-  JobService jobs({.now = [] { return absl::FromUnixSeconds(1); },
-                   .random = [&] { return ++random; },
-                   .retry = {}},
-                  &store, &board);
+  jobs::JobService jobs({.now = [] { return absl::FromUnixSeconds(1); },
+                         .random = [&] { return ++random; },
+                         .retry = {}},
+                        &store, &board);
   ASSERT_TRUE(jobs.Recover(nullptr).ok());
   Downloads downloads(&cache);
-  const CacheKey key = *CacheKey::Parse("default/" + std::string(64, 'a'));
+  const cache::CacheKey key = *cache::CacheKey::Parse("default/" + std::string(64, 'a'));
   const auto infos = *cache.Store(key, {{"model.h", "header"}}, "", nullptr);
-  NewJob request;
+  jobs::NewJob request;
   request.spec.inputs = {{.role = "MODEL_FILE", .sha256 = "s", .md5 = "m"}};
   request.cache_key = key.ToString();
   const auto waiting = jobs.SubmitAndWait(request)->job;
-  request.cached = NewJob::Cached{.artifacts = {{"model.h", 6, infos[0].sha256}}};
+  request.cached = jobs::NewJob::Cached{.artifacts = {{"model.h", 6, infos[0].sha256}}};
   const auto done = jobs.SubmitAndWait(request)->job;
 
   EXPECT_EQ(ReasonOf(downloads.Open(*waiting, "model.h", 0).status()), "JOB_NOT_SUCCEEDED");
@@ -169,15 +170,15 @@ TEST(DownloadsTest, OnlyWhatTheJobMadeAndOnlyAsItWas) {
 
 TEST(DownloadsTest, WhatTheCacheHasLostIsMadeAgain) {
   FakeCache cache;
-  const CacheKey key = *CacheKey::Parse("default/" + std::string(64, 'a'));
-  Job job;
-  job.state = JobState::kSucceeded;
+  const cache::CacheKey key = *cache::CacheKey::Parse("default/" + std::string(64, 'a'));
+  jobs::Job job;
+  job.state = jobs::JobState::kSucceeded;
   job.cache_key = key.ToString();
   job.artifacts = {
       {"model.h", 6, (*cache.Store(key, {{"model.h", "header"}}, "", nullptr))[0].sha256}};
   absl::Status answer;
   std::string bytes = "header";
-  Downloads downloads(&cache, [&](const Job&) {
+  Downloads downloads(&cache, [&](const jobs::Job&) {
     if (answer.ok()) cache.Store(key, {{"model.h", bytes}}, "", nullptr).status().IgnoreError();
     return answer;
   });
@@ -193,10 +194,10 @@ TEST(DownloadsTest, WhatTheCacheHasLostIsMadeAgain) {
   answer = absl::UnavailableError("busy");
   const auto busy = downloads.Open(job, "model.h", 0);
   EXPECT_EQ(ReasonOf(busy.status()), "SERVER_BUSY");
-  EXPECT_TRUE(ErrorDetailsOf(busy.status())->retry_delay.has_value());
+  EXPECT_TRUE(jobs::ErrorDetailsOf(busy.status())->retry_delay.has_value());
   answer = absl::NotFoundError("its model is gone");
   EXPECT_EQ(ReasonOf(downloads.Open(job, "model.h", 0).status()), "ARTIFACT_LOST");
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::executor

@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace npuc {
+namespace npuc::http {
 
 ByteRange ParseByteRange(absl::string_view header, uint64_t size) {
   const ByteRange whole;
@@ -62,4 +62,4 @@ std::string PercentEncoded(absl::string_view text) {
   return out;
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

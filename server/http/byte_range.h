@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // What a Range header asks of `size` bytes (RFC 9110, section 14).
 struct ByteRange {
@@ -28,6 +28,6 @@ bool EtagMatches(absl::string_view header, absl::string_view etag);
 // As a value of Content-Disposition's filename* (RFC 8187).
 std::string PercentEncoded(absl::string_view text);
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_BYTE_RANGE_H_

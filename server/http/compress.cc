@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::http {
 
 std::string Gzip(absl::string_view bytes, int level) {
   const std::unique_ptr<libdeflate_compressor, decltype(&libdeflate_free_compressor)> compressor(
@@ -42,4 +42,4 @@ bool IsCompressible(absl::string_view media_type) {
          absl::StartsWith(media_type, "image/svg");
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

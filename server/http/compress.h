@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // gzip alone, which every browser and tool reads. Level 1 for what is made for one request: at the
 // highest levels a list of jobs would take seconds.
@@ -19,6 +19,6 @@ bool AcceptsGzip(absl::string_view header);
 // True if bytes of this media type get smaller: text, JSON, SVG.
 bool IsCompressible(absl::string_view media_type);
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_COMPRESS_H_

@@ -4,7 +4,7 @@
 
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 std::string Gunzip(const std::string& bytes, size_t size) {
@@ -45,4 +45,4 @@ TEST(CompressTest, WhatAcceptEncodingSays) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::http

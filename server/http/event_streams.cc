@@ -8,7 +8,7 @@
 #include "server/api/methods.h"
 #include "server/http/json.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 constexpr size_t kPieceBytes = 64 << 10;
@@ -21,8 +21,8 @@ void AppendEvent(const v1::JobEvent& event, std::string* out) {
 
 }  // namespace
 
-EventStream::EventStream(EventStreams* streams, const ApiDependencies* deps, const Caller& caller,
-                         const std::string& job_id, int64_t from_seq)
+EventStream::EventStream(EventStreams* streams, const api::ApiDependencies* deps,
+                         const auth::Caller& caller, const std::string& job_id, int64_t from_seq)
     : streams_(streams),
       deps_(deps),
       identity_(caller.identity),
@@ -36,7 +36,7 @@ EventStream::~EventStream() {
 }
 
 HttpStream::Piece EventStream::Fail(const absl::Status& status) {
-  LogFault(*deps_->log, "WatchCompileJob", status);
+  api::LogFault(*deps_->log, "WatchCompileJob", status);
   return {absl::StrCat("event: error\ndata: ", ToHttpError(status).body, "\n\n"), true};
 }
 
@@ -65,7 +65,7 @@ absl::StatusOr<HttpStream::Piece> EventStream::Next() {
   if (!batch_.empty()) return Take();
   if (ended_) return Piece{"event: end\ndata: {}\n\n", true};
   // What is left is in the store; the client comes back for it.
-  if (closing) return Fail(Lifecycle::Draining());
+  if (closing) return Fail(executor::Lifecycle::Draining());
   if (absl::Now() >= reattach_at_) return Fail(watch_.Reattach(batch_));
   return Piece{};
 }
@@ -80,7 +80,7 @@ void EventStream::Wake() {
   if (wake_) wake_();
 }
 
-absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const Caller& caller,
+absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const auth::Caller& caller,
                                                                 const std::string& job_id,
                                                                 int64_t from_seq) {
   auto stream =
@@ -96,12 +96,13 @@ absl::StatusOr<std::unique_ptr<EventStream>> EventStreams::Open(const Caller& ca
 absl::Status EventStreams::Add(EventStream* stream) {
   const MutexLock lock(mutex_);
   size_t& of_one = of_identity_[stream->identity_];
-  if (streams_.size() >= kMaxEventStreams || of_one >= kMaxEventStreamsOfOne) return ServerBusy();
+  if (streams_.size() >= kMaxEventStreams || of_one >= kMaxEventStreamsOfOne)
+    return api::ServerBusy();
   ++of_one;
   streams_.insert(stream);
   const MutexLock stream_lock(stream->mutex_);
   stream->closing_ = ended_;
-  stream->reattach_at_ = stream->last_sent_ + max_age_ * StreamAgeShare(opened_++);
+  stream->reattach_at_ = stream->last_sent_ + max_age_ * api::StreamAgeShare(opened_++);
   return absl::OkStatus();
 }
 
@@ -124,4 +125,4 @@ void EventStreams::EndAll() {
   }
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

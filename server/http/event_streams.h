@@ -20,7 +20,7 @@
 #include "server/http/http_message.h"
 #include "server/jobs/change_hub.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // Each open event stream keeps a connection (HttpLimits::connections); what is left is for other
 // requests.
@@ -46,15 +46,15 @@ class EventStream : public HttpStream {
 
  private:
   friend class EventStreams;
-  EventStream(EventStreams* streams, const ApiDependencies* deps, const Caller& caller,
+  EventStream(EventStreams* streams, const api::ApiDependencies* deps, const auth::Caller& caller,
               const std::string& job_id, int64_t from_seq);
   Piece Take();
   Piece Fail(const absl::Status& status);
 
   EventStreams* const streams_;
-  const ApiDependencies* const deps_;
+  const api::ApiDependencies* const deps_;
   const std::string identity_;
-  JobWatch watch_;
+  api::JobWatch watch_;
   std::deque<v1::JobEvent> batch_;
   bool ended_ = false;
   absl::Time last_sent_;
@@ -65,19 +65,19 @@ class EventStream : public HttpStream {
   Mutex mutex_;
   std::function<void()> wake_ NPUC_GUARDED_BY(mutex_);
   bool closing_ NPUC_GUARDED_BY(mutex_) = false;
-  ChangeHub::Subscription subscription_;
+  jobs::ChangeHub::Subscription subscription_;
 };
 
 // The event streams that are open. Outlives each. Thread-safe.
 class EventStreams {
  public:
-  EventStreams(const ApiDependencies* deps, absl::Duration heartbeat, absl::Duration max_age)
+  EventStreams(const api::ApiDependencies* deps, absl::Duration heartbeat, absl::Duration max_age)
       : deps_(deps), heartbeat_(heartbeat), max_age_(max_age) {}
 
   // Opens one and reads its first events, so that errors come as errors. RESOURCE_EXHAUSTED
   // (SERVER_BUSY): too many are open.
-  absl::StatusOr<std::unique_ptr<EventStream>> Open(const Caller& caller, const std::string& job_id,
-                                                    int64_t from_seq);
+  absl::StatusOr<std::unique_ptr<EventStream>> Open(const auth::Caller& caller,
+                                                    const std::string& job_id, int64_t from_seq);
   // Ends all with UNAVAILABLE (DRAINING), those opened later too.
   void EndAll();
 
@@ -86,7 +86,7 @@ class EventStreams {
   absl::Status Add(EventStream* stream);
   void Remove(EventStream* stream);
 
-  const ApiDependencies* const deps_;
+  const api::ApiDependencies* const deps_;
   const absl::Duration heartbeat_;
   const absl::Duration max_age_;
   Mutex mutex_;
@@ -96,6 +96,6 @@ class EventStreams {
   uint64_t opened_ NPUC_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_EVENT_STREAMS_H_

@@ -16,7 +16,7 @@
 #include "server/http/tls_context.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 constexpr size_t kMaxPathBytes = 1024;
@@ -42,7 +42,8 @@ absl::string_view HostOf(absl::string_view authority) {
 }
 
 absl::Status Refused(absl::string_view what) {
-  return ServiceError(absl::StatusCode::kPermissionDenied, what, {.reason = "ORIGIN_REFUSED"});
+  return jobs::ServiceError(absl::StatusCode::kPermissionDenied, what,
+                            {.reason = "ORIGIN_REFUSED"});
 }
 
 // Requests that a page of another site makes a browser send: they would come with the client's
@@ -79,14 +80,14 @@ HttpResponse Refusal(int http_status, const std::string& why) {
       {503, absl::StatusCode::kUnavailable, "SERVER_BUSY"},
   };
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
-  ErrorDetails details{.reason = "INVALID_HTTP"};
+  jobs::ErrorDetails details{.reason = "INVALID_HTTP"};
   for (const Known& known : kKnown) {
     if (known.http_status != http_status) continue;
     code = known.code;
     details.reason = known.reason;
   }
   if (http_status == 503) details.retry_delay = absl::Seconds(1);
-  HttpResponse response = ErrorResponse(ServiceError(code, why, details));
+  HttpResponse response = ErrorResponse(jobs::ServiceError(code, why, details));
   response.status = http_status;
   return response;
 }
@@ -121,7 +122,7 @@ void Compress(const HttpRequest& request, HttpResponse& response) {
 }  // namespace
 
 struct Gateway::Impl {
-  Impl(const GatewayOptions& options, ApiDependencies dependencies)
+  Impl(const GatewayOptions& options, api::ApiDependencies dependencies)
       : deps(std::move(dependencies)),
         loopback_only(options.loopback_only),
         uses_tls(!options.tls.certificate.empty()),
@@ -171,7 +172,7 @@ struct Gateway::Impl {
     return response;
   }
 
-  const ApiDependencies deps;
+  const api::ApiDependencies deps;
   const bool loopback_only;
   const bool uses_tls;
   EventStreams streams;
@@ -183,7 +184,7 @@ struct Gateway::Impl {
 Gateway::Gateway(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<Gateway>> Gateway::Start(const GatewayOptions& options,
-                                                        ApiDependencies dependencies) {
+                                                        api::ApiDependencies dependencies) {
   std::unique_ptr<TlsContext> tls;
   if (!options.tls.certificate.empty()) {
     ASSIGN_OR_RETURN(tls, TlsContext::Make(options.tls));
@@ -208,4 +209,4 @@ int Gateway::port() const { return impl_->server->port(); }
 
 void Gateway::EndStreams() { impl_->streams.EndAll(); }
 
-}  // namespace npuc
+}  // namespace npuc::http

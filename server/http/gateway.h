@@ -9,11 +9,11 @@
 #include "server/api/dependencies.h"
 #include "server/http/http_server.h"
 
-namespace npuc {
+namespace npuc::http {
 
 struct GatewayOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 picks one
-  TlsFiles tls = {};
+  api::TlsFiles tls = {};
   // Where the dashboard's built files are; empty, or without them: a page that says so.
   std::string dashboard_dir = {};
   // Whether requests must name this machine in Host: for --insecure, where a page of another site
@@ -31,7 +31,7 @@ class Gateway {
   // Listens at once. UNAVAILABLE: the address cannot be had. INVALID_ARGUMENT: the TLS files are no
   // good.
   static absl::StatusOr<std::unique_ptr<Gateway>> Start(const GatewayOptions& options,
-                                                        ApiDependencies dependencies);
+                                                        api::ApiDependencies dependencies);
   // Ends what is under way.
   ~Gateway();
   Gateway(const Gateway&) = delete;
@@ -47,6 +47,6 @@ class Gateway {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_GATEWAY_H_

@@ -7,7 +7,7 @@
 #include "server/http/http_server.h"
 #include "server/http/tls_context.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 // The clients are probes and scrapers of this machine.
@@ -74,4 +74,4 @@ absl::StatusOr<std::unique_ptr<HealthEndpoint>> HealthEndpoint::Start(const std:
 
 int HealthEndpoint::port() const { return impl_->server->port(); }
 
-}  // namespace npuc
+}  // namespace npuc::http

@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // The answer to a GET.
 struct HttpPage {
@@ -42,6 +42,6 @@ class HealthEndpoint {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_HEALTH_ENDPOINT_H_

@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 TEST(HealthEndpointTest, MakesAPageForEachGet) {
@@ -90,4 +90,4 @@ TEST(HealthEndpointTest, APortInUseIsAnError) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::http

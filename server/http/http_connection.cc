@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -362,4 +362,4 @@ void HttpConnection::OnDropped(Error error, size_t count) {
                             bind_front_handler(&HttpConnection::OnDropped, shared_from_this()));
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

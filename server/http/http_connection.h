@@ -24,7 +24,7 @@
 #include "server/http/http_server.h"
 #include "server/http/tls_context.h"
 
-namespace npuc {
+namespace npuc::http {
 
 class HttpConnection;
 
@@ -147,6 +147,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   size_t dropped_bytes_ = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_HTTP_CONNECTION_H_

@@ -10,7 +10,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 constexpr size_t kShownBytes = 64;
@@ -184,4 +184,4 @@ absl::string_view HttpReason(int status) {
   return "Status";
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // Header fields in the order in which they came; a name may come more than once. Names are compared
 // without regard to case.
@@ -89,6 +89,6 @@ absl::Status ParseTarget(absl::string_view target, HttpRequest* request);
 // "Not Found" for 404.
 absl::string_view HttpReason(int status);
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_HTTP_MESSAGE_H_

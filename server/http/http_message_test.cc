@@ -3,7 +3,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 using ::testing::HasSubstr;
@@ -66,4 +66,4 @@ TEST(HttpMessageTest, TargetsAreDecodedOnce) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::http

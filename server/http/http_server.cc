@@ -15,7 +15,7 @@
 #include "server/auth/client_address.h"
 #include "server/http/http_connection.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 namespace asio = boost::asio;
@@ -127,7 +127,7 @@ class HttpServer::Impl {
     const tcp::endpoint remote = socket.remote_endpoint(error);
     if (error) return;
     const std::string peer = remote.address().to_string(error);
-    const std::string place = AddressGroup(peer);
+    const std::string place = auth::AddressGroup(peer);
     if (!MakePlace(place)) {
       if (shared_.tls == nullptr) {
         send(socket.native_handle(), kNoPlace, sizeof(kNoPlace) - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -182,4 +182,4 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(Options options,
 
 int HttpServer::port() const { return impl_->port(); }
 
-}  // namespace npuc
+}  // namespace npuc::http

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "server/http/http_message.h"
 
-namespace npuc {
+namespace npuc::http {
 
 class TlsContext;
 
@@ -73,6 +73,6 @@ class HttpServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_HTTP_SERVER_H_

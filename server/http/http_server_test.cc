@@ -18,7 +18,7 @@
 #include "gmock/gmock.h"
 #include "server/http/tls_context.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 using std::chrono::milliseconds;
@@ -324,4 +324,4 @@ TEST_F(HttpServerBodiesTest, TogetherHaveABound) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::http

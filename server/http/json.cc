@@ -21,7 +21,7 @@
 #include "server/api/status_details.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 namespace pb = google::protobuf;
@@ -130,14 +130,15 @@ absl::Status FromJson(absl::string_view text, pb::Message* message) {
   const auto status = pb::util::JsonStringToMessage({text.data(), text.size()}, message);
   if (status.ok()) return absl::OkStatus();
   const std::string why(status.message().data(), status.message().size());
-  return ServiceError(absl::StatusCode::kInvalidArgument,
-                      absl::StrCat("the body is no JSON of ", message->GetDescriptor()->name(),
-                                   ": ", Printable(why, 512)),
-                      {.reason = "INVALID_JSON"});
+  return jobs::ServiceError(
+      absl::StatusCode::kInvalidArgument,
+      absl::StrCat("the body is no JSON of ", message->GetDescriptor()->name(), ": ",
+                   Printable(why, 512)),
+      {.reason = "INVALID_JSON"});
 }
 
 absl::Status FromQuery(const std::multimap<std::string, std::string>& query, pb::Message* message) {
-  FieldChecker check;
+  jobs::FieldChecker check;
   for (const auto& [name, text] : query) {
     const pb::Descriptor& type = *message->GetDescriptor();
     const pb::FieldDescriptor* field = type.FindFieldByCamelcaseName(name);
@@ -156,7 +157,7 @@ absl::Status FromQuery(const std::multimap<std::string, std::string>& query, pb:
 HttpError ToHttpError(const absl::Status& status) {
   HttpError error;
   error.http_status = HttpStatusOf(status.code());
-  const rpc::Status wire = ToStatusProto(status);
+  const rpc::Status wire = api::ToStatusProto(status);
   StatusResolver resolver;
   const std::string bytes = wire.SerializeAsString();
   pb::io::ArrayInputStream in(bytes.data(), static_cast<int>(bytes.size()));
@@ -164,7 +165,7 @@ HttpError ToHttpError(const absl::Status& status) {
   const auto written = pb::util::BinaryToJsonStream(
       &resolver, absl::StrCat(kUrlPrefix, "/npuc.rpc.Status"), &in, &out);
   if (!written.ok()) error.body = R"({"code":13,"message":"the error cannot be shown"})";
-  const auto details = ErrorDetailsOf(status);
+  const auto details = jobs::ErrorDetailsOf(status);
   if (details.has_value() && details->retry_delay.has_value()) {
     const absl::Duration whole = absl::Ceil(*details->retry_delay, absl::Seconds(1));
     error.retry_after = absl::StrCat(absl::ToInt64Seconds(whole));
@@ -172,4 +173,4 @@ HttpError ToHttpError(const absl::Status& status) {
   return error;
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

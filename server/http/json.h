@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // Between the wire's messages and proto3 JSON, by protobuf's own conversion: names in camelCase,
 // 64-bit numbers as text, fields of their default value left out. Pure.
@@ -33,6 +33,6 @@ struct HttpError {
 };
 HttpError ToHttpError(const absl::Status& status);
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_JSON_H_

@@ -20,7 +20,7 @@
 #include "server/http/json.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 constexpr char kJson[] = "application/json";
@@ -31,23 +31,23 @@ constexpr size_t kMaxBodyBytes = 4 << 20;  // gRPC's bound for a request
 struct Exchange {
   const RouteContext& context;
   const HttpRequest& request;
-  const Caller& caller;
+  const auth::Caller& caller;
   const std::vector<std::string>& parts;
 
-  const ApiDependencies& deps() const { return *context.deps; }
+  const api::ApiDependencies& deps() const { return *context.deps; }
 };
 
-absl::StatusOr<Caller> CallerOf(const RouteContext& context, const HttpRequest& head,
-                                std::optional<Right> right) {
-  Credentials credentials;
+absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpRequest& head,
+                                      std::optional<auth::Right> right) {
+  auth::Credentials credentials;
   const size_t tokens = head.CountHeader("Authorization");
-  if (tokens > 0) credentials.token = TokenOfHeader(head.Header("Authorization"));
+  if (tokens > 0) credentials.token = auth::TokenOfHeader(head.Header("Authorization"));
   credentials.has_two_tokens = tokens > 1;
   credentials.certificate_names = head.certificate_names;
   credentials.peer = head.peer;
-  ASSIGN_OR_RETURN(Caller caller, context.deps->authenticator->Authenticate(credentials));
+  ASSIGN_OR_RETURN(auth::Caller caller, context.deps->authenticator->Authenticate(credentials));
   if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
-  caller.trace_id = TraceIdOf(head.Header("traceparent"));
+  caller.trace_id = api::TraceIdOf(head.Header("traceparent"));
   return caller;
 }
 
@@ -57,7 +57,7 @@ absl::Status CheckType(const HttpRequest& head, absl::string_view type) {
   const absl::string_view bare = absl::StripAsciiWhitespace(
       absl::string_view(given).substr(0, std::min(given.find(';'), given.size())));
   if (absl::EqualsIgnoreCase(bare, type)) return absl::OkStatus();
-  return ServiceError(
+  return jobs::ServiceError(
       absl::StatusCode::kInvalidArgument,
       absl::StrCat("the body's type is '", Printable(given, 64), "'; send it as ", type),
       {.reason = "WRONG_CONTENT_TYPE"});
@@ -71,18 +71,18 @@ HttpResponse JsonResponse(const google::protobuf::Message& message) {
 
 // Runs a method on the request that `fill` makes.
 template <typename Request, typename Response, typename Fill>
-absl::Status Run(const Exchange& exchange, const Method<Request, Response>& method, Fill fill,
+absl::Status Run(const Exchange& exchange, const api::Method<Request, Response>& method, Fill fill,
                  Response* answer) {
   Request request;
   RETURN_IF_ERROR(fill(&request));
   const absl::Status status = method.RunAndWait(exchange.deps(), exchange.caller, request, answer);
-  LogFault(*exchange.deps().log, method.name, status);
+  api::LogFault(*exchange.deps().log, method.name, status);
   return status;
 }
 
 template <typename Request, typename Response, typename Fill>
 absl::StatusOr<HttpResponse> Answer(const Exchange& exchange,
-                                    const Method<Request, Response>& method, Fill fill) {
+                                    const api::Method<Request, Response>& method, Fill fill) {
   Response answer;
   RETURN_IF_ERROR(Run(exchange, method, fill, &answer));
   return JsonResponse(answer);
@@ -91,34 +91,38 @@ absl::StatusOr<HttpResponse> Answer(const Exchange& exchange,
 // The message is the body, or the query.
 template <typename Request, typename Response>
 absl::StatusOr<HttpResponse> AnswerBody(const Exchange& exchange,
-                                        const Method<Request, Response>& method) {
+                                        const api::Method<Request, Response>& method) {
   return Answer(exchange, method,
                 [&](Request* request) { return FromJson(exchange.request.body, request); });
 }
 template <typename Request, typename Response>
 absl::StatusOr<HttpResponse> AnswerQuery(const Exchange& exchange,
-                                         const Method<Request, Response>& method) {
+                                         const api::Method<Request, Response>& method) {
   return Answer(exchange, method,
                 [&](Request* request) { return FromQuery(exchange.request.params, request); });
 }
 
 using Answered = absl::StatusOr<HttpResponse>;
 
-Answered CreateJob(const Exchange& exchange) { return AnswerBody(exchange, kCreateCompileJob); }
-Answered ListJobs(const Exchange& exchange) { return AnswerQuery(exchange, kListCompileJobs); }
-Answered FindMissing(const Exchange& exchange) { return AnswerBody(exchange, kFindMissingBlobs); }
-Answered GetServer(const Exchange& exchange) { return AnswerQuery(exchange, kGetServerInfo); }
-Answered ListOps(const Exchange& exchange) { return AnswerQuery(exchange, kListOperators); }
+Answered CreateJob(const Exchange& exchange) {
+  return AnswerBody(exchange, api::kCreateCompileJob);
+}
+Answered ListJobs(const Exchange& exchange) { return AnswerQuery(exchange, api::kListCompileJobs); }
+Answered FindMissing(const Exchange& exchange) {
+  return AnswerBody(exchange, api::kFindMissingBlobs);
+}
+Answered GetServer(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetServerInfo); }
+Answered ListOps(const Exchange& exchange) { return AnswerQuery(exchange, api::kListOperators); }
 
 Answered GetJob(const Exchange& exchange) {
-  return Answer(exchange, kGetCompileJob, [&](v1::GetCompileJobRequest* request) {
+  return Answer(exchange, api::kGetCompileJob, [&](v1::GetCompileJobRequest* request) {
     request->set_job_id(exchange.parts[0]);
     return FromQuery(exchange.request.params, request);
   });
 }
 
 Answered CancelJob(const Exchange& exchange) {
-  return Answer(exchange, kCancelCompileJob,
+  return Answer(exchange, api::kCancelCompileJob,
                 [&](v1::CancelCompileJobRequest* request) -> absl::Status {
                   RETURN_IF_ERROR(FromJson(exchange.request.body, request));
                   request->set_job_id(exchange.parts[0]);
@@ -130,7 +134,7 @@ Answered CancelJob(const Exchange& exchange) {
 Answered ListCores(const Exchange& exchange) {
   v1::GetServerInfoResponse all;
   RETURN_IF_ERROR(Run(
-      exchange, kGetServerInfo,
+      exchange, api::kGetServerInfo,
       [&](v1::GetServerInfoRequest* request) {
         return FromQuery(exchange.request.params, request);
       },
@@ -150,7 +154,7 @@ Answered GetHealth(const Exchange& exchange) {
 // A blob's digest is its path and `sizeBytes`; an upload has `offset` besides.
 template <typename Request>
 absl::Status FillBlob(const Exchange& exchange, bool has_offset, Request* request) {
-  FieldChecker check;
+  jobs::FieldChecker check;
   request->mutable_digest()->set_sha256(exchange.parts[0]);
   bool has_size = false;
   for (const auto& [name, text] : exchange.request.params) {
@@ -172,13 +176,13 @@ absl::Status FillBlob(const Exchange& exchange, bool has_offset, Request* reques
 }
 
 Answered QueryBlob(const Exchange& exchange) {
-  return Answer(exchange, kQueryUpload, [&](v1::QueryUploadRequest* request) {
+  return Answer(exchange, api::kQueryUpload, [&](v1::QueryUploadRequest* request) {
     return FillBlob(exchange, false, request);
   });
 }
 
 Answered UploadBlob(const Exchange& exchange) {
-  return Answer(exchange, kUploadChunk, [&](v1::UploadBlobRequest* request) -> absl::Status {
+  return Answer(exchange, api::kUploadChunk, [&](v1::UploadBlobRequest* request) -> absl::Status {
     RETURN_IF_ERROR(FillBlob(exchange, true, request));
     request->set_data(exchange.request.body);
     return absl::OkStatus();
@@ -193,7 +197,7 @@ absl::StatusOr<int64_t> FirstEvent(const Exchange& exchange) {
   const std::string& text = exchange.request.Header("Last-Event-ID");
   int64_t last = 0;
   if (absl::SimpleAtoi(text, &last) && last >= 0 && last < INT64_MAX) return last + 1;
-  FieldChecker check;
+  jobs::FieldChecker check;
   check.Add("Last-Event-ID", absl::StrCat("'", Printable(text, 64), "' is not an event's number"));
   return check.ToStatus();
 }
@@ -210,12 +214,12 @@ Answered WatchJob(const Exchange& exchange) {
 // [begin, begin + length) of an artifact, chunk by chunk.
 class ArtifactStream : public HttpStream {
  public:
-  ArtifactStream(std::unique_ptr<ArtifactReader> reader, uint64_t begin, uint64_t length)
+  ArtifactStream(std::unique_ptr<cache::ArtifactReader> reader, uint64_t begin, uint64_t length)
       : reader_(std::move(reader)), length_(length), at_(begin), end_(begin + length) {}
 
   absl::StatusOr<Piece> Next() override {
     Piece piece;
-    ASSIGN_OR_RETURN(piece.bytes, Downloads::Read(*reader_, at_));
+    ASSIGN_OR_RETURN(piece.bytes, executor::Downloads::Read(*reader_, at_));
     if (piece.bytes.empty()) return absl::DataLossError("the artifact ends before its size");
     if (piece.bytes.size() > end_ - at_) piece.bytes.resize(end_ - at_);
     at_ += piece.bytes.size();
@@ -226,7 +230,7 @@ class ArtifactStream : public HttpStream {
   void SetWake(std::function<void()> /*wake*/) override {}
 
  private:
-  const std::unique_ptr<ArtifactReader> reader_;
+  const std::unique_ptr<cache::ArtifactReader> reader_;
   const uint64_t length_;
   uint64_t at_;
   const uint64_t end_;
@@ -237,9 +241,9 @@ Answered GetArtifact(const Exchange& exchange) {
   RETURN_IF_ERROR(FromQuery(exchange.request.params, &request));
   request.set_job_id(exchange.parts[0]);
   request.set_artifact_name(exchange.parts[1]);
-  auto opened = OpenArtifact(exchange.deps(), exchange.caller, request);
-  LogFault(*exchange.deps().log, "DownloadArtifact", opened.status());
-  ASSIGN_OR_RETURN(std::unique_ptr<ArtifactReader> reader, std::move(opened));
+  auto opened = api::OpenArtifact(exchange.deps(), exchange.caller, request);
+  api::LogFault(*exchange.deps().log, "DownloadArtifact", opened.status());
+  ASSIGN_OR_RETURN(std::unique_ptr<cache::ArtifactReader> reader, std::move(opened));
   const std::string etag = absl::StrCat("\"", reader->info().sha256, "\"");
   const uint64_t size = reader->info().size_bytes;
   const auto offset = static_cast<uint64_t>(request.offset());
@@ -252,9 +256,9 @@ Answered GetArtifact(const Exchange& exchange) {
     response.status = 304;
   } else if (range.kind == ByteRange::kUnsatisfiable) {
     response = ErrorResponse(
-        ServiceError(absl::StatusCode::kOutOfRange,
-                     absl::StrCat("the range is past the artifact's end, which is ", size),
-                     {.reason = "OFFSET_PAST_END"}));
+        jobs::ServiceError(absl::StatusCode::kOutOfRange,
+                           absl::StrCat("the range is past the artifact's end, which is ", size),
+                           {.reason = "OFFSET_PAST_END"}));
     response.status = 416;
     response.AddHeader("Content-Range", absl::StrCat("bytes */", size));
   } else if (range.kind == ByteRange::kPart) {
@@ -281,27 +285,27 @@ Answered GetArtifact(const Exchange& exchange) {
 
 struct Route {
   absl::string_view method;
-  absl::string_view pattern;    // '*': one segment, or what is before ':' in it
-  std::optional<Right> right;   // nullopt: any identity
-  absl::string_view body_type;  // empty: no body
+  absl::string_view pattern;         // '*': one segment, or what is before ':' in it
+  std::optional<auth::Right> right;  // nullopt: any identity
+  absl::string_view body_type;       // empty: no body
   Answered (*run)(const Exchange& exchange);
 };
 
 const std::vector<Route>& Routes() {
   static const auto* const kRoutes = new std::vector<Route>{
-      {"POST", "jobs", kCreateCompileJob.right, kJson, CreateJob},
-      {"GET", "jobs", kListCompileJobs.right, "", ListJobs},
-      {"GET", "jobs/*", kGetCompileJob.right, "", GetJob},
-      {"POST", "jobs/*:cancel", kCancelCompileJob.right, kJson, CancelJob},
-      {"GET", "jobs/*/events", Right::kRead, "", WatchJob},
-      {"GET", "jobs/*/artifacts/*", Right::kRead, "", GetArtifact},
-      {"POST", "blobs:findMissing", kFindMissingBlobs.right, kJson, FindMissing},
-      {"GET", "blobs/*", kQueryUpload.right, "", QueryBlob},
-      {"PATCH", "blobs/*", kUploadChunk.right, kBytes, UploadBlob},
-      {"GET", "server", kGetServerInfo.right, "", GetServer},
+      {"POST", "jobs", api::kCreateCompileJob.right, kJson, CreateJob},
+      {"GET", "jobs", api::kListCompileJobs.right, "", ListJobs},
+      {"GET", "jobs/*", api::kGetCompileJob.right, "", GetJob},
+      {"POST", "jobs/*:cancel", api::kCancelCompileJob.right, kJson, CancelJob},
+      {"GET", "jobs/*/events", auth::Right::kRead, "", WatchJob},
+      {"GET", "jobs/*/artifacts/*", auth::Right::kRead, "", GetArtifact},
+      {"POST", "blobs:findMissing", api::kFindMissingBlobs.right, kJson, FindMissing},
+      {"GET", "blobs/*", api::kQueryUpload.right, "", QueryBlob},
+      {"PATCH", "blobs/*", api::kUploadChunk.right, kBytes, UploadBlob},
+      {"GET", "server", api::kGetServerInfo.right, "", GetServer},
       {"GET", "health", std::nullopt, "", GetHealth},
-      {"GET", "cores", kGetServerInfo.right, "", ListCores},
-      {"GET", "ops", kListOperators.right, "", ListOps},
+      {"GET", "cores", api::kGetServerInfo.right, "", ListCores},
+      {"GET", "ops", api::kListOperators.right, "", ListOps},
   };
   return *kRoutes;
 }
@@ -328,17 +332,17 @@ bool Match(absl::string_view pattern, const std::vector<std::string>& segments,
 }
 
 absl::Status NoSuchPath(const HttpRequest& head) {
-  return ServiceError(
+  return jobs::ServiceError(
       absl::StatusCode::kNotFound,
       absl::StrCat("nothing is at ", Printable(head.path, 128), "; /openapi.json lists the paths"),
       {.reason = "NO_SUCH_PATH"});
 }
 
 HttpResponse WrongMethod(const HttpRequest& head, const std::vector<absl::string_view>& allowed) {
-  HttpResponse response =
-      ErrorResponse(ServiceError(absl::StatusCode::kUnimplemented,
-                                 absl::StrCat(Printable(head.method, 16), " is not possible here"),
-                                 {.reason = "WRONG_METHOD"}));
+  HttpResponse response = ErrorResponse(
+      jobs::ServiceError(absl::StatusCode::kUnimplemented,
+                         absl::StrCat(Printable(head.method, 16), " is not possible here"),
+                         {.reason = "WRONG_METHOD"}));
   response.status = 405;
   response.AddHeader("Allow", absl::StrJoin(allowed, ", "));
   return response;
@@ -348,18 +352,18 @@ HttpResponse WrongMethod(const HttpRequest& head, const std::vector<absl::string
 std::optional<HttpResponse> RefuseEncoding(const HttpRequest& head) {
   const std::string& encoding = head.Header("Content-Encoding");
   if (encoding.empty() || absl::EqualsIgnoreCase(encoding, "identity")) return std::nullopt;
-  HttpResponse response =
-      ErrorResponse(ServiceError(absl::StatusCode::kInvalidArgument,
-                                 absl::StrCat("the body's Content-Encoding is '",
-                                              Printable(encoding, 64), "'; send it uncompressed"),
-                                 {.reason = "WRONG_CONTENT_ENCODING"}));
+  HttpResponse response = ErrorResponse(
+      jobs::ServiceError(absl::StatusCode::kInvalidArgument,
+                         absl::StrCat("the body's Content-Encoding is '", Printable(encoding, 64),
+                                      "'; send it uncompressed"),
+                         {.reason = "WRONG_CONTENT_ENCODING"}));
   response.status = 415;
   return response;
 }
 
 HttpAdmission AdmitRoute(const RouteContext& context, const Route& route,
                          std::vector<std::string> parts, const HttpRequest& head) {
-  absl::StatusOr<Caller> caller = CallerOf(context, head, route.right);
+  absl::StatusOr<auth::Caller> caller = CallerOf(context, head, route.right);
   if (!caller.ok()) {
     HttpResponse refused = ErrorResponse(caller.status());
     // A client that guesses tokens has to connect for each.
@@ -408,4 +412,4 @@ HttpAdmission AdmitApi(const RouteContext& context, const HttpRequest& head) {
   return {.answer = WrongMethod(head, allowed)};
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

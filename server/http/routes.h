@@ -7,11 +7,11 @@
 #include "server/http/http_message.h"
 #include "server/http/http_server.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // What the paths below /v1 stand on.
 struct RouteContext {
-  const ApiDependencies* deps;
+  const api::ApiDependencies* deps;
   EventStreams* streams;
 };
 
@@ -23,6 +23,6 @@ HttpAdmission AdmitApi(const RouteContext& context, const HttpRequest& head);
 // An error as an answer.
 HttpResponse ErrorResponse(const absl::Status& status);
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_ROUTES_H_

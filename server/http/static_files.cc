@@ -10,7 +10,7 @@
 #include "compiler_core/base/digest.h"
 #include "server/http/compress.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 constexpr size_t kMaxFiles = 256;
@@ -73,4 +73,4 @@ const StaticFiles::File* StaticFiles::Find(absl::string_view path) const {
   return found == files_.end() ? nullptr : &found->second;
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

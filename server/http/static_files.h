@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // The dashboard's files, read once: what a browser asks for never becomes a path of the disk.
 // Immutable; thread-safe.
@@ -33,6 +33,6 @@ class StaticFiles {
   bool has_dashboard_ = false;
 };
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_STATIC_FILES_H_

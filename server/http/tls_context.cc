@@ -11,7 +11,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::http {
 namespace {
 
 constexpr absl::Duration kLookPeriod = absl::Minutes(1);
@@ -23,7 +23,7 @@ absl::Status Unusable(const char* option, const std::string& path) {
 }
 
 // Changes when a file does.
-std::string StampOf(const TlsFiles& files) {
+std::string StampOf(const api::TlsFiles& files) {
   std::string stamp;
   for (const std::string* path : {&files.certificate, &files.key, &files.client_ca}) {
     struct stat found = {};
@@ -34,7 +34,7 @@ std::string StampOf(const TlsFiles& files) {
   return stamp;
 }
 
-absl::StatusOr<std::shared_ptr<SSL_CTX>> Load(const TlsFiles& files) {
+absl::StatusOr<std::shared_ptr<SSL_CTX>> Load(const api::TlsFiles& files) {
   const std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context == nullptr) return absl::InternalError("OpenSSL gives no TLS context");
   SSL_CTX* const raw = context.get();
@@ -93,7 +93,7 @@ void AddAlternativeNames(const X509* certificate, std::vector<std::string>& name
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Make(const TlsFiles& files) {
+absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Make(const api::TlsFiles& files) {
   auto made = std::unique_ptr<TlsContext>(new TlsContext(files));
   const MutexLock lock(made->mutex_);
   made->stamp_ = StampOf(files);
@@ -128,4 +128,4 @@ std::vector<std::string> TlsContext::NamesOfPeer(const SSL* ssl) {
   return names;
 }
 
-}  // namespace npuc
+}  // namespace npuc::http

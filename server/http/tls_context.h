@@ -13,14 +13,14 @@
 #include "compiler_core/base/mutex.h"
 #include "server/api/dependencies.h"
 
-namespace npuc {
+namespace npuc::http {
 
 // The server's side of TLS for HTTP, from the files that gRPC has too: TLS 1.2 and later, client
 // certificates asked for where a CA is given, verified where one is shown. Thread-safe.
 class TlsContext {
  public:
   // INVALID_ARGUMENT: a file cannot be used.
-  static absl::StatusOr<std::unique_ptr<TlsContext>> Make(const TlsFiles& files);
+  static absl::StatusOr<std::unique_ptr<TlsContext>> Make(const api::TlsFiles& files);
 
   // For a new connection. Files that have changed are read again, at most once a minute; new ones
   // that are no good leave the old ones in force.
@@ -31,15 +31,15 @@ class TlsContext {
   static std::vector<std::string> NamesOfPeer(const SSL* ssl);
 
  private:
-  explicit TlsContext(TlsFiles files) : files_(std::move(files)) {}
+  explicit TlsContext(api::TlsFiles files) : files_(std::move(files)) {}
 
-  const TlsFiles files_;
+  const api::TlsFiles files_;
   Mutex mutex_;
   std::shared_ptr<SSL_CTX> context_ NPUC_GUARDED_BY(mutex_);
   std::string stamp_ NPUC_GUARDED_BY(mutex_);  // of the files in force
   absl::Time looked_ NPUC_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
-}  // namespace npuc
+}  // namespace npuc::http
 
 #endif  // NPUC_SERVER_HTTP_TLS_CONTEXT_H_

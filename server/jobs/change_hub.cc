@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace npuc {
+namespace npuc::jobs {
 
 ChangeHub::Subscription& ChangeHub::Subscription::operator=(Subscription&& other) noexcept {
   if (this == &other) return *this;
@@ -78,4 +78,4 @@ size_t ChangeHub::subscription_count() const {
   return count;
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

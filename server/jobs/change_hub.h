@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/mutex.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // Tells those who watch a job that it has changed; what changed they read from the store, so a slow
 // watcher costs one entry here and no buffer. Thread-safe.
@@ -56,6 +56,6 @@ class ChangeHub {
   std::map<std::string, Slots, std::less<>> topics_ NPUC_GUARDED_BY(mutex_);
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_CHANGE_HUB_H_

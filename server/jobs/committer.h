@@ -12,7 +12,7 @@
 #include "absl/types/span.h"
 #include "compiler_core/base/mutex.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // Group commit: a queue, and one thread that takes all that has come, makes one write of it, and
 // says to each how its write ended. What comes meanwhile is the next write. Thread-safe.
@@ -87,6 +87,6 @@ class Committer {
   std::thread thread_;  // the last member: it uses the others
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_COMMITTER_H_

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 using ::testing::ElementsAre;
@@ -143,4 +143,4 @@ TEST(CommitterTest, EveryWriteOfManyThreadsIsToldOnce) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 // Crockford's base 32: no I, L, O, U.
@@ -78,4 +78,4 @@ bool IsValidJobId(absl::string_view id) {
                      [&](char c) { return digits.find(c) != absl::string_view::npos; });
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

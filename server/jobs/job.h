@@ -14,7 +14,7 @@
 #include "server/base/input_file.h"
 #include "server/base/job_diagnostic.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // A compile job and its events, as they are stored. Plain data; no wire types. The numbers of the
 // enumerators are stored: never change or reuse them.
@@ -56,7 +56,7 @@ struct JobArtifact {
 // record (JobStore::ReadConfig), since it is large and read once a run.
 struct JobSpec {
   std::string config_name = {};
-  std::vector<InputFile> inputs = {};  // MODEL_FILE first
+  std::vector<base::InputFile> inputs = {};  // MODEL_FILE first
   int32_t priority = 0;
   std::map<std::string, std::string> labels = {};
   absl::Duration timeout = absl::ZeroDuration();
@@ -95,7 +95,7 @@ struct Job {
   std::string reason = {};
   std::optional<JobState> expired_in = {};  // kExpired: the state in which the deadline found it
   std::vector<JobArtifact> artifacts = {};
-  std::vector<JobDiagnostic> diagnostics = {};
+  std::vector<base::JobDiagnostic> diagnostics = {};
   absl::Time create_time = absl::InfinitePast();
   absl::Time start_time = absl::InfinitePast();  // of the last attempt; InfinitePast: none yet
   absl::Time end_time = absl::InfinitePast();    // InfinitePast: not ended
@@ -103,7 +103,7 @@ struct Job {
   int64_t last_seq = 0;             // of its newest event
   std::string unknown_fields = {};  // what a newer build stored with it; kept as it is
 
-  const InputFile& model() const { return spec.inputs.front(); }
+  const base::InputFile& model() const { return spec.inputs.front(); }
   // Jobs with the same non-empty key make the same result, so that one compile does for all of them
   // that are under way at once.
   const std::string& flight_key() const {
@@ -151,7 +151,7 @@ struct ArtifactEvent {
   friend bool operator==(const ArtifactEvent&, const ArtifactEvent&) = default;
 };
 struct DiagnosticEvent {
-  JobDiagnostic diagnostic;
+  base::JobDiagnostic diagnostic;
   friend bool operator==(const DiagnosticEvent&, const DiagnosticEvent&) = default;
 };
 using EventBody =
@@ -181,8 +181,8 @@ struct StoredEvent {
 };
 absl::StatusOr<std::vector<StoredEvent>> DecodeEvents(absl::string_view bytes);
 // The warnings and notes that the artifact cache keeps beside the files of a result.
-std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics);
-absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes);
+std::string EncodeResultMetadata(const std::vector<base::JobDiagnostic>& diagnostics);
+absl::StatusOr<std::vector<base::JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes);
 
 // 27 bytes: "j" and 26 Crockford base-32 digits, the first 10 of them the time in milliseconds, the
 // other 16 from `random_high` and `random_low` (40 bits of each).
@@ -191,6 +191,6 @@ bool IsValidJobId(absl::string_view id);
 // The time that a valid id was made with.
 absl::Time TimeOfJobId(absl::string_view id);
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_JOB_H_

@@ -13,7 +13,7 @@
 #include "server/jobs/job_queue.h"
 #include "server/jobs/transitions.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // The part of a live job (QUEUED or RUNNING) that decides between jobs.
 struct BoardJob {
@@ -118,6 +118,6 @@ class JobBoard {
   virtual Unsubscribe Subscribe(std::function<void()> wake) = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_JOB_BOARD_H_

@@ -3,7 +3,7 @@
 #include "npuc/store/v1/job.pb.h"
 #include "server/jobs/job.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 namespace pb = ::npuc::store::v1;
@@ -11,7 +11,7 @@ namespace pb = ::npuc::store::v1;
 // The numbers of the enumerators are those of the schema.
 static_assert(static_cast<int>(JobState::kExpired) == pb::JOB_STATE_EXPIRED);
 static_assert(static_cast<int>(FailureKind::kInputLost) == pb::FAILURE_KIND_INPUT_LOST);
-static_assert(static_cast<int>(JobDiagnostic::Severity::kError) == pb::SEVERITY_ERROR);
+static_assert(static_cast<int>(base::JobDiagnostic::Severity::kError) == pb::SEVERITY_ERROR);
 
 pb::JobState ToStored(JobState state) { return static_cast<pb::JobState>(state); }
 pb::FailureKind ToStored(FailureKind kind) { return static_cast<pb::FailureKind>(kind); }
@@ -38,7 +38,7 @@ void WriteUnknownFields(const std::string& bytes, google::protobuf::Message* out
   if (!bytes.empty()) out->GetReflection()->MutableUnknownFields(out)->ParseFromString(bytes);
 }
 
-void Write(const InputFile& input, pb::InputFile* out) {
+void Write(const base::InputFile& input, pb::InputFile* out) {
   out->set_role(input.role);
   out->set_name(input.name);
   out->set_sha256(input.sha256);
@@ -46,7 +46,7 @@ void Write(const InputFile& input, pb::InputFile* out) {
   out->set_size_bytes(input.size_bytes);
 }
 
-InputFile ReadInput(const pb::InputFile& stored) {
+base::InputFile ReadInput(const pb::InputFile& stored) {
   return {.role = stored.role(),
           .name = stored.name(),
           .sha256 = stored.sha256(),
@@ -64,7 +64,7 @@ JobArtifact ReadArtifact(const pb::Artifact& stored) {
   return {.name = stored.name(), .size_bytes = stored.size_bytes(), .sha256 = stored.sha256()};
 }
 
-void Write(const JobDiagnostic& diagnostic, pb::Diagnostic* out) {
+void Write(const base::JobDiagnostic& diagnostic, pb::Diagnostic* out) {
   out->set_id(diagnostic.id);
   out->set_severity(static_cast<pb::Severity>(diagnostic.severity));
   out->set_file(diagnostic.file);
@@ -77,9 +77,9 @@ void Write(const JobDiagnostic& diagnostic, pb::Diagnostic* out) {
   out->set_fix(diagnostic.fix);
 }
 
-bool Read(const pb::Diagnostic& stored, JobDiagnostic& diagnostic) {
+bool Read(const pb::Diagnostic& stored, base::JobDiagnostic& diagnostic) {
   diagnostic = {.id = stored.id(),
-                .severity = static_cast<JobDiagnostic::Severity>(stored.severity()),
+                .severity = static_cast<base::JobDiagnostic::Severity>(stored.severity()),
                 .file = stored.file(),
                 .line = stored.line(),
                 .column = stored.column(),
@@ -94,7 +94,7 @@ bool Read(const pb::Diagnostic& stored, JobDiagnostic& diagnostic) {
 void Write(const JobSpec& spec, pb::JobSpec* out) {
   WriteUnknownFields(spec.unknown_fields, out);
   out->set_config_name(spec.config_name);
-  for (const InputFile& input : spec.inputs) Write(input, out->add_inputs());
+  for (const base::InputFile& input : spec.inputs) Write(input, out->add_inputs());
   out->set_priority(spec.priority);
   for (const auto& [key, value] : spec.labels) {
     pb::JobSpec::Label* label = out->add_labels();
@@ -172,7 +172,8 @@ void WriteProgress(const Job& job, pb::JobRecord* out) {
   out->set_reason(job.reason);
   if (job.expired_in.has_value()) out->set_expired_in(ToStored(*job.expired_in));
   for (const JobArtifact& artifact : job.artifacts) Write(artifact, out->add_artifacts());
-  for (const JobDiagnostic& diagnostic : job.diagnostics) Write(diagnostic, out->add_diagnostics());
+  for (const base::JobDiagnostic& diagnostic : job.diagnostics)
+    Write(diagnostic, out->add_diagnostics());
   out->set_last_seq(job.last_seq);
 }
 
@@ -303,7 +304,7 @@ LiveJob ToLiveJob(const Job& job) {
                .pinned_to = job.spec.pinned_to,
                .create_time = job.create_time,
                .deadline = job.deadline};
-  for (const InputFile& input : job.spec.inputs) live.input_sha256s.push_back(input.sha256);
+  for (const base::InputFile& input : job.spec.inputs) live.input_sha256s.push_back(input.sha256);
   return live;
 }
 
@@ -366,17 +367,17 @@ absl::StatusOr<std::vector<StoredEvent>> DecodeEvents(absl::string_view bytes) {
   return events;
 }
 
-std::string EncodeResultMetadata(const std::vector<JobDiagnostic>& diagnostics) {
+std::string EncodeResultMetadata(const std::vector<base::JobDiagnostic>& diagnostics) {
   pb::ResultMetadata record;
-  for (const JobDiagnostic& diagnostic : diagnostics) {
+  for (const base::JobDiagnostic& diagnostic : diagnostics) {
     Write(diagnostic, record.add_diagnostics());
   }
   return record.SerializeAsString();
 }
 
-absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes) {
+absl::StatusOr<std::vector<base::JobDiagnostic>> DecodeResultMetadata(absl::string_view bytes) {
   pb::ResultMetadata record;
-  std::vector<JobDiagnostic> diagnostics;
+  std::vector<base::JobDiagnostic> diagnostics;
   bool is_good = Parse(bytes, record);
   for (const pb::Diagnostic& stored : record.diagnostics()) {
     is_good = Read(stored, diagnostics.emplace_back()) && is_good;
@@ -385,4 +386,4 @@ absl::StatusOr<std::vector<JobDiagnostic>> DecodeResultMetadata(absl::string_vie
   return diagnostics;
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

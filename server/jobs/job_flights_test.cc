@@ -13,7 +13,7 @@
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 using ::testing::HasSubstr;
@@ -82,7 +82,7 @@ class JobFlightsTest : public ::testing::Test {
   std::atomic<int> abandoned_ = 0;
   std::atomic<int> ended_ = 0;
   DoubtfulStore store_;
-  FairQueue queue_;
+  scheduler::FairQueue queue_;
   LocalBoard board_{&queue_, absl::Minutes(5)};
   JobService service_;
 };
@@ -394,4 +394,4 @@ TEST_F(JobFlightsTest, ManyThreadsShareRuns) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

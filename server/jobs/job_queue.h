@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // A waiting job, as far as the order of waiting jobs needs to know it.
 struct QueuedJob {
@@ -67,6 +67,6 @@ class JobQueue {
   virtual bool HasReady() const = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_JOB_QUEUE_H_

@@ -3,7 +3,7 @@
 #include "compiler_core/base/status.h"
 #include "server/jobs/job_service.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 // Whoever wants to end a job that is about to be handed a run looks again. Each look but the last
@@ -97,7 +97,7 @@ absl::StatusOr<std::optional<JobService::Leased>> JobService::TryLease() {
 }
 
 JobService::Claim::Claim(JobService* service, std::shared_ptr<Run> run, JobPtr job,
-                         npuc::Lease expected)
+                         jobs::Lease expected)
     : service_(service),
       run_(std::move(run)),
       job_(std::move(job)),
@@ -467,4 +467,4 @@ absl::Status JobService::ExtendLeases() {
   return first_error;
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -8,7 +8,7 @@
 #include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 constexpr uint64_t kIdRandomMask = (uint64_t{1} << 40) - 1;
@@ -520,4 +520,4 @@ std::optional<int64_t> JobService::Position(absl::string_view job_id) const {
   return wait->position;
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -22,7 +22,7 @@
 #include "server/jobs/job_store.h"
 #include "server/jobs/transitions.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 struct JobServiceOptions {
   // The daemon's name on the board and in the store: unlike that of any other daemon on them, and
@@ -340,7 +340,7 @@ class JobService::Claim {
 
   const std::shared_ptr<const Job>& job() const { return job_; }
   // What Lease is going to give, unless another change of the job comes before.
-  const npuc::Lease& expected() const { return expected_; }
+  const jobs::Lease& expected() const { return expected_; }
 
   // Once. Stores that the job runs; nullopt: it has ended. An error of the store leaves the job
   // where it was.
@@ -348,14 +348,14 @@ class JobService::Claim {
 
  private:
   friend class JobService;
-  Claim(JobService* service, std::shared_ptr<Run> run, JobPtr job, npuc::Lease expected);
+  Claim(JobService* service, std::shared_ptr<Run> run, JobPtr job, jobs::Lease expected);
 
   JobService* service_;
   std::shared_ptr<Run> run_;  // null: leased, or given back
   JobPtr job_;
-  npuc::Lease expected_;
+  jobs::Lease expected_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_JOB_SERVICE_H_

@@ -11,7 +11,7 @@
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 using ::testing::HasSubstr;
@@ -561,4 +561,4 @@ TEST_F(JobServiceTest, EveryAcceptedJobEndsOnceUnderConcurrency) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 absl::Status CheckChange(const JobChange& change, const Job* stored) {
   const uint64_t stored_revision = stored == nullptr ? 0 : stored->revision;
@@ -41,4 +41,4 @@ bool Matches(const JobListQuery& query, const Job& job) {
          std::find(query.states.begin(), query.states.end(), job.state) != query.states.end();
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "server/jobs/job.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // One change of one job.
 struct JobChange {
@@ -104,6 +104,6 @@ absl::Status CheckChange(const JobChange& change, const Job* stored);
 // Whether List shows a job; id and limit aside.
 bool Matches(const JobListQuery& query, const Job& job);
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_JOB_STORE_H_

@@ -13,7 +13,7 @@
 #include "server/jobs/memory_job_store.h"
 #include "server/jobs/rocksdb_job_store.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 using ::testing::ElementsAre;
@@ -122,7 +122,7 @@ Job FullJob() {
   job.expired_in = JobState::kRunning;
   job.artifacts = {{.name = "model.h", .size_bytes = 5, .sha256 = "x"}};
   job.diagnostics = {{.id = "NPUC1203",
-                      .severity = JobDiagnostic::Severity::kNote,
+                      .severity = base::JobDiagnostic::Severity::kNote,
                       .file = "f",
                       .line = 2,
                       .column = 3,
@@ -498,4 +498,4 @@ TEST(JobCodecTest, WhatANewerBuildStoredIsKept) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

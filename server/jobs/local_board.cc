@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace npuc {
+namespace npuc::jobs {
 
 uint64_t LocalBoard::NextOrder() {
   const MutexLock lock(mutex_);
@@ -327,4 +327,4 @@ JobBoard::Counts LocalBoard::GetCounts() const {
   return counts;
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

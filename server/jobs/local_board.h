@@ -12,7 +12,7 @@
 #include "compiler_core/base/mutex.h"
 #include "server/jobs/job_board.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // A JobBoard in memory, for one daemon and for simulations of several: the order is a JobQueue's.
 // It ends with its process, so the next daemon fills it from the store.
@@ -96,6 +96,6 @@ class LocalBoard : public JobBoard {
   std::map<uint64_t, std::function<void()>> subscribers_ NPUC_GUARDED_BY(mutex_);
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_LOCAL_BOARD_H_

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 using ::testing::ElementsAre;
@@ -39,7 +39,7 @@ class LocalBoardTest : public ::testing::Test {
   Place PlaceOf(const std::string& id) const { return board_.Look(id)->place; }
 
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
-  FairQueue queue_{{.max_queued = 100, .slots = 2}};
+  scheduler::FairQueue queue_{{.max_queued = 100, .slots = 2}};
   LocalBoard board_{&queue_, kTtl};
 };
 
@@ -182,4 +182,4 @@ TEST_F(LocalBoardTest, AStoredLeaseIsHeldUntilItsTime) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

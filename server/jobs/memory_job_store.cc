@@ -5,7 +5,7 @@
 #include "compiler_core/base/status.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 absl::Status MemoryJobStore::ApplyNow(const JobChange& change) {
   const MutexLock lock(mutex_);
@@ -138,4 +138,4 @@ void MemoryJobStore::FailNextApplies(int count) {
   failures_ = count;
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -11,7 +11,7 @@
 #include "compiler_core/base/mutex.h"
 #include "server/jobs/job_store.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // A JobStore in memory, for tests and simulation: it keeps the stored form, so that what does not
 // survive encoding is found here too.
@@ -56,6 +56,6 @@ class MemoryJobStore : public JobStore {
   int failures_ NPUC_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_MEMORY_JOB_STORE_H_

@@ -1,6 +1,6 @@
 #include "server/jobs/observed_job_store.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 // Longer than any disk that is worth writing to takes for one operation.
@@ -16,14 +16,15 @@ bool IsAnswer(const absl::Status& status) {
 
 void ObservedJobStore::Count(absl::string_view operation, absl::Time begin,
                              const absl::Status& status) const {
-  metrics_->Observe(Metric::kStoreSeconds, {operation}, absl::ToDoubleSeconds(now_() - begin));
-  if (!IsAnswer(status)) metrics_->Add(Metric::kStoreErrors, {operation}, 1);
+  metrics_->Observe(observe::Metric::kStoreSeconds, {operation},
+                    absl::ToDoubleSeconds(now_() - begin));
+  if (!IsAnswer(status)) metrics_->Add(observe::Metric::kStoreErrors, {operation}, 1);
 }
 
 template <typename Call>
 auto ObservedJobStore::Observe(absl::string_view operation, Call call) const {
   const absl::Time begin = now_();
-  const Watchdog::Scope scope = watchdog_->Enter("job store", kPatience);
+  const observe::Watchdog::Scope scope = watchdog_->Enter("job store", kPatience);
   auto result = call();
   Count(operation, begin, result.status());
   return result;
@@ -34,7 +35,7 @@ void ObservedJobStore::Apply(std::shared_ptr<const JobChange> change, Done done)
   inner_->Apply(std::move(change),
                 [this, begin, done = std::move(done),
                  scope = watchdog_->Enter("job store", kPatience)](absl::Status status) mutable {
-                  scope = Watchdog::Scope();  // `done` is no work of the store's
+                  scope = observe::Watchdog::Scope();  // `done` is no work of the store's
                   Count("apply", begin, status);
                   done(std::move(status));
                 });
@@ -75,4 +76,4 @@ absl::StatusOr<size_t> ObservedJobStore::Prune(absl::Time ended_before, size_t m
   return Observe("prune", [&] { return inner_->Prune(ended_before, max_jobs); });
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -11,14 +11,14 @@
 #include "server/observe/metrics.h"
 #include "server/observe/watchdog.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // A JobStore that says how long each operation of another takes, counts its errors, and lets the
 // watchdog see one that does not end. Thread-safe, as the other is.
 class ObservedJobStore : public JobStore {
  public:
   // All must outlive this.
-  ObservedJobStore(JobStore* inner, Metrics* metrics, Watchdog* watchdog,
+  ObservedJobStore(JobStore* inner, observe::Metrics* metrics, observe::Watchdog* watchdog,
                    std::function<absl::Time()> steady_now)
       : inner_(inner), metrics_(metrics), watchdog_(watchdog), now_(std::move(steady_now)) {}
 
@@ -40,11 +40,11 @@ class ObservedJobStore : public JobStore {
   void Count(absl::string_view operation, absl::Time begin, const absl::Status& status) const;
 
   JobStore* const inner_;
-  Metrics* const metrics_;
-  Watchdog* const watchdog_;
+  observe::Metrics* const metrics_;
+  observe::Watchdog* const watchdog_;
   const std::function<absl::Time()> now_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_OBSERVED_JOB_STORE_H_

@@ -26,7 +26,7 @@
 #include "server/jobs/committer.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 enum Family : size_t { kDefault, kJobs, kConfigs, kEvents, kRequests, kLive, kEnded, kFamilies };
@@ -107,7 +107,7 @@ rocksdb::Options DatabaseOptions() {
   options.paranoid_checks = true;
   options.max_open_files = 256;
   options.max_total_wal_size = uint64_t{128} << 20;
-  options.info_log = NoRocksDbLog();
+  options.info_log = cache::NoRocksDbLog();
   options.max_background_jobs = 2;
   options.statistics = rocksdb::CreateDBStatistics();
   options.statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
@@ -127,7 +127,7 @@ rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>
 
 absl::Status OpenError(const rocksdb::Status& status, const std::string& path) {
   if (status.ok()) return absl::OkStatus();
-  if (status.IsIOError()) RETURN_IF_ERROR(CheckUsable(path));
+  if (status.IsIOError()) RETURN_IF_ERROR(cache::CheckUsable(path));
   const std::string text = status.ToString();
   if (status.IsIOError() && absl::StrContains(text, "lock")) {
     return absl::FailedPreconditionError(
@@ -179,23 +179,23 @@ class SyncedFile {
  public:
   absl::Status Open(const std::string& folder) {
     path_ = absl::StrCat(folder, "/", kSyncedFile);
-    ASSIGN_OR_RETURN(fd_, OpenFile(path_, O_RDWR | O_CREAT | O_NOFOLLOW));
+    ASSIGN_OR_RETURN(fd_, cache::OpenFile(path_, O_RDWR | O_CREAT | O_NOFOLLOW));
     return absl::OkStatus();
   }
   // 0: nothing is known.
   absl::StatusOr<uint64_t> Read() const {
-    ASSIGN_OR_RETURN(const std::string text, ReadUpToAt(fd_.get(), 0, kSyncedDigits, path_));
+    ASSIGN_OR_RETURN(const std::string text, cache::ReadUpToAt(fd_.get(), 0, kSyncedDigits, path_));
     uint64_t sequence = 0;
     const bool whole = text.size() == kSyncedDigits && absl::SimpleAtoi(text, &sequence);
     return whole ? sequence : 0;
   }
   absl::Status Write(uint64_t sequence) const {
-    return WriteAllAt(fd_.get(), absl::StrFormat("%020d", sequence), 0, path_);
+    return cache::WriteAllAt(fd_.get(), absl::StrFormat("%020d", sequence), 0, path_);
   }
 
  private:
   std::string path_;
-  UniqueFd fd_;
+  cache::UniqueFd fd_;
 };
 
 struct RocksDbJobStore::Impl {
@@ -308,7 +308,7 @@ absl::Status RocksDbJobStore::Impl::OpenDatabase(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<RocksDbJobStore>> RocksDbJobStore::Open(const std::string& path,
                                                                        bool sync_changes) {
-  RETURN_IF_ERROR(MakeFolder(path));
+  RETURN_IF_ERROR(cache::MakeFolder(path));
   auto impl = std::make_unique<Impl>();
   impl->sync_changes = sync_changes;
   {
@@ -493,4 +493,4 @@ uint64_t RocksDbJobStore::log_syncs() const {
   return impl_->db->GetOptions().statistics->getTickerCount(rocksdb::Tickers::WAL_FILE_SYNCED);
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

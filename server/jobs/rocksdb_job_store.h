@@ -7,7 +7,7 @@
 
 #include "server/jobs/job_store.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // A JobStore in one RocksDB database. RocksDB's types stay in the .cc.
 //
@@ -66,6 +66,6 @@ class RocksDbJobStore : public JobStore {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_ROCKSDB_JOB_STORE_H_

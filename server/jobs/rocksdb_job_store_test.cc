@@ -17,7 +17,7 @@
 #include "rocksdb/db.h"
 #include "server/jobs/transitions.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 using ::testing::HasSubstr;
@@ -319,4 +319,4 @@ TEST_F(RocksDbJobStoreTest, ATornTailIsDroppedAndDamageBeforeItIsRefused) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -5,7 +5,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "npuc/error/v1/error_details.pb.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 constexpr char kPayloadUrl[] = "npuc/error_details";
@@ -88,4 +88,4 @@ absl::Status JobNotFound(absl::string_view job_id) {
                       {.reason = "JOB_NOT_FOUND"});
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

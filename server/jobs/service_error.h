@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // What the service's errors carry beside code and message. server/rpc turns it into google.rpc
 // details; proto/API.md lists the reasons. It travels as a payload of an absl::Status, so code that
@@ -63,6 +63,6 @@ class FieldChecker {
 
 absl::Status JobNotFound(absl::string_view job_id);
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_SERVICE_ERROR_H_

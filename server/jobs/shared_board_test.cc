@@ -9,7 +9,7 @@
 #include "server/jobs/memory_job_store.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 // A store that does something once before the next write.
@@ -63,7 +63,7 @@ class SharedBoardTest : public ::testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
   uint64_t random_ = 0;
   SharedStore store_;
-  FairQueue queue_{{.max_queued = 100, .slots = 4}};
+  scheduler::FairQueue queue_{{.max_queued = 100, .slots = 4}};
   LocalBoard board_{&queue_, kTtl};
   JobService a_{Options("a"), &store_, &board_};
   JobService b_{Options("b"), &store_, &board_};
@@ -188,4 +188,4 @@ TEST_F(SharedBoardTest, APinnedJobRunsWhereItIsPinned) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

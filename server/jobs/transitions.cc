@@ -7,7 +7,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 // A change under construction: numbers events and keeps the record in step with them.
@@ -116,7 +116,7 @@ JobChange CreateJob(NewJob request, std::string job_id, uint64_t accept_order, a
     born.cache_hit = true;
     born.artifacts = std::move(request.cached->artifacts);
     born.diagnostics = std::move(request.cached->diagnostics);
-    for (const JobDiagnostic& diagnostic : born.diagnostics) {
+    for (const base::JobDiagnostic& diagnostic : born.diagnostics) {
       builder.Tell(DiagnosticEvent{diagnostic});
     }
     for (const JobArtifact& artifact : born.artifacts) builder.Tell(ArtifactEvent{artifact});
@@ -228,7 +228,7 @@ std::optional<JobChange> ShareResult(const Job& job, const Job& ended, absl::Tim
   ChangeBuilder builder(job, now);
   Job& next = builder.job();
   next.diagnostics = ended.diagnostics;
-  for (const JobDiagnostic& diagnostic : next.diagnostics) {
+  for (const base::JobDiagnostic& diagnostic : next.diagnostics) {
     builder.Tell(DiagnosticEvent{diagnostic});
   }
   if (ended.state == JobState::kFailed) {
@@ -268,4 +268,4 @@ std::optional<JobChange> ExpireJob(const Job& job, absl::Time now) {
   return std::move(builder).Build();
 }
 
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "server/jobs/job_store.h"
 
-namespace npuc {
+namespace npuc::jobs {
 
 // The job state machine: QUEUED -> RUNNING -> SUCCEEDED | FAILED | CANCELLED | EXPIRED, and
 // RUNNING -> QUEUED when a lease is lost. Each transition is one pure function from a job to its
@@ -48,7 +48,7 @@ struct NewJob {
   // The result, where the cache has it already: the job is born SUCCEEDED.
   struct Cached {
     std::vector<JobArtifact> artifacts = {};
-    std::vector<JobDiagnostic> diagnostics = {};
+    std::vector<base::JobDiagnostic> diagnostics = {};
   };
   std::optional<Cached> cached = {};
 };
@@ -56,10 +56,11 @@ struct NewJob {
 // How a run ended that was not lost.
 struct JobResult {
   bool succeeded = false;
-  bool cache_hit = false;                       // where succeeded
-  std::vector<JobArtifact> artifacts = {};      // where succeeded
-  std::string cache_key = {};                   // of the artifacts; empty: as the job has it
-  std::vector<JobDiagnostic> diagnostics = {};  // complete; events told some or all of them before
+  bool cache_hit = false;                   // where succeeded
+  std::vector<JobArtifact> artifacts = {};  // where succeeded
+  std::string cache_key = {};               // of the artifacts; empty: as the job has it
+  std::vector<base::JobDiagnostic> diagnostics =
+      {};  // complete; events told some or all of them before
   FailureKind failure_kind = FailureKind::kNone;  // where not succeeded
   std::string reason = {};                        // where not succeeded
 };
@@ -119,6 +120,6 @@ std::optional<JobChange> CancelJob(const Job& job, absl::string_view reason, abs
 // -> EXPIRED. nullopt where the job has ended. That its time is over is for the caller to know.
 std::optional<JobChange> ExpireJob(const Job& job, absl::Time now);
 
-}  // namespace npuc
+}  // namespace npuc::jobs
 
 #endif  // NPUC_SERVER_JOBS_TRANSITIONS_H_

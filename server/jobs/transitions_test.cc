@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::jobs {
 namespace {
 
 using ::testing::HasSubstr;
@@ -208,4 +208,4 @@ TEST(JobIdTest, SortsByTimeAndIsChecked) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::jobs

@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/diagnostic.h"
 
-namespace npuc {
+namespace npuc::log {
 namespace {
 
 constexpr size_t kMaxFieldBytes = 4096;
@@ -65,4 +65,4 @@ void Logger::Write(LogLevel level, absl::string_view message, LogFields fields) 
   }
 }
 
-}  // namespace npuc
+}  // namespace npuc::log

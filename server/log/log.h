@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace npuc {
+namespace npuc::log {
 
 enum class LogLevel : uint8_t { kInfo, kWarning, kError };
 
@@ -42,6 +42,6 @@ class Logger {
 // `text` as a JSON string, quotes included. Bytes that are not UTF-8 come out as \u00NN.
 std::string JsonString(absl::string_view text);
 
-}  // namespace npuc
+}  // namespace npuc::log
 
 #endif  // NPUC_SERVER_LOG_LOG_H_

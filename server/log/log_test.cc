@@ -6,7 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::log {
 namespace {
 
 TEST(LogTest, OneJsonObjectALine) {
@@ -24,4 +24,4 @@ TEST(LogTest, OneJsonObjectALine) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::log

@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 enum class Metric {
 #define NPUC_METRIC(id, kind, name, labels, help) id,
@@ -37,6 +37,6 @@ class NoMetrics : public Metrics {
   void Observe(Metric, Labels, double) override {}
 };
 
-}  // namespace npuc
+}  // namespace npuc::observe
 
 #endif  // NPUC_SERVER_OBSERVE_METRICS_H_

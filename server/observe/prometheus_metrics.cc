@@ -15,7 +15,7 @@
 #include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::observe {
 namespace {
 
 enum class Kind { kCounter, kGauge, kHistogram };
@@ -161,4 +161,4 @@ std::vector<PrometheusMetrics::Description> PrometheusMetrics::List() {
   return list;
 }
 
-}  // namespace npuc
+}  // namespace npuc::observe

@@ -8,7 +8,7 @@
 
 #include "server/observe/metrics.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 // Metrics on prometheus-cpp's core library. Thread-safe.
 class PrometheusMetrics : public Metrics {
@@ -43,6 +43,6 @@ class PrometheusMetrics : public Metrics {
   const std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::observe
 
 #endif  // NPUC_SERVER_OBSERVE_PROMETHEUS_METRICS_H_

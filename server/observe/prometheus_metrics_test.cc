@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::observe {
 namespace {
 
 using ::testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST(PrometheusMetricsTest, TheOperatorsPageHasTheListAsItIs) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::observe

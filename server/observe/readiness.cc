@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/log/log.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 void Readiness::Set(absl::string_view condition, const absl::Status& status) {
   {
@@ -35,8 +35,8 @@ std::string Readiness::Json() const {
   const MutexLock lock(mutex_);
   const char* separator = "";
   for (const auto& [name, status] : conditions_) {
-    absl::StrAppend(&out, separator, JsonString(name), ":",
-                    JsonString(status.ok() ? "ok" : status.message()));
+    absl::StrAppend(&out, separator, log::JsonString(name), ":",
+                    log::JsonString(status.ok() ? "ok" : status.message()));
     separator = ",";
   }
   absl::StrAppend(&out, "}}\n");
@@ -52,4 +52,4 @@ std::string Readiness::Reason() const {
   return out;
 }
 
-}  // namespace npuc
+}  // namespace npuc::observe

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/mutex.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 // Whether the daemon should be sent work: conditions by name, each holding or with the reason why
 // not. Thread-safe.
@@ -38,6 +38,6 @@ class Readiness {
   std::map<std::string, absl::Status> conditions_ NPUC_GUARDED_BY(mutex_);
 };
 
-}  // namespace npuc
+}  // namespace npuc::observe
 
 #endif  // NPUC_SERVER_OBSERVE_READINESS_H_

@@ -1,6 +1,6 @@
 #include "server/observe/readiness_log.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 void ReadinessLog::OnChange(absl::string_view condition, const absl::Status& status, bool serving) {
   {
@@ -9,7 +9,7 @@ void ReadinessLog::OnChange(absl::string_view condition, const absl::Status& sta
   }
   if (status.ok()) return log_->Info("condition holds", {{"condition", condition}});
   const bool passes = !serving && absl::IsUnavailable(status);
-  log_->Write(passes ? LogLevel::kInfo : LogLevel::kError, "not ready",
+  log_->Write(passes ? log::LogLevel::kInfo : log::LogLevel::kError, "not ready",
               {{"condition", condition}, {"why", status.message()}});
 }
 
@@ -22,4 +22,4 @@ void ReadinessLog::Remind(const std::string& reason) {
   log_->Error("still not ready", {{"why", reason}});
 }
 
-}  // namespace npuc
+}  // namespace npuc::observe

@@ -12,14 +12,14 @@
 #include "server/log/log.h"
 #include "server/observe/reminder.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 // What the log says of readiness: a line when a condition ceases to hold, a reminder now and then
 // while something does not, and a line when it holds again. Thread-safe.
 class ReadinessLog {
  public:
   // `log` must outlive this.
-  ReadinessLog(const Logger* log, std::function<absl::Time()> steady_now)
+  ReadinessLog(const log::Logger* log, std::function<absl::Time()> steady_now)
       : log_(log), steady_now_(std::move(steady_now)) {}
 
   // A change of Readiness. An ERROR where a condition does not hold, but for what passes by itself:
@@ -29,12 +29,12 @@ class ReadinessLog {
   void Remind(const std::string& reason);
 
  private:
-  const Logger* const log_;
+  const log::Logger* const log_;
   const std::function<absl::Time()> steady_now_;
   Mutex mutex_;
   Reminder reminder_ NPUC_GUARDED_BY(mutex_);
 };
 
-}  // namespace npuc
+}  // namespace npuc::observe
 
 #endif  // NPUC_SERVER_OBSERVE_READINESS_LOG_H_

@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::observe {
 namespace {
 
 using ::testing::AllOf;
@@ -35,7 +35,7 @@ class ReadinessLogTest : public ::testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   std::FILE* const out_;
   long read_ = 0;
-  const Logger logger_;
+  const log::Logger logger_;
   ReadinessLog log_;
 };
 
@@ -73,4 +73,4 @@ TEST_F(ReadinessLogTest, WhatPassesByItselfIsNoError) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::observe

@@ -3,7 +3,7 @@
 
 #include "absl/time/time.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 // Of what is seen again and again while it lasts: when the log should have it. Not thread-safe.
 class Reminder {
@@ -25,6 +25,6 @@ class Reminder {
   absl::Time next_ = absl::InfinitePast();
 };
 
-}  // namespace npuc
+}  // namespace npuc::observe
 
 #endif  // NPUC_SERVER_OBSERVE_REMINDER_H_

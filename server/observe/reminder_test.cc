@@ -2,7 +2,7 @@
 
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::observe {
 namespace {
 
 TEST(ReminderTest, IsDueAtOnceAndThenRarely) {
@@ -23,4 +23,4 @@ TEST(ReminderTest, IsDueAtOnceAndThenRarely) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::observe

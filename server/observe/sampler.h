@@ -7,7 +7,7 @@
 #include "compiler_core/base/mutex.h"
 #include "server/observe/metrics.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 // Metrics that are looked up at each scrape rather than counted. A part of the daemon adds what it
 // knows once it is there, and may be asked from then on, on any thread. Thread-safe.
@@ -36,6 +36,6 @@ class Sampler {
   std::vector<Source> sources_ NPUC_GUARDED_BY(mutex_);
 };
 
-}  // namespace npuc
+}  // namespace npuc::observe
 
 #endif  // NPUC_SERVER_OBSERVE_SAMPLER_H_

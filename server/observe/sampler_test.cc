@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::observe {
 namespace {
 
 using ::testing::ElementsAre;
@@ -41,4 +41,4 @@ TEST(SamplerTest, AsksEverySourceInTheOrderInWhichTheyCame) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::observe

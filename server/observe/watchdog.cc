@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace npuc {
+namespace npuc::observe {
 
 Watchdog::Scope& Watchdog::Scope::operator=(Scope&& other) noexcept {
   if (this == &other) return *this;
@@ -60,4 +60,4 @@ std::vector<Watchdog::Stuck> Watchdog::Look() const {
   return list;
 }
 
-}  // namespace npuc
+}  // namespace npuc::observe

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/mutex.h"
 
-namespace npuc {
+namespace npuc::observe {
 
 // Knows what of the daemon is stuck: what is under way for longer than it may be (Enter), and what
 // should come round again and does not (Beat). Whoever looks must do so on a thread of its own that
@@ -68,6 +68,6 @@ class Watchdog {
   std::map<std::string, Watched, std::less<>> beats_ NPUC_GUARDED_BY(mutex_);
 };
 
-}  // namespace npuc
+}  // namespace npuc::observe
 
 #endif  // NPUC_SERVER_OBSERVE_WATCHDOG_H_

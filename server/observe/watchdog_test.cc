@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "server/observe/readiness.h"
 
-namespace npuc {
+namespace npuc::observe {
 namespace {
 
 using ::testing::ElementsAre;
@@ -102,4 +102,4 @@ TEST(ReadinessTest, EveryConditionMustHold) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::observe

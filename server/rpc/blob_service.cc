@@ -10,13 +10,13 @@
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 // One upload: reads a chunk, stores it on the pool, reads the next one. One chunk in memory.
 class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
  public:
-  UploadStream(const RpcDependencies* dependencies, WorkPool* pool, Caller caller,
+  UploadStream(const RpcDependencies* dependencies, WorkPool* pool, auth::Caller caller,
                v1::UploadBlobResponse* response)
       : deps_(*dependencies), pool_(pool), caller_(std::move(caller)), response_(response) {
     StartRead(&request_);
@@ -40,11 +40,11 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
     RETURN_IF_ERROR(deps_.lifecycle->CheckWrites());
     if (!digest_.has_value()) {
       if (!request_.has_digest()) {
-        FieldChecker check;
+        jobs::FieldChecker check;
         check.Add("digest", "is not set in the first message");
         return check.ToStatus();
       }
-      ASSIGN_OR_RETURN(BlobDigest digest, FromProto(request_.digest(), "digest"));
+      ASSIGN_OR_RETURN(cache::BlobDigest digest, api::FromProto(request_.digest(), "digest"));
       ASSIGN_OR_RETURN(state_, deps_.uploads->Begin(caller_.tenant, digest));
       digest_ = std::move(digest);
     }
@@ -57,7 +57,7 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
   // The client sent its last message, or is gone; in the latter case nobody reads this.
   absl::Status Conclude() {
     if (!digest_.has_value()) {
-      FieldChecker check;
+      jobs::FieldChecker check;
       check.Add("digest", "the stream ended without a message");
       return check.ToStatus();
     }
@@ -68,17 +68,17 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
 
   const RpcDependencies& deps_;
   WorkPool* const pool_;
-  const Caller caller_;
+  const auth::Caller caller_;
   v1::UploadBlobResponse* const response_;
   v1::UploadBlobRequest request_;
-  std::optional<BlobDigest> digest_;
-  UploadState state_;
+  std::optional<cache::BlobDigest> digest_;
+  cache::UploadState state_;
 };
 
 // One download: reads a chunk on the pool, writes it, reads the next one. One chunk in memory.
 class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactResponse> {
  public:
-  DownloadStream(const RpcDependencies* dependencies, WorkPool* pool, Caller caller,
+  DownloadStream(const RpcDependencies* dependencies, WorkPool* pool, auth::Caller caller,
                  const v1::DownloadArtifactRequest& request)
       : deps_(*dependencies), pool_(pool), caller_(std::move(caller)), request_(request) {
     pool_->Post([this] { Next(); });
@@ -108,11 +108,11 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
   absl::StatusOr<bool> ReadChunk() {
     response_.Clear();
     if (reader_ == nullptr) {
-      ASSIGN_OR_RETURN(reader_, OpenArtifact(deps_, caller_, request_));
+      ASSIGN_OR_RETURN(reader_, api::OpenArtifact(deps_, caller_, request_));
       offset_ = static_cast<uint64_t>(request_.offset());
       response_.set_sha256(reader_->info().sha256);
     }
-    ASSIGN_OR_RETURN(std::string bytes, Downloads::Read(*reader_, offset_));
+    ASSIGN_OR_RETURN(std::string bytes, executor::Downloads::Read(*reader_, offset_));
     if (bytes.empty()) return false;
     response_.set_offset(static_cast<int64_t>(offset_));
     response_.set_size_bytes(static_cast<int64_t>(reader_->info().size_bytes));
@@ -123,9 +123,9 @@ class DownloadStream : public grpc::ServerWriteReactor<v1::DownloadArtifactRespo
 
   const RpcDependencies& deps_;
   WorkPool* const pool_;
-  const Caller caller_;
+  const auth::Caller caller_;
   const v1::DownloadArtifactRequest request_;
-  std::unique_ptr<ArtifactReader> reader_;
+  std::unique_ptr<cache::ArtifactReader> reader_;
   uint64_t offset_ = 0;
   v1::DownloadArtifactResponse response_;
 };
@@ -138,13 +138,13 @@ class BlobService : public v1::BlobService::CallbackService {
   grpc::ServerUnaryReactor* FindMissingBlobs(grpc::CallbackServerContext* context,
                                              const v1::FindMissingBlobsRequest* request,
                                              v1::FindMissingBlobsResponse* response) override {
-    return RunUnary(context, *pool_, deps_, kFindMissingBlobs, request, response);
+    return RunUnary(context, *pool_, deps_, api::kFindMissingBlobs, request, response);
   }
 
   grpc::ServerReadReactor<v1::UploadBlobRequest>* UploadBlob(
       grpc::CallbackServerContext* context, v1::UploadBlobResponse* response) override {
     return StartStream<grpc::ServerReadReactor<v1::UploadBlobRequest>>(
-        *context, deps_, Right::kSubmit, [&](Caller caller) {
+        *context, deps_, auth::Right::kSubmit, [&](auth::Caller caller) {
           return new UploadStream(&deps_, pool_, std::move(caller), response);
         });
   }
@@ -152,13 +152,13 @@ class BlobService : public v1::BlobService::CallbackService {
   grpc::ServerUnaryReactor* QueryUpload(grpc::CallbackServerContext* context,
                                         const v1::QueryUploadRequest* request,
                                         v1::QueryUploadResponse* response) override {
-    return RunUnary(context, *pool_, deps_, kQueryUpload, request, response);
+    return RunUnary(context, *pool_, deps_, api::kQueryUpload, request, response);
   }
 
   grpc::ServerWriteReactor<v1::DownloadArtifactResponse>* DownloadArtifact(
       grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) override {
     return StartStream<grpc::ServerWriteReactor<v1::DownloadArtifactResponse>>(
-        *context, deps_, Right::kRead, [&](Caller caller) {
+        *context, deps_, auth::Right::kRead, [&](auth::Caller caller) {
           return new DownloadStream(&deps_, pool_, std::move(caller), *request);
         });
   }
@@ -175,4 +175,4 @@ std::unique_ptr<grpc::Service> MakeBlobService(const RpcDependencies* dependenci
   return std::make_unique<BlobService>(dependencies, pool);
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

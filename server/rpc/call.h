@@ -14,11 +14,12 @@
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/work_pool.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 // Logs what is the server's own fault and turns it into what the client gets.
-inline grpc::Status EndCall(const Logger& log, const char* method, const absl::Status& status) {
-  LogFault(log, method, status);
+inline grpc::Status EndCall(const log::Logger& log, const char* method,
+                            const absl::Status& status) {
+  api::LogFault(log, method, status);
   return ToGrpcStatus(status);
 }
 
@@ -27,10 +28,10 @@ inline grpc::Status EndCall(const Logger& log, const char* method, const absl::S
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPool& pool,
                                    const RpcDependencies& deps,
-                                   const Method<Request, Response>& method, const Request* request,
-                                   Response* response) {
+                                   const api::Method<Request, Response>& method,
+                                   const Request* request, Response* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  absl::StatusOr<Caller> caller = CallerOf(*context, *deps.authenticator, method.right);
+  absl::StatusOr<auth::Caller> caller = CallerOf(*context, *deps.authenticator, method.right);
   if (!caller.ok()) {
     reactor->Finish(ToGrpcStatus(caller.status()));
     return reactor;
@@ -42,7 +43,7 @@ grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPoo
       pool.TryPost([finish, &deps, &method, request, response, caller = *std::move(caller)] {
         method.Start(deps, caller, *request, response, finish);
       });
-  if (!posted) reactor->Finish(ToGrpcStatus(ServerBusy()));
+  if (!posted) reactor->Finish(ToGrpcStatus(api::ServerBusy()));
   return reactor;
 }
 
@@ -58,12 +59,12 @@ class RefusedStream : public Reactor {
 // right. Either deletes itself.
 template <typename Reactor, typename Make>
 Reactor* StartStream(const grpc::CallbackServerContext& context, const RpcDependencies& deps,
-                     Right right, Make make) {
-  absl::StatusOr<Caller> caller = CallerOf(context, *deps.authenticator, right);
+                     auth::Right right, Make make) {
+  absl::StatusOr<auth::Caller> caller = CallerOf(context, *deps.authenticator, right);
   if (!caller.ok()) return new RefusedStream<Reactor>(caller.status());
   return make(*std::move(caller));
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_CALL_H_

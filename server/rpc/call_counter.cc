@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "npuc/rpc/status_details.pb.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 using grpc::experimental::InterceptionHookPoints;
@@ -26,28 +26,29 @@ std::string ReasonOf(const grpc::Status& status) {
 
 class CallCounter : public grpc::experimental::Interceptor {
  public:
-  CallCounter(Metrics* metrics, absl::string_view method) : metrics_(metrics), method_(method) {}
+  CallCounter(observe::Metrics* metrics, absl::string_view method)
+      : metrics_(metrics), method_(method) {}
 
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS)) {
       const grpc::Status status = methods->GetSendStatus();
       metrics_->Add(
-          Metric::kRpcCalls,
+          observe::Metric::kRpcCalls,
           {method_, absl::StatusCodeToString(static_cast<absl::StatusCode>(status.error_code()))},
           1);
-      if (!status.ok()) metrics_->Add(Metric::kRpcErrors, {ReasonOf(status)}, 1);
+      if (!status.ok()) metrics_->Add(observe::Metric::kRpcErrors, {ReasonOf(status)}, 1);
     }
     methods->Proceed();
   }
 
  private:
-  Metrics* const metrics_;
+  observe::Metrics* const metrics_;
   const absl::string_view method_;  // of the registered method, which outlives its calls
 };
 
 class CallCounters : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit CallCounters(Metrics* metrics) : metrics_(metrics) {}
+  explicit CallCounters(observe::Metrics* metrics) : metrics_(metrics) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
@@ -57,14 +58,14 @@ class CallCounters : public grpc::experimental::ServerInterceptorFactoryInterfac
   }
 
  private:
-  Metrics* const metrics_;
+  observe::Metrics* const metrics_;
 };
 
 }  // namespace
 
 std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CountCalls(
-    Metrics* metrics) {
+    observe::Metrics* metrics) {
   return std::make_unique<CallCounters>(metrics);
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -6,12 +6,13 @@
 #include "grpcpp/support/server_interceptor.h"
 #include "server/observe/metrics.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 // Counts every call of every service where its status goes out: by method and code, and errors by
 // the reason that they carry. `metrics` must outlive the server.
-std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CountCalls(Metrics* metrics);
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> CountCalls(
+    observe::Metrics* metrics);
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_CALL_COUNTER_H_

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 constexpr absl::Duration kSoon = absl::Hours(24 * 14);
@@ -30,12 +30,12 @@ absl::StatusOr<absl::Time> CertificateEnd(const std::string& path) {
   return absl::FromTM(end, absl::UTCTimeZone());
 }
 
-void TellCertificateEnd(const std::string& path, absl::Time now, const Logger& log) {
+void TellCertificateEnd(const std::string& path, absl::Time now, const log::Logger& log) {
   const absl::StatusOr<absl::Time> end = CertificateEnd(path);
   if (!end.ok() || *end > now + kSoon) return;
   const bool over = *end <= now;
   log.Write(
-      over ? LogLevel::kError : LogLevel::kWarning,
+      over ? log::LogLevel::kError : log::LogLevel::kWarning,
       over ? "the server's certificate has expired; clients refuse it"
            : "the server's certificate expires soon",
       {{"file", path},
@@ -43,4 +43,4 @@ void TellCertificateEnd(const std::string& path, absl::Time now, const Logger& l
        {"fix", "put a new certificate and key in their place; they are read within a minute"}});
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

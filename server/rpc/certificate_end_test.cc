@@ -9,7 +9,7 @@
 
 #include "gmock/gmock.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 using ::testing::HasSubstr;
@@ -34,7 +34,7 @@ std::string Write() {
 
 std::string LogOf(const std::string& path, absl::Time now) {
   std::FILE* const out = std::tmpfile();
-  TellCertificateEnd(path, now, Logger(out, [] { return kEnd; }));
+  TellCertificateEnd(path, now, log::Logger(out, [] { return kEnd; }));
   std::string text(4096, '\0');
   std::rewind(out);
   text.resize(std::fread(text.data(), 1, text.size(), out));
@@ -57,4 +57,4 @@ TEST(CertificateEndTest, IsReadAndToldInTime) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

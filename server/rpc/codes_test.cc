@@ -7,7 +7,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/rpc_test_util.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 class CodesTest : public RpcTest {};
@@ -78,4 +78,4 @@ TEST_F(CodesTest, APageOfTheListIsBoundedByItsBytesAndGoesOn) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

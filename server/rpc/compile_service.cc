@@ -4,7 +4,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 class CompileService : public v1::CompileService::CallbackService {
@@ -15,19 +15,19 @@ class CompileService : public v1::CompileService::CallbackService {
   grpc::ServerUnaryReactor* CreateCompileJob(grpc::CallbackServerContext* context,
                                              const v1::CreateCompileJobRequest* request,
                                              v1::CreateCompileJobResponse* response) override {
-    return RunUnary(context, *pool_, deps_, kCreateCompileJob, request, response);
+    return RunUnary(context, *pool_, deps_, api::kCreateCompileJob, request, response);
   }
 
   grpc::ServerUnaryReactor* GetCompileJob(grpc::CallbackServerContext* context,
                                           const v1::GetCompileJobRequest* request,
                                           v1::GetCompileJobResponse* response) override {
-    return RunUnary(context, *pool_, deps_, kGetCompileJob, request, response);
+    return RunUnary(context, *pool_, deps_, api::kGetCompileJob, request, response);
   }
 
   grpc::ServerUnaryReactor* ListCompileJobs(grpc::CallbackServerContext* context,
                                             const v1::ListCompileJobsRequest* request,
                                             v1::ListCompileJobsResponse* response) override {
-    return RunUnary(context, *pool_, deps_, kListCompileJobs, request, response);
+    return RunUnary(context, *pool_, deps_, api::kListCompileJobs, request, response);
   }
 
   grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* WatchCompileJob(
@@ -38,7 +38,7 @@ class CompileService : public v1::CompileService::CallbackService {
   grpc::ServerUnaryReactor* CancelCompileJob(grpc::CallbackServerContext* context,
                                              const v1::CancelCompileJobRequest* request,
                                              v1::CancelCompileJobResponse* response) override {
-    return RunUnary(context, *pool_, deps_, kCancelCompileJob, request, response);
+    return RunUnary(context, *pool_, deps_, api::kCancelCompileJob, request, response);
   }
 
  private:
@@ -54,4 +54,4 @@ std::unique_ptr<grpc::Service> MakeCompileService(const RpcDependencies* depende
   return std::make_unique<CompileService>(dependencies, pool, watch);
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -17,7 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 // Without a descriptor or memory for it, a connection waits in the backlog; how long until the next
@@ -77,8 +77,8 @@ bool SetFlag(int fd, int level, int name) {
 }
 
 // Sockets that accept inherits from: without Nagle's delay, as gRPC sets its own.
-absl::StatusOr<UniqueFd> ListenOn(const addrinfo& address) {
-  UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+absl::StatusOr<cache::UniqueFd> ListenOn(const addrinfo& address) {
+  cache::UniqueFd fd(socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!fd.valid()) return Refused("socket");
   // REUSEADDR: a restart need not wait for the last one's connections. A second server on the same
   // port is an error all the same.
@@ -136,11 +136,11 @@ absl::Status ConnectionListener::Bind(absl::string_view address) {
 }
 
 absl::Status ConnectionListener::WatchListeners() {
-  epoll_ = UniqueFd(epoll_create1(EPOLL_CLOEXEC));
-  stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  epoll_ = cache::UniqueFd(epoll_create1(EPOLL_CLOEXEC));
+  stop_ = cache::UniqueFd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll_.valid() || !stop_.valid()) return Refused("epoll");
   std::vector<int> watched = {stop_.get()};
-  for (const UniqueFd& listener : listeners_) watched.push_back(listener.get());
+  for (const cache::UniqueFd& listener : listeners_) watched.push_back(listener.get());
   for (const int fd : watched) {
     epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
     if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) return Refused("epoll");
@@ -169,7 +169,7 @@ void ConnectionListener::Stop() {
 void ConnectionListener::Loop() {
   epoll_event events[64];
   while (true) {
-    const int count = RetryOnEintr([&] { return epoll_wait(epoll_.get(), events, 64, -1); });
+    const int count = cache::RetryOnEintr([&] { return epoll_wait(epoll_.get(), events, 64, -1); });
     // Ends first: their places may be wanted by those who come.
     for (int i = 0; i < count; ++i) {
       const int fd = events[i].data.fd;
@@ -177,7 +177,7 @@ void ConnectionListener::Loop() {
       if (counted_.count(fd) != 0 && (events[i].events & EPOLLHUP) != 0) Forget(fd);
     }
     for (int i = 0; i < count; ++i) {
-      for (const UniqueFd& listener : listeners_) {
+      for (const cache::UniqueFd& listener : listeners_) {
         if (listener.get() == events[i].data.fd) AcceptFrom(listener.get());
       }
     }
@@ -190,7 +190,7 @@ void ConnectionListener::AcceptFrom(int listener) {
 }
 
 bool ConnectionListener::AcceptOne(int listener) {
-  UniqueFd fd(RetryOnEintr(
+  cache::UniqueFd fd(cache::RetryOnEintr(
       [&] { return accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); }));
   if (!fd.valid()) {
     const bool scarce = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
@@ -205,7 +205,7 @@ bool ConnectionListener::AcceptOne(int listener) {
     ++refused_;
     return true;  // closes it
   }
-  UniqueFd counted(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
+  cache::UniqueFd counted(fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
   // No event but the end (HUP, which always comes): both directions are shut down.
   epoll_event event = {.events = EPOLLET, .data = {.fd = counted.get()}};
   if (!counted.valid() || epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, counted.get(), &event) != 0) {
@@ -226,4 +226,4 @@ void ConnectionListener::Forget(int counted) {
   open_ = counted_.size();
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

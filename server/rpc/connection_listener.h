@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "cache/posix.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 // Accepts TCP connections for a server that cannot count them (gRPC 1.51) and hands each on as a
 // descriptor. Where as many are open as may be, a further one is closed at once, which gRPC's
@@ -29,7 +29,7 @@ class ConnectionListener {
   };
   // Gets a connected, non-blocking socket; must shut it down (shutdown(2), as gRPC does) when it is
   // done with it, since the count holds a second descriptor. Called on one thread.
-  using Take = std::function<void(UniqueFd)>;
+  using Take = std::function<void(cache::UniqueFd)>;
 
   // Binds all addresses that `address` (HOST:PORT, port 0 picks one) has, and listens; connections
   // wait until Start. UNAVAILABLE: no such address, or it is taken.
@@ -59,9 +59,9 @@ class ConnectionListener {
 
   const size_t max_connections_;
   int port_ = 0;
-  std::vector<UniqueFd> listeners_;
-  UniqueFd epoll_;
-  UniqueFd stop_;  // an eventfd
+  std::vector<cache::UniqueFd> listeners_;
+  cache::UniqueFd epoll_;
+  cache::UniqueFd stop_;  // an eventfd
   Take take_;
   std::thread thread_;
   std::unordered_set<int> counted_;  // second descriptors of open connections; of thread_
@@ -69,6 +69,6 @@ class ConnectionListener {
   std::atomic<uint64_t> refused_ = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_CONNECTION_LISTENER_H_

@@ -16,13 +16,13 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 using ::testing::HasSubstr;
 
-UniqueFd Connect(int port) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+cache::UniqueFd Connect(int port) {
+  cache::UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
@@ -41,7 +41,7 @@ bool Within5s(const std::function<bool()>& holds) {
 }
 
 // Whether the other side closed the connection; waits for that, or for `patience_ms`.
-bool IsClosed(const UniqueFd& fd, int patience_ms) {
+bool IsClosed(const cache::UniqueFd& fd, int patience_ms) {
   pollfd readable = {.fd = fd.get(), .events = POLLIN, .revents = 0};
   if (poll(&readable, 1, patience_ms) != 1) return false;
   char byte;
@@ -54,7 +54,7 @@ class ConnectionListenerTest : public ::testing::Test {
     auto made = ConnectionListener::Listen(address, max_connections);
     ASSERT_TRUE(made.ok()) << made.status();
     listener_ = *std::move(made);
-    listener_->Start([this](UniqueFd fd) {
+    listener_->Start([this](cache::UniqueFd fd) {
       const std::lock_guard<std::mutex> lock(mutex_);
       taken_.push_back(std::move(fd));
     });
@@ -71,26 +71,26 @@ class ConnectionListenerTest : public ::testing::Test {
   }
 
   std::mutex mutex_;
-  std::vector<UniqueFd> taken_;  // guarded by mutex_
+  std::vector<cache::UniqueFd> taken_;  // guarded by mutex_
   std::unique_ptr<ConnectionListener> listener_;
 };
 
 TEST_F(ConnectionListenerTest, HandsOnUpToTheLimitAndClosesFurtherOnes) {
   Start(3);
-  std::vector<UniqueFd> clients;
+  std::vector<cache::UniqueFd> clients;
   for (int i = 0; i < 3; ++i) clients.push_back(Connect(listener_->port()));
   EXPECT_TRUE(Within5s([&] { return taken() == 3; }));
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(IsClosed(Connect(listener_->port()), 5000));
   EXPECT_EQ(taken(), 3u);
   EXPECT_EQ(listener_->counts().open, 3u);
   EXPECT_EQ(listener_->counts().refused, 5u);
-  for (const UniqueFd& client : clients) EXPECT_FALSE(IsClosed(client, 0));
+  for (const cache::UniqueFd& client : clients) EXPECT_FALSE(IsClosed(client, 0));
 }
 
 TEST_F(ConnectionListenerTest, EitherSideGivesThePlaceBack) {
   Start(1);
   for (int round = 0; round < 20; ++round) {
-    const UniqueFd client = Connect(listener_->port());
+    const cache::UniqueFd client = Connect(listener_->port());
     ASSERT_TRUE(Within5s([&] { return taken() == static_cast<size_t>(round) + 1; })) << round;
     EXPECT_EQ(listener_->counts().open, 1u);
     EndTaken(static_cast<size_t>(round));
@@ -99,7 +99,7 @@ TEST_F(ConnectionListenerTest, EitherSideGivesThePlaceBack) {
   }
   // The client goes by a reset; the server does not look.
   {
-    const UniqueFd client = Connect(listener_->port());
+    const cache::UniqueFd client = Connect(listener_->port());
     ASSERT_TRUE(Within5s([&] { return taken() == 21; }));
     const linger at_once = {.l_onoff = 1, .l_linger = 0};
     setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -110,7 +110,7 @@ TEST_F(ConnectionListenerTest, EitherSideGivesThePlaceBack) {
 
 TEST_F(ConnectionListenerTest, AfterStopNobodyIsTakenOrLeftWaiting) {
   Start(10);
-  const UniqueFd before = Connect(listener_->port());
+  const cache::UniqueFd before = Connect(listener_->port());
   ASSERT_TRUE(Within5s([&] { return taken() == 1; }));
   listener_->Stop();
   EXPECT_FALSE(Connect(listener_->port()).valid());
@@ -144,4 +144,4 @@ TEST_F(ConnectionListenerTest, AddressesThatAreNone) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -6,7 +6,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "server/api/status_details.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 // A status travels in the trailers, of which clients take 8 KiB by default; with more, gRPC tells
@@ -35,9 +35,9 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   }
   // The details may be sent as base64: four bytes for three.
   const rpc::Status out =
-      ToStatusProto(shown, (kTrailerBytes - EncodedBytes(shown.message())) / 4 * 3);
+      api::ToStatusProto(shown, (kTrailerBytes - EncodedBytes(shown.message())) / 4 * 3);
   return grpc::Status(static_cast<grpc::StatusCode>(shown.code()), out.message(),
                       out.SerializeAsString());
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -8,7 +8,7 @@
 #include "server/jobs/service_error.h"
 #include "server/rpc/rpc_test_util.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 using ::testing::EndsWith;
@@ -19,7 +19,7 @@ size_t TrailerBytes(const grpc::Status& status) {
 }
 
 TEST(GrpcStatusTest, ManyViolationsAreCutAndTheLastSaysHowMany) {
-  FieldChecker check;
+  jobs::FieldChecker check;
   for (int i = 0; i < 100; ++i) check.Add("spec.config_text", std::string(200, 'x'));
   const grpc::Status status = ToGrpcStatus(check.ToStatus("INVALID_CONFIG"));
   EXPECT_EQ(ReasonOf(status), "INVALID_CONFIG");
@@ -33,7 +33,7 @@ TEST(GrpcStatusTest, ManyViolationsAreCutAndTheLastSaysHowMany) {
 }
 
 TEST(GrpcStatusTest, FewViolationsAreWhole) {
-  FieldChecker check;
+  jobs::FieldChecker check;
   check.Add("a", "one");
   check.Add("b", "two");
   const auto details = DetailOf<rpc::BadRequest>(ToGrpcStatus(check.ToStatus()));
@@ -44,8 +44,8 @@ TEST(GrpcStatusTest, FewViolationsAreWhole) {
 TEST(GrpcStatusTest, AMessageIsCutWithItsDetailsKept) {
   std::string text;
   for (int i = 0; i < 5000; ++i) text += "\xe4\xb8\xad";
-  const grpc::Status status =
-      ToGrpcStatus(ServiceError(absl::StatusCode::kNotFound, text, {.reason = "JOB_NOT_FOUND"}));
+  const grpc::Status status = ToGrpcStatus(
+      jobs::ServiceError(absl::StatusCode::kNotFound, text, {.reason = "JOB_NOT_FOUND"}));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
   EXPECT_LT(3 * status.error_message().size(), 1100u);
   EXPECT_THAT(status.error_message(), EndsWith("..."));
@@ -53,4 +53,4 @@ TEST(GrpcStatusTest, AMessageIsCutWithItsDetailsKept) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -25,7 +25,7 @@
 #include "server/http/gateway.h"
 #include "server/rpc/rpc_test_util.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 using nlohmann::json;
@@ -99,10 +99,11 @@ void ExpectSame(const grpc::Status& status, const google::protobuf::Message& res
 
 class HttpTest : public RpcTest {
  protected:
-  explicit HttpTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody(),
-                    absl::Duration max_stream_age = absl::Hours(1))
+  explicit HttpTest(
+      std::unique_ptr<auth::Authenticator> authenticator = auth::Authenticator::Everybody(),
+      absl::Duration max_stream_age = absl::Hours(1))
       : RpcTest(std::move(authenticator), QuickOptions(max_stream_age)) {
-    auto gateway = Gateway::Start(
+    auto gateway = http::Gateway::Start(
         {.heartbeat = absl::Milliseconds(20), .max_stream_age = max_stream_age}, Dependencies());
     EXPECT_TRUE(gateway.ok()) << gateway.status();
     gateway_ = *std::move(gateway);
@@ -113,7 +114,8 @@ class HttpTest : public RpcTest {
   httplib::Result Post(const std::string& path, const google::protobuf::Message& body) {
     return client_->Post(path, JsonOf(body), "application/json");
   }
-  httplib::Result PatchBlob(const BlobDigest& digest, int64_t offset, const std::string& bytes) {
+  httplib::Result PatchBlob(const cache::BlobDigest& digest, int64_t offset,
+                            const std::string& bytes) {
     return client_->Patch(absl::StrCat("/v1/blobs/", digest.sha256,
                                        "?sizeBytes=", digest.size_bytes, "&offset=", offset),
                           bytes, "application/octet-stream");
@@ -163,7 +165,7 @@ class HttpTest : public RpcTest {
     ExpectSame(status, response, result);
   }
 
-  std::unique_ptr<Gateway> gateway_;
+  std::unique_ptr<http::Gateway> gateway_;
   std::unique_ptr<httplib::Client> client_;
 };
 
@@ -187,9 +189,9 @@ TEST_F(HttpTest, CreateIsWhatGrpcHas) {
   Submit("two");
   Submit("three");
   CompareCreate(Request("r2"));  // QUEUE_FULL, with Retry-After
-  lifecycle_.Enter(Lifecycle::Phase::kDraining);
+  lifecycle_.Enter(executor::Lifecycle::Phase::kDraining);
   CompareCreate(Request("r3"));
-  lifecycle_.Enter(Lifecycle::Phase::kStarting);
+  lifecycle_.Enter(executor::Lifecycle::Phase::kStarting);
   CompareCreate(Request("r3"));
 }
 
@@ -224,7 +226,7 @@ TEST_F(HttpTest, GetListAndCancelAreWhatGrpcHas) {
 }
 
 TEST_F(HttpTest, BlobsAreWhatGrpcHas) {
-  const BlobDigest digest{Sha256Hex(big_), big_.size()};
+  const cache::BlobDigest digest{Sha256Hex(big_), big_.size()};
   v1::FindMissingBlobsRequest find;
   *find.add_digests() = Chunk(digest, 0, "").digest();
   *find.add_digests() = Chunk(digest, 0, "").digest();
@@ -255,13 +257,13 @@ TEST_F(HttpTest, BlobsAreWhatGrpcHas) {
   EXPECT_TRUE(uploaded.complete());
   ExpectSame(status, uploaded, result);
 
-  const BlobDigest of_a{Sha256Hex("a"), 1};
+  const cache::BlobDigest of_a{Sha256Hex("a"), 1};
   ExpectSame(Upload({Chunk({"short", 1}, 0, "a")}, &uploaded), uploaded,
              PatchBlob({"short", 1}, 0, "a"));
   ExpectSame(Upload({Chunk(of_a, 0, "b")}, &uploaded), uploaded, PatchBlob(of_a, 0, "b"));
   ExpectSame(Upload({Chunk(of_a, -1, "a")}, &uploaded), uploaded, PatchBlob(of_a, -1, "a"));
   const std::string large((1 << 20) + 1, 'l');
-  const BlobDigest of_large{Sha256Hex(large), large.size()};
+  const cache::BlobDigest of_large{Sha256Hex(large), large.size()};
   ExpectSame(Upload({Chunk(of_large, 0, large)}, &uploaded), uploaded,
              PatchBlob(of_large, 0, large));
   inputs_.SetFull();
@@ -438,7 +440,7 @@ TEST_F(HttpTest, EventErrorsAreWhatGrpcHas) {
   EXPECT_EQ(
       client_->Get(absl::StrCat("/v1/jobs/", id, "/events"), {{"Last-Event-ID", "x"}})->status,
       400);
-  lifecycle_.Enter(Lifecycle::Phase::kStarting);
+  lifecycle_.Enter(executor::Lifecycle::Phase::kStarting);
   ExpectSameError(Watch(id, 1, &text), events(id, ""));
 }
 
@@ -462,7 +464,7 @@ TEST_F(HttpTest, SilentStreamsHaveHeartbeatsAndDrainingEndsThem) {
 
 class HttpOldStreamTest : public HttpTest {
  protected:
-  HttpOldStreamTest() : HttpTest(Authenticator::Everybody(), absl::Milliseconds(100)) {}
+  HttpOldStreamTest() : HttpTest(auth::Authenticator::Everybody(), absl::Milliseconds(100)) {}
 };
 
 // As of gRPC, it ends with where to go on; the client comes back with Last-Event-ID anyway.
@@ -482,14 +484,14 @@ TEST_F(HttpOldStreamTest, StreamsHaveAGreatestAge) {
 TEST_F(HttpTest, TooManyStreamsOfOneAreRefusedAndOthersStillServed) {
   const std::string id = Submit();
   std::vector<std::thread> watchers;
-  for (size_t i = 0; i < kMaxEventStreamsOfOne; ++i) {
+  for (size_t i = 0; i < http::kMaxEventStreamsOfOne; ++i) {
     watchers.emplace_back([&] {
       httplib::Client client("127.0.0.1", gateway_->port());
       client.Get(absl::StrCat("/v1/jobs/", id, "/events"),
                  [](const char*, size_t) { return true; });
     });
   }
-  while (jobs_.hub().subscription_count() < kMaxEventStreamsOfOne) std::this_thread::yield();
+  while (jobs_.hub().subscription_count() < http::kMaxEventStreamsOfOne) std::this_thread::yield();
   const auto refused = client_->Get(absl::StrCat("/v1/jobs/", id, "/events"));
   EXPECT_EQ(refused->status, 429);
   EXPECT_EQ(refused->get_header_value("Retry-After"), "1");
@@ -590,12 +592,12 @@ class HttpTokensTest : public HttpTest {
  protected:
   HttpTokensTest() : HttpTest(Make()) {}
 
-  static std::unique_ptr<Authenticator> Make() {
+  static std::unique_ptr<auth::Authenticator> Make() {
     const std::string path = ::testing::TempDir() + "/http.tenants.yaml";
     std::ofstream(path)
         << "format: 1\ntenants:\n  a:\n    identities:\n      reader: {token_sha256: "
         << Sha256Hex(Token("reader")) << ", rights: [read]}\n";
-    return *Authenticator::FromFile(path, [] { return absl::Now(); });
+    return *auth::Authenticator::FromFile(path, [] { return absl::Now(); });
   }
 };
 
@@ -629,7 +631,7 @@ TEST_F(HttpTokensTest, TwoTokensAreRefused) {
   v1::ListCompileJobsResponse jobs;
   const grpc::Status status = compile_->ListCompileJobs(&context, {}, &jobs);
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAUTHENTICATED);
-  EXPECT_EQ(npuc::ReasonOf(status), "AMBIGUOUS_IDENTITY");
+  EXPECT_EQ(rpc::ReasonOf(status), "AMBIGUOUS_IDENTITY");
   ExpectSameError(status, client_->Get("/v1/jobs", {{"Authorization", "Bearer " + Token("reader")},
                                                     {"Authorization", "Bearer x"}}));
 }
@@ -672,4 +674,4 @@ TEST_F(HttpTest, AListIsCompressedCheaplyAndCachesAreTold) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

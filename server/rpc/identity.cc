@@ -9,7 +9,7 @@
 #include "server/api/methods.h"
 #include "server/auth/client_address.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 constexpr char kAuthorization[] = "authorization";
@@ -18,15 +18,15 @@ absl::string_view ToView(const grpc::string_ref& text) { return {text.data(), te
 
 }  // namespace
 
-Credentials CredentialsOf(const grpc::ServerContextBase& context) {
-  Credentials credentials;
+auth::Credentials CredentialsOf(const grpc::ServerContextBase& context) {
+  auth::Credentials credentials;
   const auto& metadata = context.client_metadata();
   const auto [header, end] = metadata.equal_range(kAuthorization);
   if (header != end) {
-    credentials.token = TokenOfHeader(ToView(header->second));
+    credentials.token = auth::TokenOfHeader(ToView(header->second));
     credentials.has_two_tokens = std::next(header) != end;
   }
-  credentials.peer = AddressOfGrpcPeer(context.peer());
+  credentials.peer = auth::AddressOfGrpcPeer(context.peer());
   const auto peer = context.auth_context();
   if (peer == nullptr || !peer->IsPeerAuthenticated()) return credentials;
   for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
@@ -37,13 +37,15 @@ Credentials CredentialsOf(const grpc::ServerContextBase& context) {
   return credentials;
 }
 
-absl::StatusOr<Caller> CallerOf(const grpc::ServerContextBase& context,
-                                const Authenticator& authenticator, std::optional<Right> right) {
-  ASSIGN_OR_RETURN(Caller caller, authenticator.Authenticate(CredentialsOf(context)));
+absl::StatusOr<auth::Caller> CallerOf(const grpc::ServerContextBase& context,
+                                      const auth::Authenticator& authenticator,
+                                      std::optional<auth::Right> right) {
+  ASSIGN_OR_RETURN(auth::Caller caller, authenticator.Authenticate(CredentialsOf(context)));
   if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
   const auto trace = context.client_metadata().find("traceparent");
-  if (trace != context.client_metadata().end()) caller.trace_id = TraceIdOf(ToView(trace->second));
+  if (trace != context.client_metadata().end())
+    caller.trace_id = api::TraceIdOf(ToView(trace->second));
   return caller;
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -7,17 +7,18 @@
 #include "grpcpp/server_context.h"
 #include "server/auth/authenticator.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 // What a call brings: its bearer token, and the names in its client certificate where TLS has
 // verified one.
-Credentials CredentialsOf(const grpc::ServerContextBase& context);
+auth::Credentials CredentialsOf(const grpc::ServerContextBase& context);
 
 // Who calls; UNAUTHENTICATED, or PERMISSION_DENIED where `right` is given and missing. The first
 // thing that every call does, before its request is looked at.
-absl::StatusOr<Caller> CallerOf(const grpc::ServerContextBase& context,
-                                const Authenticator& authenticator, std::optional<Right> right);
+absl::StatusOr<auth::Caller> CallerOf(const grpc::ServerContextBase& context,
+                                      const auth::Authenticator& authenticator,
+                                      std::optional<auth::Right> right);
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_IDENTITY_H_

@@ -10,7 +10,7 @@
 #include "gmock/gmock.h"
 #include "server/rpc/rpc_test_util.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 using Code = grpc::StatusCode;
@@ -24,7 +24,7 @@ std::string TokenOf(const std::string& identity) {
 
 // Tenant a has `owner` with all rights of a tenant, and one identity for each right; tenant b has
 // `stranger` with all of them and `admin` with `admin` alone.
-std::unique_ptr<Authenticator> TwoTenants() {
+std::unique_ptr<auth::Authenticator> TwoTenants() {
   const auto identity = [](const std::string& name, const std::string& rights) {
     return absl::StrCat("      ", name, ": {token_sha256: ", Sha256Hex(TokenOf(name)),
                         ", rights: ", rights, "}\n");
@@ -40,8 +40,8 @@ std::unique_ptr<Authenticator> TwoTenants() {
                       << identity("admin", "admin");
   // A minute goes by from call to call, so that wrong tokens are never too many.
   const auto calls = std::make_shared<std::atomic<int>>(0);
-  return *Authenticator::FromFile(path,
-                                  [calls] { return absl::Now() + ++*calls * absl::Minutes(1); });
+  return *auth::Authenticator::FromFile(
+      path, [calls] { return absl::Now() + ++*calls * absl::Minutes(1); });
 }
 
 class IsolationTest : public RpcTest {
@@ -155,7 +155,7 @@ class IsolationTest : public RpcTest {
     return writer->Finish();
   }
 
-  BlobDigest model_;
+  cache::BlobDigest model_;
 };
 
 // The code that each identity gets, in the order of kIdentities.
@@ -301,4 +301,4 @@ TEST_F(IsolationTest, RequestIdsAreATenantsOwn) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -13,7 +13,7 @@
 #include "server/rpc/rpc_test_util.h"
 #include "server/rpc/work_pool.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 class LimitsTest : public RpcTest {
@@ -43,47 +43,47 @@ TEST_F(LimitsTest, FieldsOfASubmit) {
   };
   const auto text = [](int64_t n) { return std::string(static_cast<size_t>(n), 'a'); };
   const std::vector<Row> rows = {
-      {"request_id", kMaxRequestIdBytes,
+      {"request_id", executor::kMaxRequestIdBytes,
        [&](auto& request, int64_t n) { request.set_request_id(text(n)); }},
       {"spec.config_text", kMaxConfigBytes,
        [&](auto& request, int64_t n) { request.mutable_spec()->set_config_text(text(n)); }},
-      {"spec.config_name", kMaxNameBytes,
+      {"spec.config_name", executor::kMaxNameBytes,
        [&](auto& request, int64_t n) { request.mutable_spec()->set_config_name(text(n)); }},
-      {"spec.side_inputs", kMaxSideInputs,
+      {"spec.side_inputs", executor::kMaxSideInputs,
        [&](auto& request, int64_t n) {
          for (int64_t i = 0; i < n; ++i) request.mutable_spec()->add_side_inputs();
        }},
-      {"spec.side_inputs[0].role", kMaxNameBytes,
+      {"spec.side_inputs[0].role", executor::kMaxNameBytes,
        [&](auto& request, int64_t n) {
          request.mutable_spec()->add_side_inputs()->set_role(text(n));
        }},
-      {"spec.side_inputs[0].name", kMaxNameBytes,
+      {"spec.side_inputs[0].name", executor::kMaxNameBytes,
        [&](auto& request, int64_t n) {
          request.mutable_spec()->add_side_inputs()->set_name(text(n));
        }},
-      {"spec.priority", kMaxPriority,
+      {"spec.priority", executor::kMaxPriority,
        [&](auto& request, int64_t n) {
          request.mutable_spec()->set_priority(static_cast<int32_t>(n));
        }},
-      {"spec.priority", kMaxPriority,
+      {"spec.priority", executor::kMaxPriority,
        [&](auto& request, int64_t n) {
          request.mutable_spec()->set_priority(static_cast<int32_t>(-n));
        }},
-      {"spec.labels", kMaxLabels,
+      {"spec.labels", executor::kMaxLabels,
        [&](auto& request, int64_t n) {
          for (int64_t i = 0; i < n; ++i) {
            (*request.mutable_spec()->mutable_labels())[absl::StrCat("k", i)] = "v";
          }
        }},
-      {"spec.labels", kMaxLabelKeyBytes,
+      {"spec.labels", executor::kMaxLabelKeyBytes,
        [&](auto& request, int64_t n) {
          (*request.mutable_spec()->mutable_labels())[text(n)] = "v";
        }},
-      {"spec.labels", kMaxLabelValueBytes,
+      {"spec.labels", executor::kMaxLabelValueBytes,
        [&](auto& request, int64_t n) {
          (*request.mutable_spec()->mutable_labels())["k"] = text(n);
        }},
-      {"spec.timeout", absl::ToInt64Seconds(kMaxTimeout),
+      {"spec.timeout", absl::ToInt64Seconds(executor::kMaxTimeout),
        [&](auto& request, int64_t n) {
          request.mutable_spec()->mutable_timeout()->set_seconds(n);
        }},
@@ -111,7 +111,7 @@ TEST_F(LimitsTest, FieldsOfOtherCalls) {
 
     grpc::ClientContext find_context;
     v1::FindMissingBlobsRequest find;
-    for (size_t i = 0; i < kMaxDigestsPerCall + (over ? 1 : 0); ++i) {
+    for (size_t i = 0; i < executor::kMaxDigestsPerCall + (over ? 1 : 0); ++i) {
       find.add_digests()->set_sha256(std::string(64, 'a'));
     }
     v1::FindMissingBlobsResponse found;
@@ -178,7 +178,7 @@ class ConnectionLimitTest : public RpcTest {
     options.max_connections = kConnections;
     return options;
   }
-  ConnectionLimitTest() : RpcTest(Authenticator::Everybody(), Options()) {}
+  ConnectionLimitTest() : RpcTest(auth::Authenticator::Everybody(), Options()) {}
 
   // A connection of its own: channels of equal arguments share one.
   std::shared_ptr<grpc::Channel> Channel(int number) {
@@ -220,7 +220,7 @@ class StreamLimitTest : public RpcTest {
     options.max_watch_streams = kStreams;
     return options;
   }
-  StreamLimitTest() : RpcTest(Authenticator::Everybody(), Options()) {}
+  StreamLimitTest() : RpcTest(auth::Authenticator::Everybody(), Options()) {}
 };
 
 TEST_F(StreamLimitTest, OneMoreIsToldToComeBackAndAPlaceIsGivenBack) {
@@ -274,4 +274,4 @@ TEST_F(StreamLimitTest, OneMoreIsToldToComeBackAndAPlaceIsGivenBack) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

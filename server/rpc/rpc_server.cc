@@ -20,7 +20,7 @@
 #include "server/rpc/watch_stream.h"
 #include "server/rpc/work_pool.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 constexpr int kMaxRequestBytes = 4 << 20;
@@ -39,22 +39,23 @@ constexpr const char* kHealthNames[] = {"", "npuc.v1.CompileService", "npuc.v1.B
                                         "npuc.v1.ServerInfoService"};
 
 // gRPC's log is the process's.
-std::atomic<const Logger*> grpc_log = nullptr;
+std::atomic<const log::Logger*> grpc_log = nullptr;
 
 // Never as errors, which wake somebody: any client can cause them.
 void LogFromGrpc(gpr_log_func_args* args) {
-  const Logger* const log = grpc_log.load();
+  const log::Logger* const log = grpc_log.load();
   if (log == nullptr) return;
   const absl::string_view file = args->file;
-  log->Write(args->severity == GPR_LOG_SEVERITY_ERROR ? LogLevel::kWarning : LogLevel::kInfo,
-             "gRPC says",
-             {{"text", args->message},
-              {"from", absl::StrCat(file.substr(file.rfind('/') + 1), ":", args->line)}});
+  log->Write(
+      args->severity == GPR_LOG_SEVERITY_ERROR ? log::LogLevel::kWarning : log::LogLevel::kInfo,
+      "gRPC says",
+      {{"text", args->message},
+       {"from", absl::StrCat(file.substr(file.rfind('/') + 1), ":", args->line)}});
 }
 
 }  // namespace
 
-GrpcLog::GrpcLog(const Logger* log) {
+GrpcLog::GrpcLog(const log::Logger* log) {
   grpc_log = log;
   gpr_set_log_function(LogFromGrpc);
 }
@@ -93,15 +94,17 @@ struct RpcServer::Impl {
     if (deps.watchdog == nullptr) return;
     deps.watchdog->Beat("rpc ticker", kTickerPatience);
     if (pool_is_probed.exchange(true)) return;
-    auto scope = std::make_shared<Watchdog::Scope>(deps.watchdog->Enter("rpc pool", kPoolPatience));
+    auto scope =
+        std::make_shared<observe::Watchdog::Scope>(deps.watchdog->Enter("rpc pool", kPoolPatience));
     pool.Post([this, scope = std::move(scope)] { pool_is_probed = false; });
   }
 
   void CountConnections() {
     if (deps.metrics == nullptr) return;
     const ConnectionListener::Counts counts = listener->counts();
-    deps.metrics->Set(Metric::kConnections, {}, static_cast<double>(counts.open));
-    deps.metrics->Set(Metric::kConnectionsRefused, {}, static_cast<double>(counts.refused));
+    deps.metrics->Set(observe::Metric::kConnections, {}, static_cast<double>(counts.open));
+    deps.metrics->Set(observe::Metric::kConnectionsRefused, {},
+                      static_cast<double>(counts.refused));
   }
 
   const RpcServerOptions options;
@@ -173,7 +176,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr) return absl::InternalError("gRPC does not start a server");
   Impl* const raw = impl.get();
-  impl->listener->Start([raw](UniqueFd connection) {
+  impl->listener->Start([raw](cache::UniqueFd connection) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
     parameters.fd = connection.Release();
     raw->acceptor->HandleNewConnection(&parameters);
@@ -210,4 +213,4 @@ void RpcServer::Shutdown(absl::Duration patience) {
   impl_->server->Shutdown(absl::ToChronoTime(absl::Now() + patience));
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -10,13 +10,13 @@
 #include "server/api/dependencies.h"
 #include "server/log/log.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
-using RpcDependencies = ApiDependencies;
+using RpcDependencies = api::ApiDependencies;
 
 struct RpcServerOptions {
   std::string listen = "127.0.0.1:0";  // HOST:PORT; port 0 picks one
-  TlsFiles tls = {};
+  api::TlsFiles tls = {};
   // Lets anybody read the protos: for --insecure alone, since reflection asks for no identity.
   bool reflection = true;
   int blocking_threads = 32;
@@ -32,7 +32,7 @@ struct RpcServerOptions {
 // and none between its lines. One at a time; the log must outlive it.
 class GrpcLog {
  public:
-  explicit GrpcLog(const Logger* log);
+  explicit GrpcLog(const log::Logger* log);
   ~GrpcLog();
   GrpcLog(const GrpcLog&) = delete;
   GrpcLog& operator=(const GrpcLog&) = delete;
@@ -63,6 +63,6 @@ class RpcServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_RPC_SERVER_H_

@@ -22,7 +22,7 @@
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/rpc_test_util.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 using ::testing::Contains;
@@ -79,9 +79,9 @@ TEST_F(RpcTest, CreateRefusalsAreTyped) {
 }
 
 TEST(GrpcStatusTest, AQuotaIsNoInvitationToRetry) {
-  const grpc::Status status = ToGrpcStatus(
-      ServiceError(absl::StatusCode::kResourceExhausted, "too many",
-                   {.reason = "QUOTA_EXCEEDED", .quota_violations = {{"queued_jobs", "2 of 2"}}}));
+  const grpc::Status status = ToGrpcStatus(jobs::ServiceError(
+      absl::StatusCode::kResourceExhausted, "too many",
+      {.reason = "QUOTA_EXCEEDED", .quota_violations = {{"queued_jobs", "2 of 2"}}}));
   EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(ReasonOf(status), "QUOTA_EXCEEDED");
   EXPECT_EQ(DetailOf<rpc::QuotaFailure>(status).violations(0).subject(), "queued_jobs");
@@ -245,7 +245,7 @@ TEST_F(RpcTest, WatchersThatLeaveAndDrainingEndStreams) {
   grpc::ClientContext context;
   const auto reader = compile_->WatchCompileJob(&context, request);
   ASSERT_TRUE(reader->Read(&response));
-  lifecycle_.Enter(Lifecycle::Phase::kDraining);
+  lifecycle_.Enter(executor::Lifecycle::Phase::kDraining);
   server_->EndStreams();
   while (reader->Read(&response)) {
   }
@@ -258,7 +258,8 @@ TEST_F(RpcTest, WatchersThatLeaveAndDrainingEndStreams) {
 
 class OldStreamTest : public RpcTest {
  protected:
-  OldStreamTest() : RpcTest(Authenticator::Everybody(), QuickOptions(absl::Milliseconds(300))) {}
+  OldStreamTest()
+      : RpcTest(auth::Authenticator::Everybody(), QuickOptions(absl::Milliseconds(300))) {}
 };
 
 TEST_F(OldStreamTest, AsksToReattachAndNothingIsLost) {
@@ -297,7 +298,7 @@ TEST_F(RpcTest, ASlowWatcherGetsEverythingInTheEnd) {
   ASSERT_TRUE(leased.has_value());
   constexpr int kLines = 3000;
   for (int i = 0; i < kLines; i += 100) {
-    std::vector<EventBody> bodies(100, LogEvent{std::string(4000, 'l')});
+    std::vector<jobs::EventBody> bodies(100, jobs::LogEvent{std::string(4000, 'l')});
     ASSERT_TRUE(jobs_.Append(leased->lease, std::move(bodies)).ok());
   }
   ASSERT_TRUE(jobs_.Finish(leased->lease, {}, {.reason = "no"}).ok());
@@ -314,7 +315,7 @@ TEST_F(RpcTest, ASlowWatcherGetsEverythingInTheEnd) {
 }
 
 TEST_F(RpcTest, WhileStartingEverythingIsUnavailable) {
-  lifecycle_.Enter(Lifecycle::Phase::kStarting);
+  lifecycle_.Enter(executor::Lifecycle::Phase::kStarting);
   v1::CreateCompileJobResponse created;
   EXPECT_EQ(ReasonOf(Create(Request(), &created)), "STARTING");
   std::string text;
@@ -326,7 +327,7 @@ TEST_F(RpcTest, WhileStartingEverythingIsUnavailable) {
 
 TEST_F(RpcTest, UploadResumesWhereItStopped) {
   const std::string bytes = big_;
-  const BlobDigest digest{Sha256Hex(bytes), bytes.size()};
+  const cache::BlobDigest digest{Sha256Hex(bytes), bytes.size()};
   grpc::ClientContext missing_context;
   v1::FindMissingBlobsRequest find;
   *find.add_digests() = Chunk(digest, 0, "").digest();
@@ -421,7 +422,7 @@ TEST_F(RpcTest, ServerInfo) {
 
 TEST(GrpcLogTest, WhatGrpcSaysIsALineOfTheLog) {
   std::FILE* const file = std::tmpfile();
-  const Logger log(file, [] { return absl::UnixEpoch(); });
+  const log::Logger log(file, [] { return absl::UnixEpoch(); });
   {
     const GrpcLog grpc_log(&log);
     gpr_log("src/core/x.cc", 7, GPR_LOG_SEVERITY_ERROR, "a \"%s\"", "handshake");
@@ -444,4 +445,4 @@ TEST_F(RpcTest, ASecondServerOnThePortIsRefused) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -19,7 +19,7 @@
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 inline constexpr char kUnknownJob[] = "j00000000000000000000000000";
 
@@ -61,17 +61,18 @@ class RpcTest : public ::testing::Test {
             .max_stream_age = max_stream_age,
             .tick = absl::Milliseconds(10)};
   }
-  explicit RpcTest(std::unique_ptr<Authenticator> authenticator = Authenticator::Everybody(),
-                   RpcServerOptions options = QuickOptions())
+  explicit RpcTest(
+      std::unique_ptr<auth::Authenticator> authenticator = auth::Authenticator::Everybody(),
+      RpcServerOptions options = QuickOptions())
       : authenticator_(std::move(authenticator)),
         log_(nullptr, [] { return absl::Now(); }),
-        queue_(MakeFairQueue(3)),
+        queue_(scheduler::MakeFairQueue(3)),
         jobs_({.now = [] { return absl::Now(); },
                .random = [this] { return ++random_; },
                .retry = {}},
               &store_, &board_),
-        submission_({.parse_config = FakeParseConfig, .compiler_build_id = "build-1"}, &jobs_,
-                    &inputs_, &cache_, &holds_),
+        submission_({.parse_config = executor::FakeParseConfig, .compiler_build_id = "build-1"},
+                    &jobs_, &inputs_, &cache_, &holds_),
         uploads_(&inputs_),
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
@@ -83,11 +84,11 @@ class RpcTest : public ::testing::Test {
     compile_ = v1::CompileService::NewStub(channel);
     blobs_ = v1::BlobService::NewStub(channel);
     info_ = v1::ServerInfoService::NewStub(channel);
-    lifecycle_.Enter(Lifecycle::Phase::kServing);
+    lifecycle_.Enter(executor::Lifecycle::Phase::kServing);
   }
 
   // What servers over the same jobs, stores and workers stand on.
-  ApiDependencies Dependencies() {
+  api::ApiDependencies Dependencies() {
     return {.authenticator = authenticator_.get(),
             .jobs = &jobs_,
             .submission = &submission_,
@@ -105,7 +106,7 @@ class RpcTest : public ::testing::Test {
   }
 
   v1::CreateCompileJobRequest Request(const std::string& request_id = "") {
-    const BlobDigest model = inputs_.Put("model bytes", kLocalTenant);
+    const cache::BlobDigest model = inputs_.Put("model bytes", auth::kLocalTenant);
     v1::CreateCompileJobRequest request;
     request.set_request_id(request_id);
     request.mutable_spec()->set_config_text("config");
@@ -135,9 +136,9 @@ class RpcTest : public ::testing::Test {
     const auto leased = *jobs_.TryLease();
     ASSERT_TRUE(leased.has_value());
     for (int i = 0; i < lines; ++i) {
-      ASSERT_TRUE(jobs_.Append(leased->lease, {LogEvent{absl::StrCat("line ", i)}}).ok());
+      ASSERT_TRUE(jobs_.Append(leased->lease, {jobs::LogEvent{absl::StrCat("line ", i)}}).ok());
     }
-    const CacheKey key = *CacheKey::Parse(leased->job->cache_key);
+    const cache::CacheKey key = *cache::CacheKey::Parse(leased->job->cache_key);
     const auto stored = cache_.Store(key, {{"model.h", big_}}, "", nullptr);
     ASSERT_TRUE(jobs_
                     .Finish(leased->lease, {},
@@ -178,7 +179,8 @@ class RpcTest : public ::testing::Test {
     return writer->Finish();
   }
 
-  static v1::UploadBlobRequest Chunk(const BlobDigest& digest, int64_t offset, std::string data) {
+  static v1::UploadBlobRequest Chunk(const cache::BlobDigest& digest, int64_t offset,
+                                     std::string data) {
     v1::UploadBlobRequest chunk;
     chunk.mutable_digest()->set_sha256(digest.sha256);
     chunk.mutable_digest()->set_size_bytes(static_cast<int64_t>(digest.size_bytes));
@@ -205,26 +207,26 @@ class RpcTest : public ::testing::Test {
 
   const std::string big_ = std::string(700'000, 'a') + std::string(50'000, 'b');
   uint64_t random_ = 0;
-  const std::unique_ptr<Authenticator> authenticator_;
-  const Logger log_;
-  MemoryJobStore store_;
-  std::unique_ptr<JobQueue> queue_;
-  LocalBoard board_{queue_.get(), absl::Minutes(5)};
-  JobService jobs_;
-  FakeInputs inputs_;
-  FakeCache cache_;
-  InputHolds holds_;
-  Submission submission_;
-  Uploads uploads_;
-  Downloads downloads_;
-  Lifecycle lifecycle_;
-  Readiness readiness_{nullptr};
+  const std::unique_ptr<auth::Authenticator> authenticator_;
+  const log::Logger log_;
+  jobs::MemoryJobStore store_;
+  std::unique_ptr<jobs::JobQueue> queue_;
+  jobs::LocalBoard board_{queue_.get(), absl::Minutes(5)};
+  jobs::JobService jobs_;
+  executor::FakeInputs inputs_;
+  executor::FakeCache cache_;
+  executor::InputHolds holds_;
+  executor::Submission submission_;
+  executor::Uploads uploads_;
+  executor::Downloads downloads_;
+  executor::Lifecycle lifecycle_;
+  observe::Readiness readiness_{nullptr};
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<v1::CompileService::Stub> compile_;
   std::unique_ptr<v1::BlobService::Stub> blobs_;
   std::unique_ptr<v1::ServerInfoService::Stub> info_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_RPC_TEST_UTIL_H_

@@ -15,7 +15,7 @@
 #include "grpcpp/security/tls_certificate_provider.h"
 #include "grpcpp/security/tls_credentials_options.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 constexpr size_t kMaxPemBytes = 4 << 20;
@@ -71,7 +71,7 @@ absl::Status CheckKey(const std::string& path, X509* certificate) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
-    const TlsFiles& files) {
+    const api::TlsFiles& files) {
   if (files.certificate.empty()) return grpc::InsecureServerCredentials();
   ASSIGN_OR_RETURN(const Certificate certificate, ReadCertificate("--tls-cert", files.certificate));
   RETURN_IF_ERROR(CheckKey(files.key, certificate.get()));
@@ -90,4 +90,4 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
   return tls::TlsServerCredentials(options);
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -4,7 +4,7 @@
 #include "server/rpc/call.h"
 #include "server/rpc/services.h"
 
-namespace npuc {
+namespace npuc::rpc {
 namespace {
 
 // Nothing here blocks, so nothing goes to the pool: it answers also where that is full.
@@ -15,20 +15,20 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
   grpc::ServerUnaryReactor* GetServerInfo(grpc::CallbackServerContext* context,
                                           const v1::GetServerInfoRequest* request,
                                           v1::GetServerInfoResponse* response) override {
-    return Answer(context, kGetServerInfo, *request, response);
+    return Answer(context, api::kGetServerInfo, *request, response);
   }
 
   grpc::ServerUnaryReactor* ListOperators(grpc::CallbackServerContext* context,
                                           const v1::ListOperatorsRequest* request,
                                           v1::ListOperatorsResponse* response) override {
-    return Answer(context, kListOperators, *request, response);
+    return Answer(context, api::kListOperators, *request, response);
   }
 
  private:
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context,
-                                   const Method<Request, Response>& method, const Request& request,
-                                   Response* response) {
+                                   const api::Method<Request, Response>& method,
+                                   const Request& request, Response* response) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     const auto caller = CallerOf(*context, *deps_.authenticator, method.right);
     reactor->Finish(EndCall(
@@ -46,4 +46,4 @@ std::unique_ptr<grpc::Service> MakeServerInfoService(const RpcDependencies* depe
   return std::make_unique<ServerInfoService>(dependencies);
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -8,7 +8,7 @@
 #include "server/rpc/watch_stream.h"
 #include "server/rpc/work_pool.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 // The gRPC services. Each converts, calls and converts back; blocking calls run on the pool. All
 // that is passed must outlive the service.
@@ -17,6 +17,6 @@ std::unique_ptr<grpc::Service> MakeCompileService(const RpcDependencies* depende
 std::unique_ptr<grpc::Service> MakeBlobService(const RpcDependencies* dependencies, WorkPool* pool);
 std::unique_ptr<grpc::Service> MakeServerInfoService(const RpcDependencies* dependencies);
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_SERVICES_H_

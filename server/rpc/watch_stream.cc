@@ -8,7 +8,7 @@
 #include "server/api/job_watch.h"
 #include "server/rpc/call.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 // One call of WatchCompileJob. At any time it does at most one thing: a task on the pool looks for
 // something to send (kLooking), a write is under way (kWriting), or it waits to be poked (kIdle).
@@ -16,7 +16,8 @@ namespace npuc {
 // remembered. Finish is called in one of these steps, so nothing else is under way then.
 class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse> {
  public:
-  WatchStream(const WatchContext& context, Caller caller, const v1::WatchCompileJobRequest& request)
+  WatchStream(const WatchContext& context, auth::Caller caller,
+              const v1::WatchCompileJobRequest& request)
       : context_(context),
         job_id_(request.job_id()),
         batch_events_(request.batch_events()),
@@ -140,7 +141,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
     if (!has_more.ok()) return has_more.status();
     if (batch_.empty() && !*has_more) return absl::OkStatus();
     // What is left is in the store; the client comes back for it.
-    if (ending_) return Lifecycle::Draining();
+    if (ending_) return executor::Lifecycle::Draining();
     if (too_old_) return watch_.Reattach(batch_);
     return std::nullopt;
   }
@@ -172,7 +173,7 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   }
 
   grpc::Status EndCall(const absl::Status& status) const {
-    return npuc::EndCall(*context_.dependencies->log, "WatchCompileJob", status);
+    return rpc::EndCall(*context_.dependencies->log, "WatchCompileJob", status);
   }
 
   void Finished() NPUC_REQUIRES(mutex_) {
@@ -183,10 +184,10 @@ class WatchStream : public grpc::ServerWriteReactor<v1::WatchCompileJobResponse>
   const WatchContext context_;
   const std::string job_id_;
   const bool batch_events_;
-  ChangeHub::Subscription subscription_;
+  jobs::ChangeHub::Subscription subscription_;
 
   // Used by the step under way alone.
-  JobWatch watch_;
+  api::JobWatch watch_;
   std::deque<v1::JobEvent> batch_;
   bool batch_is_last_ = false;
   v1::WatchCompileJobResponse response_;
@@ -234,7 +235,7 @@ void WatchStreams::Tick(absl::Time now) {
 
 double WatchStreams::NextAgeShare() {
   const MutexLock lock(mutex_);
-  return StreamAgeShare(age_shares_++);
+  return api::StreamAgeShare(age_shares_++);
 }
 
 void WatchStreams::EndAll() {
@@ -247,14 +248,14 @@ grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
     const WatchContext& context, const grpc::CallbackServerContext& call,
     const v1::WatchCompileJobRequest& request) {
   using Reactor = grpc::ServerWriteReactor<v1::WatchCompileJobResponse>;
-  return StartStream<Reactor>(call, *context.dependencies, Right::kRead,
-                              [&](Caller caller) -> Reactor* {
+  return StartStream<Reactor>(call, *context.dependencies, auth::Right::kRead,
+                              [&](auth::Caller caller) -> Reactor* {
                                 if (!context.streams->Enter())
-                                  return new RefusedStream<Reactor>(ServerBusy());
+                                  return new RefusedStream<Reactor>(api::ServerBusy());
                                 auto* stream = new WatchStream(context, std::move(caller), request);
                                 stream->Start();
                                 return stream;
                               });
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -13,7 +13,7 @@
 #include "server/rpc/rpc_server.h"
 #include "server/rpc/work_pool.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 class WatchStream;
 
@@ -58,6 +58,6 @@ grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
     const WatchContext& context, const grpc::CallbackServerContext& call,
     const v1::WatchCompileJobRequest& request);
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_WATCH_STREAM_H_

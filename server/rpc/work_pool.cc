@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace npuc {
+namespace npuc::rpc {
 
 WorkPool::WorkPool(int threads, size_t max_waiting) : max_waiting_(max_waiting) {
   for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
@@ -49,4 +49,4 @@ void WorkPool::Loop() {
   }
 }
 
-}  // namespace npuc
+}  // namespace npuc::rpc

@@ -9,7 +9,7 @@
 
 #include "compiler_core/base/mutex.h"
 
-namespace npuc {
+namespace npuc::rpc {
 
 // Threads that do what may block (store reads and synced writes), so that gRPC's own threads never
 // do. More threads than cores: some wait for the disk. Thread-safe.
@@ -38,6 +38,6 @@ class WorkPool {
   std::vector<std::thread> threads_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::rpc
 
 #endif  // NPUC_SERVER_RPC_WORK_POOL_H_

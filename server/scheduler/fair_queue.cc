@@ -18,7 +18,7 @@
 #include "compiler_core/base/mutex.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::scheduler {
 namespace {
 
 // The mean run time before any job has run, and the share of a run in it later.
@@ -58,7 +58,7 @@ struct Tenant {
 };
 
 struct Waiting {
-  QueuedJob job;
+  jobs::QueuedJob job;
   Place place;
   Tenant* tenant = nullptr;
   bool is_parked = false;
@@ -114,14 +114,15 @@ struct FairQueue::Impl {
   }
 
   // A job leaves what waits.
-  QueuedJob TakeOut(std::unordered_map<std::string, Waiting>::iterator it) NPUC_REQUIRES(mutex) {
+  jobs::QueuedJob TakeOut(std::unordered_map<std::string, Waiting>::iterator it)
+      NPUC_REQUIRES(mutex) {
     Waiting& entry = it->second;
     if (entry.is_parked) {
       --entry.tenant->parked;
     } else {
       entry.tenant->places.erase(entry.place);
     }
-    QueuedJob job = std::move(entry.job);
+    jobs::QueuedJob job = std::move(entry.job);
     waiting.erase(it);
     return job;
   }
@@ -158,7 +159,7 @@ FairQueue::~FairQueue() = default;
 absl::Status FairQueue::Impl::WhyNoRoom(const Tenant& tenant) const {
   if (!HasRoomOfItsOwn(tenant)) {
     const int64_t own = tenant.waiting() + tenant.reserved;
-    return ServiceError(
+    return jobs::ServiceError(
         absl::StatusCode::kResourceExhausted,
         absl::StrCat("the tenant has ", own, " jobs waiting, at most ", tenant.policy.max_queued,
                      " may; wait for some of them, or cancel some"),
@@ -171,10 +172,10 @@ absl::Status FairQueue::Impl::WhyNoRoom(const Tenant& tenant) const {
       options.kept_for_idle > 0
           ? absl::StrCat(", the last ", options.kept_for_idle, " of tenants with none waiting")
           : "";
-  return ServiceError(absl::StatusCode::kResourceExhausted,
-                      absl::StrCat("the queue is full: ", taken, " jobs wait, at most ",
-                                   options.max_queued, " may", kept, "; try again later"),
-                      {.reason = "QUEUE_FULL", .retry_delay = absl::Seconds(5)});
+  return jobs::ServiceError(absl::StatusCode::kResourceExhausted,
+                            absl::StrCat("the queue is full: ", taken, " jobs wait, at most ",
+                                         options.max_queued, " may", kept, "; try again later"),
+                            {.reason = "QUEUE_FULL", .retry_delay = absl::Seconds(5)});
 }
 
 absl::Status FairQueue::Reserve(absl::string_view tenant_name) {
@@ -197,7 +198,7 @@ void FairQueue::Release(absl::string_view tenant_name) {
   impl_->Update(tenant);
 }
 
-void FairQueue::Push(QueuedJob job, bool reserved) {
+void FairQueue::Push(jobs::QueuedJob job, bool reserved) {
   const MutexLock lock(impl_->mutex);
   Tenant& tenant = impl_->TenantOf(job.tenant);
   if (reserved) {
@@ -221,11 +222,11 @@ void FairQueue::Push(QueuedJob job, bool reserved) {
   impl_->Update(tenant);
 }
 
-std::optional<QueuedJob> FairQueue::Pop() {
+std::optional<jobs::QueuedJob> FairQueue::Pop() {
   const MutexLock lock(impl_->mutex);
   if (impl_->ready.empty()) return std::nullopt;
   Tenant& tenant = *std::get<Tenant*>(*impl_->ready.begin());
-  QueuedJob job = impl_->TakeOut(impl_->waiting.find(tenant.places.begin()->second));
+  jobs::QueuedJob job = impl_->TakeOut(impl_->waiting.find(tenant.places.begin()->second));
   impl_->Start(tenant);
   impl_->Update(tenant);
   return job;
@@ -298,11 +299,11 @@ int64_t FairQueue::Impl::PositionOf(const Waiting& entry) const {
   return before;
 }
 
-std::optional<QueueView> FairQueue::Look(absl::string_view id) const {
+std::optional<jobs::QueueView> FairQueue::Look(absl::string_view id) const {
   const MutexLock lock(impl_->mutex);
   const auto found = impl_->waiting.find(std::string(id));
   if (found == impl_->waiting.end() || found->second.is_parked) return std::nullopt;
-  QueueView view;
+  jobs::QueueView view;
   view.position = impl_->PositionOf(found->second);
   view.tenant_limited = found->second.tenant->limited();
   // Every slot ends a job of the mean time again and again.
@@ -348,8 +349,8 @@ std::map<std::string, FairQueue::TenantCounts> FairQueue::Counts() const {
   return counts;
 }
 
-std::unique_ptr<JobQueue> MakeFairQueue(int64_t max_queued, int slots) {
+std::unique_ptr<jobs::JobQueue> MakeFairQueue(int64_t max_queued, int slots) {
   return std::make_unique<FairQueue>(FairQueueOptions{.max_queued = max_queued, .slots = slots});
 }
 
-}  // namespace npuc
+}  // namespace npuc::scheduler

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "server/jobs/job_queue.h"
 
-namespace npuc {
+namespace npuc::scheduler {
 
 // What a tenant is entitled to. Zero bounds: none.
 struct TenantPolicy {
@@ -42,20 +42,20 @@ struct FairQueueOptions {
 // t is before one of priority q that came at u where t - p * ageing < u - q * ageing.
 //
 // Every call takes O(log jobs + log tenants), Look O(tenants * log jobs).
-class FairQueue : public JobQueue {
+class FairQueue : public jobs::JobQueue {
  public:
   explicit FairQueue(FairQueueOptions options);
   ~FairQueue() override;
 
   absl::Status Reserve(absl::string_view tenant) override;
   void Release(absl::string_view tenant) override;
-  void Push(QueuedJob job, bool reserved) override;
-  std::optional<QueuedJob> Pop() override;
+  void Push(jobs::QueuedJob job, bool reserved) override;
+  std::optional<jobs::QueuedJob> Pop() override;
   bool Take(absl::string_view id) override;
   void Done(absl::string_view tenant, absl::Duration ran) override;
   bool Park(absl::string_view id) override;
   bool Remove(absl::string_view id) override;
-  std::optional<QueueView> Look(absl::string_view id) const override;
+  std::optional<jobs::QueueView> Look(absl::string_view id) const override;
   int64_t size() const override;
   bool HasReady() const override;
 
@@ -76,8 +76,8 @@ class FairQueue : public JobQueue {
 };
 
 // The same, for a single kind of tenant.
-std::unique_ptr<JobQueue> MakeFairQueue(int64_t max_queued, int slots = 1);
+std::unique_ptr<jobs::JobQueue> MakeFairQueue(int64_t max_queued, int slots = 1);
 
-}  // namespace npuc
+}  // namespace npuc::scheduler
 
 #endif  // NPUC_SERVER_SCHEDULER_FAIR_QUEUE_H_

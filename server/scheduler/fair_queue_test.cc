@@ -11,10 +11,10 @@
 #include "gtest/gtest.h"
 #include "server/jobs/service_error.h"
 
-namespace npuc {
+namespace npuc::scheduler {
 namespace {
 
-std::string PopAll(JobQueue& queue) {
+std::string PopAll(jobs::JobQueue& queue) {
   std::string order;
   while (const auto job = queue.Pop()) absl::StrAppend(&order, job->id, " ");
   return order;
@@ -48,8 +48,8 @@ TEST(JobQueueTest, BoundsWhatIsAccepted) {
   ASSERT_TRUE(queue->Reserve("").ok());
   const absl::Status full = queue->Reserve("");
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(ErrorDetailsOf(full)->reason, "QUEUE_FULL");
-  EXPECT_TRUE(ErrorDetailsOf(full)->retry_delay.has_value());
+  EXPECT_EQ(jobs::ErrorDetailsOf(full)->reason, "QUEUE_FULL");
+  EXPECT_TRUE(jobs::ErrorDetailsOf(full)->retry_delay.has_value());
   queue->Push({"j1", 0, 1}, true);
   queue->Release("");
   ASSERT_TRUE(queue->Reserve("").ok());
@@ -111,8 +111,8 @@ TEST(FairQueueTest, ATenantWithNothingWaitingFindsAPlaceThoughAnotherSendsWithou
     EXPECT_TRUE(queue.Reserve(tenant).ok());
   }
   const auto full = queue.Reserve("c");
-  EXPECT_EQ(ErrorDetailsOf(full)->reason, "QUEUE_FULL");
-  EXPECT_TRUE(ErrorDetailsOf(full)->retry_delay.has_value());
+  EXPECT_EQ(jobs::ErrorDetailsOf(full)->reason, "QUEUE_FULL");
+  EXPECT_TRUE(jobs::ErrorDetailsOf(full)->retry_delay.has_value());
 }
 
 TEST(FairQueueTest, TenantsHaveBounds) {
@@ -124,7 +124,7 @@ TEST(FairQueueTest, TenantsHaveBounds) {
   ASSERT_TRUE(queue.Reserve("small").ok());
   const absl::Status refused = queue.Reserve("small");
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  const ErrorDetails details = *ErrorDetailsOf(refused);
+  const jobs::ErrorDetails details = *jobs::ErrorDetailsOf(refused);
   EXPECT_EQ(details.reason, "QUOTA_EXCEEDED");
   EXPECT_FALSE(details.retry_delay.has_value());
   ASSERT_EQ(details.quota_violations.size(), 1u);
@@ -167,14 +167,14 @@ class Workers {
   Workers(FairQueue* queue, int slots) : queue_(queue), slots_(slots) {}
 
   // Starts one job, at the time at which a worker is free; returns it and its tenant.
-  QueuedJob StartOne(double seconds) {
+  jobs::QueuedJob StartOne(double seconds) {
     if (static_cast<int>(running_.size()) == slots_) {
       const auto first = running_.begin();
       now_ = first->first;
       queue_->Done(first->second.first, absl::Seconds(first->second.second));
       running_.erase(first);
     }
-    QueuedJob job = *queue_->Pop();
+    jobs::QueuedJob job = *queue_->Pop();
     served_[job.tenant] += seconds;
     running_.emplace(now_ + seconds, std::pair(job.tenant, seconds));
     return job;
@@ -264,4 +264,4 @@ TEST(FairnessTest, SharesAreAsTheWeights) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::scheduler

@@ -28,7 +28,7 @@
 #include "compiler_core/base/status.h"
 #include "server/worker/packet.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 constexpr int kMaxOpenFiles = 64;
@@ -44,8 +44,8 @@ std::string& MemoryFrame() {
 // Writes all of it, or ends the process: without a daemon nobody wants the result.
 void SendAll(absl::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t n =
-        RetryOnEintr([&] { return send(kEventsFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+    const ssize_t n = cache::RetryOnEintr(
+        [&] { return send(kEventsFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
     if (n < 0) _exit(kExitSandboxFailed);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
@@ -59,7 +59,7 @@ void Send(const WorkerEvent& event) { SendAll(EncodeEvent(event)); }
   message.type = WatchMessage::Type::kSetUpFailed;
   message.text = std::string(text);
   const std::string bytes = EncodeWatch(message);
-  RetryOnEintr([&] { return send(kWatchFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+  cache::RetryOnEintr([&] { return send(kWatchFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
   _exit(kExitSandboxFailed);
 }
 
@@ -103,22 +103,22 @@ void SetLimits(const ControlMessage& spawn, const MemoryInUse& memory, uint64_t 
   SetLimit(RLIMIT_NPROC, 0, 0);
 }
 
-void MoveFd(UniqueFd& from, int to) {
+void MoveFd(cache::UniqueFd& from, int to) {
   if (dup3(from.get(), to, O_CLOEXEC) < 0) FailCall("dup");
   from.Reset();
 }
 
 // Puts the run's descriptors to their places.
 void TakeDescriptors(ControlPacket& packet, bool has_folder) {
-  std::vector<UniqueFd>& given = packet.descriptors;
+  std::vector<cache::UniqueFd>& given = packet.descriptors;
   if (given.size() != kFixedDescriptors + packet.message.inputs) _exit(kExitSandboxFailed);
   // Everything up above the scratch line, then down to its place: no move overwrites another's.
-  for (UniqueFd& fd : given) {
-    fd = UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kScratchFd));
+  for (cache::UniqueFd& fd : given) {
+    fd = cache::UniqueFd(fcntl(fd.get(), F_DUPFD_CLOEXEC, kScratchFd));
     if (!fd.valid()) _exit(kExitSandboxFailed);
   }
-  UniqueFd &events = given[0], &print = given[1], &watch = given[2], &out = given[3],
-           &job = given[4], &bell = given[5];
+  cache::UniqueFd &events = given[0], &print = given[1], &watch = given[2], &out = given[3],
+                  &job = given[4], &bell = given[5];
   MoveFd(watch, kWatchFd);  // the first, so that a failure can be told
   if (dup2(print.get(), STDOUT_FILENO) < 0 || dup2(print.get(), STDERR_FILENO) < 0) FailCall("dup");
   MoveFd(events, kEventsFd);
@@ -140,7 +140,7 @@ void TakeDescriptors(ControlPacket& packet, bool has_folder) {
 uint64_t InputBytes(uint32_t inputs) {
   uint64_t bytes = 0;
   for (int i = 0; i < static_cast<int>(inputs); ++i) {
-    bytes += FileSize(kFirstInputFd + i, "input").value_or(0);
+    bytes += cache::FileSize(kFirstInputFd + i, "input").value_or(0);
   }
   return bytes;
 }
@@ -173,12 +173,12 @@ absl::Status WriteArtifact(absl::string_view name, absl::string_view bytes) {
         absl::StrCat("the compiler made an artifact with the name '", Printable(name), "'"));
   }
   const std::string path(name);
-  const int fd = RetryOnEintr([&] {
+  const int fd = cache::RetryOnEintr([&] {
     return openat(kOutFd, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   });
-  if (fd < 0) return ErrnoStatus(errno, "cannot make", name);
-  const UniqueFd owner(fd);
-  return WriteAllAt(fd, bytes, 0, name);
+  if (fd < 0) return cache::ErrnoStatus(errno, "cannot make", name);
+  const cache::UniqueFd owner(fd);
+  return cache::WriteAllAt(fd, bytes, 0, name);
 }
 
 WorkerEvent ArtifactEvent(absl::string_view name, uint64_t size_bytes) {
@@ -224,7 +224,7 @@ class Observer : public CompileObserver {
     header_written_ = WriteArtifact(header.name, header.bytes);
     if (!header_written_->ok()) return;
     Send(ArtifactEvent(header.name, header.bytes.size()));
-    RetryOnEintr([] { return write(kBellFd, "", 1); });
+    cache::RetryOnEintr([] { return write(kBellFd, "", 1); });
   }
   uint64_t dropped_bytes() const { return dropped_; }
   // How the header was written early; nullopt: it was not, or `name` is another artifact.
@@ -248,12 +248,12 @@ struct Failure {
 // Not the compile's fault: what came with the job, or the disk, is not as it must be.
 Failure OurFault(absl::Status status) { return {WorkerEvent::End::kOurFault, std::move(status)}; }
 
-absl::StatusOr<absl::string_view> MapInput(int fd, const InputFile& input) {
-  ASSIGN_OR_RETURN(const uint64_t size, FileSize(fd, input.name));
+absl::StatusOr<absl::string_view> MapInput(int fd, const base::InputFile& input) {
+  ASSIGN_OR_RETURN(const uint64_t size, cache::FileSize(fd, input.name));
   absl::string_view bytes;
   if (size > 0) {
     void* address = mmap(nullptr, static_cast<size_t>(size), PROT_READ, MAP_PRIVATE, fd, 0);
-    if (address == MAP_FAILED) return ErrnoStatus(errno, "cannot map", input.name);
+    if (address == MAP_FAILED) return cache::ErrnoStatus(errno, "cannot map", input.name);
     bytes = absl::string_view(static_cast<const char*>(address), static_cast<size_t>(size));
   }
   if (Sha256Hex(bytes) != input.sha256) {
@@ -305,7 +305,7 @@ Failure FillRequest(const WorkOrder& job, ParsedConfig config, CompileRequest& r
   for (const ConfigFile& file : config.files) wanted.insert(file.role);
   std::set<std::string> given;
   for (size_t i = 0; i < job.inputs.size(); ++i) {
-    const InputFile& input = job.inputs[i];
+    const base::InputFile& input = job.inputs[i];
     given.insert(input.role);
     if (wanted.count(input.role) == 0) continue;  // told below
     auto bytes = MapInput(kFirstInputFd + static_cast<int>(i), input);
@@ -327,7 +327,7 @@ Failure FillRequest(const WorkOrder& job, ParsedConfig config, CompileRequest& r
 
 Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions,
                    Observer& observer, Diagnostics& diagnostics, std::string& unsent) {
-  auto record = ReadUpToAt(kJobFd, 0, kMaxJobBytes, "job");
+  auto record = cache::ReadUpToAt(kJobFd, 0, kMaxJobBytes, "job");
   if (!record.ok()) return OurFault(record.status());
   const auto job = DecodeOrder(*record);
   if (!job.ok()) return OurFault(job.status());
@@ -396,4 +396,4 @@ void RunChild(const Walls& walls, const WorkerStart& start, const WorkerFunction
   _exit(0);
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -9,7 +9,7 @@
 #include "server/worker/walls.h"
 #include "server/worker/zygote.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // Where a run's descriptors lie; nothing else is open. The keeper alone has kWatchFd, where its end
 // of the hand-over lies before there is a run; the worker's lies at kHandOverFd.
@@ -41,6 +41,6 @@ struct WorkerStart {
 [[noreturn]] void RunChild(const Walls& walls, const WorkerStart& start,
                            const WorkerFunctions& functions);
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_CHILD_H_

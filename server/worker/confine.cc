@@ -23,7 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 absl::Status Failed(absl::string_view call) {
@@ -31,7 +31,7 @@ absl::Status Failed(absl::string_view call) {
 }
 
 absl::Status WriteProc(const std::string& path, absl::string_view text) {
-  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const cache::UniqueFd fd(open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.valid() || write(fd.get(), text.data(), text.size()) < 0) return Failed(path);
   return absl::OkStatus();
 }
@@ -48,8 +48,8 @@ absl::Status MapForRoot(pid_t pid) {
 absl::Status EnterUserNamespaceAsRoot() {
   int go[2];
   if (pipe2(go, O_CLOEXEC) != 0) return Failed("pipe");
-  const UniqueFd wait_end(go[0]);
-  UniqueFd go_end(go[1]);
+  const cache::UniqueFd wait_end(go[0]);
+  cache::UniqueFd go_end(go[1]);
   const pid_t inside = getpid();
   const pid_t helper = CloneProcess(0);
   if (helper < 0) return Failed("clone");
@@ -64,7 +64,7 @@ absl::Status EnterUserNamespaceAsRoot() {
   if (status.ok() && write(go_end.get(), "x", 1) != 1) return Failed("write");
   go_end.Reset();
   int helper_status = 0;
-  if (RetryOnEintr([&] { return waitpid(helper, &helper_status, 0); }) != helper) {
+  if (cache::RetryOnEintr([&] { return waitpid(helper, &helper_status, 0); }) != helper) {
     return Failed("waitpid");
   }
   if (status.ok() && helper_status != 0) {
@@ -83,9 +83,9 @@ absl::Status EnterUserNamespaceAsUser() {
 }
 
 // A tmpfs with these options; the descriptor of its root folder.
-absl::StatusOr<UniqueFd> MakeMemoryFolder(
+absl::StatusOr<cache::UniqueFd> MakeMemoryFolder(
     std::initializer_list<std::pair<const char*, std::string>> options, unsigned attributes) {
-  const UniqueFd context(fsopen("tmpfs", FSOPEN_CLOEXEC));
+  const cache::UniqueFd context(fsopen("tmpfs", FSOPEN_CLOEXEC));
   if (!context.valid()) return Failed("fsopen tmpfs");
   for (const auto& [name, value] : options) {
     if (fsconfig(context.get(), FSCONFIG_SET_STRING, name, value.c_str(), 0) != 0) {
@@ -95,10 +95,10 @@ absl::StatusOr<UniqueFd> MakeMemoryFolder(
   if (fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
     return Failed("create tmpfs");
   }
-  UniqueFd mount(fsmount(context.get(), FSMOUNT_CLOEXEC, attributes));
+  cache::UniqueFd mount(fsmount(context.get(), FSMOUNT_CLOEXEC, attributes));
   if (!mount.valid()) return Failed("fsmount");
   // What fsmount gives is a path only; folders are read through an open one.
-  UniqueFd folder(openat(mount.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  cache::UniqueFd folder(openat(mount.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return Failed("open tmpfs");
   return folder;
 }
@@ -113,8 +113,8 @@ pid_t CloneProcess(int clone_flags) {
 absl::Status TryInChild(int clone_flags, const std::function<absl::Status()>& step) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return Failed("pipe");
-  const UniqueFd told(ends[0]);
-  UniqueFd tell(ends[1]);
+  const cache::UniqueFd told(ends[0]);
+  cache::UniqueFd tell(ends[1]);
   const pid_t child = CloneProcess(clone_flags);
   if (child < 0) return Failed("clone");
   if (child == 0) {
@@ -124,8 +124,8 @@ absl::Status TryInChild(int clone_flags, const std::function<absl::Status()>& st
   }
   tell.Reset();
   char text[512];
-  const ssize_t n = RetryOnEintr([&] { return read(told.get(), text, sizeof(text)); });
-  RetryOnEintr([&] { return waitpid(child, nullptr, 0); });
+  const ssize_t n = cache::RetryOnEintr([&] { return read(told.get(), text, sizeof(text)); });
+  cache::RetryOnEintr([&] { return waitpid(child, nullptr, 0); });
   const absl::string_view said(text, n < 0 ? 0 : static_cast<size_t>(n));
   if (said == "ok") return absl::OkStatus();
   return absl::FailedPreconditionError(said.empty() ? "it ended the process that tried" : said);
@@ -135,8 +135,8 @@ absl::Status EnterUserNamespace() {
   return geteuid() == 0 ? EnterUserNamespaceAsRoot() : EnterUserNamespaceAsUser();
 }
 
-absl::StatusOr<UniqueFd> MakeOutputFolder(uint64_t size_bytes, uint64_t max_files, uid_t uid,
-                                          gid_t gid) {
+absl::StatusOr<cache::UniqueFd> MakeOutputFolder(uint64_t size_bytes, uint64_t max_files, uid_t uid,
+                                                 gid_t gid) {
   // One more for the folder itself.
   return MakeMemoryFolder({{"size", absl::StrCat(size_bytes)},
                            {"nr_inodes", absl::StrCat(max_files + 1)},
@@ -147,7 +147,7 @@ absl::StatusOr<UniqueFd> MakeOutputFolder(uint64_t size_bytes, uint64_t max_file
 }
 
 absl::Status EnterEmptyRoot() {
-  ASSIGN_OR_RETURN(const UniqueFd root,
+  ASSIGN_OR_RETURN(const cache::UniqueFd root,
                    MakeMemoryFolder({{"size", "4096"}, {"nr_inodes", "1"}, {"mode", "0555"}},
                                     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
                                         MOUNT_ATTR_NOEXEC));
@@ -213,7 +213,8 @@ absl::Status EnterLandlock(int folder_fd) {
     rules.scope = 3;  // abstract unix sockets, signals
     size = sizeof(rules);
   }
-  const UniqueFd ruleset(static_cast<int>(syscall(SYS_landlock_create_ruleset, &rules, size, 0)));
+  const cache::UniqueFd ruleset(
+      static_cast<int>(syscall(SYS_landlock_create_ruleset, &rules, size, 0)));
   if (!ruleset.valid()) return Failed("landlock_create_ruleset");
   const landlock_path_beneath_attr beneath = {allowed, folder_fd};
   if (syscall(SYS_landlock_add_rule, ruleset.get(), LANDLOCK_RULE_PATH_BENEATH, &beneath, 0) != 0) {
@@ -225,4 +226,4 @@ absl::Status EnterLandlock(int folder_fd) {
   return absl::OkStatus();
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

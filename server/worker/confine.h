@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "cache/posix.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // The single walls, each a step that a process takes for itself and cannot take back. All run in
 // processes of one thread. Errors tell the call that failed.
@@ -33,8 +33,8 @@ absl::Status EnterUserNamespace();
 
 // A new file system in memory, attached nowhere: a descriptor of its root folder, made for the
 // worker's user, 0700. Its content disappears with the last descriptor.
-absl::StatusOr<UniqueFd> MakeOutputFolder(uint64_t size_bytes, uint64_t max_files, uid_t uid,
-                                          gid_t gid);
+absl::StatusOr<cache::UniqueFd> MakeOutputFolder(uint64_t size_bytes, uint64_t max_files, uid_t uid,
+                                                 gid_t gid);
 
 // Makes an empty folder, that nobody can write, the root of the caller's view of files. Descriptors
 // that it has, and those alone, lead out of it.
@@ -54,6 +54,6 @@ absl::Status DropCapabilities();
 // landlock.
 absl::Status EnterLandlock(int folder_fd);
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_CONFINE_H_

@@ -33,7 +33,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/worker/child.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 using Attacks = std::map<std::string, Attack>;
@@ -352,4 +352,4 @@ const std::map<std::string, Attack>& AllAttacks() {
   return *all;
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // What an attack knows of the world outside: the best that an attacker could hope for.
 struct AttackFacts {
@@ -27,6 +27,6 @@ using Attack = std::function<bool(const AttackFacts&)>;
 // By name; hostile_test.cc has for each what must happen.
 const std::map<std::string, Attack>& AllAttacks();
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_HOSTILE_ATTACKS_H_

@@ -24,7 +24,7 @@
 #include "server/worker/process_tree_test_util.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -538,4 +538,4 @@ INSTANTIATE_TEST_SUITE_P(Sandbox, MechanismTest,
                          MechanismName);
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -25,7 +25,7 @@
 #include "server/worker/protocol.h"
 #include "server/worker/zygote.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 using Act = std::function<absl::Status(const CompileRequest&, CompileObserver&, Diagnostics&,
@@ -434,17 +434,17 @@ absl::StatusOr<CompileResult> CompileAct(const CompileRequest& request, CompileO
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "never_ready") {
     while (true) pause();
   }
   // Bits of Mechanism to leave out.
-  npuc::ZygoteOptions options;
+  npuc::worker::ZygoteOptions options;
   if (argc > 2 && std::string(argv[1]) == "without" &&
       !absl::SimpleAtoi(argv[2], &options.without)) {
     return 2;
   }
-  return npuc::RunZygote({npuc::ParseAct, npuc::CompileAct}, options);
+  return npuc::worker::RunZygote({npuc::worker::ParseAct, npuc::worker::CompileAct}, options);
 }

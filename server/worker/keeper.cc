@@ -19,7 +19,7 @@
 #include "server/worker/confine.h"
 #include "server/worker/packet.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 constexpr int kExitSetUpFailed = 3;
@@ -43,7 +43,7 @@ void Tell(const WatchMessage& message, int folder_fd = -1) {
     std::memcpy(CMSG_DATA(c), &folder_fd, sizeof(int));
   }
   // A daemon that is gone needs no word.
-  RetryOnEintr([&] { return sendmsg(kWatchFd, &header, MSG_NOSIGNAL); });
+  cache::RetryOnEintr([&] { return sendmsg(kWatchFd, &header, MSG_NOSIGNAL); });
 }
 
 [[noreturn]] void Fail(absl::string_view text) {
@@ -61,8 +61,8 @@ absl::Status CallFailed(const char* call) {
 // Both ends to their places, everything else but stdin, stdout and stderr closed.
 absl::Status PlaceHandOver(const HandOver& ends) {
   // Up first, so that no move hits the other.
-  const UniqueFd keeper(fcntl(ends.keeper.get(), F_DUPFD_CLOEXEC, kScratchFd));
-  const UniqueFd worker(fcntl(ends.worker.get(), F_DUPFD_CLOEXEC, kScratchFd));
+  const cache::UniqueFd keeper(fcntl(ends.keeper.get(), F_DUPFD_CLOEXEC, kScratchFd));
+  const cache::UniqueFd worker(fcntl(ends.worker.get(), F_DUPFD_CLOEXEC, kScratchFd));
   if (!keeper.valid() || !worker.valid() || dup3(keeper.get(), kWatchFd, O_CLOEXEC) < 0 ||
       dup3(worker.get(), kHandOverFd, O_CLOEXEC) < 0) {
     return CallFailed("dup");
@@ -91,7 +91,7 @@ absl::StatusOr<WorkerStart> Build(const Walls& walls, uint64_t output_bytes) {
   WorkerStart start;
   ASSIGN_OR_RETURN(start.memory, ReadMemoryInUse());
   {
-    ASSIGN_OR_RETURN(const UniqueFd folder, walls.MakeMemoryFolder(output_bytes));
+    ASSIGN_OR_RETURN(const cache::UniqueFd folder, walls.MakeMemoryFolder(output_bytes));
     start.has_folder = folder.valid();
     if (folder.valid() && dup3(folder.get(), kOutFd, O_CLOEXEC) < 0) return CallFailed("dup");
   }
@@ -135,7 +135,7 @@ WatchMessage AwaitWorker(pid_t worker) {
 // As process 1 of a namespace: ends all others in it. True: there are none.
 bool EndAllOthers() {
   kill(-1, SIGKILL);
-  while (RetryOnEintr([] { return waitpid(-1, nullptr, 0); }) > 0) {
+  while (cache::RetryOnEintr([] { return waitpid(-1, nullptr, 0); }) > 0) {
   }
   return errno == ECHILD;
 }
@@ -178,4 +178,4 @@ void RunKeeper(const Walls& walls, uint64_t output_bytes, HandOver ends,
   _exit(0);
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -8,14 +8,14 @@
 #include "server/worker/walls.h"
 #include "server/worker/zygote.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // Over which the warm parent hands a run over to processes that were made before it: packet
 // sockets, one for the keeper and one for the worker. Each takes one packet, kSpawn. Closed without
 // one, the processes end.
 struct HandOver {
-  UniqueFd keeper;
-  UniqueFd worker;
+  cache::UniqueFd keeper;
+  cache::UniqueFd worker;
 };
 
 // The keeper of a run, just after it was cloned with walls.clone_flags(): process 1 of the run's
@@ -27,6 +27,6 @@ struct HandOver {
 [[noreturn]] void RunKeeper(const Walls& walls, uint64_t output_bytes, HandOver ends,
                             const WorkerFunctions& functions);
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_KEEPER_H_

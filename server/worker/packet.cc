@@ -5,10 +5,10 @@
 #include <cstring>
 #include <string>
 
-namespace npuc {
+namespace npuc::worker {
 
 ssize_t ReceivePacket(int socket, absl::Span<char> bytes, int flags,
-                      std::vector<UniqueFd>& descriptors) {
+                      std::vector<cache::UniqueFd>& descriptors) {
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxDescriptors)];
   iovec part = {bytes.data(), bytes.size()};
   msghdr header = {};
@@ -17,7 +17,7 @@ ssize_t ReceivePacket(int socket, absl::Span<char> bytes, int flags,
   header.msg_control = control;
   header.msg_controllen = sizeof(control);
   const ssize_t n =
-      RetryOnEintr([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags); });
+      cache::RetryOnEintr([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags); });
   if (n <= 0) return n;
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -60,8 +60,9 @@ int SendControl(int socket, const ControlMessage& message, absl::Span<const int>
     c->cmsg_len = CMSG_LEN(sizeof(int) * descriptors.size());
     std::memcpy(CMSG_DATA(c), descriptors.data(), sizeof(int) * descriptors.size());
   }
-  return RetryOnEintr([&] { return sendmsg(socket, &header, MSG_NOSIGNAL | flags); }) < 0 ? errno
-                                                                                          : 0;
+  return cache::RetryOnEintr([&] { return sendmsg(socket, &header, MSG_NOSIGNAL | flags); }) < 0
+             ? errno
+             : 0;
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -10,17 +10,17 @@
 #include "cache/posix.h"
 #include "server/worker/protocol.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // recvmsg of one packet over a SOCK_SEQPACKET socket, `flags` as its own; the descriptors that come
 // along are appended. The packet's bytes; 0: the other end is closed; -1 with errno.
 ssize_t ReceivePacket(int socket, absl::Span<char> bytes, int flags,
-                      std::vector<UniqueFd>& descriptors);
+                      std::vector<cache::UniqueFd>& descriptors);
 
 // A control message with the descriptors that come along, over a SOCK_SEQPACKET socket.
 struct ControlPacket {
   ControlMessage message;
-  std::vector<UniqueFd> descriptors;
+  std::vector<cache::UniqueFd> descriptors;
 };
 
 // Waits for the next one. Nullopt: the other end is closed, or what came is no control message;
@@ -31,6 +31,6 @@ std::optional<ControlPacket> ReceiveControl(int socket);
 int SendControl(int socket, const ControlMessage& message, absl::Span<const int> descriptors,
                 int flags);
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_PACKET_H_

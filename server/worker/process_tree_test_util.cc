@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 // 0 where the process is gone by now (an iterator over the file's characters would throw then).
@@ -41,4 +41,4 @@ std::vector<pid_t> ProcessesBelow(pid_t ancestor) {
   return found;
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -5,11 +5,11 @@
 
 #include <vector>
 
-namespace npuc {
+namespace npuc::worker {
 
 // Processes below one, at any depth, as /proc shows them now.
 std::vector<pid_t> ProcessesBelow(pid_t ancestor);
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_PROCESS_TREE_TEST_UTIL_H_

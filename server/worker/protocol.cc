@@ -9,7 +9,7 @@
 #include "compiler_core/base/status.h"
 #include "npuc/worker/v1/worker.pb.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 constexpr absl::string_view kGreeting = "npuc-worker ";
@@ -248,7 +248,7 @@ std::string EncodeOrder(const WorkOrder& order) {
   out.set_config_text(order.config_text);
   out.set_config_name(order.config_name);
   out.set_timestamp_seconds(order.timestamp_seconds);
-  for (const InputFile& input : order.inputs) {
+  for (const base::InputFile& input : order.inputs) {
     wire::Job::Input* to = out.add_inputs();
     to->set_role(input.role);
     to->set_name(input.name);
@@ -325,4 +325,4 @@ absl::StatusOr<bool> EventDecoder::Next(WorkerEvent& event) {
   return true;
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -12,7 +12,7 @@
 #include "server/base/input_file.h"
 #include "server/worker/sandbox.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // What daemon, warm parent ("zygote"), keeper and worker say to each other, as bytes. Three
 // channels:
@@ -111,7 +111,7 @@ struct WorkOrder {
   std::string config_text;
   std::string config_name;
   int64_t timestamp_seconds = 0;
-  std::vector<InputFile> inputs;  // in the order of the descriptors
+  std::vector<base::InputFile> inputs;  // in the order of the descriptors
 };
 
 std::string EncodeOrder(const WorkOrder& order);
@@ -163,6 +163,6 @@ class EventDecoder {
   size_t begin_ = 0;
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_PROTOCOL_H_

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 std::vector<WorkerEvent> Events() {
@@ -139,4 +139,4 @@ TEST(Protocol, DamagedAndRandomStreams) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -24,7 +24,7 @@
 #include "compiler_core/config/config.h"
 #include "server/worker/packet.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 constexpr size_t kMaxArtifacts = 64;
@@ -60,7 +60,7 @@ absl::Status CheckJob(const WorkerJob& job) {
   }
   for (const auto& [file, path] : job.inputs) {
     if (file.role.empty() || file.role.size() > kMaxTextBytes || file.name.size() > kMaxTextBytes ||
-        !IsValidSha256(file.sha256)) {
+        !cache::IsValidSha256(file.sha256)) {
       return absl::InvalidArgumentError(absl::StrCat(
           "worker: input '", Printable(file.role), "': bad role, name or SHA-256 (64 hex digits)"));
     }
@@ -68,11 +68,12 @@ absl::Status CheckJob(const WorkerJob& job) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> OpenInput(const WorkerInput& input) {
+absl::StatusOr<cache::UniqueFd> OpenInput(const WorkerInput& input) {
   // Non-blocking, or a named pipe would hold us here for ever.
-  ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(input.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  ASSIGN_OR_RETURN(cache::UniqueFd fd,
+                   cache::OpenFile(input.path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   struct stat info;
-  if (fstat(fd.get(), &info) != 0) return ErrnoStatus(errno, "cannot stat", input.path);
+  if (fstat(fd.get(), &info) != 0) return cache::ErrnoStatus(errno, "cannot stat", input.path);
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(
         absl::StrCat("worker: input '", Printable(input.path), "' is not a regular file"));
@@ -80,17 +81,17 @@ absl::StatusOr<UniqueFd> OpenInput(const WorkerInput& input) {
   return fd;
 }
 
-absl::StatusOr<UniqueFd> WriteOrder(const WorkerJob& job) {
+absl::StatusOr<cache::UniqueFd> WriteOrder(const WorkerJob& job) {
   WorkOrder order{.config_text = job.config_text,
                   .config_name = job.config_name,
                   .timestamp_seconds = job.timestamp_seconds,
                   .inputs = {}};
   for (const WorkerInput& input : job.inputs) order.inputs.push_back(input.file);
-  UniqueFd fd(memfd_create("npuc-job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid()) return ErrnoStatus(errno, "cannot make", "job record");
-  RETURN_IF_ERROR(WriteAllAt(fd.get(), EncodeOrder(order), 0, "job record"));
+  cache::UniqueFd fd(memfd_create("npuc-job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.valid()) return cache::ErrnoStatus(errno, "cannot make", "job record");
+  RETURN_IF_ERROR(cache::WriteAllAt(fd.get(), EncodeOrder(order), 0, "job record"));
   if (fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return ErrnoStatus(errno, "cannot seal", "job record");
+    return cache::ErrnoStatus(errno, "cannot seal", "job record");
   }
   return fd;
 }
@@ -106,7 +107,7 @@ std::vector<int> RunChannels::ForChild() const {
   std::vector<int> fds = {child_events.get(), child_print.get(),
                           child_watch.get(),  out.valid() ? out.get() : job.get(),
                           job.get(),          child_bell.get()};
-  for (const UniqueFd& input : inputs) fds.push_back(input.get());
+  for (const cache::UniqueFd& input : inputs) fds.push_back(input.get());
   return fds;
 }
 
@@ -123,47 +124,49 @@ absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job, bool in_memory) {
   RETURN_IF_ERROR(CheckJob(job));
   RunChannels channels;
   for (const WorkerInput& input : job.inputs) {
-    ASSIGN_OR_RETURN(UniqueFd fd, OpenInput(input));
+    ASSIGN_OR_RETURN(cache::UniqueFd fd, OpenInput(input));
     channels.inputs.push_back(std::move(fd));
   }
   ASSIGN_OR_RETURN(channels.job, WriteOrder(job));
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
-    return ErrnoStatus(errno, "cannot make", "event channel");
+    return cache::ErrnoStatus(errno, "cannot make", "event channel");
   }
-  channels.events = UniqueFd(pair[0]);
-  channels.child_events = UniqueFd(pair[1]);
+  channels.events = cache::UniqueFd(pair[0]);
+  channels.child_events = cache::UniqueFd(pair[1]);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-    return ErrnoStatus(errno, "cannot make", "watch channel");
+    return cache::ErrnoStatus(errno, "cannot make", "watch channel");
   }
-  channels.watch = UniqueFd(pair[0]);
-  channels.child_watch = UniqueFd(pair[1]);
+  channels.watch = cache::UniqueFd(pair[0]);
+  channels.child_watch = cache::UniqueFd(pair[1]);
   // One way: worker and keeper have nothing to read.
   shutdown(channels.events.get(), SHUT_WR);
   shutdown(channels.watch.get(), SHUT_WR);
   // Not an eventfd: both would have one file, and the worker could make the daemon's reads block.
-  if (pipe2(pair, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make", "bell");
-  channels.bell = UniqueFd(pair[0]);
-  channels.child_bell = UniqueFd(pair[1]);
-  if (pipe2(pair, O_CLOEXEC) != 0) return ErrnoStatus(errno, "cannot make", "print pipe");
-  channels.print = UniqueFd(pair[0]);
-  channels.child_print = UniqueFd(pair[1]);
+  if (pipe2(pair, O_CLOEXEC) != 0) return cache::ErrnoStatus(errno, "cannot make", "bell");
+  channels.bell = cache::UniqueFd(pair[0]);
+  channels.child_bell = cache::UniqueFd(pair[1]);
+  if (pipe2(pair, O_CLOEXEC) != 0) return cache::ErrnoStatus(errno, "cannot make", "print pipe");
+  channels.print = cache::UniqueFd(pair[0]);
+  channels.child_print = cache::UniqueFd(pair[1]);
   for (const int fd :
        {channels.events.get(), channels.print.get(), channels.watch.get(), channels.bell.get()}) {
-    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0) return ErrnoStatus(errno, "cannot set", "channel");
+    if (fcntl(fd, F_SETFL, O_NONBLOCK) != 0)
+      return cache::ErrnoStatus(errno, "cannot set", "channel");
   }
   if (in_memory) return channels;
   if (mkdir(job.job_folder.c_str(), 0700) != 0) {
-    absl::Status status = ErrnoStatus(errno, "cannot make folder", job.job_folder);
+    absl::Status status = cache::ErrnoStatus(errno, "cannot make folder", job.job_folder);
     return absl::IsAlreadyExists(status) ? status : absl::UnavailableError(status.message());
   }
-  ASSIGN_OR_RETURN(channels.out, OpenFile(job.job_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  ASSIGN_OR_RETURN(channels.out,
+                   cache::OpenFile(job.job_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   return channels;
 }
 
-WatchRead ReceiveWatch(int socket, WatchMessage& message, UniqueFd& folder) {
+WatchRead ReceiveWatch(int socket, WatchMessage& message, cache::UniqueFd& folder) {
   char bytes[kMaxWatchBytes];
-  std::vector<UniqueFd> descriptors;
+  std::vector<cache::UniqueFd> descriptors;
   const ssize_t n = ReceivePacket(socket, absl::MakeSpan(bytes), MSG_DONTWAIT, descriptors);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return WatchRead::kNothing;
   if (n <= 0) return WatchRead::kEnd;
@@ -408,13 +411,14 @@ void RunReport::Classify(const RunEnd& end, KillReason killed, absl::string_view
 
 absl::Status RunReport::TakeArtifact(const RunChannels& channels, uint64_t size_bytes,
                                      WorkerArtifact& artifact) {
-  const UniqueFd from(openat(channels.WorkerFolder(), artifact.name.c_str(),
-                             O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!from.valid()) return ErrnoStatus(errno, "cannot open artifact", artifact.name);
+  const cache::UniqueFd from(openat(channels.WorkerFolder(), artifact.name.c_str(),
+                                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!from.valid()) return cache::ErrnoStatus(errno, "cannot open artifact", artifact.name);
   struct stat info;
-  if (fstat(from.get(), &info) != 0) return ErrnoStatus(errno, "cannot stat", artifact.name);
+  if (fstat(from.get(), &info) != 0) return cache::ErrnoStatus(errno, "cannot stat", artifact.name);
   if (S_ISREG(info.st_mode) && static_cast<uint64_t>(info.st_size) == size_bytes) {
-    ASSIGN_OR_RETURN(std::string bytes, ReadUpToAt(from.get(), 0, size_bytes, artifact.name));
+    ASSIGN_OR_RETURN(std::string bytes,
+                     cache::ReadUpToAt(from.get(), 0, size_bytes, artifact.name));
     artifact.bytes = std::make_shared<const std::string>(std::move(bytes));
     if (artifact.bytes->size() == size_bytes) return absl::OkStatus();
   }
@@ -475,4 +479,4 @@ WorkerOutcome RunReport::Finish(RunEnd end, KillReason killed, absl::string_view
   return std::move(outcome_);
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -12,22 +12,22 @@
 #include "server/worker/protocol.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // The daemon's ends of what a run is given, and the worker's ends to send away.
 struct RunChannels {
-  UniqueFd events;   // non-blocking
-  UniqueFd print;    // non-blocking
-  UniqueFd watch;    // non-blocking
-  UniqueFd bell;     // non-blocking
-  UniqueFd out;      // the output folder on disk; none where one in memory will come
-  UniqueFd staging;  // the one in memory, once the keeper has told of it
-  UniqueFd child_events;
-  UniqueFd child_print;
-  UniqueFd child_watch;
-  UniqueFd child_bell;
-  UniqueFd job;
-  std::vector<UniqueFd> inputs;
+  cache::UniqueFd events;   // non-blocking
+  cache::UniqueFd print;    // non-blocking
+  cache::UniqueFd watch;    // non-blocking
+  cache::UniqueFd bell;     // non-blocking
+  cache::UniqueFd out;      // the output folder on disk; none where one in memory will come
+  cache::UniqueFd staging;  // the one in memory, once the keeper has told of it
+  cache::UniqueFd child_events;
+  cache::UniqueFd child_print;
+  cache::UniqueFd child_watch;
+  cache::UniqueFd child_bell;
+  cache::UniqueFd job;
+  std::vector<cache::UniqueFd> inputs;
 
   // In the order of kSpawn. Without an output folder another stands in its place.
   std::vector<int> ForChild() const;
@@ -42,7 +42,7 @@ absl::StatusOr<RunChannels> OpenChannels(const WorkerJob& job, bool in_memory);
 
 enum class WatchRead { kMessage, kNothing, kEnd };
 // The keeper's next word, with the folder that came along where one did. Does not block.
-WatchRead ReceiveWatch(int socket, WatchMessage& message, UniqueFd& folder);
+WatchRead ReceiveWatch(int socket, WatchMessage& message, cache::UniqueFd& folder);
 
 // How a run's processes ended, as the warm parent told it or as its death shows.
 struct RunEnd {
@@ -125,6 +125,6 @@ class RunReport {
   std::optional<std::string> not_set_up_;  // why
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_RUN_H_

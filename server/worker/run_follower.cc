@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 // How long a run waits before it looks again at its limits and at IsCancelled.
@@ -28,8 +28,8 @@ constexpr size_t kMaxLooks = 64;
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<ActiveRun>> ActiveRun::Make(uint64_t number) {
-  UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake.valid()) return ErrnoStatus(errno, "cannot make", "eventfd");
+  cache::UniqueFd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return cache::ErrnoStatus(errno, "cannot make", "eventfd");
   return std::shared_ptr<ActiveRun>(new ActiveRun(number, std::move(wake)));
 }
 
@@ -43,12 +43,12 @@ void ActiveRun::Change(const std::function<void(State& state)>& change) {
   change(state_);
   const uint64_t one = 1;
   // Fails only where it is awake already.
-  RetryOnEintr([&] { return write(wake_.get(), &one, sizeof(one)); });
+  cache::RetryOnEintr([&] { return write(wake_.get(), &one, sizeof(one)); });
 }
 
 void ActiveRun::ClearWake() const {
   uint64_t count;
-  RetryOnEintr([&] { return read(wake_.get(), &count, sizeof(count)); });
+  cache::RetryOnEintr([&] { return read(wake_.get(), &count, sizeof(count)); });
 }
 
 RunFollower::RunFollower(const WorkerPoolOptions& options, const WorkerJob& job,
@@ -80,7 +80,7 @@ absl::StatusOr<WorkerOutcome> RunFollower::Follow() {
   if (spawn_error_ != 0) {
     // Descriptors, processes or memory: ours, for the moment.
     return absl::ResourceExhaustedError(
-        ErrnoStatus(spawn_error_, "cannot fork", "worker").message());
+        cache::ErrnoStatus(spawn_error_, "cannot fork", "worker").message());
   }
   if (end.parent_died) {
     // Wait for the workers' ends of the channels to close: then they are dead, too.
@@ -168,7 +168,7 @@ void RunFollower::WaitAndRead(int wait_ms) {
                   {run_.wake_fd(), POLLIN, 0},
                   {channels_.bell.get(), POLLIN, 0}};
   const auto& [events, print, watch, wake, bell] = fds;
-  if (RetryOnEintr([&] { return poll(fds, std::size(fds), wait_ms); }) <= 0) return;
+  if (cache::RetryOnEintr([&] { return poll(fds, std::size(fds), wait_ms); }) <= 0) return;
   if (watch.revents != 0) ReadWatch();
   if ((events.revents & POLLHUP) != 0) {
     EndEvents();
@@ -182,15 +182,16 @@ void RunFollower::WaitAndRead(int wait_ms) {
 
 void RunFollower::OnBell() {
   char rings[16];
-  const ssize_t n = RetryOnEintr([&] { return read(channels_.bell.get(), rings, sizeof(rings)); });
+  const ssize_t n =
+      cache::RetryOnEintr([&] { return read(channels_.bell.get(), rings, sizeof(rings)); });
   if (n == 0 || ++looks_ == kMaxLooks) channels_.bell.Reset();
   if (n > 0 && reason_ == KillReason::kNone) report_.TakeEarlyArtifacts(channels_);
 }
 
 // True while there may be more at once.
-bool RunFollower::ReadOnce(UniqueFd& fd, bool is_events) {
+bool RunFollower::ReadOnce(cache::UniqueFd& fd, bool is_events) {
   char bytes[kReadBytes];
-  const ssize_t n = RetryOnEintr([&] { return read(fd.get(), bytes, sizeof(bytes)); });
+  const ssize_t n = cache::RetryOnEintr([&] { return read(fd.get(), bytes, sizeof(bytes)); });
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
   if (n <= 0) {
     fd.Reset();
@@ -214,7 +215,7 @@ bool RunFollower::ReadOnce(UniqueFd& fd, bool is_events) {
 }
 
 // What is left in a channel to which nobody writes any more.
-void RunFollower::ReadRest(UniqueFd& fd, bool is_events) {
+void RunFollower::ReadRest(cache::UniqueFd& fd, bool is_events) {
   for (int i = 0; i < kMaxReads && fd.valid(); ++i) {
     if (!ReadOnce(fd, is_events)) break;
   }
@@ -232,7 +233,7 @@ void RunFollower::EndEvents() {
 // True while there may be more at once.
 bool RunFollower::ReadWatch() {
   WatchMessage message;
-  UniqueFd folder;
+  cache::UniqueFd folder;
   const WatchRead read = ReceiveWatch(channels_.watch.get(), message, folder);
   if (read == WatchRead::kEnd) channels_.watch.Reset();
   if (read != WatchRead::kMessage) return false;
@@ -253,4 +254,4 @@ void RunFollower::Drain() {
   ReadRest(channels_.events, true);
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -16,7 +16,7 @@
 #include "server/worker/warm_parent.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // A run under way: what the warm parent's thread and Cancel tell the thread that follows it.
 // Thread-safe.
@@ -43,10 +43,10 @@ class ActiveRun {
   void ClearWake() const;
 
  private:
-  ActiveRun(uint64_t number, UniqueFd wake) : number_(number), wake_(std::move(wake)) {}
+  ActiveRun(uint64_t number, cache::UniqueFd wake) : number_(number), wake_(std::move(wake)) {}
 
   const uint64_t number_;
-  const UniqueFd wake_;
+  const cache::UniqueFd wake_;
   mutable Mutex mutex_;
   State state_ NPUC_GUARDED_BY(mutex_);
 };
@@ -71,8 +71,8 @@ class RunFollower {
   void SendKill();
   void WaitAndRead(int wait_ms);
   void OnBell();
-  bool ReadOnce(UniqueFd& fd, bool is_events);
-  void ReadRest(UniqueFd& fd, bool is_events);
+  bool ReadOnce(cache::UniqueFd& fd, bool is_events);
+  void ReadRest(cache::UniqueFd& fd, bool is_events);
   void EndEvents();
   bool ReadWatch();
   void Drain();
@@ -99,6 +99,6 @@ class RunFollower {
   absl::Time asked_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_RUN_FOLLOWER_H_

@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 void Act(absl::string_view act) {
@@ -45,4 +45,4 @@ void Saboteur::OnStage(absl::string_view stage, double fraction) {
   if (stage == stage_) Act(act_);
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/pipeline/compile.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // Makes a compile fail, for tests: passes all on to `inner`, and where output_file is
 // "ACT_at_STAGE.h", with - for the blanks of STAGE, does ACT when the compile enters STAGE. Acts:
@@ -26,6 +26,6 @@ class Saboteur : public CompileObserver {
   std::string stage_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_SABOTAGE_H_

@@ -4,7 +4,7 @@
 #include "server/worker/sabotage.h"
 #include "server/worker/zygote.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 absl::StatusOr<CompileResult> SabotagedCompile(const CompileRequest& request,
@@ -15,9 +15,9 @@ absl::StatusOr<CompileResult> SabotagedCompile(const CompileRequest& request,
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker
 
 int main() {
-  return npuc::RunZygote({npuc::ParseConfig, npuc::SabotagedCompile},
-                         {.build_id = npuc::CompilerBuildId()});
+  return npuc::worker::RunZygote({npuc::ParseConfig, npuc::worker::SabotagedCompile},
+                                 {.build_id = npuc::CompilerBuildId()});
 }

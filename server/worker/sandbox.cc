@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_join.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 constexpr MechanismInfo kInfos[] = {
@@ -41,4 +41,4 @@ std::string SandboxReport::NamesInForce() const {
   return absl::StrJoin(names, ", ");
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // What shuts a worker in, beside what every Linux has (rlimits, no new privileges, no descriptors
 // but its own). Each is tried when the warm parent starts; what works is then used for every run,
@@ -63,6 +63,6 @@ enum class SandboxMode : uint8_t {
   kBestEffort,  // use what there is; the caller tells what is missing
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_SANDBOX_H_

@@ -20,7 +20,7 @@
 #include "gtest/gtest.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -147,4 +147,4 @@ TEST_F(StageTest, EveryStageMayFailInEveryWay) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker

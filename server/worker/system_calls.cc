@@ -21,7 +21,7 @@
 #include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 // A process of bytes in, bytes out: reads what it was given, computes, writes into its folder and
@@ -112,15 +112,15 @@ class Builder {
 
 absl::StatusOr<SystemCallFilter> Builder::Export() const {
   RETURN_IF_ERROR(status_);
-  const UniqueFd file(memfd_create("npuc-seccomp", MFD_CLOEXEC));
-  if (!file.valid()) return ErrnoStatus(errno, "cannot make", "memory file");
+  const cache::UniqueFd file(memfd_create("npuc-seccomp", MFD_CLOEXEC));
+  if (!file.valid()) return cache::ErrnoStatus(errno, "cannot make", "memory file");
   const int code = seccomp_export_bpf(context_.get(), file.get());
   if (code != 0) {
     return absl::UnimplementedError(absl::StrCat("seccomp_export_bpf: ", strerror(-code)));
   }
-  ASSIGN_OR_RETURN(const uint64_t size, FileSize(file.get(), "seccomp program"));
+  ASSIGN_OR_RETURN(const uint64_t size, cache::FileSize(file.get(), "seccomp program"));
   ASSIGN_OR_RETURN(const std::string bytes,
-                   ReadUpToAt(file.get(), 0, static_cast<size_t>(size), "seccomp program"));
+                   cache::ReadUpToAt(file.get(), 0, static_cast<size_t>(size), "seccomp program"));
   SystemCallFilter filter(bytes.size() / sizeof(sock_filter));
   std::memcpy(filter.data(), bytes.data(), filter.size() * sizeof(sock_filter));
   return filter;
@@ -171,9 +171,9 @@ absl::Status EnterSystemCallFilter(const SystemCallFilter& filter) {
   const sock_fprog program = {static_cast<unsigned short>(filter.size()),
                               const_cast<sock_filter*>(filter.data())};
   if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0) {
-    return ErrnoStatus(errno, "cannot enter", "seccomp filter");
+    return cache::ErrnoStatus(errno, "cannot enter", "seccomp filter");
   }
   return absl::OkStatus();
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // The system calls of a compile, as a seccomp program: those of the list are allowed, those that
 // only an attack makes end the process by SIGSYS, all others fail with EPERM.
@@ -22,6 +22,6 @@ absl::StatusOr<SystemCallFilter> MakeSystemCallFilter(pid_t self);
 // For good, for the calling process with all its threads. It must have no new privileges set.
 absl::Status EnterSystemCallFilter(const SystemCallFilter& filter);
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_SYSTEM_CALLS_H_

@@ -19,7 +19,7 @@
 #include "server/worker/confine.h"
 #include "server/worker/protocol.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 // The keeper is process 1 of the run's namespace, and the worker its first child.
@@ -52,8 +52,8 @@ absl::Status AttemptFileView() {
 absl::Status AttemptOutputFolder(bool root) {
   const uid_t uid = root ? kWorkerUid : geteuid();
   const gid_t gid = root ? kWorkerGid : getegid();
-  ASSIGN_OR_RETURN(const UniqueFd folder, MakeOutputFolder(65536, 4, uid, gid));
-  const UniqueFd file(openat(folder.get(), "x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSIGN_OR_RETURN(const cache::UniqueFd folder, MakeOutputFolder(65536, 4, uid, gid));
+  const cache::UniqueFd file(openat(folder.get(), "x", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (!file.valid()) return Failed("create a file in tmpfs");
   const std::string bytes(70000, 'x');
   if (write(file.get(), bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size())) {
@@ -74,10 +74,10 @@ absl::Status AttemptSystemCalls() {
 
 absl::Status AttemptLandlock() {
   RETURN_IF_ERROR(SetNoNewPrivileges());
-  const UniqueFd folder(open("/dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const cache::UniqueFd folder(open("/dev", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return Failed("open /dev");
   RETURN_IF_ERROR(EnterLandlock(folder.get()));
-  const UniqueFd root(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const cache::UniqueFd root(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (root.valid()) return absl::FailedPreconditionError("a folder outside can be read still");
   return absl::OkStatus();
 }
@@ -91,8 +91,8 @@ void OfferToOomKiller(absl::string_view score) {
   // dumpable for good.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
   const char* const path = "/proc/self/oom_score_adj";
-  const auto fd = OpenFile(path, O_WRONLY);
-  if (fd.ok()) WriteAllAt(fd->get(), score, 0, path).IgnoreError();
+  const auto fd = cache::OpenFile(path, O_WRONLY);
+  if (fd.ok()) cache::WriteAllAt(fd->get(), score, 0, path).IgnoreError();
 }
 
 Walls::Walls(uint32_t without)
@@ -158,8 +158,8 @@ absl::Status Walls::GiveOutputFolder(int folder_fd) const {
   return absl::OkStatus();
 }
 
-absl::StatusOr<UniqueFd> Walls::MakeMemoryFolder(uint64_t output_bytes) const {
-  if (!Has(Mechanism::kOutputFolder)) return UniqueFd();
+absl::StatusOr<cache::UniqueFd> Walls::MakeMemoryFolder(uint64_t output_bytes) const {
+  if (!Has(Mechanism::kOutputFolder)) return cache::UniqueFd();
   const bool own_user = Has(Mechanism::kOwnUser);
   return MakeOutputFolder(output_bytes + kOutputSlackBytes, kMaxOutputFiles,
                           own_user ? kWorkerUid : geteuid(), own_user ? kWorkerGid : getegid());
@@ -191,4 +191,4 @@ absl::Status Walls::ShutIn(int folder_fd) const {
   return EnterSystemCallFilter(filter);
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

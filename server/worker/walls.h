@@ -12,7 +12,7 @@
 #include "server/worker/sandbox.h"
 #include "server/worker/system_calls.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // A kernel without memory ends a run, which is tried again, before the warm parent, with which all
 // runs end, and that before anything else of the host. Of 1000; the daemon has 0.
@@ -43,7 +43,7 @@ class Walls {
   // The keeper's steps. Each does nothing where its mechanism is not in force.
   //
   // A new output folder in memory; not valid where the one on disk is used.
-  absl::StatusOr<UniqueFd> MakeMemoryFolder(uint64_t output_bytes) const;
+  absl::StatusOr<cache::UniqueFd> MakeMemoryFolder(uint64_t output_bytes) const;
   absl::Status EnterFileView() const;
 
   // The worker's steps: rights that can go before there is a job, and, before it sees a byte of
@@ -58,10 +58,10 @@ class Walls {
   SandboxReport report_;
   uint32_t without_;
   bool root_;
-  UniqueFd parent_;  // a pidfd of the warm parent
+  cache::UniqueFd parent_;  // a pidfd of the warm parent
   SystemCallFilter filter_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_WALLS_H_

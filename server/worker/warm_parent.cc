@@ -21,7 +21,7 @@
 #include "server/worker/run.h"
 #include "server/worker/zygote.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 constexpr int kSendSliceMs = 100;
@@ -61,11 +61,12 @@ absl::Status CannotExecute(const std::string& path, int error) {
                    "': ", strerror_r(error, buffer, sizeof(buffer)), "; ", kProgramAdvice));
 }
 
-absl::StatusOr<UniqueFd> OpenProgram(const std::string& path) {
-  const UniqueFd fd(RetryOnEintr([&] { return open(path.c_str(), O_PATH | O_CLOEXEC); }));
+absl::StatusOr<cache::UniqueFd> OpenProgram(const std::string& path) {
+  const cache::UniqueFd fd(
+      cache::RetryOnEintr([&] { return open(path.c_str(), O_PATH | O_CLOEXEC); }));
   if (!fd.valid()) return CannotExecute(path, errno);
-  UniqueFd moved(fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstOwnFd));
-  if (!moved.valid()) return ErrnoStatus(errno, "cannot open", path);
+  cache::UniqueFd moved(fcntl(fd.get(), F_DUPFD_CLOEXEC, kFirstOwnFd));
+  if (!moved.valid()) return cache::ErrnoStatus(errno, "cannot open", path);
   return moved;
 }
 
@@ -131,10 +132,10 @@ absl::Status ParentProcess::Send(const ControlMessage& message, const std::vecto
     const int error = SendControl(control.get(), message, fds, MSG_DONTWAIT);
     if (error == 0) return absl::OkStatus();
     if (error != EAGAIN || MonotonicNow() >= limit) {
-      return ErrnoStatus(error, "cannot tell", "warm parent");
+      return cache::ErrnoStatus(error, "cannot tell", "warm parent");
     }
     pollfd fd = {control.get(), POLLOUT, 0};
-    RetryOnEintr([&] { return poll(&fd, 1, kSendSliceMs); });
+    cache::RetryOnEintr([&] { return poll(&fd, 1, kSendSliceMs); });
   }
 }
 
@@ -145,9 +146,9 @@ absl::StatusOr<SandboxReport> WarmParent::AwaitReady(const ParentProcess& fresh)
   const int wait_ms = static_cast<int>(absl::ToInt64Milliseconds(3 * options_.answer_timeout));
   const auto receive = [&]() -> std::string {
     pollfd fd = {fresh.control.get(), POLLIN, 0};
-    if (RetryOnEintr([&] { return poll(&fd, 1, wait_ms); }) != 1) return "";
+    if (cache::RetryOnEintr([&] { return poll(&fd, 1, wait_ms); }) != 1) return "";
     char bytes[kMaxControlBytes];
-    const ssize_t n = RetryOnEintr([&] { return recv(fd.fd, bytes, sizeof(bytes), 0); });
+    const ssize_t n = cache::RetryOnEintr([&] { return recv(fd.fd, bytes, sizeof(bytes), 0); });
     return std::string(bytes, n > 0 ? static_cast<size_t>(n) : 0);
   };
   const std::string greeting = receive();
@@ -187,19 +188,19 @@ absl::Status WarmParent::CheckSandbox(const SandboxReport& found) const {
 absl::StatusOr<WarmParent::Process> WarmParent::StartFrom(int program) const {
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
-    return ErrnoStatus(errno, "cannot make", "control channel");
+    return cache::ErrnoStatus(errno, "cannot make", "control channel");
   }
   auto fresh = std::make_shared<ParentProcess>();
-  fresh->control = UniqueFd(pair[0]);
+  fresh->control = cache::UniqueFd(pair[0]);
   {
-    const UniqueFd theirs(pair[1]);
+    const cache::UniqueFd theirs(pair[1]);
     ASSIGN_OR_RETURN(fresh->pid, SpawnProgram(options_, program, theirs.get()));
   }
-  fresh->handle = UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, fresh->pid, 0)));
+  fresh->handle = cache::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, fresh->pid, 0)));
   if (!fresh->handle.valid()) {
-    const absl::Status status = ErrnoStatus(errno, "cannot open", "pidfd");
+    const absl::Status status = cache::ErrnoStatus(errno, "cannot open", "pidfd");
     kill(fresh->pid, SIGKILL);
-    RetryOnEintr([&] { return waitpid(fresh->pid, nullptr, 0); });
+    cache::RetryOnEintr([&] { return waitpid(fresh->pid, nullptr, 0); });
     return status;
   }
   const absl::Status adopted = options_.adopt ? options_.adopt(fresh->pid) : absl::OkStatus();
@@ -207,7 +208,7 @@ absl::StatusOr<WarmParent::Process> WarmParent::StartFrom(int program) const {
   const absl::Status fit = found.ok() ? CheckSandbox(*found) : found.status();
   if (!fit.ok()) {
     fresh->Kill();
-    RetryOnEintr([&] { return waitpid(fresh->pid, nullptr, 0); });
+    cache::RetryOnEintr([&] { return waitpid(fresh->pid, nullptr, 0); });
     return fit;
   }
   fresh->sandbox = *std::move(found);
@@ -218,7 +219,7 @@ absl::StatusOr<WarmParent::Process> WarmParent::StartProcess() {
   absl::StatusOr<Process> started = StartFrom(program_.get());
   if (started.ok()) return started;
   // The operator may have put a good file in the place of one that is spoilt.
-  absl::StatusOr<UniqueFd> at_path = OpenProgram(options_.program);
+  absl::StatusOr<cache::UniqueFd> at_path = OpenProgram(options_.program);
   if (!at_path.ok() || IsSameFile(program_.get(), at_path->get())) return started;
   absl::StatusOr<Process> mended = StartFrom(at_path->get());
   if (!mended.ok()) return started;
@@ -228,7 +229,7 @@ absl::StatusOr<WarmParent::Process> WarmParent::StartProcess() {
 
 // --- Its life ------------------------------------------------------------------------------------
 
-WarmParent::WarmParent(const WorkerPoolOptions& options, Listener listener, UniqueFd program)
+WarmParent::WarmParent(const WorkerPoolOptions& options, Listener listener, cache::UniqueFd program)
     : options_(options),
       listener_(std::move(listener)),
       program_(std::move(program)),
@@ -236,7 +237,7 @@ WarmParent::WarmParent(const WorkerPoolOptions& options, Listener listener, Uniq
 
 absl::StatusOr<std::unique_ptr<WarmParent>> WarmParent::Start(const WorkerPoolOptions& options,
                                                               Listener listener) {
-  ASSIGN_OR_RETURN(UniqueFd program, OpenProgram(options.program));
+  ASSIGN_OR_RETURN(cache::UniqueFd program, OpenProgram(options.program));
   std::unique_ptr<WarmParent> parent(
       new WarmParent(options, std::move(listener), std::move(program)));
   ASSIGN_OR_RETURN(Process first, parent->StartFrom(parent->program_.get()));
@@ -276,7 +277,7 @@ void WarmParent::ReadUntilDeath(ParentProcess& process) {
   char bytes[kMaxControlBytes];
   while (true) {
     const ssize_t n =
-        RetryOnEintr([&] { return recv(process.control.get(), bytes, sizeof(bytes), 0); });
+        cache::RetryOnEintr([&] { return recv(process.control.get(), bytes, sizeof(bytes), 0); });
     if (n <= 0) break;
     const auto message = DecodeControl(absl::string_view(bytes, static_cast<size_t>(n)));
     if (!message.ok()) break;
@@ -285,10 +286,10 @@ void WarmParent::ReadUntilDeath(ParentProcess& process) {
   // Dead, told to end, or not in order. In the first two cases it is ending its workers and gets
   // the time to; then, and in the last case, it is killed.
   pollfd fd = {process.handle.get(), POLLIN, 0};
-  RetryOnEintr([&] { return poll(&fd, 1, kEndWaitMs); });
+  cache::RetryOnEintr([&] { return poll(&fd, 1, kEndWaitMs); });
   process.Kill();
   int wait_status = 0;
-  RetryOnEintr([&] { return waitpid(process.pid, &wait_status, 0); });
+  cache::RetryOnEintr([&] { return waitpid(process.pid, &wait_status, 0); });
   bool is_loss;
   {
     const MutexLock lock(mutex_);
@@ -364,4 +365,4 @@ pid_t WarmParent::pid() const {
   return process_ == nullptr ? 0 : process_->pid;
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -19,7 +19,7 @@
 #include "server/worker/sandbox.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // The time of CLOCK_MONOTONIC, counted from the epoch.
 absl::Time MonotonicNow();
@@ -27,8 +27,8 @@ absl::Time MonotonicNow();
 // One process of npuc-worker that forks the runs. All but `alive` is set before others see it.
 struct ParentProcess {
   pid_t pid = 0;
-  UniqueFd handle;  // a pidfd: a signal through it never hits another process
-  UniqueFd control;
+  cache::UniqueFd handle;  // a pidfd: a signal through it never hits another process
+  cache::UniqueFd control;
   SandboxReport sandbox;
   std::atomic<bool> alive = true;  // false before WarmParent::Listener::on_death is called
 
@@ -78,7 +78,7 @@ class WarmParent {
  private:
   using Process = std::shared_ptr<ParentProcess>;
 
-  WarmParent(const WorkerPoolOptions& options, Listener listener, UniqueFd program);
+  WarmParent(const WorkerPoolOptions& options, Listener listener, cache::UniqueFd program);
 
   absl::StatusOr<Process> StartProcess();
   absl::StatusOr<Process> StartFrom(int program) const;
@@ -90,8 +90,8 @@ class WarmParent {
 
   const WorkerPoolOptions& options_;
   const Listener listener_;
-  UniqueFd program_;       // O_PATH
-  SandboxReport sandbox_;  // set before the thread is started
+  cache::UniqueFd program_;  // O_PATH
+  SandboxReport sandbox_;    // set before the thread is started
   bool has_sandbox_ = false;
   mutable Mutex mutex_;
   CondVar changed_;
@@ -107,6 +107,6 @@ class WarmParent {
   std::thread thread_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_WARM_PARENT_H_

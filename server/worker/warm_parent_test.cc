@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -132,4 +132,4 @@ TEST_F(WarmParentTest, AGoodFileInThePlaceOfASpoiltOneIsTaken) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -23,7 +23,7 @@
 #include "compiler_core/base/status.h"
 #include "server/worker/worker_pool.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 class Times {
@@ -137,7 +137,7 @@ int Main(const std::string& program, int runs, int max_p95_ms) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker
 
 int main(int argc, char** argv) {
   int runs = 300, max_p95_ms = 0;
@@ -146,5 +146,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: worker_bench PROGRAM [RUNS [MAX_P95_MS]]\n");
     return 2;
   }
-  return npuc::Main(argv[1], runs, max_p95_ms);
+  return npuc::worker::Main(argv[1], runs, max_p95_ms);
 }

@@ -16,7 +16,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 constexpr size_t kMaxFileBytes = 4096;
@@ -24,24 +24,25 @@ constexpr size_t kMaxFileBytes = 4096;
 absl::Status Missing(absl::string_view what) { return absl::FailedPreconditionError(what); }
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
-  return ReadUpToAt(fd.get(), 0, kMaxFileBytes, path);
+  ASSIGN_OR_RETURN(const cache::UniqueFd fd, cache::OpenFile(path, O_RDONLY));
+  return cache::ReadUpToAt(fd.get(), 0, kMaxFileBytes, path);
 }
 
 // One write, as the kernel's files want it.
 absl::Status WriteFile(const std::string& path, const std::string& text) {
-  const auto fd = OpenFile(path, O_WRONLY | O_TRUNC);
+  const auto fd = cache::OpenFile(path, O_WRONLY | O_TRUNC);
   if (!fd.ok()) return Missing(fd.status().message());
-  if (RetryOnEintr([&] { return write(fd->get(), text.data(), text.size()); }) ==
+  if (cache::RetryOnEintr([&] { return write(fd->get(), text.data(), text.size()); }) ==
       static_cast<ssize_t>(text.size())) {
     return absl::OkStatus();
   }
-  return Missing(ErrnoStatus(errno, absl::StrCat("cannot write '", text, "' to"), path).message());
+  return Missing(
+      cache::ErrnoStatus(errno, absl::StrCat("cannot write '", text, "' to"), path).message());
 }
 
 absl::Status MakeGroup(const std::string& path) {
   if (mkdir(path.c_str(), 0755) == 0 || errno == EEXIST) return absl::OkStatus();
-  return Missing(ErrnoStatus(errno, "cannot make", path).message());
+  return Missing(cache::ErrnoStatus(errno, "cannot make", path).message());
 }
 
 // The folder of this process's own group, with the controllers that are needed.
@@ -108,4 +109,4 @@ absl::Status WorkerCgroup::Add(pid_t pid) const {
   return WriteFile(folder_ + "/cgroup.procs", absl::StrCat(pid));
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // A cgroup (v2) for the warm parent and all that it forks: what all workers together may use, on
 // top of the limits of each. Needs a cgroup of npucd's own with the controllers memory and pids, as
@@ -49,6 +49,6 @@ class WorkerCgroup {
   const std::string folder_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_WORKER_CGROUP_H_

@@ -14,7 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ TEST(WorkerCgroupHostTest, TheKernelEndsWhatForksTooOften) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker

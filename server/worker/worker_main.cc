@@ -27,11 +27,12 @@ void WarmParser() {
 int main() {
   int type = 0;
   socklen_t size = sizeof(type);
-  if (getsockopt(npuc::kZygoteControlFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+  if (getsockopt(npuc::worker::kZygoteControlFd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
       type != SOCK_SEQPACKET) {
     std::fprintf(stderr, "npuc-worker: started by npucd, not by hand; compile with npuc\n");
     return 2;
   }
   WarmParser();
-  return npuc::RunZygote({npuc::ParseConfig, npuc::Compile}, {.build_id = npuc::CompilerBuildId()});
+  return npuc::worker::RunZygote({npuc::ParseConfig, npuc::Compile},
+                                 {.build_id = npuc::CompilerBuildId()});
 }

@@ -15,7 +15,7 @@
 #include "server/worker/run_follower.h"
 #include "server/worker/warm_parent.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 // So many keepers may be on their way out while other runs begin; a run beyond them waits for its
@@ -32,7 +32,7 @@ struct WorkerPool::Impl {
   // A run that is over but for its keeper, which is ending.
   struct Leaving {
     std::shared_ptr<const ParentProcess> parent;
-    UniqueFd folder;  // its output, in memory that closing it gives back
+    cache::UniqueFd folder;  // its output, in memory that closing it gives back
   };
 
   explicit Impl(WorkerPoolOptions opts) : options(std::move(opts)) {
@@ -59,8 +59,8 @@ struct WorkerPool::Impl {
   absl::StatusOr<std::shared_ptr<ActiveRun>> Register(const WorkerJob& job);
   void Unregister(const WorkerJob& job);
   bool LetGo(const ActiveRun& run);
-  void CloseLater(const ActiveRun& run, UniqueFd folder);
-  UniqueFd TakeFolder(uint64_t run_number);
+  void CloseLater(const ActiveRun& run, cache::UniqueFd folder);
+  cache::UniqueFd TakeFolder(uint64_t run_number);
   absl::StatusOr<std::shared_ptr<const ParentProcess>> SpawnRun(const WorkerJob& job,
                                                                 ActiveRun& run,
                                                                 RunChannels& channels);
@@ -149,16 +149,16 @@ bool WorkerPool::Impl::LetGo(const ActiveRun& run) {
 
 // Giving its memory back takes a tenth of a millisecond, for which the run's result need not wait:
 // where its keeper is still to end, the warm parent's thread does it then.
-void WorkerPool::Impl::CloseLater(const ActiveRun& run, UniqueFd folder) {
+void WorkerPool::Impl::CloseLater(const ActiveRun& run, cache::UniqueFd folder) {
   const MutexLock lock(mutex);
   const auto found = leaving.find(run.number());
   if (found != leaving.end()) found->second.folder = std::move(folder);
 }
 
-UniqueFd WorkerPool::Impl::TakeFolder(uint64_t run_number) {
+cache::UniqueFd WorkerPool::Impl::TakeFolder(uint64_t run_number) {
   const MutexLock lock(mutex);
   const auto found = leaving.find(run_number);
-  return found == leaving.end() ? UniqueFd() : std::move(found->second.folder);
+  return found == leaving.end() ? cache::UniqueFd() : std::move(found->second.folder);
 }
 
 absl::StatusOr<std::shared_ptr<const ParentProcess>> WorkerPool::Impl::SpawnRun(
@@ -315,4 +315,4 @@ int WorkerPool::PidOf(absl::string_view run_id) const {
   return it == impl_->runs.end() ? 0 : it->second->state().pid;
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -15,7 +15,7 @@
 #include "server/base/input_file.h"
 #include "server/worker/sandbox.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // What one compile may use. Every one is enforced; none can be switched off.
 struct WorkerLimits {
@@ -29,8 +29,8 @@ struct WorkerLimits {
 // A file that the compile reads. The pool opens it and passes the descriptor; the compile never
 // sees a path. Link counts, owners and modes do not matter as long as this process can read it.
 struct WorkerInput {
-  InputFile file;    // the worker checks the SHA-256 before it compiles
-  std::string path;  // a regular file, e.g. BlobRef::path()
+  base::InputFile file;  // the worker checks the SHA-256 before it compiles
+  std::string path;      // a regular file, e.g. BlobRef::path()
 };
 
 // One compile.
@@ -238,6 +238,6 @@ class WorkerPool : public WorkerRunner {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_WORKER_POOL_H_

@@ -23,7 +23,7 @@
 #include "gtest/gtest.h"
 #include "server/worker/process_tree_test_util.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 namespace fs = std::filesystem;
@@ -788,4 +788,4 @@ TEST_F(WorkerPoolTest, TheEndOfThePoolEndsItsProcesses) {
 }
 
 }  // namespace
-}  // namespace npuc
+}  // namespace npuc::worker

@@ -31,7 +31,7 @@
 #include "server/worker/protocol.h"
 #include "server/worker/walls.h"
 
-namespace npuc {
+namespace npuc::worker {
 namespace {
 
 // Without a PID namespace, a stray that forks faster than it is killed is given up after so many
@@ -104,9 +104,9 @@ void KillGroup(pid_t leader) {
 std::vector<pid_t> ChildrenOf(pid_t pid) {
   std::vector<pid_t> children;
   const std::string path = absl::StrCat("/proc/self/task/", pid, "/children");
-  const auto fd = OpenFile(path, O_RDONLY);
+  const auto fd = cache::OpenFile(path, O_RDONLY);
   if (!fd.ok()) return children;
-  const auto text = ReadUpToAt(fd->get(), 0, 1 << 20, path);
+  const auto text = cache::ReadUpToAt(fd->get(), 0, 1 << 20, path);
   if (!text.ok()) return children;
   for (const absl::string_view word : absl::StrSplit(*text, ' ', absl::SkipEmpty())) {
     pid_t child = 0;
@@ -118,7 +118,8 @@ std::vector<pid_t> ChildrenOf(pid_t pid) {
 void Zygote::Reply(const ControlMessage& message) {
   const std::string bytes = EncodeControl(message);
   // A daemon that is gone is noticed by the next Receive.
-  RetryOnEintr([&] { return send(kZygoteControlFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
+  cache::RetryOnEintr(
+      [&] { return send(kZygoteControlFd, bytes.data(), bytes.size(), MSG_NOSIGNAL); });
 }
 
 // Forks a keeper, which makes its walls and its worker and waits for a run. Nullopt: errno.
@@ -127,12 +128,12 @@ std::optional<Spare> Zygote::Make(uint64_t output_bytes) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper) != 0) return std::nullopt;
   Spare made;
   made.output_bytes = output_bytes;
-  made.ends.keeper = UniqueFd(keeper[0]);
+  made.ends.keeper = cache::UniqueFd(keeper[0]);
   HandOver theirs;
-  theirs.keeper = UniqueFd(keeper[1]);
+  theirs.keeper = cache::UniqueFd(keeper[1]);
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, worker) != 0) return std::nullopt;
-  made.ends.worker = UniqueFd(worker[0]);
-  theirs.worker = UniqueFd(worker[1]);
+  made.ends.worker = cache::UniqueFd(worker[0]);
+  theirs.worker = cache::UniqueFd(worker[1]);
   made.leader = CloneProcess(walls_.clone_flags());
   if (made.leader < 0) return std::nullopt;
   if (made.leader == 0) RunKeeper(walls_, output_bytes, std::move(theirs), functions_);
@@ -175,7 +176,7 @@ int Zygote::Start(const ControlPacket& packet) {
   constexpr size_t kWatch = 2, kOut = 3;
   if (!walls_.GiveOutputFolder(packet.descriptors[kOut].get()).ok()) return errno;
   std::vector<int> all;
-  for (const UniqueFd& fd : packet.descriptors) all.push_back(fd.get());
+  for (const cache::UniqueFd& fd : packet.descriptors) all.push_back(fd.get());
   while (true) {
     std::optional<Spare> run = TakeSpare(packet.message.output_bytes);
     const bool was_spare = run.has_value();
@@ -235,7 +236,8 @@ void Zygote::KillStrays() {
                  strays.end());
     if (strays.empty()) return;
     for (const pid_t stray : strays) kill(stray, SIGKILL);
-    for (const pid_t stray : strays) RetryOnEintr([&] { return waitpid(stray, nullptr, 0); });
+    for (const pid_t stray : strays)
+      cache::RetryOnEintr([&] { return waitpid(stray, nullptr, 0); });
   }
 }
 
@@ -243,7 +245,8 @@ void Zygote::Reap() {
   while (true) {
     // Seen, not yet reaped: the number stays taken while its group is killed.
     siginfo_t info = {};
-    if (RetryOnEintr([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT); }) != 0 ||
+    if (cache::RetryOnEintr([&] { return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT); }) !=
+            0 ||
         info.si_pid == 0) {
       return;
     }
@@ -252,7 +255,7 @@ void Zygote::Reap() {
     if (it != runs_.end()) kill(-pid, SIGKILL);
     int status = 0;
     rusage usage = {};
-    if (RetryOnEintr([&] { return wait4(pid, &status, 0, &usage); }) != pid) return;
+    if (cache::RetryOnEintr([&] { return wait4(pid, &status, 0, &usage); }) != pid) return;
     if (it == runs_.end()) {
       spares_.erase(std::remove_if(spares_.begin(), spares_.end(),
                                    [&](const Spare& s) { return s.leader == pid; }),
@@ -278,7 +281,7 @@ void Zygote::KillAll() {
   DropSpares();
   for (const auto& [leader, run] : runs_) KillGroup(leader);
   for (const auto& [leader, run] : runs_) {
-    RetryOnEintr([&, pid = leader] { return waitpid(pid, nullptr, 0); });
+    cache::RetryOnEintr([&, pid = leader] { return waitpid(pid, nullptr, 0); });
   }
   runs_.clear();
   KillStrays();
@@ -305,7 +308,7 @@ int Zygote::Run() {
   // An ignored SIGCHLD would have the kernel reap for us, and the results would be lost.
   signal(SIGCHLD, SIG_DFL);
   signal(SIGPIPE, SIG_IGN);
-  const UniqueFd children(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
+  const cache::UniqueFd children(signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!children.valid() || fcntl(kZygoteControlFd, F_SETFD, FD_CLOEXEC) != 0) return 1;
   if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 ||
       access(absl::StrCat("/proc/self/task/", pid_, "/children").c_str(), R_OK) != 0) {
@@ -315,13 +318,13 @@ int Zygote::Run() {
   }
   const std::string greeting = EncodeGreeting(build_id_);
   // A failure shows as the end of the channel, below.
-  RetryOnEintr([&] { return send(kZygoteControlFd, greeting.data(), greeting.size(), 0); });
+  cache::RetryOnEintr([&] { return send(kZygoteControlFd, greeting.data(), greeting.size(), 0); });
   ControlMessage ready;
   ready.sandbox = walls_.report();
   Reply(ready);
   while (true) {
     pollfd fds[2] = {{kZygoteControlFd, POLLIN, 0}, {children.get(), POLLIN, 0}};
-    const int ready = RetryOnEintr([&] {
+    const int ready = cache::RetryOnEintr([&] {
       const std::optional<timespec> wait = RefillWait();
       return ppoll(fds, 2, wait.has_value() ? &*wait : nullptr, nullptr);
     });
@@ -353,4 +356,4 @@ int RunZygote(const WorkerFunctions& functions, const ZygoteOptions& options) {
   return Zygote(functions, options).Run();
 }
 
-}  // namespace npuc
+}  // namespace npuc::worker

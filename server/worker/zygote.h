@@ -10,7 +10,7 @@
 #include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
 
-namespace npuc {
+namespace npuc::worker {
 
 // What a worker does; npuc-worker gives ParseConfig and Compile, tests give hostile ones.
 struct WorkerFunctions {
@@ -38,6 +38,6 @@ struct ZygoteOptions {
 // that).
 int RunZygote(const WorkerFunctions& functions, const ZygoteOptions& options = {});
 
-}  // namespace npuc
+}  // namespace npuc::worker
 
 #endif  // NPUC_SERVER_WORKER_ZYGOTE_H_

@@ -61,8 +61,8 @@ double ResidentMib() {
   return static_cast<double>(usage.ru_maxrss) / 1024.0;
 }
 
-NewJob Request(int64_t i) {
-  NewJob request;
+jobs::NewJob Request(int64_t i) {
+  jobs::NewJob request;
   request.tenant = absl::StrCat("tenant-", i % 100);
   request.request_id = absl::StrCat("request-", i);
   request.request_sha256 = std::string(64, 'a');
@@ -81,7 +81,7 @@ NewJob Request(int64_t i) {
 
 absl::Status Fill(const Arguments& arguments) {
   // Nobody waits for these to be durable: what is measured comes after.
-  auto store = RocksDbJobStore::Open(arguments.dir, /*sync_changes=*/false);
+  auto store = jobs::RocksDbJobStore::Open(arguments.dir, /*sync_changes=*/false);
   if (!store.ok()) return store.status();
   const auto begin = std::chrono::steady_clock::now();
   const absl::Time now = absl::Now();
@@ -91,11 +91,11 @@ absl::Status Fill(const Arguments& arguments) {
     threads.emplace_back([&, t] {
       for (int64_t i = t; i < arguments.jobs && results[static_cast<size_t>(t)].ok();
            i += kWriters) {
-        NewJob request = Request(i);
-        if (i >= arguments.open) request.cached = NewJob::Cached{};
+        jobs::NewJob request = Request(i);
+        if (i >= arguments.open) request.cached = jobs::NewJob::Cached{};
         results[static_cast<size_t>(t)] = (*store)->ApplyAndWait(
-            CreateJob(std::move(request), MakeJobId(now, 0, static_cast<uint64_t>(i)),
-                      static_cast<uint64_t>(i) + 1, now));
+            jobs::CreateJob(std::move(request), jobs::MakeJobId(now, 0, static_cast<uint64_t>(i)),
+                            static_cast<uint64_t>(i) + 1, now));
       }
     });
   }
@@ -112,16 +112,16 @@ absl::Status Fill(const Arguments& arguments) {
 absl::Status Start(const Arguments& arguments) {
   const auto begin = std::chrono::steady_clock::now();
   const double cpu_before = CpuSeconds();
-  auto store = RocksDbJobStore::Open(arguments.dir);
+  auto store = jobs::RocksDbJobStore::Open(arguments.dir);
   if (!store.ok()) return store.status();
   const double opened = SecondsSince(begin);
   std::mt19937_64 random(1);
-  FairQueue queue({.max_queued = arguments.jobs + 1, .slots = 4});
-  LocalBoard board(&queue, absl::Minutes(5));
-  JobService service({.now = [] { return absl::Now(); }, .random = random, .retry = {}},
-                     store->get(), &board);
+  scheduler::FairQueue queue({.max_queued = arguments.jobs + 1, .slots = 4});
+  jobs::LocalBoard board(&queue, absl::Minutes(5));
+  jobs::JobService service({.now = [] { return absl::Now(); }, .random = random, .retry = {}},
+                           store->get(), &board);
   int64_t waiting = 0;
-  absl::Status status = service.Recover([&](const LiveJob&) { ++waiting; });
+  absl::Status status = service.Recover([&](const jobs::LiveJob&) { ++waiting; });
   if (!status.ok()) return status;
   std::printf(
       "start: %.2f s (opening %.2f s; CPU time %.2f s) with %lld jobs, %lld of them waiting, "
@@ -134,7 +134,7 @@ absl::Status Start(const Arguments& arguments) {
     const auto leased = service.TryLease();
     if (!leased.ok()) return leased.status();
     times.push_back(SecondsSince(before) * 1e3);
-    status = service.Lose((*leased)->lease, LossKind::kHandBack, "bench", {});
+    status = service.Lose((*leased)->lease, jobs::LossKind::kHandBack, "bench", {});
     if (!status.ok()) return status;
   }
   std::sort(times.begin(), times.end());

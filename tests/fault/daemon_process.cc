@@ -52,7 +52,7 @@ std::string FreeAddress() {
   return "127.0.0.1:0";
 }
 
-// Of each log in `folder`: whoever reads a CI machine's output cannot open the files.
+// Prints the last lines of each log in `folder`: a reader of CI output cannot open the files.
 void PrintEndsOfLogs(const std::string& folder) {
   std::error_code error;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder, error)) {

@@ -22,7 +22,7 @@ constexpr int kSlots = 4;
 
 struct End {
   double at = 0;
-  JobService::Leased leased;
+  jobs::JobService::Leased leased;
   double ran = 0;
   bool operator>(const End& other) const { return at > other.at; }
 };
@@ -37,7 +37,8 @@ class World {
                 .policy =
                     [this](absl::string_view tenant) {
                       const auto found = weights_.find(std::string(tenant));
-                      return TenantPolicy{.weight = found == weights_.end() ? 1.0 : found->second};
+                      return scheduler::TenantPolicy{
+                          .weight = found == weights_.end() ? 1.0 : found->second};
                     }}),
         jobs_({.now = [this] { return absl::UnixEpoch() + absl::Seconds(now_); },
                .random = [this] { return random_(); },
@@ -45,7 +46,7 @@ class World {
               &store_, &board_) {}
 
   std::string Submit(const std::string& tenant) {
-    NewJob job;
+    jobs::NewJob job;
     job.tenant = tenant;
     job.config_text = "config";
     job.cache_key = absl::StrCat(tenant, "/", ++number_);
@@ -75,7 +76,8 @@ class World {
     running_.pop();
     now_ = end.at;
     served_[end.leased.job->tenant] += end.ran;
-    return jobs_.Finish(end.leased.lease, {}, {.failure_kind = FailureKind::kInvalidInput}).ok();
+    return jobs_.Finish(end.leased.lease, {}, {.failure_kind = jobs::FailureKind::kInvalidInput})
+        .ok();
   }
 
   double now() const { return now_; }
@@ -90,10 +92,10 @@ class World {
   const std::map<std::string, double> weights_;
   double now_ = 0;
   std::mt19937_64 random_{7};
-  MemoryJobStore store_;
-  FairQueue queue_;
-  LocalBoard board_{&queue_, absl::Minutes(5)};
-  JobService jobs_;
+  jobs::MemoryJobStore store_;
+  scheduler::FairQueue queue_;
+  jobs::LocalBoard board_{&queue_, absl::Minutes(5)};
+  jobs::JobService jobs_;
   int number_ = 0;
   std::priority_queue<End, std::vector<End>, std::greater<>> running_;
   std::map<std::string, double> served_;

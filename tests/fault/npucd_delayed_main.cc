@@ -18,4 +18,6 @@ void Delay(absl::string_view point) {
 }  // namespace
 }  // namespace npuc
 
-int main(int argc, char** argv) { return npuc::RunDaemon(argc, argv, {.pause = npuc::Delay}); }
+int main(int argc, char** argv) {
+  return npuc::daemon::RunDaemon(argc, argv, {.pause = npuc::Delay});
+}

@@ -15,12 +15,12 @@ namespace npuc {
 namespace {
 
 // JobService calls Reserve without a lock of its own, so the count needs one.
-class UnlockedCount : public FairQueue {
+class UnlockedCount : public scheduler::FairQueue {
  public:
-  using FairQueue::FairQueue;
+  using scheduler::FairQueue::FairQueue;
   absl::Status Reserve(absl::string_view tenant) override {
     ++reserved_;
-    return FairQueue::Reserve(tenant);
+    return scheduler::FairQueue::Reserve(tenant);
   }
 
  private:
@@ -28,11 +28,11 @@ class UnlockedCount : public FairQueue {
 };
 
 int RunJobs() {
-  MemoryJobStore store;
-  UnlockedCount queue(FairQueueOptions{});
-  LocalBoard board(&queue, absl::Minutes(5));
+  jobs::MemoryJobStore store;
+  UnlockedCount queue(scheduler::FairQueueOptions{});
+  jobs::LocalBoard board(&queue, absl::Minutes(5));
   std::atomic<uint64_t> random = 0;
-  JobService jobs(
+  jobs::JobService jobs(
       {.now = [] { return absl::Now(); }, .random = [&] { return ++random; }, .retry = {}}, &store,
       &board);
   std::atomic<int> accepted = 0;
@@ -40,7 +40,7 @@ int RunJobs() {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&, i] {
       for (int n = 0; n < 200; ++n) {
-        NewJob job;
+        jobs::NewJob job;
         job.tenant = "tenant";
         job.request_id = absl::StrCat(i, "-", n);
         job.spec.inputs = {{.role = "MODEL_FILE"}};

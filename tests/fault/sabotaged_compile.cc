@@ -19,7 +19,7 @@ absl::StatusOr<CompileResult> SabotagedCompile(
 absl::StatusOr<CompileResult> SabotagedCompile(const CompileRequest& request,
                                                CompileObserver& observer,
                                                Diagnostics& diagnostics) {
-  Saboteur saboteur(observer, request.options.output_file);
+  worker::Saboteur saboteur(observer, request.options.output_file);
   return RealCompile(request, saboteur, diagnostics);
 }
 

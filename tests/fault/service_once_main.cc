@@ -143,7 +143,7 @@ absl::Status Once::EqualJobs() {
     sends[i].request.mutable_spec()->mutable_model_info_time()->set_seconds(1);
   }
   // The worker that has the first of them waits for the others.
-  const std::vector<pid_t> workers = ProcessesBelow(daemon_.pid());
+  const std::vector<pid_t> workers = worker::ProcessesBelow(daemon_.pid());
   for (const pid_t pid : workers) kill(pid, SIGSTOP);
   SendAll(stubs_, sends);
   std::vector<std::string> ids;

@@ -12,13 +12,13 @@
 namespace npuc {
 
 // A queue that loses what it is given now and then.
-class LeakyQueue : public FairQueue {
+class LeakyQueue : public scheduler::FairQueue {
  public:
-  LeakyQueue(FairQueueOptions options, SimRandom* random)
-      : FairQueue(std::move(options)), random_(random) {}
-  void Push(QueuedJob job, bool reserved) override {
+  LeakyQueue(scheduler::FairQueueOptions options, SimRandom* random)
+      : scheduler::FairQueue(std::move(options)), random_(random) {}
+  void Push(jobs::QueuedJob job, bool reserved) override {
     const std::string id = job.id;
-    FairQueue::Push(std::move(job), reserved);
+    scheduler::FairQueue::Push(std::move(job), reserved);
     if (random_->Percent(5)) Remove(id);
   }
 
@@ -28,9 +28,9 @@ class LeakyQueue : public FairQueue {
 
 // A board as one of its daemons sees it: a daemon that died changes nothing any more. Plants go in
 // here.
-class SimBoard : public JobBoard {
+class SimBoard : public jobs::JobBoard {
  public:
-  SimBoard(LocalBoard* board, const SimStore* store, Plant plant, int daemon)
+  SimBoard(jobs::LocalBoard* board, const SimStore* store, Plant plant, int daemon)
       : board_(board), store_(store), plant_(plant), daemon_(daemon) {}
   // The daemon is no more, in the middle of whatever it does.
   void Die() { dead_ = true; }
@@ -39,7 +39,7 @@ class SimBoard : public JobBoard {
   uint64_t NextOrder() override { return board_->NextOrder(); }
   absl::Status Reserve(absl::string_view tenant) override { return board_->Reserve(tenant); }
   void Release(absl::string_view tenant) override { board_->Release(tenant); }
-  void Accept(const BoardJob& job, bool reserved) override {
+  void Accept(const jobs::BoardJob& job, bool reserved) override {
     if (!dead()) return board_->Accept(job, reserved);
     if (reserved) board_->Release(job.place.tenant);
   }
@@ -47,11 +47,11 @@ class SimBoard : public JobBoard {
     if (!dead()) board_->Forget(job_id);
   }
   bool Has(absl::string_view job_id) const override { return board_->Has(job_id); }
-  std::optional<BoardClaim> Claim(absl::string_view owner, absl::Time now) override {
+  std::optional<jobs::BoardClaim> Claim(absl::string_view owner, absl::Time now) override {
     if (dead()) return std::nullopt;
     if (plant_ == Plant::kClaimTwice) {
       for (const char* other : {"a", "b"}) {
-        for (BoardClaim claim : board_->Expired(other, absl::InfiniteFuture())) {
+        for (jobs::BoardClaim claim : board_->Expired(other, absl::InfiniteFuture())) {
           if (claim.owner == owner || claim.fence != 0) continue;
           claim.owner = std::string(owner);
           return claim;
@@ -60,46 +60,46 @@ class SimBoard : public JobBoard {
     }
     return board_->Claim(owner, now);
   }
-  void Restore(const BoardJob& job, absl::string_view owner, uint64_t fence,
+  void Restore(const jobs::BoardJob& job, absl::string_view owner, uint64_t fence,
                absl::Time held_until) override {
     if (!dead()) board_->Restore(job, owner, fence, held_until);
   }
-  bool Start(ClaimId claim, uint64_t fence, absl::Time now) override {
+  bool Start(jobs::ClaimId claim, uint64_t fence, absl::Time now) override {
     return !dead() && board_->Start(claim, fence, now);
   }
-  bool Renew(ClaimId claim, absl::Time now) override {
+  bool Renew(jobs::ClaimId claim, absl::Time now) override {
     if (dead()) return false;
     return board_->Renew(claim, now) || plant_ == Plant::kKeepExpired;
   }
-  std::optional<BoardClaim> PassOn(ClaimId claim, absl::Time now) override {
+  std::optional<jobs::BoardClaim> PassOn(jobs::ClaimId claim, absl::Time now) override {
     return dead() ? std::nullopt : board_->PassOn(claim, now);
   }
-  std::vector<std::string> Close(ClaimId claim, absl::Time now) override {
+  std::vector<std::string> Close(jobs::ClaimId claim, absl::Time now) override {
     return dead() ? std::vector<std::string>() : board_->Close(claim, now);
   }
-  void End(ClaimId claim, absl::Time now) override {
+  void End(jobs::ClaimId claim, absl::Time now) override {
     if (!dead()) board_->End(claim, now);
   }
-  std::vector<BoardClaim> Expired(absl::string_view owner, absl::Time now) const override {
+  std::vector<jobs::BoardClaim> Expired(absl::string_view owner, absl::Time now) const override {
     return board_->Expired(owner, now);
   }
-  std::vector<BoardClaim> TakeExpired(absl::string_view owner, absl::Time now) override {
+  std::vector<jobs::BoardClaim> TakeExpired(absl::string_view owner, absl::Time now) override {
     if (dead() || plant_ == Plant::kNoTakeOver) return {};
     return board_->TakeExpired(owner, now);
   }
-  std::vector<BoardClaim> TakeOwn(absl::string_view owner, absl::Time now) override {
-    std::vector<BoardClaim> taken = board_->TakeOwn(owner, now);
+  std::vector<jobs::BoardClaim> TakeOwn(absl::string_view owner, absl::Time now) override {
+    std::vector<jobs::BoardClaim> taken = board_->TakeOwn(owner, now);
     if (plant_ != Plant::kRecoverOthers) return taken;
-    for (BoardClaim& claim : board_->TakeOwn(owner == "a" ? "b" : "a", now)) {
+    for (jobs::BoardClaim& claim : board_->TakeOwn(owner == "a" ? "b" : "a", now)) {
       taken.push_back(std::move(claim));
     }
     return taken;
   }
-  std::vector<BoardClaim> Orphaned(absl::string_view owner) const override {
+  std::vector<jobs::BoardClaim> Orphaned(absl::string_view owner) const override {
     return board_->Orphaned(owner);
   }
   std::vector<std::string> Due(absl::Time now) const override { return board_->Due(now); }
-  std::optional<BoardView> Look(absl::string_view job_id) const override {
+  std::optional<jobs::BoardView> Look(absl::string_view job_id) const override {
     return board_->Look(job_id);
   }
   Counts GetCounts() const override { return board_->GetCounts(); }
@@ -110,7 +110,7 @@ class SimBoard : public JobBoard {
  private:
   bool dead() const { return dead_ || store_->IsDead(daemon_); }
 
-  LocalBoard* const board_;
+  jobs::LocalBoard* const board_;
   const SimStore* const store_;
   const Plant plant_;
   const int daemon_;

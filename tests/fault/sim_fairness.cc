@@ -33,15 +33,16 @@ class FairWorld {
     weights_.push_back(1.0);  // who comes late
     slots_ = static_cast<size_t>(random_.Between(1, 4));
     served_.resize(weights_.size());
-    FairQueueOptions queue_options{.max_queued = 1 << 20, .slots = static_cast<int>(slots_)};
+    scheduler::FairQueueOptions queue_options{.max_queued = 1 << 20,
+                                              .slots = static_cast<int>(slots_)};
     queue_options.policy = [this](absl::string_view tenant) {
-      TenantPolicy policy;
+      scheduler::TenantPolicy policy;
       for (size_t i = 0; i < weights_.size(); ++i) {
         if (Name(i) == tenant && options_.plant != Plant::kNoWeights) policy.weight = weights_[i];
       }
       return policy;
     };
-    queue_ = std::make_unique<FairQueue>(queue_options);
+    queue_ = std::make_unique<scheduler::FairQueue>(queue_options);
   }
 
   std::optional<std::string> Run() {
@@ -127,7 +128,7 @@ class FairWorld {
   size_t slots_ = 1;
   double now_ = 0;
   uint64_t order_ = 0;
-  std::unique_ptr<FairQueue> queue_;
+  std::unique_ptr<scheduler::FairQueue> queue_;
   std::priority_queue<End, std::vector<End>, std::greater<>> running_;
 };
 

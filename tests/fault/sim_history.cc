@@ -7,7 +7,7 @@
 
 namespace npuc {
 
-void SimHistory::Accepted(const Request& request, const Job& job, bool already_existed,
+void SimHistory::Accepted(const Request& request, const jobs::Job& job, bool already_existed,
                           absl::Time clock, absl::Time sent) {
   if (!request.id.empty()) {
     const auto [owner, is_new] = owners_.emplace(std::pair(request.tenant, request.id), job.id);
@@ -50,7 +50,7 @@ void SimHistory::Refused(const Request& request, absl::string_view reason) {
   Break(absl::StrCat("a repeat of request ", request.id, " was taken for another request"));
 }
 
-void SimHistory::Shown(const Job& job) {
+void SimHistory::Shown(const jobs::Job& job) {
   const auto [it, is_new] = shown_.emplace(job.id, std::pair(job.revision, job.state));
   if (is_new) return;
   auto& [revision, state] = it->second;
@@ -58,9 +58,9 @@ void SimHistory::Shown(const Job& job) {
     Break(absl::StrCat("what was told is true: job ", job.id, " was at revision ", revision,
                        " and is at ", job.revision));
   }
-  if (IsTerminal(state) && job.state != state) {
-    Break(absl::StrCat("one end: job ", job.id, " was ", JobStateName(state), " and is ",
-                       JobStateName(job.state)));
+  if (jobs::IsTerminal(state) && job.state != state) {
+    Break(absl::StrCat("one end: job ", job.id, " was ", jobs::JobStateName(state), " and is ",
+                       jobs::JobStateName(job.state)));
   }
   it->second = {job.revision, job.state};
 }
@@ -95,7 +95,8 @@ void SimHistory::AllClaimsOver(int daemon) {
   std::erase_if(claims_, [&](const auto& claim) { return claim.second.first == daemon; });
 }
 
-int SimHistory::RunBegan(const Lease& lease, int key, bool shared, absl::Time steady, int daemon) {
+int SimHistory::RunBegan(const jobs::Lease& lease, int key, bool shared, absl::Time steady,
+                         int daemon) {
   if (damaged_.contains(lease.job_id)) {
     Break(absl::StrCat("a damaged input is no worker's death: job ", lease.job_id,
                        " is tried again"));
@@ -118,7 +119,7 @@ int SimHistory::RunBegan(const Lease& lease, int key, bool shared, absl::Time st
   return static_cast<int>(runs_.size()) - 1;
 }
 
-void SimHistory::RunOver(const Lease& lease) {
+void SimHistory::RunOver(const jobs::Lease& lease) {
   for (RunFacts& run : runs_) {
     if (run.lease == lease) run.alive = false;
   }
@@ -159,14 +160,14 @@ void SimHistory::Reported(const std::string& name, const absl::Status& status) {
   }
 }
 
-void SimHistory::Watched(Watcher& watcher, const std::vector<JobEvent>& events) {
-  for (const JobEvent& event : events) {
+void SimHistory::Watched(Watcher& watcher, const std::vector<jobs::JobEvent>& events) {
+  for (const jobs::JobEvent& event : events) {
     const auto due = static_cast<int64_t>(watcher.seen.size()) + 1;
     if (event.seq != due) {
       Break(absl::StrCat("no event gap or repeat: a watcher of ", watcher.job_id, " got event ",
                          event.seq, " where ", due, " was due"));
     }
-    watcher.seen.push_back(EncodeEvent(event));
+    watcher.seen.push_back(jobs::EncodeEvent(event));
   }
 }
 
@@ -185,13 +186,14 @@ void SimHistory::CheckResultName(const std::string& job_id, const std::string& n
   }
 }
 
-void SimHistory::CheckEnd(const Job& job, const JobFacts& facts) {
+void SimHistory::CheckEnd(const jobs::Job& job, const JobFacts& facts) {
   switch (job.state) {
-    case JobState::kQueued:
-    case JobState::kRunning:
-      Break(absl::StrCat("every job ends: ", job.id, " is ", JobStateName(job.state), " for ever"));
+    case jobs::JobState::kQueued:
+    case jobs::JobState::kRunning:
+      Break(absl::StrCat("every job ends: ", job.id, " is ", jobs::JobStateName(job.state),
+                         " for ever"));
       return;
-    case JobState::kSucceeded:
+    case jobs::JobState::kSucceeded:
       if (job.artifacts.size() != 1) {
         Break(absl::StrCat("job ", job.id, " succeeded with ", job.artifacts.size(),
                            " artifacts where one was made"));
@@ -199,8 +201,8 @@ void SimHistory::CheckEnd(const Job& job, const JobFacts& facts) {
         CheckResultName(job.id, job.artifacts[0].sha256, facts.request.key);
       }
       return;
-    case JobState::kFailed:
-      if (job.failure_kind == FailureKind::kWorkerDied) {
+    case jobs::JobState::kFailed:
+      if (job.failure_kind == jobs::FailureKind::kWorkerDied) {
         const bool own = job.worker_losses >= limits_.max_worker_losses ||
                          job.daemon_losses >= limits_.max_daemon_losses;
         if (!own && job.attempts > 0 && facts.request.no_cache) {
@@ -210,12 +212,12 @@ void SimHistory::CheckEnd(const Job& job, const JobFacts& facts) {
         CheckResultName(job.id, job.reason, facts.request.key);
       }
       return;
-    case JobState::kCancelled:
+    case jobs::JobState::kCancelled:
       if (!cancels_.contains(job.id)) {
         Break(absl::StrCat("a cancel harms no other: ", job.id, " is CANCELLED unasked"));
       }
       return;
-    case JobState::kExpired:
+    case jobs::JobState::kExpired:
       // At a restart the clock says how much of the timeout is left, and that much then passes,
       // also where the clock is put back meanwhile.
       if (steady_ + clock_lead_ < job.deadline && steady_ - facts.sent_steady < job.spec.timeout) {
@@ -226,26 +228,26 @@ void SimHistory::CheckEnd(const Job& job, const JobFacts& facts) {
 }
 
 // The events of a job are the way of a job: QUEUED (RUNNING QUEUED)* ... one end, nothing after it.
-void SimHistory::CheckStory(const Job& job, const std::vector<JobEvent>& events) {
-  JobState state = JobState::kExpired;
+void SimHistory::CheckStory(const jobs::Job& job, const std::vector<jobs::JobEvent>& events) {
+  jobs::JobState state = jobs::JobState::kExpired;
   int32_t attempts = 0;
   int64_t seq = 0;
   int ends = 0;
-  for (const JobEvent& event : events) {
+  for (const jobs::JobEvent& event : events) {
     if (event.seq != ++seq) {
       Break(absl::StrCat("no event gap or repeat: job ", job.id, " has event ", event.seq,
                          " where ", seq, " was due"));
     }
     if (ends > 0) Break(absl::StrCat("one end: job ", job.id, " goes on after it"));
-    const auto* change = std::get_if<StateChangedEvent>(&event.body);
+    const auto* change = std::get_if<jobs::StateChangedEvent>(&event.body);
     if (change == nullptr) continue;
-    if (change->state == JobState::kRunning) {
-      if (state != JobState::kQueued || event.attempt != ++attempts) {
+    if (change->state == jobs::JobState::kRunning) {
+      if (state != jobs::JobState::kQueued || event.attempt != ++attempts) {
         Break(absl::StrCat("job ", job.id, " runs at event ", event.seq, " as attempt ",
                            event.attempt));
       }
-    } else if (change->state == JobState::kQueued) {
-      if (seq != 1 && state != JobState::kRunning) {
+    } else if (change->state == jobs::JobState::kQueued) {
+      if (seq != 1 && state != jobs::JobState::kRunning) {
         Break(absl::StrCat("job ", job.id, " is queued at event ", event.seq));
       }
     } else {
@@ -254,14 +256,15 @@ void SimHistory::CheckStory(const Job& job, const std::vector<JobEvent>& events)
     state = change->state;
   }
   if (state != job.state || ends != 1 || seq != job.last_seq) {
-    Break(absl::StrCat("job ", job.id, " is ", JobStateName(job.state), " with ", job.last_seq,
-                       " events; they say ", JobStateName(state), ", ", ends, " ends, ", seq));
+    Break(absl::StrCat("job ", job.id, " is ", jobs::JobStateName(job.state), " with ",
+                       job.last_seq, " events; they say ", jobs::JobStateName(state), ", ", ends,
+                       " ends, ", seq));
   }
 }
 
 // A loss counts where a worker died, and not where its host did. Any run for the same result may
 // have been the job's.
-void SimHistory::CheckLosses(const Job& job, const JobFacts& facts) {
+void SimHistory::CheckLosses(const jobs::Job& job, const JobFacts& facts) {
   const auto died = std::count_if(runs_.begin(), runs_.end(), [&](const RunFacts& run) {
     return run.key == facts.request.key && run.worker_died;
   });
@@ -278,7 +281,7 @@ void SimHistory::CheckLosses(const Job& job, const JobFacts& facts) {
                      " losses, and ", died, " workers died"));
 }
 
-void SimHistory::Final(const Job& job, const std::vector<JobEvent>& events) {
+void SimHistory::Final(const jobs::Job& job, const std::vector<jobs::JobEvent>& events) {
   Shown(job);
   const auto facts = jobs_.find(job.id);
   if (facts == jobs_.end()) return;
@@ -292,9 +295,9 @@ void SimHistory::Final(const Job& job, const std::vector<JobEvent>& events) {
   }
 }
 
-void SimHistory::FinalWatcher(const Watcher& watcher, const std::vector<JobEvent>& events) {
+void SimHistory::FinalWatcher(const Watcher& watcher, const std::vector<jobs::JobEvent>& events) {
   for (size_t i = 0; i < watcher.seen.size(); ++i) {
-    if (i >= events.size() || watcher.seen[i] != EncodeEvent(events[i])) {
+    if (i >= events.size() || watcher.seen[i] != jobs::EncodeEvent(events[i])) {
       Break(absl::StrCat("an event is for ever: event ", i + 1, " of ", watcher.job_id,
                          " is not what a watcher was told"));
       return;

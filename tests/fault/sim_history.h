@@ -21,7 +21,7 @@ namespace npuc {
 // words.
 class SimHistory {
  public:
-  SimHistory(RetryLimits limits, absl::Duration retention)
+  SimHistory(jobs::RetryLimits limits, absl::Duration retention)
       : limits_(limits), retention_(retention) {}
 
   // One try of a client to submit a job.
@@ -33,13 +33,13 @@ class SimHistory {
     bool no_cache = false;
   };
   // An answer with a job. `clock` is the daemon's; `sent`: when it was asked, steady.
-  void Accepted(const Request& request, const Job& job, bool already_existed, absl::Time clock,
-                absl::Time sent);
+  void Accepted(const Request& request, const jobs::Job& job, bool already_existed,
+                absl::Time clock, absl::Time sent);
   // An answer that no job was made.
   void Refused(const Request& request, absl::string_view reason);
 
   // A job as it was shown.
-  void Shown(const Job& job);
+  void Shown(const jobs::Job& job);
   // A known job was not found.
   void NotFound(const std::string& id, absl::Time clock);
   // Somebody asked for the end of a job, whether that was answered or not.
@@ -52,7 +52,7 @@ class SimHistory {
   }
 
   // A run began. Returns its number.
-  int RunBegan(const Lease& lease, int key, bool shared, absl::Time steady, int daemon = 0);
+  int RunBegan(const jobs::Lease& lease, int key, bool shared, absl::Time steady, int daemon = 0);
   // A daemon has a job to start, until ClaimOver.
   void Claimed(const std::string& job_id, int daemon, absl::Time until);
   void ClaimOver(const std::string& job_id, int daemon);
@@ -63,7 +63,7 @@ class SimHistory {
   void RunHeard(int run, absl::Time steady) { runs_.at(static_cast<size_t>(run)).heard = steady; }
   // The run is over for certain: nothing that it makes may be used from now on.
   void RunOver(int run) { runs_.at(static_cast<size_t>(run)).alive = false; }
-  void RunOver(const Lease& lease);
+  void RunOver(const jobs::Lease& lease);
   // The end of a run was reported, and how the service took it is not known.
   void RunMayBeOver(int run) { runs_.at(static_cast<size_t>(run)).may_be_over = true; }
   // The worker of a run died or hung, perhaps by its job's doing.
@@ -90,12 +90,12 @@ class SimHistory {
     std::string job_id;
     std::vector<std::string> seen = {};  // stored form
   };
-  void Watched(Watcher& watcher, const std::vector<JobEvent>& events);
+  void Watched(Watcher& watcher, const std::vector<jobs::JobEvent>& events);
 
   // The end of the simulation, when all has come to rest: what the service says of a job, and all
   // its events. Every accepted job and every watched one must be passed.
-  void Final(const Job& job, const std::vector<JobEvent>& events);
-  void FinalWatcher(const Watcher& watcher, const std::vector<JobEvent>& events);
+  void Final(const jobs::Job& job, const std::vector<jobs::JobEvent>& events);
+  void FinalWatcher(const Watcher& watcher, const std::vector<jobs::JobEvent>& events);
 
   void Break(std::string rule) {
     if (!violation_.has_value()) violation_ = std::move(rule);
@@ -112,7 +112,7 @@ class SimHistory {
 
  private:
   struct RunFacts {
-    Lease lease;
+    jobs::Lease lease;
     int key = 0;
     bool shared = false;
     bool alive = true;
@@ -129,12 +129,12 @@ class SimHistory {
     absl::Status answer = absl::UnknownError("none yet");
   };
 
-  void CheckEnd(const Job& job, const JobFacts& facts);
+  void CheckEnd(const jobs::Job& job, const JobFacts& facts);
   void CheckResultName(const std::string& job_id, const std::string& name, int key);
-  void CheckLosses(const Job& job, const JobFacts& facts);
-  void CheckStory(const Job& job, const std::vector<JobEvent>& events);
+  void CheckLosses(const jobs::Job& job, const JobFacts& facts);
+  void CheckStory(const jobs::Job& job, const std::vector<jobs::JobEvent>& events);
 
-  const RetryLimits limits_;
+  const jobs::RetryLimits limits_;
   const absl::Duration retention_;
   std::optional<std::string> violation_;
   std::map<std::string, JobFacts> jobs_;                               // accepted, by id
@@ -142,7 +142,7 @@ class SimHistory {
   // Contents that were sent under a request id, and not accepted for all that is known.
   std::map<std::pair<std::string, std::string>, std::set<std::string>> refused_;
   std::map<std::pair<std::string, std::string>, absl::Time> first_refused_;  // steady, by both
-  std::map<std::string, std::pair<uint64_t, JobState>> shown_;  // newest revision and state
+  std::map<std::string, std::pair<uint64_t, jobs::JobState>> shown_;  // newest revision and state
   std::set<std::string> cancels_;
   std::set<std::string> damaged_;  // jobs
   std::vector<RunFacts> runs_;

@@ -34,15 +34,15 @@ absl::Status SimStore::Die() {
 }
 
 // As a database does: the answer may be lost, a write that was made is not.
-absl::Status SimStore::ApplyShared(const JobChange& change) {
+absl::Status SimStore::ApplyShared(const jobs::JobChange& change) {
   if (random_.Percent(faults_.crash_before)) return Die();
   if (plant_ == Plant::kBlindWrites && change.job.revision > 1) {
-    JobChange blind = change;
-    const absl::StatusOr<Job> stored = base_->Read(change.job.id);
+    jobs::JobChange blind = change;
+    const absl::StatusOr<jobs::Job> stored = base_->Read(change.job.id);
     if (stored.ok()) {
       blind.job.revision = stored->revision + 1;
       blind.job.last_seq = stored->last_seq;
-      for (JobEvent& event : blind.events) event.seq = ++blind.job.last_seq;
+      for (jobs::JobEvent& event : blind.events) event.seq = ++blind.job.last_seq;
     }
     RETURN_IF_ERROR(Write(blind));
   } else {
@@ -74,16 +74,16 @@ void SimStore::Restart() {
   dead_writers_.clear();
 }
 
-absl::Status SimStore::Write(const JobChange& change) {
+absl::Status SimStore::Write(const jobs::JobChange& change) {
   if (plant_ == Plant::kForgetRequestId && change.job.revision == 1) {
-    JobChange without = change;
+    jobs::JobChange without = change;
     without.job.request_id.clear();
     return base_->ApplyNow(without);
   }
   return base_->ApplyNow(change);
 }
 
-absl::Status SimStore::ApplyNow(const JobChange& change) {
+absl::Status SimStore::ApplyNow(const jobs::JobChange& change) {
   RETURN_IF_ERROR(Dead());
   const int writer = writer_;
   if (random_.Percent(faults_.slow)) hooks_.wait();
@@ -115,7 +115,7 @@ absl::Status SimStore::ApplyNow(const JobChange& change) {
   return random_.Percent(faults_.crash_after) ? Die() : Dead();
 }
 
-absl::StatusOr<Job> SimStore::Read(absl::string_view job_id) const {
+absl::StatusOr<jobs::Job> SimStore::Read(absl::string_view job_id) const {
   RETURN_IF_ERROR(Dead());
   return base_->Read(job_id);
 }
@@ -131,24 +131,24 @@ absl::StatusOr<std::optional<std::string>> SimStore::FindRequest(
   return base_->FindRequest(tenant, request_id);
 }
 
-absl::StatusOr<JobPage> SimStore::List(const JobListQuery& query) const {
+absl::StatusOr<jobs::JobPage> SimStore::List(const jobs::JobListQuery& query) const {
   RETURN_IF_ERROR(Dead());
   return base_->List(query);
 }
 
-absl::StatusOr<std::vector<JobEvent>> SimStore::ReadEvents(absl::string_view job_id,
-                                                           int64_t from_seq, size_t max_count,
-                                                           size_t max_bytes) const {
+absl::StatusOr<std::vector<jobs::JobEvent>> SimStore::ReadEvents(absl::string_view job_id,
+                                                                 int64_t from_seq, size_t max_count,
+                                                                 size_t max_bytes) const {
   RETURN_IF_ERROR(Dead());
   if (plant_ == Plant::kEventRepeat && from_seq > 1) --from_seq;
-  ASSIGN_OR_RETURN(std::vector<JobEvent> events,
+  ASSIGN_OR_RETURN(std::vector<jobs::JobEvent> events,
                    base_->ReadEvents(job_id, from_seq, max_count, max_bytes));
   if (plant_ == Plant::kEventGap) {
-    std::erase_if(events, [](const JobEvent& event) { return event.seq == 3; });
+    std::erase_if(events, [](const jobs::JobEvent& event) { return event.seq == 3; });
   }
   if (plant_ == Plant::kEndTwice && !events.empty()) {
-    const auto* state = std::get_if<StateChangedEvent>(&events.back().body);
-    if (state != nullptr && IsTerminal(state->state)) {
+    const auto* state = std::get_if<jobs::StateChangedEvent>(&events.back().body);
+    if (state != nullptr && jobs::IsTerminal(state->state)) {
       events.push_back(events.back());
       ++events.back().seq;
     }
@@ -156,7 +156,8 @@ absl::StatusOr<std::vector<JobEvent>> SimStore::ReadEvents(absl::string_view job
   return events;
 }
 
-absl::Status SimStore::ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const {
+absl::Status SimStore::ForEachLive(
+    const std::function<absl::Status(jobs::LiveJob job)>& visit) const {
   RETURN_IF_ERROR(Dead());
   return base_->ForEachLive(visit);
 }

@@ -75,7 +75,7 @@ const char* PlantName(Plant plant);
 
 // The store of a simulated daemon. What a synced write left survives a crash; a write that failed
 // may have left something that can be seen, or that only a restart brings to light, or nothing.
-class SimStore : public JobStore {
+class SimStore : public jobs::JobStore {
  public:
   // How often a write fails, in percent, by the manner.
   struct Faults {
@@ -96,7 +96,7 @@ class SimStore : public JobStore {
   struct Hooks {
     std::function<void()> wait;
     std::function<void(bool is_new)> between;
-    std::function<void(const JobChange& change)> unanswered;
+    std::function<void(const jobs::JobChange& change)> unanswered;
   };
   void SetHooks(Hooks hooks) { hooks_ = std::move(hooks); }
 
@@ -115,38 +115,39 @@ class SimStore : public JobStore {
   void Revive(int daemon) { dead_writers_.erase(daemon); }
   bool is_shared() const override { return shared_ && plant_ != Plant::kTrustEntries; }
 
-  void Apply(std::shared_ptr<const JobChange> change, Done done) override {
+  void Apply(std::shared_ptr<const jobs::JobChange> change, Done done) override {
     done(ApplyNow(*change));
   }
-  absl::StatusOr<Job> Read(absl::string_view job_id) const override;
+  absl::StatusOr<jobs::Job> Read(absl::string_view job_id) const override;
   absl::StatusOr<std::string> ReadConfig(absl::string_view job_id) const override;
   absl::StatusOr<std::optional<std::string>> FindRequest(
       absl::string_view tenant, absl::string_view request_id) const override;
-  absl::StatusOr<JobPage> List(const JobListQuery& query) const override;
-  absl::StatusOr<std::vector<JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
-                                                   size_t max_count,
-                                                   size_t max_bytes) const override;
-  absl::Status ForEachLive(const std::function<absl::Status(LiveJob job)>& visit) const override;
+  absl::StatusOr<jobs::JobPage> List(const jobs::JobListQuery& query) const override;
+  absl::StatusOr<std::vector<jobs::JobEvent>> ReadEvents(absl::string_view job_id, int64_t from_seq,
+                                                         size_t max_count,
+                                                         size_t max_bytes) const override;
+  absl::Status ForEachLive(
+      const std::function<absl::Status(jobs::LiveJob job)>& visit) const override;
   absl::StatusOr<size_t> Prune(absl::Time ended_before, size_t max_jobs) override;
 
  private:
-  absl::Status ApplyNow(const JobChange& change);
+  absl::Status ApplyNow(const jobs::JobChange& change);
   absl::Status Dead() const;
   absl::Status Die();
-  absl::Status ApplyShared(const JobChange& change);
-  absl::Status Write(const JobChange& change);
+  absl::Status ApplyShared(const jobs::JobChange& change);
+  absl::Status Write(const jobs::JobChange& change);
   void KeepForCrash();
 
   SimRandom random_;
   const Plant plant_;
   Faults faults_;
   Hooks hooks_;
-  std::unique_ptr<MemoryJobStore> base_ = std::make_unique<MemoryJobStore>();
+  std::unique_ptr<jobs::MemoryJobStore> base_ = std::make_unique<jobs::MemoryJobStore>();
   // What a crash may go back to, while there are writes that were not synced.
-  std::unique_ptr<MemoryJobStore> synced_;
-  std::unique_ptr<MemoryJobStore> cut_;  // with kCutLog: what the cut log has
+  std::unique_ptr<jobs::MemoryJobStore> synced_;
+  std::unique_ptr<jobs::MemoryJobStore> cut_;  // with kCutLog: what the cut log has
   bool lose_for_certain_ = false;
-  std::optional<JobChange> hidden_;
+  std::optional<jobs::JobChange> hidden_;
   bool broken_ = false;
   bool dead_ = false;
   bool shared_ = false;

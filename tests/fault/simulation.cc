@@ -25,16 +25,16 @@ constexpr std::array<double, kTenants> kWeights = {1, 2, 4};
 constexpr int kBadKey = 0;   // jobs that want this result cannot be compiled
 constexpr int kLostKey = 5;  // ... have a model that was damaged on the disk
 constexpr int kMaxRestSteps = 4000;
-constexpr RetryLimits kRetry = {.max_worker_losses = 3, .max_daemon_losses = 4};
+constexpr jobs::RetryLimits kRetry = {.max_worker_losses = 3, .max_daemon_losses = 4};
 constexpr absl::Duration kLeaseTtl = absl::Seconds(60);
 constexpr absl::Duration kRetention = absl::Hours(24 * 8);
 // 2023-11-14
 const absl::Time kEpoch = absl::FromUnixSeconds(1'700'000'000);
 
-bool GivesLease(const JobChange& change) {
-  return std::any_of(change.events.begin(), change.events.end(), [](const JobEvent& event) {
-    const auto* state = std::get_if<StateChangedEvent>(&event.body);
-    return state != nullptr && state->state == JobState::kRunning;
+bool GivesLease(const jobs::JobChange& change) {
+  return std::any_of(change.events.begin(), change.events.end(), [](const jobs::JobEvent& event) {
+    const auto* state = std::get_if<jobs::StateChangedEvent>(&event.body);
+    return state != nullptr && state->state == jobs::JobState::kRunning;
   });
 }
 
@@ -60,7 +60,7 @@ class World {
     store_.SetHooks({.wait = [this] { Advance(absl::Milliseconds(random_.Between(1, 90000))); },
                      .between = [this](bool is_new) { Between(is_new); },
                      .unanswered =
-                         [this](const JobChange& change) {
+                         [this](const jobs::JobChange& change) {
                            if (GivesLease(change)) history_.LeaseLost(change.job.id);
                          }});
   }
@@ -85,20 +85,20 @@ class World {
 
  private:
   struct Held {
-    Lease lease;
+    jobs::Lease lease;
     int run = 0;
     int key = 0;
     int64_t steps_left = 0;
     int daemon = 0;
   };
   struct HeldClaim {
-    JobService::Claim claim;
+    jobs::JobService::Claim claim;
     int daemon = 0;
   };
   // One daemon: what it has in memory. Without a service it is not started again yet.
   struct Daemon {
     std::unique_ptr<SimBoard> board;
-    std::unique_ptr<JobService> service;
+    std::unique_ptr<jobs::JobService> service;
   };
 
   bool broken() const { return history_.violation().has_value(); }
@@ -133,7 +133,7 @@ class World {
     at_ = daemon;
     store_.SetWriter(daemon);
   }
-  JobService& service() { return *running_.at(static_cast<size_t>(at_)).service; }
+  jobs::JobService& service() { return *running_.at(static_cast<size_t>(at_)).service; }
   void Step();
   void Between(bool is_new);
   void Rest();
@@ -145,9 +145,9 @@ class World {
   void Send(const SimHistory::Request& request);
   void CheckBounds(const SimHistory::Request& request);
   void StartOne();
-  void Unstarted(JobService::Claim claim);
-  void LeaseOne(JobService::Claim claim);
-  void ClaimOver(const JobService::Claim& claim);
+  void Unstarted(jobs::JobService::Claim claim);
+  void LeaseOne(jobs::JobService::Claim claim);
+  void ClaimOver(const jobs::JobService::Claim& claim);
   void Work(bool may_misbehave);
   void FinishRun(const Held& held);
   void Stale();
@@ -180,8 +180,8 @@ class World {
   std::vector<SimHistory::Watcher> watchers_;
   std::vector<Held> held_;    // leases of workers that work
   std::vector<Held> strays_;  // leases of workers that were written off, but may speak up again
-  std::unique_ptr<FairQueue> queue_;
-  std::unique_ptr<LocalBoard> board_;
+  std::unique_ptr<scheduler::FairQueue> queue_;
+  std::unique_ptr<jobs::LocalBoard> board_;
   std::array<Daemon, kMaxDaemons> running_;
   int daemons_ = 1;
   int at_ = 0;                   // the daemon whose turn it is
@@ -203,9 +203,10 @@ void World::SetFaults(bool on) {
 }
 
 void World::Start() {
-  FairQueueOptions queue_options{.max_queued = max_queued_, .slots = slots_};
+  scheduler::FairQueueOptions queue_options{.max_queued = max_queued_, .slots = slots_};
   queue_options.policy = [this](absl::string_view tenant) {
-    TenantPolicy policy{.max_queued = max_queued_of_one_, .max_running = max_running_of_one_};
+    scheduler::TenantPolicy policy{.max_queued = max_queued_of_one_,
+                                   .max_running = max_running_of_one_};
     for (size_t i = 0; i < kTenants; ++i) {
       if (tenant == kTenantNames[i]) policy.weight = kWeights[i];
     }
@@ -215,14 +216,14 @@ void World::Start() {
   if (options_.plant == Plant::kNoBounds) queue_options.max_queued = 1 << 30;
   queue_ = options_.plant == Plant::kDropFromQueue
                ? std::make_unique<LeakyQueue>(queue_options, &random_)
-               : std::make_unique<FairQueue>(queue_options);
-  board_ = std::make_unique<LocalBoard>(
+               : std::make_unique<scheduler::FairQueue>(queue_options);
+  board_ = std::make_unique<jobs::LocalBoard>(
       queue_.get(), options_.plant == Plant::kNoLeaseExpiry ? absl::InfiniteDuration() : kLeaseTtl);
   for (int d = 0; d < daemons_; ++d) StartDaemon(d);
 }
 
 void World::StartDaemon(int daemon) {
-  JobServiceOptions service_options{
+  jobs::JobServiceOptions service_options{
       .owner = kDaemonNames.at(static_cast<size_t>(daemon)),
       .now =
           [this] {
@@ -241,8 +242,9 @@ void World::StartDaemon(int daemon) {
     Switch(daemon);
     running.service.reset();
     running.board = std::make_unique<SimBoard>(board_.get(), &store_, options_.plant, daemon);
-    running.service = std::make_unique<JobService>(service_options, &store_, running.board.get());
-    running.service->SetAbandonListener([this](const Lease& lease) {
+    running.service =
+        std::make_unique<jobs::JobService>(service_options, &store_, running.board.get());
+    running.service->SetAbandonListener([this](const jobs::Lease& lease) {
       Trace("the run of lease ", lease.fence, " of ", lease.job_id, " is abandoned");
       history_.RunOver(lease);
       for (Held& held : held_) {
@@ -378,7 +380,7 @@ void World::Repeat() {
 }
 
 void World::Send(const SimHistory::Request& request) {
-  NewJob job;
+  jobs::NewJob job;
   job.tenant = request.tenant;
   job.request_id = request.id;
   job.request_sha256 = request.sha256;
@@ -395,24 +397,25 @@ void World::Send(const SimHistory::Request& request) {
   job.spec.no_cache = request.no_cache;
   // A repeat with another content must not slip through as a new job with that of the first.
   if (!request.no_cache && cached_[static_cast<size_t>(request.key)] && random_.Percent(80)) {
-    job.cached = NewJob::Cached{.artifacts = {{"m.h", 1, SimHistory::CachedName(request.key)}}};
+    job.cached =
+        jobs::NewJob::Cached{.artifacts = {{"m.h", 1, SimHistory::CachedName(request.key)}}};
   }
   const absl::Time sent = Steady();
   const auto submitted = service().SubmitAndWait(std::move(job));
   if (submitted.ok()) {
-    const Job& accepted = *submitted->job;
+    const jobs::Job& accepted = *submitted->job;
     Trace("submit by ", request.tenant, " of result ", request.key,
           request.no_cache ? " without cache" : "",
           request.id.empty() ? "" : absl::StrCat(" as ", request.id), ": ", accepted.id,
-          submitted->already_existed ? " again, " : ", ", JobStateName(accepted.state));
-    if (!submitted->already_existed && !IsTerminal(accepted.state)) CheckBounds(request);
+          submitted->already_existed ? " again, " : ", ", jobs::JobStateName(accepted.state));
+    if (!submitted->already_existed && !jobs::IsTerminal(accepted.state)) CheckBounds(request);
     history_.Accepted(request, accepted, submitted->already_existed, Clock(), sent);
     known_.push_back(accepted.id);
     if (random_.Percent(40)) watchers_.push_back({.job_id = accepted.id});
     return;
   }
   ++requeues_;  // perhaps it is there, and comes in beyond the bounds
-  const auto details = ErrorDetailsOf(submitted.status());
+  const auto details = jobs::ErrorDetailsOf(submitted.status());
   Trace("submit by ", request.tenant, " of result ", request.key, ": ",
         submitted.status().message());
   history_.Refused(request, details.has_value() ? details->reason : "");
@@ -423,8 +426,8 @@ void World::CheckBounds(const SimHistory::Request& request) {
   if (store_.broken()) return;
   int64_t all = 0;
   int64_t own = 0;
-  const absl::Status status = store_.ForEachLive([&](const LiveJob& job) {
-    if (job.state != JobState::kQueued) return absl::OkStatus();
+  const absl::Status status = store_.ForEachLive([&](const jobs::LiveJob& job) {
+    if (job.state != jobs::JobState::kQueued) return absl::OkStatus();
     ++all;
     if (job.tenant == request.tenant) ++own;
     return absl::OkStatus();
@@ -466,21 +469,23 @@ void World::StartOne() {
   claims_.push_back({**std::move(claim), at_});
 }
 
-void World::ClaimOver(const JobService::Claim& claim) { history_.ClaimOver(claim.job()->id, at_); }
+void World::ClaimOver(const jobs::JobService::Claim& claim) {
+  history_.ClaimOver(claim.job()->id, at_);
+}
 
 // No worker can be started: the job stays in its place.
-void World::Unstarted(JobService::Claim claim) {
+void World::Unstarted(jobs::JobService::Claim claim) {
   ++requeues_;
   Trace("no worker can be started for ", claim.job()->id);
   ClaimOver(claim);
   if (options_.plant != Plant::kFailUnstarted) return;
   const auto leased = claim.Lease();
   if (!leased.ok() || !leased->has_value()) return;
-  const JobResult result{.failure_kind = FailureKind::kInternal, .reason = "no worker"};
+  const jobs::JobResult result{.failure_kind = jobs::FailureKind::kInternal, .reason = "no worker"};
   service().Finish((*leased)->lease, {}, result).IgnoreError();
 }
 
-void World::LeaseOne(JobService::Claim claim) {
+void World::LeaseOne(jobs::JobService::Claim claim) {
   const int daemon = at_;
   const std::string id = claim.job()->id;
   const auto leased = claim.Lease();
@@ -492,7 +497,7 @@ void World::LeaseOne(JobService::Claim claim) {
     return;
   }
   if (!leased->has_value()) return;
-  const Job& job = *(*leased)->job;
+  const jobs::Job& job = *(*leased)->job;
   const int key = static_cast<int>(job.request_sha256[1] - '0');
   if (daemons_ > 1) history_.DaemonsUnheardSince(Steady() - 2 * kLeaseTtl);
   const int run = history_.RunBegan((*leased)->lease, key, !job.spec.no_cache, Steady(), daemon);
@@ -536,11 +541,11 @@ void World::Work(bool may_misbehave) {
   if (dice < 12 || (dice < 15 && options_.plant == Plant::kUnboundedRetries)) {
     const bool host_died = dice >= 10 && dice < 12;
     if (!host_died) history_.WorkerDied(held.run);
-    const LossKind kind = host_died && options_.plant != Plant::kCountHostDeaths
-                              ? LossKind::kHandBack
-                              : LossKind::kWorker;
+    const jobs::LossKind kind = host_died && options_.plant != Plant::kCountHostDeaths
+                                    ? jobs::LossKind::kHandBack
+                                    : jobs::LossKind::kWorker;
     if (daemons_ > 1) history_.RunMayBeOver(held.run);
-    const absl::Status status = service().Lose(held.lease, kind, "it died", {LogEvent{"x"}});
+    const absl::Status status = service().Lose(held.lease, kind, "it died", {jobs::LogEvent{"x"}});
     Trace("run ", held.run, " is lost: ", status.ToString());
     ++requeues_;
     history_.RunHeard(held.run, Steady());
@@ -553,7 +558,7 @@ void World::Work(bool may_misbehave) {
   if (held.steps_left > 0) {
     --held_[slot].steps_left;
     const absl::Status status =
-        service().Append(held.lease, {LogEvent{"line"}, ProgressEvent{"lower", 0.5}});
+        service().Append(held.lease, {jobs::LogEvent{"line"}, jobs::ProgressEvent{"lower", 0.5}});
     Trace("run ", held.run, " tells: ", status.ToString());
     if (status.ok() && !history_.alive(held.run)) {
       history_.Break(absl::StrCat("no stale result: a log line of run ", held.run, " was taken"));
@@ -571,15 +576,15 @@ void World::Work(bool may_misbehave) {
 
 void World::FinishRun(const Held& held) {
   const std::string name = history_.Report(held.run, held.key);
-  JobResult result;
+  jobs::JobResult result;
   if (held.key == kBadKey) {
-    result.failure_kind = FailureKind::kInvalidInput;
+    result.failure_kind = jobs::FailureKind::kInvalidInput;
     result.reason = name;
   } else if (held.key == kLostKey) {
-    result.failure_kind = FailureKind::kInputLost;
+    result.failure_kind = jobs::FailureKind::kInputLost;
     result.reason = name;
   } else if (random_.Percent(8)) {
-    result.failure_kind = FailureKind::kInternal;
+    result.failure_kind = jobs::FailureKind::kInternal;
     result.reason = name;
   } else {
     result.succeeded = true;
@@ -589,7 +594,7 @@ void World::FinishRun(const Held& held) {
     }
     cached_[static_cast<size_t>(held.key)] = true;
   }
-  Lease lease = held.lease;
+  jobs::Lease lease = held.lease;
   if (options_.plant == Plant::kIgnoreFence) {
     // Whoever runs the job now, this result is given out as theirs.
     const auto job = store_.Read(lease.job_id);
@@ -600,8 +605,8 @@ void World::FinishRun(const Held& held) {
   if (daemons_ > 1) history_.RunMayBeOver(held.run);
   const absl::Status status =
       is_damaged && options_.plant == Plant::kDamageIsDeath
-          ? service().Lose(lease, LossKind::kWorker, "it died", {LogEvent{"done"}})
-          : service().Finish(lease, {LogEvent{"done"}}, result);
+          ? service().Lose(lease, jobs::LossKind::kWorker, "it died", {jobs::LogEvent{"done"}})
+          : service().Finish(lease, {jobs::LogEvent{"done"}}, result);
   Trace("run ", held.run, " ends with ", name, ": ", status.ToString());
   if (is_damaged && status.ok()) history_.SawDamage(lease.job_id);
   history_.Reported(name, status);
@@ -629,13 +634,13 @@ void World::CancelOne() {
   history_.CancelAsked(id);
   ++requeues_;  // its run may find no other job
   const auto job = service().Cancel(id, "test");
-  Trace("cancel ", id, ": ", job.ok() ? JobStateName((*job)->state) : job.status().message());
+  Trace("cancel ", id, ": ", job.ok() ? jobs::JobStateName((*job)->state) : job.status().message());
   if (job.ok()) history_.Shown(**job);
   if (absl::IsNotFound(job.status())) history_.NotFound(id, Clock());
   if (options_.plant != Plant::kCancelWholeFlight || !job.ok()) return;
   std::string other;
   store_
-      .ForEachLive([&](const LiveJob& live) {
+      .ForEachLive([&](const jobs::LiveJob& live) {
         if (!live.flight_key.empty() && live.flight_key == (*job)->flight_key()) other = live.id;
         return absl::OkStatus();
       })
@@ -673,7 +678,7 @@ void World::Look() {
     const auto job = service().Get(id);
     if (job.ok()) history_.Shown(**job);
     if (absl::IsNotFound(job.status())) history_.NotFound(id, Clock());
-    if (job.ok() && (*job)->state == JobState::kQueued && !store_.broken()) {
+    if (job.ok() && (*job)->state == jobs::JobState::kQueued && !store_.broken()) {
       const auto wait = service().Wait(id);
       if (!wait.has_value() && options_.plant == Plant::kNone && !faulty_) {
         history_.Break(absl::StrCat("every queued job has a reason to wait: ", id, " has none"));
@@ -707,10 +712,10 @@ void World::PassTime() {
 
 // In the store, and for the service, which may not have looked since a write failed.
 bool World::AllEnded() {
-  const JobService::Counts counts = service().GetCounts();
+  const jobs::JobService::Counts counts = service().GetCounts();
   bool all = counts.queued == 0 && counts.running == 0;
   store_
-      .ForEachLive([&](const LiveJob&) {
+      .ForEachLive([&](const jobs::LiveJob&) {
         all = false;
         return absl::CancelledError("one is enough");
       })
@@ -749,7 +754,7 @@ void World::Rest() {
 }
 
 void World::CheckAll() {
-  std::map<std::string, std::vector<JobEvent>> all;
+  std::map<std::string, std::vector<jobs::JobEvent>> all;
   for (const auto& [id, facts] : history_.jobs()) {
     const auto job = service().Get(id);
     if (!job.ok()) {
@@ -768,7 +773,7 @@ void World::CheckAll() {
     const auto found = all.find(watcher.job_id);
     if (found != all.end()) history_.FinalWatcher(watcher, found->second);
   }
-  const JobService::Counts counts = service().GetCounts();
+  const jobs::JobService::Counts counts = service().GetCounts();
   if (!broken() && (counts.queued != 0 || counts.running != 0)) {
     history_.Break(absl::StrCat("counts come back to nothing: ", counts.queued, " queued, ",
                                 counts.running, " running at the end"));

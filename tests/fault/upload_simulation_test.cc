@@ -66,7 +66,7 @@ class UploadWorld {
  private:
   void Open() {
     store_.reset();
-    auto opened = BlobStore::Open(options_);
+    auto opened = cache::BlobStore::Open(options_);
     EXPECT_TRUE(opened.ok()) << opened.status();
     store_ = *std::move(opened);
   }
@@ -92,7 +92,7 @@ class UploadWorld {
   // A new upload, or some bytes more of an old one; the greedy tenant commits nothing.
   void Attack() {
     const int number = static_cast<int>(random_.Below(20));
-    const BlobDigest digest{Sha256Hex(absl::StrCat("attack", number)), 1000};
+    const cache::BlobDigest digest{Sha256Hex(absl::StrCat("attack", number)), 1000};
     const auto begun = store_->BeginUpload("greedy", digest);
     if (!begun.ok()) return;
     if (plant_ == UploadPlant::kDeclaredIsTaken) {
@@ -134,8 +134,8 @@ class UploadWorld {
   SimRandom random_;
   const UploadPlant plant_;
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
-  BlobStoreOptions options_;
-  std::unique_ptr<BlobStore> store_;
+  cache::BlobStoreOptions options_;
+  std::unique_ptr<cache::BlobStore> store_;
   uint64_t sent_bytes_ = 0;  // by the greedy tenant
   std::optional<std::string> broken_;
 };

@@ -106,7 +106,7 @@ absl::Status Chaos::Start(const std::string& name, std::vector<LoadVariant>& var
 
 // The daemon's only child; 0: there is none at the moment.
 pid_t Chaos::WarmParent() const {
-  for (const pid_t pid : ProcessesBelow(daemon_->pid())) {
+  for (const pid_t pid : worker::ProcessesBelow(daemon_->pid())) {
     std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
     std::string text;
     std::getline(file, text);

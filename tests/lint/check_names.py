@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""Checks that no two headers define the same qualified name.
+"""Checks that no two headers define the same qualified name, and that folders have namespaces.
 
 Two definitions of one name in one program break the one-definition rule of C++: the linker keeps
 either, and no compiler says so. Looks at types, aliases and constants at namespace scope; functions
-may be overloaded over several headers and are left out. Prints each name with its places; exit 1 if
-there is one.
+may be overloaded over several headers and are left out. Sources of `cache/` and of each folder of
+`server/` belong to the folder's namespace, npuc::cache, npuc::jobs and so on. Prints each problem
+with its place; exit 1 if there is one.
 """
 
 import os
@@ -21,6 +22,7 @@ _ALIAS = re.compile(r"\busing\s+(\w+)\s*=")
 _CONSTANT = re.compile(r"\b(?:constexpr|constinit|const)\b[^=({]*?"
                        r"\b(\w+)\s*(?:\[[^\]]*\]\s*)*(?==|$)", re.S)
 _TEMPLATE = re.compile(r"\btemplate\s*<")
+_OPENED = re.compile(r"^namespace (npuc[\w:]*) \{", re.M)
 
 
 def _without_preprocessor(code):
@@ -59,14 +61,38 @@ def definitions(text):
         begin = match.end()
 
 
+def namespace_of(path):
+    """The namespace of a source's folder; None where its folder has no rule."""
+    folders = path.split("/")[:-1]
+    if folders == ["cache"]:
+        return "npuc::cache"
+    if folders == ["server"]:
+        return "npuc::daemon"
+    return f"npuc::{folders[1]}" if len(folders) == 2 and folders[0] == "server" else None
+
+
+def check_namespace(path, text):
+    """Forward declarations of other folders' types stand in a namespace of those."""
+    wanted = namespace_of(path)
+    opened = list(_OPENED.finditer(blank_cpp(text)))
+    if wanted is None or not opened:
+        return []
+    if wanted in (m.group(1) for m in opened) and "npuc" not in (m.group(1) for m in opened):
+        return []
+    return [Problem("namespace", path, line_of(text, opened[0].start()),
+                    f"a source of this folder declares in namespace {wanted}")]
+
+
 def check(root):
     places = {}
-    for path in project_files(root):
-        if not path.endswith(".h"):
-            continue
-        for name, line in definitions(read(root, path)):
-            places.setdefault(name, []).append((path, line))
     problems = []
+    for path in project_files(root):
+        if not path.endswith((".h", ".cc")):
+            continue
+        text = read(root, path)
+        problems += check_namespace(path, text)
+        for name, line in definitions(text) if path.endswith(".h") else ():
+            places.setdefault(name, []).append((path, line))
     for name, found in sorted(places.items()):
         if len({path for path, _ in found}) > 1:
             others = ", ".join(f"{path}:{line}" for path, line in found[1:])
@@ -81,7 +107,7 @@ def main():
     problems = check(ROOT)
     for problem in problems:
         print(problem)
-    print(f"names: {len(problems)} defined twice")
+    print(f"names: {len(problems)} defined twice or outside their folder's namespace")
     return 1 if problems else 0
 
 

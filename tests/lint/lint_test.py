@@ -72,6 +72,17 @@ class NamesTest(unittest.TestCase):
                       }) as root:
             self.assertEqual(check_names.check(root), [])
 
+    def test_a_folder_has_its_namespace(self):
+        with tree_of({"server/jobs/a.h": "namespace npuc {\nstruct A {};\n}",
+                      "server/jobs/b.cc": "namespace npuc::cache {\nclass C;\n}",
+                      "server/jobs/c.cc": "namespace npuc::cache {\nclass C;\n}\n"
+                                          "namespace npuc::jobs {\n}",
+                      "server/d.cc": "namespace npuc::daemon {\n}",
+                      "cache/e.cc": "int main() {}",
+                      "compiler_core/ir/f.cc": "namespace npuc {\n}"}) as root:
+            self.assertEqual([str(p).split(":")[0] for p in check_names.check(root)],
+                             ["server/jobs/a.h", "server/jobs/b.cc"])
+
 
 class CommitsTest(unittest.TestCase):
     def problems(self, message):
