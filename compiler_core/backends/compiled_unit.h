@@ -22,7 +22,8 @@ struct CompiledUnit {
   virtual ~CompiledUnit() = default;
 
   // What the reports show. Measures the compiled model where the config asks for it. Called once,
-  // when the header is written; may move what it shows out of the unit.
+  // after Emit; may move what it shows out of the unit, but leaves `model` as it is: artifacts are
+  // written from it meanwhile.
   virtual absl::StatusOr<ReportData> Describe(const CompileRequest& request, Stages& stages,
                                               Diagnostics& diagnostics) = 0;
 

@@ -7,6 +7,7 @@
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/emit/small_model_test_util.h"
+#include "compiler_core/emit/written_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -60,7 +61,7 @@ constexpr absl::string_view kSmallHeader =
 
 TEST(HeaderWriter, WritesTheWholeHeader) {
   Diagnostics diagnostics;
-  const absl::StatusOr<std::string> text = WriteCHeader(SmallModel(), diagnostics);
+  const absl::StatusOr<std::string> text = HeaderText(SmallModel(), diagnostics);
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text, kSmallHeader);
 }
@@ -71,7 +72,7 @@ TEST(HeaderWriter, ArraysOfAnySizeAreReadBack) {
     CompiledModel m = SmallModel();
     for (size_t i = 0; i < weights; ++i) m.weight_content.push_back(static_cast<uint8_t>(i * 7));
     Diagnostics diagnostics;
-    const absl::StatusOr<std::string> text = WriteCHeader(m, diagnostics);
+    const absl::StatusOr<std::string> text = HeaderText(m, diagnostics);
     ASSERT_TRUE(text.ok()) << text.status();
     const absl::StatusOr<CompiledModel> back = ReadArtifact(*text, "m.h", diagnostics);
     ASSERT_TRUE(back.ok()) << back.status();
@@ -84,7 +85,7 @@ TEST(HeaderWriter, NamesTheTwoNodesThatCollide) {
   m.outputs[1].name = "Feats";
   m.outputs[2].name = "State:c0_out";
   Diagnostics diagnostics;
-  EXPECT_EQ(WriteCHeader(m, diagnostics).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(HeaderText(m, diagnostics).status().code(), absl::StatusCode::kInvalidArgument);
   ASSERT_EQ(diagnostics.list().size(), 2u);
   EXPECT_EQ(diagnostics.list()[0].ToString(),
             "node 'State:c0_out': 'State/c0_out' and 'State:c0_out' would both be member "
@@ -103,7 +104,7 @@ TEST(HeaderWriter, NamesBecomeIdentifiersAndTextsLiterals) {
       "say \"hi\" \\ ?"
       "?/\n\001";
   Diagnostics diagnostics;
-  const absl::StatusOr<std::string> text = WriteCHeader(m, diagnostics);
+  const absl::StatusOr<std::string> text = HeaderText(m, diagnostics);
   ASSERT_TRUE(text.ok());
   EXPECT_THAT(*text, HasSubstr("model_info = \"say \\\"hi\\\" \\\\ ?\\?/\\012\\001\";\n"));
   const absl::StatusOr<CompiledModel> back = ReadCHeader(*text, "m.h", diagnostics);
@@ -113,7 +114,7 @@ TEST(HeaderWriter, NamesBecomeIdentifiersAndTextsLiterals) {
 
 TEST(HeaderWriter, TheCCompilerAgreesOnTheSizes) {
   Diagnostics diagnostics;
-  const absl::StatusOr<std::string> text = WriteCHeader(SmallModel(), diagnostics);
+  const absl::StatusOr<std::string> text = HeaderText(SmallModel(), diagnostics);
   ASSERT_TRUE(text.ok());
   const std::filesystem::path folder = testing::TempDir();
   const std::string source = (folder / "npuc_header_test.c").string();
@@ -175,7 +176,7 @@ CompiledModel FixedPointModel() {
 TEST(HeaderReader, ReadsIntegerAndFixedPointHeaders) {
   for (const CompiledModel& model : {IntegerModel(), FixedPointModel()}) {
     Diagnostics diagnostics;
-    const std::string text = WriteCHeader(model, diagnostics).value();
+    const std::string text = HeaderText(model, diagnostics).value();
     const absl::StatusOr<CompiledModel> read = ReadCHeader(text, "m.h", diagnostics);
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(read->core, model.core);
@@ -191,13 +192,13 @@ TEST(HeaderReader, ReadsIntegerAndFixedPointHeaders) {
       EXPECT_EQ(read->outputs[i].state_input, model.outputs[i].state_input);
     }
     // The same bytes again: nothing of the model is lost but its names' punctuation.
-    EXPECT_EQ(WriteCHeader(*read, diagnostics).value(), text);
+    EXPECT_EQ(HeaderText(*read, diagnostics).value(), text);
   }
 }
 
 TEST(HeaderWriter, AFixedPointHeaderHasAQForEachPort) {
   Diagnostics diagnostics;
-  const std::string text = WriteCHeader(FixedPointModel(), diagnostics).value();
+  const std::string text = HeaderText(FixedPointModel(), diagnostics).value();
   EXPECT_THAT(text, HasSubstr("\ntypedef short npu_data_t;\n\n"
                               "#define FEATS_Q 12\n"
                               "#define STATE_C0_Q -3\n"
@@ -214,13 +215,13 @@ TEST(HeaderWriter, NamesThatGiveOneMacroCollide) {
   model.inputs[1].name = "FEATS";
   model.outputs[0].state_input = -1;
   Diagnostics diagnostics;
-  EXPECT_FALSE(WriteCHeader(model, diagnostics).ok());
+  EXPECT_FALSE(HeaderText(model, diagnostics).ok());
   EXPECT_THAT(diagnostics.list()[0].ToString(), HasSubstr("would both give macro FEATS_Q"));
 }
 
 TEST(HeaderReader, MacrosThatLackOrAreNoNumbersAreAllNamed) {
   Diagnostics diagnostics;
-  std::string text = WriteCHeader(FixedPointModel(), diagnostics).value();
+  std::string text = HeaderText(FixedPointModel(), diagnostics).value();
   text = absl::StrReplaceAll(text, {{"#define FEATS_Q 12", "#define FEATS_Q (1 << 3)"},
                                     {"#define STATE_C0_Q -3\n", ""},
                                     {"#define PROB_1_Q 14", "#define PROB_1_Q 1000"}});
@@ -378,7 +379,7 @@ TEST(VendorHeaders, TheMnistHeaderIsWrittenBackByteForByte) {
   Diagnostics diagnostics;
   const absl::StatusOr<CompiledModel> m = ReadCHeader(text, "vendor_model.h", diagnostics);
   ASSERT_TRUE(m.ok()) << m.status();
-  const absl::StatusOr<std::string> written = WriteCHeader(*m, diagnostics);
+  const absl::StatusOr<std::string> written = HeaderText(*m, diagnostics);
   ASSERT_TRUE(written.ok()) << written.status();
   EXPECT_EQ(*written, text);
 }

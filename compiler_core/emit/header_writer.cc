@@ -128,6 +128,7 @@ void CheckNames(absl::string_view struct_name, const Members& members, Diagnosti
 
 constexpr size_t kValuesPerLine = 10;
 constexpr size_t kLineChars = kValuesPerLine * kByteTextChars + 2;
+constexpr size_t kLinesPerPiece = 1024;  // a piece stays in the processor's cache
 
 // Chars of "\t0x01, 0x02, ... \n" lines of ten.
 size_t CharsOf(absl::Span<const uint8_t> values) {
@@ -135,23 +136,21 @@ size_t CharsOf(absl::Span<const uint8_t> values) {
   return values.size() * kByteTextChars + 2 * lines;
 }
 
+// At most kLinesPerPiece lines.
 void AppendLines(absl::Span<const uint8_t> values, std::string& out) {
-  constexpr size_t kLinesAtOnce = 256;  // stay in the processor's cache
-  std::array<char, kLinesAtOnce * kLineChars + kByteTextRoom> lines;
+  std::array<char, kLinesPerPiece * kLineChars + kByteTextRoom> lines;
+  char* to = lines.data();
   while (!values.empty()) {
-    char* to = lines.data();
-    for (size_t i = 0; i < kLinesAtOnce && !values.empty(); ++i) {
-      *to++ = '\t';
-      const size_t count = std::min(values.size(), kValuesPerLine);
-      for (const uint8_t value : values.first(count)) {
-        std::memcpy(to, kByteTexts[value].data(), kByteTextRoom);
-        to += kByteTextChars;
-      }
-      *to++ = '\n';
-      values.remove_prefix(count);
+    *to++ = '\t';
+    const size_t count = std::min(values.size(), kValuesPerLine);
+    for (const uint8_t value : values.first(count)) {
+      std::memcpy(to, kByteTexts[value].data(), kByteTextRoom);
+      to += kByteTextChars;
     }
-    out.append(lines.data(), static_cast<size_t>(to - lines.data()));
+    *to++ = '\n';
+    values.remove_prefix(count);
   }
+  out.append(lines.data(), static_cast<size_t>(to - lines.data()));
 }
 
 std::string ArrayBegin(absl::string_view name, size_t bytes) {
@@ -228,6 +227,36 @@ void CheckMacros(const CompiledModel& model, Form form, Diagnostics& diagnostics
   check(model.outputs, form == Form::kFixedPoint ? "" : "OUTPUT_");
 }
 
+struct Structs {
+  Members input;
+  Members output;
+  Members in_out;
+};
+
+Structs StructsOf(const CompiledModel& model) {
+  Structs structs;
+  for (const PortTensor& port : model.inputs) structs.input.push_back(&port);
+  structs.in_out = structs.input;
+  for (const PortTensor& port : model.outputs) {
+    structs.output.push_back(&port);
+    if (port.state_input < 0) structs.in_out.push_back(&port);
+  }
+  return structs;
+}
+
+// All before the arrays.
+std::string HeadOf(const CompiledModel& model, Form form) {
+  const Structs structs = StructsOf(model);
+  std::string head;
+  AppendConstants(model, form, head);
+  AppendMacros(model, form, head);
+  AppendStruct("input", structs.input, form, head);
+  AppendStruct("output", structs.output, form, head);
+  AppendStruct("in_out", structs.in_out, form, head);
+  absl::StrAppend(&head, "\n");
+  return head;
+}
+
 // The text in front of an array's lines, and its values.
 struct Array {
   std::string text;
@@ -268,31 +297,17 @@ std::string CIdentifier(absl::string_view name) {
   return out;
 }
 
-absl::StatusOr<std::string> WriteCHeader(const CompiledModel& model, Diagnostics& diagnostics) {
-  Members inputs;
-  Members outputs;
-  for (const PortTensor& port : model.inputs) inputs.push_back(&port);
-  Members in_out = inputs;
-  for (const PortTensor& port : model.outputs) {
-    outputs.push_back(&port);
-    if (port.state_input < 0) in_out.push_back(&port);
-  }
-  Diagnostics found;
-  CheckNames("output", outputs, found);
-  CheckNames("in_out", in_out, found);
+absl::Status CheckCHeader(const CompiledModel& model, Diagnostics& diagnostics) {
   const Form form = FormOf(model);
+  const Structs structs = StructsOf(model);
+  Diagnostics found;
+  CheckNames("output", structs.output, found);
+  CheckNames("in_out", structs.in_out, found);
   if (form != Form::kGrus) CheckMacros(model, form, found);
-  std::string out;
-  AppendConstants(model, form, out);
-  AppendMacros(model, form, out);
-  AppendStruct("input", inputs, form, out);
-  AppendStruct("output", outputs, form, out);
-  AppendStruct("in_out", in_out, form, out);
-  absl::StrAppend(&out, "\n");
-  const std::vector<Array> arrays = ArraysOf(model, form);
-  const std::string tail = TailOf(model, form);
-  size_t size = out.size() + tail.size();
-  for (const Array& array : arrays) size += array.text.size() + CharsOf(array.values);
+  size_t size = HeadOf(model, form).size() + TailOf(model, form).size();
+  for (const Array& array : ArraysOf(model, form)) {
+    size += array.text.size() + CharsOf(array.values);
+  }
   if (!found.has_errors() && static_cast<int64_t>(size) > kMaxArtifactBytes) {
     found.Add({.kind = DiagnosticKind::kProgramTooLarge,
                .message = absl::StrCat("the header has ", size, " bytes; at most ",
@@ -300,14 +315,23 @@ absl::StatusOr<std::string> WriteCHeader(const CompiledModel& model, Diagnostics
                .fix = "compile a smaller model"});
   }
   diagnostics.Append(found);
-  RETURN_IF_ERROR(found.ToStatus());
-  out.reserve(size);
-  for (const Array& array : arrays) {
-    out.append(array.text);
-    AppendLines(array.values, out);
+  return found.ToStatus();
+}
+
+absl::Status WriteCHeader(const CompiledModel& model, const ByteSink& sink) {
+  constexpr size_t kPieceValues = kLinesPerPiece * kValuesPerLine;
+  const Form form = FormOf(model);
+  std::string piece = HeadOf(model, form);
+  for (const Array& array : ArraysOf(model, form)) {
+    piece.append(array.text);
+    for (size_t begin = 0; begin < array.values.size(); begin += kPieceValues) {
+      AppendLines(array.values.subspan(begin, kPieceValues), piece);
+      RETURN_IF_ERROR(sink(piece));
+      piece.clear();
+    }
   }
-  out.append(tail);
-  return out;
+  piece.append(TailOf(model, form));
+  return sink(piece);
 }
 
 }  // namespace npuc

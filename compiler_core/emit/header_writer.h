@@ -3,8 +3,9 @@
 
 #include <string>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_sink.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/artifact.h"
 
@@ -17,9 +18,12 @@ namespace npuc {
 // no npu_data_t, members are of C's integer types; before the structs, for each input and output
 // NAME, INPUT_NAME_SCALE and INPUT_NAME_ZERO_POINT (OUTPUT_ ...), where real value = (stored -
 // zero point) * scale; no tmp_content or ops_content.
-// Errors: the status of the diagnostics that are added, where two names of a struct become the
-// same C identifier.
-absl::StatusOr<std::string> WriteCHeader(const CompiledModel& model, Diagnostics& diagnostics);
+// Returns the sink's error.
+absl::Status WriteCHeader(const CompiledModel& model, const ByteSink& sink);
+
+// Refuses a model whose header would not compile or could not be read: two names of a struct become
+// the same C identifier, or the header is too large. The status of the diagnostics that are added.
+absl::Status CheckCHeader(const CompiledModel& model, Diagnostics& diagnostics);
 
 // `name` as a C identifier: every byte outside [A-Za-z0-9_] becomes '_', a leading digit gets one
 // before it, a C or C++ keyword one behind it; "" becomes "_".

@@ -6,10 +6,10 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/emit/grus_codec.h"
 #include "compiler_core/emit/header_reader.h"
-#include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/emit/small_model_test_util.h"
+#include "compiler_core/emit/written_test_util.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ir/integer/fields.h"
 #include "gtest/gtest.h"
@@ -31,10 +31,10 @@ bool IsRead(const std::string& bytes) {
 void ExpectReadersAgree(const CompiledModel& model, bool allowed) {
   EXPECT_EQ(IsWithinLimits(model), allowed);
   Diagnostics diagnostics;
-  const absl::StatusOr<std::string> header = WriteCHeader(model, diagnostics);
+  const absl::StatusOr<std::string> header = HeaderText(model, diagnostics);
   ASSERT_TRUE(header.ok()) << header.status();
   EXPECT_EQ(IsRead(*header), allowed);
-  EXPECT_EQ(IsRead(WriteModelFile(model)), allowed);
+  EXPECT_EQ(IsRead(ModelFileBytes(model)), allowed);
 }
 
 TEST(ArtifactLimits, PortsAreCountedAlike) {
@@ -73,7 +73,7 @@ TEST(ArtifactLimits, AHeaderIsNoLongerThanOneThatIsRead) {
   CompiledModel model = SmallModel();
   model.weight_content.resize(static_cast<size_t>(kMaxArtifactBytes / 6));  // "0x00, " a byte
   Diagnostics diagnostics;
-  EXPECT_FALSE(WriteCHeader(model, diagnostics).ok());
+  EXPECT_FALSE(HeaderText(model, diagnostics).ok());
   ASSERT_EQ(diagnostics.list().size(), 1u);
   EXPECT_EQ(diagnostics.list()[0].kind, DiagnosticKind::kProgramTooLarge);
 }

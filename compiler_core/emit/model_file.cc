@@ -25,7 +25,6 @@ constexpr uint32_t kGrusVersion = 1;
 constexpr uint32_t kIntegerVersion = 2;
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kAlignment = 16;
-constexpr size_t kUsualRest = 4096;  // all but the contents is shorter, mostly
 // A port's type tag is its place here, counted from 1.
 constexpr std::array<DType, 6> kPortTypes = {DType::kFloat16, DType::kFloat32, DType::kInt8,
                                              DType::kUint8,   DType::kInt16,   DType::kUint16};
@@ -249,31 +248,36 @@ absl::StatusOr<CompiledModel> Parse(absl::string_view bytes) {
 
 }  // namespace
 
-std::string WriteModelFile(const CompiledModel& model) {
+absl::Status WriteModelFile(const CompiledModel& model, const ByteSink& sink) {
   const std::string metadata = Metadata(model);
   const std::array<absl::string_view, kSectionCount> sections = {
       metadata, Chars(model.cmd_content), Chars(model.weight_content), Chars(model.ops_content)};
-  std::string out;
-  out.reserve(model.cmd_content.size() + model.weight_content.size() + model.ops_content.size() +
-              kUsualRest);
-  out.append(kMagic.data(), kMagic.size());
-  Put(model.command_set == CommandSet::kGrus ? kGrusVersion : kIntegerVersion, out);
-  Put(static_cast<uint32_t>(kSectionCount), out);
+  std::string piece(kMagic);
+  Put(model.command_set == CommandSet::kGrus ? kGrusVersion : kIntegerVersion, piece);
+  Put(static_cast<uint32_t>(kSectionCount), piece);
   uint64_t end = kHeadBytes + kSectionCount * kTableEntryBytes;
   for (size_t i = 0; i < kSectionCount; ++i) {
     const uint64_t offset = Aligned(end);
-    Put(static_cast<uint32_t>(i + 1), out);
-    Put(uint32_t{0}, out);
-    Put(offset, out);
-    Put(static_cast<uint64_t>(sections[i].size()), out);
+    Put(static_cast<uint32_t>(i + 1), piece);
+    Put(uint32_t{0}, piece);
+    Put(offset, piece);
+    Put(static_cast<uint64_t>(sections[i].size()), piece);
     end = offset + sections[i].size();
   }
+  Sha256Stream digest;
+  uint64_t offset = 0;
+  const auto pass = [&](absl::string_view bytes) {
+    digest.Update(bytes);
+    offset += bytes.size();
+    return sink(bytes);
+  };
   for (const absl::string_view section : sections) {
-    out.append(Aligned(out.size()) - out.size(), '\0');
-    out.append(section.data(), section.size());
+    piece.append(Aligned(offset + piece.size()) - offset - piece.size(), '\0');
+    RETURN_IF_ERROR(pass(piece));
+    RETURN_IF_ERROR(pass(section));
+    piece.clear();
   }
-  out.append(absl::HexStringToBytes(Sha256Hex(out)));
-  return out;
+  return sink(absl::HexStringToBytes(digest.FinishHex()));
 }
 
 absl::StatusOr<CompiledModel> ReadModelFile(absl::string_view bytes, absl::string_view file_name,

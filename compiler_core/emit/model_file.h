@@ -1,10 +1,10 @@
 #ifndef NPUC_COMPILER_CORE_EMIT_MODEL_FILE_H_
 #define NPUC_COMPILER_CORE_EMIT_MODEL_FILE_H_
 
-#include <string>
-
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_sink.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/emit/artifact.h"
 
@@ -20,8 +20,8 @@ namespace npuc {
 // 2 fp32, 3 i8, 4 u8, 5 i16, 6 u16), u8 rank, i16 state input or -1, u64 dimensions, and in version
 // 2 f64 scale and i64 zero point (all ports are integers there, and none in version 1). Ports lie
 // one after the other.
-// Equal models give equal bytes.
-std::string WriteModelFile(const CompiledModel& model);
+// Equal models give equal bytes. Returns the sink's error.
+absl::Status WriteModelFile(const CompiledModel& model, const ByteSink& sink);
 
 // Errors (with a diagnostic): INVALID_ARGUMENT where the file is damaged, cut, padded, or of
 // another format version. Memory stays below a small multiple of the file's size.

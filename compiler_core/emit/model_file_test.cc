@@ -3,8 +3,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
-#include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/small_model_test_util.h"
+#include "compiler_core/emit/written_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -22,20 +22,20 @@ absl::StatusOr<CompiledModel> Read(absl::string_view bytes) {
 
 TEST(ModelFile, ReadsWhatItWrites) {
   const CompiledModel m = SmallModel();
-  const std::string bytes = WriteModelFile(m);
+  const std::string bytes = ModelFileBytes(m);
   const absl::StatusOr<CompiledModel> back = Read(bytes);
   ASSERT_TRUE(back.ok()) << back.status();
-  EXPECT_EQ(WriteModelFile(*back), bytes);
+  EXPECT_EQ(ModelFileBytes(*back), bytes);
   EXPECT_EQ(back->outputs[0].state_input, 1);
   EXPECT_EQ(back->outputs[2].offset_bytes, 14);
   EXPECT_EQ(back->inputs[1].name, "State/c0");
   Diagnostics diagnostics;
-  EXPECT_EQ(*WriteCHeader(*back, diagnostics), *WriteCHeader(m, diagnostics));
+  EXPECT_EQ(*HeaderText(*back, diagnostics), *HeaderText(m, diagnostics));
 }
 
 TEST(ModelFile, HeadersAreReadAsHeaders) {
   Diagnostics diagnostics;
-  const absl::StatusOr<CompiledModel> back = Read(*WriteCHeader(SmallModel(), diagnostics));
+  const absl::StatusOr<CompiledModel> back = Read(*HeaderText(SmallModel(), diagnostics));
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->cmd_content, SmallModel().cmd_content);
   EXPECT_THAT(Read(absl::string_view("\x7f"
@@ -47,7 +47,7 @@ TEST(ModelFile, HeadersAreReadAsHeaders) {
 }
 
 TEST(ModelFile, NoCutAndNoChangedByteIsTaken) {
-  const std::string bytes = WriteModelFile(SmallModel());
+  const std::string bytes = ModelFileBytes(SmallModel());
   for (size_t size = 8; size < bytes.size(); ++size) {
     EXPECT_FALSE(Read(absl::string_view(bytes).substr(0, size)).ok()) << size;
   }
@@ -66,7 +66,7 @@ std::string Resigned(std::string bytes) {
 }
 
 TEST(ModelFile, SignedNonsenseIsRefusedToo) {
-  const std::string bytes = WriteModelFile(SmallModel());
+  const std::string bytes = ModelFileBytes(SmallModel());
   // Every byte of head, table and metadata takes every value; none may crash, and what is taken
   // must be a model that writes the same bytes.
   for (size_t i = 8; i < 400; ++i) {
@@ -77,7 +77,7 @@ TEST(ModelFile, SignedNonsenseIsRefusedToo) {
       Diagnostics diagnostics;
       const absl::StatusOr<CompiledModel> model = ReadModelFile(changed, "m.npuc", diagnostics);
       if (model.ok()) {
-        EXPECT_EQ(WriteModelFile(*model).size(), changed.size()) << i;
+        EXPECT_EQ(ModelFileBytes(*model).size(), changed.size()) << i;
       }
     }
   }

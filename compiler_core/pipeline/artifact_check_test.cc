@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/model_file.h"
+#include "compiler_core/emit/written_test_util.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -38,7 +38,7 @@ TEST(CheckArtifact, ModelFileAndHeader) {
   model.outputs = {{"y", {1, 2}, DType::kFloat16, 0, -1}};
   model.cmd_content = {1, 2, 3, 4};
   model.data_bytes = 8;
-  const std::string file = WriteModelFile(model);
+  const std::string file = ModelFileBytes(model);
   ASSERT_TRUE(IsGood("net.npuc", file));
   for (size_t i = 0; i < file.size(); ++i) {
     std::string bad = file;
@@ -47,7 +47,7 @@ TEST(CheckArtifact, ModelFileAndHeader) {
     EXPECT_FALSE(IsGood("net.npuc", file.substr(0, i))) << i;
   }
   Diagnostics diagnostics;
-  const std::string header = *WriteCHeader(model, diagnostics);
+  const std::string header = *HeaderText(model, diagnostics);
   EXPECT_TRUE(IsGood("net.h", header)) << CheckArtifact("net.h", "net.h", header);
   EXPECT_FALSE(IsGood("net.h", header.substr(0, header.size() / 2)));
   EXPECT_FALSE(IsGood("net.h", ""));
@@ -66,7 +66,7 @@ TEST(CheckArtifact, HeaderOfAnIntegerCore) {
   model.cmd_content = {1, 2, 3, 4};
   model.data_bytes = 8;
   Diagnostics diagnostics;
-  const std::string header = *WriteCHeader(model, diagnostics);
+  const std::string header = *HeaderText(model, diagnostics);
   EXPECT_TRUE(IsGood("net.h", header)) << CheckArtifact("net.h", "net.h", header);
   for (size_t cut = 1; cut < 64; ++cut) {
     EXPECT_FALSE(IsGood("net.h", header.substr(0, header.size() - cut))) << cut;

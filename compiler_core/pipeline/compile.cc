@@ -42,19 +42,19 @@ absl::Status CheckRequest(const CompileRequest& request, const CoreSpec* core,
 
 // What people read: report.json, report.html, the log, and the listings if they are wanted.
 void Report(const CompileRequest& request, const CoreSpec& core, const CompiledUnit& unit,
-            ReportData data, Stages& stages, const Diagnostics& diagnostics,
-            CompileResult& result) {
+            ReportData data, Stages& stages, CompileObserver& observer,
+            const Diagnostics& diagnostics, CompileResult& result) {
   std::string report = ReportJson(unit, data, core, request.options, diagnostics);
   std::string page = ReportPage(report);
-  result.artifacts.push_back({"report.json", std::move(report)});
-  result.artifacts.push_back({"report.html", std::move(page)});
+  observer.OnArtifact({"report.json", WriterOf(std::move(report))});
+  observer.OnArtifact({"report.html", WriterOf(std::move(page))});
   if (request.wants_listings) {
     result.listings = {ListOps(data), ListMemory(unit, data), ListWeights(data)};
   }
   result.summary = SummaryOf(unit, data, core);
   result.histograms = std::move(data.weight_histograms);
   for (const std::string& line : LastLogLines(unit, data, diagnostics)) stages.Log(line);
-  result.artifacts.push_back({"compile.log", std::move(stages.log())});
+  observer.OnArtifact({"compile.log", WriterOf(std::move(stages.log()))});
 }
 
 }  // namespace
@@ -68,13 +68,14 @@ absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObse
   STEP(Graph graph, "import", 0.05, ImportModel(request, diagnostics));
   // From here: every shape is static, every value has a type, constants are folded.
   const auto backend = core->integer != nullptr ? CompileForInteger : CompileForGrus;
-  ASSIGN_OR_RETURN(const std::unique_ptr<CompiledUnit> unit,
+  ASSIGN_OR_RETURN(const std::shared_ptr<CompiledUnit> unit,
                    backend(request, *core, std::move(graph), stages, diagnostics));
   // From here: every command is encoded, and the memory plan is proven.
-  CompileResult result;
-  STEP(result.artifacts, "header", 0.90, Emit(request, *unit, observer, diagnostics));
+  CHECK_STEP("header", 0.90, Emit(request, unit, observer, diagnostics));
+  // From here: the model's artifacts are out.
   ASSIGN_OR_RETURN(ReportData data, unit->Describe(request, stages, diagnostics));
-  Report(request, *core, *unit, std::move(data), stages, diagnostics, result);
+  CompileResult result;
+  Report(request, *core, *unit, std::move(data), stages, observer, diagnostics, result);
   observer.OnStage("done", 1.0);
   return result;
 }

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_sink.h"
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
@@ -38,9 +39,10 @@ struct CompileRequest {
   bool wants_listings = false;  // whether CompileResult has them
 };
 
+// A file that a compile makes. Its bytes may be written on any thread, and after the compile, too.
 struct Artifact {
-  std::string name;  // "model.h", "opt_template.json" ...: a base name, unique in a result
-  std::string bytes;
+  std::string name;  // "model.h", "opt_template.json" ...: a base name, unique in a compile
+  ByteWriter write;
 };
 
 // Text for the terminal that -v, -m and -w ask for.
@@ -51,7 +53,6 @@ struct CompileListings {
 };
 
 struct CompileResult {
-  std::vector<Artifact> artifacts;  // in a fixed order, the header first
   CompileSummary summary;
   CompileListings listings;  // if wanted
   // With options.save_histograms: of the weights that -w lists, in its order. -s draws them.
@@ -66,17 +67,17 @@ class CompileObserver {
   virtual void OnLog(absl::string_view line) {}
   // A stage begins. fraction: share of the whole already done, 0..1, never falling.
   virtual void OnStage(absl::string_view stage, double fraction) {}
-  // The header, the result's first artifact, is complete. Reports are still to be made, and the
-  // compile may still fail.
-  virtual void OnHeader(const Artifact& header) {}
+  // An artifact is complete. They come in a fixed order, the header first. Whatever follows may
+  // still fail, and then none of them counts.
+  virtual void OnArtifact(Artifact artifact) {}
   // Asked between and inside stages; true ends the compile with CANCELLED.
   virtual bool IsCancelled() { return false; }
 };
 
-// Compiles one model. Pure: no files, no clock, no environment, no output but through the observer
-// and the results; same request, same bytes, on any machine. Every problem goes to `diagnostics`;
-// the status repeats the first error's text and code. Thread-safe: any number of calls may run at
-// once.
+// Compiles one model; its artifacts go to the observer. Pure: no files, no clock, no environment,
+// no output but through the observer and the results; same request, same bytes, on any machine.
+// Every problem goes to `diagnostics`; the status repeats the first error's text and code.
+// Thread-safe: any number of calls may run at once.
 absl::StatusOr<CompileResult> Compile(const CompileRequest& request, CompileObserver& observer,
                                       Diagnostics& diagnostics);
 

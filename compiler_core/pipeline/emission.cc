@@ -35,27 +35,27 @@ std::string ModelFileName(const CompileOptions& options) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Artifact>> Emit(const CompileRequest& request, CompiledUnit& unit,
-                                           CompileObserver& observer, Diagnostics& diagnostics) {
+absl::Status Emit(const CompileRequest& request, const std::shared_ptr<CompiledUnit>& unit,
+                  CompileObserver& observer, Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
-  CompiledModel& model = unit.model;
-  model.version = std::string(CompilerVersion());
-  model.model_md5 = request.model_md5 ? request.model_md5() : Md5Hex(request.model_bytes);
-  model.model_info = ModelInfo(request);
-  ASSIGN_OR_RETURN(std::string header, WriteCHeader(model, diagnostics));
-  std::vector<Artifact> artifacts;
-  artifacts.push_back({options.output_file, std::move(header)});
-  observer.OnHeader(artifacts.back());
+  unit->model.version = std::string(CompilerVersion());
+  unit->model.model_md5 = request.model_md5 ? request.model_md5() : Md5Hex(request.model_bytes);
+  unit->model.model_info = ModelInfo(request);
+  const std::shared_ptr<const CompiledModel> model(unit, &unit->model);
+  RETURN_IF_ERROR(CheckCHeader(*model, diagnostics));
+  observer.OnArtifact(
+      {options.output_file, [model](const ByteSink& sink) { return WriteCHeader(*model, sink); }});
   const auto add = [&](const char* name, std::string bytes, size_t most) {
     if (bytes.empty()) return absl::OkStatus();
     RETURN_IF_ERROR(CheckFileSize(name, bytes.size(), most, options.model_name, diagnostics));
-    artifacts.push_back({name, std::move(bytes)});
+    observer.OnArtifact({name, WriterOf(std::move(bytes))});
     return absl::OkStatus();
   };
-  RETURN_IF_ERROR(add("opt_template.json", std::move(unit.opt_template), kMaxTemplateBytes));
-  RETURN_IF_ERROR(add("statistics.json", std::move(unit.statistics), kMaxStatisticsBytes));
-  artifacts.push_back({ModelFileName(options), WriteModelFile(model)});
-  return artifacts;
+  RETURN_IF_ERROR(add("opt_template.json", std::move(unit->opt_template), kMaxTemplateBytes));
+  RETURN_IF_ERROR(add("statistics.json", std::move(unit->statistics), kMaxStatisticsBytes));
+  observer.OnArtifact({ModelFileName(options),
+                       [model](const ByteSink& sink) { return WriteModelFile(*model, sink); }});
+  return absl::OkStatus();
 }
 
 }  // namespace npuc

@@ -9,6 +9,7 @@
 #include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/integer_codec.h"
+#include "compiler_core/emit/written_test_util.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
@@ -108,7 +109,7 @@ absl::StatusOr<CompiledModel> CompileIntegers(const Graph& graph, const QuantPla
   ASSIGN_OR_RETURN(model.cmd_content, integer::EncodeCommands(program));
   model.weight_content = program.weights;
   model.data_bytes = program.data_bytes;
-  return ReadArtifact(WriteModelFile(model), "m.npuc", diagnostics);
+  return ReadArtifact(ModelFileBytes(model), "m.npuc", diagnostics);
 }
 
 absl::StatusOr<std::vector<std::vector<double>>> SimulateIntegers(const CompiledModel& model,

@@ -3,10 +3,10 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cinttypes>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "compiler_core/base/digest.h"
@@ -15,6 +15,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/target/core_spec.h"
+#include "compiler_core/tools/artifact_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
 #include "compiler_core/tools/histogram_picture.h"
@@ -34,29 +35,6 @@ std::string OutputFolder(const CompileCommand& command, const ParsedConfig& conf
   const std::string path = ResolveBeside(command.config_path, config.output_path);
   const std::string parent = std::filesystem::path(path).parent_path().string();
   return parent.empty() ? "." : parent;
-}
-
-struct Written {
-  std::string path;
-  const Artifact* artifact = nullptr;
-};
-
-// Writes the artifacts, several at once. Puts no file in place before all are written, so that a
-// full disk leaves old ones of one compile.
-absl::StatusOr<std::vector<Written>> WriteArtifacts(const std::vector<Artifact>& artifacts,
-                                                    const std::filesystem::path& folder,
-                                                    HelperThreads& helpers) {
-  std::vector<Written> written;
-  for (const Artifact& artifact : artifacts) {
-    written.push_back({(folder / artifact.name).string(), &artifact});
-  }
-  std::vector<std::optional<absl::StatusOr<PendingFile>>> files(artifacts.size());
-  helpers.ForEach(artifacts.size(), [&](size_t i) {
-    files[i].emplace(PendingFile::Write(written[i].path, artifacts[i].bytes));
-  });
-  for (const auto& file : files) RETURN_IF_ERROR(file->status());
-  for (auto& file : files) RETURN_IF_ERROR((*file)->PutInPlace());
-  return written;
 }
 
 // The histograms as data, for those who would rather not look at pictures.
@@ -79,16 +57,16 @@ nlohmann::ordered_json HistogramsJson(const std::vector<WeightHistogram>& histog
   return list;
 }
 
-void PrintJson(bool ok, const std::vector<Written>& written, const Diagnostics& diagnostics,
-               nlohmann::ordered_json histograms = nullptr) {
+void PrintJson(bool ok, const std::vector<ArtifactFiles::Written>& written,
+               const Diagnostics& diagnostics, nlohmann::ordered_json histograms = nullptr) {
   nlohmann::ordered_json out;
   out["ok"] = ok;
   out["artifacts"] = nlohmann::ordered_json::array();
-  for (const Written& file : written) {
-    out["artifacts"].push_back({{"name", file.artifact->name},
+  for (const ArtifactFiles::Written& file : written) {
+    out["artifacts"].push_back({{"name", file.name},
                                 {"path", file.path},
-                                {"size", file.artifact->bytes.size()},
-                                {"sha256", Sha256Hex(file.artifact->bytes)}});
+                                {"size", file.size_bytes},
+                                {"sha256", file.sha256}});
   }
   if (!histograms.is_null()) out["histograms"] = std::move(histograms);
   PrintReport(std::move(out), ok, diagnostics);
@@ -110,10 +88,11 @@ int RefuseToWrite(const CompileCommand& command, const absl::Status& status,
   return Refuse(command, diagnostics);
 }
 
-void PrintPaths(const std::vector<Written>& written, const std::vector<WeightHistogram>& histograms,
+void PrintPaths(const std::vector<ArtifactFiles::Written>& written,
+                const std::vector<WeightHistogram>& histograms,
                 const std::vector<std::string>& pictures) {
-  for (const Written& file : written) {
-    std::printf("%s %zu bytes\n", Printable(file.path).c_str(), file.artifact->bytes.size());
+  for (const ArtifactFiles::Written& file : written) {
+    std::printf("%s %" PRIu64 " bytes\n", Printable(file.path).c_str(), file.size_bytes);
   }
   for (size_t i = 0; i < pictures.size(); ++i) {
     std::printf("%s histogram of %s\n", Printable(pictures[i]).c_str(),
@@ -129,17 +108,6 @@ bool RefusesQuantInference(const CompileCommand& command, const CompileOptions& 
   std::fprintf(stderr, "CORENAME '%s' doesn't need to run quantized inference\n",
                Printable(options.core).c_str());
   return true;
-}
-
-// -q: the inference has been run, and its statistics are the quantization file.
-void KeepQuantizationFiles(CompileResult& result) {
-  std::vector<Artifact> kept;
-  for (Artifact& artifact : result.artifacts) {
-    if (artifact.name == "opt_template.json" || artifact.name == "statistics.json") {
-      kept.push_back(std::move(artifact));
-    }
-  }
-  result.artifacts = std::move(kept);
 }
 
 void PrintListings(const CompileCommand& command, const CompileListings& listings) {
@@ -186,16 +154,13 @@ int RunCompileCommand(const CompileCommand& command) {
     if (!request.options.quant.has_value()) request.options.quant.emplace();
     request.options.quant->save_statistic_info = true;
   }
-  CompileObserver nobody;
-  absl::StatusOr<CompileResult> result = Compile(request, nobody, diagnostics);
+  ArtifactFiles files({folder, command.quantize, command.json}, helpers);
+  const absl::StatusOr<CompileResult> result = Compile(request, files, diagnostics);
   if (!result.ok()) {
     if (loaded->config.is_cfg) AddCfgWords(command.config_path, diagnostics);
     return Refuse(command, diagnostics);
   }
-  if (command.quantize) KeepQuantizationFiles(*result);
-
-  const absl::StatusOr<std::vector<Written>> written =
-      WriteArtifacts(result->artifacts, folder, helpers);
+  const absl::StatusOr<std::vector<ArtifactFiles::Written>> written = files.PutInPlace();
   if (!written.ok()) return RefuseToWrite(command, written.status(), diagnostics);
   const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
       result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());

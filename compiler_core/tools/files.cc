@@ -75,6 +75,16 @@ absl::Status Replace(const std::string& temporary, const std::string& path) {
   return absl::OkStatus();
 }
 
+absl::Status WriteAll(int fd, absl::string_view bytes, const std::string& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failed("cannot write", path);
+    bytes.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TooLarge(const std::string& path, int64_t max_bytes) {
   return absl::ResourceExhaustedError(
       absl::StrCat(Printable(path), " is larger than ", max_bytes, " bytes"));
@@ -133,7 +143,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
   return std::string(bytes.view());
 }
 
-absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::string_view bytes) {
+absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, const ByteWriter& write) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   std::error_code error;
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
@@ -147,12 +157,8 @@ absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, absl::st
   PendingFile pending(path, std::move(temporary));
   constexpr mode_t kReadableByAll = 0644;
   if (::fchmod(file.get(), kReadableByAll) != 0) return Failed("cannot set the mode of", path);
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file.get(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return Failed("cannot write", path);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
+  RETURN_IF_ERROR(
+      write([&](absl::string_view piece) { return WriteAll(file.get(), piece, path); }));
   return pending;
 }
 
@@ -170,7 +176,8 @@ absl::Status PendingFile::PutInPlace() {
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes) {
-  ASSIGN_OR_RETURN(PendingFile file, PendingFile::Write(path, bytes));
+  ASSIGN_OR_RETURN(PendingFile file,
+                   PendingFile::Write(path, [&](const ByteSink& sink) { return sink(bytes); }));
   return file.PutInPlace();
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/byte_sink.h"
 #include "compiler_core/base/byte_source.h"
 
 namespace npuc {
@@ -43,7 +44,7 @@ absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& pa
 class PendingFile {
  public:
   // Makes missing folders.
-  static absl::StatusOr<PendingFile> Write(const std::string& path, absl::string_view bytes);
+  static absl::StatusOr<PendingFile> Write(const std::string& path, const ByteWriter& write);
   PendingFile(PendingFile&& other) noexcept;
   PendingFile& operator=(PendingFile&& other) = delete;
   ~PendingFile();

@@ -35,7 +35,7 @@ class PendingFileTest : public testing::Test {
 TEST_F(PendingFileTest, BytesAreSeenOnceTheyArePutInPlace) {
   for (const std::string text : {"first", "second, which replaces it", ""}) {
     const std::string before = ReadTestFile(Path());
-    absl::StatusOr<PendingFile> file = PendingFile::Write(Path(), text);
+    absl::StatusOr<PendingFile> file = PendingFile::Write(Path(), WriterOf(text));
     ASSERT_TRUE(file.ok()) << file.status();
     EXPECT_EQ(ReadTestFile(Path()), before);
     PendingFile moved = *std::move(file);
@@ -46,10 +46,10 @@ TEST_F(PendingFileTest, BytesAreSeenOnceTheyArePutInPlace) {
 }
 
 TEST_F(PendingFileTest, WhatIsNotPutInPlaceLeavesNothing) {
-  { ASSERT_TRUE(PendingFile::Write(Path(), "dropped").ok()); }
+  { ASSERT_TRUE(PendingFile::Write(Path(), WriterOf("dropped")).ok()); }
   EXPECT_EQ(FilesBesideIt(), 0);
   ASSERT_TRUE(WriteFileAtomically(Path(), "kept").ok());
-  { ASSERT_TRUE(PendingFile::Write(Path(), "dropped").ok()); }
+  { ASSERT_TRUE(PendingFile::Write(Path(), WriterOf("dropped")).ok()); }
   EXPECT_EQ(ReadTestFile(Path()), "kept");
   EXPECT_EQ(FilesBesideIt(), 1);
 }

@@ -167,20 +167,6 @@ ControlMessage TakeRun(const Walls& walls, const WorkerStart& start, const absl:
 
 // --- The compile ---------------------------------------------------------------------------------
 
-absl::Status WriteArtifact(absl::string_view name, absl::string_view bytes) {
-  if (!IsValidArtifactName(name)) {
-    return absl::InternalError(
-        absl::StrCat("the compiler made an artifact with the name '", Printable(name), "'"));
-  }
-  const std::string path(name);
-  const int fd = cache::RetryOnEintr([&] {
-    return openat(kOutFd, path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  });
-  if (fd < 0) return cache::ErrnoStatus(errno, "cannot make", name);
-  const cache::UniqueFd owner(fd);
-  return cache::WriteAllAt(fd, bytes, 0, name);
-}
-
 WorkerEvent ArtifactEvent(absl::string_view name, uint64_t size_bytes) {
   WorkerEvent event;
   event.type = WorkerEvent::Type::kArtifact;
@@ -189,10 +175,70 @@ WorkerEvent ArtifactEvent(absl::string_view name, uint64_t size_bytes) {
   return event;
 }
 
+struct Failure {
+  WorkerEvent::End end = WorkerEvent::End::kCompiled;
+  absl::Status status;
+};
+
+// Not the compile's fault: what came with the job, or the disk, is not as it must be.
+Failure OurFault(absl::Status status) { return {WorkerEvent::End::kOurFault, std::move(status)}; }
+
+// The artifacts, in the output folder.
+class Output {
+ public:
+  explicit Output(uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  // The artifact's size. nullopt where it, or one before it, could not be written.
+  std::optional<uint64_t> Write(const Artifact& artifact) {
+    if (!failure_.status.ok()) return std::nullopt;
+    const uint64_t before = bytes_;
+    const absl::Status written = WriteFile(artifact);
+    if (written.ok()) return bytes_ - before;
+    if (bytes_ > most_bytes_) {
+      failure_ = {WorkerEvent::End::kOutputLimit, absl::ResourceExhaustedError(absl::StrCat(
+                                                      "the artifacts have more bytes than the ",
+                                                      most_bytes_, " that are allowed"))};
+    } else if (absl::IsInternal(written) || absl::IsAlreadyExists(written)) {
+      failure_ = {WorkerEvent::End::kCompiled, absl::InternalError(written.message())};
+    } else {
+      failure_ = OurFault(written);
+    }
+    return std::nullopt;
+  }
+  // Why not all are written; an OK status where they are.
+  const Failure& failure() const { return failure_; }
+
+ private:
+  absl::Status WriteFile(const Artifact& artifact) {
+    const std::string& name = artifact.name;
+    if (!IsValidArtifactName(name)) {
+      return absl::InternalError(
+          absl::StrCat("the compiler made an artifact with the name '", Printable(name), "'"));
+    }
+    const cache::UniqueFd file(cache::RetryOnEintr([&] {
+      return openat(kOutFd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                    0600);
+    }));
+    if (!file.valid()) return cache::ErrnoStatus(errno, "cannot make", name);
+    uint64_t offset = 0;
+    return artifact.write([&](absl::string_view piece) {
+      bytes_ += piece.size();
+      if (bytes_ > most_bytes_) return absl::ResourceExhaustedError("too many bytes");
+      const absl::Status status = cache::WriteAllAt(file.get(), piece, offset, name);
+      offset += piece.size();
+      return status;
+    });
+  }
+
+  const uint64_t most_bytes_;
+  uint64_t bytes_ = 0;  // of all artifacts
+  Failure failure_;
+};
+
 class Observer : public CompileObserver {
  public:
   explicit Observer(const ControlMessage& spawn)
-      : left_(spawn.log_bytes), output_bytes_(spawn.output_bytes) {}
+      : left_(spawn.log_bytes), output_(spawn.output_bytes) {}
 
   void OnLog(absl::string_view line) override {
     const uint64_t size = std::min<uint64_t>(line.size(), kMaxWorkerLineBytes);
@@ -216,37 +262,23 @@ class Observer : public CompileObserver {
     event.fraction = fraction;
     Send(event);
   }
-  // The header is most of what a compile makes: the daemon takes it while the compile goes on. The
-  // other artifacts come at the end, together.
-  void OnHeader(const Artifact& header) override {
-    if (header.bytes.size() > output_bytes_) return;
-    header_name_ = header.name;
-    header_written_ = WriteArtifact(header.name, header.bytes);
-    if (!header_written_->ok()) return;
-    Send(ArtifactEvent(header.name, header.bytes.size()));
-    cache::RetryOnEintr([] { return write(kBellFd, "", 1); });
+  // The daemon takes the header, most of what a compile makes, while the compile goes on, and the
+  // other artifacts at the end, together.
+  void OnArtifact(Artifact artifact) override {
+    const std::optional<uint64_t> size = output_.Write(artifact);
+    if (!size.has_value()) return;
+    Send(ArtifactEvent(artifact.name, *size));
+    if (std::exchange(is_header_, false)) cache::RetryOnEintr([] { return write(kBellFd, "", 1); });
   }
   uint64_t dropped_bytes() const { return dropped_; }
-  // How the header was written early; nullopt: it was not, or `name` is another artifact.
-  std::optional<absl::Status> WrittenEarly(absl::string_view name) const {
-    return name == header_name_ ? header_written_ : std::nullopt;
-  }
+  const Failure& output_failure() const { return output_.failure(); }
 
  private:
   uint64_t left_;
-  const uint64_t output_bytes_;
   uint64_t dropped_ = 0;
-  std::string header_name_;
-  std::optional<absl::Status> header_written_;
+  Output output_;
+  bool is_header_ = true;  // the next artifact
 };
-
-struct Failure {
-  WorkerEvent::End end = WorkerEvent::End::kCompiled;
-  absl::Status status;
-};
-
-// Not the compile's fault: what came with the job, or the disk, is not as it must be.
-Failure OurFault(absl::Status status) { return {WorkerEvent::End::kOurFault, std::move(status)}; }
 
 absl::StatusOr<absl::string_view> MapInput(int fd, const base::InputFile& input) {
   ASSIGN_OR_RETURN(const uint64_t size, cache::FileSize(fd, input.name));
@@ -273,28 +305,6 @@ void Queue(const WorkerEvent& event, std::string& unsent) {
   if (unsent.size() < kMaxUnsentBytes) return;
   SendAll(unsent);
   unsent.clear();
-}
-
-Failure WriteResult(const CompileResult& result, uint64_t output_bytes, const Observer& observer,
-                    std::string& unsent) {
-  uint64_t total = 0;
-  for (const Artifact& artifact : result.artifacts) total += artifact.bytes.size();
-  if (total > output_bytes) {
-    return {WorkerEvent::End::kOutputLimit,
-            absl::ResourceExhaustedError(absl::StrCat("artifacts of ", total, " bytes, at most ",
-                                                      output_bytes, " are allowed"))};
-  }
-  for (const Artifact& artifact : result.artifacts) {
-    const std::optional<absl::Status> early = observer.WrittenEarly(artifact.name);
-    absl::Status written =
-        early.has_value() ? *early : WriteArtifact(artifact.name, artifact.bytes);
-    if (absl::IsInternal(written) || absl::IsAlreadyExists(written)) {
-      return {WorkerEvent::End::kCompiled, absl::InternalError(written.message())};
-    }
-    if (!written.ok()) return OurFault(std::move(written));
-    if (!early.has_value()) Queue(ArtifactEvent(artifact.name, artifact.bytes.size()), unsent);
-  }
-  return {};
 }
 
 // Gives the config's files to the request, each role from the job's inputs.
@@ -325,8 +335,7 @@ Failure FillRequest(const WorkOrder& job, ParsedConfig config, CompileRequest& r
               "}; send exactly those that the config names"))};
 }
 
-Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions,
-                   Observer& observer, Diagnostics& diagnostics, std::string& unsent) {
+Failure CompileJob(const WorkerFunctions& functions, Observer& observer, Diagnostics& diagnostics) {
   auto record = cache::ReadUpToAt(kJobFd, 0, kMaxJobBytes, "job");
   if (!record.ok()) return OurFault(record.status());
   const auto job = DecodeOrder(*record);
@@ -343,7 +352,7 @@ Failure CompileJob(const ControlMessage& spawn, const WorkerFunctions& functions
       if (is_cfg) AddCfgWords(job->config_name, diagnostics);
       return {WorkerEvent::End::kCompiled, result.status()};
     }
-    return WriteResult(*result, spawn.output_bytes, observer, unsent);
+    return observer.output_failure();
   } catch (const std::exception& e) {
     return {WorkerEvent::End::kCompiled,
             absl::InternalError(absl::StrCat("exception in the compiler: ", Printable(e.what())))};
@@ -372,8 +381,8 @@ void RunChild(const Walls& walls, const WorkerStart& start, const WorkerFunction
 
   Observer observer(spawn);
   Diagnostics diagnostics;
+  const Failure failure = CompileJob(functions, observer, diagnostics);
   std::string unsent;
-  const Failure failure = CompileJob(spawn, functions, observer, diagnostics, unsent);
   for (const Diagnostic& diagnostic : diagnostics.list()) {
     WorkerEvent event;
     event.type = WorkerEvent::Type::kDiagnostic;

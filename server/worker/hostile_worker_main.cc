@@ -28,8 +28,7 @@
 namespace npuc::worker {
 namespace {
 
-using Act = std::function<absl::Status(const CompileRequest&, CompileObserver&, Diagnostics&,
-                                       CompileResult&)>;
+using Act = std::function<absl::Status(const CompileRequest&, CompileObserver&, Diagnostics&)>;
 
 // Waits for ever by a call that every compile may make.
 [[noreturn]] void Hang() {
@@ -113,7 +112,7 @@ void TellSurroundings(CompileObserver& observer) {
 }
 
 absl::Status CompileWell(const CompileRequest& request, CompileObserver& observer,
-                         Diagnostics& diagnostics, CompileResult& result) {
+                         Diagnostics& diagnostics) {
   observer.OnStage("import", 0);
   observer.OnLog(absl::StrCat("model of ", request.model_bytes.size(), " bytes, time ",
                               request.timestamp_seconds));
@@ -122,11 +121,11 @@ absl::Status CompileWell(const CompileRequest& request, CompileObserver& observe
   observer.OnStage("back", 0.25);
   diagnostics.Add(
       {DiagnosticKind::kInternalError, "told only", "model.pb", 3, 4, "n", "Op", "l", "do it"});
-  result.artifacts.push_back(
-      {"model.h", std::string(request.model_bytes.rbegin(), request.model_bytes.rend())});
+  observer.OnArtifact(
+      {"model.h", WriterOf({request.model_bytes.rbegin(), request.model_bytes.rend()})});
   for (const auto& [role, side] : request.side_inputs) {
-    result.artifacts.push_back(
-        {absl::StrCat(role, ".txt"), side.name + "=" + ReadAll(*side.bytes, 1 << 20).value()});
+    observer.OnArtifact({absl::StrCat(role, ".txt"),
+                         WriterOf(side.name + "=" + ReadAll(*side.bytes, 1 << 20).value())});
   }
   return absl::OkStatus();
 }
@@ -135,7 +134,7 @@ using ActMap = std::map<std::string, Act>;
 
 void Add(ActMap& acts, const std::string& name, std::function<void(CompileObserver&)> act) {
   acts[name] = [act = std::move(act)](const CompileRequest&, CompileObserver& observer,
-                                      Diagnostics&, CompileResult&) {
+                                      Diagnostics&) {
     observer.OnStage("act", 0.5);
     act(observer);
     return absl::OkStatus();
@@ -145,44 +144,32 @@ void Add(ActMap& acts, const std::string& name, std::function<void(CompileObserv
 // Ends that a compile may have.
 void AddResults(ActMap& acts) {
   acts["ok"] = CompileWell;
-  acts["fail"] = [](const CompileRequest&, CompileObserver&, Diagnostics& diagnostics,
-                    CompileResult&) {
+  acts["fail"] = [](const CompileRequest&, CompileObserver&, Diagnostics& diagnostics) {
     diagnostics.Add({DiagnosticKind::kCompileCancelled, "one", "a.pb"});
     diagnostics.Add({DiagnosticKind::kInternalError, "two", "b.pb"});
     return diagnostics.ToStatus();
   };
-  acts["early"] = [](const CompileRequest& request, CompileObserver& observer,
-                     Diagnostics& diagnostics, CompileResult& result) {
-    const absl::Status status = CompileWell(request, observer, diagnostics, result);
-    observer.OnHeader(result.artifacts[0]);
-    return status;
-  };
   Add(acts, "early_hang", [](CompileObserver& observer) {
-    observer.OnHeader({"model.h", "early bytes"});
+    observer.OnArtifact({"model.h", WriterOf("early bytes")});
     Hang();
   });
   acts["early_fail"] = [](const CompileRequest&, CompileObserver& observer,
-                          Diagnostics& diagnostics, CompileResult&) {
-    observer.OnHeader({"model.h", "early bytes"});
+                          Diagnostics& diagnostics) {
+    observer.OnArtifact({"model.h", WriterOf("early bytes")});
     diagnostics.Add({DiagnosticKind::kInternalError, "after all", "a.pb"});
     return diagnostics.ToStatus();
   };
-  acts["early_big"] = [](const CompileRequest&, CompileObserver& observer, Diagnostics&,
-                         CompileResult& result) {
-    result.artifacts.push_back({"model.h", std::string(2 << 20, 'x')});
-    observer.OnHeader(result.artifacts[0]);
-    return absl::OkStatus();
-  };
-  acts["big_artifact"] = [](const CompileRequest&, CompileObserver&, Diagnostics&,
-                            CompileResult& result) {
-    result.artifacts.push_back({"model.h", std::string(2 << 20, 'x')});
-    return absl::OkStatus();
-  };
-  acts["bad_artifact_name"] = [](const CompileRequest&, CompileObserver&, Diagnostics&,
-                                 CompileResult& result) {
-    result.artifacts.push_back({"../model.h", "x"});
-    return absl::OkStatus();
-  };
+  Add(acts, "big_artifact", [](CompileObserver& observer) {
+    observer.OnArtifact({"model.h", WriterOf(std::string(2 << 20, 'x'))});
+  });
+  Add(acts, "big_artifacts", [](CompileObserver& observer) {
+    for (const char* name : {"model.h", "report.json", "report.html"}) {
+      observer.OnArtifact({name, WriterOf(std::string(500 << 10, 'x'))});
+    }
+  });
+  Add(acts, "bad_artifact_name", [](CompileObserver& observer) {
+    observer.OnArtifact({"../model.h", WriterOf("x")});
+  });
   Add(acts, "throw", [](CompileObserver&) { throw std::runtime_error("thrown"); });
 }
 
@@ -419,18 +406,16 @@ absl::StatusOr<CompileResult> CompileAct(const CompileRequest& request, CompileO
                                          Diagnostics& diagnostics) {
   static const ActMap* acts = new ActMap(Acts());
   const std::vector<std::string> words = absl::StrSplit(request.options.model_info, ' ');
-  CompileResult result;
   const auto attack = AllAttacks().find(words[0]);
   if (attack != AllAttacks().end()) {
     RETURN_IF_ERROR(MakeAttack(attack->second, words, observer));
-    RETURN_IF_ERROR(CompileWell(request, observer, diagnostics, result));
-    return result;
+    RETURN_IF_ERROR(CompileWell(request, observer, diagnostics));
+    return CompileResult();
   }
   const auto act = acts->find(words[0]);
   if (act == acts->end()) return absl::UnimplementedError("no such act");
-  const absl::Status status = act->second(request, observer, diagnostics, result);
-  if (!status.ok()) return status;
-  return result;
+  RETURN_IF_ERROR(act->second(request, observer, diagnostics));
+  return CompileResult();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #define NPUC_SERVER_WORKER_SABOTAGE_H_
 
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "compiler_core/pipeline/compile.h"
@@ -18,6 +19,7 @@ class Saboteur : public CompileObserver {
 
   void OnLog(absl::string_view line) override { inner_.OnLog(line); }
   void OnStage(absl::string_view stage, double fraction) override;
+  void OnArtifact(Artifact artifact) override { inner_.OnArtifact(std::move(artifact)); }
   bool IsCancelled() override { return inner_.IsCancelled(); }
 
  private:

@@ -8,7 +8,7 @@
 
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/emit/grus_codec.h"
-#include "compiler_core/emit/header_writer.h"
+#include "compiler_core/emit/written_test_util.h"
 #include "compiler_core/sim/simulator.h"
 
 namespace npuc {
@@ -142,7 +142,7 @@ void BM_WriteHeader(benchmark::State& state) {
   int64_t bytes = 0;
   for (auto _ : state) {
     Diagnostics diagnostics;
-    const absl::StatusOr<std::string> text = WriteCHeader(m, diagnostics);
+    const absl::StatusOr<std::string> text = HeaderText(m, diagnostics);
     if (!text.ok()) state.SkipWithError("no header");
     if (text.ok()) bytes += static_cast<int64_t>(text->size());
   }
