@@ -122,37 +122,10 @@ absl::StatusOr<ScriptValue> ImportEvaluatedUnary(OpCall& call) {
   return Evaluated(call, call.name(), {a, nullptr});
 }
 
-// torch.NAME and the IR's operator.
-struct Unary {
-  absl::string_view torch;
-  absl::string_view op;
-};
-constexpr Unary kUnary[] = {
-    {"abs", "Abs"},
-    {"absolute", "Abs"},
-    {"exp", "Exp"},
-    {"log", "Log"},
-    {"neg", "Neg"},
-    {"negative", "Neg"},
-    {"reciprocal", "Reciprocal"},
-    {"rsqrt", "Rsqrt"},
-    {"sqrt", "Sqrt"},
-    {"square", "Square"},
-    {"sigmoid", "Sigmoid"},
-    {"tanh", "Tanh"},
-    {"relu", "Relu"},
-    {"relu6", "Relu6"},
-    {"selu", "Selu"},
-};
-
+template <Op kOp>
 absl::StatusOr<ScriptValue> ImportUnary(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  for (const Unary& unary : kUnary) {
-    if (unary.torch != call.name()) continue;
-    ASSIGN_OR_RETURN(ValueRef value, call.Emit(unary.op, {x}));
-    return call.Result(std::move(value));
-  }
-  return absl::InternalError("not in the table of unary operators");
+  return call.Result(call.Emit(npuc::NameOf(kOp), {x}));
 }
 
 constexpr double kMaxMultipliedPower = 8;
@@ -280,8 +253,8 @@ absl::StatusOr<ScriptValue> ImportHardtanh(OpCall& call) {
 
 constexpr OpRule kRules[] = {
     {"_add_relu", "self other alpha", ImportAddRelu},
-    {"abs", "self", ImportUnary},
-    {"absolute", "self", ImportUnary},
+    {"abs", "self", ImportUnary<Op::kAbs>},
+    {"absolute", "self", ImportUnary<Op::kAbs>},
     {"add", "self other alpha", ImportAdd},
     {"addcdiv", "self tensor1 tensor2 value", ImportAddc},
     {"addcmul", "self tensor1 tensor2 value", ImportAddc},
@@ -295,7 +268,7 @@ constexpr OpRule kRules[] = {
     {"div", "self other rounding_mode", ImportDiv},
     {"divide", "self other rounding_mode", ImportDiv},
     {"eq", "self other", ImportEvaluatedBinary},
-    {"exp", "self", ImportUnary},
+    {"exp", "self", ImportUnary<Op::kExp>},
     {"expm1", "self", ImportFormula<frontend::Expm1>},
     {"floor", "self", ImportEvaluatedUnary},
     {"floor_divide", "self other", ImportEvaluatedBinary},
@@ -305,7 +278,7 @@ constexpr OpRule kRules[] = {
     {"hardtanh", "self min_val max_val", ImportHardtanh},
     {"le", "self other", ImportEvaluatedBinary},
     {"lerp", "self end weight", ImportLerp},
-    {"log", "self", ImportUnary},
+    {"log", "self", ImportUnary<Op::kLog>},
     {"log10", "self", ImportFormula<Log10>},
     {"log1p", "self", ImportFormula<frontend::Log1p>},
     {"log2", "self", ImportFormula<Log2>},
@@ -315,24 +288,24 @@ constexpr OpRule kRules[] = {
     {"mul", "self other", ImportMul},
     {"multiply", "self other", ImportMul},
     {"ne", "self other", ImportEvaluatedBinary},
-    {"neg", "self", ImportUnary},
-    {"negative", "self", ImportUnary},
+    {"neg", "self", ImportUnary<Op::kNeg>},
+    {"negative", "self", ImportUnary<Op::kNeg>},
     {"pow", "self exponent", ImportPow},
-    {"reciprocal", "self", ImportUnary},
-    {"relu", "self", ImportUnary},
-    {"relu6", "self", ImportUnary},
+    {"reciprocal", "self", ImportUnary<Op::kReciprocal>},
+    {"relu", "self", ImportUnary<Op::kRelu>},
+    {"relu6", "self", ImportUnary<Op::kRelu6>},
     {"remainder", "self other", ImportEvaluatedBinary},
     {"round", "self decimals", ImportEvaluatedUnary},
-    {"rsqrt", "self", ImportUnary},
+    {"rsqrt", "self", ImportUnary<Op::kRsqrt>},
     {"rsub", "self other alpha", ImportRsub},
-    {"selu", "self", ImportUnary},
-    {"sigmoid", "self", ImportUnary},
+    {"selu", "self", ImportUnary<Op::kSelu>},
+    {"sigmoid", "self", ImportUnary<Op::kSigmoid>},
     {"sin", "self", ImportEvaluatedUnary},
-    {"sqrt", "self", ImportUnary},
-    {"square", "self", ImportUnary},
+    {"sqrt", "self", ImportUnary<Op::kSqrt>},
+    {"square", "self", ImportUnary<Op::kSquare>},
     {"sub", "self other alpha", ImportSub},
     {"subtract", "self other alpha", ImportSub},
-    {"tanh", "self", ImportUnary},
+    {"tanh", "self", ImportUnary<Op::kTanh>},
     {"true_divide", "self other", ImportDiv},
     {"trunc", "self", ImportEvaluatedUnary},
 };
