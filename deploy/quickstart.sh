@@ -102,8 +102,8 @@ wait "$daemon_pid" || { echo "npucd ended with code $?" >&2; exit 1; }
 daemon_pid=""
 echo "npucd drained and ended"
 
-step "Run on the simulator, and compare with the float model and with the labels"
-"$bin/npuc" run "$out/kws_fc.h" --input "Feats=$sample/test_inputs.npy" \
+step "What was said, and what the simulated NPU answers"
+"$bin/npuc" run "$out/kws_cnn.h" --input "Feats=$sample/test_inputs.npy" \
   --output-dir "$work/simulated"
 "$bin/npuc" reference "$sample/config.yaml" --input "Feats=$sample/test_inputs.npy" \
   --output-dir "$work/reference"
@@ -114,7 +114,7 @@ step "Done"
 cat <<NEXT
 Next:
   build/bin/npuc deploy/samples/kws/config.yaml -o OUT    the same compile without a server
-  build/bin/npuc dis $out/kws_fc.h    what the NPU executes
+  build/bin/npuc dis $out/kws_cnn.h    what the NPU executes
   build/bin/npucd --data-dir $work/data --insecure --web 127.0.0.1:8480    the dashboard
   README.md, "Ten minutes with a model of your own"
   tests/run.sh    every check of this project

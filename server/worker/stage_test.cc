@@ -56,7 +56,7 @@ class StageTest : public ::testing::Test {
     const char* source = getenv("NPUC_SOURCE_DIR");
     sample_ = absl::StrCat(source == nullptr ? "." : source, "/deploy/samples/kws/");
     config_ = ReadAll(sample_ + "config.yaml");
-    model_sha256_ = Sha256Hex(ReadAll(sample_ + "kws_fc.pb"));
+    model_sha256_ = Sha256Hex(ReadAll(sample_ + "kws_cnn.pb"));
     ASSERT_FALSE(config_.empty());
     WorkerPoolOptions options;
     options.program = NPUC_SABOTAGED_WORKER;
@@ -76,9 +76,9 @@ class StageTest : public ::testing::Test {
     WorkerJob job;
     job.run_id = absl::StrCat("run", ++count_);
     job.job_folder = absl::StrCat(folder_, "/", job.run_id);
-    job.config_text = absl::StrReplaceAll(config_, {{"kws_fc.h", output_file}});
+    job.config_text = absl::StrReplaceAll(config_, {{"kws_cnn.h", output_file}});
     job.config_name = "config.yaml";
-    job.inputs = {{{"MODEL_FILE", "kws_fc.pb", model_sha256_}, sample_ + "kws_fc.pb"}};
+    job.inputs = {{{"MODEL_FILE", "kws_cnn.pb", model_sha256_}, sample_ + "kws_cnn.pb"}};
     job.timestamp_seconds = 1700000000;
     job.limits.memory_bytes = 256 << 20;
     job.limits.wall = absl::Hours(1);
@@ -91,7 +91,7 @@ class StageTest : public ::testing::Test {
   // Digests by name.
   std::map<std::string, std::string> RunQuietly(std::vector<std::string>* stages = nullptr) {
     Stages seen(&hours_, "");
-    const WorkerOutcome outcome = Run("kws_fc.h", seen);
+    const WorkerOutcome outcome = Run("kws_cnn.h", seen);
     EXPECT_EQ(outcome.kind, Kind::kSucceeded) << outcome.text;
     std::map<std::string, std::string> digests;
     for (const WorkerArtifact& artifact : outcome.artifacts) {
@@ -110,7 +110,7 @@ class StageTest : public ::testing::Test {
 TEST_F(StageTest, EveryStageMayFailInEveryWay) {
   std::vector<std::string> stages;
   const auto right = RunQuietly(&stages);
-  ASSERT_TRUE(right.count("kws_fc.h"));
+  ASSERT_TRUE(right.count("kws_cnn.h"));
   ASSERT_GE(stages.size(), 10u);
   for (const std::string& stage : stages) {
     SCOPED_TRACE(stage);

@@ -12,18 +12,18 @@ import harness
 import service
 
 SAMPLE_CONFIG = os.path.join(harness.SAMPLE, "config.yaml")
-SAMPLE_MODEL = os.path.join(harness.SAMPLE, "kws_fc.pb")
+SAMPLE_MODEL = os.path.join(harness.SAMPLE, "kws_cnn.pb")
 BUILD = os.path.dirname(harness.BIN)
 
 
 def check_same(what, folder, plain):
-    for name in ("kws_fc.h", "kws_fc.npuc", "report.json"):
+    for name in ("kws_cnn.h", "kws_cnn.npuc", "report.json"):
         with open(os.path.join(folder, name), "rb") as a, \
                 open(os.path.join(plain, name), "rb") as b:
             # model_info has the time, which neither example pins.
             ours, wanted = (b"\n".join(l for l in f.read().split(b"\n") if b"model_info" not in l)
                             for f in (a, b))
-            if name == "kws_fc.npuc":
+            if name == "kws_cnn.npuc":
                 harness.check(len(ours) == len(wanted), f"{what}: {name} has another size")
             else:
                 harness.check(ours == wanted, f"{what}: {name} differs from npuc's")

@@ -56,12 +56,12 @@ def options_of(text):
 
 def sound_arguments(folder, command):
     """Arguments of a command that does what it is for, but for its folder."""
-    header, config = os.path.join(folder, "kws_fc.h"), os.path.join(harness.SAMPLE, "config.yaml")
-    model = os.path.join(harness.SAMPLE, "kws_fc.pb")
+    header, config = os.path.join(folder, "kws_cnn.h"), os.path.join(harness.SAMPLE, "config.yaml")
+    model = os.path.join(harness.SAMPLE, "kws_cnn.pb")
     x = f"Feats={os.path.join(folder, 'x.npy')}"
     return {"run": [header, "--input", x], "reference": [config, "--input", x],
             "evaluate": [config, header, "--input", x], "ir write": [config, "--float"],
-            "ir check": [os.path.join(folder, "ir", "kws_fc.txt")], "report": [header],
+            "ir check": [os.path.join(folder, "ir", "kws_cnn.txt")], "report": [header],
             "dis": [header], "inspect": [model], "init": [model],
             "explain": ["NPUC1404"]}[" ".join(command)]
 

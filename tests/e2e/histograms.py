@@ -12,7 +12,7 @@ import numpy as np
 import graphdef
 import harness
 
-MODEL = os.path.join(harness.SAMPLE, "kws_fc.pb")
+MODEL = os.path.join(harness.SAMPLE, "kws_cnn.pb")
 CONFIG = os.path.join(harness.SAMPLE, "config.yaml")
 
 
@@ -71,7 +71,7 @@ def main(arguments):
                                                for n in os.listdir(pictures)),
                       f"{listed} are not the files of {pictures}")
         names = [entry["weight"] for entry in result["histograms"]]
-        harness.check(names == ["fc1/weights", "fc2/weights", "labels/weights"],
+        harness.check(names == ["conv1/weights", "conv2/weights", "labels/weights"],
                       f"pictures of {names}")
         for entry in result["histograms"]:
             check_weight(entry, weights[entry["weight"]])

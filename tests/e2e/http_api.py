@@ -145,7 +145,7 @@ def events(web, job, last=0, stop=None):
 def sample_spec(web, headers=None, **more):
     with open(os.path.join(harness.SAMPLE, "config.yaml"), encoding="utf-8") as f:
         config = f.read()
-    with open(os.path.join(harness.SAMPLE, "kws_fc.pb"), "rb") as f:
+    with open(os.path.join(harness.SAMPLE, "kws_cnn.pb"), "rb") as f:
         model = upload(web, f.read(), headers)
     return {"configText": config, "configName": "config.yaml", "model": model, **more}
 

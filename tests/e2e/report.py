@@ -232,8 +232,8 @@ def main(arguments):
         harness.figure(f"report: errors of {told} outputs of {len(errors)} nets are those of npuc "
                        "run against npuc reference")
         pages = os.path.join(folder, "pages")
-        harness.npuc("report", os.path.join(folder, "sample", "kws_fc.h"), "-o", pages)
-        with open(os.path.join(pages, "kws_fc.html"), encoding="utf-8") as f:
+        harness.npuc("report", os.path.join(folder, "sample", "kws_cnn.h"), "-o", pages)
+        with open(os.path.join(pages, "kws_cnn.html"), encoding="utf-8") as f:
             artifact = page_json(f.read())
         with open(os.path.join(folder, "sample", "report.json"), encoding="utf-8") as f:
             wanted = json.load(f)["per_frame"]

@@ -197,7 +197,7 @@ def test_same_bytes_and_cache(server, folder):
     harness.check(done["state"] == "SUCCEEDED" and not done["cache_hit"], f"first: {done}")
     harness.check(done["attempts"] == 1, f"first: {done}")
     ours, theirs = files_of(local), files_of(first)
-    harness.check("kws_fc.h" in ours and "kws_fc.h" in theirs, f"no header in {list(theirs)}")
+    harness.check("kws_cnn.h" in ours and "kws_cnn.h" in theirs, f"no header in {list(theirs)}")
     harness.check(set(theirs) - NOT_COMPARED == set(ours) - NOT_COMPARED,
                   f"npuc made {sorted(ours)}, the service {sorted(theirs)}")
     different = [n for n in ours if n not in NOT_COMPARED and ours[n] != theirs[n]]
@@ -262,9 +262,9 @@ def test_killed_worker(server, config):
 def test_bad_model(server, folder):
     """A damaged model fails its job with diagnostics and exit 1; the daemon goes on."""
     shutil.copy(os.path.join(harness.SAMPLE, "config.yaml"), folder)
-    with open(os.path.join(harness.SAMPLE, "kws_fc.pb"), "rb") as f:
+    with open(os.path.join(harness.SAMPLE, "kws_cnn.pb"), "rb") as f:
         data = f.read()
-    with open(os.path.join(folder, "kws_fc.pb"), "wb") as f:
+    with open(os.path.join(folder, "kws_cnn.pb"), "wb") as f:
         f.write(data[:len(data) // 2])
     job = server.json("compile", os.path.join(folder, "config.yaml"), expect=1)[-1]
     harness.check(job["state"] == "FAILED" and job["diagnostics"], f"truncated model: {job}")

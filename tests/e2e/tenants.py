@@ -96,7 +96,7 @@ def test_identities(folder, server, ca, tokens):
     ci = Client(server, "--ca", ca, "--token-file", tokens.file("ci"))
     harness.npuc(config, "-o", local)
     ci("compile", config, "-o", remote)
-    for name in ("kws_fc.h", "kws_fc.npuc", "opt_template.json"):
+    for name in ("kws_cnn.h", "kws_cnn.npuc", "opt_template.json"):
         harness.check(service.files_of(local)[name] == service.files_of(remote)[name],
                       f"{name} differs from npuc's")
     jobs = service.json_lines(ci("list", "--json").stdout)

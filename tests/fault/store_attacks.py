@@ -212,8 +212,8 @@ def a_flipped_byte_of_the_results():
                     f.write(bytes([byte ^ 1]))
         server.start()
         again = os.path.join(server.folder, "again")
-        server.remote("fetch", job, "kws_fc.h", "-o", again)
-        harness.check(service.files_of(again)["kws_fc.h"] == service.files_of(out)["kws_fc.h"],
+        server.remote("fetch", job, "kws_cnn.h", "-o", again)
+        harness.check(service.files_of(again)["kws_cnn.h"] == service.files_of(out)["kws_cnn.h"],
                       "other bytes")
 
 

@@ -66,15 +66,15 @@ async function checkLog(page, id, what) {
 }
 
 async function submitAndDownload(page) {
-  const id = await submit(page, [join(SAMPLE, "config.yaml"), join(SAMPLE, "kws_fc.pb")]);
+  const id = await submit(page, [join(SAMPLE, "config.yaml"), join(SAMPLE, "kws_cnn.pb")]);
   await stateIs(page, "succeeded");
   await checkLog(page, id, "submit by drop");
   const out = server.dir("fetched");
   server.remote("fetch", id, "-o", out);
   const wait = page.waitForEvent("download");
-  await page.getByRole("link", { name: "kws_fc.h" }).click();
+  await page.getByRole("link", { name: "kws_cnn.h" }).click();
   const bytes = readFileSync(await (await wait).path());
-  check(bytes.equals(readFileSync(join(out, "kws_fc.h"))), "the downloaded header differs from npuc-remote's");
+  check(bytes.equals(readFileSync(join(out, "kws_cnn.h"))), "the downloaded header differs from npuc-remote's");
   say(`download: ${bytes.length} bytes, as npuc-remote's`);
   await page.getByLabel("Search the log").fill("bytes");
   return id;
@@ -95,7 +95,7 @@ calibration_data = test_inputs.npy
 async function dropCfg(page) {
   const folder = server.dir("cfg");
   writeFileSync(join(folder, "kws.cfg"), CFG);
-  writeFileSync(join(folder, "net.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")));
+  writeFileSync(join(folder, "net.pb"), readFileSync(join(SAMPLE, "kws_cnn.pb")));
   const id = await submit(page, [join(folder, "kws.cfg"), join(folder, "net.pb"), join(SAMPLE, "test_inputs.npy")]);
   await stateIs(page, "succeeded");
   say(`a .cfg with calibration data: job ${id}`);
@@ -120,8 +120,8 @@ async function alikeNotes(page) {
 async function failure(page) {
   const folder = server.dir("bad");
   writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml")));
-  writeFileSync(join(folder, "kws_fc.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")).subarray(0, 20_000));
-  const id = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_fc.pb")]);
+  writeFileSync(join(folder, "kws_cnn.pb"), readFileSync(join(SAMPLE, "kws_cnn.pb")).subarray(0, 20_000));
+  const id = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_cnn.pb")]);
   await stateIs(page, "failed");
   const text = await page.locator(".diagnostic").first().innerText();
   check(/NPUC\d+/.test(text) && text.includes("What to do"), `no whole diagnostic: ${text}`);
@@ -132,10 +132,10 @@ async function failure(page) {
 async function refusedConfig(page) {
   const folder = server.dir("refused");
   writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml"), "utf8").replace("GRUS", "NOCORE"));
-  writeFileSync(join(folder, "kws_fc.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")));
+  writeFileSync(join(folder, "kws_cnn.pb"), readFileSync(join(SAMPLE, "kws_cnn.pb")));
   await page.goto(url("#/submit"));
   await page.locator(".drop").waitFor();
-  await drop(page, [join(folder, "config.yaml"), join(folder, "kws_fc.pb")]);
+  await drop(page, [join(folder, "config.yaml"), join(folder, "kws_cnn.pb")]);
   expected = true;  // the browser logs answers of 400
   await page.getByRole("button", { name: "Submit" }).click();
   await page.locator(".diagnostic", { hasText: "NOCORE" }).first().waitFor();
@@ -245,17 +245,17 @@ async function unhealthy(page) {
 
 async function compareTwo(page, first) {
   const folder = server.dir("other");
-  writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml"), "utf8").replace(/COMPRESS: *true/, "COMPRESS: false"));
-  writeFileSync(join(folder, "kws_fc.pb"), readFileSync(join(SAMPLE, "kws_fc.pb")));
-  const second = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_fc.pb")]);
+  writeFileSync(join(folder, "config.yaml"), readFileSync(join(SAMPLE, "config.yaml"), "utf8").replace(/COMPRESS: *true/g, "COMPRESS: false"));
+  writeFileSync(join(folder, "kws_cnn.pb"), readFileSync(join(SAMPLE, "kws_cnn.pb")));
+  const second = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_cnn.pb")]);
   await stateIs(page, "succeeded");
-  await page.goto(url("#/jobs?state=SUCCEEDED&q=kws_fc"));
+  await page.goto(url("#/jobs?state=SUCCEEDED&q=kws_cnn"));
   await until("two rows", async () => (await page.locator(".list .row").count()) === 2);
   for (const box of await page.locator(".list .row input").all()) await box.check();
   await page.getByRole("button", { name: "Compare" }).click();
   await page.locator(".diff .add", { hasText: "COMPRESS: false" }).or(page.locator(".diff .cut", { hasText: "COMPRESS: false" })).first().waitFor();
   check(page.url().includes(first) && page.url().includes(second), "other jobs are compared");
-  check((await page.locator("section", { hasText: "Sizes" }).last().innerText()).includes("kws_fc.h"), "no sizes");
+  check((await page.locator("section", { hasText: "Sizes" }).last().innerText()).includes("kws_cnn.h"), "no sizes");
   const errors = (await page.locator("#accuracy tbody tr", { hasText: "Largest error of a weight" }).locator("td").allInnerTexts()).map(Number);
   check(errors.length === 2 && Math.min(...errors) > 0 && Math.max(...errors) > 4 * Math.min(...errors),
     `8-bit codes err more than fp16: ${errors}`);

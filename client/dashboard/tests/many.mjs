@@ -28,7 +28,7 @@ const create = (spec) => call("/v1/jobs", { method: "POST", headers: { "Content-
 
 /** Jobs that the cache answers, so that there are many soon. */
 async function fill() {
-  const model = readFileSync(join(SAMPLE, "kws_fc.pb"));
+  const model = readFileSync(join(SAMPLE, "kws_cnn.pb"));
   const sha256 = createHash("sha256").update(model).digest("hex");
   await call(`/v1/blobs/${sha256}?sizeBytes=${model.length}&offset=0`, { method: "PATCH", body: model, headers: { "Content-Type": "application/octet-stream" } });
   const spec = { configText: readFileSync(join(SAMPLE, "config.yaml"), "utf8"), configName: "config.yaml", model: { sha256, sizeBytes: String(model.length) } };

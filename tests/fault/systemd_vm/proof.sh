@@ -11,7 +11,7 @@ remote() { npuc-remote --ca /etc/npuc/server.pem "$@"; }
 compiles() {
   rm -rf /tmp/out
   remote compile --no-cache --timeout 30s /opt/kws/config.yaml -o /tmp/out >/tmp/compile.log 2>&1 &&
-    diff <(grep -v model_info /tmp/out/kws_fc.h) <(grep -v model_info /opt/expected/kws_fc.h)
+    diff <(grep -v model_info /tmp/out/kws_cnn.h) <(grep -v model_info /opt/expected/kws_cnn.h)
 }
 warm_parent() { cat "/proc/$(systemctl show -P MainPID npucd)"/task/*/children; }
 wait_ready() {
