@@ -45,6 +45,24 @@ TEST(Histogram, ValuesThatAreNotFiniteAreCountedApart) {
   EXPECT_EQ(h.max, 3.0);
 }
 
+// Extremes, zeros and sum do not depend on where in the weight a value lies.
+TEST(Histogram, EveryPlaceIsSeen) {
+  for (size_t size = 2; size < 40; ++size) {
+    for (size_t place = 0; place + 1 < size; ++place) {
+      std::vector<float> values(size, 1.0f);
+      values[place] = -2.0f;
+      values[place + 1] = 0.0f;
+      const Histogram h = MakeHistogram(values, 3);
+      EXPECT_EQ(h.min, -2.0) << place << " of " << size;
+      EXPECT_EQ(h.max, size == 2 ? 0.0 : 1.0) << place << " of " << size;
+      EXPECT_EQ(h.zeros, 1) << place << " of " << size;
+      EXPECT_NEAR(h.mean, (static_cast<double>(size) - 4) / size, 1e-12) << size;
+      values[place] = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_EQ(MakeHistogram(values, 3).not_finite, 1) << place << " of " << size;
+    }
+  }
+}
+
 TEST(Histogram, NoValuesGiveEmptyBins) {
   const Histogram h = MakeHistogram({}, 3);
   EXPECT_EQ(h.total, 0);
