@@ -9,6 +9,7 @@
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/frontends/common/const_inputs.h"
 #include "compiler_core/frontends/common/outline.h"
+#include "compiler_core/frontends/tensorflow/features.h"
 #include "compiler_core/frontends/tensorflow/outline.h"
 
 namespace npuc::tf {
@@ -200,8 +201,47 @@ void Importer::AddConstInput(const ConstInput& input) {
   cuts_.emplace(key, std::move(cut));
 }
 
+void Importer::BeginBehind(const Features& features, const InputDecl& replaced) {
+  const bool is_known =
+      std::all_of(features.inputs().begin(), features.inputs().end(), [](const InputDecl& input) {
+        return !input.shape.empty() && std::none_of(input.shape.begin(), input.shape.end(),
+                                                    [](int64_t d) { return d < 1; });
+      });
+  const int index = file_.Find(replaced.name);
+  const std::string begins = NamesOf(features.inputs());
+  if (!is_known) {
+    AddError(
+        DiagnosticKind::kInputTypeUnsupported, index,
+        absl::StrCat("the input is sound, of which the model makes features (",
+                     features.description(), "); no core computes these"),
+        absl::StrCat("name in INPUT_OPS what the application computes, with its shape: ", begins));
+    // Operators behind them are not at fault.
+    for (const InputDecl& input : features.inputs()) {
+      const absl::StatusOr<TensorName> name = ParseTensorName(input.name);
+      if (name.ok()) cuts_.emplace(CutKey{file_.Find(name->node), name->output}, Cut());
+    }
+    return;
+  }
+  diagnostics_->Add(
+      {.kind = DiagnosticKind::kFeaturesLeftOut,
+       .message = absl::StrCat("the input is sound; the program begins at ", begins,
+                               ", which the application computes: ", features.description()),
+       .file = options_.model_name,
+       .node = replaced.name,
+       .op = index < 0 ? "" : std::string(file_.node(index).op())});
+  for (const InputDecl& input : features.inputs()) ResolveInput(input);
+}
+
 void Importer::ResolveInputs() {
-  for (const InputDecl& input : options_.inputs) ResolveInput(input);
+  const Features features(file_, options_.inputs);
+  bool begins_behind = false;
+  for (const InputDecl& input : options_.inputs) {
+    if (!features.Replaces(input.name)) {
+      ResolveInput(input);
+    } else if (!std::exchange(begins_behind, true)) {
+      BeginBehind(features, input);
+    }
+  }
   for (const ConstInput& input : options_.const_inputs) AddConstInput(input);
 }
 

@@ -23,6 +23,8 @@
 
 namespace npuc::tf {
 
+class Features;
+
 frontend::RuleTable<ImportRule> AllRules();
 
 // One import of a parsed file: finds the sub-graph that the outputs need, orders it, and runs the
@@ -98,6 +100,8 @@ class Importer {
   void AddConstInput(const ConstInput& input);
   void ResolveInputs();
   void ResolveInput(const InputDecl& input);
+  // In place of an input that feeds the extraction of features alone.
+  void BeginBehind(const Features& features, const InputDecl& replaced);
   bool CheckInput(const InputDecl& input, int node, int output, TensorType* type);
   void ResolveOutputs();
   bool ResolveEndpoint(absl::string_view text, absl::string_view key, DiagnosticKind kind,

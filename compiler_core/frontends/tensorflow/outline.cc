@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/tensorflow/features.h"
 #include "compiler_core/frontends/tensorflow/import.h"
 #include "npuc/fe/tf/graph.pb.h"
 
@@ -101,6 +102,7 @@ class OutlineReader {
     }
     ReadEdges();
     for (int i = 0; i < graph_.node_count(); ++i) ReadNode(i);
+    LeaveOutFeatures();
     MarkDependent();
     for (int i = 0; i < graph_.node_count(); ++i) {
       if (IsOutput(i)) AddOutput(i);
@@ -149,6 +151,26 @@ class OutlineReader {
       port.type = dtype == DType::kInvalid ? DataTypeName(*type) : OutlineTypeName(dtype);
     }
     outline_.inputs.push_back(std::move(port));
+  }
+
+  // The net begins behind the extraction of features.
+  void LeaveOutFeatures() {
+    const Features features(graph_, {});
+    std::string sound;
+    std::erase_if(outline_.inputs, [&](const ModelOutline::Port& port) {
+      if (!features.Replaces(port.name)) return false;
+      absl::StrAppend(&sound, sound.empty() ? "'" : ", '", Printable(port.name), "'");
+      return true;
+    });
+    if (sound.empty()) return;
+    for (const InputDecl& input : features.inputs()) {
+      ModelOutline::Port port{.key = input.name, .name = input.name, .type = "float32"};
+      if (!input.shape.empty()) port.dims = input.shape;
+      outline_.inputs.push_back(std::move(port));
+    }
+    outline_.notes.push_back(absl::StrCat(
+        "no core makes features of sound (", sound, "): ", NamesOf(features.inputs()),
+        " is taken for the input, which the application computes: ", features.description()));
   }
 
   // Which nodes a placeholder reaches.
