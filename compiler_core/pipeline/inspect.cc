@@ -124,10 +124,12 @@ class Inspector {
     absl::StatusOr<CompileResult> result = Compile(compile, nobody, found);
     if (!result.ok() && LacksCalibration(found)) {
       verdict.kind = CoreVerdict::Kind::kNeedsCalibration;
+      verdict.wants_samples = true;
       if (!AddSamples(compile)) return;  // too many to try
       found = Diagnostics();
       result = Compile(compile, nobody, found);
-      if (result.ok()) return;
+      // What is wrong with samples made up here says nothing of the user's.
+      if (result.ok() || LacksCalibration(found)) return;
     }
     if (!result.ok()) {
       verdict.kind = CoreVerdict::Kind::kRefused;

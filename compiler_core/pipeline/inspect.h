@@ -47,6 +47,7 @@ struct CoreVerdict {
   CoreFamily family;
   Kind kind = Kind::kRefused;
   std::vector<RefusalReason> reasons = {};  // kRefused: distinct ones
+  bool wants_samples = false;               // a float model, and the family computes in integers
   size_t warnings = 0;                      // kCompiles
   CompileSummary summary = {};              // kCompiles
 };

@@ -73,12 +73,12 @@ absl::Status Write(const InitCommand& command, Written& written, Diagnostics& di
   written.config_path = command.config_path.empty() ? stem + ".yaml" : command.config_path;
   const bool to_terminal = written.config_path == "-";
   const std::string place = to_terminal ? stem + ".yaml" : written.config_path;
-  written.config = WriteStarterConfig(
-      inspection.outline, {.core = written.core,
-                           .model_path = SeenFrom(place, command.model_path),
-                           .output_path = stem + ".h",
-                           .config_path = place,
-                           .needs_calibration = written.verdict.kind == Kind::kNeedsCalibration});
+  written.config =
+      WriteStarterConfig(inspection.outline, {.core = written.core,
+                                              .model_path = SeenFrom(place, command.model_path),
+                                              .output_path = stem + ".h",
+                                              .config_path = place,
+                                              .needs_calibration = written.verdict.wants_samples});
   if (to_terminal) return absl::OkStatus();
   std::error_code error;
   if (!command.force && std::filesystem::exists(written.config_path, error)) {
@@ -112,6 +112,10 @@ void Print(const Written& written) {
   if (written.verdict.kind == Kind::kRefused) {
     std::printf("core %s refuses the model as it is:\n%s", written.core.c_str(),
                 ReasonLines(written.verdict).c_str());
+    std::printf(
+        "next: change the model, or cut these nodes off by INPUT_OPS and OUTPUT_OPS in %s\n",
+        shown.c_str());
+    return;
   }
   std::printf("next: npuc %s -o out\n", shown.c_str());
 }
@@ -128,6 +132,7 @@ int RunInitCommand(const InitCommand& command) {
     Json json{{"ok", code == 0}, {"config", written.config_path}, {"core", written.core}};
     if (status.ok()) {
       json["verdict"] = std::string(NameOf(written.verdict.kind));
+      json["reasons"] = ReasonsJson(written.verdict);
       json["open"] = written.config.open;
       json["text"] = written.config.text;
     }

@@ -44,19 +44,10 @@ Json PortsJson(const std::vector<Port>& ports) {
 }
 
 Json VerdictJson(const CoreVerdict& verdict) {
-  Json reasons = Json::array();
-  for (const RefusalReason& reason : verdict.reasons) {
-    reasons.push_back({{"id", reason.id},
-                       {"op", reason.op},
-                       {"nodes", reason.nodes},
-                       {"first_node", reason.node},
-                       {"message", reason.message},
-                       {"fix", reason.fix}});
-  }
   Json json{{"family", verdict.family.name},
             {"cores", verdict.family.cores},
             {"verdict", std::string(NameOf(verdict.kind))},
-            {"reasons", std::move(reasons)}};
+            {"reasons", ReasonsJson(verdict)}};
   if (verdict.kind == Kind::kCompiles) {
     json["ram_bytes"] = verdict.summary.ram_bytes;
     json["ram_limit_bytes"] = verdict.summary.ram_limit_bytes;
@@ -234,6 +225,19 @@ absl::StatusOr<ModelArgument> LoadModel(const std::string& path, const StatedOpt
     model.request.side_inputs[kModelBinRole] = {data, *std::move(opened)};
   }
   return model;
+}
+
+Json ReasonsJson(const CoreVerdict& verdict) {
+  Json reasons = Json::array();
+  for (const RefusalReason& reason : verdict.reasons) {
+    reasons.push_back({{"id", reason.id},
+                       {"op", reason.op},
+                       {"nodes", reason.nodes},
+                       {"first_node", reason.node},
+                       {"message", reason.message},
+                       {"fix", reason.fix}});
+  }
+  return reasons;
 }
 
 std::string ReasonLines(const CoreVerdict& verdict) {

@@ -127,6 +127,25 @@ def check_calibration(model, folder):
                             result.stdout, re.M), result.stdout)
 
 
+def check_refused(folder):
+    """A model that a core refuses: the reasons in both forms, and no command that must fail."""
+    model = os.path.join(folder, "rounded.onnx")
+    with open(model, "wb") as f:
+        f.write(onnxmodel.model([onnxmodel.node("Round", ["x"], ["y"])], [("x", [1, 4])],
+                                [("y", [1, 4])], {}))
+    config = os.path.join(folder, "rounded.yaml")
+    said = init(model, config, "-c", "X2_1204")
+    harness.check(said["verdict"] == "refused" and said["reasons"][0]["op"] == "Round" and
+                  said["reasons"][0]["fix"] and "# QUANT:" in said["text"], said)
+    text = harness.npuc("init", model, "-o", config, "--force", "-c", "X2_1204", expect=1).stdout
+    harness.check(said["reasons"][0]["message"] in text and "next: npuc" not in text, text)
+    # The power of a negative number is none: random samples have some, those of a user perhaps not.
+    with open(model, "wb") as f:
+        f.write(onnxmodel.model([onnxmodel.node("Pow", ["x", "z"], ["y"])],
+                                [("x", [1, 4]), ("z", [1, 4])], [("y", [1, 4])], {}))
+    harness.check(init(model, config, "-c", "X2_1204")["verdict"] == "needs calibration data", model)
+
+
 def check_onnx(folder):
     """An open number of items is one; other open dimensions are the user's to say."""
     report = inspect(conv_onnx(os.path.join(folder, "one.onnx"), ["N", 2, 8, 8]))
@@ -259,6 +278,7 @@ def main(names):
     if not names:
         with harness.scratch() as folder:
             check_calibration(check_tensorflow(folder), folder)
+            check_refused(folder)
             check_onnx(folder)
             check_torch(folder)
             check_tflite(folder)
