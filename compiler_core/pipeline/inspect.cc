@@ -128,7 +128,7 @@ class Inspector {
       if (!AddSamples(compile)) return;  // too many to try
       found = Diagnostics();
       result = Compile(compile, nobody, found);
-      // What is wrong with samples made up here says nothing of the user's.
+      // Samples made up here may be wrong where those of the user are not.
       if (result.ok() || LacksCalibration(found)) return;
     }
     if (!result.ok()) {
