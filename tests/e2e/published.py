@@ -32,7 +32,7 @@ PAGE = os.path.join(harness.ROOT, "tests", "e2e", "PUBLISHED.md")
 LIST = os.path.join(harness.ROOT, "tests", "e2e", "published.csv")
 CORES = ("GRUS", "X2_1204", "APUS")
 WORDS = ("compiles", "differs", "refused", "WRONG")
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 900
 SAMPLES = 8
 # float16 has 11 bits; eight bits leave about two digits of a result. GRUS and APUS compute a net of
 # integers without its rounding, which `npuc reference` has.
