@@ -176,7 +176,9 @@ TEST_F(SharedBoardTest, ARunThatIsTakenAddsNothing) {
   store_.before_write = [&] { EXPECT_TRUE(absl::IsAborted(Append(a_, leased))); };
   ASSERT_TRUE(b_.Tick().ok());
   EXPECT_EQ(JobOf(id).state, JobState::kQueued);
-  for (const JobEvent& event : *a_.ReadEvents(id, 1, 100, 1 << 20)) {
+  const auto events = a_.ReadEvents(id, 1, 100, 1 << 20);
+  ASSERT_TRUE(events.ok());
+  for (const JobEvent& event : *events) {
     EXPECT_FALSE(std::holds_alternative<LogEvent>(event.body)) << event.seq;
   }
 }
