@@ -58,6 +58,15 @@ std::optional<Framework> FrameworkNamed(absl::string_view name) {
   return std::nullopt;
 }
 
+std::string FrameworksWithDataKey(absl::string_view key, std::optional<DataFile> kind) {
+  std::string names;
+  for (const FrameworkInfo& info : kFrameworks) {
+    if (info.data_key != key || info.data_file != kind.value_or(info.data_file)) continue;
+    absl::StrAppend(&names, names.empty() ? "" : "|", info.name);
+  }
+  return names;
+}
+
 absl::Span<const FormatWords> AllFormats() { return kFormats; }
 
 }  // namespace npuc

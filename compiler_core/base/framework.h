@@ -19,11 +19,12 @@ enum class Framework : uint8_t {
 #include "compiler_core/base/frameworks.inc"
 };
 
-// The file beside a model that holds its constants, MODEL_BIN of a config.
+// The second file of a model: its constants, or the net that a file of constants belongs to.
 enum class DataFile : uint8_t {
   kNone,
-  kNamed,   // read where MODEL_BIN names it
-  kAlways,  // without MODEL_BIN it is MODEL_FILE with .bin for its ending
+  kNamed,     // read where a config names it
+  kAlways,    // where a config does not name it, it is MODEL_FILE with another ending
+  kRequired,  // a config has to name it
 };
 
 struct FrameworkInfo {
@@ -40,6 +41,8 @@ struct FrameworkInfo {
   bool has_dim_names = false;      // DIMS is honoured
   bool has_turned_inputs = false;  // INPUT_NCX_TO_NXC is honoured
   DataFile data_file = DataFile::kNone;
+  absl::string_view data_key = {};     // key of a config that names it: "MODEL_BIN"
+  absl::string_view data_ending = {};  // its ending where no key names it: ".bin"
 };
 
 absl::Span<const FrameworkInfo> AllFrameworks();
@@ -61,6 +64,10 @@ std::string FrameworksWith(Fact FrameworkInfo::*fact) {
   }
   return names;
 }
+
+// The names of the rows whose data file such a key names, "ONNX|COMPASS"; with `kind`, those of
+// these rows that have such a data file.
+std::string FrameworksWithDataKey(absl::string_view key, std::optional<DataFile> kind = {});
 
 // A format as configs name it, with a front end or without.
 struct FormatWords {

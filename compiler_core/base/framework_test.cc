@@ -15,7 +15,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::IsSupersetOf;
 using ::testing::StartsWith;
 
 TEST(FrameworkTest, NamesAreTheConfigValues) {
@@ -39,6 +38,8 @@ TEST(FrameworkTest, WordsAndEndingsBelongToOneFormat) {
   }
   for (const FrameworkInfo& info : AllFrameworks()) {
     EXPECT_FALSE(info.format.empty() || info.a_model.empty()) << info.name;
+    EXPECT_EQ(info.data_key.empty(), info.data_file == DataFile::kNone) << info.name;
+    EXPECT_EQ(info.data_ending.empty(), info.data_file != DataFile::kAlways) << info.name;
     for (const absl::string_view ending : absl::StrSplit(info.endings, '|', absl::SkipEmpty())) {
       EXPECT_TRUE(absl::StartsWith(ending, ".")) << ending;
       EXPECT_TRUE(seen.insert(ending).second) << ending;
@@ -62,9 +63,9 @@ TEST(FrameworkTest, ListsTheFrameworksWithAFact) {
               StartsWith("a frozen TensorFlow GraphDef, a TorchScript archive, a TFLite model"));
   EXPECT_THAT(ModelsThatAreRead(), HasSubstr(" or a"));
   EXPECT_EQ(FrameworksWith(&FrameworkInfo::has_turned_inputs), "PT");
-  const std::vector<std::string> with_data =
-      absl::StrSplit(FrameworksWith(&FrameworkInfo::data_file), '|');
-  EXPECT_THAT(with_data, IsSupersetOf({"ONNX", "COMPASS"}));
+  EXPECT_EQ(FrameworksWithDataKey("MODEL_BIN"), "ONNX|COMPASS");
+  EXPECT_EQ(FrameworksWithDataKey("MODEL_BIN", DataFile::kAlways), "COMPASS");
+  EXPECT_EQ(FrameworksWithDataKey("MODEL_FILE"), "");
 }
 
 }  // namespace

@@ -62,17 +62,22 @@ ConfigSettings ReadSettings(const ConfigNode& root, ConfigReporter& reporter) {
   return all;
 }
 
-// The constants of a model: in the named file, or in the .bin beside it.
-ConfigFile ModelBinOf(const ConfigSettings& all, const ParsedConfig& config) {
-  if (const ConfigSetting* bin = all.Find("MODEL_BIN")) {
-    return {kModelBinRole, bin->text, bin->place.line};
+// The second file of a model, where it has one: as named, or beside MODEL_FILE.
+std::optional<ConfigFile> DataFileOf(const ConfigSettings& all, const FrameworkInfo& framework,
+                                     const ConfigFile& model) {
+  if (framework.data_file == DataFile::kNone) return std::nullopt;
+  std::string role(framework.data_key);
+  if (const ConfigSetting* named = all.Find(role)) {
+    return ConfigFile{std::move(role), named->text, named->place.line};
   }
-  const ConfigFile& text = config.files[0];
-  const absl::string_view name = FileNameOf(text.path);
+  if (framework.data_file != DataFile::kAlways) return std::nullopt;
+  const absl::string_view name = FileNameOf(model.path);
   const size_t dot = name.rfind('.');
   const size_t stem = dot == absl::string_view::npos || dot == 0 ? name.size() : dot;
-  const size_t folder = text.path.size() - name.size();
-  return {kModelBinRole, absl::StrCat(text.path.substr(0, folder + stem), ".bin"), text.line};
+  const size_t folder = model.path.size() - name.size();
+  return ConfigFile{std::move(role),
+                    absl::StrCat(model.path.substr(0, folder + stem), framework.data_ending),
+                    model.line};
 }
 
 // The options of a config in which no error was found.
@@ -92,10 +97,8 @@ ParsedConfig MakeConfig(const ConfigSettings& all) {
     if (setting != nullptr) config.files.push_back({role, setting->text, setting->place.line});
   }
   options.model_name = std::string(FileNameOf(config.files[0].path));
-  const DataFile data_file = InfoOf(options.framework).data_file;
-  if (data_file == DataFile::kAlways ||
-      (data_file == DataFile::kNamed && all.Find("MODEL_BIN") != nullptr)) {
-    config.files.push_back(ModelBinOf(all, config));
+  if (auto data = DataFileOf(all, InfoOf(options.framework), config.files[0]); data.has_value()) {
+    config.files.push_back(*std::move(data));
   }
   if (all.quant.has_value()) {
     options.quant = all.quant->options;

@@ -15,7 +15,7 @@ namespace npuc {
 // A file that a config names, and that the caller must load: relative paths are relative to the
 // config's folder.
 struct ConfigFile {
-  std::string role;  // "MODEL_FILE", "OPT_CONFIG"
+  std::string role;  // "MODEL_FILE", "OPT_CONFIG", FrameworkInfo::data_key
   std::string path;  // as written
   int line = 0;
 };
@@ -26,9 +26,6 @@ struct ParsedConfig {
   std::string output_path;        // OUTPUT_FILE as written
   std::vector<ConfigFile> files;  // MODEL_FILE first
 };
-
-// The .bin beside a Compass IR's text.
-inline constexpr char kModelBinRole[] = "MODEL_BIN";
 
 inline constexpr size_t kMaxConfigBytes = kMaxYamlBytes;
 

@@ -117,7 +117,7 @@ class Writer {
     if (!outline_.data_file.empty()) {
       const size_t slash = choices_.model_path.rfind('/');
       const size_t folder = slash == std::string::npos ? 0 : slash + 1;
-      Key("MODEL_BIN", choices_.model_path.substr(0, folder) + outline_.data_file);
+      Key(Info().data_key, choices_.model_path.substr(0, folder) + outline_.data_file);
     }
     Key("OUTPUT_FILE", choices_.output_path);
   }

@@ -33,7 +33,8 @@ std::optional<Framework> SniffFramework(absl::string_view bytes) {
 
 absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& diagnostics) {
   ModelFiles files{.model = request.model_bytes};
-  const auto data = request.side_inputs.find(kModelBinRole);
+  const auto data =
+      request.side_inputs.find(std::string(InfoOf(request.options.framework).data_key));
   if (data != request.side_inputs.end()) {
     const std::string& path = data->second.name;
     files.data_name = path.substr(path.rfind('/') + 1);

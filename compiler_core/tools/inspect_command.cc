@@ -175,23 +175,33 @@ std::string InspectionText(const std::string& path, size_t bytes,
   return absl::StrCat(text, "next: npuc init ", Printable(path), "\n");
 }
 
-// The file of the model's constants: the .bin beside it, or the one that it names, in the model's
-// folder and nowhere else. Empty: there is none.
-std::string DataFileBeside(const std::string& path, absl::string_view bytes) {
+// A model's second file, and the key of a config that names it.
+struct FileBeside {
+  std::string path;
+  absl::string_view role;
+};
+
+// Finds the second file of the model by its ending, or by the name that the model states, in the
+// model's folder and nowhere else. nullopt: there is none.
+std::optional<FileBeside> DataFileBeside(const std::string& path, absl::string_view bytes) {
   const std::filesystem::path file(path);
   const std::string name = file.filename().string();
   const std::optional<Framework> framework = FrameworkOfModel(bytes, name);
-  const DataFile kind = framework.has_value() ? InfoOf(*framework).data_file : DataFile::kNone;
-  if (kind == DataFile::kNone) return "";
-  if (kind == DataFile::kAlways) {
-    return std::filesystem::path(path).replace_extension(".bin").string();
+  if (!framework.has_value()) return std::nullopt;
+  const FrameworkInfo& info = InfoOf(*framework);
+  if (info.data_file == DataFile::kNone) return std::nullopt;
+  if (info.data_file == DataFile::kAlways) {
+    return FileBeside{
+        std::filesystem::path(path).replace_extension(std::string(info.data_ending)).string(),
+        info.data_key};
   }
   Diagnostics nobody;  // InspectModel reports them
   const absl::StatusOr<ModelOutline> outline = OutlineModel(bytes, name, nobody);
-  if (!outline.ok() || outline->data_file.empty()) return "";
+  if (!outline.ok() || outline->data_file.empty()) return std::nullopt;
   const std::filesystem::path data = file.parent_path() / outline->data_file;
   std::error_code error;  // without the file the cores say what is missing
-  return std::filesystem::exists(data, error) ? data.string() : "";
+  if (!std::filesystem::exists(data, error)) return std::nullopt;
+  return FileBeside{data.string(), info.data_key};
 }
 
 }  // namespace
@@ -217,12 +227,12 @@ absl::StatusOr<ModelArgument> LoadModel(const std::string& path, const StatedOpt
   model.request.model_bytes = model.bytes.view();
   const std::filesystem::path file(path);
   model.request.model_name = file.filename().string();
-  const std::string data = DataFileBeside(path, model.bytes.view());
-  if (!data.empty()) {
-    auto opened = OpenFile(data, kMaxSideInputBytes);
+  const std::optional<FileBeside> data = DataFileBeside(path, model.bytes.view());
+  if (data.has_value()) {
+    auto opened = OpenFile(data->path, kMaxSideInputBytes);
     if (!opened.ok()) AddFileProblem(opened.status(), diagnostics);
     RETURN_IF_ERROR(diagnostics.ToStatus());
-    model.request.side_inputs[kModelBinRole] = {data, *std::move(opened)};
+    model.request.side_inputs[std::string(data->role)] = {data->path, *std::move(opened)};
   }
   return model;
 }
