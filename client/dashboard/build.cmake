@@ -1,14 +1,17 @@
-# Builds the dashboard: cmake -DNPM=... -DSOURCE=... -DBUILD=... -DOUT=... -DSTAMP=... -P THIS
+# Builds the dashboard:
+# cmake -DNPM=... -DSOURCE=... -DREPORT=... -DBUILD=... -DOUT=... -DSTAMP=... -P THIS
 #
 # Works on a copy in the build tree, so that npm writes nothing beside the sources. Where npm cannot
 # get its packages the build of npucd does not fail: npucd then serves a page that says what to do,
 # and the next build tries again.
 execute_process(COMMAND "${CMAKE_COMMAND}" -E make_directory "${BUILD}")
-file(REMOVE_RECURSE "${BUILD}/src" "${BUILD}/public" "${BUILD}/tests")
+file(REMOVE_RECURSE "${BUILD}/src" "${BUILD}/public" "${BUILD}/tests" "${BUILD}/report")
 foreach(entry index.html package.json package-lock.json tsconfig.json vite.config.ts src public
         tests)
   file(COPY "${SOURCE}/${entry}" DESTINATION "${BUILD}")
 endforeach()
+# The views of a report, which report.html has, too.
+file(COPY "${REPORT}/" DESTINATION "${BUILD}/report")
 
 function(run_npm)
   execute_process(COMMAND "${NPM}" ${ARGN} WORKING_DIRECTORY "${BUILD}"

@@ -4,8 +4,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "compiler_core/config/config_options.h"
+#include "compiler_core/pipeline/summary.h"
 #include "compiler_core/report/json_parts.h"
 #include "compiler_core/report/json_writer.h"
 
@@ -81,6 +84,12 @@ void WriteHead(const CompiledUnit& unit, const ReportData& data, const CoreSpec&
   out.Members("model", Printable(options.model_name), "model_md5", model.model_md5);
   out.Member("config", ConfigJson(options));
   WriteSizes(model, unit.memory, out);
+  if (const int64_t sram_bytes = SramLimitOf(core); sram_bytes > 0) {
+    out.Key("limits");
+    out.BeginObject();
+    out.Member("sram_bytes", sram_bytes);
+    out.EndObject();
+  }
   WriteMemoryPlan(unit.memory, out);
   out.Members("inputs", PortsJson(model.inputs, model.inputs), "outputs",
               PortsJson(model.inputs, model.outputs));
@@ -189,6 +198,26 @@ std::vector<const Node*> NodesOf(const Graph& graph) {
   return nodes;
 }
 
+// A longer text is cut; a longer list is reported by its length.
+constexpr size_t kMaxAttributeBytes = 200;
+constexpr size_t kMaxAttributeItems = 32;
+
+// Makes an attribute readable: "same", "[1,2]", a tensor's type.
+struct AttributeText {
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return absl::StrCat(value); }
+  std::string operator()(double value) const { return absl::StrCat(value); }
+  std::string operator()(const std::string& value) const {
+    return Printable(value, kMaxAttributeBytes);
+  }
+  std::string operator()(const Tensor& value) const { return TypeToString(value.type()); }
+  template <typename Item>
+  std::string operator()(const std::vector<Item>& list) const {
+    if (list.size() > kMaxAttributeItems) return absl::StrCat(list.size(), " values");
+    return absl::StrCat("[", absl::StrJoin(list, ","), "]");
+  }
+};
+
 // `from` holds positions in the list.
 void WriteGraph(const Graph& graph, const std::vector<const Node*>& nodes, JsonWriter& out,
                 ListWriter& lists) {
@@ -207,6 +236,13 @@ void WriteGraph(const Graph& graph, const std::vector<const Node*>& nodes, JsonW
     }
     out.EndArray();
     if (!node->outputs.empty()) out.Member("shape", graph.type(node->outputs[0]).shape);
+    if (node->attrs.empty()) return;
+    out.Key("attributes");
+    out.BeginObject();
+    for (const auto& [name, value] : node->attrs) {
+      out.Member(name, std::visit(AttributeText(), value));
+    }
+    out.EndObject();
   });
 }
 

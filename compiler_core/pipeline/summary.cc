@@ -23,12 +23,12 @@ std::string Grouped(int64_t number) {
   return text;
 }
 
-int64_t LimitOf(const CoreSpec& core) {
+}  // namespace
+
+int64_t SramLimitOf(const CoreSpec& core) {
   if (core.limits != nullptr) return core.limits->npu_sram_bytes;
   return core.integer != nullptr ? core.integer->sram_bytes : 0;
 }
-
-}  // namespace
 
 CompileSummary SummaryOf(const CompiledUnit& unit, const ReportData& data, const CoreSpec& core) {
   CompileSummary summary;
@@ -38,7 +38,7 @@ CompileSummary SummaryOf(const CompiledUnit& unit, const ReportData& data, const
                                            model.output_struct_bytes());
   summary.flash_bytes = static_cast<int64_t>(
       model.cmd_content.size() + model.weight_content.size() + model.ops_content.size());
-  summary.ram_limit_bytes = LimitOf(core);
+  summary.ram_limit_bytes = SramLimitOf(core);
   summary.cycles = data.per_frame.cycles;
   for (const NodeFigures& node : data.nodes) {
     if (node.use.cycles <= summary.slowest_cycles) continue;

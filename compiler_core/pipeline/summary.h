@@ -12,6 +12,9 @@ struct CompiledUnit;
 struct CoreSpec;
 struct ReportData;
 
+// Bytes that the core has for data, inputs and outputs; 0: not known.
+int64_t SramLimitOf(const CoreSpec& core);
+
 // The figures of a finished compile that firmware needs first.
 struct CompileSummary {
   std::string core;

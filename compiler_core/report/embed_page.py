@@ -1,10 +1,15 @@
 #!/usr/bin/env python3
-"""Makes page_parts.cc of page/report.{html,css,js}: the page's text before and behind the JSON.
+"""Makes page_parts.cc of the files in page/: the page's text before and behind the JSON.
 
 Usage: embed_page.py OUTPUT.cc PAGE_FOLDER
+
+The modules that report.js imports, directly or not, are joined into one script, each once and
+behind what it imports. A module imports names as they are, from files beside it, and exports
+declarations; a name that two modules declare is refused, since all of them share one scope here.
 """
 
 import os
+import re
 import sys
 
 PIECE = 8000  # bytes of a string literal; compilers limit their length
@@ -25,6 +30,35 @@ def literal(text):
     return "\n    ".join(pieces) or '""'
 
 
+IMPORT = re.compile(r"^import \{ ([\w, ]+) \} from '\./([\w.]+)';\n", re.MULTILINE)
+DECLARATION = re.compile(r"^(?:export )?(?:const|let|class|function) (?:\[[^=]*\]|(\w+))",
+                         re.MULTILINE)
+
+
+def script(read, entry):
+    """The text of a module and all that it imports, as one script without modules."""
+    declared, parts, done = {}, [], set()
+
+    def add(name):
+        if name in done:
+            return
+        done.add(name)
+        text = read(name)
+        for _, imported in IMPORT.findall(text):
+            add(imported)
+        text = IMPORT.sub("", text)
+        for symbol in DECLARATION.findall(text):
+            if declared.setdefault(symbol, name) != name:
+                raise SystemExit(f"embed_page.py: {declared[symbol]} and {name} declare {symbol}")
+        text = re.sub(r"^export (?=const|class|function)", "", text, flags=re.MULTILINE)
+        if re.search(r"^(?:import|export)\b", text, re.MULTILINE):
+            raise SystemExit(f"embed_page.py: {name} imports or exports in a form not known here")
+        parts.append(text.strip())
+
+    add(entry)
+    return "'use strict';\n(() => {\n" + "\n\n".join(parts) + "\n})();"
+
+
 def main():
     output, folder = sys.argv[1:]
 
@@ -33,7 +67,8 @@ def main():
             return stream.read().rstrip("\n")
 
     page = part("report.html")
-    page = page.replace("@CSS@", part("report.css")).replace("@JS@", part("report.js"))
+    page = page.replace("@CSS@", part("report.css")).replace("@VIEWS_CSS@", part("views.css"))
+    page = page.replace("@JS@", script(part, "report.js"))
     before, behind = page.split("@JSON@")
     with open(output, "w", encoding="utf-8") as stream:
         stream.write('#include "compiler_core/report/page.h"\n\nnamespace npuc {\n\n'

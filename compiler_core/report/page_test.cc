@@ -16,9 +16,11 @@ TEST(ReportPage, HoldsTheJsonAndNothingFromElsewhere) {
   EXPECT_THAT(page, HasSubstr("{\"model\": \"m.pb\"}"));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   EXPECT_THAT(page, Not(HasSubstr("@CSS@")));
+  EXPECT_THAT(page, Not(HasSubstr("@VIEWS_CSS@")));
   EXPECT_THAT(page, Not(HasSubstr("@JS@")));
+  EXPECT_THAT(page, Not(HasSubstr("\nimport ")));
   EXPECT_THAT(page, Not(HasSubstr("https://")));
-  EXPECT_LT(page.size(), 64u << 10);
+  EXPECT_LT(page.size(), 96u << 10);
 }
 
 TEST(ReportPage, TextCannotEndItsScriptElement) {

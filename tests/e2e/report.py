@@ -152,7 +152,8 @@ def check_in_browser(browser, name, path, report, more=()):
     for section in ("overview", "nodes", "graph", "memory_map", "roofline", "weights", "notes",
                     "config", *more):
         harness.check(f'<section id="{section}"' in found.stdout, f"{name}: no section {section}")
-    rows = found.stdout.split('<section id="nodes"')[1].split("</section>")[0].count("<tr>") - 1
+    table = found.stdout.split('<section id="nodes"')[1].split("</section>")[0]
+    rows = table.split("<tbody>")[1].split("</tbody>")[0].count("<tr ")
     harness.check(rows == len(report["nodes"]), f"{name}: {rows} rows of {len(report['nodes'])}")
     total = f"{report['per_frame']['cycles']:,}"
     harness.check(f"<b>{total}</b>" in found.stdout, f"{name}: {total} cycles are not shown")

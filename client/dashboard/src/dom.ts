@@ -1,43 +1,15 @@
 // Small helpers to make elements. Text is always text: nothing of the service is read as HTML.
 
+import { appendAll, bytes, h, svg } from "../report/dom.js";
+
 type Child = Node | string | number | null | undefined | false;
-type Attributes = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
-
-export function h<K extends keyof HTMLElementTagNameMap>(
-  tag: K, attributes: Attributes = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
-  const element = document.createElement(tag);
-  setAll(element, attributes);
-  append(element, children);
-  return element;
-}
-
-export function svg(tag: string, attributes: Attributes = {}, ...children: Child[]): SVGElement {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
-  setAll(element, attributes);
-  append(element, children);
-  return element;
-}
-
-function setAll(element: Element, attributes: Attributes) {
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (typeof value === "function") element.addEventListener(name, value as EventListener);
-    else element.setAttribute(name, value === true ? "" : String(value));
-  }
-}
-
-function append(element: Element, children: Child[]) {
-  for (const child of children) {
-    if (child === null || child === undefined || child === false) continue;
-    element.append(child instanceof Node ? child : String(child));
-  }
-}
+export { bytes, h, svg };
 
 /** Replaces what is inside only where it differs, so that a refresh neither flashes nor takes the
  *  focus away. */
 export function replace(element: Element, ...children: Child[]) {
   const fresh = document.createElement("div");
-  append(fresh, children);
+  appendAll(fresh, children);
   if (shownOf.get(element) === fresh.innerHTML) return;
   shownOf.set(element, fresh.innerHTML);
   element.replaceChildren(...fresh.childNodes);
@@ -53,10 +25,6 @@ export function say(text: string) {
   sayTimer = window.setTimeout(() => box.classList.remove("shown"), 5000);
 }
 let sayTimer = 0;
-
-export const bytes = (count: number): string =>
-  count < 1024 ? `${count} B` : count < 1 << 20 ? `${(count / 1024).toFixed(1)} KiB`
-    : `${(count / (1 << 20)).toFixed(1)} MiB`;
 
 export function duration(ms: number): string {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;

@@ -1,4 +1,5 @@
 // The frame around the pages: which one the address names, its refresh, health, and the token.
+import "../report/views.css";
 import "./style.css";
 import { ApiError, getHealth, getServer, reasonsOf, token } from "./api";
 import { compare } from "./compare";
@@ -39,7 +40,7 @@ function pageOf(root: HTMLElement): View {
   const query = new URLSearchParams(search);
   markCurrent(name);
   if (name === "jobs") return jobs(root, query);
-  if (name === "job") return job(root, first);
+  if (name === "job") return job(root, first, second, query);
   if (name === "compare") return compare(root, first, second);
   if (name === "cores") return cores(root, query);
   if (name === "submit") return submit(root);

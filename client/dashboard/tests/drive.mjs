@@ -1,5 +1,6 @@
 // Drives the dashboard in Chromium against a real npucd doing real compiles (tests/e2e/dashboard.py
 // runs it). Screenshots go to NPUC_SHOTS.
+import { spawnSync } from "node:child_process";
 import { readFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename, join } from "node:path";
@@ -11,7 +12,9 @@ const SHOTS = process.env.NPUC_SHOTS;
 const SAMPLE = process.env.NPUC_SAMPLE;
 const BIG = process.env.NPUC_BIG;  // a config whose compile takes a while
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
+const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 }, huge: { width: 2560, height: 1440 } };
+/** Pages that make use of a very wide screen. */
+const HUGE_PAGES = ["overview", "jobs", "job", "graph"];
 const server = new Npucd();
 const errors = [];
 const TRIES = 20;
@@ -51,7 +54,6 @@ async function submit(page, files, noCache = false) {
 }
 
 const stateIs = (page, state) => page.locator(`.head .badge.${state}`).waitFor({ timeout: 60_000 });
-const logText = (page) => page.locator(".log").evaluate((box) => box.textContent);
 
 /** Every line of the log once and in order, as npuc-remote tells it. */
 async function checkLog(page, id, what) {
@@ -162,7 +164,7 @@ async function cancelAndRetry(page) {
   await checkLog(page, id, "cancel, retry, reload while it waits");
 }
 
-const shownLines = async (page) => (await logText(page)).split("\n").filter((line) => line && !line.startsWith("-- "));
+const shownLines = async (page) => (await page.locator(".log .line:not(.note) .text").allTextContents()).filter(Boolean);
 
 /** A compile stopped in its middle: its first lines are on the page, before and after a reload. */
 async function reloadMidStream(page) {
@@ -223,7 +225,7 @@ async function filterAndKeys(page, failedId) {
   await page.keyboard.press("Enter");
   await page.waitForURL(new RegExp(failedId));
   await page.goto(url("#/jobs"));
-  await until("all rows", async () => (await page.locator(".list .row").count()) === 3);
+  await until("all rows", async () => (await page.locator(".list .row").count()) === 4);
   await page.keyboard.press("/");
   await page.keyboard.type(failedId);
   await until("text filter", async () => (await page.locator(".list .row").count()) === 1);
@@ -250,8 +252,8 @@ async function compareTwo(page, first) {
   const second = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_cnn.pb")]);
   await stateIs(page, "succeeded");
   await page.goto(url("#/jobs?state=SUCCEEDED&q=kws_cnn"));
-  await until("two rows", async () => (await page.locator(".list .row").count()) === 2);
-  for (const box of await page.locator(".list .row input").all()) await box.check();
+  await until("three rows", async () => (await page.locator(".list .row").count()) === 3);
+  for (const id of [first, second]) await page.locator(".list .row", { has: page.locator(`a[href$="${id}"]`) }).locator("input").check();
   await page.getByRole("button", { name: "Compare" }).click();
   await page.locator(".diff .add", { hasText: "COMPRESS: false" }).or(page.locator(".diff .cut", { hasText: "COMPRESS: false" })).first().waitFor();
   check(page.url().includes(first) && page.url().includes(second), "other jobs are compared");
@@ -342,6 +344,185 @@ async function axe(page, name) {
   return found.length;
 }
 
+const reportOf = (id) => {
+  const out = server.dir(`report-${id}`);
+  server.remote("fetch", id, "-o", out);
+  return JSON.parse(readFileSync(join(out, "report.json"), "utf8"));
+};
+const tab = (page, name) => page.getByRole("tab", { name, exact: true }).click();
+const english = (value) => value.toLocaleString("en-US");
+
+/** What the page begins with is what report.json says. */
+async function resultFirst(page, id) {
+  const report = reportOf(id);
+  await page.goto(url(`#/job/${id}`));
+  const result = page.locator("#result");
+  await result.locator(".r-verdict").waitFor();
+  const text = await result.innerText();
+  check(/^TF on core GRUS: fits/m.test(text), `no verdict: ${text.slice(0, 200)}`);
+  check(text.includes(english(report.per_frame.cycles)), "no cycles");
+  const slowest = report.nodes.reduce((a, b) => (b.cycles > a.cycles ? b : a));
+  check(text.includes(slowest.node), `the slowest layer ${slowest.node} is not named`);
+  const ram = report.sizes_bytes.data_content + report.sizes_bytes.input + report.sizes_bytes.output;
+  const share = `${(100 * ram / report.limits.sram_bytes).toFixed(1)} %`;
+  check(text.includes(share), `SRAM is not ${share} of its limit: ${text}`);
+  await page.getByLabel("Clock in MHz").fill("100");
+  const time = `${+(report.per_frame.cycles / 1e8 * 1e6).toPrecision(3)} µs`;
+  await until(`${time} at another clock`, async () => (await result.innerText()).includes(time), 5);
+  const order = await page.evaluate(() => [...document.querySelectorAll("#result, section[aria-label=Problems], #views, #log")].map((one) => one.id || "problems"));
+  check(order.join() === "result,problems,views,log", `the page's order is ${order}`);
+  check((await page.title()).startsWith("✓ "), `the title is ${await page.title()}`);
+  say("result first: verdict, SRAM, cycles, time at a clock, slowest layer, as report.json has them");
+}
+
+async function layersAndGraph(page, id) {
+  const report = reportOf(id);
+  await page.goto(url(`#/job/${id}/nodes`));
+  const rows = page.locator("#views tbody tr");
+  await rows.first().waitFor();
+  check(await rows.count() === report.nodes.length, `${await rows.count()} rows of ${report.nodes.length}`);
+  const sum = await page.locator("#views tfoot").innerText();
+  check(sum.includes(english(report.per_frame.cycles)), `the layers add up to ${sum}`);
+  await page.locator("#views th button", { hasText: "multiply-adds" }).click();
+  const most = report.nodes.reduce((a, b) => (b.macs > a.macs ? b : a));
+  check((await rows.first().innerText()).includes(most.node), "the layer with most multiply-adds is not the first");
+  await page.getByText("Columns").click();
+  await page.getByLabel("read, bytes").check();
+  await page.locator("#views th", { hasText: "read, bytes" }).waitFor();
+  // A row leads to its node, and the node back to its row.
+  await rows.first().locator("button").click();
+  await page.locator("#views .r-node.r-on").waitFor();
+  check(page.url().endsWith("/graph"), `the view is not in the URL: ${page.url()}`);
+  const details = page.locator(".r-details");
+  check((await details.innerText()).includes(english(most.macs)), "the node has no figures");
+  const attribute = report.graph.find((node) => node.name === most.node)?.attributes;
+  for (const name of Object.keys(attribute ?? {})) check((await details.innerText()).includes(name), `no attribute ${name}`);
+  await page.getByRole("button", { name: "Its row in the list" }).click();
+  await page.locator(`#views tr.r-on[data-key="${most.node}"]`).waitFor();
+  await page.reload();
+  await page.locator("#views tbody tr").first().waitFor();
+  check(page.url().endsWith("/nodes"), "a reload loses the view");
+  say("layers: sorted, chosen columns, sums of report.json; rows and graph nodes lead to each other");
+}
+
+async function graphByMouseAndKeys(page, id) {
+  const report = reportOf(id);
+  await page.goto(url(`#/job/${id}/graph`));
+  const frame = page.locator(".r-graph");
+  await frame.locator(".r-node").first().waitFor();
+  const transform = () => frame.locator("svg > g").first().getAttribute("transform");
+  const zoomOf = (text) => Number(/scale\(([^)]*)/.exec(text)[1]);
+  await frame.focus();
+  const before = await transform();
+  await page.keyboard.press("+");
+  check(zoomOf(await transform()) > zoomOf(before), "plus does not zoom in");
+  await page.keyboard.press("ArrowDown");
+  await page.keyboard.press("0");
+  const box = await frame.boundingBox();
+  await page.mouse.move(box.x + 5, box.y + box.height / 2);
+  await page.mouse.down();
+  await page.mouse.move(box.x + 65, box.y + box.height / 2, { steps: 4 });
+  await page.mouse.up();
+  const moved = await transform();
+  await page.mouse.wheel(0, -200);
+  await until("zoom by the wheel", async () => zoomOf(await transform()) > zoomOf(moved));
+  await page.getByLabel("Search nodes").fill("softmax");
+  await page.keyboard.press("Enter");
+  await page.locator(".r-node.r-on", { hasText: /softmax/i }).waitFor();
+  await page.getByLabel("Colour by").selectOption("bits");
+  await page.getByText(/colours: .*bits/).waitFor();
+  const edges = report.graph.reduce((all, node) => all + new Set(node.from).size, 0);
+  check(await frame.locator(".r-edge").count() === edges, "edges are missing");
+  say("graph: zoom and pan by mouse and keys, search, colours");
+}
+
+async function otherViews(page, id) {
+  const report = reportOf(id);
+  await page.goto(url(`#/job/${id}`));
+  await tab(page, "Memory over time");
+  const buffers = report.memory_map.buffers;
+  const alive = (time) => buffers.filter((one) => one.first <= time && time <= one.last).reduce((all, one) => all + one.bytes, 0);
+  const peak = Math.max(...buffers.map((one) => alive(one.first)));
+  await page.getByText(`these live together, ${english(peak)} bytes`).waitFor();
+  check(await page.locator(".r-buffer").count() === buffers.length, "buffers are missing");
+  await page.locator(".r-memory").focus();
+  await page.keyboard.press("+");
+  await page.keyboard.press("ArrowRight");
+  await page.getByRole("button", { name: "Peak: go there" }).click();
+  await page.getByText("Why the peak").waitFor();
+  await tab(page, "Weights");
+  const cards = page.locator(".r-hist");
+  check(await cards.count() === report.weights.length, `${await cards.count()} weights of ${report.weights.length}`);
+  await page.getByLabel("Order of weights").selectOption("largest first");
+  const largest = report.weights.reduce((a, b) => (b.bytes > a.bytes ? b : a));
+  check((await cards.first().innerText()).includes(largest.name), "the largest weight is not the first");
+  await tab(page, "Roofline");
+  const points = report.nodes.filter((one) => one.cycles > 0 && one.macs > 0);
+  check(await page.locator(".r-dot").count() === points.length, "layers are missing in the roofline");
+  await page.locator(".r-dot").first().focus();
+  await page.keyboard.press("Enter");
+  await page.locator("#views tr.r-on").waitFor();
+  say("memory with the peak's reason, weights, roofline: as report.json has them");
+}
+
+/** Names of a model are text, whatever they look like; repeated blocks fold and unfold. */
+async function hostileReport(page, id) {
+  const report = reportOf(id);
+  const evil = "<img src=x onerror=document.title='owned'>";
+  const block = ["Conv2D", "Relu", "Add"];
+  report.graph = [{ name: "in", operator: "Input", from: [], shape: [1] }];
+  for (let i = 0; i < 30; i++) report.graph.push({ name: `n${i}${evil}`, operator: block[i % 3], from: i % 3 === 2 && i > 2 ? [i, i - 2] : [i], shape: [1, 8] });
+  report.nodes[0].node = evil;
+  report.weights[0].name = evil;
+  report.omitted = { nodes: 7 };
+  await page.route(`**/v1/jobs/${id}/artifacts/report.json`, (route) => route.fulfill({ json: report }));
+  await page.goto(url("#/"));
+  await page.goto(url(`#/job/${id}/graph`));
+  await page.locator(".r-block").first().waitFor();
+  const folded = await page.locator(".r-node").count();
+  await page.locator(".r-block").first().click();
+  await until("unfolded blocks", async () => (await page.locator(".r-node").count()) > folded);
+  await tab(page, "Layers");
+  await page.getByText("7 more are not in the report").waitFor();
+  check(await page.locator("main img").count() === 0 && !(await page.title()).includes("owned"), "a name became HTML");
+  await page.route(`**/v1/jobs/${id}/artifacts/report.json`, (route) => route.fulfill({ body: "{ no JSON" }));
+  await page.goto(url("#/"));
+  await page.goto(url(`#/job/${id}`));
+  await page.getByText("The report cannot be shown").waitFor();
+  await page.unroute(`**/v1/jobs/${id}/artifacts/report.json`);
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.locator("#result .r-verdict").waitFor();
+  say("a report with hostile names, and one that is broken");
+}
+
+/** All files in one archive, and a link to a line of the log. */
+async function zipAndPermalink(page, id) {
+  await page.goto(url(`#/job/${id}`));
+  const wait = page.waitForEvent("download");
+  await page.getByRole("button", { name: "All as zip" }).click();
+  const archive = await (await wait).path();
+  const listed = spawnSync("python3", ["-c", "import sys, zipfile; z = zipfile.ZipFile(sys.argv[1]); assert z.testzip() is None; print(*sorted(z.namelist()))", archive], { encoding: "utf8" });
+  const wanted = server.json("status", id).at(-1).artifacts.map((one) => one.name).sort().join(" ");
+  check(listed.stdout.trim() === wanted, `the archive has ${listed.stdout}${listed.stderr}, not ${wanted}`);
+  await page.goto(url("#/"));
+  await page.goto(url(`#/job/${id}?line=3`));
+  await page.locator('.log .line.here[data-line="3"]').waitFor();
+  await page.locator('.log [data-line="2"] a').click();
+  check(page.url().endsWith("?line=2"), `no permalink: ${page.url()}`);
+  say("all files as a zip that python reads; log lines have links");
+}
+
+/** A result from the cache has the log of the compile that made it. */
+async function cacheHit(page, first) {
+  const id = await submit(page, [join(SAMPLE, "config.yaml"), join(SAMPLE, "kws_cnn.pb")]);
+  await stateIs(page, "succeeded");
+  await page.getByText("the log of the compile that made it").waitFor();
+  const lines = server.logLines(first).filter(Boolean);
+  await until("the first compile's log", async () => JSON.stringify(await shownLines(page)) === JSON.stringify(lines));
+  await page.locator("#result .r-verdict").waitFor();
+  say(`cache hit: job ${id} has result and log of ${first}`);
+}
+
 async function shots(browser, pages) {
   let minor = 0;
   for (const [size, viewport] of Object.entries(SIZES)) {
@@ -350,12 +531,14 @@ async function shots(browser, pages) {
       const page = await context.newPage();
       listen(page);
       for (const [name, hash] of Object.entries(pages)) {
+        if (size === "huge" && !HUGE_PAGES.includes(name)) continue;
         await page.goto(url(hash));
         await page.locator("main h1").first().waitFor();
         await page.locator("main:not([aria-busy])").waitFor();
         if (name === "cores") await page.locator("tbody tr").first().waitFor();
+        if (["job", "graph", "memory", "weights", "roofline"].includes(name)) await page.locator("#view > *").waitFor();
         if (name === "compare") await page.locator(".diff .add").first().waitFor();
-        await page.screenshot({ path: join(SHOTS, `${name}-${size === "wide" ? 1440 : 390}-${colorScheme}.png`), fullPage: true });
+        await page.screenshot({ path: join(SHOTS, `${name}-${viewport.width}-${colorScheme}.png`), fullPage: true });
         const over = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
         check(over <= 0, `${name} is ${over} px wider than ${viewport.width}`);
         // Colours and names are those of the wide page; what the phone has of its own is its layout.
@@ -364,7 +547,7 @@ async function shots(browser, pages) {
       await context.close();
     }
   }
-  say(`FIGURE: dashboard: ${Object.keys(pages).length} pages at 1440 and 390 px, light and dark: no serious finding of axe-core (${minor} minor), none wider than the screen`);
+  say(`FIGURE: dashboard: ${Object.keys(pages).length} pages at 390, 1440 and 2560 px, light and dark: no serious finding of axe-core (${minor} minor), none wider than the screen`);
 }
 
 async function main() {
@@ -376,6 +559,13 @@ async function main() {
     page.setDefaultTimeout(60_000);
     listen(page);
     const done = await submitAndDownload(page);
+    await resultFirst(page, done);
+    await layersAndGraph(page, done);
+    await graphByMouseAndKeys(page, done);
+    await otherViews(page, done);
+    await hostileReport(page, done);
+    await zipAndPermalink(page, done);
+    await cacheHit(page, done);
     await dropCfg(page);
     const failed = await failure(page);
     await refusedConfig(page);
@@ -389,7 +579,8 @@ async function main() {
     await overviewOfMany(page);
     await manyTabs(page);
     await unhealthy(page);
-    await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, failed: `#/job/${failed}`,
+    await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, graph: `#/job/${done}/graph`,
+      memory: `#/job/${done}/memory_map`, weights: `#/job/${done}/weights`, roofline: `#/job/${done}/roofline`, failed: `#/job/${failed}`,
       compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit" });
     check(errors.length === 0, `the page has errors: ${errors.join("\n")}`);
     say("FIGURE: dashboard: submit by drop, live log, diagnostics, download, cancel, retry, filter, compare, reload and daemon restart under the page, in Chromium");
