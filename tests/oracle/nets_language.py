@@ -249,11 +249,6 @@ class Embedding(nn.Module):
         return torch.cumsum(torch.sort(x, dim=1)[0], 1)
 
 
-def dynamic_quantized():
-    return torch.quantization.quantize_dynamic(nn.Sequential(nn.Linear(8, 4)), {nn.Linear},
-                                               dtype=torch.qint8)
-
-
 def cases():
     return [
         Case("control_flow", ControlFlow, [(1, 8)], items=4),
@@ -279,5 +274,4 @@ def cases():
         Case("refused_list_input", ListInput, [(1, 4), (1, 4)], "refused", "list|List|split",
              variants=("scripted",)),
         Case("refused_operator", Embedding, [(1, 4)], "refused", "sort|cumsum"),
-        Case("refused_dynamic_quantized", dynamic_quantized, [(1, 8)], "refused", "quantiz"),
     ]

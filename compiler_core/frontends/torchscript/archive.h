@@ -73,9 +73,9 @@ absl::StatusOr<TorchArchive> ReadTorchArchive(absl::string_view bytes, absl::str
 // The tensor as the IR's dense, contiguous, little-endian one, whatever its strides, storage and
 // byte order. bool becomes 0 or 1; bfloat16 becomes f32; f64 stays f64. `max_bytes` bounds the
 // result and is checked before anything is allocated.
-// Errors: UNIMPLEMENTED for complex and quantized types, naming them; RESOURCE_EXHAUSTED above
-// max_bytes; INVALID_ARGUMENT for a shape that the IR cannot hold. `id` must be of kind kTensor and
-// of this archive.
+// Errors: UNIMPLEMENTED for complex types and integers that share a byte, naming them;
+// RESOURCE_EXHAUSTED above max_bytes; INVALID_ARGUMENT for a shape that the IR cannot hold. `id`
+// must be of kind kTensor and of this archive.
 absl::StatusOr<Tensor> MaterializeTensor(const TorchArchive& archive, PyId id, int64_t max_bytes);
 
 }  // namespace npuc::pt

@@ -143,7 +143,7 @@ TEST(MaterializeTest, StridesOfEveryKind) {
 TEST(MaterializeTest, WhatTheIrLacksIsRefusedByName) {
   EXPECT_THAT(OneTensor("ComplexFloat", Floats(2), 1, {1}, {1}).status().message(),
               HasSubstr("complex64"));
-  EXPECT_THAT(OneTensor("QUInt8", "ab", 2, {2}, {1}).status().message(), HasSubstr("quint8"));
+  EXPECT_THAT(OneTensor("QUInt4x2", "ab", 2, {2}, {1}).status().message(), HasSubstr("quint4x2"));
   // A stride of 0 makes any size of one element.
   EXPECT_THAT(OneTensor("Float", Floats(1), 1, {1 << 20, 1 << 20}, {0, 0}).status().message(),
               HasSubstr("limit"));

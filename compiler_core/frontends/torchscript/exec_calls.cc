@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/frontends/torchscript/executor.h"
+#include "compiler_core/frontends/torchscript/quantized.h"
 
 namespace npuc::pt {
 // Layers whose weights an archive keeps beside their settings: the operator, and which items of the
@@ -68,6 +69,12 @@ const PackedLayer* FindPackedLayer(absl::string_view name) {
   return nullptr;
 }
 
+// As torch's schemas call an operator, for messages.
+std::string SchemaName(absl::string_view op) {
+  const bool is_whole = absl::StartsWith(op, kQuantizedPrefix);
+  return absl::StrCat(is_whole ? "" : "aten::", Printable(op));
+}
+
 bool IsTensorList(const ScriptValue& value) {
   return value.IsSequence() && !value.list->items.empty() &&
          value.list->items[0].Is(ScriptKind::kTensor);
@@ -115,11 +122,11 @@ bool Executor::CallPath(const Expr& expr, absl::string_view path,
     const PackedLayer* layer = FindPackedLayer(name);
     if (layer != nullptr) return CallPacked(expr, *layer, positional, frame, value);
   }
-  if (absl::StartsWith(path, "ops.quantized")) {
-    Report(DiagnosticKind::kTorchQuantized, expr,
-           absl::StrCat("the model calls ", Printable(path), ", an operator of quantized models"),
-           "export the float model; npuc compresses weights itself with COMPRESS: true");
-  } else if (absl::StartsWith(path, "ops.")) {
+  if (absl::ConsumePrefix(&name, "ops.quantized.")) {
+    return CallOperator(expr, absl::StrCat(kQuantizedPrefix, name), std::move(positional), named,
+                        frame, value);
+  }
+  if (absl::StartsWith(path, "ops.")) {
     ReportUnknownOperator(expr, path, frame);
     if (!Step(kStepsOfFailure, &expr)) return false;
   } else {
@@ -359,11 +366,12 @@ const std::string& Executor::NearestOperator(absl::string_view name) {
 void Executor::ReportUnknownOperator(const Expr& expr, absl::string_view name, const Frame& frame) {
   const bool is_quantized = absl::StrContains(name, "quantize");
   const std::string& nearest = NearestOperator(name);
-  NodeSource source{frame.module_path, absl::StrCat("aten::", Printable(name))};
+  NodeSource source{frame.module_path, SchemaName(name)};
   if (is_quantized) {
     state_->Report(DiagnosticKind::kTorchQuantized, PlaceOf(&expr), source,
-                   absl::StrCat("torch.", Printable(name), " belongs to quantized models"),
-                   "export the float model; npuc compresses weights itself with COMPRESS: true");
+                   absl::StrCat("npuc cannot import this operator of quantized models",
+                                nearest.empty() ? "" : absl::StrCat("; near to it is ", nearest)),
+                   "keep this layer in float (its qconfig None), or export the float model");
     return;
   }
   state_->Report(DiagnosticKind::kUnsupportedOperator, PlaceOf(&expr), source,
@@ -393,10 +401,10 @@ bool Executor::RunRule(const Expr& expr, const OpRule& rule, absl::string_view n
   if (in_place && ChangesForm(rule.op)) items += static_cast<int64_t>(state_->heap.tensor_count());
   if (name != "append" && !Step(items / 32, &expr)) return false;
   std::string node = frame.module_path;
-  absl::StrAppend(&node, node.empty() ? "" : "/", rule.op);
+  absl::StrAppend(&node, node.empty() ? "" : "/", absl::StripPrefix(rule.op, kQuantizedPrefix));
   const int count = state_->name_counts[node]++;
   if (count > 0) absl::StrAppend(&node, "_", count);
-  OpCall call(state_, PlaceOf(&expr), {std::move(node), absl::StrCat("aten::", name)});
+  OpCall call(state_, PlaceOf(&expr), {std::move(node), SchemaName(name)});
   call.set_name(rule.op);
   TensorCell* target = in_place && !positional.empty() && positional[0].Is(ScriptKind::kTensor)
                            ? positional[0].tensor
@@ -437,6 +445,7 @@ bool Executor::ApplyRule(OpCall& call, const OpRule& rule, std::vector<ScriptVal
   if (!call.Bind(rule.parameters, std::move(positional), named)) return false;
   const absl::StatusOr<ScriptValue> result = rule.import(call);
   absl::Status status = result.status();
+  if (status.ok()) status = QuantizeResult(call, rule.op, *result);
   if (status.ok()) value = *result;
   if (status.ok() && target != nullptr && result->Is(ScriptKind::kTensor)) {
     if (ChangesForm(rule.op)) {

@@ -3,14 +3,16 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "compiler_core/base/status.h"
 #include "compiler_core/frontends/torchscript/executor.h"
+#include "compiler_core/frontends/torchscript/quantized.h"
 
 namespace npuc::pt {
 
 frontend::RuleTable<OpRule> TensorRules() {
-  return {ElementwiseRules(), ActivationRules(), ConvRules(),      PoolRules(),  LinearRules(),
-          ReduceRules(),      ShapeRules(),      SliceRules(),     PadRules(),   CreateRules(),
-          NormRules(),        RecurrentRules(),  AttentionRules(), SelectRules()};
+  return {ElementwiseRules(), ActivationRules(), ConvRules(),      PoolRules(),   LinearRules(),
+          ReduceRules(),      ShapeRules(),      SliceRules(),     PadRules(),    CreateRules(),
+          NormRules(),        RecurrentRules(),  AttentionRules(), SelectRules(), QuantizedRules()};
 }
 
 Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)
@@ -245,10 +247,49 @@ ScriptValue Executor::MakeObject(PyId id, const std::string& path) {
       object.attributes[name] = FromArchive(attribute, path_of(name));
     }
   }
-  if (stored.state.valid() && archive_->values.kind(stored.state) == PyKind::kTuple) {
-    object.attributes.emplace(kPackedState, FromArchive(stored.state, path));
+  if (!stored.state.valid() || archive_->values.kind(stored.state) != PyKind::kTuple) return value;
+  const ScriptValue state = FromArchive(stored.state, path);
+  const ScriptFunction* const restore = FindMethod(&object, "__setstate__");
+  if (restore == nullptr) {
+    object.attributes.emplace(kPackedState, state);
+    return value;
   }
+  // The class says itself what its attributes are.
+  object.is_restoring = true;
+  ScriptValue ignored;
+  CallFunction(nullptr, *restore, {state}, {}, path, ignored);
+  object.is_restoring = false;
   return value;
+}
+
+ScriptValue Executor::MakeQuantized(const PyQuantizer& quantizer, Tensor integers,
+                                    const std::string& path) {
+  const auto read = [&]() -> absl::StatusOr<QuantParams> {
+    if (quantizer.scheme == "per_tensor_affine") {
+      return PerTensorParams(integers.dtype(), quantizer.scale, quantizer.zero_point);
+    }
+    if (quantizer.scheme != "per_channel_affine") {
+      return absl::UnimplementedError(absl::StrCat("a tensor quantized ", quantizer.scheme));
+    }
+    int64_t& left = state_->constant_bytes_left;
+    ASSIGN_OR_RETURN(const Tensor scales, MaterializeTensor(*archive_, quantizer.scales, left));
+    ASSIGN_OR_RETURN(const Tensor zeros, MaterializeTensor(*archive_, quantizer.zero_points, left));
+    return ByChannelParams(integers.dtype(), scales, zeros, quantizer.axis, integers.shape());
+  };
+  const absl::StatusOr<QuantParams> params = read();
+  if (!params.ok()) {
+    state_->diagnostics->Add(
+        {.kind = DiagnosticKind::kTorchQuantized,
+         .message = absl::StrCat("tensor '", Printable(path), "': ", params.status().message()),
+         .file = state_->file,
+         .fix = "quantize to 8 bits, by tensor or by channel, or export the float model"});
+    return ScriptValue::Poison();
+  }
+  OpCall call(state_, {}, {path, "Const"});
+  const ValueRef stored = call.MakeStored({std::move(integers), *params}, {path, "Const"});
+  ScriptValue result = state_->heap.Tensor(WithQuantization(stored, *params));
+  result.tensor->attribute = path;
+  return result;
 }
 
 ScriptValue Executor::MakeTensor(PyId id, const std::string& path) {
@@ -260,13 +301,15 @@ ScriptValue Executor::MakeTensor(PyId id, const std::string& path) {
         {.kind = quantized ? DiagnosticKind::kTorchQuantized : DiagnosticKind::kBadTensor,
          .message = absl::StrCat("tensor '", Printable(path), "': ", tensor.status().message()),
          .file = state_->file,
-         .fix = quantized ? "export the float model; npuc compresses weights itself with COMPRESS: "
-                            "true"
+         .fix = quantized ? "quantize to 8 bits, by tensor or by channel, or export the float model"
                           : "save the model again in float32"});
     return ScriptValue::Poison();
   }
   state_->constant_bytes_left -= tensor->type().size_bytes();
   Tensor constant = *std::move(tensor);
+  if (IsQuantized(archive_->values.tensor(id).type)) {
+    return MakeQuantized(archive_->values.tensor(id).quantizer, std::move(constant), path);
+  }
   // Floats are computed as f32; a lone f64 takes part in shape arithmetic as it is.
   const bool is_wide = constant.dtype() == DType::kFloat64 && constant.element_count() > 1;
   if (is_wide || constant.dtype() == DType::kFloat16) {

@@ -106,7 +106,7 @@ Executor::Flow Executor::AssignAttribute(const Expr& target, const ScriptValue& 
     return Flow::kNext;
   }
   ScriptObject& object = *base.object;
-  if (object.is_module) {
+  if (object.is_module && !object.is_restoring) {
     const std::string name = absl::StrCat(object.path, object.path.empty() ? "" : ".", target.text);
     if (state_->reported.insert(absl::StrCat("attribute ", name)).second) {
       Report(DiagnosticKind::kTorchStateWritten, target,

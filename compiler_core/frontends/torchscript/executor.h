@@ -132,6 +132,7 @@ class Executor {
   ScriptValue FromArchive(PyId id, const std::string& path);
   ScriptValue MakeObject(PyId id, const std::string& path);
   ScriptValue MakeTensor(PyId id, const std::string& path);
+  ScriptValue MakeQuantized(const PyQuantizer& quantizer, Tensor integers, const std::string& path);
 
   // Spends steps, and says where the limit is met. False: the run ends.
   bool Step(int64_t count, const Expr* where);

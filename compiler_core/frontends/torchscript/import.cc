@@ -53,7 +53,6 @@ class TorchImporter {
   }
 
   void Run() {
-    if (RefuseQuantized()) return;
     const ScriptValue root = executor_.Root();
     if (!root.Is(ScriptKind::kObject)) return;
     const ScriptFunction* forward = executor_.FindMethod(root.object, "forward");
@@ -89,25 +88,6 @@ class TorchImporter {
                        .message = std::move(message),
                        .file = options_.model_name,
                        .fix = std::move(fix)});
-  }
-
-  // Modules of torch.nn.quantized and packed weights, each class once.
-  bool RefuseQuantized() {
-    std::set<std::string> classes;
-    const PyValues& values = archive_->values;
-    for (int i = 0; i < values.size() && classes.size() < 16; ++i) {
-      const PyId id(i);
-      if (values.kind(id) != PyKind::kObject) continue;
-      const std::string& name = values.object(id).class_name;
-      const bool is_quantized =
-          absl::StrContains(name, ".quantized.") || absl::StrContains(name, "PackedParams");
-      if (!is_quantized || !classes.insert(name).second) continue;
-      AddError(DiagnosticKind::kTorchQuantized,
-               absl::StrCat("the model holds modules of the quantized class ", Printable(name)),
-               "export the float model, before torch.quantization.convert or quantize_dynamic; "
-               "npuc compresses weights itself with COMPRESS: true and CONV2D_COMPRESS: true");
-    }
-    return !classes.empty();
   }
 
   bool ResolveInputs(const ScriptFunction& forward, std::vector<ScriptValue>& arguments) {

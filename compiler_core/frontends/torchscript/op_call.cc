@@ -326,6 +326,8 @@ NodeSource OpCall::UnderRow(absl::string_view row) const {
 }
 
 NodeSource OpCall::SourceFor(absl::string_view op) const {
+  // How a result is stored is no operator of the list.
+  if (op == "Quantize" || op == "Dequantize") return UnderRow(kNoRow);
   return UnderRow(row_.empty() ? RowOf(op) : row_);
 }
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/quantized.h"
 #include "compiler_core/frontends/torchscript/views.h"
 
 namespace npuc::pt {
@@ -52,13 +53,20 @@ int64_t TypeNumber(DType dtype) {
       return 6;
   }
 }
+// The number of a quantized type, by its integers.
+int64_t QuantizedTypeNumber(DType dtype) {
+  if (dtype == DType::kInt8) return 12;
+  return dtype == DType::kUint8 ? 13 : 14;
+}
 absl::StatusOr<ScriptValue> ImportDtype(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  const QuantParams* const params = QuantizationOf(x);
+  if (params != nullptr) return ScriptValue::Int(QuantizedTypeNumber(params->dtype));
   return ScriptValue::Int(TypeNumber(x->type.dtype));
 }
 absl::StatusOr<ScriptValue> ImportIsFloat(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  return ScriptValue::Bool(IsFloat(x->type.dtype));
+  return ScriptValue::Bool(IsFloat(x->type.dtype) && QuantizationOf(x) == nullptr);
 }
 absl::StatusOr<ScriptValue> ImportDevice(OpCall&) { return ScriptValue::Of(ScriptKind::kDevice); }
 absl::StatusOr<ScriptValue> ImportFalse(OpCall&) { return ScriptValue::Bool(false); }
@@ -431,7 +439,6 @@ constexpr OpRule kRules[] = {
     {"is_floating_point", "self", ImportIsFloat},
     {"is_mkldnn", "self", ImportFalse},
     {"is_nested", "self", ImportFalse},
-    {"is_quantized", "self", ImportFalse},
     {"is_sparse", "self", ImportFalse},
     {"item", "self", ImportItem},
     {"layout", "self", ImportLayout},

@@ -18,8 +18,8 @@ constexpr ScalarTypeInfo kScalarTypes[kScalarTypeCount] = {
     {"float32", 4, DType::kFloat32},     {"float64", 8, DType::kFloat64},
     {"complex32", 4, DType::kInvalid},   {"complex64", 8, DType::kInvalid},
     {"complex128", 16, DType::kInvalid}, {"bool", 1, DType::kBool},
-    {"qint8", 1, DType::kInvalid},       {"quint8", 1, DType::kInvalid},
-    {"qint32", 4, DType::kInvalid},      {"bfloat16", 2, DType::kFloat32},
+    {"qint8", 1, DType::kInt8},          {"quint8", 1, DType::kUint8},
+    {"qint32", 4, DType::kInt32},        {"bfloat16", 2, DType::kFloat32},
     {"quint4x2", 1, DType::kInvalid},    {"quint2x4", 1, DType::kInvalid},
 };
 

@@ -42,11 +42,11 @@ inline constexpr int kScalarTypeCount = 18;
 absl::string_view NameOf(ScalarType type);  // "float32", "qint8" ... as in torch.NAME
 int64_t SizeOf(ScalarType type);            // bytes of an element in a storage
 bool IsQuantized(ScalarType type);
-// The IR's type for it; kInvalid for complex and quantized ones. kBFloat16 is read as f32, which
-// holds each of its values.
+// The IR's type for it, of a quantized one that of its integers; kInvalid for complex ones and for
+// integers that share a byte. kBFloat16 is read as f32, which holds each of its values.
 DType DTypeOf(ScalarType type);
 
-// What a pickle of a TorchScript archive can hold.
+// The kinds of values in a pickle of a TorchScript archive.
 enum class PyKind : uint8_t {
   kNone,
   kBool,
@@ -74,6 +74,17 @@ struct PyStorage {
   int64_t element_count = 0;  // as the pickle says; ReadTorchArchive checks it against the entry
 };
 
+// The meaning of a quantized tensor's integers.
+struct PyQuantizer {
+  std::string scheme;  // "per_tensor_affine" ...; empty where the tensor is not quantized
+  double scale = 0;    // of a scheme by tensor
+  int64_t zero_point = 0;
+  PyId
+      scales;  // of a scheme by channel: tensors of as many elements as the tensor has along `axis`
+  PyId zero_points;
+  int64_t axis = 0;
+};
+
 struct PyTensor {
   ScalarType type = ScalarType::kFloat32;
   int storage = -1;            // index into PyValues::storages
@@ -83,7 +94,7 @@ struct PyTensor {
   std::vector<int64_t> sizes;
   std::vector<int64_t> strides;
   bool requires_grad = false;
-  std::string quantizer;  // "per_tensor_affine" ...; empty where the tensor is not quantized
+  PyQuantizer quantizer;
 };
 
 struct PyObject {

@@ -127,7 +127,7 @@ TEST(PickleTest, QuantizedTensorsAndParametersAreRead) {
       .Raw("(")
       .Global("torch", "per_tensor_affine")
       .Float(0.5)
-      .Int(0)
+      .Int(3)
       .Raw("t\x89");
   p.Global("collections", "OrderedDict").Raw(")RtR");
   p.Global("torch._utils", "_rebuild_parameter").Raw("(").Tensor("Float", "1", 1, 0, {}, {});
@@ -135,7 +135,10 @@ TEST(PickleTest, QuantizedTensorsAndParametersAreRead) {
   const UnpickleResult result = RunUnpickle(p.Bytes());
   ASSERT_TRUE(result.root.valid()) << result.Text();
   const absl::Span<const PyId> items = result.values.items(result.root);
-  EXPECT_EQ(result.values.tensor(items[0]).quantizer, "per_tensor_affine");
+  const PyQuantizer& quantizer = result.values.tensor(items[0]).quantizer;
+  EXPECT_EQ(quantizer.scheme, "per_tensor_affine");
+  EXPECT_EQ(quantizer.scale, 0.5);
+  EXPECT_EQ(quantizer.zero_point, 3);
   EXPECT_TRUE(IsQuantized(result.values.tensor(items[0]).type));
   EXPECT_EQ(result.values.kind(items[1]), PyKind::kTensor);
 }

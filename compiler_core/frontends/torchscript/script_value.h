@@ -151,7 +151,8 @@ struct ScriptObject {
   const ClassDef* class_def = nullptr;
   const LoadedFile* file = nullptr;
   bool is_module = false;
-  std::string path;  // "layer1.0.conv"; of the root ""
+  bool is_restoring = false;  // its __setstate__ runs, and may write attributes
+  std::string path;           // "layer1.0.conv"; of the root ""
   std::map<std::string, ScriptValue, std::less<>> attributes;
   std::map<std::string, ScriptFunction, std::less<>> methods;  // those looked up
 };

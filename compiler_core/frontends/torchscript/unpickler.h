@@ -117,6 +117,7 @@ class Unpickler {
   bool ReduceCall(Global global, const std::vector<Item>& arguments);
   bool BuildList(absl::Span<const Item> arguments, const std::string& type_tag);
   bool RestoreTypeTag(absl::Span<const Item> arguments);
+  bool ReadQuantizer(const Item& parameters, PyQuantizer& quantizer);
   bool RebuildTensor(bool quantized, absl::Span<const Item> arguments);
   bool RebuildParameter(absl::Span<const Item> arguments);
   bool Dimensions(const Item& item, absl::string_view what, std::vector<int64_t>& out);

@@ -328,6 +328,42 @@ int64_t ReachOf(const PyTensor& tensor) {
 
 }  // namespace
 
+// (scheme, scale, zero point), or (scheme, scales, zero points, axis).
+bool Unpickler::ReadQuantizer(const Item& parameters, PyQuantizer& quantizer) {
+  // A copy: tuples may be made while this runs.
+  std::vector<Item> items;
+  if (parameters.tag == Item::kArguments) {
+    items = argument_tuples_[static_cast<size_t>(parameters.index)];
+  }
+  if (items.empty() || items[0].tag != Item::kQuantizer) {
+    return Malformed("a quantized tensor names no quantization scheme");
+  }
+  quantizer.scheme = std::string(kQuantizers[static_cast<size_t>(items[0].index)]);
+  const bool by_channel = absl::StartsWith(quantizer.scheme, "per_channel");
+  const std::vector<PyKind> wanted =
+      by_channel ? std::vector<PyKind>{PyKind::kTensor, PyKind::kTensor, PyKind::kInt}
+                 : std::vector<PyKind>{PyKind::kDouble, PyKind::kInt};
+  std::vector<PyId> ids(wanted.size());
+  bool fits = items.size() == wanted.size() + 1;
+  for (size_t i = 0; fits && i < wanted.size(); ++i) {
+    if (!AsValue(items[i + 1], "a quantized tensor's parameter", ids[i])) return false;
+    fits = values_.kind(ids[i]) == wanted[i];
+  }
+  if (!fits) {
+    return Malformed(
+        absl::StrCat("a quantized tensor's parameters are not those of ", quantizer.scheme));
+  }
+  if (by_channel) {
+    quantizer.scales = ids[0];
+    quantizer.zero_points = ids[1];
+    quantizer.axis = values_.integer(ids[2]);
+  } else {
+    quantizer.scale = values_.real(ids[0]);
+    quantizer.zero_point = values_.integer(ids[1]);
+  }
+  return true;
+}
+
 bool Unpickler::RebuildTensor(bool quantized, absl::Span<const Item> arguments) {
   const size_t fewest = quantized ? 7 : 6;
   if (arguments.size() < fewest || arguments.size() > fewest + 1) {
@@ -363,16 +399,7 @@ bool Unpickler::RebuildTensor(bool quantized, absl::Span<const Item> arguments) 
                 absl::StrCat("a tensor has ", tensor.sizes.size(), " sizes and ",
                              tensor.strides.size(), " strides; they must be as many"));
   }
-  if (quantized) {
-    const Item& parameters = arguments[4];
-    const std::vector<Item>* items = parameters.tag == Item::kArguments
-                                         ? &argument_tuples_[static_cast<size_t>(parameters.index)]
-                                         : nullptr;
-    if (items == nullptr || items->empty() || items->front().tag != Item::kQuantizer) {
-      return Malformed("a quantized tensor names no quantization scheme");
-    }
-    tensor.quantizer = std::string(kQuantizers[static_cast<size_t>(items->front().index)]);
-  }
+  if (quantized && !ReadQuantizer(arguments[4], tensor.quantizer)) return false;
   const int64_t reach = ReachOf(tensor);
   // Two or four elements share a byte of these; they are never looked into.
   const bool packed = tensor.type == ScalarType::kQUInt4x2 || tensor.type == ScalarType::kQUInt2x4;
