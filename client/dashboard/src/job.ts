@@ -142,7 +142,8 @@ class JobPage {
     } }, "Retry");
     const canNotify = !hasEnded(job) && "Notification" in window && Notification.permission === "default";
     const notify = canNotify ? h("button", { click: async () => { say(await Notification.requestPermission() === "granted" ? "you will be told when it has ended" : "the browser does not allow it"); } }, "Notify me") : null;
-    return h("div", { class: "right" }, notify, retry, cancel);
+    const again = h("a", { class: "button", href: `#/submit?from=${job.jobId}` }, "Edit and submit again");
+    return h("div", { class: "right" }, notify, again, retry, cancel);
   }
 }
 

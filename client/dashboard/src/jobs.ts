@@ -214,5 +214,5 @@ function slim(job: Job): Job {
 
 export function jobs(root: HTMLElement, query: URLSearchParams): View {
   const page = new JobsPage(root, readFilter(query));
-  return { title: "Jobs", refresh: () => page.refresh(), everyMs: REFRESH_MS, close: () => page.close() };
+  return { title: "Jobs", refresh: () => page.refresh(), everyMs: REFRESH_MS, showsAtOnce: true, close: () => page.close() };
 }

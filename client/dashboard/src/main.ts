@@ -17,6 +17,7 @@ const PAGES: [string, string][] = [["#/", "Overview"], ["#/jobs", "Jobs"], ["#/c
 const main = document.getElementById("main")!;
 const dot = h("span", { class: "dot", "aria-hidden": "true" });
 const health = h("span", {}, "asking the server");
+const who = h("div", { class: "who", hidden: true });
 let view: View | undefined;
 let timer = 0;
 let shown = 0;
@@ -24,7 +25,13 @@ let shown = 0;
 function frame() {
   const nav = h("nav", { "aria-label": "Pages" }, ...PAGES.map(([hash, name]) => h("a", { href: hash }, name)));
   document.getElementById("top")!.append(h("div", { class: "bar" }, h("a", { class: "brand", href: "#/" }, "npuc"), nav,
-    h("div", { class: "health", role: "status" }, dot, health)));
+    who, h("div", { class: "health", role: "status" }, dot, health)));
+}
+
+/** A way out for who came by a token. */
+function showWho() {
+  who.hidden = token.get() === "";
+  who.replaceChildren(h("button", { click: () => { token.set(""); showWho(); void look(); open(); } }, "Sign out"));
 }
 
 function markCurrent(path: string) {
@@ -43,13 +50,20 @@ function pageOf(root: HTMLElement): View {
   if (name === "job") return job(root, first, second, query);
   if (name === "compare") return compare(root, first, second);
   if (name === "cores") return cores(root, query);
-  if (name === "submit") return submit(root);
-  return overview(root);
+  if (name === "submit") return submit(root, query);
+  if (name === "") return overview(root);
+  return nothingHere(root);
+}
+
+function nothingHere(root: HTMLElement): View {
+  root.append(h("h1", {}, "Nothing is here"), h("p", {}, `No page has the address ${location.hash}.`),
+    h("p", {}, h("a", { href: "#/" }, "Overview"), ", ", h("a", { href: "#/jobs" }, "jobs"), ", ", h("a", { href: "#/submit" }, "submit a compile")));
+  return { title: "Nothing is here" };
 }
 
 function askToken(why: string) {
   const input = h("input", { type: "password", id: "token", autocomplete: "current-password" });
-  const form = h("form", { class: "card", submit: (event: Event) => { event.preventDefault(); token.set(input.value.trim()); open(); } },
+  const form = h("form", { class: "card", submit: (event: Event) => { event.preventDefault(); token.set(input.value.trim()); showWho(); void look(); open(); } },
     h("h1", {}, "Who are you?"), h("p", {}, why),
     h("div", { class: "fields" }, h("div", { class: "field" }, h("label", { for: "token" }, "Token (kept until this tab is closed)"), input),
       h("button", { class: "primary" }, "Go on")));
@@ -57,33 +71,44 @@ function askToken(why: string) {
   input.focus();
 }
 
-function fail(error: unknown, root: HTMLElement) {
+/** A page that was never filled says why; one that was keeps what it shows. */
+function fail(error: unknown, state: HTMLElement) {
   if (error instanceof ApiError && error.status === 401) { view?.close?.(); clearTimeout(timer); askToken(error.message); return; }
-  if (error instanceof ApiError && root.childElementCount === 0) root.append(h("p", { class: "notice" }, error.message));
-  else if (error instanceof ApiError && error.status < 500) say(error.message);
+  if (state.isConnected) {
+    state.className = "notice";
+    state.replaceChildren(error instanceof ApiError ? `${error.message} ` : "The server cannot be reached; this page tries again by itself. ",
+      h("a", { href: "#/jobs" }, "All jobs"));
+  } else if (error instanceof ApiError && error.status < 500) say(error.message);
 }
 
 function open() {
   view?.close?.();
   clearTimeout(timer);
   const number = ++shown;
-  const root = h("div");
+  const root = h("div", {});
+  const state = h("p", { class: "soft", role: "status" }, "Loading …");
   main.replaceChildren(root);
   main.setAttribute("aria-busy", "true");
   const now = pageOf(root);
   view = now;
   document.title = `${now.title} - npuc`;
+  if (now.refresh) { main.prepend(state); root.hidden = !now.showsAtOnce; }
   const refresh = async () => {
     if (number !== shown) return;
-    try { if (!document.hidden) await now.refresh?.(); } catch (error) { if (number === shown) fail(error, root); }
+    try {
+      if (!document.hidden || state.isConnected) await now.refresh?.();
+      state.remove();
+      root.hidden = false;
+    } catch (error) { if (number === shown) fail(error, state); }
     if (number === shown) main.removeAttribute("aria-busy");
-    if (now.everyMs && number === shown && view === now) timer = window.setTimeout(refresh, now.everyMs);
+    const again = now.everyMs ?? (state.isConnected ? HEALTH_MS : 0);
+    if (again && number === shown && view === now) timer = window.setTimeout(refresh, again);
   };
   void refresh();
 }
 
-/** Says whether the server takes work, and if not, why. */
-async function watchHealth() {
+/** Shows whether the server takes work, and if not, why. */
+async function look() {
   let text = "";
   let good = false;
   try {
@@ -96,11 +121,16 @@ async function watchHealth() {
   }
   dot.className = `dot ${good ? "ok" : "bad"}`;
   if (health.textContent !== text) health.textContent = text;
+}
+
+async function watchHealth() {
+  await look();
   setTimeout(watchHealth, HEALTH_MS);
 }
 
 frame();
 window.addEventListener("hashchange", open);
 document.querySelector(".skip")!.addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
+showWho();
 open();
 void watchHealth();

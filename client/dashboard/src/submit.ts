@@ -1,6 +1,8 @@
-// Submitting by drag and drop: a config and the files it names.
-import { ApiError, createJob, digestOf, upload, type Spec } from "./api";
-import { bytes, h, replace } from "./dom";
+// Submitting: drop a config and the files it names, or edit the config of an earlier job.
+import { ApiError, createJob, digestOf, getJob, upload, type Digest, type Spec } from "./api";
+import { bytes, h } from "./dom";
+import { Editor } from "./editor";
+import { nameOf } from "./jobs_text";
 import type { View } from "./view";
 
 const CONFIG = /\.(ya?ml|nxc|cfg)$/i;
@@ -32,19 +34,28 @@ export function filesNamed(config: string): Map<string, string> {
 }
 const baseName = (path: string) => path.split("/").at(-1)!;
 
+/** "config.yaml:3:7: ..." is about line 3. */
+export const lineOf = (problem: string): number => Number(/^[^\s:]*:(\d+)(?::\d+)?:/.exec(problem)?.[1] ?? 0);
+
 class SubmitPage {
   private files = new Map<string, File>();
+  /** What an earlier job had uploaded, by role. */
+  private kept = new Map<string, { name: string; digest: Digest }>();
+  private configName = "";
   private readonly shown = h("section", { class: "card", hidden: true, "aria-label": "Files" });
+  private readonly editor = new Editor(() => this.update());
+  private readonly config = h("section", { class: "card", hidden: true, "aria-label": "Config to submit" });
   private readonly problems = h("section", { "aria-label": "Problems", role: "alert" });
   private readonly bar = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Upload" });
   private readonly go = h("button", { class: "primary", disabled: true, click: () => void this.submit() }, "Submit");
   private readonly priority = h("input", { type: "number", min: -100, max: 100, value: 0, id: "priority" });
   private readonly labels = h("input", { type: "text", id: "labels", placeholder: "branch=main run=12" });
   private readonly noCache = h("input", { type: "checkbox", id: "nocache" });
+  private readonly title = h("h1", {}, "Submit a compile");
 
-  constructor(root: HTMLElement) {
+  constructor(root: HTMLElement, private readonly from: string) {
     const picker = h("input", { type: "file", multiple: true, class: "skip", "aria-label": "Choose config and model",
-      change: () => this.add(picker.files) });
+      change: () => { this.add(picker.files); picker.value = ""; } });
     const drop = h("label", { class: "drop" }, h("strong", {}, "Drop a config and its model here"), h("br"),
       h("span", { class: "soft" }, "or choose files: the config (.yaml, .cfg), the model, and what else the config names"), picker);
     drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
@@ -55,26 +66,67 @@ class SubmitPage {
       this.add(event.dataTransfer?.files ?? null);
     });
     const field = (text: string, input: HTMLElement) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
-    root.append(h("div", { class: "head" }, h("h1", {}, "Submit a compile")), drop, this.shown, this.problems,
+    root.append(h("div", { class: "head" }, this.title), drop, this.shown, this.config, this.problems,
       h("section", { class: "card fields" }, field("Priority (-100 to 100)", this.priority), field("Labels", this.labels),
         h("label", {}, this.noCache, " compile even if the cache has it"), this.go), this.bar);
   }
 
+  /** Starts from a job's config, and from the files that it had uploaded. */
+  async load() {
+    if (!this.from) return;
+    const job = await getJob(this.from);
+    const spec = job.spec ?? {};
+    this.title.textContent = `Submit ${nameOf(job)} again`;
+    if (spec.model) this.kept.set("MODEL_FILE", { name: filesNamed(spec.configText ?? "").get("MODEL_FILE") ?? "the model", digest: spec.model });
+    for (const side of spec.sideInputs ?? []) this.kept.set(side.role ?? "", { name: side.name ?? "", digest: side.digest! });
+    this.priority.value = String(spec.priority ?? 0);
+    this.labels.value = Object.entries(spec.labels ?? {}).map(([key, value]) => `${key}=${value}`).join(" ");
+    this.edit(spec.configText ?? "", spec.configName || "config.yaml");
+  }
+
+  private edit(text: string, name: string) {
+    this.configName = name;
+    this.editor.text = text;
+    this.config.replaceChildren(h("div", { class: "head" }, h("h2", {}, name), h("span", { class: "soft" }, "Tab indents; Escape, then Tab, leaves")), this.editor.element);
+    this.config.hidden = false;
+    this.update();
+  }
+
   private add(list: FileList | null) {
     for (const file of list ?? []) {
-      if (CONFIG.test(file.name)) for (const name of this.files.keys()) if (CONFIG.test(name)) this.files.delete(name);
-      this.files.set(file.name, file);
+      if (CONFIG.test(file.name)) void file.text().then((text) => this.edit(text, file.name));
+      else this.files.set(file.name, file);
     }
-    this.shown.hidden = this.files.size === 0;
-    replace(this.shown, h("table", {}, h("tbody", {}, ...[...this.files.values()].map((file) =>
-      h("tr", {}, h("td", {}, file.name), h("td", { class: "soft" }, CONFIG.test(file.name) ? "config" : "model or side input"), h("td", { class: "number" }, bytes(file.size)))))));
-    this.go.disabled = ![...this.files.keys()].some((name) => CONFIG.test(name));
     this.problems.replaceChildren();
+    this.update();
+  }
+
+  /** Shows which file is what, and whether something is missing. */
+  private update() {
+    const named = filesNamed(this.editor.text);
+    const roleOf = (name: string) => [...named].find(([, path]) => path && baseName(path) === name)?.[0];
+    const remove = (name: string) => h("button", { type: "button", "aria-label": `Remove ${name}`, "data-remove": name }, "Remove");
+    const rows = [...this.files.values()].map((file) => h("tr", {}, h("td", {}, file.name),
+      h("td", { class: "soft" }, roleOf(file.name) ?? (this.config.hidden ? "" : "not named by the config")), h("td", { class: "number" }, bytes(file.size)), h("td", {}, remove(file.name))));
+    for (const [role, one] of this.kept) {
+      if ([...this.files.keys()].some((name) => roleOf(name) === role)) continue;
+      rows.push(h("tr", {}, h("td", {}, baseName(one.name)), h("td", { class: "soft" }, `${role}, uploaded before`), h("td", { class: "number" }, bytes(Number(one.digest.sizeBytes ?? 0))), h("td")));
+    }
+    this.shown.hidden = rows.length === 0;
+    this.shown.replaceChildren(h("table", {}, h("tbody", {}, ...rows)));
+    for (const one of this.shown.querySelectorAll<HTMLButtonElement>("[data-remove]")) one.onclick = () => { this.files.delete(one.dataset.remove!); this.update(); };
+    if (this.files.size && this.config.hidden) {
+      const [name] = this.files.keys();
+      this.shown.append(h("p", { class: "soft" }, "A config says for which core; drop one, too. Where you have none, ", h("code", { class: "mono" }, `npuc init ${name}`), " writes one."));
+    }
+    this.go.disabled = this.config.hidden || this.editor.text.trim() === "";
   }
 
   private async submit() {
     this.go.disabled = true;
     this.bar.hidden = false;
+    this.problems.replaceChildren();
+    this.editor.mark([]);
     try {
       location.hash = `#/job/${(await createJob(await this.spec())).jobId}`;
     } catch (error) {
@@ -85,24 +137,37 @@ class SubmitPage {
   }
 
   private fail(error: Error) {
-    const problems = error instanceof ApiError ? error.problems : [];
-    this.problems.replaceChildren(...(problems.length ? problems : [error.message]).map((text) => h("div", { class: "diagnostic" }, text)));
+    const told = error instanceof ApiError ? error.problems : [];
+    const problems = told.length ? told : [error.message];
+    this.editor.mark(problems.map(lineOf).filter(Boolean));
+    this.problems.replaceChildren(...problems.map((text) => {
+      const line = lineOf(text);
+      return h("div", { class: "diagnostic" }, text, " ", line ? h("button", { type: "button", click: () => this.editor.goTo(line) }, `Go to line ${line}`) : null);
+    }));
+  }
+
+  private async send(file: File): Promise<Digest> {
+    const content = await file.arrayBuffer();
+    const digest = await digestOf(content);
+    this.bar.hidden = false;
+    await upload(content, digest, (share) => { this.bar.value = share; });
+    return digest;
   }
 
   private async spec(): Promise<Spec> {
-    const config = [...this.files.values()].find((file) => CONFIG.test(file.name))!;
-    const spec: Spec = { configText: await config.text(), configName: config.name, sideInputs: [] };
-    for (const [role, path] of filesNamed(spec.configText!)) {
-      const file = path && path !== config.name ? this.files.get(baseName(path)) : undefined;
-      if (role === "MODEL_FILE" && !file) throw new Error(`drop the model too: the config names ${path}`);
-      if (!file) continue;
-      const content = await file.arrayBuffer();
-      const digest = await digestOf(content);
-      await upload(content, digest, (share) => { this.bar.value = share; });
+    const spec: Spec = { configText: this.editor.text, configName: this.configName, sideInputs: [] };
+    for (const [role, path] of filesNamed(this.editor.text)) {
+      const file = path ? this.files.get(baseName(path)) : undefined;
+      const kept = this.kept.get(role);
+      if (!file && !kept) {
+        if (role === "MODEL_FILE") throw new Error(`drop the model too: the config names ${path}`);
+        continue;
+      }
+      const digest = file ? await this.send(file) : kept!.digest;
       if (role === "MODEL_FILE") spec.model = digest;
-      else spec.sideInputs!.push({ role, name: baseName(path), digest });
+      else spec.sideInputs!.push({ role, name: file ? baseName(path) : kept!.name, digest });
     }
-    if (!spec.model) throw new Error("the config names no model");
+    if (!spec.model) throw new Error("the config names no model: write MODEL_FILE");
     spec.priority = Number(this.priority.value) || 0;
     spec.noCache = this.noCache.checked;
     const pairs = this.labels.value.trim().split(/\s+/).filter(Boolean).map((pair): [string, string] => {
@@ -114,7 +179,7 @@ class SubmitPage {
   }
 }
 
-export function submit(root: HTMLElement): View {
-  new SubmitPage(root);
-  return { title: "Submit" };
+export function submit(root: HTMLElement, query: URLSearchParams): View {
+  const page = new SubmitPage(root, query.get("from") ?? "");
+  return { title: "Submit", refresh: () => page.load() };
 }

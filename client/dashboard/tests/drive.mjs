@@ -145,6 +145,59 @@ async function refusedConfig(page) {
   say("a refused config shows its problems");
 }
 
+/** A failed job to a working one: its config is edited, problems stand at their lines, and the model
+ *  need not be sent again. */
+async function editAndSubmitAgain(page, id) {
+  await page.goto(url(`#/job/${id}`));
+  await page.getByRole("link", { name: "Edit and submit again" }).click();
+  const editor = page.getByRole("textbox", { name: "Config" });
+  await editor.waitFor();
+  const text = await editor.inputValue();
+  const [numbers, area] = await Promise.all([page.locator(".editor pre").boundingBox(), editor.boundingBox()]);
+  check(Math.abs(numbers.height - area.height) < 2 && numbers.x + numbers.width <= area.x + 1, "the line numbers are not beside the lines");
+  check(text === readFileSync(join(SAMPLE, "config.yaml"), "utf8"), "another config is edited");
+  await page.getByText("uploaded before").waitFor();
+  await editor.fill(text.replace("GRUS", "NOCORE"));
+  expected = true;  // the browser logs answers of 400
+  await page.getByRole("button", { name: "Submit" }).click();
+  const line = text.split("\n").findIndex((one) => one.includes("GRUS")) + 1;
+  await page.getByRole("button", { name: `Go to line ${line}` }).click();
+  expected = false;
+  check((await page.locator(".editor .wrong").innerText()).trim() === String(line), "the line is not marked");
+  check((await page.evaluate(() => getSelection().toString() || document.activeElement.value.slice(document.activeElement.selectionStart, document.activeElement.selectionEnd))).includes("NOCORE"), "the cursor is elsewhere");
+  await editor.fill(`${text}# again\n`);
+  await page.getByLabel("Labels").fill("by=editor");
+  await page.getByRole("button", { name: "Submit" }).click();
+  await page.waitForURL(/#\/job\//);
+  await stateIs(page, "succeeded");
+  check((await page.locator("dl.facts").last().innerText()).includes("by=editor"), "no label");
+  check((await page.locator("pre.code").innerText()).includes("# again"), "not the edited config");
+  say("edit and submit again: problems at their lines, the model is not sent again");
+}
+
+/** What is not there, not yet there, or not reachable is said in words. */
+async function states(page) {
+  await page.goto(url("#/nowhere"));
+  await page.getByText("No page has the address #/nowhere").waitFor();
+  expected = true;
+  await page.goto(url("#/job/j00000000000000000000000000"));
+  await page.locator("main .notice").getByRole("link", { name: "All jobs" }).waitFor();
+  await page.route("**/v1/jobs?**", (route) => route.abort());
+  await page.goto(url("#/jobs"));
+  await page.getByText("The server cannot be reached").waitFor();
+  await page.unroute("**/v1/jobs?**");
+  await page.locator(".list .row").first().waitFor();
+  await until("no notice", async () => (await page.locator("main > .notice").count()) === 0);
+  // A token can be given back.
+  check(await page.getByRole("button", { name: "Sign out" }).count() === 0, "a way out without a token");
+  await page.evaluate(() => sessionStorage.setItem("npuc-token", "secret"));
+  await page.reload();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  check(await page.evaluate(() => sessionStorage.getItem("npuc-token")) === "", "the token is kept");
+  expected = false;
+  say("unknown addresses, missing jobs and a lost server are said in words; signing out");
+}
+
 async function cancelAndRetry(page) {
   server.hold();
   const ids = [1, 2, 3].map(() => server.json("compile", BIG, "--detach", "--no-cache").at(-1).job);
@@ -252,7 +305,7 @@ async function compareTwo(page, first) {
   const second = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_cnn.pb")]);
   await stateIs(page, "succeeded");
   await page.goto(url("#/jobs?state=SUCCEEDED&q=kws_cnn"));
-  await until("three rows", async () => (await page.locator(".list .row").count()) === 3);
+  await until("four rows", async () => (await page.locator(".list .row").count()) === 4);
   for (const id of [first, second]) await page.locator(".list .row", { has: page.locator(`a[href$="${id}"]`) }).locator("input").check();
   await page.getByRole("button", { name: "Compare" }).click();
   await page.locator(".diff .add", { hasText: "COMPRESS: false" }).or(page.locator(".diff .cut", { hasText: "COMPRESS: false" })).first().waitFor();
@@ -571,6 +624,8 @@ async function main() {
     await refusedConfig(page);
     await filterAndKeys(page, failed);
     await alikeNotes(page);
+    await editAndSubmitAgain(page, done);
+    await states(page);
     await cancelAndRetry(page);
     await reloadMidStream(page);
     await restartUnderIt(page);
@@ -581,7 +636,7 @@ async function main() {
     await unhealthy(page);
     await shots(browser, { overview: "#/", jobs: "#/jobs", job: `#/job/${done}`, graph: `#/job/${done}/graph`,
       memory: `#/job/${done}/memory_map`, weights: `#/job/${done}/weights`, roofline: `#/job/${done}/roofline`, failed: `#/job/${failed}`,
-      compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit" });
+      compare: `#/compare/${done}/${second}`, cores: "#/cores", submit: "#/submit", edit: `#/submit?from=${failed}` });
     check(errors.length === 0, `the page has errors: ${errors.join("\n")}`);
     say("FIGURE: dashboard: submit by drop, live log, diagnostics, download, cancel, retry, filter, compare, reload and daemon restart under the page, in Chromium");
   } catch (error) {
