@@ -4,87 +4,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/frontends/common/gather.h"
-#include "compiler_core/frontends/common/image.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/window_attrs.h"
 
 namespace npuc::onnx {
 namespace {
 
-using frontend::kMaxRuns;
-
-// A convolution in two spatial dimensions: x [n,h,w,c], weight [kh,kw,c/groups,o].
-absl::StatusOr<ValueRef> Convolve2d(NodeImporter& node, const ValueRef& x, ValueRef weight,
-                                    const WindowAttrs& w, size_t first) {
-  const size_t second = first + 1;
-  AttrMap attrs = {{"strides", std::vector<int64_t>{w.strides[first], w.strides[second]}},
-                   {"pads", std::vector<int64_t>{w.before[first], w.after[first], w.before[second],
-                                                 w.after[second]}},
-                   {"dilations", std::vector<int64_t>{w.dilations[first], w.dilations[second]}}};
-  const int64_t channels = x->type.shape[3];
-  const Shape shape = weight->type.shape;
-  // Scales for each of C*M results fit no axis of [H,W,C,M] where both are more than one.
-  const bool by_result =
-      shape[3] > channels && weight->stored.has_value() && weight->stored->params.axis >= 0;
-  const bool is_depthwise = shape[2] == 1 && channels > 1 && shape[3] % channels == 0;
-  if (!is_depthwise || by_result) return node.Emit("Conv2D", {x, weight}, std::move(attrs));
-  ASSIGN_OR_RETURN(weight,
-                   node.Reshaped(weight, {shape[0], shape[1], channels, shape[3] / channels}));
-  return node.Emit("DepthwiseConv2D", {x, weight}, std::move(attrs));
-}
-
-// [n,d,h,w,c] as images whose channels are those of the kernel's depth taps, one after the other:
-// then a convolution in three dimensions is one in two.
-absl::StatusOr<ValueRef> Convolve3d(NodeImporter& node, ValueRef x, ValueRef weight,
-                                    const WindowAttrs& w) {
-  const Shape kernel = weight->type.shape;  // [kd,kh,kw,c,o]
-  if (kernel[3] != x->type.shape[4]) {
-    return node.FailMode("groups in a convolution of three spatial dimensions", "use one group");
-  }
-  ASSIGN_OR_RETURN(x, node.Padded(x, {0, 0, w.before[0], w.after[0], 0, 0, 0, 0, 0, 0}, 0));
-  const Shape in = x->type.shape;
-  if (in[1] < w.Extent(0)) return absl::InvalidArgumentError("the kernel is deeper than the data");
-  const int64_t depth = (in[1] - w.Extent(0)) / w.strides[0] + 1;
-  std::vector<ValueRef> taps;
-  for (int64_t i = 0; i < kernel[0]; ++i) {
-    if (taps.size() == kMaxRuns) return node.FailMode("a deeper kernel than 4096", "use less");
-    ASSIGN_OR_RETURN(taps.emplace_back(),
-                     node.Sliced(x, 1, i * w.dilations[0], depth, depth == 1 ? 1 : w.strides[0]));
-  }
-  ASSIGN_OR_RETURN(ValueRef images, node.Joined(taps, 4));
-  ASSIGN_OR_RETURN(images,
-                   node.Reshaped(images, {in[0] * depth, in[2], in[3], kernel[0] * kernel[3]}));
-  ASSIGN_OR_RETURN(weight, node.Transposed(weight, {1, 2, 0, 3, 4}));
-  ASSIGN_OR_RETURN(weight,
-                   node.Reshaped(weight, {kernel[1], kernel[2], kernel[0] * kernel[3], kernel[4]}));
-  ASSIGN_OR_RETURN(const ValueRef y, Convolve2d(node, images, weight, w, 1));
-  const Shape& out = y->type.shape;
-  return node.Reshaped(y, {in[0], depth, out[1], out[2], out[3]});
-}
-
-// The sums with the node's bias, where it has one.
-absl::StatusOr<ValueRef> WithBias(NodeImporter& node, absl::StatusOr<ValueRef> sums) {
-  if (!sums.ok() || !node.has(2)) return sums;
-  return node.Emit("Add", {*sums, node.input(2)});
-}
-
-// x [n,spatial...,c], weight [kernel...,c/groups,o], the node's bias.
-absl::StatusOr<ValueRef> Convolve(NodeImporter& node, ValueRef x, ValueRef weight, WindowAttrs w) {
-  const size_t spatial = w.kernel.size();
-  if (spatial == 2) return WithBias(node, Convolve2d(node, x, weight, w, 0));
-  if (spatial == 3) return WithBias(node, Convolve3d(node, x, weight, w));
-  // One dimension is an image of height 1.
-  const Shape in = x->type.shape;
-  const Shape kernel = weight->type.shape;
-  ASSIGN_OR_RETURN(x, node.Reshaped(x, {in[0], 1, in[1], in[2]}));
-  ASSIGN_OR_RETURN(weight, node.Reshaped(weight, {1, kernel[0], kernel[1], kernel[2]}));
-  for (auto* list : {&w.strides, &w.dilations, &w.kernel}) list->insert(list->begin(), 1);
-  for (auto* list : {&w.before, &w.after}) list->insert(list->begin(), 0);
-  // The bias belongs to the convolution: behind the Reshape it would be an addition of its own.
-  ASSIGN_OR_RETURN(const ValueRef y, WithBias(node, Convolve2d(node, x, weight, w, 0)));
-  return node.Reshaped(y, {y->type.shape[0], y->type.shape[2], y->type.shape[3]});
-}
+ValueRef BiasOf(const NodeImporter& node) { return node.has(2) ? node.input(2) : nullptr; }
 
 absl::Status CheckOperands(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 3));
@@ -111,38 +37,14 @@ absl::Status ImportConv(NodeImporter& node) {
   ASSIGN_OR_RETURN(const WindowAttrs w,
                    ReadWindow(node, absl::MakeConstSpan(in).subspan(2),
                               Shape(kernel.begin() + 2, kernel.end()), nullptr));
-  std::vector<int64_t> perm;
-  for (int64_t i = 2; i < node.rank(1); ++i) perm.push_back(i);
-  perm.insert(perm.end(), {1, 0});
-  ASSIGN_OR_RETURN(const ValueRef weight, node.Transposed(node.input(1), std::move(perm)));
+  ASSIGN_OR_RETURN(const ValueRef weight, WeightLast(node, node.input(1)));
   ASSIGN_OR_RETURN(const ValueRef x, ChannelsLast(node, node.input(0)));
-  ASSIGN_OR_RETURN(const ValueRef y, Convolve(node, x, weight, w));
+  ASSIGN_OR_RETURN(const ValueRef y, Convolved(node, x, weight, BiasOf(node), w));
   return node.SetOutput(ChannelsFirst(node, y));
 }
 
-// The weight [c,o/groups,kernel...] turned by half a turn, as [kernel...,c/groups,o].
-absl::StatusOr<ValueRef> TurnedWeight(NodeImporter& node, int64_t groups) {
-  const Shape& kernel = node.shape(1);
-  ValueRef weight = node.input(1);
-  for (int64_t axis = 2; axis < node.rank(1); ++axis) {
-    const int64_t dim = kernel[static_cast<size_t>(axis)];
-    ASSIGN_OR_RETURN(weight, node.Sliced(weight, axis, dim - 1, dim, dim == 1 ? 1 : -1));
-  }
-  const std::vector<int64_t> taps(kernel.begin() + 2, kernel.end());
-  Shape grouped = {groups, kernel[0] / groups, kernel[1]};
-  grouped.insert(grouped.end(), taps.begin(), taps.end());
-  ASSIGN_OR_RETURN(weight, node.Reshaped(weight, grouped));
-  std::vector<int64_t> perm;
-  for (int64_t i = 3; i < static_cast<int64_t>(grouped.size()); ++i) perm.push_back(i);
-  perm.insert(perm.end(), {1, 0, 2});
-  ASSIGN_OR_RETURN(weight, node.Transposed(weight, std::move(perm)));
-  Shape shape = taps;
-  shape.insert(shape.end(), {kernel[0] / groups, groups * kernel[1]});
-  return node.Reshaped(weight, std::move(shape));
-}
-
-// The pads of the convolution over the spread operand: the kernel's reach less the node's own pads,
-// and what output_padding adds behind.
+// The pads of a transposed convolution: the node's own, or what output_shape leaves of them, less
+// what output_padding adds behind.
 absl::Status TransposedPads(NodeImporter& node, absl::Span<const int64_t> spatial, WindowAttrs& w) {
   const size_t count = spatial.size();
   ASSIGN_OR_RETURN(std::vector<int64_t> extra,
@@ -164,8 +66,7 @@ absl::Status TransposedPads(NodeImporter& node, absl::Span<const int64_t> spatia
       if (!same) w.before[i] = total / 2;
       w.after[i] = total - w.before[i];
     }
-    w.before[i] = w.Extent(i) - 1 - w.before[i];
-    w.after[i] = w.Extent(i) - 1 - w.after[i] + extra[i];
+    w.after[i] -= extra[i];
   }
   return absl::OkStatus();
 }
@@ -184,22 +85,9 @@ absl::Status ImportConvTranspose(NodeImporter& node) {
   ASSIGN_OR_RETURN(WindowAttrs w,
                    ReadWindow(node, spatial, Shape(kernel.begin() + 2, kernel.end()), nullptr));
   RETURN_IF_ERROR(TransposedPads(node, spatial, w));
-  ASSIGN_OR_RETURN(const ValueRef weight, TurnedWeight(node, groups));
-  ASSIGN_OR_RETURN(ValueRef x, ChannelsLast(node, node.input(0)));
-  for (size_t i = 0; i < w.strides.size(); ++i) {
-    ASSIGN_OR_RETURN(
-        x, frontend::Spread(node, std::move(x), static_cast<int64_t>(i) + 1, w.strides[i]));
-  }
-  std::vector<int64_t> paddings(2 * in.size(), 0);
-  for (size_t i = 0; i < spatial.size(); ++i) {
-    paddings[2 * (i + 1)] = w.before[i];
-    paddings[2 * (i + 1) + 1] = w.after[i];
-  }
-  ASSIGN_OR_RETURN(x, node.Padded(x, std::move(paddings), 0));
-  w.strides.assign(spatial.size(), 1);
-  w.before.assign(spatial.size(), 0);
-  w.after.assign(spatial.size(), 0);
-  ASSIGN_OR_RETURN(const ValueRef y, Convolve(node, x, weight, w));
+  ASSIGN_OR_RETURN(const ValueRef x, ChannelsLast(node, node.input(0)));
+  ASSIGN_OR_RETURN(const ValueRef y,
+                   ConvolvedBack(node, x, node.input(1), BiasOf(node), groups, std::move(w)));
   return node.SetOutput(ChannelsFirst(node, y));
 }
 

@@ -79,25 +79,4 @@ absl::StatusOr<WindowAttrs> ReadWindow(NodeImporter& node, absl::Span<const int6
   return w;
 }
 
-absl::StatusOr<ValueRef> ChannelsLast(NodeImporter& node, const ValueRef& value) {
-  node.state().diagnostics->Add(
-      {.kind = DiagnosticKind::kLayoutTransposed,
-       .message = "the node is channels first; it runs channels last between two transposes",
-       .file = node.state().file,
-       .node = node.source().name,
-       .op = node.source().op,
-       .fix = "transposes between such nodes cancel"});
-  std::vector<int64_t> perm = {0};
-  for (int64_t i = 2; i < static_cast<int64_t>(value->type.shape.size()); ++i) perm.push_back(i);
-  perm.push_back(1);
-  return node.Transposed(value, std::move(perm));
-}
-
-absl::StatusOr<ValueRef> ChannelsFirst(NodeImporter& node, const ValueRef& value) {
-  const int64_t rank = static_cast<int64_t>(value->type.shape.size());
-  std::vector<int64_t> perm = {0, rank - 1};
-  for (int64_t i = 1; i < rank - 1; ++i) perm.push_back(i);
-  return node.Transposed(value, std::move(perm));
-}
-
 }  // namespace npuc::onnx

@@ -4,19 +4,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "compiler_core/frontends/common/windows.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
 namespace npuc::onnx {
 
-// Where a convolution or pooling node's windows lie, an entry for each spatial dimension.
-struct WindowAttrs {
-  std::vector<int64_t> kernel;
-  std::vector<int64_t> strides;
-  std::vector<int64_t> dilations;
-  std::vector<int64_t> before;
-  std::vector<int64_t> after;
-  int64_t Extent(size_t i) const { return (kernel[i] - 1) * dilations[i] + 1; }
-};
+using frontend::ChannelsFirst;
+using frontend::ChannelsLast;
+using frontend::WindowAttrs;
 
 // Reads kernel_shape (or takes `kernel` where that is known), strides, dilations, pads and auto_pad
 // of a node whose operand has these spatial dimensions. With ceil_mode the pads after grow so that
@@ -28,10 +23,6 @@ absl::StatusOr<WindowAttrs> ReadWindow(NodeImporter& node, absl::Span<const int6
 // Checks that a list has an entry for each spatial dimension, in lo..2^20.
 absl::Status CheckSpatial(NodeImporter& node, absl::string_view name,
                           const std::vector<int64_t>& values, size_t count, int64_t lo);
-
-// [N,C,spatial...] -> [N,spatial...,C], with a note, and back.
-absl::StatusOr<ValueRef> ChannelsLast(NodeImporter& node, const ValueRef& value);
-absl::StatusOr<ValueRef> ChannelsFirst(NodeImporter& node, const ValueRef& value);
 
 }  // namespace npuc::onnx
 
