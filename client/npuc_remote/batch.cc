@@ -4,6 +4,7 @@
 #include <array>
 #include <deque>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
@@ -17,6 +18,7 @@
 #include "client/lib/service_error.h"
 #include "client/npuc_remote/job_input.h"
 #include "client/npuc_remote/output.h"
+#include "compiler_core/config/config.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc::remote {
@@ -34,11 +36,21 @@ bool IsConfigName(const fs::path& path) {
   return path.extension() == ".yaml" || path.extension() == ".yml" || path.extension() == ".cfg";
 }
 
+// True for a config by its name. A .cfg of a Darknet net is a model.
+bool IsConfig(const fs::path& path) {
+  if (!IsConfigName(path)) return false;
+  std::string head(4096, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), static_cast<std::streamsize>(head.size()));
+  head.resize(static_cast<size_t>(file.gcount()));
+  return !IsDarknetNet(head);
+}
+
 absl::Status AddFolder(const std::string& path, std::vector<std::string>& configs) {
   std::vector<std::string> found;
   std::error_code error;
   for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-    if (IsConfigName(it->path()) && fs::is_regular_file(it->path())) {
+    if (fs::is_regular_file(it->path()) && IsConfig(it->path())) {
       found.push_back(it->path().string());
     }
   }

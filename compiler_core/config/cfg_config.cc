@@ -62,6 +62,7 @@ constexpr CfgKey kCfgKeys[] = {
      "image_segmentation",
      "it is a word about the model"},
     {"Parser", "input_model", Become::kValue, "MODEL_FILE", "", ""},
+    // WEIGHTS_FILE where that is the key of the format's second file.
     {"Parser", "input_bin", Become::kValue, "MODEL_BIN", "", ""},
     {"Parser", "caffe_prototxt", Become::kValue, "PROTOTXT", "", ""},
     {"Parser", "input", Become::kShapes, "INPUT_OPS", "", ""},
@@ -336,7 +337,7 @@ class CfgReader {
     if (!take("target", "CORENAME")) Put("CORENAME", {}, Scalar({kDefaultTarget, {}}));
     if (!has_model_type_) Missing("model_type", "the model's format", "TFLite");
     if (!take("input_model", "MODEL_FILE")) Missing("input_model", "the model", "model.tflite");
-    take("input_bin", "MODEL_BIN");
+    take("input_bin", HasWeightsFile() ? "WEIGHTS_FILE" : "MODEL_BIN");
     take("caffe_prototxt", "PROTOTXT");
     const auto model_name = values_.find("model_name");
     if (!take("outputs", "OUTPUT_FILE")) {
@@ -354,6 +355,10 @@ class CfgReader {
     if (quant_.items.empty()) return;
     const ConfigPlace place = {quant_.line, quant_.column};
     Put("QUANT", place, std::move(quant_));
+  }
+
+  bool HasWeightsFile() const {
+    return framework_.has_value() && InfoOf(*framework_).data_key == "WEIGHTS_FILE";
   }
 
   void PutInputs() {
@@ -426,29 +431,48 @@ bool IsNamed(absl::string_view key, const Diagnostics& diagnostics) {
                      [&](const Diagnostic& d) { return names(d.message) || names(d.fix); });
 }
 
+// The first line that is no comment, where it is in brackets; else empty.
+Text FirstSection(absl::string_view text) {
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    const Text all = Text{line, {number, 1}}.Stripped();
+    if (all.text.empty() || all.text[0] == '#' || all.text[0] == ';') continue;
+    return all.text.front() == '[' && all.text.back() == ']' ? all : Text{};
+  }
+  return {};
+}
+
 }  // namespace
 
 bool IsCfgConfig(absl::string_view text) {
   absl::ConsumePrefix(&text, kByteOrderMark);
-  while (!text.empty()) {
-    const size_t end = text.find('\n');
-    const absl::string_view line = absl::StripAsciiWhitespace(text.substr(0, end));
-    if (!line.empty() && line[0] != '#' && line[0] != ';') {
-      // A YAML list in brackets has no letters alone in them, and is no config either.
-      return line.size() > 2 && line.front() == '[' && line.back() == ']' &&
-             std::all_of(line.begin() + 1, line.end() - 1,
-                         [](char c) { return absl::ascii_isalpha(c) || c == ' ' || c == '_'; });
-    }
-    if (end == absl::string_view::npos) break;
-    text.remove_prefix(end + 1);
-  }
-  return false;
+  const absl::string_view line = FirstSection(text).text;
+  // A YAML list in brackets has no letters alone in them, and is no config either.
+  return line.size() > 2 && std::all_of(line.begin() + 1, line.end() - 1, [](char c) {
+           return absl::ascii_isalpha(c) || c == ' ' || c == '_';
+         });
+}
+
+bool IsDarknetNet(absl::string_view text) {
+  absl::ConsumePrefix(&text, kByteOrderMark);
+  const absl::string_view line = FirstSection(text).text;
+  return line == "[net]" || line == "[network]";
 }
 
 std::optional<ConfigNode> ReadCfgConfig(absl::string_view text, absl::string_view name,
                                         ConfigReporter& reporter, Diagnostics& diagnostics) {
   absl::ConsumePrefix(&text, kByteOrderMark);
   if (!CheckConfigText(text, name, diagnostics)) return std::nullopt;
+  if (IsDarknetNet(text)) {
+    reporter.Add(
+        DiagnosticKind::kConfigUnreadable, FirstSection(text).place,
+        absl::StrCat("the file is the .cfg of a Darknet net, which begins with [net], and no "
+                     "config of aipubuild, whose sections are ",
+                     absl::StrJoin(kSections, ", ")),
+        absl::StrCat("run npuc init ", Printable(name), ", which writes a config for it"));
+    return std::nullopt;
+  }
   return CfgReader(reporter).Read(text);
 }
 

@@ -37,6 +37,9 @@ inline constexpr size_t kMaxConfigBytes = kMaxYamlBytes;
 absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_view name,
                                          Diagnostics& diagnostics);
 
+// True for the .cfg of a Darknet net, which is a model and no config: it begins with [net].
+bool IsDarknetNet(absl::string_view text);
+
 // Adds a note, where the diagnostics of a compile name keys of a YAML config, of what its .cfg
 // calls them: "INPUT_OPS is input and input_shape of [Parser]". `name`: of the config.
 void AddCfgWords(absl::string_view name, Diagnostics& diagnostics);

@@ -17,6 +17,7 @@ std::string SampleOf(Framework framework) {
       {Framework::kTorchScript, "PK\x03\x04 and entries"},
       {Framework::kTfLite, std::string("\x1c\0\0\0TFL3", 8)},
       {Framework::kOnnx, std::string("\x08\x07\x3a\0", 4)},
+      {Framework::kDarknet, "# a net\n[net]\nwidth=1\n"},
       {Framework::kCompass, "model_name=net\nlayer_number=1\n"},
   };
   const auto sample = samples.find(framework);

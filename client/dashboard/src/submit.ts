@@ -6,10 +6,18 @@ import { nameOf } from "./jobs_text";
 import type { View } from "./view";
 
 const CONFIG = /\.(ya?ml|nxc|cfg)$/i;
+// The .cfg of a Darknet net is a model: by its first line that is no comment.
+const isDarknetNet = (text: string) =>
+  /^\[net(work)?\]$/.test(text.split("\n").map((line) => line.replace(/\s/g, "")).find((line) => line && !/^[#;]/.test(line)) ?? "");
+// Formats whose second file lies beside the model where the config does not name it.
+const BESIDE = [
+  { format: "COMPASS", role: "MODEL_BIN", ending: ".bin" },
+  { format: "DARKNET", role: "WEIGHTS_FILE", ending: ".weights" },
+];
 
 // Keys that name files, of YAML configs and of aipubuild's .cfg, and the roles of what they name.
 const ROLES: Record<string, string> = {
-  MODEL_FILE: "MODEL_FILE", PB_FILE: "MODEL_FILE", input_model: "MODEL_FILE", OPT_CONFIG: "OPT_CONFIG", opt_config: "OPT_CONFIG", MODEL_BIN: "MODEL_BIN", input_bin: "MODEL_BIN",
+  MODEL_FILE: "MODEL_FILE", PB_FILE: "MODEL_FILE", input_model: "MODEL_FILE", OPT_CONFIG: "OPT_CONFIG", opt_config: "OPT_CONFIG", MODEL_BIN: "MODEL_BIN", input_bin: "MODEL_BIN", WEIGHTS_FILE: "WEIGHTS_FILE",
   statistic_file: "QUANT.statistic_file", calibration_data: "QUANT.calibration_data", data: "QUANT.data", label: "QUANT.label",
 };
 
@@ -25,10 +33,14 @@ export function filesNamed(config: string): Map<string, string> {
       match[4].split(",").forEach((entry, i) => named.set(`${role}[${i}]`, entry.slice(entry.indexOf(":") + 1).trim().replace(/^["']|["']$/g, "")));
     } else named.set(role, (match[2] ?? match[3] ?? match[5] ?? "").trim());
   }
-  // An IR's .bin lies beside its text where the config does not say.
-  const text = named.get("MODEL_FILE");
-  if (text && !named.has("MODEL_BIN") && /^\s*(?:FRAMEWORK\s*:\s*["']?COMPASS|model_type\s*=\s*compass)\b/im.test(config)) {
-    named.set("MODEL_BIN", text.replace(/(?<=[^/])\.[^./]*$/, "") + ".bin");
+  const model = named.get("MODEL_FILE");
+  for (const { format, role, ending } of BESIDE) {
+    const states = new RegExp(`^\\s*(?:FRAMEWORK\\s*:\\s*["']?|model_type\\s*=\\s*)${format}\\b`, "im");
+    if (!states.test(config)) continue;
+    // aipubuild's key for the second file of any format.
+    const other = named.get("MODEL_BIN");
+    if (other && role !== "MODEL_BIN") { named.delete("MODEL_BIN"); named.set(role, other); }
+    if (model && !named.has(role)) named.set(role, model.replace(/(?<=[^/])\.[^./]*$/, "") + ending);
   }
   return named;
 }
@@ -55,7 +67,7 @@ class SubmitPage {
 
   constructor(root: HTMLElement, private readonly from: string) {
     const picker = h("input", { type: "file", multiple: true, class: "skip", "aria-label": "Choose config and model",
-      change: () => { this.add(picker.files); picker.value = ""; } });
+      change: () => { void this.add(picker.files); picker.value = ""; } });
     const drop = h("label", { class: "drop" }, h("strong", {}, "Drop a config and its model here"), h("br"),
       h("span", { class: "soft" }, "or choose files: the config (.yaml, .cfg), the model, and what else the config names"), picker);
     drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
@@ -63,7 +75,7 @@ class SubmitPage {
     drop.addEventListener("drop", (event) => {
       event.preventDefault();
       drop.classList.remove("over");
-      this.add(event.dataTransfer?.files ?? null);
+      void this.add(event.dataTransfer?.files ?? null);
     });
     const field = (text: string, input: HTMLElement) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
     root.append(h("div", { class: "head" }, this.title), drop, this.shown, this.config, this.problems,
@@ -92,9 +104,11 @@ class SubmitPage {
     this.update();
   }
 
-  private add(list: FileList | null) {
-    for (const file of list ?? []) {
-      if (CONFIG.test(file.name)) void file.text().then((text) => this.edit(text, file.name));
+  private async add(list: FileList | null) {
+    for (const file of [...list ?? []]) {
+      const text = CONFIG.test(file.name) ? await file.text() : "";
+      // The .cfg of a Darknet net is a model.
+      if (text && !(/\.cfg$/i.test(file.name) && isDarknetNet(text))) this.edit(text, file.name);
       else this.files.set(file.name, file);
     }
     this.problems.replaceChildren();

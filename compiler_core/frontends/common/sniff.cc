@@ -22,8 +22,31 @@ bool ReadVarint(absl::string_view bytes, uint64_t* offset, uint64_t* value) {
   return false;
 }
 
+// The name of the section that the first line of an INI file begins, without the brackets; empty
+// where that line, comments aside, begins none.
+absl::string_view FirstSection(absl::string_view text) {
+  text = absl::StripLeadingAsciiWhitespace(text);
+  while (absl::StartsWith(text, "#") || absl::StartsWith(text, ";")) {
+    text = text.substr(std::min(text.find('\n'), text.size()));
+    text = absl::StripLeadingAsciiWhitespace(text);
+  }
+  const absl::string_view line =
+      absl::StripTrailingAsciiWhitespace(text.substr(0, text.find('\n')));
+  if (line.size() < 3 || line.front() != '[' || line.back() != ']') return "";
+  return absl::StripAsciiWhitespace(line.substr(1, line.size() - 2));
+}
+
 FileGuess GuessText(absl::string_view bytes) {
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(bytes);
+  const absl::string_view section = FirstSection(bytes);
+  if (section == "net" || section == "network") {
+    return {"the .cfg of a Darknet net", "set FRAMEWORK: DARKNET"};
+  }
+  if (section == "Common" || section == "Parser" || section == "Optimizer" ||
+      section == "GBuilder") {
+    return {"a config of aipubuild, which names a model and is none",
+            "compile it by its own name: npuc FILE"};
+  }
   if (absl::StartsWith(text, "node {") || absl::StartsWith(text, "node{") ||
       absl::StartsWith(text, "versions {") || absl::StartsWith(text, "library {")) {
     return {"a GraphDef in text form (pbtxt)",

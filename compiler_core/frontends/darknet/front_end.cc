@@ -1,0 +1,21 @@
+#include "compiler_core/frontends/common/front_end.h"
+
+#include "compiler_core/frontends/darknet/cfg_file.h"
+#include "compiler_core/frontends/darknet/import.h"
+
+namespace npuc {
+namespace {
+
+absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
+                             Diagnostics& diagnostics) {
+  return ImportDarknet(files.model, files.data, options, diagnostics);
+}
+
+}  // namespace
+
+const FrontEnd kDarknetFrontEnd = {.sniff = darknet::IsDarknetCfg,
+                                   .import = Import,
+                                   .outline = OutlineDarknet,
+                                   .operators = ImportedDarknetLayers};
+
+}  // namespace npuc
