@@ -21,7 +21,8 @@
                                         config_keys [KEY...], overflow, command_line,
                                         constants, not_finite, saturation, calibration_cost,
                                         first_minute [NAME...], published FOLDER [--update],
-                                        darknet [-v] [--update] [NAME...]
+                                        darknet [-v] [--update] [NAME...],
+                                        paddle [-v] [--update] [NAME...]
 
 Environment: NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared). Exit 0 passed, 1
 failed, 2 wrong usage, 77 skipped because the shared folder is missing.
@@ -43,7 +44,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
-          "published", "darknet")
+          "published", "darknet", "paddle")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

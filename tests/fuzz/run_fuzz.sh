@@ -7,7 +7,7 @@
 #   --seconds N   for each target (default 600: the ten minutes that a release asks for)
 #   TARGET        default: graphdef_fuzz (the GraphDef reader), passes_fuzz (the graph passes),
 #                 codec_fuzz (encoder and disassembler round trip), torch_archive_fuzz and
-#                 torch_code_fuzz (TorchScript), tflite_fuzz, onnx_fuzz, darknet_fuzz,
+#                 torch_code_fuzz (TorchScript), tflite_fuzz, onnx_fuzz, darknet_fuzz, paddle_fuzz,
 #                 layer_template_fuzz (the quantizer's template), npy_fuzz (NumPy files),
 #                 compass_ir_fuzz and compass_import_fuzz (Compass's IR, and as a model);
 #                 "all": every one that there is
@@ -45,7 +45,7 @@ while [[ $# -gt 0 ]]; do
 done
 [[ ${#targets[@]} -gt 0 ]] || \
   targets=(graphdef_fuzz passes_fuzz codec_fuzz torch_archive_fuzz torch_code_fuzz tflite_fuzz
-           onnx_fuzz darknet_fuzz layer_template_fuzz npy_fuzz compass_ir_fuzz compass_import_fuzz)
+           onnx_fuzz darknet_fuzz paddle_fuzz layer_template_fuzz npy_fuzz compass_ir_fuzz compass_import_fuzz)
 
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 cmake --preset fuzz >/dev/null && cmake --build build/fuzz -j "$(nproc)" --target "${targets[@]}" \

@@ -13,6 +13,7 @@ const isDarknetNet = (text: string) =>
 const BESIDE = [
   { format: "COMPASS", role: "MODEL_BIN", ending: ".bin" },
   { format: "DARKNET", role: "WEIGHTS_FILE", ending: ".weights" },
+  { format: "PADDLE", role: "WEIGHTS_FILE", ending: ".pdiparams" },
 ];
 
 // Keys that name files, of YAML configs and of aipubuild's .cfg, and the roles of what they name.

@@ -125,6 +125,15 @@ WireOutline OutlineWire(absl::string_view bytes) {
   return outline;
 }
 
+bool IsPaddleProgram(absl::string_view bytes) {
+  // Field 1, its length, and in it fields 1 and 2.
+  if (!absl::StartsWith(bytes, "\x0a")) return false;
+  uint64_t offset = 1;
+  uint64_t length = 0;
+  return ReadVarint(bytes, &offset, &length) &&
+         absl::StartsWith(bytes.substr(offset), absl::string_view("\x08\x00\x10", 3));
+}
+
 FileGuess GuessFileKind(absl::string_view bytes) {
   if (absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4))) {
     return {"a zip archive, as TorchScript, Keras v3 and NumPy .npz files are",
@@ -140,6 +149,7 @@ FileGuess GuessFileKind(absl::string_view bytes) {
   if (absl::StartsWith(bytes, "\x1f\x8b")) {
     return {"a gzip file", "unpack it first"};
   }
+  if (IsPaddleProgram(bytes)) return {"a program of PaddlePaddle", "set FRAMEWORK: PADDLE"};
   if (IsMostlyText(bytes)) return GuessText(bytes);
   const WireOutline wire = OutlineWire(bytes);
   if (!wire.well_formed) return {};

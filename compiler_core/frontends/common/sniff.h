@@ -21,6 +21,10 @@ FileGuess GuessFileKind(absl::string_view bytes);
 // True where a file begins with printable characters; false for no bytes.
 bool IsMostlyText(absl::string_view bytes);
 
+// True for a ProgramDesc of PaddlePaddle, by the begin of its first block: its number and its
+// parent's, which no GraphDef has there.
+bool IsPaddleProgram(absl::string_view bytes);
+
 // The outermost protobuf fields of `bytes`, walked without decoding what they hold.
 struct WireOutline {
   bool well_formed = false;       // every field ends within the file

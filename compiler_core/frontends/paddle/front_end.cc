@@ -1,0 +1,21 @@
+#include "compiler_core/frontends/common/front_end.h"
+
+#include "compiler_core/frontends/common/sniff.h"
+#include "compiler_core/frontends/paddle/import.h"
+
+namespace npuc {
+namespace {
+
+absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
+                             Diagnostics& diagnostics) {
+  return ImportPaddle(files.model, files.data, options, diagnostics);
+}
+
+}  // namespace
+
+const FrontEnd kPaddleFrontEnd = {.sniff = IsPaddleProgram,
+                                  .import = Import,
+                                  .outline = OutlinePaddle,
+                                  .operators = ImportedPaddleOps};
+
+}  // namespace npuc

@@ -1,0 +1,186 @@
+// Operators that pick or pad places.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/paddle/op_import.h"
+
+namespace npuc::paddle {
+namespace {
+
+int64_t RankOf(const ValueRef& value) { return static_cast<int64_t>(value->type.shape.size()); }
+
+// start..end of a dimension by `step`, as Python's slices count.
+absl::StatusOr<ValueRef> Cut(OpImporter& node, const ValueRef& value, int64_t axis, int64_t start,
+                             int64_t end, int64_t step) {
+  const int64_t dim = value->type.shape[static_cast<size_t>(axis)];
+  step = std::clamp<int64_t>(step, -kMaxElements, kMaxElements);
+  if (step == 0) return absl::InvalidArgumentError("a step of 0");
+  const auto bound = [&](int64_t at) {
+    if (at < 0) at = std::max<int64_t>(at, -dim - 1) + dim;
+    return step > 0 ? std::clamp<int64_t>(at, 0, dim) : std::clamp<int64_t>(at, -1, dim - 1);
+  };
+  const int64_t first = bound(start);
+  const int64_t last = bound(end);
+  const int64_t room = step > 0 ? last - first : first - last;
+  const int64_t size = room <= 0 ? 0 : (room - 1) / std::abs(step) + 1;
+  return node.Sliced(value, axis, size == 0 ? 0 : first, size, size <= 1 ? 1 : step);
+}
+
+absl::Status ImportSlice(OpImporter& node) {
+  ASSIGN_OR_RETURN(ValueRef value, node.In("Input"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> axes, node.RequiredInts("axes"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> starts,
+                   node.IntsAt("StartsTensor", "StartsTensorList", "starts"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> ends,
+                   node.IntsAt("EndsTensor", "EndsTensorList", "ends"));
+  ASSIGN_OR_RETURN(std::vector<int64_t> steps,
+                   node.IntsAt("StridesTensor", "StridesTensorList", "strides"));
+  if (steps.empty()) steps.assign(axes.size(), 1);
+  if (starts.size() != axes.size() || ends.size() != axes.size() || steps.size() != axes.size()) {
+    return absl::InvalidArgumentError("axes, starts and ends are of unlike lengths");
+  }
+  const int64_t rank = RankOf(value);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    ASSIGN_OR_RETURN(const int64_t axis, node.Axis(axes[i], rank));
+    ASSIGN_OR_RETURN(value, Cut(node, value, axis, starts[i], ends[i], steps[i]));
+  }
+  ASSIGN_OR_RETURN(std::vector<int64_t> gone, node.IntsOr("decrease_axis", {}));
+  ASSIGN_OR_RETURN(gone, node.Axes(std::move(gone), rank));
+  Shape shape;
+  for (int64_t i = 0; i < rank; ++i) {
+    const int64_t dim = value->type.shape[static_cast<size_t>(i)];
+    if (!std::binary_search(gone.begin(), gone.end(), i)) {
+      shape.push_back(dim);
+    } else if (dim != 1) {
+      return absl::InvalidArgumentError("decrease_axis names a dimension that is not 1");
+    }
+  }
+  // A Paddle of before 2.6 has no scalars: the last dimension stays.
+  if (shape.empty() && rank > 0) shape.push_back(1);
+  return node.Give("Out", node.Reshaped(value, std::move(shape)));
+}
+
+absl::Status PadByMode(OpImporter& node, const ValueRef& x, const std::string& mode, double fill,
+                       std::vector<int64_t> paddings) {
+  for (const int64_t padding : paddings) {
+    if (padding < 0 || padding > kMaxElements) return absl::InvalidArgumentError("a wild padding");
+  }
+  if (mode == "constant") return node.Give("Out", node.Padded(x, std::move(paddings), fill));
+  if (mode == "reflect") return node.Give("Out", frontend::MirrorPadded(node, x, paddings, false));
+  if (mode != "edge" && mode != "replicate") {
+    return node.FailMode(absl::StrCat("padding '", Printable(mode, 40), "'"),
+                         "use constant, reflect or edge");
+  }
+  ValueRef value = x;
+  for (size_t axis = 0; axis < x->type.shape.size(); ++axis) {
+    const int64_t dim = x->type.shape[axis];
+    if (paddings[2 * axis] + paddings[2 * axis + 1] == 0) continue;
+    std::vector<int64_t> indices;
+    for (int64_t i = -paddings[2 * axis]; i < dim + paddings[2 * axis + 1]; ++i) {
+      indices.push_back(std::clamp<int64_t>(i, 0, dim - 1));
+    }
+    ASSIGN_OR_RETURN(value, GatherAxis(node, value, static_cast<int64_t>(axis), indices));
+  }
+  return node.Give("Out", std::move(value));
+}
+
+// pad2d: top, bottom, left, right. pad3d: left, right, top, bottom, front, back.
+absl::Status ImportPadImage(OpImporter& node) {
+  ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
+  ASSIGN_OR_RETURN(const std::vector<int64_t> pads, node.IntsAt("Paddings", "", "paddings"));
+  ASSIGN_OR_RETURN(const std::string mode, node.StringOr("mode", "constant"));
+  const bool is_3d = node.node().type() == "pad3d";
+  ASSIGN_OR_RETURN(const double fill, node.FloatOr(is_3d ? "value" : "pad_value", 0));
+  ASSIGN_OR_RETURN(const std::string format,
+                   node.StringOr("data_format", is_3d ? "NCDHW" : "NCHW"));
+  const size_t spatial = is_3d ? 3 : 2;
+  if (x->type.shape.size() != spatial + 2 || pads.size() != 2 * spatial) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(pads.size(), " paddings of ", TypeToString(x->type)));
+  }
+  const size_t first = format.back() == 'C' ? 1 : 2;
+  std::vector<int64_t> paddings(2 * x->type.shape.size(), 0);
+  for (size_t i = 0; i < spatial; ++i) {
+    const size_t axis = first + (is_3d ? spatial - 1 - i : i);
+    paddings[2 * axis] = pads[2 * i];
+    paddings[2 * axis + 1] = pads[2 * i + 1];
+  }
+  return PadByMode(node, x, mode, fill, std::move(paddings));
+}
+
+absl::Status ImportPad(OpImporter& node) {
+  ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
+  ASSIGN_OR_RETURN(std::vector<int64_t> paddings, node.RequiredInts("paddings"));
+  ASSIGN_OR_RETURN(const double fill, node.FloatOr("pad_value", 0));
+  if (paddings.size() != 2 * x->type.shape.size()) {
+    return absl::InvalidArgumentError("paddings need two numbers a dimension");
+  }
+  return PadByMode(node, x, "constant", fill, std::move(paddings));
+}
+
+// Slices of one axis at known places.
+absl::Status ImportGather(OpImporter& node) {
+  ASSIGN_OR_RETURN(const ValueRef x, node.In("X"));
+  ASSIGN_OR_RETURN(std::vector<int64_t> indices, node.ConstantInts(node.At("Index"), "Index"));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  if (node.Takes("Axis")) {
+    ASSIGN_OR_RETURN(axis, node.ConstantInt(node.At("Axis"), "Axis"));
+  }
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, RankOf(x)));
+  const int64_t dim = x->type.shape[static_cast<size_t>(axis)];
+  for (int64_t& index : indices) {
+    if (index < 0) index += dim;
+    if (index < 0 || index >= dim) return absl::InvalidArgumentError("an index beyond the axis");
+  }
+  return node.Give("Out", GatherAxis(node, x, axis, indices));
+}
+
+absl::Status ImportFlip(OpImporter& node) {
+  ASSIGN_OR_RETURN(ValueRef x, node.In("X"));
+  ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.RequiredInts("axis"));
+  ASSIGN_OR_RETURN(axes, node.Axes(std::move(axes), RankOf(x)));
+  for (const int64_t axis : axes) {
+    const int64_t dim = x->type.shape[static_cast<size_t>(axis)];
+    if (dim <= 1) continue;
+    ASSIGN_OR_RETURN(x, node.Sliced(x, axis, dim - 1, dim, -1));
+  }
+  return node.Give("Out", std::move(x));
+}
+
+// Results: the slices along an axis, without it.
+absl::Status ImportUnstack(OpImporter& node) {
+  ASSIGN_OR_RETURN(const ValueRef x, node.In(node.Takes("X") ? "X" : "Input"));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, RankOf(x)));
+  Shape shape = x->type.shape;
+  const int64_t count = shape[static_cast<size_t>(axis)];
+  shape.erase(shape.begin() + axis);
+  const absl::string_view parameter = node.node().type() == "unbind" ? "Out" : "Y";
+  if (count != static_cast<int64_t>(node.ResultCount(parameter))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(count, " slices for ", node.ResultCount(parameter), " results"));
+  }
+  std::vector<ValueRef> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    ASSIGN_OR_RETURN(const ValueRef part, node.Sliced(x, axis, i, 1));
+    ASSIGN_OR_RETURN(parts.emplace_back(), node.Reshaped(part, shape));
+  }
+  return node.Give(parameter, std::move(parts));
+}
+
+constexpr ImportRule kRules[] = {
+    {"flip", ImportFlip},           {"gather", ImportGather},  {"pad", ImportPad},
+    {"pad2d", ImportPadImage},      {"pad3d", ImportPadImage}, {"slice", ImportSlice},
+    {"strided_slice", ImportSlice}, {"unbind", ImportUnstack}, {"unstack", ImportUnstack},
+};
+
+}  // namespace
+
+absl::Span<const ImportRule> PickRules() { return kRules; }
+
+}  // namespace npuc::paddle
