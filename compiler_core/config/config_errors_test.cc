@@ -245,17 +245,12 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:12: FRAMEWORK is 'TFLIT', not one of TF, PT, TFLITE, ONNX, CAFFE, COMPASS; did "
         "you "
         "mean 'TFLITE'? [NPUC1007]"}},
-      {"LaterFramework",
-       absl::StrCat(kGood, "FRAMEWORK: CAFFE\nPROTOTXT: m.prototxt\n"),
-       {"c.yaml:6:12: FRAMEWORK: CAFFE is not supported yet by this version, which takes TF, PT, "
-        "TFLITE, ONNX, COMPASS; use one of these [NPUC1010]",
-        "c.yaml:7:1: PROTOTXT is not supported yet by this version; remove the line [NPUC1010]"}},
       {"TorchConfig",
        "CORENAME: GRUS\nMODEL_FILE: m.pt\nOUTPUT_FILE: m.h\nFRAMEWORK: PT\nINPUT_OPS: {0: [1, 4], "
        "x: [1]}\nOUTPUT_OPS: [y]\nINPUT_NCX_TO_NXC: [0, 3]\nFP16_OUT_OPS: [5, s]\n",
        {"c.yaml:5:24: INPUT_OPS takes indices where FRAMEWORK is PT, found 'x'; count from 0 "
         "[NPUC1007]",
-        "c.yaml:6:1: OUTPUT_OPS is a key of framework TF, TFLITE, ONNX, COMPASS, FRAMEWORK "
+        "c.yaml:6:1: OUTPUT_OPS is a key of framework TF, TFLITE, ONNX, CAFFE, COMPASS, FRAMEWORK "
         "is PT; "
         "remove the line [NPUC1009]",
         "c.yaml:7:23: INPUT_NCX_TO_NXC names input 3, which is not in INPUT_OPS; list the input in "

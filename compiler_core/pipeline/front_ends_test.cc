@@ -16,6 +16,7 @@ std::string SampleOf(Framework framework) {
       {Framework::kTensorFlow, "\x0a\x04node"},
       {Framework::kTorchScript, "PK\x03\x04 and entries"},
       {Framework::kTfLite, std::string("\x1c\0\0\0TFL3", 8)},
+      {Framework::kCaffe, std::string("\x0a\x03net\xa2\x06\x00", 8)},
       {Framework::kOnnx, std::string("\x08\x07\x3a\0", 4)},
       {Framework::kDarknet, "# a net\n[net]\nwidth=1\n"},
       {Framework::kPaddle, std::string("\x0a\x04\x08\0\x10\0", 6)},

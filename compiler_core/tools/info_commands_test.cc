@@ -24,7 +24,7 @@ TEST(InfoCommandsTest, CompatibilityNamesTheFrameworksThatCompile) {
   for (const Json& core : Json::parse(ListCompatibility(true))) {
     EXPECT_EQ(core["frameworks"], core["core"] == "LEO" ? Json{"TF"} : all) << core;
   }
-  EXPECT_THAT(ListCompatibility(false), Not(HasSubstr("CAFFE")));
+  EXPECT_THAT(ListCompatibility(false), Not(HasSubstr("KERAS")));
 }
 
 TEST(InfoCommandsTest, CompatibilityGivesEachNameOnce) {
@@ -50,8 +50,8 @@ TEST(InfoCommandsTest, WhatHasNoListSaysSo) {
   EXPECT_THAT(*integer, HasSubstr("X2_1204 has no list"));
   EXPECT_EQ(*ListOperators("X2_1204", "TF", true), "[]\n");
   EXPECT_EQ(*ListOperators("LEO", "PT", false), "LEO has no list for PT\n");
-  const auto caffe = ListOperators("", "CAFFE", false);
-  EXPECT_THAT(std::string(caffe.status().message()), HasSubstr("unknown framework 'CAFFE'; known"));
+  const auto keras = ListOperators("", "KERAS", false);
+  EXPECT_THAT(std::string(keras.status().message()), HasSubstr("unknown framework 'KERAS'; known"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ REFUSALS = {"fake_quant_scopes_for_debug": "stays in float",
 CONFIG_ROWS = {
     "CORENAME": [("LEO", {})],
     "NPU_UNIT": [("NPU16", {})],
-    "FRAMEWORK": [("CAFFE", {})],
+    "FRAMEWORK": [("ONNX", {})],
     "MODEL_FILE": [("other.pb", {})],
     "PB_FILE": [("other.pb", {})],
     "PROTOTXT": [("net.prototxt", {})],

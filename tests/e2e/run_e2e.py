@@ -21,6 +21,7 @@
                                         config_keys [KEY...], overflow, command_line,
                                         constants, not_finite, saturation, calibration_cost,
                                         first_minute [NAME...], published FOLDER [--update],
+                                        caffe [-v] [--update] [NAME...],
                                         darknet [-v] [--update] [NAME...],
                                         paddle [-v] [--update] [NAME...]
 
@@ -44,7 +45,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
-          "published", "darknet", "paddle")
+          "published", "caffe", "darknet", "paddle")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

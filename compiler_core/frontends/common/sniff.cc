@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -36,6 +37,17 @@ absl::string_view FirstSection(absl::string_view text) {
   return absl::StripAsciiWhitespace(line.substr(1, line.size() - 2));
 }
 
+constexpr size_t kTextHead = 4096;
+
+// By its layers, of today's form or of the old one.
+bool IsCaffeNet(const WireOutline& wire) {
+  constexpr int kName = 1;
+  constexpr int kOldLayers = 2;
+  constexpr int kLayers = 100;
+  return wire.length_delimited[kName] <= 1 &&
+         (wire.length_delimited[kLayers] > 0 || wire.length_delimited[kOldLayers] > 1);
+}
+
 FileGuess GuessText(absl::string_view bytes) {
   const absl::string_view text = absl::StripLeadingAsciiWhitespace(bytes);
   const absl::string_view section = FirstSection(bytes);
@@ -51,6 +63,12 @@ FileGuess GuessText(absl::string_view bytes) {
       absl::StartsWith(text, "versions {") || absl::StartsWith(text, "library {")) {
     return {"a GraphDef in text form (pbtxt)",
             "write it in binary form: tf.io.write_graph(graph, dir, name, as_text=False)"};
+  }
+  const absl::string_view head = text.substr(0, kTextHead);
+  for (const absl::string_view layer : {"layer {", "layer{", "layers {", "layers{"}) {
+    if (!absl::StrContains(head, layer)) continue;
+    return {"a Caffe net in text form (.prototxt)",
+            "name it in PROTOTXT, and the .caffemodel in MODEL_FILE"};
   }
   if (absl::StartsWith(text, "{")) {
     return {"JSON", "freeze the model to a binary GraphDef (.pb)"};
@@ -105,7 +123,7 @@ WireOutline OutlineWire(absl::string_view bytes) {
           outline.needed_bytes = 1;
           return outline;
         }
-        if (field < 16) ++outline.length_delimited[field];
+        if (field < std::size(outline.length_delimited)) ++outline.length_delimited[field];
         break;
       case 5:
         length = 4;
@@ -160,6 +178,7 @@ FileGuess GuessFileKind(absl::string_view bytes) {
     return {"a SavedModel (saved_model.pb)",
             "freeze it to a GraphDef first (convert_variables_to_constants)"};
   }
+  if (IsCaffeNet(wire)) return {"a Caffe model", "set FRAMEWORK: CAFFE"};
   if (wire.length_delimited[1] == 1 && wire.length_delimited[2] == 1) {
     return {"a MetaGraphDef (.meta)", "freeze it with its checkpoint to a GraphDef (freeze_graph)"};
   }

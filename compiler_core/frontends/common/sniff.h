@@ -28,7 +28,8 @@ bool IsPaddleProgram(absl::string_view bytes);
 // The outermost protobuf fields of `bytes`, walked without decoding what they hold.
 struct WireOutline {
   bool well_formed = false;       // every field ends within the file
-  int length_delimited[16] = {};  // how many length-delimited fields of numbers 0..15 there are
+  // The count of length-delimited fields of each number; 100 is the layers of a Caffe net.
+  int length_delimited[101] = {};
   bool starts_with_varint_1 = false;
   // Where the walk broke off: the field of number `broken_field` at `broken_offset` needs
   // `needed_bytes` bytes and the file has `left_bytes`. needed_bytes 0: not a protobuf field at

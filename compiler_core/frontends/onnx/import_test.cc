@@ -52,7 +52,7 @@ TEST(OnnxImportTest, CutsAtAnyTensor) {
 TEST(OnnxImportTest, UnknownDimensionsNeedInputOps) {
   ModelBuilder b;
   b.Input("x", {2, -1}).Output("y").Node("Relu", {"x"}, {"y"});
-  EXPECT_EQ(RunImport(b.Bytes()).CountOf(DiagnosticKind::kOnnxDynamicInput), 1);
+  EXPECT_EQ(RunImport(b.Bytes()).CountOf(DiagnosticKind::kOpenInput), 1);
   CompileOptions options;
   options.inputs = {{"x", {2, 3}}};
   EXPECT_TRUE(RunImport(b.Bytes(), options).graph.ok());

@@ -102,7 +102,7 @@ void Importer::ReportOpenShape(const std::string& name, const TensorInfo* info,
   if (!named.empty()) {
     absl::StrAppend(&fix, ", or name the dimension in DIMS: {'", Printable(named[0]), "': ...}");
   }
-  AddError(DiagnosticKind::kOnnxDynamicInput, {},
+  AddError(DiagnosticKind::kOpenInput, {},
            absl::StrCat("input '", shown, "' is ",
                         dims.has_value() ? ToString(*dims) : "of unknown shape",
                         "; every dimension must be known"),

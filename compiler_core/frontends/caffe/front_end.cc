@@ -1,0 +1,56 @@
+#include "compiler_core/frontends/common/front_end.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/caffe/import.h"
+#include "compiler_core/frontends/common/sniff.h"
+
+namespace npuc {
+namespace {
+
+bool IsCaffeModel(absl::string_view bytes) {
+  return GuessFileKind(bytes).what == caffe::kCaffeGuess;
+}
+
+// The whole .prototxt, which is text and small. False: it was reported.
+bool ReadText(const ModelFiles& files, std::string* text, Diagnostics& diagnostics) {
+  const int64_t size = files.data->size();
+  if (size > static_cast<int64_t>(caffe::kMaxTextBytes)) {
+    RefuseFile(DiagnosticKind::kModelLimitExceeded, files.data_name,
+               absl::StrCat("the file has ", size, " bytes; allowed are ", caffe::kMaxTextBytes),
+               "name the .prototxt of the net alone", diagnostics);
+    return false;
+  }
+  text->resize(static_cast<size_t>(size));
+  const absl::Status status = files.data->Read(0, absl::MakeSpan(*text));
+  if (status.ok()) return true;
+  RefuseFile(DiagnosticKind::kFileUnreadable, files.data_name, std::string(status.message()),
+             "check the file", diagnostics);
+  return false;
+}
+
+absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
+                             Diagnostics& diagnostics) {
+  caffe::CaffeFiles caffe_files{.model = files.model, .model_name = options.model_name};
+  std::string text;
+  if (files.data != nullptr) {
+    if (!ReadText(files, &text, diagnostics)) return diagnostics.ToStatus();
+    caffe_files.text = text;
+    caffe_files.text_name = files.data_name;
+  }
+  return ImportCaffe(caffe_files, options, diagnostics);
+}
+
+absl::StatusOr<ModelOutline> Outline(absl::string_view bytes, absl::string_view file,
+                                     Diagnostics& diagnostics) {
+  return OutlineCaffe({.model = bytes, .model_name = file}, diagnostics);
+}
+
+}  // namespace
+
+const FrontEnd kCaffeFrontEnd = {
+    .sniff = IsCaffeModel, .import = Import, .outline = Outline, .operators = ImportedCaffeLayers};
+
+}  // namespace npuc

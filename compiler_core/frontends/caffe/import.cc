@@ -1,0 +1,20 @@
+#include "compiler_core/frontends/caffe/import.h"
+
+#include <memory>
+
+#include "compiler_core/frontends/caffe/importer.h"
+#include "compiler_core/frontends/common/run_import.h"
+
+namespace npuc {
+
+absl::StatusOr<Graph> ImportCaffe(const caffe::CaffeFiles& files, const CompileOptions& options,
+                                  Diagnostics& diagnostics) {
+  return frontend::RunImport("Caffe", options, diagnostics, [&](Graph* graph, Diagnostics* found) {
+    const std::unique_ptr<caffe::Net> net = caffe::Net::Parse(files, *found);
+    if (net != nullptr) caffe::Importer(*net, options, graph, found).Run();
+  });
+}
+
+std::vector<std::string> ImportedCaffeLayers() { return caffe::AllRules().Ops(); }
+
+}  // namespace npuc

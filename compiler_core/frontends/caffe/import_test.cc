@@ -1,0 +1,155 @@
+#include "compiler_core/frontends/caffe/import.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/frontends/caffe/test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc::caffe {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const char kInput[] = "input: 'x' input_shape { dim: 1 dim: 1 dim: 2 dim: 2 }\n";
+const std::string kNoBlobs = BytesField(1, "net");
+
+std::string Layer(const std::string& type, const std::string& bottom, const std::string& top,
+                  const std::string& params = "") {
+  return absl::StrCat("layer { name: '", top, "_", type, "' type: '", type, "' bottom: '", bottom,
+                      "' top: '", top, "' ", params, " }\n");
+}
+
+TEST(CaffeImportTest, TakesBlobsByTheLayersName) {
+  const std::string text =
+      kInput + Layer("InnerProduct", "x", "y", "inner_product_param { num_output: 2 }");
+  const std::string model =
+      BlobLayer("unused", {BlobBytes({1}, {9})}) +
+      BlobLayer("y_InnerProduct",
+                {BlobBytes({1, 1, 2, 4}, {1, 0, 0, 0, 0, 0, 0, 1}), BlobBytes({2}, {10, 20})});
+  EXPECT_THAT(Evaluate(model, text, {{1, 2, 3, 4}}), ElementsAre(ElementsAre(11, 24)));
+}
+
+TEST(CaffeImportTest, LayersInPlaceKeepEachValueOfAName) {
+  const std::string text = kInput + Layer("Power", "x", "a", "power_param { shift: -2 }") +
+                           Layer("AbsVal", "a", "b") + Layer("ReLU", "a", "a");
+  EXPECT_THAT(Evaluate(kNoBlobs, text, {{1, 2, 3, 4}}),
+              ElementsAre(ElementsAre(1, 0, 1, 2), ElementsAre(0, 0, 1, 2)));
+  CompileOptions options;
+  options.outputs = {"a_Power"};
+  EXPECT_THAT(Evaluate(kNoBlobs, text, {{1, 2, 3, 4}}, options),
+              ElementsAre(ElementsAre(-1, 0, 1, 2)));
+}
+
+TEST(CaffeImportTest, AnInputThatALayerWritesOverIsStillTheInput) {
+  const std::string text = kInput + Layer("Power", "x", "x", "power_param { scale: 2 }");
+  CompileOptions options;
+  options.inputs = {{"x", {1, 1, 1, 2}}};
+  options.outputs = {"x"};
+  EXPECT_THAT(Evaluate(kNoBlobs, text, {{3, 4}}, options), ElementsAre(ElementsAre(6, 8)));
+}
+
+TEST(CaffeImportTest, InputOpsMayCutAndChangeSizes) {
+  const std::string text = kInput + Layer("NoSuchLayer", "x", "a") + Layer("ReLU", "a", "b");
+  EXPECT_EQ(RunImport(kNoBlobs, text).CountOf(DiagnosticKind::kUnsupportedOperator), 1);
+  CompileOptions options;
+  options.inputs = {{"a", {1, 3}}};
+  EXPECT_THAT(Evaluate(kNoBlobs, text, {{-1, 0, 1}}, options), ElementsAre(ElementsAre(0, 0, 1)));
+}
+
+TEST(CaffeImportTest, EveryProblemIsReportedAtOnce) {
+  const std::string text =
+      kInput + Layer("Foo", "x", "a") + Layer("Bar", "x", "b") + Layer("ReLU", "nowhere", "c");
+  const ImportResult result = RunImport(kNoBlobs, text);
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kUnsupportedOperator), 2) << result.Text();
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kMissingProducer), 1) << result.Text();
+}
+
+TEST(CaffeImportTest, UnknownParametersAreRefusedOnesOfTrainingAreNot) {
+  const std::string known =
+      kInput + Layer("Pooling", "x", "y", "pooling_param { kernel_size: 2 engine: CAFFE }");
+  EXPECT_TRUE(RunImport(kNoBlobs, known).graph.ok()) << RunImport(kNoBlobs, known).Text();
+  const ImportResult result = RunImport(
+      kNoBlobs, kInput + Layer("Pooling", "x", "y", "pooling_param { kernel_size: 2 odd: 1 }"));
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kBadAttribute), 1);
+  EXPECT_THAT(result.Text(), HasSubstr("parameter 'odd' of pooling_param"));
+}
+
+TEST(CaffeImportTest, BlobsMustFitTheLayer) {
+  const std::string text =
+      kInput + Layer("Convolution", "x", "y", "convolution_param { num_output: 1 kernel_size: 2 }");
+  EXPECT_THAT(RunImport(kNoBlobs, text).Text(), HasSubstr("has 0 blobs for the layer"));
+  const std::string model =
+      BlobLayer("y_Convolution", {BlobBytes({1, 1, 4, 1}, {1, 2, 3, 4}), BlobBytes({1}, {0})});
+  EXPECT_THAT(RunImport(model, text).Text(), HasSubstr("the weight is [1,1,4,1]"));
+  const std::string raw = BlobLayer(
+      "y_Convolution",
+      {BytesField(7, BytesField(1, "\1\1\2\2")) + BytesField(12, "12345678"), BlobBytes({1}, {0})});
+  EXPECT_THAT(RunImport(raw, text).Text(), HasSubstr("only a fork of Caffe has"));
+}
+
+TEST(CaffeImportTest, BatchStatisticsAreRefused) {
+  const std::string text =
+      kInput + Layer("BatchNorm", "x", "y", "batch_norm_param { use_global_stats: false }");
+  EXPECT_EQ(RunImport(kNoBlobs, text).CountOf(DiagnosticKind::kUnsupportedOperatorMode), 1);
+}
+
+TEST(CaffeImportTest, ParametersUnderForeignNumbersNeedTheText) {
+  const std::string shuffle =
+      BytesField(100, BytesField(1, "s") + BytesField(2, "ShuffleChannel") + BytesField(3, "x") +
+                          BytesField(4, "y") + BytesField(164, IntField(1, 2)));
+  const std::string model = BytesField(3, "x") + IntField(4, 1) + IntField(4, 4) + IntField(4, 1) +
+                            IntField(4, 1) + shuffle;
+  EXPECT_EQ(RunImport(model, std::nullopt).CountOf(DiagnosticKind::kCaffeForeignParameters), 1)
+      << RunImport(model, std::nullopt).Text();
+  const std::string text = "input: 'x' input_dim: 1 input_dim: 4 input_dim: 1 input_dim: 1\n" +
+                           Layer("ShuffleChannel", "x", "y", "shuffle_channel_param { group: 2 }");
+  EXPECT_THAT(Evaluate(model, text, {{0, 1, 2, 3}}), ElementsAre(ElementsAre(0, 2, 1, 3)));
+}
+
+TEST(CaffeImportTest, DecodingIsLeftOutWithANote) {
+  const std::string text =
+      kInput + Layer("AbsVal", "x", "loc") + Layer("ReLU", "x", "conf") +
+      "layer { name: 'out' type: 'DetectionOutput' bottom: 'loc' bottom: 'conf' top: 'boxes' }\n";
+  for (const std::vector<std::string>& outputs :
+       {std::vector<std::string>{}, std::vector<std::string>{"boxes"}}) {
+    CompileOptions options;
+    options.outputs = outputs;
+    const ImportResult result = RunImport(kNoBlobs, text, options);
+    ASSERT_TRUE(result.graph.ok()) << result.Text();
+    EXPECT_EQ(result.CountOf(DiagnosticKind::kDecodingLeftOut), 1);
+    ASSERT_EQ(result.graph->outputs().size(), 2u);
+    EXPECT_EQ(result.graph->outputs()[1].name, "conf");
+  }
+}
+
+TEST(CaffeImportTest, AnOpenInputNeedsInputOps) {
+  const std::string text =
+      "layer { name: 'd' type: 'Data' top: 'x' top: 'label' transform_param { crop_size: 2 } }\n" +
+      Layer("ReLU", "x", "y") +
+      "layer { name: 'l' type: 'EuclideanLoss' bottom: 'y' bottom: 'label' top: 'loss' }";
+  const ImportResult result = RunImport(kNoBlobs, text);
+  EXPECT_EQ(result.CountOf(DiagnosticKind::kOpenInput), 1) << result.Text();
+  EXPECT_THAT(result.Text(), HasSubstr("'x' is [?,?,2,2]"));
+  EXPECT_THAT(result.Text(), Not(HasSubstr("label")));
+}
+
+TEST(CaffeImportTest, TheOutlineIsTheNetAtInference) {
+  const std::string text = kInput + Layer("ReLU", "x", "y") +
+                           "layer { name: 't' type: 'ReLU' bottom: 'y' top: 'z' include { phase: "
+                           "TRAIN } }";
+  Diagnostics diagnostics;
+  const auto outline = OutlineCaffe(
+      {.model = kNoBlobs, .model_name = "m", .text = text, .text_name = "t"}, diagnostics);
+  ASSERT_TRUE(outline.ok()) << outline.status();
+  ASSERT_EQ(outline->inputs.size(), 1u);
+  EXPECT_THAT(*outline->inputs[0].dims, ElementsAre(1, 1, 2, 2));
+  ASSERT_EQ(outline->outputs.size(), 1u);
+  EXPECT_EQ(outline->outputs[0].name, "y");
+}
+
+}  // namespace
+}  // namespace npuc::caffe

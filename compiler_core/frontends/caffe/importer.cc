@@ -1,0 +1,281 @@
+#include "compiler_core/frontends/caffe/importer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "compiler_core/frontends/caffe/schema.h"
+#include "compiler_core/frontends/common/const_inputs.h"
+#include "compiler_core/frontends/common/outline.h"
+
+namespace npuc::caffe {
+namespace {
+
+std::string Quoted(absl::string_view name) { return absl::StrCat("'", Printable(name), "'"); }
+
+// The options, with the tensors that a decoding layer reads where OUTPUT_OPS names its results.
+CompileOptions WithRawOutputs(const Net& net, CompileOptions options) {
+  std::vector<std::string> outputs;
+  for (const std::string& name : options.outputs) {
+    const auto decoding =
+        std::find_if(net.decodings().begin(), net.decodings().end(), [&](const Decoding& d) {
+          return std::find(d.results.begin(), d.results.end(), name) != d.results.end();
+        });
+    if (decoding == net.decodings().end() || net.Find(name) >= 0) {
+      outputs.push_back(name);
+      continue;
+    }
+    for (const int raw : decoding->raw) {
+      if (raw >= 0) outputs.push_back(net.tensors()[static_cast<size_t>(raw)].name);
+    }
+  }
+  options.outputs = std::move(outputs);
+  return options;
+}
+
+}  // namespace
+
+Importer::Importer(const Net& net, const CompileOptions& options, Graph* graph,
+                   Diagnostics* diagnostics)
+    : net_(net),
+      options_(WithRawOutputs(net, options)),
+      state_(graph, diagnostics, options.model_name,
+             "make it a blob of the layer, or cut the model around this layer with INPUT_OPS or "
+             "OUTPUT_OPS"),
+      endpoints_(options_, &state_),
+      values_(net.tensors().size()) {}
+
+int Importer::FindInput(absl::string_view name) const {
+  for (size_t i = 0; i < net_.tensors().size(); ++i) {
+    if (net_.tensors()[i].layer < 0 && net_.tensors()[i].blob == name) return static_cast<int>(i);
+  }
+  return net_.Find(name);
+}
+
+std::string Importer::Suggestion(absl::string_view name, absl::string_view otherwise) const {
+  return frontend::SuggestName(name, net_.TensorNames(), otherwise);
+}
+
+ValueRef Importer::NewInput(int index, const std::string& name, const Shape* declared) {
+  const std::optional<std::vector<int64_t>>& dims = tensor(index).dims;
+  // A net takes inputs of any size, so a shape that it states is a proposal.
+  if (declared != nullptr && dims.has_value() && dims->size() != declared->size()) {
+    endpoints_.ReportConflict({name, *declared}, OutlineShape(dims));
+    return nullptr;
+  }
+  const bool is_known = declared != nullptr ||
+                        (dims.has_value() &&
+                         std::none_of(dims->begin(), dims->end(), [](int64_t d) { return d < 0; }));
+  if (!is_known) {
+    AddError(DiagnosticKind::kOpenInput, {},
+             absl::StrCat("input ", Quoted(name), " is ", OutlineShape(dims),
+                          "; every dimension must be known"),
+             absl::StrCat("add '", Printable(name), ": ", ShapeToWrite(dims),
+                          "' to INPUT_OPS with the shape at inference time"));
+    return nullptr;
+  }
+  TensorType type{DType::kFloat32, declared != nullptr ? *declared : *dims};
+  if (!endpoints_.CheckShapeOf(name, type.shape)) return nullptr;
+  return state_.AddInput(name, type);
+}
+
+void Importer::ResolveInputs() {
+  const auto exists = [this](absl::string_view name) { return FindInput(name) >= 0; };
+  const auto suggest = [this](absl::string_view name) {
+    return Suggestion(name, "name an input or the top of a layer");
+  };
+  for (const InputDecl& input : options_.inputs) {
+    if (!endpoints_.TakeInput(input.name, exists, suggest)) continue;
+    const int index = FindInput(input.name);
+    value(index) = {.is_given = true, .value = NewInput(index, input.name, &input.shape)};
+  }
+  for (const ConstInput& input : options_.const_inputs) {
+    if (!endpoints_.TakeInput(input.name, exists, suggest, "CONST_INPUTS")) continue;
+    const int index = FindInput(input.name);
+    value(index) = {
+        .is_given = true,
+        .value = frontend::ConstInputValue(state_, input, DType::kFloat32, tensor(index).dims)};
+  }
+}
+
+void Importer::ResolveOutputs() {
+  std::vector<std::string> stated;
+  for (const int output : net_.Outputs()) stated.push_back(tensor(output).name);
+  outputs_ = endpoints_.TakeOutputs(
+      stated, [this](absl::string_view name) { return net_.Find(name) >= 0; },
+      [this](absl::string_view name) { return Suggestion(name, "name the top of a layer"); });
+}
+
+// Layers whose work the firmware does, where the outputs are what they read.
+void Importer::NoteDecodings() {
+  for (const Decoding& decoding : net_.decodings()) {
+    std::vector<std::string> raw;
+    for (const int index : decoding.raw) {
+      if (index >= 0 && value(index).is_needed) raw.push_back(Quoted(tensor(index).name));
+    }
+    if (raw.empty()) continue;
+    state_.diagnostics->Add(
+        {.kind = DiagnosticKind::kDecodingLeftOut,
+         .message = absl::StrCat("the layer decodes boxes, which no core does; the outputs are ",
+                                 absl::StrJoin(raw, " and "), ", which it reads"),
+         .file = state_.file,
+         .node = decoding.name,
+         .op = decoding.type,
+         .fix = "decode them in the firmware, by the layer's parameters"});
+  }
+}
+
+// Layers stand behind what they read, so one walk from the last to the first finds all.
+void Importer::MarkNeeded() {
+  for (const Endpoints::Output& output : outputs_) value(net_.Find(output.name)).is_needed = true;
+  for (auto layer = net_.layers().rbegin(); layer != net_.layers().rend(); ++layer) {
+    if (!IsNeeded(*layer)) continue;
+    for (const int bottom : layer->bottoms) {
+      if (bottom >= 0) value(bottom).is_needed = true;
+    }
+  }
+}
+
+bool Importer::IsNeeded(const Layer& layer) {
+  return std::any_of(layer.tops.begin(), layer.tops.end(),
+                     [&](int top) { return value(top).is_needed && !value(top).is_given; });
+}
+
+void Importer::AddNeededInputs() {
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const NetTensor& input = net_.tensors()[i];
+    if (input.layer >= 0 || values_[i].is_given || !values_[i].is_needed) continue;
+    values_[i].value = NewInput(static_cast<int>(i), input.blob, nullptr);
+  }
+}
+
+std::optional<std::vector<ValueRef>> Importer::Operands(const Layer& layer) {
+  std::vector<ValueRef> operands;
+  bool is_complete = true;
+  for (size_t i = 0; i < layer.bottoms.size(); ++i) {
+    if (layer.bottoms[i] < 0) {
+      AddError(DiagnosticKind::kMissingProducer, {layer.name, layer.type},
+               absl::StrCat(Quoted(layer.bottom_names[i]),
+                            " is no input, and no layer before this one gives it"),
+               Suggestion(layer.bottom_names[i], "correct the net"));
+      is_complete = false;
+      continue;
+    }
+    operands.push_back(value(layer.bottoms[i]).value);
+    is_complete = is_complete && operands.back() != nullptr;
+  }
+  if (!is_complete) return std::nullopt;
+  return operands;
+}
+
+const frontend::CutAdvice& Importer::Advice() {
+  if (advice_.has_value()) return *advice_;
+  advice_.emplace();
+  const auto names_of = [this](const std::vector<int>& tensors) {
+    std::vector<std::string> names;
+    for (const int i : tensors) {
+      if (i >= 0) names.push_back(tensor(i).name);
+    }
+    return names;
+  };
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (values_[i].is_given || net_.tensors()[i].layer < 0) {
+      advice_->AddInput(net_.tensors()[i].name);
+    }
+  }
+  for (const Layer& layer : net_.layers()) {
+    if (!IsNeeded(layer)) continue;
+    advice_->AddNode(layer.type, rules_.Find(layer.type) != nullptr, names_of(layer.bottoms),
+                     names_of(layer.tops));
+  }
+  for (const Endpoints::Output& output : outputs_) advice_->AddOutput(output.name);
+  return *advice_;
+}
+
+void Importer::ReportNoRule(const Layer& layer) {
+  AddError(DiagnosticKind::kUnsupportedOperator, {layer.name, layer.type},
+           absl::StrCat("the layer is not supported", rules_.NearestText(layer.type)),
+           Advice().FixFor(tensor(layer.tops[0]).name, "train the net without it"));
+}
+
+bool Importer::CheckParameters(LayerImporter& node) {
+  const std::optional<absl::string_view> unread = node.node().Unread();
+  const bool is_foreign = node.node().layer().has_foreign_params;
+  if (!unread.has_value() && !is_foreign) return true;
+  if (is_foreign || unread->empty()) {
+    AddError(DiagnosticKind::kCaffeForeignParameters, node.source(),
+             "the .caffemodel holds parameters of the layer under a number that Caffe does not "
+             "have; forks disagree about those",
+             "name the net's .prototxt in PROTOTXT");
+    return false;
+  }
+  AddError(DiagnosticKind::kBadAttribute, node.source(),
+           absl::StrCat("parameter ", Quoted(*unread), " of ", ParameterOf(node.op()),
+                        " is none that npuc knows of this layer; it may change the result"),
+           "remove it from the .prototxt where it does not");
+  return false;
+}
+
+void Importer::RunLayer(const Layer& layer) {
+  const ImportRule* const rule = rules_.Find(layer.type);
+  if (rule == nullptr) return ReportNoRule(layer);
+  std::optional<std::vector<ValueRef>> operands = Operands(layer);
+  if (!operands.has_value()) return;
+  const LayerView view(&layer);
+  LayerImporter node(&state_, &view, *std::move(operands));
+  const size_t errors_before = state_.diagnostics->error_count();
+  const absl::Status status = rule->import(node);
+  // A fork's parameters explain why the rest does not fit, so they come first.
+  if (layer.has_foreign_params || status.ok()) {
+    if (state_.diagnostics->error_count() == errors_before && !CheckParameters(node)) return;
+  }
+  if (!status.ok()) {
+    return node.ReportMismatch(
+        status, "check the shapes in INPUT_OPS against those that the model was trained with");
+  }
+  if (!state_.ConstantsFit(node.source())) return;
+  if (node.outputs().size() < layer.tops.size()) {
+    AddError(DiagnosticKind::kUnsupportedOperatorMode, node.source(),
+             absl::StrCat("the layer has ", layer.tops.size(), " tops; npuc computes ",
+                          node.outputs().size()),
+             "remove the others from the .prototxt, and the layers that read them");
+    return;
+  }
+  for (size_t i = 0; i < layer.tops.size(); ++i) {
+    Value& top = value(layer.tops[i]);
+    if (!top.is_given) top.value = node.outputs()[i];
+  }
+}
+
+void Importer::AddOutputs() {
+  for (const Endpoints::Output& output : outputs_) {
+    const int index = net_.Find(output.name);
+    if (value(index).is_given || tensor(index).layer < 0) {
+      endpoints_.ReportInputAsOutput(output.name);
+      continue;
+    }
+    ValueRef result = value(index).value;
+    if (result == nullptr) continue;  // reported
+    state_.AddOutput(output.name, std::move(result), output.fp16);
+  }
+}
+
+void Importer::Run() {
+  ResolveInputs();
+  ResolveOutputs();
+  MarkNeeded();
+  AddNeededInputs();
+  for (const Layer& layer : net_.layers()) {
+    if (IsNeeded(layer)) RunLayer(layer);
+  }
+  AddOutputs();
+  NoteDecodings();
+  if (state_.diagnostics->has_errors()) return;
+  for (const InputDecl& input : options_.inputs) {
+    const int index = FindInput(input.name);
+    if (index >= 0 && !value(index).is_needed) endpoints_.ReportUnused(input.name);
+  }
+}
+
+}  // namespace npuc::caffe

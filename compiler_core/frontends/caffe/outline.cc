@@ -1,0 +1,48 @@
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/caffe/blob.h"
+#include "compiler_core/frontends/caffe/import.h"
+
+namespace npuc {
+
+absl::StatusOr<ModelOutline> OutlineCaffe(const caffe::CaffeFiles& files,
+                                          Diagnostics& diagnostics) {
+  Diagnostics found;
+  const std::unique_ptr<caffe::Net> net = caffe::Net::Parse(files, found);
+  diagnostics.Append(found);
+  RETURN_IF_ERROR(found.ToStatus());
+  ModelOutline outline{.producer = net->name().empty()
+                                       ? ""
+                                       : absl::StrCat("Caffe, net '", Printable(net->name()), "'"),
+                       .operators_are = "layers"};
+  for (const caffe::NetTensor& tensor : net->tensors()) {
+    if (tensor.layer >= 0 || !tensor.is_read) continue;
+    outline.inputs.push_back(
+        {.key = tensor.blob, .name = tensor.blob, .type = "float32", .dims = tensor.dims});
+  }
+  for (const int output : net->Outputs()) {
+    const std::string& name = net->tensors()[static_cast<size_t>(output)].name;
+    outline.outputs.push_back({.key = name, .name = name});
+  }
+  for (const caffe::Layer& layer : net->layers()) {
+    ++outline.operators[layer.type];
+    for (const absl::string_view blob : layer.blobs) {
+      const absl::StatusOr<std::vector<int64_t>> dims = caffe::BlobDims(blob);
+      if (dims.ok()) CountWeight(*dims, sizeof(float), outline);
+    }
+  }
+  for (const caffe::Decoding& decoding : net->decodings()) {
+    outline.notes.push_back(absl::StrCat("layer '", Printable(decoding.name), "' (", decoding.type,
+                                         ") decodes boxes, which the firmware does"));
+  }
+  if (!net->is_from_text()) {
+    outline.notes.push_back(
+        "the net is the one that was trained, as the .caffemodel holds it; name the .prototxt of "
+        "its deployment in PROTOTXT where there is one");
+  }
+  return outline;
+}
+
+}  // namespace npuc
