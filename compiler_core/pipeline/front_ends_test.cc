@@ -20,6 +20,7 @@ std::string SampleOf(Framework framework) {
       {Framework::kOnnx, std::string("\x08\x07\x3a\0", 4)},
       {Framework::kDarknet, "# a net\n[net]\nwidth=1\n"},
       {Framework::kPaddle, std::string("\x0a\x04\x08\0\x10\0", 6)},
+      {Framework::kMxNet, "{\n \"nodes\": [\n  {\n   \"op\": \"null\","},
       {Framework::kCompass, "model_name=net\nlayer_number=1\n"},
   };
   const auto sample = samples.find(framework);

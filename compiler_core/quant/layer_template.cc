@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/trim_text.h"
-#include "compiler_core/quant/json_tree.h"
+#include "compiler_core/base/json_tree.h"
 
 namespace npuc {
 namespace {

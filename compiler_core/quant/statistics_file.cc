@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/quant/json_tree.h"
+#include "compiler_core/base/json_tree.h"
 #include "compiler_core/quant/statistics.h"
 
 namespace npuc {

@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_QUANT_JSON_POSITIONS_H_
-#define NPUC_COMPILER_CORE_QUANT_JSON_POSITIONS_H_
+#ifndef NPUC_COMPILER_CORE_BASE_JSON_POSITIONS_H_
+#define NPUC_COMPILER_CORE_BASE_JSON_POSITIONS_H_
 
 #include <algorithm>
 #include <cstddef>
@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/quant/json_tree.h"
+#include "compiler_core/base/json_tree.h"
 
 namespace npuc {
 
@@ -99,4 +99,4 @@ class JsonPositions {
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_QUANT_JSON_POSITIONS_H_
+#endif  // NPUC_COMPILER_CORE_BASE_JSON_POSITIONS_H_

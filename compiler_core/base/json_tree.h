@@ -1,5 +1,5 @@
-#ifndef NPUC_COMPILER_CORE_QUANT_JSON_TREE_H_
-#define NPUC_COMPILER_CORE_QUANT_JSON_TREE_H_
+#ifndef NPUC_COMPILER_CORE_BASE_JSON_TREE_H_
+#define NPUC_COMPILER_CORE_BASE_JSON_TREE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "compiler_core/quant/opt_template.h"
 
 namespace npuc {
 
@@ -43,7 +42,7 @@ struct JsonError {
 };
 
 struct JsonLimits {
-  size_t bytes = kMaxTemplateBytes;
+  size_t bytes = size_t{16} << 20;
   int depth = 16;
   int64_t nodes = 1 << 20;
 };
@@ -63,4 +62,4 @@ std::string JsonQuoted(const std::string& text);
 
 }  // namespace npuc
 
-#endif  // NPUC_COMPILER_CORE_QUANT_JSON_TREE_H_
+#endif  // NPUC_COMPILER_CORE_BASE_JSON_TREE_H_

@@ -1,4 +1,4 @@
-#include "compiler_core/quant/json_tree.h"
+#include "compiler_core/base/json_tree.h"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/utf8.h"
-#include "compiler_core/quant/json_positions.h"
+#include "compiler_core/base/json_positions.h"
 
 namespace npuc {
 namespace {

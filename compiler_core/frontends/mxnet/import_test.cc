@@ -1,0 +1,230 @@
+#include "compiler_core/frontends/mxnet/import.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "compiler_core/base/files_test_util.h"
+#include "compiler_core/frontends/mxnet/test_util.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc::mxnet {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// A fully connected layer, its activation, and the softmax of a training with its label.
+constexpr char kNet[] = R"({"nodes": [
+  {"op": "null", "name": "data", "inputs": []},
+  {"op": "null", "name": "fc_weight", "inputs": []},
+  {"op": "null", "name": "fc_bias", "inputs": []},
+  {"op": "FullyConnected", "name": "fc", "attrs": {"num_hidden": "2"},
+   "inputs": [[0, 0, 0], [1, 0, 0], [2, 0, 0]]},
+  {"op": "Activation", "name": "act", "attrs": {"act_type": "relu"}, "inputs": [[3, 0, 0]]},
+  {"op": "null", "name": "softmax_label", "inputs": []},
+  {"op": "SoftmaxOutput", "name": "softmax", "inputs": [[4, 0, 0], [5, 0, 0]]}],
+ "arg_nodes": [0, 1, 2, 5], "heads": [[6, 0, 0]],
+ "attrs": {"mxnet_version": ["int", 10601]}})";
+
+std::string Params(absl::string_view prefix = "arg:") {
+  return ParamsBytes(
+      {{absl::StrCat(prefix, "fc_weight"), ArrayBytes(2, {2, 3}, {1, 2, 3, 4, 5, 6})},
+       {absl::StrCat(prefix, "fc_bias"), ArrayBytes(2, {2}, {0.5f, -0.5f})}});
+}
+
+struct Imported {
+  absl::StatusOr<Graph> graph;
+  std::string problems;
+};
+
+Imported Import(absl::string_view symbol, const std::string& params, CompileOptions options) {
+  options.model_name = "m-symbol.json";
+  const ViewSource source(params);
+  Diagnostics diagnostics;
+  Imported result{ImportMxNet(symbol, "m.params", &source, options, diagnostics), ""};
+  EXPECT_EQ(result.graph.ok(), !diagnostics.has_errors());
+  for (const Diagnostic& d : diagnostics.list()) {
+    absl::StrAppend(&result.problems, d.ToString(), "\n");
+  }
+  return result;
+}
+
+CompileOptions Options(std::vector<std::string> outputs = {}) {
+  CompileOptions options;
+  options.inputs = {{"data", {1, 3}}};
+  options.outputs = std::move(outputs);
+  return options;
+}
+
+std::string Changed(absl::string_view from, absl::string_view to) {
+  const std::string text = absl::StrReplaceAll(kNet, {{from, to}});
+  EXPECT_NE(text, kNet) << from;
+  return text;
+}
+
+std::vector<std::string> OutputNames(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const GraphOutput& output : graph.outputs()) names.push_back(output.name);
+  return names;
+}
+
+TEST(MxNetImportTest, DropsTheLabelOfATraining) {
+  const Imported net = Import(kNet, Params(), Options());
+  ASSERT_TRUE(net.graph.ok()) << net.problems;
+  EXPECT_THAT(net.problems, IsEmpty());
+  EXPECT_THAT(OutputNames(*net.graph), ElementsAre("softmax"));
+  EXPECT_EQ(net.graph->inputs().size(), 1);
+}
+
+TEST(MxNetImportTest, TakesNamesOfNodesAndOfTheirResults) {
+  EXPECT_TRUE(Import(kNet, Params(), Options({"fc_output", "act"})).graph.ok());
+  EXPECT_THAT(Import(kNet, Params(), Options({"fd"})).problems,
+              AllOf(HasSubstr("NPUC1117"), HasSubstr("'fc'")));
+  EXPECT_THAT(Import(kNet, Params(), Options({"fc_output1"})).problems, HasSubstr("no result 1"));
+}
+
+TEST(MxNetImportTest, ReadsTheNamesOfGluon) {
+  EXPECT_TRUE(Import(kNet, Params(""), Options()).graph.ok());
+  // Saved without the prefix of the whole net.
+  const std::string prefixed = absl::StrReplaceAll(
+      kNet, {{"\"fc_weight\"", "\"net0_fc_weight\""}, {"\"fc_bias\"", "\"net0_fc_bias\""}});
+  EXPECT_TRUE(Import(prefixed, Params(""), Options()).graph.ok());
+}
+
+TEST(MxNetImportTest, NamesEveryMissingParameter) {
+  const Imported net = Import(kNet, ParamsBytes({{"arg:x", ArrayBytes(2, {1}, {1})}}), Options());
+  EXPECT_THAT(net.problems, AllOf(HasSubstr("'fc_weight' is not in m.params"),
+                                  HasSubstr("'fc_bias' is not in m.params")));
+}
+
+TEST(MxNetImportTest, AsksForTheShapeOfAnInput) {
+  EXPECT_THAT(Import(kNet, Params(), {}).problems,
+              AllOf(HasSubstr("NPUC1183"), HasSubstr("add 'data: [...]' to INPUT_OPS")));
+  const std::string stated = Changed("\"name\": \"data\",",
+                                     "\"name\": \"data\", \"attrs\": "
+                                     "{\"__shape__\": \"(1, 3)\"},");
+  EXPECT_TRUE(Import(stated, Params(), {}).graph.ok());
+  CompileOptions other = Options();
+  other.inputs[0].shape = {1, 4};
+  EXPECT_THAT(Import(stated, Params(), other).problems, HasSubstr("NPUC1118"));
+}
+
+TEST(MxNetImportTest, ReadsSymbolsOfEveryAge) {
+  const std::string old = absl::StrReplaceAll(
+      kNet, {{"\"attrs\": {\"num", "\"attr\": {\"lr\": \"1\"}, \"param\": {\"num"},
+             {"\"attrs\": {\"act", "\"attr\": {\"act"},
+             {", 0]", "]"}});
+  const Imported net = Import(old, Params(), Options());
+  EXPECT_TRUE(net.graph.ok()) << net.problems;
+}
+
+TEST(MxNetImportTest, AppendsTheStatesThatOldSymbolsLeaveOut) {
+  constexpr char kOld[] = R"({"nodes": [
+    {"op": "null", "param": {}, "name": "data", "inputs": [], "backward_source_id": -1},
+    {"op": "null", "param": {}, "name": "bn_gamma", "inputs": []},
+    {"op": "null", "param": {}, "name": "bn_beta", "inputs": []},
+    {"op": "BatchNorm", "param": {"eps": "0.001"}, "name": "bn", "inputs": [[0, 0], [1, 0], [2, 0]]}],
+   "arg_nodes": [0, 1, 2], "heads": [[3, 0]]})";
+  const std::string one = ArrayBytes(0, {3}, {1, 1, 1});
+  const Imported net = Import(kOld,
+                              ParamsBytes({{"arg:bn_gamma", one},
+                                           {"arg:bn_beta", one},
+                                           {"aux:bn_moving_mean", one},
+                                           {"aux:bn_moving_var", one}}),
+                              Options());
+  EXPECT_TRUE(net.graph.ok()) << net.problems;
+  EXPECT_THAT(
+      Import(kOld, ParamsBytes({{"arg:bn_gamma", one}, {"arg:bn_beta", one}}), Options()).problems,
+      HasSubstr("'bn_moving_mean' is not in"));
+}
+
+TEST(MxNetImportTest, CutsTheModelBeforeBoxesAreDecoded) {
+  const std::string detector =
+      absl::StrReplaceAll(kNet, {{"{\"op\": \"SoftmaxOutput\", \"name\": \"softmax\"",
+                                  "{\"op\": \"_contrib_MultiBoxDetection\", \"name\": \"boxes\""},
+                                 {"[5, 0, 0]]", "[3, 0, 0], [1, 0, 0]]"}});
+  const Imported net = Import(detector, Params(), Options());
+  ASSERT_TRUE(net.graph.ok()) << net.problems;
+  EXPECT_THAT(OutputNames(*net.graph), ElementsAre("act", "fc"));
+  EXPECT_THAT(net.problems, AllOf(HasSubstr("NPUC1143"), HasSubstr("'boxes'")));
+  EXPECT_THAT(Import(detector, Params(), Options({"boxes"})).problems, HasSubstr("NPUC1110"));
+}
+
+TEST(MxNetImportTest, RefusesNodesThatReadForward) {
+  EXPECT_THAT(Import(Changed("[[3, 0, 0]]", "[[4, 0, 0]]"), Params(), Options()).problems,
+              AllOf(HasSubstr("NPUC1104"), HasSubstr("reads node 4")));
+  EXPECT_THAT(Import(Changed("[[3, 0, 0]]", "[[6, 0, 0]]"), Params(), Options()).problems,
+              HasSubstr("NPUC1104"));
+  EXPECT_THAT(Import(Changed("[[3, 0, 0]]", "[[3, 4, 0]]"), Params(), Options()).problems,
+              HasSubstr("which has 1"));
+}
+
+TEST(MxNetImportTest, RefusesWhatIsNoSymbol) {
+  EXPECT_THAT(Import("", Params(), Options()).problems, HasSubstr("NPUC1100"));
+  EXPECT_THAT(Import("{\"a\": 1}", Params(), Options()).problems, HasSubstr("NPUC1195"));
+  EXPECT_THAT(Import("{\"nodes\": [", Params(), Options()).problems, HasSubstr("NPUC1195"));
+  EXPECT_THAT(Import(std::string(100, '['), Params(), Options()).problems, HasSubstr("nested"));
+  EXPECT_THAT(Import(Changed("[[6, 0, 0]]", "[[7, 0, 0]]"), Params(), Options()).problems,
+              HasSubstr("'heads'"));
+  EXPECT_THAT(
+      Import(Changed("\"name\": \"act\"", "\"name\": \"fc\""), Params(), Options()).problems,
+      HasSubstr("NPUC1105"));
+  CompileOptions options = Options();
+  Diagnostics diagnostics;
+  EXPECT_FALSE(ImportMxNet(kNet, "", nullptr, options, diagnostics).ok());
+}
+
+TEST(MxNetImportTest, ReportsEveryProblemAtOnce) {
+  const std::string broken =
+      absl::StrReplaceAll(kNet, {{"\"num_hidden\": \"2\"", "\"num_hidden\": \"two\""},
+                                 {"\"act_type\": \"relu\"", "\"act_type\": \"wave\""}});
+  EXPECT_THAT(Import(broken, Params(), Options()).problems,
+              HasSubstr("'two', which is no integer"));
+  EXPECT_THAT(Import(Changed("\"relu\"", "\"wave\""), Params(), Options()).problems,
+              AllOf(HasSubstr("NPUC1111"), HasSubstr("wave")));
+  EXPECT_THAT(Import(Changed("\"2\"", "\"3\""), Params(), Options()).problems,
+              AllOf(HasSubstr("NPUC1113"), HasSubstr("the weight is")));
+}
+
+TEST(MxNetImportTest, OutlineTellsInputsFromParameters) {
+  Diagnostics diagnostics;
+  const absl::StatusOr<ModelOutline> outline = OutlineMxNet(kNet, "net-symbol.json", diagnostics);
+  ASSERT_TRUE(outline.ok());
+  ASSERT_EQ(outline->inputs.size(), 1);
+  EXPECT_EQ(outline->inputs[0].key, "data");
+  EXPECT_EQ(outline->producer, "MXNet 1.6.1");
+  EXPECT_EQ(outline->data_file, "net-0000.params");
+}
+
+TEST(MxNetCorpusTest, SeedsAreFresh) {
+  const std::string zeros(2 * 128 * sizeof(float), '\0');
+  const std::string params = ParamsBytes({{"arg:fc_weight", ArrayBytes(2, {2, 128}, 0, zeros)},
+                                          {"arg:fc_bias", ArrayBytes(0, {2}, {1, 2})}});
+  ASSERT_TRUE(Import(kNet, params,
+                     [] {
+                       CompileOptions options;
+                       options.inputs = {{"data", {1, 2, 8, 8}}};
+                       return options;
+                     }())
+                  .graph.ok());
+  ExpectSeeds("mxnet_fuzz",
+              {{"seed_dense", absl::StrCat(kNet, absl::string_view("\0", 1), params)}});
+}
+
+// MXNet's own test of symbols of version 0.8.
+TEST(MxNetImportTest, OutlinesTheOldSymbolOfMxNet) {
+  const std::string file = ReadTestFile(SharedFolder() / "suites/mxnet/ndarray/save_000800.json");
+  if (file.empty()) GTEST_SKIP() << "the shared folder is missing";
+  Diagnostics diagnostics;
+  const absl::StatusOr<ModelOutline> outline = OutlineMxNet(file, "save_000800.json", diagnostics);
+  ASSERT_TRUE(outline.ok());
+  ASSERT_EQ(outline->inputs.size(), 1);
+  EXPECT_EQ(outline->inputs[0].key, "data");
+  EXPECT_EQ(outline->outputs.size(), 1);
+  EXPECT_GE(outline->operators.at("FullyConnected"), 2);
+}
+
+}  // namespace
+}  // namespace npuc::mxnet
