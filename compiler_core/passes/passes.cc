@@ -4,6 +4,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/passes/apply.h"
+#include "compiler_core/passes/dead_channels.h"
 #include "compiler_core/passes/rewriter.h"
 
 namespace npuc {
@@ -51,6 +52,12 @@ absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph) {
 }
 
 absl::StatusOr<Graph> FuseBias(const Graph& graph) { return Checked(graph, &ApplyFuseBias); }
+
+absl::StatusOr<Graph> RemoveDeadChannels(const Graph& graph) {
+  RETURN_IF_ERROR(VerifyGraph(graph));
+  const KeptChannels kept = FindDeadChannels(graph, HalfChannelFacts(graph));
+  return kept.removed == 0 ? graph : KeepChannels(graph, kept);
+}
 
 absl::StatusOr<Graph> RunPasses(Graph graph, const PassOptions& options) {
   FoldBudget budget = options.fold_budget;

@@ -62,6 +62,10 @@ absl::StatusOr<Graph> FuseBatchNorm(const Graph& graph);
 // its name. Drops nodes that no output needs.
 absl::StatusOr<Graph> FuseBias(const Graph& graph);
 
+// Takes out channels that change no output where numbers are fp16: dead_channels.h, by what
+// HalfChannelFacts finds. Not among RunPasses: back ends call it for their own arithmetic.
+absl::StatusOr<Graph> RemoveDeadChannels(const Graph& graph);
+
 struct PassOptions {
   bool fuse_batch_norm = false;  // FUSE_BN
   bool fuse_bias = false;        // FUSE_BIASADD

@@ -34,6 +34,7 @@ constexpr Pass kPasses[] = {&Fold,
                             &npuc::RewriteBatchNorm,
                             &npuc::FuseBatchNorm,
                             &npuc::FuseBias,
+                            &npuc::RemoveDeadChannels,
                             &All};
 
 }  // namespace

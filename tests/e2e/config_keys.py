@@ -57,6 +57,7 @@ CONFIG_ROWS = {
     "MODEL_INFO": [("kws-v1", {})],
     "OPT_CONFIG": [("edited.json", {})],
     "MEMORY_PLAN": [("in_place", {})],
+    "KEEP_DEAD": [(True, {})],
     "LAYER_ERROR_FRAMES": [(2, {})],
     "STRICT_OPS": [(True, {})],
     "QUANT": [({"calibration_data": "other.npy"}, {})],
@@ -122,7 +123,7 @@ QUANT_ROWS = {
 
 def net(seed):
     """Two convolutions, one with a batch norm; nested concatenations of unlike ranges; dense. The
-    vendor lists no Maximum for GRUS."""
+    vendor lists no Maximum for GRUS. Nothing reads the last channel of relu1."""
     g = guide_nets.Writer(seed)
     window = {"strides": [1, 1, 1, 1], "padding": b"VALID", "data_format": b"NHWC"}
     g.placeholder("x", [1, 10, 10, 3])
@@ -138,7 +139,10 @@ def net(seed):
            {"T": guide_nets.FLOAT, "U": guide_nets.FLOAT, "epsilon": 0.001, "is_training": False,
             "data_format": b"NHWC"})
     g.op("Relu", "relu1", "bn")
-    g.weight("conv2/kernel", 1, 1, 8, 8)
+    random = np.random.RandomState(seed)
+    kernel = random.randn(1, 1, 8, 8) / np.sqrt(8)
+    kernel[:, :, 7] = 0
+    g.const("conv2/kernel", kernel.astype(np.float32))
     g.weight("conv2/b", 8, scale=0.5)
     g.op("Conv2D", "conv2", "relu1", "conv2/kernel", **window)
     g.op("BiasAdd", "conv2/bias", "conv2", "conv2/b")
@@ -148,7 +152,9 @@ def net(seed):
     g.concat("inner", ["most", "gate"], 3)
     g.concat("outer", ["inner", "relu1"], 3)
     g.reshape("flat", "outer", [-1, 8 * 8 * 24])
-    g.weight("fc/kernel", 8 * 8 * 24, 4)
+    kernel = random.randn(8, 8, 24, 4) / np.sqrt(8 * 8 * 24)
+    kernel[:, :, 23] = 0
+    g.const("fc/kernel", kernel.reshape(-1, 4).astype(np.float32))
     g.weight("fc/b", 4, scale=9)
     g.op("MatMul", "fc", "flat", "fc/kernel", transpose_a=False, transpose_b=False)
     g.op("BiasAdd", "y", "fc", "fc/b")

@@ -20,6 +20,7 @@
                                         random_quantized [--count N] [SEED...],
                                         config_keys [KEY...], overflow, command_line,
                                         constants, not_finite, saturation, calibration_cost,
+                                        dead_channels [--nets N] [NAME...],
                                         first_minute [NAME...], published FOLDER [--update],
                                         caffe [-v] [--update] [NAME...],
                                         darknet [-v] [--update] [NAME...],
@@ -45,7 +46,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
-          "published", "caffe", "darknet", "paddle",
+          "dead_channels", "published", "caffe", "darknet", "paddle",
           "mxnet")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}

@@ -68,6 +68,7 @@ class Builder:
 
     def __init__(self, seed, form):
         self.rng = np.random.default_rng(seed)
+        self.dead_rng = np.random.default_rng([seed, 1])  # apart: it leaves the other draws alone
         self.seed, self.form = seed, form
         self.is_tflite = form.startswith("tflite")
         self.tensors, self.ops, self.inputs, self.outputs = [], [], [], []
@@ -253,8 +254,16 @@ class Builder:
             zero = self.number(-20, 20)
         least, most = (0, 255) if unsigned else (-127 if self.chance(0.5) else -128, 127)
         data = self.rng.integers(least, most + 1, shape)
+        if self.seed % 3 == 1:
+            self.kill_channels(data, zero)
         return Tensor(self.name("weight"), data, Scale(dtype, scales[0], zero), True, scales,
                       [zero] * len(scales), axis)
+
+    def kill_channels(self, data, zero):
+        """Makes some inputs' and some results' weights zero, in place."""
+        for axis, size in enumerate(data.shape):
+            dead = self.dead_rng.random(size) < 0.3
+            np.moveaxis(data, axis, 0)[dead] = zero
 
     def weighted(self, kind, x, w, sums, activation, to_file, **attrs):
         """The result of a layer with weights from its sums [..., channels] without a bias."""

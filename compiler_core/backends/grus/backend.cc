@@ -8,6 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/dead_channels.h"
+#include "compiler_core/backends/grus/dead_channels.h"
 #include "compiler_core/backends/grus/float_model.h"
 #include "compiler_core/backends/grus/layer_errors.h"
 #include "compiler_core/backends/grus/node_uses.h"
@@ -283,11 +285,18 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForGrus(const CompileReques
   STEP(Graph floats, "floats", 0.22, FloatModel(std::move(imported), core, options, diagnostics));
   // From here: no integers of a quantized model.
   STEP(Graph graph, "passes", 0.25, RunPasses(std::move(floats), PassOptionsOf(options)));
+  LiveGraph live;
+  if (!options.keep_dead) {
+    live = DropDeadChannels(graph);
+    if (live.kept.removed > 0) stages.Log(DeadChannelsNote(live.kept, graph, live.graph));
+    graph = live.graph;
+  }
   // From here: only operators that lowering knows or refuses by name.
   CHECK_STEP("types", 0.40, CheckDataTypes(graph, core, options.model_name, diagnostics));
   CHECK_STEP("support", 0.42, CheckSupportStage(graph, core, options, diagnostics));
-  STEP(const LowerOptions lower_options, "weights", 0.45,
+  STEP(LowerOptions lower_options, "weights", 0.45,
        ChooseWeights(request, WeightNames(graph), diagnostics));
+  KeepRanges(live, lower_options);
   STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, core, lower_options, diagnostics));
   Program& program = lowered.program;
   auto unit = std::make_unique<GrusUnit>();

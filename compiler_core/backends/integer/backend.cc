@@ -125,15 +125,16 @@ struct IntegerUnit : CompiledUnit {
   WeightFigures WeightOf(const Layer& layer) const;
 
   const CoreSpec& core;
-  IntegerModel quantized;
+  IntegerModel quantized;  // of all channels: what metrics compare with
+  IntegerModel live;       // without dead channels: what is compiled
   integer::Program program;
 };
 
 std::vector<QuantParams> IntegerUnit::ResultsOf(const Layer& layer) const {
   std::vector<QuantParams> results;
   for (const ValueId output : layer.outputs) {
-    const auto found = quantized.plan.values.find(output);
-    if (found != quantized.plan.values.end()) results.push_back(found->second);
+    const auto found = live.plan.values.find(output);
+    if (found != live.plan.values.end()) results.push_back(found->second);
   }
   return results;
 }
@@ -144,7 +145,7 @@ std::vector<NodeFigures> IntegerUnit::NodesOf(const std::map<std::string, LayerU
     node.data_bytes = use.data_bytes(program);
     node.weight_bytes = use.weight_bytes();
   };
-  const std::vector<Layer>& layers = quantized.plan.layers;
+  const std::vector<Layer>& layers = live.plan.layers;
   std::vector<NodeFigures> nodes(layers.size());
   std::set<absl::string_view> names;
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -152,14 +153,14 @@ std::vector<NodeFigures> IntegerUnit::NodesOf(const std::map<std::string, LayerU
     NodeFigures& node = nodes[i];
     names.insert(layer.name);
     node.name = layer.name;
-    node.op = std::string(NameOf(quantized.graph.node(layer.root).op));
+    node.op = std::string(NameOf(live.graph.node(layer.root).op));
     node.layer_type = layer.type;
-    if (!layer.outputs.empty()) node.shape = quantized.graph.type(layer.outputs[0]).shape;
+    if (!layer.outputs.empty()) node.shape = live.graph.type(layer.outputs[0]).shape;
     const auto use = uses.find(layer.name);
     if (use != uses.end()) use_into(use->second, node);
     node.results = ResultsOf(layer);
-    if (i >= quantized.fidelity.size()) continue;
-    const LayerFidelity& fidelity = quantized.fidelity[i];
+    if (i >= live.fidelity.size()) continue;
+    const LayerFidelity& fidelity = live.fidelity[i];
     node.likeness = LayerLikeness{std::sqrt(fidelity.mse), fidelity.cosine};
   }
   for (const auto& [name, use] : uses) {
@@ -182,14 +183,14 @@ std::vector<OperatorLine> IntegerUnit::OperatorsOf(const std::vector<NodeFigures
 
 std::vector<WeightFigures> IntegerUnit::WeightsOf() const {
   std::vector<WeightFigures> weights;
-  for (const Layer& layer : quantized.plan.layers) {
-    if (!layer.weight.valid() || quantized.graph.ConstantOf(layer.weight) == nullptr ||
-        !quantized.plan.values.contains(layer.weight)) {
+  for (const Layer& layer : live.plan.layers) {
+    if (!layer.weight.valid() || live.graph.ConstantOf(layer.weight) == nullptr ||
+        !live.plan.values.contains(layer.weight)) {
       continue;
     }
     WeightFigures weight = WeightOf(layer);
     if (weights.size() < kMaxReportEntries) {
-      weight.histogram = ReportHistogram(*quantized.graph.ConstantOf(layer.weight));
+      weight.histogram = ReportHistogram(*live.graph.ConstantOf(layer.weight));
     }
     weights.push_back(std::move(weight));
   }
@@ -197,9 +198,9 @@ std::vector<WeightFigures> IntegerUnit::WeightsOf() const {
 }
 
 WeightFigures IntegerUnit::WeightOf(const Layer& layer) const {
-  const QuantPlan& plan = quantized.plan;
+  const QuantPlan& plan = live.plan;
   const QuantParams& params = plan.values.at(layer.weight);
-  const Tensor& real = *quantized.graph.ConstantOf(layer.weight);
+  const Tensor& real = *live.graph.ConstantOf(layer.weight);
   const std::vector<float> values = real.ToFloats();
   const auto given = plan.constants.find(layer.weight);
   const Tensor integers =
@@ -216,7 +217,7 @@ WeightFigures IntegerUnit::WeightOf(const Layer& layer) const {
   }
   const auto count = static_cast<double>(std::max<size_t>(values.size(), 1));
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  weight.name = quantized.graph.def(layer.weight).source.name;
+  weight.name = live.graph.def(layer.weight).source.name;
   weight.used_by = layer.name;
   weight.shape = real.shape();
   weight.bits = BitsOf(params);
@@ -248,7 +249,7 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   data.operators = OperatorsOf(data.nodes);
   data.weights = WeightsOf();
   data.memory_map = MemoryMapOf(program.buffers, LiveRangesOf(program));
-  data.graph = std::move(quantized.graph);
+  data.graph = std::move(live.graph);
   return data;
 }
 
@@ -262,9 +263,13 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
   STEP(Graph graph, "passes", 0.25, IntegerGraph(request, std::move(imported), diagnostics));
   STEP(IntegerModel quantized, "quantize", 0.30, MakeIntegerModel(request, graph, diagnostics));
   // From here: a float graph, and beside it the integers of every value between layers.
-  for (const std::string& line : quantized.log) stages.Log(line);
   auto unit = std::make_unique<IntegerUnit>(core, std::move(quantized));
-  const IntegerModel& model = unit->quantized;
+  unit->live = unit->quantized;
+  if (!options.keep_dead) {
+    STEP(unit->live, "dead channels", 0.65, DropDeadChannels(unit->quantized));
+  }
+  for (const std::string& line : unit->live.log) stages.Log(line);
+  const IntegerModel& model = unit->live;
   STEP(unit->program, "lower", 0.70,
        LowerInteger(model.graph, model.plan, options.model_name, diagnostics));
   MarkStates(model.state_inputs, unit->program);

@@ -7,10 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/dead_channels.h"
 #include "compiler_core/backends/states.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/quant_config.h"
+#include "compiler_core/lowering/integer/channel_facts.h"
 #include "compiler_core/ops/layers.h"
+#include "compiler_core/ops/op.h"
+#include "compiler_core/passes/dead_channels.h"
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"
@@ -251,6 +255,19 @@ absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, con
   ASSIGN_OR_RETURN(IntegerModel model, Maker(request, diagnostics).Make(graph));
   const CoreSpec* core = FindCore(request.options.core);
   QuantizeConstantOutputs(core != nullptr && IsFixedPoint(*core), model);
+  return model;
+}
+
+absl::StatusOr<IntegerModel> DropDeadChannels(IntegerModel model) {
+  const ChannelFacts facts = IntegerChannelFacts(model.graph, model.plan);
+  const KeptChannels kept = FindDeadChannels(model.graph, facts);
+  if (kept.removed == 0) return model;
+  ASSIGN_OR_RETURN(KeptIntegers integers, KeepIntegers(model.graph, model.plan, facts, kept));
+  Graph graph = KeepChannels(model.graph, kept, integers.biases);
+  RETURN_IF_ERROR(VerifyGraph(graph));
+  model.log.push_back(DeadChannelsNote(kept, model.graph, graph));
+  model.graph = std::move(graph);
+  model.plan = std::move(integers.plan);
   return model;
 }
 

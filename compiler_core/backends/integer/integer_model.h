@@ -39,6 +39,10 @@ absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported
 absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,
                                               Diagnostics& diagnostics);
 
+// The model without channels that change no output (passes/dead_channels.h), to the bit; the log
+// says how many. Nodes, values and layers keep their ids and places.
+absl::StatusOr<IntegerModel> DropDeadChannels(IntegerModel model);
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_BACKENDS_INTEGER_INTEGER_MODEL_H_

@@ -1,3 +1,5 @@
+#include "compiler_core/lowering/integer/weighted.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,29 +17,13 @@
 namespace npuc {
 namespace {
 
-// A weight as the command has it: [out, kernel_h, kernel_w, in of a group].
-struct Kernel {
-  int64_t out = 0;
-  int64_t taps = 0;   // of the window
-  int64_t group = 0;  // inputs that one result reads at a tap
-  DType dtype = DType::kInt8;
-  std::vector<int64_t> values;
-  std::vector<double> scales;  // one, or one a result channel
-  int64_t Sum(int64_t o) const {
-    int64_t sum = 0;
-    for (int64_t i = 0; i < taps * group; ++i) {
-      sum += values[static_cast<size_t>(o * taps * group + i)];
-    }
-    return sum;
-  }
-};
-
-// How the elements of an operator's weight are laid: the strides of a Kernel's dimensions in it.
+// How the elements of an operator's weight are laid: the strides of a LayerKernel's dimensions in
+// it.
 struct Layout {
   int64_t out_stride, tap_stride, group_stride;
 };
 
-absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, Kernel& kernel) {
+absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, LayerKernel& kernel) {
   if (root.op == Op::kMatMul) {
     const bool transposed = BoolAttrOr(root, "transpose_b", false);
     kernel.taps = 1;
@@ -58,7 +44,7 @@ absl::StatusOr<Layout> LayoutOf(const Node& root, const Shape& weight, Kernel& k
 
 // The scale of each result channel, from scales along the weight's axis.
 absl::Status SpreadScales(const Node& root, const Shape& weight, const QuantParams& params,
-                          Kernel& kernel) {
+                          LayerKernel& kernel) {
   const int64_t count = static_cast<int64_t>(params.scale.size());
   if (count == 1 || count == kernel.out) {
     kernel.scales = params.scale;
@@ -75,7 +61,17 @@ absl::Status SpreadScales(const Node& root, const Shape& weight, const QuantPara
   return absl::OkStatus();
 }
 
-absl::StatusOr<Kernel> TakeKernel(IntegerContext& context) {
+}  // namespace
+
+int64_t LayerKernel::Sum(int64_t o) const {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < taps * group; ++i) {
+    sum += values[static_cast<size_t>(o * taps * group + i)];
+  }
+  return sum;
+}
+
+absl::StatusOr<LayerKernel> TakeKernel(IntegerContext& context) {
   const Layer& layer = context.layer();
   const QuantParams* params = context.FindParams(layer.weight);
   if (params == nullptr) return absl::FailedPreconditionError("its weight has no scale");
@@ -90,7 +86,7 @@ absl::StatusOr<Kernel> TakeKernel(IntegerContext& context) {
   }
   ASSIGN_OR_RETURN(const Tensor stored, context.Integers(layer.weight, *params));
   const Shape& shape = context.graph().type(layer.weight).shape;
-  Kernel kernel;
+  LayerKernel kernel;
   kernel.dtype = params->dtype;
   ASSIGN_OR_RETURN(const Layout layout, LayoutOf(context.root(), shape, kernel));
   RETURN_IF_ERROR(SpreadScales(context.root(), shape, *params, kernel));
@@ -105,6 +101,8 @@ absl::StatusOr<Kernel> TakeKernel(IntegerContext& context) {
   }
   return kernel;
 }
+
+namespace {
 
 template <typename T>
 std::vector<uint8_t> BytesOf(const std::vector<int64_t>& values) {
@@ -129,9 +127,10 @@ void KeepHighBits(int bits, std::vector<int64_t>& biases) {
   }
 }
 
-// Biases with the operand's zero point absorbed: bias - zero * sum of weights.
-absl::StatusOr<std::vector<int64_t>> TakeBiases(IntegerContext& context, const QuantParams& input,
-                                                const Kernel& kernel) {
+}  // namespace
+
+absl::StatusOr<std::vector<int64_t>> StoredBiases(IntegerContext& context, const QuantParams& input,
+                                                  const LayerKernel& kernel) {
   std::vector<int64_t> biases(static_cast<size_t>(kernel.out), 0);
   const ValueId bias = context.layer().bias;
   const Tensor* given = bias.valid() ? context.FindIntegers(bias) : nullptr;
@@ -148,17 +147,14 @@ absl::StatusOr<std::vector<int64_t>> TakeBiases(IntegerContext& context, const Q
       constexpr int64_t kLargest = int64_t{1} << 46;
       biases[o] = std::clamp(RoundHalfEven(real->at(index) / scale), -kLargest, kLargest);
     }
-    biases[o] -= input.zero_point[0] * kernel.Sum(index);
-  }
-  if (context.settings().bias_effective_bits < 32) {
-    KeepHighBits(context.settings().bias_effective_bits, biases);
   }
   return biases;
 }
 
 absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const QuantParams& input,
-                                                const Kernel& kernel, const QuantParams& output,
-                                                bool wide, Rounding& rounding) {
+                                                const LayerKernel& kernel,
+                                                const QuantParams& output, bool wide,
+                                                Rounding& rounding) {
   std::vector<Factor> factors = context.settings().factors;
   if (!factors.empty()) {
     rounding = Rounding::kEven;
@@ -187,6 +183,21 @@ absl::StatusOr<std::vector<Factor>> TakeFactors(IntegerContext& context, const Q
   return factors;
 }
 
+namespace {
+
+// Biases with the operand's zero point absorbed: bias - zero * sum of weights.
+absl::StatusOr<std::vector<int64_t>> TakeBiases(IntegerContext& context, const QuantParams& input,
+                                                const LayerKernel& kernel) {
+  ASSIGN_OR_RETURN(std::vector<int64_t> biases, StoredBiases(context, input, kernel));
+  for (size_t o = 0; o < biases.size(); ++o) {
+    biases[o] -= input.zero_point[0] * kernel.Sum(static_cast<int64_t>(o));
+  }
+  if (context.settings().bias_effective_bits < 32) {
+    KeepHighBits(context.settings().bias_effective_bits, biases);
+  }
+  return biases;
+}
+
 // The operand, with its matrices as rows that are multiplied.
 absl::StatusOr<Operand> TakeRows(IntegerContext& context, const QuantParams& input) {
   const ValueId operand = context.layer().inputs[0];
@@ -198,7 +209,7 @@ absl::StatusOr<Operand> TakeRows(IntegerContext& context, const QuantParams& inp
   return PermutedInput(context, input, shape, perm);
 }
 
-absl::Status SetGeometry(IntegerContext& context, const Kernel& kernel, integer::Convolve& c) {
+absl::Status SetGeometry(IntegerContext& context, const LayerKernel& kernel, integer::Convolve& c) {
   const Node& root = context.root();
   const Shape& in = context.graph().type(root.inputs[0]).shape;
   const auto number = [](int64_t value) { return static_cast<int32_t>(value); };
@@ -234,7 +245,7 @@ absl::Status LowerWeighted(IntegerContext& context) {
   if (!layer.weight.valid()) return absl::UnimplementedError("weights computed at run time");
   ASSIGN_OR_RETURN(const QuantParams input, context.ActivationParams(layer.inputs[0]));
   ASSIGN_OR_RETURN(const QuantParams output, context.ActivationParams(layer.outputs[0]));
-  ASSIGN_OR_RETURN(const Kernel kernel, TakeKernel(context));
+  ASSIGN_OR_RETURN(const LayerKernel kernel, TakeKernel(context));
   integer::Convolve c;
   ASSIGN_OR_RETURN(c.a, TakeRows(context, input));
   c.a_type = input.dtype;
