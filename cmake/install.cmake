@@ -4,6 +4,9 @@ include(GNUInstallDirs)
 
 if(NOT NPUC_CORE_ONLY)
   install(TARGETS npuc npucd npuc-worker npuc-remote DESTINATION ${CMAKE_INSTALL_BINDIR})
+  foreach(tool IN LISTS NPUC_COMPASS_TOOLS)  # links to npuc
+    install(FILES "${PROJECT_BINARY_DIR}/bin/${tool}" DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endforeach()
   # From ../share, where npucd looks for it; not there where the build had no npm.
   install(DIRECTORY "${PROJECT_BINARY_DIR}/bin/dashboard" DESTINATION share/npuc OPTIONAL)
 

@@ -52,6 +52,21 @@ void SetDuration(absl::Duration span, google::protobuf::Duration& wire) {
   wire.set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(span)));
 }
 
+// The service builds, whatever else a .cfg asks for.
+void CheckTask(const CfgTask& task, const std::string& shown, Diagnostics& diagnostics) {
+  if (task.kind == CfgTask::Kind::kRun) {
+    diagnostics.Add({.kind = DiagnosticKind::kConfigNoEffect,
+                     .message = "mode = run changes nothing: the service builds, and runs nothing",
+                     .file = shown,
+                     .fix = "run what it builds by npuc run"});
+  } else if (task.kind != CfgTask::Kind::kBuild) {
+    diagnostics.Add({.kind = DiagnosticKind::kConfigNotSupportedYet,
+                     .message = "a .cfg with [Common] alone asks for an IR; the service builds",
+                     .file = shown,
+                     .fix = "write the IR by aipuparse or aipuopt, and build that"});
+  }
+}
+
 }  // namespace
 
 absl::Status AddOptions(const Options& options, v1::CompileJobSpec& spec) {
@@ -80,6 +95,7 @@ absl::StatusOr<JobInput> ReadJobInput(const std::string& path, Diagnostics& diag
     return diagnostics.ToStatus();
   }
   ASSIGN_OR_RETURN(const ParsedConfig config, ParseConfig(*text, shown, diagnostics));
+  CheckTask(config.task, shown, diagnostics);
   JobInput input;
   input.spec.set_config_text(*std::move(text));
   input.spec.set_config_name(shown);

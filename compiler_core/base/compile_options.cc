@@ -68,6 +68,18 @@ class CanonicalWriter {
     const auto& [min, max, second] = trim;
     PutAll(min, max, second);
   }
+  void Put(const LayerIds& ids) {
+    const auto& [first, last] = ids;
+    PutAll(first, last);
+  }
+  void Put(const TrimRule& rule) {
+    const auto& [type, ids, trim] = rule;
+    PutAll(type, ids, trim);
+  }
+  void Put(const PreprocessStep& step) {
+    const auto& [kind, is_linear, shape, axes] = step;
+    PutAll(kind, is_linear, shape, axes);
+  }
   void Put(const QuantOptions& options) {
 #define NPUC_QUANT_OPTION(field, ...) Put(options.field);
 #define NPUC_QUANT_OPTION_WITHOUT_KEY(field) Put(options.field);
@@ -85,7 +97,7 @@ class CanonicalWriter {
 };
 
 // Changes when the order or the meaning of the fields does.
-constexpr char kFormat[] = "npuc-options-4";
+constexpr char kFormat[] = "npuc-options-5";
 
 constexpr size_t kListedOptions = 0
 #define NPUC_OPTION(field, ...) +1

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler_core/base/framework.h"
+#include "compiler_core/base/preprocess.h"
 #include "compiler_core/base/quant_options.h"
 
 namespace npuc {
@@ -41,7 +42,8 @@ struct CompileOptions {
   std::string output_file;  // base name of OUTPUT_FILE, e.g. "model.h"
   std::vector<InputDecl> inputs;
   std::vector<ConstInput> const_inputs;
-  std::map<std::string, int64_t> dims;    // DIMS: named dimensions of ONNX inputs
+  std::map<std::string, int64_t> dims;  // DIMS: named dimensions of ONNX inputs
+  std::vector<PreprocessStep> preprocess;
   std::vector<std::string> outputs;       // OUTPUT_OPS in order; NAME or NAME:K
   std::vector<std::string> fp16_outputs;  // FP16_OUT_OPS: names (TF), decimal indices (PT)
   std::vector<int64_t> input_ncx_to_nxc;  // INPUT_NCX_TO_NXC

@@ -67,6 +67,22 @@ struct TrimInfinity {
   bool operator==(const TrimInfinity&) const = default;
 };
 
+// Layers by their numbers, as opt_template.json's brief_info counts them; both ends belong to it.
+struct LayerIds {
+  int64_t first = 0;
+  int64_t last = 0;
+  bool Holds(int64_t id) const { return first <= id && id <= last; }
+  bool operator==(const LayerIds&) const = default;
+};
+
+// trim_infinity_before_statistic of some layers alone: those of a type, or of a range of numbers.
+struct TrimRule {
+  std::string type;  // empty: `ids` choose; letters' case does not count
+  LayerIds ids;
+  TrimInfinity trim;
+  bool operator==(const TrimRule&) const = default;
+};
+
 // One way to work on the whole graph behind calibration, in the order that they are listed.
 enum class GlobalCalibration : uint8_t { kEqualization, kAdaround, kBiasCorrection };
 
@@ -88,6 +104,7 @@ struct QuantOptions {
   double running_statistic_momentum = 0.9;
   int64_t histc_bins = 2048;
   std::optional<TrimInfinity> trim_infinity;
+  std::vector<TrimRule> trim_rules;  // for a layer the first that fits; with none `trim_infinity`
   bool save_statistic_info = false;
   int bias_effective_bits = 32;
   bool unify_scales_for_concat = false;
@@ -97,7 +114,8 @@ struct QuantOptions {
   double mixed_precision_threshold = 0;
   bool mixed_precision_less_is_better = true;
   std::vector<std::string> fake_quant_scopes;     // layer names that stay in float
-  std::vector<std::string> fake_quant_operators;  // layer types that stay in float
+  std::vector<LayerIds> fake_quant_ids;           // layers that do, by number
+  std::vector<std::string> fake_quant_operators;  // layer types that do, in any case
   std::vector<GlobalCalibration> global_calibration;
   bool force_float_ir = false;  // a quantized model is turned back into float first
   bool operator==(const QuantOptions&) const = default;

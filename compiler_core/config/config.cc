@@ -134,8 +134,9 @@ absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_vi
   };
   ConfigReporter reporter(name, found);
   const bool is_cfg = IsCfgConfig(text);
-  const std::optional<ConfigNode> root =
-      is_cfg ? ReadCfgConfig(text, name, reporter, found) : ParseConfigYaml(text, name, found);
+  CfgTask task;
+  const std::optional<ConfigNode> root = is_cfg ? ReadCfgConfig(text, name, task, reporter, found)
+                                                : ParseConfigYaml(text, name, found);
   if (!root.has_value()) return fail();
   if (root->kind == ConfigNode::Kind::kNull) {
     reporter.Add(DiagnosticKind::kConfigUnreadable, {}, "the config has no keys",
@@ -156,6 +157,10 @@ absl::StatusOr<ParsedConfig> ParseConfig(absl::string_view text, absl::string_vi
   diagnostics.Append(Sorted(found));
   ParsedConfig config = MakeConfig(settings);
   config.is_cfg = is_cfg;
+  config.task = std::move(task);
+  if (settings.quant.has_value() && settings.quant->dump) {
+    config.task.dump_dir = settings.quant->dump_dir;
+  }
   return config;
 }
 

@@ -9,6 +9,7 @@
 #include "compiler_core/base/compile_options.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/yaml_tree.h"
+#include "compiler_core/config/cfg_task.h"
 
 namespace npuc {
 
@@ -22,7 +23,8 @@ struct ConfigFile {
 
 struct ParsedConfig {
   CompileOptions options;
-  bool is_cfg = false;            // a .cfg of aipubuild
+  bool is_cfg = false;            // a .cfg of Compass's tools
+  CfgTask task;                   // what it asks for beside the compile
   std::string output_path;        // OUTPUT_FILE as written
   std::vector<ConfigFile> files;  // MODEL_FILE first
 };

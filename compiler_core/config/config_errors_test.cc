@@ -273,10 +273,11 @@ const std::vector<Case>& Cases() {
        absl::StrCat(kGood, "PROTOTXT: m.prototxt\n"),
        {"c.yaml:6:1: PROTOTXT is a key of framework CAFFE, FRAMEWORK is TF; remove the line "
         "[NPUC1009]"}},
-      {"Later",
-       absl::StrCat(kInteger, "QUANT: {dump_dir: x}\n"),
-       {"c.yaml:5:9: QUANT: dump_dir is not supported yet by this version; remove the line "
-        "[NPUC1010]"}},
+      {"Preprocess",
+       absl::StrCat(kGood, "PREPROCESS: RGB2YUV\n"),
+       {"c.yaml:6:13: PREPROCESS: 'RGB2YUV' is none of RESIZE, RGB2BGR, BGR2RGB, RGB2GRAY, "
+        "BGR2GRAY, STANDARDIZATION; write it like PREPROCESS: 'RESIZE "
+        "{bilinear,[1,448,448,3]}, RGB2BGR' [NPUC1007]"}},
       {"QuantOfAFloatCore",
        absl::StrCat(kGood, "QUANT: {weight_bits: 8}\n"),
        {"c.yaml:6:1: QUANT is a key of core APUS, Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, "

@@ -77,6 +77,11 @@ void Assign(const ConfigSetting& setting, std::map<std::string, int64_t>& option
     option[value.name.text] = static_cast<int64_t>(value.numbers[0]);
   }
 }
+// The rules have checked the text.
+void Assign(const ConfigSetting& setting, std::vector<PreprocessStep>& option) {
+  absl::StatusOr<std::vector<PreprocessStep>> steps = PreprocessFromText(setting.text);
+  if (steps.ok()) option = *std::move(steps);
+}
 void Assign(const ConfigSetting&, std::optional<QuantOptions>&) {}
 
 template <typename Enum>
@@ -123,6 +128,7 @@ Json Echo(const ConfigKey&, const WeightRanges& option) {
   for (const auto& [name, range] : option) out[Printable(name)] = {range.first, range.second};
   return out;
 }
+Json Echo(const ConfigKey&, const std::vector<PreprocessStep>& option) { return TextOf(option); }
 Json Echo(const ConfigKey&, const std::optional<QuantOptions>& option) {
   return QuantJson(*option);
 }

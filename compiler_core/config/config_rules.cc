@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "compiler_core/base/artifact_name.h"
+#include "compiler_core/base/preprocess.h"
 #include "compiler_core/config/quant_rules.h"
 
 namespace npuc {
@@ -231,6 +232,16 @@ void CheckNotEmpty(const ConfigSettings& all, ConfigReporter& reporter) {
                absl::StrCat("write it like OUTPUT_OPS: ", setting->key->example));
 }
 
+void CheckPreprocess(const ConfigSettings& all, ConfigReporter& reporter) {
+  const ConfigSetting* setting = all.Find("PREPROCESS");
+  if (setting == nullptr) return;
+  const absl::Status status = PreprocessFromText(setting->text).status();
+  if (status.ok()) return;
+  reporter.Add(DiagnosticKind::kConfigValueNotAllowed, setting->place,
+               absl::StrCat("PREPROCESS: ", status.message()),
+               absl::StrCat("write it like PREPROCESS: ", setting->key->example));
+}
+
 // Keys that only say how to compress, while what they speak of is not compressed.
 void CheckNoEffect(const ConfigSettings& all, ConfigReporter& reporter) {
   const auto on = [&](absl::string_view key) {
@@ -314,6 +325,7 @@ void CheckConfigRules(const ConfigSettings& settings, ConfigReporter& reporter) 
   CheckIndices(settings, reporter);
   CheckFp16Outputs(settings, reporter);
   CheckNotEmpty(settings, reporter);
+  CheckPreprocess(settings, reporter);
   CheckNoEffect(settings, reporter);
   CheckUnits(settings, reporter);
   CheckHasEffect(settings, reporter);

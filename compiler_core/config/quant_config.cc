@@ -1,12 +1,14 @@
 #include "compiler_core/config/quant_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,7 +25,7 @@ using Json = nlohmann::ordered_json;
 
 struct QuantKey {
   absl::string_view name;
-  enum class Shape : uint8_t { kScalar, kNames, kFiles, kLater } shape = Shape::kScalar;
+  enum class Shape : uint8_t { kScalar, kNames, kFiles } shape = Shape::kScalar;
   absl::string_view allowed = "";  // for messages and help
   absl::string_view default_value = "";
   bool echo = false;                               // report.json says what the option was
@@ -32,6 +34,8 @@ struct QuantKey {
   // value. `echo_text` is the text in report.json; "" leaves the key out.
   bool (*read)(const std::string& text, QuantConfig& config) = nullptr;
   std::string (*echo_text)(const QuantOptions& options) = nullptr;
+  // Why the key changes nothing here, as a clause; "": it does.
+  absl::string_view no_effect = "";
 };
 using Shape = QuantKey::Shape;
 
@@ -61,10 +65,22 @@ bool Bool(const std::string& text, bool& out) {
   return false;
 }
 
-bool OnlyFalse(const std::string& text, QuantConfig&) {
+// Readers of keys without effect: true for an allowed value.
+bool IsBool(const std::string& text, QuantConfig&) {
   bool flag = true;
-  return Bool(text, flag) && !flag;
+  return Bool(text, flag);
 }
+bool IsAny(const std::string&, QuantConfig&) { return true; }
+bool IsTiling(const std::string& text, QuantConfig&) { return TuplesFromText(text, 4).has_value(); }
+bool IsParts(const std::string& text, QuantConfig&) {
+  int64_t parts = 0;
+  return Between(1, 65536)(text, parts);
+}
+bool IsRate(const std::string& text, QuantConfig&) {
+  int64_t rate = 0;
+  return Between(0, 99)(text, rate);
+}
+constexpr char kNoTiles[] = "layers are not tiled here; tiles would change no result";
 
 constexpr absl::string_view kPresetWords[] = {"compass", "fast", "best"};
 
@@ -121,12 +137,31 @@ bool Momentum(const std::string& text, double& out) {
   return true;
 }
 
-bool Trim(const std::string& text, std::optional<TrimInfinity>& out) {
-  out = TrimInfinityFromText(text);
-  return out.has_value();
+bool Trim(const std::string& text, QuantConfig& config) {
+  QuantOptions& options = config.options;
+  options.trim_infinity = TrimInfinityFromText(text);
+  if (options.trim_infinity.has_value()) return true;
+  std::optional<std::vector<TrimRule>> rules = TrimRulesFromText(text);
+  if (rules.has_value()) options.trim_rules = *std::move(rules);
+  return rules.has_value();
 }
 
-// "batches,threshold,L or G".
+// "[(0,3),(5,6)]" or the name of a layer.
+bool Scopes(const std::string& text, QuantConfig& config) {
+  QuantOptions& options = config.options;
+  const absl::string_view start = absl::StripLeadingAsciiWhitespace(text);
+  if (!absl::StartsWith(start, "(") && !absl::StartsWith(start, "[")) {
+    options.fake_quant_scopes.push_back(text);
+    return true;
+  }
+  const std::optional<std::vector<LayerIds>> ids = LayerIdsFromText(text);
+  if (!ids.has_value()) return false;
+  options.fake_quant_ids.insert(options.fake_quant_ids.end(), ids->begin(), ids->end());
+  return true;
+}
+
+// "batches,threshold,L" where a greater score is better: the model's may be less by the threshold;
+// "batches,-threshold,G" where a smaller one is: the model's may be greater by it.
 bool MixedPrecision(const std::string& text, QuantConfig& config) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, ',');
   if (parts.size() != 3) return false;
@@ -136,11 +171,12 @@ bool MixedPrecision(const std::string& text, QuantConfig& config) {
   const absl::string_view sense = absl::StripAsciiWhitespace(parts[2]);
   if (!absl::SimpleAtoi(absl::StripAsciiWhitespace(parts[0]), &batches) || batches > 65536 ||
       !absl::SimpleAtod(absl::StripAsciiWhitespace(parts[1]), &threshold) ||
-      !(threshold >= 0 && threshold <= 1e6) || (sense != "L" && sense != "G")) {
+      (sense != "L" && sense != "G") || (sense == "L" && threshold < 0) ||
+      !(std::abs(threshold) <= 1e6)) {
     return false;
   }
   options.mixed_precision_batches = std::max<int64_t>(batches, 0);
-  options.mixed_precision_threshold = threshold;
+  options.mixed_precision_threshold = std::abs(threshold);
   options.mixed_precision_less_is_better = sense == "L";
   return true;
 }
@@ -153,7 +189,7 @@ std::string MixedPrecisionText(const QuantOptions& options) {
 
 bool Dataset(const std::string& text, QuantConfig&) {
   const std::string lower = absl::AsciiStrToLower(text);
-  return lower == "numpy" || lower == "numpydataset";
+  return lower == "numpy" || lower == "numpydataset" || lower == "numpymultiinputdataset";
 }
 
 // In the order of GlobalCalibration.
@@ -190,6 +226,7 @@ constexpr absl::string_view kActivationWords[] = {"per_tensor_symmetric_restrict
 constexpr absl::string_view kStrategyWords[] = {
     "mean",       "extrema",      "3std",       "KLD",         "in_ir",
     "percentile", "aciq_laplace", "aciq_gauss", "best_single", "auto"};
+constexpr absl::string_view kWeightStrategyWords[] = {"extrema", "3std", "KLD"};
 constexpr absl::string_view kMetricWords[] = {"cosine", "mse", "sqnr", "topk", "auc", "wer"};
 
 // A row with a field: its reader is `reader` on that field.
@@ -220,7 +257,6 @@ Json Shown(double value) { return value; }
 Json Shown(QuantMethod value) { return NameOf(value); }
 Json Shown(const QuantStrategy& value) { return NameOf(value); }
 Json Shown(const std::vector<std::string>& value) { return value; }
-Json Shown(const std::optional<TrimInfinity>& value) { return TextOf(*value); }
 Json Shown(const std::vector<GlobalCalibration>& value) {
   Json out = Json::array();
   for (const GlobalCalibration what : value) {
@@ -258,12 +294,18 @@ class Reader {
     if (!seen_.insert(key.text).second) return;
     const QuantKey* known = FindQuantKey(key.text);
     if (known == nullptr) return ReportUnknown(key);
-    if (known->shape == Shape::kLater) {
-      return Report(DiagnosticKind::kConfigNotSupportedYet, key,
-                    absl::StrCat("QUANT: ", known->name, " is not supported yet by this version"),
-                    "remove the line");
-    }
     ReadValue(*known, key, value);
+  }
+
+  // Says once that a key changes nothing, unless its value is the default.
+  void NoteNoEffect(const QuantKey& key, const ConfigNode& at, absl::string_view value) {
+    if (key.no_effect.empty() || absl::EqualsIgnoreCase(value, key.default_value) ||
+        !noted_.insert(key.name).second) {
+      return;
+    }
+    reporter_.Add(DiagnosticKind::kConfigNoEffect, {at.line, at.column},
+                  absl::StrCat(key.name, " in QUANT changes nothing: ", key.no_effect),
+                  "remove the line");
   }
 
   void Report(DiagnosticKind kind, const ConfigNode& at, std::string message, std::string fix) {
@@ -299,7 +341,7 @@ class Reader {
     if (value.kind != Kind::kScalar || value.text.empty() || value.text.size() > kMostBytes) {
       return WrongType(key, at, value);
     }
-    if (key.read(value.text, config_)) return;
+    if (key.read(value.text, config_)) return NoteNoEffect(key, at, value.text);
     Report(
         DiagnosticKind::kConfigValueNotAllowed, at,
         absl::StrCat("QUANT: ", key.name, " is ", DescribeNode(value), "; allowed: ", key.allowed),
@@ -378,6 +420,7 @@ class Reader {
   ConfigReporter& reporter_;
   QuantConfig& config_;
   std::set<std::string> seen_;
+  std::set<absl::string_view> noted_;
   bool ok_ = true;
 };
 
@@ -403,9 +446,9 @@ bool QuantKeyTakesList(absl::string_view name) {
 std::string QuantConfigHelp() {
   std::string out;
   for (const QuantKey& key : Keys()) {
-    absl::StrAppend(&out, "  ", key.name, ": ",
-                    key.shape == Shape::kLater ? "not supported yet" : key.allowed);
+    absl::StrAppend(&out, "  ", key.name, ": ", key.allowed);
     if (!key.default_value.empty()) absl::StrAppend(&out, "; default ", key.default_value);
+    if (!key.no_effect.empty()) absl::StrAppend(&out, "; changes nothing, ", key.no_effect);
     absl::StrAppend(&out, "\n");
   }
   return out;

@@ -24,6 +24,8 @@ struct QuantConfig {
   QuantOptions preset;  // the options that the preset gives; those without one are the defaults
   std::vector<QuantFile> files;
   int64_t metric_batch_size = 1;  // changes nothing
+  bool dump = false;              // a task of the tools
+  std::string dump_dir = ".";
 };
 
 inline constexpr char kCalibrationRole[] = "QUANT.calibration_data";

@@ -126,9 +126,41 @@ TEST(QuantConfigTest, EveryProblemAtOnceWithItsPlace) {
           HasSubstr("c.yaml:6:19: QUANT: calibration_data takes a .npy or .npz file"),
           HasSubstr("did you mean 'adaround'?"),
           HasSubstr("metric is 'topq'; allowed: a list of cosine"),
-          HasSubstr("with_winograd is 'true'; allowed: false"),
+          HasSubstr("with_winograd in QUANT changes nothing"),
           HasSubstr("mixed_precision_auto_search"), HasSubstr("both are given"),
           HasSubstr("metric and label are about data")));
+}
+
+TEST(QuantConfigTest, LayersByNumberAndTypeAndTheirRules) {
+  const Read read = ReadText(
+      "fake_quant_scopes_for_debug: ['[(0,3),(5,6)]', conv1]\n"
+      "trim_infinity_before_statistic: '[softmax:(0, inf):second, (2,4):(-1,1):clip]'\n");
+  EXPECT_THAT(read.problems, ElementsAre());
+  EXPECT_THAT(read.config.options.fake_quant_ids, ElementsAre(LayerIds{0, 3}, LayerIds{5, 6}));
+  EXPECT_THAT(read.config.options.fake_quant_scopes, ElementsAre("conv1"));
+  EXPECT_FALSE(read.config.options.trim_infinity.has_value());
+  EXPECT_THAT(read.config.options.trim_rules, ElementsAre(TrimRule{"softmax", {}, {0, 3e38, true}},
+                                                          TrimRule{"", {2, 4}, {-1, 1, false}}));
+  for (const char* wrong :
+       {"fake_quant_scopes_for_debug: '[(3,1)]'\n", "fake_quant_scopes_for_debug: '[(1,2'\n",
+        "fake_quant_scopes_for_debug: '[(1,2,3)]'\n", "fake_quant_scopes_for_debug: '(-1,2)'\n",
+        "trim_infinity_before_statistic: '[]'\n", "trim_infinity_before_statistic: '[Abs]'\n",
+        "trim_infinity_before_statistic: '[(1,2):(-1,1)]'\n",
+        "trim_infinity_before_statistic: '[Abs:(1,-1):clip'\n",
+        "featuremap_tiling_param: '[(1,2,3)]'\n", "featuremap_splits_overlap_rate: 100\n"}) {
+    EXPECT_THAT(ReadText(wrong).problems, ElementsAre(HasSubstr("; allowed: "))) << wrong;
+  }
+}
+
+TEST(QuantConfigTest, KeysWithoutEffectSaySoOnce) {
+  const Read read = ReadText(
+      "cast_dtypes_for_lib: [Abs, tile]\nwith_winograd: false\nwithout_batch_dim: true\n"
+      "featuremap_splits_item_x: 2\n");
+  EXPECT_THAT(read.problems, ElementsAre(HasSubstr("cast_dtypes_for_lib in QUANT changes nothing"),
+                                         HasSubstr("without_batch_dim in QUANT changes nothing"),
+                                         HasSubstr("featuremap_splits_item_x in QUANT changes")));
+  EXPECT_EQ(read.config.options, QuantOptions());
+  EXPECT_THAT(ReadText("dump: true\ndump_dir: d\n").config.dump_dir, "d");
 }
 
 TEST(QuantConfigTest, MetricsAndTheirFiles) {
@@ -144,6 +176,9 @@ TEST(QuantConfigTest, MetricsAndTheirFiles) {
   }
   EXPECT_THAT(files,
               ElementsAre("QUANT.data[0]=x.npy", "QUANT.data[1]=y.npy", "QUANT.label=labels.npy"));
+  EXPECT_THAT(ReadText("data: x.npy\nlabel: y.npy\nmetric: [TopKMetric, cosdistancemetric]\n")
+                  .config.options.metrics,
+              ElementsAre("topk:1", "cosine"));
   EXPECT_THAT(ReadText("data: x.npy\nmetric: auc\n").problems,
               ElementsAre(HasSubstr("a metric needs labels")));
   EXPECT_THAT(ReadText("data: x.npy\nlabel: y.npy\n").problems,
@@ -152,7 +187,8 @@ TEST(QuantConfigTest, MetricsAndTheirFiles) {
 
 TEST(QuantConfigTest, HelpNamesEveryKey) {
   EXPECT_THAT(QuantConfigHelp(), HasSubstr("  weight_bits: 4 to 16; default 8\n"));
-  EXPECT_THAT(QuantConfigHelp(), HasSubstr("dump_dir: not supported yet"));
+  EXPECT_THAT(QuantConfigHelp(),
+              HasSubstr("with_winograd: true or false; default false; changes "));
 }
 
 }  // namespace

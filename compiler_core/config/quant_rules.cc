@@ -37,6 +37,8 @@ class QuantRules {
          options_.bias_effective_bits == usual_.bias_effective_bits ||
              options_.bias_effective_bits < options_.bias_bits,
          absl::StrCat("bias_bits is ", options_.bias_bits));
+    Note("dump_dir", config_.dump || config_.dump_dir == ".", "dump is not true",
+         "set dump: true, or");
     Note("metric_batch_size", config_.metric_batch_size == 1, "items are run one by one");
   }
 

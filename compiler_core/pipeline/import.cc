@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
+#include "compiler_core/frontends/common/preprocess.h"
 
 namespace npuc {
 namespace {
@@ -40,7 +41,10 @@ absl::StatusOr<Graph> ImportModel(const CompileRequest& request, Diagnostics& di
     files.data_name = path.substr(path.rfind('/') + 1);
     files.data = data->second.bytes.get();
   }
-  return FrontEndOf(request.options.framework).import(files, request.options, diagnostics);
+  absl::StatusOr<Graph> graph =
+      FrontEndOf(request.options.framework).import(files, request.options, diagnostics);
+  if (!graph.ok() || request.options.preprocess.empty()) return graph;
+  return frontend::Preprocessed(*graph, request.options, diagnostics);
 }
 
 }  // namespace npuc

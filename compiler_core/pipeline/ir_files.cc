@@ -65,28 +65,30 @@ absl::StatusOr<IrFiles> WriteFloat(const Graph& graph, const std::string& model_
 
 }  // namespace
 
-absl::StatusOr<IrFiles> MakeIrFiles(const CompileRequest& request, bool as_float,
-                                    Diagnostics& diagnostics) {
+absl::StatusOr<ModelIr> MakeIrFiles(const CompileRequest& request, IrForm form,
+                                    const std::string& name, Diagnostics& diagnostics) {
   const CompileOptions& options = request.options;
   ASSIGN_OR_RETURN(Graph imported, ImportModel(request, diagnostics));
   ASSIGN_OR_RETURN(const Graph graph, IntegerGraph(request, std::move(imported), diagnostics));
   const CoreSpec* core = FindCore(options.core);
-  absl::StatusOr<IrFiles> files;
-  if (as_float || core == nullptr || core->integer == nullptr) {
-    files = WriteFloat(graph, options.model_name, diagnostics);
+  if (form == IrForm::kAsModel && !KeepsIntegers(request, graph)) form = IrForm::kFloat;
+  ModelIr ir;
+  if (form == IrForm::kFloat || core == nullptr || core->integer == nullptr) {
+    ASSIGN_OR_RETURN(ir.files, WriteFloat(graph, name, diagnostics));
   } else {
-    ASSIGN_OR_RETURN(const IntegerModel model, MakeIntegerModel(request, graph, diagnostics));
-    files = WriteIr(model.graph, model.plan, options.model_name, diagnostics);
+    ASSIGN_OR_RETURN(IntegerModel model, MakeIntegerModel(request, graph, diagnostics));
+    ASSIGN_OR_RETURN(ir.files, WriteIr(model.graph, model.plan, name, diagnostics));
+    if (model.quantized_here) ir.opt_template = std::move(model.opt_template);
+    ir.statistics = std::move(model.statistics);
   }
-  RETURN_IF_ERROR(files.status());
-  RETURN_IF_ERROR(CheckFileSize("the IR's text", compass::PrintDocument(files->document).size(),
+  RETURN_IF_ERROR(CheckFileSize("the IR's text", compass::PrintDocument(ir.files.document).size(),
                                 compass::kMaxTextBytes, options.model_name, diagnostics));
-  RETURN_IF_ERROR(CheckFileSize("the IR's .bin", files->bin.size(),
+  RETURN_IF_ERROR(CheckFileSize("the IR's .bin", ir.files.bin.size(),
                                 static_cast<size_t>(frontend::kMaxConstantBytes),
                                 options.model_name, diagnostics));
   Diagnostics ours;
   const absl::Status sound = compass::CheckDocument(
-      files->document, static_cast<int64_t>(files->bin.size()), options.model_name, ours);
+      ir.files.document, static_cast<int64_t>(ir.files.bin.size()), options.model_name, ours);
   if (!sound.ok()) {
     diagnostics.Add(
         {.kind = DiagnosticKind::kInternalError,
@@ -94,7 +96,7 @@ absl::StatusOr<IrFiles> MakeIrFiles(const CompileRequest& request, bool as_float
          .file = options.model_name});
     return diagnostics.ToStatus();
   }
-  return files;
+  return ir;
 }
 
 }  // namespace npuc

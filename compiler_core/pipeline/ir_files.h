@@ -1,6 +1,9 @@
 #ifndef NPUC_COMPILER_CORE_PIPELINE_IR_FILES_H_
 #define NPUC_COMPILER_CORE_PIPELINE_IR_FILES_H_
 
+#include <cstdint>
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/pipeline/compile.h"
@@ -8,10 +11,22 @@
 
 namespace npuc {
 
-// A request's model as Compass's IR files: on an integer core as its compile would quantize it,
-// else or with `as_float` in float. The files pass the checker of ir/compass.
-absl::StatusOr<IrFiles> MakeIrFiles(const CompileRequest& request, bool as_float,
-                                    Diagnostics& diagnostics);
+enum class IrForm : uint8_t {
+  kQuantized,  // on an integer core as its compile would quantize it, else in float
+  kFloat,
+  kAsModel,  // in float, unless the model brings its own integers and the config keeps them
+};
+
+struct ModelIr {
+  IrFiles files;
+  std::string opt_template;  // of a model that is quantized here
+  std::string statistics;    // where the options ask for them
+};
+
+// A request's model as Compass's IR files, which pass the checker of ir/compass. `name`: their
+// model_name.
+absl::StatusOr<ModelIr> MakeIrFiles(const CompileRequest& request, IrForm form,
+                                    const std::string& name, Diagnostics& diagnostics);
 
 }  // namespace npuc
 

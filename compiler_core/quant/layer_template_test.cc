@@ -186,9 +186,11 @@ TEST(TrimInfinityTest, TextBothWays) {
     EXPECT_EQ(TextOf(*TrimInfinityFromText(text)), text);
   }
   for (const char* text : {"", "(1, 0):clip", "(0, 1)", "0, 1:clip", "(0, 1, 2):clip",
-                           "(a, 1):clip", "(0, 1):third", "(-inf, inf):clip"}) {
+                           "(a, 1):clip", "(0, 1):third", "(nan, 1):clip", "(inf, inf):clip"}) {
     EXPECT_FALSE(TrimInfinityFromText(text).has_value()) << text;
   }
+  // The guide's form: infinities alone are beyond the ends of f32.
+  EXPECT_EQ(*TrimInfinityFromText("(-inf, inf):second"), (TrimInfinity{-3e38, 3e38, true}));
 }
 
 }  // namespace

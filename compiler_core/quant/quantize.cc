@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/status.h"
@@ -133,11 +134,11 @@ class Quantizer {
     for (int i = 0; i < layer_count(); ++i) {
       for (const ValueId id : state_.layers[i].outputs) state_.producer[id.value()] = i;
       for (const ValueId id : state_.layers[i].inputs) state_.consumers[id.value()].push_back(i);
-      const LayerSettings settings = DefaultSettings(input_.options, state_.layers[i]);
+      const LayerSettings settings = DefaultSettings(input_.options, state_.layers[i], i);
       state_.settings.push_back(input_.fixed_point ? FixedPointSettings(settings) : settings);
     }
     TakeStates();
-    CheckFakeQuantNames();
+    CheckNamedLayers();
     RETURN_IF_ERROR(diagnostics_.ToStatus());
     absl::StatusOr<FloatExecutor> executor = FloatExecutor::Create(*state_.graph);
     if (!executor.ok()) {
@@ -171,28 +172,59 @@ class Quantizer {
     }
   }
 
-  // What the fake-quant options name must be there.
-  void CheckFakeQuantNames() {
+  // Layers that options name must be there. A type may be one that other models have.
+  void CheckNamedLayers() {
     std::vector<absl::string_view> names;
     std::vector<absl::string_view> types;
     for (const Layer& layer : state_.layers) {
       names.push_back(layer.name);
       types.push_back(layer.type);
     }
-    const auto check = [this](absl::string_view key, const std::vector<std::string>& given,
-                              absl::Span<const absl::string_view> known) {
-      for (const std::string& name : given) {
-        if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-        diagnostics_.Add(
-            {.kind = DiagnosticKind::kConfigValueNotAllowed,
-             .message = absl::StrCat("QUANT: ", key, " names '", Printable(name),
-                                     "', which no layer of the model has"),
-             .file = input_.model_name,
-             .fix = DidYouMean(name, known, "opt_template.json and npuc -v list the layers")});
-      }
-    };
-    check("fake_quant_scopes_for_debug", input_.options.fake_quant_scopes, names);
-    check("fake_quant_operators_for_debug", input_.options.fake_quant_operators, types);
+    const QuantOptions& options = input_.options;
+    for (const std::string& name : options.fake_quant_scopes) {
+      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+      ReportUnnamed(DiagnosticKind::kConfigValueNotAllowed,
+                    absl::StrCat("QUANT: fake_quant_scopes_for_debug names '", Printable(name),
+                                 "', which no layer of the model has"),
+                    DidYouMean(name, names, kLayerList));
+    }
+    for (const LayerIds& ids : options.fake_quant_ids) {
+      CheckIds("fake_quant_scopes_for_debug", ids);
+    }
+    for (const std::string& type : options.fake_quant_operators) {
+      CheckType("fake_quant_operators_for_debug", type, types);
+    }
+    for (const TrimRule& rule : options.trim_rules) {
+      constexpr absl::string_view kKey = "trim_infinity_before_statistic";
+      rule.type.empty() ? CheckIds(kKey, rule.ids) : CheckType(kKey, rule.type, types);
+    }
+  }
+
+  static constexpr absl::string_view kLayerList = "opt_template.json and npuc -v list the layers";
+
+  void ReportUnnamed(DiagnosticKind kind, std::string message, std::string fix) {
+    diagnostics_.Add({.kind = kind,
+                      .message = std::move(message),
+                      .file = input_.model_name,
+                      .fix = std::move(fix)});
+  }
+
+  void CheckIds(absl::string_view key, const LayerIds& ids) {
+    if (ids.last < layer_count()) return;
+    ReportUnnamed(DiagnosticKind::kConfigValueNotAllowed,
+                  absl::StrCat("QUANT: ", key, " names layers ", ids.first, " to ", ids.last,
+                               "; the model has 0 to ", layer_count() - 1),
+                  std::string(kLayerList));
+  }
+
+  void CheckType(absl::string_view key, const std::string& type,
+                 absl::Span<const absl::string_view> types) {
+    const auto is_it = [&](absl::string_view known) { return absl::EqualsIgnoreCase(known, type); };
+    if (std::any_of(types.begin(), types.end(), is_it)) return;
+    ReportUnnamed(DiagnosticKind::kConfigNoEffect,
+                  absl::StrCat("'", Printable(type), "' of ", key,
+                               " in QUANT changes nothing: no layer of the model has this type"),
+                  DidYouMean(type, types, kLayerList));
   }
 
   // What is fed back without its own parameters being a layer's cannot be tied.

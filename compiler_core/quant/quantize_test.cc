@@ -323,8 +323,39 @@ TEST_F(QuantizeTest, LayersInFloatStayAsTheyAre) {
   // Between two such layers there are no integers.
   EXPECT_FALSE(result.plan.values.contains(graph_.outputs()[0].value));
   EXPECT_TRUE(result.plan.values.contains(graph_.inputs()[0]));
-  input.options.fake_quant_operators = {"Softmux"};
-  EXPECT_THAT(Problem(input), HasSubstr("names 'Softmux', which no layer of the model has"));
+}
+
+TEST_F(QuantizeTest, LayersAreNamedByNumberAndByTypeInAnyCase) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  input.options.fake_quant_operators = {"softMAX", "Tile"};
+  input.options.fake_quant_ids = {{1, 1}};
+  const QuantizeResult result = Quantized(input);
+  for (size_t i = 0; i < result.plan.layers.size(); ++i) {
+    EXPECT_EQ(result.plan.settings[i].in_float, i == 1 || result.plan.layers[i].type == "Softmax");
+  }
+  const auto last = static_cast<int64_t>(input.layers.size());
+  input.options.fake_quant_ids = {{0, last}};
+  EXPECT_THAT(Problem(input), HasSubstr(absl::StrCat("names layers 0 to ", last,
+                                                     "; the model has 0 to ", last - 1)));
+  input.options.fake_quant_ids.clear();
+  input.options.fake_quant_scopes = {"nowhere"};
+  EXPECT_THAT(Problem(input), HasSubstr("names 'nowhere', which no layer of the model has"));
+}
+
+TEST_F(QuantizeTest, TrimRulesAreOfSomeLayersAlone) {
+  QuantizeInput input = Input();
+  input.options = PerChannel();
+  const QuantizeResult plain = Quantized(input);
+  input.options.trim_rules = {{"", {0, 0}, {-0.25, 0.25, false}}};
+  const QuantizeResult trimmed = Quantized(input);
+  const ValueId first = input.layers[0].outputs[0];
+  const ValueId last = graph_.outputs()[0].value;
+  EXPECT_NE(trimmed.plan.values.at(first), plain.plan.values.at(first));
+  EXPECT_EQ(trimmed.plan.values.at(last), plain.plan.values.at(last));
+  input.options.trim_rules = {{"softmax", {}, {-1, 0.001, false}}};
+  const QuantizeResult of_type = Quantized(input);
+  EXPECT_EQ(of_type.plan.values.at(first), plain.plan.values.at(first));
 }
 
 TEST_F(QuantizeTest, StatisticsFilesStandForTheData) {

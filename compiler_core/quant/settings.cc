@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/match.h"
 #include "compiler_core/base/table_bits.h"
 
 namespace npuc {
@@ -37,7 +38,7 @@ std::string FixedPointProblem(const LayerSettings& settings) {
   return settings.in_float ? "a fixed-point core computes nothing in float" : "";
 }
 
-LayerSettings DefaultSettings(const QuantOptions& options, const Layer& layer) {
+LayerSettings DefaultSettings(const QuantOptions& options, const Layer& layer, int64_t id) {
   LayerSettings settings;
   settings.activation_method = options.activation_method;
   settings.weight_method = options.weight_method;
@@ -51,11 +52,20 @@ LayerSettings DefaultSettings(const QuantOptions& options, const Layer& layer) {
   settings.lut_bits = options.lut_items_in_bits;
   settings.bias_effective_bits = std::min(options.bias_effective_bits, options.bias_bits);
   settings.trim = options.trim_infinity;
-  const auto holds = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
+  const auto is_type = [&](const std::string& type) {
+    return absl::EqualsIgnoreCase(type, layer.type);
   };
-  settings.in_float = holds(options.fake_quant_scopes, layer.name) ||
-                      holds(options.fake_quant_operators, layer.type);
+  const auto rule = std::find_if(
+      options.trim_rules.begin(), options.trim_rules.end(), [&](const TrimRule& candidate) {
+        return candidate.type.empty() ? candidate.ids.Holds(id) : is_type(candidate.type);
+      });
+  if (rule != options.trim_rules.end()) settings.trim = rule->trim;
+  const std::vector<std::string>& names = options.fake_quant_scopes;
+  const std::vector<std::string>& types = options.fake_quant_operators;
+  settings.in_float = std::find(names.begin(), names.end(), layer.name) != names.end() ||
+                      std::any_of(types.begin(), types.end(), is_type) ||
+                      std::any_of(options.fake_quant_ids.begin(), options.fake_quant_ids.end(),
+                                  [id](const LayerIds& ids) { return ids.Holds(id); });
   return settings;
 }
 

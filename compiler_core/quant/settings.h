@@ -37,7 +37,8 @@ LayerSettings FixedPointSettings(LayerSettings settings);
 // What a template asked for that a fixed-point core cannot do; empty: nothing.
 std::string FixedPointProblem(const LayerSettings& settings);
 
-LayerSettings DefaultSettings(const QuantOptions& options, const Layer& layer);
+// `id`: the layer's number, as opt_template.json counts.
+LayerSettings DefaultSettings(const QuantOptions& options, const Layer& layer, int64_t id);
 
 }  // namespace npuc
 

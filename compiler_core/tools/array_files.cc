@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -26,22 +27,10 @@ namespace {
 
 constexpr int64_t kMaxNpyBytes = int64_t{1} << 31;
 constexpr int64_t kPrintedValues = 16;
+constexpr char kRawEnding[] = ".bin";
 
 // File systems take 255 bytes, some for ".npy" and for the name until a file is complete.
 constexpr size_t kMaxStemBytes = 200;
-
-// NAME of NAME.npy: '/' and ':' written as '_', and what cannot stand in a file name too. Of a
-// longer name than a file can have its beginning and 16 digits of its MD5.
-std::string FileStem(const std::string& name) {
-  std::string stem = name.empty() ? "_" : name;
-  for (char& c : stem) {
-    if (c == '/' || c == ':' || c == '\0') c = '_';
-  }
-  if (stem.size() > kMaxStemBytes) {
-    stem = absl::StrCat(stem.substr(0, kMaxStemBytes - 17), "_", Md5Hex(name).substr(0, 16));
-  }
-  return stem;
-}
 
 void PrintOutput(const NamedArray& output, const std::string& path) {
   const std::string type = TypeToString({output.array.dtype, output.array.shape});
@@ -58,6 +47,17 @@ void PrintOutput(const NamedArray& output, const std::string& path) {
 }
 
 }  // namespace
+
+std::string FileStem(const std::string& name) {
+  std::string stem = name.empty() ? "_" : name;
+  for (char& c : stem) {
+    if (c == '/' || c == ':' || c == '\0') c = '_';
+  }
+  if (stem.size() > kMaxStemBytes) {
+    stem = absl::StrCat(stem.substr(0, kMaxStemBytes - 17), "_", Md5Hex(name).substr(0, 16));
+  }
+  return stem;
+}
 
 absl::Status WriteOutputs(const std::string& output_dir, bool print, const RunItemsResult& result,
                           Json& list) {
@@ -145,9 +145,10 @@ class InputLoader {
   }
 
   void ReadArray(const std::string& name, const std::string& path) {
-    const absl::StatusOr<std::string> bytes = ReadFile(path, kMaxNpyBytes);
+    absl::StatusOr<std::string> bytes = ReadFile(path, kMaxNpyBytes);
     if (!bytes.ok()) return AddFileProblem(bytes.status(), diagnostics_);
-    absl::StatusOr<NpyArray> array = ReadNpy(*bytes);
+    absl::StatusOr<NpyArray> array =
+        absl::EndsWith(path, kRawEnding) ? RawArray(name, *std::move(bytes)) : ReadNpy(*bytes);
     if (array.ok()) {
       arrays_.push_back({name, *std::move(array)});
       return;
@@ -155,6 +156,29 @@ class InputLoader {
     diagnostics_.Add({.kind = DiagnosticKind::kRunInputInvalid,
                       .message = std::string(array.status().message()),
                       .file = path});
+  }
+
+  // The bytes of a port's stored values, one item or several after each other.
+  absl::StatusOr<NpyArray> RawArray(const std::string& name, std::string bytes) const {
+    const auto found = std::find_if(inputs_.begin(), inputs_.end(), [&](const PortTensor* port) {
+      return port->name == name || FileStem(port->name) == FileStem(name);
+    });
+    if (found == inputs_.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("is for input '", Printable(name), "', which the model has not"));
+    }
+    const PortTensor& port = **found;
+    const int64_t item_bytes = ElementCount(port.shape) * SizeOf(port.dtype);
+    const auto size = static_cast<int64_t>(bytes.size());
+    if (item_bytes == 0 || size == 0 || size % item_bytes != 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has ", size, " bytes; input '", Printable(port.name), "' ",
+                       TypeToString({port.dtype, port.shape}), " takes ", item_bytes,
+                       " an item, as they are stored"));
+    }
+    NpyArray array{.dtype = port.dtype, .shape = port.shape, .bytes = std::move(bytes)};
+    if (size != item_bytes) array.shape.insert(array.shape.begin(), size / item_bytes);
+    return array;
   }
 
   void FillWithRandom(uint32_t seed) {

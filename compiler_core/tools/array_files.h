@@ -13,11 +13,16 @@ namespace npuc {
 
 // What `npuc run` and `npuc reference` share: arrays from and to .npy files, and their ending.
 
-// Every "NAME=FILE.npy"; "FILE.npy" where the model has one input, states aside; "random" or
+// Every "NAME=FILE.npy"; "FILE.npy" where the model has one input, states aside; the same of
+// FILE.bin, which has the bytes that the input stores, without a head; "random" or
 // "random:SEED" for all inputs that are not given: one item of RandomInput, which is printed to
 // standard error. All problems become diagnostics.
 std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs, const FrameRunner& model,
                                    Diagnostics& diagnostics);
+
+// NAME of NAME.npy: '/' and ':' written as '_', and what cannot stand in a file name too. Of a
+// longer name than a file can have its beginning and 16 digits of its MD5.
+std::string FileStem(const std::string& name);
 
 // Writes DIR/NAME.npy for each output ('/' and ':' in NAME as '_'), or nothing where output_dir is
 // empty; adds each to `list`, and prints it where `print`.

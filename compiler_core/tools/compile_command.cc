@@ -15,11 +15,16 @@
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/target/core_spec.h"
+#include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/artifact_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
 #include "compiler_core/tools/histogram_picture.h"
+#include "compiler_core/tools/ir_command.h"
+#include "compiler_core/tools/layer_dump.h"
 #include "compiler_core/tools/loaded_config.h"
+#include "compiler_core/tools/profile.h"
+#include "compiler_core/tools/simulation.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {
@@ -27,6 +32,7 @@ namespace {
 
 constexpr int kDone = 0;
 constexpr int kRefused = 1;
+constexpr int kWrongUsage = 2;
 // The name that gxnpuc gives the folder of -s.
 constexpr char kHistogramFolder[] = "npu_jpgs";
 
@@ -100,6 +106,24 @@ void PrintPaths(const std::vector<ArtifactFiles::Written>& written,
   }
 }
 
+// A file of another one of Compass's tools.
+bool RefusesTask(const CompileCommand& command, const CfgTask& task) {
+  using Wanted = CompileCommand::Wanted;
+  using Kind = CfgTask::Kind;
+  const auto refuse = [&](const char* tool, const char* has) {
+    std::fprintf(stderr, "%s: %s is no file of %s, which has %s\n", tool,
+                 Printable(command.config_path).c_str(), tool, has);
+    return true;
+  };
+  if (command.wanted == Wanted::kParse && task.kind != Kind::kParse) {
+    return refuse("aipuparse", "[Common] alone, with input_model");
+  }
+  if (command.wanted == Wanted::kQuantize && task.kind != Kind::kQuantize) {
+    return refuse("aipuopt", "[Common] alone, with graph and bin");
+  }
+  return false;
+}
+
 // gxnpuc's own words for -q on a core that computes in floating point.
 bool RefusesQuantInference(const CompileCommand& command, const CompileOptions& options) {
   if (!command.quantize) return false;
@@ -130,13 +154,79 @@ int ThreadsFor(const CompileCommand& command, size_t model_bytes) {
   return std::min(CPU_COUNT(&processors), kMaxCompileThreads);
 }
 
+// A result that a .cfg names beside the artifacts: below -o where that is given.
+std::string ResultPath(const CompileCommand& command, const std::string& path) {
+  if (command.output_dir.empty()) return ResolveBeside(command.config_path, path);
+  return (std::filesystem::path(command.output_dir) / std::filesystem::path(path).filename())
+      .string();
+}
+
+// Does what a config asks for behind the compile: the tensors of layers, a run on the simulator, the
+// model file under a name.
+absl::Status DoTask(const CompileCommand& command, const CfgTask& task,
+                    const CompileRequest& request,
+                    const std::vector<ArtifactFiles::Written>& written, Diagnostics& diagnostics) {
+  if (!task.dump_dir.empty()) {
+    const std::string folder = ResolveBeside(command.config_path, task.dump_dir);
+    RETURN_IF_ERROR(DumpCalibration(request, folder, diagnostics));
+    if (!command.json) {
+      std::printf("%s dump of every layer: layers.csv\n", Printable(folder).c_str());
+    }
+  }
+  if (task.output_path.empty()) return absl::OkStatus();
+  const auto model_file =
+      std::find_if(written.begin(), written.end(),
+                   [](const ArtifactFiles::Written& file) { return file.name.ends_with(".npuc"); });
+  if (model_file == written.end()) return absl::OkStatus();  // -q writes none
+  const std::string result = ResultPath(command, task.output_path);
+  if (task.kind == CfgTask::Kind::kRun) {
+    ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(model_file->path, diagnostics));
+    SimulationFiles files{.inputs = {}, .output = result, .prints = !command.json};
+    for (const std::string& input : task.inputs) {
+      files.inputs.push_back(ResolveBeside(command.config_path, input));
+    }
+    return RunWithFiles(model, files, diagnostics);
+  }
+  ASSIGN_OR_RETURN(const std::string bytes, ReadFile(model_file->path, kMaxArtifactBytes));
+  RETURN_IF_ERROR(WriteFileAtomically(result, bytes));
+  if (!command.json) std::printf("%s %zu bytes\n", Printable(result).c_str(), bytes.size());
+  return absl::OkStatus();
+}
+
+// A .cfg of aipuparse or aipuopt.
+int WriteIrOfTask(const CompileCommand& command, const LoadedConfig& loaded,
+                  Diagnostics& diagnostics) {
+  const CfgTask& task = loaded.config.task;
+  std::string folder = command.output_dir;
+  if (folder.empty()) folder = ResolveBeside(command.config_path, task.output_dir);
+  if (folder.empty()) folder = ".";
+  nlohmann::ordered_json report{{"ok", false}, {"files", nlohmann::ordered_json::array()}};
+  const auto write = [&]() -> absl::Status {
+    const IrForm form = task.kind == CfgTask::Kind::kParse ? IrForm::kAsModel : IrForm::kQuantized;
+    ASSIGN_OR_RETURN(const ModelIr ir,
+                     MakeIrFiles(RequestOf(loaded), form, task.ir_name, diagnostics));
+    return WriteIrFiles(ir, {folder, task.ir_name, !command.json}, report["files"]);
+  };
+  const int code = Finish(write(), diagnostics);
+  if (command.json) PrintReport(std::move(report), code == kDone, diagnostics);
+  return code;
+}
+
 }  // namespace
 
 int RunCompileCommand(const CompileCommand& command) {
   Diagnostics diagnostics;
-  const absl::StatusOr<LoadedConfig> loaded = LoadConfig(command.config_path, diagnostics);
+  const absl::StatusOr<LoadedConfig> loaded =
+      command.config_text.empty()
+          ? LoadConfig(command.config_path, diagnostics)
+          : LoadConfigText(command.config_text, command.config_path, command.shown, diagnostics);
   if (!loaded.ok()) return Refuse(command, diagnostics);
   if (RefusesQuantInference(command, loaded->config.options)) return kRefused;
+  const CfgTask& task = loaded->config.task;
+  if (RefusesTask(command, task)) return kWrongUsage;
+  if (task.kind == CfgTask::Kind::kParse || task.kind == CfgTask::Kind::kQuantize) {
+    return WriteIrOfTask(command, *loaded, diagnostics);
+  }
 
   CompileRequest request = RequestOf(*loaded);
   request.options.save_histograms = command.save_histograms;
@@ -165,6 +255,8 @@ int RunCompileCommand(const CompileCommand& command) {
   const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
       result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());
   if (!pictures.ok()) return RefuseToWrite(command, pictures.status(), diagnostics);
+  const absl::Status done = DoTask(command, task, request, *written, diagnostics);
+  if (!done.ok()) return Finish(done, diagnostics);
   PrintDiagnostics(diagnostics);
   PrintListings(command, result->listings);
   if (command.json) {

@@ -11,8 +11,12 @@ constexpr int kMaxCompileThreads = 64;
 
 // `npuc CONFIG`: what the flags say. Source of their meaning: shared/spec/cli.md, gxnpuc.md.
 struct CompileCommand {
-  std::string config_path;       // "-": standard input
-  std::string output_dir;        // empty: the folder of OUTPUT_FILE
+  std::string config_path;  // "-": standard input
+  std::string config_text;  // in place of a file; config_path is what its files are beside
+  std::string shown;        // the name of config_text in messages
+  std::string output_dir;   // empty: the folder of OUTPUT_FILE
+  enum class Wanted : uint8_t { kAny, kParse, kQuantize };  // kinds of .cfg
+  Wanted wanted = Wanted::kAny;
   bool list_ops = false;         // -v
   bool list_memory = false;      // -m
   bool list_weights = false;     // -w
@@ -26,7 +30,8 @@ struct CompileCommand {
   void (*leave)(int exit_code) = nullptr;
 };
 
-// Compiles, writes the artifacts, prints. Returns the process's exit code: 0 done, 1 refused.
+// Does what the config asks for, prints. Returns the process's exit code: 0 done, 1 refused, 2 the
+// config is not of the wanted kind.
 int RunCompileCommand(const CompileCommand& command);
 
 }  // namespace npuc

@@ -4,10 +4,10 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/compass/check.h"
-#include "compiler_core/pipeline/ir_files.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
@@ -28,19 +28,11 @@ int Print(bool json, Json report, const absl::Status& status, const Diagnostics&
 absl::Status Write(const IrWriteCommand& command, Json& report, Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(const LoadedConfig loaded, LoadConfig(command.config_path, diagnostics));
   const CompileRequest request = RequestOf(loaded);
-  ASSIGN_OR_RETURN(const IrFiles files, MakeIrFiles(request, command.as_float, diagnostics));
+  const IrForm form = command.as_float ? IrForm::kFloat : IrForm::kQuantized;
+  ASSIGN_OR_RETURN(const ModelIr ir,
+                   MakeIrFiles(request, form, request.options.model_name, diagnostics));
   const std::string stem = std::filesystem::path(request.options.model_name).stem().string();
-  const std::filesystem::path folder(command.output_dir);
-  const std::pair<std::string, std::string> parts[] = {
-      {absl::StrCat(stem, ".txt"), compass::PrintDocument(files.document)},
-      {absl::StrCat(stem, ".bin"), files.bin}};
-  for (const auto& [name, bytes] : parts) {
-    const std::string path = (folder / name).string();
-    RETURN_IF_ERROR(WriteFileAtomically(path, bytes));
-    report["files"].push_back({{"path", path}, {"size", bytes.size()}});
-    if (!command.json) std::printf("%s %zu bytes\n", Printable(path).c_str(), bytes.size());
-  }
-  return absl::OkStatus();
+  return WriteIrFiles(ir, {command.output_dir, stem, !command.json}, report["files"]);
 }
 
 absl::Status Check(const IrCheckCommand& command, Json& report, Diagnostics& diagnostics) {
@@ -77,6 +69,22 @@ absl::Status Check(const IrCheckCommand& command, Json& report, Diagnostics& dia
 }
 
 }  // namespace
+
+absl::Status WriteIrFiles(const ModelIr& ir, const IrPlace& place, Json& list) {
+  const std::pair<std::string, std::string> parts[] = {
+      {absl::StrCat(place.name, ".txt"), compass::PrintDocument(ir.files.document)},
+      {absl::StrCat(place.name, ".bin"), ir.files.bin},
+      {"opt_template.json", ir.opt_template},
+      {"statistics.json", ir.statistics}};
+  for (const auto& [name, bytes] : parts) {
+    if (bytes.empty() && !absl::EndsWith(name, ".bin")) continue;
+    const std::string path = (std::filesystem::path(place.folder) / name).string();
+    RETURN_IF_ERROR(WriteFileAtomically(path, bytes));
+    list.push_back({{"path", path}, {"size", bytes.size()}});
+    if (place.prints) std::printf("%s %zu bytes\n", Printable(path).c_str(), bytes.size());
+  }
+  return absl::OkStatus();
+}
 
 int RunIrWriteCommand(const IrWriteCommand& command) {
   Diagnostics diagnostics;

@@ -3,6 +3,10 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+#include "compiler_core/pipeline/ir_files.h"
+#include "nlohmann/json_fwd.hpp"
+
 namespace npuc {
 
 // `npuc ir write CONFIG -o DIR [--float]`: the config's model as Compass's NAME.txt and NAME.bin.
@@ -12,6 +16,16 @@ struct IrWriteCommand {
   bool as_float = false;
   bool json = false;
 };
+
+// Where IR files go: FOLDER/NAME.txt and .bin, with opt_template.json and statistics.json where
+// there are such.
+struct IrPlace {
+  std::string folder;
+  std::string name;
+  bool prints = false;
+};
+// Adds each file to `list`.
+absl::Status WriteIrFiles(const ModelIr& ir, const IrPlace& place, nlohmann::ordered_json& list);
 
 // `npuc ir check NAME.txt [--bin NAME.bin]`: everything that is wrong with such files.
 struct IrCheckCommand {

@@ -56,8 +56,13 @@ absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& di
     AddUnreadable(text.status(), "", 0, "name a YAML config file", diagnostics);
     return diagnostics.ToStatus();
   }
+  return LoadConfigText(*text, path, shown, diagnostics);
+}
+
+absl::StatusOr<LoadedConfig> LoadConfigText(const std::string& text, const std::string& path,
+                                            const std::string& shown, Diagnostics& diagnostics) {
   LoadedConfig loaded;
-  ASSIGN_OR_RETURN(loaded.config, ParseConfig(*text, shown, diagnostics));
+  ASSIGN_OR_RETURN(loaded.config, ParseConfig(text, shown, diagnostics));
   for (const ConfigFile& file : loaded.config.files) {
     const std::string from = ResolveBeside(path, file.path);
     absl::Status read;

@@ -26,6 +26,10 @@ inline constexpr int64_t kMaxSideInputBytes = int64_t{1} << 34;
 // problem, missing files included, goes to diagnostics.
 absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics);
 
+// The same of a config's text; `path` is what its files are beside, `shown` its name in messages.
+absl::StatusOr<LoadedConfig> LoadConfigText(const std::string& text, const std::string& path,
+                                            const std::string& shown, Diagnostics& diagnostics);
+
 // What a compile of it would read; a view of `loaded`, which must outlive it.
 CompileRequest RequestOf(const LoadedConfig& loaded);
 

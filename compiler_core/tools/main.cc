@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "compiler_core/base/sanitized.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/pipeline/compile.h"
+#include "compiler_core/tools/compass_tools.h"
 #include "compiler_core/tools/compile_command.h"
 #include "compiler_core/tools/evaluate_command.h"
 #include "compiler_core/tools/explain_command.h"
@@ -104,9 +106,9 @@ void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
       ->add_option("--input", inputs,
                    "A NumPy file, once for each input: float32, float64 or float16; int32 or "
                    "int64 as whole numbers, where those are exact; other integers where the input "
-                   "has that type; uint16 as the bits of an fp16 input alone. NAME= may be left "
-                   "out where there is one input; random (or random:SEED) for those that are not "
-                   "given")
+                   "has that type; uint16 as the bits of an fp16 input alone. A .bin file holds "
+                   "the bytes that the input stores. NAME= may be left out where there is one "
+                   "input; random (or random:SEED) for those that are not given")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
 }
@@ -424,6 +426,8 @@ int RunCompile(Options& options, const CLI::App& app) {
 }
 
 int Main(int argc, char** argv) {
+  const std::optional<int> compass = RunCompassTool(argc, argv, TimestampSeconds());
+  if (compass.has_value()) return *compass;
   CLI::App app(
       "npuc: compiles small neural networks for NPUs, and runs what it made on a simulator.",
       "npuc");

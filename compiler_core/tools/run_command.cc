@@ -49,7 +49,8 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
   const std::vector<NamedArray> inputs = LoadInputs(args.inputs, runner, diagnostics);
   if (diagnostics.has_errors()) return diagnostics.ToStatus();
   ASSIGN_OR_RETURN(const RunItemsResult result,
-                   RunItems(runner, inputs, args.frames, diagnostics, args.raw));
+                   RunItems(runner, inputs, args.frames, diagnostics,
+                            args.raw ? RunValues::kStored : RunValues::kReal));
   report["items"] = result.items;
   RETURN_IF_ERROR(WriteOutputs(args.output_dir, !args.json, result, report["outputs"]));
   if (args.profile_path.empty()) return absl::OkStatus();

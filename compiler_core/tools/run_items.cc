@@ -158,7 +158,7 @@ int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape) {
 
 class ItemRunner {
  public:
-  ItemRunner(FrameRunner& model, bool raw) : model_(model), raw_(raw) {}
+  ItemRunner(FrameRunner& model, RunValues values) : model_(model), values_(values) {}
 
   absl::StatusOr<RunItemsResult> Run(const std::vector<NamedArray>& inputs, int64_t max_items) {
     Bind(inputs);
@@ -225,7 +225,7 @@ class ItemRunner {
                     "stack items in the first dimension");
     }
     absl::StatusOr<std::string> elements =
-        ports[i].scale > 0 ? Quantized(input.array, ports[i], raw_)
+        ports[i].scale > 0 ? Quantized(input.array, ports[i], values_ == RunValues::kStored)
                            : Converted(input.array, model_.StatedType(i), ports[i].dtype);
     if (!elements.ok()) return Report(input.name, std::string(elements.status().message()));
     bound.elements = *std::move(elements);
@@ -288,7 +288,7 @@ class ItemRunner {
     }
     for (size_t i = 0; i < result.outputs.size(); ++i) {
       const PortTensor& port = model_.outputs()[i];
-      if (port.scale > 0 && !raw_) Dequantize(port, result.outputs[i].array);
+      if (port.scale > 0 && values_ == RunValues::kReal) Dequantize(port, result.outputs[i].array);
     }
     return result;
   }
@@ -328,7 +328,7 @@ class ItemRunner {
   }
 
   FrameRunner& model_;
-  const bool raw_;  // integer ports take and give stored values
+  const RunValues values_;
   Diagnostics found_;
   std::vector<BoundInput> bound_;
 };
@@ -388,8 +388,9 @@ NpyArray RandomInput(const PortTensor& port, uint32_t seed) {
 }
 
 absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
-                                        int64_t max_items, Diagnostics& diagnostics, bool raw) {
-  ItemRunner runner(model, raw);
+                                        int64_t max_items, Diagnostics& diagnostics,
+                                        RunValues values) {
+  ItemRunner runner(model, values);
   absl::StatusOr<RunItemsResult> result = runner.Run(inputs, max_items);
   diagnostics.Append(runner.found());
   return result;

@@ -57,6 +57,13 @@ std::vector<const PortTensor*> InputsToGive(const FrameRunner& model);
 // seed on every machine, whatever the input's name.
 NpyArray RandomInput(const PortTensor& port, uint32_t seed);
 
+// What integer ports take and give, beside arrays of their own type.
+enum class RunValues : uint8_t {
+  kReal,           // float32 in and out
+  kStored,         // stored values alone, in and out
+  kStoredResults,  // float32 in, stored values out
+};
+
 struct RunItemsResult {
   int64_t items = 0;
   std::vector<NamedArray> outputs;  // in the model's order; items stacked in the first dimension
@@ -71,10 +78,10 @@ struct RunItemsResult {
 // where every input is one item, it is repeated that often; else no effect. All problems become
 // diagnostics. Of integer ports (those with a scale): an array of the port's own type holds stored
 // values; a float one is quantized by the port's parameters (to nearest, ties to even, clamped).
-// Outputs are dequantized to float32. raw: stored values alone, in and out.
+// Outputs are dequantized to float32. `values` says otherwise.
 absl::StatusOr<RunItemsResult> RunItems(FrameRunner& model, const std::vector<NamedArray>& inputs,
                                         int64_t max_items, Diagnostics& diagnostics,
-                                        bool raw = false);
+                                        RunValues values = RunValues::kReal);
 
 }  // namespace npuc
 

@@ -47,6 +47,21 @@ def contents(folder):
     return out
 
 
+def check_tasks(daemon, folder, model):
+    """The service builds: it says so where a .cfg asks for a run, and refuses to write an IR."""
+    run = os.path.join(folder, "run.cfg")
+    with open(run, "w", encoding="utf-8") as f:
+        f.write(CFG.format(model=model).replace("mode = build", "mode = run") +
+                "inputs = absent.bin\n")
+    said = daemon.remote("compile", run, "-o", os.path.join(folder, "run")).stderr
+    harness.check("mode = run changes nothing: the service builds" in said, said)
+    parse = os.path.join(folder, "parse.cfg")
+    with open(parse, "w", encoding="utf-8") as f:
+        f.write(f"[Common]\nmodel_type = tflite\nmodel_name = m\ninput_model = {model}\n")
+    refused = daemon.remote("compile", parse, "-o", folder, expect=None)
+    harness.check(refused.returncode != 0 and "asks for an IR" in refused.stderr, refused.stderr)
+
+
 def main(arguments):
     harness.check(not arguments, "cfg takes no arguments")
     model = harness.shared("models", "tflite", "mlperf_tiny", "kws_ref_model_float32.tflite")
@@ -76,6 +91,7 @@ def main(arguments):
                 hits.append(job["cache_hit"])
                 harness.check(contents(out)["kws.h"] == wanted["kws.h"], f"{name}: another header")
             harness.check(hits == [False, True], f"cache hits of .cfg and YAML: {hits}")
+            check_tasks(daemon, folder, model)
             with open(paths["job.cfg"], "a", encoding="utf-8") as f:
                 f.write("targt = X1_1204\n")
             refused = daemon.remote("compile", paths["job.cfg"], "-o", folder, expect=None)

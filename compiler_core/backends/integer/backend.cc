@@ -12,8 +12,8 @@
 #include "absl/strings/str_format.h"
 #include "compiler_core/backends/integer/integer_metrics.h"
 #include "compiler_core/backends/integer/integer_model.h"
+#include "compiler_core/backends/integer/layer_outputs.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
@@ -35,20 +35,6 @@ void MarkStates(const std::vector<int>& state_inputs, integer::Program& program)
     }
     output.state_input = state_inputs[i];
   }
-}
-
-absl::StatusOr<CompiledModel> Assemble(const CompileOptions& options, const CoreSpec& core,
-                                       const integer::Program& program, Diagnostics& diagnostics) {
-  CompiledModel model;
-  model.core = std::string(core.name);
-  model.command_set = CommandSet::kInteger;
-  model.inputs = program.inputs;
-  model.outputs = program.outputs;
-  model.weight_content = program.weights;
-  model.data_bytes = program.data_bytes;
-  RETURN_IF_ERROR(CheckArtifactLimits(model, options.model_name, diagnostics));
-  ASSIGN_OR_RETURN(model.cmd_content, integer::EncodeCommands(program));
-  return model;
 }
 
 void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name,
@@ -276,7 +262,8 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
   STEP(unit->memory, "plan", 0.75, PlanMemory(unit->program, core.integer->buffer_alignment_bytes));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(unit->program));
-  STEP(unit->model, "emit", 0.85, Assemble(options, core, unit->program, diagnostics));
+  STEP(unit->model, "emit", 0.85,
+       AssembleModel(unit->program, options.model_name, core, diagnostics));
   if (model.quantized_here) unit->opt_template = model.opt_template;
   unit->statistics = model.statistics;
   return unit;

@@ -38,10 +38,8 @@ class Maker {
     absl::StatusOr<KeptScales> kept = KeepScales(graph);
     if (!kept.ok()) return Refuse(kept.status());
     states_ = StatesOf(graph, request_.options, diagnostics_);
-    const bool computes_integers = ComputesIntegers(*kept);
-    if (!computes_integers) NoteFloatModel();
-    if (!computes_integers || (IsFixedPointCore() && !HasFixedPointForm(*kept)) ||
-        (request_.options.quant.has_value() && request_.options.quant->force_float_ir)) {
+    if (!ComputesIntegers(*kept)) NoteFloatModel();
+    if (!Keeps(*kept)) {
       const absl::StatusOr<FloatForm> form = MakeFloatForm(graph);
       if (!form.ok()) return Refuse(form.status());
       return QuantizeFloat(form->graph, form->ranges);
@@ -51,6 +49,12 @@ class Maker {
                         .plan = std::move(kept->plan),
                         .state_inputs = states_,
                         .log = std::move(kept->notes)};
+  }
+
+  // True where the model's own integers stay.
+  bool Keeps(const KeptScales& kept) const {
+    return ComputesIntegers(kept) && (!IsFixedPointCore() || HasFixedPointForm(kept)) &&
+           !(request_.options.quant.has_value() && request_.options.quant->force_float_ir);
   }
 
  private:
@@ -142,18 +146,6 @@ class Maker {
     return file->name;
   }
 
-  std::vector<SampleFile> CalibrationFiles(const QuantOptions& options) const {
-    std::vector<SampleFile> files;
-    for (size_t i = 0; i < options.calibration_inputs.size(); ++i) {
-      const std::string& input = options.calibration_inputs[i];
-      const CompileRequest::SideInput* file =
-          Find(input.empty() ? std::string(kCalibrationRole)
-                             : absl::StrCat(kCalibrationRole, "[", i, "]"));
-      if (file != nullptr) files.push_back({input, file->name, file->bytes});
-    }
-    return files;
-  }
-
   absl::StatusOr<IntegerModel> QuantizeFloat(const Graph& graph,
                                              const std::map<ValueId, ValueRange>& ranges) {
     const OwnBiases own = GiveOwnBiases(graph);
@@ -167,7 +159,7 @@ class Maker {
     for (const auto& [id, range] : ranges) {
       input.in_ir[own.value[static_cast<size_t>(id.value())]] = range;
     }
-    input.calibration = CalibrationFiles(input.options);
+    input.calibration = CalibrationFilesOf(request_);
     std::string statistics;
     ASSIGN_OR_RETURN(input.statistics_name, ReadText(kStatisticsRole, statistics));
     input.statistics = statistics;
@@ -248,6 +240,26 @@ absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported
   passes.fuse_batch_norm = true;   // its own multiplication would round once more
   passes.rewrite_softmax = false;  // a command of its own
   return RunPasses(std::move(imported), passes);
+}
+
+std::vector<SampleFile> CalibrationFilesOf(const CompileRequest& request) {
+  std::vector<SampleFile> files;
+  if (!request.options.quant.has_value()) return files;
+  const std::vector<std::string>& inputs = request.options.quant->calibration_inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto file =
+        request.side_inputs.find(inputs[i].empty() ? std::string(kCalibrationRole)
+                                                   : absl::StrCat(kCalibrationRole, "[", i, "]"));
+    if (file == request.side_inputs.end()) continue;
+    files.push_back({inputs[i], file->second.name, file->second.bytes});
+  }
+  return files;
+}
+
+bool KeepsIntegers(const CompileRequest& request, const Graph& graph) {
+  Diagnostics unused;
+  const absl::StatusOr<KeptScales> kept = KeepScales(graph);
+  return kept.ok() && Maker(request, unused).Keeps(*kept);
 }
 
 absl::StatusOr<IntegerModel> MakeIntegerModel(const CompileRequest& request, const Graph& graph,

@@ -9,6 +9,7 @@
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/ir/graph/quantization.h"
 #include "compiler_core/pipeline/compile.h"
+#include "compiler_core/quant/data/sample_set.h"
 #include "compiler_core/quant/quantize.h"
 
 namespace npuc {
@@ -33,6 +34,13 @@ struct IntegerModel {
 // its own, requantizing steps of whole numbers are floats (whole_numbers.h), which a note says.
 absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported,
                                    Diagnostics& diagnostics);
+
+// The files of QUANT: calibration_data, each with the input that it is for.
+std::vector<SampleFile> CalibrationFilesOf(const CompileRequest& request);
+
+// True where MakeIntegerModel keeps the model's own integers: it brings them, and the options ask
+// for no float. `graph`: of IntegerGraph.
+bool KeepsIntegers(const CompileRequest& request, const Graph& graph);
 
 // `graph`: of IntegerGraph. Problems go to `diagnostics`: calibration data that are missing, do
 // not fit or cannot be read; templates; operators that cannot be calibrated.

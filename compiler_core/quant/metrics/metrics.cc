@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
@@ -23,6 +24,10 @@ constexpr KindName kKinds[] = {
     {"cosine", QualityMetric::Kind::kCosine, false}, {"mse", QualityMetric::Kind::kMse, false},
     {"sqnr", QualityMetric::Kind::kSqnr, false},     {"topk", QualityMetric::Kind::kTopK, true},
     {"auc", QualityMetric::Kind::kAuc, false},       {"wer", QualityMetric::Kind::kWer, true}};
+
+// The names of Compass's metric plugins, without case.
+constexpr std::pair<absl::string_view, absl::string_view> kPlugins[] = {
+    {"cosdistancemetric", "cosine"}, {"topkmetric", "topk:1"}, {"wermetric", "wer"}};
 
 int64_t Product(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -180,6 +185,9 @@ absl::StatusOr<double> WordErrorRate(const QualityMetric& metric, const Scores& 
 }  // namespace
 
 absl::StatusOr<QualityMetric> MetricFromName(absl::string_view name) {
+  for (const auto& [plugin, word] : kPlugins) {
+    if (absl::EqualsIgnoreCase(plugin, name)) return MetricFromName(word);
+  }
   const size_t colon = name.find(':');
   const absl::string_view word = name.substr(0, colon);
   for (const KindName& known : kKinds) {

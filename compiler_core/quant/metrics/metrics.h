@@ -29,7 +29,8 @@ struct QualityMetric {
   int64_t number = -1;  // N; -1: not given
   bool operator==(const QualityMetric&) const = default;
 };
-// INVALID_ARGUMENT naming what is known.
+// Compass's names stand for these: CosDistanceMetric for cosine, TopKMetric for topk:1, WERMetric
+// for wer, in any case. INVALID_ARGUMENT naming what is known.
 absl::StatusOr<QualityMetric> MetricFromName(absl::string_view name);
 std::string NameOf(const QualityMetric& metric);
 bool NeedsLabels(const QualityMetric& metric);
