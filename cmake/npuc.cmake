@@ -55,8 +55,8 @@ macro(npuc_global_setup)
 endmacro()
 
 # Headers that most sources include, parsed once: a source of a library compiles in 2.2 s in place
-# of 4.0 (median of five, g++ 12). Each source still includes what it uses: presets tsan and fuzz build
-# without these.
+# of 4.0 (median of five, g++ 12). Each source still includes what it uses: presets tsan and fuzz
+# build without these.
 function(npuc_add_precompiled_headers)
   set(headers
     <algorithm> <cmath> <cstdint> <functional> <map> <memory> <optional> <set> <string> <utility>

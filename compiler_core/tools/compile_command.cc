@@ -161,8 +161,8 @@ std::string ResultPath(const CompileCommand& command, const std::string& path) {
       .string();
 }
 
-// Does what a config asks for behind the compile: the tensors of layers, a run on the simulator, the
-// model file under a name.
+// Does what a config asks for behind the compile: the tensors of layers, a run on the simulator,
+// the model file under a name.
 absl::Status DoTask(const CompileCommand& command, const CfgTask& task,
                     const CompileRequest& request,
                     const std::vector<ArtifactFiles::Written>& written, Diagnostics& diagnostics) {

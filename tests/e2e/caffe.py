@@ -37,9 +37,10 @@ CALIBRATION = 8
 class Case:
     """A net in files, with what it must answer."""
 
-    def __init__(self, name, model, text, inputs, expected, is_real=False):
+    def __init__(self, name, model, text, inputs, expected, is_real=False, names_outputs=False):
         self.name, self.model, self.text = name, model, text
         self.inputs, self.expected, self.is_real = inputs, expected, is_real
+        self.names_outputs = names_outputs  # by OUTPUT_OPS
 
 
 def read(path, mode="rb"):
@@ -56,7 +57,9 @@ def layer_cases():
                   for f in sorted(glob.glob(stem + ".in*.npy"))}
         expected = {re.sub(r"^.*\.out\.(.*)\.npy$", r"\1", f): np.load(f)
                     for f in glob.glob(stem + ".out.*.npy")}
-        yield Case(f"layers/{name}", read(stem + ".caffemodel"), read(text), inputs, expected)
+        # OpenCV calls an output by its layer.
+        yield Case(f"layers/{name}", read(stem + ".caffemodel"), read(text), inputs, expected,
+                   names_outputs=True)
 
 
 def real_cases():
@@ -128,6 +131,8 @@ def write(case, folder, core):
         with open(os.path.join(folder, "net.prototxt"), "wb") as f:
             f.write(case.text)
         lines.append("PROTOTXT: net.prototxt")
+    if case.names_outputs:
+        lines.append(f"OUTPUT_OPS: [{', '.join(case.expected)}]")
     if core == "X2_1204":
         lines += ["QUANT:", "  calibration_data:"]
         rng = np.random.default_rng(5)

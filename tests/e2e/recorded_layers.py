@@ -25,6 +25,10 @@ CORE_ROUNDINGS = 64
 NET_COSINE = 0.999
 INTEGER_COSINE = 0.99
 TIMEOUT_SECONDS = 300
+# A scale a channel for weights, and ranges that no sample leaves, as the suite `wild` has them.
+QUANT = ["  quantize_method_for_weight: per_channel_symmetric_restricted_range",
+         "  quantize_method_for_activation: per_tensor_asymmetric",
+         "  calibration_strategy_for_activation: extrema"]
 
 # name; framework: FRAMEWORK; files: key of the config -> path; inputs and expected: name -> array;
 # is_net: many layers; outputs: OUTPUT_OPS or None; decode: what was recorded, of an output.
@@ -77,7 +81,7 @@ def write_config(case, core, folder):
     if case.outputs is not None:
         lines.append(f"OUTPUT_OPS: {list(case.outputs)}")
     if core == "X2_1204":
-        lines += ["QUANT:", "  calibration_data:"]
+        lines += ["QUANT:", *QUANT, "  calibration_data:"]
         for i, (name, array) in enumerate(case.inputs.items()):
             path = os.path.join(folder, f"samples_{i}.npy")
             np.save(path, np.concatenate([array, array * np.float32(0.7)]))

@@ -45,7 +45,8 @@ while [[ $# -gt 0 ]]; do
 done
 [[ ${#targets[@]} -gt 0 ]] || \
   targets=(graphdef_fuzz passes_fuzz codec_fuzz torch_archive_fuzz torch_code_fuzz tflite_fuzz
-           onnx_fuzz darknet_fuzz paddle_fuzz layer_template_fuzz npy_fuzz compass_ir_fuzz compass_import_fuzz)
+           onnx_fuzz darknet_fuzz paddle_fuzz layer_template_fuzz npy_fuzz compass_ir_fuzz
+           compass_import_fuzz)
 
 export CCACHE_BASEDIR="$root" CCACHE_NOHASHDIR=1
 cmake --preset fuzz >/dev/null && cmake --build build/fuzz -j "$(nproc)" --target "${targets[@]}" \

@@ -16,9 +16,9 @@ namespace npuc {
 // Reads a Caffe model and imports the layers that options.outputs need (empty: every top without a
 // reader), cut at options.inputs, which name blobs. The net is the one at inference.
 // An input without an entry in options.inputs is as the net states it. Channels-first layers become
-// channels-last operators between transposes. The result has been through VerifyGraph. Every problem
-// goes to `diagnostics`; the status is that of the first error. Files are read during the call
-// only. Thread-safe.
+// channels-last operators between transposes. The result has been through VerifyGraph. Every
+// problem goes to `diagnostics`; the status is that of the first error. Files are read during the
+// call only. Thread-safe.
 absl::StatusOr<Graph> ImportCaffe(const caffe::CaffeFiles& files, const CompileOptions& options,
                                   Diagnostics& diagnostics);
 

@@ -79,7 +79,8 @@ absl::Status ImportFlatten(LayerImporter& node) {
   return node.SetOutput(node.Reshaped(node.input(0), std::move(shape)));
 }
 
-// A new shape for `num_axes` dimensions from `axis` on; 0 stands for the one of the bottom, -1 for what is left.
+// A new shape for `num_axes` dimensions from `axis` on; 0 stands for the one of the bottom, -1 for
+// what is left.
 absl::Status ImportReshape(LayerImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   const absl::StatusOr<Shape> given = node.node().Dims("shape");

@@ -199,41 +199,41 @@ void Importer::ReportNoRule(const Layer& layer) {
            Advice().FixFor(tensor(layer.tops[0]).name, "train the net without it"));
 }
 
-bool Importer::CheckParameters(LayerImporter& node) {
-  const std::optional<absl::string_view> unread = node.node().Unread();
-  const bool is_foreign = node.node().layer().has_foreign_params;
-  if (!unread.has_value() && !is_foreign) return true;
-  if (is_foreign || unread->empty()) {
-    AddError(DiagnosticKind::kCaffeForeignParameters, node.source(),
-             "the .caffemodel holds parameters of the layer under a number that Caffe does not "
-             "have; forks disagree about those",
-             "name the net's .prototxt in PROTOTXT");
+bool Importer::CheckParameters(const LayerView& view) {
+  const std::optional<absl::string_view> unread = view.Unread();
+  if (!unread.has_value()) return true;
+  if (unread->empty()) {
+    ReportForeignParameters(view.layer());
     return false;
   }
-  AddError(DiagnosticKind::kBadAttribute, node.source(),
-           absl::StrCat("parameter ", Quoted(*unread), " of ", ParameterOf(node.op()),
+  AddError(DiagnosticKind::kBadAttribute, view.source(),
+           absl::StrCat("parameter ", Quoted(*unread), " of ", ParameterOf(view.layer().type),
                         " is none that npuc knows of this layer; it may change the result"),
            "remove it from the .prototxt where it does not");
   return false;
 }
 
+void Importer::ReportForeignParameters(const Layer& layer) {
+  AddError(DiagnosticKind::kCaffeForeignParameters, {layer.name, layer.type},
+           "the .caffemodel holds parameters of the layer under a number that Caffe does not have; "
+           "forks disagree about those",
+           "name the net's .prototxt in PROTOTXT");
+}
+
 void Importer::RunLayer(const Layer& layer) {
   const ImportRule* const rule = rules_.Find(layer.type);
   if (rule == nullptr) return ReportNoRule(layer);
+  if (layer.has_foreign_params) return ReportForeignParameters(layer);
   std::optional<std::vector<ValueRef>> operands = Operands(layer);
   if (!operands.has_value()) return;
   const LayerView view(&layer);
   LayerImporter node(&state_, &view, *std::move(operands));
-  const size_t errors_before = state_.diagnostics->error_count();
   const absl::Status status = rule->import(node);
-  // A fork's parameters explain why the rest does not fit, so they come first.
-  if (layer.has_foreign_params || status.ok()) {
-    if (state_.diagnostics->error_count() == errors_before && !CheckParameters(node)) return;
-  }
   if (!status.ok()) {
     return node.ReportMismatch(
         status, "check the shapes in INPUT_OPS against those that the model was trained with");
   }
+  if (!CheckParameters(view)) return;
   if (!state_.ConstantsFit(node.source())) return;
   if (node.outputs().size() < layer.tops.size()) {
     AddError(DiagnosticKind::kUnsupportedOperatorMode, node.source(),

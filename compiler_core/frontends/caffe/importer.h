@@ -57,7 +57,8 @@ class Importer {
   std::optional<std::vector<ValueRef>> Operands(const Layer& layer);
   void ReportNoRule(const Layer& layer);
   // False, and reported: a parameter that may change what the layer computes and that nobody read.
-  bool CheckParameters(LayerImporter& node);
+  bool CheckParameters(const LayerView& view);
+  void ReportForeignParameters(const Layer& layer);
   // Places to cut the net at, found at the first call.
   const frontend::CutAdvice& Advice();
   void AddOutputs();

@@ -55,6 +55,18 @@ std::string Importer::Suggestion(absl::string_view name) const {
                    })));
 }
 
+size_t Importer::LayersToPlan() const {
+  const size_t all = cfg_.layers.size();
+  size_t last = 0;
+  for (const std::string& output : options_.outputs) {
+    size_t layer = 0;
+    while (layer < all && LayerName(cfg_, layer) != output) ++layer;
+    if (layer == all) return all;
+    last = std::max(last, layer + 1);
+  }
+  return options_.outputs.empty() ? all : last;
+}
+
 Size Importer::ReadInputSize() {
   const Size stated = InputSize(cfg_, state_.file, *state_.diagnostics);
   for (const InputDecl& input : options_.inputs) {
@@ -142,7 +154,8 @@ bool Importer::OpenWeights() {
     return refuse(absl::StrCat("the .weights hold ", std::max<int64_t>(floats, 0),
                                " numbers, and the layers need ", needed));
   }
-  if (bytes != plan_.weight_count * static_cast<int64_t>(sizeof(float))) {
+  if (plan_.layers.size() == cfg_.layers.size() &&
+      bytes != plan_.weight_count * static_cast<int64_t>(sizeof(float))) {
     state_.diagnostics->Add(
         {.kind = DiagnosticKind::kDarknetWeightsLength,
          .message = absl::StrCat("the .weights hold ", bytes,
@@ -210,7 +223,7 @@ void Importer::AddOutputs() {
 }
 
 void Importer::Run() {
-  plan_ = PlanNet(cfg_, ReadInputSize(), state_.file, *state_.diagnostics);
+  plan_ = PlanNet(cfg_, LayersToPlan(), ReadInputSize(), state_.file, *state_.diagnostics);
   if (state_.diagnostics->has_errors()) return;
   state_.dialect = plan_.dialect;
   tensors_.resize(plan_.layers.size() + 1);

@@ -44,6 +44,8 @@ class Importer {
   std::string NameOf(int layer) const { return layer < 0 ? kInputName : LayerAt(layer).name; }
   std::string Suggestion(absl::string_view name) const;
 
+  // The number of layers up to the last one that OUTPUT_OPS names; all where it does not say.
+  size_t LayersToPlan() const;
   // The size of 'input' that INPUT_OPS declares, or that the .cfg states.
   Size ReadInputSize();
   void ResolveInputs();

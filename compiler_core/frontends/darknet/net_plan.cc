@@ -138,14 +138,6 @@ bool IsIgnored(absl::string_view key) {
   return Holds(kKeys, key);
 }
 
-std::string LayerName(const Section& section, size_t index) {
-  std::string name;
-  for (const char c : section.type.substr(0, 64)) {
-    name.push_back(absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_');
-  }
-  return absl::StrCat(name, "_", index);
-}
-
 // A name that a short form of Darknet stands for.
 absl::string_view FullType(absl::string_view type) {
   constexpr std::pair<absl::string_view, absl::string_view> kShort[] = {
@@ -287,6 +279,14 @@ void PlanLayer(const NetPlan& plan, Layer& layer, LayerOptions& options) {
 
 }  // namespace
 
+std::string LayerName(const CfgFile& cfg, size_t index) {
+  std::string name;
+  for (const char c : cfg.layers[index].type.substr(0, 64)) {
+    name.push_back(absl::ascii_isalnum(static_cast<unsigned char>(c)) ? c : '_');
+  }
+  return absl::StrCat(name, "_", index);
+}
+
 Size InputSize(const CfgFile& cfg, const std::string& file, Diagnostics& diagnostics) {
   const std::string name = kInputName;
   LayerOptions net(&cfg.net, &name, &file, &diagnostics);
@@ -305,7 +305,7 @@ Size InputSize(const CfgFile& cfg, const std::string& file, Diagnostics& diagnos
   return Size::Image(1, 1, 1);
 }
 
-NetPlan PlanNet(const CfgFile& cfg, const Size& input, const std::string& file,
+NetPlan PlanNet(const CfgFile& cfg, size_t count, const Size& input, const std::string& file,
                 Diagnostics& diagnostics) {
   NetPlan plan;
   plan.input = input;
@@ -313,11 +313,11 @@ NetPlan PlanNet(const CfgFile& cfg, const Size& input, const std::string& file,
       HasForkMark(cfg.net) || std::any_of(cfg.layers.begin(), cfg.layers.end(), HasForkMark);
   plan.dialect = is_fork ? Dialect::kFork : Dialect::kOriginal;
   const frontend::RuleTable<LayerType> types = AllLayerTypes();
-  plan.layers.reserve(cfg.layers.size());
+  plan.layers.reserve(count);
   bool all_known = true;
-  for (size_t i = 0; i < cfg.layers.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const Section& section = cfg.layers[i];
-    Layer layer{.section = &section, .name = LayerName(section, i)};
+    Layer layer{.section = &section, .name = LayerName(cfg, i)};
     layer.type = types.Find(FullType(section.type));
     layer.sources = {static_cast<int>(i) - 1};
     layer.in = i == 0 ? input : plan.layers.back().out;

@@ -59,8 +59,11 @@ struct NetPlan {
 
 // The plan of a net for an input of another size than [net] states, or for that (Size()). What
 // cannot be is reported, and so are keys that nobody reads; a plan with errors is of no use.
-NetPlan PlanNet(const CfgFile& cfg, const Size& input, const std::string& file,
+// `count`: how many layers are planned, from the first; those behind are not looked at.
+NetPlan PlanNet(const CfgFile& cfg, size_t count, const Size& input, const std::string& file,
                 Diagnostics& diagnostics);
+// "convolutional_0"
+std::string LayerName(const CfgFile& cfg, size_t index);
 // The size that [net] states.
 Size InputSize(const CfgFile& cfg, const std::string& file, Diagnostics& diagnostics);
 

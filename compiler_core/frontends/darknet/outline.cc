@@ -25,7 +25,8 @@ absl::StatusOr<ModelOutline> OutlineDarknet(absl::string_view cfg, absl::string_
   const std::optional<darknet::CfgFile> parsed = darknet::ParseCfg(cfg, file, found);
   if (parsed.has_value()) {
     const darknet::Size input = darknet::InputSize(*parsed, name, found);
-    const darknet::NetPlan plan = darknet::PlanNet(*parsed, input, name, found);
+    const darknet::NetPlan plan =
+        darknet::PlanNet(*parsed, parsed->layers.size(), input, name, found);
     outline.operators_are = "layers";
     outline.inputs = {PortOf(darknet::kInputName, plan.input)};
     for (const int layer : plan.outputs) {

@@ -21,8 +21,8 @@ absl::StatusOr<Graph> ImportMxNet(absl::string_view symbol, absl::string_view pa
                                   const ByteSource* params, const CompileOptions& options,
                                   Diagnostics& diagnostics);
 
-// What a symbol states of itself. Which variables are inputs only its parameters tell; here they
-// are those that stand where no layer has a parameter.
+// The facts that a symbol states of itself. Only the parameters tell which variables are inputs;
+// here they are those that stand where no layer has a parameter.
 absl::StatusOr<ModelOutline> OutlineMxNet(absl::string_view symbol, absl::string_view file,
                                           Diagnostics& diagnostics);
 

@@ -77,7 +77,7 @@ absl::Status ImportConvolution(NodeImporter& node) {
   return node.SetOutput(FromChannelsLast(node, conv.layout, y));
 }
 
-// What the full result of stride * (n - 1) + extent places loses in front and behind.
+// The places that the full result of stride * (n - 1) + extent places loses in front and behind.
 absl::Status ReadTransposedPads(NodeImporter& node, const Shape& spatial, WindowAttrs& w) {
   const size_t count = spatial.size();
   ASSIGN_OR_RETURN(std::vector<int64_t> extra, SpatialList(node, "adj", count, 0, 0));

@@ -18,7 +18,7 @@
 
 namespace npuc::mxnet {
 
-// How many of a node's operands matter at inference: labels do not.
+// The number of a node's operands that matter at inference: labels do not.
 size_t OperandsAtInference(const ImportRule* rule, const NodeView& node);
 
 // One import of a symbol with its parameters. Used once.

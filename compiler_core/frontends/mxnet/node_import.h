@@ -20,7 +20,7 @@ namespace npuc::mxnet {
 using frontend::Term;
 using frontend::ValueRef;
 
-// What the rule of an MXNet operator sees of its node beside what all front ends share.
+// A node as the rule of its operator sees it, beside what all front ends share.
 class NodeImporter : public frontend::AttributeNode<NodeView> {
  public:
   using AttributeNode::AttributeNode;

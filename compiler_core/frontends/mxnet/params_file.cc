@@ -15,8 +15,8 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "values are copied as they are");
 
-// Of mx.nd.save and of the versions of an NDArray (src/ndarray/ndarray.cc). A number that is none
-// of these versions is the rank of an array of version 0.
+// Numbers of mx.nd.save and of the versions of an NDArray (src/ndarray/ndarray.cc). A number that
+// is none of these versions is the rank of an array of version 0.
 constexpr uint64_t kListMagic = 0x112;
 constexpr uint32_t kVersion1 = 0xF993FAC8;
 constexpr uint32_t kVersion2 = 0xF993FAC9;

@@ -124,7 +124,7 @@ TEST(MxNetParamsTest, RefusesSparseArrays) {
   EXPECT_THAT(Parsed(ParamsBytes({{"w", sparse}})).problems, HasSubstr("sparse"));
 }
 
-// What MXNet's own test of the format holds: six times the numbers from 0 to 127, without names.
+// MXNet's own test of the format holds six times the numbers from 0 to 127, without names.
 TEST(MxNetParamsTest, ReadsTheOldestFileOfMxNet) {
   const std::string file = ReadTestFile(SharedFolder() / "suites/mxnet/ndarray/legacy_ndarray.v0");
   if (file.empty()) GTEST_SKIP() << "the shared folder is missing";

@@ -51,7 +51,7 @@ class NodeView {
   absl::StatusOr<std::string> String(absl::string_view name) const;
   // "(3, 3)", "[3L,3L]" or "3". An empty list is one.
   absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view name) const;
-  // The same with "None" for some.
+  // A list of which some may be "None".
   absl::StatusOr<std::vector<std::optional<int64_t>>> OptionalInts(absl::string_view name) const;
 
  private:
@@ -64,7 +64,7 @@ class NodeView {
   absl::flat_hash_map<std::string, std::string> attrs_;
 };
 
-// A -symbol.json of MXNet, of any age. Immutable, so thread-safe. Nodes stand behind those that
+// The nodes of a -symbol.json, of any age. Immutable, so thread-safe. They stand behind those that
 // they read, but for variables, which may stand anywhere.
 class Symbol {
  public:

@@ -321,7 +321,7 @@ TEST(PaddleHostileTest, SaysWhatAFileIs) {
 TEST(PaddleHostileTest, AllOperatorsAreNamedAtOnce) {
   ProgramBuilder b;
   b.Input("x", {1, 2}).Op("while").In("X", {"x"}).Out("Out", {"a"});
-  b.Op("rleu").In("X", {"x"}).Out("Out", {"c"});
+  b.Op("reluu").In("X", {"x"}).Out("Out", {"c"});
   b.Op("elementwise_add").In("X", {"a"}).In("Y", {"c"}).Out("Out", {"y"}).Output("y");
   const std::string text = Import(b.Program(), std::nullopt).text;
   EXPECT_THAT(text, HasSubstr("(while)"));
