@@ -29,6 +29,9 @@ struct ParsedConfig {
   std::vector<ConfigFile> files;  // MODEL_FILE first
 };
 
+// How a detector's outputs become boxes: a key, and the role of the file that it names.
+inline constexpr char kBoxesRole[] = "DETECTION_POSTPROCESS";
+
 inline constexpr size_t kMaxConfigBytes = kMaxYamlBytes;
 
 // Parses a gxnpuc YAML config, or a .cfg of aipubuild (cfg_config.h), told by its first line.

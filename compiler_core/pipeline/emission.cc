@@ -1,6 +1,7 @@
 #include "compiler_core/pipeline/emission.h"
 
 #include <ctime>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,6 +9,9 @@
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/digest.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/yaml_tree.h"
+#include "compiler_core/boxes/box_plan.h"
+#include "compiler_core/config/config.h"
 #include "compiler_core/emit/header_writer.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/pipeline/file_limits.h"
@@ -27,10 +31,31 @@ std::string ModelInfo(const CompileRequest& request) {
                          utc.tm_sec);
 }
 
+std::string StemOf(const CompileOptions& options) {
+  return options.output_file.substr(0, options.output_file.rfind('.'));
+}
+
 // The name of the model file beside the header.
 std::string ModelFileName(const CompileOptions& options) {
-  const size_t dot = options.output_file.rfind('.');
-  return absl::StrCat(options.output_file.substr(0, dot), ".npuc");
+  return absl::StrCat(StemOf(options), ".npuc");
+}
+
+// The C files that decode boxes, where the config asks for them.
+absl::Status EmitBoxCode(const CompileRequest& request, const CompiledUnit& unit,
+                         CompileObserver& observer, Diagnostics& diagnostics) {
+  const auto input = request.side_inputs.find(kBoxesRole);
+  if (input == request.side_inputs.end()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const std::string text,
+                   ReadAll(*input->second.bytes, static_cast<int64_t>(kMaxYamlBytes)));
+  std::optional<BoxSettings> settings = ParseBoxSettings(text, input->second.name, diagnostics);
+  if (!settings.has_value()) return diagnostics.ToStatus();
+  const std::optional<BoxPlan> plan =
+      BoxPlan::Make(*std::move(settings), unit.model.outputs, input->second.name, diagnostics);
+  if (!plan.has_value()) return diagnostics.ToStatus();
+  const std::string name = BoxCodeName(StemOf(request.options));
+  observer.OnArtifact({absl::StrCat(name, "_boxes.h"), WriterOf(plan->HeaderText(name))});
+  observer.OnArtifact({absl::StrCat(name, "_boxes.c"), WriterOf(plan->SourceText(name))});
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -53,6 +78,7 @@ absl::Status Emit(const CompileRequest& request, const std::shared_ptr<CompiledU
   };
   RETURN_IF_ERROR(add("opt_template.json", std::move(unit->opt_template), kMaxTemplateBytes));
   RETURN_IF_ERROR(add("statistics.json", std::move(unit->statistics), kMaxStatisticsBytes));
+  RETURN_IF_ERROR(EmitBoxCode(request, *unit, observer, diagnostics));
   observer.OnArtifact({ModelFileName(options),
                        [model](const ByteSink& sink) { return WriteModelFile(*model, sink); }});
   return absl::OkStatus();

@@ -139,6 +139,9 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
                 "Integer artifacts: stored values in and out, in place of float32");
   run->add_option("--frames", options.run.frames, "Run at most this many items (default: all)")
       ->type_name("N");
+  run->add_option("--postprocess", options.run.boxes_path,
+                  "Decode boxes by these settings (DETECTION_POSTPROCESS); prints JSON, with -o "
+                  "writes boxes.json");
   run->add_option("--profile", options.run.profile_path, "Write counts for each command as JSON")
       ->type_name("FILE");
   DeclareJson(*run, options);

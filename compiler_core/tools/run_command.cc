@@ -5,12 +5,15 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/yaml_tree.h"
+#include "compiler_core/boxes/box_plan.h"
 #include "compiler_core/emit/disassemble.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/quant/data/npy.h"
@@ -30,6 +33,50 @@ using Json = nlohmann::ordered_json;
 constexpr int kDone = 0;
 constexpr int kRefused = 1;
 
+// The boxes of each item, by the settings that the command names.
+absl::StatusOr<Json> BoxesOf(const RunCommandArgs& args, const CompiledModel& model,
+                             const RunItemsResult& result, Diagnostics& diagnostics) {
+  const absl::StatusOr<std::string> text = ReadFile(args.boxes_path, kMaxYamlBytes);
+  if (!text.ok()) AddFileProblem(text.status(), diagnostics);
+  RETURN_IF_ERROR(text.status());
+  std::optional<BoxSettings> settings = ParseBoxSettings(*text, args.boxes_path, diagnostics);
+  if (!settings.has_value()) return diagnostics.ToStatus();
+  const std::optional<BoxPlan> plan =
+      BoxPlan::Make(*std::move(settings), model.outputs, args.boxes_path, diagnostics);
+  if (!plan.has_value()) return diagnostics.ToStatus();
+  std::vector<std::vector<float>> values;
+  for (const NamedArray& output : result.outputs) values.push_back(FloatsOf(output.array));
+  Json items = Json::array();
+  for (int64_t item = 0; item < result.items; ++item) {
+    std::vector<const float*> outputs;
+    for (size_t i = 0; i < values.size(); ++i) {
+      outputs.push_back(values[i].data() + item * ElementCount(model.outputs[i].shape));
+    }
+    Json boxes = Json::array();
+    for (const DetectedBox& box : plan->Decode(outputs)) {
+      boxes.push_back({{"class", box.class_id},
+                       {"score", box.score},
+                       {"box", Json::array({box.x0, box.y0, box.x1, box.y1})}});
+    }
+    items.push_back(std::move(boxes));
+  }
+  return items;
+}
+
+absl::Status AddBoxes(const RunCommandArgs& args, const CompiledModel& model,
+                      const RunItemsResult& result, Json& report, Diagnostics& diagnostics) {
+  if (args.boxes_path.empty()) return absl::OkStatus();
+  ASSIGN_OR_RETURN(Json boxes, BoxesOf(args, model, result, diagnostics));
+  if (!args.output_dir.empty()) {
+    const std::filesystem::path path = std::filesystem::path(args.output_dir) / "boxes.json";
+    RETURN_IF_ERROR(WriteFileAtomically(path.string(), absl::StrCat(DumpJson(boxes), "\n")));
+  } else if (!args.json) {
+    std::fprintf(stdout, "%s\n", DumpJson(boxes).c_str());
+  }
+  report["boxes"] = std::move(boxes);
+  return absl::OkStatus();
+}
+
 absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(args.artifact, diagnostics));
   ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
@@ -45,6 +92,11 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
                      .message = "--raw is for inputs and outputs that are stored as integers; this "
                                 "artifact has none"});
   }
+  if (args.raw && !args.boxes_path.empty()) {
+    diagnostics.Add({.kind = DiagnosticKind::kRunInputInvalid,
+                     .message = "--postprocess decodes real values, and --raw gives stored ones",
+                     .fix = "leave out one of the two"});
+  }
   SimulatorRunner runner(*simulator);
   const std::vector<NamedArray> inputs = LoadInputs(args.inputs, runner, diagnostics);
   if (diagnostics.has_errors()) return diagnostics.ToStatus();
@@ -53,6 +105,7 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
                             args.raw ? RunValues::kStored : RunValues::kReal));
   report["items"] = result.items;
   RETURN_IF_ERROR(WriteOutputs(args.output_dir, !args.json, result, report["outputs"]));
+  RETURN_IF_ERROR(AddBoxes(args, model, result, report, diagnostics));
   if (args.profile_path.empty()) return absl::OkStatus();
   return WriteFileAtomically(args.profile_path,
                              absl::StrCat(DumpJson(ProfileJson(*simulator, result.items)), "\n"));

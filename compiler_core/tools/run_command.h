@@ -15,6 +15,7 @@ struct RunCommandArgs {
   bool raw = false;                 // integer artifacts: stored values in and out
   int64_t frames = 0;               // 0: as many as the inputs hold
   std::string profile_path;         // empty: none
+  std::string boxes_path;           // settings of boxes (compiler_core/boxes); empty: none
   bool json = false;
 };
 

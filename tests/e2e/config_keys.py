@@ -24,7 +24,8 @@ SEED = 3
 # Their effect is in report.json alone.
 REPORTED = {"LAYER_ERROR_FRAMES", "WEIGHT_CACHE_SIZE", "data", "label", "metric"}
 # The words of a refusal in place of the key's name.
-REFUSALS = {"fake_quant_scopes_for_debug": "stays in float",
+REFUSALS = {"DETECTION_POSTPROCESS": "boxes.yaml",
+            "fake_quant_scopes_for_debug": "stays in float",
             "fake_quant_operators_for_debug": "stays in float"}
 
 # key: (value, other keys) ...
@@ -36,6 +37,8 @@ CONFIG_ROWS = {
     "PB_FILE": [("other.pb", {})],
     "PROTOTXT": [("net.prototxt", {})],
     "MODEL_BIN": [("net.bin", {})],
+    "WEIGHTS_FILE": [("net.params", {})],
+    "DETECTION_POSTPROCESS": [("boxes.yaml", {})],
     "OUTPUT_TYPE": [("raw", {})],
     "OUTPUT_FILE": [("other.h", {})],
     "INPUT_OPS": [({"x": [2, 10, 10, 3]}, {})],

@@ -38,6 +38,7 @@ ALLOWED = {
     # The simulator runs what emit wrote: one decoder, one CompiledModel (sim/README.md).
     CORE + "sim/": IR + [CORE + "emit/"],
     CORE + "report/": IR,
+    CORE + "boxes/": IR,
     # The config knows what the metrics are called and what a model states, no more of the compile.
     CORE + "config/": IR + [CORE + "quant/metrics/metrics.h",
                             CORE + "frontends/common/outline.h"],

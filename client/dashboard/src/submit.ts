@@ -19,7 +19,7 @@ const BESIDE = [
 // Keys that name files, of YAML configs and of aipubuild's .cfg, and the roles of what they name.
 const ROLES: Record<string, string> = {
   MODEL_FILE: "MODEL_FILE", PB_FILE: "MODEL_FILE", input_model: "MODEL_FILE", OPT_CONFIG: "OPT_CONFIG", opt_config: "OPT_CONFIG", MODEL_BIN: "MODEL_BIN", input_bin: "MODEL_BIN", WEIGHTS_FILE: "WEIGHTS_FILE",
-  PROTOTXT: "PROTOTXT", caffe_prototxt: "PROTOTXT",
+  PROTOTXT: "PROTOTXT", caffe_prototxt: "PROTOTXT", DETECTION_POSTPROCESS: "DETECTION_POSTPROCESS",
   statistic_file: "QUANT.statistic_file", calibration_data: "QUANT.calibration_data", data: "QUANT.data", label: "QUANT.label",
 };
 

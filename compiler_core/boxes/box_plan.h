@@ -1,0 +1,68 @@
+#ifndef NPUC_COMPILER_CORE_BOXES_BOX_PLAN_H_
+#define NPUC_COMPILER_CORE_BOXES_BOX_PLAN_H_
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "compiler_core/base/diagnostic.h"
+#include "compiler_core/boxes/box_settings.h"
+#include "compiler_core/boxes/npuc_box.h"
+#include "compiler_core/ir/cmd/command.h"
+
+namespace npuc {
+
+using DetectedBox = npuc_box;
+
+// The settings of boxes on the outputs of one model: decodes them here, and writes the C code that
+// decodes them in firmware. Both are decode_boxes.c on the same numbers. Immutable, thread-safe.
+class BoxPlan {
+ public:
+  // nullopt: an output is missing or its shape does not fit the settings; all of that is in
+  // `diagnostics`, with `file`, which names the settings. A YOLO's outputs are [1, channels, rows,
+  // columns] or [1, rows, columns, channels], an SSD's have four offsets, and a probability for
+  // each class, of each prior.
+  static std::optional<BoxPlan> Make(BoxSettings settings, absl::Span<const PortTensor> outputs,
+                                     absl::string_view file, Diagnostics& diagnostics);
+
+  // The boxes of one item, best first. outputs: floats of each output of the model, in its order,
+  // as many as its shape says.
+  std::vector<DetectedBox> Decode(absl::Span<const float* const> outputs) const;
+
+  // The two files. `name` begins with a letter and is a C identifier: they are NAME_boxes.h and
+  // NAME_boxes.c.
+  std::string HeaderText(absl::string_view name) const;
+  std::string SourceText(absl::string_view name) const;
+
+ private:
+  // Steps in elements; what boxes_head of decode_boxes.c has.
+  struct Head {
+    int output = 0;
+    int anchors = 1;
+    int rows = 0;
+    int columns = 0;
+    int channel_step = 0;
+    int row_step = 0;
+    int column_step = 0;
+    std::vector<float> sizes = {};
+  };
+
+  class Maker;
+
+  BoxSettings settings_;
+  std::vector<std::pair<std::string, Shape>> outputs_;  // names and shapes, for the comments
+  std::vector<Head> heads_;
+  int location_ = 0;
+  int confidence_ = 0;
+  std::vector<float> priors_;
+};
+
+// The name of a plan's files for a model of such a name: a C identifier.
+std::string BoxCodeName(absl::string_view model);
+
+}  // namespace npuc
+
+#endif  // NPUC_COMPILER_CORE_BOXES_BOX_PLAN_H_
