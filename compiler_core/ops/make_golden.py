@@ -15,7 +15,8 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 NAMES = {"float16": "f16", "float32": "f32", "float64": "f64", "int8": "i8", "int16": "i16",
-         "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32"}
+         "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32",
+         "bool": "bool"}
 rng = np.random.default_rng()  # draw_for sets it
 only = set(sys.argv[1:])
 written = set()
@@ -363,10 +364,70 @@ def rounding():
         emit("Cast", f"i32_{name}", [i], {"dtype": name}, [i.astype(dt)])
 
 
+def selection():
+    x = np.array([-2.5, -2.0, -0.0, 0.1, 1.5, 2.9999, 1e9, np.inf, -np.inf, np.nan], np.float32)
+    for a in (x, f32(3, 4, lo=-20, hi=20), f32(5).astype(np.float16), f32(0, 3),
+              x.astype(np.float64)):
+        emit("Floor", f"{NAMES[str(a.dtype)]}_{'x'.join(map(str, a.shape))}", [a], {},
+             [np.floor(a)])
+    i = rng.integers(-9, 9, (2, 2)).astype(np.int32)
+    emit("Floor", "int32", [i], {}, [i])
+    for op, fn in {"Equal": np.equal, "Greater": np.greater,
+                   "GreaterEqual": np.greater_equal}.items():
+        for case, (sa, sb) in {"same": ((3, 4), (3, 4)), "row": ((2, 3, 4), (4,)),
+                               "inner": ((2, 1, 3), (2, 4, 1)), "empty": ((0, 3), (1, 3))}.items():
+            a = rng.integers(-2, 3, sa).astype(np.float32) / 2
+            b = rng.integers(-2, 3, sb).astype(np.float32) / 2
+            emit(op, case, [a, b], {}, [fn(a, b)])
+            emit(op, case + "_f32", [a, b], {"dtype": "f32"}, [fn(a, b).astype(np.float32)])
+        for dt in (np.int64, np.int32, np.uint8, np.float16, bool):
+            a = rng.integers(0, 2 if dt == bool else 4, (3, 5)).astype(dt)
+            b = rng.integers(0, 2 if dt == bool else 4, (3, 5)).astype(dt)
+            emit(op, np.dtype(dt).name, [a, b], {}, [fn(a, b)])
+        big = np.array([2 ** 62, 2 ** 62 + 1, -1], np.int64)
+        emit(op, "large", [big, big[::-1].copy()], {}, [fn(big, big[::-1])])
+        a = np.array([np.nan, 1, np.inf, -np.inf, 0, -0.0], np.float32)
+        b = np.array([np.nan, np.nan, np.inf, np.inf, -0.0, 0], np.float32)
+        emit(op, "special", [a, b], {}, [fn(a, b)])
+    for case, (sc, sa, sb) in {"same": ((2, 3), (2, 3), (2, 3)), "mask": ((3, 1), (2, 3, 4), ()),
+                               "choices": ((), (4, 1), (1, 5)),
+                               "empty": ((0, 2), (1, 2), (2,))}.items():
+        c, a, b = rng.integers(0, 2, sc).astype(bool), f32(*sa), f32(*sb)
+        emit("Select", case, [np.asarray(c), a, b], {}, [np.where(c, a, b)])
+    c = np.array([True, False, True])
+    for dt in (np.int32, np.float16, bool, np.float64):
+        a, b = (rng.integers(0, 2, (2, 3)).astype(dt) for _ in range(2))
+        emit("Select", np.dtype(dt).name, [c, a, b], {}, [np.where(c, a, b)])
+    emit("Select", "special", [c, np.array([np.inf, np.inf, 1], np.float32),
+                               np.array([np.nan, 2, np.nan], np.float32)], {},
+         [np.array([np.inf, 2, 1], np.float32)])
+    x = rng.integers(-3, 4, (2, 3, 4)).astype(np.float32)  # with ties: the first counts
+    for axis in (0, 1, 2, -1):
+        emit("ArgMax", f"axis{axis % 3}{'_negative' if axis < 0 else ''}", [x], {"axis": axis},
+             [x.argmax(axis)])
+    emit("ArgMax", "i32", [x], {"axis": 1, "dtype": "i32"}, [x.argmax(1).astype(np.int32)])
+    for dt in (np.int32, np.uint8, np.float16):
+        a = rng.integers(0, 9, (3, 5)).astype(dt)
+        emit("ArgMax", np.dtype(dt).name, [a], {"axis": 0}, [a.argmax(0)])
+    emit("ArgMax", "default_axis", [x], {}, [x.argmax(-1)])
+    x = f32(3, 4, 5)
+    for axis in (0, 1, 2, -1):
+        i = rng.integers(0, x.shape[axis], (2, 3))
+        emit("Gather", f"axis{axis % 3}{'_negative' if axis < 0 else ''}", [x, i],
+             {"axis": axis}, [np.take(x, i, axis)])
+    emit("Gather", "scalar", [x, np.array(2, np.int32)], {"axis": 0}, [x[2]])
+    emit("Gather", "empty", [x, np.zeros((0, 2), np.int64)], {"axis": 1},
+         [np.take(x, np.zeros((0, 2), int), 1)])
+    for dt in (np.int64, bool, np.float16):
+        a = rng.integers(0, 2, (6,)).astype(dt)
+        i = np.array([5, 0, 3], np.int32)
+        emit("Gather", np.dtype(dt).name, [a, i], {}, [a[i]])
+
+
 if __name__ == "__main__":
     with np.errstate(all="ignore"):
         for record in (unary, binary, matmul, reduce, softmax, layout, conv, batch_norm,
-                       quantize, rounding):
+                       quantize, rounding, selection):
             draw_for(record.__name__)
             record()
     if only - written:

@@ -103,6 +103,9 @@ absl::StatusOr<std::vector<TensorType>> InferNode(const Graph& graph, const Node
 // Attributes whose names begin so carry facts (a bool or an integer) that only the front end knew,
 // such as fact_scale_h of an upsampling that became copies; operators ignore them.
 inline constexpr absl::string_view kFactPrefix = "fact_";
+// On a Cast to integers: true where the floats are whole numbers already, since the framework has
+// integers there.
+inline constexpr char kWholeFact[] = "fact_whole";
 // Adds "rank" (of operand 0), what the operator's own facts are, and the front end's.
 void CollectFacts(const Graph& graph, const Node& node, FactMap& facts);
 

@@ -58,6 +58,14 @@ absl::StatusOr<int64_t> AxisAttr(const Node& node, absl::string_view name, int64
   return axis < 0 ? axis + rank : axis;
 }
 
+absl::StatusOr<DType> DTypeAttr(const Node& node, absl::string_view name, DType fallback) {
+  if (!node.attrs.contains(name)) return fallback;
+  ASSIGN_OR_RETURN(const std::string text, StringAttr(node, name));
+  const DType dtype = DTypeFromName(text);
+  if (dtype != DType::kInvalid) return dtype;
+  return absl::InvalidArgumentError(absl::StrCat(name, " '", text, "' is no element type"));
+}
+
 absl::StatusOr<std::vector<int64_t>> BoundedIntsAttr(const Node& node, absl::string_view name,
                                                      size_t count, int64_t lo, int64_t hi) {
   ASSIGN_OR_RETURN(std::vector<int64_t> values, IntsAttr(node, name));

@@ -27,6 +27,8 @@ absl::StatusOr<Shape> BroadcastShapes(absl::Span<const int64_t> a, absl::Span<co
 // The attribute `name` in [-rank, rank), made non-negative; `fallback` where it is absent.
 absl::StatusOr<int64_t> AxisAttr(const Node& node, absl::string_view name, int64_t rank,
                                  int64_t fallback);
+// The element type that the attribute `name` says, or `fallback` where it is absent.
+absl::StatusOr<DType> DTypeAttr(const Node& node, absl::string_view name, DType fallback);
 // An int-list attribute of `count` items, each in lo..hi.
 absl::StatusOr<std::vector<int64_t>> BoundedIntsAttr(const Node& node, absl::string_view name,
                                                      size_t count, int64_t lo, int64_t hi);

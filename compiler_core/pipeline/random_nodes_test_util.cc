@@ -49,8 +49,10 @@ class NodeMaker {
         {Op::kSlice, &NodeMaker::Slice},         {Op::kSplit, &NodeMaker::Split},
         {Op::kTranspose, &NodeMaker::Transpose},
     };
-    static const std::set<Op> kBinary = {Op::kAdd, Op::kDiv, Op::kMaximum,           Op::kMinimum,
-                                         Op::kMul, Op::kPow, Op::kSquaredDifference, Op::kSub};
+    static const std::set<Op> kBinary = {Op::kAdd,     Op::kDiv,     Op::kGreater,
+                                         Op::kMaximum, Op::kMinimum, Op::kMul,
+                                         Op::kPow,     Op::kSub,     Op::kSquaredDifference};
+    if (op == Op::kGreater) spec_.attrs["dtype"] = std::string("f32");
     const auto it = kMakers.find(spec_.op);
     if (it != kMakers.end()) {
       (this->*it->second)();
@@ -125,6 +127,8 @@ class NodeMaker {
     Range range{-3, 3};
     if (spec_.op == Op::kLog || spec_.op == Op::kSqrt || spec_.op == Op::kRsqrt) range = {0.05f, 4};
     if (spec_.op == Op::kRelu6) range = {-3, 9};
+    if (spec_.op == Op::kFloor || spec_.op == Op::kRound)
+      range = OneIn(2) ? Range{-9, 9} : Range{-3000, 3000};
     const bool divides = spec_.op == Op::kReciprocal;
     if (divides) range = {0.2f, 4};
     const bool softmax = spec_.op == Op::kSoftmax || spec_.op == Op::kLogSoftmax;
@@ -353,6 +357,8 @@ std::string NodeSpec::ToString() const {
       absl::StrAppend(&text, *flag);
     } else if (const auto* number = std::get_if<double>(&value)) {
       absl::StrAppend(&text, *number);
+    } else if (const auto* word = std::get_if<std::string>(&value)) {
+      absl::StrAppend(&text, *word);
     }
   }
   return text;

@@ -46,7 +46,8 @@ ALLOWED = {
     CORE + "backends/": [CORE + folder for folder in (
         "base/", "target/", "ir/", "ops/", "passes/", "quant/", "lowering/", "memplan/", "emit/",
         "sim/", "report/", "config/quant_config.h", "pipeline/compile.h", "backends/stages.h",
-        "backends/states.h", "backends/dead_channels.h", "backends/report_data.h",
+        "backends/selection.h", "backends/states.h", "backends/dead_channels.h",
+        "backends/report_data.h",
         "backends/compiled_unit.h")],
     CORE + "pipeline/": [CORE],
     CORE + "tools/": [CORE],

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/backends/selection.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/whole_numbers.h"
@@ -59,6 +60,7 @@ absl::StatusOr<Graph> FloatModel(Graph imported, const CoreSpec& core,
                              "give the float model")});
     return diagnostics.ToStatus();
   }
+  ASSIGN_OR_RETURN(imported, ComputedInFloats(std::move(imported), core, options, diagnostics));
   const Integers integers = IntegersOf(imported);
   if (integers.values == 0 && integers.constants == 0) return imported;
   absl::StatusOr<FloatForm> form = MakeFloatForm(imported);

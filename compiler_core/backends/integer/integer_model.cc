@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/backends/dead_channels.h"
+#include "compiler_core/backends/selection.h"
 #include "compiler_core/backends/states.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/quant_config.h"
@@ -15,6 +16,7 @@
 #include "compiler_core/ops/layers.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/dead_channels.h"
+#include "compiler_core/passes/float_selection.h"
 #include "compiler_core/passes/passes.h"
 #include "compiler_core/quant/kept/float_form.h"
 #include "compiler_core/quant/kept/kept_scales.h"
@@ -36,8 +38,8 @@ class Maker {
 
   absl::StatusOr<IntegerModel> Make(const Graph& graph) {
     absl::StatusOr<KeptScales> kept = KeepScales(graph);
-    if (!kept.ok()) return Refuse(kept.status());
     states_ = StatesOf(graph, request_.options, diagnostics_);
+    if (!kept.ok()) return MakeAnew(graph, kept.status());
     if (!ComputesIntegers(*kept)) NoteFloatModel();
     if (!Keeps(*kept)) {
       const absl::StatusOr<FloatForm> form = MakeFloatForm(graph);
@@ -94,6 +96,20 @@ class Maker {
     });
   }
 
+  // Quantizes a model whose own scales do not reach every value, for the reason given.
+  absl::StatusOr<IntegerModel> MakeAnew(const Graph& graph, const absl::Status& reason) {
+    const absl::StatusOr<FloatForm> form = MakeFloatForm(graph);
+    if (!form.ok()) return Refuse(reason);
+    diagnostics_.Add(
+        {.kind = DiagnosticKind::kQuantizedInFloat,
+         .message = absl::StrCat("the model's scales cannot all be kept: ",
+                                 std::string(reason.message()), "; it is quantized anew"),
+         .file = request_.options.model_name,
+         .fix = "nothing need be done where QUANT names calibration_data; npuc evaluate "
+                "--quantized says what that costs"});
+    return QuantizeFloat(form->graph, form->ranges);
+  }
+
   absl::Status Refuse(const absl::Status& status) {
     diagnostics_.Add({.kind = DiagnosticKind::kNotLowerable,
                       .message = std::string(status.message()),
@@ -146,6 +162,15 @@ class Maker {
     return file->name;
   }
 
+  // The bounds of whole numbers, which calibration data may not reach.
+  static void TakeStatedBounds(const Graph& graph, std::map<ValueId, ValueRange>& ranges) {
+    for (const Node& node : graph.nodes()) {
+      if (!node.attrs.contains(kLeastFact) || !node.attrs.contains(kMostFact)) continue;
+      ranges[node.outputs[0]] = {static_cast<double>(IntAttrOr(node, kLeastFact, 0)),
+                                 static_cast<double>(IntAttrOr(node, kMostFact, 1))};
+    }
+  }
+
   absl::StatusOr<IntegerModel> QuantizeFloat(const Graph& graph,
                                              const std::map<ValueId, ValueRange>& ranges) {
     const OwnBiases own = GiveOwnBiases(graph);
@@ -160,6 +185,7 @@ class Maker {
       input.in_ir[own.value[static_cast<size_t>(id.value())]] = range;
     }
     input.calibration = CalibrationFilesOf(request_);
+    TakeStatedBounds(own.graph, input.in_ir);
     std::string statistics;
     ASSIGN_OR_RETURN(input.statistics_name, ReadText(kStatisticsRole, statistics));
     input.statistics = statistics;
@@ -235,6 +261,10 @@ absl::StatusOr<Graph> IntegerGraph(const CompileRequest& request, Graph imported
            .file = request.options.model_name,
            .fix = "nothing need be done; npuc evaluate --quantized says what that costs"});
     }
+  }
+  if (core != nullptr) {
+    ASSIGN_OR_RETURN(imported,
+                     ComputedInFloats(std::move(imported), *core, request.options, diagnostics));
   }
   PassOptions passes;
   passes.fuse_batch_norm = true;   // its own multiplication would round once more

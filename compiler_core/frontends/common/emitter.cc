@@ -74,7 +74,7 @@ absl::StatusOr<ValueRef> Emitter::RequantizedInside(const ValueRef& value,
   return Emit("Dequantize", {integers}, DequantizeAttrs(params));
 }
 
-absl::StatusOr<ValueId> Emitter::Place(ImportValue& value) {
+absl::StatusOr<ValueId> Emitter::Place(ImportValue& value, bool as_it_is) {
   if (value.id.valid()) return value.id;
   if (value.compute != nullptr) {
     absl::StatusOr<ValueRef> computed = value.compute();
@@ -90,7 +90,7 @@ absl::StatusOr<ValueId> Emitter::Place(ImportValue& value) {
     return value.id;
   }
   NPUC_CHECK(value.constant.has_value());
-  Tensor tensor = Placed(*value.constant);
+  Tensor tensor = as_it_is ? *value.constant : Placed(*value.constant);
   if (tensor.dtype() == DType::kFloat32) {
     const absl::Span<const float> floats = tensor.as<float>();
     const auto nan = FindNan(floats);
@@ -169,9 +169,13 @@ absl::StatusOr<std::vector<ValueRef>> Emitter::AddNode(NodeSource source, Op op,
                 "compile a smaller model, or shorten the sequences that its loops and recurrent "
                 "layers run over");
   }
+  const bool beside_whole =
+      std::any_of(operands.begin(), operands.end(), [](const ValueRef& operand) {
+        return !IsKnown(operand) && !IsFloat(operand->type.dtype);
+      });
   std::vector<ValueId> ids;
   for (const ValueRef& operand : operands) {
-    ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand));
+    ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand, beside_whole));
   }
   ASSIGN_OR_RETURN(const std::vector<ValueId> outputs,
                    state_->builder.Add(op, std::move(ids), std::move(attrs), std::move(source)));

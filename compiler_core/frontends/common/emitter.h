@@ -80,8 +80,9 @@ class Emitter {
   // of the nodes does, and so do the bytes of compiled models.
   virtual bool EmitsLeftFirst() const { return false; }
 
-  // The value's id in the graph; places a constant there first, unless it holds NaN.
-  absl::StatusOr<ValueId> Place(ImportValue& value);
+  // The value's id in the graph; places a constant there first, unless it holds NaN: as the graph
+  // holds it, or as it is beside booleans and integers that are computed at run time.
+  absl::StatusOr<ValueId> Place(ImportValue& value, bool as_it_is = false);
 
  protected:
   // What a node that this one becomes counts as, and one that only brings data into another layout.

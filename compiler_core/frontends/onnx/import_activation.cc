@@ -4,6 +4,7 @@
 
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
@@ -91,6 +92,35 @@ absl::Status ImportGelu(NodeImporter& node) {
   return node.SetOutput((approximate == "tanh" ? GeluByProducts(x) : Gelu(x)).value);
 }
 
+// x where it is above alpha, else 0.
+absl::Status ImportThresholdedRelu(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
+  const ValueRef& x = node.input(0);
+  const DType dtype = node.type(0).dtype;
+  ASSIGN_OR_RETURN(const ValueRef is_above, node.Emit("Greater", {x, node.Scalar(alpha, dtype)}));
+  return node.SetOutput(frontend::Selected(node, is_above, x, node.Scalar(0, dtype)));
+}
+
+// x - bias above lambd, x + bias below -lambd, 0 between.
+absl::Status ImportShrink(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const double bias, node.FloatOr("bias", 0));
+  ASSIGN_OR_RETURN(const double lambd, node.FloatOr("lambd", 0.5));
+  if (!IsFloat(node.type(0).dtype)) return node.FailMode("Shrink of integers", "use floats");
+  const Term x(node, node.input(0));
+  const DType dtype = node.type(0).dtype;
+  const ValueRef zero = node.Scalar(0, dtype);
+  ASSIGN_OR_RETURN(const ValueRef is_above,
+                   node.Emit("Greater", {node.input(0), node.Scalar(lambd, dtype)}));
+  ASSIGN_OR_RETURN(const ValueRef is_below,
+                   node.Emit("Greater", {node.Scalar(-lambd, dtype), node.input(0)}));
+  ASSIGN_OR_RETURN(const ValueRef lowered, (x - bias).value);
+  ASSIGN_OR_RETURN(const ValueRef raised, (x + bias).value);
+  ASSIGN_OR_RETURN(const ValueRef above, frontend::Selected(node, is_above, lowered, zero));
+  return node.SetOutput(frontend::Selected(node, is_below, raised, above));
+}
+
 constexpr ImportRule kRules[] = {
     {"Celu", ImportCelu},
     {"Clip", ImportClip},
@@ -103,10 +133,12 @@ constexpr ImportRule kRules[] = {
     {"PRelu", ImportPRelu},
     {"Relu", ImportPlain},
     {"Selu", ImportSelu},
+    {"Shrink", ImportShrink},
     {"Sigmoid", ImportPlain},
     {"Softplus", ImportFormula<frontend::Softplus>},
     {"Softsign", ImportFormula<frontend::Softsign>},
     {"Tanh", ImportPlain},
+    {"ThresholdedRelu", ImportThresholdedRelu},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 #include "compiler_core/frontends/onnx/tensor_proto.h"
@@ -147,6 +148,9 @@ absl::Status ImportCastLike(NodeImporter& node) {
 // picked at once.
 absl::Status ImportWhere(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  if (!node.IsConstant(0)) {
+    return node.SetOutput(frontend::Selected(node, node.input(0), node.input(1), node.input(2)));
+  }
   ASSIGN_OR_RETURN(const Tensor condition, node.Constant(0, "condition"));
   if (node.IsConstant(1) && node.IsConstant(2)) {
     return node.SetConstant(

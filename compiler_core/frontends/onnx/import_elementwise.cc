@@ -1,9 +1,11 @@
-// Element-wise operators: those that the IR has, and those that only exist on compile-time values.
+// Element-wise operators: those that the IR has, and those that are evaluated, most of them on
+// compile-time values alone.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
 namespace npuc::onnx {
@@ -87,12 +89,20 @@ absl::Status ImportMean(NodeImporter& node) {
 }
 
 absl::Status EvaluatedUnary(NodeImporter& node, absl::string_view op) {
+  if (!node.IsConstant(0)) {
+    ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedUnary(node, op, node.input(0)));
+    if (value != nullptr) return node.SetOutput(std::move(value));
+  }
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
   return node.SetConstant(EvaluateUnary(op, x));
 }
 
 absl::Status EvaluatedBinary(NodeImporter& node, absl::string_view op) {
   ASSIGN_OR_RETURN(const ValueRef second, SecondOperand(node));
+  if (!node.IsConstant(0) || !node.IsConstant(1)) {
+    ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedBinary(node, op, node.input(0), second));
+    if (value != nullptr) return node.SetOutput(std::move(value));
+  }
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   if (!second->constant.has_value()) return node.Constant(1, "operand").status();
   return node.SetConstant(EvaluateBinary(op, a, *second->constant));

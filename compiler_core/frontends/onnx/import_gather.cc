@@ -1,4 +1,4 @@
-// Operators that pick or place elements at indices, which must be known at compile time.
+// Operators that pick or place elements at indices, most of which must be known at compile time.
 #include <algorithm>
 #include <numeric>
 #include <utility>
@@ -7,6 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
 namespace npuc::onnx {
@@ -41,6 +42,10 @@ absl::Status ImportGather(NodeImporter& node) {
   ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
   const Shape& from = node.shape(0);
+  if (!node.IsConstant(1)) {
+    return node.SetOutput(frontend::LookedUp(node, node.input(0), node.input(1), axis,
+                                             /*may_be_negative=*/true));
+  }
   ASSIGN_OR_RETURN(const std::vector<int64_t> indices,
                    Indices(node, 1, from[static_cast<size_t>(axis)]));
   ASSIGN_OR_RETURN(const ValueRef picked, GatherAxis(node, node.input(0), axis, indices));
@@ -149,6 +154,10 @@ std::vector<int64_t> PositionsOf(const Tuples& tuples) {
 absl::Status ImportGatherNd(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
   ASSIGN_OR_RETURN(const int64_t batch_dims, node.IntOr("batch_dims", 0));
+  if (!node.IsConstant(1) && batch_dims == 0) {
+    return node.SetOutput(frontend::LookedUpByTuples(node, node.input(0), node.input(1),
+                                                     /*may_be_negative=*/true));
+  }
   ASSIGN_OR_RETURN(const Tuples tuples, ReadTuples(node, batch_dims));
   Shape shape = tuples.lead;
   shape.insert(shape.end(), node.shape(0).begin() + tuples.depth, node.shape(0).end());
@@ -285,7 +294,6 @@ absl::Status ImportReverseSequence(NodeImporter& node) {
 
 absl::Status ImportOneHot(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
-  ASSIGN_OR_RETURN(const Tensor indices, node.Constant(0, "indices"));
   ASSIGN_OR_RETURN(const Tensor depth_tensor, node.Constant(1, "depth"));
   ASSIGN_OR_RETURN(const Tensor values, node.Constant(2, "values"));
   ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
@@ -294,6 +302,12 @@ absl::Status ImportOneHot(NodeImporter& node) {
     return absl::InvalidArgumentError("the depth must be one element, the values two");
   }
   const int64_t depth = depth_tensor.int_at(0);
+  if (!node.IsConstant(0)) {
+    const auto value = [&](int64_t i) { return node.Scalar(values.at(i), values.dtype()); };
+    return node.SetOutput(frontend::OneHotOf(node, node.input(0), depth, value(0), value(1), axis,
+                                             /*may_be_negative=*/true));
+  }
+  ASSIGN_OR_RETURN(const Tensor indices, node.Constant(0, "indices"));
   if (depth < 1 || depth > kMaxElements)
     return absl::InvalidArgumentError("the depth is too large");
   Shape shape = indices.shape();

@@ -6,6 +6,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/onnx/node_import.h"
 
 namespace npuc::onnx {
@@ -163,47 +164,75 @@ absl::Status ImportCumSum(NodeImporter& node) {
   return node.SetOutput(node.Transposed(x, perm));
 }
 
-// The index of the greatest or least element, of constants alone: the IR has no operator for it.
+// The largest or least elements and their indices, in order.
+absl::Status ImportTopK(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 2));
+  int64_t k = 0;
+  if (node.has(1)) {
+    ASSIGN_OR_RETURN(k, node.ConstantInt(1, "k"));
+  } else {
+    ASSIGN_OR_RETURN(k, node.RequiredInt("k"));
+  }
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  ASSIGN_OR_RETURN(const bool largest, node.BoolOr("largest", true));
+  ASSIGN_OR_RETURN(const bool sorted, node.BoolOr("sorted", true));
+  if (!sorted && k != 1) {
+    return node.FailMode("the largest elements in no known order (sorted = 0)",
+                         "export with sorted = 1");
+  }
+  ASSIGN_OR_RETURN(frontend::Extrema extrema,
+                   frontend::ExtremaOf(node, node.input(0), axis, k, !largest));
+  return node.SetOutputs({std::move(extrema.values), std::move(extrema.indices)});
+}
+
+// 1 at the first largest element, 0 elsewhere.
+absl::Status ImportHardmax(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  const bool is_old = node.opset() < 13;
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", is_old ? 1 : -1));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  if (is_old && axis != node.rank(0) - 1) {
+    return node.FailMode("Hardmax over several dimensions", "export with opset 13 or later");
+  }
+  ASSIGN_OR_RETURN(const ValueRef index, frontend::ArgOf(node, node.input(0), {.axis = axis}));
+  const DType dtype = node.type(0).dtype;
+  return node.SetOutput(frontend::OneHotOf(node, index, node.shape(0)[static_cast<size_t>(axis)],
+                                           node.Scalar(0, dtype), node.Scalar(1, dtype), axis,
+                                           /*may_be_negative=*/false));
+}
+
+// The index of the greatest or least element.
 absl::Status ImportArg(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", 0));
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
   ASSIGN_OR_RETURN(const bool keep_dims, node.BoolOr("keepdims", true));
   ASSIGN_OR_RETURN(const bool last, node.BoolOr("select_last_index", false));
-  ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
   const bool is_max = node.op() == "ArgMax";
-  Shape shape = x.shape();
-  const int64_t dim = shape[static_cast<size_t>(axis)];
-  const Shape tail(shape.begin() + axis + 1, shape.end());
-  const int64_t inner = ElementCount(tail);
-  if (dim < 1 || x.element_count() > kMaxEvaluatedElements) {
-    return absl::InvalidArgumentError(absl::StrCat("the operand is ", TypeToString(x.type())));
-  }
-  shape[static_cast<size_t>(axis)] = 1;
-  std::vector<int64_t> result;
-  for (int64_t i = 0; i < ElementCount(shape); ++i) {
-    const int64_t start = i / inner * dim * inner + i % inner;
-    int64_t best = 0;
-    for (int64_t k = 1; k < dim; ++k) {
-      const double value = x.at(start + k * inner);
-      const double top = x.at(start + best * inner);
-      if ((is_max ? value > top : value < top) || (last && value == top)) best = k;
-    }
-    result.push_back(best);
-  }
-  if (!keep_dims) shape.erase(shape.begin() + axis);
-  return node.SetConstant(Tensor::FromInts(std::move(shape), result));
+  return node.SetOutput(
+      frontend::ArgOf(node, node.input(0),
+                      {.axis = axis, .keep_dims = keep_dims, .is_min = !is_max, .last = last}));
 }
 
 constexpr ImportRule kRules[] = {
-    {"ArgMax", ImportArg},          {"ArgMin", ImportArg},
-    {"CumSum", ImportCumSum},       {"LogSoftmax", ImportSoftmax},
-    {"ReduceL1", ImportL1},         {"ReduceL2", ImportL2},
-    {"ReduceLogSum", ImportLogSum}, {"ReduceLogSumExp", ImportLogSumExp},
-    {"ReduceMax", ImportPlain},     {"ReduceMean", ImportPlain},
-    {"ReduceMin", ImportMin},       {"ReduceProd", ImportProd},
-    {"ReduceSum", ImportPlain},     {"ReduceSumSquare", ImportSumSquare},
+    {"ArgMax", ImportArg},
+    {"ArgMin", ImportArg},
+    {"CumSum", ImportCumSum},
+    {"Hardmax", ImportHardmax},
+    {"LogSoftmax", ImportSoftmax},
+    {"ReduceL1", ImportL1},
+    {"ReduceL2", ImportL2},
+    {"ReduceLogSum", ImportLogSum},
+    {"ReduceLogSumExp", ImportLogSumExp},
+    {"ReduceMax", ImportPlain},
+    {"ReduceMean", ImportPlain},
+    {"ReduceMin", ImportMin},
+    {"ReduceProd", ImportProd},
+    {"ReduceSum", ImportPlain},
+    {"ReduceSumSquare", ImportSumSquare},
     {"Softmax", ImportSoftmax},
+    {"TopK", ImportTopK},
 };
 
 }  // namespace

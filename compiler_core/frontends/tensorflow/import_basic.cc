@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 #include "compiler_core/frontends/tensorflow/tensor_proto.h"
@@ -117,11 +118,6 @@ absl::Status ImportCast(NodeImporter& node) {
   if (node.IsConstant(0)) {
     return node.SetConstant(CastTensor(*node.input(0)->constant, dtype));
   }
-  if (!IsFloat(dtype)) {
-    return node.FailMode(absl::StrCat("a cast of computed values to ", DataTypeName(wire_type),
-                                      "; values that depend on an input must stay floating-point"),
-                         "cut the graph before this node");
-  }
   return node.EmitOutput("Cast", {node.input(0)}, {{"dtype", std::string(NameOf(dtype))}});
 }
 
@@ -136,10 +132,16 @@ absl::Status ImportLike(NodeImporter& node, int64_t value) {
 absl::Status ImportZerosLike(NodeImporter& node) { return ImportLike(node, 0); }
 absl::Status ImportOnesLike(NodeImporter& node) { return ImportLike(node, 1); }
 
-// Select chooses by a condition that must be known. A vector condition of Select (not V2) chooses
-// whole rows.
+// A vector condition of Select (not V2) chooses whole rows.
 absl::Status ImportSelect(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
+  if (!node.IsConstant(0)) {
+    Shape shape = node.shape(0);
+    const bool chooses_rows = node.node().op() == "Select" && shape.size() == 1;
+    if (chooses_rows) shape.resize(std::max<size_t>(1, node.shape(1).size()), 1);
+    ASSIGN_OR_RETURN(const ValueRef choice, node.Reshaped(node.input(0), std::move(shape)));
+    return node.SetOutput(frontend::Selected(node, choice, node.input(1), node.input(2)));
+  }
   ASSIGN_OR_RETURN(Tensor condition, node.Constant(0, "condition"));
   if (condition.dtype() != DType::kBool) {
     return absl::InvalidArgumentError(

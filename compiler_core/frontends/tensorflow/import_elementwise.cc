@@ -1,10 +1,11 @@
-// Element-wise operators: those that the IR has, those that are sums of such, and those that only
-// exist on compile-time values.
+// Element-wise operators: those that the IR has, those that are sums of such, and those that are
+// evaluated, most of them on compile-time values alone.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
 namespace npuc::tf {
@@ -39,12 +40,22 @@ absl::Status ImportAddN(NodeImporter& node) {
 
 absl::Status ImportEvaluatedUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  if (!node.IsConstant(0)) {
+    ASSIGN_OR_RETURN(ValueRef value,
+                     frontend::ComputedUnary(node, node.node().op(), node.input(0)));
+    if (value != nullptr) return node.SetOutput(std::move(value));
+  }
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
   return node.SetConstant(EvaluateUnary(node.node().op(), x));
 }
 
 absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  if (!node.IsConstant(0) || !node.IsConstant(1)) {
+    ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedBinary(node, node.node().op(), node.input(0),
+                                                              node.input(1)));
+    if (value != nullptr) return node.SetOutput(std::move(value));
+  }
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
   return node.SetConstant(EvaluateBinary(node.node().op(), a, b));

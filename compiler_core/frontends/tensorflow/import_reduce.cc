@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
 namespace npuc::tf {
@@ -52,6 +53,13 @@ absl::Status ImportEvaluatedReduction(NodeImporter& node) {
       EvaluateReduction(node.node().op(), x, reduction.axes, reduction.keep_dims));
 }
 
+absl::Status ImportLogic(NodeImporter& node) {
+  if (node.IsConstant(0)) return ImportEvaluatedReduction(node);
+  ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
+  return node.SetOutput(frontend::ReducedLogic(node, node.node().op() == "All", node.input(0),
+                                               reduction.axes, reduction.keep_dims));
+}
+
 absl::Status ImportSoftmax(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   if (node.rank(0) < 1) {
@@ -63,8 +71,8 @@ absl::Status ImportSoftmax(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"All", ImportEvaluatedReduction},
-    {"Any", ImportEvaluatedReduction},
+    {"All", ImportLogic},
+    {"Any", ImportLogic},
     {"LogSoftmax", ImportSoftmax},
     {"Max", ImportMax},
     {"Mean", ImportMean},

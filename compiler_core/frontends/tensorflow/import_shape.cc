@@ -8,6 +8,7 @@
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/tensorflow/import_dilation.h"
 #include "compiler_core/frontends/tensorflow/node_import.h"
 
@@ -276,7 +277,6 @@ absl::StatusOr<ValueRef> GatherRuns(NodeImporter& node, const Tensor& indices, i
 
 absl::Status ImportGather(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 3));
-  ASSIGN_OR_RETURN(const Tensor indices, node.Constant(1, "indices"));
   ASSIGN_OR_RETURN(const int64_t batch_dims, node.IntOr("batch_dims", 0));
   if (batch_dims != 0) return node.FailMode("batch_dims is not 0", "rebuild the model without it");
   int64_t axis = 0;
@@ -284,6 +284,11 @@ absl::Status ImportGather(NodeImporter& node) {
     ASSIGN_OR_RETURN(axis, node.ConstantInt(2, "axis"));
   }
   ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  if (!node.IsConstant(1)) {
+    return node.SetOutput(frontend::LookedUp(node, node.input(0), node.input(1), axis,
+                                             /*may_be_negative=*/false));
+  }
+  ASSIGN_OR_RETURN(const Tensor indices, node.Constant(1, "indices"));
   if (!node.IsConstant(0)) {
     node.SetRewritten();
     return node.SetOutput(GatherRuns(node, indices, axis));

@@ -32,6 +32,7 @@ int WireTypeOf(const NodeView& node) {
 frontend::RuleTable<ImportRule> AllRules() {
   return {BasicRules(),   ElementwiseRules(), ActivationRules(), LinearRules(), ConvRules(),
           PoolRules(),    ImageRules(),       ShapeRules(),      SliceRules(),  ReduceRules(),
+          SelectionRules(),
           ControlRules(), DilationRules(),    TensorArrayRules()};
 }
 

@@ -98,6 +98,7 @@ absl::Span<const ImportRule> PoolRules();
 absl::Span<const ImportRule> ShapeRules();
 absl::Span<const ImportRule> SliceRules();
 absl::Span<const ImportRule> ReduceRules();
+absl::Span<const ImportRule> SelectionRules();
 absl::Span<const ImportRule> ControlRules();
 absl::Span<const ImportRule> DilationRules();
 absl::Span<const ImportRule> TensorArrayRules();

@@ -211,13 +211,19 @@ TEST(TfLiteShapes, AShapeThatVariesIsRefused) {
   EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("NPUC1115"));
 }
 
-TEST(TfLiteSelect, AConditionAtRunTimeIsRefused) {
+TEST(TfLiteSelect, AConditionAtRunTimeChooses) {
   ModelBuilder b;
   const int condition = b.Input({2}, fb::ElementType_BOOL);
   const int x = b.Input({2});
-  b.Op(kSelectV2, {condition, x, x}, {2});
-  EXPECT_THAT(std::string(b.Import().status().message()),
-              HasSubstr("the condition (operand 0, from 't0') depends on a model input"));
+  const int y = b.Input({2});
+  b.Op(kSelectV2, {condition, x, y}, {2});
+  const absl::StatusOr<Graph> graph = b.Import();
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  const auto outputs =
+      RunReference(*graph, {Tensor({DType::kBool, {2}}, {1, 0}), Tensor::FromFloats({2}, {1, 2}),
+                            Tensor::FromFloats({2}, {3, 4})});
+  ASSERT_TRUE(outputs.ok()) << outputs.status();
+  EXPECT_THAT((*outputs)[0].ToFloats(), ElementsAre(1, 4));
 }
 
 // x [1,2], two filters that take one element each, over `memory` frames; weights 1, 10, 100 over

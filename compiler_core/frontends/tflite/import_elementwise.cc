@@ -6,6 +6,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/common/shared_rules.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
@@ -33,6 +34,7 @@ constexpr Renamed kRenamed[] = {
     {"LOGICAL_NOT", "LogicalNot"},
     {"LOGICAL_OR", "LogicalOr"},
     {"NOT_EQUAL", "NotEqual"},
+    {"SIGN", "Sign"},
     {"SIN", "Sin"},
 };
 
@@ -71,12 +73,22 @@ absl::Status ImportBinary(NodeImporter& node) {
 
 absl::Status ImportEvaluatedUnary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  if (!node.IsConstant(0)) {
+    ASSIGN_OR_RETURN(ValueRef value,
+                     frontend::ComputedUnary(node, EvaluatorName(node), node.input(0)));
+    if (value != nullptr) return node.SetOutput(std::move(value));
+  }
   ASSIGN_OR_RETURN(const Tensor x, node.Constant(0, "operand"));
   return node.SetConstant(EvaluateUnary(EvaluatorName(node), x));
 }
 
 absl::Status ImportEvaluatedBinary(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  if (!node.IsConstant(0) || !node.IsConstant(1)) {
+    ASSIGN_OR_RETURN(ValueRef value, frontend::ComputedBinary(node, EvaluatorName(node),
+                                                              node.input(0), node.input(1)));
+    if (value != nullptr) return node.SetOutput(std::move(value));
+  }
   ASSIGN_OR_RETURN(const Tensor a, node.Constant(0, "operand"));
   ASSIGN_OR_RETURN(const Tensor b, node.Constant(1, "operand"));
   return node.SetConstant(EvaluateBinary(EvaluatorName(node), a, b));
@@ -131,17 +143,21 @@ absl::Status ImportGelu(NodeImporter& node) {
   return node.SetOutput(is_approximate ? GeluByPower(x).value : Gelu(x).value);
 }
 
-// Operands: a condition that is known, what is taken where it holds, and what is taken elsewhere: a
-// sum of products with ones and zeros. SELECT also takes a condition for each index of the first
-// dimension.
+// Operands: a condition, what is taken where it holds, and what is taken elsewhere. Where the
+// condition is known: a sum of products with ones and zeros. SELECT also takes a condition for each
+// index of the first dimension.
 absl::Status ImportSelect(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(3, 3));
-  ASSIGN_OR_RETURN(Tensor condition, node.Constant(0, "condition"));
-  if (node.op() == "SELECT" && condition.shape().size() == 1 && node.rank(1) > 1) {
-    Shape shape(node.shape(1).size(), 1);
-    shape[0] = condition.shape()[0];
-    condition = condition.WithShape(std::move(shape));
+  Shape shape = node.shape(0);
+  if (node.op() == "SELECT" && shape.size() == 1 && node.rank(1) > 1) {
+    shape.resize(node.shape(1).size(), 1);
   }
+  if (!node.IsConstant(0)) {
+    ASSIGN_OR_RETURN(const ValueRef choice, node.Reshaped(node.input(0), std::move(shape)));
+    return node.SetOutput(frontend::Selected(node, choice, node.input(1), node.input(2)));
+  }
+  ASSIGN_OR_RETURN(Tensor condition, node.Constant(0, "condition"));
+  condition = condition.WithShape(std::move(shape));
   Tensor holds = CastTensor(condition, node.type(1).dtype);
   ASSIGN_OR_RETURN(Tensor fails, EvaluateUnary("LogicalNot", condition));
   fails = CastTensor(fails, node.type(1).dtype);
@@ -227,6 +243,7 @@ constexpr ImportRule kRules[] = {
     {"RSQRT", ImportUnary<Op::kRsqrt>},
     {"SELECT", ImportSelect},
     {"SELECT_V2", ImportSelect},
+    {"SIGN", ImportEvaluatedUnary},
     {"SIN", ImportEvaluatedUnary},
     {"SQRT", ImportUnary<Op::kSqrt>},
     {"SQUARE", ImportUnary<Op::kSquare>},

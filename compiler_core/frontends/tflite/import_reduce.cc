@@ -1,8 +1,10 @@
 // Reductions and what is made of them.
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/evaluator.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -50,8 +52,34 @@ absl::Status Evaluate(NodeImporter& node, absl::string_view op) {
 }
 
 absl::Status ImportProd(NodeImporter& node) { return Evaluate(node, "Prod"); }
-absl::Status ImportAll(NodeImporter& node) { return Evaluate(node, "All"); }
-absl::Status ImportAny(NodeImporter& node) { return Evaluate(node, "Any"); }
+
+absl::Status ImportLogic(NodeImporter& node) {
+  const bool all = node.op() == "REDUCE_ALL";
+  if (node.IsConstant(0)) return Evaluate(node, all ? "All" : "Any");
+  ASSIGN_OR_RETURN(Reduction reduction, ReadReduction(node));
+  return node.SetOutput(frontend::ReducedLogic(node, all, node.input(0), std::move(reduction.axes),
+                                               reduction.keep_dims));
+}
+
+// Operands: value, axis.
+absl::Status ImportArg(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(int64_t axis, node.ConstantInt(1, "axis"));
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+  return node.SetOutput(frontend::ArgOf(
+      node, node.input(0),
+      {.axis = axis, .is_min = node.op() == "ARG_MIN", .dtype = node.output(0).type.dtype}));
+}
+
+// The largest elements of the last dimension and their indices.
+absl::Status ImportTopK(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  ASSIGN_OR_RETURN(const int64_t k, node.ConstantInt(1, "k"));
+  ASSIGN_OR_RETURN(frontend::Extrema extrema,
+                   frontend::ExtremaOf(node, node.input(0), node.rank(0) - 1, k, false));
+  ASSIGN_OR_RETURN(extrema.indices, frontend::CastTo(node, extrema.indices, DType::kInt32));
+  return node.SetOutputs({std::move(extrema.values), std::move(extrema.indices)});
+}
 
 absl::Status ImportSoftmax(NodeImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
@@ -78,16 +106,19 @@ absl::Status ImportL2Normalization(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
+    {"ARG_MAX", ImportArg},
+    {"ARG_MIN", ImportArg},
     {"L2_NORMALIZATION", ImportL2Normalization},
     {"LOG_SOFTMAX", ImportLogSoftmax},
     {"MEAN", ImportMean},
-    {"REDUCE_ALL", ImportAll},
-    {"REDUCE_ANY", ImportAny},
+    {"REDUCE_ALL", ImportLogic},
+    {"REDUCE_ANY", ImportLogic},
     {"REDUCE_MAX", ImportMax},
     {"REDUCE_MIN", ImportMin},
     {"REDUCE_PROD", ImportProd},
     {"SOFTMAX", ImportSoftmax},
     {"SUM", ImportSum},
+    {"TOPK_V2", ImportTopK},
 };
 
 }  // namespace

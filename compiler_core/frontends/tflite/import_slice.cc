@@ -6,6 +6,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/tflite/node_import.h"
 #include "npuc/fe/tflite/npuc_tflite_generated.h"
 
@@ -221,6 +222,10 @@ absl::Status ImportGather(NodeImporter& node) {
   }
   ASSIGN_OR_RETURN(const int64_t axis,
                    node.Axis(options == nullptr ? 0 : options->axis(), node.rank(0)));
+  if (!node.IsConstant(1)) {
+    return node.SetOutput(frontend::LookedUp(node, node.input(0), node.input(1), axis,
+                                             /*may_be_negative=*/false));
+  }
   ASSIGN_OR_RETURN(const Tensor tensor, node.Constant(1, "indices"));
   const int64_t dim = node.shape(0)[static_cast<size_t>(axis)];
   std::vector<int64_t> indices;
@@ -235,6 +240,31 @@ absl::Status ImportGather(NodeImporter& node) {
   shape.erase(shape.begin() + axis);
   shape.insert(shape.begin() + axis, tensor.shape().begin(), tensor.shape().end());
   return node.SetOutput(node.Reshaped(picked, std::move(shape)));
+}
+
+// Operands: indices, table.
+absl::Status ImportEmbeddingLookup(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  if (node.rank(1) < 1) return absl::InvalidArgumentError("the table is a scalar");
+  return node.SetOutput(frontend::LookedUp(node, node.input(1), node.input(0), 0,
+                                           /*may_be_negative=*/false));
+}
+
+absl::Status ImportGatherNd(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(2, 2));
+  return node.SetOutput(frontend::LookedUpByTuples(node, node.input(0), node.input(1),
+                                                   /*may_be_negative=*/false));
+}
+
+// Operands: indices, depth, the values on and off.
+absl::Status ImportOneHot(NodeImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(4, 4));
+  ASSIGN_OR_RETURN(const int64_t depth, node.ConstantInt(1, "depth"));
+  const auto* options = node.raw().options_as_OneHotOptions();
+  ASSIGN_OR_RETURN(const int64_t axis,
+                   node.Axis(options == nullptr ? -1 : options->axis(), node.rank(0) + 1));
+  return node.SetOutput(frontend::OneHotOf(node, node.input(0), depth, node.input(3), node.input(2),
+                                           axis, /*may_be_negative=*/false));
 }
 
 // Elements along the named axes from last to first.
@@ -252,8 +282,11 @@ absl::Status ImportReverse(NodeImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
+    {"EMBEDDING_LOOKUP", ImportEmbeddingLookup},
     {"GATHER", ImportGather},
+    {"GATHER_ND", ImportGatherNd},
     {"MIRROR_PAD", ImportMirrorPad},
+    {"ONE_HOT", ImportOneHot},
     {"PAD", ImportPad},
     {"PADV2", ImportPad},
     {"REVERSE_V2", ImportReverse},

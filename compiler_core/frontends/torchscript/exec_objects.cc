@@ -12,7 +12,8 @@ namespace npuc::pt {
 frontend::RuleTable<OpRule> TensorRules() {
   return {ElementwiseRules(), ActivationRules(), ConvRules(),      PoolRules(),   LinearRules(),
           ReduceRules(),      ShapeRules(),      SliceRules(),     PadRules(),    CreateRules(),
-          NormRules(),        RecurrentRules(),  AttentionRules(), SelectRules(), QuantizedRules()};
+          NormRules(),        RecurrentRules(),  AttentionRules(), SelectRules(), QuantizedRules(),
+          LogicRules()};
 }
 
 Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)

@@ -297,8 +297,49 @@ TEST(TorchImportTest, ChoosesByKnownConditions) {
       {"torch.mul(x0, torch.triu(torch.ones([2, 2])))", {{2, 2}}, {-1, -0.75, 0, -0.25}},
       {"torch.ravel(x0)", {{2, 2}}, {-1, -0.75, -0.5, -0.25}},
   });
-  const ImportResult flows = ImportForward("x: Tensor", "return torch.where(x, x, x)", {{2, 2}});
-  EXPECT_TRUE(flows.Has(DiagnosticKind::kTorchDataDependent)) << flows.Text();
+}
+
+TEST(TorchImportTest, ChoosesByRunTimeData) {
+  // x0 counts up from -1 by quarters, and so does x1.
+  CheckFormulas({
+      {"torch.where(torch.gt(x0, x1), x0, x1)", {{2, 2}, {2}}, {-1, -0.75, -0.5, -0.25}},
+      {"torch.where(torch.le(x0, -0.5), 7, x0)", {{2, 2}}, {7, 7, 7, -0.25}},
+      {"torch.masked_fill(x0, torch.lt(x0, -0.6), 5)", {{2, 2}}, {5, 5, -0.5, -0.25}},
+      {"torch.mul(x0, torch.ge(x0, -0.5))", {{2, 2}}, {0, 0, -0.5, -0.25}},
+      {"torch.__and__(torch.gt(x0, -0.9), torch.ne(x0, -0.5))", {{2, 2}}, {0, 1, 0, 1}},
+      {"torch.logical_or(torch.eq(x0, -1), torch.eq(x0, -0.5))", {{2, 2}}, {1, 0, 1, 0}},
+      {"torch.logical_not(torch.eq(x0, -1))", {{2, 2}}, {0, 1, 1, 1}},
+      {"torch.any(torch.gt(x0, -0.6), 1)", {{2, 2}}, {0, 1}},
+      {"torch.all(torch.lt(x0, -0.5))", {{2, 2}}, {0}},
+      {"torch.sign(torch.add(x0, 0.75))", {{2, 2}}, {-1, 0, 1, 1}},
+      {"torch.floor(torch.mul(x0, 2))", {{2, 2}}, {-2, -2, -1, -1}},
+      {"torch.ceil(torch.mul(x0, 2))", {{2, 2}}, {-2, -1, -1, 0}},
+      {"torch.floor_divide(x0, 0.5)", {{2, 2}}, {-2, -2, -1, -1}},
+      {"torch.remainder(x0, 0.5)", {{2, 2}}, {0, 0.25, 0, 0.25}},
+      {"torch.to(torch.mul(x0, 2), 4)", {{2, 2}}, {-2, -1, -1, 0}},
+      {"torch.argmax(x0, 1)", {{2, 2}}, {1, 1}},
+      {"torch.argmin(x0)", {{2, 2}}, {0}},
+      {"(torch.max(x0, 1))[1]", {{2, 2}}, {1, 1}},
+      {"(torch.topk(x0, 2))[0]", {{1, 4}}, {-0.25, -0.5}},
+      {"(torch.topk(x0, 3, -1, False))[1]", {{1, 4}}, {0, 1, 2}},
+      {"torch.embedding(x0, torch.argmax(x1, 1))", {{3, 2}, {2, 2}}, {-0.5, -0.25, -0.5, -0.25}},
+      {"torch.index(x0, annotate(List[Optional[Tensor]], [torch.argmax(x1, 1)]))",
+       {{3, 2}, {2, 2}},
+       {-0.5, -0.25, -0.5, -0.25}},
+      {"torch.index(x0, annotate(List[Optional[Tensor]], [torch.tensor([1, 0]), "
+       "torch.tensor([0, -1])]))",
+       {{2, 2}},
+       {-0.5, -0.75}},
+      {"torch.cosine_similarity(x0, x1)", {{2, 2}, {2, 2}}, {1, 1}},
+  });
+}
+
+TEST(TorchImportTest, LeavesDropoutInTrainingOutWithAWarning) {
+  const ImportResult result =
+      ImportForward("x: Tensor", "return torch.dropout(x, 0.5, True)", {{1, 2}});
+  ASSERT_TRUE(result.graph.ok()) << result.Text();
+  EXPECT_TRUE(result.Has(DiagnosticKind::kTorchInTraining)) << result.Text();
+  EXPECT_THAT(result.Run(0), ElementsAre(-1, -0.75));
 }
 
 TEST(TorchImportTest, WindowsBecomeAxes) {
@@ -365,7 +406,7 @@ TEST(TorchImportTest, RefusesByName) {
   };
   const std::vector<Case> cases = {
       {"if bool(torch.gt(torch.sum(x), 0)):\n  y = x\nelse:\n  y = torch.neg(x)\nreturn y",
-       DiagnosticKind::kTorchDataDependent, "condition of run-time data"},
+       DiagnosticKind::kTorchDataDependent, "bool() of run-time data (f32[])"},
       {"if bool(torch.sum(x)):\n  y = x\nelse:\n  y = x\nreturn y",
        DiagnosticKind::kTorchDataDependent, "bool() of run-time data (f32[])"},
       {"ops.prim.RaiseException(torch.format(\"expected {}D\", 4), \"builtins.ValueError\")\n"
@@ -379,15 +420,14 @@ TEST(TorchImportTest, RefusesByName) {
       {"return ops.quantized.conv3d(x, x, 1., 0)", DiagnosticKind::kTorchQuantized,
        "quantized::conv3d"},
       {"return torch.gelu(x)", DiagnosticKind::kUnsupportedOperatorMode, "erf"},
-      {"return torch.dropout(x, 0.5, True)", DiagnosticKind::kUnsupportedOperatorMode, "eval()"},
       {"return self.nothing", DiagnosticKind::kTorchNameUnknown, "no attribute 'nothing'"},
       {"return __torch__.nothing(x)", DiagnosticKind::kTorchNameUnknown, "__torch__.nothing"},
       {"return CONSTANTS.c7", DiagnosticKind::kTorchNameUnknown, "CONSTANTS.c7"},
       {"return torch.matmul(x, x)", DiagnosticKind::kOperandMismatch, "do not multiply"},
       {"return 3", DiagnosticKind::kTorchOutputNotTensor, "an int"},
-      {"_0, y = torch.max(x, 1)\nreturn y", DiagnosticKind::kTorchOutputNotTensor,
-       "index of a maximum"},
-      {"return torch.to(x, 4)", DiagnosticKind::kUnsupportedOperatorMode, "i64"},
+      {"return torch.where(x)", DiagnosticKind::kUnsupportedOperatorMode, "depends on data"},
+      {"return torch.bitwise_and(x, x)", DiagnosticKind::kUnsupportedOperatorMode, "of integers"},
+      {"_0, y = torch.topk(x, 17)\nreturn y", DiagnosticKind::kOperandMismatch, "17 largest"},
   };
   for (const Case& c : cases) {
     const ImportResult result = ImportForward("x: Tensor", c.body, {{1, 2}});

@@ -302,6 +302,7 @@ absl::StatusOr<std::vector<ValueRef>> OpCall::Fold(Op op, absl::Span<const Value
     std::optional<Tensor> small = EvaluateSmall(npuc::NameOf(op), *operands[0]->constant, second);
     if (small.has_value()) return std::vector<ValueRef>{MakeConstant(*std::move(small))};
   }
+  if (op == Op::kSelect || op == Op::kGather) return Emitter::Fold(op, operands, std::move(attrs));
   const DType first = operands.empty() ? DType::kFloat32 : operands[0]->type.dtype;
   const bool mixed = std::any_of(operands.begin(), operands.end(), [&](const ValueRef& v) {
     return v->type.dtype != first ||

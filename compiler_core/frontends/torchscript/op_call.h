@@ -203,6 +203,7 @@ absl::Span<const OpRule> RecurrentRules();
 absl::Span<const OpRule> AttentionRules();
 absl::Span<const OpRule> SelectRules();
 absl::Span<const OpRule> QuantizedRules();
+absl::Span<const OpRule> LogicRules();
 // Rules on Python values alone, tried first where no argument is a tensor.
 absl::Span<const OpRule> PythonRules();
 

@@ -102,10 +102,11 @@ absl::StatusOr<ScriptValue> ImportSoftmax(OpCall& call) {
 absl::StatusOr<ScriptValue> ImportDropout(OpCall& call) {
   ASSIGN_OR_RETURN(const bool trains, call.BoolOr(2, false));
   ASSIGN_OR_RETURN(const double probability, call.FloatOr(1, 0.5));
-  if (trains && probability > 0) {
-    return call.Fail(DiagnosticKind::kUnsupportedOperatorMode,
-                     "dropout runs in training mode: its results are random",
-                     "call model.eval() before torch.jit.trace or torch.jit.script");
+  if (trains && probability > 0 && call.state().reported.insert("dropout").second) {
+    call.state().AddError(DiagnosticKind::kTorchInTraining, call.source(),
+                          "dropout is in training mode, where its results are random; it is left "
+                          "out, as in evaluation mode",
+                          "call model.eval() before torch.jit.trace or torch.jit.script");
   }
   if (!call.IsTensor(0)) return call.TensorArg(0).status();
   return call.arg(0);

@@ -7,6 +7,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/truth.h"
 
 namespace npuc::pt {
 namespace {
@@ -75,16 +76,12 @@ bool IsConstantInteger(const ValueRef& value) {
   return value->constant.has_value() && !IsFloat(value->type.dtype);
 }
 
-// Values that exist at compile time alone: comparisons, roundings, integer divisions.
+// Comparisons, roundings, integer divisions: values that mostly exist at compile time alone.
 absl::StatusOr<ScriptValue> Evaluated(OpCall& call, absl::string_view op, const Operands& o) {
   const bool known = o.a->constant.has_value() && (o.b == nullptr || o.b->constant.has_value());
-  const bool compares = call.name().size() == 2;  // eq, ne, lt ...
-  if (!known && compares) {
-    return call.Fail(DiagnosticKind::kTorchDataDependent,
-                     absl::StrCat("torch.", call.name(),
-                                  " makes a condition of run-time data: the NPU runs one fixed "
-                                  "sequence of commands"),
-                     "compute both sides and mix them, or decide outside of the model");
+  if (!known) {
+    ASSIGN_OR_RETURN(ValueRef computed, ComputedAtRunTime(call, op, o.a, o.b));
+    if (computed != nullptr) return call.Result(std::move(computed));
   }
   if (!known) {
     return call.Fail(

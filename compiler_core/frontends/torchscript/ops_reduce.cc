@@ -1,11 +1,15 @@
 // Reductions.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/truth.h"
 
 namespace npuc::pt {
 namespace {
@@ -39,7 +43,7 @@ absl::StatusOr<ScriptValue> ImportAmax(OpCall& call) {
       Reduce(call, call.name() == "amin" ? "min" : "ReduceMax", x, std::move(dims), keep));
 }
 
-// max(x), max(x, y) element by element, max(x, dim) with the indices, which are not computed.
+// max(x), max(x, y) element by element, max(x, dim) with the indices.
 absl::StatusOr<ScriptValue> ImportMaxOrMin(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   const bool is_min = call.name() == "min";
@@ -56,8 +60,14 @@ absl::StatusOr<ScriptValue> ImportMaxOrMin(OpCall& call) {
   ASSIGN_OR_RETURN(const int64_t dim, call.Int(1));
   ASSIGN_OR_RETURN(const bool keep, call.BoolOr(2, false));
   ASSIGN_OR_RETURN(ValueRef y, Reduce(call, op, x, {dim}, keep));
-  return call.state().heap.Tuple(
-      {call.Result(std::move(y)), ScriptValue::Of(ScriptKind::kUninitialized)});
+  ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, RankOf(x)));
+  ValueRef index = call.MakeConstant(Tensor::Zeros({DType::kFloat32, y->type.shape}));
+  if (!x->type.shape.empty()) {
+    ASSIGN_OR_RETURN(
+        index, AsFloats(call, frontend::ArgOf(
+                                  call, x, {.axis = axis, .keep_dims = keep, .is_min = is_min})));
+  }
+  return call.state().heap.Tuple({call.Result(std::move(y)), call.Result(std::move(index))});
 }
 
 // The mean of squared distances from the mean; the divisor is n - correction.
@@ -127,9 +137,32 @@ absl::StatusOr<ScriptValue> ImportLogSumExp(OpCall& call) {
   return call.Result(call.Emit("Add", {y, offset}));
 }
 
+// x . y / (max(|x|, eps) max(|y|, eps)) along a dimension.
+absl::StatusOr<ScriptValue> ImportCosineSimilarity(OpCall& call) {
+  ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
+  ASSIGN_OR_RETURN(const ValueRef y, call.TensorArg(1));
+  ASSIGN_OR_RETURN(const int64_t dim, call.IntOr(2, 1));
+  ASSIGN_OR_RETURN(const double epsilon, call.FloatOr(3, 1e-8));
+  // fp16 has no smaller number than 2^-24.
+  const double least = std::max(epsilon, 0x1p-24);
+  ASSIGN_OR_RETURN(ValueRef product, call.Emit("Mul", {x, y}));
+  ASSIGN_OR_RETURN(product, Reduce(call, "ReduceSum", product, {dim}, /*keep=*/false));
+  for (const ValueRef& side : {x, y}) {
+    const int64_t rank = RankOf(product) + 1;
+    ASSIGN_OR_RETURN(const int64_t axis, call.Axis(dim, rank));
+    const int64_t missing = rank - RankOf(side);
+    const Term norm = frontend::Norm(Term(call, side), 2, {axis - missing}, /*keep_dims=*/false);
+    const Term bounded = Max(norm, least);
+    RETURN_IF_ERROR(bounded.value.status());
+    ASSIGN_OR_RETURN(product, call.Emit("Div", {product, *bounded.value}));
+  }
+  return call.Result(std::move(product));
+}
+
 constexpr OpRule kRules[] = {
     {"amax", "self dim keepdim", ImportAmax},
     {"amin", "self dim keepdim", ImportAmax},
+    {"cosine_similarity", "x1 x2 dim eps", ImportCosineSimilarity},
     {"linalg_vector_norm", "self ord dim keepdim dtype", ImportNorm},
     {"logsumexp", "self dim keepdim", ImportLogSumExp},
     {"max", "self dim keepdim", ImportMaxOrMin},

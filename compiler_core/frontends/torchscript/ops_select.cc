@@ -1,4 +1,4 @@
-// Elements chosen by known conditions, windows over an axis, sums by an equation.
+// Elements chosen by conditions, windows over an axis, sums by an equation.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -9,8 +9,10 @@
 #include "compiler_core/frontends/common/einsum.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/layout.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/truth.h"
 
 namespace npuc::pt {
 namespace {
@@ -22,17 +24,6 @@ Tensor Flags(const Tensor& condition, bool inverted) {
     flags[i] = (condition.at(static_cast<int64_t>(i)) != 0) != inverted ? 1.0F : 0.0F;
   }
   return Tensor::FromFloats(condition.shape(), flags);
-}
-
-// A known condition, or the diagnostic of one that is not.
-absl::StatusOr<Tensor> Condition(OpCall& call, int arg) {
-  ASSIGN_OR_RETURN(const ValueRef value, call.TensorArg(arg));
-  if (value->constant.has_value()) return *value->constant;
-  return call.Fail(DiagnosticKind::kTorchDataDependent,
-                   absl::StrCat("torch.", call.name(),
-                                " chooses by run-time data: the NPU runs one fixed sequence of "
-                                "commands"),
-                   "make the condition a constant of the model, or choose outside of it");
 }
 
 // `kept` where the flags are 0 and the known `filled` where they are 1. What is not kept becomes 0
@@ -52,9 +43,9 @@ absl::StatusOr<ValueRef> Filled(OpCall& call, const ValueRef& kept, const Tensor
   return call.Emit("Add", {rest, call.MakeConstant(Tensor::FromFloats(shape, added))});
 }
 
-// a where the condition holds, else b.
-absl::StatusOr<ValueRef> Chosen(OpCall& call, const Tensor& condition, const ValueRef& a,
-                                const ValueRef& b) {
+// a where the known condition holds, else b.
+absl::StatusOr<ValueRef> ChosenByKnown(OpCall& call, const Tensor& condition, const ValueRef& a,
+                                       const ValueRef& b) {
   if (a->constant.has_value() && b->constant.has_value()) {
     const Tensor flags = CastTensor(Flags(condition, false), DType::kBool);
     const bool is_float = IsFloat(a->type.dtype) || IsFloat(b->type.dtype);
@@ -72,9 +63,24 @@ absl::StatusOr<ValueRef> Chosen(OpCall& call, const Tensor& condition, const Val
   return call.Emit("Add", {from_a, from_b});
 }
 
+// a where the condition holds, else b.
+absl::StatusOr<ValueRef> Chosen(OpCall& call, const ValueRef& condition, const ValueRef& a,
+                                const ValueRef& b) {
+  if (condition->constant.has_value()) return ChosenByKnown(call, *condition->constant, a, b);
+  const auto as_floats = [&](const ValueRef& value) {
+    if (!value->constant.has_value()) return value;
+    return call.MakeConstant(CastTensor(*value->constant, DType::kFloat32));
+  };
+  ASSIGN_OR_RETURN(const ValueRef truth, Truth(call, condition));
+  return frontend::Selected(call, truth, as_floats(a), as_floats(b));
+}
+
 absl::StatusOr<ScriptValue> ImportWhere(OpCall& call) {
-  ASSIGN_OR_RETURN(const Tensor condition, Condition(call, 0));
-  if (!call.Has(1) || !call.Has(2)) return call.FailMode("where() of a condition alone", "");
+  ASSIGN_OR_RETURN(const ValueRef condition, call.TensorArg(0));
+  if (!call.Has(1) || !call.Has(2)) {
+    return call.FailMode("where() of a condition alone: the shape of its result depends on data",
+                         "give where() two tensors to choose from");
+  }
   const ValueRef like = call.Scalar(0);
   ASSIGN_OR_RETURN(const ValueRef a, call.TensorOrNumber(1, like));
   ASSIGN_OR_RETURN(const ValueRef b, call.TensorOrNumber(2, like));
@@ -83,7 +89,7 @@ absl::StatusOr<ScriptValue> ImportWhere(OpCall& call) {
 
 absl::StatusOr<ScriptValue> ImportMaskedFill(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
-  ASSIGN_OR_RETURN(const Tensor mask, Condition(call, 1));
+  ASSIGN_OR_RETURN(const ValueRef mask, call.TensorArg(1));
   ASSIGN_OR_RETURN(const ValueRef value, call.TensorOrNumber(2, x));
   return call.Result(Chosen(call, mask, value, x));
 }
@@ -105,7 +111,7 @@ absl::StatusOr<ScriptValue> ImportTriangle(OpCall& call) {
   }
   const Tensor mask = Tensor::FromFloats({rows, columns}, kept);
   if (x->constant.has_value()) {
-    return call.Result(Chosen(call, mask, x, call.MakeConstant(Tensor::FromInts({}, {0}))));
+    return call.Result(ChosenByKnown(call, mask, x, call.MakeConstant(Tensor::FromInts({}, {0}))));
   }
   return call.Result(call.Emit("Mul", {x, call.MakeConstant(mask)}));
 }

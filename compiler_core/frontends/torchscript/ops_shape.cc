@@ -6,8 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
 #include "compiler_core/frontends/torchscript/quantized.h"
+#include "compiler_core/frontends/torchscript/truth.h"
 #include "compiler_core/frontends/torchscript/views.h"
 
 namespace npuc::pt {
@@ -329,7 +331,8 @@ absl::StatusOr<ScriptValue> ImportContiguous(OpCall& call) {
   return ImportCopied(call);
 }
 
-// A constant changes its type; run-time data stays what it is, which must be a float.
+// A constant changes its type; run-time data stays float, and loses its fraction on the way to
+// integers.
 absl::StatusOr<ScriptValue> Converted(OpCall& call, int64_t type) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   constexpr DType kTypes[] = {DType::kUint8,   DType::kInt8,    DType::kInt16,   DType::kInt32,
@@ -346,10 +349,11 @@ absl::StatusOr<ScriptValue> Converted(OpCall& call, int64_t type) {
     return call.Result(call.MakeConstant(CastTensor(*x->constant, wide ? DType::kFloat32 : to)));
   }
   if (IsFloat(to)) return call.arg(0);
-  return call.Fail(
-      DiagnosticKind::kUnsupportedOperatorMode,
-      absl::StrCat("run-time data is converted to ", NameOf(to), "; the core computes in fp16"),
-      "keep the data in float, or convert outside of the model");
+  if (to == DType::kBool) {
+    ASSIGN_OR_RETURN(const ValueRef truth, Truth(call, x));
+    return call.Result(AsFloats(call, truth));
+  }
+  return call.Result(AsFloats(call, frontend::CastTo(call, x, to)));
 }
 
 // to(self, type or tensor, ...), to(self, device, type, ...), and all by their names.

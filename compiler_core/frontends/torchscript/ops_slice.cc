@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/torchscript/op_call.h"
+#include "compiler_core/frontends/torchscript/truth.h"
 #include "compiler_core/frontends/torchscript/views.h"
 
 namespace npuc::pt {
@@ -288,30 +290,87 @@ absl::StatusOr<ValueRef> Gathered(OpCall& call, const ValueRef& x, int64_t axis,
 absl::StatusOr<ScriptValue> ImportIndexSelect(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   ASSIGN_OR_RETURN(const int64_t axis, AxisOf(call, 1, x, 0));
-  ASSIGN_OR_RETURN(const Tensor indices, call.ConstantArg(2));
+  ASSIGN_OR_RETURN(const ValueRef named, call.TensorArg(2));
+  if (!named->constant.has_value()) {
+    ASSIGN_OR_RETURN(const ValueRef positions, Indices(call, named));
+    return call.Result(frontend::LookedUp(call, x, positions, axis, /*may_be_negative=*/false));
+  }
+  const Tensor& indices = *named->constant;
   return call.Result(Gathered(call, x, axis, indices));
 }
 
-// x[indices]: one constant vector of indices, the other dimensions whole.
+// Positions that tensors of indices name in neighbouring dimensions from `axis` on, as if these
+// were one. Negative indices count from the end.
+absl::StatusOr<ValueRef> FlatIndices(OpCall& call, const Shape& shape, size_t axis,
+                                     const std::vector<ValueRef>& tensors) {
+  ValueRef flat;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t size = shape[axis + i];
+    ASSIGN_OR_RETURN(ValueRef index, Indices(call, tensors[i]));
+    if (index->constant.has_value()) {
+      std::vector<int64_t> positions;
+      for (int64_t k = 0; k < index->type.element_count(); ++k) {
+        ASSIGN_OR_RETURN(positions.emplace_back(), IndexOf(index->constant->int_at(k), size));
+      }
+      index = call.MakeConstant(Tensor::FromInts(index->type.shape, positions));
+    }
+    if (flat != nullptr) {
+      const ValueRef factor = call.MakeConstant(Tensor::FromInts({}, {size}));
+      ASSIGN_OR_RETURN(flat, call.Emit("Mul", {flat, factor}));
+      ASSIGN_OR_RETURN(index, call.Emit("Add", {flat, index}));
+    }
+    flat = index;
+  }
+  return flat;
+}
+
+// x[indices]: tensors of indices for neighbouring dimensions, the other dimensions whole.
 absl::StatusOr<ScriptValue> ImportIndex(OpCall& call) {
   ASSIGN_OR_RETURN(const ValueRef x, call.TensorArg(0));
   if (!call.arg(1).IsSequence()) return absl::InvalidArgumentError("the indices must be a list");
   const std::vector<ScriptValue>& items = call.arg(1).list->items;
-  ValueRef y = x;
-  int vectors = 0;
-  for (size_t axis = 0; axis < items.size() && axis < x->type.shape.size(); ++axis) {
+  const Shape& shape = x->type.shape;
+  std::vector<ValueRef> tensors;
+  size_t first = 0;
+  for (size_t axis = 0; axis < items.size() && axis < shape.size(); ++axis) {
     if (items[axis].IsNone()) continue;
-    if (!items[axis].Is(ScriptKind::kTensor) || ++vectors > 1) {
-      return call.FailMode("indexing by several tensors", "use one constant vector of indices");
+    const bool follows = tensors.empty() || axis == first + tensors.size();
+    if (!items[axis].Is(ScriptKind::kTensor) || !follows) {
+      return call.FailMode("indexing of dimensions that are no neighbours",
+                           "permute the tensor first, so that they are");
     }
-    ASSIGN_OR_RETURN(const ValueRef indices, call.Read(items[axis].tensor));
-    if (!indices->constant.has_value()) {
-      return call.Fail(DiagnosticKind::kOperandNotConstant, "the indices depend on a model input",
-                       "use indices that are known at compile time");
+    if (tensors.empty()) first = axis;
+    ASSIGN_OR_RETURN(tensors.emplace_back(), call.Read(items[axis].tensor));
+    if (tensors.back()->type.dtype == DType::kBool) {
+      return call.FailMode("indexing by a mask: the shape of its result depends on data",
+                           "multiply by the mask, or use where");
     }
-    ASSIGN_OR_RETURN(y, Gathered(call, y, static_cast<int64_t>(axis), *indices->constant));
   }
-  return call.Result(std::move(y));
+  if (tensors.empty()) return call.Result(x);
+  const bool is_known = std::all_of(tensors.begin(), tensors.end(), [](const ValueRef& tensor) {
+    return tensor->constant.has_value();
+  });
+  if (tensors.size() == 1 && is_known && tensors[0]->type.shape.size() == 1) {
+    return call.Result(Gathered(call, x, static_cast<int64_t>(first), *tensors[0]->constant));
+  }
+  ASSIGN_OR_RETURN(const ValueRef flat, FlatIndices(call, shape, first, tensors));
+  Shape merged(shape.begin(), shape.begin() + static_cast<int64_t>(first));
+  merged.push_back(1);
+  for (size_t i = 0; i < tensors.size(); ++i) merged.back() *= shape[first + i];
+  merged.insert(merged.end(), shape.begin() + static_cast<int64_t>(first + tensors.size()),
+                shape.end());
+  ASSIGN_OR_RETURN(const ValueRef table, call.Reshaped(x, merged));
+  const int64_t axis = static_cast<int64_t>(first);
+  if (!flat->constant.has_value()) {
+    return call.Result(frontend::LookedUp(call, table, flat, axis, /*may_be_negative=*/false));
+  }
+  const Tensor& known = *flat->constant;
+  ASSIGN_OR_RETURN(const ValueRef rows,
+                   Gathered(call, table, axis, known.WithShape({known.element_count()})));
+  Shape result = merged;
+  result.erase(result.begin() + axis);
+  result.insert(result.begin() + axis, known.shape().begin(), known.shape().end());
+  return call.Result(call.Reshaped(rows, std::move(result)));
 }
 
 constexpr OpRule kRules[] = {

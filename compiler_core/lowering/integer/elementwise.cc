@@ -20,7 +20,7 @@ namespace {
 int32_t Number(int64_t value) { return static_cast<int32_t>(value); }
 
 integer::Combine::Kind KindOf(Op op) {
-  if (op == Op::kSub) return integer::Combine::Kind::kSub;
+  if (op == Op::kSub || op == Op::kGreater) return integer::Combine::Kind::kSub;
   if (op == Op::kMul) return integer::Combine::Kind::kMul;
   if (op == Op::kDiv) return integer::Combine::Kind::kDiv;
   if (op == Op::kMaximum) return integer::Combine::Kind::kMax;
@@ -163,6 +163,18 @@ void EmitSquare(IntegerContext& context, const QuantParams& a, const QuantParams
   context.Emit(square);
 }
 
+// Cuts the result of a difference to 0 and 1, and gives the parameters of so fine a scale that a
+// difference of one step of either operand is 1.
+QuantParams CutToOne(const QuantParams& a, const QuantParams& b, QuantParams to,
+                     integer::Result& result) {
+  const int64_t one = RoundHalfEven(1 / to.scale[0]);
+  result.min = std::max(result.min, Number(to.zero_point[0]));
+  result.max = std::min(result.max, Number(std::min(to.zero_point[0] + one, to.qmax)));
+  to.scale[0] =
+      std::min(a.scale[0], b.scale[0]) / static_cast<double>(2 * std::max<int64_t>(one, 1));
+  return to;
+}
+
 }  // namespace
 
 void SetCombineFactors(IntegerContext& context, const QuantParams& a, const QuantParams& b,
@@ -225,6 +237,9 @@ absl::Status LowerCombine(IntegerContext& context) {
   c.result = context.ResultFor(to, context.Output(result, to));
   if (root.op == Op::kSquaredDifference) {
     EmitSquare(context, a.params, b.params, to, std::move(c));
+  } else if (root.op == Op::kGreater) {
+    SetCombineFactors(context, a.params, b.params, CutToOne(a.params, b.params, to, c.result), c);
+    context.Emit(c);
   } else {
     SetCombineFactors(context, a.params, b.params, to, c);
     context.Emit(c);

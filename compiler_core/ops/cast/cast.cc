@@ -14,10 +14,8 @@ struct Cast {
   static constexpr OpTraits kTraits = {.layout = LayoutRule::kFixed, .integer = IntegerRule::kNone};
 
   static absl::StatusOr<DType> ResultOf(const Node& node) {
-    ASSIGN_OR_RETURN(const std::string name, StringAttr(node, "dtype"));
-    const DType dtype = DTypeFromName(name);
-    if (dtype != DType::kInvalid) return dtype;
-    return absl::InvalidArgumentError(absl::StrCat("dtype '", name, "' is no element type"));
+    RETURN_IF_ERROR(StringAttr(node, "dtype").status());
+    return DTypeAttr(node, "dtype", DType::kInvalid);
   }
   static absl::StatusOr<Types> InferShapes(const OpView& view) {
     RETURN_IF_ERROR(view.CheckInputCount(1, 1));

@@ -1,6 +1,8 @@
 #include <cmath>
 
+#include "compiler_core/base/status.h"
 #include "compiler_core/ops/elementwise.h"
+#include "compiler_core/ops/rounding_emit.h"
 
 namespace npuc {
 namespace {
@@ -8,10 +10,15 @@ namespace {
 // To the nearest integer, halves to the even one.
 struct Round : UnaryOp<Round> {
   static constexpr OpTraits kTraits = {
-      .layout = LayoutRule::kFixed, .integer = IntegerRule::kNone, .is_pointwise = true};
+      .layout = LayoutRule::kElementwise, .integer = IntegerRule::kNone, .is_pointwise = true};
 
   static double Eval(double x) { return std::nearbyint(x); }
   static int64_t EvalInt(int64_t x) { return x; }
+  static absl::Status Lower(const OpView& view, LowerContext& context) {
+    ASSIGN_OR_RETURN(const Operand a, context.Input(0));
+    EmitRound(context, a, context.Output(0), view.inputs[0].element_count());
+    return absl::OkStatus();
+  }
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 """Code that cannot be parsed, names what is not there, decides by data, raises, keeps state, is
-quantized, returns no tensor or never ends."""
+quantized, returns no tensor, is in training or never ends."""
 
 import torch_recipes as t
 
@@ -16,6 +16,7 @@ BODIES = {
     "no_tensor": "_0, y = torch.max(x, 1)\nreturn (3, y)",
     "unsupported": "y = torch.fft_rfft(x)\nz = torch.gelu(x)\n"
                    "dead = torch.atan2(x, x)\nreturn (y, z, torch.view(x, [7]))",
+    "in_training": "return torch.dropout(x, 0.5, True)",
     "endless": "y = x\nwhile True:\n  y = torch.relu(x)\nreturn y",
 }
 

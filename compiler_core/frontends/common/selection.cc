@@ -1,0 +1,251 @@
+#include "compiler_core/frontends/common/selection.h"
+
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/evaluator.h"
+
+namespace npuc::frontend {
+namespace {
+
+ValueRef Truth(Emitter& node, bool value) {
+  return node.MakeConstant(IntTensor(DType::kBool, {}, {value ? 1 : 0}));
+}
+
+ValueRef Number(Emitter& node, int64_t value, DType dtype) {
+  return node.MakeConstant(CastTensor(Tensor::FromInts({}, {value}), dtype));
+}
+
+absl::StatusOr<ValueRef> Negated(Emitter& node, absl::StatusOr<ValueRef> x) {
+  RETURN_IF_ERROR(x.status());
+  return node.Emit("Equal", {*x, Truth(node, false)});
+}
+
+absl::StatusOr<ValueRef> Logic(Emitter& node, absl::string_view op, const ValueRef& a,
+                               const ValueRef& b) {
+  if (op == "LogicalAnd") return Selected(node, a, b, Truth(node, false));
+  if (op == "LogicalOr") return Selected(node, a, Truth(node, true), b);
+  return Negated(node, node.Emit("Equal", {a, b}));  // LogicalXor
+}
+
+// 1, 0 or -1 of the operand's type.
+absl::StatusOr<ValueRef> Sign(Emitter& node, const ValueRef& x) {
+  const ValueRef zero = Number(node, 0, x->type.dtype);
+  ASSIGN_OR_RETURN(ValueRef above, node.Emit("Greater", {x, zero}));
+  ASSIGN_OR_RETURN(ValueRef below, node.Emit("Greater", {zero, x}));
+  ASSIGN_OR_RETURN(above, CastTo(node, above, x->type.dtype));
+  ASSIGN_OR_RETURN(below, CastTo(node, below, x->type.dtype));
+  return node.Emit("Sub", {above, below});
+}
+
+// Indices below 0 count from the end of a dimension of `size`.
+absl::StatusOr<ValueRef> FromFront(Emitter& node, const ValueRef& indices, int64_t size) {
+  const DType dtype = indices->type.dtype;
+  ASSIGN_OR_RETURN(const ValueRef is_negative,
+                   node.Emit("Greater", {Number(node, 0, dtype), indices}));
+  ASSIGN_OR_RETURN(const ValueRef from_end, node.Emit("Add", {indices, Number(node, size, dtype)}));
+  return Selected(node, is_negative, from_end, indices);
+}
+
+// Compares an index, which has one element along `axis`, with each position of that axis.
+absl::StatusOr<ValueRef> IsAt(Emitter& node, const ValueRef& index, int64_t axis, int64_t size) {
+  std::vector<int64_t> positions(static_cast<size_t>(size));
+  std::iota(positions.begin(), positions.end(), 0);
+  Shape along(index->type.shape.size(), 1);
+  along[static_cast<size_t>(axis)] = size;
+  const ValueRef places = node.MakeConstant(
+      CastTensor(Tensor::FromInts(std::move(along), positions), index->type.dtype));
+  return node.Emit("Equal", {index, places});
+}
+
+// A number below all elements along an axis, about as far from the least as that from the largest.
+absl::StatusOr<ValueRef> BelowAll(Emitter& node, const ValueRef& x, int64_t axis) {
+  ASSIGN_OR_RETURN(const ValueRef most, node.Reduced("ReduceMax", x, {axis}, true));
+  ASSIGN_OR_RETURN(ValueRef least, node.Emit("Neg", {x}));
+  ASSIGN_OR_RETURN(least, node.Reduced("ReduceMax", least, {axis}, true));  // negated
+  ASSIGN_OR_RETURN(ValueRef twice, node.Emit("Add", {least, least}));
+  ASSIGN_OR_RETURN(twice, node.Emit("Add", {twice, most}));
+  ASSIGN_OR_RETURN(twice, node.Emit("Add", {twice, Number(node, 1, x->type.dtype)}));
+  return node.Emit("Neg", {twice});
+}
+
+}  // namespace
+
+absl::StatusOr<ValueRef> CastTo(Emitter& node, const ValueRef& x, DType dtype) {
+  if (x->type.dtype == dtype) return x;
+  return node.Emit("Cast", {x}, {{"dtype", std::string(NameOf(dtype))}});
+}
+
+absl::StatusOr<ValueRef> ComputedUnary(Emitter& node, absl::string_view op, const ValueRef& x) {
+  const bool is_float = IsFloat(x->type.dtype);
+  const bool is_bool = x->type.dtype == DType::kBool;
+  if (op == "LogicalNot" && is_bool) return Negated(node, x);
+  if (op == "Sign" && !is_bool) return Sign(node, x);
+  if (!is_float) return ValueRef();
+  if (op == "Floor") return node.Emit("Floor", {x});
+  if (op == "Round" || op == "Rint") return node.Emit("Round", {x});
+  if (op == "Ceil") {
+    ASSIGN_OR_RETURN(ValueRef y, node.Emit("Neg", {x}));
+    ASSIGN_OR_RETURN(y, node.Emit("Floor", {y}));
+    return node.Emit("Neg", {y});
+  }
+  return ValueRef();
+}
+
+absl::StatusOr<ValueRef> ComputedBinary(Emitter& node, absl::string_view op, const ValueRef& a,
+                                        const ValueRef& b) {
+  if (a->type.dtype != b->type.dtype) return ValueRef();
+  if (op == "Equal") return node.Emit("Equal", {a, b});
+  if (op == "NotEqual") return Negated(node, node.Emit("Equal", {a, b}));
+  if (op == "Greater") return node.Emit("Greater", {a, b});
+  if (op == "GreaterEqual") return node.Emit("GreaterEqual", {a, b});
+  if (op == "Less") return node.Emit("Greater", {b, a});
+  if (op == "LessEqual") return node.Emit("GreaterEqual", {b, a});
+  if (a->type.dtype == DType::kBool) {
+    const bool is_logic = op == "LogicalAnd" || op == "LogicalOr" || op == "LogicalXor";
+    return is_logic ? Logic(node, op, a, b) : ValueRef();
+  }
+  if (op == "FloorDiv" && IsFloat(a->type.dtype)) {
+    ASSIGN_OR_RETURN(const ValueRef quotient, node.Emit("Div", {a, b}));
+    return node.Emit("Floor", {quotient});
+  }
+  return ValueRef();
+}
+
+absl::StatusOr<ValueRef> ReducedLogic(Emitter& node, bool all, const ValueRef& x,
+                                      std::vector<int64_t> axes, bool keep_dims) {
+  ValueRef y = x;
+  if (all) {
+    ASSIGN_OR_RETURN(y, Negated(node, y));
+  }
+  ASSIGN_OR_RETURN(y, CastTo(node, y, DType::kInt32));
+  ASSIGN_OR_RETURN(y, node.Reduced("ReduceMax", y, std::move(axes), keep_dims));
+  ASSIGN_OR_RETURN(y, node.Emit("Equal", {y, Number(node, all ? 0 : 1, DType::kInt32)}));
+  return y;
+}
+
+absl::StatusOr<ValueRef> Selected(Emitter& node, const ValueRef& condition, const ValueRef& a,
+                                  const ValueRef& b) {
+  return node.Emit("Select", {condition, a, b});
+}
+
+absl::StatusOr<ValueRef> ArgOf(Emitter& node, const ValueRef& x, const ArgOptions& options) {
+  ValueRef y = x;
+  if (options.is_min) {
+    if (IsInteger(y->type.dtype)) {  // unsigned ones have no negative
+      ASSIGN_OR_RETURN(y, CastTo(node, y, DType::kInt64));
+    }
+    ASSIGN_OR_RETURN(y, node.Emit("Neg", {y}));
+  }
+  const int64_t size = x->type.shape[static_cast<size_t>(options.axis)];
+  if (options.last) {
+    ASSIGN_OR_RETURN(y, node.Sliced(y, options.axis, size - 1, size, -1));
+  }
+  ASSIGN_OR_RETURN(ValueRef index, node.Emit("ArgMax", {y},
+                                             {{"axis", options.axis},
+                                              {"dtype", std::string(NameOf(options.dtype))}}));
+  if (options.last) {
+    ASSIGN_OR_RETURN(index, node.Emit("Sub", {Number(node, size - 1, options.dtype), index}));
+  }
+  if (!options.keep_dims) return index;
+  Shape shape = x->type.shape;
+  shape[static_cast<size_t>(options.axis)] = 1;
+  return node.Reshaped(index, std::move(shape));
+}
+
+absl::StatusOr<Extrema> ExtremaOf(Emitter& node, const ValueRef& x, int64_t axis, int64_t k,
+                                  bool is_min) {
+  const int64_t size = x->type.shape.empty() ? 0 : x->type.shape[static_cast<size_t>(axis)];
+  if (k < 1 || k > size) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", k, " largest or least elements of ", TypeToString(x->type)));
+  }
+  if (k > kMaxExtrema) {
+    return node.FailMode(
+        absl::StrCat("the ", k, " largest or least elements; allowed are ", kMaxExtrema),
+        "name the operand in OUTPUT_OPS, and sort on the CPU");
+  }
+  ASSIGN_OR_RETURN(ValueRef rest, is_min ? node.Emit("Neg", {x}) : absl::StatusOr<ValueRef>(x));
+  ASSIGN_OR_RETURN(const ValueRef below, k == 1 ? rest : BelowAll(node, rest, axis));
+  std::vector<ValueRef> values;
+  std::vector<ValueRef> indices;
+  for (int64_t i = 0; i < k; ++i) {
+    ASSIGN_OR_RETURN(values.emplace_back(), node.Reduced("ReduceMax", rest, {axis}, true));
+    ASSIGN_OR_RETURN(indices.emplace_back(), ArgOf(node, rest, {.axis = axis, .keep_dims = true}));
+    if (i + 1 == k) break;
+    ASSIGN_OR_RETURN(const ValueRef is_taken, IsAt(node, indices.back(), axis, size));
+    ASSIGN_OR_RETURN(rest, Selected(node, is_taken, below, rest));
+  }
+  Extrema extrema;
+  ASSIGN_OR_RETURN(extrema.values, node.Joined(values, axis));
+  if (is_min) {
+    ASSIGN_OR_RETURN(extrema.values, node.Emit("Neg", {extrema.values}));
+  }
+  ASSIGN_OR_RETURN(extrema.indices, node.Joined(indices, axis));
+  return extrema;
+}
+
+absl::StatusOr<ValueRef> LookedUp(Emitter& node, const ValueRef& data, const ValueRef& indices,
+                                  int64_t axis, bool may_be_negative) {
+  ValueRef from_front = indices;
+  if (may_be_negative && IsInteger(indices->type.dtype)) {
+    ASSIGN_OR_RETURN(from_front,
+                     FromFront(node, indices, data->type.shape[static_cast<size_t>(axis)]));
+  }
+  return node.Emit("Gather", {data, from_front}, {{"axis", axis}});
+}
+
+absl::StatusOr<ValueRef> LookedUpByTuples(Emitter& node, const ValueRef& data,
+                                          const ValueRef& indices, bool may_be_negative) {
+  const Shape& from = data->type.shape;
+  const Shape& shape = indices->type.shape;
+  const int64_t length = shape.empty() ? 0 : shape.back();
+  if (!IsInteger(indices->type.dtype) || length < 1 || length > static_cast<int64_t>(from.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("the indices are ", TypeToString(indices->type),
+                                                   " for ", TypeToString(data->type)));
+  }
+  const int64_t last = static_cast<int64_t>(shape.size()) - 1;
+  ValueRef flat;
+  int64_t count = 1;
+  for (int64_t k = 0; k < length; ++k) {
+    const int64_t size = from[static_cast<size_t>(k)];
+    count *= size;
+    ASSIGN_OR_RETURN(ValueRef index, node.Sliced(indices, last, k, 1));
+    if (may_be_negative) {
+      ASSIGN_OR_RETURN(index, FromFront(node, index, size));
+    }
+    if (flat != nullptr) {
+      ASSIGN_OR_RETURN(flat, node.Emit("Mul", {flat, Number(node, size, indices->type.dtype)}));
+      ASSIGN_OR_RETURN(index, node.Emit("Add", {flat, index}));
+    }
+    flat = index;
+  }
+  ASSIGN_OR_RETURN(flat, node.Reshaped(flat, Shape(shape.begin(), shape.end() - 1)));
+  Shape rows = {count};
+  rows.insert(rows.end(), from.begin() + length, from.end());
+  ASSIGN_OR_RETURN(const ValueRef table, node.Reshaped(data, std::move(rows)));
+  return node.Emit("Gather", {table, flat}, {{"axis", int64_t{0}}});
+}
+
+absl::StatusOr<ValueRef> OneHotOf(Emitter& node, const ValueRef& indices, int64_t depth,
+                                  const ValueRef& off, const ValueRef& on, int64_t axis,
+                                  bool may_be_negative) {
+  if (depth < 1 || depth > kMaxEvaluatedElements) {
+    return absl::InvalidArgumentError(absl::StrCat("a depth of ", depth));
+  }
+  ValueRef from_front = indices;
+  if (may_be_negative) {
+    ASSIGN_OR_RETURN(from_front, FromFront(node, indices, depth));
+  }
+  Shape shape = indices->type.shape;
+  shape.insert(shape.begin() + axis, 1);
+  RETURN_IF_ERROR(CheckShape(shape));
+  ASSIGN_OR_RETURN(from_front, node.Reshaped(from_front, shape));
+  ASSIGN_OR_RETURN(const ValueRef is_there, IsAt(node, from_front, axis, depth));
+  return Selected(node, is_there, on, off);
+}
+
+}  // namespace npuc::frontend

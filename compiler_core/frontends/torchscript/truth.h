@@ -1,0 +1,27 @@
+#ifndef NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_TRUTH_H_
+#define NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_TRUTH_H_
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "compiler_core/frontends/torchscript/op_call.h"
+
+namespace npuc::pt {
+
+// Every value of a TorchScript graph is f32, so torch's booleans and integers that are computed at
+// run time are floats here, too: a Cast of what the IR computes.
+
+// The value as a boolean of the IR: what it was cast from, or whether it is not 0.
+absl::StatusOr<ValueRef> Truth(OpCall& call, const ValueRef& value);
+// The value as indices, i64: what it was cast from, or a cast of floats that are whole numbers.
+absl::StatusOr<ValueRef> Indices(OpCall& call, const ValueRef& value);
+// Booleans or integers of the IR as the floats that torch's operators compute with.
+absl::StatusOr<ValueRef> AsFloats(OpCall& call, absl::StatusOr<ValueRef> value);
+
+// Operators of constants (EvaluateSmall) that have a form at run time: comparisons, roundings,
+// divisions that drop fractions. b may be null. Null where there is none.
+absl::StatusOr<ValueRef> ComputedAtRunTime(OpCall& call, absl::string_view op, const ValueRef& a,
+                                           const ValueRef& b);
+
+}  // namespace npuc::pt
+
+#endif  // NPUC_COMPILER_CORE_FRONTENDS_TORCHSCRIPT_TRUTH_H_

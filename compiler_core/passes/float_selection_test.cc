@@ -1,0 +1,213 @@
+#include "compiler_core/passes/float_selection.h"
+
+#include <cmath>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compiler_core/ir/graph/text.h"
+#include "compiler_core/ops/op.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc {
+namespace {
+
+Graph Parsed(const std::string& body) {
+  const absl::StatusOr<Graph> graph = ParseGraph("graph \"g\" {\n" + body + "}\n");
+  EXPECT_TRUE(graph.ok()) << graph.status();
+  return *graph;
+}
+
+// Values that meet each other often: small whole numbers, halves of them, booleans.
+Tensor Drawn(const TensorType& type, std::mt19937& rng) {
+  std::uniform_int_distribution<int> draw(0, type.dtype == DType::kBool ? 1 : 3);
+  std::vector<float> values;
+  for (int64_t i = 0; i < type.element_count(); ++i) {
+    values.push_back(static_cast<float>(draw(rng)) * (IsFloat(type.dtype) ? 0.75f : 1.0f) -
+                     (IsFloat(type.dtype) ? 1.0f : 0.0f));
+  }
+  return CastTensor(Tensor::FromFloats(type.shape, values), type.dtype);
+}
+
+// The graph and its form in floats give equal numbers.
+void ExpectSame(const std::string& body, bool also_narrow = true) {
+  const Graph graph = Parsed(body);
+  for (const bool narrow : {false, true}) {
+    if (narrow && !also_narrow) continue;
+    const auto selection = SelectInFloats(graph, {.narrows_differences = narrow});
+    ASSERT_TRUE(selection.ok()) << selection.status();
+    ASSERT_THAT(selection->refusals, testing::IsEmpty());
+    EXPECT_GT(selection->values, 0);
+    SCOPED_TRACE(PrintGraph(selection->graph));
+    ASSERT_TRUE(VerifyGraph(selection->graph).ok()) << VerifyGraph(selection->graph);
+    for (const Node& node : selection->graph.nodes()) {
+      for (const ValueId output : node.outputs) {
+        EXPECT_TRUE(node.op == Op::kConst || IsFloat(selection->graph.type(output).dtype));
+      }
+    }
+    std::mt19937 rng(7);
+    for (int round = 0; round < 50; ++round) {
+      std::vector<Tensor> given;
+      std::vector<Tensor> floats;
+      for (const ValueId input : graph.inputs()) {
+        given.push_back(Drawn(graph.type(input), rng));
+        floats.push_back(CastTensor(given.back(), DType::kFloat32));
+      }
+      const auto want = RunReference(graph, given);
+      ASSERT_TRUE(want.ok()) << want.status();
+      const auto got = RunReference(selection->graph, floats);
+      ASSERT_TRUE(got.ok()) << got.status();
+      for (size_t i = 0; i < want->size(); ++i) {
+        EXPECT_EQ(CastTensor((*want)[i], DType::kFloat32).ToFloats(), (*got)[i].ToFloats());
+      }
+    }
+  }
+}
+
+TEST(FloatSelectionTest, ComparesFloats) {
+  for (const char* op : {"Equal", "Greater", "GreaterEqual"}) {
+    ExpectSame(R"(  %a = Placeholder() : f32[2,3] @"a"
+  %b = Placeholder() : f32[3] @"b"
+  %c = )" + std::string(op) +
+               R"((%a, %b) : bool[2,3] @"c"
+  return %c @"c"
+)");
+  }
+}
+
+TEST(FloatSelectionTest, ComparesWholeNumbersAndBooleans) {
+  for (const char* op : {"Equal", "Greater", "GreaterEqual"}) {
+    for (const char* type : {"i32", "i64", "u8", "bool"}) {
+      ExpectSame(R"(  %a = Placeholder() : )" + std::string(type) + R"([4] @"a"
+  %b = Placeholder() : )" +
+                 type + R"([4] @"b"
+  %c = )" + op + R"((%a, %b) : bool[4] @"c"
+  return %c @"c"
+)");
+    }
+  }
+}
+
+TEST(FloatSelectionTest, Selects) {
+  ExpectSame(R"(  %a = Placeholder() : f32[2,3] @"a"
+  %b = Placeholder() : f32[2,3] @"b"
+  %zero = Const() {value = f32[] "00000000"} : f32[]
+  %low = Const() {value = f32[] "0000c8c2"} : f32[]
+  %c = Greater(%a, %b) : bool[2,3] @"c"
+  %one = Select(%c, %a, %b) : f32[2,3] @"one"
+  %two = Select(%c, %a, %zero) : f32[2,3] @"two"
+  %three = Select(%c, %low, %one) : f32[2,3] @"three"
+  return %one @"one", %two @"two", %three @"three"
+)");
+}
+
+TEST(FloatSelectionTest, SelectsBooleansAsLogic) {
+  ExpectSame(R"(  %a = Placeholder() : bool[6] @"a"
+  %b = Placeholder() : bool[6] @"b"
+  %no = Const() {value = bool[] "00"} : bool[]
+  %yes = Const() {value = bool[] "01"} : bool[]
+  %and = Select(%a, %b, %no) : bool[6] @"and"
+  %or = Select(%a, %yes, %b) : bool[6] @"or"
+  %not = Equal(%a, %no) : bool[6] @"not"
+  %xor = Equal(%not, %b) : bool[6] @"xor"
+  return %and @"and", %or @"or", %not @"not", %xor @"xor"
+)");
+}
+
+TEST(FloatSelectionTest, GathersAtAnyAxis) {
+  for (const int axis : {0, 1, 2}) {
+    ExpectSame(R"(  %x = Placeholder() : f32[4,4,4] @"x"
+  %i = Placeholder() : i64[2,3] @"i"
+  %g = Gather(%x, %i) {axis = )" +
+               std::to_string(axis) + R"(} : f32[)" +
+               (axis == 0   ? "2,3,4,4"
+                : axis == 1 ? "4,2,3,4"
+                            : "4,4,2,3") +
+               R"(] @"g"
+  return %g @"g"
+)");
+  }
+}
+
+TEST(FloatSelectionTest, FindsTheFirstLargest) {
+  for (const char* type : {"f32", "i32"}) {
+    for (const int axis : {0, 1, -1}) {
+      ExpectSame(R"(  %x = Placeholder() : )" + std::string(type) + R"([3,4,2] @"x"
+  %m = ArgMax(%x) {axis = )" +
+                     std::to_string(axis) + R"(} : i64[)" +
+                     (axis == 0   ? "4,2"
+                      : axis == 1 ? "3,2"
+                                  : "3,4") +
+                     R"(] @"m"
+  return %m @"m"
+)",
+                 /*also_narrow=*/absl::string_view(type) != "f32");
+    }
+  }
+}
+
+TEST(FloatSelectionTest, CastsBothWays) {
+  ExpectSame(R"(  %x = Placeholder() : f32[5] @"x"
+  %i = Cast(%x) {dtype = "i32"} : i32[5] @"i"
+  %b = Cast(%x) {dtype = "bool"} : bool[5] @"b"
+  %c = Cast(%i) {dtype = "bool"} : bool[5] @"c"
+  %j = Cast(%b) {dtype = "i32"} : i32[5] @"j"
+  %sum = Add(%i, %j) : i32[5] @"sum"
+  %f = Cast(%sum) {dtype = "f32"} : f32[5] @"f"
+  return %i @"i", %b @"b", %c @"c", %f @"f"
+)");
+}
+
+TEST(FloatSelectionTest, RefusesWhatFloatsDoNotHold) {
+  const auto refused = [](const std::string& body, const std::string& text) {
+    const auto selection = SelectInFloats(Parsed(body), {});
+    ASSERT_TRUE(selection.ok()) << selection.status();
+    ASSERT_EQ(selection->refusals.size(), 1);
+    EXPECT_THAT(selection->refusals[0].message, testing::HasSubstr(text));
+  };
+  refused(R"(  %a = Placeholder() : i32[2] @"a"
+  %d = Div(%a, %a) : i32[2] @"d"
+  return %d @"d"
+)",
+          "Div of integers");
+  refused(R"(  %a = Placeholder() : u8[2] @"a"
+  %d = Sub(%a, %a) : u8[2] @"d"
+  return %d @"d"
+)",
+          "wrap around");
+  refused(R"(  %a = Placeholder() : f32[2] @"a"
+  %d = Cast(%a) {dtype = "u8"} : u8[2] @"d"
+  return %d @"d"
+)",
+          "to u8");
+  refused(R"(  %x = Placeholder() : f32[4000,1] @"x"
+  %i = Placeholder() : i64[2] @"i"
+  %g = Gather(%x, %i) : f32[2,1] @"g"
+  return %g @"g"
+)",
+          "4000 positions");
+  refused(R"(  %a = Placeholder() : i64[1] @"a"
+  %big = Const() {value = i64[] "ffffffffffffff7f"} : i64[]
+  %d = Equal(%a, %big) : bool[1] @"d"
+  return %d @"d"
+)",
+          "no exact float");
+}
+
+TEST(FloatSelectionTest, LeavesStoredIntegersAlone) {
+  const Graph graph = Parsed(R"(  %x = Placeholder() : i8[4] @"x"
+  %f = Dequantize(%x) {scale = [0.5], zero_point = [0]} : f32[4] @"f"
+  %q = Quantize(%f) {dtype = "i8", scale = [0.25], zero_point = [1]} : i8[4] @"q"
+  %r = Reshape(%q) {shape = [2,2]} : i8[2,2] @"r"
+  %g = Dequantize(%r) {scale = [0.25], zero_point = [1]} : f32[2,2] @"g"
+  return %g @"g"
+)");
+  const auto selection = SelectInFloats(graph, {});
+  ASSERT_TRUE(selection.ok()) << selection.status();
+  EXPECT_EQ(selection->values, 0);
+  EXPECT_EQ(PrintGraph(selection->graph), PrintGraph(graph));
+}
+
+}  // namespace
+}  // namespace npuc
