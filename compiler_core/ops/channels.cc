@@ -216,6 +216,16 @@ Tensor CutTensor(const Tensor& tensor, const ConstantCut& cut) {
   return Tensor({tensor.dtype(), std::move(shape)}, std::move(bytes));
 }
 
+bool HasTooManyChannels(const Graph& graph) {
+  int64_t channels = 0;
+  for (int i = 0; i < graph.value_count(); ++i) {
+    const Shape& shape = graph.type(ValueId(i)).shape;
+    channels += shape.empty() ? 0 : shape.back();
+    if (channels > kMaxGraphChannels) return true;
+  }
+  return false;
+}
+
 ChannelWork WorkOfProducts(const Graph& graph) {
   ChannelWork work;
   for (const Node& node : graph.nodes()) {

@@ -39,6 +39,11 @@ struct ChannelProduct {
 };
 std::optional<ChannelProduct> ChannelProductOf(const Graph& graph, const Node& node);
 
+// Channels of all values of a graph together, up to which dead ones are looked for: facts take some
+// 16 bytes a channel.
+inline constexpr int64_t kMaxGraphChannels = int64_t{1} << 22;
+bool HasTooManyChannels(const Graph& graph);
+
 // Facts about a graph's channels in one core's arithmetic. A vector that is empty says nothing.
 struct ChannelFacts {
   // By value id and channel: the number that every element of the channel always is (of stored

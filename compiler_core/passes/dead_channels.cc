@@ -13,8 +13,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kMaxChannels = int64_t{1} << 22;
-
 size_t Index(ValueId id) { return static_cast<size_t>(id.value()); }
 
 int64_t ChannelCount(const Graph& graph, ValueId value) {
@@ -57,7 +55,7 @@ class Finder {
   KeptChannels Run() {
     KeptChannels kept;
     kept.channels.resize(static_cast<size_t>(graph_.value_count()));
-    if (first_.back() > kMaxChannels) return kept;
+    if (first_.back() > kMaxGraphChannels) return kept;
     kept.total = first_.back();
     stays_.assign(static_cast<size_t>(first_.back()), false);
     for (int i = 0; i < graph_.node_count(); ++i) JoinOrKeep(NodeId(i));
@@ -237,7 +235,7 @@ class Finder {
   const ChannelFacts& facts_;
   const std::vector<int> uses_;
   const std::vector<int64_t> first_;  // by value id
-  Classes classes_{first_.back() > kMaxChannels ? 0 : first_.back()};
+  Classes classes_{first_.back() > kMaxGraphChannels ? 0 : first_.back()};
   std::vector<bool> stays_;  // by class
   std::vector<NodeId> products_;
 };

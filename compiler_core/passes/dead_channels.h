@@ -25,10 +25,10 @@ KeptChannels FindDeadChannels(const Graph& graph, const ChannelFacts& facts);
 Graph KeepChannels(const Graph& graph, const KeptChannels& kept,
                    const std::map<ValueId, Tensor>& replaced = {});
 
-// Finds what is always zero where numbers and weights are stored in fp16 and computed by GRUS's commands
-// (a weight or number that fp16 rounds to 0 counts as 0). A bias behind a convolution of zeros,
-// and a Relu of what is never positive, are followed. Infinite activations aside, which times 0
-// would be NaN.
+// Finds what is always zero where numbers and weights are stored in fp16 and computed by GRUS's
+// commands (a weight or number that fp16 rounds to 0 counts as 0). A bias behind a convolution of
+// zeros, and a Relu of what is never positive, are followed. Infinite activations aside, which
+// times 0 would be NaN.
 ChannelFacts HalfChannelFacts(const Graph& graph);
 
 }  // namespace npuc

@@ -33,6 +33,7 @@ class HalfFacts {
   }
 
   ChannelFacts Run() {
+    if (HasTooManyChannels(graph_)) return std::move(facts_);
     for (int i = 0; i < graph_.node_count(); ++i) {
       const Node& node = graph_.node(NodeId(i));
       if (node.op == Op::kConst || node.inputs.empty()) continue;

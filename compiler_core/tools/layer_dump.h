@@ -27,11 +27,11 @@ absl::StatusOr<std::set<int>> LayerIdsOf(const LayerDump& dump);
 // NNNN_LAYER_float.npy with the float ones, and layers.csv, a line for each with type, scale, zero
 // point and how far the two are apart.
 //
-// Of one item of `files`, one a model input as NamedInputs has them.
+// Dumps one item of `files`, which has a file for each model input, as NamedInputs has them.
 absl::Status DumpRun(const CompileRequest& request, const std::vector<std::string>& files,
                      const std::set<int>& layer_ids, const std::string& folder,
                      Diagnostics& diagnostics);
-// The same for the first sample of QUANT: calibration_data.
+// Does the same for the first sample of QUANT: calibration_data.
 absl::Status DumpCalibration(const CompileRequest& request, const std::string& folder,
                              Diagnostics& diagnostics);
 

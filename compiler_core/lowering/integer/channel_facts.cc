@@ -71,6 +71,7 @@ class IntegerFacts {
   }
 
   ChannelFacts Run() {
+    if (HasTooManyChannels(graph_)) return std::move(facts_);
     const std::vector<int> uses = graph_.UseCounts();
     for (size_t i = 0; i < plan_.layers.size(); ++i) {
       const Layer& layer = plan_.layers[i];

@@ -56,6 +56,7 @@ def files():
         "wrong.pdiparams": parameter([1, 2], [1.0, 2.0]),
         "ops.pdmodel": program(variable("x", [1, 2]), feed, op("while", [("X", "x")], "t"),
                                op("topk_v2", [("X", "t")], "y"), fetch),
+        "other.pdiparams": b"",
         "ops.pdiparams": b"",
         "open.pdiparams": b"",
     }
