@@ -377,7 +377,8 @@ TEST(CfgConfigTest, Malformed) {
       {"[Common]\nmode = run\n[Parser]\nmodel_type = torch\ninput_model = m\nmodel_name = m\n",
        {"c.cfg: [GBuilder] inputs is missing: the files that the simulator reads; mode is run; add "
         "a line like inputs = input.bin [NPUC1005]",
-        "c.cfg:4:14: model_type is 'torch'; allowed: TensorFlow, TFLite, ONNX, Caffe, Compass; "
+        "c.cfg:4:14: model_type is 'torch'; allowed: TensorFlow, TFLite, ONNX, Caffe, Darknet, "
+        "Paddle, MXNet, Compass; "
         "write one of "
         "these [NPUC1007]"}},
       {"[Common]\nmode = walk\ngraph = g.txt\nweight_bts = 8\n",

@@ -242,7 +242,8 @@ const std::vector<Case>& Cases() {
         "[NPUC1007]"}},
       {"UnknownFramework",
        absl::StrCat(kGood, "FRAMEWORK: TFLIT\n"),
-       {"c.yaml:6:12: FRAMEWORK is 'TFLIT', not one of TF, PT, TFLITE, ONNX, CAFFE, COMPASS; did "
+       {"c.yaml:6:12: FRAMEWORK is 'TFLIT', not one of TF, PT, TFLITE, ONNX, CAFFE, DARKNET, "
+        "PADDLE, MXNET, COMPASS; did "
         "you "
         "mean 'TFLITE'? [NPUC1007]"}},
       {"TorchConfig",
@@ -250,7 +251,8 @@ const std::vector<Case>& Cases() {
        "x: [1]}\nOUTPUT_OPS: [y]\nINPUT_NCX_TO_NXC: [0, 3]\nFP16_OUT_OPS: [5, s]\n",
        {"c.yaml:5:24: INPUT_OPS takes indices where FRAMEWORK is PT, found 'x'; count from 0 "
         "[NPUC1007]",
-        "c.yaml:6:1: OUTPUT_OPS is a key of framework TF, TFLITE, ONNX, CAFFE, COMPASS, FRAMEWORK "
+        "c.yaml:6:1: OUTPUT_OPS is a key of framework TF, TFLITE, ONNX, CAFFE, DARKNET, PADDLE, "
+        "MXNET, COMPASS, FRAMEWORK "
         "is PT; "
         "remove the line [NPUC1009]",
         "c.yaml:7:23: INPUT_NCX_TO_NXC names input 3, which is not in INPUT_OPS; list the input in "
