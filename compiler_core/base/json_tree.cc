@@ -9,8 +9,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/utf8.h"
 #include "compiler_core/base/json_positions.h"
+#include "compiler_core/base/utf8.h"
 
 namespace npuc {
 namespace {

@@ -20,7 +20,8 @@ int64_t ChannelCount(const Graph& graph, ValueId value) {
   return shape.empty() ? 0 : shape.back();
 }
 
-// True where a constant operand of an element-wise node has a number for each channel of the result.
+// True where a constant operand of an element-wise node has a number for each channel of the
+// result.
 bool RunsAlongChannels(const Graph& graph, const Node& node, ValueId constant) {
   const int64_t channels = ChannelCount(graph, node.outputs[0]);
   return channels > 1 && ChannelCount(graph, constant) == channels;

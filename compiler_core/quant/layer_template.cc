@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "compiler_core/base/trim_text.h"
 #include "compiler_core/base/json_tree.h"
+#include "compiler_core/base/trim_text.h"
 
 namespace npuc {
 namespace {

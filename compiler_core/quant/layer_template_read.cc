@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler_core/base/json_tree.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/trim_text.h"
-#include "compiler_core/base/json_tree.h"
 #include "compiler_core/quant/layer_template.h"
 
 namespace npuc {

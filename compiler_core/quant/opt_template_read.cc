@@ -8,9 +8,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/fp16.h"
+#include "compiler_core/base/json_positions.h"
 #include "compiler_core/base/suggest.h"
 #include "compiler_core/base/utf8.h"
-#include "compiler_core/base/json_positions.h"
 #include "compiler_core/quant/opt_template.h"
 
 namespace npuc {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/status.h"
 #include "compiler_core/base/json_tree.h"
+#include "compiler_core/base/status.h"
 #include "compiler_core/quant/statistics.h"
 
 namespace npuc {

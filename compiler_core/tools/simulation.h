@@ -16,8 +16,8 @@ namespace npuc {
 
 struct SimulationFiles {
   std::vector<std::string> inputs;
-  // The file of the first output; the second has "1" behind this name, the third "2" and so on. A name that
-  // ends in .npy gets arrays of real values, any other the stored bytes.
+  // The file of the first output; the second has "1" behind this name, the third "2" and so on. A
+  // name that ends in .npy gets arrays of real values, any other the stored bytes.
   std::string output;
   bool prints = true;  // a line for each output
 };

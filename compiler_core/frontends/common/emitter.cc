@@ -169,10 +169,9 @@ absl::StatusOr<std::vector<ValueRef>> Emitter::AddNode(NodeSource source, Op op,
                 "compile a smaller model, or shorten the sequences that its loops and recurrent "
                 "layers run over");
   }
-  const bool beside_whole =
-      std::any_of(operands.begin(), operands.end(), [](const ValueRef& operand) {
-        return !IsKnown(operand) && !IsFloat(operand->type.dtype);
-      });
+  const bool beside_whole = std::any_of(
+      operands.begin(), operands.end(),
+      [](const ValueRef& operand) { return !IsKnown(operand) && !IsFloat(operand->type.dtype); });
   std::vector<ValueId> ids;
   for (const ValueRef& operand : operands) {
     ASSIGN_OR_RETURN(ids.emplace_back(), Place(*operand, beside_whole));

@@ -27,7 +27,7 @@ bool IsPaddleProgram(absl::string_view bytes);
 
 // The outermost protobuf fields of `bytes`, walked without decoding what they hold.
 struct WireOutline {
-  bool well_formed = false;       // every field ends within the file
+  bool well_formed = false;  // every field ends within the file
   // The count of length-delimited fields of each number; 100 is the layers of a Caffe net.
   int length_delimited[101] = {};
   bool starts_with_varint_1 = false;

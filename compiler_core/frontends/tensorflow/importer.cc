@@ -30,10 +30,9 @@ int WireTypeOf(const NodeView& node) {
 }  // namespace
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {BasicRules(),   ElementwiseRules(), ActivationRules(), LinearRules(), ConvRules(),
-          PoolRules(),    ImageRules(),       ShapeRules(),      SliceRules(),  ReduceRules(),
-          SelectionRules(),
-          ControlRules(), DilationRules(),    TensorArrayRules()};
+  return {BasicRules(),     ElementwiseRules(), ActivationRules(), LinearRules(),     ConvRules(),
+          PoolRules(),      ImageRules(),       ShapeRules(),      SliceRules(),      ReduceRules(),
+          SelectionRules(), ControlRules(),     DilationRules(),   TensorArrayRules()};
 }
 
 Importer::Importer(const GraphFile& file, const CompileOptions& options, Graph* graph,

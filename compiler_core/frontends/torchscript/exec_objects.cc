@@ -10,10 +10,10 @@
 namespace npuc::pt {
 
 frontend::RuleTable<OpRule> TensorRules() {
-  return {ElementwiseRules(), ActivationRules(), ConvRules(),      PoolRules(),   LinearRules(),
-          ReduceRules(),      ShapeRules(),      SliceRules(),     PadRules(),    CreateRules(),
-          NormRules(),        RecurrentRules(),  AttentionRules(), SelectRules(), QuantizedRules(),
-          LogicRules()};
+  return {ElementwiseRules(), ActivationRules(), ConvRules(),      PoolRules(),
+          LinearRules(),      ReduceRules(),     ShapeRules(),     SliceRules(),
+          PadRules(),         CreateRules(),     NormRules(),      RecurrentRules(),
+          AttentionRules(),   SelectRules(),     QuantizedRules(), LogicRules()};
 }
 
 Executor::Executor(const TorchArchive* archive, ImportState* state, ExecutorLimits limits)
