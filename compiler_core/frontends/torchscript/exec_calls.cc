@@ -219,7 +219,8 @@ bool Executor::ToNumber(const Expr& expr, absl::string_view type, const ScriptVa
     if (!read.ok()) return false;
     if (!(*read)->constant.has_value()) {
       Report(DiagnosticKind::kTorchDataDependent, expr,
-             absl::StrCat(type, "() of run-time data (", TypeToString((*read)->type),
+             absl::StrCat(type == "bool" ? "a condition by " : "", type, "() of run-time data (",
+                          TypeToString((*read)->type),
                           "): the NPU runs one fixed sequence of commands"),
              "compute both sides and mix them, or decide outside of the model");
       return false;
