@@ -26,7 +26,7 @@ inline constexpr int64_t kMaxSideInputBytes = int64_t{1} << 34;
 // problem, missing files included, goes to diagnostics.
 absl::StatusOr<LoadedConfig> LoadConfig(const std::string& path, Diagnostics& diagnostics);
 
-// The same of a config's text; `path` is what its files are beside, `shown` its name in messages.
+// Reads a config's text likewise. Its files lie beside `path`; messages call it `shown`.
 absl::StatusOr<LoadedConfig> LoadConfigText(const std::string& text, const std::string& path,
                                             const std::string& shown, Diagnostics& diagnostics);
 

@@ -49,12 +49,6 @@ absl::Status ImportPRelu(LayerImporter& node) {
   return node.SetOutput(LeakyRelu(x, Term(node, slope)).value);
 }
 
-absl::Status ImportElu(LayerImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
-  return node.SetOutput(Elu(x, alpha, 1).value);
-}
-
 absl::Status ImportSwish(LayerImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double beta, node.FloatOr("beta", 1));
@@ -119,7 +113,7 @@ constexpr ImportRule kRules[] = {
     {"AbsVal", ImportUnary<kAbs>},
     {"BNLL", ImportFormula<frontend::Softplus>},
     {"Clip", ImportClip},
-    {"ELU", ImportElu},
+    {"ELU", frontend::ImportElu},
     {"Exp", ImportExp},
     {"Log", ImportLog},
     {"PReLU", ImportPRelu},

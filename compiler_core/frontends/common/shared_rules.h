@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/activations.h"
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/term.h"
 
@@ -30,6 +31,14 @@ template <Term (*formula)(const Term& x), typename Node>
 absl::Status ImportFormula(Node& node) {
   RETURN_IF_ERROR(node.ExpectInputs(1, 1));
   return node.SetOutput(formula(Term(node, node.input(0))).value);
+}
+
+// Elu whose alpha is an attribute of that name, 1 where it is not stated.
+template <typename Node>
+absl::Status ImportElu(Node& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
+  return node.SetOutput(Elu(Term(node, node.input(0)), alpha, 1).value);
 }
 
 }  // namespace npuc::frontend

@@ -41,12 +41,6 @@ absl::Status ImportPRelu(NodeImporter& node) {
   return node.SetOutput(LeakyRelu(x, Term(node, slope)).value);
 }
 
-absl::Status ImportElu(NodeImporter& node) {
-  ASSIGN_OR_RETURN(const Term x, Operand(node));
-  ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
-  return node.SetOutput(Elu(x, alpha, 1).value);
-}
-
 absl::Status ImportCelu(NodeImporter& node) {
   ASSIGN_OR_RETURN(const Term x, Operand(node));
   ASSIGN_OR_RETURN(const double alpha, node.FloatOr("alpha", 1));
@@ -124,7 +118,7 @@ absl::Status ImportShrink(NodeImporter& node) {
 constexpr ImportRule kRules[] = {
     {"Celu", ImportCelu},
     {"Clip", ImportClip},
-    {"Elu", ImportElu},
+    {"Elu", frontend::ImportElu},
     {"Gelu", ImportGelu},
     {"HardSigmoid", ImportHardSigmoid},
     {"HardSwish", ImportFormula<frontend::HardSwish>},
