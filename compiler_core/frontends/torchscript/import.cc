@@ -43,8 +43,7 @@ class TorchImporter {
  public:
   TorchImporter(const TorchArchive* archive, const CompileOptions& options, Graph* graph,
                 Diagnostics* diagnostics)
-      : archive_(archive),
-        options_(options),
+      : options_(options),
         graph_(graph),
         diagnostics_(diagnostics),
         state_(graph, diagnostics, options.model_name),
@@ -349,7 +348,6 @@ class TorchImporter {
     }
   }
 
-  const TorchArchive* archive_;
   const CompileOptions& options_;
   Graph* graph_;
   Diagnostics* diagnostics_;
