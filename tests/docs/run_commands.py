@@ -41,6 +41,7 @@ PAGES = {
     "README.md": own_model.write,
     "CONTRIBUTING.md": None,
     "client/TUTORIAL.md": None,
+    "compiler_core/boxes/README.md": None,
     "client/python/README.md": None,
     "deploy/OPERATIONS.md": make_certificates,
     "proto/HTTP.md": None,
