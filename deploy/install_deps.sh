@@ -29,6 +29,7 @@ build_packages=(
   libdeflate-dev               # inflates the entries of TorchScript and .npz archives
   librocksdb-dev               # job store and artifact cache
   liblz4-dev                   # artifacts in that cache
+  libpq-dev                    # several npucd on one PostgreSQL
   libflatbuffers-dev           # TFLite models: the reader's headers, their verifier
   flatbuffers-compiler         # makes that reader from our schema; the tests' models from JSON
   libyaml-cpp-dev              # configs
@@ -72,6 +73,7 @@ test_packages=(
   python3-grpc-tools
   python3-protobuf             # proto/make_openapi.py
   chromium                     # drives the dashboard
+  postgresql-15                # a server of the tests' own; they are skipped without it
 )
 
 usage() { sed -n '2,7s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"; }

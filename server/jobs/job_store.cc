@@ -6,6 +6,12 @@
 #include "absl/strings/str_cat.h"
 
 namespace npuc::jobs {
+namespace {
+
+constexpr size_t kMaxPackedEvents = 64;
+constexpr size_t kMaxPackedBytes = 64 << 10;
+
+}  // namespace
 
 absl::Status CheckChange(const JobChange& change, const Job* stored) {
   const uint64_t stored_revision = stored == nullptr ? 0 : stored->revision;
@@ -33,6 +39,20 @@ absl::Status JobStore::ApplyAndWait(std::shared_ptr<const JobChange> change) {
   std::future<absl::Status> answered = answer.get_future();
   Apply(std::move(change), [&answer](absl::Status status) { answer.set_value(std::move(status)); });
   return answered.get();
+}
+
+std::vector<EventRecord> PackEvents(const std::vector<JobEvent>& events) {
+  std::vector<EventRecord> records;
+  size_t in_record = 0;
+  for (const JobEvent& event : events) {
+    if (in_record == 0) records.emplace_back();
+    EventRecord& record = records.back();
+    record.body += EncodeEvent(event);
+    record.last_seq = event.seq;
+    const bool is_full = ++in_record == kMaxPackedEvents || record.body.size() >= kMaxPackedBytes;
+    if (is_full) in_record = 0;
+  }
+  return records;
 }
 
 bool Matches(const JobListQuery& query, const Job& job) {

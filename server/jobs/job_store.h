@@ -39,7 +39,7 @@ struct JobPage {
 };
 
 // Where jobs, their events and request ids are kept. One conformance suite
-// (job_store_conformance_test.cc) holds for every implementation. Everything that decides between
+// (job_store_conformance_test_util.h) holds for every implementation. Everything that decides between
 // jobs or callers (uniqueness of request ids, who changed a job first) is decided here, so that
 // several daemons may one day share a store.
 //
@@ -100,6 +100,14 @@ class JobStore {
 // The rule of Apply about revision and event numbers, for implementations. `stored` is null where
 // the job is not there.
 absl::Status CheckChange(const JobChange& change, const Job* stored);
+
+// Events of one change lie together in records of a bounded size, each EncodeEvent, one behind the
+// other: to write many records costs more than to read past some events.
+struct EventRecord {
+  int64_t last_seq = 0;  // of its last event
+  std::string body;
+};
+std::vector<EventRecord> PackEvents(const std::vector<JobEvent>& events);
 
 // Whether List shows a job; id and limit aside.
 bool Matches(const JobListQuery& query, const Job& job);

@@ -41,11 +41,6 @@ constexpr size_t kSyncedDigits = 20;
 // A write of several changes is about as large at most; one change may be larger.
 constexpr size_t kMaxGroupBytes = 1 << 20;
 
-// Events of one change lie together, up to so many and so much in a record: to write many records
-// costs more than to read past some events.
-constexpr size_t kMaxPackedEvents = 64;
-constexpr size_t kMaxPackedBytes = 64 << 10;
-
 // RocksDB goes on after a full disk where there is room for one of these again.
 constexpr size_t kWriteBufferBytes = size_t{32} << 20;
 
@@ -155,14 +150,8 @@ EncodedChange Encode(std::shared_ptr<const JobChange> change) {
     encoded.request_key = RequestKey(job.tenant, job.request_id);
   }
   encoded.record = EncodeJobRecord(job);
-  std::string record;
-  size_t in_record = 0;
-  for (const JobEvent& event : change->events) {
-    record += EncodeEvent(event);
-    const bool is_last = &event == &change->events.back();
-    if (!is_last && ++in_record < kMaxPackedEvents && record.size() < kMaxPackedBytes) continue;
-    encoded.events.emplace_back(EventKey(job.id, event.seq), std::exchange(record, {}));
-    in_record = 0;
+  for (EventRecord& record : PackEvents(change->events)) {
+    encoded.events.emplace_back(EventKey(job.id, record.last_seq), std::move(record.body));
   }
   encoded.change = std::move(change);
   return encoded;

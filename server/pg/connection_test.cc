@@ -1,0 +1,192 @@
+#include "server/pg/connection.h"
+
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/pg/pg_test_util.h"
+#include "server/pg/schema.h"
+
+namespace npuc::pg {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr absl::Duration kLimit = absl::Seconds(5);
+
+class ConnectionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    NPUC_SKIP_WITHOUT_POSTGRES();
+    options_ = TestServer::Get()->NewDatabase();
+    connection_ = Open();
+  }
+  std::unique_ptr<Connection> Open() const {
+    auto opened = Connection::Open(options_);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return opened.ok() ? *std::move(opened) : nullptr;
+  }
+  Rows MustRun(const char* sql, std::vector<Value> parameters = {}) {
+    absl::StatusOr<Rows> rows = connection_->Run(sql, parameters, kLimit);
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    return rows.ok() ? *std::move(rows) : Rows();
+  }
+
+  ConnectionOptions options_;
+  std::unique_ptr<Connection> connection_;
+};
+
+TEST_F(ConnectionTest, ParametersComeBackAsTheyWere) {
+  const std::string bytes("\0\\x{}\"\xff', NULL", 15);
+  const Rows rows = MustRun(
+      "SELECT $1, $2, $3, $4, $5, $6",
+      {true, int64_t{INT64_MIN}, -0.1, absl::string_view("{\"ä\\', NULL}"), Bytes{bytes}, nullptr});
+  EXPECT_TRUE(rows.Bool(0, 0));
+  EXPECT_EQ(rows.Int(0, 1), INT64_MIN);
+  EXPECT_EQ(rows.Double(0, 2), -0.1);
+  EXPECT_EQ(rows.Text(0, 3), "{\"ä\\', NULL}");
+  EXPECT_EQ(rows.Text(0, 4), bytes);
+  EXPECT_TRUE(rows.IsNull(0, 5));
+  EXPECT_FALSE(rows.IsNull(0, 4));
+}
+
+TEST_F(ConnectionTest, ArraysComeBackAsTheyWere) {
+  const std::string bytes("\0,{}\"", 5);
+  const Rows rows = MustRun("SELECT * FROM unnest($1, $2, $3, $4) AS t(a, b, c, d)",
+                            {TextArray{"", "NULL", "{\"\\"}, IntArray{1, -1, INT64_MAX},
+                             BytesArray{Bytes{""}, Bytes{bytes}, Bytes{"x"}},
+                             OptionalTextArray{{std::nullopt, "", "NULL"}}});
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows.Text(0, 0), "");
+  EXPECT_EQ(rows.Text(1, 0), "NULL");
+  EXPECT_EQ(rows.Text(2, 0), "{\"\\");
+  EXPECT_EQ(rows.Int(2, 1), INT64_MAX);
+  EXPECT_EQ(rows.Text(0, 2), "");
+  EXPECT_EQ(rows.Text(1, 2), bytes);
+  EXPECT_TRUE(rows.IsNull(0, 3));
+  EXPECT_FALSE(rows.IsNull(1, 3));
+  EXPECT_EQ(rows.Text(2, 3), "NULL");
+  EXPECT_EQ(MustRun("SELECT cardinality($1)", {TextArray{}}).Int(0, 0), 0);
+  EXPECT_THAT(MustRun("SELECT $1", {IntArray{7, 8}}).Ints(0, 0), ElementsAre(7, 8));
+  EXPECT_THAT(MustRun("SELECT $1", {IntArray{}}).Ints(0, 0), IsEmpty());
+}
+
+// Both sides' buffers are full at once.
+TEST_F(ConnectionTest, LargeParametersAndAnswersPass) {
+  const std::string large(32 << 20, 'x');
+  EXPECT_EQ(MustRun("SELECT $1", {Bytes{large}}).Text(0, 0), large);
+}
+
+TEST_F(ConnectionTest, AStatementThatIsRefusedLeavesTheConnectionUsable) {
+  const absl::Status refused = connection_->Run("SELECT 1/0", {}, kLimit).status();
+  EXPECT_EQ(FaultOf(refused), Fault::kRefused);
+  EXPECT_EQ(SqlStateOf(refused), "22012");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(connection_->is_usable());
+  EXPECT_EQ(MustRun("SELECT 1").Int(0, 0), 1);
+  EXPECT_EQ(FaultOf(absl::OkStatus()), Fault::kNone);
+  EXPECT_EQ(FaultOf(absl::InternalError("of somebody else")), Fault::kNone);
+}
+
+TEST_F(ConnectionTest, ADeadlockMayBeTriedAgain) {
+  MustRun("CREATE TABLE t AS SELECT g AS id, 0 AS n FROM generate_series(1, 2) AS g");
+  const auto other = Open();
+  ASSERT_TRUE(connection_->RunScript("BEGIN; UPDATE t SET n = 1 WHERE id = 1", kLimit).ok());
+  ASSERT_TRUE(other->RunScript("BEGIN; UPDATE t SET n = 1 WHERE id = 2", kLimit).ok());
+  absl::Status second;
+  std::thread waits([&] { second = other->RunScript("UPDATE t SET n = 1 WHERE id = 1", kLimit); });
+  const absl::Status first = connection_->RunScript("UPDATE t SET n = 1 WHERE id = 2", kLimit);
+  if (!first.ok()) {
+    EXPECT_TRUE(connection_->RunScript("ROLLBACK", kLimit).ok());
+  }
+  waits.join();
+  EXPECT_NE(first.ok(), second.ok());
+  EXPECT_EQ(FaultOf(first.ok() ? second : first), Fault::kRetry);
+}
+
+TEST_F(ConnectionTest, NoAnswerInTimeIsUnknownAndEndsTheConnection) {
+  const absl::Time begin = absl::Now();
+  const absl::Status late =
+      connection_->Run("SELECT pg_sleep(30)", {}, absl::Milliseconds(100)).status();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  EXPECT_EQ(FaultOf(late), Fault::kUnknown);
+  EXPECT_EQ(late.code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(connection_->is_usable());
+  EXPECT_EQ(FaultOf(connection_->Run("SELECT 1", {}, kLimit).status()), Fault::kLost);
+}
+
+TEST_F(ConnectionTest, ASessionThatIsEndedDuringAStatementIsUnknown) {
+  const int64_t pid = MustRun("SELECT pg_backend_pid()").Int(0, 0);
+  const auto other = Open();
+  absl::Status status;
+  std::thread waits([&] { status = connection_->Run("SELECT pg_sleep(30)", {}, kLimit).status(); });
+  const Value of_session = pid;
+  const char* const is_asleep =
+      "SELECT count(*) FROM pg_stat_activity WHERE pid = $1 AND wait_event = 'PgSleep'";
+  while (other->Run(is_asleep, {of_session}, kLimit)->Int(0, 0) == 0) {
+  }
+  EXPECT_TRUE(other->Run("SELECT pg_terminate_backend($1::int)", {of_session}, kLimit).ok());
+  waits.join();
+  EXPECT_EQ(FaultOf(status), Fault::kUnknown) << status;
+  EXPECT_FALSE(connection_->is_usable());
+}
+
+TEST_F(ConnectionTest, ANotificationArrives) {
+  const auto other = Open();
+  ASSERT_TRUE(connection_->RunScript("LISTEN npuc", kLimit).ok());
+  ASSERT_TRUE(other->Run("SELECT pg_notify('npuc', $1)", {absl::string_view("a;b")}, kLimit).ok());
+  std::vector<Notification> all;
+  while (all.empty()) {
+    auto some = connection_->WaitForNotifications(kLimit);
+    ASSERT_TRUE(some.ok()) << some.status();
+    all = *std::move(some);
+  }
+  EXPECT_EQ(all[0].payload, "a;b");
+  EXPECT_THAT(*connection_->WaitForNotifications(absl::Milliseconds(1)), IsEmpty());
+}
+
+// As after a failover that left the session on the old server.
+TEST_F(ConnectionTest, AServerThatTakesNoWritesIsLost) {
+  MustRun("CREATE TABLE t (n int)");
+  ASSERT_TRUE(connection_->RunScript("SET default_transaction_read_only = on", kLimit).ok());
+  const absl::Status status = connection_->Run("INSERT INTO t VALUES (1)", {}, kLimit).status();
+  EXPECT_EQ(FaultOf(status), Fault::kLost);
+  EXPECT_FALSE(connection_->is_usable());
+}
+
+TEST_F(ConnectionTest, WithoutAServerItIsLostInTime) {
+  const absl::Time begin = absl::Now();
+  for (const char* url : {"host=/nonexistent", "postgres://127.0.0.1:1/x", "no url at all"}) {
+    const absl::Status status = Connection::Open({.url = url}).status();
+    EXPECT_EQ(FaultOf(status), Fault::kLost) << url << ": " << status;
+  }
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+}
+
+TEST_F(ConnectionTest, MigrationsMayBeRepeatedAndRunAtOnce) {
+  ConnectionOptions empty = options_;
+  MustRun("CREATE DATABASE empty");
+  empty.url = empty.url.substr(0, empty.url.rfind('=')) + "=empty";
+  auto before = Connection::Open(empty);
+  ASSERT_TRUE(before.ok()) << before.status();
+  EXPECT_THAT(CheckSchema(**before).ToString(), HasSubstr("npucd --migrate"));
+  std::vector<absl::Status> results(4);
+  std::vector<std::thread> threads;
+  for (absl::Status& result : results) {
+    threads.emplace_back([&] { result = Migrate(empty); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& result : results) EXPECT_TRUE(result.ok()) << result;
+  EXPECT_TRUE(Migrate(empty).ok());
+  // The tests' server does without syncs, of which the check tells.
+  EXPECT_THAT(CheckSchema(**before).ToString(), HasSubstr("fsync is off"));
+  ASSERT_TRUE((*before)->RunScript("UPDATE npuc.cluster SET schema_version = 99", kLimit).ok());
+  EXPECT_THAT(Migrate(empty).ToString(), HasSubstr("version 99"));
+  EXPECT_EQ(CheckSchema(**before).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace npuc::pg

@@ -1,0 +1,165 @@
+#include "server/pg/node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::pg {
+namespace {
+
+constexpr size_t kOffsets = 5;
+// Where most nodes are silent at once it is probably the database, or this node: it waits longer.
+constexpr int kPatience = 3;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Node>> Node::Join(Sessions* sessions, NodeOptions options) {
+  std::unique_ptr<Node> node(new Node(sessions, std::move(options)));
+  RETURN_IF_ERROR(node->JoinAnew());
+  RETURN_IF_ERROR(node->Beat());
+  return node;
+}
+
+Node::~Node() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  stop_.NotifyAll();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status Node::JoinAnew() {
+  ASSIGN_OR_RETURN(
+      const Rows rows,
+      sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT join_node($1, $2, $3, $4)",
+                     {absl::string_view(options_.name), absl::string_view(options_.build_id),
+                      absl::string_view(options_.address), int64_t{options_.slots}}));
+  const MutexLock lock(mutex_);
+  incarnation_ = rows.Int(0, 0);
+  return absl::OkStatus();
+}
+
+int64_t Node::incarnation() const {
+  const MutexLock lock(mutex_);
+  return incarnation_;
+}
+
+bool Node::IsHeard() const {
+  const absl::Time now = options_.steady_now();
+  const MutexLock lock(mutex_);
+  return now - heard_ < options_.ttl - options_.beat_period;
+}
+
+// The answer was made at some time between the two.
+void Node::SetTime(absl::Time before, absl::Time after, int64_t cluster_us) {
+  offsets_.push_back(absl::FromUnixMicros(cluster_us) - (before + (after - before) / 2));
+  if (offsets_.size() > kOffsets) offsets_.pop_front();
+}
+
+absl::Time Node::ClusterNow() const {
+  const absl::Time steady = options_.steady_now();
+  const MutexLock lock(mutex_);
+  std::vector<absl::Duration> offsets(offsets_.begin(), offsets_.end());
+  const auto middle = offsets.begin() + static_cast<ptrdiff_t>(offsets.size() / 2);
+  std::nth_element(offsets.begin(), middle, offsets.end());
+  last_now_ = std::max(last_now_, steady + *middle);
+  return last_now_;
+}
+
+absl::Status Node::Beat() {
+  const absl::Time before = options_.steady_now();
+  ASSIGN_OR_RETURN(const Rows rows,
+                   sessions_->Run(Sessions::Repeat::kRepeatable, "SELECT beat_node($1)",
+                                  {incarnation()}, options_.ttl));
+  if (rows.IsNull(0, 0)) {
+    RETURN_IF_ERROR(JoinAnew());
+    return Beat();
+  }
+  const absl::Time after = options_.steady_now();
+  const MutexLock lock(mutex_);
+  heard_ = before;
+  SetTime(before, after, rows.Int(0, 0));
+  return absl::OkStatus();
+}
+
+absl::Status Node::Observe() {
+  const MutexLock lock(observe_mutex_);
+  const absl::StatusOr<Rows> rows =
+      sessions_->Read("SELECT incarnation, beat FROM node WHERE state <> 3", {});
+  if (!rows.ok()) {
+    // A node that cannot read judges nobody.
+    seen_.clear();
+    return rows.status();
+  }
+  const absl::Time now = options_.steady_now();
+  const int64_t self = incarnation();
+  std::map<int64_t, Seen> seen;
+  std::vector<std::pair<int64_t, Seen>> silent;
+  for (size_t row = 0; row < rows->size(); ++row) {
+    const int64_t other = rows->Int(row, 0);
+    const int64_t beat = rows->Int(row, 1);
+    if (other == self) continue;
+    const auto before = seen_.find(other);
+    const bool is_still = before != seen_.end() && before->second.beat == beat;
+    seen[other] = is_still ? before->second : Seen{.beat = beat, .since = now};
+    if (now - seen[other].since >= options_.ttl) silent.emplace_back(other, seen[other]);
+  }
+  seen_ = std::move(seen);
+  const bool most = 2 * silent.size() > rows->size();
+  absl::Status first_error;
+  for (const auto& [other, last] : silent) {
+    if (most && now - last.since < kPatience * options_.ttl) continue;
+    first_error.Update(
+        sessions_
+            ->Run(Sessions::Repeat::kRepeatable, "SELECT declare_dead($1, $2)", {other, last.beat})
+            .status());
+  }
+  return first_error;
+}
+
+absl::Status Node::Drain() {
+  return sessions_
+      ->Run(Sessions::Repeat::kRepeatable,
+            "UPDATE node SET state = 2 WHERE incarnation = $1 AND state = 1", {incarnation()})
+      .status();
+}
+
+absl::StatusOr<std::vector<Node::Peer>> Node::Peers() const {
+  ASSIGN_OR_RETURN(const Rows rows,
+                   sessions_->Read("SELECT incarnation, name, build_id, address, slots, state "
+                                   "FROM node WHERE state <> 3 ORDER BY name",
+                                   {}));
+  std::vector<Peer> peers;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    peers.push_back({.incarnation = rows.Int(row, 0),
+                     .name = std::string(rows.Text(row, 1)),
+                     .build_id = std::string(rows.Text(row, 2)),
+                     .address = std::string(rows.Text(row, 3)),
+                     .slots = static_cast<int>(rows.Int(row, 4)),
+                     .draining = rows.Int(row, 5) == 2});
+  }
+  return peers;
+}
+
+void Node::StartBeating() {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void Node::Loop() {
+  while (true) {
+    {
+      const MutexLock lock(mutex_);
+      const SteadyTime next = SteadyTimeAfter(absl::ToChronoNanoseconds(options_.beat_period));
+      while (!stopping_ && stop_.WaitUntil(mutex_, next)) {
+      }
+      if (stopping_) return;
+    }
+    // The next beat tries again; calls that need the database report what is wrong.
+    if (Beat().ok()) Observe().IgnoreError();
+  }
+}
+
+}  // namespace npuc::pg

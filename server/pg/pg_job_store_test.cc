@@ -1,0 +1,259 @@
+#include "server/pg/pg_job_store.h"
+
+#include <array>
+#include <random>
+
+#include "absl/time/clock.h"
+#include "server/jobs/job_store_conformance_test_util.h"
+#include "server/pg/pg_test_util.h"
+
+namespace npuc::pg {
+namespace {
+
+using jobs::Job;
+using jobs::JobChange;
+using jobs::JobState;
+using jobs::conformance::FullJob;
+using jobs::conformance::JobStoreTest;
+using jobs::conformance::LogLine;
+using jobs::conformance::NewJob;
+using ::testing::HasSubstr;
+
+// A node of a database with its store.
+struct StoreOfNode {
+  StoreOfNode(const ConnectionOptions& options, const std::string& name,
+              std::function<absl::Time()> steady_now = absl::Now)
+      : sessions(options) {
+    auto joined = Node::Join(&sessions, {.name = name, .steady_now = std::move(steady_now)});
+    EXPECT_TRUE(joined.ok()) << joined.status();
+    node = *std::move(joined);
+    store.emplace(&sessions, node.get(), PgJobStoreOptions{});
+  }
+  Sessions sessions;
+  std::unique_ptr<Node> node;
+  std::optional<PgJobStore> store;
+};
+
+class PgHarness : public jobs::conformance::StoreHarness {
+ public:
+  explicit PgHarness(bool crashes) : crashes_(crashes) {
+    if (TestServer::Get() == nullptr) return;
+    options_ = TestServer::Get()->NewDatabase();
+    Restart();
+  }
+  bool is_missing() const override { return TestServer::Get() == nullptr; }
+  jobs::JobStore& store() override { return *node_->store; }
+  void Restart() override {
+    if (crashes_ && node_ != nullptr) {
+      TestServer::Get()->Kill();
+      TestServer::Get()->Start();
+    }
+    node_.reset();
+    node_ = std::make_unique<StoreOfNode>(options_, "a");
+  }
+
+ private:
+  const bool crashes_;
+  ConnectionOptions options_;
+  std::unique_ptr<StoreOfNode> node_;
+};
+
+}  // namespace
+}  // namespace npuc::pg
+
+namespace npuc::jobs::conformance {
+namespace {
+
+INSTANTIATE_TEST_SUITE_P(
+    Stores, JobStoreTest,
+    ::testing::Values(
+        Implementation{"Pg", [] { return std::make_unique<pg::PgHarness>(/*crashes=*/false); }},
+        Implementation{"PgThatCrashes",
+                       [] { return std::make_unique<pg::PgHarness>(/*crashes=*/true); }}),
+    [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace npuc::jobs::conformance
+
+namespace npuc::pg {
+namespace {
+
+class PgJobStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    NPUC_SKIP_WITHOUT_POSTGRES();
+    options_ = TestServer::Get()->NewDatabase();
+    a_ = std::make_unique<StoreOfNode>(options_, "a", [this] { return now_; });
+    b_ = std::make_unique<StoreOfNode>(options_, "b", [this] { return now_; });
+  }
+  // `a` says nothing while b watches.
+  void DeclareADead() {
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(b_->node->Beat().ok());
+      ASSERT_TRUE(b_->node->Observe().ok());
+      now_ += absl::Seconds(1);
+    }
+  }
+
+  ConnectionOptions options_;
+  absl::Time now_ = absl::UnixEpoch();
+  std::unique_ptr<StoreOfNode> a_, b_;
+};
+
+TEST_F(PgJobStoreTest, OneOfTwoNodesMakesTheNextChange) {
+  Job job = NewJob("j1", "r");
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = job}).ok());
+  EXPECT_EQ(b_->store->ApplyAndWait({.job = NewJob("j2", "r")}).code(),
+            absl::StatusCode::kAlreadyExists);
+  job.revision = 2;
+  int made = 0;
+  std::vector<std::thread> threads;
+  std::array<absl::Status, 2> results;
+  for (const auto& [node, result] : {std::pair(a_.get(), &results[0]), {b_.get(), &results[1]}}) {
+    threads.emplace_back(
+        [&, node = node, result = result] { *result = node->store->ApplyAndWait({.job = job}); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const absl::Status& result : results) {
+    if (result.ok()) ++made;
+    EXPECT_TRUE(result.ok() || absl::IsAborted(result)) << result;
+  }
+  EXPECT_EQ(made, 1);
+}
+
+// All send the same request ids through both nodes.
+TEST_F(PgJobStoreTest, OneJobPerRequestIdOnTwoNodes) {
+  std::atomic<int> accepted = 0, taken = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      PgJobStore& store = t % 2 == 0 ? *a_->store : *b_->store;
+      for (int i = 0; i < 25; ++i) {
+        const absl::Status status =
+            store.ApplyAndWait({.job = NewJob(absl::StrCat("j", t, "-", i), absl::StrCat(i))});
+        ++(status.ok() ? accepted : taken);
+        EXPECT_TRUE(status.ok() || absl::IsAlreadyExists(status)) << status;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(accepted, 25);
+  EXPECT_EQ(taken, 7 * 25);
+  EXPECT_EQ(a_->store->List({.limit = 1000})->jobs.size(), 25u);
+}
+
+TEST_F(PgJobStoreTest, ANodeThatWasDeclaredDeadWritesNothingMore) {
+  Job job = NewJob("j1");
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = job}).ok());
+  const int64_t first_life = a_->node->incarnation();
+  DeclareADead();
+  job.revision = 2;
+  const absl::Status status = a_->store->ApplyAndWait({.job = job});
+  // The write in the old lane was refused; the node has joined again.
+  EXPECT_NE(a_->node->incarnation(), first_life) << status;
+  EXPECT_TRUE(b_->store->Read("j1").ok());
+  if (!status.ok()) {
+    EXPECT_EQ(b_->store->Read("j1")->revision, 1u);
+    ASSERT_TRUE(a_->store->ApplyAndWait({.job = job}).ok());
+  }
+}
+
+TEST_F(PgJobStoreTest, NobodyIsDeclaredDeadWhoBeatsOrWhileNobodyCanRead) {
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(a_->node->Beat().ok());
+    ASSERT_TRUE(b_->node->Observe().ok());
+    now_ += absl::Seconds(9);
+  }
+  EXPECT_EQ(b_->node->Peers()->size(), 2u);
+  // The first look after an outage begins to count anew.
+  TestServer::Get()->Kill();
+  EXPECT_FALSE(b_->node->Observe().ok());
+  now_ += absl::Hours(1);
+  TestServer::Get()->Start();
+  while (!b_->node->Observe().ok()) {
+  }
+  EXPECT_EQ(b_->node->Peers()->size(), 2u);
+  EXPECT_FALSE(a_->node->IsHeard()) << "itself it takes for dead first";
+}
+
+// The session of each write is ended once, anywhere in it; the write must learn its true end.
+TEST_F(PgJobStoreTest, LostAnswersAreSettled) {
+  constexpr int kJobs = 200;
+  std::atomic<int> current = 0;
+  int ended = 0;
+  std::thread ender([&] {
+    const auto admin = *Connection::Open(options_);
+    for (int last = -1; current < kJobs;) {
+      const int now = current;
+      if (now == last) continue;
+      const auto rows = admin->Run(
+          "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'active' AND "
+          "query LIKE '%apply_batch%' AND pid <> pg_backend_pid()",
+          {}, absl::Seconds(5));
+      if (!rows.ok() || rows->empty()) continue;
+      last = now;
+      ++ended;
+    }
+  });
+  for (; current < kJobs; ++current) {
+    const std::string name = absl::StrCat(current.load());
+    const absl::Status status = a_->store->ApplyAndWait({.job = NewJob("j" + name, "r" + name)});
+    EXPECT_TRUE(status.ok()) << status;
+  }
+  ender.join();
+  EXPECT_GT(ended, 0);
+  EXPECT_EQ(a_->store->List({.limit = 1000})->jobs.size(), static_cast<size_t>(kJobs));
+}
+
+TEST_F(PgJobStoreTest, LostCommitsAreFound) {
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = NewJob("j1")}).ok());
+  ASSERT_TRUE(a_->store->ApplyAndWait({.job = NewJob("j2")}).ok());
+  // As a standby that took over without the last write.
+  const auto admin = *Connection::Open(options_);
+  ASSERT_TRUE(admin
+                  ->RunScript("UPDATE lane SET commit_no = commit_no - 1; "
+                              "DELETE FROM job WHERE job_id = 'j2'",
+                              absl::Seconds(5))
+                  .ok());
+  const absl::Status status = a_->store->ApplyAndWait({.job = NewJob("j3")});
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_THAT(status.message(), HasSubstr("has lost commits"));
+  EXPECT_TRUE(absl::IsDataLoss(a_->store->Read("j1").status()));
+  EXPECT_TRUE(b_->store->Read("j1").ok());
+}
+
+// One change that PostgreSQL refuses does not take those beside it down.
+TEST_F(PgJobStoreTest, ARefusedChangeIsRefusedAlone) {
+  std::atomic<int> made = 0, refused = 0;
+  const auto count = [&](const absl::Status& status) { ++(status.ok() ? made : refused); };
+  for (int i = 0; i < 50; ++i) {
+    Job job = NewJob(absl::StrCat("j", i));
+    // Larger than a row of an index may be.
+    if (i == 17) {
+      std::mt19937 random(1);
+      for (int k = 0; k < 100000; ++k) job.request_id += static_cast<char>('a' + random() % 26);
+    }
+    if (i == 23) job.tenant = std::string("a\0b", 3);
+    if (i == 31) job.tenant = "\xff";
+    a_->store->Apply(std::make_shared<JobChange>(JobChange{.job = job}), count);
+  }
+  EXPECT_TRUE(a_->store->ApplyAndWait({.job = NewJob("last")}).ok());
+  EXPECT_EQ(made, 47);
+  EXPECT_EQ(refused, 3);
+}
+
+TEST_F(PgJobStoreTest, WithoutAServerWritesFailInTimeAndGoOnLater) {
+  PgJobStore store(&a_->sessions, a_->node.get(), {.write_limit = absl::Seconds(4)});
+  ASSERT_TRUE(store.ApplyAndWait({.job = NewJob("j1")}).ok());
+  TestServer::Get()->Kill();
+  const absl::Status status = store.ApplyAndWait({.job = NewJob("j2")});
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_TRUE(absl::IsUnavailable(store.Read("j1").status()));
+  TestServer::Get()->Start();
+  std::string id = "j3";
+  while (!store.ApplyAndWait({.job = NewJob(id)}).ok()) id += "x";
+  EXPECT_TRUE(b_->store->Read(id).ok());
+}
+
+}  // namespace
+}  // namespace npuc::pg

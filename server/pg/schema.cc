@@ -1,0 +1,73 @@
+#include "server/pg/schema.h"
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+#include "server/pg/schema_sql.h"
+
+namespace npuc::pg {
+namespace {
+
+constexpr absl::Duration kReadLimit = absl::Seconds(5);
+constexpr absl::Duration kMigrateLimit = absl::Minutes(5);
+
+// 0: there is no schema.
+absl::StatusOr<int64_t> ReadVersion(Connection& connection) {
+  ASSIGN_OR_RETURN(
+      const Rows found,
+      connection.Run("SELECT to_regclass('npuc.cluster') IS NOT NULL", {}, kReadLimit));
+  if (!found.Bool(0, 0)) return 0;
+  ASSIGN_OR_RETURN(const Rows version,
+                   connection.Run("SELECT schema_version FROM npuc.cluster", {}, kReadLimit));
+  return version.empty() ? 0 : version.Int(0, 0);
+}
+
+absl::Status IsNewer(int64_t version) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("PostgreSQL: the tables of npucd have version ", version, ", this npucd knows ",
+                   kSchemaVersion, "; start the npucd that made them, or a newer one"));
+}
+
+}  // namespace
+
+absl::Status Migrate(const ConnectionOptions& options) {
+  ASSIGN_OR_RETURN(const std::unique_ptr<Connection> connection, Connection::Open(options));
+  // The session has the lock, and ends here. A second migration waits, and then finds all done.
+  RETURN_IF_ERROR(
+      connection
+          ->Run("SELECT pg_advisory_lock(hashtextextended('npuc migrate', 0))", {}, kMigrateLimit)
+          .status());
+  ASSIGN_OR_RETURN(const int64_t version, ReadVersion(*connection));
+  if (version > kSchemaVersion) return IsNewer(version);
+  const std::string tables =
+      absl::StrCat("CREATE SCHEMA IF NOT EXISTS npuc;\n", kTablesSql,
+                   "INSERT INTO cluster (schema_version) VALUES (", kSchemaVersion, ");\n");
+  return connection->RunScript(
+      absl::StrCat("SET lock_timeout = '10s';\n", version == 0 ? tables : "", kFunctionsSql),
+      kMigrateLimit);
+}
+
+absl::Status CheckSchema(Connection& connection) {
+  ASSIGN_OR_RETURN(const int64_t version, ReadVersion(connection));
+  if (version > kSchemaVersion) return IsNewer(version);
+  if (version < kSchemaVersion) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("PostgreSQL: the database has ",
+                     version == 0 ? std::string("no tables of npucd")
+                                  : absl::StrCat("tables of version ", version),
+                     "; run npucd --migrate with the same --cluster once"));
+  }
+  for (const char* setting : {"fsync", "full_page_writes", "synchronous_commit"}) {
+    ASSIGN_OR_RETURN(const Rows value, connection.Run("SELECT current_setting($1)",
+                                                      {absl::string_view(setting)}, kReadLimit));
+    if (value.Text(0, 0) != "off") continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("PostgreSQL: ", setting,
+                     " is off, so a crash of the server loses jobs that "
+                     "npucd has accepted; turn it on"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace npuc::pg

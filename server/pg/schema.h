@@ -1,0 +1,25 @@
+#ifndef NPUC_SERVER_PG_SCHEMA_H_
+#define NPUC_SERVER_PG_SCHEMA_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/pg/connection.h"
+
+namespace npuc::pg {
+
+// The version of tables and functions that this build makes and uses.
+inline constexpr int kSchemaVersion = 1;
+
+// Makes the tables and functions in the schema `npuc` of a database, or brings older ones up to
+// kSchemaVersion; nothing where they have it. Two at once do no harm. FAILED_PRECONDITION: a newer
+// build made them.
+absl::Status Migrate(const ConnectionOptions& options);
+
+// FAILED_PRECONDITION, with what to do: no schema, another version, or a server that is set to lose
+// commits (fsync, full_page_writes or synchronous_commit is off).
+absl::Status CheckSchema(Connection& connection);
+
+}  // namespace npuc::pg
+
+#endif  // NPUC_SERVER_PG_SCHEMA_H_

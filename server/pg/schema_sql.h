@@ -1,0 +1,11 @@
+#ifndef NPUC_SERVER_PG_SCHEMA_SQL_H_
+#define NPUC_SERVER_PG_SCHEMA_SQL_H_
+
+namespace npuc::pg {
+
+extern const char kTablesSql[];     // tables.sql
+extern const char kFunctionsSql[];  // functions.sql
+
+}  // namespace npuc::pg
+
+#endif  // NPUC_SERVER_PG_SCHEMA_SQL_H_
