@@ -54,6 +54,12 @@ void SetDuration(absl::Duration span, google::protobuf::Duration& wire) {
 
 // The service builds, whatever else a .cfg asks for.
 void CheckTask(const CfgTask& task, const std::string& shown, Diagnostics& diagnostics) {
+  if (task.profiles) {
+    diagnostics.Add({.kind = DiagnosticKind::kConfigNoEffect,
+                     .message = "profile changes nothing: the service writes no graph.json",
+                     .file = shown,
+                     .fix = "build by aipubuild where a profile is wanted"});
+  }
   if (task.kind == CfgTask::Kind::kRun) {
     diagnostics.Add({.kind = DiagnosticKind::kConfigNoEffect,
                      .message = "mode = run changes nothing: the service builds, and runs nothing",

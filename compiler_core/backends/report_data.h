@@ -2,11 +2,13 @@
 #define NPUC_COMPILER_CORE_BACKENDS_REPORT_DATA_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compiler_core/ir/cmd/command.h"
 #include "compiler_core/ir/cmd/load.h"
@@ -125,11 +127,16 @@ struct ModelMetrics {
   std::vector<MetricFigure> figures;  // empty: nothing was measured
 };
 
+inline constexpr int32_t kOfNoNode = -1;
+
 struct ReportData {
   Graph graph;  // as it was lowered
   std::map<std::string, int64_t> commands_by_kind;
   CommandFigures per_frame;
   std::vector<NodeFigures> nodes;
+  // Positions in `nodes`, of each command and of each node of `graph`; kOfNoNode: of none.
+  std::vector<int32_t> node_of_command;
+  std::vector<int32_t> node_of_graph_node;
   std::vector<OperatorLine> operators;
   std::vector<WeightFigures> weights;
   std::optional<std::vector<TransposeRecord>> transposes;
@@ -138,6 +145,21 @@ struct ReportData {
   ModelMetrics metrics;
   std::vector<WeightHistogram> weight_histograms;  // with options.save_histograms
 };
+
+// For each item the position of the node that it names; kOfNoNode where there is none.
+template <typename Item, typename Name>
+std::vector<int32_t> PositionsByName(const std::vector<NodeFigures>& nodes,
+                                     const std::vector<Item>& items, const Name& name) {
+  std::map<absl::string_view, int32_t> positions;
+  for (size_t i = 0; i < nodes.size(); ++i) positions[nodes[i].name] = static_cast<int32_t>(i);
+  std::vector<int32_t> found;
+  found.reserve(items.size());
+  for (const Item& item : items) {
+    const auto at = positions.find(std::invoke(name, item));
+    found.push_back(at == positions.end() ? kOfNoNode : at->second);
+  }
+  return found;
+}
 
 // The bits that the integers between qmin and qmax need.
 int BitsOf(const QuantParams& params);

@@ -278,6 +278,8 @@ class CfgReader {
     } else if (runs) {
       for (const CfgText& file : SplitAtCommas(*inputs)) task_.inputs.emplace_back(file.text);
     }
+    const CfgText* const profile = Find("profile");
+    task_.profiles = profile != nullptr && absl::EqualsIgnoreCase(profile->text, "true");
     const CfgText* const outputs = Find("outputs");
     const bool is_header = outputs != nullptr && absl::EndsWith(outputs->text, ".h");
     if (!runs && is_header) return Put("OUTPUT_FILE", outputs->place, Scalar(*outputs));

@@ -166,6 +166,7 @@ QUANT:
   EXPECT_EQ(task.kind, CfgTask::Kind::kRun);
   EXPECT_THAT(task.inputs, ElementsAre("./resnet_50/input.bin"));
   EXPECT_EQ(task.output_path, "./resnet_50/output_resnet_50.bin");
+  EXPECT_TRUE(task.profiles);
   for (const std::string& problem : Problems(kGuideExample)) {
     EXPECT_THAT(problem, HasSubstr(" changes nothing: "));
   }
@@ -414,11 +415,13 @@ TEST(CfgConfigTest, Malformed) {
        {"c.cfg:9:1: key 'QUANT.force_float_ir' is given twice, first on line 7; keep one of the "
         "two "
         "[NPUC1004]"}},
-      {absl::StrCat(kGood, "model_domain = keyword_spotting\n[GBuilder]\nprofile = true\n"),
+      {absl::StrCat(kGood, "model_domain = keyword_spotting\n[GBuilder]\nfast_perf = true\n"),
        {"c.cfg:7:1: warning: model_domain changes nothing: it is a word about the model; the line "
         "may stay [NPUC1011]",
-        "c.cfg:9:1: warning: profile changes nothing: report.json has the profile of each build; "
-        "the line may stay [NPUC1011]"}},
+        "c.cfg:9:1: warning: fast_perf changes nothing: a profile counts every unit; the line may "
+        "stay [NPUC1011]"}},
+      {absl::StrCat(kGood, "[GBuilder]\nprofile = perhaps\n"),
+       {"c.cfg:8:11: profile is 'perhaps'; allowed: true, false; write one of these [NPUC1007]"}},
       {std::string("[Common]\nmode = \001", 17),
        {"c.cfg:2:8: control character \\x01; save the config as plain text [NPUC1000]"}},
   };

@@ -15,7 +15,7 @@ using Become = CfgBecome;
 constexpr char kNoPost[] =
     "no detection post-processing is built, and the model gives its own outputs";
 constexpr char kOfPost[] = "it is about detection_postprocess, which is not built";
-constexpr char kProfile[] = "report.json has the profile of each build";
+constexpr char kProfile[] = "a profile counts every unit";
 constexpr char kSamples[] = "the simulator counts every command, so that there are no samples";
 constexpr char kMemories[] = "results lie in one arena; tiles and memories would change no result";
 constexpr char kPicture[] = "report.html draws the graph";
@@ -59,7 +59,8 @@ constexpr CfgKey kCfgKeys[] = {
      "with mode = run the simulator's output file"},
     {"GBuilder", "simulator", Become::kNothing, "", "", "this program has its simulator"},
     {"GBuilder", "local_lib", Become::kNothing, "", "", "there is no operator library"},
-    {"GBuilder", "profile", Become::kNothing, "", "", kProfile},
+    {"GBuilder", "profile", Become::kTask, "", "true|false",
+     "graph.json beside the result, and with mode = run profile_data.bin beside the output"},
     {"GBuilder", "prof_unit", Become::kChecked, "", "TPC|DMA|AIFF", kProfile},
     {"GBuilder", "fast_perf", Become::kNothing, "", "", kProfile},
     {"GBuilder", "max_sample_point_num", Become::kNothing, "", "", kSamples},

@@ -21,6 +21,7 @@ struct CfgTask {
   std::string output_path;          // kRun: of the first output
   std::string ir_name;              // kParse, kQuantize: NAME.txt and NAME.bin
   std::string output_dir;           // kParse, kQuantize
+  bool profiles = false;            // kBuild, kRun: graph.json, and a profile of the run
   std::string dump_dir;             // QUANT: dump and dump_dir; empty: no dump
 };
 

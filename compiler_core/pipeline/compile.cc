@@ -15,6 +15,7 @@
 #include "compiler_core/pipeline/emission.h"
 #include "compiler_core/pipeline/import.h"
 #include "compiler_core/pipeline/listings.h"
+#include "compiler_core/pipeline/profile_graph.h"
 #include "compiler_core/pipeline/report_writer.h"
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/report/page.h"
@@ -49,7 +50,8 @@ void Report(const CompileRequest& request, const CoreSpec& core, const CompiledU
   observer.OnArtifact({"report.json", WriterOf(std::move(report))});
   observer.OnArtifact({"report.html", WriterOf(std::move(page))});
   if (request.wants_listings) {
-    result.listings = {ListOps(data), ListMemory(unit, data), ListWeights(data)};
+    result.listings = {ListOps(data), ListMemory(unit, data), ListWeights(data),
+                       ProfileGraphJson(unit.model, data, request.options.model_name)};
   }
   result.summary = SummaryOf(unit, data, core);
   result.histograms = std::move(data.weight_histograms);

@@ -45,11 +45,12 @@ struct Artifact {
   ByteWriter write;
 };
 
-// Text for the terminal that -v, -m and -w ask for.
+// Text that -v, -m, -w and a profile ask for.
 struct CompileListings {
-  std::string ops;      // -v
-  std::string memory;   // -m
-  std::string weights;  // -w
+  std::string ops;            // -v
+  std::string memory;         // -m
+  std::string weights;        // -w
+  std::string profile_graph;  // graph.json, for profiles (profile_graph.h)
 };
 
 struct CompileResult {

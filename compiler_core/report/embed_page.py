@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes page_parts.cc of the files in page/: the page's text before and behind the JSON.
+"""Makes page_parts.cc of the files in page/: the text of two pages before and behind their JSON,
+the report's and the profile's.
 
 Usage: embed_page.py OUTPUT.cc PAGE_FOLDER
 
-The modules that report.js imports, directly or not, are joined into one script, each once and
+The modules that a page's script imports, directly or not, are joined into one script, each once and
 behind what it imports. A module imports names as they are, from files beside it, and exports
 declarations; a name that two modules declare is refused, since all of them share one scope here.
 """
@@ -66,15 +67,17 @@ def main():
         with open(os.path.join(folder, name), encoding="utf-8") as stream:
             return stream.read().rstrip("\n")
 
-    page = part("report.html")
-    page = page.replace("@CSS@", part("report.css")).replace("@VIEWS_CSS@", part("views.css"))
-    page = page.replace("@JS@", script(part, "report.js"))
-    before, behind = page.split("@JSON@")
+    constants = ""
+    for prefix, entry in (("kPage", "report.js"), ("kProfile", "profile.js")):
+        page = part("report.html")
+        page = page.replace("@CSS@", part("report.css")).replace("@VIEWS_CSS@", part("views.css"))
+        page = page.replace("@JS@", script(part, entry))
+        before, behind = page.split("@JSON@")
+        constants += (f"const char {prefix}Before[] =\n    {literal(before)};\n"
+                      f"const char {prefix}Behind[] =\n    {literal(behind)};\n\n")
     with open(output, "w", encoding="utf-8") as stream:
         stream.write('#include "compiler_core/report/page.h"\n\nnamespace npuc {\n\n'
-                     f"const char kPageBefore[] =\n    {literal(before)};\n"
-                     f"const char kPageBehind[] =\n    {literal(behind)};\n\n"
-                     "}  // namespace npuc\n")
+                     f"{constants}}}  // namespace npuc\n")
 
 
 if __name__ == "__main__":

@@ -11,9 +11,15 @@ namespace npuc {
 // must be JSON; text of it cannot end the script element that holds it.
 std::string ReportPage(absl::string_view report_json);
 
-// The page's text around the JSON (page/, by embed_page.py).
+// Makes the page of a profile (profile_data.h): two tables, of which the longer sorts by each
+// column.
+std::string ProfilePage(absl::string_view profile_json);
+
+// The pages' text around the JSON (page/, by embed_page.py).
 extern const char kPageBefore[];
 extern const char kPageBehind[];
+extern const char kProfileBefore[];
+extern const char kProfileBehind[];
 
 }  // namespace npuc
 

@@ -23,6 +23,14 @@ TEST(ReportPage, HoldsTheJsonAndNothingFromElsewhere) {
   EXPECT_LT(page.size(), 96u << 10);
 }
 
+TEST(ReportPage, AProfileHasItsOwnScript) {
+  const std::string page = ProfilePage("{\"graph_name\": \"m<1>\"}");
+  EXPECT_THAT(page, HasSubstr("{\"graph_name\": \"m\\u003c1>\"}"));
+  EXPECT_THAT(page, HasSubstr("runtime_information"));
+  EXPECT_THAT(page, Not(HasSubstr("@JS@")));
+  EXPECT_THAT(page, Not(HasSubstr("\nimport ")));
+}
+
 TEST(ReportPage, TextCannotEndItsScriptElement) {
   const std::string page = ReportPage("{\"model\": \"</script><script>alert(1)<!--\"}");
   EXPECT_THAT(page, HasSubstr("\\u003c/script>\\u003cscript>alert(1)\\u003c!--"));

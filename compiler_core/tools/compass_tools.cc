@@ -10,7 +10,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/pipeline/compile.h"
+#include "compiler_core/report/profile_data.h"
 #include "compiler_core/tools/compile_command.h"
+#include "compiler_core/tools/profiler_command.h"
 #include "compiler_core/tools/run_ir_command.h"
 
 namespace npuc {
@@ -65,6 +67,26 @@ std::optional<int> Parse(CLI::App& app, int argc, char** argv, const bool& versi
   if (!version) return std::nullopt;
   std::printf("%s\n", std::string(CompilerVersion()).c_str());
   return 0;
+}
+
+// aipu_profiler graph.json profile_data.bin -o net.html --method html.
+int RunProfiler(int argc, char** argv) {
+  CLI::App app("Makes a report of graph.json and the counters of a run.", "aipu_profiler");
+  ProfilerArgs args;
+  bool version = false;
+  app.add_flag("-v,--version", version, "Print the compiler's version");
+  app.add_option("graph", args.graph_path, "graph.json of a profiled build")->required();
+  app.add_option("profiler_binary", args.buffer_path, "profile_data.bin of its run")->required();
+  app.add_option("-o,--output", args.output_path,
+                 "The report (default: the model's name with the method as its ending)");
+  app.add_option("--method", args.method, "html, xlsx, csv, or json: what get_profiler_data gives")
+      ->check(CLI::IsMember({"html", "xlsx", "csv", "json"}))
+      ->capture_default_str();
+  app.add_option("--frequency", args.frequency_mhz,
+                 "Clock in MHz, for milliseconds (default: that of graph.json)")
+      ->check(CLI::Range(int64_t{1}, kMaxFrequencyMhz));
+  const std::optional<int> ended = Parse(app, argc, argv, version);
+  return ended.has_value() ? *ended : RunProfilerCommand(args);
 }
 
 // aipubuild CONFIG, aipuparse -c CONFIG, aipuopt -c CONFIG.
@@ -161,7 +183,7 @@ class IrTool {
 }  // namespace
 
 std::vector<absl::string_view> CompassTools() {
-  return {"aipubuild", "aipuparse", "aipuopt", "aipugb", "aipurun"};
+  return {"aipubuild", "aipuparse", "aipuopt", "aipugb", "aipurun", "aipu_profiler"};
 }
 
 std::string CfgOfIr(const std::string& ir, const std::string& weights, bool runs,
@@ -187,6 +209,7 @@ std::optional<int> RunCompassTool(int argc, char** argv, int64_t timestamp_secon
   const std::string name = std::filesystem::path(argv[0]).filename().string();
   const std::vector<absl::string_view> tools = CompassTools();
   if (std::find(tools.begin(), tools.end(), name) == tools.end()) return std::nullopt;
+  if (name == "aipu_profiler") return RunProfiler(argc, argv);
   if (name == "aipugb" || name == "aipurun") return IrTool(name).Run(argc, argv, timestamp_seconds);
   return RunConfigTool(name, argc, argv, timestamp_seconds);
 }

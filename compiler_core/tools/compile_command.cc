@@ -182,6 +182,9 @@ absl::Status DoTask(const CompileCommand& command, const CfgTask& task,
   if (task.kind == CfgTask::Kind::kRun) {
     ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(model_file->path, diagnostics));
     SimulationFiles files{.inputs = {}, .output = result, .prints = !command.json};
+    if (task.profiles) {
+      files.profile = (std::filesystem::path(result).parent_path() / kProfileDataFile).string();
+    }
     for (const std::string& input : task.inputs) {
       files.inputs.push_back(ResolveBeside(command.config_path, input));
     }
@@ -191,6 +194,17 @@ absl::Status DoTask(const CompileCommand& command, const CfgTask& task,
   RETURN_IF_ERROR(WriteFileAtomically(result, bytes));
   if (!command.json) std::printf("%s %zu bytes\n", Printable(result).c_str(), bytes.size());
   return absl::OkStatus();
+}
+
+// graph.json, where a profile is asked for.
+absl::Status WriteProfileGraph(const CompileCommand& command, const CfgTask& task,
+                               const std::string& folder, const std::string& graph) {
+  if (!task.profiles) return absl::OkStatus();
+  const std::string path = (std::filesystem::path(folder) / kProfileGraphFile).string();
+  if (!command.json) {
+    std::printf("%s %zu bytes\n", Printable(path).c_str(), graph.size());
+  }
+  return WriteFileAtomically(path, graph);
 }
 
 // A .cfg of aipuparse or aipuopt.
@@ -238,7 +252,8 @@ int RunCompileCommand(const CompileCommand& command) {
     return md5;
   };
   request.timestamp_seconds = command.timestamp_seconds;
-  request.wants_listings = command.list_ops || command.list_memory || command.list_weights;
+  request.wants_listings =
+      command.list_ops || command.list_memory || command.list_weights || task.profiles;
   const std::string folder = OutputFolder(command, loaded->config);
   if (command.quantize) {
     if (!request.options.quant.has_value()) request.options.quant.emplace();
@@ -255,7 +270,8 @@ int RunCompileCommand(const CompileCommand& command) {
   const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
       result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());
   if (!pictures.ok()) return RefuseToWrite(command, pictures.status(), diagnostics);
-  const absl::Status done = DoTask(command, task, request, *written, diagnostics);
+  absl::Status done = WriteProfileGraph(command, task, folder, result->listings.profile_graph);
+  if (done.ok()) done = DoTask(command, task, request, *written, diagnostics);
   if (!done.ok()) return Finish(done, diagnostics);
   PrintDiagnostics(diagnostics);
   PrintListings(command, result->listings);

@@ -10,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "compiler_core/backends/integer/integer_model.h"
 #include "compiler_core/backends/integer/layer_outputs.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/import.h"
+#include "compiler_core/report/xlsx.h"
 #include "compiler_core/sim/port_values.h"
 #include "compiler_core/sim/simulator.h"
 #include "compiler_core/tools/array_files.h"
@@ -25,12 +25,6 @@
 
 namespace npuc {
 namespace {
-
-// A field of a line of comma-separated values (RFC 4180).
-std::string CsvField(absl::string_view text) {
-  if (text.find_first_of(",\"\r\n") == absl::string_view::npos) return std::string(text);
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
-}
 
 // The distance between two tensors.
 struct Difference {

@@ -142,7 +142,9 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
   run->add_option("--postprocess", options.run.boxes_path,
                   "Decode boxes by these settings (DETECTION_POSTPROCESS); prints JSON, with -o "
                   "writes boxes.json");
-  run->add_option("--profile", options.run.profile_path, "Write counts for each command as JSON")
+  run->add_option(
+         "--profile", options.run.profile_path,
+         "Write counts for each command as JSON; to a FILE.bin as aipu_profiler reads them")
       ->type_name("FILE");
   DeclareJson(*run, options);
   return run;

@@ -3,8 +3,11 @@
 #include <map>
 #include <utility>
 
+#include "compiler_core/base/digest.h"
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/report/json_parts.h"
+#include "compiler_core/report/profile_buffer.h"
+#include "compiler_core/target/core_spec.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/files.h"
 
@@ -54,6 +57,26 @@ Json ProfileJson(const Simulator& simulator, int64_t items) {
   per_frame["by_kind"] = Json::object();
   for (const auto& [kind, sum] : kinds) per_frame["by_kind"][kind] = sum.ToJson();
   return {{"items", items}, {"per_frame", per_frame}, {"commands", commands}};
+}
+
+std::string ProfileBytes(const CompiledModel& model, const Simulator& simulator) {
+  ProfileBuffer buffer;
+  buffer.commands_md5 =
+      Md5Hex({reinterpret_cast<const char*>(model.cmd_content.data()), model.cmd_content.size()});
+  const CoreSpec* core = FindCore(model.core);
+  for (const Simulator::CommandInfo& info : simulator.commands()) {
+    ProfileRecord& record = buffer.records.emplace_back();
+    record.offset_bytes = static_cast<uint32_t>(info.offset_bytes);
+    record.cycles = info.cycles;
+    record.read_bytes = info.load.read_bytes;
+    record.written_bytes = info.load.written_bytes;
+    record.macs = info.load.macs;
+    if (core == nullptr || core->cycles == nullptr) continue;
+    const UnitCycles units = EstimateUnits(*core->cycles, info.load);
+    (info.load.macs > 0 ? record.aiff_busy_cycles : record.tpc_busy_cycles) = units.computing;
+    record.dma_busy_cycles = units.moving;
+  }
+  return WriteProfileBuffer(buffer);
 }
 
 }  // namespace npuc

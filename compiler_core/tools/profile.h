@@ -18,6 +18,13 @@ absl::StatusOr<CompiledModel> LoadArtifact(const std::string& path, Diagnostics&
 // Counts for each command of one frame, their sum, and their sums by kind.
 nlohmann::ordered_json ProfileJson(const Simulator& simulator, int64_t items);
 
+// The names that Compass's guide gives the files of a profile.
+inline constexpr char kProfileGraphFile[] = "graph.json";
+inline constexpr char kProfileDataFile[] = "profile_data.bin";
+
+// The counters of one item's run, as a file for aipu_profiler (report/profile_buffer.h).
+std::string ProfileBytes(const CompiledModel& model, const Simulator& simulator);
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_TOOLS_PROFILE_H_

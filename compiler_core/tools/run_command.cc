@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compiler_core/base/fp16.h"
@@ -107,6 +108,9 @@ absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnost
   RETURN_IF_ERROR(WriteOutputs(args.output_dir, !args.json, result, report["outputs"]));
   RETURN_IF_ERROR(AddBoxes(args, model, result, report, diagnostics));
   if (args.profile_path.empty()) return absl::OkStatus();
+  if (absl::EndsWith(args.profile_path, ".bin")) {
+    return WriteFileAtomically(args.profile_path, ProfileBytes(model, *simulator));
+  }
   return WriteFileAtomically(args.profile_path,
                              absl::StrCat(DumpJson(ProfileJson(*simulator, result.items)), "\n"));
 }

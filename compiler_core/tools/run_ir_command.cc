@@ -9,7 +9,9 @@
 #include "compiler_core/emit/model_file.h"
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/array_files.h"
+#include "compiler_core/tools/files.h"
 #include "compiler_core/tools/loaded_config.h"
+#include "compiler_core/tools/profile.h"
 #include "compiler_core/tools/simulation.h"
 
 namespace npuc {
@@ -40,15 +42,22 @@ class ModelKeeper : public CompileObserver {
 absl::Status Run(const RunIrArgs& args, const std::set<int>& ids, Diagnostics& diagnostics) {
   ASSIGN_OR_RETURN(const LoadedConfig loaded,
                    LoadConfigText(args.config_text, "-", args.shown, diagnostics));
-  const CompileRequest request = RequestOf(loaded);
+  CompileRequest request = RequestOf(loaded);
   const CfgTask& task = loaded.config.task;
+  const std::filesystem::path beside = std::filesystem::path(task.output_path).parent_path();
+  request.wants_listings = task.profiles;
   ModelKeeper keeper;
-  RETURN_IF_ERROR(Compile(request, keeper, diagnostics).status());
+  ASSIGN_OR_RETURN(const CompileResult result, Compile(request, keeper, diagnostics));
   ASSIGN_OR_RETURN(const CompiledModel model, keeper.Model(diagnostics));
-  RETURN_IF_ERROR(RunWithFiles(model, {task.inputs, task.output_path}, diagnostics));
+  SimulationFiles files{.inputs = task.inputs, .output = task.output_path};
+  if (task.profiles) {
+    files.profile = (beside / kProfileDataFile).string();
+    RETURN_IF_ERROR(
+        WriteFileAtomically((beside / kProfileGraphFile).string(), result.listings.profile_graph));
+  }
+  RETURN_IF_ERROR(RunWithFiles(model, files, diagnostics));
   if (!args.dump.all && ids.empty()) return absl::OkStatus();
-  const std::filesystem::path folder =
-      std::filesystem::path(task.output_path).parent_path() / kDumpFolder;
+  const std::filesystem::path folder = beside / kDumpFolder;
   RETURN_IF_ERROR(DumpRun(request, task.inputs, ids, folder.string(), diagnostics));
   std::printf("%s: every layer's tensors and layers.csv\n", Printable(folder.string()).c_str());
   return absl::OkStatus();

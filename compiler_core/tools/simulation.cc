@@ -12,6 +12,7 @@
 #include "compiler_core/sim/simulator.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/files.h"
+#include "compiler_core/tools/profile.h"
 
 namespace npuc {
 namespace {
@@ -74,7 +75,9 @@ absl::Status RunWithFiles(const CompiledModel& model, const SimulationFiles& fil
                 TypeToString({output.array.dtype, output.array.shape}).c_str(),
                 Printable(path).c_str());
   }
-  return absl::OkStatus();
+  if (files.profile.empty()) return absl::OkStatus();
+  if (files.prints) std::printf("%s counters of the run\n", Printable(files.profile).c_str());
+  return WriteFileAtomically(files.profile, ProfileBytes(model, *simulator));
 }
 
 }  // namespace npuc

@@ -19,7 +19,8 @@ struct SimulationFiles {
   // The file of the first output; the second has "1" behind this name, the third "2" and so on. A
   // name that ends in .npy gets arrays of real values, any other the stored bytes.
   std::string output;
-  bool prints = true;  // a line for each output
+  bool prints = true;        // a line for each output
+  std::string profile = {};  // where the run's counters go; empty: nowhere
 };
 
 // "y.bin", "y.bin1", "y.bin2"; "y.npy", "y1.npy".

@@ -263,6 +263,10 @@ absl::StatusOr<ReportData> GrusUnit::Describe(const CompileRequest& request, Sta
   }
   data.per_frame.commands = static_cast<int64_t>(program.commands.size());
   data.nodes = NodesOf();
+  data.node_of_command = PositionsByName(data.nodes, program.commands, &Command::node);
+  data.node_of_graph_node =
+      PositionsByName(data.nodes, graph.nodes(),
+                      [](const Node& node) -> absl::string_view { return node.source.name; });
   data.operators = OperatorsOf();
   data.weights = WeightsOf();
   data.transposes = TransposesOf(graph, program);

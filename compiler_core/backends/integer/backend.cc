@@ -106,6 +106,8 @@ struct IntegerUnit : CompiledUnit {
   // The layers, and behind them the outputs that are only copied to their place.
   std::vector<NodeFigures> NodesOf(const std::map<std::string, LayerUse>& uses) const;
   std::vector<OperatorLine> OperatorsOf(const std::vector<NodeFigures>& nodes) const;
+  // Fills in which of data.nodes each command and each node of the graph belongs to.
+  void NumberNodes(ReportData& data) const;
   std::vector<QuantParams> ResultsOf(const Layer& layer) const;
   std::vector<WeightFigures> WeightsOf() const;
   WeightFigures WeightOf(const Layer& layer) const;
@@ -165,6 +167,16 @@ std::vector<OperatorLine> IntegerUnit::OperatorsOf(const std::vector<NodeFigures
     lines.push_back({node.name, node.layer_type.value_or(node.op), node.shape, node.use.commands});
   }
   return lines;
+}
+
+void IntegerUnit::NumberNodes(ReportData& data) const {
+  data.node_of_command = PositionsByName(data.nodes, program.commands, &integer::Command::layer);
+  data.node_of_graph_node.assign(static_cast<size_t>(live.graph.node_count()), kOfNoNode);
+  for (size_t i = 0; i < live.plan.layers.size(); ++i) {
+    for (const NodeId node : live.plan.layers[i].nodes) {
+      data.node_of_graph_node[static_cast<size_t>(node.value())] = static_cast<int32_t>(i);
+    }
+  }
 }
 
 std::vector<WeightFigures> IntegerUnit::WeightsOf() const {
@@ -232,6 +244,7 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   }
   data.per_frame = all.figures;
   data.nodes = NodesOf(uses);
+  NumberNodes(data);
   data.operators = OperatorsOf(data.nodes);
   data.weights = WeightsOf();
   data.memory_map = MemoryMapOf(program.buffers, LiveRangesOf(program));

@@ -81,11 +81,15 @@ CommandLoad LoadOf(const Program& program, const Command& command) {
   return LoadOf(command, stored);
 }
 
+UnitCycles EstimateUnits(const CycleModel& model, const CommandLoad& load) {
+  return {load.macs > 0 ? DivideUp(load.macs, model.macs_per_cycle)
+                        : DivideUp(load.elements, model.elements_per_cycle),
+          DivideUp(load.read_bytes + load.written_bytes, model.bytes_per_cycle)};
+}
+
 int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load) {
-  const int64_t computing = load.macs > 0 ? DivideUp(load.macs, model.macs_per_cycle)
-                                          : DivideUp(load.elements, model.elements_per_cycle);
-  const int64_t moving = DivideUp(load.read_bytes + load.written_bytes, model.bytes_per_cycle);
-  return model.command_cycles + std::max(computing, moving);
+  const UnitCycles units = EstimateUnits(model, load);
+  return model.command_cycles + std::max(units.computing, units.moving);
 }
 
 }  // namespace npuc

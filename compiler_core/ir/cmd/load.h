@@ -26,6 +26,12 @@ CommandLoad LoadOf(const Command& command, int64_t stored_code_bytes);
 // Of a command of a program before it is encoded, whose buffers say how large the codes are.
 CommandLoad LoadOf(const Program& program, const Command& command);
 
+// The two parts of a command's time beside its set-up, which go on side by side.
+struct UnitCycles {
+  int64_t computing = 0;
+  int64_t moving = 0;  // between memory and units
+};
+UnitCycles EstimateUnits(const CycleModel& model, const CommandLoad& load);
 // Cycles of one command, rounded up; an estimate (target/core_spec.h).
 int64_t EstimateCycles(const CycleModel& model, const CommandLoad& load);
 

@@ -1,0 +1,1 @@
+"""What scripts of Compass's users import, on the files that npuc writes."""
