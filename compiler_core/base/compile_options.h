@@ -56,11 +56,15 @@ struct CompileOptions {
   std::map<std::string, std::pair<double, double>> weight_min_max;
   std::optional<int64_t> weight_cache_size_bytes;
   std::string model_info;  // text added to the header's model_info
-  // Where data buffers lie. Either way buffers whose lives do not overlap share bytes.
+  // Where run-time buffers lie. Always buffers whose lives do not overlap share bytes.
   // kCompatible: a command's result never overlaps its operands, as in every published header.
-  // kInPlace: an element-wise command may overwrite an operand that dies there.
-  enum class MemoryPlan : uint8_t { kCompatible, kInPlace };
-  MemoryPlan memory_plan = MemoryPlan::kCompatible;
+  // kInPlace: GRUS: an element-wise command may overwrite an operand that dies there. Integer
+  // cores: results may lie over rows of their operands that are dead, and the structs of inputs
+  // and outputs lie in data_content.
+  // kAuto: kCompatible on GRUS, kInPlace on the integer cores.
+  enum class MemoryPlan : uint8_t { kAuto, kCompatible, kInPlace };
+  MemoryPlan memory_plan = MemoryPlan::kAuto;
+  bool code_weights = true;           // CODE_WEIGHTS: weights of integer cores in a lossless code
   std::optional<QuantOptions> quant;  // QUANT, of the integer cores
   bool save_histograms = false;       // -s
   int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256

@@ -494,7 +494,8 @@ const std::vector<Case>& Cases() {
         "one line of plain text [NPUC1007]"}},
       {"MemoryPlan",
        absl::StrCat(kGood, "MEMORY_PLAN: inplace\n"),
-       {"c.yaml:6:14: MEMORY_PLAN is 'inplace', not one of compatible, in_place; did you mean "
+       {"c.yaml:6:14: MEMORY_PLAN is 'inplace', not one of auto, compatible, in_place; did you "
+        "mean "
         "'in_place'? [NPUC1007]"}},
       {"ManyProblemsAtOnce",
        "CORENAME: GRUSS\nCOMPRESS: 2\nINPUT_OPS: {x: [0]}\nOUTPUT_OPS: [y, y]\nFOO: 1\n",

@@ -60,7 +60,7 @@ TEST(ConfigTest, PublishedExample) {
   EXPECT_THAT(o.outputs, ElementsAre("result"));
   EXPECT_TRUE(o.compress);
   EXPECT_TRUE(o.conv2d_compress);
-  EXPECT_EQ(o.memory_plan, CompileOptions::MemoryPlan::kCompatible);
+  EXPECT_EQ(o.memory_plan, CompileOptions::MemoryPlan::kAuto);
   ASSERT_EQ(config.files.size(), 1u);
   EXPECT_EQ(config.files[0].role, "MODEL_FILE");
   EXPECT_EQ(config.files[0].path, "mnist_with_ckpt.pb");

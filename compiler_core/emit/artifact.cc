@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
 
 namespace npuc {
 namespace {
@@ -58,6 +59,20 @@ absl::Status CheckArtifactLimits(const CompiledModel& model, absl::string_view m
   return found.ToStatus();
 }
 
+absl::Status CheckPortPlaces(const CompiledModel& model) {
+  if (model.input_offset == -1 && model.output_offset == -1) return absl::OkStatus();
+  const auto check = [&model](absl::string_view what, int64_t offset, int64_t bytes) {
+    if (offset >= 0 && offset <= model.data_bytes && bytes <= model.data_bytes - offset) {
+      return absl::OkStatus();
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "struct ", what, " has ", bytes, " bytes, and ", what, "_offset is ", offset,
+        "; both structs lie within the ", model.data_bytes, " bytes of data_content, or neither"));
+  };
+  RETURN_IF_ERROR(check("input", model.input_offset, model.input_struct_bytes()));
+  return check("output", model.output_offset, model.output_struct_bytes());
+}
+
 int64_t CompiledModel::npu_size() const {
   return static_cast<int64_t>(cmd_content.size() + weight_content.size() + ops_content.size()) +
          data_bytes;
@@ -68,7 +83,7 @@ int64_t CompiledModel::input_struct_bytes() const { return StructBytes(inputs); 
 int64_t CompiledModel::output_struct_bytes() const { return StructBytes(outputs); }
 
 int64_t CompiledModel::total_size() const {
-  return npu_size() + input_struct_bytes() + output_struct_bytes();
+  return npu_size() + own_input_bytes() + own_output_bytes();
 }
 
 }  // namespace npuc

@@ -33,15 +33,26 @@ struct CompiledModel {
   std::vector<uint8_t> weight_content;
   std::vector<uint8_t> ops_content;
   int64_t data_bytes = 0;
+  // Where struct input and struct output lie in data_content; both -1: in memory of their own.
+  int64_t input_offset = -1;
+  int64_t output_offset = -1;
+  bool ports_in_data() const { return input_offset >= 0; }
 
   // cmd + weight + ops + data
   int64_t npu_size() const;
   // Bytes of the packed struct input / output: the ports laid one after the other.
   int64_t input_struct_bytes() const;
   int64_t output_struct_bytes() const;
-  // npu_size + both structs (true of every published header).
+  // As these, but 0 where the struct lies in data_content.
+  int64_t own_input_bytes() const { return ports_in_data() ? 0 : input_struct_bytes(); }
+  int64_t own_output_bytes() const { return ports_in_data() ? 0 : output_struct_bytes(); }
+  // npu_size + the structs outside data_content (true of every published header).
   int64_t total_size() const;
 };
+
+// INVALID_ARGUMENT where a struct that lies in data_content does not lie whole within it, or one
+// does and the other does not.
+absl::Status CheckPortPlaces(const CompiledModel& model);
 
 // Limits of an artifact, the same where one is written and where one is read. Those of its commands
 // are in ir/cmd/command.h.

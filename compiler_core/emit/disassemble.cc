@@ -77,9 +77,10 @@ Disassembly DisassembleIntegerCommands(absl::Span<const uint8_t> bytes) {
       break;
     }
     ++result.command_count;
-    absl::StrAppendFormat(&result.text, "%06d  %08x  %s\n", result.end_bytes,
+    absl::StrAppendFormat(&result.text, "%06d  %08x  %s%s\n", result.end_bytes,
                           WordAt(bytes, result.end_bytes),
-                          integer::PrintCommand(decoded->body, OperandText));
+                          integer::PrintCommand(decoded->body, OperandText),
+                          decoded->descending ? " descending" : "");
     result.end_bytes += decoded->size_bytes;
     last = decoded->last;
   }
@@ -143,6 +144,10 @@ Disassembly DisassembleModel(const CompiledModel& model) {
   absl::StrAppend(&head, "# bytes: cmd ", model.cmd_content.size(), ", weight ",
                   model.weight_content.size(), ", ops ", model.ops_content.size(), ", data ",
                   model.data_bytes, "\n");
+  if (model.ports_in_data()) {
+    absl::StrAppendFormat(&head, "# input is data+0x%x, output is data+0x%x\n", model.input_offset,
+                          model.output_offset);
+  }
   const auto append_port = [&](absl::string_view what, const PortTensor& port) {
     absl::StrAppend(&head, "# ", what, " ", Printable(port.name), " ",
                     TypeToString({port.dtype, port.shape}), " at ", what, "+",

@@ -210,7 +210,9 @@ class Reader {
       if (token.kind != Token::Kind::kWord) continue;
       const std::string name(token.text);
       const Place place{token.line, token.is_off};
-      if (value.kind == Token::Kind::kNumber && (name == "total_size" || name == "npu_size")) {
+      if (value.kind == Token::Kind::kNumber &&
+          (name == "total_size" || name == "npu_size" || name == "input_offset" ||
+           name == "output_offset")) {
         Keep(sizes_, name, {CLexer::NumberValue(value.text), place});
       } else if (value.kind == Token::Kind::kString &&
                  (name == "version" || name == "pb_md5" || name == "npu_unit" ||
@@ -365,12 +367,29 @@ class Reader {
     model.model_info = strings_["model_info"].value;
     AssembleArrays(model);
     AssemblePorts(model);
+    if (family_ == Family::kInteger) TakePortPlaces(model);
     if (!diagnostics_.has_errors()) {
       CheckSize("npu_size", model.npu_size(), "cmd + weight + ops + data");
-      CheckSize("total_size", model.total_size(), "npu_size + struct input + struct output");
+      CheckSize("total_size", model.total_size(), "npu_size + the structs outside data_content");
       WarnOfSkippedParts();
     }
     return model;
+  }
+
+  void TakePortPlaces(CompiledModel& model) {
+    int line = 0;
+    const auto take = [&](const char* name, int64_t& offset) {
+      const auto found = sizes_.find(name);
+      if (found == sizes_.end()) return;
+      offset = found->second.value;
+      line = found->second.place.line;
+    };
+    take("input_offset", model.input_offset);
+    take("output_offset", model.output_offset);
+    if (line == 0 || diagnostics_.has_errors()) return;
+    const absl::Status status = CheckPortPlaces(model);
+    if (status.ok()) return;
+    Report(DiagnosticKind::kHeaderSizeMismatch, line, std::string(status.message()));
   }
 
   // Parts that were taken from within `#if 0`, as one warning.

@@ -16,9 +16,9 @@ namespace npuc {
 // name, with a warning). Declarations that say nothing about the model are skipped. State outputs
 // are those that are not in struct in_out; each is paired with an input: by name (NAME_out or
 // model_NAME_out for input NAME), then in order among inputs of equal shape. Checked: declared
-// array sizes against the values, in_out against input and output; size constants against arrays
-// and structs, with a warning. All problems become diagnostics with `file_name` and line. Cost and
-// memory are linear in the text.
+// array sizes against the values, in_out against input and output, the places of structs that lie
+// in data_content; size constants against arrays and structs, with a warning. All problems become
+// diagnostics with `file_name` and line. Cost and memory are linear in the text.
 absl::StatusOr<CompiledModel> ReadCHeader(absl::string_view text, absl::string_view file_name,
                                           Diagnostics& diagnostics);
 

@@ -170,6 +170,16 @@ void AppendConstants(const CompiledModel& model, Form form, std::string& out) {
     absl::StrAppend(&out, "const char *npu_core = \"", CString(model.core), "\";\n");
   }
   absl::StrAppend(&out, "const char *model_info = \"", CString(model.model_info), "\";\n");
+  if (model.ports_in_data()) {
+    absl::StrAppend(&out,
+                    "// struct input is at data_content + input_offset, and struct output at "
+                    "data_content + output_offset.\n"
+                    "// A frame may overwrite its input. Read the output before you store the next "
+                    "input.\n"
+                    "const unsigned int input_offset = ",
+                    model.input_offset,
+                    ";\nconst unsigned int output_offset = ", model.output_offset, ";\n");
+  }
   absl::StrAppend(&out, form == Form::kGrus         ? "\ntypedef unsigned short npu_data_t;\n\n"
                         : form == Form::kFixedPoint ? "\ntypedef short npu_data_t;\n\n"
                                                     : "\n");

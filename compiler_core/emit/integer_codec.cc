@@ -16,7 +16,8 @@ constexpr int64_t kWordBytes = 4;
 constexpr std::array<DType, 4> kTypes = {DType::kInt8, DType::kUint8, DType::kInt16,
                                          DType::kUint16};
 constexpr uint32_t kLastBit = 1u << 8;
-constexpr uint32_t kZeroBits = 0xfe00;
+constexpr uint32_t kDescendingBit = 1u << 9;
+constexpr uint32_t kZeroBits = 0xfc00;
 
 bool IsUsedSlot(Slot slot) {
   return slot == Slot::kData || slot == Slot::kInput || slot == Slot::kOutput ||
@@ -125,6 +126,7 @@ absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program) {
     }
     const bool last = i + 1 == program.commands.size();
     PutWord(kOpcodes[body.index()].code | (last ? kLastBit : 0) |
+                (program.commands[i].descending ? kDescendingBit : 0) |
                 static_cast<uint32_t>(encoder.words.size()) << 16,
             out);
     for (const uint32_t word : encoder.words) PutWord(word, out);
@@ -146,6 +148,7 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
     return fail(absl::StrCat("no command begins with ", absl::Hex(word, absl::kZeroPad8)));
   }
   decoded.last = (word & kLastBit) != 0;
+  decoded.descending = (word & kDescendingBit) != 0;
   decoded.size_bytes = kWordBytes * (1 + static_cast<int64_t>(word >> 16));
   if (decoded.size_bytes > static_cast<int64_t>(bytes.size()) - offset) {
     return fail("the stream ends inside a command");

@@ -11,9 +11,10 @@
 namespace npuc::integer {
 
 // The command stream of the integer cores: little-endian words. A command is a header word (bits
-// 0-7 opcode, bit 8 set on the last command, bits 16-31 words that follow, others zero), then one
-// word a field in the order of ir/integer/fields.h. An operand is its slot in bits 28-31 and a byte
-// offset in bits 0-27; 0 stands for none. Types: 1 i8, 2 u8, 3 i16, 4 u16.
+// 0-7 opcode, bit 8 set on the last command, bit 9 where it takes its steps in descending order,
+// bits 16-31 words that follow, others zero), then one word a field in the order of
+// ir/integer/fields.h. An operand is its slot in bits 28-31 and a byte offset in bits 0-27; 0
+// stands for none. Types: 1 i8, 2 u8, 3 i16, 4 u16.
 
 // INVALID_ARGUMENT where a field does not fit; buffers must have been placed.
 absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program);
@@ -21,6 +22,7 @@ absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program);
 struct DecodedCommand {
   Body body;  // buffer ids are slots
   bool last = false;
+  bool descending = false;
   int64_t size_bytes = 0;
 };
 // Strict: what it accepts encodes to the same bytes. INVALID_ARGUMENT names the byte offset.

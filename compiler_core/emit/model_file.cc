@@ -22,7 +22,7 @@ namespace {
 
 constexpr absl::string_view kMagic = "NPUCMDL1";
 constexpr uint32_t kGrusVersion = 1;
-constexpr uint32_t kIntegerVersion = 2;
+constexpr uint32_t kIntegerVersion = 3;
 constexpr size_t kDigestBytes = 32;
 constexpr size_t kAlignment = 16;
 // A port's type tag is its place here, counted from 1.
@@ -67,6 +67,10 @@ std::string Metadata(const CompiledModel& model) {
     PutString(*text, out);
   }
   Put(static_cast<uint64_t>(model.data_bytes), out);
+  if (model.command_set == CommandSet::kInteger) {
+    Put(static_cast<uint64_t>(model.input_offset), out);
+    Put(static_cast<uint64_t>(model.output_offset), out);
+  }
   PutPorts(model.inputs, out);
   PutPorts(model.outputs, out);
   return out;
@@ -186,11 +190,16 @@ absl::Status TakeMetadata(absl::string_view bytes, CompiledModel& model) {
     *text = cursor.TakeString();
   }
   const uint64_t data_bytes = cursor.Take<uint64_t>();
+  if (model.command_set == CommandSet::kInteger) {
+    model.input_offset = static_cast<int64_t>(cursor.Take<uint64_t>());
+    model.output_offset = static_cast<int64_t>(cursor.Take<uint64_t>());
+  }
   RETURN_IF_ERROR(TakePorts(cursor, model.command_set, model.inputs));
   RETURN_IF_ERROR(TakePorts(cursor, model.command_set, model.outputs));
   if (!cursor.ok() || !cursor.at_end()) return Invalid("the metadata section has a wrong length");
   if (data_bytes > static_cast<uint64_t>(INT64_MAX)) return Invalid("data of a negative size");
   model.data_bytes = static_cast<int64_t>(data_bytes);
+  RETURN_IF_ERROR(CheckPortPlaces(model));
   return CheckStates(model);
 }
 

@@ -82,9 +82,9 @@ TEST(ModelFile, SignedNonsenseIsRefusedToo) {
     }
   }
   std::string version = bytes;
-  version[8] = 3;
+  version[8] = 2;
   EXPECT_THAT(Read(version).status().message(),
-              HasSubstr("format version 3; this program reads 1 and 2"));
+              HasSubstr("format version 2; this program reads 1 and 3"));
 }
 
 }  // namespace

@@ -59,6 +59,23 @@ std::optional<Offsets> PlaceByBeam(absl::Span<const PlacementItem> items, int64_
 bool PlaceExactly(absl::Span<const PlacementItem> items, int64_t lower_bound, NodeBudget& budget,
                   Offsets& offsets);
 
+// The least distance of two items: item `other` and the one that has this in its list. It
+// begins `above` bytes or more above the other's begin, or `below` bytes or more below it.
+// 0 <= above <= the other's size, 0 <= below <= its own.
+struct Apart {
+  int32_t other = -1;
+  int64_t above = 0;
+  int64_t below = 0;
+};
+// By item; both items of a pair have it. Those without a pair may overlap.
+using Distances = std::vector<std::vector<Apart>>;
+
+// A placement that keeps distances: several greedy orders, then exchanges in the best order, then
+// branch and bound over all placements. True where none is smaller, which the lower bound or the
+// whole search shows; else the budget ended.
+bool PlaceByDistances(absl::Span<const PlacementItem> items, const Distances& distances,
+                      int64_t lower_bound, NodeBudget& budget, Offsets& offsets);
+
 }  // namespace npuc
 
 #endif  // NPUC_COMPILER_CORE_MEMPLAN_PLACEMENT_H_

@@ -15,6 +15,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/access.h"
 #include "compiler_core/ir/integer/access.h"
+#include "compiler_core/memplan/owners.h"
 
 namespace npuc {
 namespace {
@@ -221,63 +222,6 @@ class Searcher {
   PlacementResult& result_;
 };
 
-// Which buffer wrote each byte last, as stretches: what a check by bytes would find, at the cost of
-// the commands instead of the bytes.
-class Owners {
- public:
-  static constexpr int32_t kNobody = -1;
-  struct Stranger {
-    int64_t at = 0;
-    int32_t owner = kNobody;
-  };
-
-  void Take(int64_t begin, int64_t end, int32_t owner) {
-    if (begin >= end) return;
-    auto it = Split(begin);
-    // A neighbour of the same owner grows, so that commands that fill a buffer bit by bit leave one
-    // stretch.
-    if (it != stretches_.begin()) {
-      const auto before = std::prev(it);
-      if (before->second.end == begin && before->second.owner == owner) {
-        begin = before->first;
-        it = before;
-      }
-    }
-    Split(end);
-    while (it != stretches_.end() && it->first < end) it = stretches_.erase(it);
-    stretches_.emplace_hint(it, begin, Stretch{end, owner});
-  }
-
-  // The first byte of [begin, end) that somebody else than `owner` wrote last.
-  Stranger FindStranger(int64_t begin, int64_t end, int32_t owner) const {
-    auto it = stretches_.upper_bound(begin);
-    if (it != stretches_.begin() && std::prev(it)->second.end > begin) --it;
-    for (; it != stretches_.end() && it->first < end; ++it) {
-      if (it->second.owner != owner) return {std::max(begin, it->first), it->second.owner};
-    }
-    return {};
-  }
-
- private:
-  struct Stretch {
-    int64_t end = 0;
-    int32_t owner = kNobody;
-  };
-
-  // Makes `at` a border; the first stretch that begins there or behind it.
-  std::map<int64_t, Stretch>::iterator Split(int64_t at) {
-    const auto it = stretches_.lower_bound(at);
-    if (it == stretches_.begin()) return it;
-    const auto before = std::prev(it);
-    if (before->second.end <= at) return it;
-    const Stretch back{before->second.end, before->second.owner};
-    before->second.end = at;
-    return stretches_.emplace_hint(it, at, back);
-  }
-
-  std::map<int64_t, Stretch> stretches_;  // by first byte; they do not overlap
-};
-
 }  // namespace
 
 int64_t ArenaOf(absl::Span<const PlacementItem> items, const Offsets& offsets) {
@@ -305,9 +249,10 @@ int64_t LivenessBound(absl::Span<const PlacementItem> items) {
 }
 
 absl::string_view NameOf(PlanMethod method) {
-  constexpr absl::string_view kNames[] = {"greedy: meets the bound", "search: proven optimal",
-                                          "search: budget ended",
-                                          "greedy: too many buffers for the search"};
+  constexpr absl::string_view kNames[] = {
+      "greedy: meets the bound", "search: proven optimal",
+      "search: budget ended",    "greedy: too many buffers for the search",
+      "rows: proven optimal",    "rows: budget ended"};
   return kNames[static_cast<size_t>(method)];
 }
 
@@ -478,14 +423,6 @@ std::vector<LiveRange> RangesOf(const P& program) {
   return WithView(program, buffers, [](const CommandView& view) { return LiveRangesOf(view); });
 }
 
-template <typename P>
-absl::Status CheckProgram(const P& program) {
-  std::vector<Buffer> buffers = program.buffers;
-  return WithView(program, buffers, [&program](const CommandView& view) {
-    return CheckMemoryPlan(view, program.data_bytes);
-  });
-}
-
 }  // namespace
 
 std::vector<LiveRange> LiveRangesOf(const Program& program) { return RangesOf(program); }
@@ -500,8 +437,11 @@ absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t a
   return PlanProgram(program, alignment_bytes);
 }
 
-absl::Status CheckMemoryPlan(const Program& program) { return CheckProgram(program); }
-
-absl::Status CheckMemoryPlan(const integer::Program& program) { return CheckProgram(program); }
+absl::Status CheckMemoryPlan(const Program& program) {
+  std::vector<Buffer> buffers = program.buffers;
+  return WithView(program, buffers, [&program](const CommandView& view) {
+    return CheckMemoryPlan(view, program.data_bytes);
+  });
+}
 
 }  // namespace npuc

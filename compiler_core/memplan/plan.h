@@ -35,6 +35,8 @@ enum class PlanMethod : uint8_t {
   kSearchOptimal,  // by search; no placement is smaller
   kSearchEnded,    // the smallest found within the budget of nodes; there may be a smaller one
   kTooLarge,       // by greedy placement alone: too many buffers for the search
+  kRowsOptimal,    // by rows; no placement is smaller
+  kRowsEnded,      // by rows; there may be a smaller one
 };
 // "greedy: meets the bound", "search: proven optimal", "search: budget ended" ...
 absl::string_view NameOf(PlanMethod method);
@@ -55,6 +57,15 @@ absl::StatusOr<MemoryPlanResult> PlanMemory(Program& program, int64_t alignment_
 absl::StatusOr<MemoryPlanResult> PlanMemory(integer::Program& program, int64_t alignment_bytes);
 MemoryPlanResult PlanMemory(const CommandView& view, int64_t alignment_bytes);
 
+// As PlanMemory, but a command's result may lie over what no later step of it reads of an operand
+// (ir/integer/steps.h): sets the commands' directions, too. lower_bound_bytes is the most bytes
+// alive at once, counted by steps. ports_in_data: the inputs and the outputs lie in slot kData with
+// all other buffers, which may reuse the inputs' bytes when these are read no more, and the
+// outputs' before these are stored. Where an output is a state, the two do not overlap, so that
+// it can be copied to its input.
+absl::StatusOr<MemoryPlanResult> PlanMemoryByRows(integer::Program& program,
+                                                  int64_t alignment_bytes, bool ports_in_data);
+
 // What PlanMemory does, without a program.
 struct PlacementResult {
   Offsets offsets;
@@ -73,7 +84,8 @@ PlacementResult Place(absl::Span<const PlacementItem> items, int64_t alignment_b
 
 // Proves a plan by another way than it was made: walks the commands with one owner per byte of
 // data_content, and requires that whatever a command reads of a buffer still belongs to that
-// buffer. INTERNAL names the command and both buffers.
+// buffer. Commands of the integer cores are walked step by step, and a step's results take their
+// bytes before its operands are read. INTERNAL names the command and both buffers.
 absl::Status CheckMemoryPlan(const Program& program);
 absl::Status CheckMemoryPlan(const integer::Program& program);
 absl::Status CheckMemoryPlan(const CommandView& view, int64_t data_bytes);

@@ -99,7 +99,7 @@ QuantPlan PlanByExtrema(const Graph& graph, const std::vector<std::vector<Tensor
 absl::StatusOr<CompiledModel> CompileIntegers(const Graph& graph, const QuantPlan& plan) {
   Diagnostics diagnostics;
   ASSIGN_OR_RETURN(integer::Program program, LowerInteger(graph, plan, "m", diagnostics));
-  RETURN_IF_ERROR(PlanMemory(program, 16).status());
+  RETURN_IF_ERROR(PlanMemoryByRows(program, 16, /*ports_in_data=*/true).status());
   RETURN_IF_ERROR(CheckMemoryPlan(program));
   CompiledModel model;
   model.core = "X2_1204";
@@ -109,6 +109,8 @@ absl::StatusOr<CompiledModel> CompileIntegers(const Graph& graph, const QuantPla
   ASSIGN_OR_RETURN(model.cmd_content, integer::EncodeCommands(program));
   model.weight_content = program.weights;
   model.data_bytes = program.data_bytes;
+  model.input_offset = program.input_offset;
+  model.output_offset = program.output_offset;
   return ReadArtifact(ModelFileBytes(model), "m.npuc", diagnostics);
 }
 

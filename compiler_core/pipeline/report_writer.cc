@@ -58,7 +58,7 @@ void WriteSizes(const CompiledModel& model, const MemoryPlanResult& memory, Json
   out.Members("cmd_content", model.cmd_content.size(), "weight_content",
               model.weight_content.size(), "ops_content", model.ops_content.size(), "data_content",
               model.data_bytes, "data_liveness_bound", memory.lower_bound_bytes, "input",
-              model.input_struct_bytes(), "output", model.output_struct_bytes(), "npu_size",
+              model.own_input_bytes(), "output", model.own_output_bytes(), "npu_size",
               model.npu_size(), "total_size", model.total_size());
   out.EndObject();
 }

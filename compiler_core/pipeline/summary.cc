@@ -34,8 +34,7 @@ CompileSummary SummaryOf(const CompiledUnit& unit, const ReportData& data, const
   CompileSummary summary;
   const CompiledModel& model = unit.model;
   summary.core = model.core;
-  summary.ram_bytes = static_cast<int64_t>(model.data_bytes + model.input_struct_bytes() +
-                                           model.output_struct_bytes());
+  summary.ram_bytes = model.data_bytes + model.own_input_bytes() + model.own_output_bytes();
   summary.flash_bytes = static_cast<int64_t>(
       model.cmd_content.size() + model.weight_content.size() + model.ops_content.size());
   summary.ram_limit_bytes = SramLimitOf(core);

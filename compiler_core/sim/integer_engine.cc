@@ -23,8 +23,9 @@ namespace {
 using Memory = std::array<std::vector<uint8_t>, kSlotCount>;
 
 // A command and its constants, read once.
-struct Step {
+struct Task {
   Body body;
+  bool descending = false;
   std::shared_ptr<const ConvolveConstants> convolve = {};  // of all commands with the same ones
   std::vector<Factor> factors;
 };
@@ -39,46 +40,54 @@ class Engine : public FrameEngine {
   }
 
   Memory memory;
-  std::vector<Step> steps;
+  std::vector<Task> tasks;
+  int64_t input_offset = -1;  // in data; -1: in slots of their own
+  int64_t output_offset = -1;
 };
 
 struct Runner {
   Engine& engine;
-  const Step& step;
+  const Task& task;
 
   void operator()(const Convolve& c) const {
-    integer::Run(c, *step.convolve, engine.At(c.a), engine.At(c.result.d));
+    integer::Run(c, *task.convolve, engine.At(c.a), engine.At(c.result.d), task.descending);
   }
   void operator()(const Pool& c) const {
-    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.result.d));
+    integer::Run(c, task.factors, engine.At(c.a), engine.At(c.result.d), task.descending);
   }
   void operator()(const Combine& c) const {
-    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.b), engine.At(c.result.d));
+    integer::Run(c, task.factors, engine.At(c.a), engine.At(c.b), engine.At(c.result.d),
+                 task.descending);
   }
   void operator()(const Move& c) const {
-    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.result.d));
+    integer::Run(c, task.factors, engine.At(c.a), engine.At(c.result.d), task.descending);
   }
   void operator()(const Product& c) const {
-    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.b), engine.At(c.result.d));
+    integer::Run(c, task.factors, engine.At(c.a), engine.At(c.b), engine.At(c.result.d),
+                 task.descending);
   }
   void operator()(const Fill& c) const { integer::Run(c, engine.At(c.result.d)); }
   void operator()(const Lookup& c) const {
-    integer::Run(c, engine.At(c.a), engine.At(c.table), engine.At(c.result.d));
+    integer::Run(c, engine.At(c.a), engine.At(c.table), engine.At(c.result.d), task.descending);
   }
   void operator()(const Softmax& c) const {
-    integer::Run(c, step.factors, engine.At(c.a), engine.At(c.table), engine.At(c.result.d));
+    integer::Run(c, task.factors, engine.At(c.a), engine.At(c.table), engine.At(c.result.d),
+                 task.descending);
   }
 };
 
 void Engine::Run(absl::Span<const uint8_t> input, absl::Span<uint8_t> output) {
-  std::vector<uint8_t>& in = memory[static_cast<size_t>(Slot::kInput)];
   std::vector<uint8_t>& data = memory[static_cast<size_t>(Slot::kData)];
-  std::vector<uint8_t>& out = memory[static_cast<size_t>(Slot::kOutput)];
-  std::copy(input.begin(), input.end(), in.begin());
   std::fill(data.begin(), data.end(), uint8_t{0});
-  std::fill(out.begin(), out.end(), uint8_t{0});
-  for (const Step& step : steps) std::visit(Runner{*this, step}, step.body);
-  std::copy(out.begin(), out.end(), output.begin());
+  std::vector<uint8_t>& own_output = memory[static_cast<size_t>(Slot::kOutput)];
+  std::fill(own_output.begin(), own_output.end(), uint8_t{0});
+  const bool in_data = input_offset >= 0;
+  uint8_t* const in =
+      in_data ? data.data() + input_offset : memory[static_cast<size_t>(Slot::kInput)].data();
+  const uint8_t* const out = in_data ? data.data() + output_offset : own_output.data();
+  std::copy(input.begin(), input.end(), in);
+  for (const Task& task : tasks) std::visit(Runner{*this, task}, task.body);
+  std::copy(out, out + output.size(), output.begin());
 }
 
 class Loader {
@@ -100,12 +109,15 @@ class Loader {
   }
 
   void Prepare() {
-    const int64_t total =
-        model_.data_bytes + model_.input_struct_bytes() + model_.output_struct_bytes();
+    const int64_t total = model_.data_bytes + model_.own_input_bytes() + model_.own_output_bytes();
     if (model_.data_bytes < 0 || total > limits_.max_memory_bytes) {
       return Report(DiagnosticKind::kSimulationTooLarge,
                     absl::StrCat("data, input and output take ", total, " bytes; at most ",
                                  limits_.max_memory_bytes, " are simulated"));
+    }
+    if (const absl::Status places = CheckPortPlaces(model_); !places.ok()) {
+      return Report(DiagnosticKind::kCommandStreamInvalid, std::string(places.message()),
+                    kFixOfDamage);
     }
     engine_ = std::make_unique<Engine>();
     engine_->inputs = model_.inputs;
@@ -115,8 +127,10 @@ class Loader {
     buffers_.resize(kSlotCount);
     for (size_t i = 0; i < buffers_.size(); ++i) buffers_[i].slot = static_cast<Slot>(i);
     SetSlot(Slot::kData, std::vector<uint8_t>(static_cast<size_t>(model_.data_bytes)));
-    SetSlot(Slot::kInput, std::vector<uint8_t>(static_cast<size_t>(engine_->input_bytes)));
-    SetSlot(Slot::kOutput, std::vector<uint8_t>(static_cast<size_t>(engine_->output_bytes)));
+    SetSlot(Slot::kInput, std::vector<uint8_t>(static_cast<size_t>(model_.own_input_bytes())));
+    SetSlot(Slot::kOutput, std::vector<uint8_t>(static_cast<size_t>(model_.own_output_bytes())));
+    engine_->input_offset = model_.input_offset;
+    engine_->output_offset = model_.output_offset;
     SetSlot(Slot::kWeight, model_.weight_content);
     Decode();
   }
@@ -138,7 +152,7 @@ class Loader {
         return Report(DiagnosticKind::kCommandStreamInvalid,
                       std::string(decoded.status().message()), kFixOfDamage);
       }
-      Take(offset, decoded->body);
+      Take(offset, decoded->body, decoded->descending);
       offset += decoded->size_bytes;
       last = decoded->last;
     }
@@ -148,8 +162,8 @@ class Loader {
     }
   }
 
-  void Take(int64_t offset, const Body& body) {
-    const std::vector<std::string> problems = CommandProblems(buffers_, body);
+  void Take(int64_t offset, const Body& body, bool descending) {
+    const std::vector<std::string> problems = CommandProblems(buffers_, body, descending);
     const std::string where = absl::StrCat("command at byte ", offset, " (", NameOf(body), "): ");
     if (!problems.empty()) {
       return Report(DiagnosticKind::kCommandNotRunnable,
@@ -161,33 +175,34 @@ class Loader {
                     absl::StrCat(where, "a frame takes ", work_, " steps so far; at most ",
                                  limits_.max_work, " are simulated"));
     }
-    Step step;
+    Task task;
     if (const auto* c = std::get_if<Convolve>(&body)) {
-      step.convolve = ConstantsOf(*c);
-      if (step.convolve == nullptr) {
+      task.convolve = ConstantsOf(*c);
+      if (task.convolve == nullptr) {
         return Report(DiagnosticKind::kSimulationTooLarge,
                       absl::StrCat(where, "the weights hold more than ", limits_.max_weight_values,
                                    " values"));
       }
     }
-    if (!ReadStep(body, step)) {
+    if (!ReadFactorsOf(body, task)) {
       return Report(DiagnosticKind::kCommandNotRunnable,
                     absl::StrCat(where, "a factor's multiplier is negative or its shift outside ",
                                  Factor::kMinShift, "..", Factor::kMaxShift),
                     kFixOfDamage);
     }
     Describe(offset, body);
-    step.body = body;
-    engine_->steps.push_back(std::move(step));
+    task.body = body;
+    task.descending = descending;
+    engine_->tasks.push_back(std::move(task));
   }
 
   // False where a factor has no meaning.
-  bool ReadStep(const Body& body, Step& step) {
+  bool ReadFactorsOf(const Body& body, Task& task) {
     for (const Access& access : AccessesOf(body)) {
       if (access.role != OperandRole::kFactors) continue;
-      step.factors = ReadFactors(engine_->At(access.operand), access.size_bytes / kFactorBytes);
+      task.factors = ReadFactors(engine_->At(access.operand), access.size_bytes / kFactorBytes);
     }
-    for (const Factor& factor : step.factors) {
+    for (const Factor& factor : task.factors) {
       if (factor.multiplier < 0 || factor.shift < Factor::kMinShift ||
           factor.shift > Factor::kMaxShift) {
         return false;

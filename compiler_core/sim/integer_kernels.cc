@@ -78,42 +78,55 @@ Taps TapsW(const Window& w, int64_t out, int64_t size) {
 int64_t Wrapped(uint32_t sum) { return static_cast<int32_t>(sum); }
 int64_t Wrapped(uint64_t sum) { return static_cast<int64_t>(sum << 16) >> 16; }
 
+// Calls f(row) for 0..count-1 in the command's order.
+template <typename F>
+void ForEachRow(int64_t count, bool descending, const F& f) {
+  for (int64_t i = 0; i < count; ++i) f(descending ? count - 1 - i : i);
+}
+
 template <typename U>
 class Convolution {
  public:
   Convolution(const Convolve& c, const ConvolveConstants& constants)
       : c_(c), constants_(constants), group_c_(c.in_c / c.groups), group_o_(c.out_c / c.groups) {}
 
-  void Run(const uint8_t* a, uint8_t* d) {
-    const int64_t count = int64_t{c_.n} * c_.in_h * c_.in_w * c_.in_c;
-    values_.resize(static_cast<size_t>(count));
-    WithType(c_.a_type, [&](auto zero) {
-      for (int64_t i = 0; i < count; ++i) {
-        values_[static_cast<size_t>(i)] = LoadAs<decltype(zero)>(a, i) - c_.pad_value;
-      }
-    });
-    int64_t at = 0;
-    for (int64_t n = 0; n < c_.n; ++n) {
-      for (int64_t oh = 0; oh < c_.out_h; ++oh) {
-        const Taps h = TapsH(c_.window, oh, c_.in_h);
-        for (int64_t ow = 0; ow < c_.out_w; ++ow) {
-          const Taps w = TapsW(c_.window, ow, c_.in_w);
-          for (int64_t o = 0; o < c_.out_c; ++o) {
-            const size_t factor = c_.factor_count == 1 ? 0 : static_cast<size_t>(o);
-            Store(c_.result, d, at++,
-                  Multiply(Wrapped(Sum(n, o, h, w)), constants_.factors[factor], c_.rounding));
-          }
+  void Run(const uint8_t* a, uint8_t* d, bool descending) {
+    ForEachRow(int64_t{c_.n} * c_.out_h, descending, [&](int64_t row) {
+      const Taps h = TapsH(c_.window, row % c_.out_h, c_.in_h);
+      LoadRows(a, row / c_.out_h * c_.in_h, h);
+      int64_t at = row * c_.out_w * c_.out_c;
+      for (int64_t ow = 0; ow < c_.out_w; ++ow) {
+        const Taps w = TapsW(c_.window, ow, c_.in_w);
+        for (int64_t o = 0; o < c_.out_c; ++o) {
+          const size_t factor = c_.factor_count == 1 ? 0 : static_cast<size_t>(o);
+          Store(c_.result, d, at++,
+                Multiply(Wrapped(Sum(o, h, w)), constants_.factors[factor], c_.rounding));
         }
       }
-    }
+    });
   }
 
  private:
-  U Sum(int64_t n, int64_t o, const Taps& h, const Taps& w) const {
+  // Reads the operand's rows at the taps of a result row, `base` rows from its begin.
+  void LoadRows(const uint8_t* a, int64_t base, const Taps& h) {
+    const int64_t row_values = int64_t{c_.in_w} * c_.in_c;
+    values_.resize(static_cast<size_t>(std::max<int64_t>(h.last - h.first, 0) * row_values));
+    WithType(c_.a_type, [&](auto zero) {
+      int32_t* to = values_.data();
+      for (int64_t kh = h.first; kh < h.last; ++kh) {
+        const int64_t from = (base + h.start + kh * c_.window.dilation_h) * row_values;
+        for (int64_t i = 0; i < row_values; ++i) {
+          *to++ = LoadAs<decltype(zero)>(a, from + i) - c_.pad_value;
+        }
+      }
+    });
+  }
+
+  U Sum(int64_t o, const Taps& h, const Taps& w) const {
     U sum = static_cast<U>(constants_.offsets[static_cast<size_t>(o)]);
     const int64_t group = o / group_o_ * group_c_;
     for (int64_t kh = h.first; kh < h.last; ++kh) {
-      const int64_t row = (n * c_.in_h + h.start + kh * c_.window.dilation_h) * c_.in_w;
+      const int64_t row = (kh - h.first) * c_.in_w;
       for (int64_t kw = w.first; kw < w.last; ++kw) {
         const int32_t* x =
             values_.data() + (row + w.start + kw * c_.window.dilation_w) * c_.in_c + group;
@@ -129,21 +142,28 @@ class Convolution {
   const ConvolveConstants& constants_;
   const int64_t group_c_;
   const int64_t group_o_;
-  std::vector<int32_t> values_;  // the operand less what padding holds
+  std::vector<int32_t> values_;  // rows of the operand, less what padding holds
 };
 
-// Calls f(offsets...) for each element of a walk over N operands.
+// Calls f(offsets...) for each element of a walk over N operands, in the command's order.
 template <size_t N, typename F>
-void Walk(const Extents& extents, const std::array<const Extents*, N>& strides, const F& f) {
+void Walk(const Extents& extents, const std::array<const Extents*, N>& strides, bool descending,
+          const F& f) {
   std::array<int64_t, N> at = {};
-  std::array<int32_t, kMaxExtents> index = {};
+  std::array<int32_t, kMaxExtents> index = {};  // how often each axis has moved
+  const int64_t sign = descending ? -1 : 1;
+  if (descending) {
+    for (int axis = 0; axis < kMaxExtents; ++axis) {
+      for (size_t i = 0; i < N; ++i) at[i] += int64_t{extents[axis] - 1} * (*strides[i])[axis];
+    }
+  }
   while (true) {
     f(at);
     int axis = kMaxExtents - 1;
     for (; axis >= 0; --axis) {
-      for (size_t i = 0; i < N; ++i) at[i] += (*strides[i])[axis];
+      for (size_t i = 0; i < N; ++i) at[i] += sign * (*strides[i])[axis];
       if (++index[axis] < extents[axis]) break;
-      for (size_t i = 0; i < N; ++i) at[i] -= int64_t{extents[axis]} * (*strides[i])[axis];
+      for (size_t i = 0; i < N; ++i) at[i] -= sign * int64_t{extents[axis]} * (*strides[i])[axis];
       index[axis] = 0;
     }
     if (axis < 0) return;
@@ -182,23 +202,29 @@ int64_t CombineOne(const Combine& c, const std::vector<Factor>& factors, int64_t
 // A, B: the stored types of the operands.
 template <typename A, typename B>
 void SumProducts(const Product& c, const Factor& factor, const uint8_t* a, const uint8_t* b,
-                 uint8_t* d) {
+                 uint8_t* d, bool descending) {
   using Sum = std::conditional_t<sizeof(A) == 1 && sizeof(B) == 1, uint32_t, uint64_t>;
   const int32_t inner = c.extents.back();
   const int64_t a_step = c.a_strides.back();
   const int64_t b_step = c.b_strides.back();
   Extents results = c.extents;
   results.back() = 1;
-  int64_t at_d = 0;
-  Walk<2>(results, {&c.a_strides, &c.b_strides}, [&](const std::array<int64_t, 2>& at) {
-    Sum sum = 0;
-    for (int64_t i = 0; i < inner; ++i) {
-      const int32_t x = LoadAs<A>(a, at[0] + i * a_step) - c.a_zero;
-      const int32_t y = LoadAs<B>(b, at[1] + i * b_step) - c.b_zero;
-      sum += static_cast<Sum>(x) * static_cast<Sum>(y);
-    }
-    Store(c.result, d, at_d++, Multiply(Wrapped(sum), factor, c.rounding));
-  });
+  Extents d_strides = {};
+  int32_t count = 1;
+  for (int axis = kMaxExtents - 1; axis >= 0; --axis) {
+    d_strides[axis] = count;
+    count *= results[axis];  // at most the bytes of a slot
+  }
+  Walk<3>(results, {&c.a_strides, &c.b_strides, &d_strides}, descending,
+          [&](const std::array<int64_t, 3>& at) {
+            Sum sum = 0;
+            for (int64_t i = 0; i < inner; ++i) {
+              const int32_t x = LoadAs<A>(a, at[0] + i * a_step) - c.a_zero;
+              const int32_t y = LoadAs<B>(b, at[1] + i * b_step) - c.b_zero;
+              sum += static_cast<Sum>(x) * static_cast<Sum>(y);
+            }
+            Store(c.result, d, at[2], Multiply(Wrapped(sum), factor, c.rounding));
+          });
 }
 
 // A table of T at `place`, 0..65535 of a 16-bit operand: linear between entries, to nearest, ties
@@ -299,16 +325,17 @@ ConvolveConstants ReadConstants(const Convolve& c, const uint8_t* weights, const
   return constants;
 }
 
-void Run(const Convolve& c, const ConvolveConstants& constants, const uint8_t* a, uint8_t* d) {
+void Run(const Convolve& c, const ConvolveConstants& constants, const uint8_t* a, uint8_t* d,
+         bool descending) {
   if (AccumulatorBytes(c) == 4) {
-    Convolution<uint32_t>(c, constants).Run(a, d);
+    Convolution<uint32_t>(c, constants).Run(a, d, descending);
   } else {
-    Convolution<uint64_t>(c, constants).Run(a, d);
+    Convolution<uint64_t>(c, constants).Run(a, d, descending);
   }
 }
 
-void Run(const Pool& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d) {
-  int64_t at = 0;
+void Run(const Pool& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d,
+         bool descending) {
   const auto pool = [&](int64_t n, int64_t channel, const Taps& h, const Taps& w) {
     int64_t largest = LowestValue(c.a_type);
     int64_t sum = 0;
@@ -329,24 +356,23 @@ void Run(const Pool& c, const std::vector<Factor>& factors, const uint8_t* a, ui
     const size_t factor = factors.size() == 1 ? 0 : static_cast<size_t>(count - 1);
     return Multiply(sum - count * c.a_zero, factors[factor], c.rounding);
   };
-  for (int64_t n = 0; n < c.n; ++n) {
-    for (int64_t oh = 0; oh < c.out_h; ++oh) {
-      const Taps h = TapsH(c.window, oh, c.in_h);
-      for (int64_t ow = 0; ow < c.out_w; ++ow) {
-        const Taps w = TapsW(c.window, ow, c.in_w);
-        for (int64_t channel = 0; channel < c.c; ++channel) {
-          Store(c.result, d, at++, pool(n, channel, h, w));
-        }
+  ForEachRow(int64_t{c.n} * c.out_h, descending, [&](int64_t row) {
+    const Taps h = TapsH(c.window, row % c.out_h, c.in_h);
+    int64_t at = row * c.out_w * c.c;
+    for (int64_t ow = 0; ow < c.out_w; ++ow) {
+      const Taps w = TapsW(c.window, ow, c.in_w);
+      for (int64_t channel = 0; channel < c.c; ++channel) {
+        Store(c.result, d, at++, pool(row / c.out_h, channel, h, w));
       }
     }
-  }
+  });
 }
 
 void Run(const Combine& c, const std::vector<Factor>& factors, const uint8_t* a, const uint8_t* b,
-         uint8_t* d) {
+         uint8_t* d, bool descending) {
   const int64_t scale = int64_t{1} << c.left;
   const int64_t b_scale = c.kind == Combine::Kind::kDiv ? 1 : scale;
-  Walk<3>(c.extents, {&c.a_strides, &c.b_strides, &c.d_strides},
+  Walk<3>(c.extents, {&c.a_strides, &c.b_strides, &c.d_strides}, descending,
           [&](const std::array<int64_t, 3>& at) {
             const int64_t x = (Load(a, c.a_type, at[0]) - c.a_zero) * scale;
             const int64_t y = (Load(b, c.b_type, at[1]) - c.b_zero) * b_scale;
@@ -355,46 +381,48 @@ void Run(const Combine& c, const std::vector<Factor>& factors, const uint8_t* a,
 }
 
 void Run(const Product& c, const std::vector<Factor>& factors, const uint8_t* a, const uint8_t* b,
-         uint8_t* d) {
+         uint8_t* d, bool descending) {
   WithType(c.a_type, [&](auto of_a) {
     WithType(c.b_type, [&](auto of_b) {
-      SumProducts<decltype(of_a), decltype(of_b)>(c, factors[0], a, b, d);
+      SumProducts<decltype(of_a), decltype(of_b)>(c, factors[0], a, b, d, descending);
     });
   });
 }
 
-void Run(const Move& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d) {
+void Run(const Move& c, const std::vector<Factor>& factors, const uint8_t* a, uint8_t* d,
+         bool descending) {
   const int64_t size = SizeOf(c.a_type);
-  Walk<2>(c.extents, {&c.a_strides, &c.d_strides}, [&](const std::array<int64_t, 2>& at) {
-    if (factors.empty()) {
-      std::memcpy(d + at[1] * size, a + at[0] * size, static_cast<size_t>(size));
-    } else {
-      Store(c.result, d, at[1],
-            Multiply(Load(a, c.a_type, at[0]) - c.a_zero, factors[0], c.rounding));
-    }
-  });
+  Walk<2>(c.extents, {&c.a_strides, &c.d_strides}, descending,
+          [&](const std::array<int64_t, 2>& at) {
+            if (factors.empty()) {
+              std::memcpy(d + at[1] * size, a + at[0] * size, static_cast<size_t>(size));
+            } else {
+              Store(c.result, d, at[1],
+                    Multiply(Load(a, c.a_type, at[0]) - c.a_zero, factors[0], c.rounding));
+            }
+          });
 }
 
 void Run(const Fill& c, uint8_t* d) {
   for (int64_t i = 0; i < c.count; ++i) Store(c.result, d, i, 0);
 }
 
-void Run(const Lookup& c, const uint8_t* a, const uint8_t* table, uint8_t* d) {
+void Run(const Lookup& c, const uint8_t* a, const uint8_t* table, uint8_t* d, bool descending) {
   const int64_t lowest = LowestValue(c.a_type);
   WithType(c.result.type, [&](auto zero) {
     using T = decltype(zero);
-    for (int64_t i = 0; i < c.count; ++i) {
+    ForEachRow(c.count, descending, [&](int64_t i) {
       const int64_t place = Load(a, c.a_type, i) - lowest;
       const int64_t value = SizeOf(c.a_type) == 1 ? int64_t{LoadAs<T>(table, place)}
                                                   : Interpolate<T>(table, place, c.index_bits);
       Store(c.result, d, i, value - c.result.zero);
-    }
+    });
   });
 }
 
 void Run(const Softmax& c, const std::vector<Factor>& factors, const uint8_t* a,
-         const uint8_t* table, uint8_t* d) {
-  for (int64_t r = 0; r < c.rows; ++r) {
+         const uint8_t* table, uint8_t* d, bool descending) {
+  ForEachRow(c.rows, descending, [&](int64_t r) {
     const int64_t row = r * c.length;
     int64_t largest = LowestValue(c.a_type);
     for (int64_t i = 0; i < c.length; ++i) {
@@ -405,7 +433,7 @@ void Run(const Softmax& c, const std::vector<Factor>& factors, const uint8_t* a,
     } else {
       SoftmaxTable(c, factors[0], a, table, row, largest, d);
     }
-  }
+  });
 }
 
 }  // namespace npuc::integer

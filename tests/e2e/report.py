@@ -70,8 +70,10 @@ def check_report(name, folder):
     buffers = report["memory_map"]["buffers"]
     times = sorted({b["first"] for b in buffers})
     alive = max(sum(b["bytes"] for b in buffers if b["first"] <= t <= b["last"]) for t in times)
-    harness.check(alive <= report["memory_plan"]["liveness_bound_bytes"] <=
-                  report["memory_plan"]["arena_bytes"], f"{name}: {alive} bytes alive")
+    plan = report["memory_plan"]
+    if not plan["method"].startswith("rows"):  # by rows less is alive than whole buffers
+        harness.check(alive <= plan["liveness_bound_bytes"], f"{name}: {alive} bytes alive")
+    harness.check(plan["liveness_bound_bytes"] <= plan["arena_bytes"], f"{name}: {plan}")
     harness.check(max(b["offset"] + b["bytes"] for b in buffers) <=
                   report["memory_plan"]["arena_bytes"], f"{name}: a buffer outside the arena")
     harness.figure(f"report {name}: {total['cycles']} cycles (estimate), {total['macs']} macs, "

@@ -252,6 +252,16 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   return data;
 }
 
+// A fixed-point core's header gives both structs memory of their own, as its vendor's does.
+absl::StatusOr<MemoryPlanResult> PlanBuffers(const CompileOptions& options, const CoreSpec& core,
+                                             integer::Program& program) {
+  const int64_t alignment_bytes = core.integer->buffer_alignment_bytes;
+  if (options.memory_plan == CompileOptions::MemoryPlan::kCompatible) {
+    return PlanMemory(program, alignment_bytes);
+  }
+  return PlanMemoryByRows(program, alignment_bytes, /*ports_in_data=*/!IsFixedPoint(core));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileRequest& request,
@@ -272,7 +282,7 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
   STEP(unit->program, "lower", 0.70,
        LowerInteger(model.graph, model.plan, options.model_name, diagnostics));
   MarkStates(model.state_inputs, unit->program);
-  STEP(unit->memory, "plan", 0.75, PlanMemory(unit->program, core.integer->buffer_alignment_bytes));
+  STEP(unit->memory, "plan", 0.75, PlanBuffers(options, core, unit->program));
   // From here: addresses are final.
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(unit->program));
   STEP(unit->model, "emit", 0.85,

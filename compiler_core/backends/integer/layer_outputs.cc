@@ -53,6 +53,8 @@ absl::StatusOr<CompiledModel> AssembleModel(const integer::Program& program,
   model.outputs = program.outputs;
   model.weight_content = program.weights;
   model.data_bytes = program.data_bytes;
+  model.input_offset = program.input_offset;
+  model.output_offset = program.output_offset;
   RETURN_IF_ERROR(CheckArtifactLimits(model, model_name, diagnostics));
   ASSIGN_OR_RETURN(model.cmd_content, integer::EncodeCommands(program));
   return model;

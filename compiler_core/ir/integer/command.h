@@ -192,7 +192,8 @@ using Body = std::variant<Convolve, Pool, Combine, Move, Fill, Lookup, Softmax, 
 
 struct Command {
   Body body;
-  std::string layer;  // that it belongs to; not encoded
+  std::string layer;        // that it belongs to; not encoded
+  bool descending = false;  // takes its steps (steps.h) from the last to the first
 };
 
 struct Program {
@@ -202,6 +203,10 @@ struct Program {
   std::vector<PortTensor> outputs;
   std::vector<uint8_t> weights;  // contents of slot kWeight
   int64_t data_bytes = 0;        // size of slot kData; set by the memory plan
+  // Where the packed inputs and outputs lie in slot kData; -1: in slots of their own. Set by the
+  // memory plan. Their buffers are the first two.
+  int64_t input_offset = -1;
+  int64_t output_offset = -1;
 };
 
 }  // namespace npuc::integer

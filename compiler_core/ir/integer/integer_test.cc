@@ -15,6 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::vector<Buffer> Buffers() {
   return {{Slot::kData, 64, 0, "x"}, {Slot::kWeight, 256, 0, "w"}, {Slot::kOutput, 64, 0, "y"}};
@@ -61,7 +62,8 @@ TEST(CommandProblems, EachKind) {
                           "operand d writes to slot weight"));
   c = SmallConvolve();
   c.result.d = In(0, 16);
-  EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("the result lies over operand a"));
+  EXPECT_THAT(CommandProblems(Buffers(), c),
+              ElementsAre("the result lies over bytes of operand a that are still to be read"));
   c.window.stride_h = 0;
   c.a_type = DType::kFloat32;
   EXPECT_THAT(CommandProblems(Buffers(), c),
@@ -97,6 +99,43 @@ TEST(CommandProblems, OfProducts) {
   EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("b_strides -1 is outside 0..268435456"));
   c.b_strides[5] = 1;
   EXPECT_THAT(CommandProblems(Buffers(), c), ElementsAre("operand factors is missing"));
+}
+
+// Four rows of 4 x 2 bytes give four of 4 x 2: row r may lie over rows below r, and, where the
+// command descends, over rows above r.
+TEST(CommandProblems, ResultsOverRows) {
+  Convolve c = SmallConvolve();
+  c.out_c = 2;
+  const auto problems = [&c](int64_t a, int64_t d, bool descending) {
+    c.a = In(0, a);
+    c.result.d = In(0, d);
+    return CommandProblems(Buffers(), c, descending);
+  };
+  EXPECT_THAT(problems(8, 0, false), IsEmpty());
+  EXPECT_THAT(problems(7, 0, false), SizeIs(1));
+  EXPECT_THAT(problems(8, 0, true), SizeIs(1));
+  EXPECT_THAT(problems(0, 8, true), IsEmpty());
+  EXPECT_THAT(problems(0, 8, false), SizeIs(1));
+  c.window.kernel_h = 3;
+  c.window.pad_top = 1;
+  EXPECT_THAT(problems(8, 0, false), SizeIs(1));
+  EXPECT_THAT(problems(16, 0, false), IsEmpty());
+}
+
+// A copy may lie over itself, and its elements over others only against its direction.
+TEST(CommandProblems, ResultsOverElements) {
+  Move move;
+  move.extents = {1, 1, 1, 1, 4, 3};
+  move.a_strides = move.d_strides = {0, 0, 0, 0, 4, 1};
+  move.a = move.result.d = In(0, 8);
+  EXPECT_THAT(CommandProblems(Buffers(), move, false), IsEmpty());
+  EXPECT_THAT(CommandProblems(Buffers(), move, true), IsEmpty());
+  move.result.d = In(0, 7);
+  EXPECT_THAT(CommandProblems(Buffers(), move, false), IsEmpty());
+  EXPECT_THAT(CommandProblems(Buffers(), move, true), SizeIs(1));
+  move.result.d = In(0, 8);
+  move.a_strides = {0, 0, 0, 0, 1, 4};  // a transposition
+  EXPECT_THAT(CommandProblems(Buffers(), move, false), SizeIs(1));
 }
 
 TEST(CommandProblems, HugeNumbersDoNotOverflow) {

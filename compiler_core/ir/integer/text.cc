@@ -109,8 +109,9 @@ std::string PrintProgram(const Program& program) {
     return absl::StrFormat("%%%d+0x%x", operand.buffer.value(), operand.offset_bytes);
   };
   for (const Command& command : program.commands) {
-    absl::StrAppend(&out, "  ", PrintCommand(command.body, operand_text), "  # ",
-                    Printable(command.layer), "\n");
+    absl::StrAppend(&out, "  ", PrintCommand(command.body, operand_text),
+                    command.descending ? " descending" : "", "  # ", Printable(command.layer),
+                    "\n");
   }
   absl::StrAppend(&out, "}\n");
   return out;

@@ -1,6 +1,7 @@
 #include "compiler_core/ir/integer/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 
@@ -9,6 +10,7 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/fields.h"
+#include "compiler_core/ir/integer/steps.h"
 
 namespace npuc::integer {
 namespace {
@@ -162,15 +164,25 @@ void CheckAccess(absl::Span<const Buffer> buffers, const Access& access, Problem
   }
 }
 
-void CheckOverlap(const std::vector<Access>& accesses, Problems& problems) {
+void CheckOverlap(const Body& body, const std::vector<Access>& accesses, bool descending,
+                  Problems& problems) {
   const Access& d = accesses.back();
-  for (const Access& access : accesses) {
-    if (access.writes || access.operand.buffer != d.operand.buffer) continue;
-    const bool apart = access.operand.offset_bytes + access.size_bytes <= d.operand.offset_bytes ||
-                       d.operand.offset_bytes + d.size_bytes <= access.operand.offset_bytes;
-    if (!apart) {
-      problems.push_back(absl::StrCat("the result lies over operand ", npuc::NameOf(access.role)));
-    }
+  const std::array<Operand, 2> operands = OperandsOf(body);
+  const bool may_overlap =
+      std::any_of(accesses.begin(), accesses.end(), [&d](const Access& access) {
+        return !access.writes && access.operand.buffer == d.operand.buffer &&
+               access.operand.offset_bytes < d.operand.offset_bytes + d.size_bytes &&
+               d.operand.offset_bytes < access.operand.offset_bytes + access.size_bytes;
+      });
+  if (!may_overlap) return;
+  const std::vector<Step> steps = StepsOf(body);
+  const Operand& result = ResultOf(body).d;
+  for (size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].buffer != result.buffer) continue;
+    const int64_t distance = result.offset_bytes - operands[i].offset_bytes;
+    if (!Clobbers(body, steps, i, distance, descending)) continue;
+    problems.push_back(absl::StrCat("the result lies over bytes of operand ", i == 0 ? "a" : "b",
+                                    " that are still to be read"));
   }
 }
 
@@ -183,14 +195,15 @@ std::vector<std::string> FieldProblems(const Body& body) {
   return problems;
 }
 
-std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const Body& body) {
+std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const Body& body,
+                                         bool descending) {
   Problems problems = FieldProblems(body);
   if (!problems.empty()) return problems;  // the checks below count on ranges
   std::visit([&problems](const auto& command) { Checker{problems}(command); }, body);
   if (!problems.empty()) return problems;
   const std::vector<Access> accesses = AccessesOf(body);
   for (const Access& access : accesses) CheckAccess(buffers, access, problems);
-  if (problems.empty()) CheckOverlap(accesses, problems);
+  if (problems.empty()) CheckOverlap(body, accesses, descending, problems);
   return problems;
 }
 
@@ -198,7 +211,8 @@ absl::Status VerifyProgram(const Program& program) {
   Problems found;
   for (size_t i = 0; i < program.commands.size() && found.size() < kMaxReported; ++i) {
     const Command& command = program.commands[i];
-    for (const std::string& problem : CommandProblems(program.buffers, command.body)) {
+    for (const std::string& problem :
+         CommandProblems(program.buffers, command.body, command.descending)) {
       found.push_back(absl::StrCat("command ", i, " (", NameOf(command.body), ") of layer '",
                                    Printable(command.layer), "': ", problem));
     }

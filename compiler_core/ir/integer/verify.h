@@ -12,9 +12,11 @@ namespace npuc::integer {
 
 // What is wrong with one command, a sentence each (lower case, no full stop); empty where nothing
 // is: fields in their ranges, operands that its kind needs, each inside its buffer and on a
-// multiple of its element's size, results to data and output only and never over what is read,
-// types that the command takes. A command without problems runs without touching anything else.
-std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const Body& body);
+// multiple of its element's size, results to data and output only and never over what the same or
+// a later step (steps.h) reads, types that the command takes. A command without problems runs
+// without touching anything else.
+std::vector<std::string> CommandProblems(absl::Span<const Buffer> buffers, const Body& body,
+                                         bool descending = false);
 
 // The fields that are out of their ranges, of a command that is too large for the core.
 std::vector<std::string> FieldProblems(const Body& body);
