@@ -145,6 +145,54 @@ class NetMaker {
     }
   }
 
+  // A cut, a border, parts, and functions of one value.
+  void AddCut(const std::string& name) {
+    const ValueId x = Recent();
+    const Shape s = shape(x);
+    const size_t at = Below(s.size());
+    switch (Below(4)) {
+      case 0: {
+        Shape begin(s.size(), 0);
+        Shape size = s;
+        Shape strides(s.size(), 1);
+        size[at] = 1 + static_cast<int64_t>(Below(static_cast<size_t>(s[at])));
+        begin[at] = static_cast<int64_t>(Below(static_cast<size_t>(s[at] - size[at] + 1)));
+        if (Below(3) == 0) {  // backwards
+          begin[at] += size[at] - 1;
+          strides[at] = -1;
+        }
+        return Push(Add(Op::kSlice, {x},
+                        {{"begin", std::move(begin)},
+                         {"size", std::move(size)},
+                         {"strides", std::move(strides)}},
+                        name, x));
+      }
+      case 1: {
+        Shape paddings(2 * s.size(), 0);
+        paddings[2 * at] = static_cast<int64_t>(Below(3));
+        paddings[2 * at + 1] = 1;
+        AttrMap attrs = {{"paddings", std::move(paddings)}};
+        if (Below(2) == 0) attrs["value"] = -0.5;
+        return Push(Add(Op::kPad, {x}, std::move(attrs), name, x));
+      }
+      case 2: {
+        if (s[at] < 2) return;
+        const int64_t first = 1 + static_cast<int64_t>(Below(static_cast<size_t>(s[at] - 1)));
+        const auto parts = builder_.Add(
+            Op::kSplit, {x},
+            {{"axis", static_cast<int64_t>(at)}, {"sizes", Shape{first, s[at] - first}}},
+            {name, "Split"});
+        if (!parts.ok()) return;
+        for (const ValueId part : *parts) Push(part);
+        return;
+      }
+      default: {
+        const Op ops[] = {Op::kAbs, Op::kExp, Op::kNeg, Op::kSquare};
+        return Push(Add(ops[Below(4)], {x}, {}, name, x));
+      }
+    }
+  }
+
   void AddReduced(const std::string& name) {
     const ValueId x = Recent();
     const Shape s = shape(x);
@@ -163,7 +211,7 @@ class NetMaker {
   }
 
   void AddLayer(const std::string& name) {
-    switch (Below(9)) {
+    switch (Below(12)) {
       case 0:
       case 1:
       case 2:
@@ -177,10 +225,15 @@ class NetMaker {
         return AddReduced(name);
       case 7:
         return Push(Activated(Recent(), name));
-      default: {
+      case 8: {  // no layer type is written for it
         const ValueId x = Recent();
-        if (Below(3) == 0) Push(Add(Op::kExp, {x}, {}, name, x));
+        if (Below(3) != 0) return;
+        const ValueId index =
+            graph_.AddConst(Tensor::FromInts({1}, {0}), {name + "/index", "Const"});
+        return Push(Add(Op::kGather, {x, index}, {{"axis", int64_t{0}}}, name, x));
       }
+      default:
+        return AddCut(name);
     }
   }
 
@@ -310,6 +363,12 @@ QuantPlan PlanOf(const Graph& graph, uint32_t seed) {
       range = {std::min<double>(range.min, x), std::max<double>(range.max, x)};
     }
     plan.values[values[i]] = ActivationParams(method, wide ? 16 : 8, range, true);
+  }
+  // Parts of a split keep its operand's parameters, as quantization has it: what an IR states of a
+  // part that nothing reads is not read either.
+  for (const Node& node : graph.nodes()) {
+    if (node.op != Op::kSplit || !plan.values.contains(node.inputs[0])) continue;
+    for (const ValueId part : node.outputs) plan.values[part] = plan.values.at(node.inputs[0]);
   }
   for (const Layer& layer : plan.layers) {
     if (!layer.weight.valid()) continue;

@@ -65,7 +65,7 @@ void Importer::AddInput(TensorState& tensor) {
   const Top& top = *tensor.top;
   const LayerState& layer = layers_[static_cast<size_t>(tensor.layer)];
   ValueRef value = state_.AddInput(top.name, {DType::kFloat32, top.type.shape});
-  LayerImporter node(&state_, &layer.view, &top, &bin_, {}, {});
+  LayerImporter node(&state_, &layer.view, {&top, 1}, &bin_, {}, {});
   absl::StatusOr<ValueRef> finished = node.Finish(std::move(value));
   if (finished.ok()) tensor.value = *std::move(finished);  // else it was reported
 }
@@ -165,24 +165,40 @@ const frontend::CutAdvice& Importer::Advice() {
   return *advice_;
 }
 
-absl::StatusOr<ValueRef> Importer::RunRule(LayerImporter& node, const LayerState& layer) {
+absl::StatusOr<std::vector<ValueRef>> Importer::RunRule(LayerImporter& node,
+                                                        const LayerState& layer) {
   if (layer.view.type == "Constant") {
     ASSIGN_OR_RETURN(Tensor values, node.ReadConstant("weights"));
     if (values.type() != node.top().type) {
       return node.FailInvalid("weights_shape", absl::StrCat(TypeToString(values.type()), " is not ",
                                                             TypeToString(node.top().type)));
     }
-    return node.MakeWeight(std::move(values), node.top().quant, "weights");
+    if (IsInteger(values.dtype()) && !node.top().quant.has_value()) {
+      return std::vector<ValueRef>{node.MakeConstant(std::move(values))};
+    }
+    return std::vector<ValueRef>{node.MakeWeight(std::move(values), node.top().quant, "weights")};
   }
   RETURN_IF_ERROR(node.ReadSettings());
-  ASSIGN_OR_RETURN(ValueRef value, rules_.Find(layer.view.type)->import(node));
-  return node.Finish(std::move(value));
+  const ImportRule& rule = *rules_.Find(layer.view.type);
+  std::vector<ValueRef> values;
+  if (rule.import_all != nullptr) {
+    ASSIGN_OR_RETURN(values, rule.import_all(node));
+  } else {
+    ASSIGN_OR_RETURN(values.emplace_back(), rule.import(node));
+  }
+  if (values.size() != layer.tops.size()) {
+    return node.FailInvalid("layer_top", absl::StrCat("has ", layer.tops.size(),
+                                                      " tensors; the layer gives ", values.size()));
+  }
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSIGN_OR_RETURN(values[i], node.Finish(std::move(values[i]), i));
+  }
+  return values;
 }
 
 void Importer::ImportLayer(LayerState& layer) {
   if (!HasRule(layer.view, layer.tops[0].name)) return;
-  TensorState& result = tensors_.at(layer.tops[0].name);
-  if (layer.view.type == "Input") return AddInput(result);
+  if (layer.view.type == "Input") return AddInput(tensors_.at(layer.tops[0].name));
   std::vector<ValueRef> inputs;
   std::vector<const Top*> bottoms;
   for (const std::string& bottom : layer.bottoms) {
@@ -191,14 +207,18 @@ void Importer::ImportLayer(LayerState& layer) {
     inputs.push_back(tensor.value);
     bottoms.push_back(tensor.top);
   }
-  LayerImporter node(&state_, &layer.view, result.top, &bin_, std::move(inputs),
+  LayerImporter node(&state_, &layer.view, layer.tops, &bin_, std::move(inputs),
                      std::move(bottoms));
-  absl::StatusOr<ValueRef> value = RunRule(node, layer);
-  if (value.ok()) {
-    if (!result.is_cut) result.value = *std::move(value);
-  } else if (!node.has_reported()) {
+  absl::StatusOr<std::vector<ValueRef>> values = RunRule(node, layer);
+  if (!values.ok()) {
+    if (node.has_reported()) return;
     (void)node.FailAt("layer_type", DiagnosticKind::kOperandMismatch,
-                      std::string(value.status().message()), "write the IR again");
+                      std::string(values.status().message()), "write the IR again");
+    return;
+  }
+  for (size_t i = 0; i < values->size(); ++i) {
+    TensorState& result = tensors_.at(layer.tops[i].name);
+    if (!result.is_cut) result.value = std::move((*values)[i]);
   }
 }
 

@@ -54,7 +54,7 @@ class Importer {
   bool HasRule(const LayerView& layer, const std::string& result);
   // How the model can be cut, found where it is first asked for.
   const frontend::CutAdvice& Advice();
-  absl::StatusOr<ValueRef> RunRule(LayerImporter& node, const LayerState& layer);
+  absl::StatusOr<std::vector<ValueRef>> RunRule(LayerImporter& node, const LayerState& layer);
   void AddOutputs();
 
   const Document& document_;

@@ -1,14 +1,73 @@
 #include "compiler_core/frontends/compass/layer_import.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ops/quantize.h"
 
 namespace npuc::compass {
+namespace {
+
+constexpr int64_t kLargest = int64_t{1} << 31;  // of a number in a list: sums of some stay exact
+
+}  // namespace
 
 int64_t LayerImporter::NumberOr(absl::string_view key, int64_t fallback) const {
   const Entry* const entry = block().Find(key);
   return entry == nullptr ? fallback : ParseInt(entry->value).value_or(fallback);
+}
+
+absl::StatusOr<bool> LayerImporter::FlagOr(absl::string_view key, bool fallback) {
+  if (!Has(key)) return fallback;
+  const std::string text = Text(key);
+  if (absl::EqualsIgnoreCase(text, "true")) return true;
+  if (absl::EqualsIgnoreCase(text, "false")) return false;
+  return FailInvalid(key, absl::StrCat("'", Printable(text), "' is neither true nor false"));
+}
+
+absl::StatusOr<double> LayerImporter::RealOr(absl::string_view key, double fallback) {
+  if (!Has(key)) return fallback;
+  double value = 0;
+  if (absl::SimpleAtod(Text(key), &value) && std::isfinite(value)) return value;
+  return FailInvalid(key, absl::StrCat("'", Printable(Text(key)), "' is no finite number"));
+}
+
+absl::StatusOr<std::vector<int64_t>> LayerImporter::Ints(absl::string_view key, int64_t count) {
+  const std::optional<Shape> list = ParseInts(Text(key));
+  if (list.has_value() && static_cast<int64_t>(list->size()) == count &&
+      std::all_of(list->begin(), list->end(), [](int64_t n) { return std::abs(n) <= kLargest; })) {
+    return *list;
+  }
+  return FailInvalid(key, absl::StrCat("'", Printable(Text(key), 80), "' is no list of ", count,
+                                       " whole numbers"));
+}
+
+absl::StatusOr<std::vector<Shape>> LayerImporter::Pairs(absl::string_view key, int64_t count) {
+  const auto lists = ParseIntLists(Text(key));
+  const auto is_pair = [](const Shape& pair) {
+    return pair.size() == 2 && std::abs(pair[0]) <= kLargest && std::abs(pair[1]) <= kLargest;
+  };
+  if (lists.has_value() && static_cast<int64_t>(lists->size()) == count &&
+      std::all_of(lists->begin(), lists->end(), is_pair)) {
+    return *lists;
+  }
+  return FailInvalid(key, absl::StrCat("'", Printable(Text(key), 80), "' is no list of ", count,
+                                       " pairs of whole numbers"));
+}
+
+absl::StatusOr<int64_t> LayerImporter::AxisOr(absl::string_view key, int64_t fallback) {
+  const std::string text = TextOr(key, absl::StrCat(fallback));
+  const std::optional<int64_t> axis = ParseInt(text);
+  if (axis.has_value() && *axis >= -rank(0) && *axis < rank(0)) {
+    return *axis < 0 ? *axis + rank(0) : *axis;
+  }
+  return FailInvalid(
+      key, absl::StrCat("'", Printable(text), "' is none of the ", rank(0), " dimensions"));
 }
 
 absl::Status LayerImporter::FailAt(absl::string_view key, DiagnosticKind kind,
@@ -80,24 +139,35 @@ absl::Status LayerImporter::ReadSettings() {
   return ReadBits("bias_effective_bits", kMinBiasBits, kMaxBiasBits, settings_.bias_effective_bits);
 }
 
-absl::StatusOr<ValueRef> LayerImporter::Finish(ValueRef value) {
-  if (value->type.shape != top_.type.shape) {
+absl::Status LayerImporter::FailWithoutScale(size_t i) {
+  return FailInvalid("layer_top_type", absl::StrCat("'", Printable(tops_[i].name), "' is ",
+                                                    TypeName(tops_[i].type.dtype),
+                                                    " without layer_top_scale and layer_top_zp"));
+}
+
+absl::StatusOr<ValueRef> LayerImporter::Finish(ValueRef value, size_t i) {
+  const Top& top = tops_[i];
+  if (value->type.shape != top.type.shape) {
     return FailAt("layer_top_shape", DiagnosticKind::kOperandMismatch,
-                  absl::StrCat(PrintShape(top_.type.shape), " is written, ",
+                  absl::StrCat(PrintShape(top.type.shape), " is written, ",
                                PrintShape(value->type.shape), " follows"),
                   "write the IR again");
   }
-  if (!top_.quant.has_value()) return value;
-  AttrMap attrs = QuantizeAttrs(*top_.quant);
+  if (!IsFloat(value->type.dtype)) return value;
+  if (!top.quant.has_value()) {
+    if (!IsInteger(top.type.dtype)) return value;
+    return FailWithoutScale(i);
+  }
+  AttrMap attrs = QuantizeAttrs(*top.quant);
   AddLayerQuantAttrs(settings_, attrs);
   // The border has the result's name, which the layer need not have.
   const ValueRef source = value;
-  frontend::Emitter border(&state(), {top_.name, layer_.type});
+  frontend::Emitter border(&state(), {top.name, layer_.type});
   ASSIGN_OR_RETURN(const ValueRef integers, border.Emit("Quantize", {source}, std::move(attrs)));
   if (integers->constant.has_value()) {
-    return MakeStored({*integers->constant, *top_.quant}, {top_.name, layer_.type});
+    return MakeStored({*integers->constant, *top.quant}, {top.name, layer_.type});
   }
-  return border.Emit("Dequantize", {integers}, DequantizeAttrs(*top_.quant));
+  return border.Emit("Dequantize", {integers}, DequantizeAttrs(*top.quant));
 }
 
 }  // namespace npuc::compass

@@ -9,14 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/fixed_point.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/term.h"
 #include "compiler_core/frontends/compass/layer_import.h"
 #include "compiler_core/ir/compass/stored_factor.h"
 #include "compiler_core/ops/quantize.h"
 
 namespace npuc::compass {
-namespace {
-
-using Names = std::pair<absl::string_view, absl::string_view>;
 
 absl::StatusOr<std::string> MethodOf(LayerImporter& node, absl::Span<const Names> methods) {
   const std::string method = node.Text("method");
@@ -37,6 +35,8 @@ absl::StatusOr<ValueRef> Activated(LayerImporter& node, ValueRef value) {
                      absl::StrCat("'", Printable(activation), "' is none of NONE, RELU, RELU6"),
                      "write the activation as a layer of its own");
 }
+
+namespace {
 
 // The scales of integer weights [out, ...]: one, or one a result channel.
 absl::StatusOr<QuantParams> WeightParams(LayerImporter& node, const Tensor& weights) {
@@ -137,6 +137,7 @@ absl::Status TakeFactors(LayerImporter& node, const std::optional<QuantParams>& 
   if (!node.Has("scale_offset") && !node.Has("shift_offset")) return absl::OkStatus();
   const std::optional<QuantParams>& input = node.bottom(0).quant;
   const std::optional<QuantParams>& output = node.top().quant;
+  if (!output.has_value() && IsInteger(node.top().type.dtype)) return node.FailWithoutScale(0);
   if (!weight.has_value() || !input.has_value() || !output.has_value()) {
     return node.FailInvalid("scale_offset", "requantization of a layer that is not quantized");
   }
@@ -151,10 +152,7 @@ absl::Status TakeFactors(LayerImporter& node, const std::optional<QuantParams>& 
   return absl::OkStatus();
 }
 
-struct Operands {
-  ValueRef weight;  // [out, ...]
-  ValueRef bias;
-};
+}  // namespace
 
 absl::StatusOr<Operands> WeightsOf(LayerImporter& node) {
   ASSIGN_OR_RETURN(Tensor weights, node.ReadConstant("weights"));
@@ -169,6 +167,8 @@ absl::StatusOr<Operands> WeightsOf(LayerImporter& node) {
   operands.weight = node.MakeWeight(std::move(weights), std::move(params), "weights");
   return operands;
 }
+
+namespace {
 
 AttrMap WindowAttrs(const LayerImporter& node) {
   const auto number = [&](absl::string_view key) { return node.NumberOr(key, 0); };
@@ -257,16 +257,6 @@ absl::StatusOr<ValueRef> ImportSoftmax(LayerImporter& node) {
   return node.Emit("Softmax", {node.input(0)}, {{"axis", axis}});
 }
 
-absl::StatusOr<ValueRef> ImportActivation(LayerImporter& node) {
-  constexpr Names kMethods[] = {{"RELU", "Relu"},
-                                {"RELU6", "Relu6"},
-                                {"SIGMOID", "Sigmoid"},
-                                {"TANH", "Tanh"},
-                                {"SELU", "Selu"}};
-  ASSIGN_OR_RETURN(const std::string op, MethodOf(node, kMethods));
-  return node.Emit(op, {node.input(0)});
-}
-
 absl::StatusOr<ValueRef> ImportEltwise(LayerImporter& node) {
   constexpr Names kMethods[] = {
       {"ADD", "Add"}, {"SUB", "Sub"}, {"MUL", "Mul"}, {"MAX", "Maximum"}, {"MIN", "Minimum"}};
@@ -287,26 +277,35 @@ absl::StatusOr<ValueRef> ImportTranspose(LayerImporter& node) {
 }
 
 absl::StatusOr<ValueRef> ImportReduce(LayerImporter& node) {
-  constexpr Names kMethods[] = {{"MEAN", "ReduceMean"}, {"SUM", "ReduceSum"}, {"MAX", "ReduceMax"}};
+  constexpr Names kMethods[] = {
+      {"MEAN", "ReduceMean"}, {"SUM", "ReduceSum"}, {"MAX", "ReduceMax"}, {"MIN", "Min"}};
   ASSIGN_OR_RETURN(const std::string op, MethodOf(node, kMethods));
   const std::optional<Shape> list = ParseInts(node.Text("axis"));
   if (!list.has_value()) return node.FailInvalid("axis", "is no list of dimensions");
   ASSIGN_OR_RETURN(std::vector<int64_t> axes, node.Axes(*list, node.rank(0)));
   const bool keep_dims = node.top().type.shape.size() == node.shape(0).size();
-  return node.Reduced(op, node.input(0), std::move(axes), keep_dims);
+  if (op != "Min") return node.Reduced(op, node.input(0), std::move(axes), keep_dims);
+  const frontend::Term x(node, node.input(0));
+  return (-frontend::Reduced("ReduceMax", -x, axes, keep_dims)).value;
 }
 
 constexpr ImportRule kRules[] = {
-    {"Activation", ImportActivation},   {"Concat", ImportConcat},
-    {"Convolution", ImportConvolution}, {"DepthwiseConv", ImportDepthwise},
-    {"Eltwise", ImportEltwise},         {"FullyConnected", ImportFullyConnected},
-    {"Pooling", ImportPooling},         {"Reduce", ImportReduce},
-    {"Reshape", ImportReshape},         {"Softmax", ImportSoftmax},
+    {"Concat", ImportConcat},
+    {"Convolution", ImportConvolution},
+    {"DepthwiseConv", ImportDepthwise},
+    {"Eltwise", ImportEltwise},
+    {"FullyConnected", ImportFullyConnected},
+    {"Pooling", ImportPooling},
+    {"Reduce", ImportReduce},
+    {"Reshape", ImportReshape},
+    {"Softmax", ImportSoftmax},
     {"Transpose", ImportTranspose},
 };
 
 }  // namespace
 
-frontend::RuleTable<ImportRule> AllRules() { return {kRules}; }
+frontend::RuleTable<ImportRule> AllRules() {
+  return {kRules, MathRules(), RecurrentRules(), ShapeRules()};
+}
 
 }  // namespace npuc::compass

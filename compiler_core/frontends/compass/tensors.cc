@@ -89,14 +89,10 @@ std::vector<Top> ReadTops(const LayerView& layer, LayerReporter& reporter) {
     const DType dtype = top.type.dtype;
     if (IsInteger(dtype) && i < lists.scales.size() && i < lists.zeros.size()) {
       top.quant = ParamsOf(layer, lists, i, dtype, reporter);
-    } else if (IsInteger(dtype)) {
+    } else if (!IsInteger(dtype) && dtype != DType::kFloat32) {
       reporter.Report(layer, type_entry,
                       absl::StrCat("'", Printable(names[i]), "' is ", Printable(types[i]),
-                                   " without layer_top_scale and layer_top_zp"));
-    } else if (dtype != DType::kFloat32) {
-      reporter.Report(layer, type_entry,
-                      absl::StrCat("'", Printable(names[i]), "' is ", Printable(types[i]),
-                                   "; values are float32, or integers with a scale"));
+                                   "; values are float32, integers with a scale, or indices"));
     }
     const absl::Status size = CheckShape(top.type.shape);
     if (!size.ok()) {

@@ -19,7 +19,8 @@ struct Top {
 };
 
 // The results of a layer that the checker found sound. Reports scales, zero points and ranges that
-// cannot be, integers without a scale, and types that hold neither.
+// cannot be, and types that hold neither reals nor integers. Integers without a scale are whole
+// numbers, such as indices.
 std::vector<Top> ReadTops(const LayerView& layer, LayerReporter& reporter);
 
 // Our scale of a file's, which is its reciprocal. Texts: of at least 18 digits, as the writer

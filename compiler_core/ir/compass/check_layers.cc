@@ -21,6 +21,7 @@ struct TypeRule {
   absl::string_view numbers;    // "kernel_x|kernel_y"
   absl::string_view constants;  // "weights|biases"
   absl::string_view methods;    // allowed values of `method`; empty: has none
+  int tops = 1;                 // -1: any
 };
 constexpr absl::string_view kWindow =
     "kernel_x|kernel_y|stride_x|stride_y|dilation_x|dilation_y|pad_left|pad_right|pad_top|"
@@ -28,7 +29,7 @@ constexpr absl::string_view kWindow =
 constexpr absl::string_view kConvolution =
     "kernel_x|kernel_y|stride_x|stride_y|dilation_x|dilation_y|pad_left|pad_right|pad_top|"
     "pad_bottom|group|num_output";
-constexpr std::array<TypeRule, 13> kRules = {{
+constexpr std::array<TypeRule, 22> kRules = {{
     {"Constant", 0, "", "weights", ""},
     {"Input", 0, "", "", ""},
     {"Convolution", 1, kConvolution, "weights|biases", ""},
@@ -38,11 +39,28 @@ constexpr std::array<TypeRule, 13> kRules = {{
     {"Reduce", 1, "", "", ""},
     {"Reshape", 1, "", "", ""},
     {"Softmax", 1, "axis", "", ""},
-    {"Activation", 1, "", "", "RELU|RELU6|SIGMOID|TANH|LEAKYRELU|CLIP|ELU|SELU|HARDSWISH|GELU"},
+    {"Activation", 1, "", "",
+     "ABS|CEIL|CLIP|ELU|EXP|FLOOR|GELU|HARDSIGMOID|HARDSWISH|LEAKYRELU|LOG|MISH|NEGATIVE|"
+     "RECIPROCAL|RELU|RELU6|ROUND|RSQRT|SELU|SIGMOID|SIGN|SILU|SOFTPLUS|"
+     "SOFTSIGN|SQRT|SQUARE|TANH"},
     {"Eltwise", 2, "", "", "ADD|SUB|MUL|MAX|MIN"},
     {"Concat", -1, "axis", "", ""},
     {"Transpose", 1, "", "", ""},
+    {"ArgMinMax", 1, "axis", "", "MAX|MIN"},
+    {"BatchNorm", 1, "axis", "weights|biases", ""},
+    {"Gather", 2, "axis", "", ""},
+    {"LRN", 1, "size", "", "ACROSS_CHANNELS|WITHIN_CHANNEL"},
+    {"LogSoftmax", 1, "axis", "", ""},
+    {"Pad", 1, "", "", ""},
+    {"Slice", 1, "", "", ""},
+    {"Split", 1, "axis", "", "", -1},
+    {"Tile", 1, "", "", ""},
 }};
+
+// Layer types that give a result of their bottom's shape, beside those that are listed above.
+constexpr absl::string_view kFunctions =
+    "Abs|Ceil|Clip|ELU|Exp|Floor|GELU|HardSigmoid|Hardswish|LeakyRELU|Log|MISH|Negative|RELU|RELU6|"
+    "Reciprocal|Round|Rsqrt|SELU|Sigmoid|Sign|Silu|Softplus|Softsign|Sqrt|Square|Tanh";
 
 std::vector<absl::string_view> Words(absl::string_view list) {
   return absl::StrSplit(list, '|', absl::SkipEmpty());
@@ -56,6 +74,11 @@ class TypeChecker {
   void Run() {
     const auto* const rule = std::find_if(
         kRules.begin(), kRules.end(), [this](const TypeRule& r) { return r.type == layer_.type; });
+    const std::vector<absl::string_view> functions = Words(kFunctions);
+    if (std::find(functions.begin(), functions.end(), layer_.type) != functions.end()) {
+      if (CheckCounts({layer_.type, 1, "", "", ""})) ExpectTop(layer_.bottoms[0]);
+      return;
+    }
     if (rule == kRules.end()) return;  // of the many others only the general keys are known here
     if (!CheckCounts(*rule) || !CheckAttributes(*rule)) return;
     const absl::string_view type = layer_.type;
@@ -63,7 +86,14 @@ class TypeChecker {
     if (type == "FullyConnected") CheckFullyConnected();
     if (type == "Pooling") ExpectTop(WindowTop(layer_.bottoms[0], Channels()));
     if (type == "Reshape") CheckReshape();
-    if (type == "Softmax" || type == "Activation") ExpectTop(layer_.bottoms[0]);
+    if (type == "Softmax" || type == "Activation" || type == "LogSoftmax" || type == "LRN" ||
+        type == "BatchNorm") {
+      ExpectTop(layer_.bottoms[0]);
+    }
+    if (type == "ArgMinMax") CheckArgMinMax();
+    if (type == "Pad") CheckPad();
+    if (type == "Split") CheckSplit();
+    if (type == "Tile") CheckTile();
     if (type == "Eltwise") CheckEltwise();
     if (type == "Concat") CheckConcat();
     if (type == "Transpose") CheckTranspose();
@@ -76,13 +106,13 @@ class TypeChecker {
 
   bool CheckCounts(const TypeRule& rule) {
     const int bottoms = static_cast<int>(layer_.bottoms.size());
-    if (layer_.tops.size() == 1 && (rule.bottoms < 0 ? bottoms > 0 : bottoms == rule.bottoms)) {
-      return true;
-    }
+    const bool tops_fit = rule.tops < 0 ? !layer_.tops.empty() : layer_.tops.size() == 1;
+    if (tops_fit && (rule.bottoms < 0 ? bottoms > 0 : bottoms == rule.bottoms)) return true;
     reporter_.Report(
         layer_, nullptr,
         absl::StrCat("has ", bottoms, " bottoms and ", layer_.tops.size(), " tops; ", rule.type,
-                     " has ", rule.bottoms < 0 ? "some" : absl::StrCat(rule.bottoms), " and one"));
+                     " has ", rule.bottoms < 0 ? "some" : absl::StrCat(rule.bottoms), " and ",
+                     rule.tops < 0 ? "some" : "one"));
     return false;
   }
 
@@ -242,13 +272,98 @@ class TypeChecker {
     ExpectTop(top);
   }
 
-  void CheckConcat() {
+  // The axis from 0 on; nullopt, with the reason told, where the bottom has no such dimension.
+  std::optional<size_t> Axis() {
     const int64_t rank = static_cast<int64_t>(layer_.bottoms[0].size());
     const int64_t axis = Number("axis") < 0 ? Number("axis") + rank : Number("axis");
-    if (axis < 0 || axis >= rank) {
-      return Report("axis", absl::StrCat("is outside the ", rank, " dimensions"));
+    if (axis >= 0 && axis < rank) return static_cast<size_t>(axis);
+    Report("axis", absl::StrCat("is outside the ", rank, " dimensions"));
+    return std::nullopt;
+  }
+
+  void CheckArgMinMax() {
+    const std::optional<size_t> axis = Axis();
+    if (!axis.has_value()) return;
+    Shape top = layer_.bottoms[0];
+    top[*axis] = 1;
+    ExpectTop(top);
+  }
+
+  // Lists of whole numbers below 2^31 under a key, as many as the bottom has dimensions.
+  std::optional<std::vector<Shape>> ListsOfDims(absl::string_view key) {
+    const Entry* const entry = layer_.block->Find(key);
+    auto lists = entry == nullptr ? std::nullopt : ParseIntLists(entry->value);
+    const auto is_small = [](const Shape& list) {
+      return std::all_of(list.begin(), list.end(),
+                         [](int64_t number) { return std::abs(number) < kLargest; });
+    };
+    if (lists.has_value() && lists->size() == layer_.bottoms[0].size() &&
+        std::all_of(lists->begin(), lists->end(), is_small)) {
+      return lists;
     }
-    const size_t at = static_cast<size_t>(axis);
+    reporter_.Report(layer_, entry,
+                     absl::StrCat(key, " has no entry below 2^31 for each dimension"));
+    return std::nullopt;
+  }
+
+  void CheckPad() {
+    const auto pads = ListsOfDims("pads");
+    if (!pads.has_value()) return;
+    Shape top = layer_.bottoms[0];
+    for (size_t d = 0; d < top.size(); ++d) {
+      const Shape& pad = (*pads)[d];
+      if (pad.size() != 2 || pad[0] < 0 || pad[1] < 0) {
+        return Report("pads", "has no two numbers from 0 on for each dimension");
+      }
+      top[d] += pad[0] + pad[1];
+    }
+    ExpectTop(top);
+  }
+
+  void CheckTile() {
+    const Entry* const entry = layer_.block->Find("repeats");
+    const auto repeats = entry == nullptr ? std::nullopt : ParseInts(entry->value);
+    Shape top = layer_.bottoms[0];
+    if (!repeats.has_value() || repeats->size() != top.size() ||
+        !std::all_of(repeats->begin(), repeats->end(),
+                     [](int64_t n) { return n > 0 && n < kLargest; })) {
+      return reporter_.Report(layer_, entry, "repeats has no number above 0 for each dimension");
+    }
+    for (size_t d = 0; d < top.size(); ++d) {
+      if (top[d] > kLargest) return Report("layer_bottom_shape", "is too large");
+      top[d] *= (*repeats)[d];
+    }
+    ExpectTop(top);
+  }
+
+  void CheckSplit() {
+    const std::optional<size_t> axis = Axis();
+    if (!axis.has_value()) return;
+    const Entry* const entry = layer_.block->Find("splits");
+    const auto splits = entry == nullptr ? std::nullopt : ParseInts(entry->value);
+    const Shape& bottom = layer_.bottoms[0];
+    if (!splits.has_value() || splits->size() != layer_.tops.size()) {
+      return reporter_.Report(layer_, entry, "splits has no size for each top");
+    }
+    int64_t left = bottom[*axis];
+    for (size_t i = 0; i < splits->size(); ++i) {
+      Shape top = bottom;
+      top[*axis] = (*splits)[i];
+      if (top[*axis] < 0 || top[*axis] > left) break;
+      left -= top[*axis];
+      if (layer_.tops[i] == top) continue;
+      Report("layer_top_shape", absl::StrCat(PrintShape(layer_.tops[i]), " is written, ",
+                                             PrintShape(top), " follows from splits"));
+    }
+    if (left != 0) {
+      Report("splits", absl::StrCat("do not add up to the dimension's ", bottom[*axis]));
+    }
+  }
+
+  void CheckConcat() {
+    const std::optional<size_t> axis = Axis();
+    if (!axis.has_value()) return;
+    const size_t at = *axis;
     Shape top = layer_.bottoms[0];
     top[at] = 0;
     for (const Shape& bottom : layer_.bottoms) {
@@ -256,7 +371,7 @@ class TypeChecker {
       if (others.size() == top.size()) others[at] = top[at];
       if (others != top) {
         return Report("layer_bottom_shape",
-                      absl::StrCat(PrintShape(bottom), " differs in more than dimension ", axis));
+                      absl::StrCat(PrintShape(bottom), " differs in more than dimension ", at));
       }
       top[at] += bottom[at];
     }

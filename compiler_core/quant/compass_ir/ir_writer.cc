@@ -212,12 +212,17 @@ class Writer {
   // What a layer reads, in operand order. Of an element-wise one and of a concatenation constants
   // are layers of their own.
   std::vector<ValueId> BottomsOf(const Layer& layer, const Node& root) {
-    if (layer.type != "Eltwise" && layer.type != "Concat") return layer.inputs;
+    const bool lists_constants = layer.type == "MatMul" || root.op == Op::kDiv ||
+                                 root.op == Op::kPow || root.op == Op::kSquaredDifference;
+    const bool joins = layer.type == "Eltwise" || layer.type == "Concat";
+    if (!joins && !lists_constants) return layer.inputs;
     for (const ValueId input : root.inputs) {
       if (graph_.ConstantOf(input) == nullptr) continue;
       // Integers that have no parameters take those of what they become a part of.
       const QuantParams* result = ParamsOf(layer.outputs[0]);
-      if (result != nullptr && ParamsOf(input) == nullptr) borrowed_.emplace(input, *result);
+      if (joins && result != nullptr && ParamsOf(input) == nullptr) {
+        borrowed_.emplace(input, *result);
+      }
       WriteConstant(input, absl::StrCat(layer.name, "_constant"));
     }
     return root.inputs;
@@ -283,7 +288,7 @@ class Writer {
   // The table of a function, of a softmax's exponential.
   absl::Status AddLut(const Layer& layer, const Node& root, Block& block) {
     const bool is_softmax = layer.type == "Softmax";
-    const bool is_function = layer.type == "Activation" && !ClampOf(graph_, root).has_value();
+    const bool is_function = IsFunction(layer, root) && !ClampOf(graph_, root).has_value();
     if (!is_softmax && !is_function) return absl::OkStatus();
     const QuantParams* from = ParamsOf(layer.inputs[0]);
     const QuantParams* to = ParamsOf(layer.outputs[0]);
@@ -361,10 +366,77 @@ class Writer {
       block.Set("method", std::string(TraitsOf(root.op).method));
     } else if (type == "Activation" || type == "Eltwise") {
       block.Set("method", std::string(TraitsOf(root.op).method));
-    } else {
-      return absl::UnimplementedError(absl::StrCat("no layer type is known for ", NameOf(root.op)));
+    } else if (!IsFunction(layer, root)) {
+      RETURN_IF_ERROR(AddMoved(root, bottom, block));
     }
     AddActivation(layer, block);
+    return absl::OkStatus();
+  }
+
+  // True for an operator of one value, of which the name or Compass's for it is the layer's type.
+  static bool IsFunction(const Layer& layer, const Node& root) {
+    const OpTraits& traits = TraitsOf(root.op);
+    return traits.is_pointwise && root.inputs.size() == 1 && layer.nodes.size() == 1 &&
+           traits.layout == LayoutRule::kElementwise;
+  }
+
+  // Attributes of layers that move elements, and of the others that need none or few.
+  absl::Status AddMoved(const Node& root, const Shape& bottom, Block& block) {
+    const int64_t rank = static_cast<int64_t>(bottom.size());
+    switch (root.op) {
+      case Op::kPad: {
+        ASSIGN_OR_RETURN(const std::vector<int64_t> paddings, IntsAttr(root, "paddings"));
+        std::vector<std::string> pairs;
+        for (size_t i = 0; i + 1 < paddings.size(); i += 2) {
+          pairs.push_back(PrintShape({paddings[i], paddings[i + 1]}));
+        }
+        block.Set("mode", "CONSTANT");
+        block.Set("pads", List(pairs));
+        block.Set("constant_value", absl::StrFormat("%.17g", FloatAttrOr(root, "value", 0)));
+        return absl::OkStatus();
+      }
+      case Op::kSlice:
+        return AddSlice(root, bottom, block);
+      case Op::kSplit: {
+        ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(root, "axis", rank, 0));
+        ASSIGN_OR_RETURN(const std::vector<int64_t> sizes, IntsAttr(root, "sizes"));
+        block.Set("axis", absl::StrCat(axis));
+        block.Set("splits", PrintShape(sizes));
+        return absl::OkStatus();
+      }
+      case Op::kLogSoftmax: {
+        ASSIGN_OR_RETURN(const int64_t axis, AxisAttr(root, "axis", rank, rank - 1));
+        block.Set("axis", absl::StrCat(axis));
+        return absl::OkStatus();
+      }
+      case Op::kMatMul:
+        block.Set("trans_a", BoolAttrOr(root, "transpose_a", false) ? "true" : "false");
+        block.Set("trans_b", BoolAttrOr(root, "transpose_b", false) ? "true" : "false");
+        return absl::OkStatus();
+      case Op::kDiv:
+      case Op::kPow:
+      case Op::kSquaredDifference:
+        return absl::OkStatus();
+      default:
+        return absl::UnimplementedError(
+            absl::StrCat("no layer type is known for ", NameOf(root.op)));
+    }
+  }
+
+  // `end` is behind the last element. A reader counts numbers below 0 from the end, so an end
+  // before element 0 is written as a number that is before it even then.
+  static absl::Status AddSlice(const Node& root, const Shape& bottom, Block& block) {
+    ASSIGN_OR_RETURN(const std::vector<int64_t> begin, IntsAttr(root, "begin"));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> size, IntsAttr(root, "size"));
+    ASSIGN_OR_RETURN(const std::vector<int64_t> strides, IntsAttr(root, "strides"));
+    std::vector<int64_t> end;
+    for (size_t d = 0; d < begin.size(); ++d) {
+      const int64_t behind = begin[d] + (size[d] - 1) * strides[d] + (strides[d] > 0 ? 1 : -1);
+      end.push_back(behind < 0 ? -bottom[d] - 1 : behind);
+    }
+    block.Set("begin", PrintShape(begin));
+    block.Set("end", PrintShape(end));
+    block.Set("strides", PrintShape(strides));
     return absl::OkStatus();
   }
 
