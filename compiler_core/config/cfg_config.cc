@@ -280,6 +280,8 @@ class CfgReader {
     }
     const CfgText* const profile = Find("profile");
     task_.profiles = profile != nullptr && absl::EqualsIgnoreCase(profile->text, "true");
+    if (const CfgText* const svg = Find("svg")) task_.svg_path = std::string(svg->text);
+    if (const CfgText* const png = Find("png")) task_.png_path = std::string(png->text);
     const CfgText* const outputs = Find("outputs");
     const bool is_header = outputs != nullptr && absl::EndsWith(outputs->text, ".h");
     if (!runs && is_header) return Put("OUTPUT_FILE", outputs->place, Scalar(*outputs));

@@ -18,7 +18,6 @@ constexpr char kOfPost[] = "it is about detection_postprocess, which is not buil
 constexpr char kProfile[] = "a profile counts every unit";
 constexpr char kSamples[] = "the simulator counts every command, so that there are no samples";
 constexpr char kMemories[] = "results lie in one arena; tiles and memories would change no result";
-constexpr char kPicture[] = "report.html draws the graph";
 constexpr char kWorkers[] = "samples are read one after the other";
 
 constexpr CfgKey kCfgKeys[] = {
@@ -67,8 +66,8 @@ constexpr CfgKey kCfgKeys[] = {
     {"GBuilder", "max_aiff_sample_point_num", Become::kNothing, "", "", kSamples},
     {"GBuilder", "max_dma_sample_point_num", Become::kNothing, "", "", kSamples},
     {"GBuilder", "max_custom_sample_point_num", Become::kNothing, "", "", kSamples},
-    {"GBuilder", "png", Become::kNothing, "", "", kPicture},
-    {"GBuilder", "svg", Become::kNothing, "", "", kPicture},
+    {"GBuilder", "png", Become::kTask, "", "", "a picture of the graph; needs Graphviz"},
+    {"GBuilder", "svg", Become::kTask, "", "", "a picture of the graph"},
     {"GBuilder", "stack_size", Become::kNothing, "", "", "the command stream uses no stack"},
     {"GBuilder", "tcm_size", Become::kNothing, "", "", kMemories},
     {"GBuilder", "gm_size", Become::kNothing, "", "", kMemories},

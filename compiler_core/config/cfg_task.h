@@ -22,6 +22,8 @@ struct CfgTask {
   std::string ir_name;              // kParse, kQuantize: NAME.txt and NAME.bin
   std::string output_dir;           // kParse, kQuantize
   bool profiles = false;            // kBuild, kRun: graph.json, and a profile of the run
+  std::string svg_path;             // kBuild, kRun: a picture of the graph; empty: none
+  std::string png_path;             // the same
   std::string dump_dir;             // QUANT: dump and dump_dir; empty: no dump
 };
 

@@ -19,6 +19,7 @@
 #include "compiler_core/tools/artifact_files.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
+#include "compiler_core/tools/graph_files.h"
 #include "compiler_core/tools/histogram_picture.h"
 #include "compiler_core/tools/ir_command.h"
 #include "compiler_core/tools/layer_dump.h"
@@ -196,9 +197,20 @@ absl::Status DoTask(const CompileCommand& command, const CfgTask& task,
   return absl::OkStatus();
 }
 
-// graph.json, where a profile is asked for.
-absl::Status WriteProfileGraph(const CompileCommand& command, const CfgTask& task,
-                               const std::string& folder, const std::string& graph) {
+// True where the compiled model's graph is wanted.
+bool WantsGraph(const CfgTask& task) {
+  return task.profiles || !task.svg_path.empty() || !task.png_path.empty();
+}
+
+// Writes pictures of the graph, and graph.json where a profile is asked for.
+absl::Status WriteGraph(const CompileCommand& command, const CfgTask& task,
+                        const std::string& folder, const std::string& graph,
+                        Diagnostics& diagnostics) {
+  if (!WantsGraph(task)) return absl::OkStatus();
+  GraphPictures pictures;
+  if (!task.svg_path.empty()) pictures.svg = ResultPath(command, task.svg_path);
+  if (!task.png_path.empty()) pictures.png = ResultPath(command, task.png_path);
+  RETURN_IF_ERROR(WriteGraphPictures(pictures, graph, "npuc", !command.json, diagnostics));
   if (!task.profiles) return absl::OkStatus();
   const std::string path = (std::filesystem::path(folder) / kProfileGraphFile).string();
   if (!command.json) {
@@ -253,7 +265,7 @@ int RunCompileCommand(const CompileCommand& command) {
   };
   request.timestamp_seconds = command.timestamp_seconds;
   request.wants_listings =
-      command.list_ops || command.list_memory || command.list_weights || task.profiles;
+      command.list_ops || command.list_memory || command.list_weights || WantsGraph(task);
   const std::string folder = OutputFolder(command, loaded->config);
   if (command.quantize) {
     if (!request.options.quant.has_value()) request.options.quant.emplace();
@@ -270,7 +282,8 @@ int RunCompileCommand(const CompileCommand& command) {
   const absl::StatusOr<std::vector<std::string>> pictures = WriteHistograms(
       result->histograms, (std::filesystem::path(folder) / kHistogramFolder).string());
   if (!pictures.ok()) return RefuseToWrite(command, pictures.status(), diagnostics);
-  absl::Status done = WriteProfileGraph(command, task, folder, result->listings.profile_graph);
+  absl::Status done =
+      WriteGraph(command, task, folder, result->listings.profile_graph, diagnostics);
   if (done.ok()) done = DoTask(command, task, request, *written, diagnostics);
   if (!done.ok()) return Finish(done, diagnostics);
   PrintDiagnostics(diagnostics);

@@ -29,6 +29,7 @@
 #include "compiler_core/tools/reference_command.h"
 #include "compiler_core/tools/report_command.h"
 #include "compiler_core/tools/run_command.h"
+#include "compiler_core/tools/set_commands.h"
 
 namespace npuc {
 namespace {
@@ -58,6 +59,8 @@ struct Options {
   IrCheckCommand ir_check;
   ReportCommandArgs report;
   std::string disassemble;
+  CombineCommand combine;
+  InfoCommand info;
   InspectCommand inspect;
   InitCommand init;
   std::string explain;
@@ -132,6 +135,10 @@ CLI::App* DeclareRun(CLI::App& app, Options& options) {
   run->add_option("artifact", options.run.artifact, "C header or .npuc file")
       ->type_name("FILE")
       ->required();
+  run->add_option("--model", options.run.model,
+                  "Of a file of several models (npuc combine) the one to run (default: the first "
+                  "for the inputs' shapes)")
+      ->type_name("NAME");
   DeclareInputs(run, options.run.inputs);
   run->add_option("-o,--output-dir", options.run.output_dir, "Folder for NAME.npy of each output")
       ->type_name("DIR");
@@ -251,6 +258,29 @@ CLI::App* DeclareDisassemble(CLI::App& app, Options& options) {
       ->required();
   DeclareJson(*dis, options);
   return dis;
+}
+
+// `npuc combine` and `npuc info`.
+std::pair<CLI::App*, CLI::App*> DeclareSets(CLI::App& app, Options& options) {
+  CLI::App* combine =
+      AddCommand(app, "combine", "Write several models as one file, equal weights once",
+                 "npuc combine a/net.npuc b/net8.npuc -o all.npuc");
+  combine
+      ->add_option("artifacts", options.combine.artifacts,
+                   "C headers, .npuc files and files of several; a model has its file's name")
+      ->type_name("FILE")
+      ->required();
+  combine->add_option("-o,--output", options.combine.output, "The file to write")
+      ->type_name("FILE.npuc")
+      ->required();
+  DeclareJson(*combine, options);
+  CLI::App* info = AddCommand(app, "info", "List the models of a file, their inputs and sizes",
+                              "npuc info all.npuc");
+  info->add_option("artifact", options.info.artifact, "C header or .npuc file")
+      ->type_name("FILE")
+      ->required();
+  DeclareJson(*info, options);
+  return {combine, info};
 }
 
 // What stands before a command and belongs to a compile: "" where nothing does.
@@ -457,6 +487,7 @@ int Main(int argc, char** argv) {
   const auto [ir_write, ir_check] = DeclareIr(app, options);
   CLI::App* report = DeclareReport(app, options);
   CLI::App* dis = DeclareDisassemble(app, options);
+  const auto [combine, info] = DeclareSets(app, options);
   const FirstCommands first = DeclareFirst(app, options);
   try {
     app.parse(argc, argv);
@@ -474,28 +505,22 @@ int Main(int argc, char** argv) {
   const bool json = options.compile.json;
   if (first.help->parsed()) return PrintHelp(app, options.help);
   if (first.explain->parsed()) return PrintExplanation(options.explain, json);
-  options.inspect.json = options.init.json = json;
+  for (bool* of_command :
+       {&options.inspect.json, &options.init.json, &options.run.json, &options.reference.json,
+        &options.ir_write.json, &options.ir_check.json, &options.evaluate.json,
+        &options.report.json, &options.combine.json, &options.info.json}) {
+    *of_command = json;
+  }
   if (first.inspect->parsed()) return RunInspectCommand(options.inspect);
   if (first.init->parsed()) return RunInitCommand(options.init);
-  if (run->parsed()) {
-    options.run.json = json;
-    return RunArtifactCommand(options.run);
-  }
-  if (reference->parsed()) {
-    options.reference.json = json;
-    return RunReferenceCommand(options.reference);
-  }
-  options.ir_write.json = options.ir_check.json = json;
+  if (run->parsed()) return RunArtifactCommand(options.run);
+  if (reference->parsed()) return RunReferenceCommand(options.reference);
   if (ir_write->parsed()) return RunIrWriteCommand(options.ir_write);
   if (ir_check->parsed()) return RunIrCheckCommand(options.ir_check);
-  if (evaluate->parsed()) {
-    options.evaluate.json = json;
-    return RunEvaluateCommand(options.evaluate);
-  }
-  if (report->parsed()) {
-    options.report.json = json;
-    return RunReportCommand(options.report);
-  }
+  if (evaluate->parsed()) return RunEvaluateCommand(options.evaluate);
+  if (report->parsed()) return RunReportCommand(options.report);
+  if (combine->parsed()) return RunCombineCommand(options.combine);
+  if (info->parsed()) return RunInfoCommand(options.info);
   if (dis->parsed()) return DisassembleCommand(options.disassemble, json);
   return RunCompile(options, app);
 }

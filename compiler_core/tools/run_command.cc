@@ -24,6 +24,7 @@
 #include "compiler_core/tools/files.h"
 #include "compiler_core/tools/profile.h"
 #include "compiler_core/tools/run_items.h"
+#include "compiler_core/tools/set_commands.h"
 #include "nlohmann/json.hpp"
 
 namespace npuc {
@@ -79,7 +80,9 @@ absl::Status AddBoxes(const RunCommandArgs& args, const CompiledModel& model,
 }
 
 absl::Status Run(const RunCommandArgs& args, Json& report, Diagnostics& diagnostics) {
-  ASSIGN_OR_RETURN(const CompiledModel model, LoadArtifact(args.artifact, diagnostics));
+  ASSIGN_OR_RETURN(ModelSet set, LoadModels(args.artifact, diagnostics));
+  ASSIGN_OR_RETURN(const CompiledModel model, ChooseModel(std::move(set), args.model, args.inputs,
+                                                          args.artifact, diagnostics));
   ASSIGN_OR_RETURN(const std::unique_ptr<Simulator> simulator,
                    Simulator::Load(model, args.artifact, diagnostics));
   if (args.frames < 0) {

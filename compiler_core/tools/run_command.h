@@ -9,7 +9,8 @@ namespace npuc {
 
 // `npuc run ARTIFACT`. Source of the options' meaning: shared/spec/cli.md; see also RunItems.
 struct RunCommandArgs {
-  std::string artifact;             // C header or model file
+  std::string artifact;             // C header, model file or file of several models
+  std::string model;                // of several; empty: the one for the inputs' shapes
   std::vector<std::string> inputs;  // "NAME=FILE.npy"
   std::string output_dir;           // empty: outputs are printed, not written
   bool raw = false;                 // integer artifacts: stored values in and out

@@ -10,6 +10,7 @@
 #include "compiler_core/pipeline/compile.h"
 #include "compiler_core/tools/array_files.h"
 #include "compiler_core/tools/files.h"
+#include "compiler_core/tools/graph_files.h"
 #include "compiler_core/tools/loaded_config.h"
 #include "compiler_core/tools/profile.h"
 #include "compiler_core/tools/simulation.h"
@@ -45,10 +46,13 @@ absl::Status Run(const RunIrArgs& args, const std::set<int>& ids, Diagnostics& d
   CompileRequest request = RequestOf(loaded);
   const CfgTask& task = loaded.config.task;
   const std::filesystem::path beside = std::filesystem::path(task.output_path).parent_path();
-  request.wants_listings = task.profiles;
+  const GraphPictures pictures{task.svg_path, task.png_path};
+  request.wants_listings = task.profiles || !pictures.svg.empty() || !pictures.png.empty();
   ModelKeeper keeper;
   ASSIGN_OR_RETURN(const CompileResult result, Compile(request, keeper, diagnostics));
   ASSIGN_OR_RETURN(const CompiledModel model, keeper.Model(diagnostics));
+  RETURN_IF_ERROR(
+      WriteGraphPictures(pictures, result.listings.profile_graph, "npuc", true, diagnostics));
   SimulationFiles files{.inputs = task.inputs, .output = task.output_path};
   if (task.profiles) {
     files.profile = (beside / kProfileDataFile).string();

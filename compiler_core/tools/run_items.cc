@@ -140,22 +140,6 @@ int64_t BytesOf(const std::vector<PortTensor>& ports) {
   return end;
 }
 
-// How many items of `tensor` an array of `shape` holds; 0 where it fits in no way.
-int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape) {
-  const auto ends_like = [](const std::vector<int64_t>& a, size_t from_a, const Shape& b,
-                            size_t from_b) {
-    return std::equal(a.begin() + static_cast<std::ptrdiff_t>(from_a), a.end(),
-                      b.begin() + static_cast<std::ptrdiff_t>(from_b), b.end());
-  };
-  if (shape == tensor) return 1;
-  if (shape.size() == tensor.size() + 1 && ends_like(shape, 1, tensor, 0)) return shape[0];
-  if (shape.size() == tensor.size() && !tensor.empty() && ends_like(shape, 1, tensor, 1) &&
-      tensor[0] > 0 && shape[0] % tensor[0] == 0) {
-    return shape[0] / tensor[0];
-  }
-  return 0;
-}
-
 class ItemRunner {
  public:
   ItemRunner(FrameRunner& model, RunValues values) : model_(model), values_(values) {}
@@ -334,6 +318,21 @@ class ItemRunner {
 };
 
 }  // namespace
+
+int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape) {
+  const auto ends_like = [](const std::vector<int64_t>& a, size_t from_a, const Shape& b,
+                            size_t from_b) {
+    return std::equal(a.begin() + static_cast<std::ptrdiff_t>(from_a), a.end(),
+                      b.begin() + static_cast<std::ptrdiff_t>(from_b), b.end());
+  };
+  if (shape == tensor) return 1;
+  if (shape.size() == tensor.size() + 1 && ends_like(shape, 1, tensor, 0)) return shape[0];
+  if (shape.size() == tensor.size() && !tensor.empty() && ends_like(shape, 1, tensor, 1) &&
+      tensor[0] > 0 && shape[0] % tensor[0] == 0) {
+    return shape[0] / tensor[0];
+  }
+  return 0;
+}
 
 double ValueAt(const NpyArray& array, int64_t i) {
   switch (array.dtype) {

@@ -57,6 +57,9 @@ std::vector<const PortTensor*> InputsToGive(const FrameRunner& model);
 // seed on every machine, whatever the input's name.
 NpyArray RandomInput(const PortTensor& port, uint32_t seed);
 
+// How many items of `tensor` an array of `shape` holds; 0 where it fits in no way.
+int64_t ItemCount(const Shape& tensor, const std::vector<int64_t>& shape);
+
 // What integer ports take and give, beside arrays of their own type.
 enum class RunValues : uint8_t {
   kReal,           // float32 in and out

@@ -62,7 +62,7 @@ def sound_arguments(folder, command):
     return {"run": [header, "--input", x], "reference": [config, "--input", x],
             "evaluate": [config, header, "--input", x], "ir write": [config, "--float"],
             "ir check": [os.path.join(folder, "ir", "kws_cnn.txt")], "report": [header],
-            "dis": [header], "inspect": [model], "init": [model],
+            "dis": [header], "combine": [header], "info": [header], "inspect": [model], "init": [model],
             "explain": ["NPUC1404"]}[" ".join(command)]
 
 
@@ -79,11 +79,11 @@ def check_command(folder, command):
     arguments = sound_arguments(folder, command)
     out = os.path.join(folder, "out of " + name)
     whole = [*command, *arguments]
-    if name == "init":
-        config = os.path.join(folder, "kws.yaml")
-        harness.npuc(*whole, "-o", config)
-        harness.check(os.path.getsize(config) > 0, "init wrote nothing")
-        whole += ["-o", config]
+    if name in ("init", "combine"):
+        written = os.path.join(folder, name + " wrote")
+        harness.npuc(*whole, "-o", written)
+        harness.check(os.path.getsize(written) > 0, f"{name} wrote nothing")
+        whole += ["-o", written]
     elif name in WRITES:
         harness.npuc(*whole, "-o", out)
         harness.check(len(os.listdir(out)) == WRITES[name], f"{name} wrote {os.listdir(out)}")
@@ -92,8 +92,9 @@ def check_command(folder, command):
         harness.npuc(*whole)
         wrong([*whole, "-o", out], "-o")
         harness.check(not os.path.exists(out), f"{name} made {out}")
-    wrong([*whole, "junk"], "junk")
-    wrong([*whole, "dis", arguments[0]], "dis")
+    if name != "combine":  # takes any number of files
+        wrong([*whole, "junk"], "junk")
+        wrong([*whole, "dis", arguments[0]], "dis")
     own = {spelling for spellings, _ in options_of(help_of(*command)) for spelling in spellings}
     harness.check("--json" in own, f"{name} has no --json")
     tried = 0

@@ -6,6 +6,7 @@ counters of its run, and what aipu_profiler and get_profiler_data make of the tw
    by the clock, the user's or graph.json's; layers of one level do not read one another.
 2. CSV and XLSX hold the same figures. LibreOffice opens the workbook, where it is installed;
    chromium draws the page and sorts it, where that is.
+   The pictures that svg and png name have the layers, with Graphviz and without.
 3. aipurun -p of an IR writes the same two files. Files of two builds and damaged ones are refused.
 """
 
@@ -16,6 +17,7 @@ import os
 import shutil
 import subprocess
 import sys
+from xml.etree import ElementTree
 
 import numpy as np
 
@@ -44,7 +46,8 @@ def build_and_run(folder, net, shape, core):
     with open(os.path.join(place, "net.cfg"), "w", encoding="utf-8") as f:
         f.write(f"[Common]\nmode=run\n[Parser]\nmodel_type=TFLite\nmodel_name={net}\n"
                 f"input_model={model}\n[Optimizer]\ncalibration_data=samples.npy\n"
-                f"[GBuilder]\ntarget={core}\ninputs=one.npy\noutputs=out.bin\nprofile=True\n")
+                f"[GBuilder]\ntarget={core}\ninputs=one.npy\noutputs=out.bin\nprofile=True\n"
+                "svg=graph.svg\n" + ("png=graph.png\n" if shutil.which("dot") else ""))
     harness.run(harness.program("aipubuild"), os.path.join(place, "net.cfg"))
     return place
 
@@ -155,6 +158,28 @@ def check_page(net, place, data):
     return True
 
 
+def check_pictures(net, place, data):
+    """The SVG names each layer; the PNG is one, where Graphviz drew it."""
+    text = "".join(ElementTree.parse(os.path.join(place, "graph.svg")).getroot().itertext())
+    for node in data["graph"]["nodes"]:
+        harness.check(node["op_type"] in text and node["name"][:15] in text,
+                      f"{net}: {node['name']} is not in the SVG")
+    path = os.path.join(place, "graph.png")
+    if not shutil.which("dot"):
+        with open(os.path.join(place, "net.cfg"), "a", encoding="utf-8") as f:
+            f.write("png=graph.png\n")
+        told = harness.run(harness.program("aipubuild"), os.path.join(place, "net.cfg"),
+                           expect=1).stderr
+        harness.check("install graphviz" in told, f"{net}: {told}")
+        return
+    with open(path, "rb") as f:
+        harness.check(f.read(8) == b"\x89PNG\r\n\x1a\n", f"{net}: {path} is no PNG")
+    plain = os.path.join(place, "plain")
+    harness.run(harness.program("aipubuild"), os.path.join(place, "net.cfg"), expect=1,
+                env={"PATH": plain})  # no dot there: the SVG is npuc's own, the PNG is refused
+    ElementTree.parse(os.path.join(place, "graph.svg"))
+
+
 def check_aipurun(folder):
     """aipurun -p writes graph.json and the counters beside its output."""
     place = os.path.join(folder, "ir")
@@ -207,6 +232,7 @@ def main(arguments):
             place = build_and_run(folder, net, shape, core)
             data = check_figures(net, place)
             layers += len(data["profile_data"])
+            check_pictures(net, place, data)
             seen["LibreOffice"] = check_tables(net, place, data)
             seen["chromium"] = check_page(net, place, data)
         check_aipurun(folder)
