@@ -64,7 +64,6 @@ struct CompileOptions {
   // kAuto: kCompatible on GRUS, kInPlace on the integer cores.
   enum class MemoryPlan : uint8_t { kAuto, kCompatible, kInPlace };
   MemoryPlan memory_plan = MemoryPlan::kAuto;
-  bool code_weights = true;           // CODE_WEIGHTS: weights of integer cores in a lossless code
   std::optional<QuantOptions> quant;  // QUANT, of the integer cores
   bool save_histograms = false;       // -s
   int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256
