@@ -35,7 +35,7 @@ build_packages=(
   libyaml-cpp-dev              # configs
   libcli11-dev                 # command lines of npuc-remote and the benchmarks
   nlohmann-json3-dev           # JSON of npuc-remote, templates and reports
-  libjpeg62-turbo-dev          # npuc -s: weight histograms as pictures
+  libjpeg62-turbo-dev          # pictures as calibration data; npuc -s draws weight histograms
   libssl-dev                   # MD5 and SHA-256; TLS of the HTTP port
   libseccomp-dev               # the system calls that a worker may make
   libgtest-dev                 # every preset configures the tests and benchmarks too

@@ -13,6 +13,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/folder_archive.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc::client {
@@ -50,6 +51,17 @@ absl::StatusOr<size_t> ReadFull(int fd, std::string& buffer, absl::string_view p
   return filled;
 }
 
+absl::StatusOr<std::string> ReadFileRange(const std::string& path, int64_t offset,
+                                          size_t max_bytes) {
+  ASSIGN_OR_RETURN(const int fd, OpenRegular(path));
+  const absl::Cleanup closer = [fd] { close(fd); };
+  if (lseek(fd, offset, SEEK_SET) != offset) return ErrnoStatus(errno, "cannot seek in", path);
+  std::string bytes(max_bytes, '\0');
+  ASSIGN_OR_RETURN(const size_t count, ReadFull(fd, bytes, path));
+  bytes.resize(count);
+  return bytes;
+}
+
 }  // namespace
 
 absl::StatusOr<LocalFile> DescribeFile(const std::string& path) {
@@ -64,6 +76,21 @@ absl::StatusOr<LocalFile> DescribeFile(const std::string& path) {
   }
   StreamDigest::Result result = digest.Finish();
   return LocalFile{path, std::move(result.sha256_hex), static_cast<int64_t>(result.size_bytes)};
+}
+
+absl::StatusOr<LocalFile> DescribeFolder(const std::string& path) {
+  ASSIGN_OR_RETURN(std::string archive, ArchiveFolder(path));
+  StreamDigest digest;
+  digest.Update(archive);
+  StreamDigest::Result result = digest.Finish();
+  return LocalFile{path, std::move(result.sha256_hex), static_cast<int64_t>(result.size_bytes),
+                   std::make_shared<const std::string>(std::move(archive))};
+}
+
+absl::StatusOr<std::string> ReadRange(const LocalFile& file, int64_t offset, size_t max_bytes) {
+  if (file.archive == nullptr) return ReadFileRange(file.path, offset, max_bytes);
+  return file.archive->substr(std::min(static_cast<size_t>(offset), file.archive->size()),
+                              max_bytes);
 }
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_bytes) {
@@ -86,17 +113,6 @@ absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_by
         absl::StrCat("'", path, "' has more than ", max_bytes, " bytes"));
   }
   bytes.resize(filled);
-  return bytes;
-}
-
-absl::StatusOr<std::string> ReadFileRange(const std::string& path, int64_t offset,
-                                          size_t max_bytes) {
-  ASSIGN_OR_RETURN(const int fd, OpenRegular(path));
-  const absl::Cleanup closer = [fd] { close(fd); };
-  if (lseek(fd, offset, SEEK_SET) != offset) return ErrnoStatus(errno, "cannot seek in", path);
-  std::string bytes(max_bytes, '\0');
-  ASSIGN_OR_RETURN(const size_t count, ReadFull(fd, bytes, path));
-  bytes.resize(count);
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 #define NPUC_CLIENT_LIB_LOCAL_FILE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,18 +15,21 @@ struct LocalFile {
   std::string path;
   std::string sha256;  // 64 lower-case hexadecimal digits
   int64_t size_bytes = 0;
+  std::shared_ptr<const std::string> archive = nullptr;  // of a folder, which has no bytes itself
 };
 
 // Reads the file once for its digest, in constant memory. INVALID_ARGUMENT: not a regular file.
 // Else the absl code of errno, the path in the message.
 absl::StatusOr<LocalFile> DescribeFile(const std::string& path);
 
+// Makes the archive of a folder's files (base/folder_archive.h) in memory, and its digest.
+absl::StatusOr<LocalFile> DescribeFolder(const std::string& path);
+
+// Up to max_bytes of it from offset; empty at the end.
+absl::StatusOr<std::string> ReadRange(const LocalFile& file, int64_t offset, size_t max_bytes);
+
 // The whole file. RESOURCE_EXHAUSTED: more than max_bytes. "-" reads standard input.
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path, size_t max_bytes);
-
-// Up to max_bytes from offset; empty at the end.
-absl::StatusOr<std::string> ReadFileRange(const std::string& path, int64_t offset,
-                                          size_t max_bytes);
 
 // 1..128 of A-Z a-z 0-9 '_' '-' '.' '+', not beginning with '.': safe as a file's base name.
 // Nothing that a server calls otherwise is written to a disk.

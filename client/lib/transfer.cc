@@ -66,7 +66,7 @@ absl::Status Client::Impl::UploadFrom(const LocalFile& file, int64_t offset,
     const int64_t left = file.size_bytes - offset;
     const size_t wanted =
         static_cast<size_t>(std::min<int64_t>(left, static_cast<int64_t>(options.chunk_bytes)));
-    absl::StatusOr<std::string> chunk = ReadFileRange(file.path, offset, wanted);
+    absl::StatusOr<std::string> chunk = ReadRange(file, offset, wanted);
     local = !chunk.ok()               ? chunk.status()
             : chunk->size() != wanted ? Changed(file)
                                       : absl::OkStatus();

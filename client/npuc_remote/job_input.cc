@@ -6,6 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "compiler_core/base/folder_archive.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/config/config.h"
 
@@ -106,7 +107,9 @@ absl::StatusOr<JobInput> ReadJobInput(const std::string& path, Diagnostics& diag
   input.spec.set_config_text(*std::move(text));
   input.spec.set_config_name(shown);
   for (const ConfigFile& file : config.files) {
-    absl::StatusOr<client::LocalFile> described = client::DescribeFile(Beside(path, file.path));
+    const std::string from = Beside(path, file.path);
+    absl::StatusOr<client::LocalFile> described =
+        IsFolder(from) ? client::DescribeFolder(from) : client::DescribeFile(from);
     if (!described.ok()) {
       AddUnreadable(described.status(), shown, file.line,
                     "paths are relative to the folder of the config", diagnostics);

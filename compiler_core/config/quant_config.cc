@@ -349,13 +349,14 @@ class Reader {
   }
 
   void AddFile(const QuantKey& key, std::string role, const ConfigNode& value) {
-    const size_t slash = value.text.rfind('/');
-    const std::string base = slash == std::string::npos ? value.text : value.text.substr(slash + 1);
+    std::string path = value.text;  // a folder's may end with '/'
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    const std::string base = path.substr(path.rfind('/') + 1);
     if (value.kind != Kind::kScalar || base.empty() || base == "." || base == ".." ||
         value.text.size() > kMaxConfigTextBytes || value.text.find('\0') != std::string::npos) {
       return WrongType(key, value, value);
     }
-    config_.files.push_back({std::move(role), value.text, value.line});
+    config_.files.push_back({std::move(role), std::move(path), value.line});
   }
 
   void ReadFiles(const QuantKey& key, const ConfigNode& at, const ConfigNode& value) {

@@ -204,7 +204,9 @@ class Writer {
         absl::StrCat("# ", choices_.core,
                      " computes in integers, so the model is quantized by samples of its inputs."));
     Line("# Only you have them: some hundred, stacked in the first dimension of a NumPy file,");
-    Line("# prepared as in training. Take away the '# ' of these lines and name the file:");
+    Line(
+        "# prepared as in training, or a folder of pictures with a pictures.yaml that says how to");
+    Line("# prepare them. Take away the '# ' of these lines and name the file or folder:");
     Line("# QUANT:");
     if (count == 1) {
       Line(absl::StrCat("#   calibration_data: samples.npy   # ", SampleShape(inputs[0])));

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -12,9 +13,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "compiler_core/base/archive.h"
 #include "compiler_core/base/digest.h"
+#include "compiler_core/base/folder_archive.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/base/yaml_tree.h"
 #include "compiler_core/quant/data/npy.h"
+#include "compiler_core/quant/data/picture_file.h"
+#include "compiler_core/quant/data/picture_form.h"
+#include "compiler_core/quant/data/sample_set.h"
 #include "compiler_core/tools/diagnostics_output.h"
 #include "compiler_core/tools/files.h"
 #include "nlohmann/json.hpp"
@@ -136,6 +143,7 @@ class InputLoader {
     if (equals != std::string::npos)
       return ReadArray(input.substr(0, equals), input.substr(equals + 1));
     if (inputs_.size() == 1) return ReadArray(inputs_[0]->name, input);
+    if (HoldsSamples(input)) return ReadSamples("", input);
     Refuse(absl::StrCat("'", Printable(input), "' is no NAME=FILE.npy, and the model has ",
                         inputs_.size(), " inputs"),
            absl::StrCat("write NAME=", Printable(input), " with NAME one of ",
@@ -144,7 +152,81 @@ class InputLoader {
                         })));
   }
 
+  void RefuseFile(const std::string& path, const absl::Status& status) {
+    diagnostics_.Add({.kind = DiagnosticKind::kRunInputInvalid,
+                      .message = std::string(status.message()),
+                      .file = path});
+  }
+
+  // True for a folder, a zip file and a picture.
+  static bool HoldsSamples(const std::string& path) {
+    if (IsFolder(path)) return true;
+    const auto file = OpenFile(path, kMaxNpyBytes);
+    if (!file.ok()) return false;  // reported by its reader
+    std::string start(static_cast<size_t>(std::min<int64_t>(16, (*file)->size())), '\0');
+    return (*file)->Read(0, absl::MakeSpan(start.data(), start.size())).ok() &&
+           (LooksLikeZip(start) || LooksLikePicture(start));
+  }
+
+  // Reads the pictures.yaml in the folder of `path`.
+  static absl::StatusOr<PictureForm> FormBeside(const std::string& path) {
+    const std::filesystem::path form =
+        std::filesystem::path(path).parent_path() / std::string(kPictureFormFile);
+    std::error_code error;
+    if (!std::filesystem::exists(form, error)) return PictureForm();
+    ASSIGN_OR_RETURN(const std::string text, ReadFile(form.string(), kMaxYamlBytes));
+    absl::StatusOr<PictureForm> read = PictureFormFromYaml(text);
+    if (read.ok()) return read;
+    return absl::InvalidArgumentError(
+        absl::StrCat(Printable(form.string()), ": ", read.status().message()));
+  }
+
+  // Samples of the input `name`, or of all where it is "".
+  void ReadSamples(const std::string& name, const std::string& path) {
+    const auto bytes = OpenInput(path, kMaxNpyBytes);
+    if (!bytes.ok()) return AddFileProblem(bytes.status(), diagnostics_);
+    const absl::StatusOr<PictureForm> pictures = FormBeside(path);
+    if (!pictures.ok()) return RefuseFile(path, pictures.status());
+    std::vector<SampledInput> inputs;
+    for (const PortTensor* port : inputs_) {
+      const bool is_other = !name.empty() && FileStem(port->name) != FileStem(name);
+      inputs.push_back({port->name, port->shape, is_other});
+    }
+    const absl::StatusOr<SampleSet> set =
+        SampleSet::Open({{name, path, *bytes, *pictures}}, inputs);
+    if (!set.ok()) return RefuseFile(path, set.status());
+    const absl::Status status = AddSamples(*set, inputs);
+    if (!status.ok()) RefuseFile(path, status);
+  }
+
+  absl::Status AddSamples(const SampleSet& set, const std::vector<SampledInput>& inputs) {
+    int64_t elements = 0;
+    for (const SampledInput& input : inputs) elements += ElementCount(input.shape);
+    if (elements > 0 && set.size() > kMaxNpyBytes / 4 / elements) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("its ", set.size(), " samples take more than ", kMaxNpyBytes, " bytes"));
+    }
+    std::vector<NpyArray> arrays(inputs.size());
+    std::vector<std::vector<float>> values;
+    for (int64_t sample = 0; sample < set.size(); ++sample) {
+      RETURN_IF_ERROR(set.Read(sample, values));
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        arrays[i].bytes.append(reinterpret_cast<const char*>(values[i].data()),
+                               values[i].size() * sizeof(float));
+      }
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!set.HasSamples(i)) continue;
+      arrays[i].dtype = DType::kFloat32;
+      arrays[i].shape = inputs[i].shape;
+      arrays[i].shape.insert(arrays[i].shape.begin(), set.size());
+      arrays_.push_back({inputs[i].name, std::move(arrays[i])});
+    }
+    return absl::OkStatus();
+  }
+
   void ReadArray(const std::string& name, const std::string& path) {
+    if (HoldsSamples(path)) return ReadSamples(name, path);
     absl::StatusOr<std::string> bytes = ReadFile(path, kMaxNpyBytes);
     if (!bytes.ok()) return AddFileProblem(bytes.status(), diagnostics_);
     absl::StatusOr<NpyArray> array =
@@ -153,9 +235,7 @@ class InputLoader {
       arrays_.push_back({name, *std::move(array)});
       return;
     }
-    diagnostics_.Add({.kind = DiagnosticKind::kRunInputInvalid,
-                      .message = std::string(array.status().message()),
-                      .file = path});
+    RefuseFile(path, array.status());
   }
 
   // The bytes of a port's stored values, one item or several after each other.

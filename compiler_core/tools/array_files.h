@@ -16,7 +16,9 @@ namespace npuc {
 // Every "NAME=FILE.npy"; "FILE.npy" where the model has one input, states aside; the same of
 // FILE.bin, which has the bytes that the input stores, without a head; "random" or
 // "random:SEED" for all inputs that are not given: one item of RandomInput, which is printed to
-// standard error. All problems become diagnostics.
+// standard error. A picture, a zip file or a folder holds samples of one input, or of all
+// (SampleSet), as real values; a file pictures.yaml in the folder, or beside the picture, says what
+// pictures become. All problems become diagnostics.
 std::vector<NamedArray> LoadInputs(const std::vector<std::string>& inputs, const FrameRunner& model,
                                    Diagnostics& diagnostics);
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/folder_archive.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/tools/descriptor.h"
 
@@ -141,6 +142,23 @@ absl::StatusOr<FileBytes> ReadFileBytes(const std::string& path, int64_t max_byt
 absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes) {
   ASSIGN_OR_RETURN(const FileBytes bytes, ReadFileBytes(path, max_bytes));
   return std::string(bytes.view());
+}
+
+absl::StatusOr<FileBytes> ReadInputBytes(const std::string& path, int64_t max_bytes) {
+  if (!IsFolder(path)) return ReadFileBytes(path, max_bytes);
+  ASSIGN_OR_RETURN(const std::string archive, ArchiveFolder(path));
+  if (static_cast<int64_t>(archive.size()) > max_bytes) return TooLarge(path, max_bytes);
+  auto bytes = std::make_unique_for_overwrite<char[]>(archive.size());
+  std::copy(archive.begin(), archive.end(), bytes.get());
+  return FileBytes(std::move(bytes), archive.size());
+}
+
+absl::StatusOr<std::shared_ptr<const ByteSource>> OpenInput(const std::string& path,
+                                                            int64_t max_bytes) {
+  if (!IsFolder(path)) return OpenFile(path, max_bytes);
+  ASSIGN_OR_RETURN(std::string archive, ArchiveFolder(path));
+  if (static_cast<int64_t>(archive.size()) > max_bytes) return TooLarge(path, max_bytes);
+  return std::make_shared<OwnedSource>(std::move(archive));
 }
 
 absl::StatusOr<PendingFile> PendingFile::Write(const std::string& path, const ByteWriter& write) {

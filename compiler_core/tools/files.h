@@ -39,6 +39,12 @@ absl::StatusOr<std::string> ReadFile(const std::string& path, int64_t max_bytes)
 absl::StatusOr<std::shared_ptr<const ByteSource>> OpenFile(const std::string& path,
                                                            int64_t max_bytes);
 
+// Both for a path in a config, where a folder stands for the archive of its files
+// (base/folder_archive.h).
+absl::StatusOr<FileBytes> ReadInputBytes(const std::string& path, int64_t max_bytes);
+absl::StatusOr<std::shared_ptr<const ByteSource>> OpenInput(const std::string& path,
+                                                            int64_t max_bytes);
+
 // A file's new bytes in a temporary file beside it, which goes with the object where the bytes were
 // not put in place: they can be written before it is known whether they are wanted.
 class PendingFile {

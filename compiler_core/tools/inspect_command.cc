@@ -220,7 +220,7 @@ absl::StatusOr<ModelArgument> LoadModel(const std::string& path, const StatedOpt
   for (const std::string& text : stated.constants) {
     take(ParseStatedValue("--const", text), facts.constants);
   }
-  absl::StatusOr<FileBytes> bytes = ReadFileBytes(path, kMaxModelBytes);
+  absl::StatusOr<FileBytes> bytes = ReadInputBytes(path, kMaxModelBytes);
   if (!bytes.ok()) AddFileProblem(bytes.status(), diagnostics);
   RETURN_IF_ERROR(diagnostics.ToStatus());
   model.bytes = *std::move(bytes);

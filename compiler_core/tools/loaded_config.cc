@@ -22,7 +22,7 @@ void AddUnreadable(const absl::Status& status, const std::string& file, int line
 // Reports a model in the place of a config; false: the file is none.
 bool ReportModel(const std::string& path, Diagnostics& diagnostics) {
   if (path == "-") return false;
-  const absl::StatusOr<FileBytes> bytes = ReadFileBytes(path, kMaxModelBytes);
+  const absl::StatusOr<FileBytes> bytes = ReadInputBytes(path, kMaxModelBytes);
   if (!bytes.ok()) return false;
   const std::optional<Framework> framework = SniffFramework(bytes->view());
   if (!framework.has_value()) return false;
@@ -67,11 +67,11 @@ absl::StatusOr<LoadedConfig> LoadConfigText(const std::string& text, const std::
     const std::string from = ResolveBeside(path, file.path);
     absl::Status read;
     if (file.role == "MODEL_FILE") {
-      absl::StatusOr<FileBytes> bytes = ReadFileBytes(from, kMaxModelBytes);
+      absl::StatusOr<FileBytes> bytes = ReadInputBytes(from, kMaxModelBytes);
       read = bytes.status();
       if (bytes.ok()) loaded.model = *std::move(bytes);
     } else {
-      auto bytes = OpenFile(from, kMaxSideInputBytes);
+      auto bytes = OpenInput(from, kMaxSideInputBytes);
       read = bytes.status();
       if (bytes.ok()) loaded.side_inputs[file.role] = {file.path, *std::move(bytes)};
     }

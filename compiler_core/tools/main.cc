@@ -111,7 +111,9 @@ void DeclareInputs(CLI::App* command, std::vector<std::string>& inputs) {
                    "int64 as whole numbers, where those are exact; other integers where the input "
                    "has that type; uint16 as the bits of an fp16 input alone. A .bin file holds "
                    "the bytes that the input stores. NAME= may be left out where there is one "
-                   "input; random (or random:SEED) for those that are not given")
+                   "input; random (or random:SEED) for those that are not given. A .png or .jpg "
+                   "file is an item; a folder or zip file of these and of .npy files is one "
+                   "item after the other. pictures.yaml beside them says what pictures become")
       ->type_name("[NAME=]FILE.npy")
       ->allow_extra_args(false);
 }
@@ -315,6 +317,12 @@ void DeclareStated(CLI::App* command, StatedOptions& stated) {
       ->allow_extra_args(false);
 }
 
+// Drops the '/' at the end of a folder's name.
+std::string WithoutSlash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 CLI::App* DeclareInspect(CLI::App& app, Options& options) {
   CLI::App* inspect =
       AddCommand(app, "inspect", "Tell what a model file holds, and which cores take it",
@@ -323,6 +331,7 @@ CLI::App* DeclareInspect(CLI::App& app, Options& options) {
       ->add_option("model", options.inspect.model_path,
                    absl::StrCat("The model: ", ModelsThatAreRead()))
       ->type_name("MODEL")
+      ->transform(WithoutSlash)
       ->required();
   DeclareStated(inspect, options.inspect.stated);
   DeclareJson(*inspect, options);
@@ -332,7 +341,10 @@ CLI::App* DeclareInspect(CLI::App& app, Options& options) {
 CLI::App* DeclareInit(CLI::App& app, Options& options) {
   CLI::App* init = AddCommand(app, "init", "Write a config that compiles a model",
                               "npuc init model.tflite && npuc model.yaml -o out");
-  init->add_option("model", options.init.model_path, "The model")->type_name("MODEL")->required();
+  init->add_option("model", options.init.model_path, "The model")
+      ->type_name("MODEL")
+      ->transform(WithoutSlash)
+      ->required();
   init->add_option("-c,--core", options.init.core,
                    "Core or chip (default: the first core that takes the model)")
       ->type_name("CORE");

@@ -1,5 +1,7 @@
 #include "compiler_core/quant/data/npy.h"
 
+#include <cstring>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -7,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc {
@@ -79,6 +82,23 @@ absl::StatusOr<std::vector<int64_t>> ParseShape(absl::string_view text) {
   }
 }
 
+template <typename T>
+void Convert(const char* bytes, std::vector<float>& out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    T value;
+    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<float>(value);
+  }
+}
+
+void ConvertHalf(const char* bytes, std::vector<float>& out) {
+  for (size_t i = 0; i < out.size(); ++i) {
+    uint16_t half;
+    std::memcpy(&half, bytes + 2 * i, sizeof(half));
+    out[i] = HalfToFloat(half);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view file, int64_t file_bytes) {
@@ -143,6 +163,31 @@ absl::StatusOr<std::string> WriteNpy(const NpyArray& array) {
   out.push_back(static_cast<char>(header.size() >> 8));
   absl::StrAppend(&out, header, array.bytes);
   return out;
+}
+
+void NpyElements(DType dtype, const char* bytes, std::vector<float>& out) {
+  switch (dtype) {
+    case DType::kFloat16:
+      return ConvertHalf(bytes, out);
+    case DType::kFloat32:
+      return Convert<float>(bytes, out);
+    case DType::kFloat64:
+      return Convert<double>(bytes, out);
+    case DType::kInt8:
+      return Convert<int8_t>(bytes, out);
+    case DType::kInt16:
+      return Convert<int16_t>(bytes, out);
+    case DType::kInt32:
+      return Convert<int32_t>(bytes, out);
+    case DType::kInt64:
+      return Convert<int64_t>(bytes, out);
+    case DType::kUint8:
+      return Convert<uint8_t>(bytes, out);
+    case DType::kUint16:
+      return Convert<uint16_t>(bytes, out);
+    default:
+      NPUC_CHECK(false);  // ReadNpyHeader gives no other
+  }
 }
 
 }  // namespace npuc

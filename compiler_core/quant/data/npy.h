@@ -37,6 +37,8 @@ absl::StatusOr<NpyHeader> ReadNpyHeader(absl::string_view start, int64_t file_by
 // INVALID_ARGUMENT saying what is wrong; the data must have exactly the length that the header
 // says, so nothing beyond the text's own size is allocated.
 absl::StatusOr<NpyArray> ReadNpy(absl::string_view file);
+// out.size() elements of a type that ReadNpyHeader gives, which begin at `bytes`, as f32.
+void NpyElements(DType dtype, const char* bytes, std::vector<float>& out);
 // Version 1. INVALID_ARGUMENT where dtype has no .npy form here, or bytes do not fit the shape.
 absl::StatusOr<std::string> WriteNpy(const NpyArray& array);
 

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compiler_core/base/archive.h"
 #include "compiler_core/base/byte_source.h"
 #include "compiler_core/ir/graph/graph.h"
 #include "compiler_core/quant/data/npy.h"
-#include "compiler_core/quant/data/npz.h"
 #include "compiler_core/quant/data/sample_set.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const absl::StatusOr<std::string> written = npuc::WriteNpy(*array);
     if (!written.ok() || npuc::ReadNpy(*written)->bytes != array->bytes) __builtin_trap();
   }
-  (void)npuc::ReadNpz(bytes, int64_t{1} << 22);
+  (void)npuc::ReadArchive(bytes, int64_t{1} << 22);
   (void)npuc::ReadNumbers(bytes);
   npuc::Graph graph;
   graph.AddInput("x", {npuc::DType::kFloat32, {2, 3}});

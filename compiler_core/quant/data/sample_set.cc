@@ -1,19 +1,22 @@
 #include "compiler_core/quant/data/sample_set.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "compiler_core/base/archive.h"
 #include "compiler_core/base/diagnostic.h"
-#include "compiler_core/base/fp16.h"
 #include "compiler_core/base/status.h"
-#include "compiler_core/quant/data/npz.h"
+#include "compiler_core/quant/data/npy.h"
 
 namespace npuc {
 namespace {
+
+constexpr absl::string_view kArrayEnding = ".npy";
 
 std::string FileForm(absl::string_view name) {
   std::string out(name);
@@ -23,206 +26,221 @@ std::string FileForm(absl::string_view name) {
   return out;
 }
 
-// How many samples of `tensor` an array of `shape` holds; 0 where it fits in no way.
-int64_t SampleCount(const Shape& tensor, const std::vector<int64_t>& shape) {
-  if (shape == tensor) return 1;
-  if (shape.empty()) return 0;
-  const Shape tail(shape.begin() + 1, shape.end());
-  if (tail == tensor) return shape[0];
-  if (tensor.empty() || tensor[0] == 0) return 0;
-  const Shape tensor_tail(tensor.begin() + 1, tensor.end());
-  return tail == tensor_tail && shape[0] % tensor[0] == 0 ? shape[0] / tensor[0] : 0;
-}
-
-template <typename T>
-void Convert(const char* bytes, std::vector<float>& out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    T value;
-    std::memcpy(&value, bytes + i * sizeof(T), sizeof(T));
-    out[i] = static_cast<float>(value);
-  }
-}
-
-void ConvertHalf(const char* bytes, std::vector<float>& out) {
-  for (size_t i = 0; i < out.size(); ++i) {
-    uint16_t half;
-    std::memcpy(&half, bytes + 2 * i, sizeof(half));
-    out[i] = HalfToFloat(half);
-  }
-}
-
-void ConvertFrom(DType dtype, const char* bytes, std::vector<float>& out) {
-  switch (dtype) {
-    case DType::kFloat16:
-      return ConvertHalf(bytes, out);
-    case DType::kFloat32:
-      return Convert<float>(bytes, out);
-    case DType::kFloat64:
-      return Convert<double>(bytes, out);
-    case DType::kInt8:
-      return Convert<int8_t>(bytes, out);
-    case DType::kInt16:
-      return Convert<int16_t>(bytes, out);
-    case DType::kInt32:
-      return Convert<int32_t>(bytes, out);
-    case DType::kInt64:
-      return Convert<int64_t>(bytes, out);
-    case DType::kUint8:
-      return Convert<uint8_t>(bytes, out);
-    case DType::kUint16:
-      return Convert<uint16_t>(bytes, out);
-    default:
-      NPUC_CHECK(false);  // ReadNpyHeader gives no other
-  }
-}
-
-absl::StatusOr<NpyHeader> HeaderOf(const ByteSource& bytes) {
-  std::string start(static_cast<size_t>(std::min(bytes.size(), kMaxNpyHeaderBytes)), '\0');
-  RETURN_IF_ERROR(bytes.Read(0, absl::MakeSpan(&start[0], start.size())));
-  return ReadNpyHeader(start, bytes.size());
-}
-
 absl::Status InFile(const SampleFile& file, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(Printable(file.name), ": ", status.message()));
 }
 
+absl::StatusOr<bool> IsArchive(const ByteSource& bytes) {
+  char magic[4] = {};
+  const int64_t magic_bytes = std::min<int64_t>(sizeof(magic), bytes.size());
+  RETURN_IF_ERROR(bytes.Read(0, absl::MakeSpan(magic, magic_bytes)));
+  return LooksLikeZip(absl::string_view(magic, magic_bytes));
+}
+
+// The folder that a name begins with, "" where there is none.
+absl::string_view FolderOf(absl::string_view name) {
+  const size_t slash = name.find('/');
+  return slash == absl::string_view::npos ? "" : name.substr(0, slash);
+}
+
+// Drops the folder in which an archive has everything.
+void DropCommonFolder(std::vector<ZipFile>& entries) {
+  const std::string folder(entries.empty() ? "" : FolderOf(entries[0].name));
+  const bool is_common = std::all_of(entries.begin(), entries.end(), [&](const ZipFile& entry) {
+    return FolderOf(entry.name) == folder;
+  });
+  if (folder.empty() || !is_common) return;
+  for (ZipFile& entry : entries) entry.name.erase(0, folder.size() + 1);
+}
+
+// Takes the file out of the entries that says what pictures become.
+absl::StatusOr<PictureForm> TakeForm(const SampleFile& file, std::vector<ZipFile>& entries) {
+  const auto found = std::find_if(entries.begin(), entries.end(), [](const ZipFile& entry) {
+    return entry.name == kPictureFormFile;
+  });
+  if (found == entries.end()) return file.pictures;
+  const absl::StatusOr<PictureForm> form = PictureFormFromYaml(found->bytes);
+  if (!form.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Printable(file.name), ":", kPictureFormFile, ": ", form.status().message()));
+  }
+  entries.erase(found);
+  return form;
+}
+
+// Gives each input its files.
+class Binder {
+ public:
+  Binder(const std::vector<SampledInput>& inputs, std::vector<InputSamples>& samples)
+      : inputs_(inputs), samples_(samples) {
+    for (const SampledInput& input : inputs) {
+      samples_.emplace_back(input.name, input.shape);
+      needed_ += input.may_lack ? 0 : 1;
+    }
+    while (only_ < inputs.size() && inputs[only_].may_lack) ++only_;
+    has_only_ = inputs.size() == 1 || needed_ == 1;
+    if (only_ == inputs.size()) only_ = 0;
+  }
+
+  absl::Status Bind(const SampleFile& file) {
+    ASSIGN_OR_RETURN(const bool is_archive, IsArchive(*file.bytes));
+    if (!file.input.empty() || has_only_) {
+      const size_t input = file.input.empty() ? only_ : Find(file.input);
+      if (input == inputs_.size()) return NoInput(file);
+      if (samples_[input].size() > 0) {
+        return InFile(file, absl::InvalidArgumentError("its input has samples already"));
+      }
+      if (!is_archive) return samples_[input].Add(file);
+      return BindArchive(file, file.input.empty() ? inputs_.size() : input);
+    }
+    if (is_archive) return BindArchive(file, inputs_.size());
+    return InFile(file,
+                  absl::InvalidArgumentError(absl::StrCat(
+                      "one array for a model of ", inputs_.size(),
+                      " inputs; give an .npz file, or a file or folder for each input by name")));
+  }
+
+ private:
+  size_t Find(absl::string_view name) const {
+    const auto found = std::find_if(inputs_.begin(), inputs_.end(), [&](const SampledInput& input) {
+      return FileForm(input.name) == FileForm(name);
+    });
+    return static_cast<size_t>(found - inputs_.begin());
+  }
+
+  absl::Status NoInput(const SampleFile& file) const {
+    const std::string names =
+        absl::StrJoin(inputs_, ", ", [](std::string* out, const SampledInput& input) {
+          absl::StrAppend(out, Printable(input.name));
+        });
+    const std::string problem =
+        file.input.empty() ? "it lies in no folder that has the name of one of the model's inputs"
+                           : absl::StrCat("the model has no input '", Printable(file.input), "'");
+    return InFile(file, absl::InvalidArgumentError(absl::StrCat(
+                            problem, file.input.empty() ? ": " : "; it has: ", names)));
+  }
+
+  absl::StatusOr<std::vector<ZipFile>> EntriesOf(const SampleFile& file) const {
+    const absl::StatusOr<std::string> whole = ReadAll(*file.bytes, SampleSet::kMaxArchiveBytes);
+    if (!whole.ok()) return InFile(file, whole.status());
+    absl::StatusOr<std::vector<ZipFile>> entries = ReadArchive(*whole, SampleSet::kMaxArchiveBytes);
+    if (!entries.ok()) return InFile(file, entries.status());
+    return entries;
+  }
+
+  // An archive for one input, or for all where `input` is none of them.
+  absl::Status BindArchive(const SampleFile& file, size_t input) {
+    ASSIGN_OR_RETURN(std::vector<ZipFile> entries, EntriesOf(file));
+    const bool is_for_one = input < inputs_.size() || has_only_;
+    if (HasNames(entries, is_for_one)) return BindNamed(file, std::move(entries));
+    DropCommonFolder(entries);
+    ASSIGN_OR_RETURN(const PictureForm pictures, TakeForm(file, entries));
+    for (ZipFile& entry : entries) {
+      size_t of = input;
+      if (of == inputs_.size() && has_only_) of = only_;
+      if (of == inputs_.size()) of = Find(FolderOf(entry.name));
+      const SampleFile inside{std::string(FolderOf(entry.name)),
+                              absl::StrCat(file.name, ":", entry.name),
+                              std::make_shared<OwnedSource>(std::move(entry.bytes)), pictures};
+      if (of == inputs_.size()) return NoInput(inside);
+      RETURN_IF_ERROR(samples_[of].Add(inside));
+    }
+    return absl::OkStatus();
+  }
+
+  // Whether these are the arrays of an .npz file for the inputs, and not samples of one of them.
+  bool HasNames(const std::vector<ZipFile>& entries, bool is_for_one) const {
+    const auto is_input = [&](const ZipFile& entry) {
+      return Find(absl::StripSuffix(entry.name, kArrayEnding)) < inputs_.size();
+    };
+    const auto is_flat = [](const ZipFile& entry) {
+      return absl::EndsWith(entry.name, kArrayEnding) && FolderOf(entry.name).empty();
+    };
+    if (is_for_one) return std::any_of(entries.begin(), entries.end(), is_input);
+    return std::all_of(entries.begin(), entries.end(), is_input) ||
+           std::all_of(entries.begin(), entries.end(), is_flat);
+  }
+
+  absl::Status BindNamed(const SampleFile& file, std::vector<ZipFile> entries) {
+    const bool only_one = entries.size() == 1 && inputs_.size() == 1;
+    for (ZipFile& entry : entries) {
+      const SampleFile inside{std::string(absl::StripSuffix(entry.name, kArrayEnding)),
+                              absl::StrCat(file.name, ":", entry.name),
+                              std::make_shared<OwnedSource>(std::move(entry.bytes))};
+      const size_t input = only_one ? 0 : Find(inside.input);
+      if (input == inputs_.size()) return NoInput(inside);
+      RETURN_IF_ERROR(samples_[input].Add(inside));
+    }
+    return absl::OkStatus();
+  }
+
+  const std::vector<SampledInput>& inputs_;
+  std::vector<InputSamples>& samples_;
+  size_t needed_ = 0;
+  size_t only_ = 0;  // the input that a file without a name is for
+  bool has_only_ = false;
+};
+
 }  // namespace
 
-absl::StatusOr<SampleSet> SampleSet::Open(const std::vector<SampleFile>& files, const Graph& graph,
-                                          const std::set<size_t>& may_lack) {
+absl::StatusOr<SampleSet> SampleSet::Open(const std::vector<SampleFile>& files,
+                                          const std::vector<SampledInput>& inputs) {
   SampleSet set;
-  set.arrays_.resize(graph.inputs().size());
-  size_t only = 0;  // the input that a file without a name is for
-  while (may_lack.contains(only)) ++only;
-  const bool has_only = graph.inputs().size() == 1 || graph.inputs().size() == may_lack.size() + 1;
-  for (const ValueId id : graph.inputs()) {
-    if (graph.type(id).dtype == DType::kFloat32) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("input '", Printable(graph.def(id).source.name), "' is not f32"));
-  }
-  for (const SampleFile& file : files) {
-    char magic[4] = {};
-    const int64_t magic_bytes = std::min<int64_t>(4, file.bytes->size());
-    RETURN_IF_ERROR(file.bytes->Read(0, absl::MakeSpan(magic, magic_bytes)));
-    if (LooksLikeZip(absl::string_view(magic, magic_bytes))) {
-      RETURN_IF_ERROR(set.BindArchive(graph, file));
-      continue;
+  set.inputs_ = inputs;
+  Binder binder(set.inputs_, set.samples_);
+  for (const SampleFile& file : files) RETURN_IF_ERROR(binder.Bind(file));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const InputSamples& samples = set.samples_[i];
+    if (samples.size() == 0) {
+      if (inputs[i].may_lack) continue;
+      return absl::InvalidArgumentError(
+          absl::StrCat("no samples for input '", Printable(inputs[i].name), "'"));
     }
-    size_t input = only;
-    if (file.input.empty() && !has_only) {
-      return InFile(file, absl::InvalidArgumentError(absl::StrCat(
-                              "one array for a model of ", graph.inputs().size(),
-                              " inputs; give an .npz file, or a file for each input by name")));
+    if (set.size_ > 0 && samples.size() != set.size_) {
+      return absl::InvalidArgumentError(absl::StrCat(Printable(samples.name()), ": it holds ",
+                                                     samples.size(), " samples, another input has ",
+                                                     set.size_));
     }
-    const auto is_meant = [&](ValueId id) {
-      return FileForm(graph.def(id).source.name) == FileForm(file.input);
-    };
-    if (!file.input.empty()) {
-      const auto found = std::find_if(graph.inputs().begin(), graph.inputs().end(), is_meant);
-      input = static_cast<size_t>(found - graph.inputs().begin());
-    }
-    RETURN_IF_ERROR(set.Bind(graph, input, file));
-  }
-  for (size_t i = 0; i < set.arrays_.size(); ++i) {
-    set.arrays_[i].sample_elements = graph.type(graph.inputs()[i]).element_count();
-    if (set.arrays_[i].bytes != nullptr || may_lack.contains(i)) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "no samples for input '", Printable(graph.def(graph.inputs()[i]).source.name), "'"));
+    set.size_ = samples.size();
   }
   if (set.size_ < 1) return absl::InvalidArgumentError("there are no samples");
   return set;
 }
 
-absl::Status SampleSet::BindArchive(const Graph& graph, const SampleFile& file) {
-  if (file.bytes->size() > kMaxArchiveBytes) {
-    return InFile(file, absl::ResourceExhaustedError(
-                            absl::StrCat("an .npz file of over ", kMaxArchiveBytes, " bytes")));
-  }
-  std::string whole(static_cast<size_t>(file.bytes->size()), '\0');
-  RETURN_IF_ERROR(file.bytes->Read(0, absl::MakeSpan(&whole[0], whole.size())));
-  absl::StatusOr<std::vector<NpzEntry>> entries = ReadNpz(whole, kMaxArchiveBytes);
-  if (!entries.ok()) return InFile(file, entries.status());
-  whole = std::string();
-  const bool only_one = entries->size() == 1 && graph.inputs().size() == 1;
-  for (NpzEntry& entry : *entries) {
-    size_t input = 0;
-    while (input < graph.inputs().size() && !only_one &&
-           FileForm(graph.def(graph.inputs()[input]).source.name) != FileForm(entry.name)) {
-      ++input;
+absl::StatusOr<SampleSet> SampleSet::Open(const std::vector<SampleFile>& files, const Graph& graph,
+                                          const std::set<size_t>& may_lack) {
+  std::vector<SampledInput> inputs;
+  for (const ValueId id : graph.inputs()) {
+    const std::string& name = graph.def(id).source.name;
+    if (graph.type(id).dtype != DType::kFloat32) {
+      return absl::InvalidArgumentError(absl::StrCat("input '", Printable(name), "' is not f32"));
     }
-    const SampleFile inside{entry.name, absl::StrCat(file.name, ":", entry.name),
-                            std::make_shared<OwnedSource>(std::move(entry.npy))};
-    RETURN_IF_ERROR(Bind(graph, input, inside));
+    inputs.push_back({name, graph.type(id).shape, may_lack.contains(inputs.size())});
   }
-  return absl::OkStatus();
-}
-
-absl::Status SampleSet::Bind(const Graph& graph, size_t input, const SampleFile& file) {
-  if (input >= graph.inputs().size()) {
-    const std::string names =
-        absl::StrJoin(graph.inputs(), ", ", [&](std::string* out, ValueId id) {
-          absl::StrAppend(out, Printable(graph.def(id).source.name));
-        });
-    return InFile(file,
-                  absl::InvalidArgumentError(absl::StrCat(
-                      "the model has no input '", Printable(file.input), "'; it has: ", names)));
-  }
-  if (arrays_[input].bytes != nullptr) {
-    return InFile(file, absl::InvalidArgumentError("its input has samples already"));
-  }
-  const absl::StatusOr<NpyHeader> header = HeaderOf(*file.bytes);
-  if (!header.ok()) return InFile(file, header.status());
-  const Shape& shape = graph.type(graph.inputs()[input]).shape;
-  const int64_t count = SampleCount(shape, header->shape);
-  if (count == 0 || count > kMaxSamples) {
-    return InFile(file, absl::InvalidArgumentError(absl::StrCat(
-                            "an array of shape ", ShapeToString(header->shape),
-                            " holds no samples of input '",
-                            Printable(graph.def(graph.inputs()[input]).source.name), "' ",
-                            ShapeToString(shape), " (at most ", kMaxSamples, ")")));
-  }
-  if (size_ >= 0 && size_ != count) {
-    return InFile(file, absl::InvalidArgumentError(absl::StrCat(
-                            "it holds ", count, " samples, another input has ", size_)));
-  }
-  size_ = count;
-  arrays_[input] = {file.name, file.bytes, header->dtype, header->data_offset, ElementCount(shape)};
-  return absl::OkStatus();
+  return Open(files, inputs);
 }
 
 absl::Status SampleSet::Read(int64_t index, std::vector<std::vector<float>>& inputs) const {
   NPUC_CHECK(index >= 0 && index < size_);
-  inputs.resize(arrays_.size());
-  std::string bytes;
-  for (size_t i = 0; i < arrays_.size(); ++i) {
-    const Array& array = arrays_[i];
-    if (array.bytes == nullptr) {
-      inputs[i].assign(static_cast<size_t>(array.sample_elements), 0);
-      continue;
-    }
-    const int64_t sample_bytes = array.sample_elements * SizeOf(array.dtype);
-    bytes.resize(static_cast<size_t>(sample_bytes));
-    RETURN_IF_ERROR(array.bytes->Read(array.offset + index * sample_bytes,
-                                      absl::MakeSpan(bytes.data(), bytes.size())));
-    inputs[i].resize(static_cast<size_t>(array.sample_elements));
-    ConvertFrom(array.dtype, bytes.data(), inputs[i]);
-    for (const float value : inputs[i]) {
-      if (std::isfinite(value)) continue;
-      return absl::InvalidArgumentError(absl::StrCat(Printable(array.name), ": sample ", index,
-                                                     " holds a value that is not finite"));
-    }
+  inputs.resize(samples_.size());
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    RETURN_IF_ERROR(samples_[i].Read(index, inputs[i]));
   }
   return absl::OkStatus();
 }
 
 void SampleSet::SetSamples(size_t input, const std::string& name, absl::Span<const float> values) {
-  Array& array = arrays_[input];
-  NPUC_CHECK(static_cast<int64_t>(values.size()) == size_ * array.sample_elements);
-  array.name = name;
+  const SampledInput& of = inputs_[input];
+  NPUC_CHECK(static_cast<int64_t>(values.size()) == size_ * ElementCount(of.shape));
+  NpyArray array;
   array.dtype = DType::kFloat32;
-  array.offset = 0;
-  array.bytes = std::make_shared<OwnedSource>(
-      std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  array.shape = of.shape;
+  array.shape.insert(array.shape.begin(), size_);
+  array.bytes.assign(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const absl::StatusOr<std::string> file = WriteNpy(array);
+  samples_[input] = InputSamples(of.name, of.shape);
+  NPUC_CHECK(file.ok() &&
+             samples_[input].Add({"", name, std::make_shared<OwnedSource>(*file)}).ok());
 }
 
 absl::StatusOr<std::vector<double>> ReadNumbers(absl::string_view npy) {
@@ -234,7 +252,7 @@ absl::StatusOr<std::vector<double>> ReadNumbers(absl::string_view npy) {
                                                    " is not one number a sample"));
   }
   std::vector<float> values(static_cast<size_t>(count));
-  ConvertFrom(array.dtype, array.bytes.data(), values);
+  NpyElements(array.dtype, array.bytes.data(), values);
   return std::vector<double>(values.begin(), values.end());
 }
 

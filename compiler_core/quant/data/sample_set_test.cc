@@ -2,7 +2,8 @@
 
 #include <cstring>
 
-#include "compiler_core/quant/data/npz.h"
+#include "compiler_core/base/archive.h"
+#include "compiler_core/quant/data/npy.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -121,15 +122,66 @@ TEST(SampleSetTest, ReadsArchivesStoredAndDeflated) {
     ASSERT_TRUE(set->Read(1, inputs).ok());
     EXPECT_THAT(inputs, ElementsAre(ElementsAre(3, 4)));
     for (size_t i = 0; i < npz.size(); ++i) {  // any cut, and any damage to the data, is refused
-      EXPECT_FALSE(ReadNpz(npz.substr(0, i), 1 << 20).ok()) << i;
+      EXPECT_FALSE(ReadArchive(npz.substr(0, i), 1 << 20).ok()) << i;
     }
     for (size_t i = 56; i < 100; ++i) {
       std::string damaged = npz;
       damaged[i] = static_cast<char>(damaged[i] ^ 0x10);
-      EXPECT_FALSE(ReadNpz(damaged, 1 << 20).ok()) << i;
+      EXPECT_FALSE(ReadArchive(damaged, 1 << 20).ok()) << i;
     }
-    EXPECT_EQ(ReadNpz(npz, 100).status().code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(ReadArchive(npz, 100).status().code(), absl::StatusCode::kResourceExhausted);
   }
+}
+
+// Files of a folder, as a program packs them.
+SampleFile Folder(absl::string_view input, const std::vector<ZipFile>& entries) {
+  return {std::string(input), "folder", std::make_shared<OwnedSource>(*WriteZip(entries))};
+}
+
+TEST(SampleSetTest, AFolderIsSamplesInTheOrderOfNames) {
+  const std::string row = Npy<float>(DType::kFloat32, {1, 2}, {1, 2});
+  const std::string rows = Npy<uint8_t>(DType::kUint8, {2, 2}, {3, 4, 5, 6});
+  const auto set =
+      SampleSet::Open({Folder("", {{"calib/2.npy", rows}, {"calib/1.npy", row}})}, OneInput());
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(set->size(), 3);
+  std::vector<std::vector<float>> inputs;
+  ASSERT_TRUE(set->Read(2, inputs).ok());
+  EXPECT_THAT(inputs, ElementsAre(ElementsAre(5, 6)));
+  ASSERT_TRUE(set->Read(0, inputs).ok());
+  EXPECT_THAT(inputs, ElementsAre(ElementsAre(1, 2)));
+}
+
+TEST(SampleSetTest, EachInputHasItsFolder) {
+  const std::string a = Npy<float>(DType::kFloat32, {2, 2}, {1, 2, 3, 4});
+  const std::string b = Npy<float>(DType::kFloat32, {2, 1}, {5, 6});
+  const auto check = [](const absl::StatusOr<SampleSet>& set) {
+    ASSERT_TRUE(set.ok()) << set.status();
+    std::vector<std::vector<float>> inputs;
+    ASSERT_TRUE(set->Read(1, inputs).ok());
+    EXPECT_THAT(inputs, ElementsAre(ElementsAre(3, 4), ElementsAre(5, 6)));
+  };
+  check(SampleSet::Open({Folder("", {{"scope_a/1.npy", a}, {"b/1.npy", b}, {"b/2.npy", b}})},
+                        TwoInputs()));
+  check(SampleSet::Open(
+      {Folder("scope/a", {{"x.npy", a}}), Folder("b", {{"y.npy", b}, {"z.npy", b}})}, TwoInputs()));
+}
+
+TEST(SampleSetTest, SaysWhatOfAFolderDoesNotFit) {
+  const auto problem = [](const Graph& graph, const std::vector<ZipFile>& entries) {
+    return std::string(SampleSet::Open({Folder("", entries)}, graph).status().message());
+  };
+  const std::string row = Npy<float>(DType::kFloat32, {1, 2}, {1, 2});
+  EXPECT_THAT(problem(OneInput(), {{"x/1.npy", row}, {"x/list.txt", "1"}}),
+              HasSubstr("folder:list.txt: not a usable .npy file"));
+  EXPECT_THAT(problem(OneInput(), {}), HasSubstr("no samples for input 'a'"));
+  EXPECT_THAT(problem(TwoInputs(), {{"c/1.npy", row}, {"b/1.npy", row}}),
+              HasSubstr("holds no samples of input 'b' [2,1]"));
+  EXPECT_THAT(problem(TwoInputs(), {{"c/1.npy", row}, {"scope_a/1.npy", row}}),
+              HasSubstr("no input 'c'; it has: scope/a, b"));
+  EXPECT_THAT(problem(TwoInputs(), {{"1.npy", row}, {"b/1.npy", row}}),
+              HasSubstr("1.npy: it lies in no folder that has the name of one of the model's "
+                        "inputs: scope/a, b"));
 }
 
 TEST(SampleSetTest, ReadsLabels) {

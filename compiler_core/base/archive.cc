@@ -1,10 +1,10 @@
-#include "compiler_core/quant/data/npz.h"
+#include "compiler_core/base/archive.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/zip_entry.h"
@@ -16,7 +16,7 @@ constexpr uint64_t kMostRatio = 1100;  // deflate reaches 1032
 
 absl::Status Broken(const ZipRecord& record, absl::string_view what) {
   return absl::InvalidArgumentError(
-      absl::StrCat("not a usable .npz file: entry '", Printable(record.name), "' ", what));
+      absl::StrCat("not a usable zip archive: entry '", Printable(record.name), "' ", what));
 }
 
 absl::Status ReadEntry(absl::string_view file, const ZipRecord& record, std::string& out) {
@@ -31,41 +31,48 @@ absl::Status ReadEntry(absl::string_view file, const ZipRecord& record, std::str
   return absl::OkStatus();
 }
 
+// Folders, and what a desktop leaves beside the files.
+bool IsLeftOut(absl::string_view name) {
+  const absl::string_view base = name.substr(name.rfind('/') + 1);
+  return base.empty() || base[0] == '.' || absl::StartsWith(name, "__MACOSX/");
+}
+
 }  // namespace
 
 bool LooksLikeZip(absl::string_view start) {
   return absl::StartsWith(start, "PK\x03\x04") || absl::StartsWith(start, "PK\x05\x06");
 }
 
-absl::StatusOr<std::vector<NpzEntry>> ReadNpz(absl::string_view file, int64_t max_bytes) {
+absl::StatusOr<std::vector<ZipFile>> ReadArchive(absl::string_view file, int64_t max_bytes) {
   if (static_cast<int64_t>(file.size()) > max_bytes) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("the .npz file has ", file.size(), " bytes; allowed are at most ", max_bytes));
+        absl::StrCat("the archive has ", file.size(), " bytes; allowed are at most ", max_bytes));
   }
-  const absl::StatusOr<std::vector<ZipRecord>> records = ReadZipDirectory(file, kMaxNpzEntries);
+  const absl::StatusOr<std::vector<ZipRecord>> records = ReadZipDirectory(file, kMaxArchiveEntries);
   if (!records.ok()) {
     return absl::Status(absl::IsResourceExhausted(records.status())
                             ? absl::StatusCode::kResourceExhausted
                             : absl::StatusCode::kInvalidArgument,
-                        absl::StrCat("not a usable .npz file: ", records.status().message()));
+                        absl::StrCat("not a usable zip archive: ", records.status().message()));
   }
   uint64_t total = 0;
-  std::vector<NpzEntry> entries;
+  std::vector<ZipFile> entries;
   for (const ZipRecord& record : *records) {
     if (record.size > static_cast<uint64_t>(max_bytes) - total ||
         record.size > record.compressed_size * kMostRatio) {
       return absl::ResourceExhaustedError(
-          absl::StrCat("not a usable .npz file: entry '", Printable(record.name), "' claims ",
+          absl::StrCat("not a usable zip archive: entry '", Printable(record.name), "' claims ",
                        record.size, " bytes of ", record.compressed_size,
                        " compressed ones; at most ", max_bytes, " are allowed in all"));
     }
     total += record.size;
-    absl::string_view name = record.name;
-    if (!absl::ConsumeSuffix(&name, ".npy")) return Broken(record, "is no .npy file");
-    NpzEntry entry{std::string(name), ""};
-    RETURN_IF_ERROR(ReadEntry(file, record, entry.npy));
+    if (IsLeftOut(record.name)) continue;
+    ZipFile entry{std::string(record.name), ""};
+    RETURN_IF_ERROR(ReadEntry(file, record, entry.bytes));
     entries.push_back(std::move(entry));
   }
+  std::sort(entries.begin(), entries.end(),
+            [](const ZipFile& a, const ZipFile& b) { return a.name < b.name; });
   return entries;
 }
 
