@@ -67,6 +67,7 @@ struct CompileOptions {
   std::optional<QuantOptions> quant;  // QUANT, of the integer cores
   bool save_histograms = false;       // -s
   int64_t layer_error_frames = 0;     // compared with float32, for the report; 0..256
+  bool code_weights = true;           // CODE_WEIGHTS: weights of integer cores in a lossless code
   bool keep_dead = false;             // KEEP_DEAD: channels that change no output are compiled, too
   bool strict_ops = false;  // STRICT_OPS: the vendor's list of operators, without rewrites
 };

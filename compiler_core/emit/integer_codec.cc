@@ -62,22 +62,13 @@ struct Encoder {
   }
 };
 
-// Words as a body's fields.
+// Words as a body's fields: as many as it has.
 struct Decoder {
-  absl::Span<const uint8_t> bytes;  // of the fields
+  absl::Span<const uint32_t> words;
   size_t at = 0;
   std::string problem = {};
 
-  uint32_t Take() {
-    if (at + kWordBytes > bytes.size()) {
-      if (problem.empty()) problem = "it has too few words";
-      return 0;
-    }
-    uint32_t word = 0;
-    for (size_t i = 0; i < kWordBytes; ++i) word |= uint32_t{bytes[at + i]} << (8 * i);
-    at += kWordBytes;
-    return word;
-  }
+  uint32_t Take() { return words[at++]; }
   void Fail(absl::string_view name, uint32_t word) {
     if (problem.empty()) problem = absl::StrCat("field ", name, " cannot be ", word);
   }
@@ -108,6 +99,60 @@ struct Decoder {
   }
 };
 
+// The words of a kind's fields at their usual values.
+std::vector<uint32_t> UsualWords(size_t kind) {
+  Body usual;
+  MakeBody(kOpcodes[kind].code, usual);
+  Encoder encoder{{}};
+  VisitFields(encoder, usual);
+  return std::move(encoder.words);
+}
+
+constexpr size_t kMaskBits = 32;
+
+// Mask words, a bit for each field, set where the field's word follows; then those words.
+std::vector<uint32_t> WithoutUsual(const std::vector<uint32_t>& words,
+                                   const std::vector<uint32_t>& usual) {
+  std::vector<uint32_t> packed((words.size() + kMaskBits - 1) / kMaskBits);
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == usual[i]) continue;
+    packed[i / kMaskBits] |= 1u << (i % kMaskBits);
+    packed.push_back(words[i]);
+  }
+  return packed;
+}
+
+// The words of all fields. What it takes is what WithoutUsual makes of them; else `problem` is set.
+std::vector<uint32_t> WithUsual(absl::Span<const uint32_t> packed,
+                                const std::vector<uint32_t>& usual, std::string& problem) {
+  const size_t masks = (usual.size() + kMaskBits - 1) / kMaskBits;
+  std::vector<uint32_t> words = usual;
+  size_t at = masks;
+  for (size_t i = 0; i < masks * kMaskBits && problem.empty(); ++i) {
+    if (masks > packed.size()) {
+      problem = "it has too few words";
+    } else if ((packed[i / kMaskBits] >> (i % kMaskBits) & 1) == 0) {
+      continue;
+    } else if (i >= usual.size()) {
+      problem = "its mask names a field that it lacks";
+    } else if (at == packed.size()) {
+      problem = "it has too few words";
+    } else if (packed[at] == usual[i]) {
+      problem = absl::StrCat("its mask names field ", i, ", which has its usual value");
+    } else {
+      words[i] = packed[at++];
+    }
+  }
+  if (problem.empty() && at != packed.size()) problem = "it has too many words";
+  return words;
+}
+
+uint32_t WordAt(absl::Span<const uint8_t> bytes, size_t at) {
+  uint32_t word = 0;
+  for (size_t i = 0; i < kWordBytes; ++i) word |= uint32_t{bytes[at + i]} << (8 * i);
+  return word;
+}
+
 void PutWord(uint32_t word, std::vector<uint8_t>& out) {
   for (int shift = 0; shift < 32; shift += 8) out.push_back(static_cast<uint8_t>(word >> shift));
 }
@@ -124,12 +169,13 @@ absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program) {
       return absl::InvalidArgumentError(
           absl::StrCat("command ", i, " (", NameOf(body), "): ", encoder.problem));
     }
+    const std::vector<uint32_t> packed = WithoutUsual(encoder.words, UsualWords(body.index()));
     const bool last = i + 1 == program.commands.size();
     PutWord(kOpcodes[body.index()].code | (last ? kLastBit : 0) |
                 (program.commands[i].descending ? kDescendingBit : 0) |
-                static_cast<uint32_t>(encoder.words.size()) << 16,
+                static_cast<uint32_t>(packed.size()) << 16,
             out);
-    for (const uint32_t word : encoder.words) PutWord(word, out);
+    for (const uint32_t word : packed) PutWord(word, out);
   }
   return out;
 }
@@ -141,8 +187,7 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
   if (offset < 0 || offset > static_cast<int64_t>(bytes.size()) - kWordBytes) {
     return fail("the stream ends inside a command");
   }
-  Decoder head{bytes.subspan(static_cast<size_t>(offset))};
-  const uint32_t word = head.Take();
+  const uint32_t word = WordAt(bytes, static_cast<size_t>(offset));
   DecodedCommand decoded;
   if ((word & kZeroBits) != 0 || !MakeBody(static_cast<uint8_t>(word & 0xff), decoded.body)) {
     return fail(absl::StrCat("no command begins with ", absl::Hex(word, absl::kZeroPad8)));
@@ -153,15 +198,16 @@ absl::StatusOr<DecodedCommand> DecodeCommand(absl::Span<const uint8_t> bytes, in
   if (decoded.size_bytes > static_cast<int64_t>(bytes.size()) - offset) {
     return fail("the stream ends inside a command");
   }
-  Decoder fields{bytes.subspan(static_cast<size_t>(offset + kWordBytes),
-                               static_cast<size_t>(decoded.size_bytes - kWordBytes))};
-  VisitFields(fields, decoded.body);
-  if (fields.problem.empty() && fields.at != fields.bytes.size()) {
-    fields.problem = "it has too many words";
+  std::vector<uint32_t> packed;
+  for (int64_t at = kWordBytes; at < decoded.size_bytes; at += kWordBytes) {
+    packed.push_back(WordAt(bytes, static_cast<size_t>(offset + at)));
   }
-  if (!fields.problem.empty()) {
-    return fail(absl::StrCat(NameOf(decoded.body), ": ", fields.problem));
-  }
+  std::string problem;
+  const std::vector<uint32_t> words = WithUsual(packed, UsualWords(decoded.body.index()), problem);
+  Decoder fields{words};
+  if (problem.empty()) VisitFields(fields, decoded.body);
+  if (problem.empty()) problem = fields.problem;
+  if (!problem.empty()) return fail(absl::StrCat(NameOf(decoded.body), ": ", problem));
   return decoded;
 }
 

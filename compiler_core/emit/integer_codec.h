@@ -12,9 +12,11 @@ namespace npuc::integer {
 
 // The command stream of the integer cores: little-endian words. A command is a header word (bits
 // 0-7 opcode, bit 8 set on the last command, bit 9 where it takes its steps in descending order,
-// bits 16-31 words that follow, others zero), then one word a field in the order of
-// ir/integer/fields.h. An operand is its slot in bits 28-31 and a byte offset in bits 0-27; 0
-// stands for none. Types: 1 i8, 2 u8, 3 i16, 4 u16.
+// bits 16-31 words that follow, others zero), then mask words with a bit for each word of the
+// fields in the order of ir/integer/fields.h, then those words whose bit is set. A word whose bit
+// is not set has the value that its field has in a new body; only words with other values have
+// bits. An operand is its slot in bits 28-31 and a byte offset in bits 0-27; 0 stands for none.
+// Types: 1 i8, 2 u8, 3 i16, 4 u16.
 
 // INVALID_ARGUMENT where a field does not fit; buffers must have been placed.
 absl::StatusOr<std::vector<uint8_t>> EncodeCommands(const Program& program);

@@ -11,6 +11,7 @@
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/emit/written_test_util.h"
 #include "compiler_core/ir/integer/access.h"
+#include "compiler_core/lowering/integer/code_weights.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/ops/layers.h"
@@ -99,6 +100,7 @@ QuantPlan PlanByExtrema(const Graph& graph, const std::vector<std::vector<Tensor
 absl::StatusOr<CompiledModel> CompileIntegers(const Graph& graph, const QuantPlan& plan) {
   Diagnostics diagnostics;
   ASSIGN_OR_RETURN(integer::Program program, LowerInteger(graph, plan, "m", diagnostics));
+  RETURN_IF_ERROR(CodeWeights(program));
   RETURN_IF_ERROR(PlanMemoryByRows(program, 16, /*ports_in_data=*/true).status());
   RETURN_IF_ERROR(CheckMemoryPlan(program));
   CompiledModel model;

@@ -12,9 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "compiler_core/base/status.h"
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/ir/integer/access.h"
 #include "compiler_core/ir/integer/verify.h"
+#include "compiler_core/ir/integer/weight_code.h"
 #include "compiler_core/sim/integer_kernels.h"
 
 namespace npuc::integer {
@@ -177,12 +179,14 @@ class Loader {
     }
     Task task;
     if (const auto* c = std::get_if<Convolve>(&body)) {
-      task.convolve = ConstantsOf(*c);
-      if (task.convolve == nullptr) {
-        return Report(DiagnosticKind::kSimulationTooLarge,
-                      absl::StrCat(where, "the weights hold more than ", limits_.max_weight_values,
-                                   " values"));
+      absl::StatusOr<std::shared_ptr<const ConvolveConstants>> constants = ConstantsOf(*c);
+      if (!constants.ok()) {
+        const bool is_large = absl::IsResourceExhausted(constants.status());
+        return Report(
+            is_large ? DiagnosticKind::kSimulationTooLarge : DiagnosticKind::kCommandNotRunnable,
+            absl::StrCat(where, constants.status().message()), is_large ? "" : kFixOfDamage);
       }
+      task.convolve = *std::move(constants);
     }
     if (!ReadFactorsOf(body, task)) {
       return Report(DiagnosticKind::kCommandNotRunnable,
@@ -211,23 +215,38 @@ class Loader {
     return true;
   }
 
-  // What ReadConstants reads, by where it lies and what it is; null where that is too much.
-  std::shared_ptr<const ConvolveConstants> ConstantsOf(const Convolve& c) {
+  // The constants of a convolution, read once. RESOURCE_EXHAUSTED where they are too
+  // much, INVALID_ARGUMENT where the weights are no code.
+  absl::StatusOr<std::shared_ptr<const ConvolveConstants>> ConstantsOf(const Convolve& c) {
     const ConvolveKey key = {c.weights.offset_bytes,
+                             c.coded_bytes,
+                             c.table.offset_bytes,
                              c.bias.offset_bytes,
                              c.factors.offset_bytes,
                              c.factor_count,
                              c.out_c,
                              WeightCount(c),
                              static_cast<int64_t>(c.weight_type),
-                             AccumulatorBytes(c),
+                             BiasBytes(c),
                              c.pad_value};
     const auto known = convolves_.find(key);
     if (known != convolves_.end()) return known->second;
     weight_values_ += c.out_c + WeightCount(c);
-    if (weight_values_ > limits_.max_weight_values) return nullptr;
+    if (weight_values_ > limits_.max_weight_values) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the weights hold more than ", limits_.max_weight_values, " values"));
+    }
+    const uint8_t* weights = engine_->At(c.weights);
+    std::vector<uint8_t> decoded;
+    if (c.coded_bytes > 0) {
+      ASSIGN_OR_RETURN(
+          decoded, DecodeWeights(absl::MakeConstSpan(weights, static_cast<size_t>(c.coded_bytes)),
+                                 WeightCount(c),
+                                 absl::MakeConstSpan(engine_->At(c.table), kCodeTableBytes)));
+      weights = decoded.data();
+    }
     auto constants = std::make_shared<const ConvolveConstants>(
-        ReadConstants(c, engine_->At(c.weights), engine_->At(c.bias), engine_->At(c.factors)));
+        ReadConstants(c, weights, engine_->At(c.bias), engine_->At(c.factors)));
     convolves_.emplace(key, constants);
     return constants;
   }
@@ -247,7 +266,7 @@ class Loader {
     engine_->infos.push_back(std::move(info));
   }
 
-  using ConvolveKey = std::array<int64_t, 9>;
+  using ConvolveKey = std::array<int64_t, 11>;
 
   const CompiledModel& model_;
   const std::string file_name_;

@@ -295,8 +295,10 @@ void SoftmaxTable(const Softmax& c, const Factor& factor, const uint8_t* a, cons
 std::vector<Factor> ReadFactors(const uint8_t* bytes, int64_t count) {
   std::vector<Factor> factors(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) {
-    factors[static_cast<size_t>(i)] = {LoadAs<int32_t>(bytes, 2 * i),
-                                       LoadAs<int32_t>(bytes, 2 * i + 1)};
+    uint64_t record = 0;
+    std::memcpy(&record, bytes + i * kFactorBytes, kFactorBytes);  // little-endian
+    factors[static_cast<size_t>(i)] = {static_cast<int32_t>(record & INT32_MAX),
+                                       static_cast<int32_t>(record >> 31)};
   }
   return factors;
 }
@@ -315,22 +317,21 @@ ConvolveConstants ReadConstants(const Convolve& c, const uint8_t* weights, const
       constants.weights[static_cast<size_t>(i)] = static_cast<int16_t>(weight);
       sum += weight;
     }
-    const int64_t start =
-        AccumulatorBytes(c) == 4 ? LoadAs<int32_t>(bias, o) : LoadAs<int64_t>(bias, o);
-    // Modulo 2^64 is right for sums modulo 2^32 and 2^48.
-    constants.offsets[static_cast<size_t>(o)] =
-        static_cast<int64_t>(static_cast<uint64_t>(start) +
-                             static_cast<uint64_t>(c.pad_value) * static_cast<uint64_t>(sum));
+    uint64_t start = 0;
+    std::memcpy(&start, bias + o * BiasBytes(c), static_cast<size_t>(BiasBytes(c)));
+    // Modulo 2^64 is right for sums modulo 2^32 and 2^48, whatever stands above their bits.
+    constants.offsets[static_cast<size_t>(o)] = static_cast<int64_t>(
+        start + static_cast<uint64_t>(c.pad_value) * static_cast<uint64_t>(sum));
   }
   return constants;
 }
 
 void Run(const Convolve& c, const ConvolveConstants& constants, const uint8_t* a, uint8_t* d,
          bool descending) {
-  if (AccumulatorBytes(c) == 4) {
-    Convolution<uint32_t>(c, constants).Run(a, d, descending);
-  } else {
+  if (HasWideSums(c)) {
     Convolution<uint64_t>(c, constants).Run(a, d, descending);
+  } else {
+    Convolution<uint32_t>(c, constants).Run(a, d, descending);
   }
 }
 

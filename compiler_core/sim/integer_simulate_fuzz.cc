@@ -14,9 +14,10 @@
 namespace {
 
 // A stream of well-formed framing, whose opcodes and fields the input says: most fields are small
-// numbers, so that a search need not find the ranges first. A choice byte, then a byte a word.
+// numbers, so that a search need not find the ranges first. A choice byte, then a byte a word; 0
+// leaves the word at its usual value.
 std::vector<uint8_t> Framed(const uint8_t* data, size_t size) {
-  constexpr uint8_t kWords[] = {30, 26, 39, 28, 6, 10, 17, 31};
+  constexpr uint8_t kWords[] = {32, 26, 39, 28, 6, 10, 17, 31};
   std::vector<uint8_t> stream;
   bool last = false;
   while (size > 0 && !last) {
@@ -24,8 +25,8 @@ std::vector<uint8_t> Framed(const uint8_t* data, size_t size) {
     --size;
     const size_t kind = (choice & 0x7f) % npuc::integer::kOpcodes.size();
     last = (choice & 0x80) != 0 || size <= kWords[kind];
-    stream.insert(stream.end(), {npuc::integer::kOpcodes[kind].code,
-                                 static_cast<uint8_t>(last ? 1 : 0), kWords[kind], 0});
+    std::vector<uint8_t> masks(4 * ((kWords[kind] + 31u) / 32));
+    std::vector<uint8_t> words;
     for (uint8_t word = 0; word < kWords[kind]; ++word) {
       const uint8_t value = size > 0 ? *data : 0;
       if (size > 0) {
@@ -36,9 +37,16 @@ std::vector<uint8_t> Framed(const uint8_t* data, size_t size) {
       constexpr uint8_t kSlots[] = {0x10, 0x30, 0x40, 0x60};
       const bool place = value >= 0x40 && value < 0x80;
       const uint8_t high = value >= 0xe0 ? 0xff : 0;
-      stream.insert(stream.end(), {static_cast<uint8_t>(place ? (value & 15) * 4 : value), high,
-                                   high, place ? kSlots[value >> 4 & 3] : high});
+      if (value == 0) continue;
+      masks[word / 8] = static_cast<uint8_t>(masks[word / 8] | 1 << (word % 8));
+      words.insert(words.end(), {static_cast<uint8_t>(place ? (value & 15) * 4 : value), high, high,
+                                 place ? kSlots[value >> 4 & 3] : high});
     }
+    stream.insert(stream.end(),
+                  {npuc::integer::kOpcodes[kind].code, static_cast<uint8_t>(last ? 1 : 0),
+                   static_cast<uint8_t>((masks.size() + words.size()) / 4), 0});
+    stream.insert(stream.end(), masks.begin(), masks.end());
+    stream.insert(stream.end(), words.begin(), words.end());
   }
   return stream;
 }

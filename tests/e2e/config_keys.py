@@ -73,6 +73,7 @@ CONFIG_ROWS = {
     "MODEL_INFO": [("kws-v1", {})],
     "OPT_CONFIG": [("edited.json", {})],
     "MEMORY_PLAN": [(ByCore("in_place", "compatible"), {})],
+    "CODE_WEIGHTS": [(False, {})],
     "KEEP_DEAD": [(True, {})],
     "LAYER_ERROR_FRAMES": [(2, {})],
     "STRICT_OPS": [(True, {})],

@@ -24,6 +24,7 @@
                                         constants, not_finite, saturation, calibration_cost,
                                         dead_channels [--nets N] [NAME...],
                                         row_plans [--nets N] [NAME...],
+                                        coded_weights [NAME...],
                                         first_minute [NAME...], published FOLDER [--update],
                                         caffe [-v] [--update] [NAME...],
                                         darknet [-v] [--update] [NAME...],
@@ -51,7 +52,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "fake_quant", "metrics", "quantizing", "same_bytes", "threads", "cfg", "bundles",
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
-          "dead_channels", "row_plans", "published", "caffe", "darknet", "paddle",
+          "dead_channels", "row_plans", "coded_weights", "published", "caffe", "darknet", "paddle",
           "mxnet", "boxes", "pictures")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}

@@ -15,6 +15,7 @@
 #include "compiler_core/backends/integer/layer_outputs.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
+#include "compiler_core/lowering/integer/code_weights.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/quant/params.h"
@@ -281,6 +282,9 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForInteger(const CompileReq
   const IntegerModel& model = unit->live;
   STEP(unit->program, "lower", 0.70,
        LowerInteger(model.graph, model.plan, options.model_name, diagnostics));
+  if (options.code_weights) {
+    CHECK_STEP("code weights", 0.73, CodeWeights(unit->program));
+  }
   MarkStates(model.state_inputs, unit->program);
   STEP(unit->memory, "plan", 0.75, PlanBuffers(options, core, unit->program));
   // From here: addresses are final.

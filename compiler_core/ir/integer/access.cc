@@ -5,6 +5,7 @@
 
 #include "absl/types/span.h"
 #include "compiler_core/ir/integer/fields.h"
+#include "compiler_core/ir/integer/weight_code.h"
 
 namespace npuc::integer {
 namespace {
@@ -63,8 +64,10 @@ struct AccessVisitor {
 
   void operator()(const Convolve& c) const {
     out.Add(OperandRole::kA, c.a, ProductOf({c.n, c.in_h, c.in_w, c.in_c, SizeOf(c.a_type)}));
-    out.Add(OperandRole::kWeights, c.weights, ProductOf({WeightCount(c), SizeOf(c.weight_type)}));
-    out.Add(OperandRole::kBias, c.bias, ProductOf({c.out_c, AccumulatorBytes(c)}));
+    out.Add(OperandRole::kWeights, c.weights,
+            c.coded_bytes > 0 ? c.coded_bytes : ProductOf({WeightCount(c), SizeOf(c.weight_type)}));
+    out.Add(OperandRole::kTable, c.table, kCodeTableBytes);
+    out.Add(OperandRole::kBias, c.bias, ProductOf({c.out_c, BiasBytes(c)}));
     out.Add(OperandRole::kFactors, c.factors, ProductOf({c.factor_count, kFactorBytes}));
     out.Write(c.result, ProductOf({c.n, c.out_h, c.out_w, c.out_c}));
   }
@@ -170,8 +173,10 @@ int64_t HighestValue(DType type) {
   }
 }
 
-int64_t AccumulatorBytes(const Convolve& convolve) {
-  return SizeOf(convolve.a_type) == 1 && SizeOf(convolve.weight_type) == 1 ? 4 : 8;
+bool HasWideSums(const Convolve& convolve) {
+  return SizeOf(convolve.a_type) != 1 || SizeOf(convolve.weight_type) != 1;
 }
+
+int64_t BiasBytes(const Convolve& convolve) { return HasWideSums(convolve) ? 6 : 4; }
 
 }  // namespace npuc::integer

@@ -34,8 +34,11 @@ int64_t TableEntries(DType operand, int32_t index_bits);
 int64_t LowestValue(DType type);
 int64_t HighestValue(DType type);
 
-// Bytes of an accumulator of Convolve: 4, or 8 where its sums have 48 bits.
-int64_t AccumulatorBytes(const Convolve& convolve);
+// True where the sums of a Convolve have 48 bits, not 32.
+bool HasWideSums(const Convolve& convolve);
+
+// Bytes of one bias of a Convolve: 4, or 6 where its sums have 48 bits.
+int64_t BiasBytes(const Convolve& convolve);
 
 }  // namespace npuc::integer
 

@@ -17,8 +17,10 @@ namespace npuc::integer {
 // What each computes, to the rounding: compiler_core/target/INTEGER_ISA.md. Buffers, operands,
 // slots and ports are those of ir/cmd. Every number is an int32 in the encoding.
 
-// A factor record in memory: i32 multiplier, i32 shift.
-inline constexpr int64_t kFactorBytes = 8;
+// A factor record in memory: a number of 40 bits, the multiplier in bits 0-30, the shift in 31-36.
+inline constexpr int64_t kFactorBytes = 5;
+// Constants but factors begin on multiples of this.
+inline constexpr int64_t kConstantAlignment = 4;
 inline constexpr int kMaxExtents = 6;
 using Extents = std::array<int32_t, kMaxExtents>;
 
@@ -53,7 +55,9 @@ struct Convolve {
   int32_t pad_value = 0;  // what padding holds: the operand's zero point
   Operand weights;
   DType weight_type = DType::kInt8;  // i8 or i16
-  Operand bias;                      // i32, or i64 where sums have 48 bits
+  int32_t coded_bytes = 0;           // of i8 weights in their code (weight_code.h); 0: as they are
+  Operand table;                     // of coded weights
+  Operand bias;                      // i32, or 48 bits where sums have 48
   Operand factors;                   // one record, or out_c of them
   int32_t factor_count = 1;
   Rounding rounding = Rounding::kEven;

@@ -48,6 +48,8 @@ void VisitConvolve(V& v, C& c) {
   v.Number("pad_value", c.pad_value, -32768, 65535);
   v.Place("weights", c.weights);
   v.Type("weight_type", c.weight_type);
+  v.Number("coded_bytes", c.coded_bytes, 0, kMaxNumber);
+  v.Place("table", c.table);
   v.Place("bias", c.bias);
   v.Place("factors", c.factors);
   v.Number("factor_count", c.factor_count, 1, kMaxNumber);

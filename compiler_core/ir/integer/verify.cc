@@ -56,6 +56,8 @@ class Checker {
     CheckResult(c.result);
     Require(c.weight_type == DType::kInt8 || c.weight_type == DType::kInt16,
             "weights are i8 or i16");
+    Require(c.table.present() == (c.coded_bytes > 0), "table goes with coded weights alone");
+    Require(c.coded_bytes == 0 || c.weight_type == DType::kInt8, "coded weights are i8");
     Require(c.in_c % c.groups == 0 && c.out_c % c.groups == 0, "groups must divide in_c and out_c");
     Require(c.factor_count == 1 || c.factor_count == c.out_c, "factor_count is 1 or out_c");
   }
@@ -128,11 +130,10 @@ class Checker {
   Problems& problems_;
 };
 
-// Constants lie on multiples of their words; packed structs may put activations anywhere.
+// Packed structs may put activations anywhere.
 int64_t AlignmentOf(OperandRole role) {
-  const bool words =
-      role == OperandRole::kBias || role == OperandRole::kFactors || role == OperandRole::kTable;
-  return words ? 4 : 1;
+  const bool words = role == OperandRole::kBias || role == OperandRole::kTable;
+  return words ? kConstantAlignment : 1;
 }
 
 void CheckAccess(absl::Span<const Buffer> buffers, const Access& access, Problems& problems) {

@@ -15,8 +15,6 @@
 namespace npuc {
 namespace {
 
-constexpr int64_t kConstantAlignment = 16;
-
 bool IsActivationType(DType type) {
   return type == DType::kInt8 || type == DType::kUint8 || type == DType::kInt16 ||
          type == DType::kUint16;
@@ -128,8 +126,8 @@ Operand IntegerContext::Constant(const std::vector<uint8_t>& bytes) {
                                                  static_cast<int64_t>(weights.size()));
   if (added) {
     weights.insert(weights.end(), bytes.begin(), bytes.end());
-    weights.resize((weights.size() + kConstantAlignment - 1) / kConstantAlignment *
-                   kConstantAlignment);
+    weights.resize((weights.size() + integer::kConstantAlignment - 1) /
+                   integer::kConstantAlignment * integer::kConstantAlignment);
     program_.buffers[static_cast<size_t>(weights_.value())].size_bytes =
         static_cast<int64_t>(weights.size());
   }
@@ -139,8 +137,9 @@ Operand IntegerContext::Constant(const std::vector<uint8_t>& bytes) {
 Operand IntegerContext::Factors(absl::Span<const Factor> factors) {
   std::vector<uint8_t> bytes(factors.size() * static_cast<size_t>(integer::kFactorBytes));
   for (size_t i = 0; i < factors.size(); ++i) {
-    std::memcpy(bytes.data() + 8 * i, &factors[i].multiplier, 4);
-    std::memcpy(bytes.data() + 8 * i + 4, &factors[i].shift, 4);
+    const uint64_t record = static_cast<uint64_t>(factors[i].multiplier) |
+                            static_cast<uint64_t>(factors[i].shift) << 31;
+    std::memcpy(bytes.data() + integer::kFactorBytes * i, &record, integer::kFactorBytes);
   }
   return Constant(bytes);
 }

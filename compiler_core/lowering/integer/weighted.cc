@@ -104,12 +104,12 @@ absl::StatusOr<LayerKernel> TakeKernel(IntegerContext& context) {
 
 namespace {
 
-template <typename T>
-std::vector<uint8_t> BytesOf(const std::vector<int64_t>& values) {
-  std::vector<uint8_t> bytes(values.size() * sizeof(T));
+// The lowest `size` bytes of each number.
+std::vector<uint8_t> BytesOf(const std::vector<int64_t>& values, int64_t size) {
+  std::vector<uint8_t> bytes(values.size() * static_cast<size_t>(size));
   for (size_t i = 0; i < values.size(); ++i) {
-    const T value = static_cast<T>(static_cast<uint64_t>(values[i]));  // modulo the width
-    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+    std::memcpy(bytes.data() + i * static_cast<size_t>(size), &values[i],
+                static_cast<size_t>(size));  // little-endian
   }
   return bytes;
 }
@@ -256,10 +256,8 @@ absl::Status LowerWeighted(IntegerContext& context) {
   ASSIGN_OR_RETURN(const std::vector<Factor> factors,
                    TakeFactors(context, input, kernel, output, SizeOf(c.a_type) == 2, c.rounding));
   c.factor_count = static_cast<int32_t>(factors.size());
-  c.weights = context.Constant(kernel.dtype == DType::kInt8 ? BytesOf<int8_t>(kernel.values)
-                                                            : BytesOf<int16_t>(kernel.values));
-  const bool wide_sums = integer::AccumulatorBytes(c) == 8;
-  c.bias = context.Constant(wide_sums ? BytesOf<int64_t>(biases) : BytesOf<int32_t>(biases));
+  c.weights = context.Constant(BytesOf(kernel.values, SizeOf(kernel.dtype)));
+  c.bias = context.Constant(BytesOf(biases, integer::BiasBytes(c)));
   c.factors = context.Factors(factors);
   c.result = context.ResultFor(output, context.Output(layer.outputs[0], output));
   context.Emit(c);
