@@ -373,9 +373,11 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const ConnectionOpt
   auto impl = std::make_unique<Impl>();
   RETURN_IF_ERROR(impl->Connect(options));
   std::unique_ptr<Connection> connection(new Connection(std::move(impl)));
-  // In the session, as a function's own setting is undone before its commit.
+  // In the session, as a function's own setting is undone before its commit. No statement is long
+  // enough to be worth compiling; the costs of plans that are turned off would ask for it.
   const absl::Status set = connection->RunScript(
-      absl::StrCat("SET lc_messages = 'C'; SET search_path = npuc; SET synchronous_commit = ",
+      absl::StrCat("SET lc_messages = 'C'; SET search_path = npuc; SET jit = off; "
+                   "SET synchronous_commit = ",
                    options.synchronous_commit ? "on" : "off"),
       options.connect_limit);
   if (!set.ok()) return Failure(Fault::kLost, SqlStateOf(set), set.message());

@@ -472,3 +472,73 @@ BEGIN
   END IF;
   RETURN NEXT;
 END $$;
+
+CREATE OR REPLACE FUNCTION server_us()
+RETURNS bigint LANGUAGE sql VOLATILE AS $$
+  SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+$$;
+
+-- A set of pieces that has no name is swept after a day.
+CREATE OR REPLACE FUNCTION begin_pieces()
+RETURNS bigint LANGUAGE sql AS $$
+  INSERT INTO piece_set (id, begun_us) VALUES (nextval('piece_set_number'), server_us())
+    RETURNING id
+$$;
+
+-- The pieces of the one that comes second go.
+CREATE OR REPLACE FUNCTION name_content(p_name text, p_scope text, p_kind bigint, p_bytes bigint,
+                                        p_facts bytea, p_piece_set bigint, p_keep_us bigint)
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
+BEGIN
+  INSERT INTO content (name, scope, kind, bytes, facts, piece_set, keep_until_us)
+    VALUES (p_name, p_scope, p_kind, p_bytes, p_facts, p_piece_set, server_us() + p_keep_us)
+    ON CONFLICT DO NOTHING;
+  DELETE FROM piece_set WHERE id = p_piece_set;
+  IF NOT EXISTS (SELECT 1 FROM content WHERE piece_set = p_piece_set) THEN
+    DELETE FROM piece WHERE piece_set = p_piece_set;
+  END IF;
+END $$;
+
+-- A life is written where a day of it is gone, so once a day however often a content is used.
+CREATE OR REPLACE FUNCTION find_content(p_names text[], p_keep_us bigint)
+RETURNS SETOF content LANGUAGE plpgsql
+SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+BEGIN
+  PERFORM 1 FROM content c
+    WHERE c.name = ANY (p_names) AND c.keep_until_us < server_us() + p_keep_us - 86400000000
+    ORDER BY c.name FOR UPDATE;
+  IF FOUND THEN
+    UPDATE content c SET keep_until_us = server_us() + p_keep_us
+      WHERE c.name = ANY (p_names) AND c.keep_until_us < server_us() + p_keep_us - 86400000000;
+  END IF;
+  RETURN QUERY SELECT * FROM content c WHERE c.name = ANY (p_names);
+END $$;
+
+CREATE OR REPLACE FUNCTION remove_content(p_name text)
+RETURNS void LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  v_set bigint;
+BEGIN
+  DELETE FROM content c WHERE c.name = p_name RETURNING c.piece_set INTO v_set;
+  DELETE FROM piece WHERE piece_set = v_set;
+END $$;
+
+CREATE OR REPLACE FUNCTION sweep_content(p_limit bigint)
+RETURNS bigint LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  v_sets bigint[];
+  v_left bigint[];
+BEGIN
+  WITH dead AS (
+    DELETE FROM content WHERE name = ANY (ARRAY(
+      SELECT c.name FROM content c WHERE c.keep_until_us < server_us()
+        ORDER BY c.keep_until_us LIMIT p_limit FOR UPDATE SKIP LOCKED)) RETURNING piece_set)
+  SELECT coalesce(array_agg(piece_set), '{}') INTO v_sets FROM dead;
+  WITH dead AS (
+    DELETE FROM piece_set WHERE id = ANY (ARRAY(
+      SELECT s.id FROM piece_set s WHERE s.begun_us < server_us() - 86400000000
+        ORDER BY s.id LIMIT p_limit FOR UPDATE SKIP LOCKED)) RETURNING id)
+  SELECT coalesce(array_agg(id), '{}') INTO v_left FROM dead;
+  DELETE FROM piece WHERE piece_set = ANY (v_sets || v_left);
+  RETURN cardinality(v_sets) + cardinality(v_left);
+END $$;

@@ -329,7 +329,7 @@ absl::StatusOr<jobs::JobPage> PgJobStore::List(const jobs::JobListQuery& query) 
   if (!IsText(before) || (query.tenant.has_value() && !IsText(*query.tenant))) return page;
   IntArray states;
   for (const jobs::JobState state : query.states) states.push_back(static_cast<int64_t>(state));
-  const absl::string_view tenant = query.tenant.has_value() ? *query.tenant : "";
+  const std::string tenant = query.tenant.value_or("");
   const char* const of_tenant =
       "SELECT job_id, CASE WHEN $3 = '{}' OR state = ANY ($3) THEN record END FROM job "
       "WHERE tenant = $4 AND job_id < $1 ORDER BY job_id DESC LIMIT $2";
@@ -342,7 +342,8 @@ absl::StatusOr<jobs::JobPage> PgJobStore::List(const jobs::JobListQuery& query) 
   while (true) {
     const absl::StatusOr<Rows> rows =
         sessions_->Read(query.tenant.has_value() ? of_tenant : of_all,
-                        {absl::string_view(before), static_cast<int64_t>(wanted), states, tenant});
+                        {absl::string_view(before), static_cast<int64_t>(wanted), states,
+                         absl::string_view(tenant)});
     if (!rows.ok()) return Unavailable(rows.status());
     for (size_t row = 0; row < rows->size(); ++row) {
       if (page.jobs.size() == query.limit || seen == kMaxRecordsPerPage) {

@@ -28,7 +28,7 @@ struct PgJobStoreOptions {
 // a call of apply_batch (functions.sql). The same transaction puts new jobs on the board and takes
 // ended jobs off.
 //
-// A write passes the node's lane, whose number grows by one with each. After a lost answer the
+// A write passes the lane of the node. Its number grows by one with each. After a lost answer the
 // number tells whether the write was made. A number less than one that was acknowledged says that
 // PostgreSQL has lost commits: from then on every call fails with DATA_LOSS.
 //

@@ -121,23 +121,26 @@ CREATE TABLE reservation (
 );
 CREATE INDEX reservation_of_tenant ON reservation (tenant);
 
--- Content: the bytes of a blob or of a result, cut into pieces. The row of `content` is written
--- last: where it is, all pieces are.
+-- Content: the bytes of a blob or of a result, cut into pieces. A set of pieces begins, gets its
+-- pieces, then its name: where a name is, all pieces are. keep_until_us is by the server's clock.
 CREATE TABLE content (
   name text COLLATE "C" PRIMARY KEY,
   scope text COLLATE "C" NOT NULL,
   kind smallint NOT NULL,
   bytes bigint NOT NULL,
   facts bytea NOT NULL,
-  piece_set bigint NOT NULL,
-  keep_until_us bigint NOT NULL,
-  used_day integer NOT NULL
+  piece_set bigint NOT NULL UNIQUE,
+  keep_until_us bigint NOT NULL
 );
-CREATE INDEX content_use ON content (kind, used_day);
+CREATE INDEX content_kept ON content (keep_until_us);
+CREATE TABLE piece_set (
+  id bigint PRIMARY KEY,
+  begun_us bigint NOT NULL
+);
 CREATE SEQUENCE piece_set_number;
 CREATE TABLE piece (
   piece_set bigint,
-  no integer,
+  no bigint,
   body bytea NOT NULL,
   PRIMARY KEY (piece_set, no)
 );

@@ -1,0 +1,94 @@
+#include "server/pg/content.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "compiler_core/base/status.h"
+
+namespace npuc::pg {
+namespace {
+
+constexpr auto kRepeatable = Sessions::Repeat::kRepeatable;
+constexpr absl::Duration kPieceLimit = absl::Seconds(10);
+
+}  // namespace
+
+absl::Status Content::Put(Kind kind, absl::string_view scope, absl::string_view name,
+                          uint64_t bytes, absl::string_view facts, const Reader& read) {
+  ASSIGN_OR_RETURN(const Rows set, sessions_->Read("SELECT begin_pieces()", {}));
+  const int64_t piece_set = set.Int(0, 0);
+  int64_t number = 0;
+  for (uint64_t offset = 0; offset < bytes; ++number) {
+    ASSIGN_OR_RETURN(const std::string piece,
+                     read(offset, std::min<uint64_t>(kPieceBytes, bytes - offset)));
+    if (piece.empty()) {
+      return absl::DataLossError(
+          absl::StrCat("content ", name, " ends at byte ", offset, " of ", bytes));
+    }
+    RETURN_IF_ERROR(sessions_
+                        ->Run(kRepeatable,
+                              "INSERT INTO piece (piece_set, no, body) VALUES ($1, $2, $3) "
+                              "ON CONFLICT DO NOTHING",
+                              {piece_set, number, Bytes{piece}}, kPieceLimit)
+                        .status());
+    offset += piece.size();
+  }
+  return sessions_
+      ->Run(kRepeatable, "SELECT name_content($1, $2, $3, $4, $5, $6, $7)",
+            {name, scope, static_cast<int64_t>(kind), static_cast<int64_t>(bytes), Bytes{facts},
+             piece_set, absl::ToInt64Microseconds(keep_)})
+      .status();
+}
+
+absl::StatusOr<std::map<std::string, Content::Info>> Content::FindAll(
+    const std::vector<std::string>& names) {
+  ASSIGN_OR_RETURN(
+      const Rows rows,
+      sessions_->Run(kRepeatable, "SELECT name, bytes, facts, piece_set FROM find_content($1, $2)",
+                     {names, absl::ToInt64Microseconds(keep_)}));
+  std::map<std::string, Info> found;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    found[std::string(rows.Text(row, 0))] = {.bytes = static_cast<uint64_t>(rows.Int(row, 1)),
+                                             .facts = std::string(rows.Text(row, 2)),
+                                             .piece_set = rows.Int(row, 3)};
+  }
+  return found;
+}
+
+absl::StatusOr<std::optional<Content::Info>> Content::Find(absl::string_view name) {
+  ASSIGN_OR_RETURN(auto found, FindAll({std::string(name)}));
+  if (found.empty()) return std::nullopt;
+  return std::move(found.begin()->second);
+}
+
+absl::Status Content::Read(const Info& info, const Writer& write) const {
+  int64_t number = 0;
+  for (uint64_t offset = 0; offset < info.bytes; ++number) {
+    ASSIGN_OR_RETURN(
+        const Rows rows,
+        sessions_->Run(kRepeatable, "SELECT body FROM piece WHERE piece_set = $1 AND no = $2",
+                       {info.piece_set, number}, kPieceLimit));
+    const absl::string_view piece = rows.empty() ? absl::string_view() : rows.Text(0, 0);
+    if (piece.empty() || piece.size() > info.bytes - offset) {
+      return absl::DataLossError(
+          absl::StrCat("piece ", number, " of content ", info.piece_set, " is missing or damaged"));
+    }
+    RETURN_IF_ERROR(write(offset, piece));
+    offset += piece.size();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Content::Remove(absl::string_view name) {
+  return sessions_->Run(kRepeatable, "SELECT remove_content($1)", {name}).status();
+}
+
+absl::StatusOr<size_t> Content::Sweep(size_t max_contents) {
+  ASSIGN_OR_RETURN(const Rows rows,
+                   sessions_->Run(kRepeatable, "SELECT sweep_content($1)",
+                                  {static_cast<int64_t>(max_contents)}, absl::Minutes(1)));
+  return static_cast<size_t>(rows.Int(0, 0));
+}
+
+}  // namespace npuc::pg
