@@ -34,6 +34,10 @@ class Lowerer : public LowerContext {
     limits_.max_stride = (1 << core.limits->stride_bits) - 1;
     limits_.max_window = static_cast<int>(core.limits->pool_window_max);
     limits_.max_conv_side = static_cast<int>(core.limits->conv_side_max);
+    const int64_t block = core.limits->matrix_block;
+    limits_.mask_block = static_cast<int>(block);
+    limits_.max_mask_blocks =
+        static_cast<int>((core.limits->matrix_product_limit - 1) / (block * block));
     limits_.max_plane_side = static_cast<int>(core.limits->plane_side_max);
     limits_.max_plane_taps = static_cast<int>(core.limits->plane_taps_max);
     limits_.max_plane_stride = static_cast<int>(core.limits->plane_stride_max);
@@ -44,6 +48,7 @@ class Lowerer : public LowerContext {
 
   absl::StatusOr<LoweredModel> Run() {
     DeclareInputs();
+    if (!options_.plain_commands) FindScaledChannels();
     for (const Node& node : graph_.nodes()) LowerNode(node);
     RETURN_IF_ERROR(diagnostics_.ToStatus());
     for (const GraphOutput& output : graph_.outputs()) RETURN_IF_ERROR(EmitOutput(output));
@@ -68,6 +73,7 @@ class Lowerer : public LowerContext {
   }
 
   const VectorLimits& limits() const override { return limits_; }
+  bool plain_commands() const override { return options_.plain_commands; }
 
   absl::StatusOr<Operand> Input(int i) override { return Locate(node_->inputs[i]); }
 
@@ -76,16 +82,7 @@ class Lowerer : public LowerContext {
     return locations_[value.value()] = NewData(graph_.type(value).element_count());
   }
 
-  Operand OutputOver(int i, int operand) override {
-    const ValueId from = node_->inputs[operand];
-    const ValueId to = node_->outputs[i];
-    const Operand place = locations_[from.value()];
-    const bool dies = place.present() && remaining_uses_[from.value()] == 1 &&
-                      buffer(place).slot == Slot::kData && SoleView(place.buffer);
-    const bool same_size = graph_.type(from).element_count() == graph_.type(to).element_count();
-    if (!options_.in_place || !dies || !same_size) return Output(i);
-    return locations_[to.value()] = place;
-  }
+  Operand OutputOver(int i, int operand) override { return PlaceOver(i, node_->inputs[operand]); }
 
   absl::Status AliasOutput(int i, int operand, int64_t offset_bytes) override {
     ASSIGN_OR_RETURN(const Operand place, Input(operand));
@@ -115,7 +112,11 @@ class Lowerer : public LowerContext {
     const int64_t k = transposed ? shape[1] : shape[0];
     const int64_t n = transposed ? shape[0] : shape[1];
     const auto& parts = weights_.Matrix(graph_, value, transposed, node_->source.name);
-    EmitParts(parts, a, d, rows, k, n);
+    if (rows > 1 && parts.size() == 1 && !options_.plain_commands) {
+      EmitRowsAsPixels(parts[0], a, d, rows);
+    } else {
+      EmitParts(parts, a, d, rows, k, n);
+    }
     return absl::OkStatus();
   }
 
@@ -152,8 +153,7 @@ class Lowerer : public LowerContext {
                              int64_t n) override {
     // Published headers never give the fully connected unit weights from data_content. What they do
     // with two run-time operands is multiply as vectors, then reduce; so [n,k] times each row.
-    const Operand columns = Temp(k * n);
-    RETURN_IF_ERROR(EmitTranspose(*this, b, columns, k, n));
+    ASSIGN_OR_RETURN(const Operand columns, TransposedView(*this, b, k, n));
     for (int64_t row = 0; row < rows; ++row) {
       const Operand products = Temp(k * n);
       EmitVector(*this, Arithmetic::kMul, columns, a.Plus(row * k * kHalfBytes), products, n, k);
@@ -164,6 +164,62 @@ class Lowerer : public LowerContext {
 
  private:
   const Buffer& buffer(Operand place) const { return model_.program.buffers[place.buffer.value()]; }
+
+  // A place for output i, perhaps over a value of the same size that dies here.
+  Operand PlaceOver(int i, ValueId from) {
+    const ValueId to = node_->outputs[i];
+    const Operand place = locations_[from.value()];
+    const bool dies = place.present() && remaining_uses_[from.value()] == 1 &&
+                      buffer(place).slot == Slot::kData && SoleView(place.buffer);
+    const bool same_size = graph_.type(from).element_count() == graph_.type(to).element_count();
+    if (!options_.in_place || !dies || !same_size) return Output(i);
+    return locations_[to.value()] = place;
+  }
+
+  // True where `node` is op of a value and a constant that has one number a channel.
+  bool IsByChannel(const Node& node, Op op) const {
+    if (node.op != op || graph_.ConstantOf(node.inputs[1]) == nullptr) return false;
+    const Shape& shape = graph_.type(node.inputs[0]).shape;
+    const Shape& constant = graph_.type(node.inputs[1]).shape;
+    return !shape.empty() && !constant.empty() && constant.size() <= shape.size() &&
+           graph_.ConstantOf(node.inputs[0]) == nullptr && constant.back() == shape.back() &&
+           ElementCount(constant) == shape.back() && ElementCount(shape) > 0;
+  }
+
+  // Products with a factor a channel that only the sum with an offset a channel reads: batch_norm
+  // computes both, by no more commands.
+  void FindScaledChannels() {
+    scaled_.assign(static_cast<size_t>(graph_.value_count()), nullptr);
+    for (const Node& add : graph_.nodes()) {
+      if (!IsByChannel(add, Op::kAdd)) continue;
+      const ValueId product = add.inputs[0];
+      const Node& mul = graph_.def(product);
+      const Shape& shape = graph_.type(product).shape;
+      const int64_t commands_a_row = (shape.back() + limits_.max_inner - 1) / limits_.max_inner;
+      // Channels of one row are walked as one long row by each of the two commands.
+      const int64_t most = ElementCount(shape) > shape.back() ? commands_a_row : 2;
+      if (IsByChannel(mul, Op::kMul) && remaining_uses_[product.value()] == 1 && shape.back() > 1 &&
+          commands_a_row <= most) {
+        scaled_[static_cast<size_t>(product.value())] = &mul;
+      }
+    }
+  }
+
+  // The product that is a part of a batch_norm, nullptr where the value is none.
+  const Node* Scaled(ValueId value) const {
+    return scaled_.empty() ? nullptr : scaled_[static_cast<size_t>(value.value())];
+  }
+
+  absl::Status LowerBatchNorm(const Node& mul, const Node& add) {
+    ASSIGN_OR_RETURN(const Operand a, Locate(mul.inputs[0]));
+    ASSIGN_OR_RETURN(const Operand factors, Locate(mul.inputs[1]));
+    ASSIGN_OR_RETURN(const Operand offsets, Locate(add.inputs[1]));
+    const int64_t channels = graph_.type(add.inputs[0]).shape.back();
+    const int64_t rows = graph_.type(add.inputs[0]).element_count() / channels;
+    EmitBatchNorm(*this, a, factors, offsets, PlaceOver(0, mul.inputs[0]), rows, channels);
+    for (const ValueId input : mul.inputs) --remaining_uses_[input.value()];
+    return absl::OkStatus();
+  }
 
   bool SoleView(BufferId id) const {
     const auto it = views_.find(id);
@@ -238,6 +294,29 @@ class Lowerer : public LowerContext {
     }
   }
 
+  // One command multiplies all rows: they are the pixels of an image under a kernel of one tap.
+  // Both commands store weights in the same form.
+  void EmitRowsAsPixels(const WeightStore::Part& part, Operand a, Operand d, int64_t rows) {
+    WeightStore::ConvolutionPart whole;
+    whole.columns = part.n;
+    whole.codes = part.command.codes;
+    whole.mask = part.command.mask;
+    whole.min = part.command.min;
+    whole.step = part.command.step;
+    const int64_t block = core_.limits->matrix_block;
+    whole.mask_bits = (part.k + block - 1) / block * ((part.n + block - 1) / block) * block * block;
+    constexpr int64_t kMaxPixels = 0xffff;  // a width is a field of 16 bits
+    Convolution pixels;
+    pixels.in_c = part.k;
+    pixels.columns = part.n;
+    for (int64_t first = 0; first < rows; first += pixels.in_w) {
+      pixels.in_w =
+          std::min({rows - first, kMaxPixels, kMaxUnitElements / std::max(part.k, part.n)});
+      EmitConvolution(a.Plus(first * part.k * kHalfBytes), d.Plus(first * part.n * kHalfBytes),
+                      pixels, whole);
+    }
+  }
+
   void EmitConvolution(Operand a, Operand d, const Convolution& convolution,
                        const WeightStore::ConvolutionPart& part) {
     ConvolutionForm form;
@@ -251,6 +330,7 @@ class Lowerer : public LowerContext {
     form.kernel_w = static_cast<int>(convolution.kernel_w);
     form.stride_h = static_cast<int>(convolution.stride_h);
     form.stride_w = static_cast<int>(convolution.stride_w);
+    form.pad_left = static_cast<int>(convolution.pad_columns);
     form.bias = part.has_bias;
     form.compressed = part.mask.present();
     form.min = part.min;
@@ -269,6 +349,7 @@ class Lowerer : public LowerContext {
     node_ = &node;
     waits_ = true;
     if (node.op == Op::kPlaceholder || node.op == Op::kConst) return;
+    if (Scaled(node.outputs[0]) != nullptr) return;
     const OpDef& def = DefOf(node.op);
     absl::Status status;
     if (def.lower == nullptr) {
@@ -282,7 +363,8 @@ class Lowerer : public LowerContext {
         constants.push_back(graph_.ConstantOf(input));
       }
       const OpView view{node, types, constants};
-      status = def.lower(view, *this);
+      const Node* product = node.inputs.empty() ? nullptr : Scaled(node.inputs[0]);
+      status = product != nullptr ? LowerBatchNorm(*product, node) : def.lower(view, *this);
       for (const ValueId input : node.inputs) --remaining_uses_[input.value()];
     }
     if (!status.ok()) Refuse(node, status);
@@ -307,6 +389,8 @@ class Lowerer : public LowerContext {
   // A node whose operand could not be lowered is passed over: its cause was told already.
   bool PoisonedOperand(const Node& node) const {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+      const Node* product = Scaled(input);
+      if (product != nullptr) input = product->inputs[0];
       return !locations_[input.value()].present() && graph_.ConstantOf(input) == nullptr;
     });
   }
@@ -344,7 +428,8 @@ class Lowerer : public LowerContext {
   VectorLimits limits_;
   std::vector<Operand> locations_;  // by value id
   std::vector<int> remaining_uses_;
-  std::map<BufferId, int> views_;  // further values that lie in a buffer
+  std::vector<const Node*> scaled_;  // by value id: the product that is a part of a batch_norm
+  std::map<BufferId, int> views_;    // further values that lie in a buffer
   const Node* node_ = nullptr;
   bool waits_ = true;
 };

@@ -26,8 +26,9 @@ struct LowerOptions {
   WeightChoice default_choice;                                      // of fully connected weights
   WeightChoice conv_choice;                                         // of convolution weights
   std::map<std::string, WeightChoice, std::less<>> weight_choices;  // by weight node name
-  bool in_place = false;   // CompileOptions::MemoryPlan::kInPlace
-  std::string model_name;  // for diagnostics
+  bool in_place = false;        // CompileOptions::MemoryPlan::kInPlace
+  bool plain_commands = false;  // CompileOptions::MemoryPlan::kCompatible
+  std::string model_name;       // for diagnostics
 };
 
 // What became of one weight, for the template, the listings and the report.

@@ -20,7 +20,9 @@ struct VectorLimits {
   int max_outer = 4095;           // 12 bits
   int max_stride = 65535;         // 16 bits, elements
   int max_window = 15;            // pooling, 4 bits
-  int max_conv_side = 15;         // convolution: kernel and stride
+  int max_conv_side = 15;         // convolution: kernel, stride and columns of zeros
+  int mask_block = 32;            // compressed weights: columns of a block of their mask,
+  int max_mask_blocks = 63;       // and blocks of one command's mask
   int max_plane_side = 11;        // depthwise or one channel: kernel,
   int max_plane_taps = 49;        // taps,
   int max_plane_stride = 4;       // and stride
@@ -35,6 +37,8 @@ class LowerContext {
   virtual ~LowerContext() = default;
 
   virtual const VectorLimits& limits() const = 0;
+  // MEMORY_PLAN: compatible: the simplest forms alone.
+  virtual bool plain_commands() const = 0;
 
   // Where operand i lies. A constant is placed in weight_content on the first call.
   virtual absl::StatusOr<Operand> Input(int i) = 0;
@@ -64,16 +68,18 @@ class LowerContext {
                                       bool transposed) = 0;
   // d [out_h,out_w,columns] = the convolution of a [in_h,in_w,in_c] with columns [first, first +
   // columns) of the constant weight [kernel_h,kernel_w,in_c,n] that operand `weight_operand` is,
-  // without padding. Compresses and records the weight as the options say. The kernel may be given
-  // as one tap of kernel_h * kernel_w * in_c channels where `a` is gathered so.
+  // with pad_columns columns of zeros left and right of `a`. Compresses and records the weight as
+  // the options say. The kernel may be given as one tap of kernel_h * kernel_w * in_c channels
+  // where `a` is gathered so.
   struct Convolution {
     int64_t in_h = 1, in_w = 1, in_c = 1;
     int64_t kernel_h = 1, kernel_w = 1;
     int64_t stride_h = 1, stride_w = 1;
+    int64_t pad_columns = 0;
     int64_t first = 0, columns = 1;
     int bias_operand = -1;  // a constant of n numbers, added to the sums; -1: none
     int64_t out_h() const { return (in_h - kernel_h) / stride_h + 1; }
-    int64_t out_w() const { return (in_w - kernel_w) / stride_w + 1; }
+    int64_t out_w() const { return (in_w + 2 * pad_columns - kernel_w) / stride_w + 1; }
   };
   virtual absl::Status ConstantConvolution(Operand a, Operand d, const Convolution& convolution,
                                            int weight_operand) = 0;

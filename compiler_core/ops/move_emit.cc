@@ -116,6 +116,18 @@ absl::Status EmitTranspose(LowerContext& context, Operand a, Operand d, int64_t 
   return absl::OkStatus();
 }
 
+bool LiesTransposed(const LowerContext& context, int64_t rows, int64_t columns) {
+  return !context.plain_commands() && (rows == 1 || columns == 1);
+}
+
+absl::StatusOr<Operand> TransposedView(LowerContext& context, Operand a, int64_t rows,
+                                       int64_t columns) {
+  if (LiesTransposed(context, rows, columns)) return a;
+  const Operand d = context.Temp(rows * columns);
+  RETURN_IF_ERROR(EmitTranspose(context, a, d, rows, columns));
+  return d;
+}
+
 absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n) {
   if (n == 0) return absl::OkStatus();
   const int64_t lane = std::min<int64_t>(n, context.limits().max_inner);

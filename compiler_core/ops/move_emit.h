@@ -26,6 +26,13 @@ absl::Status EmitMove(LowerContext& context, const Shape& shape, Operand a, cons
 absl::Status EmitTranspose(LowerContext& context, Operand a, Operand d, int64_t rows,
                            int64_t columns);
 
+// True where a [rows,columns] and its transpose lie alike: one side is 1.
+bool LiesTransposed(const LowerContext& context, int64_t rows, int64_t columns);
+
+// a [rows,columns] transposed: `a` itself where it lies so, else in scratch memory.
+absl::StatusOr<Operand> TransposedView(LowerContext& context, Operand a, int64_t rows,
+                                       int64_t columns);
+
 // d = the constant `value`, n times.
 absl::Status EmitFill(LowerContext& context, float value, Operand d, int64_t n);
 

@@ -89,7 +89,7 @@ void EmitBox(LowerContext& context, VectorCommand command, const Box& box) {
   context.Emit(command);
 }
 
-// Rows of n elements, a_stride and d_stride apart; b, where present, is a vector of n.
+// Rows of n elements, a_stride and d_stride apart; b and c, where present, are vectors of n.
 void EmitRows(LowerContext& context, const VectorCommand& command, int64_t a_stride,
               int64_t d_stride, int64_t rows, int64_t n) {
   const VectorLimits& limits = context.limits();
@@ -126,6 +126,7 @@ void EmitRows(LowerContext& context, const VectorCommand& command, int64_t a_str
       cut.d_outer_stride = OuterStrideOrZero(limits, row_count * d_stride);
       cut.a = At(command.a, row * a_stride + column);
       if (command.b.present()) cut.b = At(command.b, column);
+      if (command.c.present()) cut.c = At(command.c, column);
       cut.d = At(command.d, row * d_stride + column);
       context.Emit(cut);
     }
@@ -393,6 +394,18 @@ void EmitVector(LowerContext& context, Arithmetic arithmetic, Operand a, Operand
                 int64_t rows, int64_t n) {
   context.Step();
   EmitRows(context, VectorOp(arithmetic, a, b, d), n, n, rows, n);
+}
+
+void EmitBatchNorm(LowerContext& context, Operand a, Operand factors, Operand offsets, Operand d,
+                   int64_t rows, int64_t n) {
+  VectorCommand command;
+  command.kind = VectorCommand::Kind::kBatchNorm;
+  command.a = a;
+  command.b = factors;
+  command.c = offsets;
+  command.d = d;
+  context.Step();
+  EmitRows(context, command, n, n, rows, n);
 }
 
 void EmitCopy(LowerContext& context, Operand a, Operand d, int64_t n) {

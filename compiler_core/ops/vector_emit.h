@@ -34,6 +34,9 @@ void EmitTensor(LowerContext& context, Arithmetic arithmetic, Operand a, Operand
 // d [rows,n] = a [rows,n] op b [n]. d may be a.
 void EmitVector(LowerContext& context, Arithmetic arithmetic, Operand a, Operand b, Operand d,
                 int64_t rows, int64_t n);
+// d [rows,n] = a [rows,n] x factors [n] + offsets [n], rounded once. d may be a.
+void EmitBatchNorm(LowerContext& context, Operand a, Operand factors, Operand offsets, Operand d,
+                   int64_t rows, int64_t n);
 // d = a over n elements.
 void EmitCopy(LowerContext& context, Operand a, Operand d, int64_t n);
 // d row r = a row r, for rows of n elements that lie a_stride and d_stride elements apart.

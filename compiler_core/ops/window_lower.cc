@@ -120,8 +120,21 @@ absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t c
     wide[axis] += window.pad_before[axis] + window.pad_after[axis];
   }
   const Operand padded = context.Temp(ElementCount(wide));
-  RETURN_IF_ERROR(EmitFill(context, fill, padded, ElementCount(wide)));
   const Shape strides = RowMajorStrides(wide);
+  if (context.plain_commands() || wide[1] > shape[1]) {
+    RETURN_IF_ERROR(EmitFill(context, fill, padded, ElementCount(wide)));
+  } else {
+    // The rows above; those below are copies of them where there are as many.
+    const int64_t above = window.pad_before[0] * strides[0];
+    const int64_t below = window.pad_after[0] * strides[0];
+    const Operand behind = padded.Plus((above + ElementCount(shape)) * kHalfBytes);
+    RETURN_IF_ERROR(EmitFill(context, fill, padded, above));
+    if (below > above) {
+      RETURN_IF_ERROR(EmitFill(context, fill, behind, below));
+    } else {
+      EmitCopy(context, padded, behind, below);
+    }
+  }
   const int64_t offset = window.pad_before[0] * strides[0] + window.pad_before[1] * strides[1];
   RETURN_IF_ERROR(
       EmitMove(context, shape, image, {0, RowMajorStrides(shape)}, padded, {offset, strides}));
@@ -139,12 +152,9 @@ absl::Status ForEachImage(
   ASSIGN_OR_RETURN(const Operand a, context.Input(0));
   const Operand d = context.Output(0);
   for (int64_t n = 0; n < shape[0]; ++n) {
-    WindowGeometry padded = window;
-    ASSIGN_OR_RETURN(const Operand image,
-                     PadImage(context, a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes),
-                              shape[3], 0.0f, padded));
+    const Operand image = a.Plus(n * shape[1] * shape[2] * shape[3] * kHalfBytes);
     const int64_t first = n * window.output[0] * window.output[1] * out_channels;
-    RETURN_IF_ERROR(lower(image, d.Plus(first * kHalfBytes), padded));
+    RETURN_IF_ERROR(lower(image, d.Plus(first * kHalfBytes), window));
   }
   return absl::OkStatus();
 }

@@ -15,8 +15,8 @@
 namespace npuc {
 
 // Commands for convolution and pooling windows over one NHWC image: [h,w,c] of fp16. Only encodings
-// that published headers show are used: padding is done beforehand, dilation and large kernels by
-// gathering.
+// that published headers show are used: what they cannot pad is padded beforehand, dilation and
+// large kernels by gathering.
 
 // The image with window.pad_* zeros (or `fill`) around it; `window` becomes that of the new image.
 // The image itself where there is no padding.
@@ -24,8 +24,7 @@ absl::StatusOr<Operand> PadImage(LowerContext& context, Operand image, int64_t c
                                  WindowGeometry& window);
 
 // For Conv2D and DepthwiseConv2D: calls lower(image, d, window) for each image [h,w,c] of operand
-// 0, padded with zeros where the node says so, and its part of the result, which has out_channels
-// channels.
+// 0 and its part of the result, which has out_channels channels. The window has the node's padding.
 absl::Status ForEachImage(
     const OpView& view, LowerContext& context, int64_t out_channels,
     absl::FunctionRef<absl::Status(Operand image, Operand d, const WindowGeometry& window)> lower);

@@ -2,9 +2,11 @@
 // the commands still compute the same.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <random>
 #include <vector>
 
+#include "compiler_core/lowering/copies.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/ops/op.h"
 #include "compiler_core/passes/passes.h"
@@ -62,10 +64,10 @@ TEST(LayoutSweep, MovedTransposesLowerAndSimulateAlike) {
         in_range &= std::fabs(tensor.at(k)) < 1000;
       }
     }
-    const auto before = Simulate(graph, inputs, false, diagnostics);
+    const auto before = Simulate(graph, inputs, {}, diagnostics);
     ASSERT_TRUE(before.ok()) << before.status();
     for (const Graph* after : {&moved, &all}) {
-      const auto got = Simulate(*after, inputs, seed % 2 == 0, diagnostics);
+      const auto got = Simulate(*after, inputs, OptionsOf(seed % 2 == 0), diagnostics);
       ASSERT_TRUE(got.ok()) << got.status();
       if (!in_range) continue;
       EXPECT_LE(LargestError(*got, want), 4 * LargestError(*before, want) + 0.01);
@@ -75,6 +77,36 @@ TEST(LayoutSweep, MovedTransposesLowerAndSimulateAlike) {
   }
   EXPECT_GE(compared, 300);
   EXPECT_GE(changed, 100);
+}
+
+// LowerOptions::plain_commands changes no bit of any output. Each value is a small multiple of a
+// power of two, or far from where a batch_norm could round otherwise than its two commands.
+TEST(LayoutSweep, PlainCommandsGiveTheSameBits) {
+  const CoreSpec& core = *FindCore("GRUS");
+  int fewer = 0;
+  for (uint32_t seed = 0; seed < 500; ++seed) {
+    SCOPED_TRACE(seed);
+    const Graph graph = *RunPasses(RandomTransposeGraph(seed));
+    const std::vector<Tensor> inputs = RandomInputs(graph, seed);
+    LowerOptions options = OptionsOf(seed % 2 == 0);
+    Diagnostics diagnostics;
+    absl::StatusOr<LoweredModel> lowered = Lower(graph, core, options, diagnostics);
+    if (!lowered.ok()) continue;
+    DropCopies(lowered->program);
+    const auto got = Simulate(graph, inputs, options, diagnostics);
+    options.plain_commands = true;
+    const auto want = Simulate(graph, inputs, options, diagnostics);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(want.ok()) << want.status();
+    for (size_t i = 0; i < want->size(); ++i) {
+      ASSERT_EQ((*got)[i].size(), (*want)[i].size());
+      EXPECT_EQ(std::memcmp((*got)[i].data(), (*want)[i].data(), 4 * (*want)[i].size()), 0);
+    }
+    const size_t plain_commands = Lower(graph, core, options, diagnostics)->program.commands.size();
+    EXPECT_LE(lowered->program.commands.size(), plain_commands);
+    fewer += lowered->program.commands.size() < plain_commands ? 1 : 0;
+  }
+  EXPECT_GE(fewer, 100);
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ void ExpectNear(const std::vector<float>& got, const Tensor& want, const Tensor&
 void CompareWithReference(const NodeSpec& spec, const Graph& graph,
                           const std::vector<Tensor>& inputs, bool in_place) {
   Diagnostics diagnostics;
-  const auto got = Simulate(graph, inputs, in_place, diagnostics);
+  const auto got = Simulate(graph, inputs, OptionsOf(in_place), diagnostics);
   ASSERT_TRUE(got.ok()) << got.status();
   const absl::StatusOr<NodeGraph> plain = BuildNodeGraph(spec);
   ASSERT_TRUE(plain.ok()) << plain.status();

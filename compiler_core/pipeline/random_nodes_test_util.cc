@@ -14,6 +14,7 @@
 #include "compiler_core/emit/grus_codec.h"
 #include "compiler_core/ir/cmd/verify.h"
 #include "compiler_core/ir/graph/text.h"
+#include "compiler_core/lowering/copies.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/memplan/plan.h"
 #include "compiler_core/ops/graph_builder.h"
@@ -389,13 +390,19 @@ NodeSpec RandomNode(Op op, std::mt19937& rng, int64_t max_elements) {
   return NodeMaker(rng, max_elements).Make(op);
 }
 
-absl::StatusOr<std::vector<std::vector<float>>> Simulate(const Graph& graph,
-                                                         absl::Span<const Tensor> inputs,
-                                                         bool in_place, Diagnostics& diagnostics) {
-  const CoreSpec* core = FindCore("GRUS");
+LowerOptions OptionsOf(bool in_place) {
   LowerOptions options;
   options.in_place = in_place;
+  return options;
+}
+
+absl::StatusOr<std::vector<std::vector<float>>> Simulate(const Graph& graph,
+                                                         absl::Span<const Tensor> inputs,
+                                                         const LowerOptions& options,
+                                                         Diagnostics& diagnostics) {
+  const CoreSpec* core = FindCore("GRUS");
   ASSIGN_OR_RETURN(LoweredModel lowered, Lower(graph, *core, options, diagnostics));
+  if (!options.plain_commands) DropCopies(lowered.program);
   RETURN_IF_ERROR(PlanMemory(lowered.program, core->limits->buffer_alignment_bytes).status());
   RETURN_IF_ERROR(VerifyProgram(lowered.program));
   RETURN_IF_ERROR(CheckMemoryPlan(lowered.program));

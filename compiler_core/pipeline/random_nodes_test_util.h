@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/ir/graph/graph.h"
+#include "compiler_core/lowering/lower.h"
 
 namespace npuc {
 
@@ -37,10 +38,15 @@ absl::StatusOr<NodeGraph> BuildNodeGraph(const NodeSpec& spec, bool absolute = f
 // division by zero, no logarithm of a negative number, no overflow of fp16.
 NodeSpec RandomNode(Op op, std::mt19937& rng, int64_t max_elements);
 
+// The default options, with MEMORY_PLAN: in_place where `in_place`.
+LowerOptions OptionsOf(bool in_place);
+
 // The graph lowered, planned, checked, encoded and run by the simulator: one vector per output.
+// Copies are dropped unless options.plain_commands.
 absl::StatusOr<std::vector<std::vector<float>>> Simulate(const Graph& graph,
                                                          absl::Span<const Tensor> inputs,
-                                                         bool in_place, Diagnostics& diagnostics);
+                                                         const LowerOptions& options,
+                                                         Diagnostics& diagnostics);
 
 }  // namespace npuc
 

@@ -79,7 +79,7 @@ TEST(SelectionSweepTest, IsExactInFp16) {
     for (int round = 0; round < kRounds && !HasFailure(); ++round) {
       const std::vector<Tensor> inputs = Inputs(graph, rng);
       Diagnostics diagnostics;
-      const auto got = Simulate(floats, inputs, round % 2 == 0, diagnostics);
+      const auto got = Simulate(floats, inputs, OptionsOf(round % 2 == 0), diagnostics);
       ASSERT_TRUE(got.ok()) << got.status();
       const auto want = RunReference(graph, inputs);
       ASSERT_TRUE(want.ok()) << want.status();

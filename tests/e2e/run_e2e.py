@@ -53,7 +53,7 @@ SUITES = ("first_minute", "tf_graphs", "mnist", "vendor_headers", "vendor_frames
           "full_disk", "wild", "random_quantized", "config_keys", "overflow",
           "command_line", "constants", "not_finite", "saturation", "calibration_cost",
           "dead_channels", "row_plans", "coded_weights", "published", "caffe", "darknet", "paddle",
-          "mxnet", "boxes", "pictures")
+          "mxnet", "boxes", "pictures", "vendor_like")
 # Where the module cannot be named as the suite.
 MODULES = {"torch": "torch_nets"}
 

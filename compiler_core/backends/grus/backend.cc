@@ -19,6 +19,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/grus_codec.h"
 #include "compiler_core/ir/cmd/access.h"
+#include "compiler_core/lowering/copies.h"
 #include "compiler_core/lowering/lower.h"
 #include "compiler_core/lowering/support.h"
 #include "compiler_core/memplan/plan.h"
@@ -304,9 +305,10 @@ absl::StatusOr<std::unique_ptr<CompiledUnit>> CompileForGrus(const CompileReques
   STEP(LoweredModel lowered, "lower", 0.50, Lower(graph, core, lower_options, diagnostics));
   Program& program = lowered.program;
   auto unit = std::make_unique<GrusUnit>();
+  AssignStates(program, options.output_file, options.framework, diagnostics);
+  if (!lower_options.plain_commands) DropCopies(program);
   STEP(unit->memory, "plan", 0.75, PlanMemory(program, core.limits->buffer_alignment_bytes));
   // From here: addresses are final.
-  AssignStates(program, options.output_file, options.framework, diagnostics);
   CHECK_STEP("check plan", 0.80, CheckMemoryPlan(program));
   STEP(unit->model, "emit", 0.85, Assemble(options, core, program, diagnostics));
   unit->opt_template = WriteTemplate(lowered.weights);

@@ -37,6 +37,7 @@ class Chooser {
     lower_.default_choice.compress = options.compress;
     lower_.conv_choice.compress = options.conv2d_compress;
     lower_.in_place = options.memory_plan == CompileOptions::MemoryPlan::kInPlace;
+    lower_.plain_commands = options.memory_plan == CompileOptions::MemoryPlan::kCompatible;
     lower_.model_name = options.model_name;
     for (const std::string& name : options.exclude_compress_ops) {
       WeightChoice* choice = ChoiceOf("EXCLUDE_COMPRESS_OPS", name, Kind::kFullyConnected);

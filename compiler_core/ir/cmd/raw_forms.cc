@@ -43,9 +43,7 @@ int Nibble(uint32_t word, int index) { return static_cast<int>(word >> (4 * inde
 // 1 to 8160: what the 8-bit block counts can say.
 bool BlockExtent(int extent) { return extent >= 1 && extent <= 32 * 255; }
 
-// Elements that one slot can hold: no operand is larger.
-constexpr int64_t kMaxOperandElements = int64_t{1} << 27;
-bool OperandFits(int64_t a, int64_t b, int64_t c) { return a * b * c <= kMaxOperandElements; }
+bool OperandFits(int64_t a, int64_t b, int64_t c) { return a * b * c <= kMaxUnitElements; }
 
 constexpr uint32_t kConvolutionBias = 0x00800000u;
 constexpr uint32_t kDepthwiseBias = 0x80000000u;

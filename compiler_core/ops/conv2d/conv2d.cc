@@ -19,16 +19,33 @@ bool FitsConvolutionUnit(const VectorLimits& limits, const WindowGeometry& windo
              limits.max_conv_side;
 }
 
-LowerContext::Convolution ConvolutionOf(const WindowGeometry& window, int64_t channels) {
+// True where one mask holds the compressed weight [kh,kw,1,o] of one channel, so that the unit
+// takes it without gathering the taps beforehand.
+bool FitsOneMask(const VectorLimits& limits, const Shape& weight) {
+  const int64_t blocks = (weight[3] + limits.mask_block - 1) / limits.mask_block;
+  return weight[0] * weight[1] * blocks <= limits.max_mask_blocks;
+}
+
+// By the convolution unit, which adds equal columns of zeros on both sides itself.
+absl::Status LowerByUnit(LowerContext& context, Operand image, Operand d, WindowGeometry window,
+                         const Shape& weight, int bias_operand) {
   LowerContext::Convolution convolution;
+  if (!context.plain_commands() && window.pad_before[1] == window.pad_after[1] &&
+      window.pad_before[1] <= context.limits().max_conv_side) {
+    convolution.pad_columns = window.pad_before[1];
+    window.pad_before[1] = window.pad_after[1] = 0;
+  }
+  ASSIGN_OR_RETURN(image, PadImage(context, image, weight[2], /*fill=*/0.0f, window));
   convolution.in_h = window.input[0];
   convolution.in_w = window.input[1];
-  convolution.in_c = channels;
+  convolution.in_c = weight[2];
   convolution.kernel_h = window.kernel[0];
   convolution.kernel_w = window.kernel[1];
   convolution.stride_h = window.stride[0];
   convolution.stride_w = window.stride[1];
-  return convolution;
+  convolution.columns = weight[3];
+  convolution.bias_operand = bias_operand;
+  return context.ConstantConvolution(image, d, convolution, 1);
 }
 
 // The image holds one channel; weight [kh,kw,1,o].
@@ -45,9 +62,11 @@ absl::Status LowerOneChannel(LowerContext& context, Operand image, Operand d,
     if (!bias.empty()) records.push_back(bias[c]);
   }
   const int64_t pixels = window.output[0] * window.output[1];
-  const Operand planes = context.Temp(channels * pixels);
+  const bool is_result = LiesTransposed(context, channels, pixels);
+  const Operand planes = is_result ? d : context.Temp(channels * pixels);
   RETURN_IF_ERROR(
       EmitDepthwise(context, image, planes, window, 1, channels, records, !bias.empty()));
+  if (is_result) return absl::OkStatus();
   return EmitTranspose(context, planes, d, channels, pixels);
 }
 
@@ -136,19 +155,22 @@ struct Conv2D {
     const int bias_operand = bias.empty() ? -1 : 2;
     return ForEachImage(
         view, context, weight[3],
-        [&](Operand image, Operand d, const WindowGeometry& window) -> absl::Status {
-          if (view.constants[1] == nullptr) {
+        [&](Operand image, Operand d, WindowGeometry window) -> absl::Status {
+          const bool is_constant = view.constants[1] != nullptr;
+          const bool by_planes = shape[3] == 1 && FitsPlaneUnit(context.limits(), window);
+          const bool by_unit =
+              shape[3] == weight[2] && FitsConvolutionUnit(context.limits(), window) &&
+              (shape[3] > 1 ||
+               (!context.plain_commands() && FitsOneMask(context.limits(), weight)));
+          if (is_constant && by_unit && !by_planes) {
+            return LowerByUnit(context, image, d, window, weight, bias_operand);
+          }
+          ASSIGN_OR_RETURN(image, PadImage(context, image, shape[3], /*fill=*/0.0f, window));
+          if (!is_constant) {
             return LowerDynamic(context, image, d, window, shape[3], weight, bias);
           }
-          if (shape[3] == 1 && FitsPlaneUnit(context.limits(), window)) {
+          if (by_planes) {
             return LowerOneChannel(context, image, d, window, *view.constants[1], bias);
-          }
-          if (shape[3] > 1 && shape[3] == weight[2] &&
-              FitsConvolutionUnit(context.limits(), window)) {
-            LowerContext::Convolution convolution = ConvolutionOf(window, shape[3]);
-            convolution.columns = weight[3];
-            convolution.bias_operand = bias_operand;
-            return context.ConstantConvolution(image, d, convolution, 1);
           }
           return LowerGathered(context, image, d, window, shape[3], weight, bias_operand);
         });

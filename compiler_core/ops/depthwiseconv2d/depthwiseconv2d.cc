@@ -23,8 +23,7 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
   const int64_t image_pixels = window.input[0] * window.input[1];
   Operand planes = image;
   if (channels > 1) {
-    planes = context.Temp(channels * image_pixels);
-    RETURN_IF_ERROR(EmitTranspose(context, image, planes, image_pixels, channels));
+    ASSIGN_OR_RETURN(planes, TransposedView(context, image, image_pixels, channels));
   }
   const std::vector<float> weights = weight.ToFloats();
   for (int64_t m = 0; m < multiplier; ++m) {
@@ -35,9 +34,11 @@ absl::Status LowerPlanes(LowerContext& context, Operand image, Operand d,
       }
       if (!bias.empty()) records.push_back(bias[c * multiplier + m]);
     }
-    const Operand results = context.Temp(channels * pixels);
+    const bool is_result = multiplier == 1 && LiesTransposed(context, channels, pixels);
+    const Operand results = is_result ? d : context.Temp(channels * pixels);
     RETURN_IF_ERROR(
         EmitDepthwise(context, planes, results, window, channels, 1, records, !bias.empty()));
+    if (is_result) return absl::OkStatus();
     if (multiplier == 1) return EmitTranspose(context, results, d, channels, pixels);
     RETURN_IF_ERROR(EmitMove(context, {pixels, channels}, results, {0, {1, pixels}}, d,
                              {m, {channels * multiplier, multiplier}}));
@@ -119,7 +120,9 @@ struct DepthwiseConv2D {
     ASSIGN_OR_RETURN(const std::vector<float> bias, ConstantBias(view));
     return ForEachImage(
         view, context, weight.shape()[2] * weight.shape()[3],
-        [&](Operand image, Operand d, const WindowGeometry& window) -> absl::Status {
+        [&](Operand image, Operand d, WindowGeometry window) -> absl::Status {
+          ASSIGN_OR_RETURN(image,
+                           PadImage(context, image, weight.shape()[2], /*fill=*/0.0f, window));
           if (FitsPlaneUnit(context.limits(), window)) {
             return LowerPlanes(context, image, d, window, weight, bias);
           }
