@@ -14,10 +14,10 @@ inline constexpr int64_t kMaxArchiveEntries = 65534;
 
 bool LooksLikeZip(absl::string_view start);
 
-// The files of a zip archive, by name: of an .npz file, or of a folder of samples; folders and
-// files whose names begin with '.' or that lie in __MACOSX are left out. INVALID_ARGUMENT saying
-// what is wrong; RESOURCE_EXHAUSTED above kMaxArchiveEntries, or max_bytes of data, or 1100 times
-// the compressed size (deflate gives no more). Nothing is allocated beyond.
+// The files of a zip archive, by name: of an .npz file, or of a folder (folder_archive.h). Left
+// out are folders, and files whose names begin with '.' or that lie in __MACOSX. INVALID_ARGUMENT
+// saying what is wrong; RESOURCE_EXHAUSTED above kMaxArchiveEntries, or max_bytes of data, or 1100
+// times the compressed size (deflate gives no more). Nothing is allocated beyond.
 absl::StatusOr<std::vector<ZipFile>> ReadArchive(absl::string_view file, int64_t max_bytes);
 
 }  // namespace npuc

@@ -309,9 +309,9 @@ const std::vector<Case>& Cases() {
        {"c.yaml:6:1: PB_FILE is the older name of MODEL_FILE, and both are given; keep MODEL_FILE "
         "[NPUC1008]"}},
       {"ModelIsFolder",
-       "CORENAME: GRUS\nMODEL_FILE: models/\nOUTPUT_FILE: ..\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
+       "CORENAME: GRUS\nMODEL_FILE: models/..\nOUTPUT_FILE: ..\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
        "[y]\n",
-       {"c.yaml:2:13: MODEL_FILE 'models/' does not name a file; write it like MODEL_FILE: "
+       {"c.yaml:2:13: MODEL_FILE 'models/..' does not name a file; write it like MODEL_FILE: "
         "model.pb [NPUC1007]",
         "c.yaml:3:14: OUTPUT_FILE '..' does not name a file; write it like OUTPUT_FILE: model.h "
         "[NPUC1007]"}},

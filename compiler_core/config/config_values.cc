@@ -407,6 +407,14 @@ bool ReadValues(const Reading& reading, const ConfigNode& node, ConfigSetting& s
   return ok;
 }
 
+// A model may be a folder, written with '/' at its end.
+bool ReadPath(const Reading& reading, const ConfigNode& node, ConfigSetting& setting) {
+  if (!ReadLine(reading, node, ConfigTypeName(setting.key->type), setting.text)) return false;
+  if (setting.key->name != "MODEL_FILE") return true;
+  while (setting.text.size() > 1 && setting.text.back() == '/') setting.text.pop_back();
+  return true;
+}
+
 }  // namespace
 
 void ConfigReporter::Add(DiagnosticKind kind, ConfigPlace place, std::string message,
@@ -434,8 +442,9 @@ bool ReadConfigValue(const ConfigNode& value, ConfigReporter& reporter, ConfigSe
       return ReadBool(reading, value, setting);
     case ConfigType::kInteger:
       return ReadBoundedInteger(reading, value, setting);
-    case ConfigType::kText:
     case ConfigType::kPath:
+      return ReadPath(reading, value, setting);
+    case ConfigType::kText:
       return ReadLine(reading, value, ConfigTypeName(setting.key->type), setting.text);
     case ConfigType::kNames:
       return ReadNames(reading, value, setting);

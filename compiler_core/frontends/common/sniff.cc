@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 namespace npuc {
 namespace {
@@ -38,6 +39,10 @@ absl::string_view FirstSection(absl::string_view text) {
 }
 
 constexpr size_t kTextHead = 4096;
+// Keras writes a SavedModel, which is read with its folder.
+constexpr char kExportKeras[] =
+    " as a folder, which is read: python3 -c \"import keras; "
+    "keras.models.load_model('FILE').export('FOLDER')\"";
 
 // By its layers, of today's form or of the old one.
 bool IsCaffeNet(const WireOutline& wire) {
@@ -155,14 +160,13 @@ bool IsPaddleProgram(absl::string_view bytes) {
 FileGuess GuessFileKind(absl::string_view bytes) {
   if (absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4))) {
     return {"a zip archive, as TorchScript, Keras v3 and NumPy .npz files are",
-            "set FRAMEWORK: PT for TorchScript, or freeze the Keras model to a GraphDef"};
+            absl::StrCat("set FRAMEWORK: PT for TorchScript; save a .keras file", kExportKeras)};
   }
   if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") {
     return {"a TensorFlow Lite model", "set FRAMEWORK: TFLITE"};
   }
   if (absl::StartsWith(bytes, "\x89HDF\r\n")) {
-    return {"an HDF5 file, as Keras .h5 models are",
-            "freeze the model to a GraphDef (convert_variables_to_constants)"};
+    return {"an HDF5 file, as Keras .h5 models are", absl::StrCat("save it", kExportKeras)};
   }
   if (absl::StartsWith(bytes, "\x1f\x8b")) {
     return {"a gzip file", "unpack it first"};
@@ -176,7 +180,7 @@ FileGuess GuessFileKind(absl::string_view bytes) {
   }
   if (wire.starts_with_varint_1 && wire.length_delimited[2] > 0) {
     return {"a SavedModel (saved_model.pb)",
-            "freeze it to a GraphDef first (convert_variables_to_constants)"};
+            "name its folder as MODEL_FILE, which also holds its variables"};
   }
   if (IsCaffeNet(wire)) return {"a Caffe model", "set FRAMEWORK: CAFFE"};
   if (wire.length_delimited[1] == 1 && wire.length_delimited[2] == 1) {

@@ -1,5 +1,6 @@
 #include "compiler_core/frontends/common/front_end.h"
 
+#include "compiler_core/frontends/common/saved_model_sniff.h"
 #include "compiler_core/frontends/common/sniff.h"
 #include "compiler_core/frontends/tensorflow/import.h"
 
@@ -7,8 +8,9 @@ namespace npuc {
 namespace {
 
 // A GraphDef has no mark: it is protobuf with nodes that nothing else claims.
-bool IsGraphDef(absl::string_view bytes) {
+bool IsTensorFlow(absl::string_view bytes) {
   constexpr int kNodes = 1;
+  if (IsSavedModel(bytes)) return true;
   if (!GuessFileKind(bytes).what.empty()) return false;
   const WireOutline wire = OutlineWire(bytes);
   return wire.well_formed && wire.length_delimited[kNodes] > 0;
@@ -21,7 +23,7 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 }  // namespace
 
-const FrontEnd kTensorFlowFrontEnd = {.sniff = IsGraphDef,
+const FrontEnd kTensorFlowFrontEnd = {.sniff = IsTensorFlow,
                                       .import = Import,
                                       .outline = OutlineTensorFlow,
                                       .operators = ImportedTensorFlowOps};

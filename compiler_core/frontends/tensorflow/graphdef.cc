@@ -11,7 +11,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/common/saved_model_sniff.h"
 #include "compiler_core/frontends/common/sniff.h"
+#include "compiler_core/frontends/tensorflow/saved_model.h"
 #include "google/protobuf/arena.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -81,6 +83,25 @@ void AddNotAGraphDef(absl::string_view bytes, absl::string_view file, Diagnostic
     d.fix = "name a frozen TensorFlow GraphDef (.pb) as MODEL_FILE";
   }
   diagnostics.Add(std::move(d));
+}
+
+// A GraphDef, or the frozen one of a SavedModel; false where there is none, which is reported.
+bool ReadGraph(absl::string_view bytes, absl::string_view file, fe::tf::GraphDef& graph,
+               Diagnostics& diagnostics) {
+  if (IsSavedModel(bytes)) {
+    const absl::Status frozen = FreezeSavedModel(bytes, graph);
+    if (frozen.ok()) return true;
+    RefuseFile(DiagnosticKind::kNotAGraphDef, file, std::string(frozen.message()),
+               "save it again with one signature, or freeze it to a GraphDef (.pb)", diagnostics);
+    return false;
+  }
+  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
+                                                static_cast<int>(bytes.size()));
+  stream.SetRecursionLimit(kMaxNesting);
+  const bool parsed = graph.MergeFromCodedStream(&stream) && stream.ConsumedEntireMessage();
+  if (parsed && graph.node_size() > 0 && !graph.node(0).op().empty()) return true;
+  AddNotAGraphDef(bytes, file, diagnostics);
+  return false;
 }
 
 }  // namespace
@@ -313,14 +334,7 @@ std::unique_ptr<GraphFile> GraphFile::Parse(absl::string_view bytes, absl::strin
   }
   std::unique_ptr<GraphFile> result(new GraphFile());
   auto* graph = google::protobuf::Arena::CreateMessage<fe::tf::GraphDef>(&result->impl_->arena);
-  google::protobuf::io::CodedInputStream stream(reinterpret_cast<const uint8_t*>(bytes.data()),
-                                                static_cast<int>(bytes.size()));
-  stream.SetRecursionLimit(kMaxNesting);
-  const bool parsed = graph->MergeFromCodedStream(&stream) && stream.ConsumedEntireMessage();
-  if (!parsed || graph->node_size() == 0 || graph->node(0).op().empty()) {
-    AddNotAGraphDef(bytes, file, diagnostics);
-    return nullptr;
-  }
+  if (!ReadGraph(bytes, file, *graph, diagnostics)) return nullptr;
   if (graph->node_size() > kMaxNodes) {
     return RefuseFile(DiagnosticKind::kModelLimitExceeded, file,
                       absl::StrCat("the graph has ", graph->node_size(),

@@ -1,13 +1,14 @@
 #include "compiler_core/frontends/common/front_end.h"
 
 #include "absl/strings/match.h"
+#include "compiler_core/frontends/common/saved_model_sniff.h"
 #include "compiler_core/frontends/torchscript/import.h"
 
 namespace npuc {
 namespace {
 
-bool IsZip(absl::string_view bytes) {
-  return absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4));
+bool IsOwnZip(absl::string_view bytes) {
+  return absl::StartsWith(bytes, absl::string_view("PK\x03\x04", 4)) && !IsSavedModel(bytes);
 }
 
 absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& options,
@@ -17,7 +18,9 @@ absl::StatusOr<Graph> Import(const ModelFiles& files, const CompileOptions& opti
 
 }  // namespace
 
-const FrontEnd kTorchScriptFrontEnd = {
-    .sniff = IsZip, .import = Import, .outline = OutlineTorchScript, .operators = ImportedTorchOps};
+const FrontEnd kTorchScriptFrontEnd = {.sniff = IsOwnZip,
+                                       .import = Import,
+                                       .outline = OutlineTorchScript,
+                                       .operators = ImportedTorchOps};
 
 }  // namespace npuc
