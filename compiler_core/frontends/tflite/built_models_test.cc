@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler_core/frontends/tflite/import.h"
+#include "compiler_core/frontends/tflite/model_file.h"
 #include "compiler_core/ops/op.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -20,7 +21,9 @@ namespace fb = ::npuc::fe::tflite;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+constexpr int kAdd = 0;
 constexpr int kConv2D = 3;
+constexpr int kMul = 18;
 constexpr int kReshape = 22;
 constexpr int kSvdf = 27;
 constexpr int kBatchToSpace = 37;
@@ -75,7 +78,16 @@ class ModelBuilder {
     return graph().outputs[0];
   }
 
-  absl::StatusOr<Graph> Import() {
+  // A custom operator with one output of each shape, which are the graph's.
+  void Custom(const std::string& name, std::vector<int> inputs,
+              const std::vector<std::vector<int>>& shapes) {
+    Op(kCustomOperator, std::move(inputs), shapes[0]);
+    model_.operator_codes.back()->custom_code = name;
+    for (size_t i = 1; i < shapes.size(); ++i) graph().outputs.push_back(Tensor(shapes[i]));
+    graph().operators.back()->outputs = graph().outputs;
+  }
+
+  absl::StatusOr<Graph> Import(Diagnostics* notes = nullptr) {
     flatbuffers::FlatBufferBuilder builder;
     builder.Finish(fb::Model::Pack(builder, &model_), "TFL3");
     const std::string bytes(reinterpret_cast<const char*>(builder.GetBufferPointer()),
@@ -83,7 +95,7 @@ class ModelBuilder {
     Diagnostics diagnostics;
     CompileOptions options;
     options.model_name = "m.tflite";
-    return ImportTfLite(bytes, options, diagnostics);
+    return ImportTfLite(bytes, options, notes == nullptr ? diagnostics : *notes);
   }
 
  private:
@@ -209,6 +221,29 @@ TEST(TfLiteShapes, AShapeThatVariesIsRefused) {
   ModelBuilder b = Enlarging();
   b.graph().tensors.back()->shape_signature = {1, 1, -1, 1};
   EXPECT_THAT(std::string(b.Import().status().message()), HasSubstr("NPUC1115"));
+}
+
+TEST(TfLiteDetection, TheModelEndsBeforeTheDecoderOfBoxes) {
+  ModelBuilder b;
+  const int x = b.Input({1, 3, 4});
+  const int ones = b.Constant<float>({4}, {1, 1, 1, 1});
+  const int boxes = b.Op(kAdd, {x, ones}, {1, 3, 4});
+  const int scores = b.Op(kMul, {x, ones}, {1, 3, 4});
+  const int anchors = b.Constant<float>({3, 4}, std::vector<float>(12, 0.5f));
+  b.Custom("TFLite_Detection_PostProcess", {boxes, scores, anchors},
+           {{1, 10, 4}, {1, 10}, {1, 10}, {1}});
+  Diagnostics notes;
+  const absl::StatusOr<Graph> graph = b.Import(&notes);
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->outputs().size(), 2u);
+  EXPECT_EQ(graph->outputs()[0].name, "t2");
+  EXPECT_EQ(graph->outputs()[1].name, "t3");
+  ASSERT_EQ(notes.list().size(), 1u);
+  EXPECT_THAT(
+      notes.list()[0].ToString(),
+      HasSubstr("note: node 't5' (TFLite_Detection_PostProcess): the operator decodes boxes, "
+                "which no core does; the outputs are 't2' and 't3', which it reads; decode "
+                "them in the firmware, with the anchors in tensor 't4' [NPUC1143]"));
 }
 
 TEST(TfLiteSelect, AConditionAtRunTimeChooses) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/common/const_inputs.h"
+#include "compiler_core/frontends/tflite/box_decoder.h"
 
 namespace npuc::tflite {
 Importer::Importer(const ModelFile& file, const CompileOptions& options, Graph* graph,
@@ -110,14 +111,35 @@ void Importer::ResolveInputs() {
 void Importer::ResolveOutputs() {
   const auto exists = [this](absl::string_view name) { return file_.FindTensor(name) >= 0; };
   const auto suggest = [this](absl::string_view name) { return Suggestion(name); };
+  const CoreOutputs outputs = OutputsOfCores(file_);
   std::vector<std::string> stated;
-  for (const int tensor : file_.outputs()) stated.push_back(file_.tensor(tensor).name);
+  for (const int tensor : outputs.tensors) stated.push_back(file_.tensor(tensor).name);
   for (frontend::Endpoints::Output& output : endpoints_.TakeOutputs(stated, exists, suggest)) {
     // The file's own outputs by number: names may stand twice in it.
     const int tensor =
-        options_.outputs.empty() ? file_.outputs()[output.index] : file_.FindTensor(output.name);
+        options_.outputs.empty() ? outputs.tensors[output.index] : file_.FindTensor(output.name);
     outputs_.push_back({.name = std::move(output.name), .tensor = tensor, .fp16 = output.fp16});
   }
+  if (outputs.decoder != nullptr) NoteDecoding(*outputs.decoder);
+}
+
+void Importer::NoteDecoding(const OperatorView& decoder) {
+  const auto name = [&](size_t operand) {
+    return absl::StrCat("'", Printable(file_.tensor(decoder.inputs[operand]).name), "'");
+  };
+  const auto is_output = [&](int tensor) {
+    return std::any_of(outputs_.begin(), outputs_.end(),
+                       [&](const Output& output) { return output.tensor == tensor; });
+  };
+  if (!is_output(decoder.inputs[0]) || !is_output(decoder.inputs[1])) return;
+  state_.diagnostics->Add(
+      {.kind = DiagnosticKind::kDecodingLeftOut,
+       .message = absl::StrCat("the operator decodes boxes, which no core does; the outputs are ",
+                               name(0), " and ", name(1), ", which it reads"),
+       .file = state_.file,
+       .node = file_.tensor(decoder.outputs[0]).name,
+       .op = decoder.op,
+       .fix = absl::StrCat("decode them in the firmware, with the anchors in tensor ", name(2))});
 }
 
 void Importer::MarkNeeded() {

@@ -38,6 +38,7 @@ class Importer {
 
   void ResolveInputs();
   void ResolveOutputs();
+  void NoteDecoding(const OperatorView& decoder);
   std::string Suggestion(absl::string_view name) const;
   void AddInput(int tensor, const Shape& shape);
   void AddConstInput(const ConstInput& input);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "compiler_core/frontends/tflite/box_decoder.h"
 #include "compiler_core/frontends/tflite/import.h"
 #include "compiler_core/frontends/tflite/model_file.h"
 
@@ -28,7 +29,7 @@ absl::StatusOr<ModelOutline> OutlineTfLite(absl::string_view model_bytes, absl::
   RETURN_IF_ERROR(found.ToStatus());
   ModelOutline outline;
   for (const int tensor : model->inputs()) outline.inputs.push_back(PortOf(model->tensor(tensor)));
-  for (const int tensor : model->outputs()) {
+  for (const int tensor : tflite::OutputsOfCores(*model).tensors) {
     outline.outputs.push_back(PortOf(model->tensor(tensor)));
   }
   for (const tflite::OperatorView& op : model->operators()) {
