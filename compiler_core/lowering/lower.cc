@@ -131,6 +131,12 @@ class Lowerer : public LowerContext {
                                                    " inputs for each output; at most ",
                                                    kMaxBlockExtent, " fit the unit"));
     }
+    if (std::max(convolution.in_h, convolution.in_w) > kMaxImageSide ||
+        std::max(convolution.out_h(), convolution.out_w()) > kMaxImageSide) {
+      return absl::UnimplementedError(
+          absl::StrCat("the convolution's image has ", convolution.in_h, " x ", convolution.in_w,
+                       " pixels; the unit takes at most ", kMaxImageSide, " on each side"));
+    }
     const int64_t taps = convolution.kernel_h * convolution.kernel_w;
     const ValueId bias =
         convolution.bias_operand < 0 ? ValueId() : node_->inputs[convolution.bias_operand];
@@ -305,13 +311,12 @@ class Lowerer : public LowerContext {
     whole.step = part.command.step;
     const int64_t block = core_.limits->matrix_block;
     whole.mask_bits = (part.k + block - 1) / block * ((part.n + block - 1) / block) * block * block;
-    constexpr int64_t kMaxPixels = 0xffff;  // a width is a field of 16 bits
     Convolution pixels;
     pixels.in_c = part.k;
     pixels.columns = part.n;
     for (int64_t first = 0; first < rows; first += pixels.in_w) {
       pixels.in_w =
-          std::min({rows - first, kMaxPixels, kMaxUnitElements / std::max(part.k, part.n)});
+          std::min({rows - first, kMaxImageSide, kMaxUnitElements / std::max(part.k, part.n)});
       EmitConvolution(a.Plus(first * part.k * kHalfBytes), d.Plus(first * part.n * kHalfBytes),
                       pixels, whole);
     }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/cmd/raw_forms.h"
 #include "compiler_core/ops/move_emit.h"
@@ -190,6 +191,11 @@ bool FitsPlaneUnit(const VectorLimits& limits, const WindowGeometry& window) {
 absl::Status EmitDepthwise(LowerContext& context, Operand planes, Operand d,
                            const WindowGeometry& window, int64_t channels, int64_t multiplier,
                            absl::Span<const float> records, bool has_bias) {
+  if (std::max(window.input[0], window.input[1]) > kMaxImageSide) {
+    return absl::UnimplementedError(
+        absl::StrCat("the convolution's image has ", window.input[0], " x ", window.input[1],
+                     " pixels; the unit takes at most ", kMaxImageSide, " on each side"));
+  }
   DepthwiseForm form;
   form.in_h = static_cast<int>(window.input[0]);
   form.in_w = static_cast<int>(window.input[1]);
