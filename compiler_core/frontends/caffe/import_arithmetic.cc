@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/frontends/caffe/node_import.h"
+#include "compiler_core/frontends/common/selection.h"
 
 namespace npuc::caffe {
 namespace {
@@ -179,6 +180,31 @@ absl::Status ImportReduction(LayerImporter& node) {
   return node.SetOutput((result * coeff).value);
 }
 
+// The place of the greatest element along an axis, or from dimension 1 on; with out_max_val the
+// element itself. Source: argmax_layer.cpp.
+absl::Status ImportArgMax(LayerImporter& node) {
+  RETURN_IF_ERROR(node.ExpectInputs(1, 1));
+  ASSIGN_OR_RETURN(const bool gives_value, node.BoolOr("out_max_val", false));
+  ASSIGN_OR_RETURN(const int64_t count, node.IntOr("top_k", 1));
+  if (count != 1) return node.FailMode(absl::StrCat("top_k ", count), "take the greatest alone");
+  ValueRef x = node.input(0);
+  int64_t axis = 2;
+  if (node.node().Has("axis")) {
+    ASSIGN_OR_RETURN(axis, node.IntOr("axis", 0));
+    ASSIGN_OR_RETURN(axis, node.Axis(axis, node.rank(0)));
+    if (gives_value) return node.SetOutput(node.Reduced("ReduceMax", x, {axis}, true));
+  } else {
+    if (gives_value) return node.FailMode("out_max_val without axis", "name the axis");
+    if (node.rank(0) < 2) return absl::InvalidArgumentError("the bottom has one dimension");
+    const int64_t items = node.shape(0)[0];
+    ASSIGN_OR_RETURN(
+        x, node.Reshaped(x, {items, 1, items == 0 ? 0 : ElementCount(node.shape(0)) / items}));
+  }
+  ASSIGN_OR_RETURN(const ValueRef place,
+                   frontend::ArgOf(node, x, {.axis = axis, .keep_dims = true}));
+  return node.SetOutput(frontend::CastTo(node, place, DType::kFloat32));  // Caffe has floats alone
+}
+
 // A constant that the net learned.
 absl::Status ImportParameter(LayerImporter& node) {
   RETURN_IF_ERROR(node.ExpectInputs(0, 0));
@@ -193,9 +219,13 @@ absl::Status ImportParameter(LayerImporter& node) {
 }
 
 constexpr ImportRule kRules[] = {
-    {"Axpy", ImportAxpy},           {"Bias", ImportBias},
-    {"Eltwise", ImportEltwise},     {"InnerProduct", ImportInnerProduct},
-    {"Parameter", ImportParameter}, {"Reduction", ImportReduction},
+    {"ArgMax", ImportArgMax},
+    {"Axpy", ImportAxpy},
+    {"Bias", ImportBias},
+    {"Eltwise", ImportEltwise},
+    {"InnerProduct", ImportInnerProduct},
+    {"Parameter", ImportParameter},
+    {"Reduction", ImportReduction},
     {"Scale", ImportScale},
 };
 

@@ -33,6 +33,21 @@ TEST(CaffeImportTest, TakesBlobsByTheLayersName) {
   EXPECT_THAT(Evaluate(model, text, {{1, 2, 3, 4}}), ElementsAre(ElementsAre(11, 24)));
 }
 
+TEST(CaffeImportTest, ThePlaceOfTheGreatest) {
+  const std::string input = "input: 'x' input_shape { dim: 1 dim: 2 dim: 2 }\n";
+  EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y"), {{1, 9, 2, 7}}),
+              ElementsAre(ElementsAre(1)));
+  EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y", "argmax_param { axis: 1 }"),
+                       {{1, 9, 2, 7}}),
+              ElementsAre(ElementsAre(1, 0)));
+  const std::string value = "argmax_param { axis: -1 out_max_val: true }";
+  EXPECT_THAT(Evaluate(kNoBlobs, input + Layer("ArgMax", "x", "y", value), {{1, 9, 2, 7}}),
+              ElementsAre(ElementsAre(9, 7)));
+  EXPECT_EQ(RunImport(kNoBlobs, input + Layer("ArgMax", "x", "y", "argmax_param { top_k: 2 }"))
+                .CountOf(DiagnosticKind::kUnsupportedOperatorMode),
+            1);
+}
+
 TEST(CaffeImportTest, LayersInPlaceKeepEachValueOfAName) {
   const std::string text = kInput + Layer("Power", "x", "a", "power_param { shift: -2 }") +
                            Layer("AbsVal", "a", "b") + Layer("ReLU", "a", "a");

@@ -7,6 +7,7 @@
 #include "compiler_core/frontends/common/evaluator.h"
 #include "compiler_core/frontends/common/gather.h"
 #include "compiler_core/frontends/common/image.h"
+#include "compiler_core/frontends/common/selection.h"
 #include "compiler_core/frontends/paddle/op_import.h"
 
 namespace npuc::paddle {
@@ -173,10 +174,30 @@ absl::Status ImportUnstack(OpImporter& node) {
   return node.Give(parameter, std::move(parts));
 }
 
+// The place of the greatest or least element, of all with `flatten`.
+absl::Status ImportArg(OpImporter& node) {
+  ASSIGN_OR_RETURN(ValueRef x, node.In("X"));
+  ASSIGN_OR_RETURN(int64_t axis, node.IntOr("axis", -1));
+  ASSIGN_OR_RETURN(const bool keep_dims, node.BoolOr("keepdims", false));
+  ASSIGN_OR_RETURN(const bool flatten, node.BoolOr("flatten", false));
+  if (flatten) {
+    ASSIGN_OR_RETURN(x, node.Reshaped(x, {ElementCount(x->type.shape)}));
+    axis = 0;
+  }
+  ASSIGN_OR_RETURN(axis, node.Axis(axis, RankOf(x)));
+  // A Paddle of before 2.6 has no scalars.
+  const bool stays = keep_dims || RankOf(x) == 1;
+  return node.Give(
+      "Out",
+      frontend::ArgOf(
+          node, x, {.axis = axis, .keep_dims = stays, .is_min = node.node().type() == "arg_min"}));
+}
+
 constexpr ImportRule kRules[] = {
-    {"flip", ImportFlip},           {"gather", ImportGather},  {"pad", ImportPad},
-    {"pad2d", ImportPadImage},      {"pad3d", ImportPadImage}, {"slice", ImportSlice},
-    {"strided_slice", ImportSlice}, {"unbind", ImportUnstack}, {"unstack", ImportUnstack},
+    {"arg_max", ImportArg},    {"arg_min", ImportArg},     {"flip", ImportFlip},
+    {"gather", ImportGather},  {"pad", ImportPad},         {"pad2d", ImportPadImage},
+    {"pad3d", ImportPadImage}, {"slice", ImportSlice},     {"strided_slice", ImportSlice},
+    {"unbind", ImportUnstack}, {"unstack", ImportUnstack},
 };
 
 }  // namespace

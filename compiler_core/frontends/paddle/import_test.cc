@@ -15,6 +15,7 @@ namespace npuc {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::FloatNear;
 using ::testing::HasSubstr;
 
 using Names = std::vector<std::string>;
@@ -195,6 +196,45 @@ TEST(PaddleImportTest, TheAxisPlacesTheSecondOperand) {
   cut.Op("elementwise_add").In("X", {"x"}).In("Y", {"v"}).Out("Out", {"y"}).Int("axis", 1);
   cut.Output("y");
   EXPECT_THAT(Answer(cut, {{1, 2}}), ElementsAre(11, 22));
+}
+
+TEST(PaddleImportTest, ThePlaceOfTheGreatest) {
+  ProgramBuilder b;
+  b.Input("x", {2, 3}).Op("arg_max").In("X", {"x"}).Out("Out", {"y"}).Int("axis", -1).Output("y");
+  EXPECT_THAT(Answer(b, {{1, 9, 2, 7, 5, 7}}), ElementsAre(1, 0));
+  ProgramBuilder least;
+  least.Input("x", {2, 3}).Op("arg_min").In("X", {"x"}).Out("Out", {"y"}).Bool("flatten", true);
+  least.Output("y");
+  EXPECT_THAT(Answer(least, {{1, 9, 2, 7, 0, 7}}), ElementsAre(4));
+}
+
+// By Paddle's formula: round(clip(x, -s, s) / s * 127) * s / 127.
+TEST(PaddleImportTest, TrainedScalesRoundToTheirSteps) {
+  ProgramBuilder b;
+  b.Input("x", {1, 4}).Parameter("s", {1}, {12.7F});
+  b.Op("fake_quantize_dequantize_moving_average_abs_max")
+      .In("X", {"x"})
+      .In("InScale", {"s"})
+      .Out("Out", {"y"});
+  b.Output("y");
+  EXPECT_THAT(Answer(b, {{0.34F, -0.06F, 50, -50}}),
+              ElementsAre(FloatNear(0.3, 1e-5), FloatNear(-0.1, 1e-5), FloatNear(12.7, 1e-5),
+                          FloatNear(-12.7, 1e-5)));
+  ProgramBuilder w;
+  w.Input("x", {1, 2}).Parameter("w", {2, 2}, {1.27F, 10, 0.014F, 254});
+  w.Op("fake_channel_wise_quantize_dequantize_abs_max").In("X", {"w"}).Out("Out", {"v"});
+  w.Int("quant_axis", 1);
+  w.Op("mul").In("X", {"x"}).In("Y", {"v"}).Out("Out", {"y"}).Output("y");
+  EXPECT_THAT(Answer(w, {{0, 1}}), ElementsAre(FloatNear(0.01, 1e-5), FloatNear(254, 1e-4)));
+  ProgramBuilder wild;
+  wild.Input("x", {1, 4}).Parameter("s", {1}, {-1});
+  wild.Op("fake_quantize_dequantize_moving_average_abs_max")
+      .In("X", {"x"})
+      .In("InScale", {"s"})
+      .Out("Out", {"y"});
+  wild.Output("y");
+  EXPECT_THAT(Import(wild.Program(), wild.Parameters()).text,
+              HasSubstr("a scale that is not positive"));
 }
 
 TEST(PaddleImportTest, DropoutMayScale) {

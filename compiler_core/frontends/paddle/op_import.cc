@@ -90,8 +90,8 @@ size_t OpImporter::ResultCount(absl::string_view parameter) const {
 }
 
 frontend::RuleTable<ImportRule> AllRules() {
-  return {ActivationRules(), ElementwiseRules(), WindowRules(), NormRules(),
-          LinearRules(),     ShapeRules(),       PickRules(),   ConstantRules()};
+  return {ActivationRules(), ElementwiseRules(), WindowRules(),   NormRules(),     LinearRules(),
+          ShapeRules(),      PickRules(),        ConstantRules(), QuantizedRules()};
 }
 
 bool DecodesBoxes(absl::string_view op) {
