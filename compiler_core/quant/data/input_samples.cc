@@ -53,7 +53,7 @@ absl::Status InputSamples::Add(const SampleFile& file) {
       return InFile(file, absl::InvalidArgumentError(
                               absl::StrCat("an array of shape ", ShapeToString(header->shape),
                                            " holds no samples of input '", Printable(input_), "' ",
-                                           ShapeToString(shape_))));
+                                           ShapeToString(shape_), " (at most ", kMaxSamples, ")")));
     }
     part.dtype = header->dtype;
     part.offset = header->data_offset;
