@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_FRONTENDS_TENSORFLOW_TENSOR_BUNDLE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
