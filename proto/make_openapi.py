@@ -31,6 +31,7 @@ SCALARS = {
 }
 WELL_KNOWN = {
     ".google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
+    ".google.protobuf.Struct": {"type": "object"},
     ".google.protobuf.Duration": {"type": "string", "pattern": r"^-?[0-9]+(\.[0-9]+)?s$"},
 }
 # rpc, verb, path, what the body is, what the answer is ("" : the rpc's own message as JSON), fields
@@ -44,6 +45,7 @@ PATHS = [
      ["from_seq"]),
     ("DownloadArtifact", "get", "/v1/jobs/{jobId}/artifacts/{artifactName}", None,
      "application/octet-stream", ["offset"]),
+    ("InspectModel", "post", "/v1/models:inspect", "json", "", []),
     ("FindMissingBlobs", "post", "/v1/blobs:findMissing", "json", "", []),
     ("QueryUpload", "get", "/v1/blobs/{sha256}", None, "", ["size_bytes"]),
     ("UploadBlob", "patch", "/v1/blobs/{sha256}", "bytes", "", ["size_bytes", "offset"]),

@@ -63,7 +63,8 @@ class Daemon {
                  .log = log,
                  .metrics = &metrics_,
                  .sampler = &sampler_,
-                 .watchdog = &watchdog_},
+                 .watchdog = &watchdog_,
+                 .is_stopping = [this] { return stopping_.load(); }},
         readiness_log_(log, SteadyNow) {}
 
   // From nothing to where the monitor sees whether the daemon can compile; then it serves.
@@ -211,6 +212,7 @@ api::ApiDependencies Daemon::Dependencies() {
       .authenticator = authenticator_.get(),
       .jobs = &system_->jobs,
       .submission = &system_->submission,
+      .inspections = &system_->inspections,
       .uploads = &system_->uploads,
       .downloads = &system_->downloads,
       .lifecycle = &lifecycle_,

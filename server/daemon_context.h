@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/time/time.h"
@@ -32,6 +33,7 @@ struct DaemonContext {
   observe::Metrics* metrics = nullptr;
   observe::Sampler* sampler = nullptr;
   observe::Watchdog* watchdog = nullptr;
+  std::function<bool()> is_stopping = nullptr;  // SIGTERM has come
 
   uint64_t DiskReserveBytes() const { return static_cast<uint64_t>(flags.disk_reserve_mib) << 20; }
 };

@@ -103,6 +103,8 @@ JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& f
              stores.artifacts.get(), fleet.runner.get(), context.log),
       submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.artifacts.get(),
                  &holds),
+      inspections({.work_dir = context.data_dir + "/work", .is_stopping = context.is_stopping},
+                  inputs, fleet.runner.get()),
       uploads(inputs, OptionsOfUploads(context)),
       downloads(stores.artifacts.get(),
                 [this](const jobs::Job& job) { return runner.Remake(job); }) {

@@ -10,6 +10,7 @@
 #include "server/daemon_context.h"
 #include "server/executor/config_memo.h"
 #include "server/executor/failure_bundles.h"
+#include "server/executor/inspections.h"
 #include "server/executor/job_runner.h"
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
@@ -53,6 +54,7 @@ struct JobSystem {
   jobs::JobService jobs;
   executor::JobRunner runner;
   executor::Submission submission;
+  executor::Inspections inspections;
   executor::Uploads uploads;
   executor::Downloads downloads;
 };

@@ -17,6 +17,8 @@ namespace {
 constexpr int kMaxPageSize = 1000;
 // Blobs may be evicted between their upload and the submission; that often in a row is a fault.
 constexpr int kMaxBlobLosses = 3;
+// A server inspects for up to a minute.
+constexpr absl::Duration kInspectTimeout = absl::Minutes(2);
 
 std::string Copy(absl::string_view text) { return std::string(text); }
 
@@ -57,6 +59,23 @@ absl::StatusOr<v1::CompileJob> Client::Submit(const v1::CompileJobSpec& spec,
     const absl::Status status = impl_->Retried(
         *impl_->jobs, &v1::CompileService::Stub::PrepareAsyncCreateCompileJob, request, response);
     if (status.ok()) return std::move(*response.mutable_job());
+    const bool lost = ServiceErrorOf(status).reason == "BLOB_MISSING";
+    if (!lost || losses == kMaxBlobLosses) return status;
+  }
+}
+
+absl::StatusOr<v1::InspectModelResponse> Client::InspectModel(
+    const v1::InspectModelRequest& request, absl::Span<const LocalFile> files,
+    const TransferProgress& progress) {
+  ClientOptions patient = impl_->options;
+  patient.call_timeout = std::max(patient.call_timeout, kInspectTimeout);
+  for (int losses = 0;; ++losses) {
+    RETURN_IF_ERROR(Upload(files, progress));
+    v1::InspectModelResponse response;
+    const absl::Status status =
+        CallRetried(patient, impl_->had_contact, *impl_->jobs,
+                    &v1::CompileService::Stub::PrepareAsyncInspectModel, request, response);
+    if (status.ok()) return response;
     const bool lost = ServiceErrorOf(status).reason == "BLOB_MISSING";
     if (!lost || losses == kMaxBlobLosses) return status;
   }

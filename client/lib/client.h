@@ -70,6 +70,12 @@ class Client {
                                         absl::string_view request_id,
                                         const TransferProgress& progress);
 
+  // Inspects the model of `request`, whose digests are those of `files`, after uploading what is
+  // missing. UNIMPLEMENTED: the server is older than that.
+  absl::StatusOr<v1::InspectModelResponse> InspectModel(const v1::InspectModelRequest& request,
+                                                        absl::Span<const LocalFile> files,
+                                                        const TransferProgress& progress);
+
   absl::StatusOr<v1::CompileJob> GetJob(absl::string_view job_id);
 
   // The newest `limit` jobs in one of `states`, or in any where that is empty; newest first,

@@ -215,6 +215,20 @@ grpc::Status FakeServer::CancelCompileJob(grpc::ServerContext* context,
   return NotFound();
 }
 
+grpc::Status FakeServer::InspectModel(grpc::ServerContext* context,
+                                      const v1::InspectModelRequest* request,
+                                      v1::InspectModelResponse* response) {
+  std::lock_guard<std::mutex> lock(mutex);
+  last_inspect = *request;
+  if (FailUnary(context)) return BreakCall(context);
+  if (blobs.count(request->model().sha256()) == 0) {
+    return ServiceStatus(grpc::StatusCode::FAILED_PRECONDITION, "a blob is not uploaded",
+                         "BLOB_MISSING");
+  }
+  *response = inspection;
+  return grpc::Status::OK;
+}
+
 grpc::Status FakeServer::WatchCompileJob(grpc::ServerContext* context,
                                          const v1::WatchCompileJobRequest* request,
                                          grpc::ServerWriter<v1::WatchCompileJobResponse>* writer) {

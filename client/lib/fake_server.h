@@ -62,6 +62,8 @@ class FakeServer final : public v1::CompileService::Service,
   std::map<std::string, std::string> artifact_bytes;
   std::map<std::string, v1::CompileJob> jobs;  // by request id
   v1::CreateCompileJobRequest last_create;
+  v1::InspectModelRequest last_inspect;
+  v1::InspectModelResponse inspection;  // what InspectModel answers
   int create_calls = 0;
   int64_t uploaded_bytes = 0;  // received in all streams
   int64_t downloaded_bytes = 0;
@@ -86,6 +88,8 @@ class FakeServer final : public v1::CompileService::Service,
   grpc::Status CancelCompileJob(grpc::ServerContext* context,
                                 const v1::CancelCompileJobRequest* request,
                                 v1::CancelCompileJobResponse* response) override;
+  grpc::Status InspectModel(grpc::ServerContext* context, const v1::InspectModelRequest* request,
+                            v1::InspectModelResponse* response) override;
   grpc::Status WatchCompileJob(grpc::ServerContext* context,
                                const v1::WatchCompileJobRequest* request,
                                grpc::ServerWriter<v1::WatchCompileJobResponse>* writer) override;

@@ -108,6 +108,8 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
       return RunCancel(client, options, console);
     case Command::kFetch:
       return RunFetch(client, options, console);
+    case Command::kInspect:
+      return RunInspect(client, options, console);
     case Command::kServer:
       return RunServer(client, options, console);
     case Command::kHealth:

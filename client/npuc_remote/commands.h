@@ -22,6 +22,7 @@ ExitCode RunStatus(client::Client& client, const Options& options, Console& cons
 ExitCode RunList(client::Client& client, const Options& options, Console& console);
 ExitCode RunCancel(client::Client& client, const Options& options, Console& console);
 ExitCode RunFetch(client::Client& client, const Options& options, Console& console);
+ExitCode RunInspect(client::Client& client, const Options& options, Console& console);
 ExitCode RunServer(client::Client& client, const Options& options, Console& console);
 ExitCode RunHealth(client::Client& client, const Options& options, Console& console);
 ExitCode RunCores(client::Client& client, const Options& options, Console& console);

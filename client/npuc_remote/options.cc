@@ -68,6 +68,7 @@ struct Texts {
   std::string patience = "60";
   std::vector<std::string> states;
   std::vector<std::string> labels;
+  std::vector<std::string> side_inputs;
   std::string output_folder;
 };
 
@@ -85,6 +86,7 @@ class Builder {
     AddList();
     AddCancel();
     AddFetch();
+    AddInspect();
     AddServer();
     AddDocs();
     app_.require_subcommand(1);
@@ -221,6 +223,34 @@ class Builder {
         ->type_name("DIR");
   }
 
+  void AddInspect() {
+    CLI::App* sub = Add(Command::kInspect, "inspect",
+                        "upload a model and show what it is and which cores take it",
+                        "  npuc-remote inspect kws.onnx\n"
+                        "  npuc-remote inspect kws.onnx -c GRUS > kws.yaml   # a config for it\n"
+                        "  npuc-remote inspect net.pb --input-shape 1,40,98 --json\n");
+    sub->add_option("MODEL", options_.model, "the model's file")->required();
+    sub->add_option("-c,--core", options_.core, "print a config for this core in place of all that")
+        ->type_name("CORE");
+    sub->add_option("--input-shape", options_.input_shapes,
+                    "shape of an input that the model leaves open: 1,40,98, or NAME=1,40,98; may "
+                    "be repeated")
+        ->type_name("SHAPE")
+        ->allow_extra_args(false);
+    sub->add_option("--dim", options_.dims, "size of a named dimension; may be repeated")
+        ->type_name("NAME=N")
+        ->allow_extra_args(false);
+    sub->add_option("--const", options_.constants, "value of an input; may be repeated")
+        ->type_name("NAME=VALUE")
+        ->allow_extra_args(false);
+    sub->add_option("--with", texts_.side_inputs,
+                    "a further file of the model, by the config key that names it (default: the "
+                    "one beside the model, where its format has one); may be repeated")
+        ->type_name("KEY=FILE")
+        ->allow_extra_args(false)
+        ->check(CheckLabel);
+  }
+
   void AddServer() {
     Add(Command::kServer, "server", "show the server's version, limits, load and readiness",
         "  npuc-remote server --json\n");
@@ -280,10 +310,14 @@ void Finish(const CLI::App& app, const Texts& texts, Options& options) {
     v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
     if (ParseState(text, state)) options.states.push_back(state);
   }
-  for (const std::string& text : texts.labels) {
-    const size_t equals = text.find('=');
-    options.labels[text.substr(0, equals)] = text.substr(equals + 1);
-  }
+  const auto take_pairs = [](const std::vector<std::string>& pairs, auto& map) {
+    for (const std::string& text : pairs) {
+      const size_t equals = text.find('=');
+      map[text.substr(0, equals)] = text.substr(equals + 1);
+    }
+  };
+  take_pairs(texts.labels, options.labels);
+  take_pairs(texts.side_inputs, options.side_inputs);
   if (Given(app, "--output")) options.output_folder = texts.output_folder;
   const auto environment = [](const char* name, std::string& value) {
     const char* text = std::getenv(name);

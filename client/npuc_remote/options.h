@@ -22,6 +22,7 @@ enum class Command {
   kList,
   kCancel,
   kFetch,
+  kInspect,
   kServer,
   kHealth,
   kCores,
@@ -60,8 +61,15 @@ struct Options {
   // list
   std::vector<v1::JobState> states;
   int limit = 50;
-  // ops
+  // inspect
+  std::string model;
+  std::map<std::string, std::string> side_inputs;  // by config key
+  std::vector<std::string> input_shapes;
+  std::vector<std::string> dims;
+  std::vector<std::string> constants;
+  // inspect, ops
   std::string core;
+  // ops
   std::string framework;
   // completion
   std::string shell;

@@ -1,5 +1,7 @@
 #include "client/npuc_remote/output.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -331,6 +333,19 @@ std::vector<std::string> ReadinessLines(const v1::GetServerInfoResponse& info) {
         absl::StrCat(Printable(condition.name()), ": ", Printable(condition.reason(), 1000)));
   }
   return lines;
+}
+
+std::string InspectionJson(const v1::InspectModelResponse& answer) {
+  std::string text = "{}";
+  if (answer.has_inspection()) {
+    text.clear();
+    if (!google::protobuf::util::MessageToJsonString(answer.inspection(), &text).ok()) text = "{}";
+  }
+  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) json = Json::object();
+  json["ok"] = answer.has_inspection();
+  json["diagnostics"] = ListJson(answer.diagnostics(), DiagnosticJson);
+  return Dump(json);
 }
 
 std::string CoreJson(absl::string_view core) { return Dump({{"core", std::string(core)}}); }

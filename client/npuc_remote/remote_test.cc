@@ -1,4 +1,5 @@
 #include <gmock/gmock.h>
+#include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -402,6 +403,43 @@ TEST_F(RemoteTest, ColoursComeByRequestAlone) {
     console.Out("data");
     EXPECT_EQ(out_.str(), "data\n");
   }
+}
+
+TEST_F(RemoteTest, InspectUploadsAndShowsVerdictsConfigOrJson) {
+  Write("net.onnx", "some onnx");
+  const auto set = [&](const std::string& json) {
+    return google::protobuf::util::JsonStringToMessage(json,
+                                                       server_.inspection.mutable_inspection())
+        .ok();
+  };
+  ASSERT_TRUE(set(R"({"format": "ONNX", "weights": 12345678901, "verdicts": [
+      {"family": "GRUS", "configs": {"GRUS": "CORENAME: GRUS\nA: 1\n"}}]})"));
+  server_.inspection.set_text("net.onnx: ONNX\ncores\n");
+  EXPECT_EQ(RunAt({"inspect", Path("net.onnx"), "--input-shape", "1,40", "--dim", "t=3"}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("net.onnx: ONNX\ncores\nnext: npuc-remote inspect"));
+  EXPECT_EQ(server_.last_inspect.model_name(), "net.onnx");
+  EXPECT_EQ(server_.last_inspect.input_shapes(0), "1,40");
+  EXPECT_EQ(server_.last_inspect.dims(0), "t=3");
+  EXPECT_EQ(server_.blobs[server_.last_inspect.model().sha256()], "some onnx");
+  EXPECT_EQ(RunAt({"inspect", Path("net.onnx"), "-c", "grus"}), kDone);
+  EXPECT_EQ(out_.str(), "CORENAME: GRUS\nA: 1\n");
+  EXPECT_EQ(RunAt({"inspect", Path("net.onnx"), "-c", "NONE"}), kRefused);
+  EXPECT_THAT(err_.str(), HasSubstr("known: GRUS"));
+  EXPECT_EQ(RunAt({"inspect", Path("net.onnx"), "--json"}), kDone);
+  EXPECT_EQ(Lines()[0]["weights"], 12345678901);
+  EXPECT_EQ(Lines()[0]["ok"], true);
+}
+
+TEST_F(RemoteTest, InspectTakesTheSecondFileAndTellsWhatIsNoModel) {
+  Write("net.cfg", "[net]");
+  Write("net.weights", "numbers");
+  server_.inspection.add_diagnostics()->set_message("no model");
+  EXPECT_EQ(RunAt({"inspect", Path("net.cfg")}), kJobFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("no model"));
+  ASSERT_EQ(server_.last_inspect.side_inputs_size(), 1);
+  EXPECT_EQ(server_.last_inspect.side_inputs(0).role(), "WEIGHTS_FILE");
+  EXPECT_EQ(server_.blobs[server_.last_inspect.side_inputs(0).digest().sha256()], "numbers");
+  EXPECT_EQ(RunAt({"inspect", Path("missing.onnx")}), kRefused);
 }
 
 TEST_F(RemoteTest, ManPageAndCompletionKnowEveryOption) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/base/suggest.h"
+#include "compiler_core/pipeline/inspection_output.h"
 #include "compiler_core/target/chips.h"
 #include "compiler_core/target/family.h"
 #include "compiler_core/tools/array_files.h"

@@ -8,7 +8,6 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/pipeline/inspect.h"
 #include "compiler_core/tools/files.h"
-#include "nlohmann/json_fwd.hpp"
 
 namespace npuc {
 
@@ -27,12 +26,6 @@ struct ModelArgument {
 // Problems go to `diagnostics`: files that cannot be read, shapes that are none.
 absl::StatusOr<ModelArgument> LoadModel(const std::string& path, const StatedOptions& stated,
                                         Diagnostics& diagnostics);
-
-// "          3 nodes  GELU: the operator is not supported; cut the graph ... [NPUC1110]", a line
-// for each reason.
-std::string ReasonLines(const CoreVerdict& verdict);
-// An array of objects, one for each reason.
-nlohmann::ordered_json ReasonsJson(const CoreVerdict& verdict);
 
 // `npuc inspect MODEL`: what the file holds, and which cores take it.
 struct InspectCommand {

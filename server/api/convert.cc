@@ -1,5 +1,7 @@
 #include "server/api/convert.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -44,19 +46,6 @@ void ToProto(const jobs::JobArtifact& artifact, v1::Artifact* out) {
   out->set_name(artifact.name);
   out->set_size_bytes(static_cast<int64_t>(artifact.size_bytes));
   out->set_sha256(artifact.sha256);
-}
-
-void ToProto(const base::JobDiagnostic& diagnostic, v1::Diagnostic* out) {
-  out->set_id(diagnostic.id);
-  out->set_severity(ToProto(diagnostic.severity));
-  out->set_file(diagnostic.file);
-  out->set_line(diagnostic.line);
-  out->set_column(diagnostic.column);
-  out->set_node(diagnostic.node);
-  out->set_op(diagnostic.op);
-  out->set_message(diagnostic.message);
-  out->set_limit_source(diagnostic.limit_source);
-  out->set_fix(diagnostic.fix);
 }
 
 void ToProto(const base::InputFile& input, v1::BlobDigest* out) {
@@ -165,7 +154,7 @@ struct BodyConverter {
     ToProto(event.artifact, out->mutable_artifact_ready());
   }
   void operator()(const jobs::DiagnosticEvent& event) const {
-    ToProto(event.diagnostic, out->mutable_diagnostic());
+    api::ToProto(event.diagnostic, out->mutable_diagnostic());
   }
 };
 
@@ -211,6 +200,26 @@ void ToProto(absl::Time time, google::protobuf::Timestamp* out) {
   const int64_t seconds = micros / 1'000'000;
   out->set_seconds(seconds);
   out->set_nanos(static_cast<int32_t>((micros - seconds * 1'000'000) * 1000));
+}
+
+void ToProto(const base::JobDiagnostic& diagnostic, v1::Diagnostic* out) {
+  out->set_id(diagnostic.id);
+  out->set_severity(ToProto(diagnostic.severity));
+  out->set_file(diagnostic.file);
+  out->set_line(diagnostic.line);
+  out->set_column(diagnostic.column);
+  out->set_node(diagnostic.node);
+  out->set_op(diagnostic.op);
+  out->set_message(diagnostic.message);
+  out->set_limit_source(diagnostic.limit_source);
+  out->set_fix(diagnostic.fix);
+}
+
+absl::Status StructOfJson(absl::string_view json, google::protobuf::Struct* out) {
+  const auto status = google::protobuf::util::JsonStringToMessage({json.data(), json.size()}, out);
+  if (status.ok()) return absl::OkStatus();
+  const std::string why(status.message().data(), status.message().size());
+  return absl::InternalError(absl::StrCat("the worker sent no JSON object: ", Printable(why, 256)));
 }
 
 void ToProto(const cache::BlobDigest& digest, v1::BlobDigest* out) {

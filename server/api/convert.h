@@ -1,6 +1,8 @@
 #ifndef NPUC_SERVER_API_CONVERT_H_
 #define NPUC_SERVER_API_CONVERT_H_
 
+#include <google/protobuf/struct.pb.h>
+
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -30,6 +32,9 @@ void ToProto(const cache::BlobDigest& digest, v1::BlobDigest* out);
 v1::JobState ToProto(jobs::JobState state);
 // nullopt for a value that is no state.
 std::optional<jobs::JobState> FromProto(v1::JobState state);
+void ToProto(const base::JobDiagnostic& diagnostic, v1::Diagnostic* out);
+// INTERNAL: it is no JSON object, or nested too deeply.
+absl::Status StructOfJson(absl::string_view json, google::protobuf::Struct* out);
 void ToProto(absl::Time time, google::protobuf::Timestamp* out);
 
 }  // namespace npuc::api

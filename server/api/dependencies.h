@@ -6,6 +6,7 @@
 
 #include "absl/time/time.h"
 #include "server/auth/authenticator.h"
+#include "server/executor/inspections.h"
 #include "server/executor/lifecycle.h"
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
@@ -32,6 +33,7 @@ struct ApiDependencies {
   const auth::Authenticator* authenticator = nullptr;
   jobs::JobService* jobs = nullptr;
   executor::Submission* submission = nullptr;
+  executor::Inspections* inspections = nullptr;
   executor::Uploads* uploads = nullptr;
   executor::Downloads* downloads = nullptr;
   const executor::Lifecycle* lifecycle = nullptr;

@@ -138,6 +138,44 @@ absl::Status Cancel(const ApiDependencies& deps, const auth::Caller& caller,
   return absl::OkStatus();
 }
 
+absl::StatusOr<executor::InspectionRequest> ReadInspect(const auth::Caller& caller,
+                                                        const v1::InspectModelRequest& request) {
+  executor::InspectionRequest out;
+  out.tenant = caller.tenant;
+  ASSIGN_OR_RETURN(const cache::BlobDigest model, FromProto(request.model(), "model"));
+  out.model = {
+      .name = request.model_name(), .sha256 = model.sha256, .size_bytes = model.size_bytes};
+  for (const v1::SideInput& side : request.side_inputs()) {
+    ASSIGN_OR_RETURN(const cache::BlobDigest digest, FromProto(side.digest(), "side_inputs"));
+    out.side_inputs.push_back({.role = side.role(),
+                               .name = side.name(),
+                               .sha256 = digest.sha256,
+                               .size_bytes = digest.size_bytes});
+  }
+  out.stated = {.shapes = {request.input_shapes().begin(), request.input_shapes().end()},
+                .dims = {request.dims().begin(), request.dims().end()},
+                .constants = {request.constants().begin(), request.constants().end()}};
+  return out;
+}
+
+absl::Status Inspect(const ApiDependencies& deps, const auth::Caller& caller,
+                     const v1::InspectModelRequest& request, v1::InspectModelResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
+  ASSIGN_OR_RETURN(const executor::InspectionRequest wanted, ReadInspect(caller, request));
+  ASSIGN_OR_RETURN(const executor::Inspection inspection, deps.inspections->Run(wanted));
+  deps.log->Info("model inspected", {{"tenant", caller.tenant},
+                                     {"identity", caller.identity},
+                                     {"trace", caller.trace_id},
+                                     {"model_sha256", wanted.model.sha256},
+                                     {"is_model", inspection.is_model ? "true" : "false"}});
+  for (const base::JobDiagnostic& diagnostic : inspection.diagnostics) {
+    ToProto(diagnostic, response->add_diagnostics());
+  }
+  if (!inspection.is_model) return absl::OkStatus();
+  response->set_text(inspection.text);
+  return StructOfJson(inspection.json, response->mutable_inspection());
+}
+
 absl::Status FindMissing(const ApiDependencies& deps, const auth::Caller& caller,
                          const v1::FindMissingBlobsRequest& request,
                          v1::FindMissingBlobsResponse* response) {
@@ -224,6 +262,8 @@ const Method<v1::ListCompileJobsRequest, v1::ListCompileJobsResponse> kListCompi
     "ListCompileJobs", auth::Right::kRead, List};
 const Method<v1::CancelCompileJobRequest, v1::CancelCompileJobResponse> kCancelCompileJob = {
     "CancelCompileJob", auth::Right::kCancel, Cancel};
+const Method<v1::InspectModelRequest, v1::InspectModelResponse> kInspectModel = {
+    "InspectModel", auth::Right::kSubmit, Inspect};
 const Method<v1::FindMissingBlobsRequest, v1::FindMissingBlobsResponse> kFindMissingBlobs = {
     "FindMissingBlobs", auth::Right::kSubmit, FindMissing};
 const Method<v1::QueryUploadRequest, v1::QueryUploadResponse> kQueryUpload = {

@@ -54,6 +54,7 @@ extern const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> k
 extern const Method<v1::GetCompileJobRequest, v1::GetCompileJobResponse> kGetCompileJob;
 extern const Method<v1::ListCompileJobsRequest, v1::ListCompileJobsResponse> kListCompileJobs;
 extern const Method<v1::CancelCompileJobRequest, v1::CancelCompileJobResponse> kCancelCompileJob;
+extern const Method<v1::InspectModelRequest, v1::InspectModelResponse> kInspectModel;
 extern const Method<v1::FindMissingBlobsRequest, v1::FindMissingBlobsResponse> kFindMissingBlobs;
 extern const Method<v1::QueryUploadRequest, v1::QueryUploadResponse> kQueryUpload;
 extern const Method<v1::GetServerInfoRequest, v1::GetServerInfoResponse> kGetServerInfo;

@@ -111,6 +111,7 @@ Answered ListJobs(const Exchange& exchange) { return AnswerQuery(exchange, api::
 Answered FindMissing(const Exchange& exchange) {
   return AnswerBody(exchange, api::kFindMissingBlobs);
 }
+Answered InspectModel(const Exchange& exchange) { return AnswerBody(exchange, api::kInspectModel); }
 Answered GetServer(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetServerInfo); }
 Answered ListOps(const Exchange& exchange) { return AnswerQuery(exchange, api::kListOperators); }
 
@@ -299,6 +300,7 @@ const std::vector<Route>& Routes() {
       {"POST", "jobs/*:cancel", api::kCancelCompileJob.right, kJson, CancelJob},
       {"GET", "jobs/*/events", auth::Right::kRead, "", WatchJob},
       {"GET", "jobs/*/artifacts/*", auth::Right::kRead, "", GetArtifact},
+      {"POST", "models:inspect", api::kInspectModel.right, kJson, InspectModel},
       {"POST", "blobs:findMissing", api::kFindMissingBlobs.right, kJson, FindMissing},
       {"GET", "blobs/*", api::kQueryUpload.right, "", QueryBlob},
       {"PATCH", "blobs/*", api::kUploadChunk.right, kBytes, UploadBlob},

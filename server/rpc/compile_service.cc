@@ -41,6 +41,12 @@ class CompileService : public v1::CompileService::CallbackService {
     return RunUnary(context, *pool_, deps_, api::kCancelCompileJob, request, response);
   }
 
+  grpc::ServerUnaryReactor* InspectModel(grpc::CallbackServerContext* context,
+                                         const v1::InspectModelRequest* request,
+                                         v1::InspectModelResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kInspectModel, request, response);
+  }
+
  private:
   const RpcDependencies& deps_;
   WorkPool* const pool_;

@@ -270,6 +270,50 @@ TEST_F(HttpTest, BlobsAreWhatGrpcHas) {
   ExpectSame(Upload({Chunk(of_a, 0, "a")}, &uploaded), uploaded, PatchBlob(of_a, 0, "a"));
 }
 
+TEST_F(HttpTest, InspectionsAreWhatGrpcHas) {
+  v1::InspectModelRequest request;
+  const auto compare = [&] {
+    v1::InspectModelResponse response;
+    const auto result = Post("/v1/models:inspect", request);
+    const grpc::Status status =
+        Call(&v1::CompileService::Stub::InspectModel, compile_.get(), request, &response);
+    ExpectSame(status, response, result);
+    return response;
+  };
+  const auto answer = [&](const std::string& json) {
+    workers_.Set([json](const worker::WorkerJob&, worker::WorkerEvents&) {
+      return executor::SucceedWith({{"inspection.json", json}, {"inspection.txt", "a text"}});
+    });
+  };
+  compare();  // INVALID_FIELD
+  const cache::BlobDigest model = inputs_.Put("model bytes", auth::kLocalTenant);
+  request.set_model_name("net.onnx");
+  request.mutable_model()->set_sha256(std::string(64, 'f'));
+  compare();  // BLOB_MISSING
+  request.mutable_model()->set_sha256(model.sha256);
+  request.mutable_model()->set_size_bytes(static_cast<int64_t>(model.size_bytes));
+  answer(R"({"format": "ONNX", "inputs": [{"shape": [1, null]}], "weights": 12345678901})");
+  const v1::InspectModelResponse inspected = compare();
+  EXPECT_EQ(inspected.inspection().fields().at("weights").number_value(), 12345678901);
+  EXPECT_EQ(inspected.text(), "a text\n");
+  // A hostile worker's.
+  for (const char* const broken : {"", "no JSON", "[1]", "{\"a\": \"\xff\"}"}) {
+    answer(broken);
+    compare();
+  }
+  answer(std::string(500'000, '['));
+  compare();
+  workers_.Set([](const worker::WorkerJob&, worker::WorkerEvents&) {
+    worker::WorkerOutcome outcome;
+    outcome.kind = worker::WorkerOutcome::Kind::kFailed;
+    outcome.diagnostics.push_back({DiagnosticKind::kEmptyModel, "no bytes"});
+    return outcome;
+  });
+  const v1::InspectModelResponse refused = compare();
+  EXPECT_FALSE(refused.has_inspection());
+  EXPECT_EQ(refused.diagnostics(0).message(), "no bytes");
+}
+
 TEST_F(HttpTest, ServerInfoAndOperatorsAreWhatGrpcHas) {
   v1::GetServerInfoResponse info;
   auto status = Call(&v1::ServerInfoService::Stub::GetServerInfo, info_.get(), {}, &info);

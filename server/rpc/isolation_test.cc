@@ -80,6 +80,18 @@ class IsolationTest : public RpcTest {
     return job_id;
   }
 
+  grpc::Status InspectAs(const std::string& identity) {
+    workers_.Set([](const worker::WorkerJob&, worker::WorkerEvents&) {
+      return executor::SucceedWith({{"inspection.json", "{}"}, {"inspection.txt", ""}});
+    });
+    v1::InspectModelRequest request;
+    request.set_model_name("net.onnx");
+    request.mutable_model()->set_sha256(model_.sha256);
+    request.mutable_model()->set_size_bytes(static_cast<int64_t>(model_.size_bytes));
+    v1::InspectModelResponse response;
+    return compile_->InspectModel(As(identity).get(), request, &response);
+  }
+
   grpc::Status GetAs(const std::string& identity, const std::string& job_id) {
     v1::GetCompileJobRequest request;
     request.set_job_id(job_id);
@@ -195,6 +207,9 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
       {"DownloadArtifact",
        [&](const std::string& who) { return DownloadAs(who, job); },
        {kAnon, kAnon, kAnon, kHidden, kDenied, kOk, kDenied, kOk, kOk}},
+      {"InspectModel",
+       [&](const std::string& who) { return InspectAs(who); },
+       {kAnon, kAnon, kAnon, kOk, kOk, kDenied, kDenied, kOk, kDenied}},
       {"FindMissingBlobs",
        [&](const std::string& who) { return FindMissingAs(who, "x", &missing); },
        {kAnon, kAnon, kAnon, kOk, kOk, kDenied, kDenied, kOk, kDenied}},
@@ -272,6 +287,13 @@ TEST_F(IsolationTest, ListsAndBlobsAreATenantsOwn) {
   EXPECT_TRUE(missing);
   ASSERT_TRUE(FindMissingAs("stranger", "secret of b", &missing).ok());
   EXPECT_FALSE(missing);
+}
+
+TEST_F(IsolationTest, AnothersModelCannotBeInspected) {
+  EXPECT_TRUE(InspectAs("owner").ok());
+  model_ = inputs_.Put("secret of b", "b");
+  EXPECT_EQ(ReasonOf(InspectAs("owner")), "BLOB_MISSING");
+  EXPECT_TRUE(InspectAs("stranger").ok());
 }
 
 TEST_F(IsolationTest, OneTenantsResultIsNoHitForAnother) {

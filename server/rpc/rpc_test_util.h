@@ -73,6 +73,7 @@ class RpcTest : public ::testing::Test {
               &store_, &board_),
         submission_({.parse_config = executor::FakeParseConfig, .compiler_build_id = "build-1"},
                     &jobs_, &inputs_, &cache_, &holds_),
+        inspections_({.work_dir = ::testing::TempDir()}, &inputs_, &workers_),
         uploads_(&inputs_),
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
@@ -92,6 +93,7 @@ class RpcTest : public ::testing::Test {
     return {.authenticator = authenticator_.get(),
             .jobs = &jobs_,
             .submission = &submission_,
+            .inspections = &inspections_,
             .uploads = &uploads_,
             .downloads = &downloads_,
             .lifecycle = &lifecycle_,
@@ -217,6 +219,8 @@ class RpcTest : public ::testing::Test {
   executor::FakeCache cache_;
   executor::InputHolds holds_;
   executor::Submission submission_;
+  executor::FakeWorkers workers_;
+  executor::Inspections inspections_;
   executor::Uploads uploads_;
   executor::Downloads downloads_;
   executor::Lifecycle lifecycle_;

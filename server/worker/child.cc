@@ -335,12 +335,39 @@ Failure FillRequest(const WorkOrder& job, ParsedConfig config, CompileRequest& r
               "}; send exactly those that the config names"))};
 }
 
+Failure InspectModelOf(const WorkOrder& job, const WorkerFunctions& functions, Observer& observer,
+                       Diagnostics& diagnostics) {
+  InspectFilesRequest request{.model_bytes = {},
+                              .model_name = {},
+                              .shapes = job.inspection->shapes,
+                              .dims = job.inspection->dims,
+                              .constants = job.inspection->constants};
+  for (size_t i = 0; i < job.inputs.size(); ++i) {
+    const base::InputFile& input = job.inputs[i];
+    auto bytes = MapInput(kFirstInputFd + static_cast<int>(i), input);
+    if (!bytes.ok()) return OurFault(bytes.status());
+    if (input.role == "MODEL_FILE") {
+      request.model_bytes = *bytes;
+      request.model_name = input.name;
+    } else {
+      request.side_inputs[input.role] = {input.name, std::make_shared<ViewSource>(*bytes)};
+    }
+  }
+  if (functions.inspect == nullptr) {
+    return {WorkerEvent::End::kCompiled, absl::InternalError("this worker inspects no models")};
+  }
+  const absl::Status status = functions.inspect(request, observer, diagnostics);
+  if (!status.ok()) return {WorkerEvent::End::kCompiled, status};
+  return observer.output_failure();
+}
+
 Failure CompileJob(const WorkerFunctions& functions, Observer& observer, Diagnostics& diagnostics) {
   auto record = cache::ReadUpToAt(kJobFd, 0, kMaxJobBytes, "job");
   if (!record.ok()) return OurFault(record.status());
   const auto job = DecodeOrder(*record);
   if (!job.ok()) return OurFault(job.status());
   try {
+    if (job->inspection.has_value()) return InspectModelOf(*job, functions, observer, diagnostics);
     auto config = functions.parse_config(job->config_text, job->config_name, diagnostics);
     if (!config.ok()) return {WorkerEvent::End::kCompiled, config.status()};
     const bool is_cfg = config->is_cfg;

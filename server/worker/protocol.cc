@@ -255,6 +255,12 @@ std::string EncodeOrder(const WorkOrder& order) {
     to->set_sha256(input.sha256);
     to->set_md5(input.md5);
   }
+  if (order.inspection.has_value()) {
+    wire::Job::Inspection& to = *out.mutable_inspection();
+    for (const std::string& text : order.inspection->shapes) to.add_shapes(text);
+    for (const std::string& text : order.inspection->dims) to.add_dims(text);
+    for (const std::string& text : order.inspection->constants) to.add_constants(text);
+  }
   return out.SerializeAsString();
 }
 
@@ -267,6 +273,12 @@ absl::StatusOr<WorkOrder> DecodeOrder(absl::string_view bytes) {
                   .config_name = in.config_name(),
                   .timestamp_seconds = in.timestamp_seconds(),
                   .inputs = {}};
+  if (in.has_inspection()) {
+    const wire::Job::Inspection& stated = in.inspection();
+    order.inspection = {.shapes = {stated.shapes().begin(), stated.shapes().end()},
+                        .dims = {stated.dims().begin(), stated.dims().end()},
+                        .constants = {stated.constants().begin(), stated.constants().end()}};
+  }
   for (const wire::Job::Input& input : in.inputs()) {
     order.inputs.push_back(
         {.role = input.role(), .name = input.name(), .sha256 = input.sha256(), .md5 = input.md5()});

@@ -2,6 +2,7 @@
 #define NPUC_SERVER_WORKER_PROTOCOL_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ inline constexpr size_t kMaxControlBytes = 4096;
 // The zygote's first packet, before kReady. It alone stays readable for every version, so that a
 // daemon can say what is wrong with a worker of another build. Raise the number with each change of
 // what the channels carry.
-inline constexpr int kProtocolVersion = 5;
+inline constexpr int kProtocolVersion = 6;
 std::string EncodeGreeting(absl::string_view build_id);
 // FAILED_PRECONDITION where `bytes` is not the greeting of a worker that speaks this version and,
 // if build_id is not empty, has the same compiler; the message says what was found.
@@ -107,11 +108,19 @@ absl::StatusOr<WatchMessage> DecodeWatch(absl::string_view bytes);
 
 inline constexpr size_t kMaxJobBytes = 4 << 20;
 
+// Facts that a user states of a model to be inspected (InspectFilesRequest has the forms).
+struct StatedOfModel {
+  std::vector<std::string> shapes = {};
+  std::vector<std::string> dims = {};
+  std::vector<std::string> constants = {};
+};
+
 struct WorkOrder {
   std::string config_text;
   std::string config_name;
   int64_t timestamp_seconds = 0;
   std::vector<base::InputFile> inputs;  // in the order of the descriptors
+  std::optional<StatedOfModel> inspection = std::nullopt;
 };
 
 std::string EncodeOrder(const WorkOrder& order);

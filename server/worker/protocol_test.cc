@@ -85,14 +85,26 @@ TEST(Protocol, ControlAndJobRoundTrip) {
   message.inputs = kMaxInputs + 1;
   EXPECT_FALSE(DecodeControl(EncodeControl(message)).ok());
 
-  const WorkOrder order{"text", "name", -7, {{"role", "model", "sha", "md"}, {"r", "", "", ""}}};
+  const WorkOrder order{
+      "text", "name", -7, {{"role", "model", "sha", "md"}, {"r", "", "", ""}}, std::nullopt};
   const std::string record = EncodeOrder(order);
   const WorkOrder again = DecodeOrder(record).value();
   EXPECT_EQ(again.config_text, "text");
   EXPECT_EQ(again.timestamp_seconds, -7);
   EXPECT_EQ(again.inputs, order.inputs);
+  EXPECT_FALSE(again.inspection.has_value());
   EXPECT_FALSE(DecodeOrder(record.substr(0, record.size() - 1)).ok());
   EXPECT_FALSE(DecodeOrder(record + "x").ok());
+}
+
+TEST(ProtocolTest, AnInspectionKeepsWhatIsStated) {
+  WorkOrder order;
+  order.inspection = StatedOfModel{.shapes = {"1,2", "x=3"}, .dims = {"t=4"}, .constants = {"c=5"}};
+  const WorkOrder again = DecodeOrder(EncodeOrder(order)).value();
+  ASSERT_TRUE(again.inspection.has_value());
+  EXPECT_EQ(again.inspection->shapes, order.inspection->shapes);
+  EXPECT_EQ(again.inspection->dims, order.inspection->dims);
+  EXPECT_EQ(again.inspection->constants, order.inspection->constants);
 }
 
 TEST(Protocol, WhatIsTooMuchIsRefused) {

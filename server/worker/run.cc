@@ -85,7 +85,8 @@ absl::StatusOr<cache::UniqueFd> WriteOrder(const WorkerJob& job) {
   WorkOrder order{.config_text = job.config_text,
                   .config_name = job.config_name,
                   .timestamp_seconds = job.timestamp_seconds,
-                  .inputs = {}};
+                  .inputs = {},
+                  .inspection = job.inspection};
   for (const WorkerInput& input : job.inputs) order.inputs.push_back(input.file);
   cache::UniqueFd fd(memfd_create("npuc-job", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd.valid()) return cache::ErrnoStatus(errno, "cannot make", "job record");

@@ -6,6 +6,7 @@
 
 #include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
+#include "compiler_core/pipeline/inspect_files.h"
 #include "server/worker/zygote.h"
 
 namespace {
@@ -33,6 +34,6 @@ int main() {
     return 2;
   }
   WarmParser();
-  return npuc::worker::RunZygote({npuc::ParseConfig, npuc::Compile},
+  return npuc::worker::RunZygote({npuc::ParseConfig, npuc::Compile, npuc::InspectIntoFiles},
                                  {.build_id = npuc::CompilerBuildId()});
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
 #include "server/base/input_file.h"
+#include "server/worker/protocol.h"
 #include "server/worker/sandbox.h"
 
 namespace npuc::worker {
@@ -33,7 +35,7 @@ struct WorkerInput {
   std::string path;      // a regular file, e.g. BlobRef::path()
 };
 
-// One compile.
+// One compile, or the inspection of a model.
 struct WorkerJob {
   // Names the run for Cancel; unique among the runs under way; 1..128 bytes.
   std::string run_id;
@@ -45,6 +47,9 @@ struct WorkerJob {
   std::vector<WorkerInput> inputs;  // at most 16
   WorkerLimits limits;
   int64_t timestamp_seconds = 0;  // CompileRequest::timestamp_seconds
+  // Set: the model (the input with role MODEL_FILE) is inspected and not compiled; no config. The
+  // artifacts are those of InspectIntoFiles.
+  std::optional<StatedOfModel> inspection = std::nullopt;
 };
 
 struct WorkerArtifact {

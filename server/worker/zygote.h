@@ -9,10 +9,12 @@
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/compile.h"
+#include "compiler_core/pipeline/inspect_files.h"
 
 namespace npuc::worker {
 
-// What a worker does; npuc-worker gives ParseConfig and Compile, tests give hostile ones.
+// What a worker does; npuc-worker gives ParseConfig, Compile and InspectIntoFiles, tests give
+// hostile ones.
 struct WorkerFunctions {
   std::function<absl::StatusOr<ParsedConfig>(absl::string_view text, absl::string_view name,
                                              Diagnostics& diagnostics)>
@@ -20,6 +22,10 @@ struct WorkerFunctions {
   std::function<absl::StatusOr<CompileResult>(const CompileRequest& request,
                                               CompileObserver& observer, Diagnostics& diagnostics)>
       compile;
+  // InspectIntoFiles. Null: an inspection fails.
+  std::function<absl::Status(const InspectFilesRequest& request, CompileObserver& observer,
+                             Diagnostics& diagnostics)>
+      inspect = nullptr;
 };
 
 // The descriptors on which a warm parent finds its control channel and its own program, from which

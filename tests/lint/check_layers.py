@@ -20,7 +20,8 @@ OPS = IR + [CORE + "ops/"]
 # What the service and the tools see of the compiler: the one function and its types.
 CONFIG_INTERFACE = BASE + [CORE + "config/config.h"]
 PIPELINE_INTERFACE = CONFIG_INTERFACE + [CORE + "pipeline/artifact_check.h",
-                                         CORE + "pipeline/compile.h"]
+                                         CORE + "pipeline/compile.h",
+                                         CORE + "pipeline/inspect_files.h"]
 
 # Folder -> which project includes are allowed; a folder's own headers always are. The longest
 # matching folder counts.

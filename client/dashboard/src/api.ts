@@ -119,6 +119,20 @@ export const cancelJob = async (id: string, reason: string) =>
 export const createJob = async (spec: Spec) =>
   (await post<{ job: Job }>("/v1/jobs", { requestId: crypto.randomUUID(), spec })).job;
 
+/** What `npuc inspect --json` has: names with underscores, sizes as numbers. */
+export interface Port { name: string; type?: string; shape?: (number | null)[] | null; dim_names?: string[] }
+export interface Verdict {
+  family: string; cores: string[]; verdict: string; open?: string[]; configs?: Record<string, string>;
+  reasons: { id: string; op: string; nodes: number; first_node: string; message: string; fix: string }[];
+  ram_bytes?: number; ram_limit_bytes?: number; flash_bytes?: number; cycles?: number; warnings?: number;
+}
+export interface Inspection {
+  format: string; framework: string; producer?: string; inputs: Port[]; outputs: Port[]; operators: Record<string, number>;
+  weights: number; weight_bytes: number; macs?: number | null; notes?: string[]; verdicts: Verdict[];
+}
+export const inspectModel = (modelName: string, model: Digest, sideInputs: { role: string; name: string; digest: Digest }[]) =>
+  post<{ inspection?: Inspection; diagnostics?: Diagnostic[] }>("/v1/models:inspect", { modelName, model, sideInputs });
+
 export const artifactPath = (id: string, name: string) =>
   `/v1/jobs/${id}/artifacts/${encodeURIComponent(name)}`;
 export const getArtifact = async (id: string, name: string) =>

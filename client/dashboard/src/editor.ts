@@ -26,6 +26,8 @@ export class Editor {
     this.number();
   }
 
+  focus() { this.area.focus(); }
+
   /** Puts the cursor into a line. */
   goTo(line: number) {
     const lines = this.text.split("\n");

@@ -1,7 +1,8 @@
 // Submitting: drop a config and the files it names, or edit the config of an earlier job.
 import { ApiError, createJob, digestOf, getJob, upload, type Digest, type Spec } from "./api";
-import { bytes, h } from "./dom";
+import { bytes, h, say } from "./dom";
 import { Editor } from "./editor";
+import { inspection, inspectionProblem, type ModelFile } from "./inspect";
 import { nameOf } from "./jobs_text";
 import type { View } from "./view";
 
@@ -46,6 +47,9 @@ export function filesNamed(config: string): Map<string, string> {
   }
   return named;
 }
+/** How often a busy server is asked again, a second or so apart. */
+const INSPECT_TRIES = 60;
+
 const baseName = (path: string) => path.split("/").at(-1)!;
 
 /** "config.yaml:3:7: ..." is about line 3. */
@@ -59,6 +63,9 @@ class SubmitPage {
   private readonly shown = h("section", { class: "card", hidden: true, "aria-label": "Files" });
   private readonly editor = new Editor(() => this.update());
   private readonly config = h("section", { class: "card", hidden: true, "aria-label": "Config to submit" });
+  private readonly model = h("section", { class: "card", hidden: true, "aria-label": "Model", "aria-live": "polite" });
+  /** The files of which `model` tells; another drop begins anew. */
+  private inspected = "";
   private readonly problems = h("section", { "aria-label": "Problems", role: "alert" });
   private readonly bar = h("progress", { max: 1, value: 0, hidden: true, "aria-label": "Upload" });
   private readonly go = h("button", { class: "primary", disabled: true, click: () => void this.submit() }, "Submit");
@@ -70,8 +77,8 @@ class SubmitPage {
   constructor(root: HTMLElement, private readonly from: string) {
     const picker = h("input", { type: "file", multiple: true, class: "skip", "aria-label": "Choose config and model",
       change: () => { void this.add(picker.files); picker.value = ""; } });
-    const drop = h("label", { class: "drop" }, h("strong", {}, "Drop a config and its model here"), h("br"),
-      h("span", { class: "soft" }, "or choose files: the config (.yaml, .cfg), the model, and what else the config names"), picker);
+    const drop = h("label", { class: "drop" }, h("strong", {}, "Drop a model here, or a config and its model"), h("br"),
+      h("span", { class: "soft" }, "or choose files: a model alone is shown and gets a config; with a config (.yaml, .cfg) come the files that it names"), picker);
     drop.addEventListener("dragover", (event) => { event.preventDefault(); drop.classList.add("over"); });
     drop.addEventListener("dragleave", () => drop.classList.remove("over"));
     drop.addEventListener("drop", (event) => {
@@ -80,7 +87,7 @@ class SubmitPage {
       void this.add(event.dataTransfer?.files ?? null);
     });
     const field = (text: string, input: HTMLElement) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
-    root.append(h("div", { class: "head" }, this.title), drop, this.shown, this.config, this.problems,
+    root.append(h("div", { class: "head" }, this.title), drop, this.shown, this.model, this.config, this.problems,
       h("section", { class: "card fields" }, field("Priority (-100 to 100)", this.priority), field("Labels", this.labels),
         h("label", {}, this.noCache, " compile even if the cache has it"), this.go), this.bar);
   }
@@ -115,6 +122,53 @@ class SubmitPage {
     }
     this.problems.replaceChildren();
     this.update();
+    if (this.config.hidden && this.files.size) void this.inspect();
+  }
+
+  /** A model alone: what it is, and a config for it to begin with. */
+  private async inspect() {
+    const names = [...this.files.keys()].join("/");
+    this.inspected = names;
+    const show = (...nodes: (Node | string)[]) => {
+      if (this.inspected !== names) return;
+      this.model.hidden = false;
+      this.model.replaceChildren(...nodes);
+    };
+    try {
+      show(h("p", {}, "Sending the model …"));
+      const file = await this.modelFile();
+      this.bar.hidden = true;
+      for (let tries = 0; ; tries++) {
+        show(h("p", {}, "The server reads the model and tries each core …"));
+        try {
+          show(...await inspection(file, (config, core) => this.take(file.name, config, core)));
+          return;
+        } catch (error) {
+          if (!(error instanceof ApiError) || error.retryAfterSeconds === 0 || tries === INSPECT_TRIES) throw error;
+          show(h("p", {}, inspectionProblem(error)));
+          await new Promise((done) => setTimeout(done, error.retryAfterSeconds * 1000));
+        }
+      }
+    } catch (error) {
+      show(h("div", { class: "diagnostic", role: "alert" }, inspectionProblem(error as Error)));
+    }
+    this.bar.hidden = true;
+  }
+
+  /** The model among the dropped files, and the second file that its format has. */
+  private async modelFile(): Promise<ModelFile> {
+    const files = [...this.files.values()];
+    const second = BESIDE.find(({ ending }) => files.length > 1 && files.some((one) => one.name.endsWith(ending)));
+    const side = second && files.find((one) => one.name.endsWith(second.ending));
+    const model = files.find((one) => one !== side)!;
+    const sides = side ? [{ role: second.role, name: side.name, digest: await this.send(side) }] : [];
+    return { name: model.name, digest: await this.send(model), sides };
+  }
+
+  private take(model: string, config: string, core: string) {
+    this.edit(config, `${model.replace(/\.[^.]*$/, "")}.yaml`);
+    this.editor.focus();
+    say(`a config for ${core}`);
   }
 
   /** Shows which file is what, and whether something is missing. */
@@ -131,10 +185,7 @@ class SubmitPage {
     this.shown.hidden = rows.length === 0;
     this.shown.replaceChildren(h("table", {}, h("tbody", {}, ...rows)));
     for (const one of this.shown.querySelectorAll<HTMLButtonElement>("[data-remove]")) one.onclick = () => { this.files.delete(one.dataset.remove!); this.update(); };
-    if (this.files.size && this.config.hidden) {
-      const [name] = this.files.keys();
-      this.shown.append(h("p", { class: "soft" }, "A config says for which core; drop one, too. Where you have none, ", h("code", { class: "mono" }, `npuc init ${name}`), " writes one."));
-    }
+    if (this.files.size === 0) this.model.hidden = true;
     this.go.disabled = this.config.hidden || this.editor.text.trim() === "";
   }
 
