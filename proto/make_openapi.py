@@ -38,7 +38,9 @@ WELL_KNOWN = {
 # of the query
 PATHS = [
     ("CreateCompileJob", "post", "/v1/jobs", "json", "", []),
-    ("ListCompileJobs", "get", "/v1/jobs", None, "", ["page_size", "page_token", "states"]),
+    ("ListCompileJobs", "get", "/v1/jobs", None, "",
+     ["page_size", "page_token", "states", "cores", "frameworks", "tenants", "labels", "text",
+      "created_from", "created_before", "mine", "order", "reverse", "with_totals"]),
     ("GetCompileJob", "get", "/v1/jobs/{jobId}", None, "", []),
     ("CancelCompileJob", "post", "/v1/jobs/{jobId}:cancel", "json", "", []),
     ("WatchCompileJob", "get", "/v1/jobs/{jobId}/events", None, "text/event-stream",
@@ -51,6 +53,7 @@ PATHS = [
     ("UploadBlob", "patch", "/v1/blobs/{sha256}", "bytes", "", ["size_bytes", "offset"]),
     ("GetServerInfo", "get", "/v1/server", None, "", []),
     ("GetServerInfo", "get", "/v1/cores", None, "", []),
+    ("GetCaller", "get", "/v1/caller", None, "", []),
     ("ListOperators", "get", "/v1/ops", None, "", ["core", "framework"]),
 ]
 # What no rpc has: gRPC's own health service tells whether, not why.

@@ -132,6 +132,7 @@ absl::Status Daemon::Start() {
   RETURN_IF_ERROR(StartJobSystem());
   ASSIGN_OR_RETURN(fronts_, Fronts::Start(context_, Dependencies()));
   RETURN_IF_ERROR(system_->Recover());
+  system_->StartIndexing();
   StartDispatching();
   readiness_.Set("canary", absl::UnavailableError("no canary compile has succeeded yet"));
   readiness_.Set("recovery", absl::OkStatus());
@@ -211,6 +212,7 @@ api::ApiDependencies Daemon::Dependencies() {
   return {
       .authenticator = authenticator_.get(),
       .jobs = &system_->jobs,
+      .index = &system_->index,
       .submission = &system_->submission,
       .inspections = &system_->inspections,
       .uploads = &system_->uploads,

@@ -1,6 +1,7 @@
 #include "server/job_system.h"
 
 #include <filesystem>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -96,9 +97,10 @@ JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& f
       configs(ParseConfig, kConfigMemoBytes),
       bundles({.dir = context.data_dir + "/bundles"}),
       store(stores.jobs.get(), context.metrics, context.watchdog, SteadyNow),
+      indexed(&store, &index),
       queue(QueueOptions(context)),
       board(&queue, kLeaseTtl),
-      jobs(ServiceOptions(context, random), &store, &board),
+      jobs(ServiceOptions(context, random), &indexed, &board),
       runner(RunnerOptions(context, configs, bundles, model_info_time_seconds), &jobs, inputs,
              stores.artifacts.get(), fleet.runner.get(), context.log),
       submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.artifacts.get(),
@@ -131,6 +133,18 @@ absl::Status JobSystem::Recover() {
   }));
   context.log->Info("recovered", {{"jobs", absl::StrCat(recovered)}});
   return absl::OkStatus();
+}
+
+void JobSystem::StartIndexing() {
+  std::thread([this] {
+    const absl::Status loaded = indexed.Load(context.is_stopping);
+    if (!loaded.ok()) {
+      context.log->Error("the jobs cannot be read for lists; filters and totals are refused",
+                         {{"error", loaded.message()}});
+    } else {
+      context.log->Info("jobs read for lists", {{"jobs", absl::StrCat(index.size())}});
+    }
+  }).detach();
 }
 
 void JobSystem::Sample(observe::Metrics& metrics) {

@@ -14,6 +14,8 @@
 #include "server/executor/job_runner.h"
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
+#include "server/jobs/indexed_job_store.h"
+#include "server/jobs/job_index.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/local_board.h"
 #include "server/jobs/observed_job_store.h"
@@ -39,6 +41,8 @@ struct JobSystem {
   absl::Status CleanWorkDir();
   // Takes the stored jobs back. Before the first run.
   absl::Status Recover();
+  // Fills the index, beside everything else; the thread ends with the process.
+  void StartIndexing();
   void Sample(observe::Metrics& metrics);
   void OnJobEnded(const jobs::Job& job);
 
@@ -49,6 +53,8 @@ struct JobSystem {
   executor::ConfigMemo configs;
   executor::FailureBundles bundles;
   jobs::ObservedJobStore store;
+  jobs::JobIndex index;
+  jobs::IndexedJobStore indexed;
   scheduler::FairQueue queue;
   jobs::LocalBoard board;
   jobs::JobService jobs;

@@ -90,11 +90,9 @@ absl::StatusOr<v1::CompileJob> Client::GetJob(absl::string_view job_id) {
   return std::move(*response.mutable_job());
 }
 
-absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(absl::Span<const v1::JobState> states,
+absl::StatusOr<std::vector<v1::CompileJob>> Client::ListJobs(v1::ListCompileJobsRequest request,
                                                              int limit) {
   std::vector<v1::CompileJob> jobs;
-  v1::ListCompileJobsRequest request;
-  for (const v1::JobState state : states) request.add_states(state);
   while (static_cast<int>(jobs.size()) < limit) {
     const int wanted = limit - static_cast<int>(jobs.size());
     request.set_page_size(std::min(wanted, kMaxPageSize));
@@ -179,6 +177,13 @@ absl::StatusOr<v1::GetServerInfoResponse> Client::GetServerInfo() {
   RETURN_IF_ERROR(impl_->Retried(*impl_->info,
                                  &v1::ServerInfoService::Stub::PrepareAsyncGetServerInfo,
                                  v1::GetServerInfoRequest(), response));
+  return response;
+}
+
+absl::StatusOr<v1::GetCallerResponse> Client::GetCaller() {
+  v1::GetCallerResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->info, &v1::ServerInfoService::Stub::PrepareAsyncGetCaller,
+                                 v1::GetCallerRequest(), response));
   return response;
 }
 

@@ -78,9 +78,9 @@ class Client {
 
   absl::StatusOr<v1::CompileJob> GetJob(absl::string_view job_id);
 
-  // The newest `limit` jobs in one of `states`, or in any where that is empty; newest first,
-  // without config text and diagnostics.
-  absl::StatusOr<std::vector<v1::CompileJob>> ListJobs(absl::Span<const v1::JobState> states,
+  // The first `limit` jobs that match, in the order of the request, whose page fields are this
+  // function's; without config text and diagnostics.
+  absl::StatusOr<std::vector<v1::CompileJob>> ListJobs(v1::ListCompileJobsRequest request,
                                                        int limit);
 
   absl::StatusOr<v1::CompileJob> CancelJob(absl::string_view job_id, absl::string_view reason);
@@ -99,6 +99,9 @@ class Client {
                      const std::string& folder, const TransferProgress& progress);
 
   absl::StatusOr<v1::GetServerInfoResponse> GetServerInfo();
+
+  // UNIMPLEMENTED: the server is older than that.
+  absl::StatusOr<v1::GetCallerResponse> GetCaller();
 
   // `core` and `framework` may be empty, for all. UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<std::vector<v1::Operator>> ListOperators(absl::string_view core,

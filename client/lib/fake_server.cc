@@ -188,6 +188,7 @@ grpc::Status FakeServer::ListCompileJobs(grpc::ServerContext* context,
                                          v1::ListCompileJobsResponse* response) {
   std::lock_guard<std::mutex> lock(mutex);
   if (FailUnary(context)) return BreakCall(context);
+  last_list = *request;
   // One job a page, so that paging is seen.
   size_t index = request->page_token().empty() ? 0 : std::stoul(request->page_token());
   auto entry = jobs.begin();
@@ -378,6 +379,18 @@ grpc::Status FakeServer::GetServerInfo(grpc::ServerContext* context,
     condition->set_name(name);
     condition->set_reason(reason);
   }
+  return grpc::Status::OK;
+}
+
+grpc::Status FakeServer::GetCaller(grpc::ServerContext* context,
+                                   const v1::GetCallerRequest* request,
+                                   v1::GetCallerResponse* response) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (FailUnary(context)) return BreakCall(context);
+  response->set_identity("ci");
+  response->set_tenant("audio");
+  response->add_rights("submit");
+  response->add_rights("read");
   return grpc::Status::OK;
 }
 

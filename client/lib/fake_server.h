@@ -62,6 +62,7 @@ class FakeServer final : public v1::CompileService::Service,
   std::map<std::string, std::string> artifact_bytes;
   std::map<std::string, v1::CompileJob> jobs;  // by request id
   v1::CreateCompileJobRequest last_create;
+  v1::ListCompileJobsRequest last_list;
   v1::InspectModelRequest last_inspect;
   v1::InspectModelResponse inspection;  // what InspectModel answers
   int create_calls = 0;
@@ -106,6 +107,9 @@ class FakeServer final : public v1::CompileService::Service,
                                 grpc::ServerWriter<v1::DownloadArtifactResponse>* writer) override;
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
                              v1::GetServerInfoResponse* response) override;
+
+  grpc::Status GetCaller(grpc::ServerContext* context, const v1::GetCallerRequest* request,
+                         v1::GetCallerResponse* response) override;
 
   void Start(const std::string& address);
   grpc::Status BreakCall(grpc::ServerContext* context) const;

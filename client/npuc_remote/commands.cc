@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -93,6 +94,24 @@ void PrintTable(const std::vector<std::vector<std::string>>& rows, Console& cons
   }
 }
 
+std::string OrDash(const std::string& text) { return text.empty() ? "-" : Printable(text); }
+
+// "branch=main run=12"; "-" where there is none.
+std::string LabelsText(const v1::CompileJob& job) {
+  const std::map<std::string, std::string> sorted(job.spec().labels().begin(),
+                                                  job.spec().labels().end());
+  return OrDash(absl::StrJoin(sorted, " ", absl::PairFormatter("=")));
+}
+
+// From acceptance to the end.
+std::string TookText(const v1::CompileJob& job) {
+  if (!job.has_end_time()) return "-";
+  const auto seconds = [](const google::protobuf::Timestamp& time) {
+    return static_cast<double>(time.seconds()) + time.nanos() * 1e-9;
+  };
+  return absl::StrFormat("%.1fs", seconds(job.end_time()) - seconds(job.create_time()));
+}
+
 ExitCode Dispatch(client::Client& client, const Options& options, Console& console) {
   switch (options.command) {
     case Command::kCompile:
@@ -112,6 +131,8 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
       return RunInspect(client, options, console);
     case Command::kServer:
       return RunServer(client, options, console);
+    case Command::kWhoami:
+      return RunWhoami(client, options, console);
     case Command::kHealth:
       return RunHealth(client, options, console);
     case Command::kCores:
@@ -170,7 +191,7 @@ ExitCode RunStatus(client::Client& client, const Options& options, Console& cons
 
 ExitCode RunList(client::Client& client, const Options& options, Console& console) {
   const absl::StatusOr<std::vector<v1::CompileJob>> jobs =
-      client.ListJobs(options.states, options.limit);
+      client.ListJobs(options.filter, options.limit);
   if (!jobs.ok()) return console.Fail(jobs.status(), options.json);
   if (options.json) {
     for (const v1::CompileJob& listed : *jobs) {
@@ -181,10 +202,12 @@ ExitCode RunList(client::Client& client, const Options& options, Console& consol
     }
     return kDone;
   }
-  std::vector<std::vector<std::string>> rows = {{"JOB", "STATE", "ACCEPTED", "TRIES", "CONFIG"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"JOB", "STATE", "ACCEPTED", "TOOK", "TRIES", "CORE", "SUBMITTER", "CONFIG", "LABELS"}};
   for (const v1::CompileJob& job : *jobs) {
     rows.push_back({Printable(job.job_id()), StateName(StateOf(job)), HumanTime(job.create_time()),
-                    absl::StrCat(job.attempts()), Printable(job.spec().config_name())});
+                    TookText(job), absl::StrCat(job.attempts()), OrDash(job.core()),
+                    OrDash(job.submitter()), Printable(job.spec().config_name()), LabelsText(job)});
   }
   PrintTable(rows, console);
   return kDone;
@@ -303,6 +326,19 @@ ExitCode RunServer(client::Client& client, const Options& options, Console& cons
   for (const std::string& line : ReadinessLines(*info)) {
     console.Out(absl::StrCat("health   ", line));
   }
+  return kDone;
+}
+
+ExitCode RunWhoami(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::GetCallerResponse> caller = client.GetCaller();
+  if (!caller.ok()) return console.Fail(caller.status(), options.json);
+  if (options.json) {
+    console.Out(CallerJson(*caller));
+    return kDone;
+  }
+  console.Out(absl::StrCat("identity  ", Printable(caller->identity())));
+  console.Out(absl::StrCat("tenant    ", Printable(caller->tenant())));
+  console.Out(absl::StrCat("rights    ", Printable(absl::StrJoin(caller->rights(), " "))));
   return kDone;
 }
 

@@ -24,6 +24,7 @@ ExitCode RunCancel(client::Client& client, const Options& options, Console& cons
 ExitCode RunFetch(client::Client& client, const Options& options, Console& console);
 ExitCode RunInspect(client::Client& client, const Options& options, Console& console);
 ExitCode RunServer(client::Client& client, const Options& options, Console& console);
+ExitCode RunWhoami(client::Client& client, const Options& options, Console& console);
 ExitCode RunHealth(client::Client& client, const Options& options, Console& console);
 ExitCode RunCores(client::Client& client, const Options& options, Console& console);
 ExitCode RunOps(client::Client& client, const Options& options, Console& console);

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "client/npuc_remote/command_docs.h"
 #include "client/npuc_remote/output.h"
 #include "compiler_core/base/suggest.h"
@@ -56,6 +57,22 @@ std::string CheckState(const std::string& text) {
                       "' is not QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED or EXPIRED");
 }
 
+// The orders of a list by the words of --sort.
+constexpr std::pair<absl::string_view, v1::JobOrder> kOrders[] = {
+    {"newest", v1::JOB_ORDER_UNSPECIFIED},  {"ended", v1::JOB_ORDER_END_TIME},
+    {"name", v1::JOB_ORDER_NAME},           {"took", v1::JOB_ORDER_TOOK},
+    {"state", v1::JOB_ORDER_STATE},         {"core", v1::JOB_ORDER_CORE},
+    {"framework", v1::JOB_ORDER_FRAMEWORK}, {"tenant", v1::JOB_ORDER_TENANT}};
+
+std::string CheckOrder(const std::string& text) {
+  std::string known;
+  for (const auto& [word, order] : kOrders) {
+    if (text == word) return "";
+    absl::StrAppend(&known, known.empty() ? "" : ", ", word);
+  }
+  return absl::StrCat("'", text, "' is no order; known: ", known);
+}
+
 std::string CheckLabel(const std::string& text) {
   const size_t equals = text.find('=');
   if (equals != std::string::npos && equals > 0) return "";
@@ -67,6 +84,8 @@ struct Texts {
   std::string timeout;
   std::string patience = "60";
   std::vector<std::string> states;
+  std::string since;
+  std::string order;
   std::vector<std::string> labels;
   std::vector<std::string> side_inputs;
   std::string output_folder;
@@ -196,12 +215,43 @@ class Builder {
 
   void AddList() {
     CLI::App* sub = Add(Command::kList, "list", "list jobs, the newest first",
-                        "  npuc-remote list --state FAILED --limit 10\n");
+                        "  npuc-remote list --state FAILED --limit 10\n"
+                        "  npuc-remote list --mine --since 1d --label branch=main --sort took\n");
     sub->add_option("--state", texts_.states,
                     "only jobs in this state: QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED or "
                     "EXPIRED; may be repeated")
         ->type_name("S")
         ->check(CheckState);
+    v1::ListCompileJobsRequest& filter = options_.filter;
+    const auto add_list = [&](const char* name, const char* type, const char* what, auto* values) {
+      sub->add_option_function<std::vector<std::string>>(
+             name,
+             [values](const std::vector<std::string>& texts) {
+               values->Assign(texts.begin(), texts.end());
+             },
+             absl::StrCat(what, "; may be repeated"))
+          ->type_name(type)
+          ->allow_extra_args(false);
+    };
+    add_list("-c,--core", "CORE", "only jobs for this core", filter.mutable_cores());
+    add_list("-f,--framework", "FW", "only jobs of this framework", filter.mutable_frameworks());
+    add_list("--tenant", "NAME", "only jobs of this tenant", filter.mutable_tenants());
+    add_list("--label", "KEY[=VALUE]", "only jobs with this label", filter.mutable_labels());
+    sub->add_option_function<std::string>(
+           "--text", [&filter](const std::string& text) { filter.set_text(text); },
+           "only jobs in whose name, labels, tenant or submitter it stands")
+        ->type_name("TEXT");
+    sub->add_flag_callback(
+        "--mine", [&filter] { filter.set_mine(true); }, "only jobs that you submitted");
+    sub->add_option("--since", texts_.since, "only jobs accepted within this time, e.g. 2h, 7d")
+        ->type_name("TIME")
+        ->check(CheckPatience);
+    sub->add_option("--sort", texts_.order,
+                    "newest (default), ended, name, took, state, core, framework or tenant")
+        ->type_name("BY")
+        ->check(CheckOrder);
+    sub->add_flag_callback(
+        "--reverse", [&filter] { filter.set_reverse(true); }, "the other way round");
     sub->add_option("--limit", options_.limit, "at most this many (default 50)")
         ->type_name("N")
         ->check(CLI::Range(1, kMaxLimit));
@@ -254,6 +304,8 @@ class Builder {
   void AddServer() {
     Add(Command::kServer, "server", "show the server's version, limits, load and readiness",
         "  npuc-remote server --json\n");
+    Add(Command::kWhoami, "whoami", "show who you are to the server, and what you may do",
+        "  npuc-remote whoami\n");
     Add(Command::kHealth, "health", "tell whether the server is ready, and if not (exit 4) why",
         "  npuc-remote --patience 0 health\n");
     Add(Command::kCores, "cores", "list the cores that the server compiles for",
@@ -308,7 +360,13 @@ void Finish(const CLI::App& app, const Texts& texts, Options& options) {
   if (ParseSpan(texts.patience, span)) options.patience = span;
   for (const std::string& text : texts.states) {
     v1::JobState state = v1::JOB_STATE_UNSPECIFIED;
-    if (ParseState(text, state)) options.states.push_back(state);
+    if (ParseState(text, state)) options.filter.add_states(state);
+  }
+  if (!texts.since.empty() && ParseSpan(texts.since, span)) {
+    options.filter.mutable_created_from()->set_seconds(absl::ToUnixSeconds(absl::Now() - span));
+  }
+  for (const auto& [word, order] : kOrders) {
+    if (texts.order == word) options.filter.set_order(order);
   }
   const auto take_pairs = [](const std::vector<std::string>& pairs, auto& map) {
     for (const std::string& text : pairs) {

@@ -24,6 +24,7 @@ enum class Command {
   kFetch,
   kInspect,
   kServer,
+  kWhoami,
   kHealth,
   kCores,
   kOps,
@@ -59,7 +60,7 @@ struct Options {
   std::string reason;
   std::vector<std::string> names;
   // list
-  std::vector<v1::JobState> states;
+  v1::ListCompileJobsRequest filter;
   int limit = 50;
   // inspect
   std::string model;

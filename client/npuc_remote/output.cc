@@ -262,6 +262,10 @@ std::string JobJson(const v1::CompileJob& job) {
                {"config_name", job.spec().config_name()},
                {"output_file", job.output_file()},
                {"model_md5", job.model_md5()},
+               {"tenant", job.tenant()},
+               {"submitter", job.submitter()},
+               {"core", job.core()},
+               {"framework", job.framework()},
                {"priority", job.spec().priority()},
                {"labels", Json::object()},
                {"last_seq", job.last_seq()}};
@@ -346,6 +350,13 @@ std::string InspectionJson(const v1::InspectModelResponse& answer) {
   json["ok"] = answer.has_inspection();
   json["diagnostics"] = ListJson(answer.diagnostics(), DiagnosticJson);
   return Dump(json);
+}
+
+std::string CallerJson(const v1::GetCallerResponse& caller) {
+  return Dump(
+      {{"identity", caller.identity()},
+       {"tenant", caller.tenant()},
+       {"rights", ListJson(caller.rights(), [](const std::string& right) { return right; })}});
 }
 
 std::string CoreJson(absl::string_view core) { return Dump({{"core", std::string(core)}}); }

@@ -52,8 +52,9 @@ bool IsReady(const v1::GetServerInfoResponse& info);
 // "ready"; or "not ready" and a line "CONDITION: REASON" for each that does not hold. None where
 // the server tells none.
 std::vector<std::string> ReadinessLines(const v1::GetServerInfoResponse& info);
-// What `npuc inspect --json` prints: the inspection with `ok` and the diagnostics.
+// The report of `npuc inspect --json`: the inspection with `ok` and the diagnostics.
 std::string InspectionJson(const v1::InspectModelResponse& answer);
+std::string CallerJson(const v1::GetCallerResponse& caller);
 std::string CoreJson(absl::string_view core);
 std::string OperatorJson(const v1::Operator& op);
 

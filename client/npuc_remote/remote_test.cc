@@ -405,6 +405,28 @@ TEST_F(RemoteTest, ColoursComeByRequestAlone) {
   }
 }
 
+TEST_F(RemoteTest, ListSendsItsFiltersAndShowsWho) {
+  EXPECT_EQ(RunAt({"submit", Path("config.yaml"), "--label", "run=12"}), kDone);
+  EXPECT_EQ(RunAt({"list", "--label", "run=12", "--core", "GRUS", "--mine", "--since", "2h",
+                   "--sort", "took", "--reverse", "--text", "conf", "--tenant", "audio"}),
+            kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("run=12"));
+  const v1::ListCompileJobsRequest& request = server_.last_list;
+  EXPECT_EQ(request.labels(0), "run=12");
+  EXPECT_EQ(request.cores(0), "GRUS");
+  EXPECT_EQ(request.tenants(0), "audio");
+  EXPECT_EQ(request.text(), "conf");
+  EXPECT_TRUE(request.mine() && request.reverse());
+  EXPECT_EQ(request.order(), v1::JOB_ORDER_TOOK);
+  EXPECT_NEAR(static_cast<double>(request.created_from().seconds()),
+              static_cast<double>(absl::ToUnixSeconds(absl::Now()) - 7200), 60.0);
+  EXPECT_EQ(RunAt({"list", "--sort", "colour"}), kWrongUsage);
+  EXPECT_EQ(RunAt({"whoami"}), kDone);
+  EXPECT_EQ(out_.str(), "identity  ci\ntenant    audio\nrights    submit read\n");
+  EXPECT_EQ(RunAt({"whoami", "--json"}), kDone);
+  EXPECT_EQ(Lines()[0]["rights"][1], "read");
+}
+
 TEST_F(RemoteTest, InspectUploadsAndShowsVerdictsConfigOrJson) {
   Write("net.onnx", "some onnx");
   const auto set = [&](const std::string& json) {

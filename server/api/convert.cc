@@ -289,6 +289,9 @@ void ToProto(const jobs::Job& job, const std::optional<jobs::JobWait>& wait, v1:
   out->set_model_md5(job.model().md5);
   out->set_output_file(job.output_file);
   out->set_tenant(job.tenant);
+  out->set_core(job.spec.core);
+  out->set_framework(job.spec.framework);
+  out->set_submitter(job.spec.submitter);
 }
 
 void ToProto(const jobs::JobEvent& event, v1::JobEvent* out) {

@@ -10,13 +10,20 @@
 #include "server/executor/lifecycle.h"
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
+#include "server/jobs/job_index.h"
 #include "server/jobs/job_service.h"
 #include "server/log/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/readiness.h"
 #include "server/observe/watchdog.h"
 
+namespace npuc::log {
+class AuditLog;
+}  // namespace npuc::log
+
 namespace npuc::api {
+
+struct AdminControls;  // server/api/admin.h
 
 // What GetServerInfo tells beside the counts.
 struct ServerFacts {
@@ -32,6 +39,7 @@ struct ServerFacts {
 struct ApiDependencies {
   const auth::Authenticator* authenticator = nullptr;
   jobs::JobService* jobs = nullptr;
+  jobs::JobIndex* index = nullptr;
   executor::Submission* submission = nullptr;
   executor::Inspections* inspections = nullptr;
   executor::Uploads* uploads = nullptr;
@@ -40,6 +48,8 @@ struct ApiDependencies {
   const log::Logger* log = nullptr;
   const observe::Readiness* readiness = nullptr;
   observe::Metrics* metrics = nullptr;    // may be null
+  log::AuditLog* audit = nullptr;         // may be null
+  const AdminControls* admin = nullptr;   // may be null: then nobody may what it does
   observe::Watchdog* watchdog = nullptr;  // sees a pool whose threads are all stuck; may be null
   ServerFacts facts;
 };

@@ -7,22 +7,15 @@
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
 #include "server/api/convert.h"
+#include "server/api/job_list.h"
 #include "server/catalog/catalog.h"
 #include "server/executor/access.h"
-#include "server/executor/canary.h"
 #include "server/jobs/service_error.h"
 
 namespace npuc::api {
 namespace {
 
-constexpr int32_t kDefaultPageSize = 50;
-constexpr int32_t kMaxPageSize = 1000;
-constexpr size_t kMaxPageBytes = 2 << 20;
 constexpr size_t kMaxReasonFieldBytes = 1024;
-
-void Fill(const ApiDependencies& deps, const jobs::Job& job, v1::CompileJob* out) {
-  ToProto(job, job.state == jobs::JobState::kQueued ? deps.jobs->Wait(job.id) : std::nullopt, out);
-}
 
 absl::StatusOr<executor::SubmitRequest> ReadCreate(const ApiDependencies& deps,
                                                    const auth::Caller& caller,
@@ -30,6 +23,7 @@ absl::StatusOr<executor::SubmitRequest> ReadCreate(const ApiDependencies& deps,
   RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
   ASSIGN_OR_RETURN(executor::SubmitRequest submit, FromProto(request));
   submit.tenant = caller.tenant;
+  submit.submitter = caller.identity;
   submit.trace_id = caller.trace_id;
   return submit;
 }
@@ -39,7 +33,7 @@ absl::Status AnswerCreate(const ApiDependencies& deps, const auth::Caller& calle
                           v1::CreateCompileJobResponse* response) {
   RETURN_IF_ERROR(submitted.status());
   const jobs::Job& job = *submitted->job;
-  Fill(deps, job, response->mutable_job());
+  FillJob(deps, job, response->mutable_job());
   response->set_already_existed(submitted->already_existed);
   if (deps.metrics != nullptr && !submitted->already_existed) {
     deps.metrics->Add(observe::Metric::kJobsAccepted, {caller.tenant}, 1);
@@ -72,49 +66,9 @@ absl::Status Get(const ApiDependencies& deps, const auth::Caller& caller,
   RETURN_IF_ERROR(CheckJobId(request.job_id()));
   ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
                    executor::FindJob(*deps.jobs, caller, request.job_id()));
-  Fill(deps, *job, response->mutable_job());
+  FillJob(deps, *job, response->mutable_job());
   ASSIGN_OR_RETURN(*response->mutable_job()->mutable_spec()->mutable_config_text(),
                    deps.jobs->ReadConfig(job->id));
-  return absl::OkStatus();
-}
-
-absl::Status List(const ApiDependencies& deps, const auth::Caller& caller,
-                  const v1::ListCompileJobsRequest& request,
-                  v1::ListCompileJobsResponse* response) {
-  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
-  jobs::FieldChecker check;
-  jobs::JobListQuery query{.states = {}, .before_id = request.page_token()};
-  if (!caller.rights.Has(auth::Right::kAdmin)) query.tenant = caller.tenant;
-  if (request.page_size() < 0 || request.page_size() > kMaxPageSize) {
-    check.Add("page_size", absl::StrCat(request.page_size(), " is not in 0 to ", kMaxPageSize));
-  }
-  query.limit =
-      static_cast<size_t>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
-  if (!request.page_token().empty() && !jobs::IsValidJobId(request.page_token())) {
-    check.Add("page_token", "is not a next_page_token of an earlier answer");
-  }
-  for (const int state : request.states()) {
-    const auto known = FromProto(static_cast<v1::JobState>(state));
-    if (known.has_value()) {
-      query.states.push_back(*known);
-    } else {
-      check.Add("states", absl::StrCat(state, " is not a state"));
-    }
-  }
-  RETURN_IF_ERROR(check.ToStatus());
-  ASSIGN_OR_RETURN(const jobs::JobPage page, deps.jobs->List(query));
-  size_t bytes = 0;
-  for (const jobs::Job& job : page.jobs) {
-    if (job.tenant == executor::Canary::kTenant) continue;  // nobody asked for it
-    v1::CompileJob* const out = response->add_jobs();
-    Fill(deps, job, out);
-    bytes += out->ByteSizeLong();
-    if (bytes <= kMaxPageBytes || &job == &page.jobs.back()) continue;
-    // More would not pass a client's limit of 4 MiB a message: the next page begins behind it.
-    response->set_next_page_token(job.id);
-    return absl::OkStatus();
-  }
-  response->set_next_page_token(page.next_before);
   return absl::OkStatus();
 }
 
@@ -134,7 +88,7 @@ absl::Status Cancel(const ApiDependencies& deps, const auth::Caller& caller,
   RETURN_IF_ERROR(executor::FindJob(*deps.jobs, caller, request.job_id()).status());
   ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
                    deps.jobs->Cancel(request.job_id(), request.reason()));
-  Fill(deps, *job, response->mutable_job());
+  FillJob(deps, *job, response->mutable_job());
   return absl::OkStatus();
 }
 
@@ -237,6 +191,16 @@ absl::Status ServerInfo(const ApiDependencies& deps, const auth::Caller& caller,
   return absl::OkStatus();
 }
 
+absl::Status GetCaller(const ApiDependencies& deps, const auth::Caller& caller,
+                       const v1::GetCallerRequest& request, v1::GetCallerResponse* response) {
+  response->set_identity(caller.identity);
+  response->set_tenant(caller.tenant);
+  for (const auth::Right right : auth::kAllRights) {
+    if (caller.rights.Has(right)) response->add_rights(std::string(auth::RightName(right)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Operators(const ApiDependencies& deps, const auth::Caller& caller,
                        const v1::ListOperatorsRequest& request,
                        v1::ListOperatorsResponse* response) {
@@ -259,7 +223,7 @@ const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateC
 const Method<v1::GetCompileJobRequest, v1::GetCompileJobResponse> kGetCompileJob = {
     "GetCompileJob", auth::Right::kRead, Get};
 const Method<v1::ListCompileJobsRequest, v1::ListCompileJobsResponse> kListCompileJobs = {
-    "ListCompileJobs", auth::Right::kRead, List};
+    "ListCompileJobs", auth::Right::kRead, ListJobs};
 const Method<v1::CancelCompileJobRequest, v1::CancelCompileJobResponse> kCancelCompileJob = {
     "CancelCompileJob", auth::Right::kCancel, Cancel};
 const Method<v1::InspectModelRequest, v1::InspectModelResponse> kInspectModel = {
@@ -272,6 +236,8 @@ const Method<v1::UploadBlobRequest, v1::UploadBlobResponse> kUploadChunk = {
     "UploadBlob", auth::Right::kSubmit, Upload};
 const Method<v1::GetServerInfoRequest, v1::GetServerInfoResponse> kGetServerInfo = {
     "GetServerInfo", std::nullopt, ServerInfo};
+const Method<v1::GetCallerRequest, v1::GetCallerResponse> kGetCaller = {"GetCaller", std::nullopt,
+                                                                        GetCaller};
 const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOperators = {
     "ListOperators", std::nullopt, Operators};
 

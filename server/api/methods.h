@@ -58,6 +58,7 @@ extern const Method<v1::InspectModelRequest, v1::InspectModelResponse> kInspectM
 extern const Method<v1::FindMissingBlobsRequest, v1::FindMissingBlobsResponse> kFindMissingBlobs;
 extern const Method<v1::QueryUploadRequest, v1::QueryUploadResponse> kQueryUpload;
 extern const Method<v1::GetServerInfoRequest, v1::GetServerInfoResponse> kGetServerInfo;
+extern const Method<v1::GetCallerRequest, v1::GetCallerResponse> kGetCaller;
 extern const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOperators;
 // UploadBlob with a stream of one message.
 extern const Method<v1::UploadBlobRequest, v1::UploadBlobResponse> kUploadChunk;

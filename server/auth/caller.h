@@ -35,6 +35,7 @@ struct Caller {
   std::string tenant;
   Rights rights;
   std::string trace_id = {};  // what the call says it belongs to; empty: nothing
+  std::string peer = {};      // the client's address
 
   // Whether jobs of `tenant` may be seen at all: its own, or an admin's any.
   bool Sees(absl::string_view other_tenant) const {

@@ -241,6 +241,9 @@ absl::StatusOr<Submission::Prepared> Submission::Prepare(const SubmitRequest& re
   job.spec.model_info_time_seconds = request.model_info_time_seconds;
   job.spec.trace_id = request.trace_id;
   job.spec.pinned_to = request.pinned_to;
+  job.spec.core = config.options.core;
+  job.spec.framework = FrameworkName(config.options.framework);
+  job.spec.submitter = request.submitter;
   job.config_text = request.config_text;
   job.output_file = config.options.output_file;
   const std::string scope =

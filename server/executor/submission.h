@@ -30,7 +30,8 @@ inline constexpr absl::Duration kMaxTimeout = absl::Hours(24 * 7);
 
 // A job as a client asks for it, before anything was checked.
 struct SubmitRequest {
-  std::string tenant = {};  // whose job it will be
+  std::string tenant = {};     // whose job it will be
+  std::string submitter = {};  // the identity; not part of what tells two requests apart
   std::string request_id = {};
   std::string config_text = {};
   std::string config_name = {};

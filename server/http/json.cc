@@ -3,8 +3,10 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/reflection.h>
+#include <google/protobuf/timestamp.pb.h>
 #include <google/protobuf/type.pb.h>
 #include <google/protobuf/util/json_util.h>
+#include <google/protobuf/util/time_util.h>
 #include <google/protobuf/util/type_resolver.h>
 #include <google/protobuf/util/type_resolver_util.h>
 
@@ -112,6 +114,15 @@ bool SetField(pb::Message* message, const pb::FieldDescriptor* field, const std:
            : access.SetEnumValue(message, field, value);
       return true;
     }
+    case pb::FieldDescriptor::CPPTYPE_BOOL:
+      if (many || (text != "true" && text != "false")) return false;
+      access.SetBool(message, field, text == "true");
+      return true;
+    case pb::FieldDescriptor::CPPTYPE_MESSAGE:
+      return !many &&
+             field->message_type()->full_name() == pb::Timestamp::descriptor()->full_name() &&
+             pb::util::TimeUtil::FromString(
+                 text, static_cast<pb::Timestamp*>(access.MutableMessage(message, field)));
     default:
       return false;
   }

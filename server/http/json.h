@@ -21,7 +21,8 @@ std::string ToJson(const google::protobuf::Message& message);
 absl::Status FromJson(absl::string_view text, google::protobuf::Message* message);
 
 // Query parameters into fields of the same names, in camelCase or snake_case; scalars, enums by
-// name or number, and repeated ones. INVALID_ARGUMENT (INVALID_FIELD): all that is wrong with them.
+// name or number, times as RFC 3339, and repeated ones. INVALID_ARGUMENT (INVALID_FIELD): all that
+// is wrong with them.
 absl::Status FromQuery(const std::multimap<std::string, std::string>& query,
                        google::protobuf::Message* message);
 

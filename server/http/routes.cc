@@ -113,6 +113,7 @@ Answered FindMissing(const Exchange& exchange) {
 }
 Answered InspectModel(const Exchange& exchange) { return AnswerBody(exchange, api::kInspectModel); }
 Answered GetServer(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetServerInfo); }
+Answered GetCaller(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetCaller); }
 Answered ListOps(const Exchange& exchange) { return AnswerQuery(exchange, api::kListOperators); }
 
 Answered GetJob(const Exchange& exchange) {
@@ -307,6 +308,7 @@ const std::vector<Route>& Routes() {
       {"GET", "server", api::kGetServerInfo.right, "", GetServer},
       {"GET", "health", std::nullopt, "", GetHealth},
       {"GET", "cores", api::kGetServerInfo.right, "", ListCores},
+      {"GET", "caller", api::kGetCaller.right, "", GetCaller},
       {"GET", "ops", api::kListOperators.right, "", ListOps},
   };
   return *kRoutes;

@@ -64,6 +64,10 @@ struct JobSpec {
   std::optional<int64_t> model_info_time_seconds = {};  // since 1970
   std::string trace_id = {};   // of the request, for log lines; 32 hexadecimal digits, or empty
   std::string pinned_to = {};  // the only daemon that may run it; empty: any
+  // Lists show them; empty where an older build stored the job.
+  std::string core = {};            // of the config, by canonical name: "GRUS"
+  std::string framework = {};       // "TF"
+  std::string submitter = {};       // the identity
   std::string unknown_fields = {};  // what a newer build stored with it; kept as it is
 
   friend bool operator==(const JobSpec&, const JobSpec&) = default;

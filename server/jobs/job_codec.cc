@@ -108,6 +108,9 @@ void Write(const JobSpec& spec, pb::JobSpec* out) {
   }
   out->set_trace_id(spec.trace_id);
   out->set_pinned_to(spec.pinned_to);
+  out->set_core(spec.core);
+  out->set_framework(spec.framework);
+  out->set_submitter(spec.submitter);
 }
 
 JobSpec ReadSpec(const pb::JobSpec& stored) {
@@ -126,6 +129,9 @@ JobSpec ReadSpec(const pb::JobSpec& stored) {
   }
   spec.trace_id = stored.trace_id();
   spec.pinned_to = stored.pinned_to();
+  spec.core = stored.core();
+  spec.framework = stored.framework();
+  spec.submitter = stored.submitter();
   return spec;
 }
 

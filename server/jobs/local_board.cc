@@ -13,6 +13,12 @@ void LocalBoard::Wake() const {
   for (const auto& [number, wake] : subscribers_) wake();
 }
 
+void LocalBoard::SetPaused(bool paused) {
+  const MutexLock lock(mutex_);
+  is_paused_ = paused;
+  if (!paused) Wake();
+}
+
 JobBoard::Unsubscribe LocalBoard::Subscribe(std::function<void()> wake) {
   const MutexLock lock(mutex_);
   const uint64_t number = next_subscriber_++;
@@ -126,6 +132,7 @@ std::optional<BoardClaim> LocalBoard::Claim(absl::string_view owner, absl::Time 
   const MutexLock lock(mutex_);
   std::optional<std::string> id = PopPinned(owner);
   if (!id.has_value()) {
+    if (is_paused_) return std::nullopt;
     const std::optional<QueuedJob> next = queue_->Pop();
     if (!next.has_value()) return std::nullopt;
     id = next->id;

@@ -43,6 +43,8 @@ class LocalBoard : public JobBoard {
   std::vector<std::string> Due(absl::Time now) const override;
   std::optional<BoardView> Look(absl::string_view job_id) const override;
   Counts GetCounts() const override;
+  // While it is paused Claim gives pinned jobs alone.
+  void SetPaused(bool paused);
   Unsubscribe Subscribe(std::function<void()> wake) override;
 
  private:
@@ -82,6 +84,7 @@ class LocalBoard : public JobBoard {
   JobQueue* const queue_;
   const absl::Duration ttl_;
   mutable Mutex mutex_;
+  bool is_paused_ NPUC_GUARDED_BY(mutex_) = false;
   uint64_t next_order_ NPUC_GUARDED_BY(mutex_) = 1;
   ClaimId next_claim_ NPUC_GUARDED_BY(mutex_) = 1;
   std::unordered_map<std::string, Live> jobs_ NPUC_GUARDED_BY(mutex_);

@@ -217,6 +217,21 @@ TEST_F(HttpTest, GetListAndCancelAreWhatGrpcHas) {
   list.set_page_token("nonsense");
   list.add_states(static_cast<v1::JobState>(99));
   CompareList(list, "?states=1&states=3&states=99&pageSize=5000&pageToken=nonsense");
+  list.Clear();
+  list.add_cores("GRUS");
+  list.add_labels("a");
+  list.set_text("conf");
+  list.mutable_created_from()->set_seconds(1'700'000'000);
+  list.set_order(v1::JOB_ORDER_TOOK);
+  list.set_reverse(true);
+  list.set_with_totals(true);
+  CompareList(list,
+              "?cores=GRUS&labels=a&text=conf&createdFrom=2023-11-14T22:13:20Z"
+              "&order=JOB_ORDER_TOOK&reverse=true&withTotals=true");
+  list.Clear();
+  list.set_mine(true);
+  list.set_with_totals(true);
+  CompareList(list, "?mine=true&with_totals=true");
   CompareCancel(next, "not needed");
   CompareCancel(done, "too late");
   CompareCancel(kUnknownJob, "");
@@ -330,6 +345,10 @@ TEST_F(HttpTest, ServerInfoAndOperatorsAreWhatGrpcHas) {
   request.set_framework("TF");
   status = Call(&v1::ServerInfoService::Stub::ListOperators, info_.get(), request, &ops);
   ExpectSame(status, ops, client_->Get("/v1/ops?core=GRUS&framework=TF"));
+  v1::GetCallerResponse caller;
+  status = Call(&v1::ServerInfoService::Stub::GetCaller, info_.get(), {}, &caller);
+  ExpectSame(status, caller, client_->Get("/v1/caller"));
+  EXPECT_EQ(caller.rights_size(), 4);
   request.set_core("NONE");
   status = Call(&v1::ServerInfoService::Stub::ListOperators, info_.get(), request, &ops);
   ExpectSame(status, ops, client_->Get("/v1/ops?core=NONE&framework=TF"));

@@ -187,6 +187,7 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
   bool missing = false;
   v1::GetServerInfoResponse info;
   v1::ListOperatorsResponse operators;
+  v1::GetCallerResponse caller;
   // none, unknown, expired, stranger, submit, read, cancel, owner, admin
   const std::vector<Row> rows = {
       {"CreateCompileJob",
@@ -221,6 +222,9 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
        {kAnon, kAnon, kAnon, kOk, kOk, kDenied, kDenied, kOk, kDenied}},
       {"GetServerInfo",
        [&](const std::string& who) { return info_->GetServerInfo(As(who).get(), {}, &info); },
+       {kAnon, kAnon, kAnon, kOk, kOk, kOk, kOk, kOk, kOk}},
+      {"GetCaller",
+       [&](const std::string& who) { return info_->GetCaller(As(who).get(), {}, &caller); },
        {kAnon, kAnon, kAnon, kOk, kOk, kOk, kOk, kOk, kOk}},
       {"ListOperators",
        [&](const std::string& who) { return info_->ListOperators(As(who).get(), {}, &operators); },
@@ -294,6 +298,44 @@ TEST_F(IsolationTest, AnothersModelCannotBeInspected) {
   model_ = inputs_.Put("secret of b", "b");
   EXPECT_EQ(ReasonOf(InspectAs("owner")), "BLOB_MISSING");
   EXPECT_TRUE(InspectAs("stranger").ok());
+}
+
+// Filters, totals and texts show nothing of another tenant.
+TEST_F(IsolationTest, NoFilterReachesAnotherTenantsJobs) {
+  const std::string job = DoneJobOfA();
+  const auto list = [&](const std::string& who,
+                        const std::function<void(v1::ListCompileJobsRequest&)>& fill) {
+    v1::ListCompileJobsRequest request;
+    request.set_with_totals(true);
+    fill(request);
+    v1::ListCompileJobsResponse response;
+    EXPECT_TRUE(compile_->ListCompileJobs(As(who).get(), request, &response).ok());
+    EXPECT_EQ(response.totals().jobs(), response.jobs_size());
+    return response;
+  };
+  const std::vector<std::function<void(v1::ListCompileJobsRequest&)>> fills = {
+      [](auto&) {}, [](auto& r) { r.add_tenants("a"); }, [](auto& r) { r.set_text("config"); },
+      [&](auto& r) { r.set_text(job); }, [](auto& r) { r.set_order(v1::JOB_ORDER_NAME); }};
+  for (const auto& fill : fills) {
+    EXPECT_EQ(list("stranger", fill).jobs_size(), 0);
+    EXPECT_EQ(list("stranger", fill).totals().tenants_size(), 0);
+    EXPECT_EQ(list("owner", fill).jobs_size(), 1);
+    EXPECT_EQ(list("admin", fill).jobs_size(), 1);
+  }
+  const auto mine = [](auto& r) { r.set_mine(true); };
+  EXPECT_EQ(list("owner", mine).jobs_size(), 1);
+  EXPECT_EQ(list("read", mine).jobs_size(), 0);
+  EXPECT_EQ(list("admin", mine).jobs_size(), 0);
+}
+
+TEST_F(IsolationTest, ACallerLearnsItsTenantAndRights) {
+  v1::GetCallerResponse caller;
+  ASSERT_TRUE(info_->GetCaller(As("owner").get(), {}, &caller).ok());
+  EXPECT_EQ(caller.identity(), "owner");
+  EXPECT_EQ(caller.tenant(), "a");
+  EXPECT_THAT(caller.rights(), ::testing::ElementsAre("submit", "read", "cancel"));
+  ASSERT_TRUE(info_->GetCaller(As("admin").get(), {}, &caller).ok());
+  EXPECT_THAT(caller.rights(), ::testing::ElementsAre("admin"));
 }
 
 TEST_F(IsolationTest, OneTenantsResultIsNoHitForAnother) {

@@ -109,6 +109,32 @@ TEST_F(LimitsTest, FieldsOfOtherCalls) {
     v1::ListCompileJobsResponse listed;
     EXPECT_EQ(compile_->ListCompileJobs(&list_context, list, &listed).error_code(), expected);
 
+    const auto list_is = [&](const std::function<void(v1::ListCompileJobsRequest&)>& fill) {
+      grpc::ClientContext context;
+      v1::ListCompileJobsRequest request;
+      fill(request);
+      return compile_->ListCompileJobs(&context, request, &listed).error_code();
+    };
+    const int values = over ? 65 : 64;
+    EXPECT_EQ(list_is([&](auto& r) {
+                for (int i = 0; i < values; ++i) r.add_cores("GRUS");
+              }),
+              expected);
+    EXPECT_EQ(list_is([&](auto& r) {
+                for (int i = 0; i < values; ++i) r.add_frameworks("TF");
+              }),
+              expected);
+    EXPECT_EQ(list_is([&](auto& r) {
+                for (int i = 0; i < values; ++i) r.add_tenants("a");
+              }),
+              expected);
+    const int labels = over ? 33 : 32;
+    EXPECT_EQ(list_is([&](auto& r) {
+                for (int i = 0; i < labels; ++i) r.add_labels("a=b");
+              }),
+              expected);
+    EXPECT_EQ(list_is([&](auto& r) { r.set_text(std::string(over ? 256 : 255, 'x')); }), expected);
+
     grpc::ClientContext find_context;
     v1::FindMissingBlobsRequest find;
     for (size_t i = 0; i < executor::kMaxDigestsPerCall + (over ? 1 : 0); ++i) {

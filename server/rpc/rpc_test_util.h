@@ -14,6 +14,7 @@
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
 #include "server/executor/executor_test_util.h"
+#include "server/jobs/indexed_job_store.h"
 #include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
 #include "server/rpc/rpc_server.h"
@@ -70,13 +71,14 @@ class RpcTest : public ::testing::Test {
         jobs_({.now = [] { return absl::Now(); },
                .random = [this] { return ++random_; },
                .retry = {}},
-              &store_, &board_),
+              &indexed_, &board_),
         submission_({.parse_config = executor::FakeParseConfig, .compiler_build_id = "build-1"},
                     &jobs_, &inputs_, &cache_, &holds_),
         inspections_({.work_dir = ::testing::TempDir()}, &inputs_, &workers_),
         uploads_(&inputs_),
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
+    EXPECT_TRUE(indexed_.Load(nullptr).ok());
     auto server = RpcServer::Start(std::move(options), Dependencies());
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -92,6 +94,7 @@ class RpcTest : public ::testing::Test {
   api::ApiDependencies Dependencies() {
     return {.authenticator = authenticator_.get(),
             .jobs = &jobs_,
+            .index = &index_,
             .submission = &submission_,
             .inspections = &inspections_,
             .uploads = &uploads_,
@@ -212,6 +215,8 @@ class RpcTest : public ::testing::Test {
   const std::unique_ptr<auth::Authenticator> authenticator_;
   const log::Logger log_;
   jobs::MemoryJobStore store_;
+  jobs::JobIndex index_;
+  jobs::IndexedJobStore indexed_{&store_, &index_};
   std::unique_ptr<jobs::JobQueue> queue_;
   jobs::LocalBoard board_{queue_.get(), absl::Minutes(5)};
   jobs::JobService jobs_;

@@ -18,6 +18,12 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
     return Answer(context, api::kGetServerInfo, *request, response);
   }
 
+  grpc::ServerUnaryReactor* GetCaller(grpc::CallbackServerContext* context,
+                                      const v1::GetCallerRequest* request,
+                                      v1::GetCallerResponse* response) override {
+    return Answer(context, api::kGetCaller, *request, response);
+  }
+
   grpc::ServerUnaryReactor* ListOperators(grpc::CallbackServerContext* context,
                                           const v1::ListOperatorsRequest* request,
                                           v1::ListOperatorsResponse* response) override {

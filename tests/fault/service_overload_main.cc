@@ -188,8 +188,9 @@ void Overload::WatchHealth() {
 }
 
 absl::Status Overload::CountSucceeded(absl::Span<Window* const> windows) {
-  const std::vector<v1::JobState> states = {v1::JOB_STATE_SUCCEEDED};
-  ASSIGN_OR_RETURN(const auto jobs, client_->ListJobs(states, kNewestJobs));
+  v1::ListCompileJobsRequest request;
+  request.add_states(v1::JOB_STATE_SUCCEEDED);
+  ASSIGN_OR_RETURN(const auto jobs, client_->ListJobs(request, kNewestJobs));
   for (const v1::CompileJob& job : jobs) {
     const absl::Time end = absl::FromUnixNanos(
         google::protobuf::util::TimeUtil::TimestampToNanoseconds(job.end_time()));

@@ -20,7 +20,7 @@ export interface Job {
   cancelled?: { reason?: string }; expired?: { was?: string };
   attempts?: number; cacheHit?: boolean; artifacts?: Artifact[]; diagnostics?: Diagnostic[];
   createTime?: string; startTime?: string; endTime?: string; deadlineTime?: string;
-  lastSeq?: string; modelMd5?: string; outputFile?: string; tenant?: string;
+  lastSeq?: string; modelMd5?: string; outputFile?: string; tenant?: string; core?: string; framework?: string; submitter?: string;
 }
 export interface JobEvent {
   seq?: string; eventTime?: string; attempt?: number;
@@ -106,14 +106,36 @@ export const reasonsOf = (health: Health): string[] =>
 export const getJob = async (id: string) => (await get<{ job: Job }>(`/v1/jobs/${id}`)).job;
 export const listOps = async () => (await get<{ operators?: Operator[] }>("/v1/ops")).operators ?? [];
 
-export interface Page { jobs: Job[]; next: string }
-export async function listJobs(states: readonly string[], pageSize: number, pageToken = ""): Promise<Page> {
+/** What a list shows and in which order, as ListCompileJobs has it. */
+export interface Filter {
+  states: string[]; cores: string[]; frameworks: string[]; tenants: string[]; labels: string[];
+  text: string; from: string; before: string; mine: boolean; order: string; reverse: boolean;
+}
+export const ORDERS: Record<string, string> = {
+  "": "newest", END_TIME: "ended last", NAME: "name", TOOK: "took longest", STATE: "state", CORE: "core", FRAMEWORK: "framework", TENANT: "tenant",
+};
+export const noFilter = (): Filter => ({ states: [], cores: [], frameworks: [], tenants: [], labels: [], text: "", from: "", before: "", mine: false, order: "", reverse: false });
+
+export interface Totals { jobs?: string; states?: Record<string, string>; cores?: Record<string, string>; frameworks?: Record<string, string>; tenants?: Record<string, string> }
+export interface Page { jobs: Job[]; next: string; totals?: Totals }
+export async function listJobs(filter: Partial<Filter>, pageSize: number, pageToken = "", withTotals = false): Promise<Page> {
   const query = new URLSearchParams({ pageSize: String(pageSize) });
   if (pageToken) query.set("pageToken", pageToken);
-  for (const state of states) query.append("states", `JOB_STATE_${state}`);
-  const page = await get<{ jobs?: Job[]; nextPageToken?: string }>(`/v1/jobs?${query}`);
-  return { jobs: page.jobs ?? [], next: page.nextPageToken ?? "" };
+  for (const state of filter.states ?? []) query.append("states", `JOB_STATE_${state}`);
+  for (const name of ["cores", "frameworks", "tenants", "labels"] as const) for (const one of filter[name] ?? []) query.append(name, one);
+  if (filter.text) query.set("text", filter.text);
+  if (filter.from) query.set("createdFrom", filter.from);
+  if (filter.before) query.set("createdBefore", filter.before);
+  if (filter.mine) query.set("mine", "true");
+  if (filter.order) query.set("order", `JOB_ORDER_${filter.order}`);
+  if (filter.reverse) query.set("reverse", "true");
+  if (withTotals) query.set("withTotals", "true");
+  const page = await get<{ jobs?: Job[]; nextPageToken?: string; totals?: Totals }>(`/v1/jobs?${query}`);
+  return { jobs: page.jobs ?? [], next: page.nextPageToken ?? "", totals: page.totals };
 }
+/** Who calls, and what that one may do. */
+export interface Caller { identity?: string; tenant?: string; rights?: string[] }
+export const getCaller = () => get<Caller>("/v1/caller");
 export const cancelJob = async (id: string, reason: string) =>
   (await post<{ job: Job }>(`/v1/jobs/${id}:cancel`, { reason })).job;
 export const createJob = async (spec: Spec) =>

@@ -1,6 +1,7 @@
-// The list of jobs: filters in the URL, all pages read, kept up to date, two jobs to compare.
-import { getServer, hasEnded, listJobs, stateOf, STATES, type Job, type Page } from "./api";
-import { badge, dateTime, h, setBadge, setText } from "./dom";
+// The list of jobs: filtered and sorted by the server, kept up to date, two jobs to compare.
+import { getJob, hasEnded, listJobs, stateOf, type Filter, type Job, type Page, type Totals } from "./api";
+import { badge, dateTime, h, say, setBadge, setText } from "./dom";
+import { addressOf, FilterBar, isFiltered, readView, requestOf, type View as ViewState } from "./job_filter";
 import { labelsText, nameOf, tookText } from "./jobs_text";
 import type { View } from "./view";
 import { VirtualList, type Row } from "./virtual_list";
@@ -9,55 +10,44 @@ const REFRESH_MS = 2000;
 /** The first page is short, so that it shows soon; later looks at the newest are as long. */
 const FIRST_PAGE = 100;
 const PAGE = 1000;
-/** More are not kept in the page's memory; the filter by state reaches the others. */
+/** More are not kept in the page's memory; filters reach the others. */
 const MAX_JOBS = 20_000;
 
-interface Filter { states: string[]; text: string }
-
-export function readFilter(query: URLSearchParams): Filter {
-  return { states: query.getAll("state").filter((s) => (STATES as readonly string[]).includes(s)), text: query.get("q") ?? "" };
-}
-
-function writeFilter(filter: Filter) {
-  const query = new URLSearchParams();
-  for (const state of filter.states) query.append("state", state);
-  if (filter.text) query.set("q", filter.text);
-  history.replaceState(null, "", `#/jobs${query.size ? `?${query}` : ""}`);
-}
-
-const matches = (job: Job, filter: Filter): boolean =>
-  (filter.states.length === 0 || filter.states.includes(stateOf(job))) &&
-  (!filter.text || `${nameOf(job)} ${job.jobId} ${job.modelMd5 ?? ""} ${labelsText(job)} ${job.tenant ?? ""}`
-    .toLowerCase().includes(filter.text.toLowerCase()));
+/** Jobs behind the first page that have not ended: so many are read again at a look. */
+const LIVE_AT_ONCE = 20;
 
 class JobsPage {
   private readonly jobs = new Map<string, Job>();
-  /** The keys of `jobs`, newest first. */
+  /** The keys of `jobs`, in the server's order. */
   private order: string[] = [];
   private readonly picked = new Set<string>();
   private readonly list: VirtualList<Job>;
   private readonly count = h("span", { class: "soft", role: "status" });
   private readonly compare = h("button", { click: () => this.openCompare(), disabled: true }, "Compare");
-  private readonly search: HTMLInputElement;
+  private readonly bar: FilterBar;
+  private readonly empty = h("p", { class: "notice", hidden: true }, "No job matches. ", h("a", { href: "#/jobs" }, "All jobs"), ", ", h("a", { href: "#/submit" }, "submit one"), ".");
+  /** Of what matches, and of all. */
+  private totals: Totals = {};
+  private all: Totals = {};
+  private asked = false;
   /** Where the pages begin that were not read yet; "" once all were. */
   private older?: string;
   private closed = false;
 
-  constructor(root: HTMLElement, private filter: Filter) {
+  constructor(root: HTMLElement, private view: ViewState) {
     this.list = new VirtualList<Job>({
-      label: "Jobs, newest first", key: (job) => job.jobId, makeRow: () => this.makeRow(),
+      label: "Jobs", key: (job) => job.jobId, makeRow: () => this.makeRow(),
       version: (job) => `${stateOf(job)} ${job.running?.stage ?? ""} ${hasEnded(job) ? "" : tookText(job)} ${this.picked.has(job.jobId)}`,
       open: (job) => { location.hash = `#/job/${job.jobId}`; },
     });
-    this.search = h("input", { type: "search", placeholder: "Name, id, label, MD5  ( / )", "aria-label": "Filter by text",
-      value: filter.text, input: () => this.setFilter({ ...this.filter, text: this.search.value }) });
+    this.bar = new FilterBar(view, (changed) => this.setView(changed));
     root.append(
       h("div", { class: "head" }, h("h1", {}, "Jobs"), this.count,
         h("div", { class: "right" }, this.compare, h("a", { class: "button", href: "#/submit" }, "Submit"))),
-      h("div", { class: "head" }, this.chips(), this.search),
+      this.bar.element,
       h("div", { class: "row heading", "aria-hidden": "true" }, h("span"), h("span", {}, "State"), h("span", {}, "Name"),
-        h("span", {}, "Labels"), h("span", {}, "Submitted"), h("span", { class: "number" }, "Took"), h("span", {}, "From")),
-      this.list.element);
+        h("span", {}, "Core"), h("span", {}, "Labels"), h("span", {}, "Submitted"), h("span", { class: "number" }, "Took"), h("span", {}, "From")),
+      this.empty, this.list.element);
     document.addEventListener("keydown", this.onKey);
   }
 
@@ -65,31 +55,23 @@ class JobsPage {
     this.closed = true;
     document.removeEventListener("keydown", this.onKey);
     this.list.close();
+    this.bar.close();
   }
 
   private readonly onKey = (event: KeyboardEvent) => {
     if (event.key !== "/" || event.target instanceof HTMLInputElement) return;
     event.preventDefault();
-    this.search.focus();
+    this.bar.search.focus();
   };
 
-  private chips(): HTMLElement {
-    const box = h("fieldset", { class: "chips" }, h("legend", { class: "skip" }, "Filter by state"));
-    for (const state of STATES) {
-      const input = h("input", { type: "checkbox", value: state, change: () => {
-        const chosen = [...box.querySelectorAll<HTMLInputElement>("input:checked")].map((one) => one.value);
-        this.setFilter({ ...this.filter, states: chosen });
-      } });
-      input.checked = this.filter.states.includes(state);
-      box.append(h("label", {}, input, state.toLowerCase()));
-    }
-    return box;
-  }
-
-  private setFilter(filter: Filter) {
-    this.filter = filter;
-    writeFilter(filter);
-    this.show();
+  private setView(view: ViewState) {
+    this.view = view;
+    this.order = [];
+    this.jobs.clear();
+    this.older = undefined;
+    this.asked = false;
+    history.replaceState(null, "", addressOf(view));
+    this.refresh().catch((error: Error) => say(error.message));
   }
 
   private openCompare() {
@@ -109,10 +91,10 @@ class JobsPage {
     const box = h("input", { type: "checkbox", change: () => this.pick(shown!, box.checked) });
     const state = badge("");
     const link = h("a", { class: "name" });
-    const [labels, time, took, from] = [new Text(), new Text(), new Text(), new Text()];
+    const [core, labels, time, took, from] = [new Text(), new Text(), new Text(), new Text(), new Text()];
     const element = h("div", { class: "row" },
       h("span", { class: "c-pick" }, box), h("span", { class: "c-state" }, state), h("span", { class: "c-name" }, link),
-      h("span", { class: "c-labels soft" }, labels), h("span", { class: "c-time soft" }, time),
+      h("span", { class: "c-core soft" }, core), h("span", { class: "c-labels soft" }, labels), h("span", { class: "c-time soft" }, time),
       h("span", { class: "c-took number" }, took), h("span", { class: "c-id soft" }, from));
     const show = (job: Job) => {
       shown = job;
@@ -121,6 +103,7 @@ class JobsPage {
       setBadge(state, stateOf(job));
       setText(link, nameOf(job));
       link.href = `#/job/${job.jobId}`;
+      core.data = [job.core, job.framework].filter(Boolean).join(" · ");
       labels.data = labelsText(job);
       time.data = dateTime(job.createTime);
       took.data = tookText(job);
@@ -130,81 +113,77 @@ class JobsPage {
   }
 
   private show() {
-    const { states, text } = this.filter;
-    const all = this.order.map((id) => this.jobs.get(id)!);
-    const shown = states.length || text ? all.filter((job) => matches(job, this.filter)) : all;
-    this.count.textContent = shown.length === this.jobs.size ? `${shown.length.toLocaleString()} jobs`
-      : `${shown.length.toLocaleString()} of ${this.jobs.size.toLocaleString()} jobs`;
-    this.list.set(shown);
+    const total = Number(this.totals.jobs ?? this.order.length);
+    const some = this.order.length < total && !this.older ? `; the first ${this.order.length.toLocaleString()} are shown` : "";
+    this.count.textContent = `${total.toLocaleString()} ${total === 1 ? "job" : "jobs"}${isFiltered(this.view) ? " match" : ""}${some}`;
+    this.list.set(this.order.map((id) => this.jobs.get(id)!));
+    this.empty.hidden = total > 0 || !this.asked;
+    this.bar.show(this.all, this.totals);
   }
 
-  private keep(jobs: Job[]) {
-    const fresh = jobs.filter((job) => !this.jobs.has(job.jobId)).map((job) => job.jobId);
+  /** The page in place of what it covers: the rows behind it stay. */
+  private take(page: Page) {
+    const fresh = page.jobs.map((job) => job.jobId);
+    const last = fresh.at(-1);
+    const known = this.order.length === 0 || fresh.some((id) => this.jobs.has(id));
+    const isBehind = (id: string) => (this.view.filter.reverse ? id > last! : id < last!);
+    const rest = last && page.next && known && !this.view.filter.order ? this.order.filter(isBehind) : [];
+    if (rest.length === 0) this.older = this.view.filter.order ? "" : page.next;
+    this.put(fresh.concat(rest), page.jobs);
+  }
+
+  private put(order: string[], jobs: Job[]) {
     for (const job of jobs) this.jobs.set(job.jobId, slim(job));
-    if (fresh.length === 0) return;
-    // Ids sort by time, and pages come newest first: mostly one end or the other takes them as they are.
-    if (this.order.length === 0 || fresh.at(-1)! > this.order[0]!) this.order = fresh.concat(this.order);
-    else if (fresh[0]! < this.order.at(-1)!) this.order = this.order.concat(fresh);
-    else this.order = [...this.jobs.keys()].sort().reverse();
+    this.order = order.slice(0, MAX_JOBS);
+    if (this.jobs.size === this.order.length) return;
+    const kept = new Set(this.order);
+    for (const id of [...this.jobs.keys()]) if (!kept.has(id)) this.jobs.delete(id);
   }
 
-  /** What is new, what has not ended, and the older pages until all are read. A request that fails
-   *  ends this look; the next one goes on where it was. */
+  /** What is at the beginning, the pages behind it until all are read, and what of them has ended. A
+   *  request that fails ends this look; the next one goes on where it was. */
   async refresh() {
-    this.keep(await this.newest());
+    const asked = this.view;
+    const request = requestOf(asked);
+    const size = this.order.length <= FIRST_PAGE ? (request.order ? PAGE : FIRST_PAGE) : PAGE;
+    const page = await listJobs(request, size, "", true);
+    if (this.isOver(asked)) return;
+    this.asked = true;
+    this.totals = page.totals ?? {};
+    if (!isFiltered(asked)) this.all = this.totals;
+    this.take(page);
     this.show();
-    while (this.older && this.jobs.size < MAX_JOBS && !this.closed) {
-      const page = await listJobs([], PAGE, this.older);
-      this.keep(page.jobs);
-      this.older = page.next;
+    await this.readOlder(asked, request);
+    if (!this.isOver(asked)) await this.refreshLive(asked, page.jobs.length);
+    if (this.isOver(asked) || this.all.jobs || !isFiltered(asked)) return;
+    this.all = (await listJobs({}, 1, "", true)).totals ?? {};
+    this.show();
+  }
+
+  private isOver(asked: ViewState): boolean { return this.closed || asked !== this.view; }
+
+  private async readOlder(asked: ViewState, request: Filter) {
+    while (this.older && this.order.length < MAX_JOBS) {
+      const page = await listJobs(request, PAGE, this.older);
+      if (this.isOver(asked)) return;
+      this.put(this.order.concat(page.jobs.map((job) => job.jobId).filter((id) => !this.jobs.has(id))), page.jobs);
+      this.older = this.order.length < MAX_JOBS ? page.next : "";
       this.show();
     }
-    await this.refreshLive();
-    this.forget();
+  }
+
+  /** Jobs behind the first page that had not ended are read again, some at a time. */
+  private async refreshLive(asked: ViewState, from: number) {
+    const live = this.order.slice(from).filter((id) => !hasEnded(this.jobs.get(id)!)).slice(0, LIVE_AT_ONCE);
+    if (live.length === 0) return;
+    const jobs = await Promise.all(live.map((id) => getJob(id)));
+    if (this.isOver(asked)) return;
+    const { states } = asked.filter;
+    const gone = new Set(jobs.filter((job) => states.length && !states.includes(stateOf(job))).map((job) => job.jobId));
+    this.put(this.order.filter((id) => !gone.has(id)), jobs.filter((job) => !gone.has(job.jobId)));
     this.show();
   }
-
-  /** The newest jobs, back to those that are known. */
-  private async newest(): Promise<Job[]> {
-    const known = this.order[0];
-    let page = await listJobs([], FIRST_PAGE);
-    if (this.older === undefined) this.older = page.next;
-    const jobs = page.jobs;
-    while (known && page.next && jobs.length < MAX_JOBS && !reaches(page, known)) {
-      page = await listJobs([], PAGE, page.next);
-      jobs.push(...page.jobs);
-    }
-    return jobs;
-  }
-
-  private async refreshLive() {
-    const live = [...this.jobs.values()].filter((job) => !hasEnded(job));
-    if (live.length === 0) return;
-    const info = await getServer();
-    if (Number(info.queuedJobs ?? 0) + Number(info.runningJobs ?? 0) > PAGE) return;
-    const page = await listJobs(["QUEUED", "RUNNING"], PAGE);
-    this.keep(page.jobs);
-    const still = new Set(page.jobs.map((job) => job.jobId));
-    // What is live here and no more there has ended among older jobs: they are read again.
-    if (live.some((job) => !still.has(job.jobId))) {
-      const oldest = live.reduce((a, b) => (a.jobId < b.jobId ? a : b)).jobId;
-      for (let token = "", n = 0; n < 20; n++) {
-        const ended = await listJobs([], PAGE, token);
-        this.keep(ended.jobs);
-        token = ended.next;
-        if (!token || reaches(ended, oldest)) break;
-      }
-    }
-  }
-
-  private forget() {
-    if (this.jobs.size <= MAX_JOBS) return;
-    for (const id of this.order.splice(MAX_JOBS)) this.jobs.delete(id);
-  }
 }
-
-/** Whether the page, newest first, goes back to that job. A page may be empty and not the last. */
-const reaches = (page: Page, id: string): boolean => page.jobs.length > 0 && page.jobs.at(-1)!.jobId <= id;
 
 /** What the list shows of a job, and no more: many are kept. */
 function slim(job: Job): Job {
@@ -213,6 +192,6 @@ function slim(job: Job): Job {
 }
 
 export function jobs(root: HTMLElement, query: URLSearchParams): View {
-  const page = new JobsPage(root, readFilter(query));
+  const page = new JobsPage(root, readView(query));
   return { title: "Jobs", refresh: () => page.refresh(), everyMs: REFRESH_MS, showsAtOnce: true, close: () => page.close() };
 }

@@ -1,7 +1,7 @@
 // The frame around the pages: which one the address names, its refresh, health, and the token.
 import "../report/views.css";
 import "./style.css";
-import { ApiError, getHealth, getServer, reasonsOf, token } from "./api";
+import { ApiError, getCaller, getHealth, getServer, reasonsOf, token } from "./api";
 import { compare } from "./compare";
 import { cores } from "./cores";
 import { h, say } from "./dom";
@@ -28,10 +28,17 @@ function frame() {
     who, h("div", { class: "health", role: "status" }, dot, health)));
 }
 
-/** A way out for who came by a token. */
+/** Who this is and what that one may do; a way out for who came by a token. */
 function showWho() {
+  const out = h("button", { click: () => { token.set(""); showWho(); void look(); open(); } }, "Sign out");
   who.hidden = token.get() === "";
-  who.replaceChildren(h("button", { click: () => { token.set(""); showWho(); void look(); open(); } }, "Sign out"));
+  who.replaceChildren(out);
+  getCaller().then((caller) => {
+    const rights = (caller.rights ?? []).join(", ");
+    who.hidden = false;
+    who.replaceChildren(h("span", { class: "me", title: `may: ${rights}` }, `${caller.identity ?? ""} of ${caller.tenant ?? ""}`, h("span", { class: "soft" }, ` (${rights || "no right"})`)),
+      ...(token.get() ? [" ", out] : []));
+  }, () => { /* the page itself says what is wrong */ });
 }
 
 function markCurrent(path: string) {

@@ -107,7 +107,7 @@ export function overview(root: HTMLElement): View {
   const scope = h("p", { class: "notice", id: "scope", hidden: true });
   root.append(h("div", { class: "head" }, h("h1", {}, "Overview")), scope, grid);
   const refresh = async () => {
-    const [info, health, page] = await Promise.all([getServer(), getHealth(), listJobs([], RECENT_JOBS)]);
+    const [info, health, page] = await Promise.all([getServer(), getHealth(), listJobs({}, RECENT_JOBS)]);
     const jobs = page.jobs;
     const since = page.next && jobs.length ? ms(jobs.at(-1)!.createTime) : 0;
     scope.hidden = !since;

@@ -175,6 +175,70 @@ async function editAndSubmitAgain(page, id) {
   say("edit and submit again: problems at their lines, the model is not sent again");
 }
 
+/** A model without a config: what it is, a config for a core, a job that works. */
+async function modelAlone(page) {
+  const begin = Date.now();
+  const model = join(SAMPLE, "kws_cnn.pb");
+  await page.goto(url("#/submit"));
+  await page.locator(".drop").waitFor();
+  await drop(page, [model]);
+  const card = page.getByRole("region", { name: "Model" });
+  await card.getByText("Which cores take it").waitFor();
+  const verdictAfter = (Date.now() - begin) / 1000;
+  const told = JSON.parse(server.npuc("inspect", model, "--json"));
+  for (const verdict of told.verdicts) {
+    const row = card.locator("tbody tr", { has: page.getByRole("rowheader", { name: verdict.family, exact: true }) });
+    check((await row.innerText()).includes(verdict.verdict), `${verdict.family}: not ${verdict.verdict}`);
+  }
+  await card.getByRole("button", { name: "Config for GRUS" }).click();
+  const editor = page.getByRole("textbox", { name: "Config" });
+  const config = await editor.inputValue();
+  check(config === told.verdicts.find((one) => one.family === "GRUS").configs.GRUS, "not the config that npuc proposes");
+  // What only its user knows: the sample's own config has it.
+  await editor.fill(config.replace(/^INPUT_OPS:[^]*?(?=^\S)/m, "INPUT_OPS:\n  Feats: [1, 490]\n"));
+  await page.getByRole("button", { name: "Submit" }).click();
+  await page.waitForURL(/#\/job\//);
+  await stateIs(page, "succeeded");
+  await page.locator("#result .r-verdict").waitFor();
+  const folder = server.dir("nomodel");
+  writeFileSync(join(folder, "picture.onnx"), "no model at all");
+  await page.goto(url("#/submit"));
+  await page.locator(".drop").waitFor();
+  await drop(page, [join(folder, "picture.onnx")]);
+  await page.getByText("picture.onnx is no model that can be read").waitFor();
+  check(/NPUC\d+/.test(await page.locator(".diagnostic").first().innerText()), "no diagnostic");
+  say(`FIGURE: dashboard: a model alone: verdicts for each core after ${verdictAfter.toFixed(1)} s, with a job that succeeded after ${((Date.now() - begin) / 1000).toFixed(1)} s`);
+}
+
+/** Filters, orders and totals are the server's; the address has them all. */
+async function serverSideList(page) {
+  const all = server.json("list", "--limit", "1000");
+  const count = () => page.locator(".head [role=status]").first().innerText();
+  const rows = (n, what) => until(what, async () => (await page.locator(".list .row").count()) === n);
+  await page.goto(url("#/jobs"));
+  await until("the total", async () => (await count()) === `${all.length} jobs`);
+  const edited = all.filter((one) => one.labels.by === "editor").length;
+  await page.getByLabel("Filter by label").fill("by=editor");
+  await rows(edited, "jobs of a label");
+  check(page.url().includes("label=by%3Deditor"), `the label is not in the address: ${page.url()}`);
+  check((await count()) === `${edited} ${edited === 1 ? "job" : "jobs"} match`, `the count is ${await count()}`);
+  await page.getByLabel("Filter by label").fill("by=nobody");
+  await page.getByText("No job matches.").waitFor();
+  await page.getByRole("link", { name: "Clear" }).click();
+  await until("all again", async () => (await count()) === `${all.length} jobs`);
+  await page.getByLabel("Sort by").selectOption("TOOK");
+  const took = (one) => Date.parse(one.end_time ?? "") - Date.parse(one.create_time);
+  const longest = all.filter((one) => one.end_time).sort((a, b) => took(b) - took(a))[0];
+  await page.locator(`.list .row:first-child a[href$="${longest.job}"]`).waitFor();
+  check(page.url().includes("sort=TOOK"), "the order is not in the address");
+  await page.reload();
+  await page.locator(`.list .row:first-child a[href$="${longest.job}"]`).waitFor();
+  await page.goto(url("#/jobs?mine=1&since=1h&core=GRUS"));
+  await rows(all.filter((one) => one.core === "GRUS").length, "my jobs of a core");
+  await page.locator(".who").getByText("local of default").waitFor();
+  say("list: filters, order and totals by the server, all in the address; who I am");
+}
+
 /** What is not there, not yet there, or not reachable is said in words. */
 async function states(page) {
   await page.goto(url("#/nowhere"));
@@ -625,6 +689,8 @@ async function main() {
     await filterAndKeys(page, failed);
     await alikeNotes(page);
     await editAndSubmitAgain(page, done);
+    await modelAlone(page);
+    await serverSideList(page);
     await states(page);
     await cancelAndRetry(page);
     await reloadMidStream(page);

@@ -104,6 +104,11 @@ export class Npucd {
     check(done.status === 0 || args.includes("watch"), `npuc-remote ${args.join(" ")}: ${done.stderr}`);
     return done.stdout;
   }
+  npuc(...args) {
+    const done = spawnSync(join(BIN, "npuc"), args, { encoding: "utf8" });
+    check(done.status === 0, `npuc ${args.join(" ")}: ${done.stderr}`);
+    return done.stdout;
+  }
   json(...args) {
     return this.remote(...args, "--json").trim().split("\n").filter(Boolean).map((line) => JSON.parse(line));
   }
