@@ -19,7 +19,8 @@ from google.protobuf import descriptor_pb2 as pb
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUTPUT = os.path.join(HERE, "openapi.json")
-FILES = ["npuc/v1/blob.proto", "npuc/v1/compile.proto", "npuc/v1/server_info.proto"]
+FILES = ["npuc/v1/blob.proto", "npuc/v1/compile.proto", "npuc/v1/admin.proto",
+         "npuc/v1/server_info.proto"]
 SCALARS = {
     pb.FieldDescriptorProto.TYPE_STRING: {"type": "string"},
     pb.FieldDescriptorProto.TYPE_BYTES: {"type": "string", "format": "byte"},
@@ -54,6 +55,11 @@ PATHS = [
     ("GetServerInfo", "get", "/v1/server", None, "", []),
     ("GetServerInfo", "get", "/v1/cores", None, "", []),
     ("GetCaller", "get", "/v1/caller", None, "", []),
+    ("SetDispatch", "post", "/v1/admin/dispatch", "json", "", []),
+    ("CancelJobs", "post", "/v1/admin/jobs:cancel", "json", "", []),
+    ("RequeueJobs", "post", "/v1/admin/jobs:requeue", "json", "", []),
+    ("GetUsage", "get", "/v1/usage", None, "", ["from_day", "to_day", "tenant"]),
+    ("ListTenants", "get", "/v1/admin/tenants", None, "", []),
     ("ListOperators", "get", "/v1/ops", None, "", ["core", "framework"]),
 ]
 # What no rpc has: gRPC's own health service tells whether, not why.

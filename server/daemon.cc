@@ -20,13 +20,16 @@
 #include "compiler_core/base/mutex.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/pipeline/compile.h"
+#include "server/api/admin.h"
 #include "server/daemon_context.h"
 #include "server/executor/canary.h"
+#include "server/executor/dispatch_switch.h"
 #include "server/executor/dispatcher.h"
 #include "server/executor/lifecycle.h"
 #include "server/fronts.h"
 #include "server/http/health_endpoint.h"
 #include "server/job_system.h"
+#include "server/log/audit_log.h"
 #include "server/monitor.h"
 #include "server/observe/prometheus_metrics.h"
 #include "server/observe/readiness.h"
@@ -76,6 +79,9 @@ class Daemon {
   // Ends uploads to which nothing was added for --upload-idle-seconds.
   void DropIdleUploads();
 
+  // Writes down what tenants used.
+  void SaveUsage();
+
   // Takes nothing new, lets what runs finish, gives the rest back to the queue. Calls are answered
   // to the end; afterwards the process must end by _Exit.
   void Drain();
@@ -85,6 +91,7 @@ class Daemon {
   absl::Status TakeDataDir();
   absl::Status StartHealth();
   absl::Status StartJobSystem();
+  absl::Status StartAdmin();
   api::ApiDependencies Dependencies();
   void StartDispatching();
   void StartMonitor();
@@ -114,7 +121,11 @@ class Daemon {
   std::unique_ptr<auth::TenantRules> rules_;
   std::unique_ptr<WorkerFleet> fleet_;
   std::unique_ptr<Stores> stores_;
+  std::unique_ptr<executor::UsageBook> usage_;
   std::unique_ptr<JobSystem> system_;
+  std::unique_ptr<log::AuditLog> audit_;
+  std::unique_ptr<executor::DispatchSwitch> dispatch_;
+  api::AdminControls admin_;
   std::unique_ptr<Fronts> fronts_;
   // Null: none. Started before the workers, and destroyed before everything that a scrape asks.
   std::unique_ptr<http::HealthEndpoint> health_;
@@ -130,6 +141,7 @@ absl::Status Daemon::Start() {
   readiness_.Set("recovery", absl::UnavailableError("the stores are opened and jobs recovered"));
   RETURN_IF_ERROR(StartHealth());
   RETURN_IF_ERROR(StartJobSystem());
+  RETURN_IF_ERROR(StartAdmin());
   ASSIGN_OR_RETURN(fronts_, Fronts::Start(context_, Dependencies()));
   RETURN_IF_ERROR(system_->Recover());
   system_->StartIndexing();
@@ -198,13 +210,33 @@ absl::Status Daemon::StartJobSystem() {
   ASSIGN_OR_RETURN(fleet_, WorkerFleet::Start(context_));
   ASSIGN_OR_RETURN(stores_, Stores::Open(context_));
   ASSIGN_OR_RETURN(const std::optional<int64_t> epoch, SourceDateEpoch());
-  system_ = std::make_unique<JobSystem>(context_, *stores_, *fleet_, epoch);
+  ASSIGN_OR_RETURN(
+      usage_, executor::UsageBook::Open(context_.data_dir + "/usage", [] { return absl::Now(); }));
+  system_ = std::make_unique<JobSystem>(context_, *stores_, *fleet_, usage_.get(), epoch);
   sampler_.Add([this](observe::Metrics& metrics) {
     system_->Sample(metrics);
     fleet_->Sample(metrics);
     stores_->Sample(metrics);
   });
   return system_->CleanWorkDir();
+}
+
+absl::Status Daemon::StartAdmin() {
+  ASSIGN_OR_RETURN(audit_, log::AuditLog::Open({.dir = context_.data_dir + "/audit",
+                                                .now = [] { return absl::Now(); }}));
+  ASSIGN_OR_RETURN(dispatch_, executor::DispatchSwitch::Open(
+                                  context_.data_dir + "/dispatch_paused",
+                                  [this](bool paused) { system_->board.SetPaused(paused); }));
+  if (dispatch_->Get().paused) {
+    context_.log->Warning("dispatch is paused: no job is started",
+                          {{"since", absl::FormatTime(dispatch_->Get().since)},
+                           {"by", dispatch_->Get().by},
+                           {"fix", "npuc-remote admin resume"}});
+  }
+  admin_ = {.dispatch = dispatch_.get(), .usage = usage_.get(), .tenants = [this] {
+              return system_->Tenants(*authenticator_);
+            }};
+  return absl::OkStatus();
 }
 
 api::ApiDependencies Daemon::Dependencies() {
@@ -221,6 +253,8 @@ api::ApiDependencies Daemon::Dependencies() {
       .log = context_.log,
       .readiness = &readiness_,
       .metrics = &metrics_,
+      .audit = audit_.get(),
+      .admin = &admin_,
       .watchdog = &watchdog_,
       .facts = {.version = std::string(CompilerVersion()),
                 .compiler_build_id = std::string(CompilerBuildId()),
@@ -348,6 +382,12 @@ void Daemon::DropIdleUploads() {
                      {{"uploads", absl::StrCat(dropped)}});
 }
 
+void Daemon::SaveUsage() {
+  const absl::Status saved = usage_->Save();
+  if (saved.ok()) return;
+  context_.log->Error("what tenants used cannot be kept", {{"error", saved.message()}});
+}
+
 void Daemon::Drain() {
   const absl::Duration all = absl::Seconds(context_.flags.stop_seconds);
   // Health first, so that nobody sends more work here.
@@ -374,6 +414,7 @@ void Daemon::Drain() {
     absl::SleepFor(kGoodbyeLook);
   }
   fleet_->pool->Shutdown();
+  SaveUsage();
 }
 
 }  // namespace
@@ -416,6 +457,7 @@ int RunDaemon(int argc, const char* const* argv, const DaemonHooks& hooks) {
     signal = stop.Wait(kHousekeepingPeriod);
     daemon.Reload();
     daemon.DropIdleUploads();
+    daemon.SaveUsage();
   }
   log.Info("stopping", {{"signal", absl::StrCat("SIG", sigabbrev_np(signal))}});
   // Whatever is stuck, the process ends in time.

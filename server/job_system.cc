@@ -1,6 +1,7 @@
 #include "server/job_system.h"
 
 #include <filesystem>
+#include <map>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "compiler_core/config/config.h"
 #include "compiler_core/pipeline/artifact_check.h"
 #include "compiler_core/pipeline/compile.h"
+#include "server/executor/canary.h"
 
 namespace npuc::daemon {
 namespace {
@@ -91,6 +93,7 @@ executor::UploadsOptions OptionsOfUploads(const DaemonContext& context) {
 }  // namespace
 
 JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& fleet,
+                     executor::UsageBook* usage_book,
                      std::optional<int64_t> model_info_time_seconds)
     : context(daemon),
       inputs(stores.blobs.get()),
@@ -101,8 +104,10 @@ JobSystem::JobSystem(const DaemonContext& daemon, Stores& stores, WorkerFleet& f
       queue(QueueOptions(context)),
       board(&queue, kLeaseTtl),
       jobs(ServiceOptions(context, random), &indexed, &board),
+      usage(usage_book),
+      workers(fleet.runner.get(), &jobs, usage),
       runner(RunnerOptions(context, configs, bundles, model_info_time_seconds), &jobs, inputs,
-             stores.artifacts.get(), fleet.runner.get(), context.log),
+             stores.artifacts.get(), &workers, context.log),
       submission(OptionsOfSubmission(context, configs), &jobs, inputs, stores.artifacts.get(),
                  &holds),
       inspections({.work_dir = context.data_dir + "/work", .is_stopping = context.is_stopping},
@@ -163,6 +168,12 @@ void JobSystem::OnJobEnded(const jobs::Job& job) {
                                   {"state", jobs::JobStateName(job.state)},
                                   {"failure", jobs::FailureKindName(job.failure_kind)},
                                   {"reason", job.reason}});
+  if (job.tenant != executor::Canary::kTenant) {
+    usage->Add(job.tenant, {.jobs = 1,
+                            .succeeded = job.state == jobs::JobState::kSucceeded ? 1 : 0,
+                            .failed = job.state == jobs::JobState::kFailed ? 1 : 0,
+                            .cache_hits = job.cache_hit ? 1 : 0});
+  }
   observe::Metrics& metrics = *context.metrics;
   metrics.Add(observe::Metric::kJobsEnded,
               {job.tenant, jobs::JobStateName(job.state), jobs::FailureKindName(job.failure_kind)},
@@ -172,6 +183,26 @@ void JobSystem::OnJobEnded(const jobs::Job& job) {
   if (job.start_time == absl::InfinitePast()) return;
   metrics.Observe(observe::Metric::kJobWaitSeconds, {job.tenant},
                   absl::ToDoubleSeconds(job.start_time - job.create_time));
+}
+
+std::vector<api::AdminControls::TenantNow> JobSystem::Tenants(
+    const auth::Authenticator& authenticator) const {
+  std::map<std::string, api::AdminControls::TenantNow> found;
+  const std::shared_ptr<const auth::TenantDirectory> directory = authenticator.directory();
+  for (const auto& [name, tenant] : directory->tenants()) found[name].tenant = tenant;
+  for (const auto& [name, counts] : queue.Counts()) {
+    if (name == executor::Canary::kTenant) continue;
+    api::AdminControls::TenantNow& now = found[name];
+    now.tenant.name = name;
+    now.queued = counts.queued;
+    now.running = counts.running;
+  }
+  std::vector<api::AdminControls::TenantNow> all;
+  for (auto& [name, now] : found) {
+    now.tenant.quota.stored_bytes = static_cast<int64_t>(context.rules->StoredBytesOf(name));
+    all.push_back(std::move(now));
+  }
+  return all;
 }
 
 }  // namespace npuc::daemon

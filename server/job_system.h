@@ -4,9 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/api/admin.h"
+#include "server/auth/authenticator.h"
 #include "server/daemon_context.h"
 #include "server/executor/config_memo.h"
 #include "server/executor/failure_bundles.h"
@@ -14,6 +17,8 @@
 #include "server/executor/job_runner.h"
 #include "server/executor/submission.h"
 #include "server/executor/transfers.h"
+#include "server/executor/usage_book.h"
+#include "server/executor/usage_worker.h"
 #include "server/jobs/indexed_job_store.h"
 #include "server/jobs/job_index.h"
 #include "server/jobs/job_service.h"
@@ -29,11 +34,12 @@ namespace npuc::daemon {
 inline constexpr absl::Duration kDefaultTimeout = absl::Hours(1);
 
 // Everything between a request and its stored result; the fronts bring requests, the dispatcher
-// runs what waits. `context`, `stores` and `fleet` must outlive it.
+// runs what waits. `context`, `stores`, `fleet` and `usage` must outlive
+// it.
 struct JobSystem {
   // model_info_time_seconds: SOURCE_DATE_EPOCH, where it is set.
   JobSystem(const DaemonContext& context, Stores& stores, WorkerFleet& fleet,
-            std::optional<int64_t> model_info_time_seconds);
+            executor::UsageBook* usage, std::optional<int64_t> model_info_time_seconds);
   JobSystem(const JobSystem&) = delete;
   JobSystem& operator=(const JobSystem&) = delete;
 
@@ -45,6 +51,9 @@ struct JobSystem {
   void StartIndexing();
   void Sample(observe::Metrics& metrics);
   void OnJobEnded(const jobs::Job& job);
+  // Those of the tenants file, and those with jobs; by name.
+  std::vector<api::AdminControls::TenantNow> Tenants(
+      const auth::Authenticator& authenticator) const;
 
   const DaemonContext& context;
   std::mt19937_64 random{std::random_device{}()};
@@ -58,6 +67,8 @@ struct JobSystem {
   scheduler::FairQueue queue;
   jobs::LocalBoard board;
   jobs::JobService jobs;
+  executor::UsageBook* const usage;
+  executor::UsageWorkers workers;
   executor::JobRunner runner;
   executor::Submission submission;
   executor::Inspections inspections;

@@ -43,6 +43,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
   impl->jobs = v1::CompileService::NewStub(channel);
   impl->blobs = v1::BlobService::NewStub(channel);
   impl->info = v1::ServerInfoService::NewStub(channel);
+  impl->admin = v1::AdminService::NewStub(channel);
   return std::unique_ptr<Client>(new Client(std::move(impl)));
 }
 
@@ -184,6 +185,63 @@ absl::StatusOr<v1::GetCallerResponse> Client::GetCaller() {
   v1::GetCallerResponse response;
   RETURN_IF_ERROR(impl_->Retried(*impl_->info, &v1::ServerInfoService::Stub::PrepareAsyncGetCaller,
                                  v1::GetCallerRequest(), response));
+  return response;
+}
+
+absl::StatusOr<v1::DispatchState> Client::SetDispatch(bool paused, absl::string_view reason) {
+  v1::SetDispatchRequest request;
+  request.set_paused(paused);
+  request.set_reason(Copy(reason));
+  v1::SetDispatchResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncSetDispatch,
+                                 request, response));
+  return std::move(*response.mutable_state());
+}
+
+absl::StatusOr<int64_t> Client::CancelJobs(const v1::ListCompileJobsRequest& filter,
+                                           absl::string_view reason) {
+  v1::CancelJobsRequest request;
+  *request.mutable_filter() = filter;
+  request.set_reason(Copy(reason));
+  int64_t cancelled = 0;
+  while (true) {
+    v1::CancelJobsResponse response;
+    RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncCancelJobs,
+                                   request, response));
+    cancelled += response.cancelled();
+    // Where nothing was cancelled the rest is not to be cancelled, either.
+    if (!response.has_more() || response.cancelled() == 0) return cancelled;
+  }
+}
+
+absl::StatusOr<v1::RequeueJobsResponse> Client::RequeueJobs(v1::ListCompileJobsRequest filter) {
+  v1::RequeueJobsResponse all;
+  v1::RequeueJobsRequest request;
+  *request.mutable_filter() = std::move(filter);
+  request.mutable_filter()->clear_page_token();
+  while (true) {
+    v1::RequeueJobsResponse response;
+    RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncRequeueJobs,
+                                   request, response));
+    all.set_requeued(all.requeued() + response.requeued());
+    all.set_already_requeued(all.already_requeued() + response.already_requeued());
+    all.mutable_failures()->MergeFrom(response.failures());
+    if (response.next_page_token().empty()) return all;
+    request.mutable_filter()->set_page_token(response.next_page_token());
+  }
+}
+
+absl::StatusOr<std::vector<v1::TenantUsage>> Client::GetUsage(const v1::GetUsageRequest& request) {
+  v1::GetUsageResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncGetUsage,
+                                 request, response));
+  return std::vector<v1::TenantUsage>(response.usage().begin(), response.usage().end());
+}
+
+absl::StatusOr<v1::ListTenantsResponse> Client::ListTenants() {
+  v1::ListTenantsResponse response;
+  RETURN_IF_ERROR(impl_->Retried(*impl_->admin, &v1::AdminService::Stub::PrepareAsyncListTenants,
+                                 v1::ListTenantsRequest(), response));
   return response;
 }
 

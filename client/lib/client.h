@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "client/lib/local_file.h"
 #include "client/lib/retry.h"
+#include "npuc/v1/admin.pb.h"
 #include "npuc/v1/compile.pb.h"
 #include "npuc/v1/server_info.pb.h"
 
@@ -70,16 +71,16 @@ class Client {
                                         absl::string_view request_id,
                                         const TransferProgress& progress);
 
-  // Inspects the model of `request`, whose digests are those of `files`, after uploading what is
-  // missing. UNIMPLEMENTED: the server is older than that.
+  // Inspects the model of `request`, after uploading those of `files` that are missing; the digests
+  // of the request are theirs. UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<v1::InspectModelResponse> InspectModel(const v1::InspectModelRequest& request,
                                                         absl::Span<const LocalFile> files,
                                                         const TransferProgress& progress);
 
   absl::StatusOr<v1::CompileJob> GetJob(absl::string_view job_id);
 
-  // The first `limit` jobs that match, in the order of the request, whose page fields are this
-  // function's; without config text and diagnostics.
+  // The first `limit` jobs that match, in the order of the request, without config text and
+  // diagnostics. The page fields of the request are this function's.
   absl::StatusOr<std::vector<v1::CompileJob>> ListJobs(v1::ListCompileJobsRequest request,
                                                        int limit);
 
@@ -102,6 +103,18 @@ class Client {
 
   // UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<v1::GetCallerResponse> GetCaller();
+
+  // Actions of an operator; each needs the right `admin`. `filter`: its page fields are these
+  // functions'.
+  absl::StatusOr<v1::DispatchState> SetDispatch(bool paused, absl::string_view reason);
+  // The number of jobs that were cancelled.
+  absl::StatusOr<int64_t> CancelJobs(const v1::ListCompileJobsRequest& filter,
+                                     absl::string_view reason);
+  // All pages together.
+  absl::StatusOr<v1::RequeueJobsResponse> RequeueJobs(v1::ListCompileJobsRequest filter);
+  absl::StatusOr<v1::ListTenantsResponse> ListTenants();
+  // Needs the right `read`. UNIMPLEMENTED: the server is older than that.
+  absl::StatusOr<std::vector<v1::TenantUsage>> GetUsage(const v1::GetUsageRequest& request);
 
   // `core` and `framework` may be empty, for all. UNIMPLEMENTED: the server is older than that.
   absl::StatusOr<std::vector<v1::Operator>> ListOperators(absl::string_view core,

@@ -6,6 +6,7 @@
 #include "client/lib/atomic_file.h"
 #include "client/lib/call.h"
 #include "client/lib/client.h"
+#include "npuc/v1/admin.grpc.pb.h"
 #include "npuc/v1/blob.grpc.pb.h"
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
@@ -18,6 +19,7 @@ struct Client::Impl {
   std::unique_ptr<v1::CompileService::Stub> jobs;
   std::unique_ptr<v1::BlobService::Stub> blobs;
   std::unique_ptr<v1::ServerInfoService::Stub> info;
+  std::unique_ptr<v1::AdminService::Stub> admin;
   bool had_contact = false;
 
   template <typename Stub, typename Prepare, typename Request, typename Response>

@@ -101,8 +101,8 @@ absl::StatusOr<std::vector<BatchItem>> NameFolders(const std::vector<std::string
 
 // The exit codes, the weightiest first.
 ExitCode Weightier(ExitCode a, ExitCode b) {
-  constexpr std::array<ExitCode, 6> kOrder = {kUnreachable, kWrongUsage, kRefused,
-                                              kCancelled,   kJobFailed,  kDone};
+  constexpr std::array<ExitCode, 7> kOrder = {kInterrupted, kUnreachable, kWrongUsage, kRefused,
+                                              kCancelled,   kJobFailed,   kDone};
   return *std::find_if(kOrder.begin(), kOrder.end(),
                        [&](ExitCode code) { return code == a || code == b; });
 }
@@ -193,7 +193,7 @@ class Batch {
       console_.Out(Dump(object));
     }
     Count("REFUSED", code);
-    if (code == kUnreachable || code == kCancelled) stopped_ = true;
+    if (code == kUnreachable || code == kInterrupted) stopped_ = true;
   }
 
   // Waits for the oldest job on the server, fetches its artifacts, tells.
@@ -206,7 +206,7 @@ class Batch {
       const ExitCode code = console_.Fail(job.status(), /*json=*/false);
       code_ = Weightier(code_, code);
       // Where the server is gone or the user is, the others cannot be waited for, either.
-      stopped_ = code == kUnreachable || code == kCancelled;
+      stopped_ = code == kUnreachable || code == kInterrupted;
       if (!stopped_) {
         Count("LOST", code);
         open_.pop_front();

@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "client/lib/service_error.h"
 #include "client/npuc_remote/output.h"
+#include "client/npuc_remote/profile.h"
 #include "compiler_core/base/status.h"
 
 namespace npuc::remote {
@@ -44,6 +45,7 @@ absl::StatusOr<client::ClientOptions> MakeClientOptions(const Options& options, 
   made.ca_file = options.ca_file;
   made.cert_file = options.cert_file;
   made.key_file = options.key_file;
+  made.token = options.token;
   if (!options.token_file.empty()) {
     ASSIGN_OR_RETURN(std::string token,
                      client::ReadWholeFile(options.token_file, kMaxTokenFileBytes));
@@ -79,21 +81,6 @@ std::string Standing(const v1::CompileJob& job) {
   return text;
 }
 
-// Aligned columns, the first row being the heading.
-void PrintTable(const std::vector<std::vector<std::string>>& rows, Console& console) {
-  std::vector<size_t> widths(rows[0].size(), 0);
-  for (const auto& row : rows) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const auto& row : rows) {
-    std::string line;
-    for (size_t i = 0; i + 1 < row.size(); ++i) {
-      absl::StrAppend(&line, row[i], std::string(widths[i] - row[i].size() + 2, ' '));
-    }
-    console.Out(absl::StrCat(line, row.back()));
-  }
-}
-
 std::string OrDash(const std::string& text) { return text.empty() ? "-" : Printable(text); }
 
 // "branch=main run=12"; "-" where there is none.
@@ -112,6 +99,24 @@ std::string TookText(const v1::CompileJob& job) {
   return absl::StrFormat("%.1fs", seconds(job.end_time()) - seconds(job.create_time()));
 }
 
+bool HasConnection(const Options& options) {
+  return options.tls || !options.server.empty() || !options.ca_file.empty() ||
+         !options.cert_file.empty() || !options.key_file.empty() || !options.token_file.empty();
+}
+
+ExitCode RunConfig(const Options& options, Console& console) {
+  if (HasConnection(options)) {
+    if (const absl::Status written = WriteProfile(options); !written.ok()) {
+      console.Err(Console::Tone::kBad, absl::StrCat("npuc-remote: ", written.message()));
+      return kWrongUsage;
+    }
+  }
+  const absl::StatusOr<std::string> text = ReadProfile();
+  if (!text.ok()) return console.Fail(text.status(), options.json);
+  console.Out(absl::StrCat("# ", ProfilePath(), "\n", absl::StripAsciiWhitespace(*text)));
+  return kDone;
+}
+
 ExitCode Dispatch(client::Client& client, const Options& options, Console& console) {
   switch (options.command) {
     case Command::kCompile:
@@ -127,6 +132,10 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
       return RunCancel(client, options, console);
     case Command::kFetch:
       return RunFetch(client, options, console);
+    case Command::kAdmin:
+      return RunAdmin(client, options, console);
+    case Command::kUsage:
+      return RunUsage(client, options, console);
     case Command::kInspect:
       return RunInspect(client, options, console);
     case Command::kServer:
@@ -139,6 +148,11 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
       return RunCores(client, options, console);
     case Command::kOps:
       return RunOps(client, options, console);
+    case Command::kLogs:
+      return RunLogs(client, options, console);
+    case Command::kRetry:
+      return RunRetry(client, options, console);
+    case Command::kConfig:  // needs no server
     case Command::kCompletion:
     case Command::kMan:
       return kDone;  // printed while the command line was parsed
@@ -148,20 +162,64 @@ ExitCode Dispatch(client::Client& client, const Options& options, Console& conso
 
 }  // namespace
 
+void PrintTable(const std::vector<std::vector<std::string>>& rows, Console& console) {
+  std::vector<size_t> widths(rows[0].size(), 0);
+  for (const auto& row : rows) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i + 1 < row.size(); ++i) {
+      absl::StrAppend(&line, row[i], std::string(widths[i] - row[i].size() + 2, ' '));
+    }
+    console.Out(absl::StrCat(line, row.back()));
+  }
+}
+
 ExitCode RunNpucRemote(const std::vector<std::string>& arguments, Console& console) {
-  const Parsed parsed = ParseCommandLine(arguments, console.out(), console.err());
+  Parsed parsed = ParseCommandLine(arguments, console.out(), console.err());
   if (!parsed.options.has_value()) return parsed.exit_code;
+  console.SetQuiet(parsed.options->quiet);
+  if (parsed.options->command == Command::kConfig) return RunConfig(*parsed.options, console);
+  if (const absl::Status filled = FillConnection(*parsed.options); !filled.ok()) {
+    console.Err(Console::Tone::kBad, absl::StrCat("npuc-remote: ", filled.message()));
+    return kWrongUsage;
+  }
+  if (parsed.options->server.empty()) {
+    console.Err(Console::Tone::kBad,
+                "npuc-remote: no server is named; give --server HOST:PORT (npucd's own default is "
+                "127.0.0.1:8470), set NPUC_SERVER, or keep it with npuc-remote config --server");
+    return kWrongUsage;
+  }
   absl::StatusOr<client::ClientOptions> client_options =
       MakeClientOptions(*parsed.options, console);
   absl::StatusOr<std::unique_ptr<client::Client>> client =
       client_options.ok() ? client::Client::Create(*std::move(client_options))
                           : client_options.status();
   if (!client.ok()) {
-    console.Err(absl::StrCat("npuc-remote: ", client.status().message()));
+    console.Err(Console::Tone::kBad, absl::StrCat("npuc-remote: ", client.status().message()));
     // A token that must not be sent is a refusal; everything else here is how it was called.
     return client.status().code() == absl::StatusCode::kFailedPrecondition ? kRefused : kWrongUsage;
   }
   return Dispatch(**client, *parsed.options, console);
+}
+
+ExitCode RunLogs(client::Client& client, const Options& options, Console& console) {
+  const absl::Status watched = client.Watch(options.job, 1, [&](const v1::JobEvent& event) {
+    if (!event.has_log_line()) return;
+    console.Out(options.json ? EventJson(options.job, event) : event.log_line().text());
+  });
+  return watched.ok() ? kDone : console.Fail(watched, options.json);
+}
+
+ExitCode RunRetry(client::Client& client, const Options& options, Console& console) {
+  const absl::StatusOr<v1::CompileJob> job = client.GetJob(options.job);
+  if (!job.ok()) return console.Fail(job.status(), options.json);
+  const absl::StatusOr<v1::CompileJob> again =
+      client.Submit(job->spec(), {}, client::NewRequestId(), nullptr);
+  if (!again.ok()) return console.Fail(again.status(), options.json);
+  console.Out(options.json ? JobJson(*again) : Printable(again->job_id()));
+  return kDone;
 }
 
 ExitCode RunStatus(client::Client& client, const Options& options, Console& console) {

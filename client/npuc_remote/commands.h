@@ -18,10 +18,14 @@ ExitCode RunNpucRemote(const std::vector<std::string>& arguments, Console& conso
 ExitCode RunCompile(client::Client& client, const Options& options,
                     Console& console);  // submit too
 ExitCode RunWatch(client::Client& client, const Options& options, Console& console);
+ExitCode RunLogs(client::Client& client, const Options& options, Console& console);
+ExitCode RunRetry(client::Client& client, const Options& options, Console& console);
 ExitCode RunStatus(client::Client& client, const Options& options, Console& console);
 ExitCode RunList(client::Client& client, const Options& options, Console& console);
 ExitCode RunCancel(client::Client& client, const Options& options, Console& console);
 ExitCode RunFetch(client::Client& client, const Options& options, Console& console);
+ExitCode RunAdmin(client::Client& client, const Options& options, Console& console);
+ExitCode RunUsage(client::Client& client, const Options& options, Console& console);
 ExitCode RunInspect(client::Client& client, const Options& options, Console& console);
 ExitCode RunServer(client::Client& client, const Options& options, Console& console);
 ExitCode RunWhoami(client::Client& client, const Options& options, Console& console);
@@ -38,6 +42,8 @@ bool PrepareFolder(const std::string& folder, Console& console);
 ExitCode FetchArtifacts(client::Client& client, const v1::CompileJob& job,
                         absl::Span<const v1::Artifact> artifacts, const std::string& folder,
                         const Options& options, Console& console, bool* lost = nullptr);
+// Aligned columns, the first row being the heading.
+void PrintTable(const std::vector<std::vector<std::string>>& rows, Console& console);
 // Diagnostics first, then the verdict, on standard error. For a job that has ended.
 void ShowEnd(const v1::CompileJob& job, Console& console);
 

@@ -37,7 +37,13 @@ std::string Shown(absl::string_view text) {
 
 void Console::Out(absl::string_view line) { progress_.Print(out_, Shown(line)); }
 
+void Console::SetQuiet(bool quiet) {
+  quiet_ = quiet;
+  progress_.SetHidden(quiet);
+}
+
 void Console::Err(Tone tone, absl::string_view line) {
+  if (quiet_ && tone == Tone::kPlain) return;
   if (!colours_ || tone == Tone::kPlain) return progress_.Print(err_, Shown(line));
   const char* const code = tone == Tone::kGood ? "32" : tone == Tone::kWarning ? "33" : "31";
   progress_.Print(err_, absl::StrCat("\x1b[", code, "m", Shown(line), "\x1b[0m"));
@@ -56,7 +62,7 @@ ExitCode Console::Fail(const absl::Status& status, bool json,
   const client::ServiceError details = client::ServiceErrorOf(status);
   for (const DiagnosticLine& line : LinesOf(diagnostics)) Err(line);
   for (const std::string& problem : details.problems) {
-    if (problem != status.message()) Err(problem);  // a single one is the message
+    if (problem != status.message()) Err(Tone::kBad, problem);  // a single one is the message
   }
   const bool answered = !details.reason.empty();
   if (diagnostics.empty()) {
@@ -66,6 +72,9 @@ ExitCode Console::Fail(const absl::Status& status, bool json,
     // What the diagnostics said need not be said again.
     Err(Tone::kBad,
         absl::StrCat("npuc-remote: refused: ", diagnostics.size(), " problem(s), see above"));
+  }
+  if (details.reason == "NO_IDENTITY") {
+    Err("npuc-remote: say who you are with --token-file FILE, NPUC_TOKEN, or --cert and --key");
   }
   if (json) Out(ErrorJson(status, diagnostics));
   return code;

@@ -30,6 +30,9 @@ class Console {
   std::ostream& out() { return out_; }
   std::ostream& err() { return err_; }
   ProgressLine& progress() { return progress_; }
+  // From now on hints and progress are left out; what has a tone is not.
+  void SetQuiet(bool quiet);
+  bool is_quiet() const { return quiet_; }
   bool IsInterrupted() const { return is_interrupted_ && is_interrupted_(); }
 
   enum class Tone { kPlain, kGood, kWarning, kBad };
@@ -52,6 +55,7 @@ class Console {
   std::ostream& err_;
   std::function<bool()> is_interrupted_;
   const bool colours_;
+  bool quiet_ = false;
   ProgressLine progress_;
 };
 

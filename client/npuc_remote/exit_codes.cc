@@ -7,7 +7,7 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kOk:
       return kDone;
     case absl::StatusCode::kCancelled:
-      return kCancelled;
+      return kInterrupted;  // the client says so, and no server
     // Not there; there but broken; or not an npucd at all.
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:

@@ -51,6 +51,7 @@ class EventPrinter {
 
  private:
   void Line(absl::string_view line) {
+    if (console_.is_quiet()) return;
     if (json_) {
       console_.Err(line);
     } else {
@@ -85,7 +86,7 @@ ExitCode FailFollowing(const absl::Status& status, const std::string& job_id,
                        const Options& options, Console& console) {
   console.progress().Clear();
   const ExitCode code = console.Fail(status, options.json);
-  if (code == kCancelled || code == kUnreachable) ShowWayBack(job_id, console);
+  if (code == kInterrupted || code == kUnreachable) ShowWayBack(job_id, console);
   return code;
 }
 
@@ -181,7 +182,15 @@ ExitCode RunCompile(client::Client& client, const Options& options, Console& con
     const absl::StatusOr<v1::CompileJob> job =
         client.Submit(input->spec, input->files, client::NewRequestId(), show_upload);
     console.progress().Clear();
-    if (!job.ok()) return console.Fail(job.status(), options.json);
+    if (!job.ok()) {
+      const ExitCode code = console.Fail(job.status(), options.json);
+      if (code == kInterrupted) {
+        console.Err(
+            "npuc-remote: no job was made; the same command goes on with the upload where "
+            "it stopped");
+      }
+      return code;
+    }
     if (detach) {
       console.Out(options.json ? JobJson(*job) : Printable(job->job_id()));
       return kDone;

@@ -36,19 +36,29 @@ void SetDigest(const client::LocalFile& file, v1::BlobDigest& digest) {
   digest.set_size_bytes(file.size_bytes);
 }
 
-// The second file that lies beside a model of such an ending, and the config key that names it.
-std::optional<std::pair<std::string, std::string>> FileBeside(const std::string& model) {
+bool HasEnding(absl::string_view model, absl::string_view endings) {
   const std::string lower = absl::AsciiStrToLower(model);
-  for (const FrameworkInfo& info : AllFrameworks()) {
-    if (info.data_file != DataFile::kAlways) continue;
-    for (const absl::string_view ending : absl::StrSplit(info.endings, '|', absl::SkipEmpty())) {
-      if (!absl::EndsWith(lower, ending)) continue;
-      std::string path =
-          absl::StrCat(model.substr(0, model.size() - ending.size()), info.data_ending);
-      std::error_code error;
-      if (std::filesystem::exists(path, error)) {
-        return std::pair(std::string(info.data_key), std::move(path));
-      }
+  for (const absl::string_view ending : absl::StrSplit(endings, '|', absl::SkipEmpty())) {
+    if (absl::EndsWith(lower, ending)) return true;
+  }
+  return false;
+}
+
+// The second file that lies beside a model, and the config key that names it: of the format that
+// the model's ending tells, else of a format whose models have any ending.
+std::optional<std::pair<std::string, std::string>> FileBeside(const std::string& model) {
+  const auto formats = AllFrameworks();
+  const bool is_told = std::any_of(formats.begin(), formats.end(), [&](const FrameworkInfo& info) {
+    return HasEnding(model, info.endings);
+  });
+  for (const FrameworkInfo& info : formats) {
+    const bool fits = is_told ? HasEnding(model, info.endings) : info.endings.empty();
+    if (info.data_file != DataFile::kAlways || !fits) continue;
+    std::string path =
+        std::filesystem::path(model).replace_extension(std::string(info.data_ending)).string();
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) {
+      return std::pair(std::string(info.data_key), std::move(path));
     }
   }
   return std::nullopt;
@@ -91,7 +101,8 @@ absl::StatusOr<std::string> ConfigFor(const google::protobuf::Struct& inspection
     return found == from.fields().end() ? google::protobuf::Value() : found->second;
   };
   std::vector<std::string> known;
-  for (const auto& verdict : field(inspection, "verdicts").list_value().values()) {
+  const google::protobuf::Value verdicts = field(inspection, "verdicts");
+  for (const google::protobuf::Value& verdict : verdicts.list_value().values()) {
     const google::protobuf::Value configs = field(verdict.struct_value(), "configs");
     for (const auto& [name, text] : configs.struct_value().fields()) {
       if (absl::EqualsIgnoreCase(name, core)) return text.string_value();

@@ -22,7 +22,8 @@ constexpr int kMaxLimit = 100000;
 
 constexpr char kExitCodes[] =
     "Exit codes: 0 done; 1 the job failed (diagnostics shown); 2 wrong usage; 3 refused (quota,\n"
-    "authorisation, invalid); 4 server unreachable or gone; 5 cancelled or timed out.";
+    "authorisation, invalid); 4 server unreachable or gone; 5 cancelled or timed out;\n"
+    "130 interrupted.";
 
 // "90", "90s", "10m", "2h", "1d", "1h30m".
 bool ParseSpan(std::string text, absl::Duration& span) {
@@ -101,12 +102,17 @@ class Builder {
     AddCompile();
     AddSubmit();
     AddWatch();
+    AddLogs();
     AddStatus();
+    AddRetry();
     AddList();
     AddCancel();
     AddFetch();
     AddInspect();
+    AddAdmin();
+    AddUsage();
     AddServer();
+    AddConfigCommand();
     AddDocs();
     app_.require_subcommand(1);
   }
@@ -135,19 +141,24 @@ class Builder {
     app_.add_option("--server", options_.server, "the daemon's gRPC address (env NPUC_SERVER)")
         ->type_name("HOST:PORT");
     app_.add_option("--token-file", options_.token_file,
-                    "file with a bearer token (env NPUC_TOKEN_FILE); sent over TLS, or to this "
-                    "machine, only")
+                    "file with a bearer token (env NPUC_TOKEN_FILE; NPUC_TOKEN has a token "
+                    "itself); sent over TLS, or to this machine, only")
         ->type_name("FILE");
-    app_.add_option("--ca", options_.ca_file, "use TLS; trust the authorities in this PEM file")
+    app_.add_option("--ca", options_.ca_file,
+                    "use TLS; trust the authorities in this PEM file (env NPUC_CA)")
         ->type_name("FILE");
-    app_.add_option("--cert", options_.cert_file, "PEM file of a client certificate, over TLS")
+    app_.add_option("--cert", options_.cert_file,
+                    "PEM file of a client certificate, over TLS (env NPUC_CERT)")
         ->type_name("FILE");
-    app_.add_option("--key", options_.key_file, "PEM file of its private key")->type_name("FILE");
+    app_.add_option("--key", options_.key_file, "PEM file of its private key (env NPUC_KEY)")
+        ->type_name("FILE");
     app_.add_flag("--tls", options_.tls, "use TLS; trust the system's authorities");
     app_.add_option("--patience", texts_.patience,
                     "how long to wait for a server that went away (default 60s)")
         ->type_name("TIME")
         ->check(CheckPatience);
+    app_.add_flag("-q,--quiet", options_.quiet,
+                  "no log lines, progress and hints: results and errors alone");
     app_.add_flag("--json", options_.json,
                   "one JSON object a line on standard output; everything else on standard error");
   }
@@ -209,14 +220,31 @@ class Builder {
         ->check(CLI::NonNegativeNumber);
   }
 
+  void AddLogs() {
+    AddJob(Add(Command::kLogs, "logs", "print a job's log; of one that has not ended, to its end",
+               "  npuc-remote logs JOB | grep warning\n"));
+  }
+
+  void AddRetry() {
+    AddJob(Add(Command::kRetry, "retry",
+               "submit a job's config and files again; print the new job's id",
+               "  npuc-remote watch $(npuc-remote retry JOB)\n"));
+  }
+
+  void AddConfigCommand() {
+    Add(Command::kConfig, "config",
+        "keep the given connection options in a profile, for every later call; without any, show "
+        "it",
+        "  npuc-remote config --server farm:8470 --ca ca.pem --token-file ~/npuc.token\n"
+        "  npuc-remote config\n");
+  }
+
   void AddStatus() {
     AddJob(Add(Command::kStatus, "status", "show a job", "  npuc-remote status JOB --json\n"));
   }
 
-  void AddList() {
-    CLI::App* sub = Add(Command::kList, "list", "list jobs, the newest first",
-                        "  npuc-remote list --state FAILED --limit 10\n"
-                        "  npuc-remote list --mine --since 1d --label branch=main --sort took\n");
+  // Which jobs a command is about.
+  void AddFilter(CLI::App* sub) {
     sub->add_option("--state", texts_.states,
                     "only jobs in this state: QUEUED, RUNNING, SUCCEEDED, FAILED, CANCELLED or "
                     "EXPIRED; may be repeated")
@@ -246,6 +274,14 @@ class Builder {
     sub->add_option("--since", texts_.since, "only jobs accepted within this time, e.g. 2h, 7d")
         ->type_name("TIME")
         ->check(CheckPatience);
+  }
+
+  void AddList() {
+    CLI::App* sub = Add(Command::kList, "list", "list jobs, the newest first",
+                        "  npuc-remote list --state FAILED --limit 10\n"
+                        "  npuc-remote list --mine --since 1d --label branch=main --sort took\n");
+    AddFilter(sub);
+    v1::ListCompileJobsRequest& filter = options_.filter;
     sub->add_option("--sort", texts_.order,
                     "newest (default), ended, name, took, state, core, framework or tenant")
         ->type_name("BY")
@@ -271,6 +307,41 @@ class Builder {
     sub->add_option("NAME", options_.names, "only these artifacts (default: all)");
     sub->add_option("-o,--output", texts_.output_folder, "folder to put them in (default: .)")
         ->type_name("DIR");
+  }
+
+  void AddAdmin() {
+    CLI::App* sub = Add(Command::kAdmin, "admin", "operate the server; needs the right `admin`",
+                        "  npuc-remote admin pause --reason 'disk is swapped'\n"
+                        "  npuc-remote admin resume\n"
+                        "  npuc-remote admin cancel --tenant audio --reason flood\n"
+                        "  npuc-remote admin requeue --since 12h\n"
+                        "  npuc-remote admin tenants --json\n");
+    sub->add_option(
+           "ACTION", options_.admin_action,
+           "pause or resume the start of jobs; cancel jobs; requeue jobs that failed, each "
+           "once, as new ones; list tenants")
+        ->required()
+        ->check(CLI::IsMember({"pause", "resume", "cancel", "requeue", "tenants"}));
+    AddFilter(sub);
+    sub->add_option("--reason", options_.reason, "why, for those who look later");
+    sub->add_flag("--all", options_.all,
+                  "cancel or requeue without a filter: the jobs of everybody");
+  }
+
+  void AddUsage() {
+    CLI::App* sub = Add(Command::kUsage, "usage", "show what tenants used, by day",
+                        "  npuc-remote usage --from 2026-11-01 --csv > november.csv\n");
+    const auto add = [sub](const char* name, const char* type, const char* what, auto set) {
+      sub->add_option_function<std::string>(name, set, what)->type_name(type);
+    };
+    v1::GetUsageRequest& usage = options_.usage;
+    add("--from", "DAY", "the first day, e.g. 2026-11-01 (UTC)",
+        [&usage](const std::string& day) { usage.set_from_day(day); });
+    add("--to", "DAY", "the last day (default: today)",
+        [&usage](const std::string& day) { usage.set_to_day(day); });
+    add("--tenant", "NAME", "only of this tenant",
+        [&usage](const std::string& name) { usage.set_tenant(name); });
+    sub->add_flag("--csv", options_.csv, "comma-separated values, as numbers");
   }
 
   void AddInspect() {
@@ -377,12 +448,6 @@ void Finish(const CLI::App& app, const Texts& texts, Options& options) {
   take_pairs(texts.labels, options.labels);
   take_pairs(texts.side_inputs, options.side_inputs);
   if (Given(app, "--output")) options.output_folder = texts.output_folder;
-  const auto environment = [](const char* name, std::string& value) {
-    const char* text = std::getenv(name);
-    if (value.empty() && text != nullptr) value = text;
-  };
-  environment("NPUC_SERVER", options.server);
-  environment("NPUC_TOKEN_FILE", options.token_file);
 }
 
 }  // namespace
@@ -408,11 +473,6 @@ Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream&
   if (options.command == Command::kMan || options.command == Command::kCompletion) {
     out << (options.command == Command::kMan ? ManPage(app) : CompletionScript(app, options.shell));
     return {std::nullopt, kDone};
-  }
-  if (options.server.empty()) {
-    err << "npuc-remote: no server is named; give --server HOST:PORT (npucd's own default is "
-           "127.0.0.1:8470) or set NPUC_SERVER\n";
-    return {std::nullopt, kWrongUsage};
   }
   return {std::move(options), kDone};
 }

@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "client/npuc_remote/exit_codes.h"
+#include "npuc/v1/admin.pb.h"
 #include "npuc/v1/compile.pb.h"
 
 namespace npuc::remote {
@@ -22,7 +23,12 @@ enum class Command {
   kList,
   kCancel,
   kFetch,
+  kLogs,
+  kRetry,
   kInspect,
+  kAdmin,
+  kUsage,
+  kConfig,
   kServer,
   kWhoami,
   kHealth,
@@ -38,11 +44,13 @@ struct Options {
   // Of every command.
   std::string server;
   std::string token_file;
+  std::string token;  // of the environment
   std::string ca_file;
   std::string cert_file;
   std::string key_file;
   bool tls = false;
   bool json = false;
+  bool quiet = false;
   absl::Duration patience = absl::Seconds(60);  // for a server that went away
   // compile, submit
   std::vector<std::string> configs;  // at least one; files or folders
@@ -54,14 +62,21 @@ struct Options {
   std::map<std::string, std::string> labels;
   // compile, fetch
   std::optional<std::string> output_folder;
-  // watch, status, cancel, fetch
+  // watch, logs, status, cancel, retry, fetch
   std::string job;
   int64_t from_seq = 1;
   std::string reason;
   std::vector<std::string> names;
-  // list
+  // list, admin
   v1::ListCompileJobsRequest filter;
+  // list
   int limit = 50;
+  // usage
+  v1::GetUsageRequest usage;
+  bool csv = false;
+  // admin, with the filter of list and the reason of cancel
+  std::string admin_action;  // "pause", "resume", "cancel", "requeue" or "tenants"
+  bool all = false;          // cancel and requeue may go without a filter
   // inspect
   std::string model;
   std::map<std::string, std::string> side_inputs;  // by config key
@@ -81,8 +96,8 @@ struct Parsed {
   ExitCode exit_code = kDone;      // where options is not set
 };
 
-// Parses the arguments behind the program's name. Help goes to out, what is wrong to err.
-// NPUC_SERVER and NPUC_TOKEN_FILE stand for options that are not given.
+// Parses the arguments behind the program's name. Help goes to out, what is wrong to err. What of
+// the connection is not given comes later (FillConnection).
 Parsed ParseCommandLine(const std::vector<std::string>& arguments, std::ostream& out,
                         std::ostream& err);
 

@@ -352,6 +352,51 @@ std::string InspectionJson(const v1::InspectModelResponse& answer) {
   return Dump(json);
 }
 
+std::string DispatchJson(const v1::DispatchState& state) {
+  Json json = {{"paused", state.paused()}, {"reason", state.reason()}, {"by", state.by()}};
+  if (state.has_since()) json["since"] = TimeJson(state.since());
+  return Dump(json);
+}
+
+std::string CountJson(const char* name, int64_t count) { return Dump({{name, count}}); }
+
+std::string RequeueJson(const v1::RequeueJobsResponse& answer) {
+  return Dump({{"requeued", answer.requeued()},
+               {"already_requeued", answer.already_requeued()},
+               {"failures", ListJson(answer.failures(), [](const v1::RequeueFailure& failure) {
+                  return Json{{"job", failure.job_id()}, {"message", failure.message()}};
+                })}});
+}
+
+std::string TenantJson(const v1::TenantState& tenant) {
+  const auto limit = [](bool is_set, int64_t value) {
+    return is_set ? Json(value) : Json(nullptr);
+  };
+  return Dump(
+      {{"tenant", tenant.name()},
+       {"weight", tenant.weight()},
+       {"queued_jobs", tenant.queued_jobs()},
+       {"running_jobs", tenant.running_jobs()},
+       {"max_queued_jobs", limit(tenant.has_max_queued_jobs(), tenant.max_queued_jobs())},
+       {"max_running_jobs", limit(tenant.has_max_running_jobs(), tenant.max_running_jobs())},
+       {"max_job_bytes", limit(tenant.has_max_job_bytes(), tenant.max_job_bytes())},
+       {"max_stored_bytes", limit(tenant.has_max_stored_bytes(), tenant.max_stored_bytes())},
+       {"max_result_bytes", limit(tenant.has_max_result_bytes(), tenant.max_result_bytes())},
+       {"max_upload_rate", limit(tenant.has_max_upload_rate(), tenant.max_upload_rate())}});
+}
+
+std::string UsageJson(const v1::TenantUsage& usage) {
+  return Dump({{"day", usage.day()},
+               {"tenant", usage.tenant()},
+               {"jobs", usage.jobs()},
+               {"succeeded", usage.succeeded()},
+               {"failed", usage.failed()},
+               {"cache_hits", usage.cache_hits()},
+               {"processor_seconds", usage.processor_seconds()},
+               {"uploaded_bytes", usage.uploaded_bytes()},
+               {"downloaded_bytes", usage.downloaded_bytes()}});
+}
+
 std::string CallerJson(const v1::GetCallerResponse& caller) {
   return Dump(
       {{"identity", caller.identity()},

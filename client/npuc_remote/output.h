@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/diagnostic_text.h"
+#include "npuc/v1/admin.pb.h"
 #include "npuc/v1/compile.pb.h"
 #include "npuc/v1/server_info.pb.h"
 
@@ -54,6 +55,11 @@ bool IsReady(const v1::GetServerInfoResponse& info);
 std::vector<std::string> ReadinessLines(const v1::GetServerInfoResponse& info);
 // The report of `npuc inspect --json`: the inspection with `ok` and the diagnostics.
 std::string InspectionJson(const v1::InspectModelResponse& answer);
+std::string DispatchJson(const v1::DispatchState& state);
+std::string CountJson(const char* name, int64_t count);
+std::string RequeueJson(const v1::RequeueJobsResponse& answer);
+std::string TenantJson(const v1::TenantState& tenant);
+std::string UsageJson(const v1::TenantUsage& usage);
 std::string CallerJson(const v1::GetCallerResponse& caller);
 std::string CoreJson(absl::string_view core);
 std::string OperatorJson(const v1::Operator& op);

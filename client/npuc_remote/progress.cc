@@ -7,6 +7,7 @@
 namespace npuc::remote {
 
 void ProgressLine::Show(absl::string_view phase, absl::string_view detail) {
+  if (is_hidden_) return;
   std::string shown_phase = Printable(phase);
   std::string shown_detail = Printable(detail);
   const bool new_phase = shown_phase != phase_;

@@ -24,6 +24,8 @@ class ProgressLine {
   void Print(std::ostream& stream, absl::string_view line);
   // Takes the progress line away.
   void Clear();
+  // From now on nothing is shown.
+  void SetHidden(bool hidden) { is_hidden_ = hidden; }
 
  private:
   void Draw();
@@ -33,6 +35,7 @@ class ProgressLine {
   std::string phase_;
   std::string detail_;
   bool drawn_ = false;
+  bool is_hidden_ = false;
 };
 
 }  // namespace npuc::remote

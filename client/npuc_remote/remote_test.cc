@@ -2,6 +2,8 @@
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -31,6 +33,7 @@ class RemoteTest : public testing::Test {
   RemoteTest() {
     folder_ = testing::TempDir() + "remote_test_" + client::NewRequestId();
     fs::create_directories(folder_);
+    setenv("NPUC_PROFILE", Path("remote.conf").c_str(), 1);
     Write("config.yaml", kConfig);
     Write("model.pb", "some model");
     server_.Succeed("the header");
@@ -208,7 +211,7 @@ TEST_F(RemoteTest, CancelledAndExpiredJobsHaveTheirOwnCode) {
 TEST_F(RemoteTest, AnInterruptSaysHowToComeBack) {
   ASSERT_EQ(RunAt({"submit", Path("config.yaml")}), kDone);
   interrupted_ = true;
-  EXPECT_EQ(RunAt({"watch", "j1"}), kCancelled);
+  EXPECT_EQ(RunAt({"watch", "j1"}), kInterrupted);
   EXPECT_THAT(err_.str(), HasSubstr("npuc-remote watch j1"));
   EXPECT_THAT(err_.str(), HasSubstr("npuc-remote fetch j1"));
 }
@@ -403,6 +406,61 @@ TEST_F(RemoteTest, ColoursComeByRequestAlone) {
     console.Out("data");
     EXPECT_EQ(out_.str(), "data\n");
   }
+}
+
+TEST_F(RemoteTest, AnInterruptedUploadSaysHowToGoOn) {
+  interrupted_ = true;
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml")}), kInterrupted);
+  EXPECT_THAT(err_.str(), HasSubstr("goes on with the upload"));
+  EXPECT_EQ(static_cast<int>(kInterrupted), 128 + SIGINT);
+}
+
+TEST_F(RemoteTest, TheProfileStandsForOptionsAndTheEnvironmentBeforeIt) {
+  EXPECT_EQ(Run({"config", "--server", server_.address()}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("server = " + server_.address()));
+  EXPECT_EQ(Run({"whoami"}), kDone);
+  Write("token", "secret-token\n");
+  EXPECT_EQ(Run({"config", "--token-file", Path("token")}), kDone);
+  EXPECT_THAT(out_.str(), HasSubstr("server = "));
+  EXPECT_EQ(Run({"whoami"}), kDone);
+  EXPECT_EQ(server_.authorization, "Bearer secret-token");
+  setenv("NPUC_TOKEN", "of-the-environment", 1);
+  EXPECT_EQ(Run({"whoami"}), kDone);
+  EXPECT_EQ(server_.authorization, "Bearer of-the-environment");
+  Write("other", "of-an-option");
+  EXPECT_EQ(Run({"whoami", "--token-file", Path("other")}), kDone);
+  EXPECT_EQ(server_.authorization, "Bearer of-an-option");
+  unsetenv("NPUC_TOKEN");
+  setenv("NPUC_CA", Path("no-such.pem").c_str(), 1);
+  EXPECT_EQ(Run({"whoami"}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("no-such.pem"));
+  unsetenv("NPUC_CA");
+  Write("remote.conf", "server = x\ncolour = red\n");
+  EXPECT_EQ(Run({"whoami"}), kWrongUsage);
+  EXPECT_THAT(err_.str(), HasSubstr("remote.conf:2: 'colour = red'"));
+}
+
+TEST_F(RemoteTest, LogsRetryAndQuiet) {
+  ASSERT_EQ(RunAt({"submit", Path("config.yaml"), "--label", "run=12"}), kDone);
+  EXPECT_EQ(RunAt({"logs", "j1"}), kDone);
+  EXPECT_EQ(out_.str(), "reading\nwriting\n");
+  EXPECT_EQ(RunAt({"retry", "j1"}), kDone);
+  EXPECT_EQ(out_.str(), "j2\n");
+  EXPECT_EQ(server_.last_create.spec().config_text(), kConfig);
+  EXPECT_EQ(server_.last_create.spec().labels().at("run"), "12");
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-o", Path("out"), "--quiet"}), kDone);
+  EXPECT_THAT(out_.str(), Not(HasSubstr("reading")));
+  EXPECT_THAT(err_.str(), Not(HasSubstr("uploading")));
+  server_.Fail();
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml"), "-q"}), kJobFailed);
+  EXPECT_THAT(err_.str(), HasSubstr("stride 9 exceeds 3"));
+}
+
+TEST_F(RemoteTest, ARefusalForNoIdentityNamesTheOptions) {
+  server_.script.create_error =
+      client::ServiceStatus(grpc::StatusCode::UNAUTHENTICATED, "who are you?", "NO_IDENTITY");
+  EXPECT_EQ(RunAt({"compile", Path("config.yaml")}), kRefused);
+  EXPECT_THAT(err_.str(), HasSubstr("--token-file"));
 }
 
 TEST_F(RemoteTest, ListSendsItsFiltersAndShowsWho) {

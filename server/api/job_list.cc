@@ -217,6 +217,10 @@ absl::Status ListJobs(const ApiDependencies& deps, const auth::Caller& caller,
   ASSIGN_OR_RETURN(const jobs::JobIndex::Query query, ReadQuery(caller, request));
   if (deps.index->is_complete()) return ListByIndex(deps, query, response);
   if (!NeedsIndex(request)) return ListByStore(deps, query, response);
+  return IndexNotReady();
+}
+
+absl::Status IndexNotReady() {
   return jobs::ServiceError(
       absl::StatusCode::kResourceExhausted,
       "the server has just started and still reads its jobs; try again in a moment",

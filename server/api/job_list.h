@@ -16,6 +16,9 @@ namespace npuc::api {
 jobs::JobFilter ReadFilter(const auth::Caller& caller, const v1::ListCompileJobsRequest& request,
                            jobs::FieldChecker& check);
 
+// Just after a start; RESOURCE_EXHAUSTED (SERVER_BUSY).
+absl::Status IndexNotReady();
+
 // ListCompileJobs.
 absl::Status ListJobs(const ApiDependencies& deps, const auth::Caller& caller,
                       const v1::ListCompileJobsRequest& request,

@@ -6,6 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compiler_core/base/status.h"
+#include "server/api/admin.h"
+#include "server/api/audit.h"
 #include "server/api/convert.h"
 #include "server/api/job_list.h"
 #include "server/catalog/catalog.h"
@@ -52,11 +54,17 @@ void StartCreate(const ApiDependencies& deps, const auth::Caller& caller,
                  const v1::CreateCompileJobRequest& request, v1::CreateCompileJobResponse* response,
                  absl::AnyInvocable<void(absl::Status)> done) {
   const absl::StatusOr<executor::SubmitRequest> submit = ReadCreate(deps, caller, request);
-  if (!submit.ok()) return done(submit.status());
+  const std::string& model = request.spec().model().sha256();
+  if (!submit.ok()) {
+    Audit(deps, caller, "submit", model, submit.status());
+    return done(submit.status());
+  }
   deps.submission->Submit(
-      *submit, [&deps, caller, response, done = std::move(done)](
+      *submit, [&deps, caller, model, response, done = std::move(done)](
                    const absl::StatusOr<jobs::JobService::Submitted>& submitted) mutable {
-        done(AnswerCreate(deps, caller, submitted, response));
+        const absl::Status status = AnswerCreate(deps, caller, submitted, response);
+        Audit(deps, caller, "submit", status.ok() ? response->job().job_id() : model, status);
+        done(status);
       });
 }
 
@@ -72,9 +80,9 @@ absl::Status Get(const ApiDependencies& deps, const auth::Caller& caller,
   return absl::OkStatus();
 }
 
-absl::Status Cancel(const ApiDependencies& deps, const auth::Caller& caller,
-                    const v1::CancelCompileJobRequest& request,
-                    v1::CancelCompileJobResponse* response) {
+absl::Status RunCancel(const ApiDependencies& deps, const auth::Caller& caller,
+                       const v1::CancelCompileJobRequest& request,
+                       v1::CancelCompileJobResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckReads());
   RETURN_IF_ERROR(CheckJobId(request.job_id()));
   if (request.reason().size() > kMaxReasonFieldBytes) {
@@ -90,6 +98,14 @@ absl::Status Cancel(const ApiDependencies& deps, const auth::Caller& caller,
                    deps.jobs->Cancel(request.job_id(), request.reason()));
   FillJob(deps, *job, response->mutable_job());
   return absl::OkStatus();
+}
+
+absl::Status Cancel(const ApiDependencies& deps, const auth::Caller& caller,
+                    const v1::CancelCompileJobRequest& request,
+                    v1::CancelCompileJobResponse* response) {
+  const absl::Status status = RunCancel(deps, caller, request, response);
+  Audit(deps, caller, "cancel", request.job_id(), status, request.reason());
+  return status;
 }
 
 absl::StatusOr<executor::InspectionRequest> ReadInspect(const auth::Caller& caller,
@@ -112,8 +128,9 @@ absl::StatusOr<executor::InspectionRequest> ReadInspect(const auth::Caller& call
   return out;
 }
 
-absl::Status Inspect(const ApiDependencies& deps, const auth::Caller& caller,
-                     const v1::InspectModelRequest& request, v1::InspectModelResponse* response) {
+absl::Status RunInspect(const ApiDependencies& deps, const auth::Caller& caller,
+                        const v1::InspectModelRequest& request,
+                        v1::InspectModelResponse* response) {
   RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
   ASSIGN_OR_RETURN(const executor::InspectionRequest wanted, ReadInspect(caller, request));
   ASSIGN_OR_RETURN(const executor::Inspection inspection, deps.inspections->Run(wanted));
@@ -128,6 +145,13 @@ absl::Status Inspect(const ApiDependencies& deps, const auth::Caller& caller,
   if (!inspection.is_model) return absl::OkStatus();
   response->set_text(inspection.text);
   return StructOfJson(inspection.json, response->mutable_inspection());
+}
+
+absl::Status Inspect(const ApiDependencies& deps, const auth::Caller& caller,
+                     const v1::InspectModelRequest& request, v1::InspectModelResponse* response) {
+  const absl::Status status = RunInspect(deps, caller, request, response);
+  Audit(deps, caller, "inspect", request.model().sha256(), status);
+  return status;
 }
 
 absl::Status FindMissing(const ApiDependencies& deps, const auth::Caller& caller,
@@ -163,6 +187,8 @@ absl::Status Upload(const ApiDependencies& deps, const auth::Caller& caller,
   if (!state.complete || !request.data().empty()) {
     ASSIGN_OR_RETURN(state,
                      deps.uploads->Append(caller.tenant, digest, request.offset(), request.data()));
+    CountUsage(deps, caller.tenant,
+               {.uploaded_bytes = static_cast<int64_t>(request.data().size())});
   }
   response->set_committed_bytes(static_cast<int64_t>(state.committed_bytes));
   response->set_complete(state.complete);
@@ -216,6 +242,16 @@ absl::Status Operators(const ApiDependencies& deps, const auth::Caller& caller,
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> FindArtifact(
+    const ApiDependencies& deps, const auth::Caller& caller,
+    const v1::DownloadArtifactRequest& request) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  RETURN_IF_ERROR(CheckJobId(request.job_id()));
+  ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
+                   executor::FindJob(*deps.jobs, caller, request.job_id()));
+  return deps.downloads->Open(*job, request.artifact_name(), request.offset());
+}
+
 }  // namespace
 
 const Method<v1::CreateCompileJobRequest, v1::CreateCompileJobResponse> kCreateCompileJob = {
@@ -244,11 +280,14 @@ const Method<v1::ListOperatorsRequest, v1::ListOperatorsResponse> kListOperators
 absl::StatusOr<std::unique_ptr<cache::ArtifactReader>> OpenArtifact(
     const ApiDependencies& deps, const auth::Caller& caller,
     const v1::DownloadArtifactRequest& request) {
-  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
-  RETURN_IF_ERROR(CheckJobId(request.job_id()));
-  ASSIGN_OR_RETURN(const std::shared_ptr<const jobs::Job> job,
-                   executor::FindJob(*deps.jobs, caller, request.job_id()));
-  return deps.downloads->Open(*job, request.artifact_name(), request.offset());
+  auto opened = FindArtifact(deps, caller, request);
+  Audit(deps, caller, "download", absl::StrCat(request.job_id(), "/", request.artifact_name()),
+        opened.status());
+  if (opened.ok()) {
+    const auto size = static_cast<int64_t>((*opened)->info().size_bytes);
+    CountUsage(deps, caller.tenant, {.downloaded_bytes = size - request.offset()});
+  }
+  return opened;
 }
 
 std::string TraceIdOf(absl::string_view traceparent) {

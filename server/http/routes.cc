@@ -15,6 +15,8 @@
 #include "absl/strings/strip.h"
 #include "compiler_core/base/diagnostic.h"
 #include "compiler_core/base/status.h"
+#include "server/api/admin.h"
+#include "server/api/audit.h"
 #include "server/api/methods.h"
 #include "server/http/byte_range.h"
 #include "server/http/json.h"
@@ -48,6 +50,7 @@ absl::StatusOr<auth::Caller> CallerOf(const RouteContext& context, const HttpReq
   ASSIGN_OR_RETURN(auth::Caller caller, context.deps->authenticator->Authenticate(credentials));
   if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
   caller.trace_id = api::TraceIdOf(head.Header("traceparent"));
+  caller.peer = head.peer;
   return caller;
 }
 
@@ -285,6 +288,12 @@ Answered GetArtifact(const Exchange& exchange) {
   return response;
 }
 
+Answered SetDispatch(const Exchange& exchange) { return AnswerBody(exchange, api::kSetDispatch); }
+Answered CancelJobs(const Exchange& exchange) { return AnswerBody(exchange, api::kCancelJobs); }
+Answered RequeueJobs(const Exchange& exchange) { return AnswerBody(exchange, api::kRequeueJobs); }
+Answered GetUsage(const Exchange& exchange) { return AnswerQuery(exchange, api::kGetUsage); }
+Answered ListTenants(const Exchange& exchange) { return AnswerQuery(exchange, api::kListTenants); }
+
 struct Route {
   absl::string_view method;
   absl::string_view pattern;         // '*': one segment, or what is before ':' in it
@@ -309,6 +318,11 @@ const std::vector<Route>& Routes() {
       {"GET", "health", std::nullopt, "", GetHealth},
       {"GET", "cores", api::kGetServerInfo.right, "", ListCores},
       {"GET", "caller", api::kGetCaller.right, "", GetCaller},
+      {"POST", "admin/dispatch", api::kSetDispatch.right, kJson, SetDispatch},
+      {"POST", "admin/jobs:cancel", api::kCancelJobs.right, kJson, CancelJobs},
+      {"POST", "admin/jobs:requeue", api::kRequeueJobs.right, kJson, RequeueJobs},
+      {"GET", "usage", api::kGetUsage.right, "", GetUsage},
+      {"GET", "admin/tenants", api::kListTenants.right, "", ListTenants},
       {"GET", "ops", api::kListOperators.right, "", ListOps},
   };
   return *kRoutes;
@@ -369,6 +383,8 @@ HttpAdmission AdmitRoute(const RouteContext& context, const Route& route,
                          std::vector<std::string> parts, const HttpRequest& head) {
   absl::StatusOr<auth::Caller> caller = CallerOf(context, head, route.right);
   if (!caller.ok()) {
+    api::AuditRefusal(*context.deps, head.peer, absl::StrCat(route.method, " ", route.pattern),
+                      caller.status());
     HttpResponse refused = ErrorResponse(caller.status());
     // A client that guesses tokens has to connect for each.
     refused.close = caller.status().code() == absl::StatusCode::kResourceExhausted;

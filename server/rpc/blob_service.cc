@@ -5,6 +5,7 @@
 
 #include "compiler_core/base/status.h"
 #include "npuc/v1/blob.grpc.pb.h"
+#include "server/api/admin.h"
 #include "server/api/convert.h"
 #include "server/jobs/service_error.h"
 #include "server/rpc/call.h"
@@ -51,6 +52,8 @@ class UploadStream : public grpc::ServerReadReactor<v1::UploadBlobRequest> {
     if (state_.complete && request_.data().empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(state_, deps_.uploads->Append(caller_.tenant, *digest_, request_.offset(),
                                                    request_.data()));
+    api::CountUsage(deps_, caller_.tenant,
+                    {.uploaded_bytes = static_cast<int64_t>(request_.data().size())});
     return absl::OkStatus();
   }
 
@@ -144,7 +147,7 @@ class BlobService : public v1::BlobService::CallbackService {
   grpc::ServerReadReactor<v1::UploadBlobRequest>* UploadBlob(
       grpc::CallbackServerContext* context, v1::UploadBlobResponse* response) override {
     return StartStream<grpc::ServerReadReactor<v1::UploadBlobRequest>>(
-        *context, deps_, auth::Right::kSubmit, [&](auth::Caller caller) {
+        *context, deps_, "UploadBlob", auth::Right::kSubmit, [&](auth::Caller caller) {
           return new UploadStream(&deps_, pool_, std::move(caller), response);
         });
   }
@@ -158,7 +161,7 @@ class BlobService : public v1::BlobService::CallbackService {
   grpc::ServerWriteReactor<v1::DownloadArtifactResponse>* DownloadArtifact(
       grpc::CallbackServerContext* context, const v1::DownloadArtifactRequest* request) override {
     return StartStream<grpc::ServerWriteReactor<v1::DownloadArtifactResponse>>(
-        *context, deps_, auth::Right::kRead, [&](auth::Caller caller) {
+        *context, deps_, "DownloadArtifact", auth::Right::kRead, [&](auth::Caller caller) {
           return new DownloadStream(&deps_, pool_, std::move(caller), *request);
         });
   }

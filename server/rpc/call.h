@@ -7,7 +7,9 @@
 
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/api/audit.h"
 #include "server/api/methods.h"
+#include "server/auth/client_address.h"
 #include "server/log/log.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/identity.h"
@@ -23,6 +25,12 @@ inline grpc::Status EndCall(const log::Logger& log, const char* method,
   return ToGrpcStatus(status);
 }
 
+// Notes that a call was refused for who calls.
+inline void Refused(const grpc::CallbackServerContext& context, const RpcDependencies& deps,
+                    absl::string_view method, const absl::Status& status) {
+  api::AuditRefusal(deps, auth::AddressOfGrpcPeer(context.peer()), method, status);
+}
+
 // Runs a unary method on the pool. Request and response live until the
 // reactor is finished. Who lacks the right does not get that far.
 template <typename Request, typename Response>
@@ -33,6 +41,7 @@ grpc::ServerUnaryReactor* RunUnary(grpc::CallbackServerContext* context, WorkPoo
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   absl::StatusOr<auth::Caller> caller = CallerOf(*context, *deps.authenticator, method.right);
   if (!caller.ok()) {
+    Refused(*context, deps, method.name, caller.status());
     reactor->Finish(ToGrpcStatus(caller.status()));
     return reactor;
   }
@@ -59,8 +68,9 @@ class RefusedStream : public Reactor {
 // right. Either deletes itself.
 template <typename Reactor, typename Make>
 Reactor* StartStream(const grpc::CallbackServerContext& context, const RpcDependencies& deps,
-                     auth::Right right, Make make) {
+                     const char* method, auth::Right right, Make make) {
   absl::StatusOr<auth::Caller> caller = CallerOf(context, *deps.authenticator, right);
+  if (!caller.ok()) Refused(context, deps, method, caller.status());
   if (!caller.ok()) return new RefusedStream<Reactor>(caller.status());
   return make(*std::move(caller));
 }

@@ -40,7 +40,9 @@ auth::Credentials CredentialsOf(const grpc::ServerContextBase& context) {
 absl::StatusOr<auth::Caller> CallerOf(const grpc::ServerContextBase& context,
                                       const auth::Authenticator& authenticator,
                                       std::optional<auth::Right> right) {
-  ASSIGN_OR_RETURN(auth::Caller caller, authenticator.Authenticate(CredentialsOf(context)));
+  const auth::Credentials credentials = CredentialsOf(context);
+  ASSIGN_OR_RETURN(auth::Caller caller, authenticator.Authenticate(credentials));
+  caller.peer = credentials.peer;
   if (right.has_value()) RETURN_IF_ERROR(caller.Require(*right));
   const auto trace = context.client_metadata().find("traceparent");
   if (trace != context.client_metadata().end())

@@ -188,6 +188,11 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
   v1::GetServerInfoResponse info;
   v1::ListOperatorsResponse operators;
   v1::GetCallerResponse caller;
+  v1::SetDispatchResponse dispatch;
+  v1::CancelJobsResponse cancelled;
+  v1::RequeueJobsResponse requeued;
+  v1::ListTenantsResponse tenants;
+  v1::GetUsageResponse usage;
   // none, unknown, expired, stranger, submit, read, cancel, owner, admin
   const std::vector<Row> rows = {
       {"CreateCompileJob",
@@ -226,6 +231,29 @@ TEST_F(IsolationTest, EveryRpcByEveryKindOfIdentity) {
       {"GetCaller",
        [&](const std::string& who) { return info_->GetCaller(As(who).get(), {}, &caller); },
        {kAnon, kAnon, kAnon, kOk, kOk, kOk, kOk, kOk, kOk}},
+      {"SetDispatch",
+       [&](const std::string& who) {
+         return admin_stub_->SetDispatch(As(who).get(), {}, &dispatch);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"CancelJobs",
+       [&](const std::string& who) {
+         return admin_stub_->CancelJobs(As(who).get(), {}, &cancelled);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"RequeueJobs",
+       [&](const std::string& who) {
+         return admin_stub_->RequeueJobs(As(who).get(), {}, &requeued);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
+      {"GetUsage",
+       [&](const std::string& who) { return admin_stub_->GetUsage(As(who).get(), {}, &usage); },
+       {kAnon, kAnon, kAnon, kOk, kDenied, kOk, kDenied, kOk, kOk}},
+      {"ListTenants",
+       [&](const std::string& who) {
+         return admin_stub_->ListTenants(As(who).get(), {}, &tenants);
+       },
+       {kAnon, kAnon, kAnon, kDenied, kDenied, kDenied, kDenied, kDenied, kOk}},
       {"ListOperators",
        [&](const std::string& who) { return info_->ListOperators(As(who).get(), {}, &operators); },
        {kAnon, kAnon, kAnon, kOk, kOk, kOk, kOk, kOk, kOk}},
@@ -326,6 +354,31 @@ TEST_F(IsolationTest, NoFilterReachesAnotherTenantsJobs) {
   EXPECT_EQ(list("owner", mine).jobs_size(), 1);
   EXPECT_EQ(list("read", mine).jobs_size(), 0);
   EXPECT_EQ(list("admin", mine).jobs_size(), 0);
+}
+
+TEST_F(IsolationTest, UsageIsATenantsOwn) {
+  usage_->Add("a", {.jobs = 1});
+  usage_->Add("b", {.jobs = 2});
+  const auto sizes = [&](const std::string& who, const std::string& tenant) {
+    v1::GetUsageRequest request;
+    request.set_tenant(tenant);
+    v1::GetUsageResponse response;
+    EXPECT_TRUE(admin_stub_->GetUsage(As(who).get(), request, &response).ok());
+    return response.usage_size();
+  };
+  EXPECT_EQ(sizes("owner", ""), 1);
+  EXPECT_EQ(sizes("owner", "b"), 0);
+  EXPECT_EQ(sizes("admin", ""), 2);
+}
+
+TEST_F(IsolationTest, RefusalsAreLinesOfTheAuditLog) {
+  std::string ignored;
+  EXPECT_FALSE(CreateAs("none", &ignored).ok());
+  EXPECT_THAT(AuditLines({"\"action\":\"refused\"", "CreateCompileJob", "NO_IDENTITY"}),
+              ::testing::SizeIs(1));
+  EXPECT_FALSE(CreateAs("read", &ignored).ok());
+  EXPECT_THAT(AuditLines({"\"action\":\"refused\"", "\"identity\":\"read\"", "RIGHT_MISSING"}),
+              ::testing::SizeIs(1));
 }
 
 TEST_F(IsolationTest, ACallerLearnsItsTenantAndRights) {

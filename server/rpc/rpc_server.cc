@@ -36,7 +36,7 @@ constexpr absl::Duration kTickerPatience = absl::Seconds(60);
 
 // In the order of the health service's names; "" is the server as a whole.
 constexpr const char* kHealthNames[] = {"", "npuc.v1.CompileService", "npuc.v1.BlobService",
-                                        "npuc.v1.ServerInfoService"};
+                                        "npuc.v1.ServerInfoService", "npuc.v1.AdminService"};
 
 // gRPC's log is the process's.
 std::atomic<const log::Logger*> grpc_log = nullptr;
@@ -117,6 +117,7 @@ struct RpcServer::Impl {
   std::unique_ptr<grpc::Service> compile_service;
   std::unique_ptr<grpc::Service> blob_service;
   std::unique_ptr<grpc::Service> info_service;
+  std::unique_ptr<grpc::Service> admin_service;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
   // Hands connections to the acceptor: ends before it.
@@ -145,6 +146,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   impl->compile_service = MakeCompileService(&impl->deps, &impl->pool, watch);
   impl->blob_service = MakeBlobService(&impl->deps, &impl->pool);
   impl->info_service = MakeServerInfoService(&impl->deps);
+  impl->admin_service = MakeAdminService(&impl->deps, &impl->pool);
 
   grpc::EnableDefaultHealthCheckService(true);
   // For good and for every server of the process, but a process has one.
@@ -168,6 +170,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(RpcServerOptions opt
   builder.RegisterService(impl->compile_service.get());
   builder.RegisterService(impl->blob_service.get());
   builder.RegisterService(impl->info_service.get());
+  builder.RegisterService(impl->admin_service.get());
   if (impl->deps.metrics != nullptr) {
     std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
     counters.push_back(CountCalls(impl->deps.metrics));

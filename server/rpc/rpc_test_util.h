@@ -1,6 +1,11 @@
 #ifndef NPUC_SERVER_RPC_RPC_TEST_UTIL_H_
 #define NPUC_SERVER_RPC_RPC_TEST_UTIL_H_
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,13 +15,16 @@
 #include "grpcpp/create_channel.h"
 #include "gtest/gtest.h"
 #include "npuc/rpc/status_details.pb.h"
+#include "npuc/v1/admin.grpc.pb.h"
 #include "npuc/v1/blob.grpc.pb.h"
 #include "npuc/v1/compile.grpc.pb.h"
 #include "npuc/v1/server_info.grpc.pb.h"
+#include "server/api/admin.h"
 #include "server/executor/executor_test_util.h"
 #include "server/jobs/indexed_job_store.h"
 #include "server/jobs/local_board.h"
 #include "server/jobs/memory_job_store.h"
+#include "server/log/audit_log.h"
 #include "server/rpc/rpc_server.h"
 #include "server/scheduler/fair_queue.h"
 
@@ -79,6 +87,21 @@ class RpcTest : public ::testing::Test {
         downloads_(&cache_) {
     EXPECT_TRUE(jobs_.Recover(nullptr).ok());
     EXPECT_TRUE(indexed_.Load(nullptr).ok());
+    std::filesystem::remove_all(dir_);
+    std::filesystem::create_directories(dir_);
+    audit_ = *log::AuditLog::Open({.dir = dir_, .now = [] { return absl::Now(); }});
+    dispatch_ = *executor::DispatchSwitch::Open(dir_ + "/paused",
+                                                [this](bool paused) { board_.SetPaused(paused); });
+    admin_.dispatch = dispatch_.get();
+    usage_ = *executor::UsageBook::Open(dir_ + "/usage", [] { return absl::Now(); });
+    admin_.usage = usage_.get();
+    admin_.tenants = [] {
+      api::AdminControls::TenantNow now;
+      now.tenant.name = "a";
+      now.tenant.quota.queued_jobs = 7;
+      now.queued = 2;
+      return std::vector<api::AdminControls::TenantNow>{now};
+    };
     auto server = RpcServer::Start(std::move(options), Dependencies());
     EXPECT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
@@ -87,6 +110,7 @@ class RpcTest : public ::testing::Test {
     compile_ = v1::CompileService::NewStub(channel);
     blobs_ = v1::BlobService::NewStub(channel);
     info_ = v1::ServerInfoService::NewStub(channel);
+    admin_stub_ = v1::AdminService::NewStub(channel);
     lifecycle_.Enter(executor::Lifecycle::Phase::kServing);
   }
 
@@ -102,6 +126,8 @@ class RpcTest : public ::testing::Test {
             .lifecycle = &lifecycle_,
             .log = &log_,
             .readiness = &readiness_,
+            .audit = audit_.get(),
+            .admin = &admin_,
             .facts = {.version = "npuc test",
                       .compiler_build_id = "build-1",
                       .workers = 3,
@@ -210,6 +236,20 @@ class RpcTest : public ::testing::Test {
     return reader->Finish();
   }
 
+  // The lines of the audit log that have all of these texts.
+  std::vector<std::string> AuditLines(const std::vector<std::string>& texts) {
+    std::vector<std::string> found;
+    std::ifstream file(dir_ + "/audit.log");
+    for (std::string line; std::getline(file, line);) {
+      const bool has_all = std::all_of(texts.begin(), texts.end(), [&](const std::string& text) {
+        return line.find(text) != std::string::npos;
+      });
+      if (has_all) found.push_back(line);
+    }
+    return found;
+  }
+
+  const std::string dir_ = absl::StrCat(::testing::TempDir(), "/rpc_test.", getpid());
   const std::string big_ = std::string(700'000, 'a') + std::string(50'000, 'b');
   uint64_t random_ = 0;
   const std::unique_ptr<auth::Authenticator> authenticator_;
@@ -230,10 +270,15 @@ class RpcTest : public ::testing::Test {
   executor::Downloads downloads_;
   executor::Lifecycle lifecycle_;
   observe::Readiness readiness_{nullptr};
+  std::unique_ptr<log::AuditLog> audit_;
+  std::unique_ptr<executor::DispatchSwitch> dispatch_;
+  std::unique_ptr<executor::UsageBook> usage_;
+  api::AdminControls admin_;
   std::unique_ptr<RpcServer> server_;
   std::unique_ptr<v1::CompileService::Stub> compile_;
   std::unique_ptr<v1::BlobService::Stub> blobs_;
   std::unique_ptr<v1::ServerInfoService::Stub> info_;
+  std::unique_ptr<v1::AdminService::Stub> admin_stub_;
 };
 
 }  // namespace npuc::rpc

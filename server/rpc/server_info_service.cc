@@ -37,6 +37,7 @@ class ServerInfoService : public v1::ServerInfoService::CallbackService {
                                    const Request& request, Response* response) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     const auto caller = CallerOf(*context, *deps_.authenticator, method.right);
+    if (!caller.ok()) Refused(*context, deps_, method.name, caller.status());
     reactor->Finish(EndCall(
         *deps_.log, method.name,
         caller.ok() ? method.RunAndWait(deps_, *caller, request, response) : caller.status()));

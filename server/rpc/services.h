@@ -15,6 +15,8 @@ namespace npuc::rpc {
 std::unique_ptr<grpc::Service> MakeCompileService(const RpcDependencies* dependencies,
                                                   WorkPool* pool, const WatchContext& watch);
 std::unique_ptr<grpc::Service> MakeBlobService(const RpcDependencies* dependencies, WorkPool* pool);
+std::unique_ptr<grpc::Service> MakeAdminService(const RpcDependencies* dependencies,
+                                                WorkPool* pool);
 std::unique_ptr<grpc::Service> MakeServerInfoService(const RpcDependencies* dependencies);
 
 }  // namespace npuc::rpc

@@ -248,7 +248,7 @@ grpc::ServerWriteReactor<v1::WatchCompileJobResponse>* StartWatch(
     const WatchContext& context, const grpc::CallbackServerContext& call,
     const v1::WatchCompileJobRequest& request) {
   using Reactor = grpc::ServerWriteReactor<v1::WatchCompileJobResponse>;
-  return StartStream<Reactor>(call, *context.dependencies, auth::Right::kRead,
+  return StartStream<Reactor>(call, *context.dependencies, "WatchCompileJob", auth::Right::kRead,
                               [&](auth::Caller caller) -> Reactor* {
                                 if (!context.streams->Enter())
                                   return new RefusedStream<Reactor>(api::ServerBusy());

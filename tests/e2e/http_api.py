@@ -181,10 +181,31 @@ def test_compile(web, folder):
     info = web.json("GET", "/v1/server")
     harness.check(web.json("GET", "/v1/cores")["cores"] == info["cores"], "cores differ")
     harness.check(len(web.json("GET", "/v1/ops?core=GRUS&framework=TF")["operators"]) > 10, "ops")
+    totals = web.json("GET", "/v1/jobs?withTotals=true&cores=GRUS&createdFrom=2026-01-01T00:00:00Z"
+                      "&order=JOB_ORDER_TOOK&mine=true")["totals"]
+    harness.check(totals["jobs"] == "1" and totals["cores"] == {"GRUS": "1"}, f"{totals}")
+    test_operator(web)
     every = {(verb, path) for path, verbs in web.spec["paths"].items() for verb in verbs}
     harness.check(web.called == every, f"never called: {every - web.called}")
     harness.figure(f"http: {len(every)} calls of openapi.json made against npucd, each answer as "
                    f"its schema; {len(done['artifacts'])} artifacts as npuc's")
+
+
+def test_operator(web):
+    harness.check(web.json("GET", "/v1/caller")["identity"] == "local", "caller")
+    with open(os.path.join(harness.SAMPLE, "kws_cnn.pb"), "rb") as f:
+        model = upload(web, f.read())
+    told = web.json("POST", "/v1/models:inspect", {"model": model, "modelName": "kws_cnn.pb"})
+    harness.check(told["inspection"]["framework"] == "TF", f"{told}")
+    state = web.json("POST", "/v1/admin/dispatch", {"paused": True})["state"]
+    harness.check(state["paused"], f"{state}")
+    web.json("POST", "/v1/admin/dispatch", {})
+    web.json("POST", "/v1/admin/jobs:cancel", {"filter": {"labels": ["none"]}})
+    web.json("POST", "/v1/admin/jobs:requeue", {"filter": {"labels": ["none"]}})
+    names = [one["name"] for one in web.json("GET", "/v1/admin/tenants")["tenants"]]
+    harness.check(names == ["default"], f"{names}")
+    used = web.json("GET", "/v1/usage?tenant=default")["usage"]
+    harness.check(int(used[-1]["jobs"]) >= 1, f"{used}")
 
 
 def test_killed_daemon(web, server, config):

@@ -140,7 +140,7 @@ def test_interrupt(server, config):
     watcher.stdout.readline()  # it follows
     watcher.send_signal(signal.SIGINT)
     _, err = watcher.communicate(timeout=20)
-    harness.check(watcher.returncode == 5, f"exit {watcher.returncode} after SIGINT: {err}")
+    harness.check(watcher.returncode == 130, f"exit {watcher.returncode} after SIGINT: {err}")
     harness.check(f"npuc-remote watch {job_id}" in err, f"no way back in: {err}")
     harness.check(server.job(job_id)["state"] == "RUNNING", "SIGINT ended the job")
     os.kill(pid, signal.SIGCONT)

@@ -369,7 +369,7 @@ async function compareTwo(page, first) {
   const second = await submit(page, [join(folder, "config.yaml"), join(folder, "kws_cnn.pb")]);
   await stateIs(page, "succeeded");
   await page.goto(url("#/jobs?state=SUCCEEDED&q=kws_cnn"));
-  await until("four rows", async () => (await page.locator(".list .row").count()) === 4);
+  await until("five rows", async () => (await page.locator(".list .row").count()) === 5);
   for (const id of [first, second]) await page.locator(".list .row", { has: page.locator(`a[href$="${id}"]`) }).locator("input").check();
   await page.getByRole("button", { name: "Compare" }).click();
   await page.locator(".diff .add", { hasText: "COMPRESS: false" }).or(page.locator(".diff .cut", { hasText: "COMPRESS: false" })).first().waitFor();

@@ -38,7 +38,9 @@ function drawProfile() {
   /** @type {HTMLElement} */ (document.getElementById('subtitle')).textContent =
     'Cycles are the simulator\u2019s estimate, not measured on silicon. Utilization is the share of the cycles in which a unit is busy.';
   main.replaceChildren();
-  for (const [id, name, content] of [['detailed', 'Detailed Data', detailedData(profile)], ['summary', 'Summary', profileSummary(profile)]]) {
+  /** @type {[string, string, HTMLElement][]} */
+  const parts = [['detailed', 'Detailed Data', detailedData(profile)], ['summary', 'Summary', profileSummary(profile)]];
+  for (const [id, name, content] of parts) {
     nav.append(h('a', { href: `#${id}` }, name));
     main.append(h('section', { id, 'aria-labelledby': `${id}-title` }, h('h2', { id: `${id}-title` }, name), content));
   }

@@ -1,0 +1,228 @@
+#include "server/api/admin.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/clock.h"
+#include "compiler_core/base/status.h"
+#include "server/api/audit.h"
+#include "server/api/convert.h"
+#include "server/api/job_list.h"
+#include "server/executor/requeue.h"
+#include "server/jobs/service_error.h"
+
+namespace npuc::api {
+namespace {
+
+constexpr size_t kMaxReasonBytes = 1024;
+// One call is about so many jobs; the caller goes on.
+constexpr size_t kMaxJobsOfACall = 1000;
+
+void CheckReason(absl::string_view reason, jobs::FieldChecker& check) {
+  if (reason.size() <= kMaxReasonBytes) return;
+  check.Add("reason", absl::StrCat("has ", reason.size(), " bytes, at most ", kMaxReasonBytes,
+                                   " are allowed"));
+}
+
+void ToProto(const executor::DispatchSwitch::State& state, v1::DispatchState* out) {
+  out->set_paused(state.paused);
+  out->set_reason(state.reason);
+  out->set_by(state.by);
+  if (state.paused) api::ToProto(state.since, out->mutable_since());
+}
+
+absl::Status SetDispatch(const ApiDependencies& deps, const auth::Caller& caller,
+                         const v1::SetDispatchRequest& request, v1::SetDispatchResponse* response) {
+  jobs::FieldChecker check;
+  CheckReason(request.reason(), check);
+  absl::Status status = check.ToStatus();
+  if (status.ok()) {
+    status = deps.admin->dispatch->Set({.paused = request.paused(),
+                                        .reason = request.reason(),
+                                        .by = caller.identity,
+                                        .since = absl::Now()});
+  }
+  Audit(deps, caller, request.paused() ? "admin.pause" : "admin.resume", "dispatch", status,
+        request.reason());
+  RETURN_IF_ERROR(status);
+  deps.log->Warning(request.paused() ? "dispatch is paused" : "dispatch is resumed",
+                    {{"identity", caller.identity}, {"reason", request.reason()}});
+  ToProto(deps.admin->dispatch->Get(), response->mutable_state());
+  return absl::OkStatus();
+}
+
+// The first jobs of a filter behind a place, newest first.
+absl::StatusOr<jobs::JobIndex::Page> FindJobs(const ApiDependencies& deps, jobs::JobFilter filter,
+                                              const std::string& after_id) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckReads());
+  if (!deps.index->is_complete()) return IndexNotReady();
+  return deps.index->Find(
+      {.filter = std::move(filter), .after_id = after_id, .limit = kMaxJobsOfACall});
+}
+
+// `only`: the states of which the call is; the filter may name some of them.
+absl::StatusOr<jobs::JobFilter> ReadAdminFilter(const auth::Caller& caller,
+                                                const v1::ListCompileJobsRequest& request,
+                                                const std::vector<jobs::JobState>& only,
+                                                absl::string_view reason) {
+  jobs::FieldChecker check;
+  jobs::JobFilter filter = ReadFilter(caller, request, check);
+  CheckReason(reason, check);
+  if (filter.states.empty()) filter.states = only;
+  for (const jobs::JobState state : filter.states) {
+    if (std::find(only.begin(), only.end(), state) != only.end()) continue;
+    check.Add("filter.states",
+              absl::StrCat(jobs::JobStateName(state), " is no state that this call is for"));
+  }
+  RETURN_IF_ERROR(check.ToStatus());
+  return filter;
+}
+
+absl::Status RunCancel(const ApiDependencies& deps, const auth::Caller& caller,
+                       const v1::CancelJobsRequest& request, v1::CancelJobsResponse* response) {
+  ASSIGN_OR_RETURN(
+      jobs::JobFilter filter,
+      ReadAdminFilter(caller, request.filter(), {jobs::JobState::kQueued, jobs::JobState::kRunning},
+                      request.reason()));
+  ASSIGN_OR_RETURN(const jobs::JobIndex::Page page, FindJobs(deps, std::move(filter), ""));
+  int64_t cancelled = 0;
+  for (const std::string& id : page.ids) {
+    const auto job = deps.jobs->Cancel(id, request.reason());
+    if (absl::IsNotFound(job.status())) continue;
+    RETURN_IF_ERROR(job.status());
+    if ((*job)->state == jobs::JobState::kCancelled) ++cancelled;
+  }
+  response->set_cancelled(cancelled);
+  response->set_has_more(page.has_more);
+  return absl::OkStatus();
+}
+
+absl::Status CancelJobs(const ApiDependencies& deps, const auth::Caller& caller,
+                        const v1::CancelJobsRequest& request, v1::CancelJobsResponse* response) {
+  const absl::Status status = RunCancel(deps, caller, request, response);
+  Audit(deps, caller, "admin.cancel_jobs", request.filter().ShortDebugString(), status,
+        absl::StrCat(response->cancelled(), " cancelled; ", request.reason()));
+  return status;
+}
+
+bool InvitesRetry(const absl::Status& status) {
+  const auto details = jobs::ErrorDetailsOf(status);
+  return details.has_value() && details->retry_delay.has_value();
+}
+
+absl::Status RunRequeue(const ApiDependencies& deps, const auth::Caller& caller,
+                        const v1::RequeueJobsRequest& request, v1::RequeueJobsResponse* response) {
+  RETURN_IF_ERROR(deps.lifecycle->CheckWrites());
+  ASSIGN_OR_RETURN(jobs::JobFilter filter,
+                   ReadAdminFilter(caller, request.filter(), {jobs::JobState::kFailed}, ""));
+  const std::string& token = request.filter().page_token();
+  if (!token.empty() && !jobs::IsValidJobId(token)) {
+    jobs::FieldChecker check;
+    check.Add("filter.page_token", "is not a next_page_token of an earlier answer");
+    return check.ToStatus();
+  }
+  ASSIGN_OR_RETURN(const jobs::JobIndex::Page page, FindJobs(deps, std::move(filter), token));
+  for (const std::string& id : page.ids) {
+    const auto job = deps.jobs->Get(id);
+    if (!job.ok()) continue;  // pruned meanwhile
+    const auto submitted = executor::Requeue(**job, *deps.jobs, *deps.submission);
+    if (submitted.ok()) {
+      submitted->already_existed ? response->set_already_requeued(response->already_requeued() + 1)
+                                 : response->set_requeued(response->requeued() + 1);
+    } else if (InvitesRetry(submitted.status())) {
+      // The queue is full, or the daemon stops: the caller comes back, and what is done is done.
+      return submitted.status();
+    } else {
+      v1::RequeueFailure* const failure = response->add_failures();
+      failure->set_job_id(id);
+      failure->set_message(std::string(submitted.status().message()));
+    }
+  }
+  if (page.has_more) response->set_next_page_token(page.ids.back());
+  return absl::OkStatus();
+}
+
+absl::Status RequeueJobs(const ApiDependencies& deps, const auth::Caller& caller,
+                         const v1::RequeueJobsRequest& request, v1::RequeueJobsResponse* response) {
+  const absl::Status status = RunRequeue(deps, caller, request, response);
+  Audit(deps, caller, "admin.requeue_jobs", request.filter().ShortDebugString(), status,
+        absl::StrCat(response->requeued(), " requeued"));
+  return status;
+}
+
+void ToProto(const AdminControls::TenantNow& now, v1::TenantState* out) {
+  out->set_name(now.tenant.name);
+  out->set_weight(now.tenant.weight);
+  out->set_queued_jobs(now.queued);
+  out->set_running_jobs(now.running);
+  const auth::TenantQuota& quota = now.tenant.quota;
+  if (quota.queued_jobs.has_value()) out->set_max_queued_jobs(*quota.queued_jobs);
+  if (quota.running_jobs.has_value()) out->set_max_running_jobs(*quota.running_jobs);
+  if (quota.job_bytes.has_value()) out->set_max_job_bytes(*quota.job_bytes);
+  if (quota.stored_bytes.has_value()) out->set_max_stored_bytes(*quota.stored_bytes);
+  if (quota.result_bytes.has_value()) out->set_max_result_bytes(*quota.result_bytes);
+  if (quota.upload_rate.has_value()) out->set_max_upload_rate(*quota.upload_rate);
+}
+
+absl::Status ListTenants(const ApiDependencies& deps, const auth::Caller& caller,
+                         const v1::ListTenantsRequest& request, v1::ListTenantsResponse* response) {
+  for (const AdminControls::TenantNow& tenant : deps.admin->tenants()) {
+    ToProto(tenant, response->add_tenants());
+  }
+  ToProto(deps.admin->dispatch->Get(), response->mutable_dispatch());
+  return absl::OkStatus();
+}
+
+bool IsDay(const std::string& text) {
+  absl::CivilDay day;
+  return absl::ParseCivilTime(text, &day) && absl::FormatCivilTime(day) == text;
+}
+
+absl::Status GetUsage(const ApiDependencies& deps, const auth::Caller& caller,
+                      const v1::GetUsageRequest& request, v1::GetUsageResponse* response) {
+  jobs::FieldChecker check;
+  const auto check_day = [&check](const char* field, const std::string& day) {
+    if (!day.empty() && !IsDay(day)) check.Add(field, "is no day such as 2026-11-25");
+  };
+  check_day("from_day", request.from_day());
+  check_day("to_day", request.to_day());
+  RETURN_IF_ERROR(check.ToStatus());
+  for (const executor::UsageBook::Row& row :
+       deps.admin->usage->Find(request.from_day(), request.to_day(), request.tenant())) {
+    if (!caller.Sees(row.tenant)) continue;
+    v1::TenantUsage* const out = response->add_usage();
+    out->set_day(row.day);
+    out->set_tenant(row.tenant);
+    out->set_jobs(row.usage.jobs);
+    out->set_succeeded(row.usage.succeeded);
+    out->set_failed(row.usage.failed);
+    out->set_cache_hits(row.usage.cache_hits);
+    out->set_processor_seconds(static_cast<double>(row.usage.processor_micros) * 1e-6);
+    out->set_uploaded_bytes(row.usage.uploaded_bytes);
+    out->set_downloaded_bytes(row.usage.downloaded_bytes);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+const Method<v1::SetDispatchRequest, v1::SetDispatchResponse> kSetDispatch = {
+    "SetDispatch", auth::Right::kAdmin, SetDispatch};
+const Method<v1::CancelJobsRequest, v1::CancelJobsResponse> kCancelJobs = {
+    "CancelJobs", auth::Right::kAdmin, CancelJobs};
+const Method<v1::RequeueJobsRequest, v1::RequeueJobsResponse> kRequeueJobs = {
+    "RequeueJobs", auth::Right::kAdmin, RequeueJobs};
+const Method<v1::ListTenantsRequest, v1::ListTenantsResponse> kListTenants = {
+    "ListTenants", auth::Right::kAdmin, ListTenants};
+const Method<v1::GetUsageRequest, v1::GetUsageResponse> kGetUsage = {"GetUsage", auth::Right::kRead,
+                                                                     GetUsage};
+
+void CountUsage(const ApiDependencies& deps, absl::string_view tenant,
+                const executor::Usage& usage) {
+  if (deps.admin != nullptr) deps.admin->usage->Add(tenant, usage);
+}
+
+}  // namespace npuc::api

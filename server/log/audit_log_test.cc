@@ -1,0 +1,87 @@
+#include "server/log/audit_log.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace npuc::log {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+class AuditLogTest : public ::testing::Test {
+ protected:
+  AuditLogTest() : dir_(::testing::TempDir() + "/audit") { std::filesystem::remove_all(dir_); }
+
+  std::unique_ptr<AuditLog> Open(AuditOptions options = {}) {
+    options.dir = dir_;
+    options.now = [this] { return now_; };
+    auto log = AuditLog::Open(std::move(options));
+    EXPECT_TRUE(log.ok()) << log.status();
+    return *std::move(log);
+  }
+  std::vector<std::string> Lines(const std::string& name = "audit.log") {
+    std::stringstream text;
+    text << std::ifstream(dir_ + "/" + name).rdbuf();
+    return absl::StrSplit(text.str(), '\n', absl::SkipEmpty());
+  }
+
+  const std::string dir_;
+  absl::Time now_ = absl::UnixEpoch();
+};
+
+TEST_F(AuditLogTest, ALineSaysWhoDidWhatToWhat) {
+  Open()->Write({.action = "cancel",
+                 .identity = "ci",
+                 .tenant = "audio",
+                 .peer = "10.0.0.1",
+                 .object = "j1",
+                 .result = "OK",
+                 .detail = "too \"slow\"\n"});
+  EXPECT_THAT(Lines(), testing::ElementsAre(
+                           R"({"time":"1970-01-01T00:00:00.000000Z","action":"cancel",)"
+                           R"("identity":"ci","tenant":"audio","peer":"10.0.0.1","object":"j1",)"
+                           R"("result":"OK","detail":"too \"slow\"\\x0a"})"));
+  // The next process goes on behind it.
+  Open()->Write({.action = "submit"});
+  EXPECT_THAT(Lines(), SizeIs(2));
+}
+
+TEST_F(AuditLogTest, FilesArePutAsideAndTheOldestGoes) {
+  const auto log = Open({.max_bytes = 200, .files = 3});
+  for (int i = 0; i < 20; ++i) {
+    log->Write({.action = "submit", .object = absl::StrCat("job-", i, std::string(50, 'x'))});
+  }
+  EXPECT_THAT(Lines().back(), HasSubstr("job-19x"));
+  EXPECT_THAT(Lines("audit.1.log").back(), HasSubstr("job-18x"));
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/audit.2.log"));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/audit.3.log"));
+  EXPECT_EQ(log->lost(), 0u);
+}
+
+TEST_F(AuditLogTest, RefusalsCannotPushOthersOut) {
+  const auto log = Open({.refusals_per_second = 2});
+  for (int i = 0; i < 10; ++i) log->Write({.action = "refused", .is_refusal = true});
+  log->Write({.action = "submit"});
+  EXPECT_THAT(Lines(), SizeIs(3));
+  now_ += absl::Seconds(1);
+  log->Write({.action = "refused", .is_refusal = true});
+  EXPECT_THAT(Lines().back(), HasSubstr("\"left_out\":8"));
+}
+
+TEST_F(AuditLogTest, AFolderThatCannotBeIsTold) {
+  std::ofstream(dir_) << "a file";
+  EXPECT_FALSE(AuditLog::Open({.dir = dir_, .now = [] { return absl::UnixEpoch(); }}).ok());
+  std::filesystem::remove_all(dir_);
+}
+
+}  // namespace
+}  // namespace npuc::log

@@ -1,0 +1,58 @@
+#include <memory>
+
+#include "npuc/v1/admin.grpc.pb.h"
+#include "server/api/admin.h"
+#include "server/rpc/call.h"
+#include "server/rpc/services.h"
+
+namespace npuc::rpc {
+namespace {
+
+class AdminService : public v1::AdminService::CallbackService {
+ public:
+  AdminService(const RpcDependencies* dependencies, WorkPool* pool)
+      : deps_(*dependencies), pool_(pool) {}
+
+  grpc::ServerUnaryReactor* SetDispatch(grpc::CallbackServerContext* context,
+                                        const v1::SetDispatchRequest* request,
+                                        v1::SetDispatchResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kSetDispatch, request, response);
+  }
+
+  grpc::ServerUnaryReactor* CancelJobs(grpc::CallbackServerContext* context,
+                                       const v1::CancelJobsRequest* request,
+                                       v1::CancelJobsResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kCancelJobs, request, response);
+  }
+
+  grpc::ServerUnaryReactor* RequeueJobs(grpc::CallbackServerContext* context,
+                                        const v1::RequeueJobsRequest* request,
+                                        v1::RequeueJobsResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kRequeueJobs, request, response);
+  }
+
+  grpc::ServerUnaryReactor* ListTenants(grpc::CallbackServerContext* context,
+                                        const v1::ListTenantsRequest* request,
+                                        v1::ListTenantsResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kListTenants, request, response);
+  }
+
+  grpc::ServerUnaryReactor* GetUsage(grpc::CallbackServerContext* context,
+                                     const v1::GetUsageRequest* request,
+                                     v1::GetUsageResponse* response) override {
+    return RunUnary(context, *pool_, deps_, api::kGetUsage, request, response);
+  }
+
+ private:
+  const RpcDependencies& deps_;
+  WorkPool* const pool_;
+};
+
+}  // namespace
+
+std::unique_ptr<grpc::Service> MakeAdminService(const RpcDependencies* dependencies,
+                                                WorkPool* pool) {
+  return std::make_unique<AdminService>(dependencies, pool);
+}
+
+}  // namespace npuc::rpc

@@ -1,0 +1,164 @@
+// The actions of an operator, and the lines of the audit log.
+#include "gmock/gmock.h"
+#include "server/rpc/rpc_test_util.h"
+
+namespace npuc::rpc {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using Code = grpc::StatusCode;
+
+class AdminTest : public RpcTest {
+ protected:
+  grpc::Status SetDispatch(bool paused, const std::string& reason, v1::DispatchState* state) {
+    grpc::ClientContext context;
+    v1::SetDispatchRequest request;
+    request.set_paused(paused);
+    request.set_reason(reason);
+    v1::SetDispatchResponse response;
+    const grpc::Status status = admin_stub_->SetDispatch(&context, request, &response);
+    *state = response.state();
+    return status;
+  }
+  grpc::Status Cancel(const v1::CancelJobsRequest& request, v1::CancelJobsResponse* response) {
+    grpc::ClientContext context;
+    return admin_stub_->CancelJobs(&context, request, response);
+  }
+  grpc::Status Requeue(const v1::RequeueJobsRequest& request, v1::RequeueJobsResponse* response) {
+    grpc::ClientContext context;
+    response->Clear();
+    return admin_stub_->RequeueJobs(&context, request, response);
+  }
+  std::string FailedJob() {
+    const std::string id = Submit();
+    const auto leased = *jobs_.TryLease();
+    EXPECT_TRUE(leased.has_value());
+    EXPECT_TRUE(jobs_
+                    .Finish(leased->lease, {},
+                            {.failure_kind = jobs::FailureKind::kInternal, .reason = "crashed"})
+                    .ok());
+    return id;
+  }
+};
+
+TEST_F(AdminTest, WhilePausedNothingIsStarted) {
+  const std::string job = Submit();
+  v1::DispatchState state;
+  ASSERT_TRUE(SetDispatch(true, "disk swap", &state).ok());
+  EXPECT_TRUE(state.paused());
+  EXPECT_EQ(state.reason(), "disk swap");
+  EXPECT_EQ(state.by(), auth::kLocalIdentity);
+  EXPECT_FALSE((*jobs_.TryLease()).has_value());
+  Submit();  // accepted all the same
+  ASSERT_TRUE(SetDispatch(false, "", &state).ok());
+  EXPECT_FALSE(state.paused());
+  EXPECT_TRUE((*jobs_.TryLease()).has_value());
+  EXPECT_THAT(AuditLines({"admin.pause", "disk swap", "\"result\":\"OK\""}), SizeIs(1));
+  EXPECT_THAT(AuditLines({"admin.resume"}), SizeIs(1));
+  EXPECT_EQ(ReasonOf(SetDispatch(true, std::string(1025, 'x'), &state)), "INVALID_FIELD");
+}
+
+TEST_F(AdminTest, CancelsAllOfAFilter) {
+  const std::string done = Submit();
+  RunNext(1);
+  Submit("two");
+  Submit("three");
+  v1::CancelJobsRequest request;
+  request.set_reason("enough");
+  request.mutable_filter()->set_text("nowhere");
+  v1::CancelJobsResponse response;
+  ASSERT_TRUE(Cancel(request, &response).ok());
+  EXPECT_EQ(response.cancelled(), 0);
+  request.mutable_filter()->clear_text();
+  ASSERT_TRUE(Cancel(request, &response).ok());
+  EXPECT_EQ(response.cancelled(), 2);
+  EXPECT_FALSE(response.has_more());
+  EXPECT_EQ((*jobs_.Get(done))->state, jobs::JobState::kSucceeded);
+  EXPECT_THAT(AuditLines({"admin.cancel_jobs", "2 cancelled; enough"}), SizeIs(1));
+  request.mutable_filter()->add_states(v1::JOB_STATE_FAILED);
+  EXPECT_EQ(ReasonOf(Cancel(request, &response)), "INVALID_FIELD");
+}
+
+TEST_F(AdminTest, RequeuesFailedJobsOnce) {
+  const std::string failed = FailedJob();
+  const std::string lost = FailedJob();
+  const std::string config = *jobs_.ReadConfig(failed);
+  v1::RequeueJobsRequest request;
+  request.mutable_filter()->set_text(failed);
+  v1::RequeueJobsResponse response;
+  ASSERT_TRUE(Requeue(request, &response).ok());
+  EXPECT_EQ(response.requeued(), 1);
+  ASSERT_TRUE(Requeue(request, &response).ok());
+  EXPECT_EQ(response.requeued(), 0);
+  EXPECT_EQ(response.already_requeued(), 1);
+  const auto leased = *jobs_.TryLease();
+  ASSERT_TRUE(leased.has_value());
+  EXPECT_NE(leased->job->id, failed);
+  EXPECT_EQ(leased->job->tenant, auth::kLocalTenant);
+  EXPECT_EQ(leased->job->spec.submitter, auth::kLocalIdentity);
+  EXPECT_EQ(*jobs_.ReadConfig(leased->job->id), config);
+  // The files of the other one are gone.
+  inputs_.Forget((*jobs_.Get(lost))->model().sha256, auth::kLocalTenant);
+  request.mutable_filter()->set_text(lost);
+  ASSERT_TRUE(Requeue(request, &response).ok());
+  ASSERT_EQ(response.failures_size(), 1);
+  EXPECT_EQ(response.failures(0).job_id(), lost);
+  EXPECT_THAT(response.failures(0).message(), HasSubstr("not uploaded"));
+  request.mutable_filter()->set_page_token("nonsense");
+  EXPECT_EQ(ReasonOf(Requeue(request, &response)), "INVALID_FIELD");
+}
+
+TEST_F(AdminTest, TenantsAndTheirLimits) {
+  grpc::ClientContext context;
+  v1::ListTenantsResponse response;
+  ASSERT_TRUE(admin_stub_->ListTenants(&context, {}, &response).ok());
+  ASSERT_EQ(response.tenants_size(), 1);
+  EXPECT_EQ(response.tenants(0).name(), "a");
+  EXPECT_EQ(response.tenants(0).queued_jobs(), 2);
+  EXPECT_EQ(response.tenants(0).max_queued_jobs(), 7);
+  EXPECT_FALSE(response.tenants(0).has_max_job_bytes());
+}
+
+TEST_F(AdminTest, UsageByDayAndTenant) {
+  const std::string job = Submit();
+  RunNext(1);
+  std::string bytes;
+  EXPECT_TRUE(Download(job, "model.h", 50'000, &bytes).ok());
+  usage_->Add("other", {.jobs = 3, .processor_micros = 1'500'000});
+  grpc::ClientContext context;
+  v1::GetUsageResponse response;
+  ASSERT_TRUE(admin_stub_->GetUsage(&context, {}, &response).ok());
+  ASSERT_EQ(response.usage_size(), 2);
+  EXPECT_EQ(response.usage(0).tenant(), auth::kLocalTenant);
+  EXPECT_EQ(response.usage(0).downloaded_bytes(), static_cast<int64_t>(big_.size()) - 50'000);
+  EXPECT_EQ(response.usage(1).jobs(), 3);
+  EXPECT_EQ(response.usage(1).processor_seconds(), 1.5);
+  v1::GetUsageRequest request;
+  request.set_from_day("yesterday");
+  grpc::ClientContext bad_context;
+  EXPECT_EQ(ReasonOf(admin_stub_->GetUsage(&bad_context, request, &response)), "INVALID_FIELD");
+}
+
+TEST_F(AdminTest, TheAuditLogHasWhatUsersDo) {
+  const std::string job = Submit();
+  EXPECT_THAT(AuditLines({"\"action\":\"submit\"", job, "\"identity\":\"local\"", "127.0.0.1"}),
+              SizeIs(1));
+  RunNext(1);
+  std::string bytes;
+  EXPECT_TRUE(Download(job, "model.h", 0, &bytes).ok());
+  EXPECT_THAT(AuditLines({"\"action\":\"download\"", job + "/model.h"}), SizeIs(1));
+  EXPECT_FALSE(Download(job, "none.h", 0, &bytes).ok());
+  EXPECT_THAT(AuditLines({"none.h", "ARTIFACT_NOT_FOUND"}), SizeIs(1));
+  grpc::ClientContext context;
+  v1::CancelCompileJobRequest request;
+  request.set_job_id(job);
+  v1::CancelCompileJobResponse response;
+  EXPECT_TRUE(compile_->CancelCompileJob(&context, request, &response).ok());
+  EXPECT_THAT(AuditLines({"\"action\":\"cancel\"", job}), SizeIs(1));
+  EXPECT_THAT(AuditLines({"model bytes"}), IsEmpty());  // no content
+}
+
+}  // namespace
+}  // namespace npuc::rpc
