@@ -402,7 +402,8 @@ TEST(CfgConfigTest, Malformed) {
         "keyword_spotting, speech_recognition, image_segmentation; write one of these [NPUC1007]",
         "c.cfg:12:10: tiling is 'best'; allowed: fps; write one of these [NPUC1007]",
         "c.cfg:13:10: CORENAME is 'X2_1203', not one of GRUS, V150, LEO, V100, APUS, V120, "
-        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; did "
+        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, "
+        "REF128; did "
         "you mean 'X2_1204'? [NPUC1007]"}},
       {absl::StrCat(kGood, "preprocess_type = RGB2BGR, YUV\npreprocess_params = {}, {}\n"),
        {"c.cfg:7:19: preprocess_type: 'YUV' is none of RESIZE, RGB2BGR, BGR2RGB, RGB2GRAY, "

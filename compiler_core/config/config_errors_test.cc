@@ -187,14 +187,16 @@ const std::vector<Case>& Cases() {
       {"UnknownCore",
        "CORENAME: GRU\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: [y]\n",
        {"c.yaml:1:11: CORENAME is 'GRU', not one of GRUS, V150, LEO, V100, APUS, V120, Z2_0901, "
-        "Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; did you mean "
+        "Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, REF128; did "
+        "you mean "
         "'GRUS'? [NPUC1007]"}},
       {"LaterCore",
        "CORENAME: V100\nNPU_UNIT: NPU32\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: "
        "[1]}\nOUTPUT_OPS: [y]\nMAX_CACHE_SIZE: 5\n",
        {"c.yaml:1:11: CORENAME: V100 is not supported yet by this version, which takes GRUS, V150, "
         "APUS, V120, "
-        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
+        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, "
+        "REF128; "
         "use one of these [NPUC1010]",
         "c.yaml:7:1: MAX_CACHE_SIZE is a key of core APUS, CORENAME is LEO; remove the line "
         "[NPUC1009]"}},
@@ -204,7 +206,8 @@ const std::vector<Case>& Cases() {
         "NPU16 [NPUC1005]",
         "c.yaml:1:11: CORENAME: LEO is not supported yet by this version, which takes GRUS, V150, "
         "APUS, V120, "
-        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; "
+        "Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, "
+        "REF128; "
         "use one of these [NPUC1010]"}},
       {"CoreIsList",
        "CORENAME: [GRUS]\nMODEL_FILE: m.pb\nOUTPUT_FILE: m.h\nINPUT_OPS: {x: [1]}\nOUTPUT_OPS: "
@@ -283,7 +286,8 @@ const std::vector<Case>& Cases() {
       {"QuantOfAFloatCore",
        absl::StrCat(kGood, "QUANT: {weight_bits: 8}\n"),
        {"c.yaml:6:1: QUANT is a key of core APUS, Z2_0901, Z2_1002, Z2_1004, Z2_1104, Z3_0901, "
-        "Z3_1104, X1_1204, X2_1204, X2_1204MP3, CORENAME is GRUS; remove the line [NPUC1009]"}},
+        "Z3_1104, X1_1204, X2_1204, X2_1204MP3, REF128, CORENAME is GRUS; remove the line "
+        "[NPUC1009]"}},
       {"QuantValues",
        absl::StrCat(kInteger, "QUANT:\n  weight_bit: 8\n  activation_bits: 7\n"),
        {"c.yaml:6:3: QUANT: unknown key 'weight_bit'; did you mean 'weight_bits'? [NPUC1003]",
@@ -503,7 +507,8 @@ const std::vector<Case>& Cases() {
         "c.yaml: OUTPUT_FILE is missing: the name of the output; add a line like OUTPUT_FILE: "
         "model.h [NPUC1005]",
         "c.yaml:1:11: CORENAME is 'GRUSS', not one of GRUS, V150, LEO, V100, APUS, V120, Z2_0901, "
-        "Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3; did you mean "
+        "Z2_1002, Z2_1004, Z2_1104, Z3_0901, Z3_1104, X1_1204, X2_1204, X2_1204MP3, REF128; did "
+        "you mean "
         "'GRUS'? [NPUC1007]",
         "c.yaml:2:11: COMPRESS takes true or false, found '2'; write it like COMPRESS: true "
         "[NPUC1006]",

@@ -11,6 +11,7 @@
 #include "compiler_core/pipeline/summary.h"
 #include "compiler_core/report/json_parts.h"
 #include "compiler_core/report/json_writer.h"
+#include "compiler_core/target/mac_array.h"
 
 namespace npuc {
 namespace {
@@ -93,7 +94,7 @@ void WriteHead(const CompiledUnit& unit, const ReportData& data, const CoreSpec&
   WriteMemoryPlan(unit.memory, out);
   out.Members("inputs", PortsJson(model.inputs, model.inputs), "outputs",
               PortsJson(model.inputs, model.outputs));
-  if (core.cycles != nullptr) out.Member("cycle_model", CycleModelJson(*core.cycles));
+  if (core.cycles != nullptr) out.Member("cycle_model", CycleModelJson(core));
   out.Key("commands");
   out.BeginObject();
   for (const auto& [kind, count] : data.commands_by_kind) out.Member(kind, count);
@@ -286,6 +287,9 @@ std::string ReportJson(const CompiledUnit& unit, const ReportData& data, const C
   out.Key("per_frame");
   out.BeginObject();
   WriteUse(data.per_frame, out);
+  if (MacArrayOf(core) != nullptr) {
+    out.Member("utilisation", UtilisationOf(core, data.per_frame.load, data.per_frame.cycles));
+  }
   out.EndObject();
   lists.Write("nodes", data.nodes, [&](const NodeFigures& node) { WriteNode(node, out); });
   lists.Write("weights", data.weights,

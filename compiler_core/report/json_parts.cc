@@ -3,30 +3,49 @@
 #include <utility>
 
 #include "compiler_core/base/diagnostic.h"
+#include "compiler_core/target/mac_array.h"
 
 namespace npuc {
 
 using Json = nlohmann::ordered_json;
 
 Json LoadJson(const CommandLoad& load, int64_t cycles) {
-  return Json{{"macs", load.macs},
-              {"elements", load.elements},
-              {"read_bytes", load.read_bytes},
-              {"written_bytes", load.written_bytes},
-              {"cycles", cycles}};
+  Json json{{"macs", load.macs}};
+  if (load.array_cycles > 0) json["array_cycles"] = load.array_cycles;
+  json.update(Json{{"elements", load.elements},
+                   {"read_bytes", load.read_bytes},
+                   {"written_bytes", load.written_bytes},
+                   {"cycles", cycles}});
+  return json;
 }
 
 void WriteLoad(const CommandLoad& load, int64_t cycles, JsonWriter& out) {
-  out.Members("macs", load.macs, "elements", load.elements, "read_bytes", load.read_bytes,
-              "written_bytes", load.written_bytes, "cycles", cycles);
+  out.Member("macs", load.macs);
+  if (load.array_cycles > 0) out.Member("array_cycles", load.array_cycles);
+  out.Members("elements", load.elements, "read_bytes", load.read_bytes, "written_bytes",
+              load.written_bytes, "cycles", cycles);
 }
 
-Json CycleModelJson(const CycleModel& model) {
-  return Json{{"estimate", true},
-              {"command_cycles", model.command_cycles},
-              {"macs_per_cycle", model.macs_per_cycle},
-              {"elements_per_cycle", model.elements_per_cycle},
-              {"bytes_per_cycle", model.bytes_per_cycle}};
+Json CycleModelJson(const CoreSpec& core) {
+  const CycleModel& model = *core.cycles;
+  Json json{{"estimate", true},
+            {"command_cycles", model.command_cycles},
+            {"macs_per_cycle", model.macs_per_cycle},
+            {"elements_per_cycle", model.elements_per_cycle},
+            {"bytes_per_cycle", model.bytes_per_cycle}};
+  if (const MacArray* array = MacArrayOf(core); array != nullptr) {
+    json["array"] = {{"outputs", array->outputs},
+                     {"inputs", array->inputs},
+                     {"pixels", array->pixels},
+                     {"weights_per_cycle", array->weights_per_cycle}};
+  }
+  return json;
+}
+
+double UtilisationOf(const CoreSpec& core, const CommandLoad& load, int64_t cycles) {
+  if (MacArrayOf(core) == nullptr || cycles == 0) return 0;
+  return static_cast<double>(load.macs) /
+         (static_cast<double>(cycles) * static_cast<double>(core.cycles->macs_per_cycle));
 }
 
 Json PortsJson(const std::vector<PortTensor>& inputs, const std::vector<PortTensor>& ports) {

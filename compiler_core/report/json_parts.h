@@ -18,13 +18,17 @@ namespace npuc {
 // Entries of a list that grows with the model; the page says how many more there are.
 inline constexpr size_t kMaxReportEntries = 1500;
 
-// macs, elements, read_bytes, written_bytes, and cycles, which are an estimate.
+// macs, array_cycles where they are not 0, elements, read_bytes, written_bytes, and cycles, which
+// are an estimate.
 nlohmann::ordered_json LoadJson(const CommandLoad& load, int64_t cycles);
 // The same as members of the object that is open.
 void WriteLoad(const CommandLoad& load, int64_t cycles, JsonWriter& out);
 
 // The parameters of the estimate.
-nlohmann::ordered_json CycleModelJson(const CycleModel& model);
+// core.cycles must not be null.
+nlohmann::ordered_json CycleModelJson(const CoreSpec& core);
+// The share of the multipliers' cycles in which they work; 0 where the core states no array.
+double UtilisationOf(const CoreSpec& core, const CommandLoad& load, int64_t cycles);
 
 // Name and type of each port; of integers scale and zero point; of an output that is fed back, the
 // input. `inputs` are the model's.

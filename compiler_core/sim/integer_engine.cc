@@ -15,6 +15,7 @@
 #include "compiler_core/base/status.h"
 #include "compiler_core/emit/integer_codec.h"
 #include "compiler_core/ir/integer/access.h"
+#include "compiler_core/ir/integer/load.h"
 #include "compiler_core/ir/integer/verify.h"
 #include "compiler_core/ir/integer/weight_code.h"
 #include "compiler_core/sim/integer_kernels.h"
@@ -255,11 +256,8 @@ class Loader {
     Simulator::CommandInfo info;
     info.offset_bytes = offset;
     info.kind = std::string(NameOf(body));
-    (MultipliesAndAdds(body) ? info.load.macs : info.load.elements) = WorkOf(body);
-    for (const Access& access : AccessesOf(body)) {
-      (access.writes ? info.load.written_bytes : info.load.read_bytes) += access.size_bytes;
-    }
     const CoreSpec* core = FindCore(model_.core);
+    info.load = LoadOf(body, core == nullptr ? nullptr : MacArrayOf(*core));
     if (core != nullptr && core->cycles != nullptr) {
       info.cycles = EstimateCycles(*core->cycles, info.load);
     }

@@ -77,6 +77,13 @@ absl::Span<const CoreSpec* const> AllCores() {
   return absl::MakeConstSpan(core_tables::kAllCores, core_tables::kCoreCount);
 }
 
+const MacArray* MacArrayOf(const CoreSpec& core) {
+  for (size_t i = 0; i < core_tables::kCoreCount; ++i) {
+    if (core_tables::kAllCores[i] == &core) return core_tables::kMacArrays[i];
+  }
+  return nullptr;
+}
+
 const CoreSpec* FindCore(absl::string_view name_or_alias) {
   for (const CoreSpec* core : AllCores()) {
     if (name_or_alias == core->name || name_or_alias == core->alias) return core;

@@ -27,8 +27,9 @@ FAMILIES = {"unpublished": ("kUnpublished", None), "fp16": ("kFp16", "limits"),
             "integer": ("kInteger", "integer"), "fixed_point": ("kFixedPoint", "integer")}
 INTEGER = ["cores", "engines", "sram_bytes", "buffer_alignment_bytes"]
 CYCLES = ["command_cycles", "macs_per_cycle", "elements_per_cycle", "bytes_per_cycle"]
+ARRAY = ["outputs", "inputs", "pixels", "weights_per_cycle"]
 CORE_KEYS = {"name", "alias", "family", "chips", "npu_units", "output_types", "compute_type",
-             "note", "limits", "integer", "cycles", "operators", "operators_of"}
+             "note", "limits", "integer", "cycles", "array", "operators", "operators_of"}
 LINE = "__line__"
 
 
@@ -270,6 +271,17 @@ def family_of(core, path):
     return f"NpuFamily::{name}"
 
 
+def check_array(core, path):
+    """An array has as many multipliers as the cycle model says."""
+    array = core.get("array")
+    if array is None:
+        return
+    count = array["outputs"] * array["inputs"] * array["pixels"]
+    if count != core["cycles"]["macs_per_cycle"]:
+        raise Fault(f"{path}:{array[LINE]}: outputs x inputs x pixels is {count}, not "
+                    "macs_per_cycle")
+
+
 def load(path):
     with open(path, encoding="utf-8") as stream:
         core = yaml.load(stream, Loader)
@@ -284,6 +296,7 @@ def generate(paths):
     writer = Writer()
     lists = {}
     names = []
+    arrays = []
     for path in paths:
         shown, core = load(path)
         family = family_of(core, shown)
@@ -303,6 +316,8 @@ def generate(paths):
                   write_numbers(writer, core, shown, "limits", "CoreLimits", LIMITS),
                   write_numbers(writer, core, shown, "integer", "IntegerLimits", INTEGER),
                   write_numbers(writer, core, shown, "cycles", "CycleModel", CYCLES), op_lists]
+        arrays.append(write_numbers(writer, core, shown, "array", "MacArray", ARRAY))
+        check_array(core, shown)
         name = f"kCore{core['name']}"
         writer.lines.append(f"constexpr CoreSpec {name} = {{{', '.join(fields)}}};")
         names.append(f"&{name}")
@@ -319,6 +334,7 @@ namespace {{
 
 const CoreSpec* const kAllCores[] = {{{', '.join(names)}}};
 const size_t kCoreCount = {len(names)};
+const MacArray* const kMacArrays[] = {{{', '.join(arrays)}}};
 
 }}  // namespace npuc::core_tables
 """

@@ -2,13 +2,17 @@
 """RAM, bytes, commands and cycles of the programs that npuc makes of every model at hand.
 
     quality.py [--json FILE] [--against FILE [--page FILE]] [NAME...]
+    quality.py --reference
 
 Compiles each model of ../shared/models on GRUS and on Z2_0901 (those of vendor_like by their own
 configs), and reads report.json: RAM (data and the structs of inputs and outputs), bytes of commands
 and weights, commands, estimated cycles, elements, multiply-adds. What a core refuses is left out.
 --json keeps the figures. --against prints a table of every net whose figures differ from kept ones,
 the totals of those compiled both times, and what got worse, which is exit 1; --page writes that as
-Markdown. Figures are counted, not timed: they are the same on every machine. Environment:
+Markdown, and behind it what --reference prints: the published int8 nets on REF128, a core of 128
+multipliers, beside what Arm's Vela 5.1.0 reports for an Ethos-U55-128 (accelerator config
+ethos-u55-128, Sram_Only; recorded here, since Vela is not run). Figures are counted, not timed:
+they are the same on every machine. Environment:
 NPUC_BIN_DIR (default build/bin), NPUC_SHARED (default ../shared; 77 where it is missing).
 """
 
@@ -27,6 +31,27 @@ CORES = ("GRUS", "Z2_0901")
 FIGURES = ("ram", "flash", "commands", "cycles", "elements", "macs")
 FRAMEWORKS = {".tflite": "TFLITE", ".onnx": "ONNX", ".pt": "PT", ".ptl": "PT", ".jit": "PT"}
 TIMEOUT_SECONDS = 300
+HEAD = """# What npuc makes of the models, before and after
+
+Written by `quality.py --against FILE --page FILE [NAME...]`; FILE holds the figures of an earlier
+build. RAM is data and the structs of inputs and outputs. Only nets whose figures differ have a
+line. Before the integer cores stated an array of multipliers (`array` in
+`compiler_core/target/README.md`), their estimate had all multipliers busy: where cycles of the
+same commands rise, the estimate changed.
+"""
+REFERENCE_HEAD = """## Beside Vela
+
+The published int8 nets on REF128 (`compiler_core/target/README.md`), and what Arm's Vela 5.1.0
+reports for an Ethos-U55-128. Cycles are estimates on both sides, by models that differ: utilisation
+says what the arrays leave idle, not which chip is faster. Dead channels are left out here, so that
+multiply-adds of vww are half of Vela's.
+"""
+# Vela's report of a net: its SRAM, optimised for performance and for size, bytes of flash, and
+# the share of its multipliers' cycles in use, percent (None: not recorded).
+VELA = {"kws_ref_model_int8": (16000, 16000, 31056, 23.8),
+        "resnet8_int8": (49152, 35840, 79200, 51.1),
+        "vww_96_int8": (73728, 49152, 75984, 27.8),
+        "ad01_int8": (768, 768, 201184, None)}
 
 
 def simple_config(path, core):
@@ -133,6 +158,22 @@ def table(before, after):
     return lines, worse
 
 
+def reference():
+    """Lines of Markdown: the nets of VELA on REF128 and by Vela."""
+    lines = ["| net | RAM | Vela: performance / size | bytes of commands and weights | Vela | "
+             "cycles | utilisation | Vela |", "|---|---|---|---|---|---|---|---|"]
+    for name, (fast, small, flash, percent) in VELA.items():
+        path = harness.shared("models", "tflite", "mlperf_tiny", f"{name}.tflite")
+        with harness.scratch() as folder:
+            found = measure(simple_config(path, "REF128"), folder)
+            with open(os.path.join(folder, "out", "report.json"), encoding="utf-8") as f:
+                share = json.load(f)["per_frame"]["utilisation"]
+        lines.append(f"| {name} | {found['ram']:,} | {fast:,} / {small:,} | {found['flash']:,} | "
+                     f"{flash:,} | {found['cycles']:,} | {100 * share:.1f} % | "
+                     f"{'' if percent is None else f'{percent} %'} |")
+    return lines
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -140,7 +181,11 @@ def main():
     parser.add_argument("--against", metavar="FILE")
     parser.add_argument("--page", metavar="FILE")
     parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--reference", action="store_true")
     arguments = parser.parse_args()
+    if arguments.reference:
+        print("\n".join(reference()))
+        return 0
     after = measure_all(arguments.names)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as f:
@@ -160,7 +205,9 @@ def main():
         print(f"WORSE: {line}")
     if arguments.page:
         with open(arguments.page, "w", encoding="utf-8") as f:
-            f.write("\n".join(lines + [""] + [f"Worse: {line}." for line in worse]) + "\n")
+            worse_lines = [f"Worse: {line}.\n" for line in worse]
+            f.write("\n".join([HEAD, *lines, "", *worse_lines, REFERENCE_HEAD, *reference()])
+                    + "\n")
     return 1 if worse else 0
 
 

@@ -27,7 +27,7 @@ import quantized_nets
 import quantized_writers
 
 CORES = ("X2_1204", "Z2_0901", "Z2_1002", "Z2_1004", "Z2_1104", "Z3_0901", "Z3_1104", "X1_1204",
-         "X2_1204MP3")
+         "X2_1204MP3", "REF128")
 NETS_PER_BATCH = 50
 TIMEOUT_SECONDS = 60
 IR_EVERY = 8

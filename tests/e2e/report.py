@@ -62,7 +62,8 @@ def check_report(name, folder):
                   f"{name}: {total['commands']} commands")
     model = report["cycle_model"]
     for command in profile["commands"]:
-        work = (-(-command["macs"] // model["macs_per_cycle"]) if command["macs"] else
+        work = (command["array_cycles"] if "array_cycles" in command else
+                -(-command["macs"] // model["macs_per_cycle"]) if command["macs"] else
                 -(-command["elements"] // model["elements_per_cycle"]))
         moved = -(-(command["read_bytes"] + command["written_bytes"]) // model["bytes_per_cycle"])
         harness.check(command["cycles"] == model["command_cycles"] + max(work, moved),

@@ -15,6 +15,7 @@
 #include "compiler_core/backends/integer/layer_outputs.h"
 #include "compiler_core/base/status.h"
 #include "compiler_core/ir/integer/access.h"
+#include "compiler_core/ir/integer/load.h"
 #include "compiler_core/lowering/integer/code_weights.h"
 #include "compiler_core/lowering/integer/lower_integer.h"
 #include "compiler_core/memplan/plan.h"
@@ -52,28 +53,17 @@ void WarnAboutQuality(const ModelMetrics& metrics, const std::string& model_name
   }
 }
 
-CommandLoad LoadOf(const integer::Command& command) {
-  CommandLoad load;
-  (integer::MultipliesAndAdds(command.body) ? load.macs : load.elements) =
-      integer::WorkOf(command.body);
-  for (const Access& access : integer::AccessesOf(command.body)) {
-    (access.writes ? load.written_bytes : load.read_bytes) += access.size_bytes;
-  }
-  return load;
-}
-
 // What the commands of one layer use.
 struct LayerUse {
   CommandFigures figures;
   std::set<int32_t> data_buffers;
   std::map<int64_t, int64_t> weights;  // sizes by offset: what two commands read counts once
 
-  void Add(const integer::Command& command, const integer::Program& program,
-           const CycleModel& model) {
-    const CommandLoad one = LoadOf(command);
+  void Add(const integer::Command& command, const integer::Program& program, const CoreSpec& core) {
+    const CommandLoad one = integer::LoadOf(command.body, MacArrayOf(core));
     ++figures.commands;
     figures.load += one;
-    figures.cycles += EstimateCycles(model, one);
+    figures.cycles += EstimateCycles(*core.cycles, one);
     for (const Access& access : integer::AccessesOf(command.body)) {
       const int32_t id = access.operand.buffer.value();
       const Slot slot = program.buffers[static_cast<size_t>(id)].slot;
@@ -240,8 +230,8 @@ absl::StatusOr<ReportData> IntegerUnit::Describe(const CompileRequest& request, 
   std::map<std::string, LayerUse> uses;
   for (const integer::Command& command : program.commands) {
     ++data.commands_by_kind[std::string(integer::NameOf(command.body))];
-    all.Add(command, program, *core.cycles);
-    uses[command.layer].Add(command, program, *core.cycles);
+    all.Add(command, program, core);
+    uses[command.layer].Add(command, program, core);
   }
   data.per_frame = all.figures;
   data.nodes = NodesOf(uses);

@@ -52,6 +52,7 @@ int64_t DivideUp(int64_t value, int64_t by) { return value / by + (value % by !=
 
 CommandLoad& CommandLoad::operator+=(const CommandLoad& other) {
   macs += other.macs;
+  array_cycles += other.array_cycles;
   elements += other.elements;
   read_bytes += other.read_bytes;
   written_bytes += other.written_bytes;
@@ -82,8 +83,9 @@ CommandLoad LoadOf(const Program& program, const Command& command) {
 }
 
 UnitCycles EstimateUnits(const CycleModel& model, const CommandLoad& load) {
-  return {load.macs > 0 ? DivideUp(load.macs, model.macs_per_cycle)
-                        : DivideUp(load.elements, model.elements_per_cycle),
+  return {load.array_cycles > 0 ? load.array_cycles
+          : load.macs > 0       ? DivideUp(load.macs, model.macs_per_cycle)
+                                : DivideUp(load.elements, model.elements_per_cycle),
           DivideUp(load.read_bytes + load.written_bytes, model.bytes_per_cycle)};
 }
 

@@ -11,7 +11,10 @@ namespace npuc {
 // What a command does, and from that what it costs. The compiler's report and the simulator's
 // profile count with these functions, each on its own form of the commands.
 struct CommandLoad {
-  int64_t macs = 0;        // multiply-adds of matrix and convolution commands
+  int64_t macs = 0;  // multiply-adds of matrix and convolution commands
+  // The cycles that these take in the core's array of multipliers (target/mac_array.h), or in the
+  // decoder of their weights where that takes longer; 0: no array is stated.
+  int64_t array_cycles = 0;
   int64_t elements = 0;    // elements that every other command computes
   int64_t read_bytes = 0;  // as stored: compressed weights count compressed
   int64_t written_bytes = 0;

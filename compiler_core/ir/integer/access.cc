@@ -8,11 +8,9 @@
 #include "compiler_core/ir/integer/weight_code.h"
 
 namespace npuc::integer {
-namespace {
 
-constexpr int64_t kCap = int64_t{1} << 60;
-
-int64_t ProductOf(std::initializer_list<int64_t> factors) {
+int64_t CappedProduct(std::initializer_list<int64_t> factors) {
+  constexpr int64_t kCap = int64_t{1} << 60;
   int64_t product = 1;
   for (const int64_t factor : factors) {
     int64_t next = 0;
@@ -24,9 +22,11 @@ int64_t ProductOf(std::initializer_list<int64_t> factors) {
   return product;
 }
 
+namespace {
+
 int64_t ProductOf(absl::Span<const int32_t> extents) {
   int64_t product = 1;
-  for (const int32_t extent : extents) product = ProductOf({product, extent});
+  for (const int32_t extent : extents) product = CappedProduct({product, extent});
   return product;
 }
 
@@ -50,7 +50,7 @@ class Accesses {
   }
 
   void Write(const Result& result, int64_t count) {
-    Add(OperandRole::kD, result.d, ProductOf({count, SizeOf(result.type)}), true);
+    Add(OperandRole::kD, result.d, CappedProduct({count, SizeOf(result.type)}), true);
   }
 
   std::vector<Access> Take() { return std::move(list_); }
@@ -63,18 +63,19 @@ struct AccessVisitor {
   Accesses& out;
 
   void operator()(const Convolve& c) const {
-    out.Add(OperandRole::kA, c.a, ProductOf({c.n, c.in_h, c.in_w, c.in_c, SizeOf(c.a_type)}));
-    out.Add(OperandRole::kWeights, c.weights,
-            c.coded_bytes > 0 ? c.coded_bytes : ProductOf({WeightCount(c), SizeOf(c.weight_type)}));
+    out.Add(OperandRole::kA, c.a, CappedProduct({c.n, c.in_h, c.in_w, c.in_c, SizeOf(c.a_type)}));
+    out.Add(
+        OperandRole::kWeights, c.weights,
+        c.coded_bytes > 0 ? c.coded_bytes : CappedProduct({WeightCount(c), SizeOf(c.weight_type)}));
     out.Add(OperandRole::kTable, c.table, kCodeTableBytes);
-    out.Add(OperandRole::kBias, c.bias, ProductOf({c.out_c, BiasBytes(c)}));
-    out.Add(OperandRole::kFactors, c.factors, ProductOf({c.factor_count, kFactorBytes}));
-    out.Write(c.result, ProductOf({c.n, c.out_h, c.out_w, c.out_c}));
+    out.Add(OperandRole::kBias, c.bias, CappedProduct({c.out_c, BiasBytes(c)}));
+    out.Add(OperandRole::kFactors, c.factors, CappedProduct({c.factor_count, kFactorBytes}));
+    out.Write(c.result, CappedProduct({c.n, c.out_h, c.out_w, c.out_c}));
   }
   void operator()(const Pool& c) const {
-    out.Add(OperandRole::kA, c.a, ProductOf({c.n, c.in_h, c.in_w, c.c, SizeOf(c.a_type)}));
-    out.Add(OperandRole::kFactors, c.factors, ProductOf({c.factor_count, kFactorBytes}));
-    out.Write(c.result, ProductOf({c.n, c.out_h, c.out_w, c.c}));
+    out.Add(OperandRole::kA, c.a, CappedProduct({c.n, c.in_h, c.in_w, c.c, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kFactors, c.factors, CappedProduct({c.factor_count, kFactorBytes}));
+    out.Write(c.result, CappedProduct({c.n, c.out_h, c.out_w, c.c}));
   }
   void operator()(const Combine& c) const {
     out.Walk(OperandRole::kA, c.a, c.a_type, c.extents, c.a_strides);
@@ -95,41 +96,42 @@ struct AccessVisitor {
   }
   void operator()(const Fill& c) const { out.Write(c.result, c.count); }
   void operator()(const Lookup& c) const {
-    out.Add(OperandRole::kA, c.a, ProductOf({c.count, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kA, c.a, CappedProduct({c.count, SizeOf(c.a_type)}));
     out.Add(OperandRole::kTable, c.table,
             TableEntries(c.a_type, c.index_bits) * SizeOf(c.result.type));
     out.Write(c.result, c.count);
   }
   void operator()(const Softmax& c) const {
-    out.Add(OperandRole::kA, c.a, ProductOf({c.rows, c.length, SizeOf(c.a_type)}));
+    out.Add(OperandRole::kA, c.a, CappedProduct({c.rows, c.length, SizeOf(c.a_type)}));
     out.Add(OperandRole::kTable, c.table, TableEntries(c.a_type, c.index_bits) * 4);
     out.Add(OperandRole::kFactors, c.factors, kFactorBytes);
-    out.Write(c.result, ProductOf({c.rows, c.length}));
+    out.Write(c.result, CappedProduct({c.rows, c.length}));
   }
 };
 
 struct WorkVisitor {
   int64_t operator()(const Convolve& c) const {
     const int64_t group_c = c.groups > 0 ? c.in_c / c.groups : 0;
-    return ProductOf({c.n, c.out_h, c.out_w, c.out_c, c.window.kernel_h, c.window.kernel_w,
-                      std::max<int64_t>(group_c, 1)});
+    return CappedProduct({c.n, c.out_h, c.out_w, c.out_c, c.window.kernel_h, c.window.kernel_w,
+                          std::max<int64_t>(group_c, 1)});
   }
   int64_t operator()(const Pool& c) const {
-    return ProductOf({c.n, c.out_h, c.out_w, c.c, c.window.kernel_h, c.window.kernel_w});
+    return CappedProduct({c.n, c.out_h, c.out_w, c.c, c.window.kernel_h, c.window.kernel_w});
   }
   int64_t operator()(const Combine& c) const { return ProductOf(c.extents); }
   int64_t operator()(const Move& c) const { return ProductOf(c.extents); }
   int64_t operator()(const Product& c) const { return ProductOf(c.extents); }
   int64_t operator()(const Fill& c) const { return c.count; }
   int64_t operator()(const Lookup& c) const { return c.count; }
-  int64_t operator()(const Softmax& c) const { return ProductOf({c.rows, c.length, 3}); }
+  int64_t operator()(const Softmax& c) const { return CappedProduct({c.rows, c.length, 3}); }
 };
 
 }  // namespace
 
 int64_t WeightCount(const Convolve& convolve) {
   const int64_t group_c = convolve.groups > 0 ? convolve.in_c / convolve.groups : 0;
-  return ProductOf({convolve.out_c, convolve.window.kernel_h, convolve.window.kernel_w, group_c});
+  return CappedProduct(
+      {convolve.out_c, convolve.window.kernel_h, convolve.window.kernel_w, group_c});
 }
 
 int64_t TableEntries(DType operand, int32_t index_bits) {

@@ -2,6 +2,7 @@
 #define NPUC_COMPILER_CORE_IR_INTEGER_ACCESS_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -9,6 +10,9 @@
 #include "compiler_core/ir/integer/command.h"
 
 namespace npuc::integer {
+
+// The product of numbers >= 0, at most 2^60.
+int64_t CappedProduct(std::initializer_list<int64_t> factors);
 
 // The operands that are present, reads before writes, each with the bytes from its lowest to behind
 // its highest element touched (strides leave gaps). Any field values are accepted; sizes are
